@@ -1,0 +1,34 @@
+/* Time.  Everything in mlbench is nanoseconds of CLOCK_MONOTONIC in a uint64_t. */
+#ifndef MLBENCH_BASE_CLOCK_H
+#define MLBENCH_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000ULL
+#define NS_PER_MS 1000000ULL
+#define NS_PER_US 1000ULL
+
+/* Any thread; about 22 ns (vDSO). */
+static inline uint64_t clock_now_ns(void)
+{
+	struct timespec ts;
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* CPU time of the calling thread: about 0.5 us, so never per item. */
+uint64_t clock_thread_cpu_ns(void);
+
+/* Sleeps until the absolute monotonic time (restarts after signals). */
+void clock_sleep_until_ns(uint64_t deadline_ns);
+
+/* "2026-11-20T21:30:05Z" into out; seconds since the epoch as input. */
+enum { CLOCK_UTC_BYTES = 24 };
+void clock_format_utc(time_t seconds, char out[CLOCK_UTC_BYTES]);
+
+/* A name fit for a folder: "20261120T213005Z". */
+void clock_format_utc_compact(time_t seconds, char out[CLOCK_UTC_BYTES]);
+
+#endif

@@ -1,0 +1,37 @@
+/* One way to report a failure: a negative errno as the return value, and a
+ * sentence for the user in the caller's struct error.  Messages are lowercase,
+ * without a full stop, and quote their subject: "cannot open 'a.ini': ...". */
+#ifndef MLBENCH_BASE_ERROR_H
+#define MLBENCH_BASE_ERROR_H
+
+#include <stdarg.h>
+
+enum { ERROR_TEXT_BYTES = 512 };
+
+struct error {
+	char text[ERROR_TEXT_BYTES];
+};
+
+/* Exit statuses of the program (docs/ARCHITECTURE.md). */
+enum exit_status {
+	EXIT_STATUS_DONE = 0,
+	EXIT_STATUS_FAILED = 1,      /* a check or a point failed */
+	EXIT_STATUS_BAD_INPUT = 2,   /* the input was wrong */
+	EXIT_STATUS_CANNOT = 3,      /* could not measure: missing device, never settled */
+	EXIT_STATUS_INTERRUPTED = 130, /* Ctrl-C; what was measured is kept */
+};
+
+/* Fills err (may be NULL) and returns code, so that a failure is one statement:
+ *     return error_set(err, -ENOENT, "no such file '%s'", path);               */
+int error_set(struct error *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* As error_set with code = -saved_errno; appends ": " and strerror's text. */
+int error_set_errno(struct error *err, int saved_errno, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Puts "format: " in front of what err holds already; returns code. */
+int error_prefix(struct error *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

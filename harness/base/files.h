@@ -1,0 +1,35 @@
+/* Files and folders: whole reads, atomic writes, and folders made on the way. */
+#ifndef MLBENCH_BASE_FILES_H
+#define MLBENCH_BASE_FILES_H
+
+#include "harness/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Reads a whole file, NUL-terminated, at most `limit` bytes (-EFBIG above it); free *data. */
+int files_read(const char *path, size_t limit, char **data, size_t *size, struct error *err);
+
+/* Writes path.tmp-PID, syncs, renames: readers see the old file or the whole new one. */
+int files_write_atomic(const char *path, const void *data, size_t size, struct error *err);
+
+/* Appends and fdatasyncs. */
+int files_append(const char *path, const void *data, size_t size, struct error *err);
+
+/* mkdir -p; 0 when it is there already. */
+int files_make_folder(const char *path, struct error *err);
+
+/* Removes a folder and all below it; never crosses a mount or follows a link. */
+int files_remove_tree(const char *path, struct error *err);
+
+/* "a" + "b" -> "a/b" in fresh memory (free it), NULL without memory. */
+char *files_join(const char *folder, const char *name);
+
+/* First line of a small file such as /proc or /sys entries, without the newline; out is "" and the
+ * result -errno when it cannot be read. */
+int files_first_line(const char *path, char *out, size_t room);
+
+/* A single unsigned number in such a file. */
+int files_number(const char *path, uint64_t *value);
+
+#endif

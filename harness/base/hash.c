@@ -1,0 +1,9 @@
+/* Checksums through libxxhash. */
+#include "harness/base/hash.h"
+
+#include <xxhash.h>
+
+uint64_t hash_bytes(const void *data, size_t size, uint64_t seed)
+{
+	return XXH3_64bits_withSeed(data, size, seed);
+}

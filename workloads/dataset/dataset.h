@@ -1,0 +1,83 @@
+/* What is read: a folder of files in ImageFolder layout (class/name.jpg), known through a manifest.
+ * Generated folders (recipe) carry theirs; a folder of the user's is scanned once and its manifest
+ * cached outside it.  After dataset_open the structure is read-only and any thread may use it. */
+#ifndef MLBENCH_WORKLOADS_DATASET_DATASET_H
+#define MLBENCH_WORKLOADS_DATASET_DATASET_H
+
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sample {
+	const char *path;  /* relative to the root: "class/name.jpg"; memory of the dataset */
+	uint64_t bytes;    /* file size */
+	uint64_t checksum; /* XXH3 of the file; 0 when not known (a scanned folder) */
+	uint32_t width, height; /* pixels */
+	uint32_t label;    /* index of its class */
+};
+
+/* A file that was left out, and why. */
+struct dataset_bad {
+	const char *path;
+	const char *reason;
+};
+
+struct dataset {
+	char *root; /* as given in dataset.path */
+	struct sample *samples;
+	size_t count;
+	const char **class_names;
+	size_t class_count;
+	struct dataset_bad *bad;
+	size_t bad_count;
+	uint64_t total_bytes, max_bytes;
+	uint32_t max_width, max_height;
+	bool generated;     /* by a recipe of ours */
+	bool scanned_now;   /* false: from a manifest */
+	void *arena;        /* owns the strings */
+};
+
+/* Told of progress about ten times a second, from the calling thread; done and total are samples. */
+typedef void dataset_progress(void *context, uint64_t done, uint64_t total, uint64_t bytes);
+
+struct dataset_control {
+	dataset_progress *progress; /* may be NULL */
+	void *context;
+	const atomic_bool *stop;    /* may be NULL; true: give up soon with -EINTR */
+	unsigned threads;           /* 0: as many as cores */
+};
+
+/* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe, else
+ * -ENODATA (missing or incomplete) or -ESTALE (another recipe's).  Without: scans, or takes the cached
+ * manifest where no file's size or time changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad input. */
+int dataset_open(const struct config *config, const struct dataset_control *control,
+		 struct dataset *dataset, struct error *err);
+void dataset_close(struct dataset *dataset); /* safe on {0} */
+
+struct dataset_generated {
+	uint64_t made, kept; /* samples written now, and found done from an earlier try */
+	uint64_t bytes;      /* of the whole set */
+	double seconds;
+	double encode_share; /* of the CPU time of the generating threads, inside the encoder */
+};
+
+/* Generates the set of the recipe at dataset.path: deterministic in (dataset.seed, id) whatever the
+ * thread count, resumable, and complete only when its manifest has been renamed into place.
+ * -EINTR: stopped, what was made is kept for the next try. -ENOSPC: disk full, likewise. */
+int dataset_generate(const struct config *config, const struct dataset_control *control,
+		     struct dataset_generated *out, struct error *err);
+
+struct dataset_verified {
+	uint64_t good;
+	uint64_t bad; /* missing, wrong size, wrong checksum: each logged with log_warn, 20 at most */
+};
+
+/* Reads every file and compares it with the manifest. */
+int dataset_verify(const struct config *config, const struct dataset_control *control,
+		   struct dataset_verified *out, struct error *err);
+
+#endif

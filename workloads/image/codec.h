@@ -1,0 +1,36 @@
+/* What a file of pixels is, from its first bytes and its header.  Decoding itself is in
+ * decoder.h (one per worker thread); here is what a scan needs. */
+#ifndef MLBENCH_WORKLOADS_IMAGE_CODEC_H
+#define MLBENCH_WORKLOADS_IMAGE_CODEC_H
+
+#include "harness/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum image_format { IMAGE_FORMAT_UNKNOWN, IMAGE_FORMAT_JPEG, IMAGE_FORMAT_PNG, IMAGE_FORMAT_RAW };
+
+/* Pictures above this many pixels are refused as bad: 64 million (a 60000 x 60000 claim in a small
+ * file must not take memory). */
+enum { IMAGE_PIXELS_MAX = 64 * 1000 * 1000 };
+
+struct image_info {
+	enum image_format format;
+	uint32_t width, height;
+};
+
+enum image_format image_sniff(const void *bytes, size_t size);
+const char *image_format_name(enum image_format format);
+
+/* Reads the header.  -EINVAL with a reason: no picture, unsupported, or over IMAGE_PIXELS_MAX.  The
+ * first 64 KiB of a file are nearly always enough: -EAGAIN when more of it is needed. */
+int image_read_info(const void *bytes, size_t size, struct image_info *info, struct error *err);
+
+/* Every codec, for `mlbench list`; unavailable() is NULL or a reason. */
+struct codec_ops {
+	const char *name, *summary;
+	const char *(*unavailable)(void);
+};
+extern const struct codec_ops *const image_codecs[]; /* NULL-terminated */
+
+#endif

@@ -1,0 +1,37 @@
+/* From the bytes of a file to its place in a batch: decode, crop, resize, flip, normalise.
+ *
+ * A struct transform is what one decode worker owns: decoder state and scratch rows, sized when it is
+ * opened, so that nothing allocates per sample.  The random parameters are a function of the sample
+ * seed alone, so a batch is the same whatever the number of workers. */
+#ifndef MLBENCH_WORKLOADS_IMAGE_TRANSFORM_H
+#define MLBENCH_WORKLOADS_IMAGE_TRANSFORM_H
+
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct transform;
+
+/* Bytes of one sample in a batch: 3 x size x size elements of the configured type (with codec.name =
+ * null too).  A function of the configuration. */
+size_t transform_sample_bytes(const struct config *config);
+
+/* max_width, max_height: of the data set, to size scratch; larger pictures met later grow it (a log
+ * line, not an error).  bytes_bound receives what scratch takes, may be NULL. */
+int transform_open(struct transform **out, const struct config *config, uint32_t max_width,
+		   uint32_t max_height, struct error *err);
+void transform_close(struct transform *transform); /* NULL is fine */
+
+/* Upper estimate of the bytes that transform_open will allocate, for the printed memory bound. */
+uint64_t transform_bytes(const struct config *config, uint32_t max_width, uint32_t max_height);
+
+/* Writes the sample at out (transform_sample_bytes of it).  -EINVAL with a reason: the picture is bad
+ * and out is zeroed.  decoded_ns: if not NULL, the time (clock_now_ns) when pixels were decoded and
+ * resizing began.  With the fused row pipeline, where decode and resize alternate, it is the end minus the
+ * measured resize time. */
+int transform_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
+		     void *out, uint64_t *decoded_ns, struct error *err);
+
+#endif
