@@ -1,0 +1,236 @@
+/* Steady state of a series of rates.  The cut is MSER's; the rest is tested by a scan for one change
+ * of level whose noise is taken from the residuals and inflated for first-order autocorrelation, so
+ * that the ordinary slow wobble of a pipeline is no alarm. */
+#include "harness/measure/steady.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MSER_BATCH_MAX = 5,       /* the 5 of MSER-5 */
+	MSER_BATCHES_WANTED = 10, /* fewer windows than 50 make smaller batches */
+	WARMUP_SHARE = 3,         /* a cut lies in the first third */
+	EDGE_SHARE = 6,           /* a change is looked for between 1/6 and 5/6 of the series */
+	EDGE_MIN = 3,
+	MERGE_WINDOWS_MIN = 16,
+	SERIES_MAX = 4096,
+};
+
+static const double CHANGE_MIN = 0.05;         /* smaller changes of level are of no interest */
+static const double MERGE_BELOW = -0.2;        /* lag-1 correlation of a coarse, alternating series */
+static const double CORRELATION_MAX = 0.8;
+/* Critical value of the scan, c0 + c1 / n: at most 1 % of stationary AR(1) series with phi up to 0.5
+ * and 8 to 512 windows exceed it (found by simulation; tests/unit/test_steady.c holds it to that). */
+static const double CRITICAL_BASE = 3.6;
+static const double CRITICAL_SHORT = 25.0;
+
+struct change {
+	size_t at;           /* first window of the new level */
+	double relative;     /* new level / old level - 1 */
+	double statistic;    /* |difference| in standard errors */
+	bool significant;
+	bool is_drift;       /* a straight line explains it better than a step */
+};
+
+static double mean_of(const double *x, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += x[i];
+	return sum / (double)n;
+}
+
+static double squares_about(const double *x, size_t n, double mean)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += (x[i] - mean) * (x[i] - mean);
+	return sum;
+}
+
+/* Marginal standard error rule: the cut d that makes squares(d) / (n - d)^2 least. */
+static size_t mser_cut(const double *x, size_t n)
+{
+	size_t batch = n / MSER_BATCHES_WANTED;
+	batch = batch < 1 ? 1 : batch > MSER_BATCH_MAX ? MSER_BATCH_MAX : batch;
+	const size_t batches = n / batch;
+	double means[SERIES_MAX];
+	for (size_t i = 0; i < batches; i++)
+		means[i] = mean_of(x + i * batch, batch);
+	size_t best = 0;
+	double least = INFINITY;
+	for (size_t d = 0; d * batch <= n / WARMUP_SHARE; d++) {
+		const size_t rest = batches - d;
+		const double error = squares_about(means + d, rest, mean_of(means + d, rest)) /
+				     ((double)rest * (double)rest);
+		if (error < least) {
+			least = error;
+			best = d;
+		}
+	}
+	return best * batch;
+}
+
+/* Lag-1 correlation of the residuals about the two levels. */
+static double lag_correlation(const double *x, size_t n, size_t at, double before, double after)
+{
+	double products = 0;
+	double squares = 0;
+	double last = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double residual = x[i] - (i < at ? before : after);
+		squares += residual * residual;
+		products += residual * last;
+		last = residual;
+	}
+	return squares > 0 ? products / squares : 0;
+}
+
+/* Removing two means biases the correlation downwards by about (2 + 4 rho) / n (after Kendall 1954). */
+static double unbiased_correlation(double correlation, size_t n)
+{
+	const double corrected = correlation + (2 + 4 * correlation) / (double)n;
+	return fmin(fmax(corrected, 0), CORRELATION_MAX);
+}
+
+static double line_residual_squares(const double *x, size_t n)
+{
+	const double centre = ((double)n - 1) / 2;
+	const double mean = mean_of(x, n);
+	double sxy = 0;
+	double sxx = 0;
+	for (size_t i = 0; i < n; i++) {
+		sxy += ((double)i - centre) * (x[i] - mean);
+		sxx += ((double)i - centre) * ((double)i - centre);
+	}
+	return squares_about(x, n, mean) - sxy * sxy / sxx;
+}
+
+/* Where a step fits best: the split that leaves the least squares. */
+static size_t best_split(const double *x, size_t n)
+{
+	const size_t edge = n / EDGE_SHARE > EDGE_MIN ? n / EDGE_SHARE : EDGE_MIN;
+	const double total = mean_of(x, n) * (double)n;
+	double left = mean_of(x, edge) * (double)edge;
+	double most = -1;
+	size_t best = edge;
+	for (size_t k = edge; k + edge <= n; left += x[k++]) {
+		const double gap = left / (double)k - (total - left) / (double)(n - k);
+		const double gain = gap * gap * (double)k * (double)(n - k);
+		if (gain > most) {
+			most = gain;
+			best = k;
+		}
+	}
+	return best;
+}
+
+static struct change find_change(const double *x, size_t n)
+{
+	struct change change = {.at = best_split(x, n)};
+	const size_t k = change.at;
+	const double before = mean_of(x, k);
+	const double after = mean_of(x + k, n - k);
+	const double squares = squares_about(x, k, before) + squares_about(x + k, n - k, after);
+	const double rho = unbiased_correlation(lag_correlation(x, n, k, before, after), n);
+	const double variance = squares / (double)(n - 2) * (1 + rho) / (1 - rho);
+	const double error = sqrt(variance * (1 / (double)k + 1 / (double)(n - k)));
+	const double level = fmax(before, after);
+	change.relative = before > 0 ? after / before - 1 : after > 0 ? INFINITY : 0;
+	change.statistic = error > 0 ? fabs(after - before) / error : before == after ? 0 : INFINITY;
+	change.significant = fabs(after - before) > CHANGE_MIN * level &&
+			     change.statistic > CRITICAL_BASE + CRITICAL_SHORT / (double)n;
+	change.is_drift = line_residual_squares(x, n) < squares;
+	return change;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a;
+	const double y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median_of(const double *x, size_t n)
+{
+	double sorted[SERIES_MAX];
+	memcpy(sorted, x, n * sizeof *x);
+	qsort(sorted, n, sizeof *sorted, by_value);
+	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* Medians of the outer thirds lie 2/3 of the series apart. */
+static double relative_drift(const double *x, size_t n)
+{
+	const size_t third = n / 3;
+	const double level = median_of(x, n);
+	if (third == 0 || level <= 0)
+		return 0;
+	return (median_of(x + n - third, third) - median_of(x, third)) * 1.5 / level;
+}
+
+/* Windows shorter than a batch make a series that alternates (0, 2r, 0, 2r): pairs are then joined,
+ * which loses nothing and tells a change sooner. */
+static size_t merge_pairs(double *x, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++)
+		x[i] = (x[2 * i] + x[2 * i + 1]) / 2;
+	return n / 2;
+}
+
+static bool is_coarse(const double *x, size_t n)
+{
+	const double mean = mean_of(x, n);
+	return n >= MERGE_WINDOWS_MIN && lag_correlation(x, n, 0, mean, mean) < MERGE_BELOW;
+}
+
+static void judge(struct steady *steady, const double *x, size_t n)
+{
+	size_t cut = mser_cut(x, n);
+	struct change change = find_change(x + cut, n - cut);
+	while (change.significant && cut + change.at <= n / WARMUP_SHARE) {
+		cut += change.at;
+		change = find_change(x + cut, n - cut);
+	}
+	steady->cut = cut;
+	steady->drift = relative_drift(x + cut, n - cut);
+	steady->settled = !change.significant || !change.is_drift;
+	steady->stayed = !change.significant;
+	if (!change.significant)
+		return;
+	if (change.is_drift)
+		(void)snprintf(steady->reason, sizeof steady->reason,
+			       "never settled: the rate drifts by %+.1f %% over the measured part",
+			       steady->drift * 100);
+	else
+		(void)snprintf(steady->reason, sizeof steady->reason,
+			       "left the steady state: the rate changes by %+.1f %% after %.0f %% of the run",
+			       change.relative * 100, (double)(cut + change.at) / (double)n * 100);
+}
+
+struct steady steady_find(const double *rates, size_t count, size_t minimum)
+{
+	struct steady steady = {.settled = true, .stayed = true};
+	minimum = minimum < count ? minimum : count - 1;
+	double x[SERIES_MAX];
+	size_t n = count - minimum < SERIES_MAX ? count - minimum : SERIES_MAX;
+	memcpy(x, rates + minimum, n * sizeof *x);
+	if (n < STEADY_WINDOWS_MIN) {
+		steady.cut = minimum;
+		steady.drift = relative_drift(x, n);
+		(void)snprintf(steady.reason, sizeof steady.reason,
+			       "not tested for steadiness: %zu windows, and it takes %d", n, STEADY_WINDOWS_MIN);
+		return steady;
+	}
+	size_t joined = 1;
+	while (is_coarse(x, n)) {
+		n = merge_pairs(x, n);
+		joined *= 2;
+	}
+	steady.tested = true;
+	judge(&steady, x, n);
+	steady.cut = minimum + steady.cut * joined;
+	return steady;
+}
