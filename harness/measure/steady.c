@@ -15,16 +15,17 @@ enum {
 	EDGE_SHARE = 6,           /* a change is looked for between 1/6 and 5/6 of the series */
 	EDGE_MIN = 3,
 	MERGE_WINDOWS_MIN = 16,
-	SERIES_MAX = 4096,
+	SERIES_MAX = 1024,        /* longer series are joined first */
 };
 
 static const double CHANGE_MIN = 0.05;         /* smaller changes of level are of no interest */
 static const double MERGE_BELOW = -0.2;        /* lag-1 correlation of a coarse, alternating series */
 static const double CORRELATION_MAX = 0.8;
-/* Critical value of the scan, c0 + c1 / n: at most 1 % of stationary AR(1) series with phi up to 0.5
- * and 8 to 512 windows exceed it (found by simulation; tests/unit/test_steady.c holds it to that). */
-static const double CRITICAL_BASE = 3.6;
-static const double CRITICAL_SHORT = 25.0;
+/* Critical value of the scan, c0 + c1 / n up to a cap: at most 2 % of stationary AR(1) series with phi
+ * up to 0.5 exceed it at any length (found by simulation; tests/unit/test_steady.c holds it to that). */
+static const double CRITICAL_BASE = 3.3;
+static const double CRITICAL_SHORT = 55;
+static const double CRITICAL_CAP = 6.2;
 
 struct change {
 	size_t at;           /* first window of the new level */
@@ -127,6 +128,11 @@ static size_t best_split(const double *x, size_t n)
 	return best;
 }
 
+static double critical_value(size_t n)
+{
+	return fmin(CRITICAL_BASE + CRITICAL_SHORT / (double)n, CRITICAL_CAP);
+}
+
 static struct change find_change(const double *x, size_t n)
 {
 	struct change change = {.at = best_split(x, n)};
@@ -141,7 +147,7 @@ static struct change find_change(const double *x, size_t n)
 	change.relative = before > 0 ? after / before - 1 : after > 0 ? INFINITY : 0;
 	change.statistic = error > 0 ? fabs(after - before) / error : before == after ? 0 : INFINITY;
 	change.significant = fabs(after - before) > CHANGE_MIN * level &&
-			     change.statistic > CRITICAL_BASE + CRITICAL_SHORT / (double)n;
+			     change.statistic > critical_value(n);
 	change.is_drift = line_residual_squares(x, n) < squares;
 	return change;
 }
@@ -171,15 +177,17 @@ static double relative_drift(const double *x, size_t n)
 	return (median_of(x + n - third, third) - median_of(x, third)) * 1.5 / level;
 }
 
-/* Windows shorter than a batch make a series that alternates (0, 2r, 0, 2r): pairs are then joined,
- * which loses nothing and tells a change sooner. */
-static size_t merge_pairs(double *x, size_t n)
+/* Replaces each `group` windows by their mean, in place or from elsewhere; an incomplete last group
+ * is left out. */
+static size_t join_windows(double *to, const double *from, size_t n, size_t group)
 {
-	for (size_t i = 0; i < n / 2; i++)
-		x[i] = (x[2 * i] + x[2 * i + 1]) / 2;
-	return n / 2;
+	for (size_t i = 0; i < n / group; i++)
+		to[i] = mean_of(from + i * group, group);
+	return n / group;
 }
 
+/* Windows shorter than a batch make a series that alternates (0, 2r, 0, 2r): joining pairs then loses
+ * nothing and tells a change sooner. */
 static bool is_coarse(const double *x, size_t n)
 {
 	const double mean = mean_of(x, n);
@@ -215,8 +223,8 @@ struct steady steady_find(const double *rates, size_t count, size_t minimum)
 	struct steady steady = {.settled = true, .stayed = true};
 	minimum = minimum < count ? minimum : count - 1;
 	double x[SERIES_MAX];
-	size_t n = count - minimum < SERIES_MAX ? count - minimum : SERIES_MAX;
-	memcpy(x, rates + minimum, n * sizeof *x);
+	size_t joined = (count - minimum + SERIES_MAX - 1) / SERIES_MAX;
+	size_t n = join_windows(x, rates + minimum, count - minimum, joined);
 	if (n < STEADY_WINDOWS_MIN) {
 		steady.cut = minimum;
 		steady.drift = relative_drift(x, n);
@@ -224,9 +232,8 @@ struct steady steady_find(const double *rates, size_t count, size_t minimum)
 			       "not tested for steadiness: %zu windows, and it takes %d", n, STEADY_WINDOWS_MIN);
 		return steady;
 	}
-	size_t joined = 1;
 	while (is_coarse(x, n)) {
-		n = merge_pairs(x, n);
+		n = join_windows(x, x, n, 2);
 		joined *= 2;
 	}
 	steady.tested = true;
