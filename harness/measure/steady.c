@@ -1,6 +1,6 @@
-/* Steady state of a series of rates.  The cut is MSER's; the rest is tested by a scan for one change
- * of level whose noise is taken from the residuals and inflated for first-order autocorrelation, so
- * that the ordinary slow wobble of a pipeline is no alarm. */
+/* Steady state of a series of rates.  The cut is MSER's; the rest is tested by a scan for one
+ * change of level whose noise is taken from differences and inflated for first-order
+ * autocorrelation, so that the ordinary slow wobble of a pipeline is no alarm. */
 #include "harness/measure/steady.h"
 
 #include <math.h>
@@ -14,25 +14,29 @@ enum {
 	WARMUP_SHARE = 3,         /* a cut lies in the first third */
 	EDGE_SHARE = 6,           /* a change is looked for between 1/6 and 5/6 of the series */
 	EDGE_MIN = 3,
+	TRIM_SHARE = 10,
 	MERGE_WINDOWS_MIN = 16,
-	SERIES_MAX = 1024,        /* longer series are joined first */
+	SERIES_MAX = 1024, /* longer series are joined first */
 };
 
-static const double CHANGE_MIN = 0.05;         /* smaller changes of level are of no interest */
-static const double MERGE_BELOW = -0.2;        /* lag-1 correlation of a coarse, alternating series */
-static const double CORRELATION_MAX = 0.8;
-/* Critical value of the scan, c0 + c1 / n up to a cap: at most 2 % of stationary AR(1) series with phi
- * up to 0.5 exceed it at any length (found by simulation; tests/unit/test_steady.c holds it to that). */
-static const double CRITICAL_BASE = 3.3;
+static const double CHANGE_MIN = 0.05;  /* smaller changes of level are of no interest */
+static const double MERGE_BELOW = -0.2; /* lag-1 correlation of a coarse, alternating series */
+static const double CORRELATION_MAX = 0.6;
+/* A normal variable's square loses 38 % of its mean when its largest tenth is left out. */
+static const double TRIMMED_PER_SHARE = 3.8;
+/* Critical value of the scan, c0 + c1 / n up to a cap: at most 2 % of stationary AR(1) series with
+ * phi up to 0.5 exceed it at any length (found by simulation; tests/unit/test_steady.c holds it to
+ * that). */
+static const double CRITICAL_BASE = 3.5;
 static const double CRITICAL_SHORT = 55;
-static const double CRITICAL_CAP = 6.2;
+static const double CRITICAL_CAP = 5.5;
 
 struct change {
-	size_t at;           /* first window of the new level */
-	double relative;     /* new level / old level - 1 */
-	double statistic;    /* |difference| in standard errors */
+	size_t at;        /* first window of the new level */
+	double relative;  /* new level / old level - 1 */
+	double statistic; /* |difference| in standard errors */
 	bool significant;
-	bool is_drift;       /* a straight line explains it better than a step */
+	bool is_drift; /* a straight line explains it better than a step */
 };
 
 static double mean_of(const double *x, size_t n)
@@ -49,6 +53,13 @@ static double squares_about(const double *x, size_t n, double mean)
 	for (size_t i = 0; i < n; i++)
 		sum += (x[i] - mean) * (x[i] - mean);
 	return sum;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a;
+	const double y = *(const double *)b;
+	return (x > y) - (x < y);
 }
 
 /* Marginal standard error rule: the cut d that makes squares(d) / (n - d)^2 least. */
@@ -74,26 +85,35 @@ static size_t mser_cut(const double *x, size_t n)
 	return best * batch;
 }
 
-/* Lag-1 correlation of the residuals about the two levels. */
-static double lag_correlation(const double *x, size_t n, size_t at, double before, double after)
+/* Mean squared difference of windows `lag` apart, but for the pairs that straddle `split` and, to
+ * trim, the largest tenth: those may straddle another change of level. */
+static double mean_squared_difference(
+	const double *x, size_t n, size_t lag, size_t split, bool trim)
 {
-	double products = 0;
-	double squares = 0;
-	double last = 0;
-	for (size_t i = 0; i < n; i++) {
-		const double residual = x[i] - (i < at ? before : after);
-		squares += residual * residual;
-		products += residual * last;
-		last = residual;
-	}
-	return squares > 0 ? products / squares : 0;
+	double squares[SERIES_MAX];
+	size_t pairs = 0;
+	for (size_t i = 0; i + lag < n; i++)
+		if (i >= split || i + lag < split)
+			squares[pairs++] = (x[i + lag] - x[i]) * (x[i + lag] - x[i]);
+	if (pairs == 0)
+		return 0;
+	qsort(squares, pairs, sizeof *squares, by_value);
+	const size_t trimmed = trim ? pairs / TRIM_SHARE : 0;
+	const double kept = 1 - TRIMMED_PER_SHARE * (double)trimmed / (double)pairs;
+	return mean_of(squares, pairs - trimmed) / kept;
 }
 
-/* Removing two means biases the correlation downwards by about (2 + 4 rho) / n (after Kendall 1954). */
-static double unbiased_correlation(double correlation, size_t n)
+/* n times the variance of a mean over n windows, of an AR(1) series about levels that change seldom
+ * or slowly.  From differences, so that levels do not pass for noise: D1 = 2 s^2 (1 - phi) and D2 =
+ * 2 s^2 (1 - phi^2), so phi = D2 / D1 - 1.  Never below what all the differences say of white
+ * noise: a coarse series may differ in less than a tenth of its windows. */
+static double long_run_variance(const double *x, size_t n, size_t split)
 {
-	const double corrected = correlation + (2 + 4 * correlation) / (double)n;
-	return fmin(fmax(corrected, 0), CORRELATION_MAX);
+	const double d1 = mean_squared_difference(x, n, 1, split, true);
+	const double d2 = mean_squared_difference(x, n, 2, split, true);
+	const double phi = d1 > 0 ? fmin(fmax(d2 / d1 - 1, 0), CORRELATION_MAX) : 0;
+	return fmax(d1 / 2 * (1 + phi) / ((1 - phi) * (1 - phi)),
+		mean_squared_difference(x, n, 1, split, false) / 2);
 }
 
 static double line_residual_squares(const double *x, size_t n)
@@ -139,24 +159,19 @@ static struct change find_change(const double *x, size_t n)
 	const size_t k = change.at;
 	const double before = mean_of(x, k);
 	const double after = mean_of(x + k, n - k);
-	const double squares = squares_about(x, k, before) + squares_about(x + k, n - k, after);
-	const double rho = unbiased_correlation(lag_correlation(x, n, k, before, after), n);
-	const double variance = squares / (double)(n - 2) * (1 + rho) / (1 - rho);
-	const double error = sqrt(variance * (1 / (double)k + 1 / (double)(n - k)));
+	const double step_squares =
+		squares_about(x, k, before) + squares_about(x + k, n - k, after);
+	const double error =
+		sqrt(long_run_variance(x, n, k) * (1 / (double)k + 1 / (double)(n - k)));
 	const double level = fmax(before, after);
 	change.relative = before > 0 ? after / before - 1 : after > 0 ? INFINITY : 0;
-	change.statistic = error > 0 ? fabs(after - before) / error : before == after ? 0 : INFINITY;
-	change.significant = fabs(after - before) > CHANGE_MIN * level &&
-			     change.statistic > critical_value(n);
-	change.is_drift = line_residual_squares(x, n) < squares;
+	change.statistic = error > 0         ? fabs(after - before) / error
+			   : before == after ? 0
+					     : INFINITY;
+	change.significant =
+		fabs(after - before) > CHANGE_MIN * level && change.statistic > critical_value(n);
+	change.is_drift = line_residual_squares(x, n) < step_squares;
 	return change;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static double median_of(const double *x, size_t n)
@@ -186,12 +201,16 @@ static size_t join_windows(double *to, const double *from, size_t n, size_t grou
 	return n / group;
 }
 
-/* Windows shorter than a batch make a series that alternates (0, 2r, 0, 2r): joining pairs then loses
- * nothing and tells a change sooner. */
+/* Windows shorter than a batch make a series that alternates (0, 2r, 0, 2r): joining pairs then
+ * loses nothing and tells a change sooner. */
 static bool is_coarse(const double *x, size_t n)
 {
-	const double mean = mean_of(x, n);
-	return n >= MERGE_WINDOWS_MIN && lag_correlation(x, n, 0, mean, mean) < MERGE_BELOW;
+	const double variance = squares_about(x, n, mean_of(x, n)) / (double)n;
+	double squares = 0;
+	for (size_t i = 1; i < n; i++)
+		squares += (x[i] - x[i - 1]) * (x[i] - x[i - 1]);
+	const double correlation = variance > 0 ? 1 - squares / (2 * (double)n * variance) : 0;
+	return n >= MERGE_WINDOWS_MIN && correlation < MERGE_BELOW;
 }
 
 static void judge(struct steady *steady, const double *x, size_t n)
@@ -210,12 +229,12 @@ static void judge(struct steady *steady, const double *x, size_t n)
 		return;
 	if (change.is_drift)
 		(void)snprintf(steady->reason, sizeof steady->reason,
-			       "never settled: the rate drifts by %+.1f %% over the measured part",
-			       steady->drift * 100);
+			"never settled: the rate drifts by %+.1f %% over the measured part",
+			steady->drift * 100);
 	else
 		(void)snprintf(steady->reason, sizeof steady->reason,
-			       "left the steady state: the rate changes by %+.1f %% after %.0f %% of the run",
-			       change.relative * 100, (double)(cut + change.at) / (double)n * 100);
+			"left the steady state: the rate changes by %+.1f %% after %.0f %% of the run",
+			change.relative * 100, (double)(cut + change.at) / (double)n * 100);
 }
 
 struct steady steady_find(const double *rates, size_t count, size_t minimum)
@@ -229,7 +248,8 @@ struct steady steady_find(const double *rates, size_t count, size_t minimum)
 		steady.cut = minimum;
 		steady.drift = relative_drift(x, n);
 		(void)snprintf(steady.reason, sizeof steady.reason,
-			       "not tested for steadiness: %zu windows, and it takes %d", n, STEADY_WINDOWS_MIN);
+			"not tested for steadiness: %zu windows, and it takes %d", n,
+			STEADY_WINDOWS_MIN);
 		return steady;
 	}
 	while (is_coarse(x, n)) {

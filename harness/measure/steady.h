@@ -1,5 +1,5 @@
-/* Where the warm-up ends, and whether what follows is steady.  Pure functions on a series of rates per
- * window. */
+/* Where the warm-up ends, and whether what follows is steady.  Pure functions on a series of rates
+ * per window. */
 #ifndef MLBENCH_MEASURE_STEADY_H
 #define MLBENCH_MEASURE_STEADY_H
 
@@ -18,10 +18,11 @@ struct steady {
 	char reason[160]; /* when not tested, not settled or not stayed */
 };
 
-/* rates: samples/s per window, count >= 1.  minimum: windows that are warm-up whatever the test says.
- * MSER (White 1997), on means of up to five windows, chooses the cut within the first third of the
- * rest.  What follows is searched for the most significant change of level, against noise that may be
- * autocorrelated; changes below 5 % never count.  A change within the first third moves the cut. */
+/* rates: samples/s per window, count >= 1.  minimum: windows that are warm-up whatever the test
+ * says. MSER (White 1997), on means of up to five windows, chooses the cut within the first third
+ * of the rest.  What follows is searched for the most significant change of level, against noise
+ * that may be autocorrelated; changes below 5 % never count.  A change within the first third moves
+ * the cut. */
 struct steady steady_find(const double *rates, size_t count, size_t minimum);
 
 #endif
