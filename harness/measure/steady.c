@@ -27,7 +27,7 @@ static const double TRIMMED_PER_SHARE = 3.8;
 /* Critical value of the scan, c0 + c1 / n up to a cap: at most 2 % of stationary AR(1) series with
  * phi up to 0.5 exceed it at any length (found by simulation; tests/unit/test_steady.c holds it to
  * that). */
-static const double CRITICAL_BASE = 3.5;
+static const double CRITICAL_BASE = 3.6;
 static const double CRITICAL_SHORT = 55;
 static const double CRITICAL_CAP = 5.5;
 
@@ -215,8 +215,14 @@ static bool is_coarse(const double *x, size_t n)
 
 static void judge(struct steady *steady, const double *x, size_t n)
 {
-	size_t cut = mser_cut(x, n);
-	struct change change = find_change(x + cut, n - cut);
+	/* A cut drops windows that would tell a later change sooner: the whole series is tried
+	 * first. */
+	size_t cut = 0;
+	struct change change = find_change(x, n);
+	if (!change.significant) {
+		cut = mser_cut(x, n);
+		change = find_change(x + cut, n - cut);
+	}
 	while (change.significant && cut + change.at <= n / WARMUP_SHARE) {
 		cut += change.at;
 		change = find_change(x + cut, n - cut);
