@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
-#   tests/run.sh BUILD_FOLDER [unit|cli|layering|docs|fuzz|compat …]     (all by default)
+#   tests/run.sh BUILD_FOLDER [unit|threads|layering|docs|cli|fuzz|compat …]     (all by default)
 # A part prints its own closing line in that form, or is a cmocka program.
 set -u
 cd "$(dirname "$0")/.."
 build=$1
 shift
-parts=${*:-unit layering docs cli fuzz compat}
+parts=${*:-unit threads layering docs cli fuzz compat}
 export MLBENCH="$PWD/$build/mlbench"
 logs="$build/test-logs"
 mkdir -p "$logs"
@@ -26,8 +26,8 @@ fail() { # name log
 }
 
 cmocka_program() {
-	local program=$1 name log p f s status
-	name=$(basename "$program")
+	local program=$1 name=${2:-} log p f s status
+	name=$name$(basename "$program")
 	log="$logs/$name.log"
 	timeout -k 10 300 "$program" >"$log" 2>&1
 	status=$?
@@ -69,6 +69,12 @@ for part in $parts; do
 		case $program in *.d) continue ;; esac
 		cmocka_program "$program"
 	done ;;
+	threads) # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
+		case $build in *san-*) continue ;; esac
+		for program in build/san-thread/tests/test_*; do
+			case $program in *.d | *\*) continue ;; esac
+			cmocka_program "$program" thread-san-
+		done ;;
 	layering) script layering tests/layering.sh ;;
 	docs) script docs tests/docs.sh ;;
 	cli) script cli tests/cli/run.sh ;;
