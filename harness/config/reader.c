@@ -8,6 +8,7 @@
 #include "harness/config/assign.h"
 #include "harness/config/config.h"
 #include "harness/config/expand.h"
+#include "harness/config/lines.h"
 #include "harness/config/table.h"
 #include "harness/config/text.h"
 
@@ -20,7 +21,6 @@
 
 enum {
 	FILE_BYTES_MAX = 4 << 20,
-	LINE_BYTES_MAX = 1 << 20,
 	NAME_BYTES_MAX = 80, /* of a key as written; longer ones are no key of ours */
 	INCLUDE_DEPTH_MAX = 16,
 	INCLUDE_FILES_MAX = 64,
@@ -38,8 +38,7 @@ struct reader {
 	int *files;                 /* opened so far, over all */
 	struct assign_scope scope;
 
-	const char *at, *end; /* the text not read yet */
-	int line;
+	struct lines lines;
 	bool in_sweep;
 
 	struct buffer pending; /* the value of the current line, without comment */
@@ -60,29 +59,8 @@ static int fail_here(struct reader *reader, int code)
 	const size_t length = strlen(reader->name);
 	const bool cut = length > SHOWN;
 	reader->code = error_prefix(reader->err, code, "%s%s:%d", cut ? "..." : "",
-		reader->name + (cut ? length - SHOWN : 0), reader->line);
+		reader->name + (cut ? length - SHOWN : 0), reader->lines.number);
 	return reader->code;
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* Cuts the comment off: from a '#' or ';' at the start or after a blank.  In lists of combinations
- * ';' separates; the blanks before it go, lest inih take it for a comment. */
-static void strip_comment(char *line, bool semicolons_separate)
-{
-	char *out = line;
-	for (char *at = line; *at; at++) {
-		const bool opens = (*at == '#' || *at == ';') && (at == line || is_blank(at[-1]));
-		if (opens && !(*at == ';' && semicolons_separate))
-			break;
-		while (opens && out > line && is_blank(out[-1]))
-			out--;
-		*out++ = *at;
-	}
-	*out = '\0';
 }
 
 static bool is_list_of_combinations(const char *line)
@@ -133,18 +111,6 @@ static int split_key_line(struct reader *reader, char *line)
 	return reader->pending.failed ? error_set(reader->err, -ENOMEM, "out of memory") : 0;
 }
 
-/* How much of the value fits in room: all, or up to a place where inih's trimming of a continuation
- * takes nothing away. */
-static size_t piece_length(const char *value, size_t length, size_t room)
-{
-	if (length <= room)
-		return length;
-	for (size_t cut = room; cut > 0; cut--)
-		if (!is_blank(value[cut - 1]) && !is_blank(value[cut]) && !strchr(";#", value[cut]))
-			return cut;
-	return 0;
-}
-
 /* Hands inih the key with the first piece of its value, or, indented, the next piece. */
 static char *hand_over(struct reader *reader, char *out, size_t room)
 {
@@ -152,7 +118,7 @@ static char *hand_over(struct reader *reader, char *out, size_t room)
 	const size_t lead = first ? strlen(reader->key) + 1 : 1;
 	const char *rest = reader->pending.data + reader->handed;
 	const size_t length = reader->pending.size - reader->handed;
-	const size_t piece = lead < room ? piece_length(rest, length, room - lead) : 0;
+	const size_t piece = lead < room ? lines_piece(rest, length, room - lead) : 0;
 	if (piece == 0 && length > 0) {
 		(void)fail_here(reader, error_set(reader->err, -EINVAL, "line is too long"));
 		return NULL;
@@ -164,42 +130,11 @@ static char *hand_over(struct reader *reader, char *out, size_t room)
 	return out;
 }
 
-/* The next line as a fresh string, or NULL: at the end, or on an error. */
-static char *take_line(struct reader *reader)
-{
-	if (reader->at == reader->end)
-		return NULL;
-	const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-	size_t length = (size_t)((newline ? newline : reader->end) - reader->at);
-	const char *start = reader->at;
-	reader->at = newline ? newline + 1 : reader->end;
-	reader->line++;
-	if (length > 0 && start[length - 1] == '\r')
-		length--;
-	if (length > LINE_BYTES_MAX) {
-		(void)fail_here(reader, error_set(reader->err, -EINVAL,
-						"line is longer than %d bytes", LINE_BYTES_MAX));
-		return NULL;
-	}
-	for (size_t i = 0; i < length; i++) {
-		if (((unsigned char)start[i] < ' ' && start[i] != '\t') || start[i] == '\x7f') {
-			(void)fail_here(reader,
-				error_set(reader->err, -EINVAL,
-					"control character (%d) in column %zu", start[i], i + 1));
-			return NULL;
-		}
-	}
-	char *line = strndup(start, length);
-	if (!line)
-		(void)fail_here(reader, error_set(reader->err, -ENOMEM, "out of memory"));
-	return line;
-}
-
 /* One line: 1 when inih shall see it, 0 when there is nothing in it, negative when it is wrong. */
 static int prepare_line(struct reader *reader, char *line, char *out, size_t room)
 {
 	line = text_trim(line);
-	strip_comment(line, reader->in_sweep && is_list_of_combinations(line));
+	lines_strip_comment(line, reader->in_sweep && is_list_of_combinations(line));
 	line = text_trim(line);
 	if (!*line)
 		return 0;
@@ -230,10 +165,13 @@ static char *next_line(char *out, int room, void *stream)
 		return NULL;
 	}
 	for (;;) {
-		char *line = take_line(reader);
-		if (!line)
+		char *line;
+		int code = lines_next(&reader->lines, &line, reader->err);
+		if (code < 0)
+			(void)fail_here(reader, code);
+		if (code <= 0)
 			return NULL;
-		const int code = prepare_line(reader, line, out, usable);
+		code = prepare_line(reader, line, out, usable);
 		free(line);
 		if (code)
 			return code > 0 ? out : NULL;
@@ -337,7 +275,7 @@ static int take_value(struct reader *reader, const char *section)
 	if (!*section)
 		return fail_here(reader, refuse_outside(reader->key, reader->err));
 	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, reader->key);
-	const int code = assign(reader->config, &reader->scope, reader->line, dotted,
+	const int code = assign(reader->config, &reader->scope, reader->lines.number, dotted,
 		reader->value.data, reader->err);
 	return code ? fail_here(reader, code) : 0;
 }
@@ -365,8 +303,8 @@ static int read_stream(struct reader *reader, const char *text, size_t size)
 {
 	static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark */
 	const bool marked = size >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0;
-	reader->at = text + (marked ? sizeof mark - 1 : 0);
-	reader->end = text + size;
+	reader->lines.at = text + (marked ? sizeof mark - 1 : 0);
+	reader->lines.end = text + size;
 	reader->scope.name = reader->name;
 	reader->scope.outer = reader->outer ? &reader->outer->scope : NULL;
 	const int wrong = ini_parse_stream(next_line, reader, handle, reader);
@@ -390,7 +328,7 @@ static int read_named_file(struct config *config, const char *path, const struct
 		free(text);
 	}
 	if (code && outer) {
-		(void)error_prefix(err, code, "%s:%d", outer->name, outer->line);
+		(void)error_prefix(err, code, "%s:%d", outer->name, outer->lines.number);
 		return -EINVAL;
 	}
 	if (code)
