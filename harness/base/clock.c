@@ -23,7 +23,8 @@ void clock_sleep_until_ns(uint64_t deadline_ns)
 void clock_format_utc(time_t seconds, char out[CLOCK_UTC_BYTES])
 {
 	struct tm tm;
-	if (!gmtime_r(&seconds, &tm) || strftime(out, CLOCK_UTC_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+	if (!gmtime_r(&seconds, &tm) ||
+		strftime(out, CLOCK_UTC_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
 		out[0] = '\0';
 }
 
