@@ -17,7 +17,8 @@ struct interval {
 };
 
 /* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  With fewer
- * than 3 values it is the range, which the outputs say. */
+ * than 3 values it is the range; with 3 it nearly is, and holds the true median in 75 % of cases,
+ * with 5 in 94 %. */
 struct interval statistics_bootstrap_median(
 	const double *values, size_t count, double level, uint64_t seed);
 
