@@ -52,7 +52,8 @@ double model_training_flops_at(const struct model *model, struct model_shape sha
 {
 	/* Forward and two backward products of the same size; nobody needs the gradient of the
 	 * data. */
-	const struct model_gemm first = model_gemm_at(model, 0, shape);
+	struct model_gemm first = model_gemm_at(model, 0, shape);
+	first.repeat = 1;
 	return 3 * model_forward_flops_at(model, shape) - gemm_flops(&first);
 }
 
