@@ -128,6 +128,14 @@ static int step_from_json(struct step_info *step, const json_t *object, struct e
 	return fields_decode(object, step_fields, COUNT(step_fields), step, err);
 }
 
+static json_t *resolved_to_json(const struct config *config)
+{
+	char *text = config_dump(config);
+	json_t *value = text ? json_string(text) : NULL;
+	free(text);
+	return value;
+}
+
 json_t *record_header_to_json(const struct record *record)
 {
 	json_t *object = json_object();
@@ -137,7 +145,7 @@ json_t *record_header_to_json(const struct record *record)
 	bad |= fields_encode(object, record_fields, COUNT(record_fields), record);
 	bad |= json_object_set_new(object, "version", json_string(MLBENCH_VERSION));
 	bad |= json_object_set_new(object, "points", json_integer((json_int_t)record->grid.points));
-	bad |= json_object_set_new(object, "assignments", config_to_assignments(&record->config));
+	bad |= json_object_set_new(object, "resolved", resolved_to_json(&record->config));
 	bad |= json_object_set_new(object, "step", record_step_to_json(&record->step));
 	bad |= json_object_set_new(object, "config", config_to_json(&record->config));
 	bad |= json_object_set_new(
@@ -160,16 +168,15 @@ static int refuse_schema(const json_t *header, struct error *err)
 		       : error_set(err, -EINVAL, "schema '%s' is not '%s'", schema, POINTS_SCHEMA);
 }
 
-/* The key table may have changed since: then the same settings mean something else. */
-static int check_hash(const struct record *record, struct error *err)
+/* The resolved file reads back to the same configuration; keys that it does not have yet are at
+ * their defaults. */
+static int config_from_header(struct record *record, const json_t *header, struct error *err)
 {
-	char hash[RECORD_HASH_BYTES];
-	config_hash(&record->config, hash);
-	if (strcmp(hash, record->config_hash) == 0)
-		return 0;
-	return error_set(err, -EINVAL,
-		"its configuration reads as %s here and was %s: another version wrote it", hash,
-		record->config_hash);
+	const char *text = json_string_value(json_object_get(header, "resolved"));
+	config_init(&record->config);
+	if (!text)
+		return error_set(err, -EINVAL, "the configuration ('resolved') is missing");
+	return config_read_text(&record->config, "resolved", text, strlen(text), err);
 }
 
 int record_header_from_json(struct record *record, json_t *header, struct error *err)
@@ -179,10 +186,7 @@ int record_header_from_json(struct record *record, json_t *header, struct error 
 	if (!code)
 		code = fields_decode(header, record_fields, COUNT(record_fields), record, err);
 	if (!code)
-		code = config_from_assignments(
-			&record->config, json_object_get(header, "assignments"), err);
-	if (!code)
-		code = check_hash(record, err);
+		code = config_from_header(record, header, err);
 	if (!code)
 		code = step_from_json(&record->step, json_object_get(header, "step"), err);
 	if (!code)
