@@ -200,13 +200,21 @@ static double draw_real(struct rng *rng, double least, double most)
 	return least + (most - least) * rng_uniform(rng);
 }
 
+/* Larger photographs have less detail per pixel: the lens, not the pixels, is their limit.  In 1/256,
+ * fitted to photographs of 250 to 1000 pixels (docs/PICTURES.md). */
+static uint32_t size_factor(struct picture_size size)
+{
+	const double edge = sqrt((double)size.width * size.height) / sqrt(500.0 * 375.0);
+	return (uint32_t)(ONE * fmin(2.5, fmax(0.1, 1.0 / edge)));
+}
+
 /* Detail of one picture relative to the mean, in 1/256: photographs differ widely.  Steps through its
  * range by the golden ratio from id to id, so that any run of ids has nearly the mean of all. */
-static uint32_t picture_strength(uint64_t seed, uint64_t id)
+static uint32_t picture_strength(uint64_t seed, uint64_t id, struct picture_size size)
 {
 	const uint64_t turn = rng_mix(seed, 0x7374) + id * 0x9e3779b97f4a7c15ULL;
 	const uint64_t u = turn >> 48; /* 16 bits */
-	return (uint32_t)(80 + ((u * u) >> 16) * 528 / 65536);
+	return (uint32_t)(80 + ((u * u) >> 16) * 528 / 65536) * size_factor(size) / ONE;
 }
 
 /* Contrast turns about the middle grey. */
@@ -216,8 +224,27 @@ static struct picture_tone tone_about_middle(int gain, int shift)
 		.gain = (uint16_t)gain, .offset = (int16_t)(128 - gain / 2 + shift)};
 }
 
+/* How strongly the fine texture shows.  Up to the natural detail some parts have much of it and others
+ * hardly any; what is asked for beyond that comes nearly evenly everywhere, as in pictures of gravel
+ * or leaves, rather than as noise in a few places.  local: 128 is the mean. */
+static int16_t fine_gain(uint32_t detail, uint32_t strength, uint32_t local, bool smooth)
+{
+	enum { UNIT = 66 }; /* at the natural detail, in 1/256 */
+	const uint64_t natural = detail < PICTURE_DETAIL_NATURAL ? detail : PICTURE_DETAIL_NATURAL;
+	const uint64_t more = detail - natural;
+	uint64_t uneven = natural * strength * local * UNIT / (ONE * 128ULL);
+	uint64_t even = more * (3 * ONE + strength) * (640 + local) / (4ULL * ONE * 768) * UNIT;
+	if (smooth) {
+		uneven /= 6;
+		even /= 2;
+	}
+	const uint64_t gain = (uneven + even) / PICTURE_DETAIL_NATURAL;
+	return (int16_t)(gain > INT16_MAX ? INT16_MAX : gain);
+}
+
 /* Tones of a layer.  Below half of the natural detail the contrast falls too, down to flat. */
-static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, uint32_t strength)
+static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, uint32_t strength,
+	bool smooth)
 {
 	const int half = PICTURE_DETAIL_NATURAL / 2;
 	const int share = detail < PICTURE_DETAIL_NATURAL / 2 ? (int)detail : half;
@@ -226,9 +253,7 @@ static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, ui
 	layer->luma = tone_about_middle(contrast, draw_int(rng, -34, 34));
 	layer->blue = tone_about_middle(saturation, draw_int(rng, -10, 8));
 	layer->red = tone_about_middle(saturation, draw_int(rng, -8, 8));
-	const uint64_t local = (uint64_t)draw_int(rng, 20, 236);
-	const uint64_t fine = (uint64_t)detail * strength * local / (PICTURE_DETAIL_NATURAL * 128ULL);
-	layer->luma.fine_gain = (int16_t)(fine > INT16_MAX ? INT16_MAX : fine);
+	layer->luma.fine_gain = fine_gain(detail, strength, (uint32_t)draw_int(rng, 20, 236), smooth);
 	layer->light = draw_int(rng, -30, 30);
 }
 
@@ -243,9 +268,8 @@ static void draw_layer(struct layer *layer, const struct picture_atlas *atlas, s
 	layer->fine_x = (uint32_t)(where >> 30) & TILE_MASK;
 	layer->fine_y = (uint32_t)(where >> 40) & TILE_MASK;
 	layer->step_y = (where >> 50) & 1 ? 1 : UINT32_MAX;
-	draw_tones(layer, rng, detail, strength);
-	if (tile == TILE_SKY || tile == TILE_DEFOCUS || tile == TILE_SMOOTH)
-		layer->luma.fine_gain = (int16_t)(layer->luma.fine_gain / 6);
+	const bool smooth = tile == TILE_SKY || tile == TILE_DEFOCUS || tile == TILE_SMOOTH;
+	draw_tones(layer, rng, detail, strength, smooth);
 }
 
 /* A horizon: everything above a huge ellipse's lower rim, or below its upper one. */
@@ -278,7 +302,7 @@ static void draw_plan(struct plan *plan, const struct picture_atlas *atlas, uint
 {
 	struct rng rng;
 	rng_init(&rng, atlas->seed, id);
-	const uint32_t strength = picture_strength(atlas->seed, id);
+	const uint32_t strength = picture_strength(atlas->seed, id, size);
 	plan->count = 0;
 	struct layer *layer = &plan->layers[plan->count++];
 	/* The background's texture goes round from id to id, as the strength does. */

@@ -345,8 +345,8 @@ struct fine_style {
 static const struct fine_style fine_styles[FINE_TILES] = {
 	{{0, 0, 0, 4, 10, 20, 30, 30}, 0, 0, 0},
 	{{0, 0, 0, 4, 8, 14, 18, 14}, 26000, 0, 0},
-	{{0, 0, 0, 6, 10, 30, 60, 70}, 0, 5, 0},
-	{{0, 0, 0, 6, 10, 30, 60, 70}, 3000, 0, 5},
+	{{0, 0, 0, 6, 10, 30, 60, 70}, 0, 3, 0},
+	{{0, 0, 0, 6, 10, 30, 60, 70}, 8000, 0, 3},
 };
 
 /* Adds neighbours at the given step: streaks along it, a little aslant so that they are not rulers. */
@@ -384,29 +384,44 @@ static int8_t clamp_fine(int value)
 	return (int8_t)(value < -127 ? -127 : value > 127 ? 127 : value);
 }
 
-/* Detail comes in patches: a slow field, squared, is its strength. */
+/* What gives every tile the same root mean square of differences between neighbours, in 1/256: that,
+ * not the variance, is what costs an encoder bits. */
+static int64_t fine_scale(const int16_t *field)
+{
+	enum { DIFFERENCE_RMS = 30 };
+	double squares = 0; /* of integers below 2^53: exact in any order */
+	for (size_t i = 0; i < TILE_PIXELS - TILE_EDGE; i++) {
+		const int across = field[i + 1] - field[i], down = field[i + TILE_EDGE] - field[i];
+		squares += (double)(across * across) + (double)(down * down);
+	}
+	return (int64_t)(DIFFERENCE_RMS * 256.0 * LUMA_ONE / sqrt(squares / (2.0 * TILE_PIXELS) + 1.0));
+}
+
+/* Detail comes in patches: a slow field is its strength. */
 static void paint_fine(struct canvas *canvas, const struct fine_style *style, int8_t *fine)
 {
-	static const int patches[OCTAVES] = {40, 40, 30, 20, 8, 0, 0, 0};
+	enum { LEAST = 16, MIDDLE = 64, MOST = 128 }; /* strength, 1/64 */
+	static const int patches[OCTAVES] = {30, 30, 24, 16, 8, 0, 0, 0};
 	noise_field(canvas, canvas->luma, style->octave);
 	for (int i = 0; i < style->leaves; i++)
 		paint_fleck(canvas);
 	for (int i = 0; i < style->smear_x; i++)
-		smear_field(canvas->luma, canvas->scratch, (size_t)1 << i, i == 2 || i == 4);
+		smear_field(canvas->luma, canvas->scratch, (size_t)1 << i, i == 2);
 	for (int i = 0; i < style->smear_y; i++)
-		smear_field(canvas->luma, canvas->scratch, i == 2 || i == 4, (size_t)1 << i);
+		smear_field(canvas->luma, canvas->scratch, i == 2, (size_t)1 << i);
 	noise_field(canvas, canvas->rough, patches);
+	const int64_t scale = fine_scale(canvas->luma);
 	uint64_t grain = 0;
 	for (size_t i = 0; i < TILE_PIXELS; i++) {
-		int strength = 70 + canvas->rough[i] / LUMA_ONE;
-		strength = strength < 8 ? 8 : strength > 180 ? 180 : strength;
-		const int value = canvas->luma[i] * strength * strength / (LUMA_ONE * 8192);
+		int strength = MIDDLE + canvas->rough[i] / LUMA_ONE;
+		strength = strength < LEAST ? LEAST : strength > MOST ? MOST : strength;
+		const int64_t value = canvas->luma[i] * scale * strength / (LUMA_ONE * 256 * MIDDLE);
 		if (i % 8 == 0)
 			grain = rng_next(&canvas->rng);
 		/* The sensor's own noise: a level or two. */
 		const int noise = (int)(grain & 3) - (int)((grain >> 2) & 3);
 		grain >>= 8;
-		fine[i] = clamp_fine(value + noise);
+		fine[i] = clamp_fine((int)value + noise);
 	}
 }
 
