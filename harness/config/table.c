@@ -70,13 +70,17 @@ int table_unknown_section(const char *name, struct error *err)
 	return error_set(err, -EINVAL, "unknown section '%.48s'; see `mlbench help keys`", name);
 }
 
-/* A key of just this name in whichever section, for "batch.workers" and plain "workers". */
+/* For a right name under a wrong section ("batch.workers") and a bare name ("workers"): the key of
+ * that name.  A misspelt section is left to the nearest name. */
 static enum key_id find_by_last_name(const char *dotted)
 {
+	char section[DOTTED_BYTES];
 	const char *dot = strrchr(dotted, '.');
-	const char *name = dot ? dot + 1 : dotted;
+	(void)snprintf(section, sizeof section, "%.*s", dot ? (int)(dot - dotted) : 0, dotted);
+	if (dot && !table_has_section(section))
+		return KEY_COUNT;
 	for (int key = 0; key < KEY_COUNT; key++)
-		if (strcmp(config_keys[key].name, name) == 0)
+		if (strcmp(config_keys[key].name, dot ? dot + 1 : dotted) == 0)
 			return (enum key_id)key;
 	return KEY_COUNT;
 }
@@ -87,10 +91,9 @@ int table_unknown_key(const char *dotted, struct error *err)
 	const char *names[KEY_COUNT];
 	for (int key = 0; key < KEY_COUNT; key++)
 		names[key] = dotted_name((enum key_id)key, room[key]);
-	const char *nearest = suggest_nearest(dotted, names, KEY_COUNT);
 	const enum key_id cousin = find_by_last_name(dotted);
-	if (!nearest && cousin != KEY_COUNT)
-		nearest = names[cousin];
+	const char *nearest =
+		cousin == KEY_COUNT ? suggest_nearest(dotted, names, KEY_COUNT) : names[cousin];
 	if (nearest)
 		return error_set(
 			err, -EINVAL, "unknown key '%.64s'; did you mean '%s'?", dotted, nearest);
