@@ -256,6 +256,9 @@ static void too_long_lines(void **state)
 	text[start + 300] = 'c';
 	assert_int_equal(config_read_text(&config, "a.ini", text, start + 301, &err), -EINVAL);
 	assert_string_equal(err.text, "a.ini:2: line is too long");
+	text[start + 65] = 'c';
+	assert_int_equal(config_read_text(&config, "a.ini", text, start + 66, &err), -EINVAL);
+	assert_string_equal(err.text, "a.ini:2: 'dataset.path' holds more than 64 blanks in a row");
 	free(text);
 }
 
