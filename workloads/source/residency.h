@@ -14,12 +14,11 @@ struct residency {
 /* Measures; -ENOTSUP with the reason when the kernel offers neither. */
 int residency_measure(const struct dataset *dataset, struct residency *out, struct error *err);
 
-/* Evicts every file and proves it: repeats (readahead in flight brings pages back) until the
- * measured residency is below 0.5 %, at most 5 s.  -EBUSY with the remaining share otherwise. */
+/* Evicts every file and proves it: repeats (readahead in flight brings pages back) until the measured
+ * residency is below 0.5 %, at most 5 s.  -EBUSY with the remaining share otherwise. */
 int residency_evict(const struct dataset *dataset, struct residency *after, struct error *err);
 
-/* Reads every file once, and proves it: -ENOMEM when less than 99 % stays (the set is larger than
- * the cache). */
+/* Reads every file once, and proves it: -ENOMEM when less than 99 % stays (the set is larger than the cache). */
 int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err);
 
 /* "cachestat(2)", "mincore(2)" or a reason why residency cannot be measured, for doctor. */
