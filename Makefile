@@ -14,7 +14,7 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libdeflate libxxhash
+PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libdeflate libisal libxxhash
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
