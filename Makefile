@@ -4,9 +4,14 @@
 # The others: make, make install PREFIX=, dist, bench, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 
 VERSION := 0.1.0
-CC ?= gcc
+ifeq ($(origin CC),default)
+  CC := gcc
+endif
 PREFIX ?= /usr/local
 MAKEFLAGS += --no-builtin-rules
+# One short line per file; V=1 shows the whole command.
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 .DEFAULT_GOAL := all
 
 # --- variants: each builds into a folder of its own ---------------------------------------------
@@ -23,7 +28,9 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Ws
 OPTIMISE := -O3 -g -fno-math-errno -ffp-contract=off
 CFLAGS_ALL := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -fopenmp -pthread $(WARNINGS) \
               $(PKG_CFLAGS) -fno-omit-frame-pointer
-LDFLAGS_ALL := -fopenmp -pthread
+# Several flavours of OpenBLAS may be installed: the OpenMP one that we built against is the one to load.
+OPENBLAS_DIR := $(shell pkg-config --variable=libdir openblas 2>/dev/null)
+LDFLAGS_ALL := -fopenmp -pthread $(if $(OPENBLAS_DIR),-Wl$(comma)-rpath$(comma)$(OPENBLAS_DIR))
 ifdef SAN
   OPTIMISE := -O1 -g
   CFLAGS_ALL += -fsanitize=$(SAN) -fno-sanitize-recover=all
@@ -50,31 +57,127 @@ $(B)/libmlbench.a: $(OBJECTS)
 	@ar rcs $@ $^
 
 $(B)/mlbench: $(B)/harness/main.o $(B)/libmlbench.a
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
 $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -lcmocka
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -lcmocka
 
 unit-%: $(B)/tests/test_%
 	$<
 
 $(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS)
 
 unit-tests: $(TESTS)
 benches: $(BENCHES)
 
+# --- the two commands ---------------------------------------------------------------------------
+setup:
+	@.ci/setup build
+setup-check:
+	@.ci/setup build check
+
+CONFIG ?= configs/imagenet_like.ini
+sweep: setup
+	@$(MAKE) --no-print-directory all
+	$(B)/mlbench sweep $(CONFIG) $(ARGS)
+
+check: setup-check
+	@$(MAKE) --no-print-directory -j2 all unit-tests
+	@$(if $(SAN),,$(MAKE) --no-print-directory -j2 SAN=thread thread-tests)
+	@tests/run.sh $(B) $(PARTS)
+
+# Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
+THREAD_TESTS := sampler ready slots state_clock histogram pipeline limiter source
+THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
+thread-tests: $(THREAD_TEST_PROGRAMS)
+
+# --- fuzzing: libFuzzer, clang ------------------------------------------------------------------
+FUZZ_CC ?= clang-14
+FUZZ_B := build/fuzz
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(FUZZ_B)/%)
+FUZZ_OBJECTS := $(filter-out $(FUZZ_B)/harness/command/% $(FUZZ_B)/pipelines/% $(FUZZ_B)/harness/report/%,$(SOURCES:%.c=$(FUZZ_B)/%.o))
+FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -g -O1 -pthread $(PKG_CFLAGS) \
+              -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+
+$(FUZZ_B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
+$(FUZZ_B)/libmlbench.a: $(FUZZ_OBJECTS)
+	@rm -f $@
+	@ar rcs $@ $^
+$(FUZZ_B)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_B)/libmlbench.a
+	$(call say,FUZZ,$@)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_B)/libmlbench.a $(LIBS) -lgomp
+fuzzers: $(FUZZERS)
+
+# --- benches: ratios in one run, on a quiet machine ------------------------------------------------
+bench: setup
+	@$(MAKE) --no-print-directory all benches
+	@tests/bench/run.sh $(B) $(BENCH)
+
+# --- documents ------------------------------------------------------------------------------------
+$(B)/man/mlbench.1: $(B)/mlbench
+	@mkdir -p $(@D)
+	$(B)/mlbench help --man >$@
+$(B)/man/mlbench.ini.5: $(B)/mlbench
+	@mkdir -p $(@D)
+	$(B)/mlbench help --man-keys >$@
+man: $(B)/man/mlbench.1 $(B)/man/mlbench.ini.5
+
+# --- install and dist -----------------------------------------------------------------------------
+install: all man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 \
+	        $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated
+	install -m 755 $(B)/mlbench $(DESTDIR)$(PREFIX)/bin/mlbench
+	install -m 644 $(B)/man/mlbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 $(B)/man/mlbench.ini.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
+	install -m 644 configs/emulated/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated/
+
+# Everything beside glibc travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries too.
+DIST := mlbench-$(VERSION)-linux-$(shell uname -m)
+dist: all man
+	rm -rf build/dist/$(DIST)
+	install -d build/dist/$(DIST)/bin build/dist/$(DIST)/lib build/dist/$(DIST)/man
+	$(CC) $(filter-out -Wl$(comma)-rpath%,$(LDFLAGS_ALL)) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib' \
+	        -o build/dist/$(DIST)/bin/mlbench $(B)/harness/main.o $(B)/libmlbench.a $(LIBS)
+	ldd $(B)/mlbench | awk '$$3 ~ /^\// && $$1 !~ /^(libc|libm|libpthread|libdl|librt|libresolv)\.so/ { print $$3 }' | \
+	        xargs -I{} install -m 644 {} build/dist/$(DIST)/lib/
+	cp -r configs README.md LICENSE build/dist/$(DIST)/
+	cp $(B)/man/* build/dist/$(DIST)/man/
+	tar -C build/dist -czf build/dist/$(DIST).tar.gz $(DIST)
+	@echo build/dist/$(DIST).tar.gz
+
+# --- style ----------------------------------------------------------------------------------------
+STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch])
+format:
+	clang-format-14 -i $(STYLED)
+lint:
+	clang-format-14 --dry-run -Werror $(STYLED)
+	tests/layering.sh
+	printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 clang-tidy-14 --quiet -- $(filter-out -Wnull-dereference -O3,$(CFLAGS_ALL))
+
 clean:
 	rm -rf build
 
-.PHONY: all clean unit-tests benches
+help:
+	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
+
+.PHONY: all setup setup-check sweep check unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
 .SECONDARY:
 
--include $(OBJECTS:.o=.d) $(B)/harness/main.d $(TESTS:=.d) $(BENCHES:=.d)
+-include $(OBJECTS:.o=.d) $(B)/harness/main.d $(TESTS:=.d) $(BENCHES:=.d) $(FUZZ_OBJECTS:.o=.d)

@@ -20,19 +20,17 @@ void clock_sleep_until_ns(uint64_t deadline_ns)
 		continue;
 }
 
-static void format_utc(time_t seconds, const char *format, char out[CLOCK_UTC_BYTES])
-{
-	struct tm tm;
-	if (!gmtime_r(&seconds, &tm) || strftime(out, CLOCK_UTC_BYTES, format, &tm) == 0)
-		out[0] = '\0';
-}
-
 void clock_format_utc(time_t seconds, char out[CLOCK_UTC_BYTES])
 {
-	format_utc(seconds, "%Y-%m-%dT%H:%M:%SZ", out);
+	struct tm tm;
+	if (!gmtime_r(&seconds, &tm) ||
+		strftime(out, CLOCK_UTC_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+		out[0] = '\0';
 }
 
 void clock_format_utc_compact(time_t seconds, char out[CLOCK_UTC_BYTES])
 {
-	format_utc(seconds, "%Y%m%dT%H%M%SZ", out);
+	struct tm tm;
+	if (!gmtime_r(&seconds, &tm) || strftime(out, CLOCK_UTC_BYTES, "%Y%m%dT%H%M%SZ", &tm) == 0)
+		out[0] = '\0';
 }

@@ -1,0 +1,60 @@
+/* One repetition of one point: sampler -> readers -> decode team -> prefetch queue -> upload -> step.
+ *
+ *   sampler   tickets in order; ticket t is sample order[t % n] of epoch t / n, place t % B of batch t / B
+ *   readers   each takes a free blob and the next ticket, keeps up to read.depth files in flight
+ *   decode    OpenMP workers take the ready blob with the lowest ticket whose batch has a slot, and
+ *             write straight into that slot; slots are given to batches in order
+ *   prefetch  full batches, delivered in order or as completed
+ *   upload    (optional) copies into a staging slot
+ *   step      the backend; returns the slot
+ *
+ * Back-pressure is "no free slot" (decode is blocked) and "no free blob" (read is blocked).  Everything is
+ * allocated before the clock starts; the bound is known from pipeline_plan. */
+#ifndef MLBENCH_PIPELINES_PIPELINE_H
+#define MLBENCH_PIPELINES_PIPELINE_H
+
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+#include "harness/measure/measurement.h"
+#include "workloads/dataset/dataset.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a configuration will take; printed before a run and checked after it. */
+struct pipeline_plan {
+	unsigned reader_threads, read_depth, decode_workers, step_threads;
+	uint32_t blobs, blob_bytes;       /* files in flight or waiting, and the room of each */
+	uint32_t slots, staging_slots;    /* batches: being filled + prefetch.depth + in the step; and uploaded */
+	uint64_t sample_bytes, batch_bytes;
+	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes, backend_bytes;
+	uint64_t pool_bytes;              /* their sum: the bound on memory, less 64 MiB for the program itself */
+	uint64_t batches_per_epoch;
+	char step_description[256];       /* backend's */
+};
+
+/* -EINVAL: a senseless combination (batch larger than the data set with drop_last, pools above the
+ * memory of the machine or its cgroup, …), with the keys named. */
+int pipeline_plan(const struct config *config, const struct dataset *dataset,
+		  struct pipeline_plan *plan, struct error *err);
+
+/* Told at each sampling window, from the control thread. */
+typedef void pipeline_progress(void *context, double seconds, double planned_seconds,
+			       double samples_per_s, uint64_t samples);
+
+struct pipeline_control {
+	const atomic_bool *stop;      /* Ctrl-C: drain and return within a second; may be NULL */
+	pipeline_progress *progress;  /* may be NULL */
+	void *context;
+};
+
+/* Runs one repetition on the calling thread and those it starts; all have ended when it returns.
+ * 0 with out->status OK, UNSTEADY or INTERRUPTED; negative errno with out->status FAILED and the
+ * reason in err and out->error.  out is initialised here and released by the caller in any case.
+ * -ENOTSUP: an engine or backend asked for by name that this node lacks. */
+int pipeline_run(const struct config *config, const struct dataset *dataset,
+		 const struct pipeline_control *control, struct measurement *out, struct error *err);
+
+#endif

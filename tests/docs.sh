@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Documents agree with the program: man pages are clean, every shipped configuration passes `check`, and what
+# README and ARCHITECTURE name is there.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+: "${MLBENCH:=build/release/mlbench}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() {
+	failed=$((failed + 1))
+	echo "docs: $*"
+}
+
+"$MLBENCH" help --man >"$work/mlbench.1" && "$MLBENCH" help --man-keys >"$work/mlbench.ini.5" || bad "no man pages"
+if command -v mandoc >/dev/null 2>&1; then
+	for page in mlbench.1 mlbench.ini.5; do
+		if mandoc -Tlint -Wwarning "$work/$page" >"$work/lint" 2>&1; then ok; else bad "$page: $(head -n 5 "$work/lint")"; fi
+	done
+else
+	skipped=$((skipped + 2))
+	echo "docs: skipped: mandoc is not installed"
+fi
+
+# Every key of the table is in the page, and every command in mlbench(1) and the README.
+for key in $(sed -n 's/^KEY([A-Z0-9_]*, "\([a-z]*\)", "\([a-z_0-9]*\)".*/\1.\2/p' harness/config/keys.def); do
+	"$MLBENCH" help keys | grep -qF "$key" || bad "help keys lacks $key"
+	name=${key#*.}
+	grep -qF "${name}" "$work/mlbench.ini.5" || bad "mlbench.ini.5 lacks $key"
+done
+ok
+for command in run sweep gen check list doctor show help; do
+	grep -qw "$command" "$work/mlbench.1" || bad "mlbench.1 lacks $command"
+	grep -qE "mlbench $command" README.md || bad "README.md lacks 'mlbench $command'"
+done
+ok
+
+for config in configs/*.ini configs/emulated/*.ini; do
+	if "$MLBENCH" check "$config" >"$work/check" 2>&1; then ok; else bad "check $config: $(tail -n 1 "$work/check")"; fi
+done
+
+# Files that the documents name exist.
+for file in $(grep -ohE '`(docs|configs|tests|harness|workloads|pipelines|\.ci)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | sort -u); do
+	[ -e "$file" ] || [ -e "${file%/}" ] || bad "a document names $file, which is not there"
+done
+ok
+echo "docs: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Includes point one way.  For each layer, what its files may include; anything else fails.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+declare -A may=(
+	[harness/base]="harness/base"
+	[harness/config]="harness/base harness/config"
+	[harness/measure]="harness/base harness/measure"
+	[workloads/dataset]="harness/base harness/config harness/measure workloads"
+	[workloads/image]="harness/base harness/config harness/measure workloads"
+	[workloads/source]="harness/base harness/config harness/measure workloads"
+	[workloads/model]="harness/base harness/config harness/measure workloads"
+	[workloads/backend]="harness/base harness/config harness/measure workloads"
+	[pipelines]="harness/base harness/config harness/measure workloads pipelines"
+	[harness/analyze]="harness/base harness/config harness/measure harness/analyze"
+	[harness/report]="harness/base harness/config harness/measure harness/analyze harness/report"
+	[harness/command]="harness workloads pipelines"
+)
+
+passed=0 failed=0
+for layer in "${!may[@]}"; do
+	bad=
+	for file in "$layer"/*.[ch]; do
+		[ -e "$file" ] || continue
+		while IFS= read -r include; do
+			ok=
+			for prefix in ${may[$layer]}; do
+				case "$include" in "$prefix"/*) ok=1 ;; esac
+			done
+			[ -n "$ok" ] || bad="$bad
+  $file includes $include"
+		done < <(sed -n 's/^#include "\(.*\)".*/\1/p' "$file")
+	done
+	if [ -n "$bad" ]; then
+		printf 'layering: %s may include only: %s%s\n' "$layer" "${may[$layer]}" "$bad"
+		failed=$((failed + 1))
+	else
+		passed=$((passed + 1))
+	fi
+done
+
+# Only the program's entry may end the process; a child after fork uses _exit.
+exits=$(grep -nE '(^|[^_a-zA-Z.>])(exit|abort|quick_exit)\(' harness/*/*.c workloads/*/*.c pipelines/*.c 2>/dev/null |
+	grep -vE '^\S+\s*(/\*|\*|//)' || true)
+if [ -n "$exits" ]; then
+	printf 'layering: only main may exit:\n%s\n' "$exits"
+	failed=$((failed + 1))
+else
+	passed=$((passed + 1))
+fi
+echo "layering: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
+#   tests/run.sh BUILD_FOLDER [unit|threads|layering|docs|cli|fuzz|compat …]     (all by default)
+# A part prints its own closing line in that form, or is a cmocka program.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=$1
+shift
+parts=${*:-unit threads layering docs cli fuzz compat}
+export MLBENCH="$PWD/$build/mlbench"
+logs="$build/test-logs"
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+failures=
+
+export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:halt_on_error=1:second_deadlock_stack=1"
+export UBSAN_OPTIONS="print_stacktrace=1"
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1}"
+
+fail() { # name log
+	failures="$failures $1"
+	echo "----- $1 failed; the end of $2:"
+	tail -n 40 "$2"
+	echo "-----"
+}
+
+cmocka_program() {
+	local program=$1 name=${2:-} log p f s status
+	name=$name$(basename "$program")
+	log="$logs/$name.log"
+	timeout -k 10 300 "$program" >"$log" 2>&1
+	status=$?
+	p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	f=$(sed -n 's/^\[  FAILED  \] [a-z_ ]*: *\([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	s=$(sed -n 's/^\[  SKIPPED \] [a-z_ ]*: *\([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+	if [ "$status" -eq 0 ] && [ $((p + s)) -eq 0 ]; then f=1; fi # a test that ran nothing is a failure
+	printf '%-34s %4d passed %3d failed %3d skipped\n' "$name" "$p" "$f" "$s"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	[ "$f" -eq 0 ] || fail "$name" "$log"
+}
+
+script() { # name command …
+	local name=$1 log line status
+	shift
+	log="$logs/$name.log"
+	timeout -k 10 500 "$@" >"$log" 2>&1
+	status=$?
+	line=$(grep -oE '[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?' "$log" | tail -n 1)
+	local p=0 f=0 s=0
+	if [ -n "$line" ]; then
+		p=$(echo "$line" | grep -oE '^[0-9]+')
+		f=$(echo "$line" | sed -E 's/.* ([0-9]+) failed.*/\1/')
+		case $line in *skipped) s=$(echo "$line" | sed -E 's/.* ([0-9]+) skipped/\1/') ;; esac
+	fi
+	if [ "$status" -eq 77 ]; then s=$((s + 1)); status=0; fi
+	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+	if [ "$status" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then f=1; fi
+	printf '%-34s %4d passed %3d failed %3d skipped\n' "$name" "$p" "$f" "$s"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	[ "$s" -eq 0 ] || grep -iE 'skip' "$log" | head -n 5 | sed 's/^/    /'
+	[ "$f" -eq 0 ] || fail "$name" "$log"
+}
+
+for part in $parts; do
+	case $part in
+	unit) for program in "$build"/tests/test_*; do
+		case $program in *.d) continue ;; esac
+		cmocka_program "$program"
+	done ;;
+	threads) # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
+		case $build in *san-*) continue ;; esac
+		for program in build/san-thread/tests/test_*; do
+			case $program in *.d | *\*) continue ;; esac
+			cmocka_program "$program" thread-san-
+		done ;;
+	layering) script layering tests/layering.sh ;;
+	docs) script docs tests/docs.sh ;;
+	cli) script cli tests/cli/run.sh ;;
+	fuzz) script fuzz tests/fuzz/short.sh ;;
+	compat) script compat tests/compat/run.sh ;;
+	*) echo "run.sh: no such part: $part" >&2; exit 2 ;;
+	esac
+done
+
+[ -z "$failures" ] || echo "failed:$failures"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
