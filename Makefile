@@ -74,6 +74,12 @@ $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 unit-%: $(B)/tests/test_%
 	$<
 
+# Programs of tests/compat, which compares with other software.
+$(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS)
+
 $(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
