@@ -19,14 +19,6 @@ const struct source_ops *const source_list[] = {
 	NULL,
 };
 
-static const struct source_ops *find(const char *name)
-{
-	for (size_t i = 0; source_list[i]; i++)
-		if (strcmp(source_list[i]->name, name) == 0)
-			return source_list[i];
-	return NULL;
-}
-
 static const struct source_ops *choose_named(const struct source_ops *ops, struct error *err)
 {
 	char reason[REASON_BYTES];
@@ -42,27 +34,22 @@ const struct source_ops *source_choose(
 {
 	if (room > 0)
 		why_not[0] = '\0';
-	const char *name = "io_uring";
 	switch ((enum read_engine)config_integer(config, KEY_READ_ENGINE)) {
 	case READ_ENGINE_MEMORY:
-		name = "memory";
-		break;
+		return choose_named(&source_memory, err);
 	case READ_ENGINE_PREAD:
-		name = "pread";
-		break;
+		return choose_named(&source_pread, err);
 	case READ_ENGINE_IO_URING:
-		break;
-	case READ_ENGINE_AUTO: {
-		char reason[REASON_BYTES];
-		const char *const why = source_io_uring.unavailable(reason, sizeof reason);
-		if (!why)
-			break;
-		(void)snprintf(why_not, room, "io_uring: %s", why);
-		name = "pread";
+		return choose_named(&source_io_uring, err);
+	case READ_ENGINE_AUTO:
 		break;
 	}
-	}
-	return choose_named(find(name), err);
+	char reason[REASON_BYTES];
+	const char *const why = source_io_uring.unavailable(reason, sizeof reason);
+	if (!why)
+		return &source_io_uring;
+	(void)snprintf(why_not, room, "io_uring: %s", why);
+	return choose_named(&source_pread, err);
 }
 
 /* Takes what source_open made; ops->open has succeeded or was not called yet. */
