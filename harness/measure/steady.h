@@ -1,7 +1,7 @@
 /* Where the warm-up ends, and whether what follows is steady.  Pure functions on a series of rates per
  * window. */
-#ifndef MLBENCH_ANALYZE_STEADY_H
-#define MLBENCH_ANALYZE_STEADY_H
+#ifndef MLBENCH_MEASURE_STEADY_H
+#define MLBENCH_MEASURE_STEADY_H
 
 #include <stdbool.h>
 #include <stddef.h>
