@@ -94,5 +94,8 @@ void uring_fail_all(struct uring_reader *reader, int status);
 
 /* NULL, or why there is no io_uring here; why holds the text. */
 const char *uring_unavailable(char *why, size_t room);
+/* What a failure of io_uring_setup means; disabled is the value of sysctl kernel.io_uring_disabled.
+ */
+void uring_explain(int code, uint64_t disabled, char *why, size_t room);
 
 #endif
