@@ -2,7 +2,7 @@
 # Documents agree with the program: man pages are clean, every shipped configuration passes `check`, and what
 # README and ARCHITECTURE name is there.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 : "${MLBENCH:=build/release/mlbench}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

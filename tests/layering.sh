@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Includes point one way.  For each layer, what its files may include; anything else fails.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 
 declare -A may=(
 	[harness/base]="harness/base"

@@ -3,7 +3,7 @@
 #   tests/run.sh BUILD_FOLDER [unit|threads|layering|docs|cli|fuzz|compat …]     (all by default)
 # A part prints its own closing line in that form, or is a cmocka program.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 build=$1
 shift
 parts=${*:-unit threads layering docs cli fuzz compat}

@@ -39,6 +39,7 @@ static void put(const char *text, size_t length)
 	}
 }
 
+__attribute__((format(printf, 3, 0)))
 static void emit(const char *before, const char *after, const char *format, va_list args)
 {
 	char line[LINE_BYTES];
@@ -52,6 +53,7 @@ static void emit(const char *before, const char *after, const char *format, va_l
 	put(line, used + tail);
 }
 
+__attribute__((format(printf, 3, 0)))
 static void message(enum log_level least, const char *prefix, const char *format, va_list args)
 {
 	if (level_now < least)

@@ -3,7 +3,7 @@
 #   tests/bench/run.sh BUILD_FOLDER [name …]       names without "bench_" and ending; all by default
 # Run it on a quiet machine: the figures are ratios within one run, but noise widens them.
 set -u
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 2
 build=$1
 shift
 names=${*:-$(for f in tests/bench/bench_*; do basename "${f%.*}" | sed s/^bench_//; done | sort -u)}

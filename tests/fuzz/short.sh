@@ -2,7 +2,7 @@
 # Each fuzz target over its committed corpus and for FUZZ_SECONDS more (20 by default): short enough for
 # every check.  `FUZZ_SECONDS=600 tests/fuzz/short.sh` is the long run; findings land in build/fuzz/.
 set -u
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 2
 seconds=${FUZZ_SECONDS:-20}
 if ! command -v "${FUZZ_CC:-clang-14}" >/dev/null 2>&1; then
 	echo "fuzz: skipped: ${FUZZ_CC:-clang-14} is not installed"

@@ -1,0 +1,292 @@
+/* Reading quantities as people write them.  Numbers are read as decimal integers with a power of
+ * ten and scaled in 128 bits, so that what was printed exactly is read back exactly. */
+#include "harness/base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+struct unit {
+	const char *name;
+	uint64_t scale;
+};
+
+/* digits x 10^exponent */
+struct decimal {
+	uint64_t digits;
+	int exponent;
+};
+
+enum {
+	DECIMAL_EXPONENT_MAX = 400, /* beyond it every 64-bit result over- or underflows */
+	WIDE_POWER_MAX = 38,        /* 10^38 is the largest power of ten in 128 bits */
+};
+
+static const char *skip_blanks(const char *at)
+{
+	while (*at == ' ' || *at == '\t')
+		at++;
+	return at;
+}
+
+static bool push_digit(struct decimal *number, char digit)
+{
+	const uint64_t value = (uint64_t)(digit - '0');
+	return !__builtin_mul_overflow(number->digits, 10U, &number->digits) &&
+	       !__builtin_add_overflow(number->digits, value, &number->digits);
+}
+
+/* "e-3" and the like; an 'e' without digits is left for the unit to refuse. */
+static const char *parse_exponent(const char *at, struct decimal *number)
+{
+	if (*at != 'e' && *at != 'E')
+		return at;
+	const char *digit = at + 1;
+	const bool negative = *digit == '-';
+	if (*digit == '-' || *digit == '+')
+		digit++;
+	if (!isdigit((unsigned char)*digit))
+		return at;
+	int exponent = 0;
+	for (; isdigit((unsigned char)*digit); digit++)
+		if (exponent < DECIMAL_EXPONENT_MAX)
+			exponent = exponent * 10 + (*digit - '0');
+	number->exponent += negative ? -exponent : exponent;
+	return digit;
+}
+
+/* An unsigned decimal number; *end is what follows it. */
+static int parse_decimal(const char *text, struct decimal *number, const char **end)
+{
+	const char *at = text;
+	bool any = false;
+	*number = (struct decimal){0};
+	for (; isdigit((unsigned char)*at); at++, any = true)
+		if (!push_digit(number, *at))
+			return -ERANGE;
+	if (*at == '.') {
+		bool full = false;
+		for (at++; isdigit((unsigned char)*at); at++, any = true) {
+			struct decimal next = *number;
+			/* Digits beyond 64 bits lie below 10^-18 of the value. */
+			full = full || !push_digit(&next, *at);
+			if (full)
+				continue;
+			*number = next;
+			number->exponent--;
+		}
+	}
+	if (!any)
+		return -EINVAL;
+	*end = parse_exponent(at, number);
+	return 0;
+}
+
+/* number x scale, rounded to the nearest; *exact says whether nothing was rounded.  -EINVAL when
+ * something becomes nothing. */
+static int scale_decimal(struct decimal number, uint64_t scale, uint64_t *out, bool *exact)
+{
+	*exact = true;
+	if (number.digits == 0) {
+		*out = 0;
+		return 0;
+	}
+	wide value = (wide)number.digits * scale;
+	for (; number.exponent > 0; number.exponent--)
+		if (__builtin_mul_overflow(value, (wide)10, &value))
+			return -ERANGE;
+	if (number.exponent < -WIDE_POWER_MAX)
+		return -EINVAL;
+	wide divisor = 1;
+	for (; number.exponent < 0; number.exponent++)
+		divisor *= 10;
+	const wide rest = value % divisor;
+	*exact = rest == 0;
+	value /= divisor;
+	if (rest >= divisor - rest)
+		value++;
+	if (value == 0)
+		return -EINVAL;
+	if (value > UINT64_MAX)
+		return -ERANGE;
+	*out = (uint64_t)value;
+	return 0;
+}
+
+/* The unit that `text` of `size` bytes names; the names are compared without regard to case. */
+static const struct unit *find_unit(
+	const struct unit *units, size_t count, const char *text, size_t size)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(units[i].name) == size && strncasecmp(units[i].name, text, size) == 0)
+			return &units[i];
+	return NULL;
+}
+
+/* number, blanks, unit, blanks, and nothing more */
+static int parse_quantity(const char *text, const char *text_end, const struct unit *units,
+	size_t count, uint64_t *out)
+{
+	struct decimal number;
+	const char *at;
+	const int code = parse_decimal(skip_blanks(text), &number, &at);
+	if (code)
+		return code;
+	at = skip_blanks(at);
+	while (text_end > at && (text_end[-1] == ' ' || text_end[-1] == '\t'))
+		text_end--;
+	const struct unit *unit = find_unit(units, count, at, (size_t)(text_end - at));
+	bool exact;
+	return unit ? scale_decimal(number, unit->scale, out, &exact) : -EINVAL;
+}
+
+static const struct unit size_units[] = {
+	{"", 1},
+	{"B", 1},
+	{"k", 1ULL << 10},
+	{"M", 1ULL << 20},
+	{"G", 1ULL << 30},
+	{"T", 1ULL << 40},
+	{"KiB", 1ULL << 10},
+	{"MiB", 1ULL << 20},
+	{"GiB", 1ULL << 30},
+	{"TiB", 1ULL << 40},
+	{"KB", 1000ULL},
+	{"MB", 1000000ULL},
+	{"GB", 1000000000ULL},
+	{"TB", 1000000000000ULL},
+};
+
+static const struct unit duration_units[] = {
+	{"", 1000000000ULL},
+	{"ns", 1},
+	{"us", 1000ULL},
+	{"ms", 1000000ULL},
+	{"s", 1000000000ULL},
+	{"m", 60000000000ULL},
+	{"min", 60000000000ULL},
+	{"h", 3600000000000ULL},
+};
+
+enum {
+	SIZE_UNITS = sizeof size_units / sizeof size_units[0],
+	DURATION_UNITS = sizeof duration_units / sizeof duration_units[0],
+};
+
+int units_parse_size(const char *text, uint64_t *bytes)
+{
+	return parse_quantity(text, text + strlen(text), size_units, SIZE_UNITS, bytes);
+}
+
+int units_parse_duration(const char *text, uint64_t *ns)
+{
+	return parse_quantity(text, text + strlen(text), duration_units, DURATION_UNITS, ns);
+}
+
+int units_parse_rate(const char *text, uint64_t *bytes_per_s)
+{
+	const char *end = text + strlen(text);
+	while (end > text && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	if (end - text >= 2 && end[-1] == 's' && end[-2] == '/')
+		end -= 2;
+	return parse_quantity(text, end, size_units, SIZE_UNITS, bytes_per_s);
+}
+
+/* Whether nothing but blanks is left. */
+static bool at_end(const char *at)
+{
+	return *skip_blanks(at) == '\0';
+}
+
+/* strtod without its hexadecimal numbers, infinities and names. */
+static int parse_real(const char *text, double *value, const char **end)
+{
+	text = skip_blanks(text);
+	const size_t length = strspn(text, "+-.0123456789eE");
+	if (length == 0 || strpbrk(text, "xXpP"))
+		return -EINVAL;
+	char *stop;
+	const double number = strtod(text, &stop);
+	if (stop == text)
+		return -EINVAL;
+	if (!isfinite(number))
+		return -ERANGE;
+	*value = number;
+	*end = stop;
+	return 0;
+}
+
+int units_parse_real(const char *text, double *value)
+{
+	double number;
+	const char *end;
+	const int code = parse_real(text, &number, &end);
+	if (code)
+		return code;
+	if (!at_end(end))
+		return -EINVAL;
+	*value = number;
+	return 0;
+}
+
+int units_parse_share(const char *text, double *share)
+{
+	double number;
+	const char *end;
+	const int code = parse_real(text, &number, &end);
+	if (code)
+		return code;
+	end = skip_blanks(end);
+	const bool percent = *end == '%';
+	if (!at_end(percent ? end + 1 : end))
+		return -EINVAL;
+	*share = percent ? number / 100.0 : number;
+	return 0;
+}
+
+static uint64_t integer_suffix(char suffix)
+{
+	switch (suffix) {
+	case 'k':
+	case 'K':
+		return 1000ULL;
+	case 'M':
+		return 1000000ULL;
+	case 'G':
+		return 1000000000ULL;
+	default:
+		return 1;
+	}
+}
+
+int units_parse_integer(const char *text, int64_t *value)
+{
+	text = skip_blanks(text);
+	const bool negative = *text == '-';
+	if (*text == '-' || *text == '+')
+		text++;
+	struct decimal number;
+	int code = parse_decimal(text, &number, &text);
+	if (code)
+		return code;
+	text = skip_blanks(text);
+	const uint64_t scale = integer_suffix(*text);
+	if (!at_end(scale > 1 ? text + 1 : text))
+		return -EINVAL;
+	uint64_t magnitude;
+	bool exact;
+	code = scale_decimal(number, scale, &magnitude, &exact);
+	if (code || !exact)
+		return code ? code : -EINVAL;
+	if (magnitude > (uint64_t)INT64_MAX)
+		return -ERANGE;
+	*value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+	return 0;
+}

@@ -1,0 +1,220 @@
+/* Rules across keys that need no file system: what could never be what was meant. */
+#include "harness/base/buffer.h"
+#include "harness/base/units.h"
+#include "harness/config/config.h"
+#include "harness/config/grid.h"
+#include "harness/config/value.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { CHANNELS = 3, FLOAT_BYTES = 4, PIXEL_BYTES_MAX = 4, HEADER_BYTES = 65536 };
+
+static const double DATASET_BYTES_LIMIT = 1125899906842624.0; /* 1 PiB of generated files */
+static const double BATCHES_BYTES_LIMIT = 4398046511104.0;    /* 4 TiB of batches in memory */
+static const double PIXELS_LIMIT = 1e9;                       /* in a generated picture */
+
+typedef int rule(const struct config *config, struct error *err);
+
+/* least <= largest */
+static int check_pair(
+	const struct config *config, enum key_id least, enum key_id largest, struct error *err)
+{
+	const double low = config_real(config, least);
+	const double high = config_real(config, largest);
+	if (low <= high)
+		return 0;
+	return error_set(err, -EINVAL, "'%s.%s' = %g is above '%s.%s' = %g",
+		config_keys[least].section, config_keys[least].name, low,
+		config_keys[largest].section, config_keys[largest].name, high);
+}
+
+static int crop_scale(const struct config *config, struct error *err)
+{
+	return check_pair(config, KEY_AUGMENT_SCALE_MIN, KEY_AUGMENT_SCALE_MAX, err);
+}
+
+static int crop_ratio(const struct config *config, struct error *err)
+{
+	return check_pair(config, KEY_AUGMENT_RATIO_MIN, KEY_AUGMENT_RATIO_MAX, err);
+}
+
+static int dataset_has_a_path(const struct config *config, struct error *err)
+{
+	if (*config_text(config, KEY_DATASET_PATH))
+		return 0;
+	return error_set(err, -EINVAL,
+		"'dataset.path' is not set; name the folder of the data set, as in 'path = data/pictures' under [dataset]");
+}
+
+static bool generates(const struct config *config)
+{
+	return config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+}
+
+static int recipe_has_samples(const struct config *config, struct error *err)
+{
+	if (!generates(config) || config_integer(config, KEY_DATASET_SAMPLES) > 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'dataset.samples' is 0, and 'dataset.recipe' needs to know how many to generate (example: samples = 1200)");
+}
+
+static double picture_pixels(const struct config *config)
+{
+	return config_real(config, KEY_DATASET_WIDTH) * config_real(config, KEY_DATASET_HEIGHT);
+}
+
+static int pictures_have_a_possible_size(const struct config *config, struct error *err)
+{
+	if (!generates(config) || picture_pixels(config) <= PIXELS_LIMIT)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'dataset.width' x 'dataset.height' is %.3g pixels, more than the %.3g that a picture may have",
+		picture_pixels(config), PIXELS_LIMIT);
+}
+
+static int file_size_is_possible(const struct config *config, struct error *err)
+{
+	const double bytes = config_real(config, KEY_DATASET_BYTES);
+	char asked[UNITS_BYTES];
+	char whole[UNITS_BYTES];
+	if (!generates(config) || bytes <= 0)
+		return 0;
+	if (config_integer(config, KEY_DATASET_FORMAT) == DATASET_FORMAT_RAW)
+		return error_set(err, -EINVAL,
+			"'dataset.bytes' does not go with 'dataset.format' = raw, whose size is width x height x 3");
+	const double most = picture_pixels(config) * PIXEL_BYTES_MAX + HEADER_BYTES;
+	if (bytes <= most)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'dataset.bytes' = %s is more than pictures of %" PRId64 "x%" PRId64
+		" have (%s uncompressed)",
+		units_format_size(bytes, asked), config_integer(config, KEY_DATASET_WIDTH),
+		config_integer(config, KEY_DATASET_HEIGHT), units_format_size(most, whole));
+}
+
+static int dataset_fits_a_disk(const struct config *config, struct error *err)
+{
+	const double asked = config_real(config, KEY_DATASET_BYTES);
+	/* A tenth of the pixels' size is what photographs come out at, or less. */
+	const double each = asked > 0 ? asked : picture_pixels(config) / 10;
+	const double total = each * config_real(config, KEY_DATASET_SAMPLES);
+	char shown[UNITS_BYTES];
+	if (!generates(config) || total <= DATASET_BYTES_LIMIT)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'dataset.samples' = %" PRId64 " would take %s; 1 PiB is the limit",
+		config_integer(config, KEY_DATASET_SAMPLES), units_format_size(total, shown));
+}
+
+static int epoch_has_a_batch(const struct config *config, struct error *err)
+{
+	const int64_t samples = config_integer(config, KEY_DATASET_SAMPLES);
+	const int64_t batch = config_integer(config, KEY_BATCH_SIZE);
+	if (samples == 0 || batch <= samples || !config_on(config, KEY_BATCH_DROP_LAST))
+		return 0;
+	return error_set(err, -EINVAL,
+		"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
+		", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",
+		batch, samples);
+}
+
+static int batches_fit_in_memory(const struct config *config, struct error *err)
+{
+	const double edge = config_real(config, KEY_AUGMENT_SIZE);
+	const bool is_float = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_FLOAT32;
+	const double batch = config_real(config, KEY_BATCH_SIZE) * edge * edge * CHANNELS *
+			     (is_float ? FLOAT_BYTES : 1);
+	const double total = batch * config_real(config, KEY_PREFETCH_DEPTH);
+	char shown[UNITS_BYTES];
+	if (total <= BATCHES_BYTES_LIMIT)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'batch.size' x 'augment.size'^2 x 'prefetch.depth' would take %s of memory; 4 TiB is the limit",
+		units_format_size(total, shown));
+}
+
+/* The memory engine reads everything before the clock starts: there is no cache to be cold, and no
+ * read to be direct. */
+static int memory_reads_nothing(const struct config *config, struct error *err)
+{
+	if (config_integer(config, KEY_READ_ENGINE) != READ_ENGINE_MEMORY)
+		return 0;
+	if (config_integer(config, KEY_READ_CACHE) == READ_CACHE_COLD)
+		return error_set(err, -EINVAL,
+			"'read.cache' = cold does not go with 'read.engine' = memory, which reads nothing while the clock runs");
+	if (config_on(config, KEY_READ_DIRECT))
+		return error_set(err, -EINVAL,
+			"'read.direct' = on does not go with 'read.engine' = memory, which reads nothing while the clock runs");
+	return 0;
+}
+
+static int check_rules(const struct config *config, struct error *err)
+{
+	static rule *const rules[] = {
+		dataset_has_a_path,
+		recipe_has_samples,
+		pictures_have_a_possible_size,
+		file_size_is_possible,
+		dataset_fits_a_disk,
+		epoch_has_a_batch,
+		batches_fit_in_memory,
+		crop_scale,
+		crop_ratio,
+		memory_reads_nothing,
+	};
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+		const int code = rules[i](config, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+/* Says at which point of the sweep a rule is broken. */
+static int name_point(
+	const struct config *config, const struct config *point, int code, struct error *err)
+{
+	struct buffer text = {0};
+	for (size_t i = 0; i < config->axis_count; i++) {
+		const enum key_id key = config->axes[i].key;
+		buffer_format(&text, "%s%s.%s=", i ? " " : "", config_keys[key].section,
+			config_keys[key].name);
+		value_write(key, &point->values[key], true, &text);
+	}
+	if (!text.failed)
+		(void)error_prefix(err, code,
+			"at the point %.200s (leave it out with sweep.exclude)", text.data);
+	buffer_release(&text);
+	return code;
+}
+
+static int check_points(
+	const struct config *config, const struct config_grid *grid, struct error *err)
+{
+	struct config point;
+	int code = config_copy(&point, config, err);
+	if (code)
+		return code;
+	for (size_t i = 0; i < grid->points && !code; i++) {
+		code = grid_apply_point(config, grid, i, &point, err);
+		if (!code)
+			code = check_rules(&point, err);
+		if (code == -EINVAL && config->axis_count > 0)
+			(void)name_point(config, &point, code, err);
+	}
+	config_release(&point);
+	return code;
+}
+
+int config_validate(const struct config *config, struct error *err)
+{
+	struct config_grid grid;
+	int code = config_grid_open(config, &grid, err);
+	if (code)
+		return code;
+	code = check_points(config, &grid, err);
+	config_grid_close(&grid);
+	return code;
+}

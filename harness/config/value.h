@@ -1,0 +1,50 @@
+/* Within harness/config: one value as text and back, by the type of its key. */
+#ifndef MLBENCH_CONFIG_VALUE_H
+#define MLBENCH_CONFIG_VALUE_H
+
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+	VALUE_TEXT_BYTES_MAX = 4096, /* of a TEXT value: a path's */
+	VALUE_BLANKS_MAX = 64,       /* in a row, in a TEXT value */
+	VALUE_LIST_MAX = 4096,       /* values of one axis */
+};
+
+/* Reads one literal value (no variables).  0; -EINVAL, with what is wrong and an example; -ENOMEM.
+ * value->text is fresh for TEXT, without blanks at its ends, else NULL. */
+int value_parse(enum key_id key, const char *text, struct config_value *value, struct error *err);
+
+/* The number alone, without the key's limits: for the step of a range. */
+int value_parse_number(
+	enum key_id key, const char *text, struct config_value *value, struct error *err);
+
+/* Reads "1,2,4", "1-8+1", "1-64*2" and mixtures of them into *values (owned by the caller, release
+ * each and free).  At least one value, none twice. */
+int value_parse_list(enum key_id key, const char *text, struct config_value **values, size_t *count,
+	struct error *err);
+
+/* Whether text is a list or a range that value_parse cannot take, to give better advice. */
+bool value_looks_like_list(enum key_id key, const char *text);
+
+int value_copy(struct config_value *to, const struct config_value *from, struct error *err);
+bool value_equal(enum key_id key, const struct config_value *a, const struct config_value *b);
+void value_release(struct config_value *value);
+void value_list_release(struct config_value *values, size_t count);
+
+/* Appends the text that value_parse reads back exactly; escaped adds what a file and --set need
+ * for '$', '#' and ';' in a TEXT value. */
+void value_write(
+	enum key_id key, const struct config_value *value, bool escaped, struct buffer *out);
+
+/* The key's limits as text in its own unit ("64KiB", "50%"). */
+void value_write_limit(enum key_id key, double limit, struct buffer *out);
+
+/* "8", "64KiB", "1.5ms": what a right value of this key looks like. */
+const char *value_example(enum key_id key);
+
+#endif

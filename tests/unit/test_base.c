@@ -1,0 +1,336 @@
+/* The base: random numbers, files, buffers and errors. */
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+#include "harness/base/files.h"
+#include "harness/base/rng.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PERMUTATION = 1000, DRAWS = 60000, BUCKETS = 6, READ_LIMIT = 1 << 20 };
+
+static void permutation_holds_each_once(void **state)
+{
+	(void)state;
+	for (uint32_t count = 0; count <= PERMUTATION; count = count * 3 + 1) {
+		uint32_t order[PERMUTATION];
+		unsigned char seen[PERMUTATION] = {0};
+		struct rng rng;
+		rng_init(&rng, 7, count);
+		rng_permutation(&rng, order, count);
+		for (uint32_t i = 0; i < count; i++) {
+			assert_true(order[i] < count);
+			assert_int_equal(seen[order[i]]++, 0);
+		}
+	}
+}
+
+/* Each of the six orders of three comes up in a sixth of the draws. */
+static void permutations_are_equally_likely(void **state)
+{
+	(void)state;
+	unsigned seen[BUCKETS] = {0};
+	struct rng rng;
+	rng_init(&rng, 3, 0);
+	for (int i = 0; i < DRAWS; i++) {
+		uint32_t order[3];
+		rng_permutation(&rng, order, 3);
+		seen[order[0] * 2 + (order[1] > order[2])]++;
+	}
+	for (int i = 0; i < BUCKETS; i++)
+		assert_in_range(seen[i], DRAWS / BUCKETS * 95 / 100, DRAWS / BUCKETS * 105 / 100);
+}
+
+static void same_seed_same_numbers(void **state)
+{
+	(void)state;
+	struct rng a;
+	struct rng b;
+	rng_init(&a, 1, 2);
+	rng_init(&b, 1, 2);
+	for (int i = 0; i < 100; i++)
+		assert_true(rng_next(&a) == rng_next(&b));
+	rng_init(&b, 1, 3);
+	int equal = 0;
+	for (int i = 0; i < 100; i++)
+		equal += rng_next(&a) == rng_next(&b);
+	assert_int_equal(equal, 0);
+	assert_true(rng_mix(1, 2) == rng_mix(1, 2));
+	assert_true(rng_mix(1, 2) != rng_mix(2, 1));
+}
+
+static void below_is_even(void **state)
+{
+	(void)state;
+	unsigned seen[BUCKETS] = {0};
+	struct rng rng;
+	rng_init(&rng, 11, 0);
+	for (int i = 0; i < DRAWS; i++) {
+		const uint64_t x = rng_below(&rng, BUCKETS);
+		assert_true(x < BUCKETS);
+		seen[x]++;
+	}
+	for (int i = 0; i < BUCKETS; i++)
+		assert_in_range(seen[i], DRAWS / BUCKETS * 95 / 100, DRAWS / BUCKETS * 105 / 100);
+	/* A bound just above half of 2^64, where taking the rest would favour the lower half. */
+	const uint64_t bound = (1ULL << 63) + (1ULL << 62);
+	unsigned low = 0;
+	for (int i = 0; i < DRAWS; i++)
+		low += rng_below(&rng, bound) < bound / 2;
+	assert_in_range(low, DRAWS * 48 / 100, DRAWS * 52 / 100);
+	assert_true(rng_below(&rng, 1) == 0);
+}
+
+static void distributions_have_their_moments(void **state)
+{
+	(void)state;
+	struct rng rng;
+	rng_init(&rng, 5, 0);
+	double normal = 0;
+	double square = 0;
+	double exponential = 0;
+	double uniform = 0;
+	for (int i = 0; i < DRAWS; i++) {
+		const double x = rng_normal(&rng);
+		const double u = rng_uniform(&rng);
+		assert_true(u >= 0 && u < 1);
+		normal += x / DRAWS;
+		square += x * x / DRAWS;
+		uniform += u / DRAWS;
+		exponential += rng_exponential(&rng) / DRAWS;
+	}
+	/* Five standard errors of each. */
+	assert_true(fabs(normal) < 0.021);
+	assert_true(fabs(square - 1) < 0.03);
+	assert_true(fabs(uniform - 0.5) < 0.006);
+	assert_true(fabs(exponential - 1) < 0.021);
+}
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	(void)snprintf(folder, sizeof folder, "/tmp/mlbench-test-base-XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return files_remove_tree(folder, NULL);
+}
+
+static void assert_content(const char *path, const char *text)
+{
+	char *data;
+	size_t size;
+	assert_int_equal(files_read(path, READ_LIMIT, &data, &size, NULL), 0);
+	assert_string_equal(data, text);
+	assert_int_equal(size, strlen(text));
+	free(data);
+}
+
+static void atomic_write_leaves_only_the_file(void **state)
+{
+	(void)state;
+	char *below = files_join(folder, "atomic");
+	assert_int_equal(files_make_folder(below, NULL), 0);
+	char *path = files_join(below, "a.txt");
+	assert_int_equal(files_write_atomic(path, "one", 3, NULL), 0);
+	assert_int_equal(files_write_atomic(path, "second", 6, NULL), 0);
+	assert_content(path, "second");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(below), 0); /* nothing else was left in it */
+	struct error err = {0};
+	assert_int_equal(files_write_atomic(path, "x", 1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, path));
+	free(path);
+	free(below);
+}
+
+/* A failed write leaves neither the temporary file nor a changed target. */
+static void failed_atomic_write_changes_nothing(void **state)
+{
+	(void)state;
+	char *below = files_join(folder, "taken");
+	char *inside = files_join(below, "inside");
+	assert_int_equal(files_make_folder(inside, NULL), 0);
+	assert_int_not_equal(files_write_atomic(below, "x", 1, NULL), 0);
+	assert_int_equal(access(inside, F_OK), 0);
+	char temporary[128];
+	(void)snprintf(temporary, sizeof temporary, "%s.tmp-%d", below, (int)getpid());
+	assert_int_not_equal(access(temporary, F_OK), 0);
+	free(inside);
+	free(below);
+}
+
+static void append_adds_to_the_end(void **state)
+{
+	(void)state;
+	char *path = files_join(folder, "log.jsonl");
+	assert_int_equal(files_append(path, "a\n", 2, NULL), 0);
+	assert_int_equal(files_append(path, "b\n", 2, NULL), 0);
+	assert_content(path, "a\nb\n");
+	free(path);
+}
+
+static void read_keeps_to_its_limit(void **state)
+{
+	(void)state;
+	char *path = files_join(folder, "large");
+	char *data;
+	size_t size;
+	struct error err = {0};
+	const size_t length = 200000; /* several steps of the reader */
+	char *text = malloc(length + 1);
+	assert_non_null(text);
+	memset(text, 'x', length);
+	text[length] = '\0';
+	assert_int_equal(files_write_atomic(path, text, length, NULL), 0);
+	assert_content(path, text);
+	assert_int_equal(files_read(path, length - 1, &data, &size, &err), -EFBIG);
+	assert_non_null(strstr(err.text, "larger than 199999 bytes"));
+	assert_int_equal(files_read(folder, length, &data, &size, &err), -EISDIR);
+	assert_int_equal(files_read("/nonexistent/a", length, &data, &size, &err), -ENOENT);
+	free(text);
+	free(path);
+}
+
+static void tree_goes_and_its_link_targets_stay(void **state)
+{
+	(void)state;
+	char *tree = files_join(folder, "tree");
+	char *deep = files_join(tree, "a/b/c");
+	char *kept = files_join(folder, "kept");
+	char *link = files_join(tree, "link");
+	char *inside = files_join(kept, "file");
+	assert_int_equal(files_make_folder(deep, NULL), 0);
+	assert_int_equal(files_make_folder(deep, NULL), 0);
+	assert_int_equal(files_make_folder(kept, NULL), 0);
+	assert_int_equal(files_append(inside, "x", 1, NULL), 0);
+	assert_int_equal(symlink(kept, link), 0);
+	assert_int_equal(files_remove_tree(tree, NULL), 0);
+	assert_int_not_equal(access(tree, F_OK), 0);
+	assert_content(inside, "x");
+	assert_int_equal(files_remove_tree(tree, NULL), 0);
+	struct error err = {0};
+	assert_int_equal(files_make_folder(inside, &err), -ENOTDIR);
+	free(inside);
+	free(link);
+	free(kept);
+	free(deep);
+	free(tree);
+}
+
+static void small_files(void **state)
+{
+	(void)state;
+	char *path = files_join(folder, "number");
+	char line[8];
+	uint64_t value = 0;
+	assert_int_equal(files_append(path, "4096 kB\nsecond\n", 15, NULL), 0);
+	assert_int_equal(files_first_line(path, line, sizeof line), 0);
+	assert_string_equal(line, "4096 kB");
+	assert_int_equal(files_number(path, &value), 0);
+	assert_int_equal(value, 4096);
+	assert_int_equal(files_first_line("/nonexistent", line, sizeof line), -ENOENT);
+	assert_string_equal(line, "");
+	assert_int_equal(files_number("/proc/self/comm", &value), -EINVAL);
+	free(path);
+}
+
+static void join_puts_one_slash(void **state)
+{
+	(void)state;
+	static const char *const cases[][3] = {
+		{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char *path = files_join(cases[i][0], cases[i][1]);
+		assert_string_equal(path, cases[i][2]);
+		free(path);
+	}
+}
+
+static void buffer_grows(void **state)
+{
+	(void)state;
+	struct buffer buffer = {0};
+	buffer_text(&buffer, "");
+	assert_string_equal(buffer.data, "");
+	for (int i = 0; i < 1000; i++)
+		buffer_format(&buffer, "%d,", i);
+	buffer_repeat(&buffer, "ab", 3);
+	buffer_repeat(&buffer, "ab", 0);
+	assert_false(buffer.failed);
+	assert_int_equal(buffer.size, 10 * 2 + 90 * 3 + 900 * 4 + 6);
+	assert_int_equal(strlen(buffer.data), buffer.size);
+	assert_string_equal(buffer.data + buffer.size - 10, "999,ababab");
+	buffer_release(&buffer);
+	assert_null(buffer.data);
+	buffer_release(&buffer);
+}
+
+static void failed_buffer_stays_failed(void **state)
+{
+	(void)state;
+	struct buffer buffer = {.failed = true};
+	buffer_text(&buffer, "lost");
+	buffer_format(&buffer, "%d", 1);
+	assert_true(buffer.failed);
+	assert_null(buffer.data);
+	buffer_release(&buffer);
+	assert_false(buffer.failed);
+}
+
+static void errors(void **state)
+{
+	(void)state;
+	struct error err;
+	assert_int_equal(error_set(&err, -EINVAL, "bad '%s'", "x"), -EINVAL);
+	assert_string_equal(err.text, "bad 'x'");
+	assert_int_equal(error_prefix(&err, -EINVAL, "%s:%d", "a.ini", 3), -EINVAL);
+	assert_string_equal(err.text, "a.ini:3: bad 'x'");
+	assert_int_equal(error_set_errno(&err, ENOENT, "cannot open '%s'", "y"), -ENOENT);
+	assert_string_equal(err.text, "cannot open 'y': No such file or directory");
+	assert_int_equal(error_set(NULL, -EIO, "nobody reads this"), -EIO);
+	assert_int_equal(error_prefix(NULL, -EIO, "nor this"), -EIO);
+	char text[ERROR_TEXT_BYTES * 2];
+	memset(text, 'z', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	assert_int_equal(error_set(&err, -EIO, "%s", text), -EIO);
+	assert_int_equal(strlen(err.text), ERROR_TEXT_BYTES - 1);
+	assert_int_equal(error_prefix(&err, -EIO, "%s", text), -EIO);
+	assert_int_equal(strlen(err.text), ERROR_TEXT_BYTES - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(permutation_holds_each_once),
+		cmocka_unit_test(permutations_are_equally_likely),
+		cmocka_unit_test(same_seed_same_numbers),
+		cmocka_unit_test(below_is_even),
+		cmocka_unit_test(distributions_have_their_moments),
+		cmocka_unit_test(atomic_write_leaves_only_the_file),
+		cmocka_unit_test(failed_atomic_write_changes_nothing),
+		cmocka_unit_test(append_adds_to_the_end),
+		cmocka_unit_test(read_keeps_to_its_limit),
+		cmocka_unit_test(tree_goes_and_its_link_targets_stay),
+		cmocka_unit_test(small_files),
+		cmocka_unit_test(join_puts_one_slash),
+		cmocka_unit_test(buffer_grows),
+		cmocka_unit_test(failed_buffer_stays_failed),
+		cmocka_unit_test(errors),
+	};
+	return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);
+}
