@@ -6,17 +6,21 @@
 #include <stdint.h>
 
 double statistics_mean(const double *values, size_t count);
-double statistics_median(const double *values, size_t count);  /* NAN when count is 0; does not reorder */
-double statistics_quantile(const double *values, size_t count, double quantile); /* linear interpolation */
+double statistics_median(
+	const double *values, size_t count); /* NAN when count is 0; does not reorder */
+double statistics_quantile(
+	const double *values, size_t count, double quantile);    /* linear interpolation */
 double statistics_deviation(const double *values, size_t count); /* sample deviation; NAN below 2 */
 
 struct interval {
 	double low, high;
 };
 
-/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  With fewer than 3
- * values it is the range, which the outputs say. */
-struct interval statistics_bootstrap_median(const double *values, size_t count, double level, uint64_t seed);
+/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  With fewer
+ * than 3 values it is the range; with 3 it nearly is, and holds the true median in 75 % of cases,
+ * with 5 in 94 %. */
+struct interval statistics_bootstrap_median(
+	const double *values, size_t count, double level, uint64_t seed);
 
 /* Theil-Sen slope of y over x: for growth of memory. */
 double statistics_robust_slope(const double *x, const double *y, size_t count);

@@ -14,9 +14,16 @@
 enum { EVIDENCE_MAX = 6, EVIDENCE_BYTES = 240 };
 
 struct verdict {
-	char stage[NAME_BYTES];     /* "decode", or "none" when it cannot tell */
-	char resource[NAME_BYTES];  /* "cpu", "device", "latency", "compute", "cores", "lock", "depth", "external", "unknown" */
-	double confidence;          /* 0..1 */
+	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
+	 */
+	char stage[NAME_BYTES];
+	/* A stage within 5 % of it, which binds as much; with "depth" the busiest stage; "" if
+	 * none. */
+	char also[NAME_BYTES];
+	/* "cpu", "device", "latency", "storage" (device or latency, not told apart), "compute",
+	 * "copy", "cores", "lock", "depth", "external", "unknown" */
+	char resource[NAME_BYTES];
+	double confidence; /* 0..1, that (stage, resource) is right; verdict.c has the formula */
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];
 	size_t evidence_count;
 	char advice[EVIDENCE_BYTES];
@@ -28,8 +35,9 @@ struct stage_summary {
 	bool per_batch, device;
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
 	double cpu, run_queue;         /* shares of its working time; NAN: not available */
-	double capacity;               /* samples/s; NAN: never showed */
-	struct histogram service;      /* merged over the repeats */
+	double capacity;               /* samples/s, median of the repeats; NAN: never showed */
+	bool capacity_is_lower_bound;
+	struct histogram service; /* merged over the repeats */
 };
 
 enum point_status { POINT_OK, POINT_UNSTEADY, POINT_FAILED, POINT_INTERRUPTED };
@@ -38,12 +46,15 @@ struct point_summary {
 	uint32_t id;
 	enum point_status status;
 	char error[ERROR_TEXT_BYTES];
-	double *repeats;               /* samples/s of each good repetition; owned */
+	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
 	double median;
 	struct interval ci95;
+	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.
+	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
-	uint64_t rss_peak_bytes, pool_bytes, bad_samples;
+	double cores_busy_outside, throttled_share;
+	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	struct stage_summary stages[STAGES_MAX];
 	size_t stage_count;
 	struct queue_measurement queues[QUEUES_MAX];
@@ -55,28 +66,32 @@ struct point_summary {
 
 /* What analysis must know of a point's configuration, without seeing it whole. */
 struct point_facts {
-	unsigned cores;          /* that the process may use */
+	unsigned cores; /* that the process may use */
 	unsigned decode_workers, read_threads, read_depth, step_threads;
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;
-	uint64_t seed;           /* of the bootstrap */
+	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
+				       known */
+	uint64_t seed;              /* of the bootstrap */
 };
 
-/* repeats: the point's measurements, any order, count >= 1. */
+/* repeats: the point's measurements, any order, count >= 1.  Repetitions that failed, were
+ * interrupted or unsteady are left out, and a note says so, as long as at least half are good; if
+ * fewer are, the unsteady ones count too and the point is unsteady. */
 int summary_of_point(const struct measurement *const *repeats, size_t count,
-		     const struct point_facts *facts, struct point_summary *out, struct error *err);
+	const struct point_facts *facts, struct point_summary *out, struct error *err);
 void point_summary_release(struct point_summary *point); /* safe on {0} */
 
-/* The verdict from utilisations and the arrow rule (model parts 1-3): the validity gate, then "upstream
- * is blocked longer than I starve, and downstream starves longer than I am blocked". */
+/* The verdict from utilisations and the arrow rule (model parts 1-3): the validity gate, then
+ * "upstream is blocked longer than I starve, and downstream starves longer than I am blocked". */
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
-		      size_t count, const struct point_facts *facts, struct verdict *out);
+	size_t count, const struct point_facts *facts, struct verdict *out);
 
 /* The limit of a stage on this node, and how it was found. */
 struct stage_limit {
 	char stage[NAME_BYTES];
-	double capacity;         /* samples/s */
-	char how[NOTE_BYTES];    /* "alone: memory source, null step, 2 workers" */
+	double capacity;      /* samples/s */
+	char how[NOTE_BYTES]; /* "alone: memory source, null step, 2 workers" */
 };
 
 #endif

@@ -7,9 +7,11 @@
 #define MLBENCH_WORKLOADS_SOURCE_SOURCE_H
 
 #include "harness/base/error.h"
+#include "harness/base/memory.h"
 #include "harness/config/config.h"
 #include "workloads/dataset/dataset.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +39,7 @@ struct reader;
 /* What an implementation provides; opaque parts are its own structs that begin with these. */
 struct source_ops {
 	const char *name, *summary;
+	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
 	size_t source_size, reader_size; /* of the implementation's structs; allocated zeroed by source.c */
 	/* NULL, or why this node cannot: a static string or text in why. */
 	const char *(*unavailable)(char *why, size_t room);
@@ -46,7 +49,8 @@ struct source_ops {
 	void (*reader_close)(struct reader *reader);              /* optional; after all is reaped */
 	/* Starts one read; it may complete at once.  Never fails: failures are in request->status. */
 	void (*submit)(struct reader *reader, struct read_request *request);
-	/* Up to room completed requests into done.  wait_ns: 0 polls, else blocks so long at most. */
+	/* Up to room completed requests into done, done_ns 0 or set.  wait_ns: 0 polls, else blocks so long
+	 * at most; it may return 0 earlier (a signal). */
 	size_t (*reap)(struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
 };
 
@@ -61,14 +65,28 @@ struct source {
 	bool timed;           /* fill submitted_ns and done_ns */
 	char notes[512];      /* what it got and did not get: "registered buffers on 2 MiB pages; linked: no: …" */
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
+	bool stamped;                   /* submitted_ns is wanted (timed, or limited); source.c's */
+	struct source_counter *counters; /* one per reader; the engine adds its short reads and retries */
 };
 
 struct reader {
 	struct source *source;
 	unsigned index;  /* of the reader thread */
 	unsigned in_flight; /* submitted, not yet reaped; source.c keeps it */
-	void *limiter;   /* source.c's */
+	struct limiter_queue *limiter; /* source.c's */
 };
+
+/* Counters of one reader: only its thread writes, any thread reads. */
+struct source_counter {
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint_fast64_t files;
+	atomic_uint_fast64_t bytes, errors, short_reads, retries;
+};
+
+static inline void source_count(atomic_uint_fast64_t *counter, uint64_t more)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+		memory_order_relaxed);
+}
 
 /* Counters of a source, summed over its readers; relaxed reads, any thread, any time. */
 struct source_counts {
@@ -91,10 +109,17 @@ void source_read_counts(const struct source *source, struct source_counts *count
 /* Bytes that a source of this configuration allocates itself (the memory engine's copy of the data). */
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset);
 
+/* All of a reader's functions are called by one thread, the one that opens it; index < read.threads, and
+ * a reader of that index is open once at a time. */
 int source_reader_open(struct reader **out, struct source *source, unsigned index, struct error *err);
-void source_reader_close(struct reader *reader); /* waits for what is in flight */
+/* Waits for what the kernel still writes to, not for injected delays; what was not reaped is lost to
+ * the caller's sight.  NULL is fine. */
+void source_reader_close(struct reader *reader);
 unsigned source_reader_depth(const struct reader *reader); /* requests worth keeping in flight */
+/* May delay the system call until the next reap, so that one serves many requests. */
 void source_submit(struct reader *reader, struct read_request *request);
+/* Up to room completed requests, in the order of completion; 0 at once when none is in flight.  wait_ns:
+ * 0 polls, else waits so long at most for the first (it may return 0 earlier: a signal). */
 size_t source_reap(struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
 
 #endif

@@ -1,0 +1,163 @@
+/* What to turn, and what may be expected of it: words tied to the keys of the configuration. */
+#include "harness/analyze/diagnosis.h"
+
+#include "harness/base/units.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+__attribute__((format(printf, 2, 3))) static void advise(
+	struct verdict *out, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(out->advice, sizeof out->advice, format, args);
+	va_end(args);
+}
+
+/* Twice the workers as far as there are cores for them; the current count when there are none. */
+static unsigned more_workers(const struct point_facts *facts)
+{
+	const unsigned busy = facts->step_emulated ? 0 : facts->step_threads;
+	const unsigned room = facts->cores > busy ? facts->cores - busy : 1;
+	const unsigned wanted = facts->decode_workers * 2;
+	return wanted < room ? wanted : room > facts->decode_workers ? room : facts->decode_workers;
+}
+
+static void advise_decode_cpu(
+	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
+{
+	const struct point_facts *facts = base->facts;
+	const struct stage_summary *decode = &base->point->stages[binding->stage];
+	const unsigned workers = more_workers(facts);
+	char fed[UNITS_BYTES];
+	char limit[UNITS_BYTES];
+	(void)units_format_count(decode->capacity * workers / fmax(facts->decode_workers, 1), fed);
+	if (workers == facts->decode_workers) {
+		advise(out,
+			"all %u cores are in use by %u decode workers: faster decode (codec.png = fast for PNG, "
+			"smaller pictures) or more cores; more workers will not help",
+			facts->cores, facts->decode_workers);
+		return;
+	}
+	const size_t next = binding_next_capacity(base->point, binding->stage);
+	if (next == base->point->stage_count) {
+		advise(out, "decode.workers = %u: decode could feed up to ~%s samples/s", workers,
+			fed);
+		return;
+	}
+	(void)units_format_count(base->point->stages[next].capacity, limit);
+	advise(out,
+		"decode.workers = %u: decode could feed up to ~%s samples/s if the cores allow; %s then limits "
+		"at %s%s",
+		workers, fed, base->point->stages[next].name,
+		base->point->stages[next].capacity_is_lower_bound ? "no less than " : "", limit);
+}
+
+static void advise_cores(const struct evidence_base *base, struct verdict *out)
+{
+	const struct point_facts *facts = base->facts;
+	if (base->point->throttled_share > 0.01)
+		advise(out,
+			"raise the cgroup's CPU quota, or set decode.workers to what it allows");
+	else
+		advise(out,
+			"%u cores for %u decode workers, %u read threads and %u step threads: fewer threads will "
+			"not be slower (decode.workers, step.threads), more cores will be faster",
+			facts->cores, facts->decode_workers, facts->read_threads,
+			facts->step_threads);
+}
+
+static void advise_storage(
+	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
+{
+	const unsigned depth = base->facts->read_depth;
+	if (strcmp(cause->resource, "latency") == 0)
+		advise(out,
+			"read.depth = %u, or more read.threads: the storage gives more with more files in flight",
+			depth * 2);
+	else if (strcmp(cause->resource, "device") == 0)
+		advise(out,
+			"faster storage, smaller files, or a data set that fits in the page cache "
+			"(read.cache = warm); more read.depth will not help");
+	else
+		advise(out,
+			"try read.depth = %u: if the throughput rises it was latency, if not the storage itself "
+			"limits",
+			depth * 2);
+}
+
+static void advise_step(
+	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
+{
+	if (base->facts->step_emulated)
+		advise(out,
+			"the input feeds the emulated device at its full rate: nothing to gain in the "
+			"input pipeline; a faster step.device shows how much further it reaches");
+	else if (strcmp(cause->resource, "compute") == 0)
+		advise(out,
+			"the input feeds the step at its full rate: nothing to gain in the input pipeline; "
+			"a larger batch.size or more step.threads may help the step");
+	else
+		advise(out,
+			"the step does not get its CPU: set step.threads and decode.workers so that they "
+			"fit the cores");
+}
+
+static void advise_depth(
+	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
+{
+	if (strcmp(out->stage, "prefetch") == 0)
+		advise(out,
+			"prefetch.depth = %u: uneven times of %s and %s cancel out over more batches (or "
+			"batch.order = as-completed)",
+			base->facts->prefetch_depth * 2,
+			base->point->stages[binding->queue_above].name,
+			base->point->stages[binding->queue_above + 1].name);
+	else
+		advise(out,
+			"read.depth = %u: uneven read and decode times cancel out over more files",
+			base->facts->read_depth * 2);
+}
+
+static void advise_resource(const struct evidence_base *base, const struct binding *binding,
+	const struct cause *cause, struct verdict *out)
+{
+	const char *stage = base->point->stages[binding->stage].name;
+	if (strcmp(cause->resource, "external") == 0)
+		advise(out,
+			"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)");
+	else if (strcmp(cause->resource, "lock") == 0)
+		advise(out,
+			"more %s workers will not help as long as they wait for one lock: shorten what is "
+			"done under it",
+			stage);
+	else if (strcmp(stage, "step") == 0)
+		advise_step(base, cause, out);
+	else if (strcmp(cause->resource, "cores") == 0)
+		advise_cores(base, out);
+	else if (strcmp(cause->resource, "cpu") == 0 && strcmp(stage, "decode") == 0)
+		advise_decode_cpu(base, binding, out);
+	else if (strcmp(cause->resource, "cpu") == 0)
+		advise(out,
+			"the reader threads' CPU limits: raise read.threads, or read larger files");
+	else if (strcmp(stage, "read") == 0)
+		advise_storage(base, cause, out);
+	else if (strcmp(cause->resource, "copy") == 0)
+		advise(out,
+			"copying batches limits: upload.mode = none, or augment.type = uint8 for a quarter "
+			"of the bytes");
+	else
+		advise(out, "not enough was measured to say what %s lacks", stage);
+}
+
+void advice_write(const struct evidence_base *base, const struct binding *binding,
+	const struct cause *cause, struct verdict *out)
+{
+	if (binding->depth)
+		advise_depth(base, binding, out);
+	else
+		advise_resource(base, binding, cause, out);
+}

@@ -1,0 +1,168 @@
+/* Which stage binds, from wait states alone.  At every queue an arrow points to where the time
+ * goes: down when the stage above is blocked longer than the one below starves, else up.  The
+ * bottleneck is the stage that the arrows on both its sides point to; how sure an arrow is follows
+ * from its length against its spread over the repeats. */
+#include "harness/analyze/diagnosis.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double SPREAD_FLOOR = 0.01;   /* of an arrow, with several repeats */
+static const double SPREAD_SINGLE = 0.03;  /* assumed with one repeat */
+static const double CO_BINDING_GAP = 0.05; /* utilisations nearer than this are a pair */
+static const double CONFLICT_GAP = 0.12;   /* by which the busiest outdoes the arrows */
+static const double CONFLICT_CERTAINTY = 0.60;
+static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
+static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
+
+/* Of one repetition: blocked share above minus starved share below. */
+static double arrow_of(const struct measurement *m, const char *above, const char *below)
+{
+	double blocked = 0;
+	double starved = 0;
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const struct stage_measurement *s = &m->stages[i];
+		const double total = s->seconds[THREAD_STARVED] + s->seconds[THREAD_WORKING] +
+				     s->seconds[THREAD_BLOCKED];
+		if (total <= 0)
+			continue;
+		if (strcmp(s->name, above) == 0)
+			blocked = s->seconds[THREAD_BLOCKED] / total;
+		if (strcmp(s->name, below) == 0)
+			starved = s->seconds[THREAD_STARVED] / total;
+	}
+	return blocked - starved;
+}
+
+static double arrow_spread(const struct evidence_base *base, size_t above)
+{
+	if (base->count < 2)
+		return SPREAD_SINGLE;
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < base->count; i++) {
+		const double arrow = arrow_of(base->repeats[i], base->point->stages[above].name,
+			base->point->stages[above + 1].name);
+		sum += arrow;
+		squares += arrow * arrow;
+	}
+	const double n = (double)base->count;
+	const double variance = fmax(squares - sum * sum / n, 0) / (n - 1);
+	return fmax(sqrt(variance / n), SPREAD_FLOOR);
+}
+
+/* Positive: down. */
+static double arrow_below(const struct point_summary *point, size_t above)
+{
+	return point->stages[above].blocked - point->stages[above + 1].starved;
+}
+
+static double normal_probability(double z)
+{
+	return 0.5 * erfc(-z * M_SQRT1_2);
+}
+
+/* Probability that both arrows at a stage point to it. */
+static double certainty_of(const struct evidence_base *base, size_t stage)
+{
+	double certainty = 1;
+	if (stage > 0)
+		certainty *= normal_probability(
+			arrow_below(base->point, stage - 1) / arrow_spread(base, stage - 1));
+	if (stage + 1 < base->point->stage_count)
+		certainty *= normal_probability(
+			-arrow_below(base->point, stage) / arrow_spread(base, stage));
+	return certainty;
+}
+
+static bool is_pointed_to(const struct point_summary *point, size_t stage)
+{
+	return (stage == 0 || arrow_below(point, stage - 1) >= 0) &&
+	       (stage + 1 == point->stage_count || arrow_below(point, stage) <= 0);
+}
+
+/* The busiest of the stages that the arrows point to; there is at least one in any line. */
+static size_t pointed_stage(const struct point_summary *point)
+{
+	size_t best = point->stage_count;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (is_pointed_to(point, i) &&
+			(best == point->stage_count ||
+				point->stages[i].busy > point->stages[best].busy))
+			best = i;
+	return best;
+}
+
+static size_t busiest_stage(const struct point_summary *point)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < point->stage_count; i++)
+		if (point->stages[i].busy > point->stages[best].busy)
+			best = i;
+	return best;
+}
+
+/* The arrows decide, unless another stage is much busier: uneven times then hide in the waits. */
+static void choose_stage(const struct evidence_base *base, struct binding *binding)
+{
+	const struct stage_summary *stages = base->point->stages;
+	const size_t busiest = busiest_stage(base->point);
+	binding->stage = pointed_stage(base->point);
+	binding->certainty = certainty_of(base, binding->stage);
+	if (stages[busiest].busy < stages[binding->stage].busy + CONFLICT_GAP)
+		return;
+	binding->stage = busiest;
+	binding->certainty = CONFLICT_CERTAINTY;
+	binding->conflict = true;
+}
+
+/* By the utilisation law busy shares are to each other as capacities are, inverted. */
+static void find_second(const struct evidence_base *base, struct binding *binding)
+{
+	const struct point_summary *point = base->point;
+	const double busy = point->stages[binding->stage].busy;
+	size_t second = point->stage_count;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (i != binding->stage &&
+			(second == point->stage_count ||
+				point->stages[i].busy > point->stages[second].busy))
+			second = i;
+	binding->second_gap = fmax(1 - point->stages[second].busy / fmax(busy, 1e-9), 0);
+	binding->second = binding->second_gap < CO_BINDING_GAP ? second : point->stage_count;
+}
+
+/* The queue where the stage above waits for room while the one below waits for items: in turns,
+ * since it cannot be at once. */
+static void find_depth(const struct point_summary *point, struct binding *binding)
+{
+	const double busiest = point->stages[busiest_stage(point)].busy;
+	double loss = 0;
+	for (size_t i = 0; i + 1 < point->stage_count; i++) {
+		const double both = fmin(point->stages[i].blocked, point->stages[i + 1].starved);
+		if (both > loss) {
+			loss = both;
+			binding->queue_above = i;
+		}
+	}
+	binding->depth = busiest < DEPTH_BUSY_BELOW && loss >= DEPTH_LOSS_MIN;
+}
+
+struct binding binding_find(const struct evidence_base *base)
+{
+	struct binding binding = {0};
+	choose_stage(base, &binding);
+	find_second(base, &binding);
+	find_depth(base->point, &binding);
+	return binding;
+}
+
+size_t binding_next_capacity(const struct point_summary *point, size_t but)
+{
+	size_t next = point->stage_count;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (i != but && !isnan(point->stages[i].capacity) &&
+			(next == point->stage_count ||
+				point->stages[i].capacity < point->stages[next].capacity))
+			next = i;
+	return next;
+}

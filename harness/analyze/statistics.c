@@ -1,0 +1,132 @@
+/* Robust statistics on small sets.  Everything sorts copies: the caller's values stay as they are.
+ */
+#include "harness/analyze/statistics.h"
+
+#include "harness/base/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BOOTSTRAP_RESAMPLES = 2000, BOOTSTRAP_VALUES_MIN = 3, SLOPE_POINTS_MAX = 512 };
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a;
+	const double y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* NULL without memory or values. */
+static double *sorted_copy(const double *values, size_t count)
+{
+	double *copy = count > 0 ? malloc(count * sizeof *copy) : NULL;
+	if (copy) {
+		memcpy(copy, values, count * sizeof *copy);
+		qsort(copy, count, sizeof *copy, by_value);
+	}
+	return copy;
+}
+
+static double quantile_of_sorted(const double *sorted, size_t count, double quantile)
+{
+	const double place = fmin(fmax(quantile, 0), 1) * (double)(count - 1);
+	const size_t below = (size_t)place;
+	const size_t above = below + 1 < count ? below + 1 : below;
+	return sorted[below] + (sorted[above] - sorted[below]) * (place - (double)below);
+}
+
+double statistics_mean(const double *values, size_t count)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += values[i];
+	return count > 0 ? sum / (double)count : NAN;
+}
+
+double statistics_quantile(const double *values, size_t count, double quantile)
+{
+	double *sorted = sorted_copy(values, count);
+	const double value = sorted ? quantile_of_sorted(sorted, count, quantile) : NAN;
+	free(sorted);
+	return value;
+}
+
+double statistics_median(const double *values, size_t count)
+{
+	return statistics_quantile(values, count, 0.5);
+}
+
+double statistics_deviation(const double *values, size_t count)
+{
+	if (count < 2)
+		return NAN;
+	const double mean = statistics_mean(values, count);
+	double squares = 0;
+	for (size_t i = 0; i < count; i++)
+		squares += (values[i] - mean) * (values[i] - mean);
+	return sqrt(squares / (double)(count - 1));
+}
+
+/* Medians of samples with replacement, one per resample. */
+static void resample_medians(
+	const double *values, size_t count, uint64_t seed, double *sample, double *medians)
+{
+	struct rng rng;
+	rng_init(&rng, seed, count);
+	for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
+		for (size_t i = 0; i < count; i++)
+			sample[i] = values[rng_below(&rng, count)];
+		qsort(sample, count, sizeof *sample, by_value);
+		medians[r] = quantile_of_sorted(sample, count, 0.5);
+	}
+}
+
+struct interval statistics_bootstrap_median(
+	const double *values, size_t count, double level, uint64_t seed)
+{
+	if (count == 0)
+		return (struct interval){NAN, NAN};
+	const struct interval range = {
+		statistics_quantile(values, count, 0), statistics_quantile(values, count, 1)};
+	double *work = count >= BOOTSTRAP_VALUES_MIN
+			       ? malloc((count + BOOTSTRAP_RESAMPLES) * sizeof *work)
+			       : NULL;
+	if (!work)
+		return range;
+	double *medians = work + count;
+	resample_medians(values, count, seed, work, medians);
+	const struct interval interval = {
+		statistics_quantile(medians, BOOTSTRAP_RESAMPLES, (1 - level) / 2),
+		statistics_quantile(medians, BOOTSTRAP_RESAMPLES, (1 + level) / 2),
+	};
+	free(work);
+	return interval;
+}
+
+/* Slopes between all pairs of at most SLOPE_POINTS_MAX evenly chosen points. */
+static size_t pair_slopes(const double *x, const double *y, size_t count, double *slopes)
+{
+	const size_t used = count < SLOPE_POINTS_MAX ? count : SLOPE_POINTS_MAX;
+	size_t pairs = 0;
+	for (size_t i = 0; i < used; i++)
+		for (size_t j = i + 1; j < used; j++) {
+			const size_t a = i * count / used;
+			const size_t b = j * count / used;
+			if (x[b] != x[a])
+				slopes[pairs++] = (y[b] - y[a]) / (x[b] - x[a]);
+		}
+	return pairs;
+}
+
+double statistics_robust_slope(const double *x, const double *y, size_t count)
+{
+	const size_t used = count < SLOPE_POINTS_MAX ? count : SLOPE_POINTS_MAX;
+	double *slopes = used >= 2 ? malloc(used * (used - 1) / 2 * sizeof *slopes) : NULL;
+	if (!slopes)
+		return NAN;
+	const size_t pairs = pair_slopes(x, y, count, slopes);
+	const double slope = statistics_median(slopes, pairs);
+	free(slopes);
+	return slope;
+}

@@ -1,0 +1,266 @@
+/* Repetitions of one point merged into its summary: medians and an interval for the throughput,
+ * shares weighted by thread time, histograms added. */
+#include "harness/analyze/summary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double CONFIDENCE_LEVEL = 0.95;
+
+/* The repetitions that count, and how many fell away. */
+struct chosen {
+	const struct measurement **repeats; /* owned */
+	size_t count;
+	size_t with_status[MEASUREMENT_INTERRUPTED + 1];
+	enum point_status status;
+};
+
+static void add_note(struct point_summary *out, const char *text)
+{
+	for (size_t i = 0; i < out->note_count; i++)
+		if (strcmp(out->notes[i], text) == 0)
+			return;
+	if (out->note_count < NOTES_MAX)
+		(void)snprintf(out->notes[out->note_count++], NOTE_BYTES, "%s", text);
+}
+
+static enum point_status status_of(const struct chosen *chosen, size_t count)
+{
+	const size_t good = chosen->with_status[MEASUREMENT_OK];
+	if (good > 0 && 2 * good >= count)
+		return POINT_OK;
+	if (good + chosen->with_status[MEASUREMENT_UNSTEADY] > 0)
+		return chosen->with_status[MEASUREMENT_UNSTEADY] > 0 ? POINT_UNSTEADY : POINT_OK;
+	return chosen->with_status[MEASUREMENT_FAILED] > 0 ? POINT_FAILED : POINT_INTERRUPTED;
+}
+
+static bool counts(const struct measurement *m, enum point_status status)
+{
+	return m->status == MEASUREMENT_OK ||
+	       (status == POINT_UNSTEADY && m->status == MEASUREMENT_UNSTEADY);
+}
+
+static int choose(struct chosen *chosen, const struct measurement *const *repeats, size_t count)
+{
+	chosen->repeats = calloc(count, sizeof *chosen->repeats);
+	if (!chosen->repeats)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		chosen->with_status[repeats[i]->status]++;
+	chosen->status = status_of(chosen, count);
+	for (size_t i = 0; i < count; i++)
+		if (counts(repeats[i], chosen->status))
+			chosen->repeats[chosen->count++] = repeats[i];
+	return 0;
+}
+
+static void note_left_out(struct point_summary *out, const struct chosen *chosen,
+	const struct measurement *const *repeats, size_t count)
+{
+	static const char *const what[] = {"", "unsteady", "failed", "interrupted"};
+	for (size_t i = 0; i < count && chosen->count > 0; i++) {
+		const struct measurement *m = repeats[i];
+		if (counts(m, chosen->status))
+			continue;
+		char text[NOTE_BYTES];
+		(void)snprintf(text, sizeof text, "repetition %u was %s and is left out%s%.180s",
+			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);
+		add_note(out, text);
+	}
+}
+
+static void copy_error(
+	struct point_summary *out, const struct measurement *const *repeats, size_t count)
+{
+	for (size_t i = 0; i < count && !out->error[0]; i++)
+		if (repeats[i]->status == MEASUREMENT_FAILED)
+			memcpy(out->error, repeats[i]->error, sizeof out->error);
+}
+
+/* Mean of a member over the repeats where it is a number. */
+static double mean_member(const struct chosen *chosen, size_t offset)
+{
+	double sum = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < chosen->count; i++) {
+		double value;
+		memcpy(&value, (const char *)chosen->repeats[i] + offset, sizeof value);
+		if (isnan(value))
+			continue;
+		sum += value;
+		known++;
+	}
+	return known > 0 ? sum / (double)known : NAN;
+}
+
+#define MEAN(chosen, member) mean_member(chosen, offsetof(struct measurement, member))
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void merge_scalars(struct point_summary *out, const struct chosen *chosen)
+{
+	out->step_utilisation = MEAN(chosen, step_utilisation);
+	out->step_wait_share = MEAN(chosen, step_wait_share);
+	out->bytes_read_per_s = MEAN(chosen, bytes_read_per_s);
+	out->page_cache_share = MEAN(chosen, page_cache_share);
+	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
+	out->throttled_share = MEAN(chosen, throttled_share);
+	out->accounted = NAN;
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct measurement *m = chosen->repeats[i];
+		out->accounted = fmin(out->accounted, m->accounted); /* fmin passes over NAN */
+		out->rss_peak_bytes = larger(out->rss_peak_bytes, m->rss_peak_bytes);
+		out->pool_bytes = larger(out->pool_bytes, m->pool_bytes);
+		out->bad_samples = larger(out->bad_samples, m->bad_samples);
+	}
+}
+
+static const struct stage_measurement *find_stage(const struct measurement *m, const char *name)
+{
+	for (size_t i = 0; i < m->stage_count; i++)
+		if (strcmp(m->stages[i].name, name) == 0)
+			return &m->stages[i];
+	return NULL;
+}
+
+/* Sums of one stage over the repeats. */
+struct stage_sums {
+	double seconds[THREAD_STATES];
+	double cpu, run_queue;
+	double *capacities; /* room for one per repeat */
+	size_t capacity_count;
+};
+
+static void add_stage(
+	struct stage_sums *sums, struct stage_summary *out, const struct stage_measurement *stage)
+{
+	for (size_t s = 0; s < THREAD_STATES; s++)
+		sums->seconds[s] += stage->seconds[s];
+	sums->cpu += stage->cpu_seconds;
+	sums->run_queue += stage->run_queue_seconds;
+	if (!isnan(stage->capacity))
+		sums->capacities[sums->capacity_count++] = stage->capacity;
+	out->capacity_is_lower_bound |= stage->capacity_is_lower_bound;
+	histogram_merge(&out->service, &stage->service);
+}
+
+static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
+	const struct stage_measurement *first, double *capacities)
+{
+	memcpy(out->name, first->name, sizeof out->name);
+	out->workers = first->workers;
+	out->per_batch = first->per_batch;
+	out->device = first->device;
+	struct stage_sums sums = {.capacities = capacities};
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct stage_measurement *stage = find_stage(chosen->repeats[i], first->name);
+		if (stage)
+			add_stage(&sums, out, stage);
+	}
+	const double working = sums.seconds[THREAD_WORKING];
+	const double total = sums.seconds[THREAD_STARVED] + working + sums.seconds[THREAD_BLOCKED];
+	out->busy = total > 0 ? working / total : NAN;
+	out->starved = total > 0 ? sums.seconds[THREAD_STARVED] / total : NAN;
+	out->blocked = total > 0 ? sums.seconds[THREAD_BLOCKED] / total : NAN;
+	const bool of_threads = working > 0 && !out->device;
+	out->cpu = of_threads ? sums.cpu / working : NAN;
+	out->run_queue = of_threads ? sums.run_queue / working : NAN;
+	out->capacity = statistics_median(capacities, sums.capacity_count);
+}
+
+static const struct queue_measurement *find_queue(const struct measurement *m, const char *name)
+{
+	for (size_t i = 0; i < m->queue_count; i++)
+		if (strcmp(m->queues[i].name, name) == 0)
+			return &m->queues[i];
+	return NULL;
+}
+
+/* Means weighted by the measured time. */
+static void merge_queue(struct queue_measurement *out, const struct chosen *chosen,
+	const struct queue_measurement *first)
+{
+	*out = *first;
+	out->mean_depth = out->empty_share = out->full_share = 0;
+	double weight = 0;
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct queue_measurement *queue = find_queue(chosen->repeats[i], first->name);
+		const double seconds = chosen->repeats[i]->measured_seconds;
+		if (!queue)
+			continue;
+		out->mean_depth += queue->mean_depth * seconds;
+		out->empty_share += queue->empty_share * seconds;
+		out->full_share += queue->full_share * seconds;
+		weight += seconds;
+	}
+	out->mean_depth = weight > 0 ? out->mean_depth / weight : NAN;
+	out->empty_share = weight > 0 ? out->empty_share / weight : NAN;
+	out->full_share = weight > 0 ? out->full_share / weight : NAN;
+}
+
+static void merge_throughput(struct point_summary *out, const struct chosen *chosen, uint64_t seed)
+{
+	for (size_t i = 0; i < chosen->count; i++)
+		out->repeats[i] = chosen->repeats[i]->throughput;
+	out->repeat_count = chosen->count;
+	out->median = statistics_median(out->repeats, out->repeat_count);
+	out->ci95 = statistics_bootstrap_median(
+		out->repeats, out->repeat_count, CONFIDENCE_LEVEL, seed);
+}
+
+/* Stages and queues in the order of the first repetition that counts; scratch: one double a repeat.
+ */
+static void merge_parts(struct point_summary *out, const struct chosen *chosen, double *scratch)
+{
+	if (chosen->count == 0)
+		return;
+	const struct measurement *first = chosen->repeats[0];
+	out->stage_count = first->stage_count;
+	for (size_t i = 0; i < first->stage_count; i++)
+		merge_stage(&out->stages[i], chosen, &first->stages[i], scratch);
+	out->queue_count = first->queue_count;
+	for (size_t i = 0; i < first->queue_count; i++)
+		merge_queue(&out->queues[i], chosen, &first->queues[i]);
+	for (size_t i = 0; i < chosen->count; i++)
+		for (size_t n = 0; n < chosen->repeats[i]->note_count; n++)
+			add_note(out, chosen->repeats[i]->notes[n]);
+}
+
+int summary_of_point(const struct measurement *const *repeats, size_t count,
+	const struct point_facts *facts, struct point_summary *out, struct error *err)
+{
+	*out = (struct point_summary){.id = repeats[0]->point};
+	struct chosen chosen = {0};
+	double *scratch = calloc(count, sizeof *scratch);
+	out->repeats = calloc(count, sizeof *out->repeats);
+	const int code = !scratch || !out->repeats ? -ENOMEM : choose(&chosen, repeats, count);
+	if (!code) {
+		out->status = chosen.status;
+		copy_error(out, repeats, count);
+		merge_throughput(out, &chosen, facts->seed);
+		merge_scalars(out, &chosen);
+		merge_parts(out, &chosen, scratch);
+		note_left_out(out, &chosen, repeats, count);
+		verdict_of_point(out, chosen.repeats, chosen.count, facts, &out->verdict);
+	}
+	free(scratch);
+	free(chosen.repeats);
+	if (code) {
+		point_summary_release(out);
+		return error_set(err, code, "out of memory");
+	}
+	return 0;
+}
+
+void point_summary_release(struct point_summary *point)
+{
+	free(point->repeats);
+	point->repeats = NULL;
+	point->repeat_count = 0;
+}

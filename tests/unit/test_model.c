@@ -1,0 +1,129 @@
+/* The models' tables: FLOPs and parameters against what was published, and the order of execution.
+ */
+#include "workloads/model/model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define FLOPS_TOLERANCE 0.02
+
+static void flops_are_the_published_ones(void **state)
+{
+	(void)state;
+	for (const struct model *const *at = model_list; *at; at++) {
+		const double flops = model_forward_flops(*at);
+		const double error = fabs(flops / (*at)->published_flops - 1);
+		print_message("%s: %.6g FLOPs, published %.6g\n", (*at)->name, flops,
+			(*at)->published_flops);
+		assert_true(error <= FLOPS_TOLERANCE);
+		assert_true(strlen((*at)->source) > 0);
+	}
+}
+
+/* The sums as they can be done on paper, independent of the tables' sources. */
+static void flops_are_exact(void **state)
+{
+	(void)state;
+	assert_true(model_forward_flops(model_find("resnet50")) == 2 * 4089184256.0);
+	assert_true(model_forward_flops(model_find("vit_b16")) == 2 * 17563828224.0);
+	assert_true(model_forward_flops(model_find("gpt2_small")) == 291648307200.0);
+	assert_true(model_forward_flops(model_find("mlp")) == 2 * 668672.0);
+}
+
+static void parameters_are_the_published_ones(void **state)
+{
+	(void)state;
+	for (const struct model *const *at = model_list; *at; at++)
+		assert_int_equal(model_parameters(*at), (*at)->published_parameters);
+}
+
+static void training_is_three_products_less_one(void **state)
+{
+	(void)state;
+	for (const struct model *const *at = model_list; *at; at++) {
+		const struct model_shape shape = {
+			(*at)->published_elements, (*at)->published_classes};
+		const struct model_gemm first = model_gemm_at(*at, 0, shape);
+		const double first_flops = 2.0 * first.m * first.n * first.k * first.batched;
+		assert_true(
+			model_training_flops(*at) == 3 * model_forward_flops(*at) - first_flops);
+	}
+}
+
+static void mlp_takes_its_input_as_given(void **state)
+{
+	(void)state;
+	const struct model *mlp = model_find("mlp");
+	const struct model_shape shape = {3 * 32 * 32, 7};
+	assert_int_equal(model_gemm_at(mlp, 0, shape).k, 3072);
+	assert_int_equal(model_gemm_at(mlp, 2, shape).n, 7);
+	const uint64_t weights = 3072 * 512 + 512 * 512 + 512 * 7;
+	assert_true(model_forward_flops_at(mlp, shape) == 2.0 * (double)weights);
+	assert_int_equal(model_parameters_at(mlp, shape), weights + 512 + 512 + 7);
+	assert_int_equal(mlp->input_elements, 0);
+}
+
+static void fixed_models_ignore_the_shape(void **state)
+{
+	(void)state;
+	const struct model *vit = model_find("vit_b16");
+	const struct model_shape shape = {12, 3};
+	assert_true(model_forward_flops_at(vit, shape) == model_forward_flops(vit));
+}
+
+static void names_are_found(void **state)
+{
+	(void)state;
+	for (const struct model *const *at = model_list; *at; at++)
+		assert_ptr_equal(model_find((*at)->name), *at);
+	assert_null(model_find("resnet"));
+	assert_null(model_find(""));
+}
+
+static void walk_runs_blocks_in_order(void **state)
+{
+	(void)state;
+	const struct model *gpt2 = model_find("gpt2_small");
+	size_t count = 0;
+	for (struct model_walk walk = {0}; model_walk_next(gpt2, &walk); count++) {
+		const size_t expected = count < 12 * 6 ? count % 6 : 6;
+		assert_int_equal(walk.index, expected);
+	}
+	assert_int_equal(count, 12 * 6 + 1);
+}
+
+static void walk_visits_each_gemm_as_often_as_it_repeats(void **state)
+{
+	(void)state;
+	enum { GEMMS_MAX = 64 };
+	for (const struct model *const *at = model_list; *at; at++) {
+		uint32_t visits[GEMMS_MAX] = {0};
+		assert_true((*at)->gemm_count <= GEMMS_MAX);
+		for (struct model_walk walk = {0}; model_walk_next(*at, &walk);)
+			visits[walk.index]++;
+		for (size_t i = 0; i < (*at)->gemm_count; i++)
+			assert_int_equal(visits[i], (*at)->gemms[i].repeat);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flops_are_the_published_ones),
+		cmocka_unit_test(flops_are_exact),
+		cmocka_unit_test(parameters_are_the_published_ones),
+		cmocka_unit_test(training_is_three_products_less_one),
+		cmocka_unit_test(mlp_takes_its_input_as_given),
+		cmocka_unit_test(fixed_models_ignore_the_shape),
+		cmocka_unit_test(names_are_found),
+		cmocka_unit_test(walk_runs_blocks_in_order),
+		cmocka_unit_test(walk_visits_each_gemm_as_often_as_it_repeats),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* Choosing and driving a backend: the list, the rules that hold for every one of them. */
+#include "workloads/backend/backend.h"
+
+#include "harness/base/suggest.h"
+#include "workloads/backend/backends.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct backend_ops *const backend_list[] = {
+	&null_backend_ops,
+	&emulated_backend_ops,
+	&openblas_backend_ops,
+	&cuda_backend_ops,
+	NULL,
+};
+
+enum { REASON_BYTES = 256 };
+
+/* In the order of enum step_backend; auto is no backend of its own. */
+static const struct backend_ops *by_choice(int64_t choice)
+{
+	switch (choice) {
+	case STEP_BACKEND_NULL:
+		return &null_backend_ops;
+	case STEP_BACKEND_OPENBLAS:
+		return &openblas_backend_ops;
+	case STEP_BACKEND_CUDA:
+		return &cuda_backend_ops;
+	default:
+		return &emulated_backend_ops;
+	}
+}
+
+static const struct backend_ops *choose_real_or_emulated(char *why_not, size_t room)
+{
+	char reason[REASON_BYTES];
+	const char *missing = cuda_backend_ops.unavailable(reason, sizeof reason);
+	if (!missing)
+		return &cuda_backend_ops;
+	if (why_not && room > 0)
+		(void)snprintf(why_not, room, "no real device: this build has no CUDA plug-in (%s)",
+			missing);
+	return &emulated_backend_ops;
+}
+
+const struct backend_ops *backend_choose(
+	const struct config *config, char *why_not, size_t room, struct error *err)
+{
+	if (why_not && room > 0)
+		why_not[0] = '\0';
+	const int64_t choice = config_integer(config, KEY_STEP_BACKEND);
+	if (choice == STEP_BACKEND_AUTO)
+		return choose_real_or_emulated(why_not, room);
+	const struct backend_ops *ops = by_choice(choice);
+	char reason[REASON_BYTES];
+	const char *missing = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;
+	if (!missing)
+		return ops;
+	(void)error_set(err, -ENOTSUP, "step.backend: '%s' cannot be used: %s", ops->name, missing);
+	return NULL;
+}
+
+int backend_validate(const struct config *config, struct error *err)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, err);
+	if (!ops)
+		return -ENOTSUP;
+	return ops->validate ? ops->validate(config, err) : 0;
+}
+
+uint64_t backend_bytes(const struct config *config, uint32_t sample_elements, uint32_t class_count)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	return ops && ops->bytes ? ops->bytes(config, sample_elements, class_count) : 0;
+}
+
+int backend_open(struct backend **out, const struct config *config, uint32_t sample_elements,
+	uint32_t class_count, const atomic_bool *stop, struct error *err)
+{
+	*out = NULL;
+	const int valid = backend_validate(config, err);
+	if (valid < 0)
+		return valid;
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, err);
+	struct backend *backend = calloc(1, ops->size);
+	if (!backend)
+		return error_set(err, -ENOMEM, "no memory for the '%s' backend", ops->name);
+	backend->ops = ops;
+	backend->config = config;
+	backend->batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE);
+	backend->sample_elements = sample_elements;
+	backend->class_count = class_count > 0 ? class_count : 1;
+	backend->stop = stop;
+	const int opened = ops->open(backend, err);
+	if (opened < 0) {
+		free(backend);
+		return opened;
+	}
+	*out = backend;
+	return 0;
+}
+
+int backend_step(struct backend *backend, const struct batch_view *batch, struct step_result *out,
+	struct error *err)
+{
+	*out = (struct step_result){.loss = NAN};
+	if (batch->size == 0 || batch->size > backend->batch_size)
+		return error_set(err, -EINVAL, "a batch of %u samples for a step of at most %u",
+			batch->size, backend->batch_size);
+	return backend->ops->step(backend, batch, out, err);
+}
+
+void backend_close(struct backend *backend)
+{
+	if (!backend)
+		return;
+	if (backend->ops->close)
+		backend->ops->close(backend);
+	free(backend);
+}
+
+size_t backend_add_name(const char **names, size_t count, size_t room, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return count;
+	if (count < room)
+		names[count++] = name;
+	return count;
+}
+
+int backend_refuse_name(struct error *err, const char *kind, const char *word,
+	const char *const *names, size_t count)
+{
+	const char *near = suggest_nearest(word, names, count);
+	if (near)
+		return error_set(err, -EINVAL, "step.%s: unknown %s '%s', did you mean '%s'?", kind,
+			kind, word, near);
+	char known[REASON_BYTES] = "";
+	for (size_t i = 0, at = 0; i < count && at < sizeof known; i++)
+		at += (size_t)snprintf(known + at, sizeof known - at, " %s", names[i]);
+	return error_set(
+		err, -EINVAL, "step.%s: unknown %s '%s'; there are:%s", kind, kind, word, known);
+}

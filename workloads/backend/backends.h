@@ -1,0 +1,22 @@
+/* What the backends share among themselves: the list's members and one way to refuse a name. */
+#ifndef MLBENCH_WORKLOADS_BACKEND_BACKENDS_H
+#define MLBENCH_WORKLOADS_BACKEND_BACKENDS_H
+
+#include "workloads/backend/backend.h"
+
+extern const struct backend_ops null_backend_ops;
+extern const struct backend_ops emulated_backend_ops;
+extern const struct backend_ops openblas_backend_ops;
+extern const struct backend_ops cuda_backend_ops;
+
+/* Fills err with "step.KIND: unknown KIND 'word'", the nearest of names or else all of them;
+ * -EINVAL. */
+int backend_refuse_name(struct error *err, const char *kind, const char *word,
+	const char *const *names, size_t count);
+
+/* Adds name to names (room of them) unless it is there; the new count. */
+size_t backend_add_name(const char **names, size_t count, size_t room, const char *name);
+
+enum { BACKEND_NAMES_MAX = 64 };
+
+#endif

@@ -1,0 +1,221 @@
+/* A device that is only a clock: a step ends when the published time of that model on that device
+ * has passed.  Utilisation counts the nominal time, never the measured sleep. */
+#include "harness/base/clock.h"
+#include "harness/base/rng.h"
+#include "harness/base/units.h"
+#include "workloads/backend/backends.h"
+#include "workloads/backend/deadline.h"
+#include "workloads/model/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#define JITTER_STREAM                                                               \
+	0x6a69747465720000ULL /* keeps the jitter apart from other uses of run.seed \
+			       */
+
+enum { TIMER_SLACK_NS = 1 };
+
+const char backend_custom_name[] = "custom";
+
+struct emulated {
+	struct backend backend;
+	struct deadline deadline;
+	double jitter_sigma; /* of ln(step time); 0: none */
+	uint64_t seed;
+	int timer_slack_ns; /* the thread's own, to be put back */
+};
+
+static bool is_device(const char *name)
+{
+	for (size_t i = 0; i < emulated_step_count; i++)
+		if (strcmp(emulated_steps[i].device, name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_model(const char *name)
+{
+	for (size_t i = 0; i < emulated_step_count; i++)
+		if (strcmp(emulated_steps[i].model, name) == 0)
+			return true;
+	return model_find(name) != NULL;
+}
+
+static int refuse_device(const char *word, struct error *err)
+{
+	const char *names[BACKEND_NAMES_MAX];
+	size_t count = 0;
+	for (size_t i = 0; i < emulated_step_count; i++)
+		count = backend_add_name(names, count, BACKEND_NAMES_MAX, emulated_steps[i].device);
+	return backend_refuse_name(err, "device", word, names, count);
+}
+
+static int refuse_model(const char *word, struct error *err)
+{
+	const char *names[BACKEND_NAMES_MAX];
+	size_t count = 0;
+	for (size_t i = 0; i < emulated_step_count; i++)
+		count = backend_add_name(names, count, BACKEND_NAMES_MAX, emulated_steps[i].model);
+	for (const struct model *const *model = model_list; *model; model++)
+		count = backend_add_name(names, count, BACKEND_NAMES_MAX, (*model)->name);
+	return backend_refuse_name(err, "model", word, names, count);
+}
+
+static const struct emulated_step *find_step(const char *device, const char *model)
+{
+	for (size_t i = 0; i < emulated_step_count; i++)
+		if (strcmp(emulated_steps[i].device, device) == 0 &&
+			strcmp(emulated_steps[i].model, model) == 0)
+			return &emulated_steps[i];
+	return NULL;
+}
+
+static int refuse_pair(const char *device, const char *model, struct error *err)
+{
+	char others[ERROR_TEXT_BYTES / 4] = "";
+	for (size_t i = 0, at = 0; i < emulated_step_count && at < sizeof others; i++)
+		if (strcmp(emulated_steps[i].device, device) == 0)
+			at += (size_t)snprintf(
+				others + at, sizeof others - at, " %s", emulated_steps[i].model);
+	return error_set(err, -EINVAL,
+		"step.model: no published step time of '%s' on '%s'; set step.time, or take one of:%s",
+		model, device, others);
+}
+
+static int emulated_validate(const struct config *config, struct error *err)
+{
+	const char *device = config_text(config, KEY_STEP_DEVICE);
+	const char *model = config_text(config, KEY_STEP_MODEL);
+	const bool timed = config_integer(config, KEY_STEP_TIME) > 0;
+	if (!is_device(device) && !(timed && strcmp(device, backend_custom_name) == 0))
+		return refuse_device(device, err);
+	if (!is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
+		return refuse_model(model, err);
+	return timed || find_step(device, model) ? 0 : refuse_pair(device, model, err);
+}
+
+static void describe(struct emulated *emulated, const struct emulated_step *published)
+{
+	struct backend *backend = &emulated->backend;
+	const struct config *config = backend->config;
+	char step[UNITS_BYTES], original[UNITS_BYTES];
+	char time[2 * UNITS_BYTES + 64], jitter[64] = "";
+	units_format_duration(backend->nominal_step_ns, step);
+	if (!published)
+		(void)snprintf(time, sizeof time, "%s per batch of %u (step.time)", step,
+			backend->batch_size);
+	else if (published->batch == backend->batch_size)
+		(void)snprintf(time, sizeof time, "%s per batch of %u", step, backend->batch_size);
+	else
+		(void)snprintf(time, sizeof time,
+			"%s per batch of %u, scaled to %s per batch of %u",
+			units_format_duration(published->seconds * (double)NS_PER_S, original),
+			published->batch, step, backend->batch_size);
+	if (emulated->jitter_sigma > 0)
+		(void)snprintf(
+			jitter, sizeof jitter, ", jitter %g", config_real(config, KEY_STEP_JITTER));
+	(void)snprintf(backend->description, sizeof backend->description,
+		"emulated %.32s, %.32s: %s%s", config_text(config, KEY_STEP_DEVICE),
+		config_text(config, KEY_STEP_MODEL), time, jitter);
+}
+
+static double model_flops(const struct backend *backend)
+{
+	const struct model *model = model_find(config_text(backend->config, KEY_STEP_MODEL));
+	const struct model_shape shape = {backend->sample_elements, backend->class_count};
+	return model ? model_training_flops_at(model, shape) : 0;
+}
+
+/* Per full batch; *published is NULL when the time is the user's own. */
+static int nominal_time(const struct backend *backend, const struct emulated_step **published,
+	double *ns, struct error *err)
+{
+	const struct config *config = backend->config;
+	const char *device = config_text(config, KEY_STEP_DEVICE);
+	const char *model = config_text(config, KEY_STEP_MODEL);
+	*published = NULL;
+	*ns = (double)config_integer(config, KEY_STEP_TIME);
+	if (*ns > 0)
+		return 0;
+	const struct emulated_step *step = find_step(device, model);
+	if (!step)
+		return refuse_pair(device, model, err);
+	*published = step;
+	*ns = step->seconds * (double)NS_PER_S / step->batch * backend->batch_size;
+	return 0;
+}
+
+static int emulated_open(struct backend *backend, struct error *err)
+{
+	struct emulated *emulated = (struct emulated *)backend;
+	const struct config *config = backend->config;
+	const struct emulated_step *published;
+	const int result = nominal_time(backend, &published, &backend->nominal_step_ns, err);
+	if (result < 0)
+		return result;
+	const double jitter = config_real(config, KEY_STEP_JITTER);
+	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));
+	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
+	backend->emulated = true;
+	backend->flops_per_sample = model_flops(backend);
+	describe(emulated, published);
+
+	/* The default slack of 50 us is a delay that the learned margin could not take back. */
+	emulated->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+	return 0;
+}
+
+/* Log-normal with mean 1: exp(sigma z - sigma^2 / 2), whose coefficient of variation is
+ * sqrt(exp(sigma^2) - 1).  A function of the seed and the batch's index alone. */
+static double jitter_factor(const struct emulated *emulated, uint64_t index)
+{
+	const double sigma = emulated->jitter_sigma;
+	if (sigma <= 0)
+		return 1;
+	struct rng rng;
+	rng_init(&rng, emulated->seed ^ JITTER_STREAM, index);
+	return exp(sigma * rng_normal(&rng) - sigma * sigma / 2);
+}
+
+static int emulated_step(struct backend *backend, const struct batch_view *batch,
+	struct step_result *out, struct error *err)
+{
+	(void)err;
+	struct emulated *emulated = (struct emulated *)backend;
+	const double share = (double)batch->size / backend->batch_size;
+	const double factor = jitter_factor(emulated, batch->index);
+	const uint64_t nominal = (uint64_t)llround(backend->nominal_step_ns * share * factor);
+	const uint64_t start = deadline_start(&emulated->deadline, clock_now_ns(), nominal);
+	const uint64_t end = start + nominal;
+	const uint64_t now = deadline_wait(&emulated->deadline, end, nominal, backend->stop);
+	if (now < end) {
+		deadline_forget(&emulated->deadline);
+		out->device_ns = now - start;
+		return 0;
+	}
+	out->device_ns = nominal;
+	out->oversleep_ns = deadline_done(&emulated->deadline, end, now);
+	return 0;
+}
+
+static void emulated_close(struct backend *backend)
+{
+	const struct emulated *emulated = (const struct emulated *)backend;
+	if (emulated->timer_slack_ns > 0)
+		(void)prctl(PR_SET_TIMERSLACK, emulated->timer_slack_ns, 0, 0, 0);
+}
+
+const struct backend_ops emulated_backend_ops = {
+	.name = "emulated",
+	.summary = "waits for the published step time of a model on a device",
+	.size = sizeof(struct emulated),
+	.open = emulated_open,
+	.step = emulated_step,
+	.close = emulated_close,
+	.validate = emulated_validate,
+};

@@ -1,0 +1,228 @@
+/* The plan of a network: which layers, which strides between them, where in memory.  Nothing is
+ * copied between layers; a pair of row strides makes the output of one the input of the next. */
+#include "workloads/backend/network_plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { ALIGN_BYTES = 64, QKV = 3 };
+
+static size_t elements_in(const struct layer *layer)
+{
+	return (size_t)layer->m * layer->k;
+}
+
+static size_t elements_out(const struct layer *layer)
+{
+	return (size_t)layer->m * layer->n;
+}
+
+static struct layer dense_layer(const struct model *model, const struct model_gemm *gemm)
+{
+	return (struct layer){
+		.kind = LAYER_DENSE,
+		.m = gemm->m,
+		.n = gemm->n,
+		.k = gemm->k,
+		.ld_in = gemm->k,
+		.ld_out = gemm->n,
+		.bias = model->complete,
+		.relu = model->complete,
+		.parameters.count = (size_t)gemm->n * gemm->k + (model->complete ? gemm->n : 0),
+	};
+}
+
+static struct layer attention_layer(const struct model_gemm *scores)
+{
+	const uint32_t width = scores->k * scores->batched;
+	return (struct layer){
+		.kind = LAYER_ATTENTION,
+		.m = scores->m,
+		.n = width,
+		.k = QKV * width,
+		.ld_in = (size_t)QKV * width,
+		.ld_out = width,
+		.heads = scores->batched,
+	};
+}
+
+/* Products without weights come in pairs: scores (m = n tokens), then context (k = m). */
+static bool is_scores_after(const struct model_gemm *gemm, const struct layer *before)
+{
+	return before->kind == LAYER_DENSE && gemm->m == gemm->n && gemm->m == before->m &&
+	       QKV * gemm->k * gemm->batched == before->n;
+}
+
+static bool is_context_of(const struct model_gemm *gemm, const struct layer *attention)
+{
+	return attention->kind == LAYER_ATTENTION && gemm->k == attention->m &&
+	       gemm->m == attention->m && gemm->n * gemm->batched == attention->n;
+}
+
+static int add_layer(struct network *network, const struct model_gemm *gemm, struct error *err)
+{
+	struct layer *next = &network->layers[network->layer_count];
+	const struct layer *before = network->layer_count > 0 ? next - 1 : NULL;
+	if (gemm->weights) {
+		*next = dense_layer(network->options.model, gemm);
+	} else if (before && is_scores_after(gemm, before)) {
+		*next = attention_layer(gemm);
+	} else if (before && is_context_of(gemm, before)) {
+		return 0; /* the second product of the layer that is there */
+	} else {
+		return error_set(err, -EINVAL, "model '%s': '%s' is no attention product",
+			network->options.model->name, gemm->name);
+	}
+	network->layer_count++;
+	return 0;
+}
+
+static bool averages(const struct layer *from, const struct layer *to)
+{
+	return to->m == 1 && from->m > 1 && to->k == from->n;
+}
+
+static int link_layers(struct layer *from, struct layer *to, struct network_link *link)
+{
+	const size_t out = elements_out(from), in = elements_in(to);
+	const size_t spread = in / from->m, view = out / to->m;
+	link->floats = out > in ? out : in;
+	if (averages(from, to))
+		return 0; /* network_place gives the mean room of its own */
+	if (in < out) {
+		link->dead = true;
+		to->ld_in = view;
+		return out % to->m == 0 && view >= to->k ? 0 : -EINVAL;
+	}
+	link->gaps = in > out;
+	if (in % from->m == 0 && spread >= from->n) {
+		from->ld_out = spread;
+		return 0;
+	}
+	return to->k == from->n ? 0 : -EINVAL; /* the next layer has more rows */
+}
+
+static bool is_averaged(const struct network *network, size_t link)
+{
+	const struct layer *from = &network->layers[link];
+	return link + 1 < network->layer_count && averages(from, from + 1);
+}
+
+static int link_all(struct network *network, struct error *err)
+{
+	const size_t last = network->layer_count - 1;
+	bool one_row = true;
+	for (size_t i = 0; i < network->layer_count; i++) {
+		struct layer *layer = &network->layers[i];
+		one_row = one_row && layer->m == 1;
+		if (i < last && link_layers(layer, layer + 1, &network->links[i]) < 0)
+			return error_set(err, -EINVAL,
+				"model '%s': layers %zu and %zu do not fit together",
+				network->options.model->name, i, i + 1);
+	}
+	network->layers[last].relu = false;
+	network->links[last].floats = elements_out(&network->layers[last]);
+	network->group = one_row ? network->options.batch_size : 1;
+	return 0;
+}
+
+int network_plan(struct network *network, struct error *err)
+{
+	const struct model *model = network->options.model;
+	size_t count = 0;
+	for (struct model_walk walk = {0}; model_walk_next(model, &walk);)
+		count++;
+	network->layers = calloc(count, sizeof *network->layers);
+	network->links = calloc(count, sizeof *network->links);
+	if (!network->layers || !network->links)
+		return error_set(err, -ENOMEM, "no memory for the layers of '%s'", model->name);
+	for (struct model_walk walk = {0}; model_walk_next(model, &walk);) {
+		const struct model_gemm gemm =
+			model_gemm_at(model, walk.index, network->options.shape);
+		const int added = add_layer(network, &gemm, err);
+		if (added < 0)
+			return added;
+	}
+	return link_all(network, err);
+}
+
+bool network_reads_in_place(const struct network *network)
+{
+	return network->options.type == AUGMENT_TYPE_FLOAT32 &&
+	       network->options.shape.sample_elements == elements_in(&network->layers[0]);
+}
+
+/* Hands out aligned arrays one after the other; only counts where there is no memory yet. */
+struct arena {
+	char *base;
+	size_t used;
+};
+
+static float *take(struct arena *arena, size_t floats)
+{
+	float *place = arena->base ? (float *)(void *)(arena->base + arena->used) : NULL;
+	const size_t bytes = floats * sizeof(float);
+	arena->used += (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	return place;
+}
+
+static void place_parameters(
+	struct arena *arena, struct parameters *parameters, enum step_optimizer rule)
+{
+	parameters->values = take(arena, parameters->count);
+	parameters->gradient = take(arena, parameters->count);
+	if (rule == STEP_OPTIMIZER_ADAM) {
+		parameters->first = take(arena, parameters->count);
+		parameters->second = take(arena, parameters->count);
+	}
+}
+
+static void place_layer(struct arena *arena, struct network *network, size_t i)
+{
+	struct layer *layer = &network->layers[i];
+	struct network_link *link = &network->links[i];
+	if (layer->kind == LAYER_DENSE) {
+		place_parameters(arena, &layer->parameters, network->options.rule);
+	} else {
+		layer->scores = take(arena, (size_t)layer->heads * layer->m * layer->m);
+		layer->scales = take(arena, layer->m);
+	}
+	layer->output = take(arena, network->group * link->floats);
+	if (is_averaged(network, i))
+		link->averaged = take(arena, layer->n);
+	if (i + 1 < network->layer_count)
+		layer[1].input = link->averaged ? link->averaged : layer->output;
+}
+
+static void place_scratch(struct arena *arena, struct network *network)
+{
+	size_t link_floats = 0, score_floats = 0, averaged_floats = 0;
+	for (size_t i = 0; i < network->layer_count; i++) {
+		const struct layer *layer = &network->layers[i];
+		const size_t scores = (size_t)layer->m * layer->m;
+		if (network->links[i].floats > link_floats && i + 1 < network->layer_count)
+			link_floats = network->links[i].floats;
+		if (layer->kind == LAYER_ATTENTION && scores > score_floats)
+			score_floats = scores;
+		if (is_averaged(network, i) && layer->n > averaged_floats)
+			averaged_floats = layer->n;
+	}
+	network->gradients[0] = take(arena, network->group * link_floats);
+	network->gradients[1] = take(arena, network->group * link_floats);
+	network->averaged_gradient = take(arena, averaged_floats);
+	float *head_gradient = take(arena, score_floats);
+	for (size_t i = 0; i < network->layer_count; i++)
+		if (network->layers[i].kind == LAYER_ATTENTION)
+			network->layers[i].head_gradient = head_gradient;
+}
+
+size_t network_place(struct network *network, char *base)
+{
+	struct arena arena = {.base = base};
+	if (!network_reads_in_place(network))
+		network->input = take(&arena, network->group * elements_in(&network->layers[0]));
+	for (size_t i = 0; i < network->layer_count; i++)
+		place_layer(&arena, network, i);
+	place_scratch(&arena, network);
+	return arena.used;
+}

@@ -1,0 +1,140 @@
+/* A training step computed on the CPU: the model's GEMMs on OpenBLAS, see network.h for what is and
+ * what is not computed. */
+#include "harness/base/clock.h"
+#include "workloads/backend/backends.h"
+#include "workloads/backend/network.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <xmmintrin.h>
+
+/* MXCSR: flush denormal results to zero, and take denormal operands as zero.  Vanishing gradients
+ * would otherwise cost a hundred cycles each. */
+enum { FLUSH_DENORMALS = 0x8040 };
+
+struct openblas {
+	struct backend backend;
+	struct network network;
+	int saved_threads;
+	unsigned saved_mode;
+};
+
+const char *openblas_describe(char *out, size_t room)
+{
+	static const char *const threading[] = {"sequential", "pthreads", "OpenMP"};
+	const int parallel = openblas_get_parallel();
+	(void)snprintf(out, room, "%s; kernels for %s; %s; %d processors", openblas_get_config(),
+		openblas_get_corename(),
+		parallel >= 0 && parallel <= 2 ? threading[parallel] : "unknown threading",
+		openblas_get_num_procs());
+	return out;
+}
+
+static struct network_options options_from(
+	const struct config *config, uint32_t sample_elements, uint32_t class_count)
+{
+	return (struct network_options){
+		.model = model_find(config_text(config, KEY_STEP_MODEL)),
+		.shape = {sample_elements, class_count},
+		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
+		.type = (enum augment_type)config_integer(config, KEY_AUGMENT_TYPE),
+		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),
+		.learning_rate = (float)config_real(config, KEY_STEP_LEARNING_RATE),
+		.threads = (int)config_integer(config, KEY_STEP_THREADS),
+		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
+	};
+}
+
+static int openblas_validate(const struct config *config, struct error *err)
+{
+	const char *name = config_text(config, KEY_STEP_MODEL);
+	if (model_find(name))
+		return 0;
+	const char *names[BACKEND_NAMES_MAX];
+	size_t count = 0;
+	for (const struct model *const *model = model_list; *model; model++)
+		count = backend_add_name(names, count, BACKEND_NAMES_MAX, (*model)->name);
+	return backend_refuse_name(err, "model", name, names, count);
+}
+
+static uint64_t openblas_bytes(
+	const struct config *config, uint32_t sample_elements, uint32_t class_count)
+{
+	const struct network_options options =
+		options_from(config, sample_elements, class_count > 0 ? class_count : 1);
+	return options.model ? network_bytes(&options) : 0;
+}
+
+/* The count is a property of the calling thread (OpenMP's), so it is set from the step's own
+ * thread. */
+static int set_threads(int threads, struct error *err)
+{
+	openblas_set_num_threads(threads);
+	if (openblas_get_num_threads() == threads && omp_get_max_threads() == threads)
+		return 0;
+	return error_set(err, -EINVAL, "step.threads: openblas was built for %d threads, not %d",
+		openblas_get_num_threads(), threads);
+}
+
+static void restore_thread(const struct openblas *openblas)
+{
+	openblas_set_num_threads(openblas->saved_threads);
+	_mm_setcsr(openblas->saved_mode);
+}
+
+static int openblas_open(struct backend *backend, struct error *err)
+{
+	struct openblas *openblas = (struct openblas *)backend;
+	const struct network_options options =
+		options_from(backend->config, backend->sample_elements, backend->class_count);
+	openblas->saved_threads = omp_get_max_threads();
+	openblas->saved_mode = _mm_getcsr();
+	/* Before the first product: BLAS's own threads inherit the mode when they start. */
+	_mm_setcsr(openblas->saved_mode | FLUSH_DENORMALS);
+	int result = set_threads(options.threads, err);
+	if (result == 0)
+		result = network_open(&openblas->network, &options, err);
+	if (result < 0) {
+		restore_thread(openblas);
+		return result;
+	}
+	backend->flops_per_sample = model_training_flops_at(options.model, options.shape);
+	(void)snprintf(backend->description, sizeof backend->description,
+		"openblas (%s kernels, %d thread%s), %s: %s with %s in fp32",
+		openblas_get_corename(), options.threads, options.threads == 1 ? "" : "s",
+		options.model->name,
+		options.model->complete ? "training step" : "GEMMs of a training step",
+		options.rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd");
+	return 0;
+}
+
+static int openblas_step(struct backend *backend, const struct batch_view *batch,
+	struct step_result *out, struct error *err)
+{
+	struct openblas *openblas = (struct openblas *)backend;
+	const uint64_t begin = clock_now_ns();
+	const int result = network_step(&openblas->network, batch, &out->loss, err);
+	out->device_ns = clock_now_ns() - begin;
+	return result;
+}
+
+static void openblas_close(struct backend *backend)
+{
+	struct openblas *openblas = (struct openblas *)backend;
+	network_close(&openblas->network);
+	restore_thread(openblas);
+}
+
+const struct backend_ops openblas_backend_ops = {
+	.name = "openblas",
+	.summary = "computes the model's GEMMs on the CPU: forward, backward, update",
+	.size = sizeof(struct openblas),
+	.open = openblas_open,
+	.step = openblas_step,
+	.close = openblas_close,
+	.validate = openblas_validate,
+	.bytes = openblas_bytes,
+};

@@ -1,0 +1,395 @@
+/* Composing a picture from the atlas: plan a few layers from (seed, id), then fill each row layer by
+ * layer with one multiply-add per byte, and soften the edges of shapes by a ramp of a few pixels. */
+#include "workloads/image/picture.h"
+
+#include "harness/base/rng.h"
+#include "workloads/image/codec.h"
+#include "workloads/image/picture_atlas.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	ONE = 256,       /* 8.8 fixed point */
+	LAYERS_MAX = 6,  /* background, far half, shapes */
+	RAMP_MAX = 10,   /* pixels over which an edge may fade */
+	BLOCK_EDGE = 16, /* planes are whole blocks of 4:2:0 */
+	EDGE_MAX = 65500 /* the largest that a JPEG can have */
+};
+
+/* One layer: which textures, where in them, in what tone, and which part of the picture it covers. */
+struct layer {
+	const struct base_tile *base;
+	const int8_t *fine;
+	uint32_t base_x, base_y, fine_x, fine_y; /* offsets into the tiles; the base's are even */
+	uint32_t step_y;                         /* 1, or -1 (mod 2^32): upside down */
+	struct picture_tone luma, blue, red;
+	int light;                               /* brightness added at the bottom, taken at the top */
+	bool everywhere;                         /* no shape: covers all */
+	struct shape shape;
+	double ramp;                             /* width of its edge, pixels */
+};
+
+struct plan {
+	struct layer layers[LAYERS_MAX];
+	int count;
+};
+
+/* Where a layer lies in one row of a plane. */
+struct span {
+	uint32_t a, b, c, d;            /* [a, b) fades in, [b, c) is whole, [c, d) fades out */
+	int32_t in, in_step, out, out_step; /* 16.16 weights at a and c, and their steps */
+};
+
+/* One row of one plane: both textures and the tone. */
+struct strip {
+	const uint8_t *base;
+	const int8_t *fine; /* NULL for colour differences */
+	uint32_t base_x, fine_x, mask;
+	struct picture_tone tone;
+};
+
+/* Columns [from, to): runs up to where either texture wraps. */
+static void fill_run(const struct strip *strip, uint32_t from, uint32_t to, uint8_t *row)
+{
+	while (from < to) {
+		const uint32_t bx = (strip->base_x + from) & strip->mask;
+		const uint32_t fx = (strip->fine_x + from) & strip->mask;
+		const uint32_t room = strip->mask + 1 - (bx > fx ? bx : fx);
+		const uint32_t run = to - from < room ? to - from : room;
+		picture_compose(row + from, strip->base + bx, strip->fine ? strip->fine + fx : NULL, run,
+			strip->tone);
+		from += run;
+	}
+}
+
+/* Lets what was there show through by each pixel's weight. */
+static void fade(uint8_t *row, const uint8_t *old, uint32_t count, int32_t weight, int32_t step)
+{
+	enum { WHOLE = ONE << 8 };
+	for (uint32_t i = 0; i < count; i++, weight += step) {
+		const int share = (weight < 0 ? 0 : weight > WHOLE ? WHOLE : weight) >> 8;
+		row[i] = (uint8_t)((row[i] * share + old[i] * (ONE - share)) >> 8);
+	}
+}
+
+static void fill_span(const struct strip *strip, const struct span *span, uint8_t *row)
+{
+	uint8_t before[RAMP_MAX + 4], after[RAMP_MAX + 4];
+	memcpy(before, row + span->a, span->b - span->a);
+	memcpy(after, row + span->c, span->d - span->c);
+	fill_run(strip, span->a, span->d, row);
+	fade(row + span->a, before, span->b - span->a, span->in, span->in_step);
+	fade(row + span->c, after, span->d - span->c, span->out, span->out_step);
+}
+
+static uint32_t clamp_column(double x, uint32_t width)
+{
+	return x <= 0 ? 0 : x >= width ? width : (uint32_t)x;
+}
+
+/* The part of a plane's row that a layer covers; scale: 1 for luma, 2 for half-resolution planes.
+ * False when there is none. */
+static bool find_span(
+	const struct layer *layer, uint32_t y, uint32_t scale, uint32_t width, struct span *span)
+{
+	if (layer->everywhere) {
+		*span = (struct span){.b = 0, .c = width, .d = width};
+		return true;
+	}
+	const double middle = (y + 0.5) * scale;
+	if (fabs(middle - layer->shape.y) >= layer->shape.reach)
+		return false;
+	double left, right;
+	shape_span(&layer->shape, middle, &left, &right);
+	if (right - left < 2.0)
+		return false;
+	left /= scale;
+	right /= scale;
+	const double half = fmin(fmax(layer->ramp / scale, 1.0), right - left) / 2.0;
+	span->a = clamp_column(left - half, width);
+	span->d = clamp_column(right + half + 1.0, width);
+	if (span->a >= span->d)
+		return false;
+	span->b = clamp_column(left + half + 1.0, span->d);
+	span->c = clamp_column(right - half, span->d);
+	if (span->b > span->c)
+		span->c = span->b;
+	const double slope = ONE * 256.0 / (2.0 * half);
+	span->in_step = (int32_t)slope;
+	span->in = (int32_t)((span->a + 0.5 - left) * slope + ONE * 128.0);
+	span->out_step = -(int32_t)slope;
+	span->out = (int32_t)((right - span->c - 0.5) * slope + ONE * 128.0);
+	return true;
+}
+
+static struct picture_tone lit(const struct layer *layer, uint32_t y, uint32_t rows)
+{
+	struct picture_tone tone = layer->luma;
+	const int light = layer->light * ((int)(2 * y) - (int)rows) / (int)rows;
+	tone.offset = (int16_t)(tone.offset + light);
+	return tone;
+}
+
+/* Layers from the last one that hides all below it. */
+static int first_layer(const struct plan *plan, uint32_t y, uint32_t scale, uint32_t width,
+	struct span spans[LAYERS_MAX], bool present[LAYERS_MAX])
+{
+	int first = 0;
+	for (int i = 0; i < plan->count; i++) {
+		present[i] = find_span(&plan->layers[i], y, scale, width, &spans[i]);
+		if (present[i] && spans[i].b == 0 && spans[i].c == width)
+			first = i;
+	}
+	return first;
+}
+
+static void render_luma(const struct plan *plan, uint32_t y, const struct picture_planes *planes)
+{
+	struct span spans[LAYERS_MAX];
+	bool present[LAYERS_MAX];
+	uint8_t *row = planes->luma + (size_t)y * planes->stride;
+	for (int i = first_layer(plan, y, 1, planes->stride, spans, present); i < plan->count; i++) {
+		if (!present[i])
+			continue;
+		const struct layer *layer = &plan->layers[i];
+		const uint32_t base_y = (layer->base_y + y * layer->step_y) & TILE_MASK;
+		const uint32_t fine_y = (layer->fine_y + y) & TILE_MASK;
+		const struct strip strip = {
+			.base = layer->base->luma + (size_t)base_y * TILE_EDGE,
+			.fine = layer->fine + (size_t)fine_y * TILE_EDGE,
+			.base_x = layer->base_x,
+			.fine_x = layer->fine_x,
+			.mask = TILE_MASK,
+			.tone = lit(layer, y, planes->rows),
+		};
+		fill_span(&strip, &spans[i], row);
+	}
+}
+
+static void render_colour(const struct plan *plan, uint32_t y, const struct picture_planes *planes)
+{
+	struct span spans[LAYERS_MAX];
+	bool present[LAYERS_MAX];
+	const uint32_t width = planes->stride / 2;
+	for (int i = first_layer(plan, y, 2, width, spans, present); i < plan->count; i++) {
+		if (!present[i])
+			continue;
+		const struct layer *layer = &plan->layers[i];
+		const size_t base_y = (layer->base_y / 2 + y * layer->step_y) & HALF_MASK;
+		struct strip strip = {
+			.base = layer->base->blue + base_y * HALF_EDGE,
+			.base_x = layer->base_x / 2,
+			.mask = HALF_MASK,
+			.tone = layer->blue,
+		};
+		fill_span(&strip, &spans[i], planes->blue + (size_t)y * width);
+		strip.base = layer->base->red + base_y * HALF_EDGE;
+		strip.tone = layer->red;
+		fill_span(&strip, &spans[i], planes->red + (size_t)y * width);
+	}
+}
+
+static int draw_int(struct rng *rng, int least, int most)
+{
+	return least + (int)rng_below(rng, (uint64_t)(most - least + 1));
+}
+
+static double draw_real(struct rng *rng, double least, double most)
+{
+	return least + (most - least) * rng_uniform(rng);
+}
+
+/* Larger photographs have less detail per pixel: the lens, not the pixels, is their limit.  In 1/256,
+ * fitted to photographs of 250 to 1000 pixels (docs/PICTURES.md). */
+static uint32_t size_factor(struct picture_size size)
+{
+	const double edge = sqrt((double)size.width * size.height) / sqrt(500.0 * 375.0);
+	return (uint32_t)(ONE * fmin(2.5, fmax(0.1, 1.0 / edge)));
+}
+
+/* Detail of one picture relative to the mean, in 1/256: photographs differ widely.  Steps through its
+ * range by the golden ratio from id to id, so that any run of ids has nearly the mean of all. */
+static uint32_t picture_strength(uint64_t seed, uint64_t id, struct picture_size size)
+{
+	const uint64_t turn = rng_mix(seed, 0x7374) + id * 0x9e3779b97f4a7c15ULL;
+	const uint64_t u = turn >> 48; /* 16 bits */
+	return (uint32_t)(80 + ((u * u) >> 16) * 528 / 65536) * size_factor(size) / ONE;
+}
+
+/* Contrast turns about the middle grey. */
+static struct picture_tone tone_about_middle(int gain, int shift)
+{
+	return (struct picture_tone){
+		.gain = (uint16_t)gain, .offset = (int16_t)(128 - gain / 2 + shift)};
+}
+
+/* How strongly the fine texture shows.  Up to the natural detail some parts have much of it and others
+ * hardly any; what is asked for beyond that comes nearly evenly everywhere, as in pictures of gravel
+ * or leaves, rather than as noise in a few places.  local: 128 is the mean. */
+static int16_t fine_gain(uint32_t detail, uint32_t strength, uint32_t local, bool smooth)
+{
+	enum { UNIT = 66 }; /* at the natural detail, in 1/256 */
+	const uint64_t natural = detail < PICTURE_DETAIL_NATURAL ? detail : PICTURE_DETAIL_NATURAL;
+	const uint64_t more = detail - natural;
+	uint64_t uneven = natural * strength * local * UNIT / (ONE * 128ULL);
+	uint64_t even = more * (3 * ONE + strength) * (640 + local) / (4ULL * ONE * 768) * UNIT;
+	if (smooth) {
+		uneven /= 6;
+		even /= 2;
+	}
+	const uint64_t gain = (uneven + even) / PICTURE_DETAIL_NATURAL;
+	return (int16_t)(gain > INT16_MAX ? INT16_MAX : gain);
+}
+
+/* Tones of a layer.  Below half of the natural detail the contrast falls too, down to flat. */
+static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, uint32_t strength,
+	bool smooth)
+{
+	const int half = PICTURE_DETAIL_NATURAL / 2;
+	const int share = detail < PICTURE_DETAIL_NATURAL / 2 ? (int)detail : half;
+	const int contrast = draw_int(rng, 170, 300) * share / half;
+	const int saturation = draw_int(rng, 120, 290) * share / half;
+	layer->luma = tone_about_middle(contrast, draw_int(rng, -34, 34));
+	layer->blue = tone_about_middle(saturation, draw_int(rng, -10, 8));
+	layer->red = tone_about_middle(saturation, draw_int(rng, -8, 8));
+	layer->luma.fine_gain = fine_gain(detail, strength, (uint32_t)draw_int(rng, 20, 236), smooth);
+	layer->light = draw_int(rng, -30, 30);
+}
+
+static void draw_layer(struct layer *layer, const struct picture_atlas *atlas, struct rng *rng,
+	unsigned tile, uint32_t detail, uint32_t strength)
+{
+	const uint64_t where = rng_next(rng);
+	layer->base = &atlas->base[tile];
+	layer->base_x = (uint32_t)where & TILE_MASK & ~1U;
+	layer->base_y = (uint32_t)(where >> 10) & TILE_MASK & ~1U;
+	layer->fine = atlas->fine[(where >> 20) % FINE_TILES];
+	layer->fine_x = (uint32_t)(where >> 30) & TILE_MASK;
+	layer->fine_y = (uint32_t)(where >> 40) & TILE_MASK;
+	layer->step_y = (where >> 50) & 1 ? 1 : UINT32_MAX;
+	const bool smooth = tile == TILE_SKY || tile == TILE_DEFOCUS || tile == TILE_SMOOTH;
+	draw_tones(layer, rng, detail, strength, smooth);
+}
+
+/* A horizon: everything above a huge ellipse's lower rim, or below its upper one. */
+static void draw_horizon(struct layer *layer, struct rng *rng, struct picture_size size)
+{
+	const double curve = draw_real(rng, 1.5, 12.0) * size.width;
+	const double level = draw_real(rng, 0.25, 0.75) * size.height;
+	shape_draw(&layer->shape, rng, curve, 0);
+	layer->shape.xx = layer->shape.yy = 1.0 / (curve * curve);
+	layer->shape.inverse_xx = curve * curve;
+	layer->shape.xy = 0;
+	layer->shape.reach = curve;
+	layer->shape.x = draw_real(rng, 0.2, 0.8) * size.width;
+	layer->shape.y = level - curve;
+	layer->ramp = RAMP_MAX;
+}
+
+static void draw_object(struct layer *layer, struct rng *rng, struct picture_size size)
+{
+	const double edge = size.width < size.height ? size.width : size.height;
+	const double radius = shape_radius(rng, 0.1 * edge, 0.5 * edge);
+	shape_draw(&layer->shape, rng, radius, draw_int(rng, 0, 2) == 0);
+	layer->shape.x = draw_real(rng, 0, size.width);
+	layer->shape.y = draw_real(rng, 0.1, 1.05) * size.height;
+	layer->ramp = draw_int(rng, 0, 3) ? 1.5 : draw_real(rng, 2.0, RAMP_MAX);
+}
+
+static void draw_plan(struct plan *plan, const struct picture_atlas *atlas, uint64_t id,
+	struct picture_size size, uint32_t detail)
+{
+	struct rng rng;
+	rng_init(&rng, atlas->seed, id);
+	const uint32_t strength = picture_strength(atlas->seed, id, size);
+	plan->count = 0;
+	struct layer *layer = &plan->layers[plan->count++];
+	/* The background's texture goes round from id to id, as the strength does. */
+	const unsigned tile = (unsigned)((id + (id >> 3)) % BASE_TILES);
+	draw_layer(layer, atlas, &rng, tile, detail, strength);
+	layer->everywhere = true;
+	if (draw_int(&rng, 0, 1)) {
+		layer = &plan->layers[plan->count++];
+		const unsigned far = draw_int(&rng, 0, 2) ? TILE_SKY : TILE_DEFOCUS;
+		draw_layer(layer, atlas, &rng, far, detail, strength);
+		layer->everywhere = false;
+		draw_horizon(layer, &rng, size);
+	}
+	for (int objects = draw_int(&rng, 1, LAYERS_MAX - 2); objects > 0; objects--) {
+		layer = &plan->layers[plan->count++];
+		draw_layer(layer, atlas, &rng, (unsigned)draw_int(&rng, 0, BASE_TILES - 1), detail, strength);
+		layer->everywhere = false;
+		draw_object(layer, &rng, size);
+	}
+}
+
+static uint32_t whole_blocks(uint32_t edge)
+{
+	return (edge + BLOCK_EDGE - 1) / BLOCK_EDGE * BLOCK_EDGE;
+}
+
+size_t picture_planes_bytes(struct picture_size size)
+{
+	return (size_t)whole_blocks(size.width) * whole_blocks(size.height) * 3 / 2;
+}
+
+struct picture_planes picture_planes_place(struct picture_size size, uint8_t *memory)
+{
+	const uint32_t stride = whole_blocks(size.width), rows = whole_blocks(size.height);
+	const size_t pixels = (size_t)stride * rows;
+	return (struct picture_planes){
+		.luma = memory,
+		.blue = memory + pixels,
+		.red = memory + pixels + pixels / 4,
+		.stride = stride,
+		.rows = rows,
+	};
+}
+
+void picture_render(const struct picture_atlas *atlas, uint64_t id, struct picture_size size,
+	uint32_t detail, const struct picture_planes *planes)
+{
+	struct plan plan;
+	draw_plan(&plan, atlas, id, size, detail);
+	for (uint32_t y = 0; y < planes->rows; y++)
+		render_luma(&plan, y, planes);
+	for (uint32_t y = 0; y < planes->rows / 2; y++)
+		render_colour(&plan, y, planes);
+}
+
+static double cut_normal(struct rng *rng)
+{
+	return fmax(-3.0, fmin(3.0, rng_normal(rng)));
+}
+
+static uint32_t round_edge(double edge)
+{
+	return edge < 1.0 ? 1 : edge > EDGE_MAX ? EDGE_MAX : (uint32_t)(edge + 0.5);
+}
+
+struct picture_size picture_draw_size(
+	uint64_t seed, uint64_t id, uint32_t width, uint32_t height, double sigma)
+{
+	enum { SIZE_STREAM = 0x53495a45 }; /* apart from the pixels' randomness */
+	static const double common = 0.894427190999916, own = 0.447213595499958; /* squares 0.8, 0.2 */
+	struct rng rng;
+	rng_init(&rng, rng_mix(seed, SIZE_STREAM), id);
+	const double scale = cut_normal(&rng);
+	const double across = cut_normal(&rng), down = cut_normal(&rng);
+	struct picture_size size = {
+		.width = round_edge(width * exp(sigma * (common * scale + own * across))),
+		.height = round_edge(height * exp(sigma * (common * scale + own * down))),
+	};
+	if (sigma > 0 && rng_below(&rng, 5) == 0)
+		size = (struct picture_size){.width = size.height, .height = size.width};
+	const double pixels = (double)size.width * size.height;
+	if (pixels > IMAGE_PIXELS_MAX) {
+		const double shrink = sqrt(IMAGE_PIXELS_MAX / pixels);
+		size.width = (uint32_t)(size.width * shrink);
+		size.height = (uint32_t)(size.height * shrink);
+		size.width += size.width == 0;
+		size.height += size.height == 0;
+	}
+	return size;
+}

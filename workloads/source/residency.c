@@ -1,0 +1,317 @@
+/* What the page cache holds of a data set: measuring, emptying, filling.  Each file is opened,
+ * asked and closed by a team of threads. */
+#include "workloads/source/residency.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/memory.h"
+#include "harness/base/units.h"
+#include "workloads/source/engines.h"
+#include "workloads/source/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* the same on all architectures; libc headers of 2023 lack it */
+#endif
+
+enum {
+	EVICT_MAX_MS = 5000,
+	EVICT_PAUSE_MS = 20, /* doubled after each pass */
+	WARM_BLOCK_BYTES = 1024 * 1024,
+};
+
+static const double COLD_SHARE = 0.005; /* resident at most */
+static const double WARM_SHARE = 0.99;  /* resident at least */
+
+/* As linux/mman.h declares them (kernel 6.5). */
+struct range {
+	uint64_t offset, length; /* length 0: to the end */
+};
+struct cache_pages {
+	uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+enum method { METHOD_NONE, METHOD_CACHESTAT, METHOD_MINCORE };
+
+struct work {
+	const struct dataset *dataset;
+	enum method method;
+	int root_fd;
+	bool flush;       /* write dirty pages out before evicting */
+	uint8_t *scratch; /* WARM_BLOCK_BYTES for each thread */
+	atomic_uint_fast64_t resident, total, hidden;
+};
+
+static int cachestat(int fd, struct cache_pages *pages)
+{
+	struct range whole = {0, 0};
+	return syscall(SYS_cachestat, fd, &whole, pages, 0U) == 0 ? 0 : -errno;
+}
+
+static uint64_t page_bytes(void)
+{
+	static uint64_t bytes; /* the same whoever fills it */
+	const uint64_t known = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
+	if (known)
+		return known;
+	const long asked = sysconf(_SC_PAGESIZE);
+	__atomic_store_n(&bytes, asked > 0 ? (uint64_t)asked : 4096U, __ATOMIC_RELAXED);
+	return __atomic_load_n(&bytes, __ATOMIC_RELAXED);
+}
+
+static uint64_t pages_of(uint64_t bytes)
+{
+	return (bytes + page_bytes() - 1) / page_bytes();
+}
+
+/* The kernel reports every page as resident to whom it does not want to tell (mincore(2)). */
+static bool mincore_tells(int fd, const struct stat *st)
+{
+	return st->st_uid == geteuid() || geteuid() == 0 ||
+	       faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+static int mincore_pages(int fd, uint64_t bytes, uint64_t *resident)
+{
+	if (bytes == 0)
+		return 0;
+	struct stat st;
+	if (fstat(fd, &st) != 0 || !mincore_tells(fd, &st))
+		return -EPERM;
+	void *const map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	const uint64_t pages = pages_of(bytes);
+	unsigned char *const flags = malloc((size_t)pages);
+	int code = flags ? 0 : -ENOMEM;
+	if (flags && mincore(map, (size_t)bytes, flags) != 0)
+		code = -errno;
+	for (uint64_t i = 0; !code && i < pages; i++)
+		*resident += flags[i] & 1U;
+	free(flags);
+	(void)munmap(map, (size_t)bytes);
+	return code;
+}
+
+static int resident_pages(enum method method, int fd, uint64_t bytes, uint64_t *resident)
+{
+	*resident = 0;
+	if (method == METHOD_MINCORE)
+		return mincore_pages(fd, bytes, resident);
+	struct cache_pages pages;
+	const int code = cachestat(fd, &pages);
+	*resident = code ? 0 : pages.cached;
+	return code;
+}
+
+static int open_sample(const struct work *work, uint32_t index)
+{
+	return openat(work->root_fd, work->dataset->samples[index].path, O_RDONLY | O_CLOEXEC);
+}
+
+static void measure_one(void *context, unsigned thread, uint32_t index)
+{
+	(void)thread;
+	struct work *const work = context;
+	const int fd = open_sample(work, index);
+	if (fd < 0)
+		return;
+	const uint64_t bytes = source_file_bytes(fd);
+	uint64_t resident;
+	if (resident_pages(work->method, fd, bytes, &resident) != 0) {
+		atomic_fetch_add_explicit(&work->hidden, 1, memory_order_relaxed);
+	} else {
+		atomic_fetch_add_explicit(&work->total, pages_of(bytes), memory_order_relaxed);
+		atomic_fetch_add_explicit(&work->resident, resident, memory_order_relaxed);
+	}
+	(void)close(fd);
+}
+
+/* Only clean pages can be dropped. */
+static void evict_one(void *context, unsigned thread, uint32_t index)
+{
+	(void)thread;
+	const struct work *const work = context;
+	const int fd = open_sample(work, index);
+	if (fd < 0)
+		return;
+	struct cache_pages pages = {0};
+	const bool known = work->method == METHOD_CACHESTAT && cachestat(fd, &pages) == 0;
+	if (known ? pages.dirty + pages.writeback > 0 : work->flush)
+		(void)fdatasync(fd);
+	if (!known || pages.cached > 0)
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	(void)close(fd);
+}
+
+static void read_one(void *context, unsigned thread, uint32_t index)
+{
+	const struct work *const work = context;
+	const int fd = open_sample(work, index);
+	if (fd < 0)
+		return;
+	ssize_t n;
+	do {
+		n = read(fd, work->scratch + (size_t)thread * WARM_BLOCK_BYTES, WARM_BLOCK_BYTES);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	(void)close(fd);
+}
+
+/* Asks about an empty file in memory. */
+static enum method find_method(void)
+{
+	const int fd = memfd_create("mlbench-residency", MFD_CLOEXEC);
+	if (fd < 0)
+		return METHOD_MINCORE;
+	struct cache_pages pages;
+	const int code = cachestat(fd, &pages);
+	(void)close(fd);
+	if (code == 0)
+		return METHOD_CACHESTAT;
+	unsigned char flag;
+	void *const page = mmap(NULL, page_bytes(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return METHOD_NONE;
+	const bool works = mincore(page, page_bytes(), &flag) == 0;
+	(void)munmap(page, page_bytes());
+	return works ? METHOD_MINCORE : METHOD_NONE;
+}
+
+const char *residency_method(bool *available)
+{
+	const enum method method = find_method();
+	*available = method != METHOD_NONE;
+	switch (method) {
+	case METHOD_CACHESTAT:
+		return "cachestat(2)";
+	case METHOD_MINCORE:
+		return "mincore(2)";
+	case METHOD_NONE:
+		break;
+	}
+	return "the kernel offers neither cachestat(2) nor mincore(2) to this process";
+}
+
+static int work_open(struct work *work, const struct dataset *dataset, struct error *err)
+{
+	*work = (struct work){.dataset = dataset, .method = find_method()};
+	if (work->method == METHOD_NONE) {
+		bool available;
+		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
+			residency_method(&available));
+	}
+	work->root_fd = source_root_open(dataset, err);
+	return work->root_fd < 0 ? work->root_fd : 0;
+}
+
+static void work_close(struct work *work)
+{
+	(void)close(work->root_fd);
+	free(work->scratch);
+}
+
+static int measure(struct work *work, struct residency *out, struct error *err)
+{
+	atomic_store(&work->resident, 0);
+	atomic_store(&work->total, 0);
+	atomic_store(&work->hidden, 0);
+	sample_walk(work->dataset, 0, measure_one, work);
+	*out = (struct residency){
+		.resident_pages = atomic_load(&work->resident),
+		.total_pages = atomic_load(&work->total),
+		.how = work->method == METHOD_CACHESTAT ? "cachestat" : "mincore",
+	};
+	const uint64_t hidden = atomic_load(&work->hidden);
+	if (hidden == 0)
+		return 0;
+	return error_set(err, -ENOTSUP,
+		"cannot measure residency: the kernel hides the page cache of %llu files that this user "
+		"neither owns nor may write, or their file system has none",
+		(unsigned long long)hidden);
+}
+
+static double share(const struct residency *residency)
+{
+	return residency->total_pages
+		       ? (double)residency->resident_pages / (double)residency->total_pages
+		       : 0.0;
+}
+
+int residency_measure(const struct dataset *dataset, struct residency *out, struct error *err)
+{
+	struct work work;
+	*out = (struct residency){0};
+	int code = work_open(&work, dataset, err);
+	if (code)
+		return code;
+	code = measure(&work, out, err);
+	work_close(&work);
+	return code;
+}
+
+static int evict(struct work *work, struct residency *after, struct error *err)
+{
+	const uint64_t start_ns = clock_now_ns();
+	uint64_t pause_ns = EVICT_PAUSE_MS * NS_PER_MS;
+	for (;;) {
+		sample_walk(work->dataset, 0, evict_one, work);
+		const int code = measure(work, after, err);
+		if (code || share(after) < COLD_SHARE)
+			return code;
+		if (clock_now_ns() + pause_ns - start_ns > EVICT_MAX_MS * NS_PER_MS)
+			break;
+		clock_sleep_until_ns(clock_now_ns() + pause_ns);
+		pause_ns *= 2;
+		work->flush = true;
+	}
+	char remaining[UNITS_BYTES];
+	return error_set(err, -EBUSY,
+		"%s of the data set stays in the page cache: another process uses it",
+		units_format_share(share(after), remaining));
+}
+
+int residency_evict(const struct dataset *dataset, struct residency *after, struct error *err)
+{
+	struct work work;
+	*after = (struct residency){0};
+	int code = work_open(&work, dataset, err);
+	if (code)
+		return code;
+	code = evict(&work, after, err);
+	work_close(&work);
+	return code;
+}
+
+static int warm(struct work *work, struct residency *after, struct error *err)
+{
+	work->scratch = malloc((size_t)WALK_THREADS_MAX * WARM_BLOCK_BYTES);
+	if (!work->scratch)
+		return error_set(err, -ENOMEM, "out of memory");
+	sample_walk(work->dataset, 0, read_one, work);
+	const int code = measure(work, after, err);
+	if (code || after->total_pages == 0 || share(after) >= WARM_SHARE)
+		return code;
+	char resident[UNITS_BYTES];
+	return error_set(err, -ENOMEM,
+		"only %s of the data set stays in the page cache after reading it: the set is larger than the cache",
+		units_format_share(share(after), resident));
+}
+
+int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err)
+{
+	struct work work;
+	*after = (struct residency){0};
+	int code = work_open(&work, dataset, err);
+	if (code)
+		return code;
+	code = warm(&work, after, err);
+	work_close(&work);
+	return code;
+}
