@@ -234,7 +234,7 @@ static int load(struct site *site, struct dataset *dataset, struct error *err)
 	if (code == -ENOENT || code == -ENOTDIR)
 		return explain_missing(site, err);
 	if (code == -EBADMSG)
-		return error_prefix(err, -ENODATA, "make the data set again with `mlbench gen`");
+		return error_prefix(err, -ENODATA, "remove the folder and make it again with `mlbench gen`");
 	if (code)
 		return code;
 	code = check_header(site, header, err);
