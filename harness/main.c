@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 	atomic_store(&wants_json, find_json(argc, argv));
 	const int status = dispatch(argc, argv, &err);
 	log_progress_end();
-	if (err.text[0])
+	if (status && err.text[0])
 		log_error("%s", err.text);
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true))
 		print_error_document(&err, status);

@@ -31,11 +31,8 @@ static int read_config(
 		config_init(&plan->config);
 		code = config_read_file(&plan->config, path, err);
 	}
-	for (size_t i = 0; i < invocation->options.set_count && !code; i++) {
+	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
 		code = config_set(&plan->config, invocation->options.sets[i], err);
-		if (code)
-			code = error_prefix(err, code, "--set %s", invocation->options.sets[i]);
-	}
 	return code;
 }
 
@@ -216,7 +213,8 @@ int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_
 	int code = data_open(
 		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
 	if (code == -ENODATA && what == PLAN_DATA_LOOK) {
-		(void)snprintf(plan->data_why, sizeof plan->data_why, "%s", err->text);
+		(void)snprintf(plan->data_why, sizeof plan->data_why, "%.*s", PLAN_WHY_BYTES - 1,
+			err->text);
 		err->text[0] = '\0';
 		return 0;
 	}

@@ -81,7 +81,7 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 	else
 		buffer_text(out, ", the time is not known (measure.epochs)");
 	if (plan->limits > 0)
-		buffer_format(out, ", with %zu limits", plan->limits);
+		buffer_format(out, "; then %zu stages alone", plan->limits);
 	buffer_text(out, "\n");
 }
 

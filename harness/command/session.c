@@ -224,7 +224,7 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	struct measurement *m = calloc(1, sizeof *m);
 	if (!m)
 		return;
-	(void)snprintf(label, sizeof label, "limit of %s, %s", limit.stage, limit.how);
+	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
 	const int code = run_pipeline(session, &job->config, label, m, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
 	if (code)

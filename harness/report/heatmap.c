@@ -195,7 +195,7 @@ static void render_titles(const struct band *band, struct buffer *out)
 		buffer_repeat(out, " ", (i ? MAP_GAP_COLUMNS : 0) + CELL_GAP_COLUMNS);
 		style_field(band->style, INK_BOLD, title, columns - CELL_GAP_COLUMNS, out);
 	}
-	buffer_text(out, "\n");
+	style_end_line(out);
 }
 
 static void render_column_heads(const struct band *band, struct buffer *out)
@@ -213,7 +213,7 @@ static void render_column_heads(const struct band *band, struct buffer *out)
 			buffer_text(out, " ");
 		}
 	}
-	buffer_text(out, "\n");
+	style_end_line(out);
 }
 
 static void render_band_row(const struct band *band, size_t row, struct buffer *out)
@@ -232,7 +232,7 @@ static void render_band_row(const struct band *band, size_t row, struct buffer *
 			render_cell(band->report, band->style, band->scale,
 				find_point(band->report, band->d, choice), out);
 	}
-	buffer_text(out, "\n");
+	style_end_line(out);
 }
 
 static void render_band(const struct band *band, struct buffer *out)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { STAGE_COLUMNS = 10 };
+enum { STAGE_COLUMNS = 11, CAPACITY_BYTES = UNITS_BYTES + 2 };
 
 static const char *share(double value, char out[UNITS_BYTES])
 {
@@ -27,9 +27,22 @@ static const char *duration(const struct histogram *h, double quantile, char out
 	return out;
 }
 
+/* The greater-sign: it never showed its limit, which is at least this. */
+static const char *capacity(const struct stage_summary *stage, char out[CAPACITY_BYTES])
+{
+	char number[UNITS_BYTES];
+	if (isnan(stage->capacity))
+		(void)snprintf(out, CAPACITY_BYTES, "-");
+	else
+		(void)snprintf(out, CAPACITY_BYTES, "%s%s",
+			stage->capacity_is_lower_bound ? ">" : "",
+			units_format_count(stage->capacity, number));
+	return out;
+}
+
 static void add_stage(const struct stage_summary *stage, struct table *table)
 {
-	char text[UNITS_BYTES];
+	char text[CAPACITY_BYTES];
 	const bool busiest = stage->busy >= 0.95;
 	table_add(table, busiest ? INK_BOLD : INK_PLAIN, "%s", stage->name);
 	table_add(table, INK_PLAIN, "%u", stage->workers);
@@ -38,9 +51,9 @@ static void add_stage(const struct stage_summary *stage, struct table *table)
 	table_add(table, INK_PLAIN, "%s", share(stage->busy, text));
 	table_add(table, INK_PLAIN, "%s", share(stage->starved, text));
 	table_add(table, INK_PLAIN, "%s", share(stage->blocked, text));
-	table_add(table, INK_PLAIN, "%s",
-		isnan(stage->capacity) ? "-" : units_format_count(stage->capacity, text));
+	table_add(table, INK_PLAIN, "%s", capacity(stage, text));
 	table_add(table, INK_PLAIN, "%s", share(stage->cpu, text));
+	table_add(table, INK_DIM, "%s", stage->per_batch ? "batch" : "sample");
 	table_add(table, INK_PLAIN, "%s", duration(&stage->service, 0.5, text));
 	table_add(table, INK_PLAIN, "%s", duration(&stage->service, 0.99, text));
 }
@@ -93,6 +106,7 @@ void stage_table_render(const struct point_summary *point, const struct style *s
 		{.head = "blocked"},
 		{.head = "capacity/s"},
 		{.head = "on CPU", .keep = 3},
+		{.head = "time of a", .left = true, .keep = 5},
 		{.head = "p50", .keep = 1},
 		{.head = "p99", .keep = 2},
 	};

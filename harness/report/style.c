@@ -104,6 +104,13 @@ void style_field(
 		buffer_repeat(out, " ", width - shown);
 }
 
+void style_end_line(struct buffer *out)
+{
+	while (out->size > 0 && out->data[out->size - 1] == ' ')
+		out->data[--out->size] = '\0';
+	buffer_text(out, "\n");
+}
+
 void style_bar(
 	const struct style *style, enum ink ink, double share, int columns, struct buffer *out)
 {

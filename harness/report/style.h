@@ -36,6 +36,9 @@ int style_columns(const char *text);
 void style_field(
 	const struct style *style, enum ink ink, const char *text, int columns, struct buffer *out);
 
+/* Ends the line without blanks at its end. */
+void style_end_line(struct buffer *out);
+
 /* A bar of `columns` for a share of 0..1, in eighths of a column with UTF-8. */
 void style_bar(
 	const struct style *style, enum ink ink, double share, int columns, struct buffer *out);

@@ -132,6 +132,7 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 	put_number(&part, "cpu", stage->cpu, schedstat);
 	put_number(&part, "run_queue", stage->run_queue, schedstat);
 	put_number(&part, "capacity", stage->capacity, "the stage never showed its limit");
+	put(&part, "capacity_is_lower_bound", json_boolean(stage->capacity_is_lower_bound));
 	put(&part, "service_us", service_json(&stage->service));
 	return part_close(&part);
 }
@@ -177,6 +178,7 @@ static json_t *verdict_json(const struct verdict *v)
 	for (size_t i = 0; i < v->evidence_count; i++)
 		part.bad |= json_array_append_new(evidence, fields_text(v->evidence[i]));
 	put(&part, "stage", fields_text(v->stage[0] ? v->stage : "none"));
+	put(&part, "also", v->also[0] ? fields_text(v->also) : json_null());
 	put(&part, "resource", fields_text(v->resource[0] ? v->resource : "unknown"));
 	put(&part, "confidence", json_real(isfinite(v->confidence) ? v->confidence : 0));
 	put(&part, "evidence", evidence);

@@ -171,12 +171,6 @@ static void render_wrapped(const struct style *style, const struct table_cell *c
 	buffer_release(&text);
 }
 
-static void trim_blanks(struct buffer *out)
-{
-	while (out->size > 0 && out->data[out->size - 1] == ' ')
-		out->data[--out->size] = '\0';
-}
-
 static void render_row(const struct table *table, const struct style *style,
 	const struct layout *layout, const struct table_cell *cells, struct buffer *out)
 {
@@ -198,8 +192,7 @@ static void render_row(const struct table *table, const struct style *style,
 			buffer_repeat(out, " ", GAP_COLUMNS);
 		at += width + GAP_COLUMNS;
 	}
-	trim_blanks(out);
-	buffer_text(out, "\n");
+	style_end_line(out);
 }
 
 static void render_head_line(const struct table *table, const struct style *style,
@@ -218,8 +211,7 @@ static void render_head_line(const struct table *table, const struct style *styl
 		if (!is_last(table, layout, i))
 			buffer_repeat(out, " ", GAP_COLUMNS);
 	}
-	trim_blanks(out);
-	buffer_text(out, "\n");
+	style_end_line(out);
 }
 
 static void render_heads(const struct table *table, const struct style *style,

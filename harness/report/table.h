@@ -14,10 +14,10 @@ struct table_column {
 	bool left;        /* numbers stand to the right */
 	int keep;         /* 0: never left out; larger: left out earlier */
 	bool wraps;       /* the last column: broken over lines instead of cut */
-	bool bar;         /* cells are shares ("0.731"), drawn as bars of BAR columns */
+	bool bar;         /* cells are shares ("0.731"), drawn as bars */
 };
 
-enum { TABLE_BAR_COLUMNS = 20 };
+enum { TABLE_BAR_COLUMNS = 16 };
 
 struct table {
 	const struct table_column *columns;

@@ -15,7 +15,7 @@
 
 enum {
 	POINTS_SHOWN_MAX = 100,
-	CELL_TEXT_BYTES = 320,
+	CELL_TEXT_BYTES = ERROR_TEXT_BYTES + NAME_BYTES,
 	INDENT_COLUMNS = 2,
 	LABEL_COLUMNS = 9,
 	INJECTED_MAX = 16,
@@ -115,7 +115,8 @@ static void verdict_text(const struct point_summary *p, char *out, size_t room)
 	if (p->status == POINT_FAILED)
 		(void)snprintf(out, room, "failed: %s", p->error);
 	else if (known)
-		(void)snprintf(out, room, "%s%s / %s", before, v->stage, v->resource);
+		(void)snprintf(out, room, "%s%s%s%s / %s", before, v->stage,
+			v->also[0] ? " + " : "", v->also, v->resource);
 	else
 		(void)snprintf(out, room, "%s%s", before, "cannot tell");
 }
@@ -209,33 +210,48 @@ static void render_points(
 			out, "  and %zu more points: see points.csv\n", points - POINTS_SHOWN_MAX);
 }
 
+/* Full bars stand for this: three times the least limit, so that the stages that matter differ to the
+ * eye; what is above it is cut off, as the head says. */
+static double bar_scale(const struct record *record)
+{
+	static const double LEAST_TIMES = 3;
+	double least = INFINITY;
+	double most = 0;
+	for (size_t i = 0; i < record->limit_count; i++) {
+		const double capacity = record->limits[i].capacity;
+		if (!isfinite(capacity) || capacity <= 0)
+			continue;
+		least = fmin(least, capacity);
+		most = fmax(most, capacity);
+	}
+	return most > 0 ? fmin(most, LEAST_TIMES * least) : 1;
+}
+
 static void render_limits(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
-	static const struct table_column columns[] = {
-		{.head = "stage", .left = true},
-		{.head = "samples/s"},
-		{.head = "", .bar = true, .keep = 1},
-		{.head = "how", .left = true, .wraps = true},
-	};
 	const struct record *record = report->record;
 	if (record->limit_count == 0)
 		return;
-	double most = 0;
-	for (size_t i = 0; i < record->limit_count; i++)
-		if (strcmp(record->limits[i].stage, "harness") != 0)
-			most = fmax(most, record->limits[i].capacity);
+	const double full = bar_scale(record);
+	char number[UNITS_BYTES];
+	char head[CONFIG_VALUE_BYTES];
+	(void)snprintf(head, sizeof head, "0 to %s", units_format_count(full, number));
+	const struct table_column columns[] = {
+		{.head = "stage", .left = true},
+		{.head = "samples/s"},
+		{.head = head, .bar = true, .keep = 1},
+		{.head = "how", .left = true, .wraps = true},
+	};
 	struct table table;
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < record->limit_count; i++) {
 		const struct stage_limit *limit = &record->limits[i];
-		char number[UNITS_BYTES];
 		const bool known = isfinite(limit->capacity);
 		table_add(&table, INK_PLAIN, "%s", limit->stage);
 		table_add(&table, INK_BOLD, "%s",
 			known ? units_format_count(limit->capacity, number) : "-");
-		table_add(&table, INK_ACCENT, "%.4f",
-			known && most > 0 ? fmin(1, limit->capacity / most) : 0);
+		table_add(&table, INK_ACCENT, "%.4f", known ? limit->capacity / full : 0);
 		table_add(&table, INK_DIM, "%s", limit->how);
 	}
 	heading(style, "limits of this node, each stage alone", out);
