@@ -33,9 +33,16 @@ static struct jpeg_recipe draw_recipe(struct rng *rng, size_t kind)
 }
 
 static void compare_regions(const struct test_decoder *decoder, const struct test_file *file,
-	uint32_t shrink, struct rng *rng)
+	const struct jpeg_recipe *recipe, uint32_t shrink, struct rng *rng)
 {
 	struct error err;
+	char what[160];
+	(void)snprintf(what, sizeof what,
+		"%ux%u colours %d in %d, sampling %dx%d, quality %d, progressive %d, separate %d, "
+		"restart %d, shrink %u",
+		recipe->width, recipe->height, recipe->in, recipe->stored, recipe->horizontal,
+		recipe->vertical, recipe->quality, recipe->is_progressive, recipe->is_separate,
+		recipe->restart, shrink);
 	struct region whole = {0};
 	uint8_t *const expected = fixture_decode(decoder, file, &whole, shrink, &err);
 	if (!expected)
@@ -45,7 +52,7 @@ static void compare_regions(const struct test_decoder *decoder, const struct tes
 		uint8_t *const part = fixture_decode(decoder, file, &region, shrink, &err);
 		if (!part)
 			fail_msg("%s", err.text);
-		fixture_assert_part(expected, whole.width, part, &region, "cropped jpeg");
+		fixture_assert_part(expected, whole.width, part, &region, what);
 		free(part);
 	}
 	free(expected);
@@ -61,7 +68,7 @@ static void crops_are_parts(void **state)
 		const struct jpeg_recipe recipe = draw_recipe(&rng, i % KINDS);
 		struct test_file file = jpeg_fixture(&rng, &recipe);
 		struct test_file copy = fixture_copy(&file, file.size);
-		compare_regions(&decoder, &copy, 1U << rng_below(&rng, 4), &rng);
+		compare_regions(&decoder, &copy, &recipe, 1U << rng_below(&rng, 4), &rng);
 		free(copy.bytes);
 		free(file.bytes);
 	}
