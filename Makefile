@@ -19,7 +19,7 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libdeflate libxxhash
+PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libdeflate libisal libxxhash
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
@@ -73,6 +73,12 @@ $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 
 unit-%: $(B)/tests/test_%
 	$<
+
+# Programs of tests/compat, which compares with other software.
+$(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS)
 
 $(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)

@@ -32,12 +32,18 @@ static bool steady(const struct evidence_base *base, char *reason, size_t room)
 	return true;
 }
 
+static bool is_share(double value)
+{
+	return value >= 0 && value <= 1; /* not NAN either */
+}
+
 static bool has_states(const struct evidence_base *base, char *reason, size_t room)
 {
 	const struct point_summary *point = base->point;
 	bool known = point->stage_count >= 2;
 	for (size_t i = 0; i < point->stage_count; i++)
-		known = known && !isnan(point->stages[i].busy);
+		known = known && is_share(point->stages[i].busy) &&
+			is_share(point->stages[i].starved) && is_share(point->stages[i].blocked);
 	if (!known)
 		(void)snprintf(reason, room,
 			"no state times were recorded (measure.profiler = off, or too short a run)");

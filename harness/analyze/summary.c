@@ -60,13 +60,13 @@ static int choose(struct chosen *chosen, const struct measurement *const *repeat
 static void note_left_out(struct point_summary *out, const struct chosen *chosen,
 	const struct measurement *const *repeats, size_t count)
 {
-	static const char *const what[] = {"", "unsteady", "failed", "interrupted"};
+	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
 	for (size_t i = 0; i < count && chosen->count > 0; i++) {
 		const struct measurement *m = repeats[i];
 		if (counts(m, chosen->status))
 			continue;
 		char text[NOTE_BYTES];
-		(void)snprintf(text, sizeof text, "repetition %u was %s and is left out%s%.180s",
+		(void)snprintf(text, sizeof text, "repetition %u %s and is left out%s%.180s",
 			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);
 		add_note(out, text);
 	}

@@ -17,7 +17,9 @@ struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
 	 */
 	char stage[NAME_BYTES];
-	char also[NAME_BYTES]; /* a stage that binds as much, within the noise or 5 %; "" if none */
+	/* A stage within 5 % of it, which binds as much; with "depth" the busiest stage; "" if
+	 * none. */
+	char also[NAME_BYTES];
 	/* "cpu", "device", "latency", "storage" (device or latency, not told apart), "compute",
 	 * "copy", "cores", "lock", "depth", "external", "unknown" */
 	char resource[NAME_BYTES];

@@ -54,7 +54,10 @@ static void name_binding(const struct point_summary *point, const struct binding
 	(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 	(void)snprintf(out->resource, sizeof out->resource, "%s",
 		binding->depth ? "depth" : cause->resource);
-	if (binding->second < point->stage_count)
+	if (binding->depth)
+		(void)snprintf(
+			out->also, sizeof out->also, "%s", point->stages[binding->stage].name);
+	else if (binding->second < point->stage_count)
 		(void)snprintf(
 			out->also, sizeof out->also, "%s", point->stages[binding->second].name);
 }

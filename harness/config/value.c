@@ -2,6 +2,7 @@
 #include "harness/config/value.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
+#include "harness/config/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -175,6 +176,24 @@ static int parse_boolean(
 		config_keys[key].section, config_keys[key].name, text);
 }
 
+/* What a line of a file could not carry: control characters, and more blanks in a row than the
+ * reader can break lines at. */
+static int check_letters(enum key_id key, const char *text, struct error *err)
+{
+	const struct key *entry = &config_keys[key];
+	size_t blanks = 0;
+	for (const char *at = text; *at; at++) {
+		if (((unsigned char)*at < ' ' && *at != '\t') || *at == '\x7f')
+			return error_set(err, -EINVAL, "'%s.%s' holds a control character (%d)",
+				entry->section, entry->name, *at);
+		blanks = *at == ' ' || *at == '\t' ? blanks + 1 : 0;
+		if (blanks > VALUE_BLANKS_MAX)
+			return error_set(err, -EINVAL, "'%s.%s' holds more than %d blanks in a row",
+				entry->section, entry->name, VALUE_BLANKS_MAX);
+	}
+	return 0;
+}
+
 static int parse_text(
 	enum key_id key, const char *text, struct config_value *value, struct error *err)
 {
@@ -183,16 +202,19 @@ static int parse_text(
 	if (length > VALUE_TEXT_BYTES_MAX)
 		return error_set(err, -EINVAL, "'%s.%s' is longer than %d bytes", entry->section,
 			entry->name, VALUE_TEXT_BYTES_MAX);
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
-			return error_set(err, -EINVAL, "'%s.%s' holds a control character (%d)",
-				entry->section, entry->name, text[i]);
 	if (entry->sweepable && strchr(text, ','))
 		return error_set(err, -EINVAL,
 			"'%s.%s' = '%.48s' holds a comma, which separates swept values",
 			entry->section, entry->name, text);
+	const int code = check_letters(key, text, err);
+	if (code)
+		return code;
 	value->text = strdup(text);
-	return value->text ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (!value->text)
+		return error_set(err, -ENOMEM, "out of memory");
+	const char *trimmed = text_trim(value->text);
+	memmove(value->text, trimmed, strlen(trimmed) + 1);
+	return 0;
 }
 
 int value_parse(enum key_id key, const char *text, struct config_value *value, struct error *err)
@@ -311,9 +333,30 @@ void value_write(
 	}
 }
 
+/* Whole in powers of 1000 where it is not in powers of 1024: "1GB" says more than 1000000000. */
+static bool write_decimal_size(uint64_t bytes, struct buffer *out)
+{
+	static const char *const units[] = {"", "KB", "MB", "GB", "TB"};
+	size_t unit = 0;
+	if (bytes % 1024 == 0 && bytes % 1000000 != 0)
+		return false;
+	while (bytes > 0 && bytes % 1000 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
+		bytes /= 1000;
+		unit++;
+	}
+	if (unit > 0)
+		buffer_format(out, "%" PRIu64 "%s", bytes, units[unit]);
+	return unit > 0;
+}
+
 void value_write_limit(enum key_id key, double limit, struct buffer *out)
 {
+	const enum key_type type = config_keys[key].type;
 	const struct config_value value = {
 		.integer = is_real(key) ? 0 : (int64_t)limit, .real = limit};
-	value_write(key, &value, false, out);
+	const bool is_bytes = type == KEY_TYPE_SIZE || type == KEY_TYPE_RATE;
+	if (is_bytes && write_decimal_size((uint64_t)value.integer, out))
+		buffer_text(out, type == KEY_TYPE_RATE ? "/s" : "");
+	else
+		value_write(key, &value, false, out);
 }

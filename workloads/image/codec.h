@@ -26,6 +26,13 @@ const char *image_format_name(enum image_format format);
  * first 64 KiB of a file are nearly always enough: -EAGAIN when more of it is needed. */
 int image_read_info(const void *bytes, size_t size, struct image_info *info, struct error *err);
 
+/* 0, or -EINVAL with the reason: no pixels, or more than IMAGE_PIXELS_MAX. */
+int image_check_size(uint32_t width, uint32_t height, struct error *err);
+
+/* The header of a binary PPM (P6, 8 bits); *pixels_at: offset of the first pixel. */
+int image_read_raw_header(const void *bytes, size_t size, struct image_info *info,
+			  size_t *pixels_at, struct error *err);
+
 /* Every codec, for `mlbench list`; unavailable() is NULL or a reason. */
 struct codec_ops {
 	const char *name, *summary;

@@ -1,0 +1,338 @@
+/* JPEG through libjpeg-turbo.  The entropy-coded data of everything in front of the region must be
+ * decoded, but its pixels need not be: rows above it are skipped, columns beside it left out, and
+ * decoding is abandoned after its last row.  The region is widened so that the chroma interpolation
+ * sees the same neighbours as in a full decode: the pixels are the same to the bit.
+ *
+ * libjpeg reports an error by longjmp.  It is caught in jpeg_guard alone, which calls one step with
+ * no automatic variables of its own that live across the jump. */
+#include "workloads/image/decoder.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+enum {
+	RGBX_BYTES = 4,
+	STRIP_ROWS = 16, /* an iMCU row of 4:2:0 */
+	/* Fancy upsampling of a column reads chroma one sample away, two pixels at 2:1; and libjpeg
+	 * takes another upsampler for a plane of under three samples. */
+	MARGIN_COLUMNS = 8,
+	NARROWEST_COLUMNS = 64,
+	MEMORY_MAX = 512 * 1024 * 1024,
+	SCANS_MAX = 500, /* progressive: each costs a pass over the whole picture */
+	END_MARKER_BYTES = 2,
+};
+
+struct jpeg {
+	struct jpeg_decompress_struct libjpeg;
+	struct jpeg_error_mgr errors;
+	struct jpeg_progress_mgr progress;
+	jmp_buf escape;
+	bool is_created, has_too_many_scans;
+
+	const uint8_t *bytes; /* the file */
+	size_t size;
+	struct region region; /* as asked */
+	uint32_t shrink;
+	JDIMENSION first_column, columns; /* as libjpeg gives them */
+	uint32_t next_row, end_row;       /* rows still to come, of the shrunk picture */
+	uint32_t strip_rows;              /* in rows now */
+	struct scratch rows;              /* STRIP_ROWS of RGBX, or of CMYK, then RGBX in place */
+};
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+static struct jpeg *jpeg_of(j_common_ptr libjpeg)
+{
+	return libjpeg->client_data;
+}
+
+static void jpeg_fail(j_common_ptr libjpeg)
+{
+	longjmp(jpeg_of(libjpeg)->escape, 1);
+}
+
+/* Warnings that mean that pixels were made up.  The others (stray bytes between markers, an odd
+ * Adobe marker) leave the picture whole, and every decoder in use accepts them. */
+static bool jpeg_warning_is_damage(int code)
+{
+	return code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF || code == JWRN_HUFF_BAD_CODE ||
+	       code == JWRN_ARITH_BAD_CODE || code == JWRN_MUST_RESYNC;
+}
+
+static void jpeg_message(j_common_ptr libjpeg, int level)
+{
+	if (level < 0 && jpeg_warning_is_damage(libjpeg->err->msg_code))
+		jpeg_fail(libjpeg);
+}
+
+static void jpeg_no_output(j_common_ptr libjpeg)
+{
+	(void)libjpeg;
+}
+
+static void jpeg_count_scans(j_common_ptr libjpeg)
+{
+	if (!libjpeg->is_decompressor)
+		return;
+	const struct jpeg_decompress_struct *const decompress = (j_decompress_ptr)libjpeg;
+	if (decompress->input_scan_number > SCANS_MAX) {
+		jpeg_of(libjpeg)->has_too_many_scans = true;
+		jpeg_fail(libjpeg);
+	}
+}
+
+static int jpeg_describe(struct jpeg *jpeg, struct error *err)
+{
+	char text[JMSG_LENGTH_MAX];
+	jpeg->errors.format_message((j_common_ptr)&jpeg->libjpeg, text);
+	if (jpeg->errors.msg_code == JERR_OUT_OF_MEMORY)
+		return error_set(err, -ENOMEM, "jpeg: %s", text);
+	if (jpeg->has_too_many_scans)
+		return error_set(err, -EINVAL, "jpeg: more than %d scans", SCANS_MAX);
+	if (jpeg->errors.msg_code == JERR_NO_BACKING_STORE)
+		return error_set(err, -EINVAL, "jpeg: needs more than %d MiB", MEMORY_MAX >> 20);
+	return error_set(err, -EINVAL, "jpeg: %s", text);
+}
+
+/* Runs one step of libjpeg; a failure resets the decompressor for the next file. */
+static int jpeg_guard(struct jpeg *jpeg, void (*step)(struct jpeg *), struct error *err)
+{
+	if (setjmp(jpeg->escape) == 0) {
+		step(jpeg);
+		return 0;
+	}
+	const int result = jpeg_describe(jpeg, err);
+	jpeg_abort_decompress(&jpeg->libjpeg);
+	return result;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static void step_create(struct jpeg *jpeg)
+{
+	jpeg_create_decompress(&jpeg->libjpeg);
+}
+
+static size_t jpeg_rows_bytes(uint32_t width)
+{
+	return (size_t)width * RGBX_BYTES * STRIP_ROWS;
+}
+
+static uint64_t jpeg_scratch_bytes(uint32_t max_width, uint32_t max_height)
+{
+	/* Beside the strip, libjpeg keeps some lines of each component; a progressive picture, its
+	 * coefficients: two bytes for each sample. */
+	return jpeg_rows_bytes(max_width) * 2 + (uint64_t)max_width * max_height * 6;
+}
+
+static int jpeg_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+{
+	(void)max_height;
+	struct jpeg *const jpeg = state;
+	struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
+	libjpeg->err = jpeg_std_error(&jpeg->errors);
+	jpeg->errors.error_exit = jpeg_fail;
+	jpeg->errors.emit_message = jpeg_message;
+	jpeg->errors.output_message = jpeg_no_output;
+	libjpeg->client_data = jpeg;
+	const int result = jpeg_guard(jpeg, step_create, err);
+	if (result)
+		return result;
+	jpeg->is_created = true;
+	jpeg->progress.progress_monitor = jpeg_count_scans;
+	libjpeg->progress = &jpeg->progress;
+	libjpeg->mem->max_memory_to_use = MEMORY_MAX;
+	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(max_width), err);
+}
+
+static void jpeg_close(void *state)
+{
+	struct jpeg *const jpeg = state;
+	if (jpeg->is_created)
+		jpeg_destroy_decompress(&jpeg->libjpeg);
+	jpeg->is_created = false;
+	scratch_release(&jpeg->rows);
+}
+
+/* ---- header ------------------------------------------------------------------------------- */
+
+static void jpeg_reset(struct jpeg *jpeg)
+{
+	jpeg_abort_decompress(&jpeg->libjpeg);
+	jpeg->has_too_many_scans = false;
+}
+
+static void step_header(struct jpeg *jpeg)
+{
+	jpeg_mem_src(&jpeg->libjpeg, jpeg->bytes, jpeg->size);
+	(void)jpeg_read_header(&jpeg->libjpeg, TRUE);
+}
+
+/* A file cut off below the region would decode without complaint, and be bad or good by the crop
+ * that was drawn.  The end marker must follow somewhere after the header, which libjpeg has read;
+ * it is nearly always the last two bytes. */
+static bool jpeg_has_end_marker(const struct jpeg *jpeg)
+{
+	const uint8_t *const first = jpeg->libjpeg.src->next_input_byte;
+	const uint8_t *at = jpeg->bytes + jpeg->size;
+	while (at - first >= END_MARKER_BYTES) {
+		if (at[-2] == 0xff && at[-1] == JPEG_EOI)
+			return true;
+		at--;
+	}
+	return false;
+}
+
+static int jpeg_begin(void *state, const void *bytes, size_t size, struct image_info *info,
+	struct error *err)
+{
+	struct jpeg *const jpeg = state;
+	jpeg_reset(jpeg);
+	jpeg->bytes = bytes;
+	jpeg->size = size;
+	const int result = jpeg_guard(jpeg, step_header, err);
+	if (result)
+		return result;
+	*info = (struct image_info){.format = IMAGE_FORMAT_JPEG,
+		.width = jpeg->libjpeg.image_width,
+		.height = jpeg->libjpeg.image_height};
+	if (!jpeg_has_end_marker(jpeg))
+		return error_set(err, -EINVAL, "jpeg is truncated: no end marker");
+	return image_check_size(info->width, info->height, err);
+}
+
+/* ---- region ------------------------------------------------------------------------------- */
+
+static void jpeg_set_output(struct jpeg *jpeg)
+{
+	struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
+	const bool is_cmyk = libjpeg->jpeg_color_space == JCS_CMYK ||
+			     libjpeg->jpeg_color_space == JCS_YCCK;
+	libjpeg->out_color_space = is_cmyk ? JCS_CMYK : JCS_EXT_RGBX;
+	libjpeg->dct_method = JDCT_ISLOW; /* as PIL */
+	libjpeg->do_fancy_upsampling = TRUE;
+	libjpeg->do_block_smoothing = FALSE; /* it would make pixels depend on where decoding starts */
+	libjpeg->scale_num = 1;
+	libjpeg->scale_denom = jpeg->shrink;
+}
+
+/* Asks libjpeg for the region's columns and what its interpolation needs beside them. */
+static void jpeg_select_columns(struct jpeg *jpeg)
+{
+	const struct region *const region = &jpeg->region;
+	const uint32_t width = jpeg->libjpeg.output_width;
+	uint32_t first = region->x > MARGIN_COLUMNS ? region->x - MARGIN_COLUMNS : 0;
+	uint32_t end = region->x + region->width + MARGIN_COLUMNS;
+	if (end - first < NARROWEST_COLUMNS)
+		end = first + NARROWEST_COLUMNS;
+	if (end > width) {
+		end = width;
+		if (end < first + NARROWEST_COLUMNS)
+			first = end > NARROWEST_COLUMNS ? end - NARROWEST_COLUMNS : 0;
+	}
+	jpeg->first_column = first;
+	jpeg->columns = end - first;
+	if (jpeg->columns < width)
+		jpeg_crop_scanline(&jpeg->libjpeg, &jpeg->first_column, &jpeg->columns);
+}
+
+static void step_select(struct jpeg *jpeg)
+{
+	jpeg_set_output(jpeg);
+	(void)jpeg_start_decompress(&jpeg->libjpeg);
+	jpeg_select_columns(jpeg);
+	if (jpeg->region.y > 0)
+		(void)jpeg_skip_scanlines(&jpeg->libjpeg, jpeg->region.y);
+	jpeg->next_row = jpeg->libjpeg.output_scanline;
+}
+
+static int jpeg_select(void *state, const struct region *region, uint32_t shrink, struct error *err)
+{
+	struct jpeg *const jpeg = state;
+	jpeg->region = *region;
+	jpeg->shrink = shrink;
+	jpeg->end_row = region->y + region->height;
+	const int result = jpeg_guard(jpeg, step_select, err);
+	if (result)
+		return result;
+	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(jpeg->columns), err);
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static void step_rows(struct jpeg *jpeg)
+{
+	const size_t stride = (size_t)jpeg->columns * RGBX_BYTES;
+	const uint32_t left = jpeg->end_row - jpeg->next_row;
+	const uint32_t wanted = left < STRIP_ROWS ? left : STRIP_ROWS;
+	JSAMPROW rows[STRIP_ROWS];
+	for (uint32_t i = 0; i < wanted; i++)
+		rows[i] = jpeg->rows.data + i * stride;
+	jpeg->strip_rows = 0;
+	while (jpeg->strip_rows < wanted)
+		jpeg->strip_rows += jpeg_read_scanlines(&jpeg->libjpeg, rows + jpeg->strip_rows,
+			wanted - jpeg->strip_rows);
+}
+
+/* x y / 255, rounded, for bytes. */
+static uint8_t multiply_255(unsigned x, unsigned y)
+{
+	const unsigned product = x * y + 128;
+	return (uint8_t)(((product >> 8) + product) >> 8);
+}
+
+/* In place.  Adobe's programs, which mark their files, store ink inverted. */
+static void convert_cmyk(uint8_t *pixels, size_t count, bool is_inverted)
+{
+	const uint8_t flip = is_inverted ? 0 : 0xff;
+	for (size_t i = 0; i < count; i++) {
+		uint8_t *const pixel = pixels + i * RGBX_BYTES;
+		const uint8_t paper = pixel[3] ^ flip;
+		for (size_t c = 0; c < 3; c++)
+			pixel[c] = (uint8_t)(paper - multiply_255(pixel[c] ^ flip ^ 0xff, paper));
+	}
+}
+
+static int jpeg_next(void *state, struct strip *strip, struct error *err)
+{
+	struct jpeg *const jpeg = state;
+	if (jpeg->next_row >= jpeg->end_row) {
+		jpeg_reset(jpeg);
+		return 0;
+	}
+	const int result = jpeg_guard(jpeg, step_rows, err);
+	if (result)
+		return result;
+	if (jpeg->libjpeg.out_color_space == JCS_CMYK)
+		convert_cmyk(jpeg->rows.data, (size_t)jpeg->columns * jpeg->strip_rows,
+			jpeg->libjpeg.saw_Adobe_marker);
+	*strip = (struct strip){
+		.pixels = jpeg->rows.data,
+		.stride = (size_t)jpeg->columns * RGBX_BYTES,
+		.x = jpeg->first_column,
+		.width = jpeg->columns,
+		.y = jpeg->next_row,
+		.rows = jpeg->strip_rows,
+		.pixel_bytes = RGBX_BYTES,
+	};
+	jpeg->next_row += jpeg->strip_rows;
+	return 1;
+}
+
+const struct decoder_ops decoder_jpeg = {
+	.name = "jpeg",
+	.state_bytes = sizeof(struct jpeg),
+	.shrinks = true,
+	.open = jpeg_open,
+	.close = jpeg_close,
+	.scratch_bytes = jpeg_scratch_bytes,
+	.begin = jpeg_begin,
+	.select = jpeg_select,
+	.next = jpeg_next,
+};

@@ -1,0 +1,279 @@
+/* The resize loops for AVX2.  Sums of two products of 16 bits (vpmaddwd) carry everything: pairs of
+ * neighbouring pixels of a row going across, pairs of neighbouring rows going down. */
+#include "workloads/image/resample_kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define AVX2 __attribute__((target("avx2")))
+#define AVX2_INLINE __attribute__((target("avx2"), always_inline)) static inline
+
+enum {
+	ROUNDING = FILTER_ONE / 2,
+	GROUP_TAPS = 4,   /* pixels in 16 bytes */
+	GROUP_OUT = 4,    /* outputs packed together */
+	STORE_PIXELS = 16, /* stored at a time: 48 bytes of RGB */
+};
+
+static bool avx2_is_supported(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+/* ---- horizontal --------------------------------------------------------------------------- */
+
+/* From 16 bytes of pixels, pairs of one channel as 16-bit lanes: r0 r1 g0 g1 b0 b1 0 0. */
+AVX2_INLINE __m256i pair_pattern(int first, int second)
+{
+	const char z = -1;
+	const char a = (char)first;
+	const char b = (char)second;
+	const __m128i half = _mm_setr_epi8(a, z, b, z, (char)(a + 1), z, (char)(b + 1), z,
+		(char)(a + 2), z, (char)(b + 2), z, z, z, z, z);
+	return _mm256_broadcastsi128_si256(half);
+}
+
+AVX2_INLINE __m256i weight_pair(const int16_t *weights)
+{
+	int32_t pair;
+	memcpy(&pair, weights, sizeof pair);
+	return _mm256_set1_epi32(pair);
+}
+
+/* One output pixel of two rows, one row in each half: four sums (r g b 0), shifted to bytes. */
+AVX2_INLINE __m256i horizontal_pixel(const uint8_t *upper, const uint8_t *lower,
+	const int16_t *weights, uint32_t taps, size_t pixel_bytes)
+{
+	const int step = (int)pixel_bytes;
+	const __m256i front = pair_pattern(0, step);
+	const __m256i back = pair_pattern(2 * step, 3 * step);
+	__m256i sum = _mm256_set1_epi32(ROUNDING);
+	for (uint32_t k = 0; k < taps; k += GROUP_TAPS) {
+		const __m128i high = _mm_loadu_si128((const __m128i *)(upper + k * pixel_bytes));
+		const __m128i low = _mm_loadu_si128((const __m128i *)(lower + k * pixel_bytes));
+		const __m256i pixels = _mm256_inserti128_si256(_mm256_castsi128_si256(high), low, 1);
+		sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, front),
+						    weight_pair(weights + k)));
+		sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, back),
+						    weight_pair(weights + k + 2)));
+	}
+	return _mm256_srai_epi32(sum, FILTER_BITS);
+}
+
+/* Four output pixels of two rows as 12 bytes of RGB in each half. */
+AVX2_INLINE __m256i pack_pixels(const __m256i sums[GROUP_OUT])
+{
+	const char z = -1;
+	const __m256i compact = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, z, z, z, z));
+	const __m256i words_0 = _mm256_packs_epi32(sums[0], sums[1]);
+	const __m256i words_1 = _mm256_packs_epi32(sums[2], sums[3]);
+	return _mm256_shuffle_epi8(_mm256_packus_epi16(words_0, words_1), compact);
+}
+
+AVX2_INLINE void horizontal_rows(const struct filter *filter, const uint8_t *upper,
+	const uint8_t *lower, uint8_t *upper_out, uint8_t *lower_out, size_t pixel_bytes,
+	uint32_t taps)
+{
+	for (uint32_t x = 0; x < filter->size; x += GROUP_OUT) {
+		__m256i sums[GROUP_OUT];
+		for (uint32_t i = 0; i < GROUP_OUT; i++) {
+			/* the last group repeats the last output */
+			const uint32_t out = x + i < filter->size ? x + i : filter->size - 1;
+			const size_t at = filter->first[out] * pixel_bytes;
+			sums[i] = horizontal_pixel(upper + at, lower + at,
+				filter->weights + (size_t)out * taps, taps, pixel_bytes);
+		}
+		const __m256i rgb = pack_pixels(sums);
+		const size_t to = (size_t)x * RGB_CHANNELS;
+		_mm_storeu_si128((__m128i *)(upper_out + to), _mm256_castsi256_si128(rgb));
+		_mm_storeu_si128((__m128i *)(lower_out + to), _mm256_extracti128_si256(rgb, 1));
+	}
+}
+
+/* With the common numbers of taps as constants. */
+AVX2_INLINE void horizontal_sized(const struct filter *filter, const struct pixel_rows *in,
+	uint8_t *out, size_t out_stride, size_t pixel_bytes)
+{
+	for (uint32_t y = 0; y < in->rows; y += 2) {
+		const uint32_t next = y + 1 < in->rows ? y + 1 : y;
+		const uint8_t *const upper = in->data + y * in->stride;
+		const uint8_t *const lower = in->data + next * in->stride;
+		uint8_t *const upper_out = out + y * out_stride;
+		uint8_t *const lower_out = out + next * out_stride;
+		if (filter->taps == GROUP_TAPS)
+			horizontal_rows(filter, upper, lower, upper_out, lower_out, pixel_bytes,
+				GROUP_TAPS);
+		else
+			horizontal_rows(filter, upper, lower, upper_out, lower_out, pixel_bytes,
+				filter->taps);
+	}
+}
+
+AVX2 static void avx2_horizontal(const struct filter *filter, const struct pixel_rows *in,
+	uint8_t *out, size_t out_stride)
+{
+	if (in->pixel_bytes == 4)
+		horizontal_sized(filter, in, out, out_stride, 4);
+	else
+		horizontal_sized(filter, in, out, out_stride, 3);
+}
+
+/* ---- vertical ----------------------------------------------------------------------------- */
+
+enum { VERTICAL_BYTES = 16 };
+
+AVX2_INLINE __m256i load_bytes(const uint8_t *at)
+{
+	return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)at));
+}
+
+AVX2_INLINE void vertical_taps(const int16_t *weights, uint32_t taps, const uint8_t *rows,
+	size_t stride, uint8_t *out, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += VERTICAL_BYTES) {
+		__m256i low = _mm256_set1_epi32(ROUNDING);
+		__m256i high = low;
+		for (uint32_t k = 0; k < taps; k += 2) {
+			const __m256i a = load_bytes(rows + k * stride + i);
+			const __m256i b = load_bytes(rows + (k + 1) * stride + i);
+			const __m256i pair = weight_pair(weights + k);
+			low = _mm256_add_epi32(low,
+				_mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), pair));
+			high = _mm256_add_epi32(high,
+				_mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), pair));
+		}
+		const __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(low, FILTER_BITS),
+			_mm256_srai_epi32(high, FILTER_BITS));
+		const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(words),
+			_mm256_extracti128_si256(words, 1));
+		_mm_storeu_si128((__m128i *)(out + i), packed);
+	}
+}
+
+AVX2 static void avx2_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
+	size_t stride, uint8_t *out, size_t bytes)
+{
+	if (taps == 2)
+		vertical_taps(weights, 2, rows, stride, out, bytes);
+	else if (taps == 4)
+		vertical_taps(weights, 4, rows, stride, out, bytes);
+	else
+		vertical_taps(weights, taps, rows, stride, out, bytes);
+}
+
+/* ---- store -------------------------------------------------------------------------------- */
+
+/* 16 pixels of RGB to 16 bytes of each channel. */
+AVX2_INLINE void split_channels(const uint8_t *rgb, __m128i planes[RGB_CHANNELS])
+{
+	const char z = -1;
+	const __m128i in0 = _mm_loadu_si128((const __m128i *)rgb);
+	const __m128i in1 = _mm_loadu_si128((const __m128i *)(rgb + 16));
+	const __m128i in2 = _mm_loadu_si128((const __m128i *)(rgb + 32));
+	const __m128i r0 = _mm_setr_epi8(0, 3, 6, 9, 12, 15, z, z, z, z, z, z, z, z, z, z);
+	const __m128i r1 = _mm_setr_epi8(z, z, z, z, z, z, 2, 5, 8, 11, 14, z, z, z, z, z);
+	const __m128i r2 = _mm_setr_epi8(z, z, z, z, z, z, z, z, z, z, z, 1, 4, 7, 10, 13);
+	const __m128i g0 = _mm_setr_epi8(1, 4, 7, 10, 13, z, z, z, z, z, z, z, z, z, z, z);
+	const __m128i g1 = _mm_setr_epi8(z, z, z, z, z, 0, 3, 6, 9, 12, 15, z, z, z, z, z);
+	const __m128i g2 = _mm_setr_epi8(z, z, z, z, z, z, z, z, z, z, z, 2, 5, 8, 11, 14);
+	const __m128i b0 = _mm_setr_epi8(2, 5, 8, 11, 14, z, z, z, z, z, z, z, z, z, z, z);
+	const __m128i b1 = _mm_setr_epi8(z, z, z, z, z, 1, 4, 7, 10, 13, z, z, z, z, z, z);
+	const __m128i b2 = _mm_setr_epi8(z, z, z, z, z, z, z, z, z, z, 0, 3, 6, 9, 12, 15);
+	planes[0] = _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(in0, r0), _mm_shuffle_epi8(in1, r1)),
+		_mm_shuffle_epi8(in2, r2));
+	planes[1] = _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(in0, g0), _mm_shuffle_epi8(in1, g1)),
+		_mm_shuffle_epi8(in2, g2));
+	planes[2] = _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(in0, b0), _mm_shuffle_epi8(in1, b1)),
+		_mm_shuffle_epi8(in2, b2));
+}
+
+AVX2_INLINE void store_floats(float *out, __m128i bytes, __m256 scale, __m256 bias)
+{
+	const __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+	_mm256_storeu_ps(out, _mm256_add_ps(_mm256_mul_ps(values, scale), bias));
+}
+
+AVX2 static void avx2_float_chw(const struct sample_row *row,
+	const struct normalisation *normalisation)
+{
+	const size_t plane = (size_t)row->size * row->size;
+	float *const out = (float *)row->sample + (size_t)row->y * row->size;
+	uint32_t x = 0;
+	for (; x + STORE_PIXELS <= row->size; x += STORE_PIXELS) {
+		__m128i planes[RGB_CHANNELS];
+		split_channels(row->rgb + (size_t)x * RGB_CHANNELS, planes);
+		for (uint32_t c = 0; c < RGB_CHANNELS; c++) {
+			const __m256 scale = _mm256_set1_ps(normalisation->scale[c]);
+			const __m256 bias = _mm256_set1_ps(normalisation->bias[c]);
+			float *const to = out + c * plane + x;
+			store_floats(to, planes[c], scale, bias);
+			store_floats(to + 8, _mm_srli_si128(planes[c], 8), scale, bias);
+		}
+	}
+	for (; x < row->size; x++)
+		for (uint32_t c = 0; c < RGB_CHANNELS; c++)
+			out[c * plane + x] = (float)row->rgb[x * RGB_CHANNELS + c] *
+						     normalisation->scale[c] +
+					     normalisation->bias[c];
+}
+
+/* Eight floats at a time: the channels come round after three vectors. */
+AVX2 static void avx2_float_hwc(const struct sample_row *row,
+	const struct normalisation *normalisation)
+{
+	enum { LANES = 8, ROUND = LANES * RGB_CHANNELS };
+	float scales[ROUND];
+	float biases[ROUND];
+	for (int i = 0; i < ROUND; i++) {
+		scales[i] = normalisation->scale[i % RGB_CHANNELS];
+		biases[i] = normalisation->bias[i % RGB_CHANNELS];
+	}
+	const size_t count = (size_t)row->size * RGB_CHANNELS;
+	float *const out = (float *)row->sample + row->y * count;
+	size_t i = 0;
+	for (; i + ROUND <= count; i += ROUND)
+		for (size_t j = 0; j < ROUND; j += LANES)
+			store_floats(out + i + j,
+				_mm_loadl_epi64((const __m128i *)(row->rgb + i + j)),
+				_mm256_loadu_ps(scales + j), _mm256_loadu_ps(biases + j));
+	for (; i < count; i++)
+		out[i] = (float)row->rgb[i] * scales[i % RGB_CHANNELS] + biases[i % RGB_CHANNELS];
+}
+
+AVX2 static void avx2_byte_chw(const struct sample_row *row,
+	const struct normalisation *normalisation)
+{
+	(void)normalisation;
+	const size_t plane = (size_t)row->size * row->size;
+	uint8_t *const out = (uint8_t *)row->sample + (size_t)row->y * row->size;
+	uint32_t x = 0;
+	for (; x + STORE_PIXELS <= row->size; x += STORE_PIXELS) {
+		__m128i planes[RGB_CHANNELS];
+		split_channels(row->rgb + (size_t)x * RGB_CHANNELS, planes);
+		for (uint32_t c = 0; c < RGB_CHANNELS; c++)
+			_mm_storeu_si128((__m128i *)(out + c * plane + x), planes[c]);
+	}
+	for (; x < row->size; x++)
+		for (uint32_t c = 0; c < RGB_CHANNELS; c++)
+			out[c * plane + x] = row->rgb[x * RGB_CHANNELS + c];
+}
+
+AVX2 static void avx2_byte_hwc(const struct sample_row *row,
+	const struct normalisation *normalisation)
+{
+	(void)normalisation;
+	const size_t bytes = (size_t)row->size * RGB_CHANNELS;
+	memcpy((uint8_t *)row->sample + row->y * bytes, row->rgb, bytes);
+}
+
+const struct resample_kernels resample_avx2 = {
+	.name = "avx2",
+	.is_supported = avx2_is_supported,
+	.horizontal = avx2_horizontal,
+	.vertical = avx2_vertical,
+	.store_float_chw = avx2_float_chw,
+	.store_float_hwc = avx2_float_hwc,
+	.store_byte_chw = avx2_byte_chw,
+	.store_byte_hwc = avx2_byte_hwc,
+};
