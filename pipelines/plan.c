@@ -12,7 +12,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { BLOBS_LEAST = 16 };
+/* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
+enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
 static const double MEMORY_SHARE_MAX = 0.9;
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -52,7 +53,8 @@ static void size_blobs(const struct config *config, const struct dataset *datase
 	uint64_t blobs = asked;
 	if (asked == 0) {
 		blobs = (uint64_t)plan->reader_threads * plan->read_depth + 2ULL * plan->decode_workers;
-		blobs = blobs > BLOBS_LEAST ? blobs : BLOBS_LEAST;
+		const uint64_t least = in_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
+		blobs = blobs > least ? blobs : least;
 	}
 	plan->blobs = (uint32_t)blobs;
 	plan->blob_bytes = in_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum {
+	IMMEDIATE_DEPTH = 64,
 	REAP_WAIT_NS = 100000000, /* looks at the stop flag so often */
 	SHORT_WAIT_NS = 1000000,  /* looks for a free blob so often, while short of them */
 };
@@ -31,15 +32,25 @@ struct readers {
 	struct one_reader *list; /* (options.count) */
 };
 
+/* Files to keep in flight.  A source that answers at once is asked for many, so that one visit at the
+ * exchange serves them all. */
+static unsigned worthwhile_depth(const struct one_reader *r)
+{
+	const struct readers_options *o = &r->readers->options;
+	const unsigned depth = source_reader_depth(r->reader);
+	const unsigned share = o->exchange->options.blobs / (2 * o->count);
+	if (o->source->ops->immediate && !o->source->limiter && share > depth)
+		return share < IMMEDIATE_DEPTH ? share : IMMEDIATE_DEPTH;
+	return depth;
+}
+
 static int open_reader(struct one_reader *r, struct error *err)
 {
 	const struct readers_options *o = &r->readers->options;
 	const int code = source_reader_open(&r->reader, o->source, r->index, err);
 	if (code)
 		return code;
-	const unsigned worth = source_reader_depth(r->reader);
-	r->depth = worth < o->depth ? worth : o->depth;
-	r->depth = r->depth > 0 ? r->depth : 1;
+	r->depth = worthwhile_depth(r);
 	r->taken = calloc(r->depth, sizeof *r->taken);
 	r->done = calloc(r->depth, sizeof *r->done);
 	r->reaped = calloc(r->depth, sizeof *r->reaped);
@@ -128,7 +139,7 @@ static void *run_reader(void *context)
 	struct one_reader *r = context;
 	const struct readers_options *o = &r->readers->options;
 	struct error err = {0};
-	(void)affinity_bind(o->affinity, o->first_place + r->index, 1);
+	(void)placement_bind(o->placement, o->first_place + r->index, 1);
 	if (r->meter)
 		thread_meter_attach(r->meter);
 	const int code = open_reader(r, &err);
@@ -167,7 +178,7 @@ int readers_start(struct readers **out, const struct readers_options *options, s
 				options->count);
 		r->started = true;
 		char name[16];
-		(void)snprintf(name, sizeof name, "mlb-read-%u", i);
+		(void)snprintf(name, sizeof name, "mlb-read-%u", i % 1000);
 		(void)pthread_setname_np(r->thread, name);
 	}
 	return 0;

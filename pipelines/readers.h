@@ -6,7 +6,7 @@
 #define MLBENCH_PIPELINES_READERS_H
 
 #include "harness/measure/thread_meter.h"
-#include "pipelines/affinity.h"
+#include "pipelines/placement.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
 #include "workloads/source/source.h"
@@ -15,11 +15,11 @@ struct readers_options {
 	struct crew *crew;
 	struct exchange *exchange;
 	struct source *source;
-	const struct affinity *affinity;
+	const struct placement *placement;
 	unsigned first_place;
 	struct thread_meter *meters; /* (count), or NULL: not timed */
 	uint64_t segment_ns;
-	unsigned count, depth;       /* depth: at most so many in flight per thread */
+	unsigned count;
 };
 
 struct readers;

@@ -154,7 +154,7 @@ static void *run(void *context)
 	struct stepper *s = context;
 	const struct stepper_options *o = &s->options;
 	struct error err = {0};
-	(void)affinity_bind(o->affinity, o->first_place, o->places);
+	(void)placement_bind(o->placement, o->first_place, o->places);
 	if (o->meter)
 		thread_meter_attach(o->meter);
 	const int code = open_backend(s, &err);

@@ -5,7 +5,7 @@
 
 #include "harness/measure/completions.h"
 #include "harness/measure/thread_meter.h"
-#include "pipelines/affinity.h"
+#include "pipelines/placement.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
 #include "pipelines/upload.h"
@@ -17,7 +17,7 @@ struct stepper_options {
 	struct crew *crew;
 	struct exchange *exchange;
 	struct upload *upload; /* NULL: batches come from the exchange */
-	const struct affinity *affinity;
+	const struct placement *placement;
 	unsigned first_place, places;
 	struct thread_meter *meter; /* or NULL: not timed */
 	uint64_t segment_ns;

@@ -110,7 +110,7 @@ static void run_worker(struct worker *w)
 {
 	const struct team_options *o = &w->team->options;
 	struct error err = {0};
-	(void)affinity_bind(o->affinity, o->first_place + w->index, 1);
+	(void)placement_bind(o->placement, o->first_place + w->index, 1);
 	if (w->meter)
 		thread_meter_attach(w->meter);
 	const int code = transform_open(&w->transform, o->config, o->dataset->max_width,

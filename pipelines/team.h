@@ -4,7 +4,7 @@
 #define MLBENCH_PIPELINES_TEAM_H
 
 #include "harness/measure/thread_meter.h"
-#include "pipelines/affinity.h"
+#include "pipelines/placement.h"
 #include "pipelines/bad_samples.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
@@ -18,7 +18,7 @@ struct team_options {
 	struct exchange *exchange;
 	struct injection *injection;
 	struct bad_samples *bad;
-	const struct affinity *affinity;
+	const struct placement *placement;
 	unsigned first_place;
 	struct thread_meter *meters; /* (workers), or NULL: not timed */
 	uint64_t segment_ns;

@@ -116,7 +116,7 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 static void *run(void *context)
 {
 	struct upload *u = context;
-	(void)affinity_bind(u->options.affinity, u->options.place, 1);
+	(void)placement_bind(u->options.placement, u->options.place, 1);
 	if (u->options.meter)
 		thread_meter_attach(u->options.meter);
 	uint64_t start_ns;

@@ -5,14 +5,14 @@
 #define MLBENCH_PIPELINES_UPLOAD_H
 
 #include "harness/measure/thread_meter.h"
-#include "pipelines/affinity.h"
+#include "pipelines/placement.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
 
 struct upload_options {
 	struct crew *crew;
 	struct exchange *exchange;
-	const struct affinity *affinity;
+	const struct placement *placement;
 	unsigned place;
 	struct thread_meter *meter; /* or NULL: not timed */
 	uint64_t segment_ns;

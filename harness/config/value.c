@@ -333,9 +333,30 @@ void value_write(
 	}
 }
 
+/* Whole in powers of 1000 where it is not in powers of 1024: "1GB" says more than 1000000000. */
+static bool write_decimal_size(uint64_t bytes, struct buffer *out)
+{
+	static const char *const units[] = {"", "KB", "MB", "GB", "TB"};
+	size_t unit = 0;
+	if (bytes % 1024 == 0 && bytes % 1000000 != 0)
+		return false;
+	while (bytes > 0 && bytes % 1000 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
+		bytes /= 1000;
+		unit++;
+	}
+	if (unit > 0)
+		buffer_format(out, "%" PRIu64 "%s", bytes, units[unit]);
+	return unit > 0;
+}
+
 void value_write_limit(enum key_id key, double limit, struct buffer *out)
 {
+	const enum key_type type = config_keys[key].type;
 	const struct config_value value = {
 		.integer = is_real(key) ? 0 : (int64_t)limit, .real = limit};
-	value_write(key, &value, false, out);
+	const bool is_bytes = type == KEY_TYPE_SIZE || type == KEY_TYPE_RATE;
+	if (is_bytes && write_decimal_size((uint64_t)value.integer, out))
+		buffer_text(out, type == KEY_TYPE_RATE ? "/s" : "");
+	else
+		value_write(key, &value, false, out);
 }

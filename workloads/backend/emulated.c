@@ -119,7 +119,7 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 		(void)snprintf(
 			jitter, sizeof jitter, ", jitter %g", config_real(config, KEY_STEP_JITTER));
 	(void)snprintf(backend->description, sizeof backend->description,
-		"emulated %.32s, %.32s: %s%s", config_text(config, KEY_STEP_DEVICE),
+		"emulated %.24s, %.24s: %s%s", config_text(config, KEY_STEP_DEVICE),
 		config_text(config, KEY_STEP_MODEL), time, jitter);
 }
 

@@ -81,14 +81,14 @@ static int uring_open(struct source *base, struct error *err)
 		(void)close(source->root_fd);
 		return code;
 	}
-	(void)pthread_mutex_init(&source->notes_lock, NULL);
+	(void)pthread_mutex_init(&source->lock, NULL);
 	return 0;
 }
 
 static void uring_close(struct source *base)
 {
 	struct uring_source *const source = (struct uring_source *)base;
-	(void)pthread_mutex_destroy(&source->notes_lock);
+	(void)pthread_mutex_destroy(&source->lock);
 	(void)close(source->root_fd);
 }
 
@@ -111,26 +111,37 @@ static void free_slots(struct uring_reader *reader)
 	free(reader->free_slots);
 }
 
+static int open_ring(struct uring_reader *reader, struct error *err)
+{
+	struct uring_source *const source = (struct uring_source *)reader->base.source;
+	char lack[URING_REASON_BYTES];
+	(void)pthread_mutex_lock(&source->lock);
+	const int code = uring_ring_open(&reader->ring, source, lack, err);
+	if (!code && lack[0])
+		source_note(&source->base, "reader %u: %s", reader->base.index, lack);
+	(void)pthread_mutex_unlock(&source->lock);
+	return code;
+}
+
+static void close_ring(struct uring_reader *reader)
+{
+	struct uring_source *const source = (struct uring_source *)reader->base.source;
+	(void)pthread_mutex_lock(&source->lock);
+	uring_ring_close(&reader->ring);
+	(void)pthread_mutex_unlock(&source->lock);
+}
+
 static int uring_reader_open(struct reader *base, struct error *err)
 {
 	struct uring_reader *const reader = (struct uring_reader *)base;
-	struct uring_source *const source = (struct uring_source *)base->source;
-	char lack[URING_REASON_BYTES];
 	int code = allocate_slots(reader);
 	if (code)
 		(void)error_set(err, code, "out of memory for reader %u", base->index);
 	else
-		code = uring_ring_open(&reader->ring, source, lack, err);
-	if (code) {
+		code = open_ring(reader, err);
+	if (code)
 		free_slots(reader);
-		return code;
-	}
-	if (lack[0]) {
-		(void)pthread_mutex_lock(&source->notes_lock);
-		source_note(&source->base, "reader %u: %s", base->index, lack);
-		(void)pthread_mutex_unlock(&source->notes_lock);
-	}
-	return 0;
+	return code;
 }
 
 /* Takes what has completed: no system call unless the kernel says that it holds work for us. */
@@ -203,7 +214,7 @@ static void uring_reader_close(struct reader *base)
 {
 	struct uring_reader *const reader = (struct uring_reader *)base;
 	wait_for_closes(reader);
-	uring_ring_close(&reader->ring);
+	close_ring(reader);
 	free_slots(reader);
 }
 

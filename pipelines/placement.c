@@ -1,5 +1,5 @@
 /* Binding threads through hwloc: first one hardware thread of every core, then their siblings. */
-#include "pipelines/affinity.h"
+#include "pipelines/placement.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -66,83 +66,83 @@ static void rank_in_nodes(struct place *places, size_t count)
 	}
 }
 
-int affinity_open(struct affinity *affinity, enum affinity mode, struct error *err)
+int placement_open(struct placement *placement, enum affinity mode, struct error *err)
 {
-	*affinity = (struct affinity){0};
+	*placement = (struct placement){0};
 	if (mode == AFFINITY_NONE)
 		return 0;
-	if (hwloc_topology_init(&affinity->topology) != 0)
+	if (hwloc_topology_init(&placement->topology) != 0)
 		return error_set(err, -ENOMEM, "cannot start hwloc");
-	if (hwloc_topology_load(affinity->topology) != 0) {
-		affinity_close(affinity);
+	if (hwloc_topology_load(placement->topology) != 0) {
+		placement_close(placement);
 		return error_set(err, -ENOTSUP, "hwloc cannot read this machine's topology");
 	}
-	const int all = hwloc_get_nbobjs_by_type(affinity->topology, HWLOC_OBJ_PU);
+	const int all = hwloc_get_nbobjs_by_type(placement->topology, HWLOC_OBJ_PU);
 	struct place *places = calloc(all > 0 ? (size_t)all : 1, sizeof *places);
-	affinity->places = calloc(all > 0 ? (size_t)all : 1, sizeof *affinity->places);
-	if (!places || !affinity->places) {
+	placement->places = calloc(all > 0 ? (size_t)all : 1, sizeof *placement->places);
+	if (!places || !placement->places) {
 		free(places);
-		affinity_close(affinity);
+		placement_close(placement);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	const size_t count = list_places(affinity->topology, places);
+	const size_t count = list_places(placement->topology, places);
 	if (mode == AFFINITY_SPREAD)
 		rank_in_nodes(places, count);
 	qsort(places, count, sizeof *places, by_core);
 	for (size_t i = 0; i < count; i++)
-		affinity->places[i] = places[i].os_index;
-	affinity->count = (unsigned)count;
+		placement->places[i] = places[i].os_index;
+	placement->count = (unsigned)count;
 	free(places);
 	return 0;
 }
 
-void affinity_close(struct affinity *affinity)
+void placement_close(struct placement *placement)
 {
-	if (affinity->topology)
-		hwloc_topology_destroy(affinity->topology);
-	free(affinity->places);
-	*affinity = (struct affinity){0};
+	if (placement->topology)
+		hwloc_topology_destroy(placement->topology);
+	free(placement->places);
+	*placement = (struct placement){0};
 }
 
-bool affinity_bind(const struct affinity *affinity, unsigned first, unsigned width)
+bool placement_bind(const struct placement *placement, unsigned first, unsigned width)
 {
-	if (affinity->count == 0)
+	if (placement->count == 0)
 		return true;
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
 	if (!set)
 		return false;
-	for (unsigned i = 0; i < width && i < affinity->count; i++)
-		hwloc_bitmap_set(set, affinity->places[(first + i) % affinity->count]);
-	const bool done = hwloc_set_cpubind(affinity->topology, set, HWLOC_CPUBIND_THREAD) == 0;
+	for (unsigned i = 0; i < width && i < placement->count; i++)
+		hwloc_bitmap_set(set, placement->places[(first + i) % placement->count]);
+	const bool done = hwloc_set_cpubind(placement->topology, set, HWLOC_CPUBIND_THREAD) == 0;
 	hwloc_bitmap_free(set);
 	return done;
 }
 
-static const char *list(const struct affinity *affinity, unsigned first, unsigned width, char out[LIST_BYTES])
+static const char *list(const struct placement *placement, unsigned first, unsigned width, char out[LIST_BYTES])
 {
 	size_t used = 0;
 	out[0] = '\0';
-	for (unsigned i = 0; i < width && i < affinity->count && used + 8 < LIST_BYTES; i++)
+	for (unsigned i = 0; i < width && i < placement->count && used + 8 < LIST_BYTES; i++)
 		used += (size_t)snprintf(out + used, LIST_BYTES - used, "%s%u", i ? " " : "",
-			affinity->places[(first + i) % affinity->count]);
+			placement->places[(first + i) % placement->count]);
 	return out;
 }
 
-void affinity_note(const struct affinity *affinity, enum affinity mode, unsigned workers, unsigned readers,
+void placement_note(const struct placement *placement, enum affinity mode, unsigned workers, unsigned readers,
 	unsigned step_threads, struct measurement *m)
 {
-	if (affinity->count == 0)
+	if (placement->count == 0)
 		return;
 	char decode[LIST_BYTES];
 	char read[LIST_BYTES];
 	char step[LIST_BYTES];
 	measurement_note(m, "affinity %s on %u hardware threads: decode on %s, read on %s, step on %s",
-		mode == AFFINITY_COMPACT ? "compact" : "spread", affinity->count,
-		list(affinity, 0, workers, decode), list(affinity, workers, readers, read),
-		list(affinity, workers + readers, step_threads, step));
+		mode == AFFINITY_COMPACT ? "compact" : "spread", placement->count,
+		list(placement, 0, workers, decode), list(placement, workers, readers, read),
+		list(placement, workers + readers, step_threads, step));
 }
 
-unsigned affinity_cores(void)
+unsigned placement_cores(void)
 {
 	cpu_set_t set;
 	if (sched_getaffinity(0, sizeof set, &set) != 0)
