@@ -369,7 +369,7 @@ static void reads_are_told_apart_only_with_a_ceiling(void **state)
 	assert_true(says(&v, "each of 1 reader threads has one file in flight"));
 	facts.read_depth = 16;
 	set_read_latency(&m, 0.0134);
-
+	v = judge(&m, &facts);
 	assert_true(says(&v, "read.depth = 32"));
 	facts.storage_bytes_per_s = 1190 * 1e5 / 0.95;
 	v = judge(&m, &facts);
