@@ -32,11 +32,10 @@ static const char *take_name(const char *at, char name[NAME_BYTES])
 }
 
 /* "a, b; c, d": two groups.  Allocates nothing: a link must not get lost for want of memory. */
-static int walk_zips(const struct config *config, zip_visitor *visit, void *context)
+static int walk_zips(const char *at, zip_visitor *visit, void *context)
 {
 	char name[NAME_BYTES];
 	size_t group = 0;
-	const char *at = config_text(config, KEY_SWEEP_ZIP);
 	while (*at) {
 		at = take_name(at, name);
 		const int code = *name ? visit(context, group, name) : 0;
@@ -88,8 +87,22 @@ void grid_link_zips(struct config *config)
 	struct linking linking = {.config = config, .leader = config->axis_count};
 	for (size_t i = 0; i < config->axis_count; i++)
 		config->axes[i].zip_with = i;
-	(void)walk_zips(config, link_name, &linking);
+	(void)walk_zips(config_text(config, KEY_SWEEP_ZIP), link_name, &linking);
 	order_leaders(config);
+}
+
+static int check_is_key(void *context, size_t group, const char *name)
+{
+	struct error *err = context;
+	(void)group;
+	if (config_find_key(name) != KEY_COUNT)
+		return 0;
+	return error_prefix(err, table_unknown_key(name, err), "'sweep.zip'");
+}
+
+int grid_check_zip(const char *text, struct error *err)
+{
+	return walk_zips(text, check_is_key, err);
 }
 
 void grid_unzip_key(struct config *config, enum key_id key)
@@ -145,9 +158,6 @@ static int check_name(void *context, size_t group, const char *name)
 {
 	struct checking *checking = context;
 	const enum key_id key = config_find_key(name);
-	if (key == KEY_COUNT)
-		return error_prefix(
-			checking->err, table_unknown_key(name, checking->err), "'sweep.zip'");
 	const size_t at = assign_find_axis(checking->config, key);
 	if (at == checking->config->axis_count)
 		return error_set(checking->err, -EINVAL,
@@ -166,7 +176,7 @@ static int check_name(void *context, size_t group, const char *name)
 static int check_zips(const struct config *config, struct error *err)
 {
 	struct checking checking = {.config = config, .leader = CONFIG_AXES_MAX, .err = err};
-	return walk_zips(config, check_name, &checking);
+	return walk_zips(config_text(config, KEY_SWEEP_ZIP), check_name, &checking);
 }
 
 /* Points before exclusion. */
@@ -208,7 +218,7 @@ int config_grid_open(const struct config *config, struct config_grid *grid, stru
 		code = count_product(config, &product, err);
 	if (code)
 		return code;
-	code = exclude_open(&exclude, config, err);
+	code = exclude_open(&exclude, config, config_text(config, KEY_SWEEP_EXCLUDE), err);
 	if (code)
 		return code;
 	const size_t width = config->axis_count ? config->axis_count : 1;

@@ -70,6 +70,12 @@ static void refuse_grid(const char *message)
 	assert_string_equal(err.text, message);
 }
 
+static void refuse_set(const char *assignment, const char *message)
+{
+	assert_int_equal(config_set(&config, assignment, &err), -EINVAL);
+	assert_string_equal(err.text, message);
+}
+
 static void no_sweep_is_one_point(void **state)
 {
 	(void)state;
@@ -156,8 +162,8 @@ static void bad_zips(void **state)
 	set("sweep.zip=decode.workers, batch.size");
 	refuse_grid(
 		"'sweep.zip' names 'batch.size', which is not swept; give it a list in [sweep]");
-	set("sweep.zip=decode.workers, read.deep");
-	refuse_grid("'sweep.zip': unknown key 'read.deep'; did you mean 'read.depth'?");
+	refuse_set("sweep.zip=decode.workers, read.deep",
+		"--set 'sweep.zip=decode.workers, read.deep': 'sweep.zip': unknown key 'read.deep'; did you mean 'read.depth'?");
 	set("sweep.zip=decode.workers, decode.workers");
 	refuse_grid("'sweep.zip' names 'decode.workers' twice");
 }
@@ -185,13 +191,12 @@ static void bad_excludes(void **state)
 	set("sweep.decode.workers=1,2");
 	set("sweep.exclude=decode.workers=1;decode.workers=2");
 	refuse_grid("'sweep.exclude' leaves no point of 2");
-	set("sweep.exclude=decode.workers = 1");
-	refuse_grid(
-		"'sweep.exclude': expected KEY=VALUE without blanks, not 'decode.workers' (example: decode.workers=1 batch.size=256; batch.size=512)");
-	set("sweep.exclude=decode.worker=1");
-	refuse_grid("'sweep.exclude': unknown key 'decode.worker'; did you mean 'decode.workers'?");
-	set("sweep.exclude=decode.workers=x");
-	refuse_grid("'sweep.exclude': 'decode.workers' = 'x' is not a whole number (example: 8)");
+	refuse_set("sweep.exclude=decode.workers = 1",
+		"--set 'sweep.exclude=decode.workers = 1': 'sweep.exclude': expected KEY=VALUE without blanks, not 'decode.workers' (example: decode.workers=1 batch.size=256; batch.size=512)");
+	refuse_set("sweep.exclude=decode.worker=1",
+		"--set 'sweep.exclude=decode.worker=1': 'sweep.exclude': unknown key 'decode.worker'; did you mean 'decode.workers'?");
+	refuse_set("sweep.exclude=decode.workers=x",
+		"--set 'sweep.exclude=decode.workers=x': 'sweep.exclude': 'decode.workers' = 'x' is not a whole number (example: 8)");
 }
 
 static void bounded(void **state)

@@ -1,14 +1,16 @@
-/* The io_uring engine: a ring per reader.  Submissions are prepared in submit and handed to the
- * kernel by the next reap, in the same system call that waits, so that one call serves many files.
+/* The io_uring engine: a ring per reader.  Submissions are prepared in submit and handed to the kernel
+ * by the next reap, in the same system call that waits, so that one call serves many files.
  *
- * What it costs, in CPU per file of 97 KB, direct, depth 16, warm dentries (medians, Linux 6.18):
- * chain 6.8 us, staged 5.9, plain open(2) and close(2) by the reader around a ring read 7.1,
- * sixteen threads with pread 10.  What makes it dear is none of the three but to wake up for each
- * file (one system call each), reads into memory that is not registered and not on huge pages (each
- * page is pinned for each read, and a read of more segments than the device takes goes to a kernel
- * thread), and waiting for closes: those are left out of what a reader waits for.  Staged is as
- * cheap as the chain on a local disk with warm dentries; the chain saves a round trip through this
- * thread per stage, which counts when the thread is busy or late, so it is the default. */
+ * What a file of 97 KB costs in CPU, direct, 16 in flight, Linux 6.18 on ext4 (tests/bench/
+ * bench_source.sh measures it anew):
+ *   chain 6 to 7 us; staged 6 to 7; open(2) and close(2) by the reader around a ring's read 7;
+ *   16 threads with pread 10.  The same with no dentry cached (opens go to kernel threads): 17 and 18;
+ *   buffered with no page cached: chain 38, staged 48, threads 54.
+ * So neither the chain nor its stages are dear.  What is: to sleep and wake up for each file (one in
+ * flight: 24 us, as with pread), which several completions a wake-up avoid; and memory that is not
+ * registered (each page is pinned for each read: 10 us) or not on huge pages (a segment per page, half
+ * the device's rate).  The chain is the default: it is never behind, and ahead where reads miss the
+ * cache, since a file's read starts without waiting for this thread to come round. */
 #include "workloads/source/uring.h"
 
 #include "harness/base/clock.h"
