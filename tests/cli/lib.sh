@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 
 fail() {
+	[ -s out ] && { echo "--- stdout"; head -n 12 out; }
+	[ -s err ] && { echo "--- stderr"; tail -n 12 err; }
 	echo "FAILED: $*"
-	[ -s out ] && { echo "--- stdout"; head -n 40 out; }
-	[ -s err ] && { echo "--- stderr"; tail -n 20 err; }
 	exit 1
 }
 
