@@ -254,7 +254,7 @@ static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, ui
 	layer->blue = tone_about_middle(saturation, draw_int(rng, -10, 8));
 	layer->red = tone_about_middle(saturation, draw_int(rng, -8, 8));
 	layer->luma.fine_gain = fine_gain(detail, strength, (uint32_t)draw_int(rng, 20, 236), smooth);
-	layer->light = draw_int(rng, -30, 30);
+	layer->light = draw_int(rng, -30, 30) * share / half;
 }
 
 static void draw_layer(struct layer *layer, const struct picture_atlas *atlas, struct rng *rng,
