@@ -16,6 +16,8 @@ enum { INJECTED_MAX = 16, LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
 
 /* What the program takes beside its pools: the promise of docs/ARCHITECTURE.md. */
 static const double PROGRAM_BYTES = 64.0 * 1024 * 1024;
+/* Before and after a repetition's clock; only for the estimate, like the next one. */
+static const double SET_UP_SECONDS = 0.05;
 /* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
 static const double GENERATE_NS_PER_PIXEL = 60;
 
@@ -42,7 +44,7 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 {
 	const double each = plan_repetition_seconds(plan);
 	const double making = plan->has_data ? 0 : plan_generation_seconds(plan);
-	return making + each * (double)(repetitions + plan->limits);
+	return making + (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
 }
 
 const char *plan_format_seconds(double seconds, char *out, size_t room)

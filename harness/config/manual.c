@@ -193,7 +193,7 @@ void document_manual(struct buffer *out, const char *date)
 {
 	buffer_format(out,
 		".\\\" Generated from the program's key table.\n"
-		".Dd %s\n.Dt MLBENCH.INI 5\n.Os\n"
+		".Dd %s\n.Dt MLBENCH.INI 5\n.Os mlbench\n"
 		".Sh NAME\n.Nm mlbench.ini\n.Nd description of a training pipeline benchmark\n",
 		date);
 	buffer_text(out, introduction);

@@ -2,6 +2,7 @@
  * for measuring, and how to mend it. */
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/measure/doctor_parts.h"
 #include "harness/measure/doctor_probe.h"
 #include "harness/measure/environment_parts.h"
 
@@ -24,18 +25,8 @@ static const double LOAD_NOTED = 0.10; /* of the cores */
 static const double STEAL_NOTED = 0.01;
 static const double SLACK_DEFAULT_NS = 50000;
 
-/* The findings so far, and the facts they are drawn from. */
-struct doctor {
-	struct doctor_finding *findings;
-	size_t count, room;
-	struct fact_list facts;
-	const char *data_path;
-};
-
-/* consequence and remedy may be "". */
-__attribute__((format(printf, 6, 7))) static void find(struct doctor *doctor,
-	enum doctor_level level, const char *subject, const char *consequence, const char *remedy,
-	const char *format, ...)
+void doctor_find(struct doctor *doctor, enum doctor_level level, const char *subject,
+	const char *consequence, const char *remedy, const char *format, ...)
 {
 	if (doctor->count == doctor->room)
 		return;
@@ -50,21 +41,19 @@ __attribute__((format(printf, 6, 7))) static void find(struct doctor *doctor,
 	va_end(args);
 }
 
-/* A fact's text; "" when missing. */
-static const char *text_of(const struct doctor *doctor, const char *group, const char *name)
+const char *doctor_text(const struct doctor *doctor, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(&doctor->facts, group, name);
 	return fact && fact->kind != FACT_MISSING ? fact->text : "";
 }
 
-/* A fact's number; NAN when missing or a text. */
-static double number_of(const struct doctor *doctor, const char *group, const char *name)
+double doctor_number(const struct doctor *doctor, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(&doctor->facts, group, name);
 	return fact && fact->kind == FACT_NUMBER ? fact->number : NAN;
 }
 
-static const char *why_missing(const struct doctor *doctor, const char *group, const char *name)
+const char *doctor_why(const struct doctor *doctor, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(&doctor->facts, group, name);
 	return fact ? fact->text : "not known";
@@ -72,16 +61,16 @@ static const char *why_missing(const struct doctor *doctor, const char *group, c
 
 static void check_kernel(struct doctor *doctor)
 {
-	const char *release = text_of(doctor, "kernel", "release");
+	const char *release = doctor_text(doctor, "kernel", "release");
 	int major = 0;
 	int minor = 0;
 	(void)sscanf(release, "%d.%d", &major, &minor);
 	const bool recent = major > KERNEL_MAJOR_WANTED ||
 			    (major == KERNEL_MAJOR_WANTED && minor >= KERNEL_MINOR_WANTED);
 	if (recent)
-		find(doctor, DOCTOR_OK, "kernel", "", "", "Linux %s", release);
+		doctor_find(doctor, DOCTOR_OK, "kernel", "", "", "Linux %s", release);
 	else
-		find(doctor, DOCTOR_NOTE, "kernel",
+		doctor_find(doctor, DOCTOR_NOTE, "kernel",
 			"some fast paths and cachestat (6.5) are absent; others are used",
 			"a kernel of 6.5 or later", "Linux %s", release);
 }
@@ -89,11 +78,11 @@ static void check_kernel(struct doctor *doctor)
 static void check_io_uring(struct doctor *doctor)
 {
 	const int code = probe_io_uring();
-	const char *off = text_of(doctor, "kernel", "io_uring_disabled");
+	const char *off = doctor_text(doctor, "kernel", "io_uring_disabled");
 	if (code == 0)
-		find(doctor, DOCTOR_OK, "io_uring", "", "", "a ring can be made");
+		doctor_find(doctor, DOCTOR_OK, "io_uring", "", "", "a ring can be made");
 	else
-		find(doctor, DOCTOR_LACKS, "io_uring",
+		doctor_find(doctor, DOCTOR_LACKS, "io_uring",
 			"read.engine = io_uring is refused, auto falls back to pread",
 			strcmp(off, "0") != 0 && off[0]
 				? "sysctl kernel.io_uring_disabled=0"
@@ -104,19 +93,19 @@ static void check_io_uring(struct doctor *doctor)
 
 static void check_memlock(struct doctor *doctor)
 {
-	const double limit = number_of(doctor, "memory", "memlock_limit");
+	const double limit = doctor_number(doctor, "memory", "memlock_limit");
 	char size[UNITS_BYTES];
 	if (isnan(limit) || geteuid() == 0) {
-		find(doctor, DOCTOR_OK, "locked memory", "", "", "%s",
+		doctor_find(doctor, DOCTOR_OK, "locked memory", "", "", "%s",
 			geteuid() == 0 ? "root is not limited"
-				       : text_of(doctor, "memory", "memlock_limit"));
+				       : doctor_text(doctor, "memory", "memlock_limit"));
 		return;
 	}
 	(void)units_format_size(limit, size);
 	if (limit >= MEMLOCK_WANTED)
-		find(doctor, DOCTOR_OK, "locked memory", "", "", "%s may be locked", size);
+		doctor_find(doctor, DOCTOR_OK, "locked memory", "", "", "%s may be locked", size);
 	else
-		find(doctor, DOCTOR_NOTE, "locked memory",
+		doctor_find(doctor, DOCTOR_NOTE, "locked memory",
 			"large read buffers cannot be registered with the ring; plain buffers are used",
 			"ulimit -l unlimited, or memlock in /etc/security/limits.conf",
 			"%s may be locked", size);
@@ -124,17 +113,18 @@ static void check_memlock(struct doctor *doctor)
 
 static void check_huge_pages(struct doctor *doctor)
 {
-	const double free_pages = number_of(doctor, "memory", "huge_pages_free");
-	const char *transparent = text_of(doctor, "memory", "transparent_huge_pages");
+	const double free_pages = doctor_number(doctor, "memory", "huge_pages_free");
+	const char *transparent = doctor_text(doctor, "memory", "transparent_huge_pages");
 	if (free_pages > 0 && probe_huge_page() == 0)
-		find(doctor, DOCTOR_OK, "huge pages", "", "", "%.0f of 2 MiB are free", free_pages);
+		doctor_find(doctor, DOCTOR_OK, "huge pages", "", "", "%.0f of 2 MiB are free",
+			free_pages);
 	else if (transparent[0] && strcmp(transparent, "never") != 0)
-		find(doctor, DOCTOR_NOTE, "huge pages",
+		doctor_find(doctor, DOCTOR_NOTE, "huge pages",
 			"buffers use transparent huge pages, which the kernel may or may not give",
 			"sysctl vm.nr_hugepages=512", "none reserved; transparent ones: %s",
 			transparent);
 	else
-		find(doctor, DOCTOR_LACKS, "huge pages",
+		doctor_find(doctor, DOCTOR_LACKS, "huge pages",
 			"direct reads into 4 KiB pages are slower and vary more",
 			"sysctl vm.nr_hugepages=512, or transparent_hugepage/enabled = madvise",
 			"none reserved, no transparent ones");
@@ -145,14 +135,14 @@ static void check_residency(struct doctor *doctor)
 	const int code = probe_cachestat();
 	const int old = code ? probe_mincore() : 0;
 	if (code == 0)
-		find(doctor, DOCTOR_OK, "page cache share", "", "", "cachestat works");
+		doctor_find(doctor, DOCTOR_OK, "page cache share", "", "", "cachestat works");
 	else if (old == 0)
-		find(doctor, DOCTOR_NOTE, "page cache share",
+		doctor_find(doctor, DOCTOR_NOTE, "page cache share",
 			"residency is measured by mincore: slower, own or writable files only",
 			"a kernel of 6.5 or later", "no cachestat (%s), mincore works",
 			strerror(-code));
 	else
-		find(doctor, DOCTOR_LACKS, "page cache share",
+		doctor_find(doctor, DOCTOR_LACKS, "page cache share",
 			"whether a run was cold cannot be proved", "a kernel of 6.5 or later",
 			"no cachestat (%s), no mincore (%s)", strerror(-code), strerror(-old));
 }
@@ -160,9 +150,10 @@ static void check_residency(struct doctor *doctor)
 static void check_drop_caches(struct doctor *doctor)
 {
 	if (access("/proc/sys/vm/drop_caches", W_OK) == 0)
-		find(doctor, DOCTOR_OK, "cache eviction", "", "", "drop_caches may be written");
+		doctor_find(
+			doctor, DOCTOR_OK, "cache eviction", "", "", "drop_caches may be written");
 	else
-		find(doctor, DOCTOR_NOTE, "cache eviction",
+		doctor_find(doctor, DOCTOR_NOTE, "cache eviction",
 			"read.cache = cold evicts file by file, which is slower for large data sets",
 			"run as root if cold runs of large data sets are wanted",
 			"drop_caches may not be written");
@@ -172,21 +163,23 @@ static void check_perf(struct doctor *doctor)
 {
 	const int software = probe_perf_software();
 	const int hardware = probe_perf_hardware();
-	const char *paranoid = text_of(doctor, "kernel", "perf_event_paranoid");
+	const char *paranoid = doctor_text(doctor, "kernel", "perf_event_paranoid");
 	if (software == 0)
-		find(doctor, DOCTOR_OK, "software counters", "", "", "perf_event_open works");
+		doctor_find(
+			doctor, DOCTOR_OK, "software counters", "", "", "perf_event_open works");
 	else
-		find(doctor, DOCTOR_NOTE, "software counters",
+		doctor_find(doctor, DOCTOR_NOTE, "software counters",
 			"none: CPU time is taken from /proc instead",
 			"sysctl kernel.perf_event_paranoid=2", "%s (perf_event_paranoid = %s)",
 			strerror(-software), paranoid);
 	if (hardware == 0)
-		find(doctor, DOCTOR_OK, "hardware counters", "", "", "cycles can be counted");
+		doctor_find(
+			doctor, DOCTOR_OK, "hardware counters", "", "", "cycles can be counted");
 	else
-		find(doctor, DOCTOR_NOTE, "hardware counters",
+		doctor_find(doctor, DOCTOR_NOTE, "hardware counters",
 			"cycles, cache misses and memory traffic are not measured",
-			"bare metal or a virtual PMU; sysctl kernel.perf_event_paranoid=2", "%s",
-			strerror(-hardware));
+			"bare metal or a virtual PMU; sysctl kernel.perf_event_paranoid=2",
+			"cycles cannot be counted: %s", strerror(-hardware));
 }
 
 static void check_schedstat(struct doctor *doctor)
@@ -196,9 +189,9 @@ static void check_schedstat(struct doctor *doctor)
 	unsigned long long waiting;
 	if (files_first_line("/proc/self/schedstat", line, sizeof line) == 0 &&
 		sscanf(line, "%llu %llu", &on_cpu, &waiting) == 2)
-		find(doctor, DOCTOR_OK, "run-queue time", "", "", "schedstat can be read");
+		doctor_find(doctor, DOCTOR_OK, "run-queue time", "", "", "schedstat can be read");
 	else
-		find(doctor, DOCTOR_LACKS, "run-queue time",
+		doctor_find(doctor, DOCTOR_LACKS, "run-queue time",
 			"waiting for a core cannot be told from waiting for a lock: the verdict says less",
 			"a kernel with CONFIG_SCHED_INFO", "no /proc/self/schedstat");
 }
@@ -206,95 +199,100 @@ static void check_schedstat(struct doctor *doctor)
 static void check_accounting(struct doctor *doctor)
 {
 	if (access("/proc/self/io", R_OK) == 0)
-		find(doctor, DOCTOR_OK, "I/O accounting", "", "", "/proc/self/io can be read");
+		doctor_find(
+			doctor, DOCTOR_OK, "I/O accounting", "", "", "/proc/self/io can be read");
 	else
-		find(doctor, DOCTOR_NOTE, "I/O accounting",
+		doctor_find(doctor, DOCTOR_NOTE, "I/O accounting",
 			"bytes really fetched from storage are not known",
 			"a kernel with CONFIG_TASK_IO_ACCOUNTING", "no /proc/self/io");
 	if (access("/proc/pressure/cpu", R_OK) == 0)
-		find(doctor, DOCTOR_OK, "pressure (PSI)", "", "", "/proc/pressure can be read");
+		doctor_find(
+			doctor, DOCTOR_OK, "pressure (PSI)", "", "", "/proc/pressure can be read");
 	else
-		find(doctor, DOCTOR_NOTE, "pressure (PSI)",
+		doctor_find(doctor, DOCTOR_NOTE, "pressure (PSI)",
 			"load from outside is known from /proc/stat only", "boot with psi=1",
 			"no /proc/pressure");
 }
 
 static void check_frequency(struct doctor *doctor)
 {
-	const char *governor = text_of(doctor, "cpu", "governor");
+	const char *governor = doctor_text(doctor, "cpu", "governor");
 	if (!governor[0])
-		find(doctor, DOCTOR_NOTE, "CPU frequency", "clock changes during a run go unseen",
+		doctor_find(doctor, DOCTOR_NOTE, "CPU frequency",
+			"clock changes during a run go unseen",
 			"on a virtual machine: none, compare ratios within a run", "%s",
-			why_missing(doctor, "cpu", "governor"));
+			doctor_why(doctor, "cpu", "governor"));
 	else if (strcmp(governor, "performance") == 0)
-		find(doctor, DOCTOR_OK, "CPU frequency", "", "", "governor performance");
+		doctor_find(doctor, DOCTOR_OK, "CPU frequency", "", "", "governor performance");
 	else
-		find(doctor, DOCTOR_NOTE, "CPU frequency",
+		doctor_find(doctor, DOCTOR_NOTE, "CPU frequency",
 			"short runs may be measured at a lower clock",
 			"cpupower frequency-set -g performance", "governor %s", governor);
 }
 
 static void check_topology(struct doctor *doctor)
 {
-	const double cores = number_of(doctor, "cpu", "cores");
-	const double threads = number_of(doctor, "cpu", "threads");
-	const double nodes = number_of(doctor, "cpu", "numa_nodes");
+	const double cores = doctor_number(doctor, "cpu", "cores");
+	const double threads = doctor_number(doctor, "cpu", "threads");
+	const double nodes = doctor_number(doctor, "cpu", "numa_nodes");
 	if (threads > cores)
-		find(doctor, DOCTOR_NOTE, "SMT",
+		doctor_find(doctor, DOCTOR_NOTE, "SMT",
 			"two workers on one core share it: scaling bends at the number of cores",
 			"count cores, not threads, when choosing decode.workers",
 			"%.0f threads on %.0f cores", threads, cores);
 	else
-		find(doctor, DOCTOR_OK, "SMT", "", "", "%.0f threads, each its own core%s", threads,
-			text_of(doctor, "cpu", "hypervisor")[0] == 'y'
+		doctor_find(doctor, DOCTOR_OK, "SMT", "", "", "%.0f threads, each its own core%s",
+			threads,
+			doctor_text(doctor, "cpu", "hypervisor")[0] == 'y'
 				? " as the hypervisor tells it"
 				: "");
 	if (nodes > 1)
-		find(doctor, DOCTOR_NOTE, "NUMA", "where memory and threads lie changes the rates",
+		doctor_find(doctor, DOCTOR_NOTE, "NUMA",
+			"where memory and threads lie changes the rates",
 			"run.affinity = compact or spread, or numactl", "%.0f nodes", nodes);
 	else
-		find(doctor, DOCTOR_OK, "NUMA", "", "", "one node");
+		doctor_find(doctor, DOCTOR_OK, "NUMA", "", "", "one node");
 }
 
 static void check_limits(struct doctor *doctor)
 {
 	const struct cgroup_limits limits = environment_cgroup_limits();
-	const double allowed = number_of(doctor, "cpu", "allowed");
-	const double threads = number_of(doctor, "cpu", "threads");
+	const double allowed = doctor_number(doctor, "cpu", "allowed");
+	const double threads = doctor_number(doctor, "cpu", "threads");
 	char size[UNITS_BYTES];
 	if (limits.cores < allowed)
-		find(doctor, DOCTOR_NOTE, "CPU limit",
+		doctor_find(doctor, DOCTOR_NOTE, "CPU limit",
 			"more busy threads than this are throttled, in bursts that look like stalls",
 			"decode.workers within the limit, or raise the cgroup's CPU quota",
 			"the cgroup allows %.2f of %.0f cores", limits.cores, allowed);
 	else if (allowed < threads)
-		find(doctor, DOCTOR_NOTE, "CPU limit", "only these are used",
+		doctor_find(doctor, DOCTOR_NOTE, "CPU limit", "only these are used",
 			"taskset or cpuset, if that is not meant", "affinity %s: %.0f of %.0f",
-			text_of(doctor, "cpu", "affinity"), allowed, threads);
+			doctor_text(doctor, "cpu", "affinity"), allowed, threads);
 	else
-		find(doctor, DOCTOR_OK, "CPU limit", "", "", "none: %.0f cores", allowed);
-	if (limits.memory_bytes < number_of(doctor, "memory", "total"))
-		find(doctor, DOCTOR_NOTE, "memory limit",
+		doctor_find(doctor, DOCTOR_OK, "CPU limit", "", "", "none: %.0f cores", allowed);
+	if (limits.memory_bytes < doctor_number(doctor, "memory", "total"))
+		doctor_find(doctor, DOCTOR_NOTE, "memory limit",
 			"the page cache counts against it: warm runs may not stay warm",
 			"raise the cgroup's memory limit", "the cgroup allows %s",
 			units_format_size(limits.memory_bytes, size));
 	else
-		find(doctor, DOCTOR_OK, "memory limit", "", "", "none");
+		doctor_find(doctor, DOCTOR_OK, "memory limit", "", "", "none");
 }
 
 static void check_memory(struct doctor *doctor)
 {
-	const double available = number_of(doctor, "memory", "available");
+	const double available = doctor_number(doctor, "memory", "available");
 	char size[UNITS_BYTES];
 	if (isnan(available))
-		find(doctor, DOCTOR_NOTE, "memory", "the bound on memory cannot be checked", "",
-			"%s", why_missing(doctor, "memory", "available"));
+		doctor_find(doctor, DOCTOR_NOTE, "memory", "the bound on memory cannot be checked",
+			"", "%s", doctor_why(doctor, "memory", "available"));
 	else if (available < MEMORY_AVAILABLE_WANTED)
-		find(doctor, DOCTOR_NOTE, "memory", "little room for buffers and page cache",
+		doctor_find(doctor, DOCTOR_NOTE, "memory", "little room for buffers and page cache",
 			"stop other processes, or smaller batch.size and prefetch.depth",
 			"%s available", units_format_size(available, size));
 	else
-		find(doctor, DOCTOR_OK, "memory", "", "", "%s available",
+		doctor_find(doctor, DOCTOR_OK, "memory", "", "", "%s available",
 			units_format_size(available, size));
 }
 
@@ -303,138 +301,63 @@ static void check_load(struct doctor *doctor)
 	double busy;
 	double steal;
 	if (!probe_load(LOAD_SAMPLE_MS, &busy, &steal)) {
-		find(doctor, DOCTOR_NOTE, "load now", "others' load goes unseen", "",
+		doctor_find(doctor, DOCTOR_NOTE, "load now", "others' load goes unseen", "",
 			"/proc/stat does not say");
 		return;
 	}
-	const double cores = number_of(doctor, "cpu", "threads");
+	const double cores = doctor_number(doctor, "cpu", "threads");
 	if (busy > LOAD_NOTED * cores)
-		find(doctor, DOCTOR_NOTE, "load now", "measurements will vary and read too low",
+		doctor_find(doctor, DOCTOR_NOTE, "load now",
+			"measurements will vary and read too low",
 			"stop other work while measuring", "%.1f of %.0f cores are busy", busy,
 			cores);
 	else
-		find(doctor, DOCTOR_OK, "load now", "", "", "%.1f of %.0f cores are busy", busy,
-			cores);
+		doctor_find(doctor, DOCTOR_OK, "load now", "", "", "%.1f of %.0f cores are busy",
+			busy, cores);
 	if (steal > STEAL_NOTED)
-		find(doctor, DOCTOR_NOTE, "stolen time",
+		doctor_find(doctor, DOCTOR_NOTE, "stolen time",
 			"the host takes cores away: rates vary by more than this",
 			"another host or dedicated cores", "%.1f %% of the time", steal * 100);
 	else
-		find(doctor, DOCTOR_OK, "stolen time", "", "", "%.1f %% of the time", steal * 100);
+		doctor_find(doctor, DOCTOR_OK, "stolen time", "", "", "%.1f %% of the time",
+			steal * 100);
 }
 
 static void check_clock(struct doctor *doctor)
 {
-	const char *source = text_of(doctor, "kernel", "clocksource");
-	const double slack = number_of(doctor, "kernel", "timer_slack");
+	const char *source = doctor_text(doctor, "kernel", "clocksource");
+	const double slack = doctor_number(doctor, "kernel", "timer_slack");
 	if (strcmp(source, "tsc") == 0 || strstr(source, "kvm-clock") || strstr(source, "arch_sys"))
-		find(doctor, DOCTOR_OK, "clock", "", "", "%s: read without a system call", source);
+		doctor_find(doctor, DOCTOR_OK, "clock", "", "", "%s: read without a system call",
+			source);
 	else
-		find(doctor, DOCTOR_NOTE, "clock",
+		doctor_find(doctor, DOCTOR_NOTE, "clock",
 			"each reading of the time is a system call: the profiler costs more",
 			"clocksource=tsc on the kernel's command line, if the TSC is stable", "%s",
 			source[0] ? source : "clock source not known");
 	if (slack <= SLACK_DEFAULT_NS)
-		find(doctor, DOCTOR_OK, "timer slack", "", "", "%.0f us", slack / 1000);
+		doctor_find(doctor, DOCTOR_OK, "timer slack", "", "", "%.0f us", slack / 1000);
 	else
-		find(doctor, DOCTOR_NOTE, "timer slack",
+		doctor_find(doctor, DOCTOR_NOTE, "timer slack",
 			"an emulated step may oversleep by so much", "", "%.0f us", slack / 1000);
 }
 
 static void check_gpu(struct doctor *doctor)
 {
-	const double devices = number_of(doctor, "gpu", "devices");
-	const char *library = text_of(doctor, "gpu", "libcuda");
+	const double devices = doctor_number(doctor, "gpu", "devices");
+	const char *library = doctor_text(doctor, "gpu", "libcuda");
 	if (devices > 0 && library[0])
-		find(doctor, DOCTOR_OK, "GPU", "", "", "%.0f x %s", devices,
-			text_of(doctor, "gpu", "model_0"));
+		doctor_find(doctor, DOCTOR_OK, "GPU", "", "", "%.0f x %s", devices,
+			doctor_text(doctor, "gpu", "model_0"));
 	else if (devices > 0)
-		find(doctor, DOCTOR_LACKS, "GPU", "the device cannot be used: steps are emulated",
+		doctor_find(doctor, DOCTOR_LACKS, "GPU",
+			"the device cannot be used: steps are emulated",
 			"install the driver's libcuda.so.1, or pass it into the container",
 			"%.0f x %s, but no libcuda.so.1", devices,
-			text_of(doctor, "gpu", "model_0"));
+			doctor_text(doctor, "gpu", "model_0"));
 	else
-		find(doctor, DOCTOR_NOTE, "GPU", "steps are emulated, or computed on the CPU", "",
-			"no NVIDIA device");
-}
-
-/* File systems on which a measurement means something else than it seems. */
-static const struct {
-	const char *type, *consequence, *remedy;
-} file_systems[] = {
-	{"tmpfs", "reads come from memory: there is no cold run, and no storage is measured",
-		"put the data set on a disk"},
-	{"ramfs", "reads come from memory: there is no cold run, and no storage is measured",
-		"put the data set on a disk"},
-	{"overlay", "reads pass the container's overlay, and the disk under it does not show",
-		"mount a volume for the data set"},
-	{"nfs", "the server's cache and the network are measured; eviction here does not make it cold there",
-		""},
-	{"nfs4",
-		"the server's cache and the network are measured; eviction here does not make it cold there",
-		""},
-	{"9p", "the host's cache serves the reads, and does not show",
-		"put the data set on a disk of this node"},
-	{"virtiofs", "the host's cache serves the reads, and does not show",
-		"put the data set on a disk of this node"},
-	{"cifs", "the server's cache and the network are measured", ""},
-	{"ceph", "the servers' caches and the network are measured", ""},
-	{"lustre", "the servers' caches and the network are measured", ""},
-};
-
-static void check_file_system(struct doctor *doctor)
-{
-	const char *type = text_of(doctor, "data", "file_system");
-	const char *consequence = "";
-	const char *remedy = "";
-	if (!type[0]) {
-		find(doctor, DOCTOR_NOTE, "data", "where it lies is not checked", "", "%s",
-			why_missing(doctor, "data", "file_system"));
-		return;
-	}
-	for (size_t i = 0; i < sizeof file_systems / sizeof *file_systems; i++)
-		if (strcmp(type, file_systems[i].type) == 0) {
-			consequence = file_systems[i].consequence;
-			remedy = file_systems[i].remedy;
-		}
-	if (strncmp(type, "fuse", 4) == 0)
-		consequence =
-			"a user program serves the reads: its CPU and its cache are measured too";
-	find(doctor, consequence[0] ? DOCTOR_NOTE : DOCTOR_OK, "data", consequence, remedy,
-		"%.40s on %.80s (%.30s)", type, text_of(doctor, "data", "device"),
-		text_of(doctor, "data", "options"));
-}
-
-static void check_direct_io(struct doctor *doctor)
-{
-	struct mount_entry mount;
-	if (!doctor->data_path || environment_mount_of(doctor->data_path, &mount))
-		return;
-	const int code = probe_direct_io(
-		access(doctor->data_path, W_OK) == 0 ? doctor->data_path : mount.point);
-	if (code == 0)
-		find(doctor, DOCTOR_OK, "direct reads", "", "",
-			"O_DIRECT works where the data lies");
-	else
-		find(doctor, DOCTOR_NOTE, "direct reads",
-			"read.direct may be refused for this data set", "",
-			"could not be tried: %s", strerror(-code));
-}
-
-static void check_disk(struct doctor *doctor)
-{
-	const char *disk = text_of(doctor, "data", "disk");
-	if (!text_of(doctor, "data", "file_system")[0])
-		return;
-	const bool rotates = strcmp(text_of(doctor, "data", "rotational"), "yes") == 0;
-	if (!disk[0])
-		find(doctor, DOCTOR_NOTE, "disk", "queue depth and scheduler are not known", "",
-			"%s", why_missing(doctor, "data", "disk"));
-	else
-		find(doctor, rotates ? DOCTOR_NOTE : DOCTOR_OK, "disk",
-			rotates ? "shuffled reads seek; virtual disks often say so wrongly" : "",
-			"", "%.60s, scheduler %.30s%s", disk, text_of(doctor, "data", "scheduler"),
-			rotates ? ", says that it rotates" : "");
+		doctor_find(doctor, DOCTOR_NOTE, "GPU",
+			"steps are emulated, or computed on the CPU", "", "no NVIDIA device");
 }
 
 size_t environment_doctor(struct doctor_finding *findings, size_t room, const char *data_path)
@@ -456,9 +379,9 @@ size_t environment_doctor(struct doctor_finding *findings, size_t room, const ch
 		check_load,
 		check_clock,
 		check_gpu,
-		check_file_system,
-		check_direct_io,
-		check_disk,
+		doctor_check_file_system,
+		doctor_check_direct_io,
+		doctor_check_disk,
 	};
 	struct doctor doctor = {.findings = findings, .room = room, .data_path = data_path};
 	environment_capture(&doctor.facts, data_path);

@@ -90,9 +90,11 @@ static size_t find_point(
 
 static int shade_of(const struct scale *scale, double rate)
 {
-	if (scale->most <= scale->least)
-		return SHADES - 1;
-	const double share = (rate - scale->least) / (scale->most - scale->least);
+	if (scale->most <= 0)
+		return 0;
+	/* From half of the best rate at least, so that noise does not look like a difference. */
+	const double dark = fmin(scale->least, scale->most / 2);
+	const double share = (rate - dark) / (scale->most - dark);
 	return (int)lround(share * (SHADES - 1));
 }
 

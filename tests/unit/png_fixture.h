@@ -64,6 +64,7 @@ static inline struct test_file png_fixture(struct rng *rng, const struct png_rec
 	png_set_IHDR(png, info, recipe->width, recipe->height, recipe->bit_depth, recipe->color_type,
 		recipe->is_interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
 		PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+	png_set_check_for_invalid_index(png, 0);
 	png_set_compression_level(png, recipe->level);
 	png_set_filter(png, 0, recipe->filters ? recipe->filters : PNG_ALL_FILTERS);
 	if (recipe->idat_bytes)

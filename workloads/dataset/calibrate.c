@@ -1,6 +1,6 @@
-/* Finds the detail that gives the asked mean file size: bisection on a few pictures, then a few secant
- * steps on many.  The mean over all pictures is estimated as (bytes per pixel of the subset) x (mean
- * pixels of all), which takes the scatter of picture sizes out. */
+/* Finds the detail that gives the asked mean file size: bisection on a few pictures, then secant steps on
+ * as many as the scatter of sizes calls for.  The mean over all pictures is estimated as (bytes per
+ * pixel of the subset) x (mean pixels of all), which takes the scatter of picture sizes out. */
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/team.h"
 
@@ -12,16 +12,26 @@
 
 enum {
 	COARSE_PICTURES = 48,
-	FINE_PICTURES = 512,
-	FINE_STEPS = 5,
+	FINE_STEPS = 4,
 	REFERENCE_PIXELS = 500 * 375,
+	BUDGET_PICTURES = 8192, /* of the reference size, for one fine estimate */
 };
 
-/* Of the final estimate on the subset; what the subset leaves open comes on top. */
-static const double FINE_TOLERANCE = 0.002;
+/* Standard error of the mean that the subset may leave open: a third of the 2 % that users are promised. */
+static const double STANDARD_ERROR = 0.006;
+
+/* A last step that corrects less than this is trusted without another look: its slope is known. */
+static const double TRUSTED_STEP = 0.03;
 
 /* A raw file's size follows from its pixels: dataset.bytes can only agree with it. */
 static const double RAW_TOLERANCE = 0.02;
+
+/* What a detail gives. */
+struct point {
+	uint32_t detail;
+	double mean;    /* bytes of a file, over all pictures */
+	double scatter; /* of bytes per pixel: deviation over mean */
+};
 
 struct measure {
 	const struct calibration *calibration;
@@ -51,11 +61,27 @@ static double pixels_of(const struct recipe *recipe, uint64_t count)
 	return pixels;
 }
 
+/* From the sizes of the first `count` pictures. */
+static void evaluate(
+	const struct recipe *recipe, const uint64_t *bytes, uint64_t count, struct point *point)
+{
+	double sum = 0, squares = 0;
+	const double pixels = pixels_of(recipe, count);
+	for (uint64_t id = 0; id < count; id++)
+		sum += (double)bytes[id];
+	for (uint64_t id = 0; id < count; id++) {
+		const struct picture_size size = recipe_size(recipe, id);
+		const double share = (double)bytes[id] / ((double)size.width * size.height) * pixels / sum;
+		squares += (share - 1) * (share - 1);
+	}
+	point->scatter = sqrt(squares / (double)count);
+	point->mean = sum / pixels * pixels_of(recipe, recipe->samples) / (double)recipe->samples;
+}
+
 /* The first `count` pictures stand for all: detail and background go round evenly with the id. */
 static int estimate(const struct calibration *calibration, uint64_t count, uint32_t detail,
-	double *mean, struct error *err)
+	struct point *point, struct error *err)
 {
-	const struct recipe *recipe = calibration->recipe;
 	struct measure measure = {.calibration = calibration, .detail = detail};
 	measure.bytes = calloc(count, sizeof(*measure.bytes));
 	if (!measure.bytes)
@@ -68,36 +94,40 @@ static int estimate(const struct calibration *calibration, uint64_t count, uint3
 		.threads = calibration->threads,
 	};
 	const int code = team_run(&job, err);
-	double bytes = 0;
-	for (uint64_t i = 0; i < count; i++)
-		bytes += (double)measure.bytes[i];
-	free(measure.bytes);
+	point->detail = detail;
 	if (!code)
-		*mean = bytes / pixels_of(recipe, count) * pixels_of(recipe, recipe->samples) /
-			(double)recipe->samples;
+		evaluate(calibration->recipe, measure.bytes, count, point);
+	free(measure.bytes);
 	return code;
 }
 
-/* A subset that costs about as much whatever the pictures' size and format. */
-static uint64_t subset(const struct recipe *recipe, uint64_t pictures)
+static uint64_t coarse_count(const struct recipe *recipe)
 {
-	enum { PNG_COST = 4 }; /* a PNG takes that many times longer, and varies less */
-	const double pixels = (double)recipe->width * recipe->height;
-	if (pixels > REFERENCE_PIXELS)
-		pictures = (uint64_t)((double)pictures * REFERENCE_PIXELS / pixels);
-	if (recipe->encode.format == DATASET_FORMAT_PNG)
-		pictures /= PNG_COST;
-	if (pictures < COARSE_PICTURES / 4)
-		pictures = COARSE_PICTURES / 4;
-	return pictures < recipe->samples ? pictures : recipe->samples;
+	return recipe->samples < COARSE_PICTURES ? recipe->samples : COARSE_PICTURES;
 }
 
-/* One picture's mean for each end of the range, for the message. */
+/* Pictures for the standard error, out of a finite number, within the budget. */
+static uint64_t fine_count(const struct recipe *recipe, double scatter)
+{
+	enum { PNG_COST = 8 }; /* a PNG takes about that many times longer */
+	const double relative = STANDARD_ERROR / (scatter + 1e-9);
+	double count = 1.0 / (relative * relative + 1.0 / (double)recipe->samples);
+	double most = BUDGET_PICTURES * (double)REFERENCE_PIXELS / ((double)recipe->width * recipe->height);
+	if (recipe->encode.format == DATASET_FORMAT_PNG)
+		most /= PNG_COST;
+	count = fmin(count + 1, most);
+	const uint64_t least = coarse_count(recipe);
+	return count < (double)least ? least
+		: count > (double)recipe->samples ? recipe->samples
+						  : (uint64_t)count;
+}
+
+/* Says what sizes can be had. */
 static int refuse(const struct calibration *calibration, struct error *err)
 {
-	double least, most;
+	struct point least, most;
 	char low[UNITS_BYTES], high[UNITS_BYTES], asked[UNITS_BYTES];
-	const uint64_t count = subset(calibration->recipe, COARSE_PICTURES);
+	const uint64_t count = coarse_count(calibration->recipe);
 	int code = estimate(calibration, count, 0, &least, err);
 	if (!code)
 		code = estimate(calibration, count, PICTURE_DETAIL_MAX, &most, err);
@@ -106,38 +136,39 @@ static int refuse(const struct calibration *calibration, struct error *err)
 	return error_set(err, -EINVAL,
 		"dataset.bytes = %s cannot be met: at this size, format and quality files have %s to %s",
 		units_format_size((double)calibration->recipe->bytes, asked),
-		units_format_size(least, low), units_format_size(most, high));
+		units_format_size(least.mean, low), units_format_size(most.mean, high));
 }
 
-/* Bisection on the coarse subset. *low ends just below the target, *high at or above it. */
-static int bisect(const struct calibration *calibration, uint32_t *low, uint32_t *high, struct error *err)
+/* Doubles the detail from natural until the target lies between *low and *high. */
+static int bracket(
+	const struct calibration *calibration, struct point *low, struct point *high, struct error *err)
 {
-	enum { CLOSE_ENOUGH = 32 }; /* of the interval: high - low < low / 32 */
-	const double target = (double)calibration->recipe->bytes;
-	const uint64_t count = subset(calibration->recipe, COARSE_PICTURES);
-	*low = 0;
-	*high = PICTURE_DETAIL_NATURAL;
-	for (;;) {
-		double mean;
-		const int code = estimate(calibration, count, *high, &mean, err);
-		if (code)
-			return code;
-		if (mean >= target)
-			break;
+	const uint64_t count = coarse_count(calibration->recipe);
+	int code = estimate(calibration, count, 0, low, err);
+	if (!code)
+		code = estimate(calibration, count, PICTURE_DETAIL_NATURAL, high, err);
+	while (!code && high->mean < (double)calibration->recipe->bytes &&
+		high->detail < PICTURE_DETAIL_MAX) {
 		*low = *high;
-		if (*high >= PICTURE_DETAIL_MAX)
-			return 0;
-		*high *= 2;
+		code = estimate(calibration, count, high->detail * 2, high, err);
 	}
-	while (*high - *low > 1 + *low / CLOSE_ENOUGH) {
-		const uint32_t middle = *low + (*high - *low) / 2;
-		double mean;
-		const int code = estimate(calibration, count, middle, &mean, err);
-		if (code)
-			return code;
-		*(mean < target ? low : high) = middle;
+	return code;
+}
+
+/* Bisection on the coarse subset. */
+static int bisect(
+	const struct calibration *calibration, struct point *low, struct point *high, struct error *err)
+{
+	enum { CLOSE_ENOUGH = 10 }; /* high - low < low / 10 */
+	const uint64_t count = coarse_count(calibration->recipe);
+	int code = 0;
+	while (!code && high->detail - low->detail > 1 + low->detail / CLOSE_ENOUGH) {
+		struct point middle;
+		code = estimate(
+			calibration, count, low->detail + (high->detail - low->detail) / 2, &middle, err);
+		*(middle.mean < (double)calibration->recipe->bytes ? low : high) = middle;
 	}
-	return 0;
+	return code;
 }
 
 static uint32_t clamp_detail(double detail)
@@ -145,48 +176,54 @@ static uint32_t clamp_detail(double detail)
 	return detail < 0 ? 0 : detail > PICTURE_DETAIL_MAX ? PICTURE_DETAIL_MAX : (uint32_t)(detail + 0.5);
 }
 
-/* Secant steps in (ln detail, ln bytes) on the fine subset, from two starting points. */
-static int refine(const struct calibration *calibration, uint32_t from, uint32_t to, uint32_t *detail,
-	double *expected, struct error *err)
+static double slope_of(const struct point *a, const struct point *b)
+{
+	return log(b->mean / a->mean) / log((b->detail + 1.0) / (a->detail + 1.0));
+}
+
+/* Steps in (ln detail, ln bytes) on the fine subset, starting with the coarse subset's slope. */
+static int refine(const struct calibration *calibration, const struct point *low,
+	const struct point *high, uint32_t *detail, double *expected, struct error *err)
 {
 	const double target = (double)calibration->recipe->bytes;
-	const uint64_t count = subset(calibration->recipe, FINE_PICTURES);
-	double before, now;
-	if (from == to)
-		from -= from > 0;
-	int code = estimate(calibration, count, from, &before, err);
-	if (!code)
-		code = estimate(calibration, count, to, &now, err);
-	for (int step = 0; !code && step < FINE_STEPS && fabs(now / target - 1) > FINE_TOLERANCE; step++) {
-		const double slope = log(now / before) / log((to + 1.0) / (from + 1.0));
+	const uint64_t count = fine_count(calibration->recipe, high->scatter);
+	double slope = slope_of(low, high);
+	struct point now = *high;
+	int code = 0;
+	*detail = now.detail;
+	for (int step = 0; !code && step < FINE_STEPS; step++) {
+		const struct point before = now;
+		code = estimate(calibration, count, *detail, &now, err);
+		if (code)
+			break;
+		if (step > 0 && now.detail != before.detail)
+			slope = slope_of(&before, &now);
+		const double miss = log(target / now.mean);
 		if (!(slope > 0.01))
 			break; /* flat: no detail does better */
-		const double next = (to + 1.0) * exp(log(target / now) / slope) - 1.0;
-		const uint32_t there = clamp_detail(fmin(fmax(next, to / 2.0), to * 2.0 + 2.0));
-		if (there == to)
-			break;
-		from = to;
-		before = now;
-		to = there;
-		code = estimate(calibration, count, to, &now, err);
+		*detail = clamp_detail((now.detail + 1.0) * exp(miss / slope) - 1.0);
+		*expected = target;
+		if (*detail == now.detail || fabs(miss) < TRUSTED_STEP)
+			return 0;
 	}
-	*detail = to;
-	*expected = now;
+	*detail = now.detail;
+	*expected = now.mean;
 	return code;
 }
 
 static int expect_natural(
 	const struct calibration *calibration, uint32_t *detail, double *expected, struct error *err)
 {
+	struct point natural = {0};
 	*detail = PICTURE_DETAIL_NATURAL;
-	return estimate(
-		calibration, subset(calibration->recipe, COARSE_PICTURES), *detail, expected, err);
+	const int code =
+		estimate(calibration, coarse_count(calibration->recipe), *detail, &natural, err);
+	*expected = natural.mean;
+	return code;
 }
 
 int calibrate(const struct calibration *calibration, uint32_t *detail, double *expected, struct error *err)
 {
-	/* More than the fine subset can leave open: then the target is out of reach. */
-	static const double out_of_reach = 0.05;
 	const struct recipe *recipe = calibration->recipe;
 	const double target = (double)recipe->bytes;
 	if (recipe->encode.format == DATASET_FORMAT_RAW || recipe->bytes == 0) {
@@ -197,11 +234,11 @@ int calibrate(const struct calibration *calibration, uint32_t *detail, double *e
 			"dataset.bytes = %.0f, but raw files of these pictures have %.0f bytes: set it to 0",
 			target, *expected);
 	}
-	uint32_t low, high;
-	int code = bisect(calibration, &low, &high, err);
-	if (!code)
-		code = refine(calibration, low, high, detail, expected, err);
-	if (!code && fabs(*expected / target - 1) > out_of_reach)
+	struct point low, high;
+	int code = bracket(calibration, &low, &high, err);
+	if (!code && (low.mean > target || high.mean < target))
 		return refuse(calibration, err);
-	return code;
+	if (!code)
+		code = bisect(calibration, &low, &high, err);
+	return code ? code : refine(calibration, &low, &high, detail, expected, err);
 }

@@ -236,8 +236,10 @@ static void jpeg_select_columns(struct jpeg *jpeg)
 		if (end < first + NARROWEST_COLUMNS)
 			first = end > NARROWEST_COLUMNS ? end - NARROWEST_COLUMNS : 0;
 	}
-	jpeg->first_column = first;
-	jpeg->columns = end - first;
+	/* libjpeg-turbo 2.1 places the chroma of 4:1:0 wrongly when it both crops and shrinks. */
+	const bool is_whole = jpeg->shrink > 1 && jpeg->libjpeg.max_h_samp_factor > 2;
+	jpeg->first_column = is_whole ? 0 : first;
+	jpeg->columns = is_whole ? width : end - first;
 	if (jpeg->columns < width)
 		jpeg_crop_scanline(&jpeg->libjpeg, &jpeg->first_column, &jpeg->columns);
 }

@@ -24,6 +24,7 @@ struct png {
 	struct png_chunks chunks;
 	const uint8_t *at, *end; /* of the file, still to be read by libpng */
 	char reason[REASON_BYTES];
+	bool has_all_rows; /* when it failed */
 
 	struct region region;
 	uint32_t next_row;    /* first row of the next strip */
@@ -33,10 +34,20 @@ struct png {
 	struct scratch rows; /* a strip, or a whole interlaced picture */
 };
 
+/* With the last row delivered libpng goes on to the end of the compressed data, and complains when
+ * there is none.  Every pixel is there, so the picture is good, as it is when a crop ends above. */
+static bool has_all_rows(const struct png *png, png_structp libpng)
+{
+	if (png->chunks.interlace)
+		return png_get_current_pass_number(libpng) >= PNG_INTERLACE_ADAM7_PASSES;
+	return png_get_current_row_number(libpng) >= png->chunks.height;
+}
+
 static void png_fail(png_structp libpng, png_const_charp message)
 {
 	struct png *const png = png_get_error_ptr(libpng);
 	(void)snprintf(png->reason, sizeof png->reason, "%s", message);
+	png->has_all_rows = has_all_rows(png, libpng);
 	png_longjmp(libpng, 1);
 }
 
@@ -66,6 +77,8 @@ static int png_guard(struct png *png, void (*step)(struct png *), struct error *
 		return 0;
 	}
 	png_drop(png);
+	if (png->has_all_rows)
+		return 0;
 	return error_set(err, -EINVAL, "png: %s", png->reason);
 }
 
@@ -109,6 +122,8 @@ static void step_header(struct png *png)
 	png_set_keep_unknown_chunks(libpng, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	/* Trust distances, not the window size in the zlib header: as other decoders do. */
 	(void)png_set_option(libpng, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
+	/* The chunks have CRCs already. */
+	(void)png_set_option(libpng, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
 	png_read_info(libpng, png->info);
 }
 

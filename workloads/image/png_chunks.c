@@ -35,6 +35,16 @@ static bool chunk_is_critical(const struct chunk *chunk)
 	return (chunk->type[0] & 0x20) == 0;
 }
 
+static bool type_is_valid(const uint8_t *type)
+{
+	for (int i = 0; i < 4; i++) {
+		const uint8_t lower = type[i] | 0x20;
+		if (lower < 'a' || lower > 'z')
+			return false;
+	}
+	return true;
+}
+
 /* The chunk at *at, which moves behind it. */
 static int next_chunk(const uint8_t *bytes, size_t size, size_t *at, struct chunk *chunk,
 	struct error *err)
@@ -46,6 +56,8 @@ static int next_chunk(const uint8_t *bytes, size_t size, size_t *at, struct chun
 	chunk->data = bytes + *at + CHUNK_DATA_AT;
 	if (chunk->size > size - *at - CHUNK_OVERHEAD_BYTES)
 		return error_set(err, -EINVAL, "png is truncated");
+	if (!type_is_valid(chunk->type))
+		return error_set(err, -EINVAL, "png chunk at offset %zu has no valid type", *at);
 	const uint32_t crc = crc32_gzip_refl(0, chunk->type, (uint64_t)chunk->size + 4);
 	if (crc != bytes_be32(chunk->data + chunk->size))
 		return error_set(err, -EINVAL, "png chunk at offset %zu has a wrong crc", *at);
