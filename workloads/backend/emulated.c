@@ -13,9 +13,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define JITTER_STREAM                                                               \
-	0x6a69747465720000ULL /* keeps the jitter apart from other uses of run.seed \
-			       */
+/* Keeps the jitter apart from other uses of run.seed. */
+#define JITTER_STREAM 0x6a69747465720000ULL
 
 enum { TIMER_SLACK_NS = 1 };
 
