@@ -59,6 +59,9 @@ static int run(const struct invocation *invocation, struct error *err)
 {
 	struct plan plan = {0};
 	int code = plan_open(&plan, invocation, invocation->options.arguments[0], err);
+	/* One point is measured with 'run', which has no limits unless they are asked for. */
+	if (plan.config.axis_count == 0 && !plan.config.is_set[KEY_MEASURE_LIMITS])
+		plan.limits = 0;
 	if (!code)
 		code = plan_data(&plan, invocation, PLAN_DATA_LOOK, err);
 	const int status = code ? command_status(code) : print_plan(invocation, &plan, err);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 400, DEPTH_MAX = 2 };
+enum { SENTENCE_BYTES = 320, CONFIG_BYTES_MAX = 1 << 20, DEPTH_MAX = 2 };
 
 static bool ends_in_ini(const char *name)
 {
@@ -17,16 +17,32 @@ static bool ends_in_ini(const char *name)
 	return length > 4 && strcmp(name + length - 4, ".ini") == 0;
 }
 
-/* The first comment line says what the file teaches. */
-static void first_comment(const char *path, char out[LINE_BYTES])
+/* The first sentence of the comment at the top says what the file teaches. */
+static void first_sentence(const char *path, char out[SENTENCE_BYTES])
 {
-	char line[LINE_BYTES];
+	char *text = NULL;
+	size_t size = 0;
+	size_t used = 0;
 	out[0] = '\0';
-	if (files_first_line(path, line, sizeof line) != 0)
+	if (files_read(path, CONFIG_BYTES_MAX, &text, &size, NULL) != 0)
 		return;
-	const char *text = line + strspn(line, "#; \t");
-	if (text != line)
-		(void)snprintf(out, LINE_BYTES, "%s", text);
+	for (const char *line = text; *line == '#' || *line == ';';) {
+		const char *words = line + strspn(line, "#; \t");
+		const size_t length = strcspn(words, "\n");
+		if (length == 0)
+			break;
+		used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "%s%.*s",
+			used ? " " : "", (int)length, words);
+		if (used >= SENTENCE_BYTES || words[length] == '\0')
+			break;
+		line = words + length + 1;
+	}
+	free(text);
+	for (char *at = out; *at; at++)
+		if ((*at == '.' || *at == '?') && (at[1] == ' ' || at[1] == '\0')) {
+			at[1] = '\0';
+			break;
+		}
 }
 
 static void list_folder(struct listing *listing, const char *folder, int depth)
@@ -36,9 +52,9 @@ static void list_folder(struct listing *listing, const char *folder, int depth)
 	for (int i = 0; i < count; i++) {
 		char *path = entries[i]->d_name[0] == '.' ? NULL
 							  : files_join(folder, entries[i]->d_name);
-		char comment[LINE_BYTES];
+		char comment[SENTENCE_BYTES];
 		if (path && ends_in_ini(path)) {
-			first_comment(path, comment);
+			first_sentence(path, comment);
 			listing_add(listing, path, NULL, comment);
 		} else if (path && entries[i]->d_type == DT_DIR) {
 			list_folder(listing, path, depth + 1);
@@ -52,7 +68,7 @@ static void list_folder(struct listing *listing, const char *folder, int depth)
 void list_configs(struct listing *listing)
 {
 	char program[PATH_MAX];
-	char path[PATH_MAX + LINE_BYTES];
+	char path[PATH_MAX + SENTENCE_BYTES];
 	list_folder(listing, "configs", 0);
 	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 	if (length <= 0)

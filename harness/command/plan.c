@@ -212,7 +212,8 @@ int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_
 {
 	int code = data_open(
 		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
-	if (code == -ENODATA && what == PLAN_DATA_LOOK) {
+	const bool recipe = config_integer(&plan->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+	if (code == -ENODATA && recipe && what == PLAN_DATA_LOOK) {
 		(void)snprintf(plan->data_why, sizeof plan->data_why, "%.*s", PLAN_WHY_BYTES - 1,
 			err->text);
 		err->text[0] = '\0';

@@ -27,7 +27,10 @@ static const double NEAR_BEST_SHARE = 0.05;
 
 static void heading(const struct style *style, const char *text, struct buffer *out)
 {
-	buffer_format(out, "\n%s%s%s\n", style_ink(style, INK_BOLD), text, style_end(style));
+	buffer_format(out, "\n%s", style_ink(style, INK_BOLD));
+	style_wrap(style, text, INDENT_COLUMNS, 0, out);
+	out->size -= out->size > 0; /* the ink ends before the newline */
+	buffer_format(out, "%s\n", style_end(style));
 }
 
 /* "  label    text, wrapped". */
@@ -285,14 +288,37 @@ static void render_best(const struct report *report, const struct style *style, 
 	buffer_release(&text);
 }
 
+static const char *resource_words(const char *resource)
+{
+	static const struct {
+		const char *resource, *words;
+	} table[] = {
+		{"cpu", "its CPU time"},
+		{"device", "the device's bandwidth"},
+		{"latency", "the latency of each request"},
+		{"storage", "storage, its bandwidth or its latency"},
+		{"compute", "its computing"},
+		{"copy", "copying"},
+		{"cores", "too few cores"},
+		{"lock", "waiting for a lock"},
+		{"depth", "the depth of the queue"},
+		{"external", "other processes"},
+	};
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+		if (strcmp(resource, table[i].resource) == 0)
+			return table[i].words;
+	return "what is not known";
+}
+
 static void render_verdict(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
 	const struct verdict *v = &report->points[report->best]->verdict;
 	struct buffer text = {0};
 	if (v->stage[0] && strcmp(v->stage, "none") != 0)
-		buffer_format(&text, "%s is the limit there, by its %s (confidence %.2f)", v->stage,
-			v->resource, v->confidence);
+		buffer_format(&text, "%s%s%s is the limit there, by %s (confidence %.2f)", v->stage,
+			v->also[0] ? " with " : "", v->also, resource_words(v->resource),
+			v->confidence);
 	else
 		buffer_text(&text, "it cannot tell which stage is the limit there");
 	labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);

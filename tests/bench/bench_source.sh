@@ -4,6 +4,8 @@
 # buffers on huge pages, random order, one thread.  And the CPU a file costs, against 16 threads with
 # pread.  Interleaved; medians [min-max].
 #   tests/bench/bench_source.sh BUILD_FOLDER      REPEATS=7 SECONDS_EACH=1 BENCH_DIR=/var/tmp
+# One reader against sixteen threads is a matter of the scheduler where others want the cores: run it on
+# a quiet machine, or as root under `chrt -r 10`.
 # Exits 1 when a bar is missed, 77 where fio is not installed.
 set -u
 build=${1:-build/release}

@@ -140,7 +140,8 @@ static int inflate_rows(struct png_fast *png, size_t wanted, struct error *err)
 	png->inflate->next_out = png->filtered.data;
 	png->inflate->avail_out = (uint32_t)wanted;
 	const int status = isal_inflate_stateless(png->inflate);
-	if (status != ISAL_DECOMP_OK && status != ISAL_OUT_OVERFLOW && png->inflate->avail_out > 0)
+	/* after an error avail_out is not to be trusted */
+	if (status < 0)
 		return error_set(err, -EINVAL, "png: bad compressed data");
 	if (png->inflate->avail_out > 0)
 		return error_set(err, -EINVAL, "png: not enough compressed data");
