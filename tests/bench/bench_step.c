@@ -1,9 +1,10 @@
 /* The openblas step against the same GEMMs in a bare loop: a step's calls of cblas_sgemm are
  * recorded, with their matrices, and replayed.  So the difference is all that a step does beside
- * its products: input, biases, ReLU, norms, loss, update; of which the update
- * weighs most where the batch is small, being bound by memory (12 bytes a parameter).  Step and replay alternate; the bar is a
- * ratio of 0.98. bench_step [model batch threads]...      default: a set that takes about a minute
- */
+ * its products: input, biases, ReLU, norms, loss, update.  The update weighs most where the batch
+ * is small: it is bound by memory (12 bytes a parameter).  Step and replay alternate; the bar is a
+ * ratio of 0.98.
+ *
+ * bench_step [model batch threads]...      default: a set that takes about a minute */
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "workloads/backend/backend.h"
