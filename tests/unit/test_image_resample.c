@@ -40,7 +40,7 @@ static void draw_example(struct rng *rng, struct example *example)
 		.width = 1 + (uint32_t)rng_below(rng, PIXELS_MAX),
 		.height = 1 + (uint32_t)rng_below(rng, PIXELS_MAX),
 		.pixel_bytes = 3 + (uint32_t)rng_below(rng, 2),
-		.options = {.size = 1 + (uint32_t)rng_below(rng, 40),
+		.options = {.size = (1 + (uint32_t)rng_below(rng, 30)) * (rng_below(rng, 2) ? 4 : 1),
 			.antialias = rng_below(rng, 4) > 0,
 			.is_float = rng_below(rng, 2),
 			.is_planar = rng_below(rng, 2)},

@@ -21,7 +21,7 @@ enum {
 	STRIP_ROWS = 16, /* an iMCU row of 4:2:0 */
 	/* Fancy upsampling of a column reads chroma one sample away, two pixels at 2:1; and libjpeg
 	 * takes another upsampler for a plane of under three samples. */
-	MARGIN_COLUMNS = 8,
+	MARGIN_COLUMNS = 2,
 	NARROWEST_COLUMNS = 64,
 	MEMORY_MAX = 512 * 1024 * 1024,
 	SCANS_MAX = 500, /* progressive: each costs a pass over the whole picture */

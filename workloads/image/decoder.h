@@ -51,7 +51,7 @@ struct decoder_ops {
 
 extern const struct decoder_ops decoder_jpeg, decoder_png_libpng, decoder_png_fast, decoder_raw;
 
-enum { SCRATCH_SLACK_BYTES = 64 };
+enum { SCRATCH_SLACK_BYTES = 128 };
 
 /* A buffer that only grows: sized when a decoder is opened, and later only for a picture larger
  * than the data set was said to hold.  Behind its size there are SCRATCH_SLACK_BYTES more. */

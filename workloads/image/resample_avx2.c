@@ -1,6 +1,6 @@
 /* The resize loops for AVX2.  Sums of two products of 16 bits (vpmaddwd) carry everything: pairs of
  * neighbouring pixels of a row going across, pairs of neighbouring rows going down. */
-#include "workloads/image/resample_kernels.h"
+#include "workloads/image/resample_avx2.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -110,7 +110,7 @@ AVX2_INLINE void horizontal_sized(const struct filter *filter, const struct pixe
 	}
 }
 
-AVX2 static void avx2_horizontal(const struct filter *filter, const struct pixel_rows *in,
+AVX2 void resample_avx2_horizontal(const struct filter *filter, const struct pixel_rows *in,
 	uint8_t *out, size_t out_stride)
 {
 	if (in->pixel_bytes == 4)
@@ -151,7 +151,7 @@ AVX2_INLINE void vertical_taps(const int16_t *weights, uint32_t taps, const uint
 	}
 }
 
-AVX2 static void avx2_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
+AVX2 void resample_avx2_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
 	size_t stride, uint8_t *out, size_t bytes)
 {
 	if (taps == 2)
@@ -194,7 +194,7 @@ AVX2_INLINE void store_floats(float *out, __m128i bytes, __m256 scale, __m256 bi
 	_mm256_storeu_ps(out, _mm256_add_ps(_mm256_mul_ps(values, scale), bias));
 }
 
-AVX2 static void avx2_float_chw(const struct sample_row *row,
+AVX2 void resample_avx2_float_chw(const struct sample_row *row,
 	const struct normalisation *normalisation)
 {
 	const size_t plane = (size_t)row->size * row->size;
@@ -219,7 +219,7 @@ AVX2 static void avx2_float_chw(const struct sample_row *row,
 }
 
 /* Eight floats at a time: the channels come round after three vectors. */
-AVX2 static void avx2_float_hwc(const struct sample_row *row,
+AVX2 void resample_avx2_float_hwc(const struct sample_row *row,
 	const struct normalisation *normalisation)
 {
 	enum { LANES = 8, ROUND = LANES * RGB_CHANNELS };
@@ -241,7 +241,7 @@ AVX2 static void avx2_float_hwc(const struct sample_row *row,
 		out[i] = (float)row->rgb[i] * scales[i % RGB_CHANNELS] + biases[i % RGB_CHANNELS];
 }
 
-AVX2 static void avx2_byte_chw(const struct sample_row *row,
+AVX2 void resample_avx2_byte_chw(const struct sample_row *row,
 	const struct normalisation *normalisation)
 {
 	(void)normalisation;
@@ -259,7 +259,7 @@ AVX2 static void avx2_byte_chw(const struct sample_row *row,
 			out[c * plane + x] = row->rgb[x * RGB_CHANNELS + c];
 }
 
-AVX2 static void avx2_byte_hwc(const struct sample_row *row,
+AVX2 void resample_avx2_byte_hwc(const struct sample_row *row,
 	const struct normalisation *normalisation)
 {
 	(void)normalisation;
@@ -270,10 +270,10 @@ AVX2 static void avx2_byte_hwc(const struct sample_row *row,
 const struct resample_kernels resample_avx2 = {
 	.name = "avx2",
 	.is_supported = avx2_is_supported,
-	.horizontal = avx2_horizontal,
-	.vertical = avx2_vertical,
-	.store_float_chw = avx2_float_chw,
-	.store_float_hwc = avx2_float_hwc,
-	.store_byte_chw = avx2_byte_chw,
-	.store_byte_hwc = avx2_byte_hwc,
+	.horizontal = resample_avx2_horizontal,
+	.vertical = resample_avx2_vertical,
+	.store_float_chw = resample_avx2_float_chw,
+	.store_float_hwc = resample_avx2_float_hwc,
+	.store_byte_chw = resample_avx2_byte_chw,
+	.store_byte_hwc = resample_avx2_byte_hwc,
 };

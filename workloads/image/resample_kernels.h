@@ -11,7 +11,7 @@
 
 enum {
 	RGB_CHANNELS = 3,
-	KERNEL_SLACK_BYTES = 64, /* behind every row that is read or written */
+	KERNEL_SLACK_BYTES = 64, /* behind every row that is written; SCRATCH_SLACK_BYTES where read */
 };
 
 /* Rows of pixels in memory. */
@@ -56,7 +56,7 @@ struct resample_kernels {
 	store_fn store_float_chw, store_float_hwc, store_byte_chw, store_byte_hwc;
 };
 
-extern const struct resample_kernels resample_plain, resample_avx2;
+extern const struct resample_kernels resample_plain, resample_avx2, resample_avx512;
 
 /* All of them, the best first; NULL-terminated. */
 extern const struct resample_kernels *const resample_kernels_all[];

@@ -98,6 +98,7 @@ const struct resample_kernels resample_plain = {
 };
 
 const struct resample_kernels *const resample_kernels_all[] = {
+	&resample_avx512,
 	&resample_avx2,
 	&resample_plain,
 	NULL,
