@@ -4,17 +4,15 @@
 
 #include "workloads/image/resample_kernels.h"
 
-void resample_avx2_horizontal(const struct filter *filter, const struct pixel_rows *in, uint8_t *out,
-			      size_t out_stride);
-void resample_avx2_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
-			    size_t stride, uint8_t *out, size_t bytes);
-void resample_avx2_float_chw(const struct sample_row *row,
-			     const struct normalisation *normalisation);
-void resample_avx2_float_hwc(const struct sample_row *row,
-			     const struct normalisation *normalisation);
-void resample_avx2_byte_chw(const struct sample_row *row,
-			    const struct normalisation *normalisation);
-void resample_avx2_byte_hwc(const struct sample_row *row,
-			    const struct normalisation *normalisation);
+void resample_avx2_horizontal(
+	const struct filter *filter, const struct pixel_rows *in, uint8_t *out, size_t out_stride);
+void resample_avx2_float_chw(
+	const struct sample_row *row, const struct normalisation *normalisation);
+void resample_avx2_float_hwc(
+	const struct sample_row *row, const struct normalisation *normalisation);
+void resample_avx2_byte_chw(
+	const struct sample_row *row, const struct normalisation *normalisation);
+void resample_avx2_byte_hwc(
+	const struct sample_row *row, const struct normalisation *normalisation);
 
 #endif

@@ -1,21 +1,24 @@
-/* The horizontal resize for AVX-512 with byte permutation (VBMI: Ice Lake, Zen 4 and later): four
- * output pixels at a time are gathered from 64 bytes of a row by one instruction, and what is made
- * ready for that serves a block of rows.  The other loops are those for AVX2. */
+/* The resize loops for AVX-512 with byte permutation (VBMI: Ice Lake, Zen 4 and later).  Going
+ * across, four output pixels at a time are gathered from 64 bytes of a row by one instruction, and
+ * what is made ready for that serves a block of rows.  Storing is bound by memory and left to AVX2.
+ */
 #include "workloads/image/resample_avx2.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
-#define AVX512_INLINE                                                                              \
+#define AVX512_INLINE \
 	__attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"), always_inline)) static inline
 
 enum {
 	ROUNDING = FILTER_ONE / 2,
-	GROUP_OUT = 4,   /* output pixels in a vector, one in each quarter */
-	GROUP_TAPS = 4,  /* input pixels gathered at a time */
+	GROUP_OUT = 4,  /* output pixels in a vector, one in each quarter */
+	GROUP_TAPS = 4, /* input pixels gathered at a time */
 	WINDOW_BYTES = 64,
 	BLOCK_ROWS = 16, /* that stay in the first cache */
 	TAPS_MOST = 8,
+	VERTICAL_BYTES = 32,
 };
 
 static bool avx512_is_supported(void)
@@ -24,11 +27,13 @@ static bool avx512_is_supported(void)
 	       __builtin_cpu_supports("avx512vl");
 }
 
+/* ---- horizontal --------------------------------------------------------------------------- */
+
 /* Where the inputs of four outputs lie, and what they weigh. */
 struct group {
-	size_t base;      /* byte of a row where the window begins */
-	__m512i front;    /* of window bytes: pairs of pixels 0 and 1, r r g g b b - -, per output */
-	__m512i back;     /* of pixels 2 and 3 */
+	size_t base;   /* byte of a row where the window begins */
+	__m512i front; /* of window bytes: pairs of pixels 0 and 1, r r g g b b - -, per output */
+	__m512i back;  /* of pixels 2 and 3 */
 	__m512i weights[TAPS_MOST / 2]; /* pairs, for each channel of each output */
 };
 
@@ -70,9 +75,8 @@ AVX512_INLINE __m512i pair_pattern(int first, int pixel_bytes)
 {
 	const int a = first * pixel_bytes;
 	const int b = a + pixel_bytes;
-	return _mm512_broadcast_i32x4(
-		_mm_setr_epi16((short)a, (short)b, (short)(a + 1), (short)(b + 1), (short)(a + 2),
-			(short)(b + 2), 0, 0));
+	return _mm512_broadcast_i32x4(_mm_setr_epi16((short)a, (short)b, (short)(a + 1),
+		(short)(b + 1), (short)(a + 2), (short)(b + 2), 0, 0));
 }
 
 AVX512_INLINE void prepare(struct group *group, const struct filter *filter, uint32_t x,
@@ -89,24 +93,25 @@ AVX512_INLINE void prepare(struct group *group, const struct filter *filter, uin
 	group->front = _mm512_add_epi16(pair_pattern(0, pixel_bytes), shifts);
 	group->back = _mm512_add_epi16(pair_pattern(2, pixel_bytes), shifts);
 	const int16_t *const weights = filter->weights + (size_t)x * taps;
-	const __m512i all = taps == GROUP_TAPS
-				    ? _mm512_castsi256_si512(
-					      _mm256_loadu_si256((const __m256i *)weights))
-				    : _mm512_loadu_si512(weights);
+	const __m512i all =
+		taps == GROUP_TAPS
+			? _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)weights))
+			: _mm512_loadu_si512(weights);
 	for (uint32_t pair = 0; pair < taps / 2; pair++)
 		group->weights[pair] = spread(all, (int)pair, (int)taps / 2);
 }
 
 /* Four outputs of one row as 12 bytes of RGB. */
-AVX512_INLINE __m128i resize_group(const struct group *group, const uint8_t *row, int pixel_bytes,
-	uint32_t taps)
+AVX512_INLINE __m128i resize_group(
+	const struct group *group, const uint8_t *row, int pixel_bytes, uint32_t taps)
 {
 	const __mmask64 low_bytes = 0x0555055505550555; /* of six lanes in each quarter */
 	__m512i sum = _mm512_set1_epi32(ROUNDING);
 	for (uint32_t k = 0; k < taps; k += GROUP_TAPS) {
 		const __m512i window =
 			_mm512_loadu_si512(row + group->base + k * (uint32_t)pixel_bytes);
-		const __m512i front = _mm512_maskz_permutexvar_epi8(low_bytes, group->front, window);
+		const __m512i front =
+			_mm512_maskz_permutexvar_epi8(low_bytes, group->front, window);
 		const __m512i back = _mm512_maskz_permutexvar_epi8(low_bytes, group->back, window);
 		sum = _mm512_add_epi32(sum, _mm512_madd_epi16(front, group->weights[k / 2]));
 		sum = _mm512_add_epi32(sum, _mm512_madd_epi16(back, group->weights[k / 2 + 1]));
@@ -139,8 +144,8 @@ AVX512_INLINE void resize_sized(const struct filter *filter, const struct pixel_
 		resize_block(filter, in, out, out_stride, pixel_bytes, TAPS_MOST);
 }
 
-AVX512 static void avx512_horizontal(const struct filter *filter, const struct pixel_rows *in,
-	uint8_t *out, size_t out_stride)
+AVX512 static void avx512_horizontal(
+	const struct filter *filter, const struct pixel_rows *in, uint8_t *out, size_t out_stride)
 {
 	if (!is_regular(filter, in->pixel_bytes)) {
 		resample_avx2_horizontal(filter, in, out, out_stride);
@@ -162,11 +167,57 @@ AVX512 static void avx512_horizontal(const struct filter *filter, const struct p
 	}
 }
 
+/* ---- vertical ----------------------------------------------------------------------------- */
+
+AVX512_INLINE __m512i load_words(const uint8_t *at)
+{
+	return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)at));
+}
+
+AVX512_INLINE __m512i weight_pair(const int16_t *weights)
+{
+	int32_t pair;
+	memcpy(&pair, weights, sizeof pair);
+	return _mm512_set1_epi32(pair);
+}
+
+AVX512_INLINE void vertical_taps(const int16_t *weights, uint32_t taps, const uint8_t *rows,
+	size_t stride, uint8_t *out, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += VERTICAL_BYTES) {
+		__m512i low = _mm512_set1_epi32(ROUNDING);
+		__m512i high = low;
+		for (uint32_t k = 0; k < taps; k += 2) {
+			const __m512i a = load_words(rows + k * stride + i);
+			const __m512i b = load_words(rows + (k + 1) * stride + i);
+			const __m512i pair = weight_pair(weights + k);
+			low = _mm512_add_epi32(
+				low, _mm512_madd_epi16(_mm512_unpacklo_epi16(a, b), pair));
+			high = _mm512_add_epi32(
+				high, _mm512_madd_epi16(_mm512_unpackhi_epi16(a, b), pair));
+		}
+		const __m512i words = _mm512_packs_epi32(
+			_mm512_srli_epi32(low, FILTER_BITS), _mm512_srli_epi32(high, FILTER_BITS));
+		_mm256_storeu_si256((__m256i *)(out + i), _mm512_cvtepi16_epi8(words));
+	}
+}
+
+AVX512 static void avx512_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
+	size_t stride, uint8_t *out, size_t bytes)
+{
+	if (taps == 2)
+		vertical_taps(weights, 2, rows, stride, out, bytes);
+	else if (taps == 4)
+		vertical_taps(weights, 4, rows, stride, out, bytes);
+	else
+		vertical_taps(weights, taps, rows, stride, out, bytes);
+}
+
 const struct resample_kernels resample_avx512 = {
 	.name = "avx512",
 	.is_supported = avx512_is_supported,
 	.horizontal = avx512_horizontal,
-	.vertical = resample_avx2_vertical,
+	.vertical = avx512_vertical,
 	.store_float_chw = resample_avx2_float_chw,
 	.store_float_hwc = resample_avx2_float_hwc,
 	.store_byte_chw = resample_avx2_byte_chw,
