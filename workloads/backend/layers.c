@@ -51,9 +51,38 @@ static void add_bias(const struct layer *layer, size_t rows, int threads)
 	}
 }
 
+/* In place of batch and layer norms and of the softmax: keeps values of order one through any number of
+ * layers, so that training cannot run away, at the cost of one row at a time in cache. */
+static void norm_forward(const struct layer *layer, size_t rows)
+{
+	for (size_t r = 0; r < rows; r++) {
+		float *restrict x = layer->norm_input + r * layer->ld_in;
+		const float squares = cblas_sdot((blasint)layer->k, x, 1, x, 1);
+		const float scale = 1 / sqrtf(squares / (float)layer->k + NORM_EPSILON);
+		layer->scales[r] = scale;
+		for (size_t j = 0; j < layer->k; j++)
+			x[j] *= scale;
+	}
+}
+
+/* dX <- s (dN - N mean(dN N)), from the normalised rows N and their gradient dN, in place. */
+static void norm_backward(const struct layer *layer, size_t rows, float *gradient)
+{
+	for (size_t r = 0; r < rows; r++) {
+		const float *restrict x = layer->norm_input + r * layer->ld_in;
+		float *restrict dx = gradient + r * layer->ld_in;
+		const float mean = cblas_sdot((blasint)layer->k, dx, 1, x, 1) / (float)layer->k;
+		const float scale = layer->scales[r];
+		for (size_t j = 0; j < layer->k; j++)
+			dx[j] = scale * (dx[j] - x[j] * mean);
+	}
+}
+
 static void dense_forward(const struct layer *layer, size_t samples, int threads)
 {
 	const size_t rows = samples * layer->m;
+	if (layer->normalised)
+		norm_forward(layer, rows);
 	multiply(rows, layer->n, layer->k, 1, plain(layer->input, layer->ld_in),
 		plain(layer->parameters.values, layer->n), 0, layer->output, layer->ld_out);
 	if (layer->bias)
@@ -103,33 +132,8 @@ static void dense_backward(
 		layer->n);
 	if (layer->bias)
 		bias_backward(layer, rows, gradients);
-}
-
-/* Divides each row by its root mean square (Zhang, Sennrich 2019, without gain): in place of a
- * softmax it keeps values of order one through any number of blocks. */
-static void norm_forward(const struct layer *layer)
-{
-	for (size_t r = 0; r < layer->m; r++) {
-		float *restrict y = layer->output + r * layer->ld_out;
-		const float squares = cblas_sdot((blasint)layer->n, y, 1, y, 1);
-		const float scale = 1 / sqrtf(squares / (float)layer->n + NORM_EPSILON);
-		layer->scales[r] = scale;
-		for (size_t j = 0; j < layer->n; j++)
-			y[j] *= scale;
-	}
-}
-
-/* dO <- s (dY - Y mean(dY Y)), the norm's derivative with its own output Y. */
-static void norm_backward(const struct layer *layer, float *gradient)
-{
-	for (size_t r = 0; r < layer->m; r++) {
-		const float *restrict y = layer->output + r * layer->ld_out;
-		float *restrict dy = gradient + r * layer->ld_out;
-		const float mean = cblas_sdot((blasint)layer->n, dy, 1, y, 1) / (float)layer->n;
-		const float scale = layer->scales[r];
-		for (size_t j = 0; j < layer->n; j++)
-			dy[j] = scale * (dy[j] - y[j] * mean);
-	}
+	if (layer->normalised && gradients->input)
+		norm_backward(layer, rows, gradients->input);
 }
 
 /* The factors that keep variances: 1 / sqrt(inner length) of each product. */
@@ -154,14 +158,12 @@ static void attention_forward(const struct layer *layer)
 		multiply(m, width, m, context_factor(layer), plain(scores, m), plain(v, ld), 0,
 			layer->output + head * width, layer->ld_out);
 	}
-	norm_forward(layer);
 }
 
 static void attention_backward(const struct layer *layer, const struct layer_gradients *gradients)
 {
 	const size_t m = layer->m, ld = layer->ld_in, width = layer->n / layer->heads;
 	float *ds = layer->head_gradient;
-	norm_backward(layer, gradients->output);
 	for (size_t head = 0; head < layer->heads; head++) {
 		const float *q = layer->input + head * width, *k = q + layer->n, *v = k + layer->n;
 		const float *scores = layer->scores + head * m * m;
