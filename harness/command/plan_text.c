@@ -19,7 +19,7 @@ static const double PROGRAM_BYTES = 64.0 * 1024 * 1024;
 /* Before and after a repetition's clock; only for the estimate, like the next one. */
 static const double SET_UP_SECONDS = 0.05;
 /* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
-static const double GENERATE_NS_PER_PIXEL = 60;
+static const double GENERATE_NS_PER_PIXEL = 30;
 
 double plan_repetition_seconds(const struct plan *plan)
 {

@@ -42,7 +42,8 @@ void progress_tell(void *context, double seconds, double planned_seconds, double
 	char rate[UNITS_BYTES];
 	char eta[UNITS_BYTES];
 	struct buffer line = {0};
-	(void)samples;
+	(void)samples_per_s; /* of a window: a large batch makes it jump */
+	const bool started = seconds > 0 && samples > 0;
 	const double part = planned_seconds > 0 ? seconds / planned_seconds : 0;
 	const double share =
 		((double)progress->done + (part < 1 ? part : 1)) / (double)progress->total;
@@ -53,7 +54,8 @@ void progress_tell(void *context, double seconds, double planned_seconds, double
 	buffer_format(&line, "%zu/%zu  ", progress->done + 1, progress->total);
 	style_field(&style, INK_PLAIN, progress->label,
 		style.width > TAIL_COLUMNS ? style.width - TAIL_COLUMNS : 0, &line);
-	buffer_format(&line, " %10s samples/s  ETA %s", units_format_count(samples_per_s, rate),
+	buffer_format(&line, " %10s samples/s  ETA %s",
+		started ? units_format_count((double)samples / seconds, rate) : "-",
 		plan_format_seconds(rest_seconds(progress, seconds), eta, sizeof eta));
 	if (line.data)
 		log_progress("%s", line.data);

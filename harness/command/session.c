@@ -20,6 +20,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { REASON_BYTES = 80 };
+
 struct session {
 	const struct invocation *invocation;
 	struct plan plan;
@@ -157,7 +159,7 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	return code;
 }
 
-static void save(struct session *session, struct measurement *m)
+static void save(struct session *session, const struct measurement *m)
 {
 	struct error err = {0};
 	const int code = record_append(&session->record, m, &err);
@@ -186,24 +188,23 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
-	if (m->status == MEASUREMENT_INTERRUPTED) {
-		measurement_release(m);
-		free(m);
-		return;
-	}
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
 			err.text[0] ? err.text : "failed without a reason");
 		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
 	}
-	save(session, m);
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		save(session, m);
+	measurement_release(m);
+	free(m);
 }
 
+/* What was found out about a limit follows its description. */
 static bool limit_is_known(const struct record *record, const struct stage_limit *limit)
 {
 	for (size_t i = 0; i < record->limit_count; i++)
 		if (strcmp(record->limits[i].stage, limit->stage) == 0 &&
-			strcmp(record->limits[i].how, limit->how) == 0)
+			strncmp(record->limits[i].how, limit->how, strlen(limit->how)) == 0)
 			return true;
 	return false;
 }
@@ -227,12 +228,12 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
 	const int code = run_pipeline(session, &job->config, label, m, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
+	const size_t used = strlen(limit.how);
 	if (code)
-		(void)snprintf(
-			limit.how, sizeof limit.how, "could not be measured: %.200s", err.text);
+		(void)snprintf(limit.how + used, sizeof limit.how - used,
+			"; could not be measured: %.*s", REASON_BYTES, err.text);
 	else if (m->status == MEASUREMENT_UNSTEADY)
-		(void)snprintf(limit.how + strlen(limit.how), sizeof limit.how - strlen(limit.how),
-			" (unsteady)");
+		(void)snprintf(limit.how + used, sizeof limit.how - used, " (unsteady)");
 	const bool whole = m->status != MEASUREMENT_INTERRUPTED;
 	measurement_release(m);
 	free(m);

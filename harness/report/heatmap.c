@@ -277,6 +277,22 @@ static bool fit(const struct report *report, const struct style *style, const st
 	return false;
 }
 
+/* Cells as wide as the longest title above a map needs. */
+static void widen_for_titles(
+	const struct report *report, const struct dimensions *d, struct scale *scale)
+{
+	const int columns = (int)axis_of(report, d->axes[1])->count;
+	size_t choice[CONFIG_AXES_MAX] = {0};
+	for (size_t map = 0; map < d->maps && map < MAPS_MAX; map++) {
+		char title[LABEL_BYTES];
+		map_choice(report, d, map, choice);
+		map_title(report, d, choice, title);
+		const int least = (style_columns(title) + columns) / columns;
+		if (scale->cell_columns < least)
+			scale->cell_columns = least;
+	}
+}
+
 bool heatmap_render(const struct report *report, const struct style *style, struct buffer *out)
 {
 	struct dimensions d;
@@ -285,6 +301,7 @@ bool heatmap_render(const struct report *report, const struct style *style, stru
 	if (d.count < 2)
 		return false;
 	find_scale(report, style, &scale);
+	widen_for_titles(report, &d, &scale);
 	struct band band = {.report = report, .style = style, .d = &d, .scale = &scale};
 	if (!fit(report, style, &scale, &d, &band.label_columns))
 		return false;

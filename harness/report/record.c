@@ -71,22 +71,34 @@ static int append_text(struct record *record, const char *text, struct error *er
 	return code;
 }
 
-/* Takes line. */
-static int append_line(struct record *record, json_t *line, struct error *err)
+/* Takes line; NULL without memory. */
+static char *line_text(json_t *line)
 {
 	char *text =
 		line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
-	struct buffer out = {0};
+	json_decref(line);
+	return text;
+}
+
+/* text may be NULL: there was no memory for it. */
+static int append_line(struct record *record, const char *text, struct error *err)
+{
+	struct buffer out = {.failed = !text};
 	if (text) {
 		buffer_text(&out, text);
 		buffer_text(&out, "\n");
 	}
-	const bool good = text && !out.failed;
-	const int code = good ? append_text(record, out.data, err)
-			      : error_set(err, -ENOMEM, "out of memory for a line of results");
+	const int code = out.failed ? error_set(err, -ENOMEM, "out of memory for a line of results")
+				    : append_text(record, out.data, err);
 	buffer_release(&out);
+	return code;
+}
+
+static int append_json(struct record *record, json_t *line, struct error *err)
+{
+	char *text = line_text(line);
+	const int code = append_line(record, text, err);
 	free(text);
-	json_decref(line);
 	return code;
 }
 
@@ -105,7 +117,7 @@ int record_create(struct record *record, struct error *err)
 	if (!code)
 		code = take_lock(record, path, err);
 	free(path);
-	return code ? code : append_line(record, record_header_to_json(record), err);
+	return code ? code : append_json(record, record_header_to_json(record), err);
 }
 
 int record_continue(struct record *record, struct error *err)
@@ -120,52 +132,69 @@ int record_continue(struct record *record, struct error *err)
 	return code;
 }
 
-static struct measurement **find(const struct record *record, uint32_t point, uint32_t repeat)
+static struct record_entry *find(const struct record *record, uint32_t point, uint32_t repeat)
 {
-	for (size_t i = 0; i < record->measurement_count; i++) {
-		struct measurement *m = record->measurements[i];
-		if (m->point == point && m->repeat == repeat)
-			return &record->measurements[i];
-	}
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].point == point && record->entries[i].repeat == repeat)
+			return &record->entries[i];
 	return NULL;
 }
 
-static void free_measurement(struct measurement *m)
+/* A fresh entry, or the earlier one of the same (point, repeat), emptied; NULL without memory. */
+static struct record_entry *make_entry(struct record *record, uint32_t point, uint32_t repeat)
 {
-	if (m)
-		measurement_release(m);
-	free(m);
+	struct record_entry *same = find(record, point, repeat);
+	if (same) {
+		free(same->line);
+		same->line = NULL;
+		return same;
+	}
+	if (record->entry_count == record->entry_room) {
+		const size_t room = record->entry_room ? 2 * record->entry_room : 64;
+		struct record_entry *larger = realloc(record->entries, room * sizeof(*larger));
+		if (!larger)
+			return NULL;
+		record->entries = larger;
+		record->entry_room = room;
+	}
+	return &record->entries[record->entry_count++];
 }
 
-/* Takes m; a later one of the same (point, repeat) replaces the earlier. */
-static int keep(struct record *record, struct measurement *m, struct error *err)
+/* Takes line. */
+static int keep(struct record *record, const struct measurement *m, char *line, struct error *err)
 {
-	struct measurement **same = find(record, m->point, m->repeat);
-	if (same) {
-		free_measurement(*same);
-		*same = m;
-		return 0;
+	struct record_entry *entry = line ? make_entry(record, m->point, m->repeat) : NULL;
+	if (!entry) {
+		free(line);
+		return error_set(err, -ENOMEM, "out of memory for results");
 	}
-	if (record->measurement_count == record->measurement_room) {
-		const size_t room = record->measurement_room ? 2 * record->measurement_room : 64;
-		struct measurement **larger = realloc(record->measurements, room * sizeof(*larger));
-		if (!larger) {
-			free_measurement(m);
-			return error_set(err, -ENOMEM, "out of memory for results");
-		}
-		record->measurements = larger;
-		record->measurement_room = room;
-	}
-	record->measurements[record->measurement_count++] = m;
+	*entry = (struct record_entry){.point = m->point,
+		.repeat = m->repeat,
+		.status = m->status,
+		.ended = m->started + m->wall_seconds,
+		.line = line};
 	return 0;
 }
 
-int record_append(struct record *record, struct measurement *measurement, struct error *err)
+int record_append(struct record *record, const struct measurement *measurement, struct error *err)
 {
-	json_t *line = measurement_to_json(measurement);
-	const int code = keep(record, measurement, err);
+	char *line = line_text(measurement_to_json(measurement));
 	const int saved = append_line(record, line, err);
-	return code ? code : saved;
+	const int code = keep(record, measurement, line, saved ? NULL : err);
+	return saved ? saved : code;
+}
+
+int record_load(const struct record *record, size_t entry, struct measurement *m, struct error *err)
+{
+	json_error_t wrong;
+	json_t *object = json_loads(record->entries[entry].line, 0, &wrong);
+	if (!object) {
+		*m = (struct measurement){0};
+		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+	}
+	const int code = measurement_from_json(m, object, err);
+	json_decref(object);
+	return code;
 }
 
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err)
@@ -173,24 +202,26 @@ int record_append_limit(struct record *record, const struct stage_limit *limit, 
 	if (record->limit_count == RECORD_LIMITS_MAX)
 		return error_set(err, -ENOSPC, "more than %d limits", RECORD_LIMITS_MAX);
 	record->limits[record->limit_count++] = *limit;
-	return append_line(record, record_limit_to_json(limit), err);
+	return append_json(record, record_limit_to_json(limit), err);
 }
 
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat)
 {
-	struct measurement **m = find(record, point, repeat);
-	return m && (*m)->status != MEASUREMENT_FAILED && (*m)->status != MEASUREMENT_INTERRUPTED;
+	const struct record_entry *entry = find(record, point, repeat);
+	return entry && entry->status != MEASUREMENT_FAILED &&
+	       entry->status != MEASUREMENT_INTERRUPTED;
 }
 
 size_t record_failed_count(const struct record *record)
 {
 	size_t failed = 0;
-	for (size_t i = 0; i < record->measurement_count; i++)
-		failed += record->measurements[i]->status == MEASUREMENT_FAILED;
+	for (size_t i = 0; i < record->entry_count; i++)
+		failed += record->entries[i].status == MEASUREMENT_FAILED;
 	return failed;
 }
 
-static int read_repetition(struct record *record, const json_t *object, struct error *err)
+static int read_repetition(struct record *record, const json_t *object, const char *text,
+	size_t size, struct error *err)
 {
 	struct measurement *m = calloc(1, sizeof *m);
 	if (!m)
@@ -199,18 +230,20 @@ static int read_repetition(struct record *record, const json_t *object, struct e
 	if (!code && m->point >= record->grid.points)
 		code = error_set(err, -EINVAL, "point %u is not of this sweep", m->point);
 	if (!code)
-		return keep(record, m, err);
-	free_measurement(m);
+		code = keep(record, m, strndup(text, size), err);
+	measurement_release(m);
+	free(m);
 	return code;
 }
 
-static int read_object(struct record *record, json_t *object, struct error *err)
+static int read_object(
+	struct record *record, json_t *object, const char *text, size_t size, struct error *err)
 {
 	if (!record->header)
 		return record_header_from_json(record, object, err);
 	const char *kind = json_string_value(json_object_get(object, "kind"));
 	if (kind && strcmp(kind, "repetition") == 0)
-		return read_repetition(record, object, err);
+		return read_repetition(record, object, text, size, err);
 	if (kind && strcmp(kind, "limit") == 0)
 		return record_limit_from_json(record, object, err);
 	if (kind && strcmp(kind, "end") == 0)
@@ -224,7 +257,7 @@ static int read_line(struct record *record, const char *text, size_t size, struc
 	json_t *object = json_loadb(text, size, 0, &wrong);
 	if (!object)
 		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
-	const int code = read_object(record, object, err);
+	const int code = read_object(record, object, text, size, err);
 	json_decref(object);
 	return code;
 }
@@ -255,11 +288,10 @@ static void settle_end(struct record *record)
 {
 	size_t measured = 0;
 	double last = record->started;
-	for (size_t i = 0; i < record->measurement_count; i++) {
-		const struct measurement *m = record->measurements[i];
-		const double end = m->started + m->wall_seconds;
-		last = end > last ? end : last;
-		measured += m->status != MEASUREMENT_INTERRUPTED;
+	for (size_t i = 0; i < record->entry_count; i++) {
+		const struct record_entry *entry = &record->entries[i];
+		last = entry->ended > last ? entry->ended : last;
+		measured += entry->status != MEASUREMENT_INTERRUPTED;
 	}
 	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	record->interrupted = measured < repeats * record->grid.points;
@@ -292,7 +324,7 @@ int record_finish(struct record *record, struct error *err)
 	settle_end(record);
 	if (!ended)
 		record->finished = now_seconds();
-	int code = append_line(record, record_end_to_json(record), err);
+	int code = append_json(record, record_end_to_json(record), err);
 	struct report report;
 	const int built = report_open(&report, record, code ? NULL : err);
 	code = code ? code : built;
@@ -305,9 +337,9 @@ int record_finish(struct record *record, struct error *err)
 
 void record_release(struct record *record)
 {
-	for (size_t i = 0; i < record->measurement_count; i++)
-		free_measurement(record->measurements[i]);
-	free(record->measurements);
+	for (size_t i = 0; i < record->entry_count; i++)
+		free(record->entries[i].line);
+	free(record->entries);
 	free(record->folder);
 	config_grid_close(&record->grid);
 	config_release(&record->config);

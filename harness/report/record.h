@@ -29,6 +29,15 @@ struct step_info {
 	double flops_per_sample; /* 0: no model */
 };
 
+/* One repetition, as its line of points.jsonl: a tenth of a struct measurement, so that a long sweep
+ * takes no memory that would count against the measured pipeline. */
+struct record_entry {
+	uint32_t point, repeat;
+	enum measurement_status status;
+	double ended; /* seconds since the epoch */
+	char *line;   /* without the newline; owned */
+};
+
 /* A result as a whole: read from its folder, or being made.  One thread. */
 struct record {
 	char *folder; /* owned */
@@ -40,9 +49,8 @@ struct record {
 	struct fact_list environment;
 	struct step_info step;
 	struct config_grid grid;
-	struct measurement *
-		*measurements; /* owned, in the order they ended; one per (point, repeat) */
-	size_t measurement_count, measurement_room;
+	struct record_entry *entries; /* in the order they ended, one per (point, repeat); owned */
+	size_t entry_count, entry_room;
 	struct stage_limit limits[RECORD_LIMITS_MAX];
 	size_t limit_count;
 	bool interrupted; /* some (point, repeat) is missing */
@@ -59,9 +67,12 @@ struct record {
 int record_create(struct record *record, struct error *err);
 /* Takes a record that was opened for writing again: -EBUSY when another process writes to it. */
 int record_continue(struct record *record, struct error *err);
-/* Appends one repetition, synced; the record owns it in any case: what cannot be saved can still be
- * printed. */
-int record_append(struct record *record, struct measurement *measurement, struct error *err);
+/* Appends one repetition, synced.  It is kept in memory in any case: what cannot be saved can still
+ * be printed. */
+int record_append(struct record *record, const struct measurement *measurement, struct error *err);
+/* An entry in full: fills m, which the caller releases in any case. */
+int record_load(
+	const struct record *record, size_t entry, struct measurement *m, struct error *err);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
  * run is taken), one run's folder, or a file in it. */

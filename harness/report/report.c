@@ -52,24 +52,49 @@ static int summarise(struct report *report, size_t point, const struct measureme
 	return 0;
 }
 
+struct place {
+	uint32_t point;
+	size_t entry;
+};
+
 static int order_by_point(const void *a, const void *b)
 {
-	const struct measurement *left = *(const struct measurement *const *)a;
-	const struct measurement *right = *(const struct measurement *const *)b;
+	const struct place *left = a;
+	const struct place *right = b;
 	if (left->point != right->point)
 		return left->point < right->point ? -1 : 1;
-	return left->repeat < right->repeat ? -1 : left->repeat > right->repeat;
+	return left->entry < right->entry ? -1 : left->entry > right->entry;
+}
+
+/* Loads the repetitions of one point, for as long as they are summarised. */
+static int summarise_point(
+	struct report *report, const struct place *places, size_t count, struct error *err)
+{
+	struct measurement *repeats = calloc(count, sizeof *repeats);
+	const struct measurement **list = calloc(count, sizeof(*list));
+	int code = repeats && list ? 0 : error_set(err, -ENOMEM, "out of memory for the summary");
+	for (size_t i = 0; i < count && !code; i++) {
+		code = record_load(report->record, places[i].entry, &repeats[i], err);
+		list[i] = &repeats[i];
+	}
+	if (!code)
+		code = summarise(report, places[0].point, list, count, err);
+	for (size_t i = 0; repeats && i < count; i++)
+		measurement_release(&repeats[i]);
+	free(list);
+	free(repeats);
+	return code;
 }
 
 static int summarise_all(
-	struct report *report, const struct measurement **sorted, size_t count, struct error *err)
+	struct report *report, const struct place *sorted, size_t count, struct error *err)
 {
 	int code = 0;
 	for (size_t first = 0; first < count && !code;) {
 		size_t last = first;
-		while (last < count && sorted[last]->point == sorted[first]->point)
+		while (last < count && sorted[last].point == sorted[first].point)
 			last++;
-		code = summarise(report, sorted[first]->point, sorted + first, last - first, err);
+		code = summarise_point(report, sorted + first, last - first, err);
 		first = last;
 	}
 	return code;
@@ -95,17 +120,17 @@ static void count_points(struct report *report)
 
 int report_open(struct report *report, const struct record *record, struct error *err)
 {
-	const size_t count = record->measurement_count;
+	const size_t count = record->entry_count;
 	*report = (struct report){.record = record};
 	report->points = calloc(record->grid.points, sizeof(*report->points));
-	const struct measurement **sorted = calloc(count + 1, sizeof(*sorted));
+	struct place *sorted = calloc(count + 1, sizeof *sorted);
 	int code = report->points && sorted
 			   ? 0
 			   : error_set(err, -ENOMEM, "out of memory for the summary");
 	if (!code) {
 		for (size_t i = 0; i < count; i++)
-			sorted[i] = record->measurements[i];
-		qsort(sorted, count, sizeof(*sorted), order_by_point);
+			sorted[i] = (struct place){.point = record->entries[i].point, .entry = i};
+		qsort(sorted, count, sizeof *sorted, order_by_point);
 		code = summarise_all(report, sorted, count, err);
 	}
 	free(sorted);

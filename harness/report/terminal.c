@@ -83,7 +83,7 @@ static void render_conditions(
 			   (size_t)config_integer(&report->record->config, KEY_MEASURE_REPEATS);
 	buffer_format(&text,
 		"interrupted: %zu of %zu repetitions are measured; the rest: mlbench sweep --resume %s",
-		report->record->measurement_count, all, report->record->folder);
+		report->record->entry_count, all, report->record->folder);
 	labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
