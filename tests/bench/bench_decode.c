@@ -1,8 +1,9 @@
-/* What the parts of a sample cost, in CPU time of one thread: decoding whole and cropped, the two PNG
- * decoders, inflating and unfiltering, resizing, and a whole sample.  All cases run in turn, seven
- * times over; the table shows the median and the range, per picture.
+/* What the parts of a sample cost, in CPU time of one thread: decoding whole and cropped, the two
+ * PNG decoders, inflating and unfiltering, resizing, and a whole sample.  All cases run in turn,
+ * seven times over; the table shows the median and the range, per picture.
  *
- *   bench_decode [FILE...]     JPEG and PNG files; without any, 24 synthetic pictures of 500 x 375 */
+ *   bench_decode [FILE...]     JPEG and PNG files; without any, 24 synthetic pictures of 500 x 375
+ */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "workloads/image/augment.h"
@@ -93,7 +94,8 @@ static void encode_into(struct set *set, enum dataset_format format, const uint8
 	struct encoder *encoder;
 	const uint8_t *bytes;
 	size_t size;
-	const struct encode_options options = {.format = format, .quality = QUALITY, .png_level = 6};
+	const struct encode_options options = {
+		.format = format, .quality = QUALITY, .png_level = 6};
 	check(encoder_open(&encoder, &options, &err), &err);
 	check(encoder_encode(encoder, rgb, WIDTH, HEIGHT, &bytes, &size, &err), &err);
 	add_file(set, bytes, size);
@@ -165,7 +167,8 @@ static void run_decode(const struct bench *bench)
 		struct region region = {.width = file->info.width, .height = file->info.height};
 		if (bench->is_cropped)
 			region = choose_crop(file, (uint64_t)i);
-		check(bench->decoder->begin(bench->state, file->bytes, file->size, &info, &err), &err);
+		check(bench->decoder->begin(bench->state, file->bytes, file->size, &info, &err),
+			&err);
 		check(bench->decoder->select(bench->state, &region, 1, &err), &err);
 		int more;
 		while ((more = bench->decoder->next(bench->state, &strip, &err)) > 0)
@@ -181,8 +184,8 @@ static void run_transform(const struct bench *bench)
 	struct error err;
 	for (int i = 0; i < bench->set->count; i++) {
 		const struct file *const file = &bench->set->files[i];
-		check(transform_sample(bench->state, file->bytes, file->size, (uint64_t)i, sample, NULL,
-			      &err),
+		check(transform_sample(bench->state, file->bytes, file->size, (uint64_t)i, sample,
+			      NULL, &err),
 			&err);
 	}
 }
@@ -192,7 +195,8 @@ static void run_tiny(const struct bench *bench)
 	struct error err;
 	const struct file *const file = &bench->set->files[0];
 	for (uint64_t i = 0; i < TINY_COUNT; i++)
-		check(transform_sample(bench->state, file->bytes, file->size, i, sample, NULL, &err),
+		check(transform_sample(
+			      bench->state, file->bytes, file->size, i, sample, NULL, &err),
 			&err);
 }
 
@@ -212,7 +216,8 @@ static void prepare_inflate(void)
 	for (int i = 0; i < pngs.count; i++) {
 		struct error err;
 		struct png_chunks chunks;
-		check(png_chunks_read(&chunks, pngs.files[i].bytes, pngs.files[i].size, &err), &err);
+		check(png_chunks_read(&chunks, pngs.files[i].bytes, pngs.files[i].size, &err),
+			&err);
 		room.in_size[i] = chunks.idat_bytes;
 		room.in[i] = malloc(chunks.idat_bytes);
 		png_chunks_join(&chunks, room.in[i]);
@@ -410,7 +415,8 @@ int main(int argc, char **argv)
 	prepare_inflate();
 	struct bench benches[] = {
 		{"jpeg decode, whole", &jpegs, run_decode, .decoder = &decoder_jpeg},
-		{"jpeg decode, crop", &jpegs, run_decode, .decoder = &decoder_jpeg, .is_cropped = true},
+		{"jpeg decode, crop", &jpegs, run_decode, .decoder = &decoder_jpeg,
+			.is_cropped = true},
 		{"jpeg sample", &jpegs, run_transform, .keys = keys_default},
 		{"jpeg sample, crop off", &jpegs, run_transform, .keys = keys_whole},
 		{"jpeg sample, dct-scaled", &jpegs, run_transform, .keys = keys_scaled},

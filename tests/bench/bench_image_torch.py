@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """CPU time of one sample, mlbench's transform against PIL and torchvision on the same files, in turn.
 
   bench_image_torch.py BUILD/mlbench [FOLDER]

@@ -1,11 +1,12 @@
 /* libFuzzer target for everything that reads a picture: headers, the decoders, crops and resizing.
  *
  * Each input goes through several configurations.  What must hold beside memory safety: a sample is
- * written or the picture is refused with a reason; decoding only the crop gives the sample of decoding
- * all, where both succeed; and the two PNG decoders agree.  An input that is a PNG is taken a second
- * time with its CRCs mended, so that damage gets past them.
+ * written or the picture is refused with a reason; decoding only the crop gives the sample of
+ * decoding all, where both succeed; and the two PNG decoders agree.  An input that is a PNG is
+ * taken a second time with its CRCs mended, so that damage gets past them.
  *
- *   make fuzzers && build/fuzz/fuzz_image -max_total_time=600 build/fuzz/corpus tests/fuzz/corpus/image */
+ *   make fuzzers && build/fuzz/fuzz_image -max_total_time=600 build/fuzz/corpus
+ * tests/fuzz/corpus/image */
 #include "harness/base/log.h"
 #include "workloads/image/bytes.h"
 #include "workloads/image/codec.h"
@@ -68,7 +69,8 @@ static void open_way(struct way *way)
 static void run_way(struct way *way, const uint8_t *bytes, size_t size)
 {
 	way->err.text[0] = '\0';
-	way->result = transform_sample(way->transform, bytes, size, size, way->sample, NULL, &way->err);
+	way->result =
+		transform_sample(way->transform, bytes, size, size, way->sample, NULL, &way->err);
 	if (way->result && !way->err.text[0])
 		stop("no reason", way, way);
 	if (way->result && way->sample[0])
@@ -81,8 +83,8 @@ static void same_sample(const struct way *a, const struct way *b)
 		stop("samples differ", a, b);
 }
 
-/* is_mended: the CRCs say nothing any more, and of a damaged deflate stream one decoder may take what
- * the other refuses. */
+/* is_mended: the CRCs say nothing any more, and of a damaged deflate stream one decoder may take
+ * what the other refuses. */
 static void run_all(const uint8_t *bytes, size_t size, bool is_mended)
 {
 	for (size_t w = 0; w < WAYS; w++)

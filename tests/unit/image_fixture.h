@@ -6,9 +6,9 @@
 #include "harness/base/rng.h"
 #include "workloads/image/decoder.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ struct test_file {
 };
 
 /* A picture with edges, slopes and noise in `channels` interleaved bytes (or 2-byte samples). */
-static inline uint8_t *fixture_pixels(struct rng *rng, uint32_t width, uint32_t height,
-				      size_t pixel_bytes)
+static inline uint8_t *fixture_pixels(
+	struct rng *rng, uint32_t width, uint32_t height, size_t pixel_bytes)
 {
 	uint8_t *const pixels = malloc((size_t)width * height * pixel_bytes + 1);
 	assert_non_null(pixels);
@@ -62,8 +62,8 @@ static inline void fixture_close(struct test_decoder *decoder)
 	decoder->state = NULL;
 }
 
-static inline void fixture_take_strip(const struct strip *strip, const struct region *region,
-				      uint32_t *next, uint8_t *rgb)
+static inline void fixture_take_strip(
+	const struct strip *strip, const struct region *region, uint32_t *next, uint8_t *rgb)
 {
 	assert_true(strip->x <= region->x);
 	assert_true(strip->x + strip->width >= region->x + region->width);
@@ -84,8 +84,7 @@ static inline void fixture_take_strip(const struct strip *strip, const struct re
 /* The region's pixels as packed RGB (free them); NULL when the picture is bad, with err filled.  A
  * region of no width means the whole picture at 1 / shrink. */
 static inline uint8_t *fixture_decode(const struct test_decoder *decoder,
-				      const struct test_file *file, struct region *region,
-				      uint32_t shrink, struct error *err)
+	const struct test_file *file, struct region *region, uint32_t shrink, struct error *err)
 {
 	struct image_info info;
 	err->text[0] = '\0';
@@ -124,7 +123,7 @@ static inline struct region fixture_region(struct rng *rng, uint32_t width, uint
 
 /* Fails unless the region of `whole` (of `width` columns) is `part`, to the bit. */
 static inline void fixture_assert_part(const uint8_t *whole, uint32_t width, const uint8_t *part,
-				       const struct region *region, const char *what)
+	const struct region *region, const char *what)
 {
 	for (uint32_t y = 0; y < region->height; y++) {
 		const size_t row_bytes = (size_t)region->width * 3;

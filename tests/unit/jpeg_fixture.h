@@ -12,7 +12,7 @@ struct jpeg_recipe {
 	int horizontal, vertical; /* sampling of the first component; the others have 1 x 1 */
 	int quality;
 	bool is_progressive, is_arithmetic, is_separate; /* a scan for each component */
-	int restart; /* MCUs between restart markers */
+	int restart;                                     /* MCUs between restart markers */
 };
 
 static inline size_t jpeg_fixture_channels(J_COLOR_SPACE space)
@@ -29,8 +29,8 @@ static inline void jpeg_fixture_scans(struct jpeg_compress_struct *jpeg, jpeg_sc
 }
 
 /* Encodes pixels of recipe->in. */
-static inline struct test_file jpeg_fixture_encode(const struct jpeg_recipe *recipe,
-						   const uint8_t *pixels)
+static inline struct test_file jpeg_fixture_encode(
+	const struct jpeg_recipe *recipe, const uint8_t *pixels)
 {
 	struct jpeg_compress_struct jpeg = {0};
 	struct jpeg_error_mgr errors;
@@ -72,8 +72,8 @@ static inline struct test_file jpeg_fixture_encode(const struct jpeg_recipe *rec
 
 static inline struct test_file jpeg_fixture(struct rng *rng, const struct jpeg_recipe *recipe)
 {
-	uint8_t *const pixels = fixture_pixels(rng, recipe->width, recipe->height,
-		jpeg_fixture_channels(recipe->in));
+	uint8_t *const pixels = fixture_pixels(
+		rng, recipe->width, recipe->height, jpeg_fixture_channels(recipe->in));
 	const struct test_file file = jpeg_fixture_encode(recipe, pixels);
 	free(pixels);
 	return file;

@@ -35,7 +35,8 @@ static inline void png_fixture_palette(png_structp png, png_infop info, int bit_
 	png_color palette[256];
 	const int count = bit_depth == 8 ? 200 : 1 << bit_depth;
 	for (int i = 0; i < count; i++)
-		palette[i] = (png_color){(png_byte)(i * 7), (png_byte)(255 - i), (png_byte)(i * 31)};
+		palette[i] =
+			(png_color){(png_byte)(i * 7), (png_byte)(255 - i), (png_byte)(i * 31)};
 	png_set_PLTE(png, info, palette, count);
 }
 
@@ -61,7 +62,8 @@ static inline struct test_file png_fixture(struct rng *rng, const struct png_rec
 	png_infop info = png_create_info_struct(png);
 	assert_non_null(info);
 	png_set_write_fn(png, &file, png_fixture_write, png_fixture_flush);
-	png_set_IHDR(png, info, recipe->width, recipe->height, recipe->bit_depth, recipe->color_type,
+	png_set_IHDR(png, info, recipe->width, recipe->height, recipe->bit_depth,
+		recipe->color_type,
 		recipe->is_interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
 		PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
 	png_set_check_for_invalid_index(png, 0);

@@ -11,8 +11,13 @@ static struct test_file make_jpeg(bool is_progressive)
 {
 	struct rng rng;
 	rng_init(&rng, 1, 0);
-	const struct jpeg_recipe recipe = {.width = WIDTH, .height = HEIGHT, .in = JCS_RGB,
-		.stored = JCS_YCbCr, .horizontal = 2, .vertical = 2, .quality = 75,
+	const struct jpeg_recipe recipe = {.width = WIDTH,
+		.height = HEIGHT,
+		.in = JCS_RGB,
+		.stored = JCS_YCbCr,
+		.horizontal = 2,
+		.vertical = 2,
+		.quality = 75,
 		.is_progressive = is_progressive};
 	return jpeg_fixture(&rng, &recipe);
 }
@@ -21,8 +26,11 @@ static struct test_file make_png(void)
 {
 	struct rng rng;
 	rng_init(&rng, 1, 0);
-	const struct png_recipe recipe = {.width = WIDTH, .height = HEIGHT, .bit_depth = 8,
-		.color_type = PNG_COLOR_TYPE_RGB, .level = 6};
+	const struct png_recipe recipe = {.width = WIDTH,
+		.height = HEIGHT,
+		.bit_depth = 8,
+		.color_type = PNG_COLOR_TYPE_RGB,
+		.level = 6};
 	return png_fixture(&rng, &recipe);
 }
 
@@ -72,8 +80,8 @@ static void headers_are_read(void **state)
 {
 	(void)state;
 	struct test_file files[] = {make_jpeg(false), make_jpeg(true), make_png(), make_ppm()};
-	const enum image_format formats[] = {IMAGE_FORMAT_JPEG, IMAGE_FORMAT_JPEG, IMAGE_FORMAT_PNG,
-		IMAGE_FORMAT_RAW};
+	const enum image_format formats[] = {
+		IMAGE_FORMAT_JPEG, IMAGE_FORMAT_JPEG, IMAGE_FORMAT_PNG, IMAGE_FORMAT_RAW};
 	for (size_t i = 0; i < 4; i++) {
 		check_prefixes(&files[i], formats[i]);
 		free(files[i].bytes);
@@ -85,7 +93,8 @@ static void others_are_refused(void **state)
 	(void)state;
 	const char *const texts[] = {"", "x", "GIF89a what", "P5 3 3 255\n", "P6 0 5 255\n123",
 		"P6 3 x 255\n123", "P6 3 3 65535\n123", "P6 99999 99999 255\n1",
-		"P6 99999999999999999999 1 255\n1", "BM", "\xff\xd8\xff\xd9", "\xff\xd8\xff\xda\x00\x08"};
+		"P6 99999999999999999999 1 255\n1", "BM", "\xff\xd8\xff\xd9",
+		"\xff\xd8\xff\xda\x00\x08"};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct test_file file = make_text(texts[i]);
 		struct image_info info;

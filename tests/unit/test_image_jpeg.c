@@ -93,7 +93,8 @@ static void every_offset(void **state)
 		uint8_t *const expected = fixture_decode(&decoder, &file, &whole, 1, &err);
 		assert_non_null(expected);
 		for (uint32_t at = 0; at < recipe.width; at++) {
-			struct region region = {.x = at, .y = at % recipe.height,
+			struct region region = {.x = at,
+				.y = at % recipe.height,
 				.width = 1 + (uint32_t)rng_below(&rng, recipe.width - at)};
 			region.height = 1 + (uint32_t)rng_below(&rng, recipe.height - region.y);
 			uint8_t *const part = fixture_decode(&decoder, &file, &region, 1, &err);
@@ -137,8 +138,8 @@ static void pixels_are_those_written(void **state)
 									: pixel[c];
 				const double difference = rgb[i * 3 + c] - expected;
 				if (difference > 4 || difference < -4)
-					fail_msg("kind %zu pixel %zu channel %zu: %d, not %.1f", kind, i,
-						c, rgb[i * 3 + c], expected);
+					fail_msg("kind %zu pixel %zu channel %zu: %d, not %.1f",
+						kind, i, c, rgb[i * 3 + c], expected);
 			}
 		free(rgb);
 		free(file.bytes);
@@ -245,8 +246,8 @@ static void claims_are_refused(void **state)
 	struct test_decoder decoder = fixture_open(&decoder_jpeg);
 	struct image_info info;
 	struct error err;
-	assert_int_equal(decoder.ops->begin(decoder.state, file.bytes, file.size, &info, &err),
-		-EINVAL);
+	assert_int_equal(
+		decoder.ops->begin(decoder.state, file.bytes, file.size, &info, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "60000"));
 	assert_int_equal(image_read_info(file.bytes, file.size, &info, &err), -EINVAL);
 	fixture_close(&decoder);

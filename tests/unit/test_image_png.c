@@ -60,12 +60,21 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-	{PNG_COLOR_TYPE_GRAY, 1}, {PNG_COLOR_TYPE_GRAY, 2}, {PNG_COLOR_TYPE_GRAY, 4},
-	{PNG_COLOR_TYPE_GRAY, 8}, {PNG_COLOR_TYPE_GRAY, 16}, {PNG_COLOR_TYPE_RGB, 8},
-	{PNG_COLOR_TYPE_RGB, 16}, {PNG_COLOR_TYPE_PALETTE, 1}, {PNG_COLOR_TYPE_PALETTE, 2},
-	{PNG_COLOR_TYPE_PALETTE, 4}, {PNG_COLOR_TYPE_PALETTE, 8},
-	{PNG_COLOR_TYPE_GRAY_ALPHA, 8}, {PNG_COLOR_TYPE_GRAY_ALPHA, 16},
-	{PNG_COLOR_TYPE_RGB_ALPHA, 8}, {PNG_COLOR_TYPE_RGB_ALPHA, 16},
+	{PNG_COLOR_TYPE_GRAY, 1},
+	{PNG_COLOR_TYPE_GRAY, 2},
+	{PNG_COLOR_TYPE_GRAY, 4},
+	{PNG_COLOR_TYPE_GRAY, 8},
+	{PNG_COLOR_TYPE_GRAY, 16},
+	{PNG_COLOR_TYPE_RGB, 8},
+	{PNG_COLOR_TYPE_RGB, 16},
+	{PNG_COLOR_TYPE_PALETTE, 1},
+	{PNG_COLOR_TYPE_PALETTE, 2},
+	{PNG_COLOR_TYPE_PALETTE, 4},
+	{PNG_COLOR_TYPE_PALETTE, 8},
+	{PNG_COLOR_TYPE_GRAY_ALPHA, 8},
+	{PNG_COLOR_TYPE_GRAY_ALPHA, 16},
+	{PNG_COLOR_TYPE_RGB_ALPHA, 8},
+	{PNG_COLOR_TYPE_RGB_ALPHA, 16},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -164,10 +173,11 @@ static void pixels_are_those_written(void **state)
 		assert_non_null(rgb);
 		for (size_t i = 0; i < (size_t)WIDTH * HEIGHT; i++)
 			for (size_t c = 0; c < 3; c++) {
-				const uint8_t value = written[i * step + (step >= 3 * sample ? c * sample : 0)];
+				const uint8_t value =
+					written[i * step + (step >= 3 * sample ? c * sample : 0)];
 				const uint8_t index = written[i];
-				const uint8_t palette[3] = {(uint8_t)(index * 7), (uint8_t)(255 - index),
-					(uint8_t)(index * 31)};
+				const uint8_t palette[3] = {(uint8_t)(index * 7),
+					(uint8_t)(255 - index), (uint8_t)(index * 31)};
 				const bool is_palette = recipe.color_type == PNG_COLOR_TYPE_PALETTE;
 				const uint8_t color = index < 200 ? palette[c] : 0;
 				assert_int_equal(rgb[i * 3 + c], is_palette ? color : value);
@@ -188,8 +198,12 @@ static void every_truncation_is_bad(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, 5, 0);
-	const struct png_recipe recipe = {.width = 19, .height = 11, .color_type = PNG_COLOR_TYPE_RGB,
-		.bit_depth = 8, .level = 6, .idat_bytes = 90};
+	const struct png_recipe recipe = {.width = 19,
+		.height = 11,
+		.color_type = PNG_COLOR_TYPE_RGB,
+		.bit_depth = 8,
+		.level = 6,
+		.idat_bytes = 90};
 	struct test_file file = png_fixture(&rng, &recipe);
 	for (size_t d = 0; d < 2; d++) {
 		struct test_decoder decoder = fixture_open(both[d]);
@@ -217,8 +231,11 @@ static void every_changed_byte_is_bad(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, 6, 0);
-	const struct png_recipe recipe = {.width = 19, .height = 11, .color_type = PNG_COLOR_TYPE_RGB,
-		.bit_depth = 8, .level = 6};
+	const struct png_recipe recipe = {.width = 19,
+		.height = 11,
+		.color_type = PNG_COLOR_TYPE_RGB,
+		.bit_depth = 8,
+		.level = 6};
 	struct test_file file = png_fixture(&rng, &recipe);
 	struct test_decoder fast = fixture_open(&decoder_png_fast);
 	for (size_t at = 8; at < file.size; at++) {
@@ -293,20 +310,24 @@ static void claims_are_refused(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, 7, 0);
-	const struct png_recipe recipe = {.width = 5, .height = 5, .color_type = PNG_COLOR_TYPE_RGB,
-		.bit_depth = 8, .level = 6};
+	const struct png_recipe recipe = {.width = 5,
+		.height = 5,
+		.color_type = PNG_COLOR_TYPE_RGB,
+		.bit_depth = 8,
+		.level = 6};
 	const uint32_t edges[] = {60000, 7000, 0x80000000U, 0};
 	struct test_file file = png_fixture(&rng, &recipe);
 	for (size_t e = 0; e < sizeof edges / sizeof *edges; e++) {
 		for (int i = 0; i < 4; i++)
-			file.bytes[16 + i] = file.bytes[20 + i] = (uint8_t)(edges[e] >> (24 - 8 * i));
+			file.bytes[16 + i] = file.bytes[20 + i] =
+				(uint8_t)(edges[e] >> (24 - 8 * i));
 		mend_crcs(&file);
 		for (size_t d = 0; d < 2; d++) {
 			struct test_decoder decoder = fixture_open(both[d]);
 			struct image_info info;
 			struct error err;
-			assert_int_equal(decoder.ops->begin(decoder.state, file.bytes, file.size,
-						 &info, &err),
+			assert_int_equal(decoder.ops->begin(
+						 decoder.state, file.bytes, file.size, &info, &err),
 				-EINVAL);
 			assert_true(err.text[0]);
 			fixture_close(&decoder);

@@ -1,4 +1,5 @@
-/* Resizing: every set of kernels against the plain definition, and against each other to the bit. */
+/* Resizing: every set of kernels against the plain definition, and against each other to the bit.
+ */
 #include "tests/unit/image_fixture.h"
 #include "workloads/image/reference.h"
 #include "workloads/image/resample.h"
@@ -40,7 +41,8 @@ static void draw_example(struct rng *rng, struct example *example)
 		.width = 1 + (uint32_t)rng_below(rng, PIXELS_MAX),
 		.height = 1 + (uint32_t)rng_below(rng, PIXELS_MAX),
 		.pixel_bytes = 3 + (uint32_t)rng_below(rng, 2),
-		.options = {.size = 1 + (uint32_t)rng_below(rng, 40),
+		.options = {.size = (1 + (uint32_t)rng_below(rng, 30)) *
+				    (rng_below(rng, 2) ? 4 : 1),
 			.antialias = rng_below(rng, 4) > 0,
 			.is_float = rng_below(rng, 2),
 			.is_planar = rng_below(rng, 2)},
@@ -71,8 +73,8 @@ static size_t sample_bytes(const struct example *example)
 }
 
 /* In strips of a random number of rows, as decoders give them. */
-static void *resample(const struct example *example, const struct resample_kernels *kernels,
-	struct rng *rng)
+static void *resample(
+	const struct example *example, const struct resample_kernels *kernels, struct rng *rng)
 {
 	struct error err;
 	struct resampler *resampler;
@@ -99,8 +101,8 @@ static void *resample(const struct example *example, const struct resample_kerne
 	return task.out;
 }
 
-static double value_at(const struct example *example, const void *sample, size_t y, size_t x,
-	size_t c)
+static double value_at(
+	const struct example *example, const void *sample, size_t y, size_t x, size_t c)
 {
 	const size_t size = example->options.size;
 	const size_t at = example->options.is_planar ? (c * size + y) * size + x
@@ -123,11 +125,13 @@ static void compare_with_reference(const struct example *example, const void *sa
 				const double got = value_at(example, sample, y, x, c);
 				const double unit = reference_normalise(1, (int)c) -
 						    reference_normalise(0, (int)c);
-				const double off = example->options.is_float
-							   ? (got - reference_normalise(level, (int)c)) / unit
-							   : got - level;
+				const double off =
+					example->options.is_float
+						? (got - reference_normalise(level, (int)c)) / unit
+						: got - level;
 				if (fabs(off) > LEVELS_TOLERANCE)
-					fail_msg("%zu,%zu channel %zu: off by %.2f levels", x, y, c, off);
+					fail_msg("%zu,%zu channel %zu: off by %.2f levels", x, y, c,
+						off);
 			}
 	free(levels);
 }
@@ -190,7 +194,9 @@ static void same_size_is_a_copy(void **state)
 			example.width < example.height ? example.width : example.height;
 		struct resample_task *const task = &example.task;
 		task->region = (struct region){.x = example.width - edge,
-			.y = example.height - edge, .width = edge, .height = edge};
+			.y = example.height - edge,
+			.width = edge,
+			.height = edge};
 		task->x = task->region.x;
 		task->y = task->region.y;
 		task->width = task->height = edge;

@@ -46,8 +46,13 @@ static struct test_file make_jpeg(void)
 {
 	struct rng rng;
 	rng_init(&rng, 1, 0);
-	const struct jpeg_recipe recipe = {.width = WIDTH, .height = HEIGHT, .in = JCS_RGB,
-		.stored = JCS_YCbCr, .horizontal = 2, .vertical = 2, .quality = 90};
+	const struct jpeg_recipe recipe = {.width = WIDTH,
+		.height = HEIGHT,
+		.in = JCS_RGB,
+		.stored = JCS_YCbCr,
+		.horizontal = 2,
+		.vertical = 2,
+		.quality = 90};
 	return jpeg_fixture(&rng, &recipe);
 }
 
@@ -55,8 +60,11 @@ static struct test_file make_png(void)
 {
 	struct rng rng;
 	rng_init(&rng, 2, 0);
-	const struct png_recipe recipe = {.width = WIDTH, .height = HEIGHT, .bit_depth = 8,
-		.color_type = PNG_COLOR_TYPE_RGB, .level = 6};
+	const struct png_recipe recipe = {.width = WIDTH,
+		.height = HEIGHT,
+		.bit_depth = 8,
+		.color_type = PNG_COLOR_TYPE_RGB,
+		.level = 6};
 	return png_fixture(&rng, &recipe);
 }
 
@@ -78,7 +86,8 @@ static struct test_file make_ppm(uint32_t width, uint32_t height)
 static void run(struct bench *bench, const struct test_file *file, uint64_t seed)
 {
 	struct error err;
-	if (transform_sample(bench->transform, file->bytes, file->size, seed, bench->sample, NULL, &err))
+	if (transform_sample(
+		    bench->transform, file->bytes, file->size, seed, bench->sample, NULL, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -90,8 +99,12 @@ static struct resample_task chosen_task(const struct config *config, uint64_t se
 	struct augment_choice choice;
 	augment_read_options(&options, config);
 	augment_choose(&options, WIDTH, HEIGHT, seed, &choice);
-	return (struct resample_task){.region = choice.crop, .x = choice.crop.x, .y = choice.crop.y,
-		.width = choice.crop.width, .height = choice.crop.height, .flip = choice.flip};
+	return (struct resample_task){.region = choice.crop,
+		.x = choice.crop.x,
+		.y = choice.crop.y,
+		.width = choice.crop.width,
+		.height = choice.crop.height,
+		.flip = choice.flip};
 }
 
 static void compare_chw(const struct bench *bench, const double *levels, double tolerance)
@@ -100,7 +113,8 @@ static void compare_chw(const struct bench *bench, const double *levels, double 
 	for (size_t i = 0; i < (size_t)SIZE * SIZE; i++)
 		for (size_t c = 0; c < RGB_CHANNELS; c++) {
 			const double expected = reference_normalise(levels[i * 3 + c], (int)c);
-			const double unit = reference_normalise(1, (int)c) - reference_normalise(0, (int)c);
+			const double unit =
+				reference_normalise(1, (int)c) - reference_normalise(0, (int)c);
 			const double off = (sample[c * SIZE * SIZE + i] - expected) / unit;
 			if (fabs(off) > tolerance)
 				fail_msg("pixel %zu channel %zu is off by %.2f levels", i, c, off);
@@ -155,15 +169,21 @@ static void scaled_decoding_is_near(void **state)
 	(void)state;
 	enum { EDGE = 400 };
 	static const char *const plain[] = {"augment.type=uint8", "augment.flip=0", NULL};
-	static const char *const scaled[] = {"augment.type=uint8", "augment.flip=0",
-		"codec.jpeg_scaled=on", NULL};
+	static const char *const scaled[] = {
+		"augment.type=uint8", "augment.flip=0", "codec.jpeg_scaled=on", NULL};
 	uint8_t *const pixels = malloc(EDGE * EDGE * 3);
 	for (size_t i = 0; i < EDGE * EDGE; i++)
 		for (size_t c = 0; c < 3; c++)
-			pixels[i * 3 + c] = (uint8_t)(128 + 100 * sin((double)(i % EDGE) / (20. + (double)c)) *
-								  cos((double)(i / EDGE) / 30.));
-	const struct jpeg_recipe recipe = {.width = EDGE, .height = EDGE, .in = JCS_RGB,
-		.stored = JCS_YCbCr, .horizontal = 2, .vertical = 2, .quality = 95};
+			pixels[i * 3 + c] =
+				(uint8_t)(128 + 100 * sin((double)(i % EDGE) / (20. + (double)c)) *
+							cos((double)(i / EDGE) / 30.));
+	const struct jpeg_recipe recipe = {.width = EDGE,
+		.height = EDGE,
+		.in = JCS_RGB,
+		.stored = JCS_YCbCr,
+		.horizontal = 2,
+		.vertical = 2,
+		.quality = 95};
 	struct test_file file = jpeg_fixture_encode(&recipe, pixels);
 	struct bench a = open_bench(plain);
 	struct bench b = open_bench(scaled);
@@ -188,8 +208,8 @@ static void crop_decoding_changes_nothing(void **state)
 {
 	(void)state;
 	static const char *const off[] = {"codec.crop=off", NULL};
-	static const char *const off_scaled[] = {"codec.crop=off", "codec.jpeg_scaled=on",
-		"augment.size=20", NULL};
+	static const char *const off_scaled[] = {
+		"codec.crop=off", "codec.jpeg_scaled=on", "augment.size=20", NULL};
 	static const char *const on_scaled[] = {"codec.jpeg_scaled=on", "augment.size=20", NULL};
 	static const char *const *const pairs[][2] = {{NULL, off}, {on_scaled, off_scaled}};
 	struct test_file files[] = {make_jpeg(), make_png(), make_ppm(WIDTH, HEIGHT)};
@@ -232,8 +252,10 @@ static void layouts_agree(void **state)
 				const uint8_t level = benches[3].sample[i * 3 + c];
 				const float value = ((float *)(void *)benches[0].sample)[planar];
 				assert_int_equal(benches[2].sample[planar], level);
-				assert_true(value == ((float *)(void *)benches[1].sample)[i * 3 + c]);
-				assert_true(fabs(value - reference_normalise(level, (int)c)) < 1e-5);
+				assert_true(
+					value == ((float *)(void *)benches[1].sample)[i * 3 + c]);
+				assert_true(
+					fabs(value - reference_normalise(level, (int)c)) < 1e-5);
 			}
 	}
 	for (size_t k = 0; k < 4; k++)
@@ -298,8 +320,8 @@ static void null_touches_nothing(void **state)
 	struct bench bench = open_bench(keys);
 	struct error err;
 	uint64_t decoded_ns = 0;
-	assert_int_equal(transform_sample(bench.transform, NULL, 0, 1, bench.sample, &decoded_ns, &err),
-		0);
+	assert_int_equal(
+		transform_sample(bench.transform, NULL, 0, 1, bench.sample, &decoded_ns, &err), 0);
 	assert_true(decoded_ns > 0);
 	for (size_t k = 0; k < bench.bytes; k++)
 		assert_int_equal(bench.sample[k], 0xa5);
@@ -349,8 +371,13 @@ static void larger_pictures_fit(void **state)
 
 /* ---- crops -------------------------------------------------------------------------------- */
 
-static const struct augment_options usual = {.crop = AUGMENT_CROP_RANDOM, .size = 224,
-	.scale_min = 0.08, .scale_max = 1, .ratio_min = 3. / 4, .ratio_max = 4. / 3, .flip = 0.5};
+static const struct augment_options usual = {.crop = AUGMENT_CROP_RANDOM,
+	.size = 224,
+	.scale_min = 0.08,
+	.scale_max = 1,
+	.ratio_min = 3. / 4,
+	.ratio_max = 4. / 3,
+	.flip = 0.5};
 
 static void crops_are_as_torchvision_draws(void **state)
 {

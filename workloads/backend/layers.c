@@ -9,6 +9,7 @@
 enum { PARALLEL_MIN = 1 << 15, ATTENTION_INPUTS = 3 };
 
 #define NORM_EPSILON 1e-6f
+#define CONTEXT_SHARE 0.25f
 
 /* A matrix as a product takes it. */
 struct matrix {
@@ -136,7 +137,9 @@ static void dense_backward(
 		norm_backward(layer, rows, gradients->input);
 }
 
-/* The factors that keep variances: 1 / sqrt(inner length) of each product. */
+/* The factors that keep variances: 1 / sqrt(inner length) of each product; and the mixed values are a
+ * quarter beside the token's own.  Without the latter, which stands for the residual connections, a
+ * dozen blocks multiply a small change by thousands, and no learning rate is small enough. */
 static float score_factor(const struct layer *layer)
 {
 	return 1 / sqrtf((float)(layer->n / layer->heads));
@@ -144,7 +147,14 @@ static float score_factor(const struct layer *layer)
 
 static float context_factor(const struct layer *layer)
 {
-	return 1 / sqrtf((float)layer->m);
+	return CONTEXT_SHARE / sqrtf((float)layer->m);
+}
+
+static void copy_rows(
+	const float *from, size_t ld_from, float *to, size_t ld_to, size_t rows, size_t width)
+{
+	for (size_t r = 0; r < rows; r++)
+		memcpy(to + r * ld_to, from + r * ld_from, width * sizeof *to);
 }
 
 static void attention_forward(const struct layer *layer)
@@ -155,8 +165,10 @@ static void attention_forward(const struct layer *layer)
 		float *scores = layer->scores + head * m * m;
 		multiply(m, m, width, score_factor(layer), plain(q, ld), transposed(k, ld), 0,
 			scores, m);
-		multiply(m, width, m, context_factor(layer), plain(scores, m), plain(v, ld), 0,
-			layer->output + head * width, layer->ld_out);
+		float *y = layer->output + head * width;
+		copy_rows(v, ld, y, layer->ld_out, m, width);
+		multiply(m, width, m, context_factor(layer), plain(scores, m), plain(v, ld), 1, y,
+			layer->ld_out);
 	}
 }
 
@@ -170,8 +182,9 @@ static void attention_backward(const struct layer *layer, const struct layer_gra
 		float *dq = gradients->input + head * width, *dk = dq + layer->n,
 		      *dv = dk + layer->n;
 		const struct matrix dy = plain(gradients->output + head * width, layer->ld_out);
+		copy_rows(dy.data, dy.ld, dv, ld, m, width);
 		multiply(m, m, width, context_factor(layer), dy, transposed(v, ld), 0, ds, m);
-		multiply(m, width, m, context_factor(layer), transposed(scores, m), dy, 0, dv, ld);
+		multiply(m, width, m, context_factor(layer), transposed(scores, m), dy, 1, dv, ld);
 		multiply(m, width, m, score_factor(layer), plain(ds, m), plain(k, ld), 0, dq, ld);
 		multiply(m, width, m, score_factor(layer), transposed(ds, m), plain(q, ld), 0, dk,
 			ld);

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum layer_kind {
-	LAYER_DENSE,     /* Y = X W [+ b] [then ReLU] */
-	LAYER_ATTENTION, /* Y = S V / sqrt(m), S = Q K^T / sqrt(width) per head; X is (Q | K | V) */
+	LAYER_DENSE, /* Y = X W [+ b] [then ReLU] */
+	LAYER_ATTENTION, /* Y = V + S V / (4 sqrt(m)), S = Q K^T / sqrt(width) per head, X = (Q | K | V) */
 };
 
 struct layer {

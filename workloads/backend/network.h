@@ -4,8 +4,8 @@
  * What is computed.  A `complete` model (mlp) is computed whole: biases, ReLU, softmax
  * cross-entropy.  Of the others every GEMM is computed with its exact shape, forward, dX (not of
  * the first layer), dW, and the update of its weights; attention has its real operands (Q, K, V per
- * head).  There are no biases, activation functions, softmax in attention, residual additions or
- * im2col; the only norms are root-mean-square ones behind attention and in front of the last layer.
+ * head).  There are no biases, activation functions, softmax in attention, residual additions (but see
+ * layers.h for attention) or im2col; the only norms are root-mean-square ones behind attention and in front of the last layer.
  * The layers form a chain in the order of the model's table, one output being the next one's input
  * in the same memory, and the gradient is exactly that of the function computed.  Where the sizes
  * of neighbours differ:

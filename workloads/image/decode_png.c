@@ -1,8 +1,8 @@
 /* PNG through libpng, row by row to the region's last one.  png_chunks has checked the file, so
  * libpng's own CRCs are switched off; what it refuses beyond that is damaged compressed data.
  *
- * libpng reports an error by longjmp.  It is caught in png_guard alone, which calls one step with no
- * automatic variables of its own that live across the jump. */
+ * libpng reports an error by longjmp.  It is caught in png_guard alone, which calls one step with
+ * no automatic variables of its own that live across the jump. */
 #include "workloads/image/decoder.h"
 #include "workloads/image/png_chunks.h"
 
@@ -91,7 +91,8 @@ static uint64_t strip_bytes(uint32_t width)
 
 static uint64_t libpng_scratch_bytes(uint32_t max_width, uint32_t max_height)
 {
-	/* Interlaced pictures are kept whole; libpng has two rows and inflate's 64 KiB of its own. */
+	/* Interlaced pictures are kept whole; libpng has two rows and inflate's 64 KiB of its own.
+	 */
 	return (uint64_t)max_width * max_height * PIXEL_BYTES_MAX + strip_bytes(max_width) +
 	       (1U << 17);
 }
@@ -151,8 +152,8 @@ static void step_begin(struct png *png)
 	step_formats(png);
 }
 
-static int libpng_begin(void *state, const void *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int libpng_begin(
+	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct png *const png = state;
 	png_drop(png);
@@ -176,8 +177,8 @@ static int libpng_begin(void *state, const void *bytes, size_t size, struct imag
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-static int libpng_select(void *state, const struct region *region, uint32_t shrink,
-	struct error *err)
+static int libpng_select(
+	void *state, const struct region *region, uint32_t shrink, struct error *err)
 {
 	(void)shrink;
 	struct png *const png = state;
@@ -219,7 +220,7 @@ static int libpng_next(void *state, struct strip *strip, struct error *err)
 		return 0;
 	}
 	const bool is_whole = png->chunks.interlace != 0;
-	const uint32_t stop = is_whole			? png->chunks.height
+	const uint32_t stop = is_whole                   ? png->chunks.height
 			      : end - first > STRIP_ROWS ? first + STRIP_ROWS
 							 : end;
 	const int result = read_rows(png, first, stop, err);

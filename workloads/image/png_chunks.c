@@ -46,8 +46,8 @@ static bool type_is_valid(const uint8_t *type)
 }
 
 /* The chunk at *at, which moves behind it. */
-static int next_chunk(const uint8_t *bytes, size_t size, size_t *at, struct chunk *chunk,
-	struct error *err)
+static int next_chunk(
+	const uint8_t *bytes, size_t size, size_t *at, struct chunk *chunk, struct error *err)
 {
 	if (size - *at < CHUNK_OVERHEAD_BYTES)
 		return error_set(err, -EINVAL, "png is truncated");
@@ -116,8 +116,8 @@ static int read_palette(struct png_chunks *chunks, const struct chunk *chunk, st
 }
 
 /* is_next: the chunk before this one was an IDAT too. */
-static int read_data(struct png_chunks *chunks, const struct chunk *chunk, bool is_next,
-	struct error *err)
+static int read_data(
+	struct png_chunks *chunks, const struct chunk *chunk, bool is_next, struct error *err)
 {
 	if (chunks->color_type == PNG_KIND_INDEXED && !chunks->palette)
 		return error_set(err, -EINVAL, "png without its palette");
@@ -129,8 +129,8 @@ static int read_data(struct png_chunks *chunks, const struct chunk *chunk, bool 
 	return 0;
 }
 
-static int read_chunk(struct png_chunks *chunks, const struct chunk *chunk, bool follows_data,
-	struct error *err)
+static int read_chunk(
+	struct png_chunks *chunks, const struct chunk *chunk, bool follows_data, struct error *err)
 {
 	if (chunk_is(chunk, "IDAT"))
 		return read_data(chunks, chunk, follows_data, err);
@@ -192,8 +192,8 @@ uint32_t png_chunks_channels(const struct png_chunks *chunks)
 
 size_t png_chunks_row_bytes(const struct png_chunks *chunks)
 {
-	const uint64_t bits = (uint64_t)chunks->width * png_chunks_channels(chunks) *
-			      chunks->bit_depth;
+	const uint64_t bits =
+		(uint64_t)chunks->width * png_chunks_channels(chunks) * chunks->bit_depth;
 	return (bits + 7) / 8;
 }
 

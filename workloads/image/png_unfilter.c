@@ -1,6 +1,6 @@
-/* PNG row filters.  The plain code follows the standard; the SIMD code holds one pixel in a register
- * as 16-bit lanes and is built for a short chain from a pixel to the next, which is all that
- * limits it. */
+/* PNG row filters.  The plain code follows the standard; the SIMD code holds one pixel in a
+ * register as 16-bit lanes and is built for a short chain from a pixel to the next, which is all
+ * that limits it. */
 #include "workloads/image/png_unfilter.h"
 
 #include <immintrin.h>
@@ -50,8 +50,8 @@ static void plain_paeth(uint8_t *row, const uint8_t *above, size_t size, size_t 
 	}
 }
 
-static void plain_row(enum row_filter filter, uint8_t *row, const uint8_t *above, size_t size,
-	size_t pixel)
+static void plain_row(
+	enum row_filter filter, uint8_t *row, const uint8_t *above, size_t size, size_t pixel)
 {
 	switch (filter) {
 	case ROW_FILTER_SUB:
@@ -155,8 +155,8 @@ AVX2_INLINE __m128i predict_paeth(__m128i left, __m128i above, __m128i corner)
 
 typedef __m128i (*predict_fn)(__m128i left, __m128i above, __m128i corner);
 
-AVX2_INLINE void avx2_filter(uint8_t *row, const uint8_t *above, size_t size, size_t pixel,
-	predict_fn predict)
+AVX2_INLINE void avx2_filter(
+	uint8_t *row, const uint8_t *above, size_t size, size_t pixel, predict_fn predict)
 {
 	__m128i left = _mm_setzero_si128();
 	__m128i corner = left;
@@ -173,8 +173,8 @@ AVX2_INLINE void avx2_filter(uint8_t *row, const uint8_t *above, size_t size, si
 	store_last(row + last, left, pixel);
 }
 
-AVX2_INLINE void avx2_row(enum row_filter filter, uint8_t *row, const uint8_t *above, size_t size,
-	size_t pixel)
+AVX2_INLINE void avx2_row(
+	enum row_filter filter, uint8_t *row, const uint8_t *above, size_t size, size_t pixel)
 {
 	switch (filter) {
 	case ROW_FILTER_SUB:
@@ -233,8 +233,9 @@ AVX2_INLINE void lane_finish(struct lane *lane, __m128i above, size_t at, size_t
 	store_last(lane->row + at, lane->left, pixel);
 }
 
-/* A chain from pixel to pixel leaves most of the machine idle.  So several rows go side by side, each a
- * pixel behind the one above it, whose value it takes from a register.  size > WAVE_ROWS pixels. */
+/* A chain from pixel to pixel leaves most of the machine idle.  So several rows go side by side,
+ * each a pixel behind the one above it, whose value it takes from a register.  size > WAVE_ROWS
+ * pixels. */
 AVX2_INLINE void wave(uint8_t *first, size_t rows, size_t stride, size_t size, size_t pixel)
 {
 	const uint8_t *const above = first - stride;
@@ -252,12 +253,13 @@ AVX2_INLINE void wave(uint8_t *first, size_t rows, size_t stride, size_t size, s
 			lane_step(&lanes[r], lanes[r - 1].left, at - r * pixel, pixel);
 		lane_step(&lanes[0], load_pixel(above + at), at, pixel);
 	}
-	/* Row f ends here; those below it take another step, the nearest to it their last but one. */
+	/* Row f ends here; those below it take another step, the nearest to it their last but one.
+	 */
 	for (size_t f = 0; f < rows; f++) {
 		for (size_t r = rows - 1; r > f; r--)
 			lane_step(&lanes[r], lanes[r - 1].left, last - (r - f) * pixel, pixel);
-		lane_finish(&lanes[f], f ? lanes[f - 1].left : load_pixel(above + last), last,
-			pixel);
+		lane_finish(
+			&lanes[f], f ? lanes[f - 1].left : load_pixel(above + last), last, pixel);
 	}
 }
 

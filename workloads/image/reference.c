@@ -49,8 +49,10 @@ void reference_resample(const struct reference_picture *picture, const struct re
 	uint32_t size, bool antialias, double *out)
 {
 	const struct region *const region = &task->region;
-	const struct axis across = {task->x - region->x, task->width, region->width, size, antialias};
-	const struct axis down = {task->y - region->y, task->height, region->height, size, antialias};
+	const struct axis across = {
+		task->x - region->x, task->width, region->width, size, antialias};
+	const struct axis down = {
+		task->y - region->y, task->height, region->height, size, antialias};
 	for (uint32_t y = 0; y < size; y++)
 		for (uint32_t x = 0; x < size; x++) {
 			const uint32_t place = task->flip ? size - 1 - x : x;
