@@ -7,10 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-static const double SPREAD_FLOOR = 0.01;     /* of an arrow, with several repeats */
-static const double SPREAD_SINGLE = 0.03;    /* assumed with one repeat */
-static const double CO_BINDING_GAP = 0.05;   /* utilisations nearer than this are a pair */
-static const double DEPTH_BUSY_BELOW = 0.80; /* no stage busier: nothing but a queue can bind */
+static const double SPREAD_FLOOR = 0.01;   /* of an arrow, with several repeats */
+static const double SPREAD_SINGLE = 0.03;  /* assumed with one repeat */
+static const double CO_BINDING_GAP = 0.05; /* utilisations nearer than this are a pair */
+static const double CONFLICT_GAP = 0.12;   /* by which the busiest outdoes the arrows */
+static const double CONFLICT_CERTAINTY = 0.60;
+static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
 static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
 
 /* Of one repetition: blocked share above minus starved share below. */
@@ -91,6 +93,29 @@ static size_t pointed_stage(const struct point_summary *point)
 	return best;
 }
 
+static size_t busiest_stage(const struct point_summary *point)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < point->stage_count; i++)
+		if (point->stages[i].busy > point->stages[best].busy)
+			best = i;
+	return best;
+}
+
+/* The arrows decide, unless another stage is much busier: uneven times then hide in the waits. */
+static void choose_stage(const struct evidence_base *base, struct binding *binding)
+{
+	const struct stage_summary *stages = base->point->stages;
+	const size_t busiest = busiest_stage(base->point);
+	binding->stage = pointed_stage(base->point);
+	binding->certainty = certainty_of(base, binding->stage);
+	if (stages[busiest].busy < stages[binding->stage].busy + CONFLICT_GAP)
+		return;
+	binding->stage = busiest;
+	binding->certainty = CONFLICT_CERTAINTY;
+	binding->conflict = true;
+}
+
 /* By the utilisation law busy shares are to each other as capacities are, inverted. */
 static void find_second(const struct evidence_base *base, struct binding *binding)
 {
@@ -110,10 +135,8 @@ static void find_second(const struct evidence_base *base, struct binding *bindin
  * since it cannot be at once. */
 static void find_depth(const struct point_summary *point, struct binding *binding)
 {
-	double busiest = 0;
+	const double busiest = point->stages[busiest_stage(point)].busy;
 	double loss = 0;
-	for (size_t i = 0; i < point->stage_count; i++)
-		busiest = fmax(busiest, point->stages[i].busy);
 	for (size_t i = 0; i + 1 < point->stage_count; i++) {
 		const double both = fmin(point->stages[i].blocked, point->stages[i + 1].starved);
 		if (both > loss) {
@@ -126,8 +149,8 @@ static void find_depth(const struct point_summary *point, struct binding *bindin
 
 struct binding binding_find(const struct evidence_base *base)
 {
-	struct binding binding = {.stage = pointed_stage(base->point)};
-	binding.certainty = certainty_of(base, binding.stage);
+	struct binding binding = {0};
+	choose_stage(base, &binding);
 	find_second(base, &binding);
 	find_depth(base->point, &binding);
 	return binding;

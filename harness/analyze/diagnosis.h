@@ -25,6 +25,7 @@ struct binding {
 	size_t second;      /* the stage that binds as much; stage_count: none */
 	double second_gap;  /* second's spare utilisation over the first's: 0.03 is "within 3 %" */
 	double certainty;   /* that the arrows at the stage point the right way, 0..1 */
+	bool conflict;      /* the busiest stage is not where the arrows point */
 	bool depth;         /* no stage is busy: the queue between two of them is what binds */
 	size_t queue_above; /* depth: the stage above that queue */
 };

@@ -62,7 +62,7 @@ static void add_depth(
 static void add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
-	if (binding->second < point->stage_count)
+	if (binding->second < point->stage_count && !binding->depth)
 		evidence_add(out, "%s is within %.1f %% of %s: both bind",
 			point->stages[binding->second].name, binding->second_gap * 100,
 			point->stages[binding->stage].name);
@@ -92,7 +92,7 @@ static void add_capacities(const struct point_summary *point, size_t stage, stru
 		return;
 	(void)units_format_count(point->stages[next].capacity, capacity);
 	evidence_add(out, "the next limit is %s, at %s%s samples/s", point->stages[next].name,
-		point->stages[next].capacity_is_lower_bound ? "at least " : "", capacity);
+		point->stages[next].capacity_is_lower_bound ? "no less than " : "", capacity);
 }
 
 static void add_others(
@@ -114,6 +114,9 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 		add_depth(base->point, binding, out);
 	else
 		add_states(base->point, binding->stage, out);
+	if (binding->conflict && !binding->depth)
+		evidence_add(out,
+			"the waits beside it point elsewhere, but no other stage is nearly as busy");
 	add_second(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);

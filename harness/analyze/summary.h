@@ -17,7 +17,9 @@ struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
 	 */
 	char stage[NAME_BYTES];
-	char also[NAME_BYTES]; /* a stage that binds as much, within the noise or 5 %; "" if none */
+	/* A stage within 5 % of it, which binds as much; with "depth" the busiest stage; "" if
+	 * none. */
+	char also[NAME_BYTES];
 	/* "cpu", "device", "latency", "storage" (device or latency, not told apart), "compute",
 	 * "copy", "cores", "lock", "depth", "external", "unknown" */
 	char resource[NAME_BYTES];
@@ -32,8 +34,9 @@ struct stage_summary {
 	unsigned workers;
 	bool per_batch, device;
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
-	double cpu, run_queue;         /* shares of its working time; NAN: not available */
-	double capacity;               /* samples/s, median of the repeats; NAN: never showed */
+	double cpu,
+		run_queue; /* shares of its working time; NAN: not available, or it hardly worked */
+	double capacity;   /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
 };
@@ -65,6 +68,7 @@ struct point_summary {
 /* What analysis must know of a point's configuration, without seeing it whole. */
 struct point_facts {
 	unsigned cores; /* that the process may use */
+	/* As configured; decode_workers and read_threads give way to the workers that were measured. */
 	unsigned decode_workers, read_threads, read_depth, step_threads;
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;

@@ -119,10 +119,17 @@ enum key_id config_find_key(const char *dotted);
 
 void config_init(struct config *config);    /* all defaults */
 void config_release(struct config *config); /* safe on {0} */
+/* to is written over; on failure there is nothing to release. */
 int config_copy(struct config *to, const struct config *from, struct error *err);
 
-/* Reads a file over what config holds. -EINVAL: the file is wrong, err says where; -errno: cannot
- * be read.  Relative dataset.path stays relative to the working directory. */
+/* Reads a file over what config holds.  -EINVAL: the file is wrong, err says where; -errno: it
+ * cannot be read.  After a failure config is half changed: release it.
+ *
+ * A line is "[section]", "key = value", or empty; a '#' or ';' at its start or after a blank begins
+ * a comment ("$#" and "$;" are the letters themselves).  Indentation means nothing.  A key stands
+ * once in a file; only sweep.exclude may be repeated, and adds.  "include = FILE" reads another
+ * file at that place, relative to this one: what follows overrides it, and it must not set what
+ * this file has set above it.  Relative dataset.path stays relative to the working directory. */
 int config_read_file(struct config *config, const char *path, struct error *err);
 
 /* The same from memory, for tests and fuzzing; name stands for the file in messages; includes are
@@ -130,14 +137,20 @@ int config_read_file(struct config *config, const char *path, struct error *err)
 int config_read_text(
 	struct config *config, const char *name, const char *text, size_t size, struct error *err);
 
-/* One override, "decode.workers=4" or "sweep.decode.workers=1,2,4". */
+/* One override, "decode.workers=4" or "sweep.decode.workers=1,2,4", with variables as in a file.
+ * A plain value pins the key: it leaves the sweep, and sweep.zip.  An including file's value does
+ * the same to an included file's axis; within one file value and axis stand side by side (the value
+ * counts where nothing is swept). */
 int config_set(struct config *config, const char *assignment, struct error *err);
 
-/* Sets a value in a program's own words, no sweep: ("read.engine" -> KEY_READ_ENGINE, "memory"). */
+/* Sets a value in a program's own words, without variables, and takes the key out of the sweep:
+ * (KEY_READ_ENGINE, "memory"). */
 int config_set_key(struct config *config, enum key_id key, const char *value, struct error *err);
 
-/* Rules across keys (ratio_min <= ratio_max, a path with recipe none …): -EINVAL with the reason.
- */
+/* Rules across keys, at each point of the sweep: a path, samples where there is a recipe, batches
+ * that can be full, ratio_min <= ratio_max, no cold cache for the memory engine ...  For what a
+ * user wrote: a program that replaces a stage (limits) need not ask again.  -EINVAL with the
+ * reason. */
 int config_validate(const struct config *config, struct error *err);
 
 int64_t config_integer(const struct config *config, enum key_id key); /* BOOLEAN … CHOICE */
@@ -148,18 +161,23 @@ bool config_on(const struct config *config, enum key_id key);          /* BOOLEA
 
 enum { CONFIG_VALUE_BYTES = 64 };
 
-/* A value as text that config_set would read back exactly. TEXT values are cut to fit room. */
+/* A value as text that config_set reads back exactly: no blanks or units to guess.  TEXT values are
+ * escaped ('$' is "$$") and cut to fit room; config_text has them as they are. */
 const char *config_format_value(
 	enum key_id key, const struct config_value *value, char *out, size_t room);
 
-/* Appends the resolved file ("[section]\nkey = value …", every key) to a fresh string; free it. */
+/* The resolved file ("[section]\nkey = value ...", every key, the axes last) as a fresh string that
+ * reads back to the same values and axes; free it.  NULL without memory. */
 char *config_dump(const struct config *config);
 
-/* 16 hex digits over every resolved key and axis that can change a measurement (not run.name). */
+/* 16 hex digits over every resolved key and axis that can change a measurement (not run.name; not
+ * the order of keys in a file, nor how a value was spelled). */
 void config_hash(const struct config *config, char out[17]);
 
-/* The sweep's grid.  points is the product of the axes (zip groups step together) less the excluded
- * combinations; 1 when nothing is swept.  -EINVAL: empty, too many, or a bad zip or exclude. */
+/* The sweep's grid.  points is the product of the axes less the excluded combinations; 1 when
+ * nothing is swept.  The first axis is the slowest.  sweep.zip ("a, b; c, d") makes groups that
+ * step together; a condition of sweep.exclude on a key that is not swept compares its fixed value.
+ * -EINVAL: empty, too many, or a bad zip or exclude. */
 struct config_grid {
 	size_t *choice; /* (points, axis_count): value index per axis; owned */
 	size_t points;
@@ -168,7 +186,8 @@ struct config_grid {
 int config_grid_open(const struct config *config, struct config_grid *grid, struct error *err);
 void config_grid_close(struct config_grid *grid);
 
-/* The configuration of one point: a copy without axes, with the swept keys set. */
+/* The configuration of one point: a copy without axes, zip and exclude, with the swept keys set.
+ * out is written over (release it after); on failure there is nothing to release. */
 int config_grid_point(const struct config *config, const struct config_grid *grid, size_t point,
 	struct config *out, struct error *err);
 

@@ -70,13 +70,29 @@ int table_unknown_section(const char *name, struct error *err)
 	return error_set(err, -EINVAL, "unknown section '%.48s'; see `mlbench help keys`", name);
 }
 
-/* A key of just this name in whichever section, for "batch.workers" and plain "workers". */
-static enum key_id find_by_last_name(const char *dotted)
+/* The key whose last name is nearest to a word without a dot. */
+static enum key_id nearest_bare(const char *word)
 {
-	const char *dot = strrchr(dotted, '.');
-	const char *name = dot ? dot + 1 : dotted;
+	const char *names[KEY_COUNT];
 	for (int key = 0; key < KEY_COUNT; key++)
-		if (strcmp(config_keys[key].name, name) == 0)
+		names[key] = config_keys[key].name;
+	const char *nearest = suggest_nearest(word, names, KEY_COUNT);
+	int key = 0;
+	while (key < KEY_COUNT && names[key] != nearest)
+		key++;
+	return (enum key_id)key;
+}
+
+/* A right name under a wrong section ("batch.workers"); a misspelt section is left to the nearest
+ * dotted name. */
+static enum key_id nearest_cousin(const char *dotted, const char *dot)
+{
+	char section[DOTTED_BYTES];
+	(void)snprintf(section, sizeof section, "%.*s", (int)(dot - dotted), dotted);
+	if (!table_has_section(section))
+		return KEY_COUNT;
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (strcmp(config_keys[key].name, dot + 1) == 0)
 			return (enum key_id)key;
 	return KEY_COUNT;
 }
@@ -85,12 +101,12 @@ int table_unknown_key(const char *dotted, struct error *err)
 {
 	char room[KEY_COUNT][DOTTED_BYTES];
 	const char *names[KEY_COUNT];
+	const char *dot = strrchr(dotted, '.');
 	for (int key = 0; key < KEY_COUNT; key++)
 		names[key] = dotted_name((enum key_id)key, room[key]);
-	const char *nearest = suggest_nearest(dotted, names, KEY_COUNT);
-	const enum key_id cousin = find_by_last_name(dotted);
-	if (!nearest && cousin != KEY_COUNT)
-		nearest = names[cousin];
+	const enum key_id meant = dot ? nearest_cousin(dotted, dot) : nearest_bare(dotted);
+	const char *nearest =
+		meant == KEY_COUNT ? suggest_nearest(dotted, names, KEY_COUNT) : names[meant];
 	if (nearest)
 		return error_set(
 			err, -EINVAL, "unknown key '%.64s'; did you mean '%s'?", dotted, nearest);

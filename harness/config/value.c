@@ -2,15 +2,19 @@
 #include "harness/config/value.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
+#include "harness/config/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 enum { CHOICES_MAX = 16, CHOICE_BYTES = 32, DOUBLE_DIGITS = 17 };
+
+static const double PLAIN_LEAST = 1e-4, PLAIN_MOST = 1e9;
 
 static bool is_real(enum key_id key)
 {
@@ -175,6 +179,24 @@ static int parse_boolean(
 		config_keys[key].section, config_keys[key].name, text);
 }
 
+/* What a line of a file could not carry: control characters, and more blanks in a row than the
+ * reader can break lines at. */
+static int check_letters(enum key_id key, const char *text, struct error *err)
+{
+	const struct key *entry = &config_keys[key];
+	size_t blanks = 0;
+	for (const char *at = text; *at; at++) {
+		if (((unsigned char)*at < ' ' && *at != '\t') || *at == '\x7f')
+			return error_set(err, -EINVAL, "'%s.%s' holds a control character (%d)",
+				entry->section, entry->name, *at);
+		blanks = *at == ' ' || *at == '\t' ? blanks + 1 : 0;
+		if (blanks > VALUE_BLANKS_MAX)
+			return error_set(err, -EINVAL, "'%s.%s' holds more than %d blanks in a row",
+				entry->section, entry->name, VALUE_BLANKS_MAX);
+	}
+	return 0;
+}
+
 static int parse_text(
 	enum key_id key, const char *text, struct config_value *value, struct error *err)
 {
@@ -183,16 +205,19 @@ static int parse_text(
 	if (length > VALUE_TEXT_BYTES_MAX)
 		return error_set(err, -EINVAL, "'%s.%s' is longer than %d bytes", entry->section,
 			entry->name, VALUE_TEXT_BYTES_MAX);
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
-			return error_set(err, -EINVAL, "'%s.%s' holds a control character (%d)",
-				entry->section, entry->name, text[i]);
 	if (entry->sweepable && strchr(text, ','))
 		return error_set(err, -EINVAL,
 			"'%s.%s' = '%.48s' holds a comma, which separates swept values",
 			entry->section, entry->name, text);
+	const int code = check_letters(key, text, err);
+	if (code)
+		return code;
 	value->text = strdup(text);
-	return value->text ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (!value->text)
+		return error_set(err, -ENOMEM, "out of memory");
+	const char *trimmed = text_trim(value->text);
+	memmove(value->text, trimmed, strlen(trimmed) + 1);
+	return 0;
 }
 
 int value_parse(enum key_id key, const char *text, struct config_value *value, struct error *err)
@@ -242,22 +267,31 @@ void value_list_release(struct config_value *values, size_t count)
 	free(values);
 }
 
-/* The fewest digits that are read back as the same number. */
+static bool reads_as(const char *text, double value, bool as_share)
+{
+	double again;
+	const int code =
+		as_share ? units_parse_share(text, &again) : units_parse_real(text, &again);
+	return code == 0 && !(again < value) && !(again > value);
+}
+
+/* The fewest digits that are read back as the same number; no exponent where people would write
+ * none, and shares in percent where that is exact. */
 static void write_real(double value, bool as_share, struct buffer *out)
 {
 	char text[UNITS_BYTES];
-	double again;
 	for (int digits = 1; as_share && digits < DOUBLE_DIGITS - 1; digits++) {
 		(void)snprintf(text, sizeof text, "%.*g%%", digits, value * 100.0);
-		if (!strchr(text, 'e') && units_parse_share(text, &again) == 0 &&
-			!(again < value) && !(again > value)) {
-			buffer_text(out, text);
-			return;
-		}
+		if (strchr(text, 'e') || !reads_as(text, value, true))
+			continue;
+		buffer_text(out, text);
+		return;
 	}
+	const double magnitude = fabs(value);
+	const bool plain = magnitude >= PLAIN_LEAST && magnitude < PLAIN_MOST;
 	for (int digits = 1; digits <= DOUBLE_DIGITS; digits++) {
 		(void)snprintf(text, sizeof text, "%.*g", digits, value);
-		if (units_parse_real(text, &again) == 0 && !(again < value) && !(again > value))
+		if (!(plain && strchr(text, 'e')) && reads_as(text, value, false))
 			break;
 	}
 	buffer_text(out, text);
@@ -299,7 +333,8 @@ void value_write(
 		buffer_text(out, units_print_duration((uint64_t)value->integer, text));
 		break;
 	case KEY_TYPE_RATE:
-		buffer_format(out, "%s/s", units_print_size((uint64_t)value->integer, text));
+		buffer_format(out, "%s%s", units_print_size((uint64_t)value->integer, text),
+			value->integer ? "/s" : "");
 		break;
 	case KEY_TYPE_CHOICE:
 		if (value->integer >= 0 && (size_t)value->integer < split_choices(key, words))
@@ -311,9 +346,30 @@ void value_write(
 	}
 }
 
+/* Whole in powers of 1000 where it is not in powers of 1024: "1GB" says more than 1000000000. */
+static bool write_decimal_size(uint64_t bytes, struct buffer *out)
+{
+	static const char *const units[] = {"", "KB", "MB", "GB", "TB"};
+	size_t unit = 0;
+	if (bytes % 1024 == 0 && bytes % 1000000 != 0)
+		return false;
+	while (bytes > 0 && bytes % 1000 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
+		bytes /= 1000;
+		unit++;
+	}
+	if (unit > 0)
+		buffer_format(out, "%" PRIu64 "%s", bytes, units[unit]);
+	return unit > 0;
+}
+
 void value_write_limit(enum key_id key, double limit, struct buffer *out)
 {
+	const enum key_type type = config_keys[key].type;
 	const struct config_value value = {
 		.integer = is_real(key) ? 0 : (int64_t)limit, .real = limit};
-	value_write(key, &value, false, out);
+	const bool is_bytes = type == KEY_TYPE_SIZE || type == KEY_TYPE_RATE;
+	if (is_bytes && write_decimal_size((uint64_t)value.integer, out))
+		buffer_text(out, type == KEY_TYPE_RATE ? "/s" : "");
+	else
+		value_write(key, &value, false, out);
 }

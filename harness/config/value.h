@@ -11,11 +11,12 @@
 
 enum {
 	VALUE_TEXT_BYTES_MAX = 4096, /* of a TEXT value: a path's */
+	VALUE_BLANKS_MAX = 64,       /* in a row, in a TEXT value */
 	VALUE_LIST_MAX = 4096,       /* values of one axis */
 };
 
 /* Reads one literal value (no variables).  0; -EINVAL, with what is wrong and an example; -ENOMEM.
- * value->text is fresh for TEXT, else NULL. */
+ * value->text is fresh for TEXT, without blanks at its ends, else NULL. */
 int value_parse(enum key_id key, const char *text, struct config_value *value, struct error *err);
 
 /* The number alone, without the key's limits: for the step of a range. */

@@ -1,7 +1,7 @@
-/* A discrete simulation of the pipeline's line: readers with blobs, a team of decoders, slots given to
- * batches in order, a step.  It yields measurements whose true bottleneck is known, because the service
- * times are chosen.  Blocking comes before service, as in the pipeline: no blob, no read; no slot, no
- * decode. */
+/* A discrete simulation of the pipeline's line: readers with blobs, a team of decoders, slots given
+ * to batches in order, a step.  It yields measurements whose true bottleneck is known, because the
+ * service times are chosen.  Blocking comes before service, as in the pipeline: no blob, no read;
+ * no slot, no decode. */
 #ifndef MLBENCH_TESTS_LINE_SIMULATOR_H
 #define MLBENCH_TESTS_LINE_SIMULATOR_H
 
@@ -17,7 +17,7 @@ enum { LINE_WORKERS_MAX = 64, LINE_STAGES = 3 };
 
 struct line {
 	unsigned readers, decoders;
-	unsigned blobs, slots;   /* slots: batches being filled, waiting and in the step */
+	unsigned blobs, slots; /* slots: batches being filled, waiting and in the step */
 	unsigned batch;
 	double read_s, decode_s; /* mean service time of a sample */
 	double step_s;           /* of a batch */
@@ -34,8 +34,8 @@ struct line_clock {
 	uint64_t items[LINE_STAGES];
 };
 
-static inline void line_spend(struct line_clock *clock, int stage, enum thread_state state, double from,
-			      double to)
+static inline void line_spend(
+	struct line_clock *clock, int stage, enum thread_state state, double from, double to)
 {
 	const double a = fmax(from, clock->from);
 	const double b = fmin(to, clock->to);
@@ -60,9 +60,10 @@ static inline unsigned line_first_free(const double *free_at, unsigned count)
 	return first;
 }
 
-/* Waits of one item: starved until `ready`, then blocked until `room`, then work; returns its end. */
+/* Waits of one item: starved until `ready`, then blocked until `room`, then work; returns its end.
+ */
 static inline double line_item(struct line_clock *clock, int stage, double free_at, double ready,
-			       double room, double service)
+	double room, double service)
 {
 	const double fed = fmax(free_at, ready);
 	const double start = fmax(fed, room);
@@ -75,8 +76,8 @@ static inline double line_item(struct line_clock *clock, int stage, double free_
 }
 
 /* Runs the whole line; from and to bound what the clock counts. Returns the end of each batch. */
-static inline void line_pass(const struct line *line, struct line_clock *clock, double *decoded,
-			     double *batch_end)
+static inline void line_pass(
+	const struct line *line, struct line_clock *clock, double *decoded, double *batch_end)
 {
 	struct rng rng;
 	rng_init(&rng, line->seed, 77);
@@ -91,7 +92,7 @@ static inline void line_pass(const struct line *line, struct line_clock *clock, 
 			const unsigned r = line_first_free(reader_free, line->readers);
 			const double blob = n >= line->blobs ? decoded[n - line->blobs] : 0;
 			const double read = line_item(clock, 0, reader_free[r], 0, blob,
-						      line_service(&rng, line->read_s, line->read_cv));
+				line_service(&rng, line->read_s, line->read_cv));
 			reader_free[r] = read;
 			const bool slow = rng_uniform(&rng) < line->slow_share;
 			const double service = line_service(&rng, line->decode_s, line->decode_cv) *
@@ -101,26 +102,25 @@ static inline void line_pass(const struct line *line, struct line_clock *clock, 
 				line_item(clock, 1, decoder_free[d], read, slot, service);
 			full = fmax(full, decoded[n]);
 		}
-		batch_end[b] = step_free =
-			line_item(clock, 2, step_free, full, 0, line_service(&rng, line->step_s, line->step_cv));
+		batch_end[b] = step_free = line_item(clock, 2, step_free, full, 0,
+			line_service(&rng, line->step_s, line->step_cv));
 	}
 }
 
 static inline void line_stage(struct stage_measurement *stage, const char *name, unsigned workers,
-			      const struct line_clock *clock, int at, double per_item)
+	const struct line_clock *clock, int at, double per_item)
 {
 	(void)snprintf(stage->name, sizeof stage->name, "%s", name);
 	stage->workers = workers;
 	stage->items = clock->items[at];
 	memcpy(stage->seconds, clock->seconds[at], sizeof stage->seconds);
 	const double working = stage->seconds[THREAD_WORKING];
-	stage->cpu_seconds = 0.985 * working;
+	stage->cpu_seconds = (at == 0 ? 0.05 : 0.985) * working;
 	stage->run_queue_seconds = 0.005 * working;
-	stage->capacity =
-		working > 0 ? (double)stage->items * per_item / working * workers : NAN;
+	stage->capacity = working > 0 ? (double)stage->items * per_item / working * workers : NAN;
 	if (stage->items > 0)
 		histogram_add(&stage->service, (uint64_t)(working / (double)stage->items * 1e9),
-			      (uint32_t)stage->items);
+			(uint32_t)stage->items);
 }
 
 /* Fills m with what the pipeline would have measured after a warm-up of a fifth. */

@@ -33,7 +33,9 @@ struct uring_source {
 	struct source base;
 	int root_fd;
 	struct uring_options options;
-	pthread_mutex_t notes_lock;
+	/* Held to open and close rings and to add notes.  Rings of one thread come to lie where another's
+	 * were, and only this tells a race detector that the two never overlap in time. */
+	pthread_mutex_t lock;
 };
 
 /* A ring and what it got of the options. */
@@ -94,5 +96,8 @@ void uring_fail_all(struct uring_reader *reader, int status);
 
 /* NULL, or why there is no io_uring here; why holds the text. */
 const char *uring_unavailable(char *why, size_t room);
+/* What a failure of io_uring_setup means; disabled is the value of sysctl kernel.io_uring_disabled.
+ */
+void uring_explain(int code, uint64_t disabled, char *why, size_t room);
 
 #endif

@@ -11,24 +11,17 @@ enum { PROBE_ENTRIES = 4 };
 
 static const char disabled_path[] = "/proc/sys/kernel/io_uring_disabled";
 
-static void explain_refusal(char *why, size_t room)
+static const char *refusal(uint64_t disabled)
 {
-	uint64_t disabled = 0;
-	if (files_number(disabled_path, &disabled) != 0)
-		disabled = 0;
 	if (disabled >= 2)
-		(void)snprintf(
-			why, room, "disabled on this node (sysctl kernel.io_uring_disabled = 2)");
-	else if (disabled == 1)
-		(void)snprintf(why, room,
-			"only members of kernel.io_uring_group may use it (sysctl kernel.io_uring_disabled = 1)");
-	else
-		(void)snprintf(why, room,
-			"io_uring_setup is forbidden to this process: a seccomp filter or security module, "
-			"as containers have (EPERM)");
+		return "disabled on this node (sysctl kernel.io_uring_disabled = 2)";
+	if (disabled == 1)
+		return "only members of kernel.io_uring_group may use it (sysctl kernel.io_uring_disabled = 1)";
+	return "io_uring_setup is forbidden to this process: a seccomp filter or security module, as "
+	       "containers have (EPERM)";
 }
 
-static void explain(int code, char *why, size_t room)
+void uring_explain(int code, uint64_t disabled, char *why, size_t room)
 {
 	switch (code) {
 	case -ENOSYS:
@@ -37,7 +30,7 @@ static void explain(int code, char *why, size_t room)
 		break;
 	case -EPERM:
 	case -EACCES:
-		explain_refusal(why, room);
+		(void)snprintf(why, room, "%s", refusal(disabled));
 		break;
 	case -ENOMEM:
 		(void)snprintf(why, room,
@@ -71,7 +64,10 @@ const char *uring_unavailable(char *why, size_t room)
 	struct io_uring ring;
 	const int code = io_uring_queue_init_params(PROBE_ENTRIES, &ring, &params);
 	if (code) {
-		explain(code, why, room);
+		uint64_t disabled = 0;
+		if (files_number(disabled_path, &disabled) != 0)
+			disabled = 0; /* before Linux 6.6 there is no such switch */
+		uring_explain(code, disabled, why, room);
 		return why;
 	}
 	const char *const missing = missing_operation(&ring);

@@ -1,0 +1,88 @@
+/* The log of completed steps. */
+#include "harness/measure/completions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int completions_open(struct completions *c, size_t room)
+{
+	*c = (struct completions){.room = room, .stride = 1};
+	c->entries = malloc(room * sizeof *c->entries);
+	if (!c->entries)
+		return -ENOMEM;
+	memset(c->entries, 0, room * sizeof *c->entries); /* page faults now, not while measuring */
+	return 0;
+}
+
+void completions_close(struct completions *c)
+{
+	free(c->entries);
+	*c = (struct completions){0};
+}
+
+static void thin(struct completions *c)
+{
+	for (size_t i = 0; i < c->count / 2; i++)
+		c->entries[i] = c->entries[2 * i + 1];
+	c->count /= 2;
+	c->stride *= 2;
+}
+
+void completions_add(struct completions *c, const struct completion *now)
+{
+	c->last = *now;
+	if (now->batches % c->stride != 0)
+		return;
+	if (c->count == c->room) {
+		thin(c);
+		if (now->batches % c->stride != 0)
+			return;
+	}
+	c->entries[c->count++] = *now;
+}
+
+/* Index of the first entry at t_ns or later. */
+static size_t find(const struct completions *c, uint64_t t_ns)
+{
+	size_t low = 0;
+	size_t high = c->count;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		if (c->entries[middle].t_ns < t_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t completions_between(const struct completions *c, uint64_t cut_ns, uint64_t end_ns,
+	struct completion *out)
+{
+	*out = (struct completion){0};
+	const size_t first = find(c, cut_ns);
+	const size_t end = find(c, end_ns + 1);
+	if (first >= end)
+		return 0;
+	const struct completion *a = &c->entries[first];
+	const struct completion *b = c->last.t_ns <= end_ns ? &c->last : &c->entries[end - 1];
+	out->t_ns = b->t_ns - a->t_ns;
+	out->samples = b->samples - a->samples;
+	out->batches = b->batches - a->batches;
+	out->device_ns = b->device_ns - a->device_ns;
+	out->oversleep_ns = b->oversleep_ns - a->oversleep_ns;
+	return out->batches + 1;
+}
+
+double completions_samples_at(const struct completions *c, uint64_t t_ns)
+{
+	const size_t at = find(c, t_ns);
+	const struct completion zero = {0};
+	const struct completion *before = at > 0 ? &c->entries[at - 1] : &zero;
+	const struct completion *after = at < c->count ? &c->entries[at] : &c->last;
+	if (after->t_ns <= before->t_ns || t_ns >= after->t_ns)
+		return (double)after->samples;
+	const double share = (double)(t_ns - before->t_ns) / (double)(after->t_ns - before->t_ns);
+	return (double)before->samples + share * (double)(after->samples - before->samples);
+}

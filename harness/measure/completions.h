@@ -1,0 +1,46 @@
+/* When steps were completed, and what had come through by then.  Throughput is taken between two
+ * completions, not between two moments of the clock: with N completions of b samples between times t_1
+ * and t_N it is the samples after the first up to the last, over t_N - t_1.  A clock that starts and stops anywhere
+ * would be wrong by up to a batch at each end.
+ *
+ * The memory is fixed: when it is full, every other entry is dropped and from then on only every second
+ * (fourth, ...) completion is kept; entries are cumulative, so those that are kept stay exact. */
+#ifndef MLBENCH_MEASURE_COMPLETIONS_H
+#define MLBENCH_MEASURE_COMPLETIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Cumulative since the start. */
+struct completion {
+	uint64_t t_ns; /* since the start */
+	uint64_t samples, batches;
+	uint64_t device_ns;
+	uint64_t oversleep_ns;
+};
+
+struct completions {
+	struct completion *entries; /* (room); owned */
+	size_t count, room;
+	uint64_t stride;            /* every so many completions are kept */
+	struct completion last;     /* the newest, kept or not */
+};
+
+/* room: even, at least 4.  0 or -ENOMEM. */
+int completions_open(struct completions *completions, size_t room);
+void completions_close(struct completions *completions); /* safe on {0} */
+
+/* One writer. */
+void completions_add(struct completions *completions, const struct completion *now);
+
+/* After the run.  The part between the first completion at cut_ns or later and the last one up to
+ * end_ns: their difference in *out (t_ns: its length).  The number of completions in it, the first one
+ * included: nothing can be said with fewer than 2. */
+uint64_t completions_between(const struct completions *completions, uint64_t cut_ns, uint64_t end_ns,
+			     struct completion *out);
+
+/* Samples through the step at t_ns, interpolated between completions (from 0 at the start; flat after
+ * the last). */
+double completions_samples_at(const struct completions *completions, uint64_t t_ns);
+
+#endif

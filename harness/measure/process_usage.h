@@ -1,0 +1,22 @@
+/* What the whole process, its cgroup and the machine have used so far, from /proc and /sys. */
+#ifndef MLBENCH_MEASURE_PROCESS_USAGE_H
+#define MLBENCH_MEASURE_PROCESS_USAGE_H
+
+#include <stdint.h>
+
+/* Cumulative; NAN: this node does not tell. */
+struct process_usage {
+	double cpu_seconds;       /* of this process */
+	double disk_bytes;        /* fetched from storage for it (/proc/self/io read_bytes) */
+	double machine_seconds;   /* CPU time of everybody on the machine (/proc/stat) */
+	double throttled_seconds; /* that its cgroup was stopped by its CPU quota */
+	double resident_bytes;
+};
+
+/* Any thread; some 100 us. */
+void process_usage_read(struct process_usage *usage);
+
+/* The least limit on memory that this process is under: of its cgroup (v1 or v2), else the machine's. */
+uint64_t process_memory_limit(void);
+
+#endif

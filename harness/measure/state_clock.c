@@ -1,0 +1,69 @@
+/* State clocks.  The order that the sequence lock needs comes from release stores of the data by the
+ * writer and acquire loads by the reader: on x86-64 both are plain moves. */
+#include "harness/measure/state_clock.h"
+
+static uint64_t load(const atomic_uint_least64_t *value)
+{
+	return atomic_load_explicit(value, memory_order_acquire);
+}
+
+static void store(atomic_uint_least64_t *value, uint64_t number)
+{
+	atomic_store_explicit(value, number, memory_order_release);
+}
+
+static unsigned begin_write(struct state_clock *clock)
+{
+	const unsigned sequence = atomic_load_explicit(&clock->sequence, memory_order_relaxed);
+	atomic_store_explicit(&clock->sequence, sequence + 1, memory_order_relaxed);
+	return sequence;
+}
+
+static void end_write(struct state_clock *clock, unsigned sequence)
+{
+	atomic_store_explicit(&clock->sequence, sequence + 2, memory_order_release);
+}
+
+void state_clock_start(struct state_clock *clock, enum thread_state state, uint64_t now_ns)
+{
+	const unsigned sequence = begin_write(clock);
+	for (int i = 0; i < THREAD_STATES; i++)
+		store(&clock->total_ns[i], 0);
+	atomic_store_explicit(&clock->state, (unsigned)state, memory_order_release);
+	store(&clock->since_ns, now_ns);
+	end_write(clock, sequence);
+}
+
+void state_clock_enter(struct state_clock *clock, enum thread_state state, uint64_t now_ns)
+{
+	const unsigned before = atomic_load_explicit(&clock->state, memory_order_relaxed);
+	const uint64_t since = atomic_load_explicit(&clock->since_ns, memory_order_relaxed);
+	if (before == (unsigned)state || since == 0)
+		return; /* no change, or never started */
+	const unsigned sequence = begin_write(clock);
+	if (now_ns > since) {
+		const uint64_t total = atomic_load_explicit(&clock->total_ns[before], memory_order_relaxed);
+		store(&clock->total_ns[before], total + (now_ns - since));
+		store(&clock->since_ns, now_ns);
+	}
+	atomic_store_explicit(&clock->state, (unsigned)state, memory_order_release);
+	end_write(clock, sequence);
+}
+
+void state_clock_read(const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES])
+{
+	unsigned before;
+	unsigned after;
+	unsigned state;
+	uint64_t since;
+	do {
+		before = atomic_load_explicit(&clock->sequence, memory_order_acquire);
+		for (int i = 0; i < THREAD_STATES; i++)
+			total_ns[i] = load(&clock->total_ns[i]);
+		state = atomic_load_explicit(&clock->state, memory_order_acquire);
+		since = load(&clock->since_ns);
+		after = atomic_load_explicit(&clock->sequence, memory_order_relaxed);
+	} while (before != after || before % 2 != 0);
+	if (since > 0 && now_ns > since)
+		total_ns[state] += now_ns - since;
+}

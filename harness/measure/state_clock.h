@@ -1,0 +1,37 @@
+/* The state clock of one thread: at any moment it is in exactly one state, and the time spent in each
+ * adds up to the time since it was started.  A transition costs one clock read of the caller's and a
+ * few stores; another thread can read a consistent picture at any moment, the running state included.
+ *
+ * One writer at a time: the thread itself, or, while it is parked, whoever holds the lock it parked
+ * under.  Readers retry (a sequence lock in atomics only, so that thread sanitizers follow it). */
+#ifndef MLBENCH_MEASURE_STATE_CLOCK_H
+#define MLBENCH_MEASURE_STATE_CLOCK_H
+
+#include "harness/base/memory.h"
+#include "harness/measure/measurement.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct state_clock {
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint sequence; /* odd: being written */
+	atomic_uint state;
+	atomic_uint_least64_t since_ns; /* when this state began */
+	atomic_uint_least64_t total_ns[THREAD_STATES]; /* of the states before it */
+};
+
+/* Starts at zero in `state`. */
+void state_clock_start(struct state_clock *clock, enum thread_state state, uint64_t now_ns);
+
+/* Changes state at now_ns; a time before the last transition counts as that transition's. */
+void state_clock_enter(struct state_clock *clock, enum thread_state state, uint64_t now_ns);
+
+static inline enum thread_state state_clock_state(const struct state_clock *clock)
+{
+	return (enum thread_state)atomic_load_explicit(&clock->state, memory_order_relaxed);
+}
+
+/* Nanoseconds in each state up to now_ns; any thread.  Zeros when it was never started. */
+void state_clock_read(const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES]);
+
+#endif

@@ -1,0 +1,49 @@
+/* What is measured of one thread of a stage: its state clock, its service times, its items, and the
+ * kernel's accounting of it (CPU time and time on the run queue, from /proc/thread-self/schedstat). */
+#ifndef MLBENCH_MEASURE_THREAD_METER_H
+#define MLBENCH_MEASURE_THREAD_METER_H
+
+#include "harness/measure/service_log.h"
+#include "harness/measure/state_clock.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread_meter {
+	struct state_clock clock;
+	_Alignas(COUNTER_ALIGN_BYTES) struct service_log service;
+	atomic_uint_least64_t items;
+	/* The sampler's. */
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat; /* open file, -1: none */
+	uint64_t cpu_ns, run_queue_ns; /* when last read */
+};
+
+struct thread_times {
+	uint64_t state_ns[THREAD_STATES];
+	uint64_t items;
+	uint64_t cpu_ns, run_queue_ns;
+};
+
+/* count meters, zeroed, for thread_meters_close; NULL without memory.  segments as in service_log.h. */
+struct thread_meter *thread_meters_open(unsigned count, unsigned segments);
+void thread_meters_close(struct thread_meter *meters, unsigned count); /* NULL is fine */
+
+/* The thread itself, once, at its start. */
+void thread_meter_attach(struct thread_meter *meter);
+void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
+			uint64_t segment_ns);
+
+/* The thread itself: n items ended at now_ns, ns each. */
+static inline void thread_meter_add(struct thread_meter *meter, uint64_t now_ns, uint64_t ns, uint32_t n)
+{
+	service_log_add(&meter->service, now_ns, ns, n);
+	atomic_store_explicit(&meter->items,
+		atomic_load_explicit(&meter->items, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/* The sampler: everything up to now_ns.  False: the kernel's accounting is not available (what it said
+ * last is kept, as when the thread has ended). */
+bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct thread_times *out);
+
+#endif

@@ -1,0 +1,316 @@
+/* Filling the measurement.
+ *
+ *   throughput   good samples / seconds, between the first completed step at or after the cut and the
+ *                last one (completions.h)
+ *   states       thread-seconds between the edge at the cut and the last edge
+ *   capacity     samples / working thread-seconds x workers; of an emulated step samples / nominal
+ *                device seconds.  A reader's working time is all time that it was not blocked, since the
+ *                source was at work then with all the files in flight that it may have. */
+#include "pipelines/collect.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/memory.h"
+#include "harness/measure/steady.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A stage that was not held up by others for at least this share of its time showed its limit. */
+static const double SHOWS_ITS_LIMIT = 0.5;
+
+struct span {
+	const struct edge *from, *to;
+	double seconds;
+	struct completion steps; /* between completions */
+	uint64_t completions;
+};
+
+/* --- the cut ---------------------------------------------------------------------------------------- */
+
+/* Rates on the grid of windows, as far as completions reach. */
+static size_t window_rates(const struct recorded *r, double *rates)
+{
+	const uint64_t window_ns = r->monitor->window_ns;
+	const uint64_t last_ns = r->step->completions.last.t_ns;
+	size_t count = 0;
+	double before = 0;
+	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
+		const double after = completions_samples_at(&r->step->completions, (count + 1) * window_ns);
+		rates[count++] = (after - before) * (double)NS_PER_S / (double)window_ns;
+		before = after;
+	}
+	return count;
+}
+
+static const struct edge *edge_at(const struct monitor *monitor, uint64_t t_ns)
+{
+	size_t i = 0;
+	while (i + 1 < monitor->count && monitor->edges[i].t_ns < t_ns)
+		i++;
+	return &monitor->edges[i];
+}
+
+static struct span span_from(const struct recorded *r, uint64_t cut_ns)
+{
+	const struct monitor *monitor = r->monitor;
+	struct span span = {
+		.from = edge_at(monitor, cut_ns),
+		.to = &monitor->edges[monitor->count - 1],
+	};
+	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
+	const uint64_t from_ns = monitor->timed ? span.from->t_ns : cut_ns;
+	span.completions = completions_between(&r->step->completions, from_ns, span.to->t_ns, &span.steps);
+	return span;
+}
+
+/* The configured warm-up, or less of a run that was shorter than twice that. */
+static uint64_t least_cut(const struct recorded *r, struct measurement *m)
+{
+	const struct monitor *monitor = r->monitor;
+	const uint64_t end_ns = monitor->edges[monitor->count - 1].t_ns;
+	if (r->warmup_ns <= end_ns / 2 || config_integer(r->config, KEY_MEASURE_EPOCHS) == 0)
+		return r->warmup_ns;
+	measurement_note(m, "the run of %.3g s was too short for measure.warmup: nothing was cut off",
+		(double)end_ns / (double)NS_PER_S);
+	return 0;
+}
+
+static void judge_steadiness(const struct steady *steady, struct measurement *m)
+{
+	if (!steady->tested) {
+		measurement_note(m, "steadiness not tested: %s", steady->reason);
+	} else if (!steady->settled || !steady->stayed) {
+		m->status = MEASUREMENT_UNSTEADY;
+		measurement_note(m, "unsteady: %s", steady->reason);
+	}
+}
+
+static struct span choose_span(const struct recorded *r, struct measurement *m)
+{
+	const uint64_t window_ns = r->monitor->window_ns;
+	const uint64_t least_ns = least_cut(r, m);
+	const uint64_t min_batches = (uint64_t)config_integer(r->config, KEY_MEASURE_MIN_BATCHES);
+	double rates[WINDOWS_MAX];
+	const size_t windows = window_rates(r, rates);
+	const size_t minimum = (size_t)((least_ns + window_ns - 1) / window_ns);
+	struct span span = span_from(r, least_ns);
+	if (r->interrupted)
+		return span;
+	if (windows > minimum) {
+		const struct steady steady = steady_find(rates, windows, minimum);
+		const struct span settled = span_from(r, steady.cut * window_ns);
+		if (settled.steps.batches >= min_batches)
+			span = settled;
+		judge_steadiness(&steady, m);
+	}
+	if (span.steps.batches < min_batches && config_integer(r->config, KEY_MEASURE_EPOCHS) == 0) {
+		m->status = MEASUREMENT_UNSTEADY;
+		measurement_note(m, "only %llu batches were measured, of measure.min_batches = %llu",
+			(unsigned long long)span.steps.batches, (unsigned long long)min_batches);
+	}
+	return span;
+}
+
+/* --- stages and queues ------------------------------------------------------------------------------- */
+
+static double capacity(const struct recorded *r, const struct span *span, enum stage_id id,
+	const struct stage_measurement *stage)
+{
+	const double batch = span->steps.batches > 0
+		? (double)span->steps.samples / (double)span->steps.batches
+		: NAN;
+	const double working = stage->seconds[THREAD_WORKING];
+	if (id == STAGE_STEP && r->step->emulated)
+		return (double)span->steps.samples * (double)NS_PER_S / (double)span->steps.device_ns;
+	if (working <= 0 || stage->items == 0)
+		return NAN;
+	const double samples = (double)stage->items * (stage->per_batch ? batch : 1);
+	return samples / working * stage->workers;
+}
+
+static void merge_service(const struct recorded *r, const struct span *span, enum stage_id id,
+	struct stage_measurement *out)
+{
+	const struct stage *stage = &r->monitor->stages[id];
+	for (unsigned i = 0; i < stage->workers; i++)
+		service_log_merge(&stage->meters[i].service, span->from->t_ns, &out->service);
+	/* A run of few items may have none that began after the rounded-up cut. */
+	for (unsigned i = 0; out->service.count == 0 && i < stage->workers; i++)
+		service_log_merge(&stage->meters[i].service, 0, &out->service);
+}
+
+static void fill_stage(const struct recorded *r, const struct span *span, enum stage_id id,
+	struct measurement *m)
+{
+	const struct stage *stage = &r->monitor->stages[id];
+	const struct thread_times *from = &span->from->stages[id];
+	const struct thread_times *to = &span->to->stages[id];
+	struct stage_measurement *out = &m->stages[m->stage_count++];
+	(void)snprintf(out->name, sizeof out->name, "%s", stage->name);
+	out->workers = stage->workers;
+	out->per_batch = stage->per_batch;
+	out->device = id == STAGE_STEP && r->step->emulated;
+	out->items = to->items - from->items;
+	for (int k = 0; k < THREAD_STATES; k++)
+		out->seconds[k] = (double)(to->state_ns[k] - from->state_ns[k]) / (double)NS_PER_S;
+	const bool accounted = span->to->accounted[id];
+	out->cpu_seconds = accounted ? (double)(to->cpu_ns - from->cpu_ns) / (double)NS_PER_S : NAN;
+	out->run_queue_seconds =
+		accounted ? (double)(to->run_queue_ns - from->run_queue_ns) / (double)NS_PER_S : NAN;
+	if (!accounted)
+		measurement_note(m, "%s: CPU and run-queue time unknown: no schedstat", stage->name);
+	out->capacity = capacity(r, span, id, out);
+	const double total = stage->workers * span->seconds;
+	out->capacity_is_lower_bound = id == STAGE_READ && out->seconds[THREAD_WORKING] < SHOWS_ITS_LIMIT * total;
+	merge_service(r, span, id, out);
+}
+
+static void fill_queue(const struct span *span, enum queue_id id, const char *name, uint32_t size,
+	struct measurement *m)
+{
+	const struct queue_integrals *from = &span->from->queues[id];
+	const struct queue_integrals *to = &span->to->queues[id];
+	const double time = (double)(to->total_ns - from->total_ns);
+	struct queue_measurement *out = &m->queues[m->queue_count++];
+	(void)snprintf(out->name, sizeof out->name, "%s", name);
+	out->capacity = size;
+	out->mean_depth = (to->depth_ns - from->depth_ns) / time;
+	out->empty_share = (double)(to->empty_ns - from->empty_ns) / time;
+	out->full_share = (double)(to->full_ns - from->full_ns) / time;
+}
+
+static void fill_stages(const struct recorded *r, const struct span *span, struct measurement *m)
+{
+	double states = 0;
+	double wall = 0;
+	for (int id = 0; id < STAGE_IDS; id++) {
+		if (r->monitor->stages[id].workers == 0)
+			continue;
+		fill_stage(r, span, (enum stage_id)id, m);
+		const struct stage_measurement *stage = &m->stages[m->stage_count - 1];
+		for (int k = 0; k < THREAD_STATES; k++)
+			states += stage->seconds[k];
+		wall += stage->workers * span->seconds;
+		if (id == STAGE_STEP)
+			m->step_wait_share = stage->seconds[THREAD_STARVED] / span->seconds;
+	}
+	m->accounted = states / wall;
+	fill_queue(span, QUEUE_SAMPLES, "samples", r->plan->blobs, m);
+	fill_queue(span, QUEUE_BATCHES, "batches",
+		(uint32_t)config_integer(r->config, KEY_PREFETCH_DEPTH), m);
+	if (r->plan->staging_slots > 0)
+		fill_queue(span, QUEUE_UPLOADED, "uploaded", r->plan->staging_slots - 1, m);
+}
+
+/* --- the rest ------------------------------------------------------------------------------------------ */
+
+static void fill_throughput(const struct recorded *r, const struct span *span, struct measurement *m)
+{
+	const struct completion *steps = &span->steps;
+	const double seconds = (double)steps->t_ns / (double)NS_PER_S;
+	const bool any = steps->batches > 0;
+	m->cut_seconds = (double)span->from->t_ns / (double)NS_PER_S;
+	m->wall_seconds = (double)span->to->t_ns / (double)NS_PER_S;
+	m->measured_seconds = seconds;
+	m->samples = steps->samples;
+	m->batches = steps->batches;
+	m->epochs = r->step->epochs;
+	m->throughput = any ? (double)steps->samples / seconds : NAN;
+	m->step_utilisation = any ? (double)steps->device_ns / (double)steps->t_ns : NAN;
+	m->loss_first = r->step->loss_first;
+	m->loss_last = r->step->loss_last;
+	m->oversleep_mean_ns =
+		any && r->step->emulated ? (double)steps->oversleep_ns / (double)steps->batches : NAN;
+	m->oversleep_max_ns = r->step->emulated ? (double)r->step->oversleep_max_ns : NAN;
+	m->has_checksum = r->step->has_checksum;
+	m->checksum = r->step->checksum;
+	if (config_on(r->config, KEY_RUN_VERIFY) && !m->has_checksum)
+		measurement_note(m, "no checksum: the run ended before its first epoch did");
+}
+
+static void fill_cache_share(const struct recorded *r, double disk_bytes, struct measurement *m)
+{
+	if (r->reads_memory) {
+		m->page_cache_share = NAN;
+		measurement_note(m, "page cache: no file is read while measuring (read.engine = memory)");
+	} else if (config_on(r->config, KEY_READ_DIRECT)) {
+		m->page_cache_share = 0;
+		measurement_note(m, "page cache: direct reads go past it");
+	} else if (isnan(disk_bytes)) {
+		m->page_cache_share = NAN;
+		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
+	} else {
+		const double share = 1 - disk_bytes / (double)m->bytes_read;
+		m->page_cache_share = m->bytes_read == 0 ? NAN : share > 0 ? share : 0;
+	}
+}
+
+static void fill_usage(const struct recorded *r, const struct span *span, struct measurement *m)
+{
+	const struct process_usage *from = &span->from->usage;
+	const struct process_usage *to = &span->to->usage;
+	const double disk_bytes = to->disk_bytes - from->disk_bytes;
+	m->bytes_read = span->to->read.bytes - span->from->read.bytes;
+	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
+	m->disk_bytes_per_s = disk_bytes / span->seconds;
+	fill_cache_share(r, disk_bytes, m);
+	m->cpu_seconds = to->cpu_seconds - from->cpu_seconds;
+	const double outside = (to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;
+	m->cores_busy_outside = outside < 0 ? 0 : outside;
+	m->throttled_share = (to->throttled_seconds - from->throttled_seconds) / span->seconds / r->cores;
+	const double growth = to->resident_bytes - from->resident_bytes;
+	m->rss_growth_bytes = growth > 0 ? (uint64_t)growth : 0;
+	m->rss_peak_bytes = memory_resident_peak_bytes();
+	m->pool_bytes = r->plan->pool_bytes;
+}
+
+static void fill_window(const struct edge *edge, const struct monitor *monitor, struct window *out)
+{
+	out->t = (double)edge->t_ns / (double)NS_PER_S;
+	out->samples = edge->samples;
+	out->bytes_read = edge->read.bytes;
+	out->resident_bytes = (uint64_t)edge->usage.resident_bytes;
+	size_t stage = 0;
+	for (int id = 0; id < STAGE_IDS; id++) {
+		if (monitor->stages[id].workers == 0)
+			continue;
+		for (int k = 0; k < THREAD_STATES; k++)
+			out->stage_seconds[stage][k] = (double)edge->stages[id].state_ns[k] / (double)NS_PER_S;
+		out->stage_cpu[stage++] = edge->accounted[id]
+			? (double)edge->stages[id].cpu_ns / (double)NS_PER_S
+			: NAN;
+	}
+	for (int id = 0; id < QUEUE_IDS; id++)
+		out->queue_depth[id] = edge->queue_depth[id];
+}
+
+static int fill_windows(const struct recorded *r, struct measurement *m)
+{
+	const struct monitor *monitor = r->monitor;
+	m->window_seconds = (double)monitor->window_ns / (double)NS_PER_S;
+	m->windows = calloc(monitor->count, sizeof *m->windows);
+	if (!m->windows)
+		return -ENOMEM;
+	/* The first edge is the start; windows are known by their ends. */
+	for (size_t i = 1; i < monitor->count; i++)
+		fill_window(&monitor->edges[i], monitor, &m->windows[m->window_count++]);
+	return 0;
+}
+
+int collect(const struct recorded *r, struct measurement *m)
+{
+	m->status = r->interrupted ? MEASUREMENT_INTERRUPTED : MEASUREMENT_OK;
+	m->accounted = NAN;
+	m->step_wait_share = NAN;
+	const struct span span = choose_span(r, m);
+	fill_throughput(r, &span, m);
+	fill_usage(r, &span, m);
+	if (!r->monitor->timed) {
+		measurement_note(m, "measure.profiler is off: throughput only, no states, queues or windows");
+		return 0;
+	}
+	fill_stages(r, &span, m);
+	return fill_windows(r, m);
+}

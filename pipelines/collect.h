@@ -1,0 +1,26 @@
+/* From what was recorded to a struct measurement: finds the cut, takes differences between the cut and
+ * the end, and says in words what is missing. */
+#ifndef MLBENCH_PIPELINES_COLLECT_H
+#define MLBENCH_PIPELINES_COLLECT_H
+
+#include "harness/config/config.h"
+#include "harness/measure/measurement.h"
+#include "pipelines/monitor.h"
+#include "pipelines/pipeline.h"
+#include "pipelines/stepper.h"
+
+struct recorded {
+	const struct config *config;
+	const struct pipeline_plan *plan;
+	const struct monitor *monitor; /* at least two edges */
+	const struct step_account *step;
+	uint64_t warmup_ns; /* configured */
+	unsigned cores;
+	bool reads_memory;  /* the memory engine */
+	bool interrupted;
+};
+
+/* Sets m's status to OK, UNSTEADY or INTERRUPTED.  0 or -ENOMEM. */
+int collect(const struct recorded *recorded, struct measurement *m);
+
+#endif

@@ -1,0 +1,131 @@
+/* Conducting a repetition. */
+#include "pipelines/conduct.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+
+enum { POLL_NS = 50000000, PATIENCE = 20, EXTENSION = 4 };
+
+struct conducting {
+	const struct conduct *c;
+	uint64_t planned_ns;         /* 0: by epochs */
+	uint64_t batches_at_warmup;
+	bool warm;
+	uint64_t moved, moved_at_ns; /* files read and batches stepped, and when they last grew */
+	uint64_t reported_samples, reported_at_ns;
+};
+
+static bool asked_to_stop(const struct conduct *c)
+{
+	return c->control && c->control->stop && atomic_load(c->control->stop);
+}
+
+/* Enough was measured: the time is over, and the batches are there or four times the time is. */
+static bool is_enough(const struct conducting *s, uint64_t elapsed_ns)
+{
+	const struct conduct *c = s->c;
+	if (s->planned_ns == 0 || elapsed_ns < s->planned_ns)
+		return false;
+	if (elapsed_ns >= c->warmup_ns + EXTENSION * c->duration_ns)
+		return true;
+	/* One more, since time is measured from the first to the last. */
+	return stepper_progress(c->monitor->stepper).batches - s->batches_at_warmup > c->min_batches;
+}
+
+static void watch(struct conducting *s, uint64_t now_ns)
+{
+	const struct conduct *c = s->c;
+	const struct step_progress progress = stepper_progress(c->monitor->stepper);
+	struct source_counts read;
+	source_read_counts(c->monitor->source, &read);
+	const uint64_t moved = read.files + progress.batches;
+	if (moved != s->moved || s->moved_at_ns == 0) {
+		s->moved = moved;
+		s->moved_at_ns = now_ns;
+		return;
+	}
+	const uint64_t slowest =
+		progress.last_step_ns > c->slowest_wait_ns ? progress.last_step_ns : c->slowest_wait_ns;
+	const uint64_t still_ns = now_ns - s->moved_at_ns;
+	if (still_ns < c->no_progress_ns + PATIENCE * slowest)
+		return;
+	char states[256];
+	struct error err;
+	monitor_describe(c->monitor, states, sizeof states);
+	crew_fail(c->crew,
+		error_set(&err, -ETIMEDOUT, "no progress for %.3g s: %s",
+			(double)still_ns / (double)NS_PER_S, states),
+		&err);
+}
+
+static void report(struct conducting *s, uint64_t now_ns)
+{
+	const struct pipeline_control *control = s->c->control;
+	if (!control || !control->progress)
+		return;
+	const uint64_t samples = stepper_progress(s->c->monitor->stepper).samples;
+	const double since = (double)(now_ns - s->reported_at_ns) / (double)NS_PER_S;
+	const double rate = since > 0 ? (double)(samples - s->reported_samples) / since : 0;
+	control->progress(control->context,
+		(double)(now_ns - s->c->monitor->start_ns) / (double)NS_PER_S,
+		(double)s->planned_ns / (double)NS_PER_S, rate, samples);
+	s->reported_samples = samples;
+	s->reported_at_ns = now_ns;
+}
+
+static void note_warmup(struct conducting *s, uint64_t elapsed_ns)
+{
+	if (s->warm || elapsed_ns < s->c->warmup_ns)
+		return;
+	s->warm = true;
+	s->batches_at_warmup = stepper_progress(s->c->monitor->stepper).batches;
+	if (!s->c->monitor->timed)
+		monitor_sample(s->c->monitor);
+}
+
+/* Until something is due: the next edge, the end of the warm-up or of the run, or a look round. */
+static uint64_t next_due(const struct conducting *s, uint64_t now_ns, uint64_t edge_ns)
+{
+	const uint64_t start_ns = s->c->monitor->start_ns;
+	uint64_t due = now_ns + POLL_NS;
+	due = edge_ns < due ? edge_ns : due;
+	const uint64_t warm_ns = start_ns + s->c->warmup_ns;
+	if (!s->warm && warm_ns > now_ns && warm_ns < due)
+		due = warm_ns;
+	const uint64_t end_ns = start_ns + s->planned_ns;
+	if (end_ns > now_ns && end_ns < due)
+		due = end_ns;
+	return due;
+}
+
+bool conduct_run(const struct conduct *c)
+{
+	struct monitor *monitor = c->monitor;
+	struct conducting s = {
+		.c = c,
+		.planned_ns = c->duration_ns > 0 ? c->warmup_ns + c->duration_ns : 0,
+		.reported_at_ns = monitor->start_ns,
+	};
+	uint64_t edge_ns = monitor_next_ns(monitor);
+	bool interrupted = false;
+	bool over = false;
+	while (!over && !interrupted) {
+		over = crew_wait(c->crew, next_due(&s, clock_now_ns(), edge_ns));
+		const uint64_t now_ns = clock_now_ns();
+		const uint64_t elapsed_ns = now_ns - monitor->start_ns;
+		interrupted = asked_to_stop(c);
+		note_warmup(&s, elapsed_ns);
+		over = over || is_enough(&s, elapsed_ns);
+		if (now_ns >= edge_ns) {
+			if (monitor->timed && !over && !interrupted)
+				monitor_sample(monitor);
+			report(&s, now_ns);
+			edge_ns = monitor->timed ? monitor_next_ns(monitor) : now_ns + monitor->window_ns;
+		}
+		watch(&s, now_ns);
+	}
+	monitor_sample(monitor);
+	crew_stop(c->crew);
+	return interrupted;
+}

@@ -1,0 +1,127 @@
+/* The gate, the first failure, and the end. */
+#include "pipelines/crew.h"
+
+#include "harness/base/clock.h"
+
+
+enum { GATHER_POLL_NS = 50000000 };
+
+int crew_open(struct crew *crew, unsigned expected, void (*wake)(void *context), void *context)
+{
+	*crew = (struct crew){.expected = expected, .wake = wake, .wake_context = context};
+	pthread_condattr_t attributes;
+	int code = pthread_condattr_init(&attributes);
+	if (code)
+		return -code;
+	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	code = pthread_cond_init(&crew->changed, &attributes);
+	(void)pthread_condattr_destroy(&attributes);
+	if (code)
+		return -code;
+	code = pthread_mutex_init(&crew->lock, NULL);
+	if (code)
+		(void)pthread_cond_destroy(&crew->changed);
+	return -code;
+}
+
+void crew_close(struct crew *crew)
+{
+	(void)pthread_mutex_destroy(&crew->lock);
+	(void)pthread_cond_destroy(&crew->changed);
+}
+
+bool crew_arrive(struct crew *crew, uint64_t *start_ns)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	crew->arrived++;
+	(void)pthread_cond_broadcast(&crew->changed);
+	while (crew->phase == CREW_GATHERING)
+		(void)pthread_cond_wait(&crew->changed, &crew->lock);
+	const bool go = crew->phase == CREW_RUNNING;
+	*start_ns = crew->start_ns;
+	(void)pthread_mutex_unlock(&crew->lock);
+	return go;
+}
+
+static void end(struct crew *crew)
+{
+	crew->phase = CREW_ENDING;
+	atomic_store(&crew->stopping, true);
+	(void)pthread_cond_broadcast(&crew->changed);
+}
+
+void crew_fail(struct crew *crew, int code, const struct error *err)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	if (crew->code == 0) {
+		crew->code = code;
+		crew->error = *err;
+	}
+	end(crew);
+	(void)pthread_mutex_unlock(&crew->lock);
+	crew->wake(crew->wake_context);
+}
+
+void crew_finish(struct crew *crew)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	crew->finished = true;
+	(void)pthread_cond_broadcast(&crew->changed);
+	(void)pthread_mutex_unlock(&crew->lock);
+}
+
+static void wait_until(struct crew *crew, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+		.tv_nsec = (long)(deadline_ns % NS_PER_S),
+	};
+	(void)pthread_cond_timedwait(&crew->changed, &crew->lock, &deadline);
+}
+
+bool crew_gather(struct crew *crew, const atomic_bool *stop)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	while (crew->arrived < crew->expected && crew->phase == CREW_GATHERING && !(stop && atomic_load(stop)))
+		wait_until(crew, clock_now_ns() + GATHER_POLL_NS);
+	const bool complete = crew->arrived >= crew->expected && crew->phase == CREW_GATHERING;
+	(void)pthread_mutex_unlock(&crew->lock);
+	return complete;
+}
+
+void crew_start(struct crew *crew, uint64_t start_ns)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	if (crew->phase == CREW_GATHERING)
+		crew->phase = CREW_RUNNING;
+	crew->start_ns = start_ns;
+	(void)pthread_cond_broadcast(&crew->changed);
+	(void)pthread_mutex_unlock(&crew->lock);
+}
+
+bool crew_wait(struct crew *crew, uint64_t deadline_ns)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	while (!crew->finished && crew->phase == CREW_RUNNING && clock_now_ns() < deadline_ns)
+		wait_until(crew, deadline_ns);
+	const bool over = crew->finished || crew->phase == CREW_ENDING;
+	(void)pthread_mutex_unlock(&crew->lock);
+	return over;
+}
+
+void crew_stop(struct crew *crew)
+{
+	(void)pthread_mutex_lock(&crew->lock);
+	end(crew);
+	(void)pthread_mutex_unlock(&crew->lock);
+	crew->wake(crew->wake_context);
+}
+
+bool crew_join(pthread_t thread, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+		.tv_nsec = (long)(deadline_ns % NS_PER_S),
+	};
+	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
+}

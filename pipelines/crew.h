@@ -1,0 +1,56 @@
+/* The threads of one repetition as a whole: they open what they own, arrive at the gate, start at one
+ * moment, and end together, whatever goes wrong and wherever. */
+#ifndef MLBENCH_PIPELINES_CREW_H
+#define MLBENCH_PIPELINES_CREW_H
+
+#include "harness/base/error.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum crew_phase { CREW_GATHERING, CREW_RUNNING, CREW_ENDING };
+
+struct crew {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	enum crew_phase phase;
+	unsigned expected, arrived;
+	bool finished;        /* the step has had every batch there is */
+	int code;             /* of the first failure */
+	struct error error;
+	uint64_t start_ns;
+	atomic_bool stopping; /* everybody looks at it */
+	void (*wake)(void *context); /* wakes all who sleep, after stopping was set */
+	void *wake_context;
+};
+
+int crew_open(struct crew *crew, unsigned expected, void (*wake)(void *context), void *context);
+void crew_close(struct crew *crew);
+
+/* A thread: it has opened what it owns.  True with the start time: go; false: somebody failed. */
+bool crew_arrive(struct crew *crew, uint64_t *start_ns);
+
+/* Any thread: the repetition has failed; the first one's reason counts. */
+void crew_fail(struct crew *crew, int code, const struct error *err);
+
+/* The step: every batch was delivered. */
+void crew_finish(struct crew *crew);
+
+/* The control thread.  Waits until all have arrived; false: somebody failed, or *stop became true. */
+bool crew_gather(struct crew *crew, const atomic_bool *stop);
+void crew_start(struct crew *crew, uint64_t start_ns);
+/* Waits until deadline_ns, or until the crew has finished or failed (true). */
+bool crew_wait(struct crew *crew, uint64_t deadline_ns);
+void crew_stop(struct crew *crew);
+
+/* Joins a thread; false when it does not end before deadline_ns. */
+bool crew_join(pthread_t thread, uint64_t deadline_ns);
+
+static inline bool crew_stopping(const struct crew *crew)
+{
+	return atomic_load_explicit(&crew->stopping, memory_order_relaxed);
+}
+
+#endif

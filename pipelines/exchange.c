@@ -1,0 +1,408 @@
+/* The exchange: see exchange.h for the idea and for why it cannot deadlock. */
+#include "pipelines/exchange.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	CHUNK_NS = 20000, /* a chunk may take about as long as waking a thread does */
+	SERVICE_SMOOTHING = 8,
+	SPINS = 400,
+	SPAN_MAX = 1 << 22,
+};
+
+/* --- opening and closing -------------------------------------------------------------------------- */
+
+static int open_lock(pthread_mutex_t *lock)
+{
+	/* The lock is held for some 100 ns: looking again beats sleeping. */
+	pthread_mutexattr_t attributes;
+	int code = pthread_mutexattr_init(&attributes);
+	if (code)
+		return -code;
+	(void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+	code = pthread_mutex_init(lock, &attributes);
+	(void)pthread_mutexattr_destroy(&attributes);
+	return -code;
+}
+
+static int open_blobs(struct exchange *x)
+{
+	const struct exchange_options *o = &x->options;
+	x->blobs = aligned_alloc(_Alignof(struct blob), o->blobs * sizeof *x->blobs);
+	x->free = calloc(o->blobs, sizeof *x->free);
+	if (!x->blobs || !x->free)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->blobs; i++) {
+		x->blobs[i] = (struct blob){.index = i, .request.room = o->blob_bytes};
+		if (o->blob_memory)
+			x->blobs[i].request.buffer = o->blob_memory + (size_t)i * o->blob_bytes;
+		x->free[x->free_count++] = o->blobs - 1 - i;
+	}
+	return 0;
+}
+
+/* A reader that ran out of room is worth waking for so many free blobs. */
+static uint32_t wake_threshold(const struct exchange_options *o)
+{
+	const uint32_t quarter = o->blobs / 4;
+	const uint32_t threshold = quarter < o->read_depth ? quarter : o->read_depth;
+	return threshold > 0 ? threshold : 1;
+}
+
+int exchange_open(struct exchange *x, const struct exchange_options *o)
+{
+	*x = (struct exchange){.options = *o, .chunk = 1, .wake_free = wake_threshold(o)};
+	int code = open_lock(&x->lock);
+	if (code) {
+		*x = (struct exchange){0};
+		return code;
+	}
+	uint64_t span = 2 * ((uint64_t)o->blobs + (uint64_t)o->slots * o->slot_samples);
+	span = span < SPAN_MAX ? span : SPAN_MAX;
+	code = sampler_open(&x->sampler, &o->sampler);
+	if (!code)
+		code = ready_open(&x->ready, span);
+	if (!code)
+		code = slots_open(&x->slots, o->slots, o->in_order, o->slot_memory,
+			o->slot_samples * o->sample_bytes, o->label_memory, o->slot_samples);
+	if (!code)
+		code = open_blobs(x);
+	if (code) {
+		exchange_close(x);
+		return code;
+	}
+	x->total_batches =
+		o->sampler.epochs ? o->sampler.epochs * x->sampler.batches_per_epoch : UINT64_MAX;
+	return 0;
+}
+
+void exchange_close(struct exchange *x)
+{
+	if (x->options.blobs == 0)
+		return;
+	free(x->blobs);
+	free(x->free);
+	slots_close(&x->slots);
+	ready_close(&x->ready);
+	sampler_close(&x->sampler);
+	(void)pthread_mutex_destroy(&x->lock);
+	*x = (struct exchange){0};
+}
+
+void exchange_start_meters(struct exchange *x, uint64_t now_ns)
+{
+	(void)pthread_mutex_lock(&x->lock);
+	queue_meter_start(&x->samples, now_ns);
+	queue_meter_start(&x->batches, now_ns);
+	(void)pthread_mutex_unlock(&x->lock);
+}
+
+/* --- who can go on, and who is woken ----------------------------------------------------------------- */
+
+static bool stopping(const struct exchange *x)
+{
+	return atomic_load_explicit(x->options.stopping, memory_order_relaxed);
+}
+
+static bool all_handed(const struct exchange *x)
+{
+	return x->handed >= x->sampler.total;
+}
+
+static struct seat *pop(struct seat **list)
+{
+	struct seat *seat = *list;
+	*list = seat->next;
+	return seat;
+}
+
+static void push(struct seat **list, struct seat *seat)
+{
+	seat->next = *list;
+	*list = seat;
+}
+
+static void move(struct seat **from, struct seat **to)
+{
+	push(to, pop(from));
+}
+
+static uint64_t lowest_batch(struct exchange *x)
+{
+	uint32_t item;
+	(void)ready_lowest(&x->ready, &item);
+	return x->blobs[item].ticket.batch;
+}
+
+/* How many of the ready files have, or can get, a slot: at most so many. */
+static uint64_t takeable(struct exchange *x)
+{
+	const struct sampler *s = &x->sampler;
+	const uint64_t batch = x->slots.next_assigned + x->slots.free_count; /* the first without */
+	const uint64_t end = batch / s->batches_per_epoch * s->used +
+		batch % s->batches_per_epoch * s->options.batch_size;
+	const uint64_t span = end - x->ready.lowest;
+	return x->ready.count < span ? x->ready.count : span;
+}
+
+static void turn_clocks(struct seat *list, enum thread_state state, uint64_t now_ns)
+{
+	for (; list; list = list->next)
+		if (list->clock)
+			state_clock_enter(list->clock, state, now_ns);
+}
+
+static void wake_workers(struct exchange *x, uint64_t now_ns, struct seat **wake)
+{
+	if (all_handed(x)) {
+		while (x->idle_workers)
+			move(&x->idle_workers, wake);
+	} else if (x->ready.count == 0) {
+		turn_clocks(x->idle_workers, THREAD_STARVED, now_ns);
+	} else if (!slots_can_fill(&x->slots, lowest_batch(x))) {
+		turn_clocks(x->idle_workers, THREAD_BLOCKED, now_ns);
+	} else {
+		const uint64_t wanted = (takeable(x) + x->chunk - 1) / x->chunk;
+		while (x->idle_workers && x->workers_woken < wanted) {
+			move(&x->idle_workers, wake);
+			x->workers_woken++;
+		}
+	}
+}
+
+static void wake_readers(struct exchange *x, struct seat **wake)
+{
+	if (sampler_exhausted(&x->sampler)) {
+		while (x->idle_readers)
+			move(&x->idle_readers, wake);
+		return;
+	}
+	const bool worth = x->free_count >= x->wake_free || (x->ready.count == 0 && x->free_count > 0);
+	if (worth && x->readers_woken == 0 && ready_has_room(&x->ready)) {
+		move(&x->idle_readers, wake);
+		x->readers_woken++;
+	}
+}
+
+/* Before the lock is left: the meters, and who can go on now.  They are woken after it was left. */
+static struct seat *settle(struct exchange *x, uint64_t now_ns)
+{
+	struct seat *wake = NULL;
+	if (x->idle_workers)
+		wake_workers(x, now_ns, &wake);
+	if (x->idle_readers)
+		wake_readers(x, &wake);
+	if (x->idle_consumer && x->slots.deliverable > 0)
+		move(&x->idle_consumer, &wake);
+	if (now_ns > 0) {
+		const bool no_room = x->free_count + x->being_read < x->wake_free;
+		queue_meter_set(&x->samples, x->ready.count, no_room, now_ns);
+		/* Finished batches beyond the queue's depth wait in the slots they were written to. */
+		const bool full = x->slots.deliverable >= x->options.prefetch_depth;
+		queue_meter_set(&x->batches, full ? x->options.prefetch_depth : x->slots.deliverable,
+			full, now_ns);
+	}
+	return wake;
+}
+
+static void leave(struct exchange *x, uint64_t now_ns)
+{
+	struct seat *wake = settle(x, now_ns);
+	(void)pthread_mutex_unlock(&x->lock);
+	while (wake)
+		parker_wake(&pop(&wake)->parker);
+}
+
+/* With tiny samples and a core for each, the next piece of work comes sooner than a sleep would end. */
+static unsigned spins(const struct exchange *x)
+{
+	const bool cores_to_spare = x->options.workers + x->options.readers <= x->options.cores;
+	return x->chunk > 1 && cores_to_spare ? SPINS : 0;
+}
+
+/* Sleeps in a list, in `state` from *now_ns on; the lock is held before and after. */
+static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat, enum thread_state state,
+	uint64_t *now_ns)
+{
+	const unsigned looks = spins(x);
+	push(list, seat);
+	if (seat->clock)
+		state_clock_enter(seat->clock, state, *now_ns);
+	leave(x, *now_ns);
+	parker_wait(&seat->parker, looks);
+	if (*now_ns > 0)
+		*now_ns = clock_now_ns();
+	(void)pthread_mutex_lock(&x->lock);
+}
+
+/* --- readers ------------------------------------------------------------------------------------------ */
+
+static void put_read(struct exchange *x, struct blob *const *done, size_t n_done)
+{
+	for (size_t i = 0; i < n_done; i++)
+		ready_put(&x->ready, done[i]->ticket.number, done[i]->index);
+	x->being_read -= (uint32_t)n_done;
+}
+
+static size_t take_blobs(struct exchange *x, struct blob **taken, size_t want)
+{
+	size_t n = 0;
+	while (n < want && x->free_count > 0 && !sampler_exhausted(&x->sampler) &&
+		ready_has_room(&x->ready)) {
+		struct blob *blob = &x->blobs[x->free[--x->free_count]];
+		blob->ticket = sampler_take(&x->sampler);
+		ready_hold(&x->ready);
+		taken[n++] = blob;
+	}
+	x->being_read += (uint32_t)n;
+	return n;
+}
+
+size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *done, size_t n_done,
+	struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns)
+{
+	size_t n = 0;
+	(void)pthread_mutex_lock(&x->lock);
+	put_read(x, done, n_done);
+	while (!stopping(x)) {
+		n = take_blobs(x, taken, want);
+		if (n > 0 || !may_wait || sampler_exhausted(&x->sampler))
+			break;
+		sleep_in(x, &x->idle_readers, seat, THREAD_BLOCKED, now_ns);
+		x->readers_woken = 0;
+	}
+	if (n > 0 && seat->clock)
+		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
+	leave(x, *now_ns);
+	return n;
+}
+
+/* --- decode workers ------------------------------------------------------------------------------------ */
+
+/* Neighbours are mostly of one batch. */
+static void give_back(struct exchange *x, struct blob *const *items, size_t n_done)
+{
+	for (size_t i = 0; i < n_done;) {
+		struct slot *slot = items[i]->slot;
+		uint32_t n = 0;
+		uint32_t bad = 0;
+		for (; i < n_done && items[i]->slot == slot; i++, n++) {
+			bad += items[i]->bad;
+			x->free[x->free_count++] = items[i]->index;
+		}
+		(void)slots_filled(&x->slots, slot, n, bad);
+	}
+}
+
+static uint32_t batch_size(const void *context, uint64_t batch)
+{
+	return sampler_batch_size(context, batch);
+}
+
+static size_t take_ready(struct exchange *x, struct blob **items)
+{
+	const uint32_t share = x->ready.count / (2 * x->options.workers);
+	const uint32_t want = share < 1 ? 1 : share < x->chunk ? share : x->chunk;
+	struct slot *slot = NULL;
+	size_t n = 0;
+	while (n < want && x->ready.count > 0) {
+		uint32_t item;
+		const uint64_t ticket = ready_lowest(&x->ready, &item);
+		struct blob *blob = &x->blobs[item];
+		if (!slots_can_fill(&x->slots, blob->ticket.batch))
+			break;
+		if (!slot || slot->batch != blob->ticket.batch)
+			slot = slots_fill(&x->slots, blob->ticket.batch, batch_size, &x->sampler);
+		ready_take(&x->ready, ticket);
+		blob->slot = slot;
+		items[n++] = blob;
+	}
+	x->handed += n;
+	return n;
+}
+
+static void learn_service(struct exchange *x, uint64_t service_ns)
+{
+	if (x->service_ns == 0)
+		x->service_ns = service_ns;
+	x->service_ns = (x->service_ns * (SERVICE_SMOOTHING - 1) + service_ns) / SERVICE_SMOOTHING;
+	const uint64_t fit = CHUNK_NS / (x->service_ns + 1);
+	x->chunk = fit < 1 ? 1 : fit < CHUNK_MAX ? (uint32_t)fit : CHUNK_MAX;
+}
+
+size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **items, size_t n_done,
+	uint64_t service_ns, uint64_t *now_ns)
+{
+	size_t n = 0;
+	(void)pthread_mutex_lock(&x->lock);
+	give_back(x, items, n_done);
+	if (service_ns > 0)
+		learn_service(x, service_ns);
+	while (!stopping(x)) {
+		n = take_ready(x, items);
+		if (n > 0 || all_handed(x))
+			break;
+		sleep_in(x, &x->idle_workers, seat,
+			x->ready.count > 0 ? THREAD_BLOCKED : THREAD_STARVED, now_ns);
+		if (x->workers_woken > 0)
+			x->workers_woken--;
+	}
+	if (seat->clock)
+		state_clock_enter(seat->clock, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	leave(x, *now_ns);
+	return n;
+}
+
+/* --- the consumer -------------------------------------------------------------------------------------- */
+
+struct slot *exchange_next_batch(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
+{
+	struct slot *slot = NULL;
+	(void)pthread_mutex_lock(&x->lock);
+	if (used)
+		slots_release(&x->slots, used);
+	while (!stopping(x) && x->slots.next_delivered < x->total_batches) {
+		slot = slots_deliver(&x->slots);
+		if (slot)
+			break;
+		sleep_in(x, &x->idle_consumer, seat, THREAD_STARVED, now_ns);
+	}
+	if (seat->clock)
+		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	leave(x, *now_ns);
+	return slot;
+}
+
+/* --- everybody ----------------------------------------------------------------------------------------- */
+
+void exchange_wake_all(struct exchange *x)
+{
+	struct seat *wake = NULL;
+	(void)pthread_mutex_lock(&x->lock);
+	while (x->idle_workers)
+		move(&x->idle_workers, &wake);
+	while (x->idle_readers)
+		move(&x->idle_readers, &wake);
+	while (x->idle_consumer)
+		move(&x->idle_consumer, &wake);
+	(void)pthread_mutex_unlock(&x->lock);
+	while (wake)
+		parker_wake(&pop(&wake)->parker);
+}
+
+void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_queues *out)
+{
+	(void)pthread_mutex_lock(&x->lock);
+	queue_meter_set(&x->samples, x->samples.depth, x->samples.full, now_ns);
+	queue_meter_set(&x->batches, x->batches.depth, x->batches.full, now_ns);
+	*out = (struct exchange_queues){
+		.samples = x->samples.sums,
+		.batches = x->batches.sums,
+		.samples_depth = x->ready.count,
+		.batches_depth = x->slots.deliverable,
+	};
+	(void)pthread_mutex_unlock(&x->lock);
+}

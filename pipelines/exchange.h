@@ -1,0 +1,120 @@
+/* Everything that readers, decode workers and the consumer of batches (step or uploader) hand each
+ * other, behind one lock: blobs, tickets, ready files, slots.  A thread comes with what it has done and
+ * leaves with what is next, in one visit: two visits a sample at most, and one per 32 when samples are
+ * tiny.  Sleepers are woken by name, as many as there is work for (parker.h).
+ *
+ * It cannot deadlock.  Tickets are taken in order, each together with a free blob, so a ticket that was
+ * taken never waits for a blob.  Suppose that no thread can go on: nothing is being read or decoded.
+ *   - If files are ready, let t be the lowest ready ticket, of batch b.  Every ticket below t was taken,
+ *     and is neither being read, ready nor being decoded: it was written.  So every batch below b is
+ *     complete, can be delivered, and its slot comes back; the consumer is not waiting unless all were.
+ *     Slots are given out in the order of batches, so a batch above b has one only if b has.  Hence
+ *     b has a slot, or all slots are free: a worker can take t.
+ *   - If none is ready, all blobs are free: a reader can take a ticket.  Readers that wait for more
+ *     room than one blob (wake_free) are woken when nothing is ready, so they do.
+ *   - If the sampler is exhausted too, every ticket was written and every batch was delivered: the end.
+ *
+ * A worker that waits is starved when nothing is ready, and blocked when files are ready but the lowest
+ * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the
+ * sleeper's state clock under the lock, so the split is exact without waking it. */
+#ifndef MLBENCH_PIPELINES_EXCHANGE_H
+#define MLBENCH_PIPELINES_EXCHANGE_H
+
+#include "harness/measure/queue_meter.h"
+#include "harness/measure/state_clock.h"
+#include "pipelines/parker.h"
+#include "pipelines/ready.h"
+#include "pipelines/sampler.h"
+#include "pipelines/slots.h"
+#include "workloads/source/source.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CHUNK_MAX = 32 }; /* samples that a worker takes at once, at most */
+
+/* A file on its way from the reader to its place in a batch. */
+struct blob {
+	_Alignas(CACHE_LINE_BYTES) struct read_request request;
+	struct ticket ticket;
+	struct slot *slot; /* from when a worker took it */
+	uint32_t index;
+	bool bad;          /* set by the worker: could not be read or decoded, its place is zeroed */
+};
+
+/* A thread's place at the exchange. */
+struct seat {
+	_Alignas(COUNTER_ALIGN_BYTES) struct parker parker;
+	struct state_clock *clock; /* NULL: not timed */
+	struct seat *next;         /* in a list of sleepers */
+};
+
+struct exchange_options {
+	struct sampler_options sampler;
+	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
+	uint8_t *blob_memory;       /* blobs x blob_bytes, or NULL */
+	uint32_t slots, prefetch_depth;
+	uint8_t *slot_memory;       /* slots x slot_samples x sample_bytes */
+	uint32_t *label_memory;     /* slots x slot_samples */
+	uint32_t slot_samples;
+	size_t sample_bytes;
+	bool in_order;
+	unsigned workers, readers, read_depth, cores;
+	const atomic_bool *stopping; /* once true, nobody gets anything more */
+};
+
+struct exchange {
+	pthread_mutex_t lock;
+	struct exchange_options options;
+	struct sampler sampler;
+	struct ready ready;
+	struct slots slots;
+	struct blob *blobs;     /* (options.blobs); owned */
+	uint32_t *free;         /* stack of blob indices; owned */
+	uint32_t free_count, wake_free;
+	uint32_t being_read;    /* blobs with the readers */
+	uint64_t handed;        /* tickets that workers took */
+	uint64_t total_batches; /* UINT64_MAX: without end */
+	uint64_t service_ns;    /* mean time of a sample, smoothed; 0: not known yet */
+	uint32_t chunk;         /* samples worth taking at once, from it */
+	unsigned workers_woken, readers_woken; /* and not yet back under the lock */
+	struct seat *idle_workers, *idle_readers, *idle_consumer;
+	struct queue_meter samples, batches;
+};
+
+int exchange_open(struct exchange *exchange, const struct exchange_options *options);
+void exchange_close(struct exchange *exchange); /* safe on {0}; after all its threads have ended */
+
+/* Starts the queue meters (not called: no times are kept). */
+void exchange_start_meters(struct exchange *exchange, uint64_t now_ns);
+
+/* In all visits *now_ns is when the caller came (0: not timed); it is moved on when the caller had to
+ * sleep, and the caller's clock is working again when the visit returns with something. */
+
+/* A reader: hands in n_done files and takes up to want blobs with their tickets.  Sleeps for room only
+ * if may_wait; 0 then means that the run is over. */
+size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *const *done, size_t n_done,
+		     struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns);
+
+/* A decode worker: hands in the n_done items that it wrote and takes up to CHUNK_MAX, lowest tickets
+ * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over. */
+size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob **items, size_t n_done,
+		       uint64_t service_ns, uint64_t *now_ns);
+
+/* The consumer: gives back a slot (or NULL) and takes the next batch.  NULL: the run is over. */
+struct slot *exchange_next_batch(struct exchange *exchange, struct seat *seat, struct slot *used,
+				 uint64_t *now_ns);
+
+/* After *stopping became true: wakes everybody. */
+void exchange_wake_all(struct exchange *exchange);
+
+/* What the queues held so far, and hold now. */
+struct exchange_queues {
+	struct queue_integrals samples, batches;
+	uint32_t samples_depth, batches_depth;
+};
+void exchange_read_queues(struct exchange *exchange, uint64_t now_ns, struct exchange_queues *out);
+
+#endif

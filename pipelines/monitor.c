@@ -1,0 +1,120 @@
+/* Edges of windows. */
+#include "pipelines/monitor.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int monitor_open(struct monitor *m)
+{
+	m->edges = malloc(EDGES_MAX * sizeof *m->edges);
+	if (!m->edges)
+		return -ENOMEM;
+	memset(m->edges, 0, EDGES_MAX * sizeof *m->edges); /* page faults now, not while measuring */
+	return 0;
+}
+
+void monitor_close(struct monitor *m)
+{
+	free(m->edges);
+	m->edges = NULL;
+}
+
+uint64_t monitor_window(uint64_t window_ns, uint64_t planned_ns)
+{
+	while (planned_ns / window_ns >= WINDOWS_MAX)
+		window_ns *= 2;
+	return window_ns;
+}
+
+static void sample_stage(const struct stage *stage, uint64_t now_ns, struct thread_times *sum, bool *accounted)
+{
+	*accounted = stage->meters && stage->workers > 0;
+	for (unsigned i = 0; stage->meters && i < stage->workers; i++) {
+		struct thread_times one;
+		*accounted = thread_meter_read(&stage->meters[i], now_ns, &one) && *accounted;
+		for (int k = 0; k < THREAD_STATES; k++)
+			sum->state_ns[k] += one.state_ns[k];
+		sum->items += one.items;
+		sum->cpu_ns += one.cpu_ns;
+		sum->run_queue_ns += one.run_queue_ns;
+	}
+}
+
+static void sample_queues(struct monitor *m, uint64_t now_ns, struct edge *e)
+{
+	struct exchange_queues queues;
+	exchange_read_queues(m->exchange, now_ns, &queues);
+	e->queues[QUEUE_SAMPLES] = queues.samples;
+	e->queues[QUEUE_BATCHES] = queues.batches;
+	e->queue_depth[QUEUE_SAMPLES] = queues.samples_depth;
+	e->queue_depth[QUEUE_BATCHES] = queues.batches_depth;
+	if (m->upload)
+		e->queue_depth[QUEUE_UPLOADED] =
+			upload_read_queue(m->upload, now_ns, &e->queues[QUEUE_UPLOADED]);
+}
+
+/* Every second edge stays, the start (0) among them. */
+static void thin(struct monitor *m)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->count; i += 2)
+		m->edges[kept++] = m->edges[i];
+	m->count = kept;
+	m->window_ns *= 2;
+}
+
+void monitor_sample(struct monitor *m)
+{
+	if (m->count == EDGES_MAX)
+		thin(m);
+	struct edge *e = &m->edges[m->count++];
+	*e = (struct edge){0};
+	const uint64_t now_ns = clock_now_ns();
+	e->t_ns = now_ns - m->start_ns;
+	if (m->timed) {
+		for (int i = 0; i < STAGE_IDS; i++)
+			sample_stage(&m->stages[i], now_ns, &e->stages[i], &e->accounted[i]);
+		sample_queues(m, now_ns, e);
+	}
+	const struct step_progress progress = stepper_progress(m->stepper);
+	e->samples = progress.samples;
+	e->batches = progress.batches;
+	source_read_counts(m->source, &e->read);
+	process_usage_read(&e->usage);
+}
+
+uint64_t monitor_next_ns(const struct monitor *m)
+{
+	const uint64_t last = m->count > 0 ? m->edges[m->count - 1].t_ns : 0;
+	/* Edges stay on the grid; one that was missed is left out. */
+	return m->start_ns + (last / m->window_ns + 1) * m->window_ns;
+}
+
+static const char *state_name(enum thread_state state)
+{
+	static const char *const names[THREAD_STATES] = {"starved", "working", "blocked"};
+	return names[state];
+}
+
+void monitor_describe(const struct monitor *m, char *out, size_t room)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (int i = 0; i < STAGE_IDS; i++) {
+		const struct stage *stage = &m->stages[i];
+		unsigned threads[THREAD_STATES] = {0};
+		for (unsigned k = 0; stage->meters && k < stage->workers; k++)
+			threads[state_clock_state(&stage->meters[k].clock)]++;
+		for (int k = 0; k < THREAD_STATES; k++)
+			if (threads[k] > 0 && used < room)
+				used += (size_t)snprintf(out + used, room - used, "%s%s %u %s",
+					used > 0 ? ", " : "", stage->name, threads[k],
+					state_name((enum thread_state)k));
+	}
+	if (used == 0)
+		(void)snprintf(out, room, "states unknown: the profiler is off");
+}

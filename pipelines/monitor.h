@@ -1,0 +1,56 @@
+/* What the control thread looks at, window by window: a snapshot of every cumulative count at each edge
+ * of a window.  All rates and shares are differences of two edges, so the warm-up can be cut at any edge
+ * after the run. */
+#ifndef MLBENCH_PIPELINES_MONITOR_H
+#define MLBENCH_PIPELINES_MONITOR_H
+
+#include "harness/measure/process_usage.h"
+#include "harness/measure/queue_meter.h"
+#include "pipelines/exchange.h"
+#include "pipelines/stages.h"
+#include "pipelines/stepper.h"
+#include "pipelines/upload.h"
+#include "workloads/source/source.h"
+
+/* Everything that is known at one moment, cumulative since the start. */
+struct edge {
+	uint64_t t_ns; /* since the start */
+	uint64_t samples, batches;
+	struct source_counts read;
+	struct thread_times stages[STAGE_IDS]; /* summed over the stage's threads */
+	bool accounted[STAGE_IDS];             /* the kernel told CPU times */
+	struct queue_integrals queues[QUEUE_IDS];
+	uint32_t queue_depth[QUEUE_IDS];
+	struct process_usage usage;
+};
+
+struct monitor {
+	const struct stage *stages; /* (STAGE_IDS) */
+	struct exchange *exchange;
+	struct upload *upload;   /* NULL: none */
+	struct stepper *stepper;
+	const struct source *source;
+	bool timed;
+	uint64_t start_ns, window_ns;
+	struct edge *edges; /* (EDGES_MAX); owned */
+	size_t count;
+};
+
+enum { EDGES_MAX = WINDOWS_MAX + 1 };
+
+int monitor_open(struct monitor *monitor); /* the rest is filled by the caller; 0 or -ENOMEM */
+void monitor_close(struct monitor *monitor); /* safe on {0} */
+
+/* The window that keeps a repetition of planned_ns within the edges there are. */
+uint64_t monitor_window(uint64_t window_ns, uint64_t planned_ns);
+
+/* Takes an edge now.  When all are used, every second is dropped and the window doubles. */
+void monitor_sample(struct monitor *monitor);
+
+/* The time of the next edge. */
+uint64_t monitor_next_ns(const struct monitor *monitor);
+
+/* What every thread does now: "read 1 working, decode 2 starved, ..." */
+void monitor_describe(const struct monitor *monitor, char *out, size_t room);
+
+#endif

@@ -1,0 +1,473 @@
+/* The wiring of a repetition: opens everything in order, starts the threads, conducts, and takes it all
+ * down again, from wherever it got to. */
+#include "pipelines/pipeline.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/memory.h"
+#include "pipelines/placement.h"
+#include "pipelines/bad_samples.h"
+#include "pipelines/cache_state.h"
+#include "pipelines/collect.h"
+#include "pipelines/conduct.h"
+#include "pipelines/crew.h"
+#include "pipelines/exchange.h"
+#include "pipelines/injection.h"
+#include "pipelines/monitor.h"
+#include "pipelines/plan.h"
+#include "pipelines/readers.h"
+#include "pipelines/run.h"
+#include "pipelines/stages.h"
+#include "pipelines/stepper.h"
+#include "pipelines/team.h"
+#include "pipelines/upload.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SEGMENTS_LEAST = 4,
+	SEGMENT_BUDGET_BYTES = 16 << 20, /* for the service histograms of all threads */
+	JOIN_PATIENCE = 20,
+};
+
+static const struct pipeline_limits usual_limits = {
+	.no_progress_ns = 60 * NS_PER_S,
+	.join_ns = 30 * NS_PER_S,
+};
+
+/* Everything one repetition owns. */
+struct run {
+	const struct config *config;
+	const struct dataset *dataset;
+	struct pipeline_plan plan;
+	struct measurement *m;
+	bool reads_memory, timed;
+	unsigned cores;
+	uint64_t warmup_ns, duration_ns, window_ns, segment_ns;
+	struct memory_block blob_block, slot_block, staging_block;
+	struct placement placement;
+	struct injection injection;
+	bool injection_is_open, bad_is_open, crew_is_open;
+	struct bad_samples bad;
+	struct source *source;
+	struct exchange exchange;
+	struct crew crew;
+	struct stage stages[STAGE_IDS];
+	struct readers *readers;
+	struct team *team;
+	struct upload *upload;
+	struct stepper *stepper;
+	struct monitor monitor;
+};
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, -ENOMEM, "out of memory for the pools of the pipeline");
+}
+
+/* --- opening ------------------------------------------------------------------------------------------ */
+
+static void choose_times(struct run *run)
+{
+	const bool by_epochs = config_integer(run->config, KEY_MEASURE_EPOCHS) > 0;
+	run->warmup_ns = (uint64_t)config_integer(run->config, KEY_MEASURE_WARMUP);
+	run->duration_ns = by_epochs ? 0 : (uint64_t)config_integer(run->config, KEY_MEASURE_DURATION);
+	const uint64_t planned_ns = by_epochs ? 0 : run->warmup_ns + run->duration_ns;
+	run->window_ns = monitor_window((uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
+}
+
+static int open_stage(struct run *run, enum stage_id id, const char *name, unsigned workers, bool per_batch,
+	unsigned segments)
+{
+	struct stage *stage = &run->stages[id];
+	*stage = (struct stage){.name = name, .workers = workers, .per_batch = per_batch};
+	if (!run->timed || workers == 0)
+		return 0;
+	stage->meters = thread_meters_open(workers, segments);
+	return stage->meters ? 0 : -ENOMEM;
+}
+
+static int open_stages(struct run *run)
+{
+	const struct pipeline_plan *plan = &run->plan;
+	const unsigned upload = plan->staging_slots > 0 ? 1 : 0;
+	const unsigned threads = plan->reader_threads + plan->decode_workers + upload + 1;
+	uint64_t segments = SEGMENT_BUDGET_BYTES / (threads * sizeof(struct histogram)) / 2 * 2;
+	segments = segments < SEGMENTS_LEAST ? SEGMENTS_LEAST : segments;
+	segments = segments > SERVICE_SEGMENTS_MAX ? SERVICE_SEGMENTS_MAX : segments;
+	const uint64_t planned_ns = run->duration_ns > 0 ? run->warmup_ns + run->duration_ns : 0;
+	const uint64_t windows = planned_ns / run->window_ns / segments + 1;
+	run->segment_ns = windows * run->window_ns;
+	const unsigned n = (unsigned)segments;
+	int code = open_stage(run, STAGE_READ, "read", plan->reader_threads, false, n);
+	if (!code)
+		code = open_stage(run, STAGE_DECODE, "decode", plan->decode_workers, false, n);
+	if (!code)
+		code = open_stage(run, STAGE_UPLOAD, "upload", upload, true, n);
+	if (!code)
+		code = open_stage(run, STAGE_STEP, "step", 1, true, n);
+	return code;
+}
+
+static int open_pools(struct run *run, struct error *err)
+{
+	const struct pipeline_plan *plan = &run->plan;
+	const bool huge = config_on(run->config, KEY_READ_HUGE_PAGES);
+	if (plan->blob_pool_bytes > 0 && memory_map(&run->blob_block, plan->blob_pool_bytes, huge))
+		return no_memory(err);
+	if (memory_map(&run->slot_block, plan->slot_pool_bytes, false))
+		return no_memory(err);
+	if (plan->staging_slots > 0 && memory_map(&run->staging_block, plan->staging_bytes, false))
+		return no_memory(err);
+	return 0;
+}
+
+static int open_exchange(struct run *run, struct error *err)
+{
+	const struct pipeline_plan *plan = &run->plan;
+	const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
+	uint8_t *const slots = run->slot_block.data;
+	const struct exchange_options options = {
+		.sampler = sampler,
+		.blobs = plan->blobs,
+		.blob_bytes = plan->blob_bytes,
+		.blob_memory = run->blob_block.data,
+		.slots = plan->slots,
+		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
+		.slot_memory = slots,
+		.label_memory = (uint32_t *)(void *)(slots + plan->slots * plan->batch_bytes),
+		.slot_samples = plan_slot_samples(&sampler),
+		.sample_bytes = plan->sample_bytes,
+		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
+		.workers = plan->decode_workers,
+		.readers = plan->reader_threads,
+		.read_depth = plan->read_depth,
+		.cores = run->cores,
+		.stopping = &run->crew.stopping,
+	};
+	return exchange_open(&run->exchange, &options) ? no_memory(err) : 0;
+}
+
+static void wake_everybody(void *context)
+{
+	struct run *run = context;
+	exchange_wake_all(&run->exchange);
+	if (run->upload)
+		upload_wake(run->upload);
+}
+
+static int open_crew(struct run *run, struct error *err)
+{
+	const struct pipeline_plan *plan = &run->plan;
+	const unsigned upload = plan->staging_slots > 0 ? 1 : 0;
+	const unsigned threads = plan->reader_threads + plan->decode_workers + upload + 1;
+	const int code = crew_open(&run->crew, threads, wake_everybody, run);
+	if (code)
+		return error_set_errno(err, -code, "cannot make the start gate");
+	run->crew_is_open = true;
+	return 0;
+}
+
+static int open_source(struct run *run, struct error *err)
+{
+	int code = cache_state_prepare(run->config, run->dataset, run->reads_memory, run->m, err);
+	if (code)
+		return code;
+	code = source_open(&run->source, run->config, run->dataset, run->blob_block.data,
+		run->blob_block.size, run->blob_block.pages == MEMORY_PAGES_HUGE, err);
+	if (code)
+		return code;
+	measurement_note(run->m, "read engine %s%s%.200s", run->source->ops->name,
+		run->source->notes[0] ? ": " : "", run->source->notes);
+	if (run->blob_block.data)
+		measurement_note(run->m, "read buffers on %s", memory_pages_name(run->blob_block.pages));
+	return 0;
+}
+
+static int open_run(struct run *run, struct error *err)
+{
+	injection_announce(run->config, run->m);
+	/* The processes of inject.cpu_hog are forked while no thread of ours runs. */
+	run->injection_is_open = true;
+	int code = injection_open(&run->injection, run->config, err);
+	if (!code)
+		code = placement_open(&run->placement,
+			(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY), err);
+	if (!code)
+		code = open_crew(run, err);
+	if (!code) {
+		code = bad_samples_open(&run->bad);
+		run->bad_is_open = code == 0;
+	}
+	if (!code && (open_stages(run) || monitor_open(&run->monitor)))
+		code = no_memory(err);
+	if (!code)
+		code = open_pools(run, err);
+	if (!code)
+		code = open_exchange(run, err);
+	if (!code)
+		code = open_source(run, err);
+	return code;
+}
+
+/* --- threads ------------------------------------------------------------------------------------------- */
+
+static int start_readers(struct run *run, struct error *err)
+{
+	const struct readers_options options = {
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.source = run->source,
+		.placement = &run->placement,
+		.first_place = run->plan.decode_workers,
+		.meters = run->stages[STAGE_READ].meters,
+		.segment_ns = run->segment_ns,
+		.count = run->plan.reader_threads,
+	};
+	return readers_start(&run->readers, &options, err);
+}
+
+static int start_team(struct run *run, struct error *err)
+{
+	const struct team_options options = {
+		.config = run->config,
+		.dataset = run->dataset,
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.injection = &run->injection,
+		.bad = &run->bad,
+		.placement = &run->placement,
+		.meters = run->stages[STAGE_DECODE].meters,
+		.segment_ns = run->segment_ns,
+		.workers = run->plan.decode_workers,
+		.sample_bytes = run->plan.sample_bytes,
+	};
+	return team_start(&run->team, &options, err);
+}
+
+static int start_upload(struct run *run, struct error *err)
+{
+	if (run->plan.staging_slots == 0)
+		return 0;
+	uint8_t *const memory = run->staging_block.data;
+	const struct upload_options options = {
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.placement = &run->placement,
+		.place = run->plan.decode_workers + run->plan.reader_threads,
+		.meter = run->stages[STAGE_UPLOAD].meters,
+		.segment_ns = run->segment_ns,
+		.depth = run->plan.staging_slots - 1,
+		.memory = memory,
+		.labels = (uint32_t *)(void *)(memory + run->plan.staging_slots * run->plan.batch_bytes),
+		.slot_samples = run->exchange.options.slot_samples,
+		.sample_bytes = run->plan.sample_bytes,
+	};
+	return upload_start(&run->upload, &options, err);
+}
+
+static int start_stepper(struct run *run, struct error *err)
+{
+	const struct stepper_options options = {
+		.config = run->config,
+		.dataset = run->dataset,
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.upload = run->upload,
+		.placement = &run->placement,
+		.first_place = run->plan.decode_workers + run->plan.reader_threads,
+		.places = run->plan.step_threads,
+		.meter = run->stages[STAGE_STEP].meters,
+		.segment_ns = run->segment_ns,
+		.sample_bytes = run->plan.sample_bytes,
+		.batches_per_epoch = run->plan.batches_per_epoch,
+		.warmup_ns = run->warmup_ns,
+	};
+	return stepper_start(&run->stepper, &options, err);
+}
+
+/* The uploader is there before anything can fail in another thread and want to wake it. */
+static void start_threads(struct run *run)
+{
+	struct error err = {0};
+	int code = start_upload(run, &err);
+	if (!code)
+		code = start_stepper(run, &err);
+	if (!code)
+		code = start_readers(run, &err);
+	if (!code)
+		code = start_team(run, &err);
+	if (code)
+		crew_fail(&run->crew, code, &err);
+}
+
+/* False: a thread hangs in the kernel; what it may still touch must stay. */
+static bool join_threads(struct run *run, const struct pipeline_limits *limits)
+{
+	const uint64_t step_ns = run->stepper ? stepper_progress(run->stepper).last_step_ns : 0;
+	const uint64_t deadline_ns = clock_now_ns() + limits->join_ns + JOIN_PATIENCE * step_ns;
+	bool all = readers_join(run->readers, deadline_ns);
+	all = team_join(run->team, deadline_ns) && all;
+	all = upload_join(run->upload, deadline_ns) && all;
+	all = stepper_join(run->stepper, deadline_ns) && all;
+	return all;
+}
+
+/* --- running -------------------------------------------------------------------------------------------- */
+
+static bool conduct(struct run *run, const struct pipeline_control *control,
+	const struct pipeline_limits *limits)
+{
+	struct monitor *monitor = &run->monitor;
+	monitor->stages = run->stages;
+	monitor->exchange = &run->exchange;
+	monitor->upload = run->upload;
+	monitor->stepper = run->stepper;
+	monitor->source = run->source;
+	monitor->timed = run->timed;
+	monitor->window_ns = run->window_ns;
+	monitor->start_ns = clock_now_ns();
+	if (run->timed) {
+		exchange_start_meters(&run->exchange, monitor->start_ns);
+		if (run->upload)
+			upload_start_meter(run->upload, monitor->start_ns);
+	}
+	monitor_sample(monitor);
+	crew_start(&run->crew, monitor->start_ns);
+	const uint64_t bandwidth = (uint64_t)config_integer(run->config, KEY_INJECT_READ_BANDWIDTH);
+	const uint64_t transfer_ns =
+		bandwidth > 0 ? run->dataset->max_bytes * NS_PER_S / bandwidth : 0;
+	const struct conduct options = {
+		.crew = &run->crew,
+		.monitor = monitor,
+		.control = control,
+		.warmup_ns = run->warmup_ns,
+		.duration_ns = run->duration_ns,
+		.min_batches = (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES),
+		.no_progress_ns = limits->no_progress_ns,
+		.slowest_wait_ns =
+			transfer_ns + (uint64_t)config_integer(run->config, KEY_INJECT_READ_LATENCY),
+	};
+	return conduct_run(&options);
+}
+
+static int finish(struct run *run, bool interrupted, struct error *err)
+{
+	struct measurement *m = run->m;
+	if (run->crew.code) {
+		*err = run->crew.error;
+		return run->crew.code;
+	}
+	const struct recorded recorded = {
+		.config = run->config,
+		.plan = &run->plan,
+		.monitor = &run->monitor,
+		.step = stepper_account(run->stepper),
+		.warmup_ns = run->warmup_ns,
+		.cores = run->cores,
+		.reads_memory = run->reads_memory,
+		.interrupted = interrupted,
+	};
+	measurement_note(m, "step: %s", recorded.step->description);
+	placement_note(&run->placement, (enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
+		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
+	bad_samples_report(&run->bad, run->dataset, m);
+	return collect(&recorded, m) ? no_memory(err) : 0;
+}
+
+static int run_threads(struct run *run, const struct pipeline_control *control,
+	const struct pipeline_limits *limits, bool *joined, struct error *err)
+{
+	const atomic_bool *stop = control ? control->stop : NULL;
+	bool interrupted = false;
+	if (!memory_reset_peak())
+		measurement_note(run->m, "peak of memory is since the program's start: it cannot be reset here");
+	start_threads(run);
+	const bool gathered = crew_gather(&run->crew, stop);
+	if (gathered)
+		interrupted = conduct(run, control, limits);
+	else
+		crew_stop(&run->crew);
+	*joined = join_threads(run, limits);
+	if (!*joined)
+		return error_set(err, -ETIMEDOUT, "a thread does not end: %.300s",
+			run->crew.code ? run->crew.error.text : "it hangs in the kernel");
+	if (!gathered && !run->crew.code) {
+		run->m->status = MEASUREMENT_INTERRUPTED;
+		return 0;
+	}
+	return finish(run, interrupted, err);
+}
+
+static void close_run(struct run *run)
+{
+	stepper_free(run->stepper);
+	upload_free(run->upload);
+	team_free(run->team);
+	readers_free(run->readers);
+	source_close(run->source);
+	exchange_close(&run->exchange);
+	memory_unmap(&run->staging_block);
+	memory_unmap(&run->slot_block);
+	memory_unmap(&run->blob_block);
+	monitor_close(&run->monitor);
+	for (int i = 0; i < STAGE_IDS; i++)
+		thread_meters_close(run->stages[i].meters, run->stages[i].workers);
+	if (run->bad_is_open)
+		bad_samples_close(&run->bad);
+	if (run->crew_is_open)
+		crew_close(&run->crew);
+	placement_close(&run->placement);
+	if (run->injection_is_open)
+		injection_close(&run->injection);
+	free(run);
+}
+
+static void fail(struct measurement *m, const struct error *err)
+{
+	m->status = MEASUREMENT_FAILED;
+	(void)snprintf(m->error, sizeof m->error, "%s", err->text);
+}
+
+int pipeline_run_limited(const struct config *config, const struct dataset *dataset,
+	const struct pipeline_control *control, const struct pipeline_limits *limits,
+	struct measurement *out, struct error *err)
+{
+	struct error local = {0};
+	err = err ? err : &local;
+	*out = (struct measurement){.status = MEASUREMENT_FAILED, .throughput = NAN};
+	struct timespec started;
+	(void)clock_gettime(CLOCK_REALTIME, &started);
+	out->started = (double)started.tv_sec + (double)started.tv_nsec / 1e9;
+	struct run *run = calloc(1, sizeof *run);
+	int code = run ? 0 : no_memory(err);
+	bool joined = true;
+	if (run) {
+		run->config = config;
+		run->dataset = dataset;
+		run->m = out;
+		run->timed = config_on(config, KEY_MEASURE_PROFILER);
+		run->cores = placement_cores();
+		choose_times(run);
+		code = pipeline_plan(config, dataset, &run->plan, err);
+		run->reads_memory = run->plan.source_bytes > 0;
+		if (!code)
+			code = open_run(run, err);
+		if (!code)
+			code = run_threads(run, control, limits, &joined, err);
+		if (joined)
+			close_run(run);
+	}
+	if (code)
+		fail(out, err);
+	return code;
+}
+
+int pipeline_run(const struct config *config, const struct dataset *dataset,
+	const struct pipeline_control *control, struct measurement *out, struct error *err)
+{
+	return pipeline_run_limited(config, dataset, control, &usual_limits, out, err);
+}

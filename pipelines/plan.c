@@ -1,0 +1,166 @@
+/* What a configuration will take: counts of threads and buffers, and the bound on memory. */
+#include "pipelines/pipeline.h"
+
+#include "harness/base/units.h"
+#include "harness/measure/process_usage.h"
+#include "pipelines/plan.h"
+#include "pipelines/sampler.h"
+#include "workloads/backend/backend.h"
+#include "workloads/image/transform.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
+enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
+static const double MEMORY_SHARE_MAX = 0.9;
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+	return (value + unit - 1) / unit * unit;
+}
+
+struct sampler_options plan_sampler(const struct config *config, const struct dataset *dataset)
+{
+	return (struct sampler_options){
+		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
+		.count = (uint32_t)dataset->count,
+		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
+		.shuffle = config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE,
+		.drop_last = config_on(config, KEY_BATCH_DROP_LAST),
+		.epochs = (uint64_t)config_integer(config, KEY_MEASURE_EPOCHS),
+	};
+}
+
+uint32_t plan_slot_samples(const struct sampler_options *sampler)
+{
+	return sampler->batch_size < sampler->count ? sampler->batch_size : sampler->count;
+}
+
+static void count_threads(const struct config *config, struct pipeline_plan *plan)
+{
+	plan->reader_threads = (unsigned)config_integer(config, KEY_READ_THREADS);
+	plan->read_depth = (unsigned)config_integer(config, KEY_READ_DEPTH);
+	plan->decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS);
+	plan->step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
+}
+
+static void size_blobs(const struct config *config, const struct dataset *dataset, bool in_memory,
+	struct pipeline_plan *plan)
+{
+	const uint64_t asked = (uint64_t)config_integer(config, KEY_DECODE_QUEUE);
+	uint64_t blobs = asked;
+	if (asked == 0) {
+		blobs = (uint64_t)plan->reader_threads * plan->read_depth + 2ULL * plan->decode_workers;
+		const uint64_t least = in_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
+		blobs = blobs > least ? blobs : least;
+	}
+	plan->blobs = (uint32_t)blobs;
+	plan->blob_bytes = in_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
+	plan->blob_pool_bytes = blobs * plan->blob_bytes;
+}
+
+static void size_batches(const struct config *config, const struct sampler_options *sampler,
+	struct pipeline_plan *plan)
+{
+	const uint32_t slot_samples = plan_slot_samples(sampler);
+	const uint32_t filling = 1 + (plan->decode_workers + slot_samples - 1) / slot_samples;
+	plan->sample_bytes = transform_sample_bytes(config);
+	plan->batch_bytes = slot_samples * plan->sample_bytes;
+	plan->slots = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH) + filling + 1;
+	const uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
+	plan->slot_pool_bytes = plan->slots * slot_bytes;
+	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		plan->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
+	plan->staging_bytes = plan->staging_slots * slot_bytes;
+	const uint64_t used = sampler_used(sampler);
+	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
+}
+
+/* The keys of the largest part, to say what to turn down. */
+static const char *largest_part(const struct pipeline_plan *plan)
+{
+	const struct {
+		uint64_t bytes;
+		const char *keys;
+	} parts[] = {
+		{plan->slot_pool_bytes, "batch.size, prefetch.depth and augment.size"},
+		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
+		{plan->staging_bytes, "upload.depth and batch.size"},
+		{plan->source_bytes, "read.engine = memory"},
+		{plan->scratch_bytes, "decode.workers"},
+		{plan->backend_bytes, "step.model"},
+	};
+	size_t most = 0;
+	for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
+		if (parts[i].bytes > parts[most].bytes)
+			most = i;
+	return parts[most].keys;
+}
+
+static int check_memory(const struct pipeline_plan *plan, struct error *err)
+{
+	const double limit = (double)process_memory_limit() * MEMORY_SHARE_MAX;
+	if ((double)plan->pool_bytes <= limit)
+		return 0;
+	char needed[UNITS_BYTES];
+	char room[UNITS_BYTES];
+	return error_set(err, -EINVAL, "pools of %s do not fit into 90%% of this machine's memory, %s: turn down %s",
+		units_format_size((double)plan->pool_bytes, needed), units_format_size(limit, room),
+		largest_part(plan));
+}
+
+static int describe_step(const struct config *config, struct pipeline_plan *plan, struct error *err)
+{
+	char why_not[128] = "";
+	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
+	if (!ops)
+		return -ENOTSUP;
+	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name, ops->summary);
+	return backend_validate(config, err);
+}
+
+static int check_data(const struct sampler_options *sampler, const struct dataset *dataset, struct error *err)
+{
+	if (dataset->count == 0)
+		return error_set(err, -EINVAL, "the data set '%s' has no samples", dataset->root);
+	if (dataset->count > UINT32_MAX || dataset->max_bytes > UINT32_MAX - READ_ALIGN_BYTES)
+		return error_set(err, -EINVAL, "the data set '%s' has more samples, or larger files, than 2^32",
+			dataset->root);
+	if (sampler_used(sampler) == 0)
+		return error_set(err, -EINVAL,
+			"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on",
+			sampler->batch_size, sampler->count);
+	return 0;
+}
+
+int pipeline_plan(const struct config *config, const struct dataset *dataset, struct pipeline_plan *plan,
+	struct error *err)
+{
+	*plan = (struct pipeline_plan){0};
+	const struct sampler_options sampler = plan_sampler(config, dataset);
+	int code = check_data(&sampler, dataset, err);
+	if (code)
+		return code;
+	char why_not[128] = "";
+	const struct source_ops *source = source_choose(config, why_not, sizeof why_not, err);
+	if (!source)
+		return -ENOTSUP;
+	code = describe_step(config, plan, err);
+	if (code)
+		return code;
+	count_threads(config, plan);
+	plan->source_bytes = source_bytes(config, dataset);
+	size_blobs(config, dataset, plan->source_bytes > 0, plan);
+	size_batches(config, &sampler, plan);
+	plan->scratch_bytes = plan->decode_workers *
+		transform_bytes(config, dataset->max_width, dataset->max_height);
+	const size_t element = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
+	plan->backend_bytes = backend_bytes(config, (uint32_t)(plan->sample_bytes / element),
+		(uint32_t)dataset->class_count);
+	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
+		plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
+		sampler_bytes(sampler.count);
+	return check_memory(plan, err);
+}

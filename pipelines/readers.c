@@ -1,0 +1,207 @@
+/* Reader threads. */
+#include "pipelines/readers.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	IMMEDIATE_DEPTH = 64,
+	REAP_WAIT_NS = 100000000, /* looks at the stop flag so often */
+	SHORT_WAIT_NS = 1000000,  /* looks for a free blob so often, while short of them */
+};
+
+struct one_reader {
+	struct seat seat;
+	struct readers *readers;
+	pthread_t thread;
+	bool started;
+	unsigned index, depth;
+	struct thread_meter *meter;
+	struct reader *reader;
+	struct blob **taken, **done; /* (depth) each */
+	struct read_request **reaped; /* (depth) */
+	unsigned in_flight;
+};
+
+struct readers {
+	struct readers_options options;
+	struct one_reader *list; /* (options.count) */
+};
+
+/* Files to keep in flight.  A source that answers at once is asked for many, so that one visit at the
+ * exchange serves them all. */
+static unsigned worthwhile_depth(const struct one_reader *r)
+{
+	const struct readers_options *o = &r->readers->options;
+	const unsigned depth = source_reader_depth(r->reader);
+	const unsigned share = o->exchange->options.blobs / (2 * o->count);
+	if (o->source->ops->immediate && !o->source->limiter && share > depth)
+		return share < IMMEDIATE_DEPTH ? share : IMMEDIATE_DEPTH;
+	return depth;
+}
+
+static int open_reader(struct one_reader *r, struct error *err)
+{
+	const struct readers_options *o = &r->readers->options;
+	const int code = source_reader_open(&r->reader, o->source, r->index, err);
+	if (code)
+		return code;
+	r->depth = worthwhile_depth(r);
+	r->taken = calloc(r->depth, sizeof *r->taken);
+	r->done = calloc(r->depth, sizeof *r->done);
+	r->reaped = calloc(r->depth, sizeof *r->reaped);
+	if (!r->taken || !r->done || !r->reaped)
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void close_reader(struct one_reader *r)
+{
+	source_reader_close(r->reader);
+	free(r->taken);
+	free(r->done);
+	free(r->reaped);
+}
+
+static void submit(struct one_reader *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct blob *blob = r->taken[i];
+		blob->request.sample = blob->ticket.sample;
+		blob->request.ticket = blob->index;
+		source_submit(r->reader, &blob->request);
+	}
+	r->in_flight += (unsigned)n;
+}
+
+static void set_state(struct one_reader *r, enum thread_state state)
+{
+	if (r->meter)
+		state_clock_enter(&r->meter->clock, state, clock_now_ns());
+}
+
+/* Waits for completions; being short of blobs meanwhile is being blocked, since the source could have
+ * more to do. */
+static size_t reap(struct one_reader *r, bool is_short)
+{
+	struct reader *const reader = r->reader;
+	if (!is_short)
+		return source_reap(reader, r->reaped, r->in_flight, REAP_WAIT_NS);
+	size_t n = source_reap(reader, r->reaped, r->in_flight, 0);
+	if (n == 0) {
+		set_state(r, THREAD_BLOCKED);
+		n = source_reap(reader, r->reaped, r->in_flight, SHORT_WAIT_NS);
+		set_state(r, THREAD_WORKING);
+	}
+	return n;
+}
+
+static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)
+{
+	struct exchange *x = r->readers->options.exchange;
+	for (size_t i = 0; i < n; i++) {
+		const struct read_request *request = r->reaped[i];
+		r->done[i] = &x->blobs[request->ticket];
+		if (r->meter)
+			thread_meter_add(r->meter, now_ns, request->done_ns - request->submitted_ns, 1);
+	}
+	r->in_flight -= (unsigned)n;
+	return n;
+}
+
+static void read_files(struct one_reader *r, uint64_t start_ns)
+{
+	struct exchange *x = r->readers->options.exchange;
+	uint64_t now = r->meter ? start_ns : 0;
+	size_t n_done = 0;
+	while (!crew_stopping(r->readers->options.crew)) {
+		const size_t want = r->depth - r->in_flight;
+		const size_t n = exchange_read(x, &r->seat, r->done, n_done, r->taken, want,
+			r->in_flight == 0, &now);
+		n_done = 0;
+		submit(r, n);
+		if (r->in_flight == 0)
+			break;
+		const size_t n_reaped = reap(r, n < want);
+		if (r->meter)
+			now = clock_now_ns();
+		n_done = collect(r, n_reaped, now);
+	}
+	set_state(r, THREAD_STARVED);
+}
+
+static void *run_reader(void *context)
+{
+	struct one_reader *r = context;
+	const struct readers_options *o = &r->readers->options;
+	struct error err = {0};
+	(void)placement_bind(o->placement, o->first_place + r->index, 1);
+	if (r->meter)
+		thread_meter_attach(r->meter);
+	const int code = open_reader(r, &err);
+	if (code)
+		crew_fail(o->crew, code, &err);
+	uint64_t start_ns;
+	if (crew_arrive(o->crew, &start_ns)) {
+		if (r->meter)
+			thread_meter_start(r->meter, THREAD_WORKING, start_ns, o->segment_ns);
+		read_files(r, start_ns);
+	}
+	close_reader(r);
+	return NULL;
+}
+
+int readers_start(struct readers **out, const struct readers_options *options, struct error *err)
+{
+	struct readers *readers = calloc(1, sizeof *readers);
+	if (!readers)
+		return error_set(err, -ENOMEM, "out of memory");
+	*out = readers;
+	readers->options = *options;
+	readers->list = aligned_alloc(_Alignof(struct one_reader), options->count * sizeof *readers->list);
+	if (!readers->list)
+		return error_set(err, -ENOMEM, "out of memory");
+	memset(readers->list, 0, options->count * sizeof *readers->list);
+	for (unsigned i = 0; i < options->count; i++) {
+		struct one_reader *r = &readers->list[i];
+		r->readers = readers;
+		r->index = i;
+		r->meter = options->meters ? &options->meters[i] : NULL;
+		r->seat.clock = r->meter ? &r->meter->clock : NULL;
+		const int code = pthread_create(&r->thread, NULL, run_reader, r);
+		if (code)
+			return error_set_errno(err, code, "cannot start reader thread %u of %u", i + 1,
+				options->count);
+		r->started = true;
+		char name[16];
+		(void)snprintf(name, sizeof name, "mlb-read-%u", i % 1000);
+		(void)pthread_setname_np(r->thread, name);
+	}
+	return 0;
+}
+
+bool readers_join(struct readers *readers, uint64_t deadline_ns)
+{
+	if (!readers || !readers->list)
+		return true;
+	bool all = true;
+	for (unsigned i = 0; i < readers->options.count; i++) {
+		struct one_reader *r = &readers->list[i];
+		if (r->started && crew_join(r->thread, deadline_ns))
+			r->started = false;
+		all = all && !r->started;
+	}
+	return all;
+}
+
+void readers_free(struct readers *readers)
+{
+	if (!readers)
+		return;
+	free(readers->list);
+	free(readers);
+}

@@ -1,0 +1,101 @@
+/* Tickets and permutations. */
+#include "pipelines/sampler.h"
+
+#include <errno.h>
+
+uint32_t sampler_used(const struct sampler_options *options)
+{
+	return options->drop_last ? options->count - options->count % options->batch_size : options->count;
+}
+
+uint64_t sampler_bytes(uint32_t count)
+{
+	return 2 * (uint64_t)count * sizeof(uint32_t);
+}
+
+/* One step of the Fisher-Yates shuffle that rng_permutation does in one go (inside-out form). */
+static inline void build_step(struct sampler *s)
+{
+	const uint32_t i = s->built++;
+	if (!s->options.shuffle) {
+		s->coming[i] = i;
+		return;
+	}
+	const uint32_t j = (uint32_t)rng_below(&s->rng, (uint64_t)i + 1);
+	s->coming[i] = s->coming[j];
+	s->coming[j] = i;
+}
+
+/* The order that was being built becomes this epoch's; begins the one after it. */
+static void enter_epoch(struct sampler *s, uint64_t epoch)
+{
+	while (s->built < s->options.count)
+		build_step(s);
+	uint32_t *const old = s->order;
+	s->order = s->coming;
+	s->coming = old;
+	s->built = 0;
+	s->epoch = epoch;
+	s->epoch_seed = rng_mix(s->options.seed, epoch);
+	s->position = 0;
+	rng_init(&s->rng, s->options.seed, epoch + 1);
+}
+
+int sampler_open(struct sampler *s, const struct sampler_options *options)
+{
+	*s = (struct sampler){.options = *options, .used = sampler_used(options)};
+	if (s->used == 0)
+		return -EINVAL;
+	s->batches_per_epoch = (s->used + (uint64_t)options->batch_size - 1) / options->batch_size;
+	s->total = options->epochs ? options->epochs * s->used : UINT64_MAX;
+	if (memory_map(&s->block, sampler_bytes(options->count), false))
+		return -ENOMEM;
+	s->coming = s->block.data;
+	s->order = s->coming + options->count;
+	rng_init(&s->rng, options->seed, 0);
+	enter_epoch(s, 0);
+	return 0;
+}
+
+void sampler_close(struct sampler *s)
+{
+	memory_unmap(&s->block);
+}
+
+bool sampler_exhausted(const struct sampler *s)
+{
+	return s->next >= s->total;
+}
+
+struct ticket sampler_take(struct sampler *s)
+{
+	if (s->position == s->used) {
+		/* The last batch of an epoch ends with it, full or not. */
+		if (s->place > 0)
+			s->batch++;
+		s->place = 0;
+		enter_epoch(s, s->epoch + 1);
+	}
+	const uint32_t sample = s->order[s->position++];
+	const struct ticket ticket = {
+		.number = s->next++,
+		.batch = s->batch,
+		.seed = rng_mix(s->epoch_seed, sample),
+		.sample = sample,
+		.place = s->place++,
+	};
+	if (s->place == s->options.batch_size) {
+		s->place = 0;
+		s->batch++;
+	}
+	if (s->built < s->options.count)
+		build_step(s);
+	return ticket;
+}
+
+uint32_t sampler_batch_size(const struct sampler *s, uint64_t batch)
+{
+	const uint64_t first = batch % s->batches_per_epoch * s->options.batch_size;
+	const uint64_t left = s->used - first;
+	return left < s->options.batch_size ? (uint32_t)left : s->options.batch_size;
+}

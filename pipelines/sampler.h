@@ -1,0 +1,60 @@
+/* Which sample comes when.  Tickets are counted from 0 over the whole run; ticket t belongs to epoch
+ * t / used, and each epoch is a full permutation of the samples of its own, a function of (seed, epoch).
+ *
+ * The order of the next epoch is shuffled one step per ticket of this one, so no epoch begins with a
+ * pause, however large the data set.  Not locked: the caller holds the exchange's lock. */
+#ifndef MLBENCH_PIPELINES_SAMPLER_H
+#define MLBENCH_PIPELINES_SAMPLER_H
+
+#include "harness/base/memory.h"
+#include "harness/base/rng.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sampler_options {
+	uint64_t seed;
+	uint32_t count;      /* samples in the data set, > 0 */
+	uint32_t batch_size; /* > 0 */
+	bool shuffle, drop_last;
+	uint64_t epochs; /* 0: without end */
+};
+
+/* One sample's place in the run. */
+struct ticket {
+	uint64_t number;
+	uint64_t batch; /* since the run began */
+	uint64_t seed;  /* of its augmentation: a function of (run seed, epoch, sample) */
+	uint32_t sample;
+	uint32_t place; /* in the batch */
+};
+
+struct sampler {
+	struct sampler_options options;
+	uint32_t used;              /* samples per epoch: count, less the incomplete batch if dropped */
+	uint64_t batches_per_epoch;
+	uint64_t total;             /* tickets in the run; UINT64_MAX without end */
+	uint64_t next, epoch, epoch_seed, batch;
+	uint32_t position, place, built; /* in this epoch, in this batch; steps of the next order done */
+	uint32_t *order, *coming;   /* (count) of this epoch and of the next, in the block */
+	struct rng rng;             /* of the order being built */
+	struct memory_block block;
+};
+
+/* 0, -EINVAL (drop_last leaves no batch at all) or -ENOMEM. */
+int sampler_open(struct sampler *sampler, const struct sampler_options *options);
+void sampler_close(struct sampler *sampler); /* safe on {0} */
+
+bool sampler_exhausted(const struct sampler *sampler);
+
+/* The next ticket; not when exhausted. */
+struct ticket sampler_take(struct sampler *sampler);
+
+/* Samples that batch `batch` of the run holds: fewer in the last of an epoch without drop_last. */
+uint32_t sampler_batch_size(const struct sampler *sampler, uint64_t batch);
+
+/* The same sizes without a sampler, for the plan. */
+uint32_t sampler_used(const struct sampler_options *options);
+uint64_t sampler_bytes(uint32_t count);
+
+#endif

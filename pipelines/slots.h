@@ -1,0 +1,60 @@
+/* The places where batches are put together.  A slot is free, being filled, finished, or out with the
+ * step (or the uploader).  Slots are given to batches strictly in the order of batches: that is what
+ * makes a bounded number of them free of deadlock (see exchange.h).
+ *
+ * Not locked: the caller holds the exchange's lock; the bytes of a slot being filled belong to the
+ * workers that took its samples. */
+#ifndef MLBENCH_PIPELINES_SLOTS_H
+#define MLBENCH_PIPELINES_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct slot {
+	uint8_t *data;      /* (size, sample_bytes) */
+	uint32_t *labels;   /* (size) */
+	uint64_t batch;     /* since the run began */
+	uint32_t size;      /* samples of this batch */
+	uint32_t remaining; /* not yet written */
+	uint32_t bad;       /* zeroed, because they could not be read or decoded */
+	uint32_t index;     /* its own, in the pool */
+};
+
+struct slots {
+	struct slot *slots; /* (count); owned */
+	uint32_t count;
+	uint32_t *free, free_count;        /* stack of indices */
+	uint32_t *filling, filling_count;  /* in the order of their batches */
+	uint32_t *finished;                /* ring: by batch % count in order, else as they came */
+	uint32_t finished_count;           /* all of them, deliverable or not */
+	uint32_t deliverable;
+	uint64_t next_assigned, next_delivered; /* batches; as completed: head of the ring */
+	bool in_order;
+};
+
+/* data, labels: memory for count slots of slot_bytes and slot_labels each, the caller's. */
+int slots_open(struct slots *slots, uint32_t count, bool in_order, uint8_t *data, size_t slot_bytes,
+	       uint32_t *labels, size_t slot_labels);
+void slots_close(struct slots *slots); /* safe on {0} */
+
+/* Whether batch has a slot, or could be given one now (with all batches before it). */
+static inline bool slots_can_fill(const struct slots *slots, uint64_t batch)
+{
+	return batch < slots->next_assigned || batch - slots->next_assigned < slots->free_count;
+}
+
+/* The slot of a batch for which slots_can_fill holds and that has samples missing.  size(context,
+ * batch) is asked when a slot is given out. */
+struct slot *slots_fill(struct slots *slots, uint64_t batch,
+			uint32_t (*size)(const void *context, uint64_t batch), const void *context);
+
+/* n samples of it were written, `bad` of them zeroed.  True: that finished the batch. */
+bool slots_filled(struct slots *slots, struct slot *slot, uint32_t n, uint32_t bad);
+
+/* The next batch to deliver, now out of the queue, or NULL. */
+struct slot *slots_deliver(struct slots *slots);
+
+void slots_release(struct slots *slots, struct slot *slot);
+
+#endif

@@ -1,0 +1,21 @@
+/* The stages of a repetition as the instrument sees them, whatever their threads do: a name, and a meter
+ * per thread. */
+#ifndef MLBENCH_PIPELINES_STAGES_H
+#define MLBENCH_PIPELINES_STAGES_H
+
+#include "harness/measure/measurement.h"
+#include "harness/measure/thread_meter.h"
+
+enum stage_id { STAGE_READ, STAGE_DECODE, STAGE_UPLOAD, STAGE_STEP, STAGE_IDS };
+
+/* One stage; a stage that the run does not have has no workers. */
+struct stage {
+	const char *name;
+	unsigned workers;
+	bool per_batch;
+	struct thread_meter *meters; /* (workers); owned by who opened it; NULL with the profiler off */
+};
+
+enum queue_id { QUEUE_SAMPLES, QUEUE_BATCHES, QUEUE_UPLOADED, QUEUE_IDS };
+
+#endif

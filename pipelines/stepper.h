@@ -1,0 +1,55 @@
+/* The step thread: takes batches, has the backend compute a step of each, and keeps the account of
+ * what came through.  States: starved (waits for a batch), working (in the step); never blocked. */
+#ifndef MLBENCH_PIPELINES_STEPPER_H
+#define MLBENCH_PIPELINES_STEPPER_H
+
+#include "harness/measure/completions.h"
+#include "harness/measure/thread_meter.h"
+#include "pipelines/placement.h"
+#include "pipelines/crew.h"
+#include "pipelines/exchange.h"
+#include "pipelines/upload.h"
+#include "workloads/dataset/dataset.h"
+
+struct stepper_options {
+	const struct config *config;
+	const struct dataset *dataset;
+	struct crew *crew;
+	struct exchange *exchange;
+	struct upload *upload; /* NULL: batches come from the exchange */
+	const struct placement *placement;
+	unsigned first_place, places;
+	struct thread_meter *meter; /* or NULL: not timed */
+	uint64_t segment_ns;
+	size_t sample_bytes;
+	uint64_t batches_per_epoch;
+	uint64_t warmup_ns;
+};
+
+/* What it found; read after it was joined. */
+struct step_account {
+	struct completions completions;
+	bool emulated;
+	char description[256];
+	uint64_t epochs;       /* finished */
+	uint64_t oversleep_max_ns; /* after the configured warm-up */
+	double loss_first, loss_last; /* NAN: none */
+	bool has_checksum;
+	uint64_t checksum;     /* of epoch 0 */
+};
+
+struct stepper;
+
+int stepper_start(struct stepper **out, const struct stepper_options *options, struct error *err);
+bool stepper_join(struct stepper *stepper, uint64_t deadline_ns); /* false: it does not end */
+void stepper_free(struct stepper *stepper); /* after stepper_join; NULL is fine */
+const struct step_account *stepper_account(const struct stepper *stepper);
+
+/* Any thread, any time. */
+struct step_progress {
+	uint64_t samples, batches; /* good samples, and batches, through the step */
+	uint64_t last_step_ns;     /* time of the last step, or the nominal one */
+};
+struct step_progress stepper_progress(const struct stepper *stepper);
+
+#endif

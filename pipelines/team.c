@@ -1,0 +1,262 @@
+/* Decode workers.
+ *
+ * The OpenMP region runs on a thread of its own, since the control thread has other work; that thread
+ * is worker 0.  libgomp is not instrumented for thread sanitizers, so under them the same workers are
+ * started as plain threads: what is shared between workers goes through the exchange's lock and the
+ * crew's either way. */
+#include "pipelines/team.h"
+
+#include "harness/base/clock.h"
+#include "workloads/image/transform.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLED_VISITS = 8 }; /* untimed, every so many visits are timed to learn how tiny samples are */
+
+struct team {
+	struct team_options options;
+	pthread_t thread;
+	bool started;
+	struct worker *workers; /* (options.workers) */
+};
+
+struct worker {
+	struct seat seat;
+	struct team *team;
+	unsigned index;
+	struct thread_meter *meter;
+	struct transform *transform;
+	uint64_t start_ns;
+	uint64_t visits;
+};
+
+static void mark_bad(const struct worker *w, struct blob *blob, uint8_t *out, const char *reason)
+{
+	const struct team_options *o = &w->team->options;
+	blob->bad = true;
+	memset(out, 0, o->sample_bytes);
+	bad_samples_add(o->bad, blob->ticket.sample, reason);
+}
+
+static void decode(struct worker *w, struct blob *blob)
+{
+	const struct team_options *o = &w->team->options;
+	const struct read_request *request = &blob->request;
+	uint8_t *out = blob->slot->data + blob->ticket.place * o->sample_bytes;
+	blob->slot->labels[blob->ticket.place] = o->dataset->samples[blob->ticket.sample].label;
+	blob->bad = false;
+	if (request->status) {
+		char text[64];
+		mark_bad(w, blob, out, strerror_r(-request->status, text, sizeof text));
+		return;
+	}
+	struct error err;
+	err.text[0] = '\0';
+	if (transform_sample(w->transform, request->data, request->size, blob->ticket.seed, out, NULL, &err))
+		mark_bad(w, blob, out, err.text);
+}
+
+/* The same with planted conditions, each item timed for itself. */
+static void decode_injected(struct worker *w, struct blob *blob)
+{
+	struct injection *injection = w->team->options.injection;
+	const uint64_t began_ns = injection_begin(injection, &blob->ticket);
+	decode(w, blob);
+	injection_end(injection, w->index, &blob->ticket, began_ns, w->start_ns);
+}
+
+/* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
+static uint64_t decode_items(struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
+{
+	const bool injected = w->team->options.injection->decode_active;
+	const bool sampled = !w->meter && w->visits++ % SAMPLED_VISITS == 0;
+	const uint64_t began_ns = sampled ? clock_now_ns() : *now_ns;
+	for (size_t i = 0; i < n; i++) {
+		/* The next file's first lines are on another core: ask for them meanwhile. */
+		if (i + 1 < n)
+			__builtin_prefetch(items[i + 1]->request.data);
+		if (injected)
+			decode_injected(w, items[i]);
+		else
+			decode(w, items[i]);
+	}
+	if (!w->meter && !sampled)
+		return 0;
+	const uint64_t ended_ns = clock_now_ns();
+	const uint64_t service_ns = (ended_ns - began_ns) / n;
+	if (w->meter) {
+		thread_meter_add(w->meter, ended_ns, service_ns, (uint32_t)n);
+		*now_ns = ended_ns;
+	}
+	return service_ns;
+}
+
+static void work(struct worker *w)
+{
+	struct exchange *x = w->team->options.exchange;
+	uint64_t now_ns = w->meter ? w->start_ns : 0;
+	uint64_t service_ns = 0;
+	struct blob *items[CHUNK_MAX];
+	size_t n = 0;
+	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0)
+		service_ns = decode_items(w, items, n, &now_ns);
+}
+
+static void run_worker(struct worker *w)
+{
+	const struct team_options *o = &w->team->options;
+	struct error err = {0};
+	(void)placement_bind(o->placement, o->first_place + w->index, 1);
+	if (w->meter)
+		thread_meter_attach(w->meter);
+	const int code = transform_open(&w->transform, o->config, o->dataset->max_width,
+		o->dataset->max_height, &err);
+	if (code)
+		crew_fail(o->crew, code, &err);
+	if (crew_arrive(o->crew, &w->start_ns)) {
+		if (w->meter)
+			thread_meter_start(w->meter, THREAD_STARVED, w->start_ns, o->segment_ns);
+		work(w);
+	}
+	transform_close(w->transform);
+}
+
+#if defined(__SANITIZE_THREAD__)
+
+static void *run_plain(void *context)
+{
+	run_worker(context);
+	return NULL;
+}
+
+static void run_team(struct team *team)
+{
+	const unsigned count = team->options.workers;
+	pthread_t *threads = calloc(count, sizeof *threads);
+	unsigned started = 1;
+	while (threads && started < count &&
+		pthread_create(&threads[started], NULL, run_plain, &team->workers[started]) == 0)
+		started++;
+	if (started < count) {
+		struct error err;
+		crew_fail(team->options.crew,
+			error_set(&err, -EAGAIN, "cannot start decode worker %u of %u", started + 1, count),
+			&err);
+	}
+	run_worker(&team->workers[0]);
+	for (unsigned i = 1; i < started; i++)
+		(void)pthread_join(threads[i], NULL);
+	free(threads);
+}
+
+#else
+
+static void run_team(struct team *team)
+{
+	const unsigned count = team->options.workers;
+	omp_set_dynamic(0);
+	omp_set_max_active_levels(1);
+#pragma omp parallel num_threads(count)
+	{
+		const unsigned index = (unsigned)omp_get_thread_num();
+		const unsigned got = (unsigned)omp_get_num_threads();
+		if (got == count) {
+			run_worker(&team->workers[index]);
+		} else if (index == 0) {
+			struct error err;
+			crew_fail(team->options.crew,
+				error_set(&err, -EAGAIN,
+					"decode.workers = %u, but OpenMP gave %u threads "
+					"(is OMP_THREAD_LIMIT set?)",
+					count, got),
+				&err);
+		}
+	}
+}
+
+#endif
+
+static void *run(void *context)
+{
+	run_team(context);
+	return NULL;
+}
+
+static void *do_nothing(void *context)
+{
+	uint64_t start_ns;
+	(void)crew_arrive(context, &start_ns);
+	return NULL;
+}
+
+/* libgomp ends the whole program when it cannot start a thread, so it is tried out beforehand: as many
+ * threads at once, which end when the last has started. */
+static int try_threads(unsigned count, struct error *err)
+{
+	struct crew gate;
+	pthread_t *threads = calloc(count, sizeof *threads);
+	if (!threads || crew_open(&gate, 0, NULL, NULL)) {
+		free(threads);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	unsigned started = 0;
+	int code = 0;
+	while (!code && started < count) {
+		code = pthread_create(&threads[started], NULL, do_nothing, &gate);
+		started += code == 0;
+	}
+	crew_start(&gate, 0);
+	for (unsigned i = 0; i < started; i++)
+		(void)pthread_join(threads[i], NULL);
+	crew_close(&gate);
+	free(threads);
+	return code ? error_set_errno(err, code, "cannot start %u decode workers, only %u", count, started) : 0;
+}
+
+int team_start(struct team **out, const struct team_options *options, struct error *err)
+{
+	struct team *team = calloc(1, sizeof *team);
+	if (!team)
+		return error_set(err, -ENOMEM, "out of memory");
+	*out = team;
+	team->options = *options;
+	team->workers = aligned_alloc(_Alignof(struct worker), options->workers * sizeof *team->workers);
+	if (!team->workers)
+		return error_set(err, -ENOMEM, "out of memory");
+	memset(team->workers, 0, options->workers * sizeof *team->workers);
+	for (unsigned i = 0; i < options->workers; i++) {
+		struct worker *w = &team->workers[i];
+		w->team = team;
+		w->index = i;
+		w->meter = options->meters ? &options->meters[i] : NULL;
+		w->seat.clock = w->meter ? &w->meter->clock : NULL;
+	}
+	int code = try_threads(options->workers, err);
+	if (code)
+		return code;
+	code = pthread_create(&team->thread, NULL, run, team);
+	if (code)
+		return error_set_errno(err, code, "cannot start the decode team");
+	team->started = true;
+	(void)pthread_setname_np(team->thread, "mlb-decode");
+	return 0;
+}
+
+bool team_join(struct team *team, uint64_t deadline_ns)
+{
+	if (team && team->started && crew_join(team->thread, deadline_ns))
+		team->started = false;
+	return !team || !team->started;
+}
+
+void team_free(struct team *team)
+{
+	if (!team)
+		return;
+	free(team->workers);
+	free(team);
+}

@@ -1,0 +1,672 @@
+/* The whole pipeline on a tiny data set: what goes in comes out, the same batches whatever the threads,
+ * and every planted condition shows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/pipeline_fixture.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/memory.h"
+#include "pipelines/run.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SAMPLES = 90 };
+
+/* Short, exact runs: some epochs, checksums on. */
+static void open_fixture(struct pipeline_fixture *f)
+{
+	fixture_open(f, SAMPLES, 24, 20, 0);
+	fixture_set(f, KEY_AUGMENT_SIZE, "16");
+	fixture_set(f, KEY_BATCH_SIZE, "8");
+	fixture_set(f, KEY_MEASURE_EPOCHS, "3");
+	fixture_set(f, KEY_MEASURE_WARMUP, "0s");
+	fixture_set(f, KEY_MEASURE_WINDOW, "10ms");
+	fixture_set(f, KEY_RUN_VERIFY, "on");
+}
+
+static void set_duration(struct pipeline_fixture *f, const char *warmup, const char *duration)
+{
+	fixture_set(f, KEY_MEASURE_EPOCHS, "0");
+	fixture_set(f, KEY_MEASURE_WARMUP, warmup);
+	fixture_set(f, KEY_MEASURE_DURATION, duration);
+	fixture_set(f, KEY_RUN_VERIFY, "off");
+}
+
+static void run(const struct pipeline_fixture *f, struct measurement *m)
+{
+	struct error err = {""};
+	if (pipeline_run(&f->config, &f->dataset, NULL, m, &err))
+		fail_msg("%s", err.text);
+}
+
+static bool has_note(const struct measurement *m, const char *part)
+{
+	for (size_t i = 0; i < m->note_count; i++)
+		if (strstr(m->notes[i], part))
+			return true;
+	return false;
+}
+
+static void print_notes(const struct measurement *m)
+{
+	for (size_t i = 0; i < m->note_count; i++)
+		print_message("note: %s\n", m->notes[i]);
+}
+
+static const struct stage_measurement *stage(const struct measurement *m, const char *name)
+{
+	for (size_t i = 0; i < m->stage_count; i++)
+		if (strcmp(m->stages[i].name, name) == 0)
+			return &m->stages[i];
+	fail_msg("no stage '%s'", name);
+	return &m->stages[STAGES_MAX - 1]; /* not reached */
+}
+
+static double share(const struct measurement *m, const char *name, enum thread_state state)
+{
+	const struct stage_measurement *s = stage(m, name);
+	return s->seconds[state] /
+		(s->seconds[THREAD_STARVED] + s->seconds[THREAD_WORKING] + s->seconds[THREAD_BLOCKED]);
+}
+
+static uint64_t checksum(struct pipeline_fixture *f)
+{
+	struct measurement m;
+	run(f, &m);
+	if (!m.has_checksum)
+		print_notes(&m);
+	assert_true(m.has_checksum);
+	assert_int_equal(m.status, MEASUREMENT_OK);
+	assert_int_equal(m.bad_samples, 0);
+	assert_int_equal(m.epochs, 3);
+	const uint64_t sum = m.checksum;
+	measurement_release(&m);
+	return sum;
+}
+
+static void batches_do_not_depend_on_threads_or_engines(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	const uint64_t expected = checksum(&f);
+	const char *workers[] = {"1", "2", "4"};
+	const char *engines[] = {"memory", "pread", "io_uring"};
+	const char *orders[] = {"in-order", "as-completed"};
+	for (int w = 0; w < 3; w++)
+		for (int e = 0; e < 3; e++)
+			for (int o = 0; o < 2; o++) {
+				char why[256];
+				struct error err;
+				fixture_set(&f, KEY_DECODE_WORKERS, workers[w]);
+				fixture_set(&f, KEY_READ_ENGINE, engines[e]);
+				fixture_set(&f, KEY_BATCH_ORDER, orders[o]);
+				fixture_set(&f, KEY_READ_THREADS, w == 1 ? "3" : "1");
+				if (!source_choose(&f.config, why, sizeof why, &err)) {
+					print_message("skipped: %s\n", err.text);
+					continue;
+				}
+				if (checksum(&f) != expected)
+					fail_msg("%s workers, %s, %s: other batches", workers[w], engines[e],
+						orders[o]);
+			}
+	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
+	assert_true(checksum(&f) == expected);
+	fixture_set(&f, KEY_MEASURE_PROFILER, "off");
+	assert_true(checksum(&f) == expected);
+	fixture_set(&f, KEY_RUN_SEED, "2");
+	assert_true(checksum(&f) != expected);
+	fixture_close(&f);
+}
+
+static void an_epoch_is_counted_exactly(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	struct measurement m;
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	run(&f, &m);
+	assert_int_equal(m.epochs, 3);
+	/* 90 samples in 12 batches an epoch, the last of 2; the first completion is where time begins. */
+	assert_int_equal(m.batches, 35);
+	assert_int_equal(m.samples, 3 * SAMPLES - 8);
+	assert_int_equal(stage(&m, "step")->items, 36);
+	assert_int_equal(stage(&m, "decode")->items, 3 * SAMPLES);
+	assert_int_equal(stage(&m, "read")->items, 3 * SAMPLES);
+	measurement_release(&m);
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "on");
+	run(&f, &m);
+	assert_int_equal(m.batches, 32);
+	assert_int_equal(m.samples, 32 * 8);
+	assert_int_equal(stage(&m, "decode")->items, 33 * 8);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+static void a_batch_may_be_larger_than_the_set(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	struct measurement m;
+	struct error err = {""};
+	fixture_set(&f, KEY_BATCH_SIZE, "1000");
+	assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "batch.size = 1000"));
+	assert_non_null(strstr(err.text, "batch.drop_last"));
+	assert_string_equal(m.error, err.text);
+	assert_int_equal(m.status, MEASUREMENT_FAILED);
+	measurement_release(&m);
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	run(&f, &m);
+	assert_int_equal(m.batches, 2);
+	assert_int_equal(m.samples, 2 * SAMPLES);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+static void bad_files_are_counted_and_listed(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	struct measurement m;
+	char path[256];
+	(void)snprintf(path, sizeof path, "%s/%s", f.root, f.dataset.samples[5].path);
+	assert_int_equal(unlink(path), 0);
+	fixture_write(&f, 11, "no picture at all", 17);
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	const char *engines[] = {"memory", "pread", "auto"};
+	uint64_t sums[3];
+	for (int i = 0; i < 3; i++) {
+		fixture_set(&f, KEY_READ_ENGINE, engines[i]);
+		run(&f, &m);
+		assert_int_equal(m.bad_samples, 6);
+		assert_true(has_note(&m, "class2/5.ppm"));
+		assert_true(has_note(&m, "No such file"));
+		assert_true(has_note(&m, "class2/11.ppm"));
+		assert_true(m.samples <= 3 * (SAMPLES - 2));
+		assert_int_equal(m.status, MEASUREMENT_OK);
+		assert_true(m.has_checksum);
+		sums[i] = m.checksum;
+		measurement_release(&m);
+	}
+	assert_true(sums[0] == sums[1] && sums[1] == sums[2]); /* zeroed places, the same each time */
+	fixture_close(&f);
+}
+
+static void nothing_but_bad_files_is_an_error(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "0s", "5s");
+	for (size_t i = 0; i < SAMPLES; i++)
+		fixture_write(&f, i, "x", 1);
+	struct measurement m;
+	struct error err = {""};
+	const uint64_t before = clock_now_ns();
+	assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EIO);
+	assert_true(clock_now_ns() - before < 3 * NS_PER_S);
+	assert_int_equal(m.status, MEASUREMENT_FAILED);
+	assert_non_null(strstr(err.text, "first epoch"));
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+/* --- stopping -------------------------------------------------------------------------------------- */
+
+struct stopper {
+	atomic_bool stop;
+	uint64_t stopped_ns;
+};
+
+static void *stop_later(void *context)
+{
+	struct stopper *stopper = context;
+	clock_sleep_until_ns(clock_now_ns() + 300 * NS_PER_MS);
+	stopper->stopped_ns = clock_now_ns();
+	atomic_store(&stopper->stop, true);
+	return NULL;
+}
+
+static void expect_quick_stop(struct pipeline_fixture *f)
+{
+	struct stopper stopper = {0};
+	struct measurement m;
+	struct error err = {""};
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, stop_later, &stopper), 0);
+	const struct pipeline_control control = {.stop = &stopper.stop};
+	const int code = pipeline_run(&f->config, &f->dataset, &control, &m, &err);
+	const uint64_t ended_ns = clock_now_ns();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	if (code)
+		fail_msg("%s", err.text);
+	assert_int_equal(m.status, MEASUREMENT_INTERRUPTED);
+	assert_true(ended_ns - stopper.stopped_ns < NS_PER_S);
+	measurement_release(&m);
+}
+
+static void it_stops_within_a_second(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "1s", "60s");
+	expect_quick_stop(&f);
+	/* In a long step. */
+	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
+	fixture_set(&f, KEY_STEP_TIME, "30s");
+	expect_quick_stop(&f);
+	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
+	expect_quick_stop(&f);
+	/* While all wait for slow reads. */
+	fixture_set(&f, KEY_STEP_BACKEND, "null");
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_INJECT_READ_LATENCY, "50s");
+	expect_quick_stop(&f);
+	fixture_close(&f);
+}
+
+static void it_may_be_stopped_before_it_starts(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	const atomic_bool stop = true;
+	const struct pipeline_control control = {.stop = &stop};
+	struct measurement m;
+	struct error err = {""};
+	assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
+	assert_int_equal(m.status, MEASUREMENT_INTERRUPTED);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+/* --- failures ---------------------------------------------------------------------------------------- */
+
+static void an_unknown_model_fails_cleanly(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_STEP_BACKEND, "openblas");
+	fixture_set(&f, KEY_STEP_MODEL, "resnet51");
+	struct measurement m;
+	struct error err = {""};
+	assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EINVAL);
+	assert_int_equal(m.status, MEASUREMENT_FAILED);
+	assert_non_null(strstr(err.text, "resnet51"));
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+static void pools_beyond_the_memory_are_refused(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_BATCH_SIZE, "90");
+	fixture_set(&f, KEY_PREFETCH_DEPTH, "4096");
+	fixture_set(&f, KEY_AUGMENT_SIZE, "4096");
+	struct pipeline_plan plan;
+	struct error err = {""};
+	assert_int_equal(pipeline_plan(&f.config, &f.dataset, &plan, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "batch.size"));
+	assert_non_null(strstr(err.text, "prefetch.depth"));
+	fixture_close(&f);
+}
+
+/* Puts a named pipe that nobody writes to in place of a file, while the run goes: opening it hangs. */
+static void *swap_for_pipe(void *path)
+{
+	clock_sleep_until_ns(clock_now_ns() + 300 * NS_PER_MS);
+	if (unlink(path) || mkfifo(path, 0600))
+		abort();
+	return NULL;
+}
+
+static void standing_still_is_noticed(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "0s", "60s");
+	char path[256];
+	(void)snprintf(path, sizeof path, "%s/%s", f.root, f.dataset.samples[0].path);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, swap_for_pipe, path), 0);
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	const struct pipeline_limits limits = {
+		.no_progress_ns = 500 * NS_PER_MS,
+		.join_ns = 500 * NS_PER_MS,
+	};
+	struct measurement m;
+	struct error err = {""};
+	assert_int_equal(pipeline_run_limited(&f.config, &f.dataset, NULL, &limits, &m, &err), -ETIMEDOUT);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_non_null(strstr(err.text, "no progress"));
+	assert_non_null(strstr(err.text, "read 1 working"));
+	measurement_release(&m);
+	/* Lets the thread that hangs go, so that it does not outlive its data set. */
+	FILE *pipe = fopen(path, "w");
+	assert_non_null(pipe);
+	(void)fclose(pipe);
+	clock_sleep_until_ns(clock_now_ns() + 300 * NS_PER_MS);
+	fixture_close(&f);
+}
+
+/* --- what is measured ---------------------------------------------------------------------------------- */
+
+static void the_account_is_complete(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "500ms");
+	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
+	fixture_set(&f, KEY_STEP_TIME, "5ms");
+	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
+	struct measurement m;
+	run(&f, &m);
+	print_notes(&m);
+	assert_int_equal(m.stage_count, 4);
+	assert_int_equal(m.queue_count, 3);
+	assert_true(fabs(m.accounted - 1) < 0.01);
+	for (size_t i = 0; i < m.stage_count; i++) {
+		const struct stage_measurement *s = &m.stages[i];
+		double sum = 0;
+		for (int k = 0; k < THREAD_STATES; k++)
+			sum += s->seconds[k];
+		assert_true(fabs(sum - s->workers * (m.wall_seconds - m.cut_seconds)) < 0.02);
+		assert_true(s->items > 0);
+		assert_true(s->service.count > 0);
+		assert_true(s->capacity > 0);
+		assert_true(s->cpu_seconds >= 0 && s->run_queue_seconds >= 0);
+	}
+	/* The step takes 5 ms a batch of 8: it is the limit, and all others are held up by it. */
+	assert_true(m.throughput > 0.5 * 1600 && m.throughput <= 1600 * 1.01);
+	assert_true(fabs(stage(&m, "step")->capacity - 1600) < 16);
+	assert_true(stage(&m, "step")->device);
+	assert_true(m.step_utilisation > 0.5 && m.step_utilisation <= 1.001);
+	assert_true(share(&m, "decode", THREAD_BLOCKED) > 0.5);
+	assert_true(share(&m, "read", THREAD_BLOCKED) > 0.5);
+	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.3);
+	assert_true(m.queues[1].full_share > 0.5);
+	assert_true(m.queues[1].mean_depth >= 1);
+	assert_true(m.window_count >= 10);
+	for (size_t i = 1; i < m.window_count; i++) {
+		assert_true(m.windows[i].t > m.windows[i - 1].t);
+		assert_true(m.windows[i].samples >= m.windows[i - 1].samples);
+	}
+	assert_true(has_note(&m, "emulated"));
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+static void without_the_profiler_only_throughput_remains(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "300ms");
+	fixture_set(&f, KEY_MEASURE_PROFILER, "off");
+	struct measurement m;
+	run(&f, &m);
+	assert_true(m.throughput > 0);
+	assert_int_equal(m.stage_count, 0);
+	assert_int_equal(m.queue_count, 0);
+	assert_int_equal(m.window_count, 0);
+	assert_true(isnan(m.accounted));
+	assert_true(has_note(&m, "profiler is off"));
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+static void few_batches_are_no_steady_state(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "0s", "50ms");
+	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
+	fixture_set(&f, KEY_STEP_TIME, "80ms");
+	struct measurement m;
+	run(&f, &m);
+	assert_int_equal(m.status, MEASUREMENT_UNSTEADY);
+	assert_true(has_note(&m, "only 1 batches"));
+	assert_true(m.wall_seconds < 0.4);
+	measurement_release(&m);
+	/* With room for the extension, the batches are waited for. */
+	fixture_set(&f, KEY_STEP_TIME, "30ms");
+	run(&f, &m);
+	assert_true(m.batches >= 3);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+static void memory_stays_within_the_bound(void **state)
+{
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* the shadow memory is not ours */
+#endif
+	struct pipeline_fixture f;
+	const uint64_t mapped_before = memory_mapped_bytes();
+	fixture_open(&f, 64, 500, 375, 0);
+	set_duration(&f, "100ms", "500ms");
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_READ_HUGE_PAGES, "off");
+	struct measurement m;
+	run(&f, &m);
+	assert_true(m.pool_bytes > 64 << 20);
+	assert_true(m.rss_peak_bytes > m.pool_bytes / 2);
+	assert_true(m.rss_peak_bytes <= m.pool_bytes + (64 << 20));
+	measurement_release(&m);
+	assert_int_equal(memory_mapped_bytes(), mapped_before);
+	fixture_close(&f);
+}
+
+static void more_workers_than_cores_work(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	const uint64_t expected = checksum(&f);
+	fixture_set(&f, KEY_DECODE_WORKERS, "37");
+	fixture_set(&f, KEY_READ_THREADS, "5");
+	fixture_set(&f, KEY_PREFETCH_DEPTH, "1");
+	fixture_set(&f, KEY_RUN_AFFINITY, "compact");
+	assert_true(checksum(&f) == expected);
+	fixture_set(&f, KEY_RUN_AFFINITY, "spread");
+	fixture_set(&f, KEY_BATCH_ORDER, "as-completed");
+	assert_true(checksum(&f) == expected);
+	fixture_close(&f);
+}
+
+static void narrow_pipelines_do_not_deadlock(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_PREFETCH_DEPTH, "1");
+	const char *queues[] = {"1", "2", "5"};
+	const char *batches[] = {"1", "7", "90"};
+	const char *orders[] = {"in-order", "as-completed"};
+	for (int q = 0; q < 3; q++)
+		for (int b = 0; b < 3; b++)
+			for (int o = 0; o < 2; o++) {
+				fixture_set(&f, KEY_DECODE_QUEUE, queues[q]);
+				fixture_set(&f, KEY_BATCH_SIZE, batches[b]);
+				fixture_set(&f, KEY_BATCH_ORDER, orders[o]);
+				fixture_set(&f, KEY_DECODE_WORKERS, q == 1 ? "4" : "2");
+				fixture_set(&f, KEY_READ_THREADS, b == 1 ? "4" : "1");
+				fixture_set(&f, KEY_UPLOAD_MODE, (q + b + o) % 2 ? "copy" : "none");
+				(void)checksum(&f);
+			}
+	fixture_close(&f);
+}
+
+/* --- planted conditions --------------------------------------------------------------------------------- */
+
+static void measure(struct pipeline_fixture *f, enum key_id key, const char *value, const char *note,
+	struct measurement *m)
+{
+	fixture_set(f, key, value);
+	run(f, m);
+	fixture_set(f, key, config_keys[key].fallback);
+	if (!has_note(m, note)) {
+		print_notes(m);
+		fail_msg("no note with '%s'", note);
+	}
+}
+
+static void open_injection_fixture(struct pipeline_fixture *f, struct measurement *plain)
+{
+	fixture_open(f, SAMPLES, 200, 150, 0);
+	fixture_set(f, KEY_AUGMENT_SIZE, "96");
+	fixture_set(f, KEY_BATCH_SIZE, "4");
+	fixture_set(f, KEY_MEASURE_WINDOW, "20ms");
+	set_duration(f, "100ms", "400ms");
+	run(f, plain);
+	assert_false(has_note(plain, "injected"));
+}
+
+static void decode_conditions_have_their_effect(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement plain;
+	struct measurement m;
+	open_injection_fixture(&f, &plain);
+	const double plain_ns = histogram_mean(&stage(&plain, "decode")->service);
+
+	measure(&f, KEY_INJECT_DECODE_FACTOR, "8", "injected: decoding takes 8 times", &m);
+	assert_true(histogram_mean(&stage(&m, "decode")->service) > 3 * plain_ns);
+	assert_true(m.throughput < plain.throughput / 2);
+	measurement_release(&m);
+
+	fixture_set(&f, KEY_INJECT_SLOW_FACTOR, "40");
+	measure(&f, KEY_INJECT_SLOW_SHARE, "10%", "injected: 10 % of samples", &m);
+	const struct histogram *service = &stage(&m, "decode")->service;
+	assert_true(histogram_quantile(service, 0.98) > 8 * histogram_quantile(service, 0.5));
+	measurement_release(&m);
+
+	measure(&f, KEY_INJECT_SLOW_WORKER, "20", "injected: decode worker 0", &m);
+	assert_true(histogram_mean(&stage(&m, "decode")->service) > 1.5 * plain_ns);
+	measurement_release(&m);
+
+	/* All of the decode time under one lock: a worker works alone, whatever the number. */
+	fixture_set(&f, KEY_DECODE_WORKERS, "4");
+	measure(&f, KEY_INJECT_LOCK_SHARE, "100%", "injected: one lock held for 100 %", &m);
+	const struct stage_measurement *decode = &m.stages[1];
+	assert_true(decode->cpu_seconds < 1.5 * (m.wall_seconds - m.cut_seconds));
+	assert_true(decode->seconds[THREAD_WORKING] > 2 * decode->cpu_seconds);
+	measurement_release(&m);
+	measurement_release(&plain);
+	fixture_close(&f);
+}
+
+static void read_conditions_have_their_effect(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement plain;
+	struct measurement m;
+	open_injection_fixture(&f, &plain);
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	measure(&f, KEY_INJECT_READ_LATENCY, "5ms", "more for each file read (inject.read_latency)", &m);
+	/* pread has one file in flight: 200 a second at most. */
+	assert_true(m.throughput <= 205);
+	assert_true(share(&m, "read", THREAD_WORKING) > 0.9);
+	assert_true(share(&m, "decode", THREAD_STARVED) > 0.5);
+	assert_true(fabs(stage(&m, "read")->capacity - m.throughput) < 0.15 * m.throughput);
+	measurement_release(&m);
+	measure(&f, KEY_INJECT_READ_BANDWIDTH, "9MB/s", "injected: reads capped at", &m);
+	assert_true(m.throughput < 110); /* files of 90 kB */
+	measurement_release(&m);
+	measurement_release(&plain);
+	fixture_close(&f);
+}
+
+static void conditions_of_the_machine_have_their_effect(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement plain;
+	struct measurement m;
+	open_injection_fixture(&f, &plain);
+	measure(&f, KEY_INJECT_LEAK, "100MB/s", "injected: decoding leaks", &m);
+	assert_true(m.rss_growth_bytes > 20 << 20);
+	assert_true(m.rss_growth_bytes < 80 << 20);
+	measurement_release(&m);
+	measure(&f, KEY_INJECT_CPU_HOG, "2", "injected: 2 busy processes", &m);
+	assert_true(m.cores_busy_outside > 0.3);
+	measurement_release(&m);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
+	measurement_release(&plain);
+	fixture_close(&f);
+}
+
+static void the_cache_can_be_cold_or_warm(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_READ_CACHE, "warm");
+	struct measurement m;
+	run(&f, &m);
+	assert_true(m.resident_before >= 0.99);
+	assert_true(m.page_cache_share > 0.99);
+	measurement_release(&m);
+	fixture_set(&f, KEY_READ_CACHE, "cold");
+	struct error err = {""};
+	if (pipeline_run(&f.config, &f.dataset, NULL, &m, &err) == 0)
+		assert_true(m.resident_before < 0.01);
+	else /* a folder in memory cannot be cold, and says so */
+		assert_int_equal(m.status, MEASUREMENT_FAILED);
+	print_message("cold: %s, cache share %.3f\n", m.error[0] ? m.error : "ok", m.page_cache_share);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(batches_do_not_depend_on_threads_or_engines),
+		cmocka_unit_test(an_epoch_is_counted_exactly),
+		cmocka_unit_test(a_batch_may_be_larger_than_the_set),
+		cmocka_unit_test(bad_files_are_counted_and_listed),
+		cmocka_unit_test(nothing_but_bad_files_is_an_error),
+		cmocka_unit_test(it_stops_within_a_second),
+		cmocka_unit_test(it_may_be_stopped_before_it_starts),
+		cmocka_unit_test(an_unknown_model_fails_cleanly),
+		cmocka_unit_test(pools_beyond_the_memory_are_refused),
+		cmocka_unit_test(standing_still_is_noticed),
+		cmocka_unit_test(the_account_is_complete),
+		cmocka_unit_test(without_the_profiler_only_throughput_remains),
+		cmocka_unit_test(few_batches_are_no_steady_state),
+		cmocka_unit_test(memory_stays_within_the_bound),
+		cmocka_unit_test(more_workers_than_cores_work),
+		cmocka_unit_test(narrow_pipelines_do_not_deadlock),
+		cmocka_unit_test(decode_conditions_have_their_effect),
+		cmocka_unit_test(read_conditions_have_their_effect),
+		cmocka_unit_test(conditions_of_the_machine_have_their_effect),
+		cmocka_unit_test(the_cache_can_be_cold_or_warm),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

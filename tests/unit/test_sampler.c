@@ -1,0 +1,145 @@
+/* The sampler: exactly once an epoch, a new order each, a function of the seed, batches in step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "pipelines/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct sampler open_sampler(uint32_t count, uint32_t batch, bool drop_last, bool shuffle, uint64_t seed)
+{
+	struct sampler sampler;
+	const struct sampler_options options = {
+		.seed = seed,
+		.count = count,
+		.batch_size = batch,
+		.shuffle = shuffle,
+		.drop_last = drop_last,
+	};
+	assert_int_equal(sampler_open(&sampler, &options), 0);
+	return sampler;
+}
+
+static void each_sample_comes_once_an_epoch(void **state)
+{
+	(void)state;
+	enum { COUNT = 103, EPOCHS = 5 };
+	struct sampler sampler = open_sampler(COUNT, 10, false, true, 1);
+	uint32_t previous[COUNT] = {0};
+	for (int epoch = 0; epoch < EPOCHS; epoch++) {
+		unsigned seen[COUNT] = {0};
+		uint32_t order[COUNT];
+		for (uint32_t i = 0; i < COUNT; i++) {
+			const struct ticket ticket = sampler_take(&sampler);
+			assert_int_equal(ticket.number, (uint64_t)epoch * COUNT + i);
+			assert_int_equal(ticket.batch, (uint64_t)epoch * 11 + i / 10);
+			assert_int_equal(ticket.place, i % 10);
+			seen[ticket.sample]++;
+			order[i] = ticket.sample;
+		}
+		for (uint32_t i = 0; i < COUNT; i++)
+			assert_int_equal(seen[i], 1);
+		assert_memory_not_equal(order, previous, sizeof order);
+		memcpy(previous, order, sizeof order);
+	}
+	sampler_close(&sampler);
+}
+
+static void its_steps_give_the_permutation_of_the_base(void **state)
+{
+	(void)state;
+	enum { COUNT = 64 };
+	struct sampler sampler = open_sampler(COUNT, 7, false, true, 99);
+	for (uint64_t epoch = 0; epoch < 4; epoch++) {
+		struct rng rng;
+		uint32_t order[COUNT];
+		rng_init(&rng, 99, epoch);
+		rng_permutation(&rng, order, COUNT);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			const struct ticket ticket = sampler_take(&sampler);
+			assert_int_equal(ticket.sample, order[i]);
+			assert_int_equal(ticket.seed, rng_mix(rng_mix(99, epoch), ticket.sample));
+		}
+	}
+	sampler_close(&sampler);
+}
+
+static void drop_last_leaves_out_the_incomplete_batch(void **state)
+{
+	(void)state;
+	enum { COUNT = 25, BATCH = 10 };
+	struct sampler sampler = open_sampler(COUNT, BATCH, true, true, 3);
+	assert_int_equal(sampler.used, 20);
+	assert_int_equal(sampler.batches_per_epoch, 2);
+	for (uint64_t i = 0; i < 200; i++) {
+		const struct ticket ticket = sampler_take(&sampler);
+		assert_int_equal(ticket.batch, i / BATCH);
+		assert_int_equal(ticket.place, i % BATCH);
+		assert_int_equal(sampler_batch_size(&sampler, ticket.batch), BATCH);
+		struct rng rng;
+		uint32_t order[COUNT];
+		rng_init(&rng, 3, i / 20);
+		rng_permutation(&rng, order, COUNT);
+		assert_int_equal(ticket.sample, order[i % 20]);
+	}
+	sampler_close(&sampler);
+}
+
+static void the_last_batch_may_be_smaller(void **state)
+{
+	(void)state;
+	struct sampler sampler = open_sampler(25, 10, false, false, 3);
+	assert_int_equal(sampler.batches_per_epoch, 3);
+	assert_int_equal(sampler_batch_size(&sampler, 1), 10);
+	assert_int_equal(sampler_batch_size(&sampler, 2), 5);
+	assert_int_equal(sampler_batch_size(&sampler, 5), 5);
+	for (uint32_t i = 0; i < 50; i++)
+		assert_int_equal(sampler_take(&sampler).sample, i % 25);
+	sampler_close(&sampler);
+}
+
+static void a_batch_may_be_larger_than_the_set(void **state)
+{
+	(void)state;
+	struct sampler sampler = open_sampler(5, 8, false, true, 3);
+	assert_int_equal(sampler.batches_per_epoch, 1);
+	assert_int_equal(sampler_batch_size(&sampler, 7), 5);
+	for (uint64_t i = 0; i < 20; i++)
+		assert_int_equal(sampler_take(&sampler).batch, i / 5);
+	sampler_close(&sampler);
+	const struct sampler_options nothing = {.count = 5, .batch_size = 8, .drop_last = true};
+	assert_int_equal(sampler_open(&sampler, &nothing), -EINVAL);
+}
+
+static void it_ends_after_its_epochs(void **state)
+{
+	(void)state;
+	const struct sampler_options options = {
+		.count = 6, .batch_size = 4, .shuffle = true, .epochs = 3};
+	struct sampler sampler;
+	assert_int_equal(sampler_open(&sampler, &options), 0);
+	uint32_t taken = 0;
+	for (; !sampler_exhausted(&sampler); taken++)
+		(void)sampler_take(&sampler);
+	assert_int_equal(taken, 18);
+	sampler_close(&sampler);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_sample_comes_once_an_epoch),
+		cmocka_unit_test(its_steps_give_the_permutation_of_the_base),
+		cmocka_unit_test(drop_last_leaves_out_the_incomplete_batch),
+		cmocka_unit_test(the_last_batch_may_be_smaller),
+		cmocka_unit_test(a_batch_may_be_larger_than_the_set),
+		cmocka_unit_test(it_ends_after_its_epochs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* State clocks: the identity, the running state, and a reader beside a writer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "harness/base/clock.h"
+#include "harness/measure/state_clock.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+static uint64_t sum(const uint64_t total[THREAD_STATES])
+{
+	return total[THREAD_STARVED] + total[THREAD_WORKING] + total[THREAD_BLOCKED];
+}
+
+static void states_add_up_to_the_wall(void **state)
+{
+	(void)state;
+	struct state_clock clock;
+	memset(&clock, 0, sizeof clock);
+	uint64_t total[THREAD_STATES];
+	state_clock_read(&clock, 1000, total);
+	assert_int_equal(sum(total), 0); /* not started */
+	state_clock_enter(&clock, THREAD_WORKING, 50);
+	state_clock_read(&clock, 1000, total);
+	assert_int_equal(sum(total), 0);
+	state_clock_start(&clock, THREAD_STARVED, 100);
+	state_clock_enter(&clock, THREAD_WORKING, 130);
+	state_clock_enter(&clock, THREAD_WORKING, 140); /* no change */
+	state_clock_enter(&clock, THREAD_BLOCKED, 180);
+	state_clock_read(&clock, 200, total);
+	assert_int_equal(total[THREAD_STARVED], 30);
+	assert_int_equal(total[THREAD_WORKING], 50);
+	assert_int_equal(total[THREAD_BLOCKED], 20); /* running */
+	state_clock_enter(&clock, THREAD_STARVED, 170); /* another core's clock read was earlier */
+	state_clock_read(&clock, 200, total);
+	assert_int_equal(total[THREAD_BLOCKED], 0);
+	assert_int_equal(total[THREAD_STARVED], 50);
+	assert_int_equal(sum(total), 100);
+	assert_int_equal(state_clock_state(&clock), THREAD_STARVED);
+}
+
+struct turning {
+	struct state_clock clock;
+	atomic_bool stop;
+};
+
+static void *turn(void *context)
+{
+	struct turning *t = context;
+	for (unsigned i = 0; !atomic_load(&t->stop); i++)
+		state_clock_enter(&t->clock, (enum thread_state)(i % THREAD_STATES), clock_now_ns());
+	return NULL;
+}
+
+/* At any moment the states must add up to the time since the start: a torn read would not. */
+static void a_reader_sees_a_consistent_picture(void **state)
+{
+	(void)state;
+	enum { READS = 20000 };
+	static struct turning t;
+	const uint64_t start = clock_now_ns();
+	state_clock_start(&t.clock, THREAD_STARVED, start);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, turn, &t), 0);
+	uint64_t last = 0;
+	for (int i = 0; i < READS; i++) {
+		uint64_t total[THREAD_STATES];
+		const uint64_t before = clock_now_ns();
+		state_clock_read(&t.clock, before, total);
+		const uint64_t after = clock_now_ns();
+		assert_true(sum(total) >= before - start);
+		assert_true(sum(total) <= after - start);
+		assert_true(sum(total) >= last);
+		last = sum(total);
+	}
+	atomic_store(&t.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(states_add_up_to_the_wall),
+		cmocka_unit_test(a_reader_sees_a_consistent_picture),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
