@@ -22,6 +22,12 @@
 
 enum { SAMPLES = 90 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* Short, exact runs: some epochs, checksums on. */
 static void open_fixture(struct pipeline_fixture *f)
 {
@@ -341,6 +347,8 @@ static void *swap_for_pipe(void *path)
 static void standing_still_is_noticed(void **state)
 {
 	(void)state;
+	if (SANITIZED)
+		skip(); /* what a hanging thread may touch is left alone on purpose, which they report */
 	struct pipeline_fixture f;
 	open_fixture(&f);
 	set_duration(&f, "0s", "60s");
@@ -460,9 +468,8 @@ static void few_batches_are_no_steady_state(void **state)
 static void memory_stays_within_the_bound(void **state)
 {
 	(void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* the shadow memory is not ours */
-#endif
+	if (SANITIZED)
+		skip(); /* the shadow memory is not ours */
 	struct pipeline_fixture f;
 	const uint64_t mapped_before = memory_mapped_bytes();
 	fixture_open(&f, 64, 500, 375, 0);
@@ -611,7 +618,7 @@ static void conditions_of_the_machine_have_their_effect(void **state)
 	open_injection_fixture(&f, &plain);
 	measure(&f, KEY_INJECT_LEAK, "100MB/s", "injected: decoding leaks", &m);
 	assert_true(m.rss_growth_bytes > 20 << 20);
-	assert_true(m.rss_growth_bytes < 80 << 20);
+	assert_true(SANITIZED || m.rss_growth_bytes < 80 << 20);
 	measurement_release(&m);
 	measure(&f, KEY_INJECT_CPU_HOG, "2", "injected: 2 busy processes", &m);
 	assert_true(m.cores_busy_outside > 0.3);
