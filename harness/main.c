@@ -1,5 +1,196 @@
-/* The program's entry: hands over to the command table. */
-int main(void)
+/* The program's entry: the table of commands, signals, and the only exit. */
+#include "harness/base/log.h"
+#include "harness/base/suggest.h"
+#include "harness/command/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ARENAS_MAX = 2 };
+
+static const struct command *const commands[] = {&command_run, &command_sweep, &command_gen,
+	&command_check, &command_list, &command_doctor, &command_show, &command_help, NULL};
+
+static atomic_bool stop;
+static atomic_bool wants_json;
+static atomic_bool document_written;
+
+/* What stdout gets when a second signal ends the program at once. */
+static const char interrupted_document[] =
+	"{\"schema\": \"mlbench.error/1\", \"error\": \"interrupted twice\", \"exit_status\": 130}\n";
+
+/* The first asks for a clean stop, the second does not wait for it. */
+static void on_signal(int number)
 {
+	(void)number;
+	if (!atomic_exchange(&stop, true))
+		return;
+	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true) &&
+		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0)
+		_exit(EXIT_STATUS_FAILED);
+	_exit(EXIT_STATUS_INTERRUPTED);
+}
+
+static void set_up_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	(void)sigemptyset(&action.sa_mask);
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	action.sa_handler = SIG_IGN;
+	(void)sigaction(SIGPIPE, &action, NULL);
+}
+
+/* A closed standard stream would be given to the next file that is opened, and be written over. */
+static bool set_up_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; commands[i]; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static int refuse_command(const char *name, struct error *err)
+{
+	const char *names[sizeof commands / sizeof commands[0]];
+	size_t count = 0;
+	for (; commands[count]; count++)
+		names[count] = commands[count]->name;
+	const char *near = suggest_nearest(name, names, count);
+	if (near)
+		(void)error_set(
+			err, -EINVAL, "unknown command '%s' (did you mean '%s'?)", name, near);
+	else
+		(void)error_set(
+			err, -EINVAL, "unknown command '%s'; 'mlbench help' lists them", name);
+	return EXIT_STATUS_BAD_INPUT;
+}
+
+/* Before the options are parsed: a mistake among them is to be told as JSON, too. */
+static bool find_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
+static int check_arguments(const struct invocation *invocation, struct error *err)
+{
+	const struct command *command = invocation->command;
+	const size_t count = invocation->options.argument_count;
+	if (count < command->arguments_min)
+		return error_set(err, -EINVAL, "'mlbench %s' needs %s; see 'mlbench help %s'",
+			command->name, command->arguments, command->name);
+	if (count > command->arguments_max)
+		return error_set(err, -EINVAL,
+			"'mlbench %s' does not take '%s'; see 'mlbench help %s'", command->name,
+			invocation->options.arguments[command->arguments_max], command->name);
 	return 0;
+}
+
+static void set_level(const struct options *options)
+{
+	if (options_given(options, OPTION_QUIET))
+		log_set_level(LOG_LEVEL_QUIET);
+	else if (options_given(options, OPTION_VERBOSE))
+		log_set_level(LOG_LEVEL_VERBOSE);
+}
+
+static int run_help(struct invocation *invocation, struct error *err)
+{
+	const char *topic[] = {invocation->command->name};
+	struct invocation help = *invocation;
+	help.command = &command_help;
+	help.options.arguments = topic;
+	help.options.argument_count = 1;
+	return command_help.run(&help, err);
+}
+
+static int run_command(const struct command *command, int argc, char **argv, struct error *err)
+{
+	struct invocation invocation = {.commands = commands,
+		.command = command,
+		.stop = &stop,
+		.document_written = &document_written};
+	int code = options_parse(&invocation.options, command->options | OPTIONS_COMMON, argc,
+		(const char *const *)argv, err);
+	int status;
+	if (code) {
+		status = command_status(code);
+	} else if (options_given(&invocation.options, OPTION_HELP)) {
+		status = run_help(&invocation, err);
+	} else {
+		set_level(&invocation.options);
+		code = check_arguments(&invocation, err);
+		status = code ? command_status(code) : command->run(&invocation, err);
+	}
+	options_release(&invocation.options);
+	return status;
+}
+
+static int dispatch(int argc, char **argv, struct error *err)
+{
+	const char *first = argc > 1 ? argv[1] : "--help";
+	if (strcmp(first, "--version") == 0) {
+		struct buffer text = {0};
+		buffer_text(&text, "mlbench " MLBENCH_VERSION "\n");
+		const int status = command_print(&text, err);
+		buffer_release(&text);
+		return status;
+	}
+	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+		const int status = run_command(&command_help, 0, argv, err);
+		return argc > 1 ? status : EXIT_STATUS_BAD_INPUT;
+	}
+	const struct command *command = find_command(first);
+	return command ? run_command(command, argc - 2, argv + 2, err) : refuse_command(first, err);
+}
+
+static void print_error_document(const struct error *err, int status)
+{
+	json_t *text = json_string(err->text);
+	json_t *document = json_pack("{s:s, s:o, s:i}", "schema", "mlbench.error/1", "error",
+		text ? text : json_string("the reason is no valid text"), "exit_status", status);
+	char *line = document ? json_dumps(document, 0) : NULL;
+	struct buffer out = {0};
+	buffer_text(&out, line ? line : "{\"schema\": \"mlbench.error/1\"}");
+	buffer_text(&out, "\n");
+	(void)command_print(&out, NULL);
+	buffer_release(&out);
+	free(line);
+	json_decref(document);
+}
+
+int main(int argc, char **argv)
+{
+	struct error err = {0};
+	(void)setlocale(LC_CTYPE, "");
+	(void)mallopt(M_ARENA_MAX, ARENAS_MAX); /* arenas per thread would blur the memory bound */
+	if (!set_up_streams())
+		return EXIT_STATUS_FAILED;
+	set_up_signals();
+	atomic_store(&wants_json, find_json(argc, argv));
+	const int status = dispatch(argc, argv, &err);
+	log_progress_end();
+	if (status && err.text[0])
+		log_error("%s", err.text);
+	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true))
+		print_error_document(&err, status);
+	return status;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { NO_SLOT = UINT32_MAX };
+static const uint32_t NO_SLOT = UINT32_MAX;
 
 int slots_open(struct slots *s, uint32_t count, bool in_order, uint8_t *data, size_t slot_bytes,
 	uint32_t *labels, size_t slot_labels)

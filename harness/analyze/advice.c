@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double FED_WAIT_MOST = 0.03; /* a step that waits less is fed */
+
 __attribute__((format(printf, 2, 3))) static void advise(
 	struct verdict *out, const char *format, ...)
 {
@@ -84,15 +86,21 @@ static void advise_storage(
 			"(read.cache = warm); more read.depth will not help");
 	else
 		advise(out,
-			"try read.depth = %u: if the throughput rises it was latency, if not the storage itself "
-			"limits",
-			depth * 2);
+			"try read.depth = %u (with pread read.threads = %u): if the throughput rises it was "
+			"latency, if not the storage itself limits",
+			depth * 2, base->facts->read_threads * 2);
 }
 
 static void advise_step(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
-	if (base->facts->step_emulated)
+	const double waits = base->point->stages[base->point->stage_count - 1].starved;
+	if (strcmp(cause->resource, "compute") == 0 && waits > FED_WAIT_MOST)
+		advise(out,
+			"the step still waits %.1f %% of the time, though the input is faster on average: "
+			"prefetch.depth = %u evens that out; beyond it only a faster step gains",
+			waits * 100, base->facts->prefetch_depth * 2);
+	else if (base->facts->step_emulated)
 		advise(out,
 			"the input feeds the emulated device at its full rate: nothing to gain in the "
 			"input pipeline; a faster step.device shows how much further it reaches");

@@ -18,6 +18,7 @@ static const double THROTTLED_BOUND = 0.05;
 static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double IN_FLIGHT_FULL = 0.90; /* of what may be in flight */
+static const double ONE_A_THREAD = 0.05;
 static const double PAGE_CACHE_SERVED = 0.90;
 
 enum { CERTAIN_ENOUGH_ZONE = 10 }; /* percent above a threshold at which it is beyond doubt */
@@ -44,7 +45,9 @@ __attribute__((format(printf, 3, 4))) static struct cause cause(
 static struct cause cores_cause(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	const struct point_summary *point = base->point;
-	const double certainty = certainty_above(stage->run_queue, RUN_QUEUE_BOUND);
+	/* What waits for neither a core nor runs on one speaks for another cause. */
+	const double waiting = fmax(1 - stage->cpu - stage->run_queue, 0);
+	const double certainty = certainty_above(stage->run_queue, RUN_QUEUE_BOUND) * (1 - waiting);
 	const unsigned wanted = base->facts->decode_workers + base->facts->step_threads;
 	if (point->throttled_share >= THROTTLED_BOUND)
 		return cause("cores", certainty,
@@ -72,9 +75,10 @@ static struct cause cpu_cause(
 		return cause("unknown", 0.5,
 			"how %s's working time divides into CPU and waiting is not known (no schedstat)",
 			stage->name);
-	if (stage->run_queue >= RUN_QUEUE_BOUND)
-		return cores_cause(base, stage);
 	const double waiting = fmax(1 - stage->cpu - stage->run_queue, 0);
+	if (stage->run_queue >= RUN_QUEUE_BOUND && stage->run_queue >= waiting)
+		return cores_cause(base, stage);
+
 	if (stage->cpu >= CPU_BOUND)
 		return cause(computes, certainty_above(stage->cpu, CPU_BOUND),
 			"%.1f %% of %s's working time is on a CPU, %.1f %% waits for a core",
@@ -90,6 +94,12 @@ static struct cause cpu_cause(
 		stage->cpu * 100, stage->name, stage->run_queue * 100, waiting * 100);
 }
 
+/* So it is with blocking reads (pread), whatever the configured depth. */
+static bool is_one_a_thread(double in_flight, const struct point_facts *facts)
+{
+	return fabs(in_flight - facts->read_threads) <= ONE_A_THREAD * facts->read_threads;
+}
+
 static struct cause storage_cause(
 	const struct evidence_base *base, const struct stage_summary *read)
 {
@@ -99,7 +109,9 @@ static struct cause storage_cause(
 	const double latency = histogram_mean(&read->service);
 	const double allowed = (double)facts->read_threads * facts->read_depth;
 	const double in_flight = base->point->median * latency * 1e-9;
-	const bool full = in_flight >= IN_FLIGHT_FULL * allowed;
+	const bool full =
+		in_flight >= IN_FLIGHT_FULL * allowed || is_one_a_thread(in_flight, facts);
+
 	char rate_text[UNITS_BYTES];
 	char ceiling_text[UNITS_BYTES];
 	char latency_text[UNITS_BYTES];
@@ -116,6 +128,11 @@ static struct cause storage_cause(
 			"%.0f allowed in flight at %s each",
 			rate_text, rate / ceiling * 100, ceiling_text, in_flight, allowed,
 			latency_text);
+	if (is_one_a_thread(in_flight, facts))
+		return cause("storage", 0.8,
+			"each of %u reader threads has one file in flight, %s each, %s: slow storage or too "
+			"few at once, which one point cannot tell apart",
+			facts->read_threads, latency_text, rate_text);
 	if (full)
 		return cause("storage", 0.8,
 			"%.1f of %.0f files allowed are in flight, %s each, %s: slow storage or too few "

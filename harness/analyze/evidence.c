@@ -92,7 +92,7 @@ static void add_capacities(const struct point_summary *point, size_t stage, stru
 		return;
 	(void)units_format_count(point->stages[next].capacity, capacity);
 	evidence_add(out, "the next limit is %s, at %s%s samples/s", point->stages[next].name,
-		point->stages[next].capacity_is_lower_bound ? "at least " : "", capacity);
+		point->stages[next].capacity_is_lower_bound ? "no less than " : "", capacity);
 }
 
 static void add_others(

@@ -17,12 +17,10 @@ static bool steady(const struct evidence_base *base, char *reason, size_t room)
 {
 	if (base->point->status == POINT_UNSTEADY) {
 		(void)snprintf(reason, room, "the throughput was not steady");
-		for (size_t i = 0; i < base->count; i++)
-			if (base->repeats[i]->status == MEASUREMENT_UNSTEADY &&
-				base->repeats[i]->error[0])
-				(void)snprintf(reason, room,
-					"the throughput was not steady: %.180s",
-					base->repeats[i]->error);
+		for (size_t i = 0; i < base->point->note_count; i++)
+			if (strncmp(base->point->notes[i], "unsteady: ", strlen("unsteady: ")) == 0)
+				(void)snprintf(reason, room, "%.200s", base->point->notes[i]);
+
 		return false;
 	}
 	if (base->count == 0 || base->point->status != POINT_OK) {
@@ -73,7 +71,8 @@ static const struct stage_measurement *stage_of(const struct measurement *m, con
 	return NULL;
 }
 
-/* What entered the decode stage left through the step, but for what waited at either end. */
+/* What entered the decode stage left through the step, but for what waited at either end; samples are
+ * counted between completions of steps, stages between edges of windows, which adds two batches. */
 static bool flow_conserved(
 	const struct evidence_base *base, const struct measurement *m, char *reason, size_t room)
 {
@@ -83,7 +82,7 @@ static bool flow_conserved(
 		return true;
 	const double out = (double)(m->samples + m->bad_samples);
 	const double waiting =
-		(double)base->facts->batch_size * (base->facts->prefetch_depth + 2.0) +
+		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4.0) +
 		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
 		2.0 * base->facts->decode_workers;
 	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;

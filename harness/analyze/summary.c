@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const double CONFIDENCE_LEVEL = 0.95;
+static const double WORKING_MIN = 0.05; /* of a stage's time, for its split to be told */
 
 /* The repetitions that count, and how many fell away. */
 struct chosen {
@@ -60,13 +61,13 @@ static int choose(struct chosen *chosen, const struct measurement *const *repeat
 static void note_left_out(struct point_summary *out, const struct chosen *chosen,
 	const struct measurement *const *repeats, size_t count)
 {
-	static const char *const what[] = {"", "unsteady", "failed", "interrupted"};
+	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
 	for (size_t i = 0; i < count && chosen->count > 0; i++) {
 		const struct measurement *m = repeats[i];
 		if (counts(m, chosen->status))
 			continue;
 		char text[NOTE_BYTES];
-		(void)snprintf(text, sizeof text, "repetition %u was %s and is left out%s%.180s",
+		(void)snprintf(text, sizeof text, "repetition %u %s and is left out%s%.180s",
 			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);
 		add_note(out, text);
 	}
@@ -150,6 +151,12 @@ static void add_stage(
 	histogram_merge(&out->service, &stage->service);
 }
 
+/* NAN stays NAN. */
+static double at_most_one(double share)
+{
+	return share > 1 ? 1 : share;
+}
+
 static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	const struct stage_measurement *first, double *capacities)
 {
@@ -168,9 +175,11 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	out->busy = total > 0 ? working / total : NAN;
 	out->starved = total > 0 ? sums.seconds[THREAD_STARVED] / total : NAN;
 	out->blocked = total > 0 ? sums.seconds[THREAD_BLOCKED] / total : NAN;
-	const bool of_threads = working > 0 && !out->device;
-	out->cpu = of_threads ? sums.cpu / working : NAN;
-	out->run_queue = of_threads ? sums.run_queue / working : NAN;
+	/* The kernel counts a thread's time whatever its state: of a stage that hardly worked the ratio
+	 * would tell about its waking up only. */
+	const bool tells = working > WORKING_MIN * total && !out->device;
+	out->cpu = tells ? at_most_one(sums.cpu / working) : NAN;
+	out->run_queue = tells ? at_most_one(sums.run_queue / working) : NAN;
 	out->capacity = statistics_median(capacities, sums.capacity_count);
 }
 

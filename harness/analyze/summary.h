@@ -34,8 +34,9 @@ struct stage_summary {
 	unsigned workers;
 	bool per_batch, device;
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
-	double cpu, run_queue;         /* shares of its working time; NAN: not available */
-	double capacity;               /* samples/s, median of the repeats; NAN: never showed */
+	double cpu,
+		run_queue; /* shares of its working time; NAN: not available, or it hardly worked */
+	double capacity;   /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
 };
@@ -67,6 +68,7 @@ struct point_summary {
 /* What analysis must know of a point's configuration, without seeing it whole. */
 struct point_facts {
 	unsigned cores; /* that the process may use */
+	/* As configured; decode_workers and read_threads give way to the workers that were measured. */
 	unsigned decode_workers, read_threads, read_depth, step_threads;
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;

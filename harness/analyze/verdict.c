@@ -62,11 +62,26 @@ static void name_binding(const struct point_summary *point, const struct binding
 			out->also, sizeof out->also, "%s", point->stages[binding->second].name);
 }
 
+/* What was measured counts before what was configured. */
+static struct point_facts facts_measured(
+	const struct point_summary *point, const struct point_facts *facts)
+{
+	struct point_facts measured = *facts;
+	for (size_t i = 0; i < point->stage_count; i++) {
+		if (strcmp(point->stages[i].name, "read") == 0)
+			measured.read_threads = point->stages[i].workers;
+		if (strcmp(point->stages[i].name, "decode") == 0)
+			measured.decode_workers = point->stages[i].workers;
+	}
+	return measured;
+}
+
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
 	size_t count, const struct point_facts *facts, struct verdict *out)
 {
 	*out = (struct verdict){0};
-	const struct evidence_base base = {point, repeats, count, facts};
+	const struct point_facts measured = facts_measured(point, facts);
+	const struct evidence_base base = {point, repeats, count, &measured};
 	char reason[EVIDENCE_BYTES - 16];
 	if (!gate_passes(&base, reason, sizeof reason)) {
 		abstain(out, reason);

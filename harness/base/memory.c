@@ -11,7 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
+enum {
+	PAGE_BYTES = 4096,
+	HUGE_PAGE_BYTES = 2 * 1024 * 1024,
+	HUGE_LEAST_BYTES = 256 * 1024, /* below it a huge page would be mostly waste */
+};
 
 static atomic_uint_fast64_t mapped_bytes;
 
@@ -38,19 +42,44 @@ static void touch(const struct memory_block *block)
 		bytes[at] = 0;
 }
 
+/* On a boundary of 2 MiB: a huge page needs one.  What is mapped too much is given back. */
+static bool try_map_aligned(struct memory_block *block, size_t size)
+{
+	struct memory_block wide;
+	if (!try_map(&wide, size + HUGE_PAGE_BYTES, 0))
+		return false;
+	uint8_t *const begin = wide.data;
+	const size_t before = (HUGE_PAGE_BYTES - (uintptr_t)begin % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES;
+	const size_t after = HUGE_PAGE_BYTES - before;
+	if (before > 0)
+		(void)munmap(begin, before);
+	if (after > 0)
+		(void)munmap(begin + before + size, after);
+	block->data = begin + before;
+	block->size = size;
+	return true;
+}
+
+static bool try_map_huge(struct memory_block *block, size_t size)
+{
+	if (try_map(block, size, MAP_HUGETLB | MAP_POPULATE)) {
+		block->pages = MEMORY_PAGES_HUGE;
+		return true;
+	}
+	if (!try_map_aligned(block, size))
+		return false;
+	if (madvise(block->data, block->size, MADV_HUGEPAGE) == 0)
+		block->pages = MEMORY_PAGES_TRANSPARENT;
+	return true;
+}
+
 int memory_map(struct memory_block *block, size_t size, bool want_huge)
 {
 	*block = (struct memory_block){0};
-	if (size == 0)
-		size = 1;
-	if (want_huge && size >= HUGE_PAGE_BYTES &&
-	    try_map(block, round_up(size, HUGE_PAGE_BYTES), MAP_HUGETLB | MAP_POPULATE)) {
-		block->pages = MEMORY_PAGES_HUGE;
-	} else if (!try_map(block, round_up(size, PAGE_BYTES), 0)) {
+	const bool huge = want_huge && size >= HUGE_LEAST_BYTES;
+	if (!(huge ? try_map_huge(block, round_up(size, HUGE_PAGE_BYTES))
+		   : try_map(block, round_up(size > 0 ? size : 1, PAGE_BYTES), 0)))
 		return -ENOMEM;
-	} else if (want_huge && madvise(block->data, block->size, MADV_HUGEPAGE) == 0) {
-		block->pages = MEMORY_PAGES_TRANSPARENT;
-	}
 	touch(block);
 	atomic_fetch_add(&mapped_bytes, block->size);
 	return 0;

@@ -22,7 +22,8 @@ struct memory_block {
 };
 
 /* Maps and touches `size` bytes.  want_huge: tries MAP_HUGETLB, then transparent huge pages, then
- * plain pages; block->pages says which it was.  0 or -ENOMEM. */
+ * plain pages; block->pages says which it was.  A block of 256 KiB or more then takes whole pages of
+ * 2 MiB.  0 or -ENOMEM. */
 int memory_map(struct memory_block *block, size_t size, bool want_huge);
 void memory_unmap(struct memory_block *block); /* safe on {0} */
 const char *memory_pages_name(enum memory_pages pages);

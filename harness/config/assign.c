@@ -4,6 +4,7 @@
 #include "harness/config/assign.h"
 
 #include "harness/base/buffer.h"
+#include "harness/config/exclude.h"
 #include "harness/config/expand.h"
 #include "harness/config/grid.h"
 #include "harness/config/table.h"
@@ -128,17 +129,35 @@ static int refuse_list(enum key_id key, struct error *err)
 		entry->section, entry->name, entry->section, entry->name);
 }
 
+/* What the texts of the sweep name must be there, and is said with the line that names it. */
+static int check_sweep_text(
+	const struct config *config, enum key_id key, const char *text, struct error *err)
+{
+	struct exclude exclude;
+	if (key == KEY_SWEEP_ZIP)
+		return grid_check_zip(text, err);
+	if (key != KEY_SWEEP_EXCLUDE)
+		return 0;
+	const int code = exclude_open(&exclude, config, text, err);
+	if (!code)
+		exclude_close(&exclude);
+	return code;
+}
+
 static int parse_value(struct config *config, const struct assign_scope *scope, enum key_id key,
 	const char *text, struct config_value *value, struct error *err)
 {
+	int code = check_sweep_text(config, key, text, err);
+	if (code)
+		return code;
 	if (value_looks_like_list(key, text))
 		return refuse_list(key, err);
 	if (key != KEY_SWEEP_EXCLUDE || !scope || !scope->value_line[key])
 		return value_parse(key, text, value, err);
 	struct buffer joined = {0};
 	buffer_format(&joined, "%s; %s", config_text(config, key), text);
-	const int code = joined.failed ? error_set(err, -ENOMEM, "out of memory")
-				       : value_parse(key, joined.data, value, err);
+	code = joined.failed ? error_set(err, -ENOMEM, "out of memory")
+			     : value_parse(key, joined.data, value, err);
 	buffer_release(&joined);
 	return code;
 }

@@ -69,9 +69,9 @@ static int add_combination(
 	return 0;
 }
 
-int exclude_open(struct exclude *exclude, const struct config *config, struct error *err)
+int exclude_open(
+	struct exclude *exclude, const struct config *config, const char *text, struct error *err)
 {
-	const char *text = config_text(config, KEY_SWEEP_EXCLUDE);
 	*exclude = (struct exclude){0};
 	char *copy = strdup(text);
 	exclude->conditions = calloc(count_conditions(text) + 1, sizeof *exclude->conditions);

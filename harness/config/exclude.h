@@ -22,9 +22,10 @@ struct exclude {
 	size_t count;
 };
 
-/* Reads "a.b=1 c.d=2; a.b=3": a point is excluded when all conditions of a combination hold.  A
+/* Reads text, "a.b=1 c.d=2; a.b=3": a point is excluded when all conditions of a combination hold.  A
  * condition on a key that is not swept compares its fixed value. */
-int exclude_open(struct exclude *exclude, const struct config *config, struct error *err);
+int exclude_open(
+	struct exclude *exclude, const struct config *config, const char *text, struct error *err);
 void exclude_close(struct exclude *exclude);
 
 /* choice: value index per axis */

@@ -2,7 +2,6 @@
  * combinations.  The first axis of the file is the slowest. */
 #include "harness/config/grid.h"
 
-#include "harness/base/buffer.h"
 #include "harness/config/assign.h"
 #include "harness/config/exclude.h"
 #include "harness/config/table.h"
@@ -10,30 +9,42 @@
 #include "harness/config/value.h"
 
 #include <errno.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NAME_BYTES = 80 }; /* of a key in sweep.zip; what is longer is no key */
 
 /* Called for each name in sweep.zip; group counts from 0.  Nonzero ends the walk. */
 typedef int zip_visitor(void *context, size_t group, const char *name);
 
-/* "a, b; c, d": two groups */
-static int walk_zips(const struct config *config, zip_visitor *visit, void *context)
+/* A name up to the next separator, without blanks; returns the separator or the end. */
+static const char *take_name(const char *at, char name[NAME_BYTES])
 {
-	char *copy = strdup(config_text(config, KEY_SWEEP_ZIP));
-	if (!copy)
-		return -ENOMEM;
-	int code = 0;
+	char word[NAME_BYTES];
+	at += strspn(at, " \t");
+	const size_t length = strcspn(at, ",;");
+	(void)snprintf(
+		word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), at);
+	memcpy(name, word, sizeof word);
+	(void)text_trim(name);
+	return at + length;
+}
+
+/* "a, b; c, d": two groups.  Allocates nothing: a link must not get lost for want of memory. */
+static int walk_zips(const char *at, zip_visitor *visit, void *context)
+{
+	char name[NAME_BYTES];
 	size_t group = 0;
-	for (char *groups = copy; groups && !code; group++) {
-		for (char *names = strsep(&groups, ";"); names && !code;) {
-			const char *name = text_trim(strsep(&names, ","));
-			if (*name)
-				code = visit(context, group, name);
-		}
+	while (*at) {
+		at = take_name(at, name);
+		const int code = *name ? visit(context, group, name) : 0;
+		if (code)
+			return code;
+		group += *at == ';';
+		at += *at != '\0';
 	}
-	free(copy);
-	return code;
+	return 0;
 }
 
 struct linking {
@@ -76,43 +87,50 @@ void grid_link_zips(struct config *config)
 	struct linking linking = {.config = config, .leader = config->axis_count};
 	for (size_t i = 0; i < config->axis_count; i++)
 		config->axes[i].zip_with = i;
-	(void)walk_zips(config, link_name, &linking);
+	(void)walk_zips(config_text(config, KEY_SWEEP_ZIP), link_name, &linking);
 	order_leaders(config);
 }
 
-struct unzipping {
-	const char *gone;
-	struct buffer text;
-	size_t group;
-};
-
-static int keep_name(void *context, size_t group, const char *name)
+static int check_is_key(void *context, size_t group, const char *name)
 {
-	struct unzipping *unzipping = context;
-	if (config_find_key(name) == config_find_key(unzipping->gone))
+	struct error *err = context;
+	(void)group;
+	if (config_find_key(name) != KEY_COUNT)
 		return 0;
-	if (unzipping->text.size > 0)
-		buffer_text(&unzipping->text, unzipping->group == group ? ", " : "; ");
-	buffer_text(&unzipping->text, name);
-	unzipping->group = group;
-	return 0;
+	return error_prefix(err, table_unknown_key(name, err), "'sweep.zip'");
+}
+
+int grid_check_zip(const char *text, struct error *err)
+{
+	return walk_zips(text, check_is_key, err);
 }
 
 void grid_unzip_key(struct config *config, enum key_id key)
 {
-	struct buffer dotted = {0};
-	buffer_format(&dotted, "%s.%s", config_keys[key].section, config_keys[key].name);
-	if (dotted.failed)
-		return;
-	struct unzipping unzipping = {.gone = dotted.data};
-	buffer_text(&unzipping.text, "");
-	if (walk_zips(config, keep_name, &unzipping) == 0 && !unzipping.text.failed) {
-		free(config->values[KEY_SWEEP_ZIP].text);
-		config->values[KEY_SWEEP_ZIP].text = unzipping.text.data;
-		unzipping.text = (struct buffer){0};
+	char name[NAME_BYTES];
+	char *out = config->values[KEY_SWEEP_ZIP].text;
+	char separator = '\0';
+	for (const char *at = out; at && *at;) {
+		const char *start = at + strspn(at, " \t");
+		at = take_name(at, name);
+		/* What is left keeps its group: a ';' outlives a ','. */
+		if (config_find_key(name) != key) {
+			if (out > config->values[KEY_SWEEP_ZIP].text) {
+				*out++ = separator;
+				if (start[-1] == ' ')
+					*out++ = ' ';
+			}
+			memmove(out, start, (size_t)(at - start));
+			out += at - start;
+			separator = '\0';
+		}
+		separator = *at == ';' || !separator ? *at : separator;
+		at += *at != '\0';
 	}
-	buffer_release(&unzipping.text);
-	buffer_release(&dotted);
+	if (!out)
+		return;
+	*out = '\0';
+	(void)text_trim(config->values[KEY_SWEEP_ZIP].text);
 }
 
 struct checking {
@@ -140,9 +158,6 @@ static int check_name(void *context, size_t group, const char *name)
 {
 	struct checking *checking = context;
 	const enum key_id key = config_find_key(name);
-	if (key == KEY_COUNT)
-		return error_prefix(
-			checking->err, table_unknown_key(name, checking->err), "'sweep.zip'");
 	const size_t at = assign_find_axis(checking->config, key);
 	if (at == checking->config->axis_count)
 		return error_set(checking->err, -EINVAL,
@@ -161,8 +176,7 @@ static int check_name(void *context, size_t group, const char *name)
 static int check_zips(const struct config *config, struct error *err)
 {
 	struct checking checking = {.config = config, .leader = CONFIG_AXES_MAX, .err = err};
-	const int code = walk_zips(config, check_name, &checking);
-	return code == -ENOMEM ? error_set(err, code, "out of memory") : code;
+	return walk_zips(config_text(config, KEY_SWEEP_ZIP), check_name, &checking);
 }
 
 /* Points before exclusion. */
@@ -204,7 +218,7 @@ int config_grid_open(const struct config *config, struct config_grid *grid, stru
 		code = count_product(config, &product, err);
 	if (code)
 		return code;
-	code = exclude_open(&exclude, config, err);
+	code = exclude_open(&exclude, config, config_text(config, KEY_SWEEP_EXCLUDE), err);
 	if (code)
 		return code;
 	const size_t width = config->axis_count ? config->axis_count : 1;

@@ -8,6 +8,9 @@
  * before it sweeps them.  config_grid_open refuses what is left. */
 void grid_link_zips(struct config *config);
 
+/* Refuses names in a zip text that are no keys; whether they are swept is seen later. */
+int grid_check_zip(const char *text, struct error *err);
+
 /* Takes a key that is no longer swept out of sweep.zip. */
 void grid_unzip_key(struct config *config, enum key_id key);
 

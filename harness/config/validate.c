@@ -12,7 +12,7 @@ enum { CHANNELS = 3, FLOAT_BYTES = 4, PIXEL_BYTES_MAX = 4, HEADER_BYTES = 65536 
 
 static const double DATASET_BYTES_LIMIT = 1125899906842624.0; /* 1 PiB of generated files */
 static const double BATCHES_BYTES_LIMIT = 4398046511104.0;    /* 4 TiB of batches in memory */
-static const double PIXELS_LIMIT = 1e9;                       /* in a generated picture */
+static const double PIXELS_LIMIT = 64e6; /* in a picture: what the decoders take */
 
 typedef int rule(const struct config *config, struct error *err);
 
@@ -81,9 +81,6 @@ static int file_size_is_possible(const struct config *config, struct error *err)
 	char whole[UNITS_BYTES];
 	if (!generates(config) || bytes <= 0)
 		return 0;
-	if (config_integer(config, KEY_DATASET_FORMAT) == DATASET_FORMAT_RAW)
-		return error_set(err, -EINVAL,
-			"'dataset.bytes' does not go with 'dataset.format' = raw, whose size is width x height x 3");
 	const double most = picture_pixels(config) * PIXEL_BYTES_MAX + HEADER_BYTES;
 	if (bytes <= most)
 		return 0;

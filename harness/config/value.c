@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 enum { CHOICES_MAX = 16, CHOICE_BYTES = 32, DOUBLE_DIGITS = 17 };
+
+static const double PLAIN_LEAST = 1e-4, PLAIN_MOST = 1e9;
 
 static bool is_real(enum key_id key)
 {
@@ -264,22 +267,31 @@ void value_list_release(struct config_value *values, size_t count)
 	free(values);
 }
 
-/* The fewest digits that are read back as the same number. */
+static bool reads_as(const char *text, double value, bool as_share)
+{
+	double again;
+	const int code =
+		as_share ? units_parse_share(text, &again) : units_parse_real(text, &again);
+	return code == 0 && !(again < value) && !(again > value);
+}
+
+/* The fewest digits that are read back as the same number; no exponent where people would write
+ * none, and shares in percent where that is exact. */
 static void write_real(double value, bool as_share, struct buffer *out)
 {
 	char text[UNITS_BYTES];
-	double again;
 	for (int digits = 1; as_share && digits < DOUBLE_DIGITS - 1; digits++) {
 		(void)snprintf(text, sizeof text, "%.*g%%", digits, value * 100.0);
-		if (!strchr(text, 'e') && units_parse_share(text, &again) == 0 &&
-			!(again < value) && !(again > value)) {
-			buffer_text(out, text);
-			return;
-		}
+		if (strchr(text, 'e') || !reads_as(text, value, true))
+			continue;
+		buffer_text(out, text);
+		return;
 	}
+	const double magnitude = fabs(value);
+	const bool plain = magnitude >= PLAIN_LEAST && magnitude < PLAIN_MOST;
 	for (int digits = 1; digits <= DOUBLE_DIGITS; digits++) {
 		(void)snprintf(text, sizeof text, "%.*g", digits, value);
-		if (units_parse_real(text, &again) == 0 && !(again < value) && !(again > value))
+		if (!(plain && strchr(text, 'e')) && reads_as(text, value, false))
 			break;
 	}
 	buffer_text(out, text);
@@ -321,7 +333,8 @@ void value_write(
 		buffer_text(out, units_print_duration((uint64_t)value->integer, text));
 		break;
 	case KEY_TYPE_RATE:
-		buffer_format(out, "%s/s", units_print_size((uint64_t)value->integer, text));
+		buffer_format(out, "%s%s", units_print_size((uint64_t)value->integer, text),
+			value->integer ? "/s" : "");
 		break;
 	case KEY_TYPE_CHOICE:
 		if (value->integer >= 0 && (size_t)value->integer < split_choices(key, words))
@@ -333,9 +346,30 @@ void value_write(
 	}
 }
 
+/* Whole in powers of 1000 where it is not in powers of 1024: "1GB" says more than 1000000000. */
+static bool write_decimal_size(uint64_t bytes, struct buffer *out)
+{
+	static const char *const units[] = {"", "KB", "MB", "GB", "TB"};
+	size_t unit = 0;
+	if (bytes % 1024 == 0 && bytes % 1000000 != 0)
+		return false;
+	while (bytes > 0 && bytes % 1000 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
+		bytes /= 1000;
+		unit++;
+	}
+	if (unit > 0)
+		buffer_format(out, "%" PRIu64 "%s", bytes, units[unit]);
+	return unit > 0;
+}
+
 void value_write_limit(enum key_id key, double limit, struct buffer *out)
 {
+	const enum key_type type = config_keys[key].type;
 	const struct config_value value = {
 		.integer = is_real(key) ? 0 : (int64_t)limit, .real = limit};
-	value_write(key, &value, false, out);
+	const bool is_bytes = type == KEY_TYPE_SIZE || type == KEY_TYPE_RATE;
+	if (is_bytes && write_decimal_size((uint64_t)value.integer, out))
+		buffer_text(out, type == KEY_TYPE_RATE ? "/s" : "");
+	else
+		value_write(key, &value, false, out);
 }

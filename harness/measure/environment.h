@@ -10,11 +10,11 @@
 enum fact_kind { FACT_TEXT, FACT_NUMBER, FACT_MISSING };
 
 struct fact {
-	char *group, *name;  /* "cpu", "model"; owned */
+	char *group, *name; /* "cpu", "model"; owned */
 	enum fact_kind kind;
-	char *text;          /* the value, or why it is missing; owned */
+	char *text; /* the value, or why it is missing; owned */
 	double number;
-	const char *unit;    /* of a number; static, may be NULL */
+	const char *unit; /* of a number; static, may be NULL */
 };
 
 struct fact_list {
@@ -25,7 +25,8 @@ struct fact_list {
 
 void fact_text(struct fact_list *list, const char *group, const char *name, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-void fact_number(struct fact_list *list, const char *group, const char *name, double value, const char *unit);
+void fact_number(struct fact_list *list, const char *group, const char *name, double value,
+	const char *unit);
 void fact_missing(struct fact_list *list, const char *group, const char *name, const char *why, ...)
 	__attribute__((format(printf, 4, 5)));
 const struct fact *fact_find(const struct fact_list *list, const char *group, const char *name);

@@ -1,9 +1,13 @@
 /* The files of a run: `results/<name>/<utc>/`.
- *   points.jsonl   a header line (schema, resolved configuration, environment, grid), then one line per
- *                  repetition, appended and synced as it ends; limits as lines of their own
+ *
+ *   points.jsonl   a header line (schema, resolved configuration, environment, grid), then a line
+ *                  per repetition, appended and synced as it ends; limits as lines of their own,
+ *                  and a line that says when and how the run ended
  *   summary.json   schema mlbench.summary/1 (docs/summary.schema.json)
  *   points.csv     one row per point
- * A torn last line (a kill in the middle of a write) is dropped on reading. */
+ *
+ * A torn last line (a kill in the middle of a write) is dropped on reading, and cut off before the
+ * next line is appended.  A repetition that failed may be measured again: the later line holds. */
 #ifndef MLBENCH_REPORT_RECORD_H
 #define MLBENCH_REPORT_RECORD_H
 
@@ -15,6 +19,8 @@
 
 #include <stdbool.h>
 
+enum { RECORD_NAME_BYTES = 128, RECORD_LIMITS_MAX = 16, RECORD_HASH_BYTES = 17 };
+
 struct step_info {
 	char backend[NAME_BYTES];
 	bool emulated;
@@ -23,36 +29,66 @@ struct step_info {
 	double flops_per_sample; /* 0: no model */
 };
 
-/* A result as a whole: read from its folder, or being made. */
+/* One repetition, as its line of points.jsonl: a tenth of a struct measurement, so that a long sweep
+ * takes no memory that would count against the measured pipeline. */
+struct record_entry {
+	uint32_t point, repeat;
+	enum measurement_status status;
+	double ended; /* seconds since the epoch */
+	char *line;   /* without the newline; owned */
+};
+
+/* A result as a whole: read from its folder, or being made.  One thread. */
 struct record {
-	char *folder;             /* owned */
-	char name[128];
+	char *folder; /* owned */
+	char name[RECORD_NAME_BYTES];
 	double started, finished; /* seconds since the epoch; finished 0: not yet */
 	struct config config;     /* resolved, with the sweep's axes */
-	char config_hash[17];
+	char config_hash[RECORD_HASH_BYTES];
+	unsigned cores; /* that the process could use */
 	struct fact_list environment;
 	struct step_info step;
 	struct config_grid grid;
-	struct measurement **measurements; /* owned, in the order they ended */
-	size_t measurement_count, measurement_room;
-	struct stage_limit limits[STAGES_MAX];
+	struct record_entry *entries; /* in the order they ended, one per (point, repeat); owned */
+	size_t entry_count, entry_room;
+	struct stage_limit limits[RECORD_LIMITS_MAX];
 	size_t limit_count;
-	bool interrupted;
+	bool interrupted; /* some (point, repeat) is missing */
+
+	/* record.c's own. */
+	size_t whole_bytes; /* of points.jsonl, up to its last whole line */
+	bool torn;          /* something follows them */
+	bool locked;
+	int lock;              /* of points.jsonl, while it is being written */
+	struct json_t *header; /* owner of the facts' units; NULL when being made */
 };
 
-/* Makes the folder and writes the header line. */
+/* Makes the folder and writes the header line.  -EEXIST: the folder holds a run already. */
 int record_create(struct record *record, struct error *err);
-/* Appends one repetition, synced; on success the record owns it. */
-int record_append(struct record *record, struct measurement *measurement, struct error *err);
+/* Takes a record that was opened for writing again: -EBUSY when another process writes to it. */
+int record_continue(struct record *record, struct error *err);
+/* Appends one repetition, synced.  It is kept in memory in any case: what cannot be saved can still
+ * be printed. */
+int record_append(struct record *record, const struct measurement *measurement, struct error *err);
+/* An entry in full: fills m, which the caller releases in any case. */
+int record_load(
+	const struct record *record, size_t entry, struct measurement *m, struct error *err);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
-/* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest run is
- * taken) or one run's folder. */
+/* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
+ * run is taken), one run's folder, or a file in it. */
 int record_open(struct record *record, const char *folder, struct error *err);
-/* Writes summary.json and points.csv from what the record holds. */
+/* Writes the end line, summary.json and points.csv from what the record holds; sets finished (when
+ * it is 0) and interrupted. */
 int record_finish(struct record *record, struct error *err);
 void record_release(struct record *record); /* safe on {0} */
 
-/* Whether (point, repeat) is measured: what --resume skips. */
+/* Whether (point, repeat) is measured and did not fail: what --resume skips. */
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
+/* How many repetitions failed, and would be tried again. */
+size_t record_failed_count(const struct record *record);
+
+/* The folder of the newest run in root ("results/NAME"), whose folders are named by time, or
+ * -ENOENT. */
+int record_find_newest(const char *root, char **folder, struct error *err);
 
 #endif

@@ -7,7 +7,6 @@ Both decode, crop, resize, flip and normalise batches of 64 with 2 workers from 
 step.  Prints medians, min-max, the ratio of each round and its median, CPU time an image, and memory.
 """
 import argparse
-import glob
 import json
 import os
 import statistics
@@ -42,11 +41,13 @@ limits = off
 """
 
 
-def one_mlbench(program, config, out, extra):
-    command = [program, "run", config, "--quiet", "--out", out] + extra
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    newest = max(glob.glob(os.path.join(out, "**", "points.jsonl"), recursive=True), key=os.path.getmtime)
-    with open(newest) as lines:
+def one_mlbench(program, config, scratch, extra):
+    out = tempfile.mkdtemp(prefix="run-", dir=scratch)
+    command = [program, "run", config, "--quiet", "--out", os.path.join(out, "r")] + extra
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode not in (0, 3):  # 3: not steady, on a noisy machine; the rounds' spread tells
+        sys.exit(f"{' '.join(command)}: exit status {done.returncode}")
+    with open(os.path.join(out, "r", "points.jsonl")) as lines:
         rows = [json.loads(line) for line in lines]
     row = next(r for r in rows if "throughput" in r)
     return {"images_per_s": row["throughput"],
@@ -78,7 +79,7 @@ def compare(program, kind, options, scratch):
     extra += [word for item in options.set for word in ("--set", item)]
     ours, theirs = [], []
     for _ in range(options.rounds):
-        ours.append(one_mlbench(program, config, os.path.join(scratch, "results"), extra))
+        ours.append(one_mlbench(program, config, scratch, extra))
         theirs.append(one_torch(folder, options.workers))
     print(f"{kind}: {options.workers} workers, batch 64, {options.samples} files, "
           f"{options.rounds} rounds in turn: median [min-max]")

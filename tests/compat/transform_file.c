@@ -1,6 +1,6 @@
-/* Transforms files as mlbench's workers do and says which crop was drawn, so that compare.py can ask
- * torchvision for the same.  For each line "seed path" on stdin: one line "x y width height flip" on
- * stdout, or "bad: reason"; the samples follow each other in OUT.
+/* Transforms files as mlbench's workers do and says which crop was drawn, so that compare.py can
+ * ask torchvision for the same.  For each line "seed path" on stdin: one line "x y width height
+ * flip" on stdout, or "bad: reason"; the samples follow each other in OUT.
  *
  *   transform_file OUT [section.key=value ...] <LIST */
 #include "harness/base/files.h"
@@ -54,8 +54,8 @@ static int transform_line(struct transform *transform, const struct config *conf
 	return 0;
 }
 
-static int transform_list(struct transform *transform, const struct config *config, FILE *out,
-	struct error *err)
+static int transform_list(
+	struct transform *transform, const struct config *config, FILE *out, struct error *err)
 {
 	const size_t bytes = transform_sample_bytes(config);
 	void *const sample = malloc(bytes);

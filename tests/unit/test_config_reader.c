@@ -180,6 +180,12 @@ static void mistakes_in_values(void **state)
 		"a.ini:4: 'batch.size' is set already on line 2");
 	read_wrong("[sweep]\nbatch.size = 8\nbatch.size = 8\n",
 		"a.ini:3: 'sweep.batch.size' is set already on line 2");
+	read_wrong("[sweep]\nzip = decode.workers, read.deep\n",
+		"a.ini:2: 'sweep.zip': unknown key 'read.deep'; did you mean 'read.depth'?");
+	read_wrong("[sweep]\nexclude = batch.size=1\nexclude = batch.sice=1\n",
+		"a.ini:3: 'sweep.exclude': unknown key 'batch.sice'; did you mean 'batch.size'?");
+	read_wrong("[sweep]\nexclude = batch.size=0\n",
+		"a.ini:2: 'sweep.exclude': 'batch.size' = 0 is below its minimum 1");
 	read_wrong("include = b.ini\n", "a.ini:1: 'include' works only in files");
 }
 

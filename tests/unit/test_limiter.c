@@ -8,8 +8,9 @@ enum {
 	CAP_FILE_BYTES = 100000,
 	CAP_BYTES_PER_S = 40000000,
 	LATENCY_FILES = 40,
-	/* A shared machine may wake a sleeper late, never early. */
-	LATE_NS = 5000000,
+	/* A busy machine may wake a sleeper late, never early: the best of some tries counts. */
+	TRIES = 5,
+	LATE_NS = 500000,
 };
 
 /* --- the formula ---------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ static void *read_for_a_while(void *argument)
 	return NULL;
 }
 
-static void check_cap(
+static double cap_ratio(
 	struct fixture *fixture, const char *engine, const char *threads, unsigned depth)
 {
 	fixture_set(fixture, KEY_READ_ENGINE, engine);
@@ -200,10 +201,23 @@ static void check_cap(
 	print_message("%s, %s readers: %.4f of the cap, %.1f %% CPU\n", engine, threads, ratio,
 		(double)cpu_ns / 1e7);
 	assert_true(ratio <= 1.0); /* whatever the machine does */
-	assert_true(ratio >= 0.98);
 	assert_true(cpu_ns < NS_PER_S / 2);
 	source_close(source);
 	memory_unmap(&blobs);
+	return ratio;
+}
+
+/* Within 2 % over a second.  A machine that stalls for longer than the reads in flight last cannot show
+ * it, so it may try again. */
+static void check_cap(
+	struct fixture *fixture, const char *engine, const char *threads, unsigned depth)
+{
+	double best = 0;
+	for (int i = 0; i < TRIES && best < 0.98; i++) {
+		const double ratio = cap_ratio(fixture, engine, threads, depth);
+		best = ratio > best ? ratio : best;
+	}
+	assert_true(best >= 0.98);
 }
 
 static void test_cap_holds(void **state)
@@ -264,49 +278,61 @@ static void test_latency_overlaps(void **state)
 	fixture_close(&fixture);
 }
 
-/* Waits end when they should: not before the release, not long after, and not later than asked. */
+/* One request with 200 ms: not before the release, and waits end when asked.  How late it came. */
+static uint64_t check_wait(struct reader *reader, struct read_request *request)
+{
+	struct read_request *done[1];
+	const uint64_t start_ns = clock_now_ns();
+	source_submit(reader, request);
+	assert_int_equal(source_reap(reader, done, 1, 0), 0);
+	assert_int_equal(source_reap(reader, done, 1, 10 * NS_PER_MS), 0);
+	const uint64_t waited_ns = clock_now_ns() - start_ns;
+	assert_true(waited_ns >= 10 * NS_PER_MS && waited_ns < 150 * NS_PER_MS);
+	assert_int_equal(source_reap(reader, done, 1, NS_PER_S), 1);
+	const uint64_t late_ns = clock_now_ns() - request->done_ns;
+	assert_true(request->done_ns >= start_ns + 200 * NS_PER_MS);
+	return late_ns;
+}
+
+static void check_waits(struct fixture *fixture, struct memory_block *blob, const char *engine)
+{
+	fixture_set(fixture, KEY_READ_ENGINE, engine);
+	struct source *source;
+	struct reader *reader;
+	assert_int_equal(source_open(&source, &fixture->config, &fixture->dataset, blob->data,
+				 blob->size, false, NULL),
+		0);
+	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
+	struct read_request request = {.buffer = blob->data, .room = blob->size};
+	uint64_t least_ns = UINT64_MAX;
+	for (int i = 0; i < TRIES; i++) {
+		const uint64_t late_ns = check_wait(reader, &request);
+		least_ns = late_ns < least_ns ? late_ns : least_ns;
+	}
+	print_message(
+		"%s: woken %.1f us after the release, at best\n", engine, (double)least_ns / 1e3);
+	assert_true(least_ns < LATE_NS);
+	/* Closing does not sit a delay out. */
+	source_submit(reader, &request);
+	const uint64_t close_ns = clock_now_ns();
+	source_reader_close(reader);
+	assert_true(clock_now_ns() - close_ns < 150 * NS_PER_MS);
+	source_close(source);
+}
+
 static void test_waits(void **state)
 {
 	(void)state;
 	const size_t size = 5000;
 	struct fixture fixture;
 	fixture_open(&fixture, &size, 1);
-	fixture_set(&fixture, KEY_INJECT_READ_LATENCY, "50ms");
+	fixture_set(&fixture, KEY_INJECT_READ_LATENCY, "200ms");
 	struct memory_block blob;
 	assert_int_equal(memory_map(&blob, 8192, false), 0);
 	char why[256];
-	for (size_t i = 0; source_list[i]; i++) {
-		if (source_list[i]->unavailable(why, sizeof why))
-			continue;
-		fixture_set(&fixture, KEY_READ_ENGINE, source_list[i]->name);
-		struct source *source;
-		struct reader *reader;
-		assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, blob.data,
-					 blob.size, false, NULL),
-			0);
-		assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
-		struct read_request request = {.buffer = blob.data, .room = blob.size};
-		struct read_request *done[1];
-		const uint64_t start_ns = clock_now_ns();
-		source_submit(reader, &request);
-		assert_int_equal(source_reap(reader, done, 1, 0), 0);
-		assert_int_equal(source_reap(reader, done, 1, 10 * NS_PER_MS), 0);
-		const uint64_t waited_ns = clock_now_ns() - start_ns;
-		assert_true(waited_ns >= 10 * NS_PER_MS &&
-			    waited_ns < 10 * NS_PER_MS + LATE_NS + 20 * NS_PER_MS);
-		assert_int_equal(source_reap(reader, done, 1, NS_PER_S), 1);
-		const uint64_t late_ns = clock_now_ns() - request.done_ns;
-		print_message("%s: woken %.1f us after the release\n", source_list[i]->name,
-			(double)late_ns / 1e3);
-		assert_true(request.done_ns >= start_ns + 50 * NS_PER_MS);
-		assert_true(late_ns < LATE_NS);
-		/* Closing does not sit a delay out. */
-		source_submit(reader, &request);
-		const uint64_t close_ns = clock_now_ns();
-		source_reader_close(reader);
-		assert_true(clock_now_ns() - close_ns < 45 * NS_PER_MS);
-		source_close(source);
-	}
+	for (size_t i = 0; source_list[i]; i++)
+		if (!source_list[i]->unavailable(why, sizeof why))
+			check_waits(&fixture, &blob, source_list[i]->name);
 	memory_unmap(&blob);
 	fixture_close(&fixture);
 }

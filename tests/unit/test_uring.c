@@ -3,6 +3,7 @@
 #include "tests/unit/source_fixture.h"
 #include "workloads/source/uring.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -169,6 +170,81 @@ static void test_lost_ring(void **state)
 	fixture_close(&fixture);
 }
 
+/* The deepest queue that can be configured: every ring size still fits the kernel's limits. */
+static void test_deepest(void **state)
+{
+	(void)state;
+	if (!have_uring())
+		skip();
+	struct fixture fixture;
+	open_set(&fixture);
+	fixture_set(&fixture, KEY_READ_DEPTH, "4096");
+	struct fixture_loop loop = {.in_flight = FILES};
+	fixture_loop(&fixture, &loop);
+	print_message("%s\n", loop.notes);
+	assert_int_equal(loop.counts.files, FILES);
+	assert_int_equal(loop.counts.errors, 0);
+	fixture_close(&fixture);
+}
+
+/* A file that does not answer (a pipe that nobody writes to, yet): the wait ends when it should. */
+static void check_slow_file(
+	struct fixture *fixture, const struct uring_options *options, const char *path)
+{
+	uint8_t bytes[100];
+	fixture_bytes(0, bytes, sizeof bytes);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	struct memory_block blob;
+	struct source *source;
+	struct reader *reader;
+	assert_int_equal(memory_map(&blob, 8192, false), 0);
+	assert_int_equal(source_open(&source, &fixture->config, &fixture->dataset, blob.data,
+				 blob.size, false, NULL),
+		0);
+	set_options(source, options);
+	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
+	struct read_request request = {.buffer = blob.data, .room = blob.size};
+	struct read_request *done[1];
+	source_submit(reader, &request);
+	assert_int_equal(source_reap(reader, done, 1, 0), 0);
+	const uint64_t start_ns = clock_now_ns();
+	assert_int_equal(source_reap(reader, done, 1, 200 * NS_PER_MS), 0);
+	const double ms = (double)(clock_now_ns() - start_ns) / 1e6;
+	assert_true(ms >= 200 && ms < 390); /* once, not twice */
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+	assert_int_equal(source_reap(reader, done, 1, 5 * NS_PER_S), 1);
+	assert_int_equal(request.status, 0);
+	assert_int_equal(request.size, sizeof bytes);
+	assert_memory_equal(request.data, bytes, sizeof bytes);
+	(void)close(fd);
+	source_reader_close(reader);
+	source_close(source);
+	memory_unmap(&blob);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void test_waits_end(void **state)
+{
+	(void)state;
+	if (!have_uring())
+		skip();
+	const size_t size = 100;
+	struct fixture fixture;
+	fixture_open(&fixture, &size, 1);
+	fixture_set(&fixture, KEY_READ_ENGINE, "io_uring");
+	char path[128];
+	fixture_path(&fixture, 0, path);
+	assert_int_equal(unlink(path), 0);
+	for (unsigned bits = 0; bits < 4; bits++) {
+		const struct uring_options options = {
+			.linked = bits & 1, .direct_descriptors = bits & 2};
+		check_slow_file(&fixture, &options, path);
+	}
+	fixture_close(&fixture);
+}
+
 static void test_buffer_index(void **state)
 {
 	(void)state;
@@ -314,6 +390,8 @@ int main(void)
 		cmocka_unit_test(test_direct_refused_midway),
 		cmocka_unit_test(test_missing_files),
 		cmocka_unit_test(test_lost_ring),
+		cmocka_unit_test(test_deepest),
+		cmocka_unit_test(test_waits_end),
 		cmocka_unit_test(test_buffer_index),
 		cmocka_unit_test(test_forbidden_by_name),
 		cmocka_unit_test(test_forbidden_auto),

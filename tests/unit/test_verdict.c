@@ -316,9 +316,14 @@ static void a_lock(void **state)
 	decode_bound(&m);
 	m.stages[1].cpu_seconds = 0.6 * m.stages[1].seconds[THREAD_WORKING];
 	const struct point_facts facts = hand_facts();
-	const struct verdict v = judge(&m, &facts);
+	struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "lock");
 	assert_true(says(&v, "sleeps 39 %"));
+	/* Some waiting for cores beside it does not hide it. */
+	m.stages[1].cpu_seconds = 0.3 * m.stages[1].seconds[THREAD_WORKING];
+	m.stages[1].run_queue_seconds = 0.2 * m.stages[1].seconds[THREAD_WORKING];
+	v = judge(&m, &facts);
+	expect(&v, "decode", "lock");
 }
 
 static void no_schedstat_is_no_guess(void **state)
@@ -357,6 +362,14 @@ static void reads_are_told_apart_only_with_a_ceiling(void **state)
 	struct verdict v = judge(&m, &facts);
 	expect(&v, "read", "storage");
 	assert_true(says(&v, "15.9 of 16 files"));
+	facts.read_depth = 64; /* in vain, as with pread */
+	set_read_latency(&m, 0.00084);
+	v = judge(&m, &facts);
+	expect(&v, "read", "storage");
+	assert_true(says(&v, "each of 1 reader threads has one file in flight"));
+	facts.read_depth = 16;
+	set_read_latency(&m, 0.0134);
+	v = judge(&m, &facts);
 	assert_true(says(&v, "read.depth = 32"));
 	facts.storage_bytes_per_s = 1190 * 1e5 / 0.95;
 	v = judge(&m, &facts);
@@ -381,6 +394,7 @@ static void a_busy_step_is_no_fault(void **state)
 	expect(&v, "step", "compute");
 	assert_true(v.confidence >= 0.9);
 	assert_true(says(&v, "emulated device"));
+	assert_true(says(&v, "at its full rate"));
 	facts.step_emulated = false;
 	m.stages[2].device = false;
 	m.stages[2].cpu_seconds = 0.97 * m.stages[2].seconds[THREAD_WORKING];
@@ -440,7 +454,9 @@ static void contradictions_are_refused(void **state)
 	refuse(&m, "not known");
 	decode_bound(&m);
 	m.status = MEASUREMENT_UNSTEADY;
-	refuse(&m, "steady");
+	refuse(&m, "the throughput was not steady");
+	measurement_note(&m, "unsteady: it drifts");
+	refuse(&m, "unsteady: it drifts");
 	decode_bound(&m);
 	m.status = MEASUREMENT_FAILED;
 	refuse(&m, "no good repetition");

@@ -8,6 +8,7 @@
 
 enum {
 	SLICE_NS = 100 * 1000 * 1000, /* between looks at the stop flag */
+	APPROACH_NS = 300 * 1000,     /* the last sleep: the longer it is, the later it ends */
 	LEARN_UP = 2,                 /* share of an excess that is added */
 	LEARN_DOWN = 64,              /* share of a surplus that is given up */
 	LEARN_SPARE_NS = 3000,        /* aim above the lateness itself */
@@ -85,6 +86,10 @@ uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t
 	uint64_t now = clock_now_ns();
 	const uint64_t wake_ns = deadline_ns - deadline_margin(deadline, nominal_ns);
 	if (now < wake_ns) {
+		/* A core that slept for long is in a deeper idle state: wake it early once, so that
+		 * the lateness that counts is that of a short sleep, whatever the step's time. */
+		if (now + 2 * APPROACH_NS < wake_ns)
+			now = sleep_in_slices(now, wake_ns - APPROACH_NS, stop);
 		now = sleep_in_slices(now, wake_ns, stop);
 		if (now < wake_ns)
 			return now;

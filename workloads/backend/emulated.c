@@ -13,9 +13,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define JITTER_STREAM                                                               \
-	0x6a69747465720000ULL /* keeps the jitter apart from other uses of run.seed \
-			       */
+/* Keeps the jitter apart from other uses of run.seed. */
+#define JITTER_STREAM 0x6a69747465720000ULL
 
 enum { TIMER_SLACK_NS = 1 };
 
@@ -119,7 +118,7 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 		(void)snprintf(
 			jitter, sizeof jitter, ", jitter %g", config_real(config, KEY_STEP_JITTER));
 	(void)snprintf(backend->description, sizeof backend->description,
-		"emulated %.32s, %.32s: %s%s", config_text(config, KEY_STEP_DEVICE),
+		"emulated %.24s, %.24s: %s%s", config_text(config, KEY_STEP_DEVICE),
 		config_text(config, KEY_STEP_MODEL), time, jitter);
 }
 

@@ -9,6 +9,7 @@
 enum { PARALLEL_MIN = 1 << 15, ATTENTION_INPUTS = 3 };
 
 #define NORM_EPSILON 1e-6f
+#define CONTEXT_SHARE 0.25f
 
 /* A matrix as a product takes it. */
 struct matrix {
@@ -51,9 +52,38 @@ static void add_bias(const struct layer *layer, size_t rows, int threads)
 	}
 }
 
+/* In place of batch and layer norms and of the softmax: keeps values of order one through any number of
+ * layers, so that training cannot run away, at the cost of one row at a time in cache. */
+static void norm_forward(const struct layer *layer, size_t rows)
+{
+	for (size_t r = 0; r < rows; r++) {
+		float *restrict x = layer->norm_input + r * layer->ld_in;
+		const float squares = cblas_sdot((blasint)layer->k, x, 1, x, 1);
+		const float scale = 1 / sqrtf(squares / (float)layer->k + NORM_EPSILON);
+		layer->scales[r] = scale;
+		for (size_t j = 0; j < layer->k; j++)
+			x[j] *= scale;
+	}
+}
+
+/* dX <- s (dN - N mean(dN N)), from the normalised rows N and their gradient dN, in place. */
+static void norm_backward(const struct layer *layer, size_t rows, float *gradient)
+{
+	for (size_t r = 0; r < rows; r++) {
+		const float *restrict x = layer->norm_input + r * layer->ld_in;
+		float *restrict dx = gradient + r * layer->ld_in;
+		const float mean = cblas_sdot((blasint)layer->k, dx, 1, x, 1) / (float)layer->k;
+		const float scale = layer->scales[r];
+		for (size_t j = 0; j < layer->k; j++)
+			dx[j] = scale * (dx[j] - x[j] * mean);
+	}
+}
+
 static void dense_forward(const struct layer *layer, size_t samples, int threads)
 {
 	const size_t rows = samples * layer->m;
+	if (layer->normalised)
+		norm_forward(layer, rows);
 	multiply(rows, layer->n, layer->k, 1, plain(layer->input, layer->ld_in),
 		plain(layer->parameters.values, layer->n), 0, layer->output, layer->ld_out);
 	if (layer->bias)
@@ -103,36 +133,13 @@ static void dense_backward(
 		layer->n);
 	if (layer->bias)
 		bias_backward(layer, rows, gradients);
+	if (layer->normalised && gradients->input)
+		norm_backward(layer, rows, gradients->input);
 }
 
-/* Divides each row by its root mean square (Zhang, Sennrich 2019, without gain): in place of a
- * softmax it keeps values of order one through any number of blocks. */
-static void norm_forward(const struct layer *layer)
-{
-	for (size_t r = 0; r < layer->m; r++) {
-		float *restrict y = layer->output + r * layer->ld_out;
-		const float squares = cblas_sdot((blasint)layer->n, y, 1, y, 1);
-		const float scale = 1 / sqrtf(squares / (float)layer->n + NORM_EPSILON);
-		layer->scales[r] = scale;
-		for (size_t j = 0; j < layer->n; j++)
-			y[j] *= scale;
-	}
-}
-
-/* dO <- s (dY - Y mean(dY Y)), the norm's derivative with its own output Y. */
-static void norm_backward(const struct layer *layer, float *gradient)
-{
-	for (size_t r = 0; r < layer->m; r++) {
-		const float *restrict y = layer->output + r * layer->ld_out;
-		float *restrict dy = gradient + r * layer->ld_out;
-		const float mean = cblas_sdot((blasint)layer->n, dy, 1, y, 1) / (float)layer->n;
-		const float scale = layer->scales[r];
-		for (size_t j = 0; j < layer->n; j++)
-			dy[j] = scale * (dy[j] - y[j] * mean);
-	}
-}
-
-/* The factors that keep variances: 1 / sqrt(inner length) of each product. */
+/* The factors that keep variances: 1 / sqrt(inner length) of each product; and the mixed values are a
+ * quarter beside the token's own.  Without the latter, which stands for the residual connections, a
+ * dozen blocks multiply a small change by thousands, and no learning rate is small enough. */
 static float score_factor(const struct layer *layer)
 {
 	return 1 / sqrtf((float)(layer->n / layer->heads));
@@ -140,7 +147,14 @@ static float score_factor(const struct layer *layer)
 
 static float context_factor(const struct layer *layer)
 {
-	return 1 / sqrtf((float)layer->m);
+	return CONTEXT_SHARE / sqrtf((float)layer->m);
+}
+
+static void copy_rows(
+	const float *from, size_t ld_from, float *to, size_t ld_to, size_t rows, size_t width)
+{
+	for (size_t r = 0; r < rows; r++)
+		memcpy(to + r * ld_to, from + r * ld_from, width * sizeof *to);
 }
 
 static void attention_forward(const struct layer *layer)
@@ -151,25 +165,26 @@ static void attention_forward(const struct layer *layer)
 		float *scores = layer->scores + head * m * m;
 		multiply(m, m, width, score_factor(layer), plain(q, ld), transposed(k, ld), 0,
 			scores, m);
-		multiply(m, width, m, context_factor(layer), plain(scores, m), plain(v, ld), 0,
-			layer->output + head * width, layer->ld_out);
+		float *y = layer->output + head * width;
+		copy_rows(v, ld, y, layer->ld_out, m, width);
+		multiply(m, width, m, context_factor(layer), plain(scores, m), plain(v, ld), 1, y,
+			layer->ld_out);
 	}
-	norm_forward(layer);
 }
 
 static void attention_backward(const struct layer *layer, const struct layer_gradients *gradients)
 {
 	const size_t m = layer->m, ld = layer->ld_in, width = layer->n / layer->heads;
 	float *ds = layer->head_gradient;
-	norm_backward(layer, gradients->output);
 	for (size_t head = 0; head < layer->heads; head++) {
 		const float *q = layer->input + head * width, *k = q + layer->n, *v = k + layer->n;
 		const float *scores = layer->scores + head * m * m;
 		float *dq = gradients->input + head * width, *dk = dq + layer->n,
 		      *dv = dk + layer->n;
 		const struct matrix dy = plain(gradients->output + head * width, layer->ld_out);
+		copy_rows(dy.data, dy.ld, dv, ld, m, width);
 		multiply(m, m, width, context_factor(layer), dy, transposed(v, ld), 0, ds, m);
-		multiply(m, width, m, context_factor(layer), transposed(scores, m), dy, 0, dv, ld);
+		multiply(m, width, m, context_factor(layer), transposed(scores, m), dy, 1, dv, ld);
 		multiply(m, width, m, score_factor(layer), plain(ds, m), plain(k, ld), 0, dq, ld);
 		multiply(m, width, m, score_factor(layer), transposed(ds, m), plain(q, ld), 0, dk,
 			ld);

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum layer_kind {
-	LAYER_DENSE,     /* Y = X W [+ b] [then ReLU] */
-	LAYER_ATTENTION, /* Y = norm(S V), S = Q K^T / sqrt(width) per head; X is (Q | K | V) */
+	LAYER_DENSE, /* Y = X W [+ b] [then ReLU] */
+	LAYER_ATTENTION, /* Y = V + S V / (4 sqrt(m)), S = Q K^T / sqrt(width) per head, X = (Q | K | V) */
 };
 
 struct layer {
@@ -28,10 +28,15 @@ struct layer {
 	struct parameters parameters;
 	bool bias, relu;
 
+	/* Dense: where normalised, each row of the input is first divided, in place, by its root mean
+	 * square (Zhang, Sennrich 2019, without gain). */
+	bool normalised;
+	float *norm_input; /* input again, writable */
+	float *scales;     /* (rows), kept for the backward pass */
+
 	/* Attention: k = 3 n, each head n / heads wide. */
 	uint32_t heads;
 	float *scores;        /* (heads, m, m), kept for the backward pass */
-	float *scales;        /* (m), of the norm, likewise */
 	float *head_gradient; /* (m, m), scratch that layers may share */
 };
 

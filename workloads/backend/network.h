@@ -4,18 +4,19 @@
  * What is computed.  A `complete` model (mlp) is computed whole: biases, ReLU, softmax
  * cross-entropy.  Of the others every GEMM is computed with its exact shape, forward, dX (not of
  * the first layer), dW, and the update of its weights; attention has its real operands (Q, K, V per
- * head) and a root-mean-square norm in place of the softmax.  There are no biases, other norms,
- * activation functions or residual additions, and no im2col: the layers form a chain in the order
- * of the model's table, one output being the next one's input in the same memory, so the gradient
- * is exactly that of the function computed.  Where the sizes of neighbours differ:
+ * head).  There are no biases, activation functions, softmax in attention, residual additions (but see
+ * layers.h for attention) or im2col; the only norms are root-mean-square ones behind attention and in front of the last layer.
+ * The layers form a chain in the order of the model's table, one output being the next one's input
+ * in the same memory, and the gradient is exactly that of the function computed.  Where the sizes
+ * of neighbours differ:
  *   - next reads more than is written (3 x 3 windows, a class token): outputs are spread over the
- * rows of the next input by their row stride; the places between them hold small constants;
+ *     rows of the next input by their row stride; the places between them hold small constants;
  *   - next reads less (strides, a branch's narrower input): its rows are a strided view of the
- * output;
+ *     output;
  *   - next is a single row of the same width (after the last feature map): rows are averaged.
  * The first layer consumes the batch: the sample's elements in order, repeated from the start where
- * the layer takes more (conv1's overlapping windows), cut where it takes fewer; uint8 becomes (x -
- * 128) / 64.
+ * the layer takes more (conv1's overlapping windows), cut where it takes fewer; uint8 becomes
+ * (x - 128) / 64.  The last layer's rows are scored against the sample's label, modulo its width.
  *
  * Memory.  The group of samples taken through the chain at once is the whole batch where every
  * layer has one row per sample (mlp), else one sample; the gradients of the groups add up, and the

@@ -65,6 +65,7 @@ static int add_layer(struct network *network, const struct model_gemm *gemm, str
 	const struct layer *before = network->layer_count > 0 ? next - 1 : NULL;
 	if (gemm->weights) {
 		*next = dense_layer(network->options.model, gemm);
+		next->normalised = before && before->kind == LAYER_ATTENTION;
 	} else if (before && is_scores_after(gemm, before)) {
 		*next = attention_layer(gemm);
 	} else if (before && is_context_of(gemm, before)) {
@@ -121,6 +122,8 @@ static int link_all(struct network *network, struct error *err)
 				network->options.model->name, i, i + 1);
 	}
 	network->layers[last].relu = false;
+	if (last > 0 && !network->options.model->complete)
+		network->layers[last].normalised = true;
 	network->links[last].floats = elements_out(&network->layers[last]);
 	network->group = one_row ? network->options.batch_size : 1;
 	return 0;
@@ -185,13 +188,16 @@ static void place_layer(struct arena *arena, struct network *network, size_t i)
 		place_parameters(arena, &layer->parameters, network->options.rule);
 	} else {
 		layer->scores = take(arena, (size_t)layer->heads * layer->m * layer->m);
-		layer->scales = take(arena, layer->m);
 	}
 	layer->output = take(arena, network->group * link->floats);
 	if (is_averaged(network, i))
 		link->averaged = take(arena, layer->n);
-	if (i + 1 < network->layer_count)
-		layer[1].input = link->averaged ? link->averaged : layer->output;
+	if (layer->normalised)
+		layer->scales = take(arena, (size_t)network->group * layer->m);
+	if (i + 1 < network->layer_count) {
+		layer[1].norm_input = link->averaged ? link->averaged : layer->output;
+		layer[1].input = layer[1].norm_input;
+	}
 }
 
 static void place_scratch(struct arena *arena, struct network *network)

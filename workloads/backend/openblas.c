@@ -9,6 +9,7 @@
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <xmmintrin.h>
 
 /* MXCSR: flush denormal results to zero, and take denormal operands as zero.  Vanishing gradients
@@ -26,8 +27,9 @@ const char *openblas_describe(char *out, size_t room)
 {
 	static const char *const threading[] = {"sequential", "pthreads", "OpenMP"};
 	const int parallel = openblas_get_parallel();
-	(void)snprintf(out, room, "%s; kernels for %s; %s; %d processors", openblas_get_config(),
+	(void)snprintf(out, room, "%s; kernels for %s%s; %s; %d processors", openblas_get_config(),
 		openblas_get_corename(),
+		getenv("OPENBLAS_CORETYPE") ? ", as OPENBLAS_CORETYPE says" : "",
 		parallel >= 0 && parallel <= 2 ? threading[parallel] : "unknown threading",
 		openblas_get_num_procs());
 	return out;

@@ -28,8 +28,8 @@ static double uniform_between(struct rng *rng, double low, double high)
 	return low + (high - low) * rng_uniform(rng);
 }
 
-static struct region centred(uint32_t width, uint32_t height, uint32_t crop_width,
-	uint32_t crop_height)
+static struct region centred(
+	uint32_t width, uint32_t height, uint32_t crop_width, uint32_t crop_height)
 {
 	return (struct region){
 		.x = (width - crop_width) / 2,
@@ -47,21 +47,21 @@ static uint32_t clamp_pixels(double value, uint32_t most)
 	return value > most ? most : (uint32_t)nearbyint(value);
 }
 
-static struct region fall_back(const struct augment_options *options, uint32_t width,
-	uint32_t height)
+static struct region fall_back(
+	const struct augment_options *options, uint32_t width, uint32_t height)
 {
 	const double ratio = (double)width / height;
 	if (ratio < options->ratio_min)
-		return centred(width, height, width,
-			clamp_pixels(width / options->ratio_min, height));
+		return centred(
+			width, height, width, clamp_pixels(width / options->ratio_min, height));
 	if (ratio > options->ratio_max)
-		return centred(width, height, clamp_pixels(height * options->ratio_max, width),
-			height);
+		return centred(
+			width, height, clamp_pixels(height * options->ratio_max, width), height);
 	return (struct region){.width = width, .height = height};
 }
 
-static struct region draw_crop(const struct augment_options *options, uint32_t width,
-	uint32_t height, struct rng *rng)
+static struct region draw_crop(
+	const struct augment_options *options, uint32_t width, uint32_t height, struct rng *rng)
 {
 	const double area = (double)width * height;
 	const double log_min = log(options->ratio_min);
@@ -74,8 +74,8 @@ static struct region draw_crop(const struct augment_options *options, uint32_t w
 		const double crop_height = nearbyint(sqrt(target / ratio));
 		if (crop_width < 1 || crop_width > width || crop_height < 1 || crop_height > height)
 			continue;
-		struct region crop = {.width = (uint32_t)crop_width,
-			.height = (uint32_t)crop_height};
+		struct region crop = {
+			.width = (uint32_t)crop_width, .height = (uint32_t)crop_height};
 		crop.y = (uint32_t)rng_below(rng, (uint64_t)(height - crop.height) + 1);
 		crop.x = (uint32_t)rng_below(rng, (uint64_t)(width - crop.width) + 1);
 		return crop;

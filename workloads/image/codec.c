@@ -31,8 +31,8 @@ enum jpeg_marker {
 	JPEG_FILL = 0xff,
 };
 
-static const uint8_t png_signature[PNG_SIGNATURE_BYTES] = {0x89, 'P',  'N',  'G',
-							   '\r', '\n', 0x1a, '\n'};
+static const uint8_t png_signature[PNG_SIGNATURE_BYTES] = {
+	0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 enum image_format image_sniff(const void *bytes, size_t size)
 {
@@ -57,15 +57,16 @@ int image_check_size(uint32_t width, uint32_t height, struct error *err)
 	if (width == 0 || height == 0)
 		return error_set(err, -EINVAL, "picture of %u x %u pixels", width, height);
 	if ((uint64_t)width * height > IMAGE_PIXELS_MAX)
-		return error_set(err, -EINVAL, "claims %u x %u pixels, more than the %d million allowed",
-			width, height, IMAGE_PIXELS_MAX / 1000000);
+		return error_set(err, -EINVAL,
+			"claims %u x %u pixels, more than the %d million allowed", width, height,
+			IMAGE_PIXELS_MAX / 1000000);
 	return 0;
 }
 
 /* ---- PNG ---------------------------------------------------------------------------------- */
 
-static int read_png_info(const uint8_t *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int read_png_info(
+	const uint8_t *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	if (size < PNG_HEADER_BYTES)
 		return error_set(err, -EAGAIN, "png header is not complete");
@@ -98,12 +99,12 @@ static bool jpeg_has_no_length(uint8_t marker)
 	return marker == JPEG_TEM || (marker >= JPEG_RST0 && marker <= JPEG_SOI);
 }
 
-static int read_jpeg_frame(const uint8_t *segment, uint8_t marker, struct image_info *info,
-	struct error *err)
+static int read_jpeg_frame(
+	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
 {
 	if (!jpeg_frame_is_supported(marker))
-		return error_set(err, -EINVAL, "jpeg process %d is not supported",
-			marker - JPEG_SOF0);
+		return error_set(
+			err, -EINVAL, "jpeg process %d is not supported", marker - JPEG_SOF0);
 	if (segment[2] != 8)
 		return error_set(err, -EINVAL, "jpeg of %d bits a sample", segment[2]);
 	info->height = bytes_be16(segment + 3);
@@ -112,8 +113,8 @@ static int read_jpeg_frame(const uint8_t *segment, uint8_t marker, struct image_
 }
 
 /* Walks the marker segments to the frame header. */
-static int read_jpeg_info(const uint8_t *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int read_jpeg_info(
+	const uint8_t *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	size_t at = 2;
 	while (at + 4 <= size) {
@@ -176,7 +177,8 @@ int image_read_raw_header(const void *bytes, size_t size, struct image_info *inf
 		result = read_pnm_number(bytes, size, &at, &maxval);
 	if (result)
 		return error_set(err, result,
-			result == -EAGAIN ? "ppm header is not complete" : "bad number in ppm header");
+			result == -EAGAIN ? "ppm header is not complete"
+					  : "bad number in ppm header");
 	if (maxval != PNM_MAXVAL)
 		return error_set(err, -EINVAL, "ppm with a maximum of %u, not 255", maxval);
 	if (!isspace(((const uint8_t *)bytes)[at]))
@@ -203,7 +205,8 @@ int image_read_info(const void *bytes, size_t size, struct image_info *info, str
 	case IMAGE_FORMAT_RAW:
 		return image_read_raw_header(bytes, size, info, &pixels_at, err);
 	case IMAGE_FORMAT_UNKNOWN:
-		return error_set(err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
+		return error_set(
+			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
 	}
 	return result ? result : image_check_size(info->width, info->height, err);
 }
@@ -240,5 +243,10 @@ static const struct codec_ops codec_null = {
 };
 
 const struct codec_ops *const image_codecs[] = {
-	&codec_jpeg, &codec_png_fast, &codec_png_libpng, &codec_raw, &codec_null, NULL,
+	&codec_jpeg,
+	&codec_png_fast,
+	&codec_png_libpng,
+	&codec_raw,
+	&codec_null,
+	NULL,
 };

@@ -21,7 +21,7 @@ enum {
 	STRIP_ROWS = 16, /* an iMCU row of 4:2:0 */
 	/* Fancy upsampling of a column reads chroma one sample away, two pixels at 2:1; and libjpeg
 	 * takes another upsampler for a plane of under three samples. */
-	MARGIN_COLUMNS = 8,
+	MARGIN_COLUMNS = 2,
 	NARROWEST_COLUMNS = 64,
 	MEMORY_MAX = 512 * 1024 * 1024,
 	SCANS_MAX = 500, /* progressive: each costs a pass over the whole picture */
@@ -189,8 +189,8 @@ static bool jpeg_has_end_marker(const struct jpeg *jpeg)
 	return false;
 }
 
-static int jpeg_begin(void *state, const void *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int jpeg_begin(
+	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct jpeg *const jpeg = state;
 	jpeg_reset(jpeg);
@@ -212,12 +212,13 @@ static int jpeg_begin(void *state, const void *bytes, size_t size, struct image_
 static void jpeg_set_output(struct jpeg *jpeg)
 {
 	struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
-	const bool is_cmyk = libjpeg->jpeg_color_space == JCS_CMYK ||
-			     libjpeg->jpeg_color_space == JCS_YCCK;
+	const bool is_cmyk =
+		libjpeg->jpeg_color_space == JCS_CMYK || libjpeg->jpeg_color_space == JCS_YCCK;
 	libjpeg->out_color_space = is_cmyk ? JCS_CMYK : JCS_EXT_RGBX;
 	libjpeg->dct_method = JDCT_ISLOW; /* as PIL */
 	libjpeg->do_fancy_upsampling = TRUE;
-	libjpeg->do_block_smoothing = FALSE; /* it would make pixels depend on where decoding starts */
+	libjpeg->do_block_smoothing =
+		FALSE; /* it would make pixels depend on where decoding starts */
 	libjpeg->scale_num = 1;
 	libjpeg->scale_denom = jpeg->shrink;
 }
@@ -236,8 +237,10 @@ static void jpeg_select_columns(struct jpeg *jpeg)
 		if (end < first + NARROWEST_COLUMNS)
 			first = end > NARROWEST_COLUMNS ? end - NARROWEST_COLUMNS : 0;
 	}
-	jpeg->first_column = first;
-	jpeg->columns = end - first;
+	/* libjpeg-turbo 2.1 places the chroma of 4:1:0 wrongly when it both crops and shrinks. */
+	const bool is_whole = jpeg->shrink > 1 && jpeg->libjpeg.max_h_samp_factor > 2;
+	jpeg->first_column = is_whole ? 0 : first;
+	jpeg->columns = is_whole ? width : end - first;
 	if (jpeg->columns < width)
 		jpeg_crop_scanline(&jpeg->libjpeg, &jpeg->first_column, &jpeg->columns);
 }
@@ -276,8 +279,8 @@ static void step_rows(struct jpeg *jpeg)
 		rows[i] = jpeg->rows.data + i * stride;
 	jpeg->strip_rows = 0;
 	while (jpeg->strip_rows < wanted)
-		jpeg->strip_rows += jpeg_read_scanlines(&jpeg->libjpeg, rows + jpeg->strip_rows,
-			wanted - jpeg->strip_rows);
+		jpeg->strip_rows += jpeg_read_scanlines(
+			&jpeg->libjpeg, rows + jpeg->strip_rows, wanted - jpeg->strip_rows);
 }
 
 /* x y / 255, rounded, for bytes. */

@@ -1,8 +1,8 @@
 /* PNG through libpng, row by row to the region's last one.  png_chunks has checked the file, so
  * libpng's own CRCs are switched off; what it refuses beyond that is damaged compressed data.
  *
- * libpng reports an error by longjmp.  It is caught in png_guard alone, which calls one step with no
- * automatic variables of its own that live across the jump. */
+ * libpng reports an error by longjmp.  It is caught in png_guard alone, which calls one step with
+ * no automatic variables of its own that live across the jump. */
 #include "workloads/image/decoder.h"
 #include "workloads/image/png_chunks.h"
 
@@ -24,6 +24,7 @@ struct png {
 	struct png_chunks chunks;
 	const uint8_t *at, *end; /* of the file, still to be read by libpng */
 	char reason[REASON_BYTES];
+	bool has_all_rows; /* when it failed */
 
 	struct region region;
 	uint32_t next_row;    /* first row of the next strip */
@@ -33,10 +34,20 @@ struct png {
 	struct scratch rows; /* a strip, or a whole interlaced picture */
 };
 
+/* With the last row delivered libpng goes on to the end of the compressed data, and complains when
+ * there is none.  Every pixel is there, so the picture is good, as it is when a crop ends above. */
+static bool has_all_rows(const struct png *png, png_structp libpng)
+{
+	if (png->chunks.interlace)
+		return png_get_current_pass_number(libpng) >= PNG_INTERLACE_ADAM7_PASSES;
+	return png_get_current_row_number(libpng) >= png->chunks.height;
+}
+
 static void png_fail(png_structp libpng, png_const_charp message)
 {
 	struct png *const png = png_get_error_ptr(libpng);
 	(void)snprintf(png->reason, sizeof png->reason, "%s", message);
+	png->has_all_rows = has_all_rows(png, libpng);
 	png_longjmp(libpng, 1);
 }
 
@@ -66,6 +77,8 @@ static int png_guard(struct png *png, void (*step)(struct png *), struct error *
 		return 0;
 	}
 	png_drop(png);
+	if (png->has_all_rows)
+		return 0;
 	return error_set(err, -EINVAL, "png: %s", png->reason);
 }
 
@@ -78,7 +91,8 @@ static uint64_t strip_bytes(uint32_t width)
 
 static uint64_t libpng_scratch_bytes(uint32_t max_width, uint32_t max_height)
 {
-	/* Interlaced pictures are kept whole; libpng has two rows and inflate's 64 KiB of its own. */
+	/* Interlaced pictures are kept whole; libpng has two rows and inflate's 64 KiB of its own.
+	 */
 	return (uint64_t)max_width * max_height * PIXEL_BYTES_MAX + strip_bytes(max_width) +
 	       (1U << 17);
 }
@@ -109,6 +123,8 @@ static void step_header(struct png *png)
 	png_set_keep_unknown_chunks(libpng, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	/* Trust distances, not the window size in the zlib header: as other decoders do. */
 	(void)png_set_option(libpng, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
+	/* The chunks have CRCs already. */
+	(void)png_set_option(libpng, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
 	png_read_info(libpng, png->info);
 }
 
@@ -136,8 +152,8 @@ static void step_begin(struct png *png)
 	step_formats(png);
 }
 
-static int libpng_begin(void *state, const void *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int libpng_begin(
+	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct png *const png = state;
 	png_drop(png);
@@ -161,8 +177,8 @@ static int libpng_begin(void *state, const void *bytes, size_t size, struct imag
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-static int libpng_select(void *state, const struct region *region, uint32_t shrink,
-	struct error *err)
+static int libpng_select(
+	void *state, const struct region *region, uint32_t shrink, struct error *err)
 {
 	(void)shrink;
 	struct png *const png = state;
@@ -204,7 +220,7 @@ static int libpng_next(void *state, struct strip *strip, struct error *err)
 		return 0;
 	}
 	const bool is_whole = png->chunks.interlace != 0;
-	const uint32_t stop = is_whole			? png->chunks.height
+	const uint32_t stop = is_whole                   ? png->chunks.height
 			      : end - first > STRIP_ROWS ? first + STRIP_ROWS
 							 : end;
 	const int result = read_rows(png, first, stop, err);

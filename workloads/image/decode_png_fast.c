@@ -1,10 +1,10 @@
-/* PNG without libpng: the IDAT chunks are joined and inflated by ISA-L in one call whose output ends
- * with the region's last row, then unfiltered in place up to the region's last column.  RGB and RGBA
- * are handed over where they lie.  Interlaced pictures and those of under 8 bits are rare and left to
- * libpng.
+/* PNG without libpng: the IDAT chunks are joined and inflated by ISA-L in one call whose output
+ * ends with the region's last row, then unfiltered in place up to the region's last column.  RGB
+ * and RGBA are handed over where they lie.  Interlaced pictures and those of under 8 bits are rare
+ * and left to libpng.
  *
- * ISA-L was chosen by measurement (tests/bench/bench_decode.c): it inflates photographs 1.25 times as
- * fast as libdeflate, and can stop early, which libdeflate cannot. */
+ * ISA-L was chosen by measurement (tests/bench/bench_decode.c): it inflates photographs 1.25 times
+ * as fast as libdeflate, and can stop early, which libdeflate cannot. */
 #include "workloads/image/decoder.h"
 #include "workloads/image/png_chunks.h"
 #include "workloads/image/png_unfilter.h"
@@ -78,10 +78,11 @@ static int fast_open(void *state, uint32_t max_width, uint32_t max_height, struc
 		return error_set(err, -ENOMEM, "no memory for the png decoder");
 	int result = decoder_png_libpng.open(png->libpng, max_width, max_height, err);
 	if (!result)
-		result = scratch_reserve(&png->compressed,
-			compressed_bytes(max_width, max_height), err);
+		result = scratch_reserve(
+			&png->compressed, compressed_bytes(max_width, max_height), err);
 	if (!result)
-		result = scratch_reserve(&png->filtered, filtered_bytes(max_width, max_height), err);
+		result =
+			scratch_reserve(&png->filtered, filtered_bytes(max_width, max_height), err);
 	return result;
 }
 
@@ -90,8 +91,8 @@ static bool is_fast(const struct png_chunks *chunks)
 	return chunks->bit_depth >= 8 && chunks->interlace == 0;
 }
 
-static int fast_begin(void *state, const void *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int fast_begin(
+	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct png_fast *const png = state;
 	const int result = png_chunks_read(&png->chunks, bytes, size, err);
@@ -140,7 +141,8 @@ static int inflate_rows(struct png_fast *png, size_t wanted, struct error *err)
 	png->inflate->next_out = png->filtered.data;
 	png->inflate->avail_out = (uint32_t)wanted;
 	const int status = isal_inflate_stateless(png->inflate);
-	if (status != ISAL_DECOMP_OK && status != ISAL_OUT_OVERFLOW && png->inflate->avail_out > 0)
+	/* after an error avail_out is not to be trusted */
+	if (status < 0)
 		return error_set(err, -EINVAL, "png: bad compressed data");
 	if (png->inflate->avail_out > 0)
 		return error_set(err, -EINVAL, "png: not enough compressed data");
@@ -174,8 +176,8 @@ struct palette {
 	uint8_t colors[PALETTE_ENTRIES][RGB_BYTES];
 };
 
-static void expand_palette(const uint8_t *from, uint8_t *to, size_t count,
-	const struct palette *palette)
+static void expand_palette(
+	const uint8_t *from, uint8_t *to, size_t count, const struct palette *palette)
 {
 	for (size_t i = 0; i < count; i++, to += RGB_BYTES)
 		memcpy(to, palette->colors[from[i]], RGB_BYTES);
@@ -183,8 +185,8 @@ static void expand_palette(const uint8_t *from, uint8_t *to, size_t count,
 
 /* step: from a pixel to the next; channel: from a colour to the next, 0 for grey.  Of 16 bits the
  * upper 8 come first, and count. */
-static void expand_channels(const uint8_t *from, uint8_t *to, size_t count, size_t step,
-	size_t channel)
+static void expand_channels(
+	const uint8_t *from, uint8_t *to, size_t count, size_t step, size_t channel)
 {
 	for (size_t i = 0; i < count; i++, from += step, to += RGB_BYTES)
 		for (size_t c = 0; c < RGB_BYTES; c++)
@@ -208,8 +210,8 @@ static int expand_rows(struct png_fast *png, struct strip *strip, struct error *
 	if (result)
 		return result;
 	const size_t sample = chunks->bit_depth / 8;
-	const bool is_gray = chunks->color_type == PNG_KIND_GRAY ||
-			     chunks->color_type == PNG_KIND_GRAY_ALPHA;
+	const bool is_gray =
+		chunks->color_type == PNG_KIND_GRAY || chunks->color_type == PNG_KIND_GRAY_ALPHA;
 	struct palette palette;
 	copy_palette(chunks, &palette);
 	for (size_t y = 0; y < strip->rows; y++) {
@@ -218,8 +220,8 @@ static int expand_rows(struct png_fast *png, struct strip *strip, struct error *
 		if (chunks->color_type == PNG_KIND_INDEXED)
 			expand_palette(from, to, strip->width, &palette);
 		else
-			expand_channels(from, to, strip->width, strip->pixel_bytes,
-				is_gray ? 0 : sample);
+			expand_channels(
+				from, to, strip->width, strip->pixel_bytes, is_gray ? 0 : sample);
 	}
 	strip->pixels = png->expanded.data;
 	strip->stride = stride;

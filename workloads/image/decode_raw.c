@@ -33,8 +33,8 @@ static uint64_t raw_scratch_bytes(uint32_t max_width, uint32_t max_height)
 	return (uint64_t)max_width * RGB_BYTES;
 }
 
-static int raw_begin(void *state, const void *bytes, size_t size, struct image_info *info,
-	struct error *err)
+static int raw_begin(
+	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct raw *const raw = state;
 	size_t pixels_at;

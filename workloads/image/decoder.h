@@ -1,7 +1,7 @@
-/* What decodes a file: begin() reads its header, select() says which rectangle is wanted, and next()
- * gives decoded rows, strip after strip, until the rectangle is complete.  Rows are handed over while
- * they are hot in the cache, and in place where the codec allows it; nothing is copied for the
- * caller.  One decoder belongs to one thread and is reused for every file. */
+/* What decodes a file: begin() reads its header, select() says which rectangle is wanted, and
+ * next() gives decoded rows, strip after strip, until the rectangle is complete.  Rows are handed
+ * over while they are hot in the cache, and in place where the codec allows it; nothing is copied
+ * for the caller.  One decoder belongs to one thread and is reused for every file. */
 #ifndef MLBENCH_WORKLOADS_IMAGE_DECODER_H
 #define MLBENCH_WORKLOADS_IMAGE_DECODER_H
 
@@ -20,8 +20,9 @@ struct region {
 /* Consecutive rows of decoded pixels, 8 bits a channel; owned by the decoder and valid until its
  * next call.  SCRATCH_SLACK_BYTES behind the last row may be read, so that vectors need no tail. */
 struct strip {
-	const uint8_t *pixels; /* row y, column x: R G B, and a byte to ignore when pixel_bytes is 4 */
-	size_t stride;         /* bytes from a row to the next */
+	const uint8_t
+		*pixels; /* row y, column x: R G B, and a byte to ignore when pixel_bytes is 4 */
+	size_t stride;   /* bytes from a row to the next */
 	uint32_t x, width;
 	uint32_t y, rows;
 	uint32_t pixel_bytes; /* 3 or 4 */
@@ -39,7 +40,7 @@ struct decoder_ops {
 	uint64_t (*scratch_bytes)(uint32_t max_width, uint32_t max_height); /* upper estimate */
 
 	int (*begin)(void *state, const void *bytes, size_t size, struct image_info *info,
-		     struct error *err);
+		struct error *err);
 
 	/* The picture is decoded at 1/shrink of its size, rounded up; region is in pixels of that.
 	 * The strips that follow cover the region; they may begin above it and to its left. */
@@ -51,7 +52,7 @@ struct decoder_ops {
 
 extern const struct decoder_ops decoder_jpeg, decoder_png_libpng, decoder_png_fast, decoder_raw;
 
-enum { SCRATCH_SLACK_BYTES = 64 };
+enum { SCRATCH_SLACK_BYTES = 128 };
 
 /* A buffer that only grows: sized when a decoder is opened, and later only for a picture larger
  * than the data set was said to hold.  Behind its size there are SCRATCH_SLACK_BYTES more. */
@@ -61,6 +62,5 @@ struct scratch {
 };
 int scratch_reserve(struct scratch *scratch, size_t size, struct error *err);
 void scratch_release(struct scratch *scratch); /* fine on {0} */
-
 
 #endif

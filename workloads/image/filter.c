@@ -56,7 +56,8 @@ static int reserve(struct filter *filter, uint32_t size, uint32_t taps, struct e
 /* Height of the triangle over input pixel i; inverse is 1 / support. */
 static double triangle(uint32_t i, double centre, double inverse)
 {
-	return fmax(0, 1 - fabs((i + 0.5 - centre) * inverse));
+	const double height = 1 - fabs((i + 0.5 - centre) * inverse);
+	return height > 0 ? height : 0;
 }
 
 /* Pixels that an output averages, and where their weights start among its taps. */

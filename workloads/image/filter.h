@@ -27,9 +27,9 @@ struct filter_axis {
 
 struct filter {
 	uint32_t size;
-	uint32_t taps;    /* weights per output, a multiple of taps_align */
-	uint32_t *first;  /* (size): the input of the first weight */
-	int16_t *weights; /* (size, taps): each row sums to FILTER_ONE */
+	uint32_t taps;                  /* weights per output, a multiple of taps_align */
+	uint32_t *first;                /* (size): the input of the first weight */
+	int16_t *weights;               /* (size, taps): each row sums to FILTER_ONE */
 	size_t size_room, weights_room; /* allocated, elements */
 };
 

@@ -27,6 +27,7 @@ struct layer {
 	int light;                               /* brightness added at the bottom, taken at the top */
 	bool everywhere;                         /* no shape: covers all */
 	struct shape shape;
+	uint32_t top, bottom;                    /* rows that it may cover: [top, bottom) */
 	double ramp;                             /* width of its edge, pixels */
 };
 
@@ -35,30 +36,51 @@ struct plan {
 	int count;
 };
 
-/* Where a layer lies in one row of a plane. */
+/* Where a layer lies in one row of the luma plane, pixels, and over how many of them its edges fade. */
+struct reach {
+	double left, right, half;
+	bool everywhere, present;
+};
+
+/* The same in whole columns of one plane. */
 struct span {
-	uint32_t a, b, c, d;            /* [a, b) fades in, [b, c) is whole, [c, d) fades out */
+	uint32_t a, b, c, d;                /* [a, b) fades in, [b, c) is whole, [c, d) fades out */
 	int32_t in, in_step, out, out_step; /* 16.16 weights at a and c, and their steps */
 };
 
 /* One row of one plane: both textures and the tone. */
 struct strip {
-	const uint8_t *base;
-	const int8_t *fine; /* NULL for colour differences */
+	const uint8_t *base, *base_ahead; /* ahead: rows that are wanted soon */
+	const int8_t *fine, *fine_ahead;  /* NULL for colour differences */
 	uint32_t base_x, fine_x, mask;
 	struct picture_tone tone;
 };
 
-/* Columns [from, to): runs up to where either texture wraps. */
+/* The textures lie in the third-level cache at best: this is what keeps the loop from waiting. */
+static void prefetch(const void *from, uint32_t bytes)
+{
+	enum { LINE = 64 };
+	const char *at = from;
+	for (uint32_t i = 0; i < bytes; i += LINE)
+		__builtin_prefetch(at + i);
+}
+
+/* Columns [from, to): runs up to where either texture wraps.  Each time the base does, the fine one jumps:
+ * wide pictures do not repeat, which deflate would notice. */
 static void fill_run(const struct strip *strip, uint32_t from, uint32_t to, uint8_t *row)
 {
+	enum { JUMP = 389 };
 	while (from < to) {
 		const uint32_t bx = (strip->base_x + from) & strip->mask;
-		const uint32_t fx = (strip->fine_x + from) & strip->mask;
+		const uint32_t wraps = (strip->base_x + from) / (strip->mask + 1);
+		const uint32_t fx = (strip->fine_x + from + JUMP * wraps) & strip->mask;
 		const uint32_t room = strip->mask + 1 - (bx > fx ? bx : fx);
 		const uint32_t run = to - from < room ? to - from : room;
-		picture_compose(row + from, strip->base + bx, strip->fine ? strip->fine + fx : NULL, run,
-			strip->tone);
+		const int8_t *fine = strip->fine ? strip->fine + fx : NULL;
+		prefetch(strip->base_ahead + bx, run);
+		if (fine)
+			prefetch(strip->fine_ahead + fx, run);
+		picture_compose(row + from, strip->base + bx, fine, run, strip->tone);
 		from += run;
 	}
 }
@@ -73,14 +95,21 @@ static void fade(uint8_t *row, const uint8_t *old, uint32_t count, int32_t weigh
 	}
 }
 
+static void copy_few(uint8_t *to, const uint8_t *from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = from[i];
+}
+
 static void fill_span(const struct strip *strip, const struct span *span, uint8_t *row)
 {
 	uint8_t before[RAMP_MAX + 4], after[RAMP_MAX + 4];
-	memcpy(before, row + span->a, span->b - span->a);
-	memcpy(after, row + span->c, span->d - span->c);
+	const uint32_t in = span->b - span->a, out = span->d - span->c;
+	copy_few(before, row + span->a, in);
+	copy_few(after, row + span->c, out);
 	fill_run(strip, span->a, span->d, row);
-	fade(row + span->a, before, span->b - span->a, span->in, span->in_step);
-	fade(row + span->c, after, span->d - span->c, span->out, span->out_step);
+	fade(row + span->a, before, in, span->in, span->in_step);
+	fade(row + span->c, after, out, span->out, span->out_step);
 }
 
 static uint32_t clamp_column(double x, uint32_t width)
@@ -88,25 +117,30 @@ static uint32_t clamp_column(double x, uint32_t width)
 	return x <= 0 ? 0 : x >= width ? width : (uint32_t)x;
 }
 
-/* The part of a plane's row that a layer covers; scale: 1 for luma, 2 for half-resolution planes.
- * False when there is none. */
-static bool find_span(
-	const struct layer *layer, uint32_t y, uint32_t scale, uint32_t width, struct span *span)
+/* The part of luma row y that a layer covers. */
+static struct reach find_reach(const struct layer *layer, uint32_t y)
 {
-	if (layer->everywhere) {
-		*span = (struct span){.b = 0, .c = width, .d = width};
+	struct reach reach = {.everywhere = layer->everywhere, .present = layer->everywhere};
+	if (layer->everywhere || y < layer->top || y >= layer->bottom)
+		return reach;
+	shape_span(&layer->shape, y + 0.5, &reach.left, &reach.right);
+	const double width = reach.right - reach.left;
+	reach.half = (layer->ramp < width ? layer->ramp : width) / 2.0;
+	reach.present = width >= 2.0;
+	return reach;
+}
+
+/* In columns of a plane; scale: 1 for luma, 0.5 for half-resolution planes.  False where it is outside. */
+static bool place(const struct reach *reach, double scale, uint32_t width, struct span *span)
+{
+	if (reach->everywhere) {
+		*span = (struct span){.c = width, .d = width};
 		return true;
 	}
-	const double middle = (y + 0.5) * scale;
-	if (fabs(middle - layer->shape.y) >= layer->shape.reach)
+	if (!reach->present)
 		return false;
-	double left, right;
-	shape_span(&layer->shape, middle, &left, &right);
-	if (right - left < 2.0)
-		return false;
-	left /= scale;
-	right /= scale;
-	const double half = fmin(fmax(layer->ramp / scale, 1.0), right - left) / 2.0;
+	const double left = reach->left * scale, right = reach->right * scale;
+	const double scaled = reach->half * scale, half = scaled < 0.5 ? 0.5 : scaled;
 	span->a = clamp_column(left - half, width);
 	span->d = clamp_column(right + half + 1.0, width);
 	if (span->a >= span->d)
@@ -115,7 +149,7 @@ static bool find_span(
 	span->c = clamp_column(right - half, span->d);
 	if (span->b > span->c)
 		span->c = span->b;
-	const double slope = ONE * 256.0 / (2.0 * half);
+	const double slope = ONE * 128.0 / half;
 	span->in_step = (int32_t)slope;
 	span->in = (int32_t)((span->a + 0.5 - left) * slope + ONE * 128.0);
 	span->out_step = -(int32_t)slope;
@@ -131,62 +165,65 @@ static struct picture_tone lit(const struct layer *layer, uint32_t y, uint32_t r
 	return tone;
 }
 
-/* Layers from the last one that hides all below it. */
-static int first_layer(const struct plan *plan, uint32_t y, uint32_t scale, uint32_t width,
-	struct span spans[LAYERS_MAX], bool present[LAYERS_MAX])
-{
-	int first = 0;
-	for (int i = 0; i < plan->count; i++) {
-		present[i] = find_span(&plan->layers[i], y, scale, width, &spans[i]);
-		if (present[i] && spans[i].b == 0 && spans[i].c == width)
-			first = i;
-	}
-	return first;
-}
+enum { AHEAD = 6 }; /* rows */
 
-static void render_luma(const struct plan *plan, uint32_t y, const struct picture_planes *planes)
+/* Every layer from the last one that hides all below it. */
+static void render_luma(const struct plan *plan, const struct reach reaches[LAYERS_MAX], uint32_t y,
+	const struct picture_planes *planes)
 {
 	struct span spans[LAYERS_MAX];
 	bool present[LAYERS_MAX];
-	uint8_t *row = planes->luma + (size_t)y * planes->stride;
-	for (int i = first_layer(plan, y, 1, planes->stride, spans, present); i < plan->count; i++) {
+	int first = 0;
+	for (int i = 0; i < plan->count; i++) {
+		present[i] = place(&reaches[i], 1.0, planes->stride, &spans[i]);
+		if (present[i] && spans[i].b == 0 && spans[i].c == planes->stride)
+			first = i;
+	}
+	for (int i = first; i < plan->count; i++) {
 		if (!present[i])
 			continue;
 		const struct layer *layer = &plan->layers[i];
-		const uint32_t base_y = (layer->base_y + y * layer->step_y) & TILE_MASK;
-		const uint32_t fine_y = (layer->fine_y + y) & TILE_MASK;
+		const uint32_t base_y = layer->base_y + y * layer->step_y, fine_y = layer->fine_y + y;
+		const size_t base_next = (base_y + AHEAD * layer->step_y) & TILE_MASK;
 		const struct strip strip = {
-			.base = layer->base->luma + (size_t)base_y * TILE_EDGE,
-			.fine = layer->fine + (size_t)fine_y * TILE_EDGE,
+			.base = layer->base->luma + (size_t)(base_y & TILE_MASK) * TILE_EDGE,
+			.base_ahead = layer->base->luma + base_next * TILE_EDGE,
+			.fine = layer->fine + (size_t)(fine_y & TILE_MASK) * TILE_EDGE,
+			.fine_ahead = layer->fine + (size_t)((fine_y + AHEAD) & TILE_MASK) * TILE_EDGE,
 			.base_x = layer->base_x,
 			.fine_x = layer->fine_x,
 			.mask = TILE_MASK,
 			.tone = lit(layer, y, planes->rows),
 		};
-		fill_span(&strip, &spans[i], row);
+		fill_span(&strip, &spans[i], planes->luma + (size_t)y * planes->stride);
 	}
 }
 
-static void render_colour(const struct plan *plan, uint32_t y, const struct picture_planes *planes)
+/* One row of both colour planes. */
+static void render_colour(const struct plan *plan, const struct reach reaches[LAYERS_MAX], uint32_t y,
+	const struct picture_planes *planes)
 {
-	struct span spans[LAYERS_MAX];
-	bool present[LAYERS_MAX];
 	const uint32_t width = planes->stride / 2;
-	for (int i = first_layer(plan, y, 2, width, spans, present); i < plan->count; i++) {
-		if (!present[i])
+	for (int i = 0; i < plan->count; i++) {
+		struct span span;
+		if (!place(&reaches[i], 0.5, width, &span))
 			continue;
 		const struct layer *layer = &plan->layers[i];
-		const size_t base_y = (layer->base_y / 2 + y * layer->step_y) & HALF_MASK;
+		const uint32_t base_y = layer->base_y / 2 + y * layer->step_y;
+		const size_t at = (size_t)(base_y & HALF_MASK) * HALF_EDGE;
+		const size_t ahead = (size_t)((base_y + AHEAD * layer->step_y) & HALF_MASK) * HALF_EDGE;
 		struct strip strip = {
-			.base = layer->base->blue + base_y * HALF_EDGE,
+			.base = layer->base->blue + at,
+			.base_ahead = layer->base->blue + ahead,
 			.base_x = layer->base_x / 2,
 			.mask = HALF_MASK,
 			.tone = layer->blue,
 		};
-		fill_span(&strip, &spans[i], planes->blue + (size_t)y * width);
-		strip.base = layer->base->red + base_y * HALF_EDGE;
+		fill_span(&strip, &span, planes->blue + (size_t)y * width);
+		strip.base = layer->base->red + at;
+		strip.base_ahead = layer->base->red + ahead;
 		strip.tone = layer->red;
-		fill_span(&strip, &spans[i], planes->red + (size_t)y * width);
+		fill_span(&strip, &span, planes->red + (size_t)y * width);
 	}
 }
 
@@ -254,7 +291,7 @@ static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, ui
 	layer->blue = tone_about_middle(saturation, draw_int(rng, -10, 8));
 	layer->red = tone_about_middle(saturation, draw_int(rng, -8, 8));
 	layer->luma.fine_gain = fine_gain(detail, strength, (uint32_t)draw_int(rng, 20, 236), smooth);
-	layer->light = draw_int(rng, -30, 30);
+	layer->light = draw_int(rng, -30, 30) * share / half;
 }
 
 static void draw_layer(struct layer *layer, const struct picture_atlas *atlas, struct rng *rng,
@@ -297,6 +334,12 @@ static void draw_object(struct layer *layer, struct rng *rng, struct picture_siz
 	layer->ramp = draw_int(rng, 0, 3) ? 1.5 : draw_real(rng, 2.0, RAMP_MAX);
 }
 
+static void find_rows(struct layer *layer)
+{
+	layer->top = clamp_column(layer->shape.y - layer->shape.reach, UINT32_MAX);
+	layer->bottom = clamp_column(layer->shape.y + layer->shape.reach + 1.0, UINT32_MAX);
+}
+
 static void draw_plan(struct plan *plan, const struct picture_atlas *atlas, uint64_t id,
 	struct picture_size size, uint32_t detail)
 {
@@ -315,12 +358,14 @@ static void draw_plan(struct plan *plan, const struct picture_atlas *atlas, uint
 		draw_layer(layer, atlas, &rng, far, detail, strength);
 		layer->everywhere = false;
 		draw_horizon(layer, &rng, size);
+		find_rows(layer);
 	}
 	for (int objects = draw_int(&rng, 1, LAYERS_MAX - 2); objects > 0; objects--) {
 		layer = &plan->layers[plan->count++];
 		draw_layer(layer, atlas, &rng, (unsigned)draw_int(&rng, 0, BASE_TILES - 1), detail, strength);
 		layer->everywhere = false;
 		draw_object(layer, &rng, size);
+		find_rows(layer);
 	}
 }
 
@@ -352,10 +397,14 @@ void picture_render(const struct picture_atlas *atlas, uint64_t id, struct pictu
 {
 	struct plan plan;
 	draw_plan(&plan, atlas, id, size, detail);
-	for (uint32_t y = 0; y < planes->rows; y++)
-		render_luma(&plan, y, planes);
-	for (uint32_t y = 0; y < planes->rows / 2; y++)
-		render_colour(&plan, y, planes);
+	for (uint32_t y = 0; y < planes->rows; y++) {
+		struct reach reaches[LAYERS_MAX];
+		for (int i = 0; i < plan.count; i++)
+			reaches[i] = find_reach(&plan.layers[i], y);
+		render_luma(&plan, reaches, y, planes);
+		if (y % 2 == 0)
+			render_colour(&plan, reaches, y / 2, planes);
+	}
 }
 
 static double cut_normal(struct rng *rng)

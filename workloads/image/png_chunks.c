@@ -35,9 +35,19 @@ static bool chunk_is_critical(const struct chunk *chunk)
 	return (chunk->type[0] & 0x20) == 0;
 }
 
+static bool type_is_valid(const uint8_t *type)
+{
+	for (int i = 0; i < 4; i++) {
+		const uint8_t lower = type[i] | 0x20;
+		if (lower < 'a' || lower > 'z')
+			return false;
+	}
+	return true;
+}
+
 /* The chunk at *at, which moves behind it. */
-static int next_chunk(const uint8_t *bytes, size_t size, size_t *at, struct chunk *chunk,
-	struct error *err)
+static int next_chunk(
+	const uint8_t *bytes, size_t size, size_t *at, struct chunk *chunk, struct error *err)
 {
 	if (size - *at < CHUNK_OVERHEAD_BYTES)
 		return error_set(err, -EINVAL, "png is truncated");
@@ -46,6 +56,8 @@ static int next_chunk(const uint8_t *bytes, size_t size, size_t *at, struct chun
 	chunk->data = bytes + *at + CHUNK_DATA_AT;
 	if (chunk->size > size - *at - CHUNK_OVERHEAD_BYTES)
 		return error_set(err, -EINVAL, "png is truncated");
+	if (!type_is_valid(chunk->type))
+		return error_set(err, -EINVAL, "png chunk at offset %zu has no valid type", *at);
 	const uint32_t crc = crc32_gzip_refl(0, chunk->type, (uint64_t)chunk->size + 4);
 	if (crc != bytes_be32(chunk->data + chunk->size))
 		return error_set(err, -EINVAL, "png chunk at offset %zu has a wrong crc", *at);
@@ -104,8 +116,8 @@ static int read_palette(struct png_chunks *chunks, const struct chunk *chunk, st
 }
 
 /* is_next: the chunk before this one was an IDAT too. */
-static int read_data(struct png_chunks *chunks, const struct chunk *chunk, bool is_next,
-	struct error *err)
+static int read_data(
+	struct png_chunks *chunks, const struct chunk *chunk, bool is_next, struct error *err)
 {
 	if (chunks->color_type == PNG_KIND_INDEXED && !chunks->palette)
 		return error_set(err, -EINVAL, "png without its palette");
@@ -117,8 +129,8 @@ static int read_data(struct png_chunks *chunks, const struct chunk *chunk, bool 
 	return 0;
 }
 
-static int read_chunk(struct png_chunks *chunks, const struct chunk *chunk, bool follows_data,
-	struct error *err)
+static int read_chunk(
+	struct png_chunks *chunks, const struct chunk *chunk, bool follows_data, struct error *err)
 {
 	if (chunk_is(chunk, "IDAT"))
 		return read_data(chunks, chunk, follows_data, err);
@@ -180,8 +192,8 @@ uint32_t png_chunks_channels(const struct png_chunks *chunks)
 
 size_t png_chunks_row_bytes(const struct png_chunks *chunks)
 {
-	const uint64_t bits = (uint64_t)chunks->width * png_chunks_channels(chunks) *
-			      chunks->bit_depth;
+	const uint64_t bits =
+		(uint64_t)chunks->width * png_chunks_channels(chunks) * chunks->bit_depth;
 	return (bits + 7) / 8;
 }
 

@@ -29,7 +29,7 @@ struct png_rows {
  * are done.  Up to SCRATCH_SLACK_BYTES behind the last row are read. */
 size_t png_unfilter_plain(const struct png_rows *rows);
 
-/* With SSE4.1 for pixels of 3 and 4 bytes; the plain code for others, and on machines without. */
+/* With AVX2 for pixels of 3 and 4 bytes; the plain code for others, and on machines without. */
 size_t png_unfilter_fast(const struct png_rows *rows);
 
 #endif

@@ -20,13 +20,13 @@ struct resampler {
 	store_fn store;
 	struct normalisation normalisation;
 	struct filter across, down;
-	struct scratch rows;   /* region's rows, resized across: (height, stride) */
-	struct scratch row;    /* one row, resized */
-	size_t stride;         /* of rows */
+	struct scratch rows; /* region's rows, resized across: (height, stride) */
+	struct scratch row;  /* one row, resized */
+	size_t stride;       /* of rows */
 	struct resample_task task;
-	bool is_identity;      /* the crop has the sample's size already */
-	uint32_t rows_in;      /* of the region, so far */
-	uint32_t rows_out;     /* of the sample, so far */
+	bool is_identity;  /* the crop has the sample's size already */
+	uint32_t rows_in;  /* of the region, so far */
+	uint32_t rows_out; /* of the sample, so far */
 };
 
 static size_t row_stride(uint32_t size)
@@ -131,8 +131,8 @@ static int build_filters(struct resampler *resampler, struct error *err)
 	return result ? result : filter_build(&resampler->down, &down, err);
 }
 
-int resampler_begin(struct resampler *resampler, const struct resample_task *task,
-	struct error *err)
+int resampler_begin(
+	struct resampler *resampler, const struct resample_task *task, struct error *err)
 {
 	resampler->task = *task;
 	resampler->rows_in = 0;
@@ -159,8 +159,8 @@ static void store_row(struct resampler *resampler, const uint8_t *rgb)
 }
 
 /* A row as it is, but RGB and flipped where it must be. */
-static void copy_row(const uint8_t *from, uint32_t pixel_bytes, bool flip, uint32_t size,
-	uint8_t *to)
+static void copy_row(
+	const uint8_t *from, uint32_t pixel_bytes, bool flip, uint32_t size, uint8_t *to)
 {
 	for (uint32_t x = 0; x < size; x++) {
 		const uint8_t *const pixel = from + (size_t)(flip ? size - 1 - x : x) * pixel_bytes;
@@ -219,8 +219,8 @@ void resampler_push(struct resampler *resampler, const struct strip *strip)
 		push_identity(resampler, &rows);
 		return;
 	}
-	uint8_t *const to = resampler->rows.data +
-			    (resampler->rows_in - rows.rows) * resampler->stride;
+	uint8_t *const to =
+		resampler->rows.data + (resampler->rows_in - rows.rows) * resampler->stride;
 	resampler->options.kernels->horizontal(&resampler->across, &rows, to, resampler->stride);
 	drain_rows(resampler);
 }

@@ -1,6 +1,6 @@
 /* The resize loops for AVX2.  Sums of two products of 16 bits (vpmaddwd) carry everything: pairs of
  * neighbouring pixels of a row going across, pairs of neighbouring rows going down. */
-#include "workloads/image/resample_kernels.h"
+#include "workloads/image/resample_avx2.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 enum {
 	ROUNDING = FILTER_ONE / 2,
-	GROUP_TAPS = 4,   /* pixels in 16 bytes */
-	GROUP_OUT = 4,    /* outputs packed together */
+	GROUP_TAPS = 4,    /* pixels in 16 bytes */
+	GROUP_OUT = 4,     /* outputs packed together */
 	STORE_PIXELS = 16, /* stored at a time: 48 bytes of RGB */
 };
 
@@ -51,7 +51,8 @@ AVX2_INLINE __m256i horizontal_pixel(const uint8_t *upper, const uint8_t *lower,
 	for (uint32_t k = 0; k < taps; k += GROUP_TAPS) {
 		const __m128i high = _mm_loadu_si128((const __m128i *)(upper + k * pixel_bytes));
 		const __m128i low = _mm_loadu_si128((const __m128i *)(lower + k * pixel_bytes));
-		const __m256i pixels = _mm256_inserti128_si256(_mm256_castsi128_si256(high), low, 1);
+		const __m256i pixels =
+			_mm256_inserti128_si256(_mm256_castsi128_si256(high), low, 1);
 		sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, front),
 						    weight_pair(weights + k)));
 		sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, back),
@@ -110,8 +111,8 @@ AVX2_INLINE void horizontal_sized(const struct filter *filter, const struct pixe
 	}
 }
 
-AVX2 static void avx2_horizontal(const struct filter *filter, const struct pixel_rows *in,
-	uint8_t *out, size_t out_stride)
+AVX2 void resample_avx2_horizontal(
+	const struct filter *filter, const struct pixel_rows *in, uint8_t *out, size_t out_stride)
 {
 	if (in->pixel_bytes == 4)
 		horizontal_sized(filter, in, out, out_stride, 4);
@@ -138,15 +139,15 @@ AVX2_INLINE void vertical_taps(const int16_t *weights, uint32_t taps, const uint
 			const __m256i a = load_bytes(rows + k * stride + i);
 			const __m256i b = load_bytes(rows + (k + 1) * stride + i);
 			const __m256i pair = weight_pair(weights + k);
-			low = _mm256_add_epi32(low,
-				_mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), pair));
-			high = _mm256_add_epi32(high,
-				_mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), pair));
+			low = _mm256_add_epi32(
+				low, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), pair));
+			high = _mm256_add_epi32(
+				high, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), pair));
 		}
-		const __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(low, FILTER_BITS),
-			_mm256_srai_epi32(high, FILTER_BITS));
-		const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(words),
-			_mm256_extracti128_si256(words, 1));
+		const __m256i words = _mm256_packs_epi32(
+			_mm256_srai_epi32(low, FILTER_BITS), _mm256_srai_epi32(high, FILTER_BITS));
+		const __m128i packed = _mm_packus_epi16(
+			_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 		_mm_storeu_si128((__m128i *)(out + i), packed);
 	}
 }
@@ -194,8 +195,8 @@ AVX2_INLINE void store_floats(float *out, __m128i bytes, __m256 scale, __m256 bi
 	_mm256_storeu_ps(out, _mm256_add_ps(_mm256_mul_ps(values, scale), bias));
 }
 
-AVX2 static void avx2_float_chw(const struct sample_row *row,
-	const struct normalisation *normalisation)
+AVX2 void resample_avx2_float_chw(
+	const struct sample_row *row, const struct normalisation *normalisation)
 {
 	const size_t plane = (size_t)row->size * row->size;
 	float *const out = (float *)row->sample + (size_t)row->y * row->size;
@@ -213,14 +214,14 @@ AVX2 static void avx2_float_chw(const struct sample_row *row,
 	}
 	for (; x < row->size; x++)
 		for (uint32_t c = 0; c < RGB_CHANNELS; c++)
-			out[c * plane + x] = (float)row->rgb[x * RGB_CHANNELS + c] *
-						     normalisation->scale[c] +
-					     normalisation->bias[c];
+			out[c * plane + x] =
+				(float)row->rgb[x * RGB_CHANNELS + c] * normalisation->scale[c] +
+				normalisation->bias[c];
 }
 
 /* Eight floats at a time: the channels come round after three vectors. */
-AVX2 static void avx2_float_hwc(const struct sample_row *row,
-	const struct normalisation *normalisation)
+AVX2 void resample_avx2_float_hwc(
+	const struct sample_row *row, const struct normalisation *normalisation)
 {
 	enum { LANES = 8, ROUND = LANES * RGB_CHANNELS };
 	float scales[ROUND];
@@ -241,8 +242,8 @@ AVX2 static void avx2_float_hwc(const struct sample_row *row,
 		out[i] = (float)row->rgb[i] * scales[i % RGB_CHANNELS] + biases[i % RGB_CHANNELS];
 }
 
-AVX2 static void avx2_byte_chw(const struct sample_row *row,
-	const struct normalisation *normalisation)
+AVX2 void resample_avx2_byte_chw(
+	const struct sample_row *row, const struct normalisation *normalisation)
 {
 	(void)normalisation;
 	const size_t plane = (size_t)row->size * row->size;
@@ -259,8 +260,8 @@ AVX2 static void avx2_byte_chw(const struct sample_row *row,
 			out[c * plane + x] = row->rgb[x * RGB_CHANNELS + c];
 }
 
-AVX2 static void avx2_byte_hwc(const struct sample_row *row,
-	const struct normalisation *normalisation)
+AVX2 void resample_avx2_byte_hwc(
+	const struct sample_row *row, const struct normalisation *normalisation)
 {
 	(void)normalisation;
 	const size_t bytes = (size_t)row->size * RGB_CHANNELS;
@@ -270,10 +271,10 @@ AVX2 static void avx2_byte_hwc(const struct sample_row *row,
 const struct resample_kernels resample_avx2 = {
 	.name = "avx2",
 	.is_supported = avx2_is_supported,
-	.horizontal = avx2_horizontal,
+	.horizontal = resample_avx2_horizontal,
 	.vertical = avx2_vertical,
-	.store_float_chw = avx2_float_chw,
-	.store_float_hwc = avx2_float_hwc,
-	.store_byte_chw = avx2_byte_chw,
-	.store_byte_hwc = avx2_byte_hwc,
+	.store_float_chw = resample_avx2_float_chw,
+	.store_float_hwc = resample_avx2_float_hwc,
+	.store_byte_chw = resample_avx2_byte_chw,
+	.store_byte_hwc = resample_avx2_byte_hwc,
 };

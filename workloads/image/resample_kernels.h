@@ -1,5 +1,5 @@
-/* The inner loops of resizing, once in plain C and once per instruction set.  All of them compute the
- * same integers; floats are the same to the bit too, as each is one product and one sum. */
+/* The inner loops of resizing, once in plain C and once per instruction set.  All of them compute
+ * the same integers; floats are the same to the bit too, as each is one product and one sum. */
 #ifndef MLBENCH_WORKLOADS_IMAGE_RESAMPLE_KERNELS_H
 #define MLBENCH_WORKLOADS_IMAGE_RESAMPLE_KERNELS_H
 
@@ -11,7 +11,8 @@
 
 enum {
 	RGB_CHANNELS = 3,
-	KERNEL_SLACK_BYTES = 64, /* behind every row that is read or written */
+	KERNEL_SLACK_BYTES =
+		64, /* behind every row that is written; SCRATCH_SLACK_BYTES where read */
 };
 
 /* Rows of pixels in memory. */
@@ -41,22 +42,22 @@ struct resample_kernels {
 	const char *name;
 	bool (*is_supported)(void);
 
-	/* Resizes each row to filter->size pixels of RGB at out + row * out_stride, rounded to bytes.
-	 * Rows are written in order; up to KERNEL_SLACK_BYTES behind one are written too.  The
-	 * filter's taps are a multiple of 4. */
+	/* Resizes each row to filter->size pixels of RGB at out + row * out_stride, rounded to
+	 * bytes. Rows are written in order; up to KERNEL_SLACK_BYTES behind one are written too.
+	 * The filter's taps are a multiple of 4. */
 	void (*horizontal)(const struct filter *filter, const struct pixel_rows *in, uint8_t *out,
-			   size_t out_stride);
+		size_t out_stride);
 
 	/* out[i] = the sum over taps of weights[k] * rows[k * stride + i], rounded; taps are even.
 	 * Up to KERNEL_SLACK_BYTES behind out[bytes - 1] are written. */
 	void (*vertical)(const int16_t *weights, uint32_t taps, const uint8_t *rows, size_t stride,
-			 uint8_t *out, size_t bytes);
+		uint8_t *out, size_t bytes);
 
 	/* Write one row to its place. */
 	store_fn store_float_chw, store_float_hwc, store_byte_chw, store_byte_hwc;
 };
 
-extern const struct resample_kernels resample_plain, resample_avx2;
+extern const struct resample_kernels resample_plain, resample_avx2, resample_avx512;
 
 /* All of them, the best first; NULL-terminated. */
 extern const struct resample_kernels *const resample_kernels_all[];

@@ -13,8 +13,8 @@ static uint8_t round_sum(int32_t sum)
 	return (uint8_t)((sum + FILTER_ONE / 2) >> FILTER_BITS); /* weights are not negative */
 }
 
-static void plain_horizontal_row(const struct filter *filter, const uint8_t *in, size_t pixel_bytes,
-	uint8_t *out)
+static void plain_horizontal_row(
+	const struct filter *filter, const uint8_t *in, size_t pixel_bytes, uint8_t *out)
 {
 	for (uint32_t x = 0; x < filter->size; x++) {
 		const int16_t *const weights = filter->weights + (size_t)x * filter->taps;
@@ -28,12 +28,12 @@ static void plain_horizontal_row(const struct filter *filter, const uint8_t *in,
 	}
 }
 
-static void plain_horizontal(const struct filter *filter, const struct pixel_rows *in, uint8_t *out,
-	size_t out_stride)
+static void plain_horizontal(
+	const struct filter *filter, const struct pixel_rows *in, uint8_t *out, size_t out_stride)
 {
 	for (uint32_t y = 0; y < in->rows; y++)
-		plain_horizontal_row(filter, in->data + y * in->stride, in->pixel_bytes,
-			out + y * out_stride);
+		plain_horizontal_row(
+			filter, in->data + y * in->stride, in->pixel_bytes, out + y * out_stride);
 }
 
 static void plain_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
@@ -50,8 +50,8 @@ static void plain_vertical(const int16_t *weights, uint32_t taps, const uint8_t 
 static void plain_float_chw(const struct sample_row *row, const struct normalisation *normalisation)
 {
 	for (uint32_t c = 0; c < RGB_CHANNELS; c++) {
-		float *const out = (float *)row->sample +
-				   ((size_t)c * row->size + row->y) * row->size;
+		float *const out =
+			(float *)row->sample + ((size_t)c * row->size + row->y) * row->size;
 		for (uint32_t x = 0; x < row->size; x++)
 			out[x] = (float)row->rgb[x * RGB_CHANNELS + c] * normalisation->scale[c] +
 				 normalisation->bias[c];
@@ -72,8 +72,8 @@ static void plain_byte_chw(const struct sample_row *row, const struct normalisat
 {
 	(void)normalisation;
 	for (uint32_t c = 0; c < RGB_CHANNELS; c++) {
-		uint8_t *const out = (uint8_t *)row->sample +
-				     ((size_t)c * row->size + row->y) * row->size;
+		uint8_t *const out =
+			(uint8_t *)row->sample + ((size_t)c * row->size + row->y) * row->size;
 		for (uint32_t x = 0; x < row->size; x++)
 			out[x] = row->rgb[x * RGB_CHANNELS + c];
 	}
@@ -98,6 +98,7 @@ const struct resample_kernels resample_plain = {
 };
 
 const struct resample_kernels *const resample_kernels_all[] = {
+	&resample_avx512,
 	&resample_avx2,
 	&resample_plain,
 	NULL,

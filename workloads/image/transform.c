@@ -36,7 +36,8 @@ size_t transform_sample_bytes(const struct config *config)
 	return size * size * CHANNELS * (is_float(config) ? sizeof(float) : 1);
 }
 
-static void choose_decoders(const struct config *config, const struct decoder_ops *decoders[FORMATS])
+static void choose_decoders(
+	const struct config *config, const struct decoder_ops *decoders[FORMATS])
 {
 	const bool is_fast = config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_FAST;
 	decoders[IMAGE_FORMAT_UNKNOWN] = NULL;
@@ -63,8 +64,8 @@ uint64_t transform_bytes(const struct config *config, uint32_t max_width, uint32
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static int open_decoders(struct transform *transform, uint32_t max_width, uint32_t max_height,
-	struct error *err)
+static int open_decoders(
+	struct transform *transform, uint32_t max_width, uint32_t max_height, struct error *err)
 {
 	int result = 0;
 	for (int format = 0; format < FORMATS && !result; format++) {
@@ -73,7 +74,8 @@ static int open_decoders(struct transform *transform, uint32_t max_width, uint32
 			continue;
 		transform->states[format] = calloc(1, decoder->state_bytes);
 		if (!transform->states[format])
-			return error_set(err, -ENOMEM, "no memory for the %s decoder", decoder->name);
+			return error_set(
+				err, -ENOMEM, "no memory for the %s decoder", decoder->name);
 		result = decoder->open(transform->states[format], max_width, max_height, err);
 	}
 	return result;
@@ -107,9 +109,8 @@ int transform_open(struct transform **out, const struct config *config, uint32_t
 	transform->decodes_crop = config_on(config, KEY_CODEC_CROP);
 	transform->shrinks = config_on(config, KEY_CODEC_JPEG_SCALED);
 	transform->sample_bytes = transform_sample_bytes(config);
-	const int result = transform->is_null ? 0
-					      : open_parts(transform, config, max_width, max_height,
-							err);
+	const int result =
+		transform->is_null ? 0 : open_parts(transform, config, max_width, max_height, err);
 	if (result) {
 		transform_close(transform);
 		return result;
@@ -172,7 +173,8 @@ static int select_region(const struct transform *transform, const struct decoder
 		.width = divide_up(info->width, shrink),
 		.height = divide_up(info->height, shrink),
 	};
-	return decoder->select(state, transform->decodes_crop ? &task->region : &whole, shrink, err);
+	return decoder->select(
+		state, transform->decodes_crop ? &task->region : &whole, shrink, err);
 }
 
 /* Alternates decoding and resizing; *resize_ns receives the time of the latter when not NULL. */
@@ -200,8 +202,8 @@ static int decode_sample(struct transform *transform, const void *bytes, size_t 
 	void *const state = transform->states[format];
 	struct image_info info;
 	if (!decoder)
-		return error_set(err, -EINVAL,
-			size ? "not a jpeg, png or ppm (P6) file" : "empty file");
+		return error_set(
+			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
 	int result = decoder->begin(state, bytes, size, &info, err);
 	if (result)
 		return result;
@@ -222,8 +224,8 @@ int transform_sample(struct transform *transform, const void *bytes, size_t size
 	uint64_t resize_ns = 0;
 	int result = 0;
 	if (!transform->is_null)
-		result = decode_sample(transform, bytes, size, seed, out,
-			decoded_ns ? &resize_ns : NULL, err);
+		result = decode_sample(
+			transform, bytes, size, seed, out, decoded_ns ? &resize_ns : NULL, err);
 	if (decoded_ns)
 		*decoded_ns = clock_now_ns() - resize_ns;
 	if (result)

@@ -1,14 +1,17 @@
-/* The io_uring engine: a ring per reader.  Submissions are prepared in submit and handed to the
- * kernel by the next reap, in the same system call that waits, so that one call serves many files.
+/* The io_uring engine: a ring per reader.  Submissions are prepared in submit and handed to the kernel
+ * two files at a time, the rest by the next reap in the same system call that waits.
  *
- * What it costs, in CPU per file of 97 KB, direct, depth 16, warm dentries (medians, Linux 6.18):
- * chain 6.8 us, staged 5.9, plain open(2) and close(2) by the reader around a ring read 7.1,
- * sixteen threads with pread 10.  What makes it dear is none of the three but to wake up for each
- * file (one system call each), reads into memory that is not registered and not on huge pages (each
- * page is pinned for each read, and a read of more segments than the device takes goes to a kernel
- * thread), and waiting for closes: those are left out of what a reader waits for.  Staged is as
- * cheap as the chain on a local disk with warm dentries; the chain saves a round trip through this
- * thread per stage, which counts when the thread is busy or late, so it is the default. */
+ * What a file of 97 KB costs in CPU, direct, 16 in flight, Linux 6.18 on ext4 (tests/bench/
+ * bench_source.sh measures it anew):
+ *   chain and stages 7 to 8 us, open(2) and close(2) by the reader around a ring's read the same;
+ *   16 threads with pread 10 to 11.  With no dentry cached (opens go to kernel threads): 17 and 18;
+ *   buffered with no page cached: chain 38, stages 48, threads 54.
+ * So neither the chain nor its stages are dear.  What is: to sleep and wake up for each file (one in
+ * flight: 24 us, as with pread), which several completions a wake-up avoid; and buffers on small pages
+ * (11 us, and 20 to 40 us at 428 KB: a segment per page, pinned for each read where they are not
+ * registered; the device then gives half its rate or less).  The chain is the default: it is never
+ * behind, and ahead where reads miss the cache, since a file's read starts without waiting for this
+ * thread to come round. */
 #include "workloads/source/uring.h"
 
 #include "harness/base/clock.h"
@@ -21,6 +24,10 @@ enum {
 	HARVEST_BATCH = 64,
 	/* Longest wait for closes that are under way when a reader ends. */
 	CLOSE_WAIT_MS = 1000,
+	/* Files handed to the kernel at once.  Completions come in bursts, so that the device lies idle
+	 * until the first read of the next burst; with all of it in one submission that read would stand
+	 * behind the opens of all the others.  Two: 4 % more files a second than sixteen, for 0.3 us each. */
+	SUBMIT_FILES = 2,
 };
 
 static const uint64_t WAIT_MAX_NS = 3600 * NS_PER_S;
@@ -81,14 +88,14 @@ static int uring_open(struct source *base, struct error *err)
 		(void)close(source->root_fd);
 		return code;
 	}
-	(void)pthread_mutex_init(&source->notes_lock, NULL);
+	(void)pthread_mutex_init(&source->lock, NULL);
 	return 0;
 }
 
 static void uring_close(struct source *base)
 {
 	struct uring_source *const source = (struct uring_source *)base;
-	(void)pthread_mutex_destroy(&source->notes_lock);
+	(void)pthread_mutex_destroy(&source->lock);
 	(void)close(source->root_fd);
 }
 
@@ -111,26 +118,37 @@ static void free_slots(struct uring_reader *reader)
 	free(reader->free_slots);
 }
 
+static int open_ring(struct uring_reader *reader, struct error *err)
+{
+	struct uring_source *const source = (struct uring_source *)reader->base.source;
+	char lack[URING_REASON_BYTES];
+	(void)pthread_mutex_lock(&source->lock);
+	const int code = uring_ring_open(&reader->ring, source, lack, err);
+	if (!code && lack[0])
+		source_note(&source->base, "reader %u: %s", reader->base.index, lack);
+	(void)pthread_mutex_unlock(&source->lock);
+	return code;
+}
+
+static void close_ring(struct uring_reader *reader)
+{
+	struct uring_source *const source = (struct uring_source *)reader->base.source;
+	(void)pthread_mutex_lock(&source->lock);
+	uring_ring_close(&reader->ring);
+	(void)pthread_mutex_unlock(&source->lock);
+}
+
 static int uring_reader_open(struct reader *base, struct error *err)
 {
 	struct uring_reader *const reader = (struct uring_reader *)base;
-	struct uring_source *const source = (struct uring_source *)base->source;
-	char lack[URING_REASON_BYTES];
 	int code = allocate_slots(reader);
 	if (code)
 		(void)error_set(err, code, "out of memory for reader %u", base->index);
 	else
-		code = uring_ring_open(&reader->ring, source, lack, err);
-	if (code) {
+		code = open_ring(reader, err);
+	if (code)
 		free_slots(reader);
-		return code;
-	}
-	if (lack[0]) {
-		(void)pthread_mutex_lock(&source->notes_lock);
-		source_note(&source->base, "reader %u: %s", base->index, lack);
-		(void)pthread_mutex_unlock(&source->notes_lock);
-	}
-	return 0;
+	return code;
 }
 
 /* Takes what has completed: no system call unless the kernel says that it holds work for us. */
@@ -203,7 +221,7 @@ static void uring_reader_close(struct reader *base)
 {
 	struct uring_reader *const reader = (struct uring_reader *)base;
 	wait_for_closes(reader);
-	uring_ring_close(&reader->ring);
+	close_ring(reader);
 	free_slots(reader);
 }
 
@@ -211,10 +229,14 @@ static void uring_submit(struct reader *base, struct read_request *request)
 {
 	struct uring_reader *const reader = (struct uring_reader *)base;
 	request_list_push(&reader->waiting, request);
-	if (reader->broken)
+	if (reader->broken) {
 		uring_fail_all(reader, reader->broken);
-	else
-		uring_start(reader);
+		return;
+	}
+	uring_start(reader);
+	const unsigned per_file = reader->ring.linked ? URING_CHAIN_SQES : 1;
+	if (io_uring_sq_ready(&reader->ring.ring) >= SUBMIT_FILES * per_file)
+		(void)enter(reader, 0, 0);
 }
 
 static size_t uring_reap(

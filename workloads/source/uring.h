@@ -33,7 +33,9 @@ struct uring_source {
 	struct source base;
 	int root_fd;
 	struct uring_options options;
-	pthread_mutex_t notes_lock;
+	/* Held to open and close rings and to add notes.  Rings of one thread come to lie where another's
+	 * were, and only this tells a race detector that the two never overlap in time. */
+	pthread_mutex_t lock;
 };
 
 /* A ring and what it got of the options. */

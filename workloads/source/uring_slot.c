@@ -8,6 +8,7 @@
 
 /* user_data: generation (32 bits), slot, operation. */
 enum uring_op { OP_OPEN, OP_READ, OP_CLOSE };
+enum { READ_BYTES_MAX = 1 << 30 }; /* of one submission, whose length has 32 bits */
 enum { OP_BITS = 2, OP_MASK = (1 << OP_BITS) - 1, GENERATION_SHIFT = 32 };
 
 static struct uring_source *source_of(const struct uring_reader *reader)
@@ -66,9 +67,10 @@ static bool prepare_read(struct uring_reader *reader, struct uring_slot *slot, u
 	const bool table = reader->ring.direct_descriptors;
 	const int fd = table ? (int)index_of(reader, slot) : slot->fd;
 	uint8_t *const data = slot->request->buffer + progress->got;
-	size_t size = progress->want - progress->got;
-	if (source->options.read_limit > 0 && size > source->options.read_limit)
-		size = source->options.read_limit;
+	const size_t limit =
+		source->options.read_limit ? source->options.read_limit : READ_BYTES_MAX;
+	const size_t left = progress->want - progress->got;
+	const size_t size = left < limit ? left : limit;
 	const int buffer = reader->ring.registered ? uring_buffer_index(source, data, size) : -1;
 	if (buffer >= 0)
 		io_uring_prep_read_fixed(sqe, fd, data, (unsigned)size, progress->got, buffer);

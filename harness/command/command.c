@@ -1,0 +1,98 @@
+/* What all commands share: exit statuses, and standard output as the product. */
+#include "harness/command/command.h"
+
+#include "harness/report/style.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REAL_DIGITS = 9 };
+
+int command_status(int code)
+{
+	switch (-code) {
+	case 0:
+		return EXIT_STATUS_DONE;
+	case EINTR:
+		return EXIT_STATUS_INTERRUPTED;
+	case EINVAL:
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case EEXIST:
+	case ERANGE:
+	case ESTALE:
+	case ENODATA:
+	case ENAMETOOLONG:
+	case ELOOP:
+	case EFBIG:
+		return EXIT_STATUS_BAD_INPUT;
+	case ENOTSUP:
+	case ENODEV:
+	case ENOSYS:
+	case EBUSY:
+		return EXIT_STATUS_CANNOT;
+	default:
+		return EXIT_STATUS_FAILED;
+	}
+}
+
+static int write_all(const char *bytes, size_t size)
+{
+	while (size > 0) {
+		const ssize_t n = write(STDOUT_FILENO, bytes, size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int command_print(const struct buffer *text, struct error *err)
+{
+	if (text->failed) {
+		(void)error_set(err, -ENOMEM, "out of memory for the output");
+		return EXIT_STATUS_FAILED;
+	}
+	const int code = write_all(text->data ? text->data : "", text->size);
+	if (code == 0 || code == -EPIPE)
+		return EXIT_STATUS_DONE;
+	(void)error_set_errno(err, -code, "cannot write to standard output");
+	return EXIT_STATUS_FAILED;
+}
+
+int command_print_json(const struct invocation *invocation, json_t *value, struct error *err)
+{
+	char *text =
+		value ? json_dumps(value, JSON_INDENT(1) | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+	json_decref(value);
+	struct buffer out = {.failed = !text};
+	if (text) {
+		buffer_text(&out, text);
+		buffer_text(&out, "\n");
+	}
+	free(text);
+	if (!out.failed)
+		atomic_store(invocation->document_written, true);
+	const int status = command_print(&out, err);
+	buffer_release(&out);
+	return status;
+}
+
+bool command_wants_json(const struct invocation *invocation)
+{
+	return options_given(&invocation->options, OPTION_JSON);
+}
+
+struct style command_style(const struct invocation *invocation)
+{
+	return style_for(STDOUT_FILENO, !options_given(&invocation->options, OPTION_NO_COLOR));
+}

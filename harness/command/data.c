@@ -1,0 +1,85 @@
+/* Opening, generating and verifying data sets, told to the user as it goes. */
+#include "harness/command/data.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/log.h"
+#include "harness/base/units.h"
+#include "harness/command/plan.h"
+
+#include <errno.h>
+
+struct telling {
+	const char *verb;
+	uint64_t begun_ns;
+};
+
+static void tell(void *context, uint64_t done, uint64_t total, uint64_t bytes)
+{
+	const struct telling *telling = context;
+	const double seconds = (double)(clock_now_ns() - telling->begun_ns) / (double)NS_PER_S;
+	char size[UNITS_BYTES];
+	char eta[UNITS_BYTES];
+	if (done == 0 || total == 0)
+		return;
+	const double rest = seconds / (double)done * (double)(total - done);
+	log_progress("%s %llu of %llu samples (%.0f%%), %s, ETA %s", telling->verb,
+		(unsigned long long)done, (unsigned long long)total,
+		100.0 * (double)done / (double)total, units_format_size((double)bytes, size),
+		plan_format_seconds(rest, eta, sizeof eta));
+}
+
+int data_generate(const struct config *config, const atomic_bool *stop,
+	struct dataset_generated *out, struct error *err)
+{
+	struct telling telling = {.verb = "generating", .begun_ns = clock_now_ns()};
+	const struct dataset_control control = {
+		.progress = tell, .context = &telling, .stop = stop};
+	const int code = dataset_generate(config, &control, out, err);
+	log_progress_end();
+	return code;
+}
+
+int data_verify(const struct config *config, const atomic_bool *stop, struct dataset_verified *out,
+	struct error *err)
+{
+	struct telling telling = {.verb = "verifying", .begun_ns = clock_now_ns()};
+	const struct dataset_control control = {
+		.progress = tell, .context = &telling, .stop = stop};
+	const int code = dataset_verify(config, &control, out, err);
+	log_progress_end();
+	return code;
+}
+
+static int make_it(const struct config *config, const atomic_bool *stop, struct error *err)
+{
+	struct dataset_generated made = {0};
+	char size[UNITS_BYTES];
+	char took[UNITS_BYTES];
+	const int code = data_generate(config, stop, &made, err);
+	if (!code)
+		log_info("generated %llu samples, %s, in %s",
+			(unsigned long long)(made.made + made.kept),
+			units_format_size((double)made.bytes, size),
+			plan_format_seconds(made.seconds, took, sizeof took));
+	return code;
+}
+
+int data_open(const struct config *config, struct dataset *dataset, const atomic_bool *stop,
+	bool make, struct error *err)
+{
+	struct telling telling = {.verb = "looking at", .begun_ns = clock_now_ns()};
+	const struct dataset_control control = {
+		.progress = tell, .context = &telling, .stop = stop};
+	int code = dataset_open(config, &control, dataset, err);
+	log_progress_end();
+	const bool recipe = config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+	const bool may = config_integer(config, KEY_DATASET_GENERATE) == DATASET_GENERATE_AUTO;
+	if (code != -ENODATA || !make || !recipe)
+		return code;
+	if (!may)
+		return error_prefix(
+			err, code, "dataset.generate = never, and 'mlbench gen' was not run");
+	err->text[0] = '\0';
+	code = make_it(config, stop, err);
+	return code ? code : dataset_open(config, &control, dataset, err);
+}

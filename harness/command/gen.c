@@ -1,0 +1,96 @@
+/* mlbench gen: the data set of a recipe. */
+#include "harness/base/log.h"
+#include "harness/base/units.h"
+#include "harness/command/command.h"
+#include "harness/command/data.h"
+#include "harness/command/plan.h"
+
+#include <errno.h>
+
+static int report_verified(
+	const struct invocation *invocation, const struct config *config, struct error *err)
+{
+	struct dataset_verified verified = {0};
+	const int code = data_verify(config, invocation->stop, &verified, err);
+	if (code)
+		return command_status(code);
+	int status;
+	if (command_wants_json(invocation)) {
+		status = command_print_json(invocation,
+			json_pack("{s:s, s:s, s:I, s:I}", "schema", "mlbench.verify/1", "path",
+				config_text(config, KEY_DATASET_PATH), "good",
+				(json_int_t)verified.good, "bad", (json_int_t)verified.bad),
+			err);
+	} else {
+		struct buffer text = {0};
+		buffer_format(&text, "%s: %llu files good, %llu bad\n",
+			config_text(config, KEY_DATASET_PATH), (unsigned long long)verified.good,
+			(unsigned long long)verified.bad);
+		status = command_print(&text, err);
+		buffer_release(&text);
+	}
+	return status ? status : verified.bad ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+}
+
+static int report_generated(
+	const struct invocation *invocation, const struct config *config, struct error *err)
+{
+	struct dataset_generated made = {0};
+	const int code = data_generate(config, invocation->stop, &made, err);
+	if (code)
+		return command_status(code);
+	if (command_wants_json(invocation))
+		return command_print_json(invocation,
+			json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f}", "schema", "mlbench.gen/1",
+				"path", config_text(config, KEY_DATASET_PATH), "made",
+				(json_int_t)made.made, "kept", (json_int_t)made.kept, "bytes",
+				(json_int_t)made.bytes, "seconds", made.seconds, "encode_share",
+				made.encode_share),
+			err);
+	char size[UNITS_BYTES];
+	char took[UNITS_BYTES];
+	struct buffer text = {0};
+	buffer_format(&text, "%s: %llu samples made, %llu were there, %s, in %s\n",
+		config_text(config, KEY_DATASET_PATH), (unsigned long long)made.made,
+		(unsigned long long)made.kept, units_format_size((double)made.bytes, size),
+		plan_format_seconds(made.seconds, took, sizeof took));
+	const int status = command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	struct plan plan = {0};
+	const bool verify = options_given(&invocation->options, OPTION_VERIFY);
+	int code = plan_open(&plan, invocation, invocation->options.arguments[0], err);
+	const bool recipe =
+		!code && config_integer(&plan.config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+	if (!code && !recipe)
+		code = error_set(err, -EINVAL,
+			"'%s' has no recipe (dataset.recipe = none): there is nothing to %s",
+			invocation->options.arguments[0],
+			verify ? "verify it against" : "generate");
+	int status = command_status(code);
+	if (!status)
+		status = verify ? report_verified(invocation, &plan.config, err)
+				: report_generated(invocation, &plan.config, err);
+	plan_close(&plan);
+	return status;
+}
+
+const struct command command_gen = {
+	.name = "gen",
+	.summary = "generate the data set of a recipe, or verify it",
+	.arguments = "CONFIG",
+	.description =
+		"Writes the synthetic pictures of CONFIG's [dataset] section into dataset.path, on all cores. The files "
+		"are a function of dataset.seed and their number. Stopped or killed, it goes on where it was; the data "
+		"set counts as complete only when its manifest is in place.\n\n"
+		"With --verify, nothing is written: every file is read and compared with the manifest.",
+	.example = "mlbench gen configs/imagenet_like.ini --set dataset.samples=2000",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_VERIFY) | OPTION_BIT(OPTION_JSON),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,298 @@
+/* Configurations in which one stage works and the others do nothing. */
+#include "harness/command/limits.h"
+
+#include "harness/report/config_json.h"
+#include "harness/report/record.h"
+#include "pipelines/pipeline.h"
+#include "workloads/backend/backend.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24 };
+
+/* Keys that a stage alone takes at the largest value of the sweep. */
+static const enum key_id largest_keys[] = {
+	KEY_READ_THREADS, KEY_READ_DEPTH, KEY_DECODE_WORKERS, KEY_BATCH_SIZE, KEY_PREFETCH_DEPTH};
+
+static const struct config_axis *find_axis(const struct config *config, enum key_id key)
+{
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (config->axes[i].key == key)
+			return &config->axes[i];
+	return NULL;
+}
+
+static bool is_null_step(const struct config *config)
+{
+	return config_integer(config, KEY_STEP_BACKEND) == STEP_BACKEND_NULL &&
+	       !find_axis(config, KEY_STEP_BACKEND);
+}
+
+static bool is_null_codec(const struct config *config)
+{
+	return config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL &&
+	       !find_axis(config, KEY_CODEC_NAME);
+}
+
+static bool is_memory(const struct config *config)
+{
+	return config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY &&
+	       !find_axis(config, KEY_READ_ENGINE);
+}
+
+static int compare_integers(const void *a, const void *b)
+{
+	const int64_t left = *(const int64_t *)a;
+	const int64_t right = *(const int64_t *)b;
+	return left < right ? -1 : left > right;
+}
+
+/* Worker counts to decode alone with: the swept ones, ascending; when there are many, some of them,
+ * the least and the largest among these. */
+static size_t worker_counts(const struct config *config, int64_t out[DECODE_LIMITS_MAX])
+{
+	const struct config_axis *axis = find_axis(config, KEY_DECODE_WORKERS);
+	if (!axis) {
+		out[0] = config_integer(config, KEY_DECODE_WORKERS);
+		return 1;
+	}
+	int64_t *all = calloc(axis->count, sizeof *all);
+	if (!all)
+		return 0;
+	for (size_t i = 0; i < axis->count; i++)
+		all[i] = axis->values[i].integer;
+	qsort(all, axis->count, sizeof *all, compare_integers);
+	size_t count = axis->count < DECODE_LIMITS_MAX ? axis->count : DECODE_LIMITS_MAX;
+	for (size_t i = 0; i < count; i++)
+		out[i] = all[count == 1 ? 0 : i * (axis->count - 1) / (count - 1)];
+	free(all);
+	size_t distinct = 0;
+	for (size_t i = 0; i < count; i++)
+		if (distinct == 0 || out[distinct - 1] != out[i])
+			out[distinct++] = out[i];
+	return distinct;
+}
+
+size_t limits_count(const struct config *config)
+{
+	int64_t workers[DECODE_LIMITS_MAX];
+	if (!config_on(config, KEY_MEASURE_LIMITS))
+		return 0;
+	size_t count = 1; /* the harness itself */
+	count += is_memory(config) ? 0 : 1;
+	count += is_null_step(config) ? 0 : 1;
+	count += is_null_codec(config) ? 0 : worker_counts(config, workers);
+	return count;
+}
+
+static int set_number(struct config *config, enum key_id key, int64_t value, struct error *err)
+{
+	char text[NUMBER_BYTES];
+	(void)snprintf(text, sizeof text, "%lld", (long long)value);
+	return config_set_key(config, key, text, err);
+}
+
+/* The first point's configuration, with the sweep's largest counts and nothing else that takes
+ * time. */
+static int base_config(struct config *out, const struct config *config,
+	const struct config_grid *grid, struct error *err)
+{
+	int code = config_grid_point(config, grid, 0, out, err);
+	for (size_t i = 0; i < sizeof largest_keys / sizeof largest_keys[0] && !code; i++) {
+		const struct config_axis *axis = find_axis(config, largest_keys[i]);
+		int64_t most = 0;
+		for (size_t v = 0; axis && v < axis->count; v++)
+			most = axis->values[v].integer > most ? axis->values[v].integer : most;
+		if (axis)
+			code = set_number(out, largest_keys[i], most, err);
+	}
+	if (!code)
+		code = config_set_key(out, KEY_RUN_VERIFY, "off", err);
+	if (!code)
+		code = config_set_key(out, KEY_MEASURE_EPOCHS, "0", err);
+	return code;
+}
+
+struct limit_context {
+	const struct config *sweep;
+	const struct config *base;
+	const struct dataset *dataset;
+	struct limit_list *list;
+	struct error *err;
+};
+
+/* Keys of a section back to their defaults: the other stages' planted conditions are no part of
+ * this one's limit. */
+static int reset_injection(struct config *config, const char *prefix, struct error *err)
+{
+	int code = 0;
+	for (int key = 0; key < KEY_COUNT && !code; key++)
+		if (strcmp(config_keys[key].section, "inject") == 0 &&
+			strncmp(config_keys[key].name, prefix, strlen(prefix)) == 0)
+			code = config_set_key(
+				config, (enum key_id)key, config_keys[key].fallback, err);
+	return code;
+}
+
+static int without_codec(struct config *config, struct error *err)
+{
+	static const char *const prefixes[] = {"decode_", "lock_", "slow_", "leak"};
+	int code = config_set_key(config, KEY_CODEC_NAME, "null", err);
+	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !code; i++)
+		code = reset_injection(config, prefixes[i], err);
+	return code;
+}
+
+static int without_step(struct config *config, struct error *err)
+{
+	const int code = config_set_key(config, KEY_STEP_BACKEND, "null", err);
+	return code ? code : config_set_key(config, KEY_UPLOAD_MODE, "none", err);
+}
+
+/* From memory when the data set and the pools fit, else from a warm page cache. how says which. */
+static int without_reads(
+	const struct limit_context *context, struct config *config, const char **how)
+{
+	struct pipeline_plan planned;
+	int code = reset_injection(config, "read_", context->err);
+	if (!code)
+		code = config_set_key(config, KEY_READ_ENGINE, "memory", context->err);
+	if (code)
+		return code;
+	*how = "from memory";
+	if (pipeline_plan(config, context->dataset, &planned, NULL) == 0)
+		return 0;
+	*how = "from the page cache (the data set does not fit into memory twice)";
+	code = config_set_key(config, KEY_READ_ENGINE, "pread", context->err);
+	return code ? code : config_set_key(config, KEY_READ_CACHE, "warm", context->err);
+}
+
+static struct limit_job *add_job(const struct limit_context *context, const char *stage, int *code)
+{
+	struct limit_job *job = &context->list->jobs[context->list->count];
+	*code = config_copy(&job->config, context->base, context->err);
+	if (*code)
+		return NULL;
+	context->list->count++;
+	(void)snprintf(job->limit.stage, sizeof job->limit.stage, "%s", stage);
+	return job;
+}
+
+static int add_read(const struct limit_context *context)
+{
+	int code;
+	struct limit_job *job = add_job(context, "read", &code);
+	if (!job)
+		return code;
+	code = without_codec(&job->config, context->err);
+	if (!code)
+		code = without_step(&job->config, context->err);
+	char why[NOTE_BYTES];
+	const struct source_ops *ops = source_choose(&job->config, why, sizeof why, NULL);
+	char cache[CONFIG_VALUE_BYTES];
+	(void)snprintf(job->limit.how, sizeof job->limit.how,
+		"alone: %s, %lld thread%s x %lld in flight, cache %s; nothing decoded, null step",
+		ops ? ops->name : "no engine",
+		(long long)config_integer(&job->config, KEY_READ_THREADS),
+		config_integer(&job->config, KEY_READ_THREADS) == 1 ? "" : "s",
+		(long long)config_integer(&job->config, KEY_READ_DEPTH),
+		config_format_value(
+			KEY_READ_CACHE, &job->config.values[KEY_READ_CACHE], cache, sizeof cache));
+	return code;
+}
+
+static int add_decode(const struct limit_context *context, int64_t workers)
+{
+	int code;
+	const char *how = "";
+	struct limit_job *job = add_job(context, "decode", &code);
+	if (!job)
+		return code;
+	code = without_reads(context, &job->config, &how);
+	if (!code)
+		code = without_step(&job->config, context->err);
+	if (!code)
+		code = set_number(&job->config, KEY_DECODE_WORKERS, workers, context->err);
+	(void)snprintf(job->limit.how, sizeof job->limit.how, "alone: %lld worker%s, %s, null step",
+		(long long)workers, workers == 1 ? "" : "s", how);
+	return code;
+}
+
+static int add_step(const struct limit_context *context)
+{
+	int code;
+	const char *how = "";
+	struct limit_job *job = add_job(context, "step", &code);
+	if (!job)
+		return code;
+	code = without_reads(context, &job->config, &how);
+	if (!code)
+		code = without_codec(&job->config, context->err);
+	const struct backend_ops *ops = backend_choose(&job->config, NULL, 0, NULL);
+	(void)snprintf(job->limit.how, sizeof job->limit.how,
+		"alone: %s %s, batches of %lld; %s, nothing decoded", ops ? ops->name : "no",
+		config_text(&job->config, KEY_STEP_MODEL),
+		(long long)config_integer(&job->config, KEY_BATCH_SIZE), how);
+	return code;
+}
+
+static int add_harness(const struct limit_context *context)
+{
+	int code;
+	const char *how = "";
+	struct limit_job *job = add_job(context, "harness", &code);
+	if (!job)
+		return code;
+	code = without_reads(context, &job->config, &how);
+	if (!code)
+		code = without_codec(&job->config, context->err);
+	if (!code)
+		code = without_step(&job->config, context->err);
+	(void)snprintf(job->limit.how, sizeof job->limit.how,
+		"mlbench's own ceiling: %s, nothing decoded, null step", how);
+	return code;
+}
+
+static int add_all(const struct limit_context *context)
+{
+	int64_t workers[DECODE_LIMITS_MAX];
+	const size_t counts =
+		is_null_codec(context->sweep) ? 0 : worker_counts(context->sweep, workers);
+	int code = is_memory(context->sweep) ? 0 : add_read(context);
+	for (size_t i = 0; i < counts && !code; i++)
+		code = add_decode(context, workers[i]);
+	if (!code && !is_null_step(context->sweep))
+		code = add_step(context);
+	return code ? code : add_harness(context);
+}
+
+int limits_open(struct limit_list *list, const struct config *config,
+	const struct config_grid *grid, const struct dataset *dataset, struct error *err)
+{
+	struct config base = {0};
+	*list = (struct limit_list){0};
+	if (!config_on(config, KEY_MEASURE_LIMITS))
+		return 0;
+	list->jobs = calloc(DECODE_LIMITS_MAX + OTHER_LIMITS, sizeof *list->jobs);
+	if (!list->jobs)
+		return error_set(err, -ENOMEM, "out of memory for the limits");
+	const struct limit_context context = {
+		.sweep = config, .base = &base, .dataset = dataset, .list = list, .err = err};
+	int code = base_config(&base, config, grid, err);
+	if (!code)
+		code = add_all(&context);
+	config_release(&base);
+	return code ? error_prefix(err, code, "limits") : 0;
+}
+
+void limits_close(struct limit_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		config_release(&list->jobs[i].config);
+	free(list->jobs);
+	*list = (struct limit_list){0};
+}

@@ -1,0 +1,27 @@
+/* Each stage alone, the others replaced by null: its limit on this node.  The stages are runs of
+ * the same pipeline with configurations derived from the sweep's. */
+#ifndef MLBENCH_COMMAND_LIMITS_H
+#define MLBENCH_COMMAND_LIMITS_H
+
+#include "harness/analyze/summary.h"
+#include "harness/config/config.h"
+#include "workloads/dataset/dataset.h"
+
+struct limit_job {
+	struct stage_limit limit; /* stage and how; capacity is to be measured */
+	struct config config;
+};
+
+struct limit_list {
+	struct limit_job *jobs; /* owned */
+	size_t count;
+};
+
+/* How many there will be; 0 with measure.limits = off. */
+size_t limits_count(const struct config *config);
+
+int limits_open(struct limit_list *list, const struct config *config,
+	const struct config_grid *grid, const struct dataset *dataset, struct error *err);
+void limits_close(struct limit_list *list); /* safe on {0} */
+
+#endif

@@ -1,0 +1,227 @@
+/* mlbench list: what there is to choose from, and why some of it cannot be had on this node. */
+#include "harness/command/list.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/suggest.h"
+#include "harness/base/units.h"
+#include "harness/config/config.h"
+#include "harness/report/fields.h"
+#include "harness/report/table.h"
+#include "workloads/backend/backend.h"
+#include "workloads/image/codec.h"
+#include "workloads/model/model.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHY_BYTES = 320, TEXT_BYTES = 480, INDENT_COLUMNS = 2 };
+
+void listing_add(struct listing *listing, const char *name, const char *why_not, const char *text)
+{
+	json_t *row = json_object();
+	int bad = json_object_set_new(row, "name", fields_text(name));
+	bad |= json_object_set_new(row, "summary", fields_text(text));
+	bad |= json_object_set_new(
+		row, "unavailable", why_not ? fields_text(why_not) : json_null());
+	bad |= json_array_append_new(listing->rows, row);
+	listing->failed = listing->failed || bad;
+}
+
+static void list_sources(struct listing *listing)
+{
+	for (size_t i = 0; source_list[i]; i++) {
+		char why[WHY_BYTES];
+		const char *reason = source_list[i]->unavailable
+					     ? source_list[i]->unavailable(why, sizeof why)
+					     : NULL;
+		listing_add(listing, source_list[i]->name, reason, source_list[i]->summary);
+	}
+}
+
+static void list_codecs(struct listing *listing)
+{
+	for (size_t i = 0; image_codecs[i]; i++)
+		listing_add(listing, image_codecs[i]->name,
+			image_codecs[i]->unavailable ? image_codecs[i]->unavailable() : NULL,
+			image_codecs[i]->summary);
+}
+
+static void list_backends(struct listing *listing)
+{
+	for (size_t i = 0; backend_list[i]; i++) {
+		char why[WHY_BYTES];
+		const char *reason = backend_list[i]->unavailable
+					     ? backend_list[i]->unavailable(why, sizeof why)
+					     : NULL;
+		listing_add(listing, backend_list[i]->name, reason, backend_list[i]->summary);
+	}
+}
+
+static void list_models(struct listing *listing)
+{
+	for (size_t i = 0; model_list[i]; i++) {
+		const struct model *model = model_list[i];
+		char parameters[UNITS_BYTES];
+		char flops[UNITS_BYTES];
+		char text[TEXT_BYTES];
+		(void)snprintf(text, sizeof text,
+			"%s; %s parameters, %s FLOP a sample to train (%s)", model->summary,
+			units_format_count((double)model_parameters(model), parameters),
+			units_format_count(model_training_flops(model), flops), model->source);
+		listing_add(listing, model->name, NULL, text);
+	}
+}
+
+/* A line per device, in the table's order, with all its models. */
+static void list_devices(struct listing *listing)
+{
+	for (size_t i = 0; i < emulated_step_count; i++) {
+		bool seen = false;
+		for (size_t j = 0; j < i; j++)
+			seen = seen ||
+			       strcmp(emulated_steps[j].device, emulated_steps[i].device) == 0;
+		struct buffer text = {0};
+		for (size_t j = i; !seen && j < emulated_step_count; j++) {
+			char time[UNITS_BYTES];
+			const struct emulated_step *step = &emulated_steps[j];
+			if (strcmp(step->device, emulated_steps[i].device) == 0)
+				buffer_format(&text, "%s%s %s per batch of %u",
+					text.size ? ", " : "", step->model,
+					units_format_duration(
+						step->seconds * (double)NS_PER_S, time),
+					step->batch);
+		}
+		if (!seen)
+			listing_add(listing, emulated_steps[i].device, NULL,
+				text.data ? text.data : "");
+		buffer_release(&text);
+	}
+}
+
+static void list_keys(struct listing *listing)
+{
+	for (int key = 0; key < KEY_COUNT; key++) {
+		char name[TEXT_BYTES];
+		(void)snprintf(name, sizeof name, "%s.%s", config_keys[key].section,
+			config_keys[key].name);
+		listing_add(listing, name, NULL, config_keys[key].doc);
+	}
+}
+
+static const struct topic {
+	const char *name, *heading;
+	void (*fill)(struct listing *listing);
+} topics[] = {
+	{"sources", "engines that read files (read.engine)", list_sources},
+	{"codecs", "codecs", list_codecs},
+	{"backends", "who computes a step (step.backend)", list_backends},
+	{"models", "models of a step (step.model)", list_models},
+	{"devices", "emulated devices (step.device), with their published step times",
+		list_devices},
+	{"configs", "configurations", list_configs},
+	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
+};
+
+enum { TOPICS = sizeof topics / sizeof topics[0] };
+
+static int find_topic(const char *name, const struct topic **topic, struct error *err)
+{
+	const char *names[TOPICS];
+	for (size_t i = 0; i < TOPICS; i++) {
+		names[i] = topics[i].name;
+		if (strcmp(name, topics[i].name) == 0) {
+			*topic = &topics[i];
+			return 0;
+		}
+	}
+	const char *near = suggest_nearest(name, names, TOPICS);
+	if (near)
+		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
+	return error_set(err, -EINVAL,
+		"cannot list '%s': sources, codecs, backends, models, devices, configs or keys",
+		name);
+}
+
+static void render(const struct topic *topic, const struct listing *listing,
+	const struct style *style, struct buffer *out)
+{
+	static const struct table_column columns[] = {
+		{.head = "", .left = true}, {.head = "", .left = true, .wraps = true}};
+	struct table table;
+	size_t i;
+	const json_t *row;
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	json_array_foreach(listing->rows, i, row)
+	{
+		const char *why = json_string_value(json_object_get(row, "unavailable"));
+		const char *text = json_string_value(json_object_get(row, "summary"));
+		table_add(&table, why ? INK_DIM : INK_BOLD, "%s",
+			json_string_value(json_object_get(row, "name")));
+		if (why)
+			table_add(&table, INK_WARN, "not here: %s", why);
+		else
+			table_add(&table, INK_PLAIN, "%s", text);
+	}
+	buffer_format(
+		out, "%s%s%s\n", style_ink(style, INK_ACCENT), topic->heading, style_end(style));
+	table_render(&table, style, INDENT_COLUMNS, false, out);
+	table_close(&table);
+}
+
+/* Fills each topic of the range into the text or the document. */
+static int list_topics(const struct topic *first, size_t count, const struct invocation *invocation,
+	struct buffer *text, json_t *document)
+{
+	const struct style style = command_style(invocation);
+	for (size_t i = 0; i < count; i++) {
+		struct listing listing = {.rows = json_array()};
+		first[i].fill(&listing);
+		buffer_text(text, i ? "\n" : "");
+		render(&first[i], &listing, &style, text);
+		if (listing.failed ||
+			json_object_set_new(document, first[i].name, listing.rows) != 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	const bool one = invocation->options.argument_count > 0;
+	const struct topic *topic = topics;
+	if (one) {
+		const int code = find_topic(invocation->options.arguments[0], &topic, err);
+		if (code)
+			return command_status(code);
+	}
+	/* All of them but the keys, which are many. */
+	const size_t count = one ? 1 : TOPICS - 1;
+	struct buffer text = {0};
+	json_t *document = json_pack("{s:s}", "schema", "mlbench.list/1");
+	int status;
+	if (list_topics(topic, count, invocation, &text, document))
+		status = command_status(error_set(err, -ENOMEM, "out of memory"));
+	else if (command_wants_json(invocation))
+		status = command_print_json(invocation, json_incref(document), err);
+	else
+		status = command_print(&text, err);
+	json_decref(document);
+	buffer_release(&text);
+	return status;
+}
+
+const struct command command_list = {
+	.name = "list",
+	.summary = "list engines, codecs, backends, models, devices, configurations or keys",
+	.arguments = "[sources|codecs|backends|models|devices|configs|keys]",
+	.description =
+		"What there is to choose from. What this node cannot do is listed with the reason, not hidden. "
+		"Without a topic: all but the keys.",
+	.example = "mlbench list backends",
+	.options = OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = run,
+};

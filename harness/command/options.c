@@ -1,0 +1,180 @@
+/* The command line. */
+#include "harness/command/options.h"
+
+#include "harness/base/suggest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct option_spec option_specs[OPTION_COUNT] = {
+	[OPTION_SET] = {"set", 0, "KEY=VALUE",
+		"Override a key of the configuration, as 'decode.workers=4', or sweep it, as "
+		"'sweep.decode.workers=1,2,4'. May be given many times; the last one holds."},
+	[OPTION_OUT] = {"out", 0, "DIR",
+		"Write the results into this folder instead of results/NAME/TIME."},
+	[OPTION_RESUME] = {"resume", 0, "DIR",
+		"Continue the run in this folder: only what is missing or failed is measured. 'latest' "
+		"is the newest run of the configuration's name."},
+	[OPTION_JSON] = {"json", 0, NULL,
+		"Write one valid JSON document to standard output, whatever happens."},
+	[OPTION_VERIFY] = {"verify", 0, NULL,
+		"Read every file of the data set and compare it with the manifest."},
+	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
+	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
+	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
+		"No colour, on a terminal too; the environment variable NO_COLOR does the same."},
+	[OPTION_QUIET] = {"quiet", 'q', NULL,
+		"No progress and no chatter; warnings and errors stay."},
+	[OPTION_VERBOSE] = {"verbose", 'v', NULL,
+		"Say more: each step taken, and every point's stages."},
+	[OPTION_HELP] = {"help", 'h', NULL, "Help on the command."},
+};
+
+struct parser {
+	struct options *options;
+	unsigned allowed;
+	int argc, at; /* at: of the argument being looked at */
+	const char *const *argv;
+	struct error *err;
+};
+
+static enum option_id find_long(const char *name, size_t length)
+{
+	for (int id = 0; id < OPTION_COUNT; id++)
+		if (strlen(option_specs[id].name) == length &&
+			strncmp(option_specs[id].name, name, length) == 0)
+			return (enum option_id)id;
+	return OPTION_COUNT;
+}
+
+static enum option_id find_letter(char letter)
+{
+	for (int id = 0; id < OPTION_COUNT; id++)
+		if (option_specs[id].letter && option_specs[id].letter == letter)
+			return (enum option_id)id;
+	return OPTION_COUNT;
+}
+
+static int refuse_unknown(const struct parser *parser, const char *name, size_t length)
+{
+	const char *names[OPTION_COUNT];
+	size_t count = 0;
+	for (int id = 0; id < OPTION_COUNT; id++)
+		if (parser->allowed & OPTION_BIT(id))
+			names[count++] = option_specs[id].name;
+	char word[64];
+	const size_t kept = length < sizeof word ? length : sizeof word - 1;
+	memcpy(word, name, kept);
+	word[kept] = '\0';
+	const char *near = suggest_nearest(word, names, count);
+	if (near)
+		return error_set(parser->err, -EINVAL,
+			"unknown option '--%s' (did you mean '--%s'?)", word, near);
+	return error_set(parser->err, -EINVAL, "unknown option '--%s'", word);
+}
+
+static int keep_value(const struct parser *parser, enum option_id id, const char *value)
+{
+	struct options *options = parser->options;
+	if (!*value)
+		return error_set(parser->err, -EINVAL, "option '--%s' has an empty value",
+			option_specs[id].name);
+	if (id == OPTION_SET)
+		options->sets[options->set_count++] = value;
+	else if (id == OPTION_OUT)
+		options->out = value;
+	else
+		options->resume = value;
+	return 0;
+}
+
+/* value: after "=", or NULL. */
+static int take(struct parser *parser, enum option_id id, const char *value)
+{
+	const struct option_spec *spec = &option_specs[id];
+	if (!(parser->allowed & OPTION_BIT(id)))
+		return error_set(parser->err, -EINVAL, "option '--%s' is not one of this command",
+			spec->name);
+	parser->options->given |= OPTION_BIT(id);
+	if (!spec->metavar)
+		return value ? error_set(parser->err, -EINVAL, "option '--%s' takes no value",
+				       spec->name)
+			     : 0;
+	if (!value && parser->at + 1 < parser->argc)
+		value = parser->argv[++parser->at];
+	if (!value)
+		return error_set(parser->err, -EINVAL, "option '--%s' needs a value (%s)",
+			spec->name, spec->metavar);
+	return keep_value(parser, id, value);
+}
+
+static int parse_long(struct parser *parser, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	const size_t length = equals ? (size_t)(equals - text) : strlen(text);
+	const enum option_id id = find_long(text, length);
+	if (id == OPTION_COUNT)
+		return refuse_unknown(parser, text, length);
+	return take(parser, id, equals ? equals + 1 : NULL);
+}
+
+static int parse_letters(struct parser *parser, const char *letters)
+{
+	int code = 0;
+	for (; *letters && !code; letters++) {
+		const enum option_id id = find_letter(*letters);
+		if (id == OPTION_COUNT)
+			return error_set(parser->err, -EINVAL,
+				"unknown option '-%c' (only -h, -q and -v have one dash)",
+				*letters);
+		code = take(parser, id, NULL);
+	}
+	return code;
+}
+
+static int parse_all(struct parser *parser)
+{
+	bool only_arguments = false;
+	int code = 0;
+	for (parser->at = 0; parser->at < parser->argc && !code; parser->at++) {
+		const char *text = parser->argv[parser->at];
+		if (only_arguments || text[0] != '-' || text[1] == '\0')
+			parser->options->arguments[parser->options->argument_count++] = text;
+		else if (strcmp(text, "--") == 0)
+			only_arguments = true;
+		else if (text[1] == '-')
+			code = parse_long(parser, text + 2);
+		else
+			code = parse_letters(parser, text + 1);
+	}
+	return code;
+}
+
+int options_parse(struct options *options, unsigned allowed, int argc, const char *const *argv,
+	struct error *err)
+{
+	const size_t most = argc > 0 ? (size_t)argc : 1;
+	*options = (struct options){0};
+	options->sets = calloc(most, sizeof(*options->sets));
+	options->arguments = calloc(most, sizeof(*options->arguments));
+	if (!options->sets || !options->arguments) {
+		options_release(options);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	struct parser parser = {
+		.options = options, .allowed = allowed, .argc = argc, .argv = argv, .err = err};
+	return parse_all(&parser);
+}
+
+void options_release(struct options *options)
+{
+	free(options->sets);
+	free(options->arguments);
+	*options = (struct options){0};
+}
+
+bool options_given(const struct options *options, enum option_id id)
+{
+	return (options->given & OPTION_BIT(id)) != 0;
+}

@@ -1,0 +1,58 @@
+/* The command line: long options only, but for -h, -q and -v.  One table of options drives parsing,
+ * help and the man page; a command names those it takes. */
+#ifndef MLBENCH_COMMAND_OPTIONS_H
+#define MLBENCH_COMMAND_OPTIONS_H
+
+#include "harness/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum option_id {
+	OPTION_SET,
+	OPTION_OUT,
+	OPTION_RESUME,
+	OPTION_JSON,
+	OPTION_VERIFY,
+	OPTION_MAN,
+	OPTION_MAN_KEYS,
+	OPTION_NO_COLOR,
+	OPTION_QUIET,
+	OPTION_VERBOSE,
+	OPTION_HELP,
+	OPTION_COUNT
+};
+
+#define OPTION_BIT(id) (1U << (id))
+
+/* Options that every command takes. */
+#define OPTIONS_COMMON                                                                         \
+	(OPTION_BIT(OPTION_NO_COLOR) | OPTION_BIT(OPTION_QUIET) | OPTION_BIT(OPTION_VERBOSE) | \
+		OPTION_BIT(OPTION_HELP))
+
+struct option_spec {
+	const char *name;    /* without the dashes */
+	char letter;         /* 0: none */
+	const char *metavar; /* NULL: takes no value */
+	const char *doc;
+};
+extern const struct option_spec option_specs[OPTION_COUNT];
+
+struct options {
+	unsigned given; /* bits of those that were */
+	const char *out, *resume;
+	const char **sets; /* set_count assignments, in order; owned array, borrowed strings */
+	size_t set_count;
+	const char **arguments; /* argument_count positional ones; likewise */
+	size_t argument_count;
+};
+
+/* Parses argv[0 .. argc-1] (after the command's name).  -EINVAL: an unknown option (with the
+ * nearest one), one that the command does not take, or a missing value. */
+int options_parse(struct options *options, unsigned allowed, int argc, const char *const *argv,
+	struct error *err);
+void options_release(struct options *options); /* safe on {0} */
+
+bool options_given(const struct options *options, enum option_id id);
+
+#endif

@@ -1,0 +1,234 @@
+/* From a file and overrides to a plan that is known to be possible. */
+#include "harness/command/plan.h"
+
+#include "harness/base/log.h"
+#include "harness/command/data.h"
+#include "harness/command/limits.h"
+#include "harness/report/config_json.h"
+#include "workloads/backend/backend.h"
+#include "workloads/model/model.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned usable_cores(void)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
+}
+
+static int read_config(
+	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
+{
+	int code = 0;
+	if (path) {
+		config_init(&plan->config);
+		code = config_read_file(&plan->config, path, err);
+	}
+	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
+		code = config_set(&plan->config, invocation->options.sets[i], err);
+	return code;
+}
+
+/* run.name, else the file's name without its ending; a folder's name in any case. */
+static void choose_name(struct plan *plan)
+{
+	const char *given = config_text(&plan->config, KEY_RUN_NAME);
+	const char *path = plan->config.path ? plan->config.path : "mlbench";
+	const char *slash = strrchr(path, '/');
+	const char *file = slash ? slash + 1 : path;
+	const char *dot = strrchr(file, '.');
+	const size_t stem = dot && dot != file ? (size_t)(dot - file) : strlen(file);
+	if (*given)
+		(void)snprintf(plan->name, sizeof plan->name, "%s", given);
+	else
+		(void)snprintf(plan->name, sizeof plan->name, "%.*s", (int)stem, file);
+	for (char *at = plan->name; *at; at++)
+		if (*at == '/' || (unsigned char)*at < ' ')
+			*at = '-';
+	if (plan->name[0] == '.')
+		plan->name[0] = '-';
+}
+
+static void prefix_settings(const struct plan *plan, size_t point, int code, struct error *err)
+{
+	struct buffer text = {0};
+	for (size_t axis = 0; axis < plan->config.axis_count; axis++) {
+		const struct config_axis *a = &plan->config.axes[axis];
+		const size_t choice = plan->grid.choice[point * plan->grid.axis_count + axis];
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		buffer_format(&text, "%s%s=%s", axis ? " " : "", config_key_name(a->key, name),
+			config_format_value(a->key, &a->values[choice], value, sizeof value));
+	}
+	if (text.data)
+		(void)error_prefix(err, code, "%s", text.data);
+	buffer_release(&text);
+}
+
+static void note_refusal(struct plan *plan, int code, const struct error *err)
+{
+	if (plan->refused++ > 0)
+		return;
+	plan->refusal = *err;
+	plan->refusal_code = code;
+}
+
+/* What is wrong with a point whatever the node: refused before anything runs. */
+static int check_point(struct plan *plan, size_t point, struct error *err)
+{
+	struct config config = {0};
+	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+	if (!code)
+		code = config_validate(&config, err);
+	if (!code) {
+		code = backend_validate(&config, err);
+		code = code == -ENOTSUP ? 0 : code; /* the node's lack, not the file's mistake */
+	}
+	config_release(&config);
+	if (code)
+		prefix_settings(plan, point, code, err);
+	return code;
+}
+
+static void describe_step(struct plan *plan, const struct config *config)
+{
+	struct step_info *step = &plan->step;
+	const struct backend_ops *ops =
+		backend_choose(config, plan->step_note, sizeof plan->step_note, NULL);
+	const bool null = ops && strcmp(ops->name, "null") == 0;
+	const struct model *model = null ? NULL : model_find(config_text(config, KEY_STEP_MODEL));
+	(void)snprintf(step->backend, sizeof step->backend, "%s", ops ? ops->name : "none");
+	(void)snprintf(step->model, sizeof step->model, "%s",
+		null ? "none" : config_text(config, KEY_STEP_MODEL));
+	step->emulated = ops && strcmp(ops->name, "emulated") == 0;
+	step->flops_per_sample = model ? model_training_flops(model) : 0;
+	struct backend *backend = NULL;
+	if (null || step->emulated)
+		(void)backend_open(&backend, config, 1, 1, NULL, NULL);
+	if (backend)
+		(void)snprintf(
+			step->description, sizeof step->description, "%s", backend->description);
+	else
+		(void)snprintf(step->description, sizeof step->description, "%s, %s", step->backend,
+			step->model);
+	backend_close(backend);
+}
+
+static void describe_engine(struct plan *plan, const struct config *config)
+{
+	const struct source_ops *ops =
+		source_choose(config, plan->engine_note, sizeof plan->engine_note, NULL);
+	(void)snprintf(plan->engine, sizeof plan->engine, "%s", ops ? ops->name : "none");
+}
+
+static bool sweeps_section(const struct config *config, const char *section)
+{
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (strcmp(config_keys[config->axes[i].key].section, section) == 0)
+			return true;
+	return false;
+}
+
+/* Step and engine of the first point; the text says when the others differ. */
+static int describe_first(struct plan *plan, struct error *err)
+{
+	struct config config = {0};
+	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
+	if (!code) {
+		describe_step(plan, &config);
+		describe_engine(plan, &config);
+	}
+	config_release(&config);
+	const size_t used = strlen(plan->step.description);
+	if (sweeps_section(&plan->config, "step"))
+		(void)snprintf(plan->step.description + used, sizeof plan->step.description - used,
+			" (first point; swept)");
+	return code;
+}
+
+int plan_open(
+	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
+{
+	int code = read_config(plan, invocation, path, err);
+	if (!code)
+		code = config_grid_open(&plan->config, &plan->grid, err);
+	for (size_t point = 0; point < plan->grid.points && !code; point++)
+		code = check_point(plan, point, err);
+	if (code)
+		return code;
+	choose_name(plan);
+	config_hash(&plan->config, plan->hash);
+	plan->cores = usable_cores();
+	plan->limits = limits_count(&plan->config);
+	return describe_first(plan, err);
+}
+
+static int plan_point(struct plan *plan, size_t point, struct error *err)
+{
+	struct config config = {0};
+	struct pipeline_plan planned;
+	char why[PLAN_WHY_BYTES];
+	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+	if (!code && !source_choose(&config, why, sizeof why, err))
+		code = -ENOTSUP;
+	if (!code && !backend_choose(&config, why, sizeof why, err))
+		code = -ENOTSUP;
+	if (!code)
+		code = pipeline_plan(&config, &plan->dataset, &planned, err);
+	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
+		plan->largest = planned;
+	config_release(&config);
+	if (code)
+		prefix_settings(plan, point, code, err);
+	return code;
+}
+
+static int plan_points(struct plan *plan, struct error *err)
+{
+	for (size_t point = 0; point < plan->grid.points; point++) {
+		struct error refusal;
+		const int code = plan_point(plan, point, &refusal);
+		if (code)
+			note_refusal(plan, code, &refusal);
+	}
+	if (plan->refused == plan->grid.points)
+		return error_set(err, plan->refusal_code, "%s", plan->refusal.text);
+	const char *description = plan->largest.step_description;
+	if (*description && !plan->step.emulated && !sweeps_section(&plan->config, "step"))
+		(void)snprintf(
+			plan->step.description, sizeof plan->step.description, "%s", description);
+	return 0;
+}
+
+int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
+	struct error *err)
+{
+	int code = data_open(
+		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
+	const bool recipe = config_integer(&plan->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+	if (code == -ENODATA && recipe && what == PLAN_DATA_LOOK) {
+		(void)snprintf(plan->data_why, sizeof plan->data_why, "%.*s", PLAN_WHY_BYTES - 1,
+			err->text);
+		err->text[0] = '\0';
+		return 0;
+	}
+	if (code)
+		return code;
+	plan->has_data = true;
+	return plan_points(plan, err);
+}
+
+void plan_close(struct plan *plan)
+{
+	dataset_close(&plan->dataset);
+	config_grid_close(&plan->grid);
+	config_release(&plan->config);
+	*plan = (struct plan){0};
+}

@@ -1,0 +1,67 @@
+/* What would run: configuration, grid, data set, memory, time, who computes the step.  Everything
+ * that can be refused is refused here, before anything runs. */
+#ifndef MLBENCH_COMMAND_PLAN_H
+#define MLBENCH_COMMAND_PLAN_H
+
+#include "harness/command/command.h"
+#include "harness/config/config.h"
+#include "harness/report/record.h"
+#include "pipelines/pipeline.h"
+#include "workloads/dataset/dataset.h"
+
+#include <stdint.h>
+
+enum { PLAN_WHY_BYTES = 320 };
+
+/* What is to be done about a data set that is not there. */
+enum plan_data {
+	PLAN_DATA_LOOK, /* nothing: the plan goes without */
+	PLAN_DATA_MAKE, /* generate it, when the configuration allows that */
+};
+
+struct plan {
+	struct config config;
+	struct config_grid grid;
+	char name[RECORD_NAME_BYTES], hash[RECORD_HASH_BYTES];
+	struct dataset dataset;
+	bool has_data;
+	char data_why[PLAN_WHY_BYTES]; /* why there is none yet */
+
+	size_t refused;       /* points that cannot run */
+	struct error refusal; /* of the first of them */
+	int refusal_code;
+
+	struct pipeline_plan largest; /* of the point with the largest pools; zeroed without data */
+	struct step_info step;
+	char step_note[PLAN_WHY_BYTES]; /* why auto took no real device; "" if it did not have to */
+	char engine[NAME_BYTES], engine_note[PLAN_WHY_BYTES];
+
+	unsigned cores; /* that the process may use */
+	size_t limits;  /* stages to be run alone after the sweep */
+};
+
+/* Reads the file, applies --set, and checks each point: -EINVAL and the like when anything is
+ * wrong. path NULL: plan->config is set already. */
+int plan_open(struct plan *plan, const struct invocation *invocation, const char *path,
+	struct error *err);
+
+/* Opens the data set, and plans every point on it.  The error of the first point when none can run.
+ */
+int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
+	struct error *err);
+void plan_close(struct plan *plan); /* safe on {0} */
+
+/* Seconds of one repetition; 0 when it is a number of epochs. */
+double plan_repetition_seconds(const struct plan *plan);
+/* Of `repetitions` of them, the generation (when the data set is to be made) and the limits. */
+double plan_seconds(const struct plan *plan, size_t repetitions);
+/* A guess of the time that generating takes; 0 without a recipe. */
+double plan_generation_seconds(const struct plan *plan);
+/* "4m 10s" */
+const char *plan_format_seconds(double seconds, char *out, size_t room);
+
+/* The plan in lines for people, without colour. */
+void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);
+json_t *plan_to_json(const struct plan *plan);
+
+#endif

@@ -1,0 +1,208 @@
+/* A plan in words and as JSON: how many points, how long, how much memory. */
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "harness/command/limits.h"
+#include "harness/command/plan.h"
+#include "harness/report/config_json.h"
+#include "harness/report/fields.h"
+#include "harness/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INJECTED_MAX = 16, LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
+
+/* What the program takes beside its pools: the promise of docs/ARCHITECTURE.md. */
+static const double PROGRAM_BYTES = 64.0 * 1024 * 1024;
+/* Before and after a repetition's clock; only for the estimate, like the next one. */
+static const double SET_UP_SECONDS = 0.05;
+/* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
+static const double GENERATE_NS_PER_PIXEL = 30;
+
+double plan_repetition_seconds(const struct plan *plan)
+{
+	if (config_integer(&plan->config, KEY_MEASURE_EPOCHS) > 0)
+		return 0;
+	return (double)(config_integer(&plan->config, KEY_MEASURE_WARMUP) +
+			config_integer(&plan->config, KEY_MEASURE_DURATION)) /
+	       (double)NS_PER_S;
+}
+
+double plan_generation_seconds(const struct plan *plan)
+{
+	if (config_integer(&plan->config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
+		return 0;
+	const double pixels = config_real(&plan->config, KEY_DATASET_SAMPLES) *
+			      config_real(&plan->config, KEY_DATASET_WIDTH) *
+			      config_real(&plan->config, KEY_DATASET_HEIGHT);
+	return pixels * GENERATE_NS_PER_PIXEL / (double)NS_PER_S / (plan->cores ? plan->cores : 1);
+}
+
+double plan_seconds(const struct plan *plan, size_t repetitions)
+{
+	const double each = plan_repetition_seconds(plan);
+	const double making = plan->has_data ? 0 : plan_generation_seconds(plan);
+	return making + (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
+}
+
+const char *plan_format_seconds(double seconds, char *out, size_t room)
+{
+	const long whole = lround(seconds);
+	if (seconds < 1)
+		(void)snprintf(out, room, "%.1f s", seconds);
+	else if (whole < 2 * MINUTE)
+		(void)snprintf(out, room, "%ld s", whole);
+	else if (whole < HOUR)
+		(void)snprintf(out, room, "%ld min %02ld s", whole / MINUTE, whole % MINUTE);
+	else
+		(void)snprintf(out, room, "%ld h %02ld min", whole / HOUR, whole % HOUR / MINUTE);
+	return out;
+}
+
+static void label(struct buffer *out, const char *text)
+{
+	buffer_format(out, "  %-*s", LABEL_COLUMNS, text);
+}
+
+static void describe_time(const struct plan *plan, size_t repetitions, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
+	label(out, "points");
+	buffer_format(
+		out, "%zu x %zu repeat%s", plan->grid.points, repeats, repeats == 1 ? "" : "s");
+	if (plan->grid.points > 1)
+		buffer_text(out, " in seeded random order");
+	if (repetitions != plan->grid.points * repeats)
+		buffer_format(out, ", %zu repetitions to go", repetitions);
+	if (plan_repetition_seconds(plan) > 0)
+		buffer_format(out, ", about %s",
+			plan_format_seconds(plan_seconds(plan, repetitions), text, sizeof text));
+	else
+		buffer_text(out, ", the time is not known (measure.epochs)");
+	if (plan->limits > 0)
+		buffer_format(out, "; then %zu stages alone", plan->limits);
+	buffer_text(out, "\n");
+}
+
+static void describe_data(const struct plan *plan, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	const char *path = config_text(&plan->config, KEY_DATASET_PATH);
+	label(out, "data");
+	if (plan->has_data) {
+		const struct dataset *set = &plan->dataset;
+		buffer_format(out, "%zu samples, %s, in %s", set->count,
+			units_format_size((double)set->total_bytes, text), path);
+		if (set->bad_count > 0)
+			buffer_format(out, "; %zu files left out (%s: %s)", set->bad_count,
+				set->bad[0].path, set->bad[0].reason);
+	} else {
+		const bool makes = config_integer(&plan->config, KEY_DATASET_GENERATE) ==
+				   DATASET_GENERATE_AUTO;
+		buffer_format(out, "%s; %s", plan->data_why,
+			makes ? "a run generates it first" : "'mlbench gen' makes it");
+		buffer_format(out, ", about %s",
+			plan_format_seconds(plan_generation_seconds(plan), text, sizeof text));
+	}
+	buffer_text(out, "\n");
+}
+
+static void describe_memory(const struct plan *plan, struct buffer *out)
+{
+	char pools[UNITS_BYTES];
+	char all[UNITS_BYTES];
+	label(out, "memory");
+	if (!plan->has_data) {
+		buffer_text(out, "the bound is known when the data set is there\n");
+		return;
+	}
+	const double bytes = (double)plan->largest.pool_bytes;
+	buffer_format(out, "at most %s resident: %s of pools at the largest point, and 64 MiB\n",
+		units_format_size(bytes + PROGRAM_BYTES, all), units_format_size(bytes, pools));
+}
+
+static void describe_conditions(const struct plan *plan, struct buffer *out)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	const size_t count = report_injected(&plan->config, lines, INJECTED_MAX);
+	if (count > 0)
+		label(out, "injected");
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%s%s%s", i ? ", " : "", lines[i], i + 1 == count ? "\n" : "");
+	if (plan->refused > 0) {
+		label(out, "refused");
+		buffer_format(out, "%zu of %zu points cannot run here; the first: %s\n",
+			plan->refused, plan->grid.points, plan->refusal.text);
+	}
+}
+
+void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out)
+{
+	buffer_format(out, "%s  step: %s\n", plan->name, plan->step.description);
+	if (plan->step_note[0]) {
+		label(out, "");
+		buffer_format(out, "%s\n", plan->step_note);
+	}
+	describe_conditions(plan, out);
+	describe_time(plan, repetitions, out);
+	describe_data(plan, out);
+	label(out, "engine");
+	buffer_format(out, "%s%s%s%s\n", plan->engine, plan->engine_note[0] ? " (" : "",
+		plan->engine_note, plan->engine_note[0] ? ")" : "");
+	describe_memory(plan, out);
+	label(out, "config");
+	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");
+}
+
+static json_t *settings_of(const struct plan *plan, size_t point)
+{
+	json_t *object = json_object();
+	for (size_t axis = 0; axis < plan->config.axis_count; axis++) {
+		const struct config_axis *a = &plan->config.axes[axis];
+		const size_t choice = plan->grid.choice[point * plan->grid.axis_count + axis];
+		char name[CONFIG_NAME_BYTES];
+		if (json_object_set_new(object, config_key_name(a->key, name),
+			    config_value_to_json(a->key, &a->values[choice])) != 0) {
+			json_decref(object);
+			return NULL;
+		}
+	}
+	return object;
+}
+
+static json_t *points_of(const struct plan *plan)
+{
+	json_t *array = json_array();
+	for (size_t point = 0; point < plan->grid.points; point++)
+		if (json_array_append_new(array, settings_of(plan, point)) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+json_t *plan_to_json(const struct plan *plan)
+{
+	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
+	const bool timed = plan_repetition_seconds(plan) > 0;
+	json_t *memory = plan->has_data
+				 ? json_real((double)plan->largest.pool_bytes + PROGRAM_BYTES)
+				 : json_null();
+	json_t *seconds = fields_number(
+		timed ? plan_seconds(plan, plan->grid.points * repeats) : (double)NAN);
+	json_t *step = json_pack("{s:s, s:b, s:s, s:o, s:o}", "backend", plan->step.backend,
+		"emulated", (int)plan->step.emulated, "model", plan->step.model, "description",
+		fields_text(plan->step.description), "flops_per_sample",
+		plan->step.flops_per_sample > 0 ? json_real(plan->step.flops_per_sample)
+						: json_null());
+	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:I, s:o}",
+		"schema", "mlbench.check/1", "name", fields_text(plan->name), "config_hash",
+		plan->hash, "step", step, "engine", plan->engine, "repeats", (json_int_t)repeats,
+		"limits", (json_int_t)plan->limits, "refused", (json_int_t)plan->refused, "seconds",
+		seconds, "memory_bytes", memory, "data_set", (int)plan->has_data, "refusal",
+		plan->refused ? fields_text(plan->refusal.text) : json_null(), "point_count",
+		(json_int_t)plan->grid.points, "points", points_of(plan));
+}

@@ -1,0 +1,25 @@
+/* The live line of a sweep: how far, what runs now, how fast it is, and when it will be done. */
+#ifndef MLBENCH_COMMAND_PROGRESS_H
+#define MLBENCH_COMMAND_PROGRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PROGRESS_LABEL_BYTES = 160 };
+
+struct progress {
+	size_t done, total;   /* repetitions and limits */
+	double each_seconds;  /* planned time of one; replaced by what they really took */
+	double spent_seconds; /* in those that are done */
+	uint64_t begun_ns;    /* of the one that runs */
+	char label[PROGRESS_LABEL_BYTES];
+};
+
+void progress_begin(struct progress *progress, const char *label);
+void progress_end(struct progress *progress); /* of the one that runs */
+
+/* A pipeline_progress; context is the struct progress. */
+void progress_tell(void *context, double seconds, double planned_seconds, double samples_per_s,
+	uint64_t samples);
+
+#endif

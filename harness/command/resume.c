@@ -1,0 +1,211 @@
+/* New runs and continued ones. */
+#include "harness/command/resume.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/log.h"
+#include "harness/report/config_json.h"
+#include "workloads/backend/backend.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RESULTS_FOLDER "results"
+
+enum { FOLDER_TRIES = 100, DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYTES = 256 };
+
+static void axis_text(const struct config *config, enum key_id key, struct buffer *out)
+{
+	char value[CONFIG_VALUE_BYTES];
+	const struct config_axis *axis = NULL;
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (config->axes[i].key == key)
+			axis = &config->axes[i];
+	for (size_t i = 0; axis && i < axis->count; i++)
+		buffer_format(out, "%s%s", i ? "," : "",
+			config_format_value(key, &axis->values[i], value, sizeof value));
+	if (!axis)
+		buffer_text(
+			out, config_format_value(key, &config->values[key], value, sizeof value));
+}
+
+/* "decode.workers (was 1,2, now 1,2,4)" for each key that differs. */
+static void append_differences(
+	const struct config *was, const struct config *now, struct buffer *out)
+{
+	size_t found = 0;
+	for (int key = 0; key < KEY_COUNT; key++) {
+		struct buffer before = {0};
+		struct buffer after = {0};
+		char name[CONFIG_NAME_BYTES];
+		axis_text(was, (enum key_id)key, &before);
+		axis_text(now, (enum key_id)key, &after);
+		const bool differ =
+			before.data && after.data && strcmp(before.data, after.data) != 0;
+		if (differ && key != KEY_RUN_NAME && found++ < DIFFERENCES_MAX)
+			buffer_format(out, "%s%s (was %s, now %s)", found > 1 ? ", " : "",
+				config_key_name((enum key_id)key, name), before.data, after.data);
+		buffer_release(&before);
+		buffer_release(&after);
+	}
+	if (found > DIFFERENCES_MAX)
+		buffer_format(out, " and %zu more", found - DIFFERENCES_MAX);
+}
+
+static int compare_configs(const struct record *record, const struct plan *plan, struct error *err)
+{
+	char was[RECORD_HASH_BYTES];
+	config_hash(&record->config, was);
+	if (strcmp(was, plan->hash) == 0)
+		return 0;
+	struct buffer text = {0};
+	append_differences(&record->config, &plan->config, &text);
+	const int code = error_set(err, -EINVAL,
+		"cannot continue '%s': it was run with another configuration: %s", record->folder,
+		text.data ? text.data : "the order of the axes");
+	buffer_release(&text);
+	return code;
+}
+
+/* The newest run of any benchmark, when there is no configuration to say which. */
+static int newest_of_all(char **folder, struct error *err)
+{
+	DIR *dir = opendir(RESULTS_FOLDER);
+	if (!dir)
+		return error_set_errno(err, errno, "cannot open '%s'", RESULTS_FOLDER);
+	for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		char *root =
+			entry->d_name[0] == '.' ? NULL : files_join(RESULTS_FOLDER, entry->d_name);
+		char *newest = NULL;
+		if (root && record_find_newest(root, &newest, NULL) == 0 &&
+			(!*folder || strcmp(strrchr(newest, '/'), strrchr(*folder, '/')) > 0)) {
+			free(*folder);
+			*folder = newest;
+			newest = NULL;
+		}
+		free(newest);
+		free(root);
+	}
+	(void)closedir(dir);
+	return *folder ? 0 : error_set(err, -ENOENT, "no run in '%s' to continue", RESULTS_FOLDER);
+}
+
+static int find_run(const struct plan *plan, const struct invocation *invocation, bool has_config,
+	char **folder, struct error *err)
+{
+	const char *resume = invocation->options.resume;
+	*folder = NULL;
+	if (strcmp(resume, "latest") != 0)
+		return record_find_newest(resume, folder, err);
+	if (!has_config)
+		return newest_of_all(folder, err);
+	char *root = files_join(RESULTS_FOLDER, plan->name);
+	const int code = root ? record_find_newest(root, folder, err) : -ENOMEM;
+	free(root);
+	return code;
+}
+
+static int open_old(struct plan *plan, struct record *record, const struct invocation *invocation,
+	struct error *err)
+{
+	const bool has_config = invocation->options.argument_count > 0;
+	char *folder = NULL;
+	int code =
+		has_config ? plan_open(plan, invocation, invocation->options.arguments[0], err) : 0;
+	if (!code)
+		code = find_run(plan, invocation, has_config, &folder, err);
+	if (!code)
+		code = record_open(record, folder, err);
+	free(folder);
+	if (!code && !has_config) {
+		code = config_copy(&plan->config, &record->config, err);
+		if (!code)
+			code = plan_open(plan, invocation, NULL, err);
+		(void)snprintf(plan->name, sizeof plan->name, "%s", record->name);
+	}
+	return code ? code : compare_configs(record, plan, err);
+}
+
+int resume_plan(struct plan *plan, struct record *record, const struct invocation *invocation,
+	struct error *err)
+{
+	const struct options *options = &invocation->options;
+	if (options->resume && options->out)
+		return error_set(err, -EINVAL,
+			"--resume and --out exclude each other: --resume names the folder");
+	if (options->resume)
+		return open_old(plan, record, invocation, err);
+	if (options->argument_count == 0)
+		return error_set(err, -EINVAL, "'mlbench %s' needs CONFIG; see 'mlbench help %s'",
+			invocation->command->name, invocation->command->name);
+	return plan_open(plan, invocation, options->arguments[0], err);
+}
+
+/* results/NAME/TIME, with a number when two runs begin in one second. */
+static char *new_folder(const struct plan *plan, double started)
+{
+	char when[CLOCK_UTC_BYTES];
+	char path[PATH_BYTES];
+	clock_format_utc_compact((time_t)started, when);
+	for (int n = 1; n <= FOLDER_TRIES; n++) {
+		const int used =
+			snprintf(path, sizeof path, RESULTS_FOLDER "/%s/%s", plan->name, when);
+		if (n > 1)
+			(void)snprintf(path + used, sizeof path - (size_t)used, "-%02d", n);
+		if (access(path, F_OK) != 0)
+			break;
+	}
+	return strdup(path);
+}
+
+static void add_facts(struct record *record, const struct plan *plan)
+{
+	char text[BLAS_TEXT_BYTES];
+	const struct dataset *set = &plan->dataset;
+	struct fact_list *list = &record->environment;
+	environment_capture(list, config_text(&plan->config, KEY_DATASET_PATH));
+	fact_text(list, "mlbench", "version", "%s", MLBENCH_VERSION);
+	fact_text(list, "mlbench", "blas", "%s", openblas_describe(text, sizeof text));
+	fact_text(list, "mlbench", "engine", "%s%s%s", plan->engine, *plan->engine_note ? "; " : "",
+		plan->engine_note);
+	fact_number(list, "dataset", "samples", (double)set->count, NULL);
+	fact_number(list, "dataset", "bytes", (double)set->total_bytes, "bytes");
+	fact_number(list, "dataset", "bad_files", (double)set->bad_count, NULL);
+	fact_text(list, "dataset", "origin", "%s",
+		set->generated ? "generated by a recipe" : "a folder");
+}
+
+static int open_new(struct record *record, const struct plan *plan,
+	const struct invocation *invocation, struct error *err)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	record->started = (double)now.tv_sec;
+	record->folder = invocation->options.out ? strdup(invocation->options.out)
+						 : new_folder(plan, record->started);
+	if (!record->folder)
+		return error_set(err, -ENOMEM, "out of memory");
+	(void)snprintf(record->name, sizeof record->name, "%s", plan->name);
+	(void)snprintf(record->config_hash, sizeof record->config_hash, "%s", plan->hash);
+	record->cores = plan->cores;
+	record->step = plan->step;
+	int code = config_copy(&record->config, &plan->config, err);
+	if (!code)
+		code = config_grid_open(&record->config, &record->grid, err);
+	if (code)
+		return code;
+	add_facts(record, plan);
+	return record_create(record, err);
+}
+
+int resume_record(struct record *record, const struct plan *plan,
+	const struct invocation *invocation, struct error *err)
+{
+	return invocation->options.resume ? record_continue(record, err)
+					  : open_new(record, plan, invocation, err);
+}

@@ -1,0 +1,17 @@
+/* Where a run's results go, and whether it is a new run or the rest of an old one. */
+#ifndef MLBENCH_COMMAND_RESUME_H
+#define MLBENCH_COMMAND_RESUME_H
+
+#include "harness/command/plan.h"
+#include "harness/report/record.h"
+
+/* Opens the plan from CONFIG, or from the run that --resume names, which is then read into record.
+ * -EINVAL when the run was of another configuration, with the keys that differ. */
+int resume_plan(struct plan *plan, struct record *record, const struct invocation *invocation,
+	struct error *err);
+
+/* Makes the new run's folder and header line, or takes the old one for writing. */
+int resume_record(struct record *record, const struct plan *plan,
+	const struct invocation *invocation, struct error *err);
+
+#endif

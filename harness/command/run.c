@@ -1,0 +1,24 @@
+/* mlbench run: one setting, measured and explained. */
+#include "harness/command/session.h"
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	return session_run(invocation, true, err);
+}
+
+const struct command command_run = {
+	.name = "run",
+	.summary = "measure one setting and say what limits it",
+	.arguments = "CONFIG",
+	.description =
+		"Runs the pipeline that CONFIG describes, measure.repeats times, and prints throughput, where "
+		"every thread's time went, and which stage is the limit.\n\n"
+		"A data set that is missing is generated first, when CONFIG has a recipe for it. A CONFIG that "
+		"sweeps keys is refused: use 'mlbench sweep', or give each of them one value with --set. The "
+		"limits of the single stages are measured when measure.limits is set explicitly.",
+	.example = "mlbench run configs/null.ini --set decode.workers=1",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_RESUME) |
+		   OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,334 @@
+/* Plan, measure point by point, measure the limits, report.  Each repetition is saved as it ends,
+ * so that stopping at any moment keeps what was measured. */
+#include "harness/command/session.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/log.h"
+#include "harness/command/limits.h"
+#include "harness/command/plan.h"
+#include "harness/command/progress.h"
+#include "harness/command/resume.h"
+#include "harness/command/schedule.h"
+#include "harness/report/report.h"
+#include "harness/report/style.h"
+#include "pipelines/pipeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { REASON_BYTES = 80 };
+
+struct session {
+	const struct invocation *invocation;
+	struct plan plan;
+	struct record record;
+	struct limit_list limits;
+	struct schedule_item *items; /* those still to be measured */
+	size_t item_count;
+	struct progress progress;
+	struct error trouble; /* why results cannot be saved */
+	int trouble_code;     /* 0: they can */
+};
+
+static bool stopped(const struct session *session)
+{
+	return atomic_load(session->invocation->stop) || session->trouble_code;
+}
+
+static double now_seconds(void)
+{
+	struct timespec ts;
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S;
+}
+
+static void cannot_save(struct session *session, int code, const struct error *err)
+{
+	if (session->trouble_code)
+		return;
+	session->trouble = *err;
+	session->trouble_code = code;
+	log_error("%s; stopping here", err->text);
+}
+
+/* --- before the clock ------------------------------------------------------------------------- */
+
+static int refuse_sweep(const struct plan *plan, struct error *err)
+{
+	struct buffer names = {0};
+	for (size_t i = 0; i < plan->config.axis_count; i++) {
+		const struct key *key = &config_keys[plan->config.axes[i].key];
+		buffer_format(&names, "%s%s.%s", i ? ", " : "", key->section, key->name);
+	}
+	const int code = error_set(err, -EINVAL,
+		"'%s' sweeps %s: measure it with 'mlbench sweep', or give each one value with --set",
+		plan->config.path ? plan->config.path : plan->name, names.data ? names.data : "");
+	buffer_release(&names);
+	return code;
+}
+
+/* A run alone has no limits measured unless the user asks: they take longer than the run. */
+static int make_one_point(struct session *session, struct error *err)
+{
+	struct plan *plan = &session->plan;
+	if (plan->config.axis_count > 0)
+		return refuse_sweep(plan, err);
+	if (!plan->config.is_set[KEY_MEASURE_LIMITS])
+		plan->limits = 0;
+	return 0;
+}
+
+static int list_items(struct session *session, struct error *err)
+{
+	const struct config *config = &session->plan.config;
+	const size_t repeats = (size_t)config_integer(config, KEY_MEASURE_REPEATS);
+	const size_t all = session->plan.grid.points * repeats;
+	session->items = schedule_make(
+		session->plan.grid.points, repeats, (uint64_t)config_integer(config, KEY_RUN_SEED));
+	if (!session->items)
+		return error_set(
+			err, -ENOMEM, "out of memory for the order of %zu repetitions", all);
+	for (size_t i = 0; i < all; i++)
+		if (!record_has(
+			    &session->record, session->items[i].point, session->items[i].repeat))
+			session->items[session->item_count++] = session->items[i];
+	return 0;
+}
+
+static void tell_plan(const struct session *session)
+{
+	struct buffer text = {0};
+	plan_describe(&session->plan, session->item_count, &text);
+	buffer_format(&text, "  results  %s\n", session->record.folder);
+	const size_t failed = record_failed_count(&session->record);
+	if (failed > 0)
+		buffer_format(&text, "  again    %zu repetition%s that failed\n", failed,
+			failed == 1 ? "" : "s");
+	if (text.data && text.size > 0) {
+		text.data[text.size - 1] = '\0';
+		log_info("%s\n", text.data);
+	}
+	buffer_release(&text);
+}
+
+static int prepare(struct session *session, bool one_point, struct error *err)
+{
+	const struct invocation *invocation = session->invocation;
+	struct plan *plan = &session->plan;
+	int code = resume_plan(plan, &session->record, invocation, err);
+	if (!code && one_point)
+		code = make_one_point(session, err);
+	if (!code)
+		code = plan_data(plan, invocation, PLAN_DATA_MAKE, err);
+	if (!code && plan->limits > 0)
+		code = limits_open(
+			&session->limits, &plan->config, &plan->grid, &plan->dataset, err);
+	if (!code)
+		code = resume_record(&session->record, plan, invocation, err);
+	return code ? code : list_items(session, err);
+}
+
+/* --- measuring -------------------------------------------------------------------------------- */
+
+static void label_point(const struct session *session, size_t point, char *out, size_t room)
+{
+	const struct report view = {.record = &session->record};
+	struct buffer text = {0};
+	report_settings(&view, point, &text);
+	(void)snprintf(out, room, "%s", text.data ? text.data : session->plan.name);
+	buffer_release(&text);
+}
+
+static int run_pipeline(struct session *session, const struct config *config, const char *label,
+	struct measurement *m, struct error *err)
+{
+	const struct pipeline_control control = {.stop = session->invocation->stop,
+		.progress = progress_tell,
+		.context = &session->progress};
+	const double started = now_seconds();
+	progress_begin(&session->progress, label);
+	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
+	progress_end(&session->progress);
+	m->started = started;
+	if (code && atomic_load(session->invocation->stop))
+		m->status = MEASUREMENT_INTERRUPTED;
+	return code;
+}
+
+static void save(struct session *session, const struct measurement *m)
+{
+	struct error err = {0};
+	const int code = record_append(&session->record, m, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
+static void run_item(struct session *session, const struct schedule_item *item)
+{
+	struct config config = {0};
+	struct error err = {0};
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	int code = m ? config_grid_point(&session->plan.config, &session->plan.grid, item->point,
+			       &config, &err)
+		     : error_set(&err, -ENOMEM, "out of memory for a repetition");
+	if (!m) {
+		cannot_save(session, code, &err);
+		return;
+	}
+	label_point(session, item->point, label, sizeof label);
+	if (code)
+		m->status = MEASUREMENT_FAILED;
+	else
+		code = run_pipeline(session, &config, label, m, &err);
+	config_release(&config);
+	m->point = item->point;
+	m->repeat = item->repeat;
+	if (m->status == MEASUREMENT_FAILED) {
+		(void)snprintf(m->error, sizeof m->error, "%s",
+			err.text[0] ? err.text : "failed without a reason");
+		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
+	}
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		save(session, m);
+	measurement_release(m);
+	free(m);
+}
+
+/* What was found out about a limit follows its description. */
+static bool limit_is_known(const struct record *record, const struct stage_limit *limit)
+{
+	for (size_t i = 0; i < record->limit_count; i++)
+		if (strcmp(record->limits[i].stage, limit->stage) == 0 &&
+			strncmp(record->limits[i].how, limit->how, strlen(limit->how)) == 0)
+			return true;
+	return false;
+}
+
+static void save_limit(struct session *session, const struct stage_limit *limit)
+{
+	struct error err = {0};
+	const int code = record_append_limit(&session->record, limit, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
+static void run_limit(struct session *session, const struct limit_job *job)
+{
+	struct error err = {0};
+	struct stage_limit limit = job->limit;
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	if (!m)
+		return;
+	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
+	const int code = run_pipeline(session, &job->config, label, m, &err);
+	limit.capacity = code ? (double)NAN : m->throughput;
+	const size_t used = strlen(limit.how);
+	if (code)
+		(void)snprintf(limit.how + used, sizeof limit.how - used,
+			"; could not be measured: %.*s", REASON_BYTES, err.text);
+	else if (m->status == MEASUREMENT_UNSTEADY)
+		(void)snprintf(limit.how + used, sizeof limit.how - used, " (unsteady)");
+	const bool whole = m->status != MEASUREMENT_INTERRUPTED;
+	measurement_release(m);
+	free(m);
+	if (whole)
+		save_limit(session, &limit);
+}
+
+static void measure(struct session *session)
+{
+	const double each = plan_repetition_seconds(&session->plan);
+	session->progress = (struct progress){
+		.total = session->item_count + session->limits.count, .each_seconds = each};
+	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
+		run_item(session, &session->items[i]);
+	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
+		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
+			run_limit(session, &session->limits.jobs[i]);
+	log_progress_end();
+}
+
+/* --- after --------------------------------------------------------------------------------------
+ */
+
+static int print_report(
+	const struct session *session, const struct report *report, struct error *err)
+{
+	if (command_wants_json(session->invocation))
+		return command_print_json(session->invocation, report_summary_json(report), err);
+	const struct style style = command_style(session->invocation);
+	struct buffer text = {0};
+	report_terminal(report, &style,
+		options_given(&session->invocation->options, OPTION_VERBOSE), &text);
+	const int status = command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static int final_status(const struct session *session, const struct report *report)
+{
+	if (session->trouble_code)
+		return EXIT_STATUS_FAILED;
+	if (session->record.interrupted) {
+		log_warn(
+			"interrupted: what was measured is kept; 'mlbench sweep --resume %s' does the rest",
+			session->record.folder);
+		return EXIT_STATUS_INTERRUPTED;
+	}
+	if (report->good + report->unsteady == 0) {
+		log_warn("nothing could be measured");
+		return EXIT_STATUS_CANNOT;
+	}
+	if (report->failed > 0) {
+		log_warn("%zu of %zu points failed", report->failed, session->plan.grid.points);
+		return EXIT_STATUS_FAILED;
+	}
+	if (report->good == 0)
+		log_warn(
+			"no point was steady: measure longer (measure.duration, measure.warmup), or find what "
+			"disturbs this node");
+	return report->good == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
+}
+
+static int finish(struct session *session, struct error *err)
+{
+	struct report report;
+	struct error saving = {0};
+	session->record.interrupted = atomic_load(session->invocation->stop);
+	const int saved = record_finish(&session->record, &saving);
+	if (saved)
+		cannot_save(session, saved, &saving);
+	const int code = report_open(&report, &session->record, err);
+	if (code)
+		return command_status(code);
+	const int printed = print_report(session, &report, err);
+	const int status = final_status(session, &report);
+	report_close(&report);
+	return status ? status : printed;
+}
+
+int session_run(const struct invocation *invocation, bool one_point, struct error *err)
+{
+	struct session *session = calloc(1, sizeof *session);
+	if (!session)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	session->invocation = invocation;
+	int status = command_status(prepare(session, one_point, err));
+	if (!status) {
+		tell_plan(session);
+		measure(session);
+		status = finish(session, err);
+	}
+	free(session->items);
+	limits_close(&session->limits);
+	record_release(&session->record);
+	plan_close(&session->plan);
+	free(session);
+	return status;
+}

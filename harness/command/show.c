@@ -1,0 +1,69 @@
+/* mlbench show: a saved result again, as the sweep printed it. */
+#include "harness/base/files.h"
+#include "harness/command/command.h"
+#include "harness/report/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A path, or the name of a benchmark in results/. */
+static int open_result(struct record *record, const char *name, struct error *err)
+{
+	if (access(name, F_OK) == 0 || strchr(name, '/'))
+		return record_open(record, name, err);
+	char *path = files_join("results", name);
+	const int code = path && access(path, F_OK) == 0
+				 ? record_open(record, path, err)
+				 : error_set(err, -ENOENT,
+					   "no such result: '%s' (nor 'results/%s')", name, name);
+	free(path);
+	return code;
+}
+
+static int print_record(
+	const struct invocation *invocation, const struct record *record, struct error *err)
+{
+	struct report report;
+	const int code = report_open(&report, record, err);
+	if (code)
+		return command_status(code);
+	int status;
+	if (command_wants_json(invocation)) {
+		status = command_print_json(invocation, report_summary_json(&report), err);
+	} else {
+		const struct style style = command_style(invocation);
+		struct buffer text = {0};
+		report_terminal(&report, &style,
+			options_given(&invocation->options, OPTION_VERBOSE), &text);
+		status = command_print(&text, err);
+		buffer_release(&text);
+	}
+	report_close(&report);
+	return status;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	struct record record = {0};
+	const int code = open_result(&record, invocation->options.arguments[0], err);
+	const int status = code ? command_status(code) : print_record(invocation, &record, err);
+	record_release(&record);
+	return status;
+}
+
+const struct command command_show = {
+	.name = "show",
+	.summary = "print a saved result again",
+	.arguments = "RESULT",
+	.description =
+		"RESULT is a run's folder, a file in it, or the name of a benchmark in results/ (its newest run is "
+		"taken). Everything is computed again from points.jsonl, so a run that was killed can be shown, "
+		"too. --verbose shows the stages of every point.",
+	.example = "mlbench show imagenet_like",
+	.options = OPTION_BIT(OPTION_JSON),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,26 @@
+/* mlbench sweep: every combination of the swept keys. */
+#include "harness/command/session.h"
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	return session_run(invocation, false, err);
+}
+
+const struct command command_sweep = {
+	.name = "sweep",
+	.summary = "measure every combination of the swept keys",
+	.arguments = "CONFIG",
+	.description =
+		"Measures each point of CONFIG's [sweep] section measure.repeats times, in a seeded random order in "
+		"which the repeats of all points are interleaved; then each stage alone, for its limit on this node "
+		"(measure.limits). Prints a table, a map of throughput over the swept keys, the limits, the best "
+		"point and what limits it.\n\n"
+		"Each repetition is saved as it ends. A point that fails is a row with its reason, and the rest runs. "
+		"Ctrl-C keeps what was measured; --resume measures what is missing, and nothing else. 'mlbench check' "
+		"says beforehand how many points there are and how long they take.",
+	.example = "mlbench sweep configs/imagenet_like.ini --set sweep.decode.workers=1,2,4",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_RESUME) |
+		   OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,392 @@
+/* What the node has and lacks for measuring.  Each check says what is the case, what follows from it
+ * for measuring, and how to mend it. */
+#include "harness/base/files.h"
+#include "harness/base/units.h"
+#include "harness/measure/doctor_parts.h"
+#include "harness/measure/doctor_probe.h"
+#include "harness/measure/environment_parts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	LOAD_SAMPLE_MS = 200,
+	KERNEL_MAJOR_WANTED = 6,
+	KERNEL_MINOR_WANTED = 5, /* cachestat */
+};
+
+static const double MEMLOCK_WANTED = 64 * 1048576.0;
+static const double MEMORY_AVAILABLE_WANTED = 2 * 1073741824.0;
+static const double LOAD_NOTED = 0.10; /* of the cores */
+static const double STEAL_NOTED = 0.01;
+static const double SLACK_DEFAULT_NS = 50000;
+
+void doctor_find(struct doctor *doctor, enum doctor_level level, const char *subject,
+	const char *consequence, const char *remedy, const char *format, ...)
+{
+	if (doctor->count == doctor->room)
+		return;
+	struct doctor_finding *finding = &doctor->findings[doctor->count++];
+	finding->level = level;
+	(void)snprintf(finding->subject, sizeof finding->subject, "%s", subject);
+	(void)snprintf(finding->consequence, sizeof finding->consequence, "%s", consequence);
+	(void)snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(finding->state, sizeof finding->state, format, args);
+	va_end(args);
+}
+
+const char *doctor_text(const struct doctor *doctor, const char *group, const char *name)
+{
+	const struct fact *fact = fact_find(&doctor->facts, group, name);
+	return fact && fact->kind != FACT_MISSING ? fact->text : "";
+}
+
+double doctor_number(const struct doctor *doctor, const char *group, const char *name)
+{
+	const struct fact *fact = fact_find(&doctor->facts, group, name);
+	return fact && fact->kind == FACT_NUMBER ? fact->number : NAN;
+}
+
+const char *doctor_why(const struct doctor *doctor, const char *group, const char *name)
+{
+	const struct fact *fact = fact_find(&doctor->facts, group, name);
+	return fact ? fact->text : "not known";
+}
+
+static void check_kernel(struct doctor *doctor)
+{
+	const char *release = doctor_text(doctor, "kernel", "release");
+	int major = 0;
+	int minor = 0;
+	(void)sscanf(release, "%d.%d", &major, &minor);
+	const bool recent = major > KERNEL_MAJOR_WANTED ||
+			    (major == KERNEL_MAJOR_WANTED && minor >= KERNEL_MINOR_WANTED);
+	if (recent)
+		doctor_find(doctor, DOCTOR_OK, "kernel", "", "", "Linux %s", release);
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "kernel",
+			"some fast paths and cachestat (6.5) are absent; others are used",
+			"a kernel of 6.5 or later", "Linux %s", release);
+}
+
+static void check_io_uring(struct doctor *doctor)
+{
+	const int code = probe_io_uring();
+	const char *off = doctor_text(doctor, "kernel", "io_uring_disabled");
+	if (code == 0)
+		doctor_find(doctor, DOCTOR_OK, "io_uring", "", "", "a ring can be made");
+	else
+		doctor_find(doctor, DOCTOR_LACKS, "io_uring",
+			"read.engine = io_uring is refused, auto falls back to pread",
+			strcmp(off, "0") != 0 && off[0]
+				? "sysctl kernel.io_uring_disabled=0"
+				: "allow io_uring_setup in the container's seccomp profile, or a newer kernel",
+			"no ring: %s (kernel.io_uring_disabled = %s)", strerror(-code),
+			off[0] ? off : "absent");
+}
+
+static void check_memlock(struct doctor *doctor)
+{
+	const double limit = doctor_number(doctor, "memory", "memlock_limit");
+	char size[UNITS_BYTES];
+	if (isnan(limit) || geteuid() == 0) {
+		doctor_find(doctor, DOCTOR_OK, "locked memory", "", "", "%s",
+			geteuid() == 0 ? "root is not limited"
+				       : doctor_text(doctor, "memory", "memlock_limit"));
+		return;
+	}
+	(void)units_format_size(limit, size);
+	if (limit >= MEMLOCK_WANTED)
+		doctor_find(doctor, DOCTOR_OK, "locked memory", "", "", "%s may be locked", size);
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "locked memory",
+			"large read buffers cannot be registered with the ring; plain buffers are used",
+			"ulimit -l unlimited, or memlock in /etc/security/limits.conf",
+			"%s may be locked", size);
+}
+
+static void check_huge_pages(struct doctor *doctor)
+{
+	const double free_pages = doctor_number(doctor, "memory", "huge_pages_free");
+	const char *transparent = doctor_text(doctor, "memory", "transparent_huge_pages");
+	if (free_pages > 0 && probe_huge_page() == 0)
+		doctor_find(doctor, DOCTOR_OK, "huge pages", "", "", "%.0f of 2 MiB are free",
+			free_pages);
+	else if (transparent[0] && strcmp(transparent, "never") != 0)
+		doctor_find(doctor, DOCTOR_NOTE, "huge pages",
+			"buffers use transparent huge pages, which the kernel may or may not give",
+			"sysctl vm.nr_hugepages=512", "none reserved; transparent ones: %s",
+			transparent);
+	else
+		doctor_find(doctor, DOCTOR_LACKS, "huge pages",
+			"direct reads into 4 KiB pages are slower and vary more",
+			"sysctl vm.nr_hugepages=512, or transparent_hugepage/enabled = madvise",
+			"none reserved, no transparent ones");
+}
+
+static void check_residency(struct doctor *doctor)
+{
+	const int code = probe_cachestat();
+	const int old = code ? probe_mincore() : 0;
+	if (code == 0)
+		doctor_find(doctor, DOCTOR_OK, "page cache share", "", "", "cachestat works");
+	else if (old == 0)
+		doctor_find(doctor, DOCTOR_NOTE, "page cache share",
+			"residency is measured by mincore: slower, own or writable files only",
+			"a kernel of 6.5 or later", "no cachestat (%s), mincore works",
+			strerror(-code));
+	else
+		doctor_find(doctor, DOCTOR_LACKS, "page cache share",
+			"whether a run was cold cannot be proved", "a kernel of 6.5 or later",
+			"no cachestat (%s), no mincore (%s)", strerror(-code), strerror(-old));
+}
+
+static void check_drop_caches(struct doctor *doctor)
+{
+	if (access("/proc/sys/vm/drop_caches", W_OK) == 0)
+		doctor_find(
+			doctor, DOCTOR_OK, "cache eviction", "", "", "drop_caches may be written");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "cache eviction",
+			"read.cache = cold evicts file by file, which is slower for large data sets",
+			"run as root if cold runs of large data sets are wanted",
+			"drop_caches may not be written");
+}
+
+static void check_perf(struct doctor *doctor)
+{
+	const int software = probe_perf_software();
+	const int hardware = probe_perf_hardware();
+	const char *paranoid = doctor_text(doctor, "kernel", "perf_event_paranoid");
+	if (software == 0)
+		doctor_find(
+			doctor, DOCTOR_OK, "software counters", "", "", "perf_event_open works");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "software counters",
+			"none: CPU time is taken from /proc instead",
+			"sysctl kernel.perf_event_paranoid=2", "%s (perf_event_paranoid = %s)",
+			strerror(-software), paranoid);
+	if (hardware == 0)
+		doctor_find(
+			doctor, DOCTOR_OK, "hardware counters", "", "", "cycles can be counted");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "hardware counters",
+			"cycles, cache misses and memory traffic are not measured",
+			"bare metal or a virtual PMU; sysctl kernel.perf_event_paranoid=2",
+			"cycles cannot be counted: %s", strerror(-hardware));
+}
+
+static void check_schedstat(struct doctor *doctor)
+{
+	char line[128];
+	unsigned long long on_cpu;
+	unsigned long long waiting;
+	if (files_first_line("/proc/self/schedstat", line, sizeof line) == 0 &&
+		sscanf(line, "%llu %llu", &on_cpu, &waiting) == 2)
+		doctor_find(doctor, DOCTOR_OK, "run-queue time", "", "", "schedstat can be read");
+	else
+		doctor_find(doctor, DOCTOR_LACKS, "run-queue time",
+			"waiting for a core cannot be told from waiting for a lock: the verdict says less",
+			"a kernel with CONFIG_SCHED_INFO", "no /proc/self/schedstat");
+}
+
+static void check_accounting(struct doctor *doctor)
+{
+	if (access("/proc/self/io", R_OK) == 0)
+		doctor_find(
+			doctor, DOCTOR_OK, "I/O accounting", "", "", "/proc/self/io can be read");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "I/O accounting",
+			"bytes really fetched from storage are not known",
+			"a kernel with CONFIG_TASK_IO_ACCOUNTING", "no /proc/self/io");
+	if (access("/proc/pressure/cpu", R_OK) == 0)
+		doctor_find(
+			doctor, DOCTOR_OK, "pressure (PSI)", "", "", "/proc/pressure can be read");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "pressure (PSI)",
+			"load from outside is known from /proc/stat only", "boot with psi=1",
+			"no /proc/pressure");
+}
+
+static void check_frequency(struct doctor *doctor)
+{
+	const char *governor = doctor_text(doctor, "cpu", "governor");
+	if (!governor[0])
+		doctor_find(doctor, DOCTOR_NOTE, "CPU frequency",
+			"clock changes during a run go unseen",
+			"on a virtual machine: none, compare ratios within a run", "%s",
+			doctor_why(doctor, "cpu", "governor"));
+	else if (strcmp(governor, "performance") == 0)
+		doctor_find(doctor, DOCTOR_OK, "CPU frequency", "", "", "governor performance");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "CPU frequency",
+			"short runs may be measured at a lower clock",
+			"cpupower frequency-set -g performance", "governor %s", governor);
+}
+
+static void check_topology(struct doctor *doctor)
+{
+	const double cores = doctor_number(doctor, "cpu", "cores");
+	const double threads = doctor_number(doctor, "cpu", "threads");
+	const double nodes = doctor_number(doctor, "cpu", "numa_nodes");
+	if (threads > cores)
+		doctor_find(doctor, DOCTOR_NOTE, "SMT",
+			"two workers on one core share it: scaling bends at the number of cores",
+			"count cores, not threads, when choosing decode.workers",
+			"%.0f threads on %.0f cores", threads, cores);
+	else
+		doctor_find(doctor, DOCTOR_OK, "SMT", "", "", "%.0f threads, each its own core%s",
+			threads,
+			doctor_text(doctor, "cpu", "hypervisor")[0] == 'y'
+				? " as the hypervisor tells it"
+				: "");
+	if (nodes > 1)
+		doctor_find(doctor, DOCTOR_NOTE, "NUMA",
+			"where memory and threads lie changes the rates",
+			"run.affinity = compact or spread, or numactl", "%.0f nodes", nodes);
+	else
+		doctor_find(doctor, DOCTOR_OK, "NUMA", "", "", "one node");
+}
+
+static void check_limits(struct doctor *doctor)
+{
+	const struct cgroup_limits limits = environment_cgroup_limits();
+	const double allowed = doctor_number(doctor, "cpu", "allowed");
+	const double threads = doctor_number(doctor, "cpu", "threads");
+	char size[UNITS_BYTES];
+	if (limits.cores < allowed)
+		doctor_find(doctor, DOCTOR_NOTE, "CPU limit",
+			"more busy threads than this are throttled, in bursts that look like stalls",
+			"decode.workers within the limit, or raise the cgroup's CPU quota",
+			"the cgroup allows %.2f of %.0f cores", limits.cores, allowed);
+	else if (allowed < threads)
+		doctor_find(doctor, DOCTOR_NOTE, "CPU limit", "only these are used",
+			"taskset or cpuset, if that is not meant", "affinity %s: %.0f of %.0f",
+			doctor_text(doctor, "cpu", "affinity"), allowed, threads);
+	else
+		doctor_find(doctor, DOCTOR_OK, "CPU limit", "", "", "none: %.0f cores", allowed);
+	if (limits.memory_bytes < doctor_number(doctor, "memory", "total"))
+		doctor_find(doctor, DOCTOR_NOTE, "memory limit",
+			"the page cache counts against it: warm runs may not stay warm",
+			"raise the cgroup's memory limit", "the cgroup allows %s",
+			units_format_size(limits.memory_bytes, size));
+	else
+		doctor_find(doctor, DOCTOR_OK, "memory limit", "", "", "none");
+}
+
+static void check_memory(struct doctor *doctor)
+{
+	const double available = doctor_number(doctor, "memory", "available");
+	char size[UNITS_BYTES];
+	if (isnan(available))
+		doctor_find(doctor, DOCTOR_NOTE, "memory", "the bound on memory cannot be checked",
+			"", "%s", doctor_why(doctor, "memory", "available"));
+	else if (available < MEMORY_AVAILABLE_WANTED)
+		doctor_find(doctor, DOCTOR_NOTE, "memory", "little room for buffers and page cache",
+			"stop other processes, or smaller batch.size and prefetch.depth",
+			"%s available", units_format_size(available, size));
+	else
+		doctor_find(doctor, DOCTOR_OK, "memory", "", "", "%s available",
+			units_format_size(available, size));
+}
+
+static void check_load(struct doctor *doctor)
+{
+	double busy;
+	double steal;
+	if (!probe_load(LOAD_SAMPLE_MS, &busy, &steal)) {
+		doctor_find(doctor, DOCTOR_NOTE, "load now", "others' load goes unseen", "",
+			"/proc/stat does not say");
+		return;
+	}
+	const double cores = doctor_number(doctor, "cpu", "threads");
+	if (busy > LOAD_NOTED * cores)
+		doctor_find(doctor, DOCTOR_NOTE, "load now",
+			"measurements will vary and read too low",
+			"stop other work while measuring", "%.1f of %.0f cores are busy", busy,
+			cores);
+	else
+		doctor_find(doctor, DOCTOR_OK, "load now", "", "", "%.1f of %.0f cores are busy",
+			busy, cores);
+	if (steal > STEAL_NOTED)
+		doctor_find(doctor, DOCTOR_NOTE, "stolen time",
+			"the host takes cores away: rates vary by more than this",
+			"another host or dedicated cores", "%.1f %% of the time", steal * 100);
+	else
+		doctor_find(doctor, DOCTOR_OK, "stolen time", "", "", "%.1f %% of the time",
+			steal * 100);
+}
+
+static void check_clock(struct doctor *doctor)
+{
+	const char *source = doctor_text(doctor, "kernel", "clocksource");
+	const double slack = doctor_number(doctor, "kernel", "timer_slack");
+	if (strcmp(source, "tsc") == 0 || strstr(source, "kvm-clock") || strstr(source, "arch_sys"))
+		doctor_find(doctor, DOCTOR_OK, "clock", "", "", "%s: read without a system call",
+			source);
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "clock",
+			"each reading of the time is a system call: the profiler costs more",
+			"clocksource=tsc on the kernel's command line, if the TSC is stable", "%s",
+			source[0] ? source : "clock source not known");
+	if (slack <= SLACK_DEFAULT_NS)
+		doctor_find(doctor, DOCTOR_OK, "timer slack", "", "", "%.0f us", slack / 1000);
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "timer slack",
+			"an emulated step may oversleep by so much", "", "%.0f us", slack / 1000);
+}
+
+static void check_gpu(struct doctor *doctor)
+{
+	const double devices = doctor_number(doctor, "gpu", "devices");
+	const char *library = doctor_text(doctor, "gpu", "libcuda");
+	if (devices > 0 && library[0])
+		doctor_find(doctor, DOCTOR_OK, "GPU", "", "", "%.0f x %s", devices,
+			doctor_text(doctor, "gpu", "model_0"));
+	else if (devices > 0)
+		doctor_find(doctor, DOCTOR_LACKS, "GPU",
+			"the device cannot be used: steps are emulated",
+			"install the driver's libcuda.so.1, or pass it into the container",
+			"%.0f x %s, but no libcuda.so.1", devices,
+			doctor_text(doctor, "gpu", "model_0"));
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "GPU",
+			"steps are emulated, or computed on the CPU", "", "no NVIDIA device");
+}
+
+size_t environment_doctor(struct doctor_finding *findings, size_t room, const char *data_path)
+{
+	static void (*const checks[])(struct doctor *) = {
+		check_kernel,
+		check_io_uring,
+		check_memlock,
+		check_huge_pages,
+		check_residency,
+		check_drop_caches,
+		check_perf,
+		check_schedstat,
+		check_accounting,
+		check_frequency,
+		check_topology,
+		check_limits,
+		check_memory,
+		check_load,
+		check_clock,
+		check_gpu,
+		doctor_check_file_system,
+		doctor_check_direct_io,
+		doctor_check_disk,
+	};
+	struct doctor doctor = {.findings = findings, .room = room, .data_path = data_path};
+	environment_capture(&doctor.facts, data_path);
+	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+		checks[i](&doctor);
+	fact_list_release(&doctor.facts);
+	return doctor.count;
+}

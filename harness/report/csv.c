@@ -1,0 +1,130 @@
+/* points.csv: one row per point; empty where there is no value. */
+#include "harness/report/config_json.h"
+#include "harness/report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+/* RFC 4180: fields with a comma, a quote or a line break are quoted. */
+static void add_text(struct buffer *out, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		buffer_text(out, text);
+		return;
+	}
+	buffer_text(out, "\"");
+	for (; *text; text++)
+		buffer_format(out, *text == '"' ? "\"\"" : "%c", *text);
+	buffer_text(out, "\"");
+}
+
+static void add_number(struct buffer *out, double value)
+{
+	buffer_text(out, ",");
+	if (isfinite(value))
+		buffer_format(out, "%.9g", value);
+}
+
+/* Stages of the first measured point: all points have the same. */
+static const struct point_summary *first_measured(const struct report *report)
+{
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		if (report->points[i] && report->points[i]->stage_count > 0)
+			return report->points[i];
+	return NULL;
+}
+
+static void add_heads(
+	const struct report *report, const struct point_summary *first, struct buffer *out)
+{
+	char name[CONFIG_NAME_BYTES];
+	buffer_text(out, "id,status");
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
+		buffer_format(
+			out, ",%s", config_key_name(report->record->config.axes[axis].key, name));
+	buffer_text(out,
+		",samples_per_s,ci95_low,ci95_high,repeats,step_utilisation,step_wait_share,"
+		"bytes_read_per_s,page_cache_share,rss_peak_bytes,accounted,bad_samples");
+	for (size_t i = 0; first && i < first->stage_count; i++) {
+		const char *stage = first->stages[i].name;
+		buffer_format(out, ",%s.busy,%s.starved,%s.blocked,%s.capacity", stage, stage,
+			stage, stage);
+	}
+	buffer_text(out, ",verdict_stage,verdict_resource,verdict_confidence,error\n");
+}
+
+static void add_stage(const struct point_summary *p, const char *name, struct buffer *out)
+{
+	for (size_t i = 0; i < p->stage_count; i++) {
+		const struct stage_summary *stage = &p->stages[i];
+		if (strcmp(stage->name, name) != 0)
+			continue;
+		add_number(out, stage->busy);
+		add_number(out, stage->starved);
+		add_number(out, stage->blocked);
+		add_number(out, stage->capacity);
+		return;
+	}
+	buffer_text(out, ",,,,");
+}
+
+static void add_numbers(const struct point_summary *p, struct buffer *out)
+{
+	add_number(out, p->median);
+	add_number(out, p->ci95.low);
+	add_number(out, p->ci95.high);
+	add_number(out, (double)p->repeat_count);
+	add_number(out, p->step_utilisation);
+	add_number(out, p->step_wait_share);
+	add_number(out, p->bytes_read_per_s);
+	add_number(out, p->page_cache_share);
+	add_number(out, (double)p->rss_peak_bytes);
+	add_number(out, p->accounted);
+	add_number(out, (double)p->bad_samples);
+}
+
+static const char *status_name(enum point_status status)
+{
+	static const char *const names[] = {"ok", "unsteady", "failed", "interrupted"};
+	return names[status];
+}
+
+static void add_row(const struct report *report, size_t point, const struct point_summary *first,
+	struct buffer *out)
+{
+	static const struct point_summary unmeasured = {.status = POINT_INTERRUPTED,
+		.median = NAN,
+		.ci95 = {NAN, NAN},
+		.step_utilisation = NAN,
+		.step_wait_share = NAN,
+		.bytes_read_per_s = NAN,
+		.page_cache_share = NAN,
+		.accounted = NAN,
+		.verdict = {.confidence = NAN}};
+	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
+	buffer_format(out, "%zu,%s", point, status_name(p->status));
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
+		char value[CONFIG_VALUE_BYTES];
+		buffer_text(out, ",");
+		add_text(out, report_setting(report, point, axis, value, sizeof value));
+	}
+	add_numbers(p, out);
+	for (size_t i = 0; first && i < first->stage_count; i++)
+		add_stage(p, first->stages[i].name, out);
+	buffer_text(out, ",");
+	add_text(out, p->verdict.stage);
+	buffer_text(out, ",");
+	add_text(out, p->verdict.resource);
+	add_number(out, p->verdict.confidence);
+	buffer_text(out, ",");
+	add_text(out, p->error);
+	buffer_text(out, "\n");
+}
+
+void report_csv(const struct report *report, struct buffer *out)
+{
+	const struct point_summary *first = first_measured(report);
+	add_heads(report, first, out);
+	for (size_t point = 0; point < report->record->grid.points; point++)
+		add_row(report, point, first, out);
+}

@@ -1,0 +1,320 @@
+/* Heat maps in text.  Keys that are zipped together are one dimension, that of their first. */
+#include "harness/report/heatmap.h"
+
+#include "harness/base/units.h"
+#include "harness/report/config_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	MAPS_MAX = 12,
+	MAP_GAP_COLUMNS = 3,
+	CELL_GAP_COLUMNS = 1,
+	SHADES = 8,
+	LABEL_BYTES = 160,
+	INDENT_COLUMNS = 2,
+};
+
+struct dimensions {
+	size_t axes[CONFIG_AXES_MAX]; /* rows, columns, then the others */
+	size_t count;
+	size_t maps; /* product of the others' sizes */
+};
+
+struct scale {
+	double least, most;
+	int cell_columns;
+};
+
+static const struct config_axis *axis_of(const struct report *report, size_t axis)
+{
+	return &report->record->config.axes[axis];
+}
+
+static void find_dimensions(const struct report *report, struct dimensions *d)
+{
+	*d = (struct dimensions){.maps = 1};
+	for (size_t i = 0; i < report->record->config.axis_count; i++)
+		if (axis_of(report, i)->zip_with == i && axis_of(report, i)->count > 1)
+			d->axes[d->count++] = i;
+	for (size_t i = 2; i < d->count; i++)
+		d->maps *= axis_of(report, d->axes[i])->count;
+}
+
+static bool has_rate(const struct point_summary *p)
+{
+	return p && p->status != POINT_FAILED && !isnan(p->median);
+}
+
+/* What a cell says: a rate, "failed", or a dot where nothing was measured (or is excluded). */
+static void cell_text(
+	const struct style *style, const struct point_summary *p, char out[UNITS_BYTES])
+{
+	if (has_rate(p))
+		(void)units_format_count(p->median, out);
+	else
+		(void)snprintf(out, UNITS_BYTES, "%s", p ? "failed" : style_glyph(style, "·", "."));
+}
+
+static void find_scale(const struct report *report, const struct style *style, struct scale *scale)
+{
+	*scale = (struct scale){.least = INFINITY, .most = 0};
+	for (size_t i = 0; i < report->record->grid.points; i++) {
+		const struct point_summary *p = report->points[i];
+		char text[UNITS_BYTES];
+		cell_text(style, p, text);
+		const int columns = style_columns(text) + (style->colour ? 2 : 3);
+		scale->cell_columns = columns > scale->cell_columns ? columns : scale->cell_columns;
+		if (!has_rate(p))
+			continue;
+		scale->least = fmin(scale->least, p->median);
+		scale->most = fmax(scale->most, p->median);
+	}
+}
+
+static size_t find_point(
+	const struct report *report, const struct dimensions *d, const size_t *choice)
+{
+	const struct config_grid *grid = &report->record->grid;
+	for (size_t point = 0; point < grid->points; point++) {
+		bool same = true;
+		for (size_t i = 0; i < d->count && same; i++)
+			same = grid->choice[point * grid->axis_count + d->axes[i]] == choice[i];
+		if (same)
+			return point;
+	}
+	return grid->points;
+}
+
+static int shade_of(const struct scale *scale, double rate)
+{
+	if (scale->most <= 0)
+		return 0;
+	/* From half of the best rate at least, so that noise does not look like a difference. */
+	const double dark = fmin(scale->least, scale->most / 2);
+	const double share = (rate - dark) / (scale->most - dark);
+	return (int)lround(share * (SHADES - 1));
+}
+
+/* Dark to bright, readable with the ink beside it (xterm's 256 colours). */
+static void shade_begin(const struct style *style, int shade, struct buffer *out)
+{
+	static const char *const colours[SHADES] = {"48;5;17;38;5;255", "48;5;18;38;5;255",
+		"48;5;25;38;5;255", "48;5;31;38;5;255", "48;5;37;38;5;16", "48;5;79;38;5;16",
+		"48;5;149;38;5;16", "48;5;227;38;5;16"};
+	static const char *const blocks[SHADES] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const marks[SHADES] = {".", ":", "-", "=", "+", "*", "%", "@"};
+	if (style->colour)
+		buffer_format(out, "\033[%sm", colours[shade]);
+	else
+		buffer_format(out, "%s", style->utf8 ? blocks[shade] : marks[shade]);
+}
+
+static void render_cell(const struct report *report, const struct style *style,
+	const struct scale *scale, size_t point, struct buffer *out)
+{
+	const struct point_summary *p =
+		point < report->record->grid.points ? report->points[point] : NULL;
+	char text[UNITS_BYTES];
+	cell_text(style, p, text);
+	const bool rate = has_rate(p);
+	const bool best = rate && point == report->best;
+	buffer_repeat(out, " ", CELL_GAP_COLUMNS);
+	if (rate)
+		shade_begin(style, shade_of(scale, p->median), out);
+	else
+		buffer_text(out, style->colour ? "" : " ");
+	const int room = scale->cell_columns - (style->colour ? 0 : 1);
+	style_field(style, INK_PLAIN, text, -(room - 1), out);
+	buffer_text(out, best ? style_glyph(style, "◂", "<") : " ");
+	buffer_text(out, rate ? style_end(style) : "");
+}
+
+static int widest_value(const struct report *report, size_t axis)
+{
+	int widest = 0;
+	for (size_t i = 0; i < axis_of(report, axis)->count; i++) {
+		char text[CONFIG_VALUE_BYTES];
+		const int columns = style_columns(config_format_value(axis_of(report, axis)->key,
+			&axis_of(report, axis)->values[i], text, sizeof text));
+		widest = columns > widest ? columns : widest;
+	}
+	return widest;
+}
+
+static int map_columns(
+	const struct report *report, const struct dimensions *d, const struct scale *scale)
+{
+	return (int)axis_of(report, d->axes[1])->count * (scale->cell_columns + CELL_GAP_COLUMNS);
+}
+
+/* Choices of the dimensions beyond rows and columns for map number `map`. */
+static void map_choice(
+	const struct report *report, const struct dimensions *d, size_t map, size_t *choice)
+{
+	for (size_t i = d->count; i-- > 2;) {
+		const size_t size = axis_of(report, d->axes[i])->count;
+		choice[i] = map % size;
+		map /= size;
+	}
+}
+
+static void map_title(
+	const struct report *report, const struct dimensions *d, const size_t *choice, char *out)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (size_t i = 2; i < d->count && used < LABEL_BYTES; i++) {
+		const struct config_axis *axis = axis_of(report, d->axes[i]);
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		(void)config_format_value(axis->key, &axis->values[choice[i]], value, sizeof value);
+		used += (size_t)snprintf(out + used, LABEL_BYTES - used, "%s%s=%s",
+			i > 2 ? " " : "", config_key_name(axis->key, name), value);
+	}
+}
+
+struct band {
+	const struct report *report;
+	const struct style *style;
+	const struct dimensions *d;
+	const struct scale *scale;
+	size_t first, count; /* maps, side by side */
+	int label_columns;
+};
+
+static void render_titles(const struct band *band, struct buffer *out)
+{
+	const int columns = map_columns(band->report, band->d, band->scale);
+	size_t choice[CONFIG_AXES_MAX] = {0};
+	char title[LABEL_BYTES];
+	buffer_repeat(out, " ", INDENT_COLUMNS + band->label_columns);
+	for (size_t i = 0; i < band->count; i++) {
+		map_choice(band->report, band->d, band->first + i, choice);
+		map_title(band->report, band->d, choice, title);
+		buffer_repeat(out, " ", (i ? MAP_GAP_COLUMNS : 0) + CELL_GAP_COLUMNS);
+		style_field(band->style, INK_BOLD, title, columns - CELL_GAP_COLUMNS, out);
+	}
+	style_end_line(out);
+}
+
+static void render_column_heads(const struct band *band, struct buffer *out)
+{
+	const struct config_axis *axis = axis_of(band->report, band->d->axes[1]);
+	buffer_repeat(out, " ", INDENT_COLUMNS + band->label_columns);
+	for (size_t i = 0; i < band->count; i++) {
+		buffer_repeat(out, " ", i ? MAP_GAP_COLUMNS : 0);
+		for (size_t column = 0; column < axis->count; column++) {
+			char value[CONFIG_VALUE_BYTES];
+			(void)config_format_value(
+				axis->key, &axis->values[column], value, sizeof value);
+			style_field(band->style, INK_DIM, value,
+				-(band->scale->cell_columns + CELL_GAP_COLUMNS - 1), out);
+			buffer_text(out, " ");
+		}
+	}
+	style_end_line(out);
+}
+
+static void render_band_row(const struct band *band, size_t row, struct buffer *out)
+{
+	const struct config_axis *rows = axis_of(band->report, band->d->axes[0]);
+	const struct config_axis *columns = axis_of(band->report, band->d->axes[1]);
+	char value[CONFIG_VALUE_BYTES];
+	size_t choice[CONFIG_AXES_MAX] = {row};
+	buffer_repeat(out, " ", INDENT_COLUMNS);
+	(void)config_format_value(rows->key, &rows->values[row], value, sizeof value);
+	style_field(band->style, INK_DIM, value, -band->label_columns, out);
+	for (size_t i = 0; i < band->count; i++) {
+		map_choice(band->report, band->d, band->first + i, choice);
+		buffer_repeat(out, " ", i ? MAP_GAP_COLUMNS : 0);
+		for (choice[1] = 0; choice[1] < columns->count; choice[1]++)
+			render_cell(band->report, band->style, band->scale,
+				find_point(band->report, band->d, choice), out);
+	}
+	style_end_line(out);
+}
+
+static void render_band(const struct band *band, struct buffer *out)
+{
+	if (band->d->count > 2)
+		render_titles(band, out);
+	render_column_heads(band, out);
+	for (size_t row = 0; row < axis_of(band->report, band->d->axes[0])->count; row++)
+		render_band_row(band, row, out);
+}
+
+static void render_heading(const struct band *band, struct buffer *out)
+{
+	char rows[CONFIG_NAME_BYTES];
+	char columns[CONFIG_NAME_BYTES];
+	char least[UNITS_BYTES];
+	char most[UNITS_BYTES];
+	buffer_format(out, "%ssamples/s%s over %s (down) and %s (across)",
+		style_ink(band->style, INK_BOLD), style_end(band->style),
+		config_key_name(axis_of(band->report, band->d->axes[0])->key, rows),
+		config_key_name(axis_of(band->report, band->d->axes[1])->key, columns));
+	if (band->scale->most > 0)
+		buffer_format(out, ", %s to %s", units_format_count(band->scale->least, least),
+			units_format_count(band->scale->most, most));
+	buffer_text(out, "\n");
+}
+
+/* Down goes what has more values when the map would be too wide otherwise. */
+static bool fit(const struct report *report, const struct style *style, const struct scale *scale,
+	struct dimensions *d, int *label_columns)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		*label_columns = widest_value(report, d->axes[0]);
+		if (INDENT_COLUMNS + *label_columns + map_columns(report, d, scale) <= style->width)
+			return true;
+		const size_t rows = d->axes[0];
+		d->axes[0] = d->axes[1];
+		d->axes[1] = rows;
+	}
+	return false;
+}
+
+/* Cells as wide as the longest title above a map needs. */
+static void widen_for_titles(
+	const struct report *report, const struct dimensions *d, struct scale *scale)
+{
+	const int columns = (int)axis_of(report, d->axes[1])->count;
+	size_t choice[CONFIG_AXES_MAX] = {0};
+	for (size_t map = 0; map < d->maps && map < MAPS_MAX; map++) {
+		char title[LABEL_BYTES];
+		map_choice(report, d, map, choice);
+		map_title(report, d, choice, title);
+		const int least = (style_columns(title) + columns) / columns;
+		if (scale->cell_columns < least)
+			scale->cell_columns = least;
+	}
+}
+
+bool heatmap_render(const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct dimensions d;
+	struct scale scale;
+	find_dimensions(report, &d);
+	if (d.count < 2)
+		return false;
+	find_scale(report, style, &scale);
+	widen_for_titles(report, &d, &scale);
+	struct band band = {.report = report, .style = style, .d = &d, .scale = &scale};
+	if (!fit(report, style, &scale, &d, &band.label_columns))
+		return false;
+	const int columns = map_columns(report, &d, &scale) + MAP_GAP_COLUMNS;
+	const int room = style->width - INDENT_COLUMNS - band.label_columns + MAP_GAP_COLUMNS;
+	const size_t beside = room / columns > 1 ? (size_t)(room / columns) : 1;
+	const size_t maps = d.maps < MAPS_MAX ? d.maps : MAPS_MAX;
+	render_heading(&band, out);
+	for (; band.first < maps; band.first += beside) {
+		band.count = maps - band.first < beside ? maps - band.first : beside;
+		render_band(&band, out);
+	}
+	if (maps < d.maps)
+		buffer_format(out, "  and %zu more maps: see points.csv\n", d.maps - maps);
+	return true;
+}

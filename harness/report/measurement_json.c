@@ -1,0 +1,372 @@
+/* Repetitions as JSON.  One table of members per structure serves both directions. */
+#include "harness/report/measurement_json.h"
+
+#include "harness/report/fields.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CHECKSUM_BYTES = 20,
+	WINDOW_FIXED_COLUMNS = 4, /* t, samples, bytes_read, resident_bytes */
+	WINDOW_STAGE_COLUMNS = 4, /* the three states and CPU */
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const struct field measurement_fields[] = {
+	FIELD(measurement, point, FIELD_UINT32),
+	FIELD(measurement, repeat, FIELD_UINT32),
+	FIELD(measurement, started, FIELD_REAL),
+	FIELD(measurement, error, FIELD_TEXT),
+	FIELD(measurement, wall_seconds, FIELD_REAL),
+	FIELD(measurement, cut_seconds, FIELD_REAL),
+	FIELD(measurement, measured_seconds, FIELD_REAL),
+	FIELD(measurement, samples, FIELD_UINT64),
+	FIELD(measurement, batches, FIELD_UINT64),
+	FIELD(measurement, bad_samples, FIELD_UINT64),
+	FIELD(measurement, throughput, FIELD_REAL),
+	FIELD(measurement, epochs, FIELD_UINT64),
+	FIELD(measurement, step_utilisation, FIELD_REAL),
+	FIELD(measurement, step_wait_share, FIELD_REAL),
+	FIELD(measurement, oversleep_mean_ns, FIELD_REAL),
+	FIELD(measurement, oversleep_max_ns, FIELD_REAL),
+	FIELD(measurement, loss_first, FIELD_REAL),
+	FIELD(measurement, loss_last, FIELD_REAL),
+	FIELD(measurement, bytes_read, FIELD_UINT64),
+	FIELD(measurement, bytes_read_per_s, FIELD_REAL),
+	FIELD(measurement, disk_bytes_per_s, FIELD_REAL),
+	FIELD(measurement, page_cache_share, FIELD_REAL),
+	FIELD(measurement, resident_before, FIELD_REAL),
+	FIELD(measurement, rss_peak_bytes, FIELD_UINT64),
+	FIELD(measurement, rss_growth_bytes, FIELD_UINT64),
+	FIELD(measurement, pool_bytes, FIELD_UINT64),
+	FIELD(measurement, accounted, FIELD_REAL),
+	FIELD(measurement, cpu_seconds, FIELD_REAL),
+	FIELD(measurement, cores_busy_outside, FIELD_REAL),
+	FIELD(measurement, throttled_share, FIELD_REAL),
+	FIELD(measurement, has_checksum, FIELD_BOOLEAN),
+	FIELD(measurement, window_seconds, FIELD_REAL),
+};
+
+static const struct field stage_fields[] = {
+	FIELD(stage_measurement, name, FIELD_TEXT),
+	FIELD(stage_measurement, workers, FIELD_UINT32),
+	FIELD(stage_measurement, per_batch, FIELD_BOOLEAN),
+	FIELD(stage_measurement, device, FIELD_BOOLEAN),
+	FIELD(stage_measurement, items, FIELD_UINT64),
+	FIELD(stage_measurement, cpu_seconds, FIELD_REAL),
+	FIELD(stage_measurement, run_queue_seconds, FIELD_REAL),
+	FIELD(stage_measurement, capacity, FIELD_REAL),
+	FIELD(stage_measurement, capacity_is_lower_bound, FIELD_BOOLEAN),
+};
+
+static const struct field queue_fields[] = {
+	FIELD(queue_measurement, name, FIELD_TEXT),
+	FIELD(queue_measurement, capacity, FIELD_UINT32),
+	FIELD(queue_measurement, mean_depth, FIELD_REAL),
+	FIELD(queue_measurement, empty_share, FIELD_REAL),
+	FIELD(queue_measurement, full_share, FIELD_REAL),
+};
+
+static const struct field histogram_fields[] = {
+	FIELD(histogram, count, FIELD_UINT64),
+	FIELD(histogram, sum_ns, FIELD_UINT64),
+	FIELD(histogram, max_ns, FIELD_UINT64),
+};
+
+static const char *const status_names[] = {"ok", "unsteady", "failed", "interrupted"};
+static const char *const state_names[THREAD_STATES] = {"starved", "working", "blocked"};
+
+static int append_integer(json_t *array, uint64_t value)
+{
+	return json_array_append_new(array, json_integer((json_int_t)value));
+}
+
+static int append_number(json_t *array, double value)
+{
+	return json_array_append_new(array, fields_number(value));
+}
+
+static json_t *histogram_to_json(const struct histogram *h)
+{
+	json_t *object = json_object();
+	json_t *buckets = json_array();
+	int bad = fields_encode(object, histogram_fields, COUNT(histogram_fields), h);
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (h->buckets[i] == 0)
+			continue;
+		json_t *pair = json_array();
+		bad |= append_integer(pair, i) | append_integer(pair, h->buckets[i]);
+		bad |= json_array_append_new(buckets, pair);
+	}
+	bad |= json_object_set_new(object, "buckets", buckets);
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int histogram_from_json(struct histogram *h, const json_t *object, struct error *err)
+{
+	const int code = fields_decode(object, histogram_fields, COUNT(histogram_fields), h, err);
+	if (code)
+		return code;
+	const json_t *buckets = json_object_get(object, "buckets");
+	size_t i;
+	const json_t *pair;
+	json_array_foreach(buckets, i, pair)
+	{
+		const json_int_t index = json_integer_value(json_array_get(pair, 0));
+		const json_int_t count = json_integer_value(json_array_get(pair, 1));
+		if (index < 0 || index >= HISTOGRAM_BUCKETS || count < 0 || count > UINT32_MAX)
+			return error_set(err, -EINVAL, "a histogram has a bucket that cannot be");
+		h->buckets[index] = (uint32_t)count;
+	}
+	return 0;
+}
+
+static json_t *stage_to_json(const struct stage_measurement *stage)
+{
+	json_t *object = json_object();
+	json_t *seconds = json_array();
+	int bad = fields_encode(object, stage_fields, COUNT(stage_fields), stage);
+	for (int state = 0; state < THREAD_STATES; state++)
+		bad |= append_number(seconds, stage->seconds[state]);
+	bad |= json_object_set_new(object, "seconds", seconds);
+	bad |= json_object_set_new(object, "service", histogram_to_json(&stage->service));
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int stage_from_json(struct stage_measurement *stage, const json_t *object, struct error *err)
+{
+	const int code = fields_decode(object, stage_fields, COUNT(stage_fields), stage, err);
+	if (code)
+		return code;
+	const json_t *seconds = json_object_get(object, "seconds");
+	for (size_t state = 0; state < THREAD_STATES; state++)
+		stage->seconds[state] = fields_real(json_array_get(seconds, state));
+	return histogram_from_json(&stage->service, json_object_get(object, "service"), err);
+}
+
+static json_t *stages_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->stage_count; i++)
+		if (json_array_append_new(array, stage_to_json(&m->stages[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *queues_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->queue_count; i++) {
+		json_t *object = json_object();
+		const int code =
+			fields_encode(object, queue_fields, COUNT(queue_fields), &m->queues[i]);
+		if (code || json_array_append_new(array, object) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+/* The names of the columns of a window, in the order of window_to_json. */
+static json_t *window_columns(const struct measurement *m)
+{
+	static const char *const fixed[WINDOW_FIXED_COLUMNS] = {
+		"t", "samples", "bytes_read", "resident_bytes"};
+	json_t *names = json_array();
+	int bad = 0;
+	for (size_t i = 0; i < COUNT(fixed); i++)
+		bad |= json_array_append_new(names, json_string(fixed[i]));
+	for (size_t i = 0; i < m->stage_count; i++) {
+		for (size_t state = 0; state < THREAD_STATES; state++)
+			bad |= json_array_append_new(names,
+				json_sprintf("%s.%s", m->stages[i].name, state_names[state]));
+		bad |= json_array_append_new(names, json_sprintf("%s.cpu", m->stages[i].name));
+	}
+	for (size_t i = 0; i < m->queue_count; i++)
+		bad |= json_array_append_new(names, json_sprintf("%s.depth", m->queues[i].name));
+	if (!bad)
+		return names;
+	json_decref(names);
+	return NULL;
+}
+
+static json_t *window_to_json(const struct measurement *m, const struct window *w)
+{
+	json_t *row = json_array();
+	int bad = append_number(row, w->t) | append_integer(row, w->samples) |
+		  append_integer(row, w->bytes_read) | append_integer(row, w->resident_bytes);
+	for (size_t i = 0; i < m->stage_count; i++) {
+		for (size_t state = 0; state < THREAD_STATES; state++)
+			bad |= append_number(row, w->stage_seconds[i][state]);
+		bad |= append_number(row, w->stage_cpu[i]);
+	}
+	for (size_t i = 0; i < m->queue_count; i++)
+		bad |= append_integer(row, w->queue_depth[i]);
+	if (!bad)
+		return row;
+	json_decref(row);
+	return NULL;
+}
+
+static json_t *windows_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->window_count; i++)
+		if (json_array_append_new(array, window_to_json(m, &m->windows[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static void window_from_json(const struct measurement *m, struct window *w, const json_t *row)
+{
+	size_t at = 0;
+	w->t = fields_real(json_array_get(row, at++));
+	w->samples = (uint64_t)json_integer_value(json_array_get(row, at++));
+	w->bytes_read = (uint64_t)json_integer_value(json_array_get(row, at++));
+	w->resident_bytes = (uint64_t)json_integer_value(json_array_get(row, at++));
+	for (size_t i = 0; i < m->stage_count; i++) {
+		for (size_t state = 0; state < THREAD_STATES; state++)
+			w->stage_seconds[i][state] = fields_real(json_array_get(row, at++));
+		w->stage_cpu[i] = fields_real(json_array_get(row, at++));
+	}
+	for (size_t i = 0; i < m->queue_count; i++)
+		w->queue_depth[i] = (uint32_t)json_integer_value(json_array_get(row, at++));
+}
+
+static int windows_from_json(struct measurement *m, const json_t *rows, struct error *err)
+{
+	const size_t count = json_array_size(rows);
+	const size_t columns =
+		WINDOW_FIXED_COLUMNS + WINDOW_STAGE_COLUMNS * m->stage_count + m->queue_count;
+	if (count > WINDOWS_MAX)
+		return error_set(err, -EINVAL, "%zu windows, more than %d", count, WINDOWS_MAX);
+	if (count == 0)
+		return 0;
+	m->windows = calloc(count, sizeof *m->windows);
+	if (!m->windows)
+		return error_set(err, -ENOMEM, "out of memory");
+	m->window_count = count;
+	for (size_t i = 0; i < count; i++) {
+		const json_t *row = json_array_get(rows, i);
+		if (json_array_size(row) != columns)
+			return error_set(err, -EINVAL, "window %zu has %zu columns, not %zu", i,
+				json_array_size(row), columns);
+		window_from_json(m, &m->windows[i], row);
+	}
+	return 0;
+}
+
+static json_t *notes_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->note_count; i++)
+		if (json_array_append_new(array, fields_text(m->notes[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *checksum_to_json(const struct measurement *m)
+{
+	char text[CHECKSUM_BYTES];
+	(void)snprintf(text, sizeof text, "%016" PRIx64, m->checksum);
+	return m->has_checksum ? json_string(text) : json_null();
+}
+
+json_t *measurement_to_json(const struct measurement *m)
+{
+	json_t *object = json_object();
+	if (!object)
+		return NULL;
+	int bad = json_object_set_new(object, "kind", json_string("repetition"));
+	bad |= json_object_set_new(object, "status", json_string(status_names[m->status]));
+	bad |= fields_encode(object, measurement_fields, COUNT(measurement_fields), m);
+	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
+	bad |= json_object_set_new(object, "stages", stages_to_json(m));
+	bad |= json_object_set_new(object, "queues", queues_to_json(m));
+	bad |= json_object_set_new(object, "notes", notes_to_json(m));
+	bad |= json_object_set_new(object, "window_columns", window_columns(m));
+	bad |= json_object_set_new(object, "windows", windows_to_json(m));
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int status_from_json(struct measurement *m, const json_t *value, struct error *err)
+{
+	const char *text = json_string_value(value);
+	for (size_t i = 0; text && i < COUNT(status_names); i++)
+		if (strcmp(text, status_names[i]) == 0) {
+			m->status = (enum measurement_status)i;
+			return 0;
+		}
+	return error_set(err, -EINVAL, "no repetition: 'status' is '%s'", text ? text : "missing");
+}
+
+static int parts_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	const json_t *stages = json_object_get(object, "stages");
+	const json_t *queues = json_object_get(object, "queues");
+	if (json_array_size(stages) > STAGES_MAX || json_array_size(queues) > QUEUES_MAX)
+		return error_set(err, -EINVAL, "more stages or queues than this version knows");
+	m->stage_count = json_array_size(stages);
+	m->queue_count = json_array_size(queues);
+	int code = 0;
+	for (size_t i = 0; i < m->stage_count && !code; i++)
+		code = stage_from_json(&m->stages[i], json_array_get(stages, i), err);
+	for (size_t i = 0; i < m->queue_count && !code; i++)
+		code = fields_decode(json_array_get(queues, i), queue_fields, COUNT(queue_fields),
+			&m->queues[i], err);
+	return code;
+}
+
+static void notes_from_json(struct measurement *m, const json_t *notes)
+{
+	size_t i;
+	const json_t *note;
+	json_array_foreach(notes, i, note)
+	{
+		if (m->note_count == NOTES_MAX)
+			break;
+		const char *text = json_string_value(note);
+		(void)snprintf(m->notes[m->note_count++], NOTE_BYTES, "%s", text ? text : "");
+	}
+}
+
+int measurement_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	memset(m, 0, sizeof *m);
+	int code = status_from_json(m, json_object_get(object, "status"), err);
+	if (!code && !json_is_integer(json_object_get(object, "point")))
+		code = error_set(err, -EINVAL, "no repetition: 'point' is missing");
+	if (!code)
+		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
+	if (!code)
+		code = parts_from_json(m, object, err);
+	if (code)
+		return code;
+	const char *checksum = json_string_value(json_object_get(object, "checksum"));
+	if (checksum)
+		m->checksum = strtoull(checksum, NULL, 16);
+	notes_from_json(m, json_object_get(object, "notes"));
+	return windows_from_json(m, json_object_get(object, "windows"), err);
+}

@@ -1,0 +1,18 @@
+/* A repetition as one JSON object, and back without loss: histograms as the buckets that hold
+ * something ([[bucket, count], ...]), windows as rows of numbers whose columns are named beside
+ * them. */
+#ifndef MLBENCH_REPORT_MEASUREMENT_JSON_H
+#define MLBENCH_REPORT_MEASUREMENT_JSON_H
+
+#include "harness/base/error.h"
+#include "harness/measure/measurement.h"
+
+#include <jansson.h>
+
+/* NULL without memory. */
+json_t *measurement_to_json(const struct measurement *m);
+
+/* Fills m (initialised here; released by the caller in any case).  -EINVAL with what is wrong. */
+int measurement_from_json(struct measurement *m, const json_t *object, struct error *err);
+
+#endif

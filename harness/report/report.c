@@ -1,0 +1,287 @@
+/* Statistics of a record, and the questions that all writers ask. */
+#include "harness/report/report.h"
+
+#include "harness/base/files.h"
+#include "harness/report/config_json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void facts_of(
+	const struct record *record, const struct config *config, struct point_facts *facts)
+{
+	*facts = (struct point_facts){
+		.cores = record->cores,
+		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
+		.read_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
+		.read_depth = (unsigned)config_integer(config, KEY_READ_DEPTH),
+		.step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS),
+		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
+		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
+		.step_emulated = record->step.emulated,
+		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
+		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
+	};
+}
+
+static int summarise(struct report *report, size_t point, const struct measurement *const *repeats,
+	size_t count, struct error *err)
+{
+	const struct record *record = report->record;
+	struct config config = {0};
+	struct point_facts facts;
+	struct point_summary *summary = calloc(1, sizeof *summary);
+	if (!summary)
+		return error_set(err, -ENOMEM, "out of memory for the summary");
+	int code = config_grid_point(&record->config, &record->grid, point, &config, err);
+	if (!code) {
+		facts_of(record, &config, &facts);
+		code = summary_of_point(repeats, count, &facts, summary, err);
+	}
+	config_release(&config);
+	if (code) {
+		point_summary_release(summary);
+		free(summary);
+		return code;
+	}
+	summary->id = (uint32_t)point;
+	report->points[point] = summary;
+	return 0;
+}
+
+struct place {
+	uint32_t point;
+	size_t entry;
+};
+
+static int order_by_point(const void *a, const void *b)
+{
+	const struct place *left = a;
+	const struct place *right = b;
+	if (left->point != right->point)
+		return left->point < right->point ? -1 : 1;
+	return left->entry < right->entry ? -1 : left->entry > right->entry;
+}
+
+/* Loads the repetitions of one point, for as long as they are summarised. */
+static int summarise_point(
+	struct report *report, const struct place *places, size_t count, struct error *err)
+{
+	struct measurement *repeats = calloc(count, sizeof *repeats);
+	const struct measurement **list = calloc(count, sizeof(*list));
+	int code = repeats && list ? 0 : error_set(err, -ENOMEM, "out of memory for the summary");
+	for (size_t i = 0; i < count && !code; i++) {
+		code = record_load(report->record, places[i].entry, &repeats[i], err);
+		list[i] = &repeats[i];
+	}
+	if (!code)
+		code = summarise(report, places[0].point, list, count, err);
+	for (size_t i = 0; repeats && i < count; i++)
+		measurement_release(&repeats[i]);
+	free(list);
+	free(repeats);
+	return code;
+}
+
+static int summarise_all(
+	struct report *report, const struct place *sorted, size_t count, struct error *err)
+{
+	int code = 0;
+	for (size_t first = 0; first < count && !code;) {
+		size_t last = first;
+		while (last < count && sorted[last].point == sorted[first].point)
+			last++;
+		code = summarise_point(report, sorted + first, last - first, err);
+		first = last;
+	}
+	return code;
+}
+
+static void count_points(struct report *report)
+{
+	const size_t points = report->record->grid.points;
+	report->best = points;
+	for (size_t i = 0; i < points; i++) {
+		const struct point_summary *p = report->points[i];
+		if (!p)
+			continue;
+		report->good += p->status == POINT_OK;
+		report->unsteady += p->status == POINT_UNSTEADY;
+		report->failed += p->status == POINT_FAILED;
+		const bool better =
+			report->best == points || p->median > report->points[report->best]->median;
+		if (p->status != POINT_FAILED && !isnan(p->median) && better)
+			report->best = i;
+	}
+}
+
+int report_open(struct report *report, const struct record *record, struct error *err)
+{
+	const size_t count = record->entry_count;
+	*report = (struct report){.record = record};
+	report->points = calloc(record->grid.points, sizeof(*report->points));
+	struct place *sorted = calloc(count + 1, sizeof *sorted);
+	int code = report->points && sorted
+			   ? 0
+			   : error_set(err, -ENOMEM, "out of memory for the summary");
+	if (!code) {
+		for (size_t i = 0; i < count; i++)
+			sorted[i] = (struct place){.point = record->entries[i].point, .entry = i};
+		qsort(sorted, count, sizeof *sorted, order_by_point);
+		code = summarise_all(report, sorted, count, err);
+	}
+	free(sorted);
+	if (!code)
+		count_points(report);
+	else
+		report_close(report);
+	return code;
+}
+
+void report_close(struct report *report)
+{
+	for (size_t i = 0; report->points && i < report->record->grid.points; i++) {
+		if (report->points[i])
+			point_summary_release(report->points[i]);
+		free(report->points[i]);
+	}
+	free(report->points);
+	*report = (struct report){0};
+}
+
+const char *report_status(const struct report *report)
+{
+	if (report->good + report->unsteady == 0 && report->failed > 0)
+		return "failed";
+	return report->record->interrupted ? "interrupted" : "complete";
+}
+
+static const struct config_value *value_at(
+	const struct report *report, size_t point, size_t axis, size_t *index)
+{
+	const struct config_grid *grid = &report->record->grid;
+	const size_t choice = grid->choice[point * grid->axis_count + axis];
+	if (index)
+		*index = choice;
+	return &report->record->config.axes[axis].values[choice];
+}
+
+/* Rank of the point's value among its axis's values: the number of smaller ones; texts and choices
+ * go by their place in the file. */
+static size_t rank_of(const struct report *report, size_t point, size_t axis)
+{
+	const struct config_axis *a = &report->record->config.axes[axis];
+	size_t index;
+	const struct config_value *mine = value_at(report, point, axis, &index);
+	const enum key_type type = config_keys[a->key].type;
+	if (type == KEY_TYPE_TEXT || type == KEY_TYPE_CHOICE)
+		return index;
+	const bool real = type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE;
+	size_t rank = 0;
+	for (size_t i = 0; i < a->count; i++)
+		rank += real ? a->values[i].real < mine->real
+			     : a->values[i].integer < mine->integer;
+	return rank;
+}
+
+static size_t cost_of(const struct report *report, size_t point)
+{
+	size_t cost = 0;
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
+		cost += rank_of(report, point, axis);
+	return cost;
+}
+
+size_t report_smallest_within(const struct report *report, double share)
+{
+	const size_t points = report->record->grid.points;
+	if (report->best == points)
+		return points;
+	const double least = report->points[report->best]->median * (1 - share);
+	size_t chosen = report->best;
+	size_t cost = cost_of(report, chosen);
+	for (size_t i = 0; i < points; i++) {
+		const struct point_summary *p = report->points[i];
+		if (!p || p->status == POINT_FAILED || isnan(p->median) || p->median < least)
+			continue;
+		const size_t other = cost_of(report, i);
+		if (other < cost) {
+			chosen = i;
+			cost = other;
+		}
+	}
+	return chosen;
+}
+
+const char *report_setting(
+	const struct report *report, size_t point, size_t axis, char *out, size_t room)
+{
+	const enum key_id key = report->record->config.axes[axis].key;
+	return config_format_value(key, value_at(report, point, axis, NULL), out, room);
+}
+
+void report_settings(const struct report *report, size_t point, struct buffer *out)
+{
+	char name[CONFIG_NAME_BYTES];
+	char value[CONFIG_VALUE_BYTES];
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
+		buffer_format(out, "%s%s=%s", axis ? " " : "",
+			config_key_name(report->record->config.axes[axis].key, name),
+			report_setting(report, point, axis, value, sizeof value));
+}
+
+/* Every key of the section "inject" that is not at its default, or is swept. */
+size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room)
+{
+	struct config plain;
+	config_init(&plain);
+	size_t count = 0;
+	for (int key = 0; key < KEY_COUNT && count < room; key++) {
+		if (strcmp(config_keys[key].section, "inject") != 0)
+			continue;
+		char value[CONFIG_VALUE_BYTES];
+		char usual[CONFIG_VALUE_BYTES];
+		(void)config_format_value(
+			(enum key_id)key, &config->values[key], value, sizeof value);
+		(void)config_format_value(
+			(enum key_id)key, &plain.values[key], usual, sizeof usual);
+		bool swept = false;
+		for (size_t axis = 0; axis < config->axis_count; axis++)
+			swept = swept || config->axes[axis].key == (enum key_id)key;
+		if (swept || strcmp(value, usual) != 0)
+			(void)snprintf(lines[count++], NOTE_BYTES, "%s %s", config_keys[key].name,
+				swept ? "(swept)" : value);
+	}
+	config_release(&plain);
+	return count;
+}
+
+static int write_file(const struct report *report, const char *name, const char *text, size_t size,
+	struct error *err)
+{
+	char *path = files_join(report->record->folder, name);
+	const int code = path ? files_write_atomic(path, text, size, err)
+			      : error_set(err, -ENOMEM, "out of memory for '%s'", name);
+	free(path);
+	return code;
+}
+
+int report_write_files(const struct report *report, struct error *err)
+{
+	json_t *json = report_summary_json(report);
+	char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(json);
+	int code = text ? write_file(report, "summary.json", text, strlen(text), err)
+			: error_set(err, -ENOMEM, "out of memory for 'summary.json'");
+	free(text);
+	struct buffer csv = {0};
+	report_csv(report, &csv);
+	if (!code)
+		code = csv.failed ? error_set(err, -ENOMEM, "out of memory for 'points.csv'")
+				  : write_file(report, "points.csv", csv.data, csv.size, err);
+	buffer_release(&csv);
+	return code;
+}

@@ -1,0 +1,49 @@
+/* A record with its statistics: what every writer (terminal, JSON, CSV) prints.  A function of the
+ * saved record alone, so `mlbench show` prints what the sweep printed. */
+#ifndef MLBENCH_REPORT_REPORT_H
+#define MLBENCH_REPORT_REPORT_H
+
+#include "harness/analyze/summary.h"
+#include "harness/base/buffer.h"
+#include "harness/report/record.h"
+#include "harness/report/style.h"
+
+#include <jansson.h>
+
+struct report {
+	const struct record *record;
+	struct point_summary **points; /* (grid.points): NULL where nothing was measured; owned */
+	size_t best; /* the point of the highest median; grid.points when there is none */
+	size_t good, unsteady, failed; /* points; the rest was not measured */
+};
+
+int report_open(struct report *report, const struct record *record, struct error *err);
+void report_close(struct report *report); /* safe on {0} */
+
+/* "complete", "interrupted" or "failed" (nothing could be measured). */
+const char *report_status(const struct report *report);
+
+/* The point with the least settings whose median is within `share` of the best one's; grid.points
+ * when there is none.  "Least" is the sum over the axes of the value's rank. */
+size_t report_smallest_within(const struct report *report, double share);
+
+/* A swept key's value at a point, as text. */
+const char *report_setting(
+	const struct report *report, size_t point, size_t axis, char *out, size_t room);
+/* All of them: "decode.workers=2 batch.size=64". */
+void report_settings(const struct report *report, size_t point, struct buffer *out);
+
+/* The notes that say that a condition was planted ("injected: ..."), from the configuration:
+ * appends a line each, without newlines, to the array of at most `room`; returns how many. */
+size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room);
+
+/* summary.json; NULL without memory. */
+json_t *report_summary_json(const struct report *report);
+void report_csv(const struct report *report, struct buffer *out);
+void report_terminal(
+	const struct report *report, const struct style *style, bool verbose, struct buffer *out);
+
+/* summary.json and points.csv into the record's folder. */
+int report_write_files(const struct report *report, struct error *err);
+
+#endif

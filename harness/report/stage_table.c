@@ -1,0 +1,131 @@
+/* Stages and queues of a point. */
+#include "harness/report/stage_table.h"
+
+#include "harness/base/units.h"
+#include "harness/report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { STAGE_COLUMNS = 11, CAPACITY_BYTES = UNITS_BYTES + 2 };
+
+static const char *share(double value, char out[UNITS_BYTES])
+{
+	if (isnan(value))
+		(void)snprintf(out, UNITS_BYTES, "-");
+	else
+		(void)units_format_share(value, out);
+	return out;
+}
+
+static const char *duration(const struct histogram *h, double quantile, char out[UNITS_BYTES])
+{
+	if (h->count == 0)
+		(void)snprintf(out, UNITS_BYTES, "-");
+	else
+		(void)units_format_duration(histogram_quantile(h, quantile), out);
+	return out;
+}
+
+/* The greater-sign: it never showed its limit, which is at least this. */
+static const char *capacity(const struct stage_summary *stage, char out[CAPACITY_BYTES])
+{
+	char number[UNITS_BYTES];
+	if (isnan(stage->capacity))
+		(void)snprintf(out, CAPACITY_BYTES, "-");
+	else
+		(void)snprintf(out, CAPACITY_BYTES, "%s%s",
+			stage->capacity_is_lower_bound ? ">" : "",
+			units_format_count(stage->capacity, number));
+	return out;
+}
+
+static void add_stage(const struct stage_summary *stage, struct table *table)
+{
+	char text[CAPACITY_BYTES];
+	const bool busiest = stage->busy >= 0.95;
+	table_add(table, busiest ? INK_BOLD : INK_PLAIN, "%s", stage->name);
+	table_add(table, INK_PLAIN, "%u", stage->workers);
+	table_add(table, busiest ? INK_WARN : INK_ACCENT, "%.4f",
+		isnan(stage->busy) ? 0 : stage->busy);
+	table_add(table, INK_PLAIN, "%s", share(stage->busy, text));
+	table_add(table, INK_PLAIN, "%s", share(stage->starved, text));
+	table_add(table, INK_PLAIN, "%s", share(stage->blocked, text));
+	table_add(table, INK_PLAIN, "%s", capacity(stage, text));
+	table_add(table, INK_PLAIN, "%s", share(stage->cpu, text));
+	table_add(table, INK_DIM, "%s", stage->per_batch ? "batch" : "sample");
+	table_add(table, INK_PLAIN, "%s", duration(&stage->service, 0.5, text));
+	table_add(table, INK_PLAIN, "%s", duration(&stage->service, 0.99, text));
+}
+
+static void append_queue(const struct queue_measurement *queue, struct buffer *text)
+{
+	char empty[UNITS_BYTES];
+	char full[UNITS_BYTES];
+	buffer_format(text, "%s %.1f of %u (empty %s, full %s)", queue->name, queue->mean_depth,
+		queue->capacity, share(queue->empty_share, empty), share(queue->full_share, full));
+}
+
+static void append_totals(const struct point_summary *point, struct buffer *text)
+{
+	char number[UNITS_BYTES];
+	buffer_format(text, "accounted %s of all thread time", share(point->accounted, number));
+	if (point->rss_peak_bytes > 0)
+		buffer_format(text, "; resident %s at most",
+			units_format_size((double)point->rss_peak_bytes, number));
+	if (point->pool_bytes > 0)
+		buffer_format(
+			text, ", pools %s", units_format_size((double)point->pool_bytes, number));
+	if (!isnan(point->bytes_read_per_s))
+		buffer_format(
+			text, "; read %s", units_format_rate(point->bytes_read_per_s, number));
+	if (!isnan(point->page_cache_share))
+		buffer_format(text, ", %s of it from the page cache",
+			share(point->page_cache_share, number));
+}
+
+static void render_line(
+	const struct style *style, int indent, const struct buffer *text, struct buffer *out)
+{
+	buffer_repeat(out, " ", indent);
+	buffer_text(out, style_ink(style, INK_DIM));
+	style_wrap(style, text->data ? text->data : "", indent, indent, out);
+	out->size -= out->size > 0; /* the ink ends before the newline */
+	buffer_format(out, "%s\n", style_end(style));
+}
+
+void stage_table_render(const struct point_summary *point, const struct style *style, int indent,
+	struct buffer *out)
+{
+	static const struct table_column columns[STAGE_COLUMNS] = {
+		{.head = "stage", .left = true},
+		{.head = "threads"},
+		{.head = "", .bar = true, .keep = 4},
+		{.head = "busy"},
+		{.head = "starved"},
+		{.head = "blocked"},
+		{.head = "capacity/s"},
+		{.head = "on CPU", .keep = 3},
+		{.head = "time of a", .left = true, .keep = 5},
+		{.head = "p50", .keep = 1},
+		{.head = "p99", .keep = 2},
+	};
+	struct table table;
+	table_open(&table, columns, STAGE_COLUMNS);
+	for (size_t i = 0; i < point->stage_count; i++)
+		add_stage(&point->stages[i], &table);
+	table_render(&table, style, indent, true, out);
+	table_close(&table);
+	struct buffer text = {0};
+	buffer_text(&text, point->queue_count ? "queues: " : "");
+	for (size_t i = 0; i < point->queue_count; i++) {
+		buffer_text(&text, i ? ", " : "");
+		append_queue(&point->queues[i], &text);
+	}
+	if (point->queue_count)
+		render_line(style, indent, &text, out);
+	buffer_release(&text);
+	append_totals(point, &text);
+	render_line(style, indent, &text, out);
+	buffer_release(&text);
+}

@@ -1,0 +1,402 @@
+/* The report that people read.  First what was run (and whether its step is emulated), then every
+ * point, the map, where the time went at the best point, each stage's limit, and the verdict. */
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "harness/report/config_json.h"
+#include "harness/report/heatmap.h"
+#include "harness/report/report.h"
+#include "harness/report/stage_table.h"
+#include "harness/report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	POINTS_SHOWN_MAX = 100,
+	CELL_TEXT_BYTES = ERROR_TEXT_BYTES + NAME_BYTES,
+	INDENT_COLUMNS = 2,
+	LABEL_COLUMNS = 9,
+	INJECTED_MAX = 16,
+	NOTES_SHOWN_MAX = 8,
+	FIXED_COLUMNS = 6,
+};
+
+static const double NEAR_BEST_SHARE = 0.05;
+
+static void heading(const struct style *style, const char *text, struct buffer *out)
+{
+	buffer_format(out, "\n%s", style_ink(style, INK_BOLD));
+	style_wrap(style, text, INDENT_COLUMNS, 0, out);
+	out->size -= out->size > 0; /* the ink ends before the newline */
+	buffer_format(out, "%s\n", style_end(style));
+}
+
+/* "  label    text, wrapped". */
+static void labelled(const struct style *style, enum ink ink, const char *label, const char *text,
+	struct buffer *out)
+{
+	buffer_repeat(out, " ", INDENT_COLUMNS);
+	style_field(style, ink, label, LABEL_COLUMNS, out);
+	style_wrap(
+		style, text, INDENT_COLUMNS + LABEL_COLUMNS, INDENT_COLUMNS + LABEL_COLUMNS, out);
+}
+
+static void render_run(const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct record *record = report->record;
+	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
+	char when[CLOCK_UTC_BYTES];
+	char took[UNITS_BYTES];
+	struct buffer line = {0};
+	clock_format_utc((time_t)record->started, when);
+	const double seconds = fmax(0, record->finished - record->started);
+	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	buffer_format(&line, "%zu point%s x %zu repeat%s, started %s, took %s, config %s",
+		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
+		repeats == 1 ? "" : "s", when,
+		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
+	labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
+	buffer_release(&line);
+	buffer_format(&line, "%s, %u core%s usable",
+		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
+		record->cores == 1 ? "" : "s");
+	labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
+	buffer_release(&line);
+}
+
+static void render_conditions(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	struct buffer text = {0};
+	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
+	for (size_t i = 0; i < count; i++)
+		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
+	if (count > 0 && text.data)
+		labelled(style, INK_WARN, "injected", text.data, out);
+	buffer_release(&text);
+	if (!report->record->interrupted)
+		return;
+	const size_t all = report->record->grid.points *
+			   (size_t)config_integer(&report->record->config, KEY_MEASURE_REPEATS);
+	buffer_format(&text,
+		"interrupted: %zu of %zu repetitions are measured; the rest: mlbench sweep --resume %s",
+		report->record->entry_count, all, report->record->folder);
+	labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
+	buffer_release(&text);
+}
+
+static void render_head(const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct record *record = report->record;
+	buffer_format(out, "%s%s%s  ", style_ink(style, INK_BOLD), record->name, style_end(style));
+	const int used = style_columns(record->name) + 2;
+	struct buffer step = {0};
+	buffer_format(&step, "step: %s", record->step.description);
+	style_wrap(style, step.data ? step.data : "", INDENT_COLUMNS + LABEL_COLUMNS, used, out);
+	buffer_release(&step);
+	render_run(report, style, out);
+	render_conditions(report, style, out);
+}
+
+static void interval_text(const struct point_summary *p, char *out, size_t room)
+{
+	const double wide = fmax(p->ci95.high - p->median, p->median - p->ci95.low);
+	if (p->repeat_count < 2 || isnan(wide) || p->median <= 0)
+		(void)snprintf(out, room, "-");
+	else
+		(void)snprintf(out, room, "%.1f%%", 100 * wide / p->median);
+}
+
+static void verdict_text(const struct point_summary *p, char *out, size_t room)
+{
+	const struct verdict *v = &p->verdict;
+	const bool known = v->stage[0] && strcmp(v->stage, "none") != 0;
+	const char *before = p->status == POINT_UNSTEADY ? "unsteady; " : "";
+	if (p->status == POINT_FAILED)
+		(void)snprintf(out, room, "failed: %s", p->error);
+	else if (known)
+		(void)snprintf(out, room, "%s%s%s%s / %s", before, v->stage,
+			v->also[0] ? " + " : "", v->also, v->resource);
+	else
+		(void)snprintf(out, room, "%s%s", before, "cannot tell");
+}
+
+static void share_text(double share, char *out)
+{
+	if (isnan(share))
+		(void)snprintf(out, UNITS_BYTES, "-");
+	else
+		(void)units_format_share(share, out);
+}
+
+static void add_point(const struct report *report, size_t point, struct table *table)
+{
+	const struct point_summary *p = report->points[point];
+	char text[CELL_TEXT_BYTES];
+	char number[UNITS_BYTES];
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
+		table_add(table, INK_PLAIN, "%s",
+			report_setting(report, point, axis, text, sizeof text));
+	if (!p) {
+		for (int i = 0; i < FIXED_COLUMNS - 1; i++)
+			table_add(table, INK_PLAIN, "%s", "");
+		table_add(table, INK_DIM, "not measured");
+		return;
+	}
+	const bool failed = p->status == POINT_FAILED || isnan(p->median);
+	const double most = report->best < report->record->grid.points
+				    ? report->points[report->best]->median
+				    : 0;
+	table_add(table, point == report->best ? INK_BOLD : INK_PLAIN, "%s",
+		failed ? "-" : units_format_count(p->median, number));
+	interval_text(p, text, sizeof text);
+	table_add(table, INK_DIM, "%s", failed ? "-" : text);
+	table_add(table, INK_ACCENT, "%.4f", failed || most <= 0 ? 0 : p->median / most);
+	share_text(failed ? NAN : p->step_utilisation, number);
+	table_add(table, INK_PLAIN, "%s", number);
+	if (failed)
+		table_add(table, INK_DIM, "-");
+	else
+		table_add(table, INK_DIM, "%.2f", p->verdict.confidence);
+	verdict_text(p, text, sizeof text);
+	table_add(table,
+		failed                        ? INK_BAD
+		: p->status == POINT_UNSTEADY ? INK_WARN
+					      : INK_PLAIN,
+		"%s", text);
+}
+
+/* Heads of the swept keys: the section above the name. */
+static void key_columns(
+	const struct report *report, char (*heads)[CONFIG_NAME_BYTES], struct table_column *columns)
+{
+	const struct config *config = &report->record->config;
+	for (size_t axis = 0; axis < config->axis_count; axis++) {
+		const struct key *key = &config_keys[config->axes[axis].key];
+		(void)snprintf(heads[axis], CONFIG_NAME_BYTES, "%s\n%s", key->section, key->name);
+		columns[axis] = (struct table_column){.head = heads[axis]};
+	}
+}
+
+static void render_points(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const size_t keys = report->record->config.axis_count;
+	const size_t points = report->record->grid.points;
+	const struct table_column fixed[FIXED_COLUMNS] = {
+		{.head = "samples/s"},
+		{.head = "±95 %", .keep = 3},
+		{.head = "", .bar = true, .keep = 5},
+		{.head = "step\nbusy", .keep = 4},
+		{.head = "confi-\ndence", .keep = 2},
+		{.head = "limited by", .left = true},
+	};
+	struct table_column columns[CONFIG_AXES_MAX + FIXED_COLUMNS];
+	char heads[CONFIG_AXES_MAX][CONFIG_NAME_BYTES];
+	key_columns(report, heads, columns);
+	memcpy(columns + keys, fixed, sizeof fixed);
+	if (!style->utf8)
+		columns[keys + 1].head = "+-95 %";
+	columns[keys + FIXED_COLUMNS - 1].wraps = report->failed > 0;
+	struct table table;
+	table_open(&table, columns, keys + FIXED_COLUMNS);
+	for (size_t point = 0; point < points && point < POINTS_SHOWN_MAX; point++)
+		add_point(report, point, &table);
+	buffer_text(out, "\n");
+	table_render(&table, style, INDENT_COLUMNS, true, out);
+	table_close(&table);
+	if (points > POINTS_SHOWN_MAX)
+		buffer_format(
+			out, "  and %zu more points: see points.csv\n", points - POINTS_SHOWN_MAX);
+}
+
+/* Full bars stand for this: three times the least limit, so that the stages that matter differ to the
+ * eye; what is above it is cut off, as the head says. */
+static double bar_scale(const struct record *record)
+{
+	static const double LEAST_TIMES = 3;
+	double least = INFINITY;
+	double most = 0;
+	for (size_t i = 0; i < record->limit_count; i++) {
+		const double capacity = record->limits[i].capacity;
+		if (!isfinite(capacity) || capacity <= 0)
+			continue;
+		least = fmin(least, capacity);
+		most = fmax(most, capacity);
+	}
+	return most > 0 ? fmin(most, LEAST_TIMES * least) : 1;
+}
+
+static void render_limits(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct record *record = report->record;
+	if (record->limit_count == 0)
+		return;
+	const double full = bar_scale(record);
+	char number[UNITS_BYTES];
+	char head[CONFIG_VALUE_BYTES];
+	(void)snprintf(head, sizeof head, "0 to %s", units_format_count(full, number));
+	const struct table_column columns[] = {
+		{.head = "stage", .left = true},
+		{.head = "samples/s"},
+		{.head = head, .bar = true, .keep = 1},
+		{.head = "how", .left = true, .wraps = true},
+	};
+	struct table table;
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i < record->limit_count; i++) {
+		const struct stage_limit *limit = &record->limits[i];
+		const bool known = isfinite(limit->capacity);
+		table_add(&table, INK_PLAIN, "%s", limit->stage);
+		table_add(&table, INK_BOLD, "%s",
+			known ? units_format_count(limit->capacity, number) : "-");
+		table_add(&table, INK_ACCENT, "%.4f", known ? limit->capacity / full : 0);
+		table_add(&table, INK_DIM, "%s", limit->how);
+	}
+	heading(style, "limits of this node, each stage alone", out);
+	table_render(&table, style, INDENT_COLUMNS, true, out);
+	table_close(&table);
+}
+
+static void append_rate_at(const struct report *report, size_t point, struct buffer *text)
+{
+	char number[UNITS_BYTES];
+	buffer_format(
+		text, "%s samples/s", units_format_count(report->points[point]->median, number));
+	if (report->record->config.axis_count == 0)
+		return;
+	buffer_text(text, " at ");
+	report_settings(report, point, text);
+}
+
+static void render_best(const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	append_rate_at(report, report->best, &text);
+	labelled(style, INK_GOOD, "best", text.data ? text.data : "", out);
+	buffer_release(&text);
+	const size_t enough = report_smallest_within(report, NEAR_BEST_SHARE);
+	if (enough == report->best || report->record->config.axis_count == 0)
+		return;
+	append_rate_at(report, enough, &text);
+	buffer_text(&text, ": the least setting within 5 % of the best");
+	labelled(style, INK_GOOD, "enough", text.data ? text.data : "", out);
+	buffer_release(&text);
+}
+
+static const char *resource_words(const char *resource)
+{
+	static const struct {
+		const char *resource, *words;
+	} table[] = {
+		{"cpu", "its CPU time"},
+		{"device", "the device's bandwidth"},
+		{"latency", "the latency of each request"},
+		{"storage", "storage, its bandwidth or its latency"},
+		{"compute", "its computing"},
+		{"copy", "copying"},
+		{"cores", "too few cores"},
+		{"lock", "waiting for a lock"},
+		{"depth", "the depth of the queue"},
+		{"external", "other processes"},
+	};
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+		if (strcmp(resource, table[i].resource) == 0)
+			return table[i].words;
+	return "what is not known";
+}
+
+static void render_verdict(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct verdict *v = &report->points[report->best]->verdict;
+	struct buffer text = {0};
+	if (v->stage[0] && strcmp(v->stage, "none") != 0)
+		buffer_format(&text, "%s%s%s is the limit there, by %s (confidence %.2f)", v->stage,
+			v->also[0] ? " with " : "", v->also, resource_words(v->resource),
+			v->confidence);
+	else
+		buffer_text(&text, "it cannot tell which stage is the limit there");
+	labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);
+	buffer_release(&text);
+	for (size_t i = 0; i < v->evidence_count; i++)
+		labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
+	if (v->advice[0])
+		labelled(style, INK_BOLD, "advice", v->advice, out);
+}
+
+static void render_notes(
+	const struct report *report, const struct style *style, size_t most, struct buffer *out)
+{
+	const struct point_summary *p = report->points[report->best];
+	for (size_t i = 0; i < p->note_count && i < most; i++)
+		labelled(style, INK_DIM, i ? "" : "notes", p->notes[i], out);
+	if (p->note_count > most)
+		labelled(style, INK_DIM, "", "and more: --verbose, or summary.json", out);
+}
+
+static void render_bad_samples(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	uint64_t bad = 0;
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		bad += report->points[i] ? report->points[i]->bad_samples : 0;
+	if (bad == 0)
+		return;
+	struct buffer text = {0};
+	buffer_format(&text,
+		"%llu times a sample could not be read or decoded; it is not counted in samples/s",
+		(unsigned long long)bad);
+	labelled(style, INK_WARN, "bad", text.data ? text.data : "", out);
+	buffer_release(&text);
+}
+
+static void render_stages(
+	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
+{
+	const bool one = report->record->config.axis_count == 0;
+	for (size_t i = 0; i < report->record->grid.points; i++) {
+		const struct point_summary *p = report->points[i];
+		if (!p || p->status == POINT_FAILED || (!verbose && i != report->best))
+			continue;
+		struct buffer title = {0};
+		buffer_text(&title, "where the time went");
+		if (!one) {
+			buffer_text(&title, i == report->best ? " at the best point, " : ", ");
+			report_settings(report, i, &title);
+		}
+		heading(style, title.data ? title.data : "", out);
+		buffer_release(&title);
+		stage_table_render(p, style, INDENT_COLUMNS, out);
+	}
+}
+
+void report_terminal(
+	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
+{
+	const size_t points = report->record->grid.points;
+	render_head(report, style, out);
+	render_points(report, style, out);
+	struct buffer map = {0};
+	if (heatmap_render(report, style, &map)) {
+		buffer_text(out, "\n");
+		buffer_add(out, map.data, map.size);
+	}
+	out->failed = out->failed || map.failed;
+	buffer_release(&map);
+	if (report->best < points)
+		render_stages(report, style, verbose, out);
+	render_limits(report, style, out);
+	buffer_text(out, "\n");
+	if (report->best < points) {
+		render_best(report, style, out);
+		render_verdict(report, style, out);
+		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
+	}
+	render_bad_samples(report, style, out);
+	labelled(style, INK_DIM, "results", report->record->folder, out);
+}

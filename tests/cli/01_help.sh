@@ -1,0 +1,35 @@
+# Help of every command and key; near names for what is misspelt.
+. "$CLI/lib.sh"
+expect 2 "$MLBENCH"
+prints "commands"
+expect 0 "$MLBENCH" --help
+golden help.txt
+for command in run sweep gen check list doctor show help; do
+	expect 0 "$MLBENCH" help "$command"
+	prints "usage: mlbench $command"
+	cp out by_topic
+	expect 0 "$MLBENCH" "$command" -h
+	cmp -s out by_topic || fail "'help $command' and '$command -h' differ"
+done
+expect 0 "$MLBENCH" help sweep
+golden help_sweep.txt
+expect 0 "$MLBENCH" --version
+grep -qE '^mlbench [0-9]+\.[0-9]+' out || fail "no version"
+expect 0 "$MLBENCH" help keys
+prints "decode.workers"
+expect 0 "$MLBENCH" help decode.workers
+prints "workers"
+expect 2 "$MLBENCH" help decode.worker
+says "decode.workers"
+expect 2 "$MLBENCH" swep
+says "did you mean 'sweep'"
+expect 2 "$MLBENCH" sweep --jsno x.ini
+says "did you mean '--json'"
+expect 2 "$MLBENCH" check
+says "needs CONFIG"
+expect 2 "$MLBENCH" check a b
+says "does not take 'b'"
+expect 2 "$MLBENCH" check --set
+says "needs a value"
+expect 2 "$MLBENCH" list sorces
+says "did you mean 'sources'"

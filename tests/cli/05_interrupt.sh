@@ -1,0 +1,65 @@
+# SIGINT and SIGTERM in the middle: exit 130, what was measured is kept, the document is valid, and --resume
+# finishes with each repetition exactly once.
+. "$CLI/lib.sh"
+write_config
+expect 0 "$MLBENCH" gen tiny.ini
+long=(--set measure.duration=150ms --set measure.repeats=3)
+
+for signal in INT TERM; do
+	"$MLBENCH" sweep tiny.ini "${long[@]}" --json --out "run_$signal" >out 2>err &
+	pid=$!
+	for _ in $(seq 100); do
+		[ "$(grep -c '"kind":"repetition"' "run_$signal/points.jsonl" 2>/dev/null)" = "" ] || 
+			[ "$(grep -c '"kind":"repetition"' "run_$signal/points.jsonl")" -lt 2 ] || break
+		sleep 0.05
+	done
+	kill -s "$signal" "$pid"
+	begun=$(date +%s%N)
+	wait "$pid"
+	status=$?
+	took=$((($(date +%s%N) - begun) / 1000000))
+	[ "$status" -eq 130 ] || fail "exit $status after SIG$signal, not 130"
+	[ "$took" -lt 3000 ] || fail "it took $took ms to stop"
+	is_json mlbench.summary/1
+	[ "$(json 'd["status"]')" = interrupted ] || fail "status"
+	done_now=$(grep -c '"kind":"repetition"' "run_$signal/points.jsonl")
+	[ "$done_now" -ge 1 ] && [ "$done_now" -lt 12 ] || fail "$done_now repetitions are kept"
+	expect 0 "$MLBENCH" show "run_$signal"
+	prints "interrupted"
+	expect_measured "$MLBENCH" sweep tiny.ini "${long[@]}" --resume "run_$signal"
+	python3 - "run_$signal" <<'PY' || fail "not each repetition once"
+import collections, json, sys
+count = collections.Counter()
+for line in open(sys.argv[1] + "/points.jsonl"):
+    row = json.loads(line)
+    if row.get("kind") == "repetition":
+        count[row["point"], row["repeat"]] += 1
+assert sorted(count) == [(p, r) for p in range(4) for r in range(3)], count
+assert set(count.values()) == {1}, count
+PY
+	[ "$(python3 -c "import json; print(json.load(open('run_$signal/summary.json'))['status'])")" = complete ] ||
+		fail "not complete after --resume"
+done
+
+# Two signals: at once.
+"$MLBENCH" sweep tiny.ini --set measure.duration=20s --json --out twice >out 2>err &
+pid=$!
+sleep 0.5
+kill -INT "$pid"
+kill -INT "$pid"
+wait "$pid"
+status=$?
+[ "$status" -eq 130 ] || fail "exit $status after two signals"
+python3 -c 'import json; json.load(open("out"))' || fail "no valid document after two signals"
+
+# While the data set is being generated: 130, and the next try goes on.
+sed -i 's/^samples = .*/samples = 400/; s/^width = .*/width = 900/; s/^height = .*/height = 900/; s/^path = .*/path = big/' tiny.ini
+"$MLBENCH" sweep tiny.ini --json --out generating >out 2>err &
+pid=$!
+sleep 0.4
+kill -INT "$pid"
+wait "$pid"
+status=$?
+[ "$status" -eq 130 ] || fail "exit $status while generating, not 130"
+is_json mlbench.error/1
+[ ! -e generating ] || fail "results without a run"

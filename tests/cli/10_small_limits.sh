@@ -1,0 +1,17 @@
+# More workers than cores, a tiny memlock limit, few open files: it runs, and says what it did not get.
+. "$CLI/lib.sh"
+write_config
+expect 0 "$MLBENCH" gen tiny.ini
+many=$(($(nproc) * 4))
+expect_measured "$MLBENCH" run tiny.ini --set decode.workers=$many --set batch.size=8 --json --out many
+[ "$(json '[s["workers"] for s in d["points"][0]["stages"] if s["name"] == "decode"][0]')" = "$many" ] || fail "workers"
+expect 0 bash -c 'ulimit -l 16 && exec "$0" doctor' "$MLBENCH"
+(ulimit -l 16 && "$MLBENCH" run tiny.ini $ONE --json --out locked >out 2>err)
+status=$?
+[ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status with a tiny memlock limit"
+is_json mlbench.summary/1
+[ "$(json 'd["points"][0]["throughput"]["median"] is not None')" = True ] || fail "nothing was measured"
+(ulimit -n 40 && "$MLBENCH" run tiny.ini $ONE --set read.depth=8 --json --out files >out 2>err)
+status=$?
+[ "$status" -ne 139 ] && [ "$status" -ne 134 ] || fail "it crashed with few open files"
+python3 -c 'import json; json.load(open("out"))' || fail "no valid document with few open files"

@@ -1,0 +1,20 @@
+# gen: deterministic, kept when it is there, verified, and damage is found.
+. "$CLI/lib.sh"
+write_config
+expect 0 "$MLBENCH" gen tiny.ini
+prints "96 samples made"
+expect 0 "$MLBENCH" gen tiny.ini
+prints "0 samples made"
+expect 0 "$MLBENCH" gen tiny.ini --verify
+prints "96 files good, 0 bad"
+expect 0 "$MLBENCH" gen tiny.ini --set dataset.path=again
+diff -r data again >/dev/null || fail "the same recipe gave other files"
+file=$(find data -name '*.ppm' | sort | head -n 1)
+printf 'X' | dd of="$file" bs=1 seek=40 conv=notrunc 2>/dev/null
+expect 1 "$MLBENCH" gen tiny.ini --verify
+prints "95 files good, 1 bad"
+says "$(basename "$file")"
+rm "$file"
+expect 1 "$MLBENCH" gen tiny.ini --verify --json
+is_json mlbench.verify/1
+[ "$(json 'd["bad"]')" = 1 ] || fail "bad"

@@ -1,0 +1,40 @@
+# A sweep from end to end: files, first lines, statuses; a failed point is a row with its reason.
+. "$CLI/lib.sh"
+write_config
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on
+head -n 1 out | grep -q 'emulated' || fail "the first line does not say that the step is emulated"
+head -n 1 err | grep -q 'emulated' || grep -q 'generat' err || fail "the plan does not say that the step is emulated"
+prints "limits of this node"
+prints "harness"
+prints "limit "
+run=$(echo results/tiny/*)
+for file in points.jsonl summary.json points.csv; do
+	[ -s "$run/$file" ] || fail "no $file"
+done
+cp out printed
+expect 0 "$MLBENCH" show tiny
+cmp -s out printed || fail "show prints something else than the sweep"
+expect 0 "$MLBENCH" show "$run/summary.json"
+[ "$(wc -l <"$run/points.csv")" -eq 5 ] || fail "points.csv has not a row per point"
+[ "$(grep -c '"kind":"repetition"' "$run/points.jsonl")" -eq 8 ] || fail "not 8 repetitions"
+
+# The batches of the second point do not fit into any memory.
+expect 1 "$MLBENCH" sweep tiny.ini --set decode.workers=1 --set batch.size=96 --set prefetch.depth=150 --set sweep.augment.size=16,4096 --json --out failing
+is_json mlbench.summary/1
+[ "$(json '[p["status"] == "failed" for p in d["points"]]')" = "[False, True]" ] || fail "not exactly the second failed"
+json 'd["points"][1]["error"]' | grep -q 'batch' || fail "no reason"
+expect 0 "$MLBENCH" show failing
+prints "failed:"
+# What failed is tried again by --resume, and only that.
+expect 1 "$MLBENCH" sweep --resume failing
+says "2 repetitions that failed"
+
+# Injected conditions are announced in every output.
+expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.read_latency=1ms --out slow
+prints "injected"
+prints "read_latency 1ms"
+says "read_latency 1ms"
+expect 0 "$MLBENCH" show slow
+prints "read_latency 1ms"
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.backend=null --out null --json
+[ "$(json 'd["step"]["emulated"]')" = False ] || fail "null is not emulated"

@@ -1,0 +1,45 @@
+# summary.json is valid against docs/summary.schema.json: whole, failed, interrupted and profiler-off runs.
+. "$CLI/lib.sh"
+/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is not installed"
+schema="$ROOT/docs/summary.schema.json"
+write_config
+validate() {
+	/usr/bin/python3 -m jsonschema -i "$1" "$schema" >problems 2>&1 || { cat problems; fail "$1 is not valid"; }
+}
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --out whole
+validate whole/summary.json
+"$MLBENCH" sweep tiny.ini --set decode.workers=1 --set batch.size=96 --set prefetch.depth=150 --set sweep.augment.size=16,4096 --out failing >out 2>err
+validate failing/summary.json
+"$MLBENCH" run tiny.ini $ONE --set measure.profiler=off --out off >out 2>err
+validate off/summary.json
+"$MLBENCH" run tiny.ini $ONE --set step.backend=null --set read.engine=memory --set run.verify=on --out memory >out 2>err
+validate memory/summary.json
+"$MLBENCH" sweep tiny.ini --set measure.duration=300ms --out stopped >out 2>err &
+pid=$!
+sleep 0.9
+kill -INT $pid
+wait $pid
+validate stopped/summary.json
+"$MLBENCH" show "$ROOT/tests/golden/sample" --json >sample.json 2>err || fail "show sample"
+validate sample.json
+# The schema is strict: it refuses what is not there, and what is too much.
+/usr/bin/python3 - "$schema" whole/summary.json <<'PY' || fail "the schema takes nonsense"
+import copy, json, sys
+import jsonschema
+schema, summary = (json.load(open(path)) for path in sys.argv[1:])
+validator = jsonschema.Draft202012Validator(schema)
+jsonschema.Draft202012Validator.check_schema(schema)
+assert validator.is_valid(summary)
+def refuse(change):
+    other = copy.deepcopy(summary)
+    change(other)
+    assert not validator.is_valid(other), "taken"
+refuse(lambda s: s.pop("points"))
+refuse(lambda s: s.update(extra=1))
+refuse(lambda s: s["points"][0].update(status="fine"))
+refuse(lambda s: s["points"][0]["stages"][0]["service_us"].pop("p99"))
+refuse(lambda s: s["points"][0]["throughput"].update(median="fast"))
+refuse(lambda s: s["step"].update(emulated="yes"))
+refuse(lambda s: s.update(config_hash="xyz"))
+refuse(lambda s: s["limits"][0].pop("how"))
+PY

@@ -1,0 +1,118 @@
+# Helpers of the command-line tests; each test sources this.  A failed expectation ends the test.
+# shellcheck shell=bash
+
+fail() {
+	[ -s out ] && { echo "--- stdout"; head -n 12 out; }
+	[ -s err ] && { echo "--- stderr"; tail -n 12 err; }
+	echo "FAILED: $*"
+	exit 1
+}
+
+skip() {
+	echo "$*"
+	exit 77
+}
+
+# expect STATUS COMMAND ...: runs it with stdout in ./out and stderr in ./err.
+expect() {
+	local want=$1 status
+	shift
+	"$@" >out 2>err
+	status=$?
+	[ "$status" -eq "$want" ] || fail "exit $status, not $want: $*"
+}
+
+# says TEXT: the last command's stderr has it.
+says() {
+	grep -qF -- "$1" err || fail "stderr does not say '$1'"
+}
+
+# prints TEXT: its stdout has it.
+prints() {
+	grep -qF -- "$1" out || fail "stdout does not say '$1'"
+}
+
+# The document on stdout is one valid JSON value, with this schema.
+is_json() {
+	python3 - "$1" <<'PY' || fail "stdout is no JSON document of schema $1"
+import json, sys
+with open("out") as f:
+    document = json.load(f)
+assert document["schema"] == sys.argv[1], document["schema"]
+PY
+}
+
+# json EXPRESSION: python over the document d of ./out.
+json() {
+	python3 -c 'import json, sys
+d = json.load(open("out"))
+print(eval(sys.argv[1]))' "$1"
+}
+
+# A tiny data set and a sweep of 2 x 2 points x 2 repeats in a second or so.
+write_config() {
+	cat >tiny.ini <<'INI'
+[dataset]
+path = data
+recipe = photo
+format = raw
+width = 18
+height = 18
+size_sigma = 0
+samples = 96
+classes = 3
+
+[augment]
+size = 16
+
+[step]
+backend = emulated
+time = 500us
+
+[measure]
+duration = 60ms
+warmup = 10ms
+window = 10ms
+repeats = 2
+limits = off
+
+[sweep]
+decode.workers = 1,2
+batch.size = 8,16
+INI
+}
+
+# one point of it
+ONE="--set decode.workers=1 --set batch.size=8"
+
+# Finished, or nothing was steady on a busy machine: both are complete runs.
+expect_measured() {
+	"$@" >out 2>err
+	local status=$?
+	[ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status, not 0 (or 3, unsteady): $*"
+	! grep -q 'nothing could be measured' err || fail "nothing was measured: $*"
+}
+
+# What differs from run to run, in one place.
+normalise() {
+	sed -E \
+		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/g' \
+		-e 's/[0-9]{8}T[0-9]{6}Z(-[0-9]+)?/TIME/g' \
+		-e 's/about [0-9.]+ (ms|s|min [0-9]+ s|h [0-9]+ min)/about N s/g' \
+		-e "s#$ROOT#ROOT#g"
+}
+
+# golden NAME: ./out, normalised, is tests/golden/NAME.
+golden() {
+	local file="$ROOT/tests/golden/$1"
+	normalise <out >out.normal
+	if [ "${UPDATE:-}" = 1 ]; then
+		mkdir -p "$(dirname "$file")"
+		cp out.normal "$file"
+		return
+	fi
+	diff -u "$file" out.normal >difference || {
+		cat difference
+		fail "output differs from tests/golden/$1 (UPDATE=1 tests/cli/run.sh writes it anew)"
+	}
+}

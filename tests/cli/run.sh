@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Runs every NN_name.sh here, each in an empty folder of its own, and ends with "N passed, N failed, N skipped".
+#   MLBENCH=path tests/cli/run.sh [NN_name ...]      UPDATE=1: write the golden outputs anew
+# A test exits 0 (passed), 77 (skipped; its last line says why) or anything else (failed; its output is shown).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+ROOT=$(cd "$here/../.." && pwd)
+export ROOT
+: "${MLBENCH:=$ROOT/build/release/mlbench}"
+MLBENCH=$(readlink -f "$MLBENCH") || exit 2
+[ -x "$MLBENCH" ] || { echo "cli: no program at '$MLBENCH'"; exit 2; }
+export MLBENCH CLI="$here" LC_ALL=C.UTF-8 COLUMNS=100
+unset NO_COLOR MLBENCH_DATA
+shared=$(mktemp -d)
+export TOOLS="$shared"
+trap 'chmod -R u+rwX "$shared" 2>/dev/null; rm -rf "$shared"' EXIT
+
+# Helpers in C; a test that needs one that could not be built is skipped.
+for source in "$here"/*.c; do
+	"${CC:-gcc}" -std=gnu17 -O1 -Wall -o "$TOOLS/$(basename "$source" .c)" "$source" 2>/dev/null
+done
+
+passed=0 failed=0 skipped=0
+for test in "$here"/[0-9][0-9]_*.sh; do
+	name=$(basename "$test" .sh)
+	if [ $# -gt 0 ]; then
+		case " $* " in *" $name "*) ;; *) continue ;; esac
+	fi
+	work="$shared/$name"
+	mkdir -p "$work"
+	begun=$(date +%s%N)
+	(cd "$work" && timeout -k 5 120 bash -u "$test") >"$shared/$name.log" 2>&1
+	status=$?
+	took=$((($(date +%s%N) - begun) / 1000000))
+	case $status in
+	0)
+		passed=$((passed + 1))
+		printf 'ok    %-26s %5d ms\n' "$name" "$took"
+		;;
+	77)
+		skipped=$((skipped + 1))
+		printf 'skip  %-26s %s\n' "$name" "$(tail -n 1 "$shared/$name.log")"
+		;;
+	*)
+		failed=$((failed + 1))
+		printf 'FAIL  %-26s exit %d\n' "$name" "$status"
+		tail -n 30 "$shared/$name.log" | sed 's/^/      /'
+		;;
+	esac
+	chmod -R u+rwX "$work" 2>/dev/null
+done
+echo "cli: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

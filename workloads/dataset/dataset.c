@@ -1,0 +1,190 @@
+/* Opening, closing and verifying a data set. */
+#include "workloads/dataset/dataset.h"
+
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/log.h"
+#include "workloads/dataset/manifest.h"
+#include "workloads/dataset/scan.h"
+#include "workloads/dataset/site.h"
+#include "workloads/dataset/team.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_generated(const struct config *config)
+{
+	return config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+}
+
+static int check_folder(const char *path, struct error *err)
+{
+	struct stat st;
+	if (!path[0])
+		return error_set(err, -EINVAL, "dataset.path is empty: which folder should be read?");
+	if (stat(path, &st) != 0)
+		return error_set_errno(err, errno, "cannot use dataset.path '%s'", path);
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, -ENOTDIR, "dataset.path '%s' is not a folder", path);
+	return 0;
+}
+
+/* Keeps `wanted` samples, evenly strided through the order of classes, so that each class keeps its
+ * share. */
+static void take_some(struct dataset *dataset, uint64_t wanted)
+{
+	const uint64_t all = dataset->count; /* wanted is at most 1e9: no product overflows */
+	if (wanted == 0 || wanted >= all)
+		return;
+	for (uint64_t i = 0; i < wanted; i++)
+		dataset->samples[i] = dataset->samples[i * all / wanted];
+	dataset->count = (size_t)wanted;
+	manifest_total(dataset);
+}
+
+static int open_folder(const struct config *config, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
+{
+	const char *path = config_text(config, KEY_DATASET_PATH);
+	int code = check_folder(path, err);
+	if (!code)
+		code = scan_folder(path, control, dataset, err);
+	if (!code)
+		take_some(dataset, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES));
+	return code;
+}
+
+static int open_generated(const struct config *config, struct dataset *dataset, struct error *err)
+{
+	struct recipe recipe;
+	int code = recipe_read(config, &recipe, err);
+	if (!code)
+		code = site_load(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
+	dataset->generated = true;
+	return code;
+}
+
+int dataset_open(const struct config *config, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
+{
+	*dataset = (struct dataset){0};
+	int code = is_generated(config) ? open_generated(config, dataset, err)
+					: open_folder(config, control, dataset, err);
+	if (!code) {
+		dataset->root = strdup(config_text(config, KEY_DATASET_PATH));
+		code = dataset->root ? 0 : error_set(err, -ENOMEM, "no memory for the data set's path");
+	}
+	if (code)
+		dataset_close(dataset);
+	return code;
+}
+
+void dataset_close(struct dataset *dataset)
+{
+	arena_close(dataset->arena);
+	free(dataset->root);
+	*dataset = (struct dataset){0};
+}
+
+struct verification {
+	const struct dataset *dataset;
+	const struct dataset_control *control;
+	atomic_uint_fast64_t good, bad, bytes;
+};
+
+enum { BAD_LOGGED = 20 };
+
+/* NULL, or what is wrong; text holds it. */
+static const char *examine(const char *root, const struct sample *sample, struct error *text)
+{
+	char *data;
+	size_t size;
+	char *path = files_join(root, sample->path);
+	if (!path)
+		return "no memory";
+	const int code = files_read(path, sample->bytes, &data, &size, text);
+	free(path);
+	if (code == -EFBIG)
+		return "it is longer than the manifest says";
+	if (code)
+		return text->text;
+	const uint64_t checksum = hash_bytes(data, size, 0);
+	free(data);
+	if (size != sample->bytes)
+		return "it is shorter than the manifest says";
+	if (sample->checksum && checksum != sample->checksum)
+		return "its checksum is not the manifest's";
+	return NULL;
+}
+
+static int verify_one(void *context, unsigned worker, uint64_t index, struct error *err)
+{
+	(void)worker;
+	(void)err;
+	struct verification *verification = context;
+	const struct sample *sample = &verification->dataset->samples[index];
+	struct error text;
+	const char *wrong = examine(verification->dataset->root, sample, &text);
+	if (!wrong)
+		atomic_fetch_add(&verification->good, 1);
+	else if (atomic_fetch_add(&verification->bad, 1) < BAD_LOGGED)
+		log_warn("'%s/%s': %s", verification->dataset->root, sample->path, wrong);
+	atomic_fetch_add(&verification->bytes, sample->bytes);
+	return 0;
+}
+
+static int verify_tick(void *context, uint64_t done, struct error *err)
+{
+	(void)err;
+	const struct verification *verification = context;
+	const struct dataset_control *control = verification->control;
+	if (control && control->progress)
+		control->progress(control->context, done, verification->dataset->count,
+			atomic_load(&verification->bytes));
+	return 0;
+}
+
+/* What to compare with: the manifest alone, so that a missing file is a finding and not a refusal. */
+static int open_to_verify(const struct config *config, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
+{
+	struct recipe recipe;
+	if (!is_generated(config))
+		return dataset_open(config, control, dataset, err);
+	*dataset = (struct dataset){0};
+	int code = recipe_read(config, &recipe, err);
+	if (!code)
+		code = site_load_manifest(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
+	if (!code && !(dataset->root = strdup(config_text(config, KEY_DATASET_PATH))))
+		code = error_set(err, -ENOMEM, "no memory for the data set's path");
+	if (code)
+		dataset_close(dataset);
+	return code;
+}
+
+int dataset_verify(const struct config *config, const struct dataset_control *control,
+	struct dataset_verified *out, struct error *err)
+{
+	struct dataset dataset;
+	*out = (struct dataset_verified){0};
+	int code = open_to_verify(config, control, &dataset, err);
+	if (code)
+		return code;
+	struct verification verification = {.dataset = &dataset, .control = control};
+	const struct team_job job = {
+		.count = dataset.count,
+		.item = verify_one,
+		.tick = verify_tick,
+		.context = &verification,
+		.stop = control ? control->stop : NULL,
+		.threads = team_threads(control ? control->threads : 0),
+	};
+	code = team_run(&job, err);
+	out->good = atomic_load(&verification.good);
+	out->bad = atomic_load(&verification.bad);
+	dataset_close(&dataset);
+	return code;
+}

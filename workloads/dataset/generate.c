@@ -1,0 +1,271 @@
+/* dataset_generate: check what is there, paint the atlas, calibrate, make what is missing, finish. */
+#include "workloads/dataset/dataset.h"
+#include "workloads/dataset/maker.h"
+#include "workloads/dataset/site.h"
+#include "workloads/dataset/team.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/log.h"
+#include "harness/base/units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+struct generation {
+	const struct dataset_control *control;
+	struct recipe recipe;
+	struct site site;
+	struct picture_atlas *atlas;
+	struct maker *makers;
+	unsigned threads;
+	uint64_t *missing; /* ids to make */
+	uint64_t missing_count;
+	atomic_uint_fast64_t bytes; /* of what is there, for the progress line */
+	double expected_bytes;      /* mean of a file */
+};
+
+static bool is_whole(const char *path, const struct record *record, bool vouched)
+{
+	char *data;
+	size_t size;
+	struct stat st;
+	struct error ignored;
+	if (vouched)
+		return stat(path, &st) == 0 && (uint64_t)st.st_size == record->bytes;
+	if (files_read(path, record->bytes, &data, &size, &ignored))
+		return false;
+	const bool whole = size == record->bytes && hash_bytes(data, size, 0) == record->checksum;
+	free(data);
+	return whole;
+}
+
+/* A claimed sample counts only if the file is whole: by size where a manifest vouches for it, by
+ * checksum too where only the journal does. */
+static int check_claim(void *context, unsigned worker, uint64_t id, struct error *err)
+{
+	(void)worker;
+	struct generation *generation = context;
+	struct record *record = &generation->site.records[id];
+	if (atomic_load(&record->state) != RECORD_CLAIMED)
+		return 0;
+	char name[RECIPE_PATH_BYTES];
+	recipe_sample_path(&generation->recipe, id, name);
+	char *path = files_join(generation->site.root, name);
+	if (!path)
+		return error_set(err, -ENOMEM, "no memory for a path");
+	const bool whole = is_whole(path, record, generation->site.complete);
+	atomic_store(&record->state, whole ? RECORD_DONE : RECORD_MISSING);
+	if (whole)
+		atomic_fetch_add(&generation->bytes, record->bytes);
+	free(path);
+	return 0;
+}
+
+static struct team_job job_of(struct generation *generation, uint64_t count)
+{
+	return (struct team_job){
+		.count = count,
+		.context = generation,
+		.stop = generation->control ? generation->control->stop : NULL,
+		.threads = generation->threads,
+	};
+}
+
+/* Checks claims, and lists what is to be made. */
+static int find_missing(struct generation *generation, struct error *err)
+{
+	const uint64_t samples = generation->recipe.samples;
+	struct team_job job = job_of(generation, samples);
+	job.item = check_claim;
+	const int code = team_run(&job, err);
+	if (code)
+		return code;
+	generation->missing = calloc(samples, sizeof(*generation->missing));
+	if (!generation->missing)
+		return error_set(err, -ENOMEM, "no memory for the list of samples");
+	for (uint64_t id = 0; id < samples; id++)
+		if (atomic_load(&generation->site.records[id].state) == RECORD_MISSING)
+			generation->missing[generation->missing_count++] = id;
+	return 0;
+}
+
+static int paint_one(void *context, unsigned worker, uint64_t tile, struct error *err)
+{
+	(void)worker;
+	const struct generation *generation = context;
+	return picture_atlas_paint(generation->atlas, (unsigned)tile, err);
+}
+
+static int open_makers(struct generation *generation, struct error *err)
+{
+	generation->makers = calloc(generation->threads, sizeof(*generation->makers));
+	if (!generation->makers)
+		return error_set(err, -ENOMEM, "no memory for encoders");
+	for (unsigned i = 0; i < generation->threads; i++) {
+		const int code = maker_open(&generation->makers[i], &generation->recipe, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+/* Atlas, encoders, detail. */
+static int prepare(struct generation *generation, struct error *err)
+{
+	int code = picture_atlas_open(&generation->atlas, generation->recipe.seed, err);
+	if (!code) {
+		struct team_job job = job_of(generation, picture_atlas_tiles());
+		job.item = paint_one;
+		code = team_run(&job, err);
+	}
+	if (!code)
+		code = open_makers(generation, err);
+	if (code)
+		return code;
+	const struct calibration calibration = {
+		.recipe = &generation->recipe,
+		.atlas = generation->atlas,
+		.makers = generation->makers,
+		.threads = generation->threads,
+		.stop = generation->control ? generation->control->stop : NULL,
+	};
+	if (generation->site.has_detail) { /* found by an earlier try */
+		const uint64_t kept = generation->recipe.samples - generation->missing_count;
+		generation->expected_bytes =
+			kept ? (double)atomic_load(&generation->bytes) / (double)kept
+			     : (double)generation->recipe.bytes;
+		return 0;
+	}
+	code = calibrate(&calibration, &generation->site.detail, &generation->expected_bytes, err);
+	for (unsigned i = 0; i < generation->threads; i++) /* the shares are of generating */
+		generation->makers[i].cpu_ns = generation->makers[i].encode_cpu_ns = 0;
+	return code;
+}
+
+static int make_one(void *context, unsigned worker, uint64_t index, struct error *err)
+{
+	struct generation *generation = context;
+	struct maker *maker = &generation->makers[worker];
+	const uint64_t id = generation->missing[index];
+	const uint8_t *bytes;
+	size_t size;
+	int code = maker_make(maker, &generation->recipe, generation->atlas, id, generation->site.detail,
+		&bytes, &size, err);
+	if (code)
+		return code;
+	const uint64_t start = clock_thread_cpu_ns();
+	code = site_store(&generation->site, id, bytes, size, err);
+	maker->cpu_ns += clock_thread_cpu_ns() - start;
+	if (!code)
+		atomic_fetch_add(&generation->bytes, size);
+	return code;
+}
+
+static int tick(void *context, uint64_t done, struct error *err)
+{
+	struct generation *generation = context;
+	const struct dataset_control *control = generation->control;
+	if (control && control->progress) {
+		const uint64_t kept = generation->recipe.samples - generation->missing_count;
+		control->progress(control->context, kept + done, generation->recipe.samples,
+			atomic_load(&generation->bytes));
+	}
+	return site_note(&generation->site, err);
+}
+
+static uint64_t count_made(const struct generation *generation)
+{
+	uint64_t made = 0;
+	for (uint64_t i = 0; i < generation->missing_count; i++)
+		made += atomic_load(&generation->site.records[generation->missing[i]].state) == RECORD_DONE;
+	return made;
+}
+
+/* A full disk, said with what is still to be written. */
+static int explain_full(const struct generation *generation, int code, struct error *err)
+{
+	if (code != -ENOSPC && code != -EDQUOT)
+		return code;
+	const uint64_t left = generation->missing_count - count_made(generation);
+	char text[UNITS_BYTES];
+	const struct error before = *err;
+	return error_set(err, -ENOSPC,
+		"%.350s; about %s are still needed; what was made is kept for the next try", before.text,
+		units_format_size((double)left * generation->expected_bytes, text));
+}
+
+static int make_missing(struct generation *generation, struct error *err)
+{
+	struct error later;
+	const double needed = (double)generation->missing_count * generation->expected_bytes;
+	int code = site_check_room(&generation->site, needed, generation->missing_count, err);
+	if (!code)
+		code = site_begin(&generation->site, generation->site.detail, err);
+	if (code)
+		return code;
+	struct team_job job = job_of(generation, generation->missing_count);
+	job.item = make_one;
+	job.tick = tick;
+	code = team_run(&job, err);
+	if (code) /* samples done by the last threads to finish */
+		(void)site_note(&generation->site, &later);
+	return explain_full(generation, code, err);
+}
+
+static void sum_up(const struct generation *generation, struct dataset_generated *out)
+{
+	uint64_t encode = 0, all = 0;
+	for (unsigned i = 0; generation->makers && i < generation->threads; i++) {
+		encode += generation->makers[i].encode_cpu_ns;
+		all += generation->makers[i].cpu_ns;
+	}
+	out->made = count_made(generation);
+	out->kept = generation->recipe.samples - generation->missing_count;
+	out->encode_share = all ? (double)encode / (double)all : 0;
+}
+
+static int generate(struct generation *generation, const char *root, struct dataset_generated *out,
+	struct error *err)
+{
+	int code = site_open(&generation->site, &generation->recipe, root, err);
+	if (!code)
+		code = find_missing(generation, err);
+	if (code)
+		return code;
+	if (generation->missing_count == 0 && generation->site.complete) {
+		out->bytes = atomic_load(&generation->bytes);
+		return 0;
+	}
+	code = prepare(generation, err);
+	if (!code)
+		code = make_missing(generation, err);
+	return code ? code : site_finish(&generation->site, &out->bytes, err);
+}
+
+int dataset_generate(const struct config *config, const struct dataset_control *control,
+	struct dataset_generated *out, struct error *err)
+{
+	const uint64_t start = clock_now_ns();
+	struct generation generation = {.control = control,
+		.threads = team_threads(control ? control->threads : 0)};
+	*out = (struct dataset_generated){0};
+	if (config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
+		return error_set(err, -EINVAL, "dataset.recipe is none: there is nothing to generate");
+	int code = recipe_read(config, &generation.recipe, err);
+	if (code)
+		return code;
+	code = generate(&generation, config_text(config, KEY_DATASET_PATH), out, err);
+	if (generation.missing)
+		sum_up(&generation, out);
+	out->seconds = (double)(clock_now_ns() - start) / (double)NS_PER_S;
+	for (unsigned i = 0; generation.makers && i < generation.threads; i++)
+		maker_close(&generation.makers[i]);
+	free(generation.makers);
+	free(generation.missing);
+	picture_atlas_close(generation.atlas);
+	site_close(&generation.site);
+	return code;
+}

@@ -1,0 +1,59 @@
+/* Manifests: what is in a data set, as JSON lines.  The first line is an object,
+ *   {"schema": "mlbench.manifest/1", "recipe": {…}, "detail": …, "listing": "…", "count": N, "bad": M,
+ *    "bytes": …, "body": "16 hex digits of XXH3 over the lines below", "classes": ["…"]}
+ * then N lines ["class/name.jpg", bytes, width, height, label, "16 hex digits of XXH3 or empty"] and M lines
+ * ["path", "reason"].  Bytes of a name outside printable ASCII, and " \ %, are written as %XX, so any
+ * file name survives.  A generated set's journal has the same header and lines [id, bytes, width,
+ * height, "checksum"]. */
+#ifndef MLBENCH_WORKLOADS_DATASET_MANIFEST_H
+#define MLBENCH_WORKLOADS_DATASET_MANIFEST_H
+
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+#include "workloads/dataset/dataset.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MANIFEST_NAME "mlbench-manifest.jsonl"
+#define MANIFEST_JOURNAL "mlbench-partial.jsonl"
+#define MANIFEST_PREFIX "mlbench-"
+#define MANIFEST_SCHEMA "mlbench.manifest/1"
+#define MANIFEST_JOURNAL_SCHEMA "mlbench.journal/1"
+
+/* Memory that lives as long as a data set: blocks in a list. */
+struct arena;
+struct arena *arena_open(void); /* NULL without memory */
+void arena_close(struct arena *arena); /* NULL is fine */
+void *arena_take(struct arena *arena, size_t size); /* NULL without memory; pointers are aligned */
+char *arena_text(struct arena *arena, const char *text, size_t length); /* a copy, with a NUL */
+bool arena_own(struct arena *arena, void *block); /* free() it later; false (and freed) without memory */
+
+/* Writes a data set's manifest atomically.  header: the keys to put in front of those that are known
+ * from the data set (its reference stays the caller's). */
+int manifest_write(
+	const char *path, const json_t *header, const struct dataset *dataset, struct error *err);
+
+/* Reads it: samples, classes, bad and the totals of *dataset (zeroed before; its arena is made).  header
+ * receives the first line, a new reference.  -ENOENT: there is none; -EBADMSG: damaged or cut short. */
+int manifest_read(const char *path, struct dataset *dataset, json_t **header, struct error *err);
+
+/* The totals of a data set from its samples. */
+void manifest_total(struct dataset *dataset);
+
+struct journal_entry {
+	uint64_t id, bytes, checksum;
+	uint32_t width, height;
+};
+
+void journal_format(struct buffer *buffer, const struct journal_entry *entry);
+
+/* One line, at [line, end); false when it is none (torn by a kill). */
+bool journal_parse(const char *line, const char *end, struct journal_entry *entry);
+
+/* Parses a header line: schema must be as given. NULL with -EBADMSG's message in err. */
+json_t *manifest_parse_header(const char *line, size_t length, const char *schema, struct error *err);
+
+#endif

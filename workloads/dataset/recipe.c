@@ -1,0 +1,155 @@
+/* Recipes: from the configuration, to JSON, and compared. */
+#include "workloads/dataset/recipe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t number(const struct config *config, enum key_id key)
+{
+	return (uint64_t)config_integer(config, key);
+}
+
+int recipe_read(const struct config *config, struct recipe *recipe, struct error *err)
+{
+	*recipe = (struct recipe){
+		.samples = number(config, KEY_DATASET_SAMPLES),
+		.classes = number(config, KEY_DATASET_CLASSES),
+		.seed = number(config, KEY_DATASET_SEED),
+		.bytes = number(config, KEY_DATASET_BYTES),
+		.width = (uint32_t)number(config, KEY_DATASET_WIDTH),
+		.height = (uint32_t)number(config, KEY_DATASET_HEIGHT),
+		.size_sigma = config_real(config, KEY_DATASET_SIZE_SIGMA),
+		.encode = {
+			.format = (enum dataset_format)number(config, KEY_DATASET_FORMAT),
+			.quality = (int)number(config, KEY_DATASET_QUALITY),
+			.subsampling =
+				(enum dataset_subsampling)number(config, KEY_DATASET_SUBSAMPLING),
+			.png_color = (enum dataset_png_color)number(config, KEY_DATASET_PNG_COLOR),
+			.png_level = (int)number(config, KEY_DATASET_PNG_LEVEL),
+		},
+	};
+	if (recipe->samples == 0)
+		return error_set(err, -EINVAL,
+			"dataset.samples is 0: a recipe needs the number of pictures to generate");
+	return 0;
+}
+
+static const char *choice(enum key_id key, int index, char out[CONFIG_VALUE_BYTES])
+{
+	const struct config_value value = {.integer = index};
+	return config_format_value(key, &value, out, CONFIG_VALUE_BYTES);
+}
+
+static void add_number(json_t *object, const char *key, uint64_t value)
+{
+	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static void add_choice(json_t *object, const char *key, enum key_id id, int index)
+{
+	char text[CONFIG_VALUE_BYTES];
+	(void)json_object_set_new(object, key, json_string(choice(id, index, text)));
+}
+
+json_t *recipe_to_json(const struct recipe *recipe)
+{
+	json_t *object = json_object();
+	const struct encode_options *encode = &recipe->encode;
+	add_number(object, "generator", PICTURE_VERSION);
+	add_number(object, "samples", recipe->samples);
+	add_number(object, "classes", recipe->classes);
+	add_number(object, "seed", recipe->seed);
+	add_number(object, "width", recipe->width);
+	add_number(object, "height", recipe->height);
+	(void)json_object_set_new(object, "size_sigma", json_real(recipe->size_sigma));
+	add_number(object, "bytes", recipe->bytes);
+	add_choice(object, "format", KEY_DATASET_FORMAT, (int)encode->format);
+	if (encode->format == DATASET_FORMAT_JPEG) {
+		add_number(object, "quality", (uint64_t)encode->quality);
+		add_choice(object, "subsampling", KEY_DATASET_SUBSAMPLING, (int)encode->subsampling);
+	} else if (encode->format == DATASET_FORMAT_PNG) {
+		add_choice(object, "png_color", KEY_DATASET_PNG_COLOR, (int)encode->png_color);
+		add_number(object, "png_level", (uint64_t)encode->png_level);
+	}
+	return object;
+}
+
+/* A value as JSON text; "unset" for NULL. */
+static void describe(const json_t *value, char *out, size_t room)
+{
+	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
+	(void)snprintf(out, room, "%s", text ? text : "unset");
+	free(text);
+}
+
+static void add_difference(
+	const char *key, const json_t *there, const json_t *wanted, char *out, size_t room)
+{
+	enum { VALUE = 64 };
+	char old[VALUE], new[VALUE];
+	if (there && wanted && json_equal((json_t *)(uintptr_t)there, (json_t *)(uintptr_t)wanted))
+		return;
+	describe(there, old, sizeof(old));
+	describe(wanted, new, sizeof(new));
+	const size_t used = strlen(out);
+	(void)snprintf(out + used, room - used, "%sdataset.%s is %s there and %s here",
+		used ? ", " : "", key, old, new);
+}
+
+int recipe_compare(const json_t *there, const json_t *wanted, const char *path, struct error *err)
+{
+	char differences[ERROR_TEXT_BYTES / 2] = "";
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)wanted, key, value)
+		add_difference(key, json_object_get(there, key), value, differences, sizeof(differences));
+	json_object_foreach((json_t *)(uintptr_t)there, key, value)
+		if (!json_object_get(wanted, key))
+			add_difference(key, value, NULL, differences, sizeof(differences));
+	if (!differences[0])
+		return 0;
+	return error_set(err, -ESTALE,
+		"'%s' was generated from another recipe: %s; choose another dataset.path, or remove the folder",
+		path, differences);
+}
+
+/* Decimal digits of a number, at least `least`: names of equal length sort as numbers do. */
+static unsigned digits(uint64_t largest, unsigned least)
+{
+	enum { DIGITS_MAX = 20 }; /* of 2^64 - 1 */
+	unsigned count = 1;
+	for (; largest >= 10; largest /= 10)
+		count++;
+	if (count < least)
+		count = least;
+	return count < DIGITS_MAX ? count : DIGITS_MAX;
+}
+
+void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[RECIPE_PATH_BYTES])
+{
+	enum { DIGITS = 4 };
+	(void)snprintf(out, RECIPE_PATH_BYTES, "class_%0*" PRIu64, (int)digits(recipe->classes - 1, DIGITS),
+		label);
+}
+
+void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
+{
+	enum { DIGITS = 8 };
+	recipe_class_name(recipe, id % recipe->classes, out);
+	const size_t used = strlen(out);
+	(void)snprintf(out + used, RECIPE_PATH_BYTES - used, "/%0*" PRIu64 ".%s",
+		(int)digits(recipe->samples - 1, DIGITS), id, encode_extension(recipe->encode.format));
+}
+
+uint64_t recipe_class_count(const struct recipe *recipe)
+{
+	return recipe->classes < recipe->samples ? recipe->classes : recipe->samples;
+}
+
+struct picture_size recipe_size(const struct recipe *recipe, uint64_t id)
+{
+	return picture_draw_size(recipe->seed, id, recipe->width, recipe->height, recipe->size_sigma);
+}
