@@ -3,7 +3,6 @@
 
 #include "harness/base/clock.h"
 
-
 enum { GATHER_POLL_NS = 50000000 };
 
 int crew_open(struct crew *crew, unsigned expected, void (*wake)(void *context), void *context)
@@ -82,7 +81,8 @@ static void wait_until(struct crew *crew, uint64_t deadline_ns)
 bool crew_gather(struct crew *crew, const atomic_bool *stop)
 {
 	(void)pthread_mutex_lock(&crew->lock);
-	while (crew->arrived < crew->expected && crew->phase == CREW_GATHERING && !(stop && atomic_load(stop)))
+	while (crew->arrived < crew->expected && crew->phase == CREW_GATHERING &&
+		!(stop && atomic_load(stop)))
 		wait_until(crew, clock_now_ns() + GATHER_POLL_NS);
 	const bool complete = crew->arrived >= crew->expected && crew->phase == CREW_GATHERING;
 	(void)pthread_mutex_unlock(&crew->lock);
