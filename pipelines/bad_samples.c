@@ -35,10 +35,11 @@ void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reaso
 	(void)pthread_mutex_unlock(&bad->lock);
 }
 
-void bad_samples_report(const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m)
+void bad_samples_report(
+	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m)
 {
 	m->bad_samples = bad->count;
 	for (uint32_t i = 0; i < bad->listed; i++)
-		measurement_note(m, "bad sample '%s': %s", dataset->samples[bad->list[i].sample].path,
-			bad->list[i].reason);
+		measurement_note(m, "bad sample '%s': %s",
+			dataset->samples[bad->list[i].sample].path, bad->list[i].reason);
 }

@@ -27,6 +27,7 @@ void bad_samples_close(struct bad_samples *bad);
 void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reason);
 
 /* After the run: the count and the notes. */
-void bad_samples_report(const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m);
+void bad_samples_report(
+	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m);
 
 #endif

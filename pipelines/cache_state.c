@@ -12,15 +12,16 @@ static const double COLD_BELOW = 0.01, WARM_ABOVE = 0.99;
 static double share(const struct residency *residency)
 {
 	return residency->total_pages > 0
-		? (double)residency->resident_pages / (double)residency->total_pages
-		: 0;
+		       ? (double)residency->resident_pages / (double)residency->total_pages
+		       : 0;
 }
 
 static int check(enum read_cache wanted, double resident, struct error *err)
 {
 	if (wanted == READ_CACHE_COLD && resident >= COLD_BELOW)
 		return error_set(err, -EBUSY,
-			"read.cache = cold, but %.2f %% of the data set is in the page cache", resident * 100);
+			"read.cache = cold, but %.2f %% of the data set is in the page cache",
+			resident * 100);
 	if (wanted == READ_CACHE_WARM && resident < WARM_ABOVE)
 		return error_set(err, -EBUSY,
 			"read.cache = warm, but only %.2f %% of the data set is in the page cache",
@@ -34,7 +35,8 @@ static void look(const struct dataset *dataset, struct measurement *m)
 	struct error why;
 	struct residency residency;
 	if (dataset->count > MEASURE_FILES_MAX)
-		measurement_note(m, "page cache before: not measured, the data set has more than %d files",
+		measurement_note(m,
+			"page cache before: not measured, the data set has more than %d files",
 			MEASURE_FILES_MAX);
 	else if (residency_measure(dataset, &residency, &why))
 		measurement_note(m, "page cache before: not measured, %.160s", why.text);
@@ -42,8 +44,8 @@ static void look(const struct dataset *dataset, struct measurement *m)
 		m->resident_before = share(&residency);
 }
 
-int cache_state_prepare(const struct config *config, const struct dataset *dataset, bool reads_memory,
-	struct measurement *m, struct error *err)
+int cache_state_prepare(const struct config *config, const struct dataset *dataset,
+	bool reads_memory, struct measurement *m, struct error *err)
 {
 	const enum read_cache wanted = (enum read_cache)config_integer(config, KEY_READ_CACHE);
 	m->resident_before = NAN;

@@ -9,7 +9,7 @@
 
 /* Before the clock starts.  Sets m->resident_before (NAN with a note when it cannot be known).
  * -EBUSY: a cold (warm) cache was asked for and more than 1 % (less than 99 %) was resident. */
-int cache_state_prepare(const struct config *config, const struct dataset *dataset, bool reads_memory,
-			struct measurement *m, struct error *err);
+int cache_state_prepare(const struct config *config, const struct dataset *dataset,
+	bool reads_memory, struct measurement *m, struct error *err);
 
 #endif

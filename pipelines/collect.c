@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,7 +38,8 @@ static size_t window_rates(const struct recorded *r, double *rates)
 	size_t count = 0;
 	double before = 0;
 	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
-		const double after = completions_samples_at(&r->step->completions, (count + 1) * window_ns);
+		const double after =
+			completions_samples_at(&r->step->completions, (count + 1) * window_ns);
 		rates[count++] = (after - before) * (double)NS_PER_S / (double)window_ns;
 		before = after;
 	}
@@ -61,7 +63,8 @@ static struct span span_from(const struct recorded *r, uint64_t cut_ns)
 	};
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
 	const uint64_t from_ns = monitor->timed ? span.from->t_ns : cut_ns;
-	span.completions = completions_between(&r->step->completions, from_ns, span.to->t_ns, &span.steps);
+	span.completions =
+		completions_between(&r->step->completions, from_ns, span.to->t_ns, &span.steps);
 	return span;
 }
 
@@ -72,7 +75,8 @@ static uint64_t least_cut(const struct recorded *r, struct measurement *m)
 	const uint64_t end_ns = monitor->edges[monitor->count - 1].t_ns;
 	if (r->warmup_ns <= end_ns / 2 || config_integer(r->config, KEY_MEASURE_EPOCHS) == 0)
 		return r->warmup_ns;
-	measurement_note(m, "the run of %.3g s was too short for measure.warmup: nothing was cut off",
+	measurement_note(m,
+		"the run of %.3g s was too short for measure.warmup: nothing was cut off",
 		(double)end_ns / (double)NS_PER_S);
 	return 0;
 }
@@ -104,10 +108,14 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 		if (settled.steps.batches >= min_batches)
 			span = settled;
 		judge_steadiness(&steady, m);
+	} else {
+		measurement_note(m, "steadiness not tested: no whole window was measured");
 	}
-	if (span.steps.batches < min_batches && config_integer(r->config, KEY_MEASURE_EPOCHS) == 0) {
+	if (span.steps.batches < min_batches &&
+		config_integer(r->config, KEY_MEASURE_EPOCHS) == 0) {
 		m->status = MEASUREMENT_UNSTEADY;
-		measurement_note(m, "only %llu batches were measured, of measure.min_batches = %llu",
+		measurement_note(m,
+			"only %llu batches were measured, of measure.min_batches = %llu",
 			(unsigned long long)span.steps.batches, (unsigned long long)min_batches);
 	}
 	return span;
@@ -119,11 +127,12 @@ static double capacity(const struct recorded *r, const struct span *span, enum s
 	const struct stage_measurement *stage)
 {
 	const double batch = span->steps.batches > 0
-		? (double)span->steps.samples / (double)span->steps.batches
-		: NAN;
+				     ? (double)span->steps.samples / (double)span->steps.batches
+				     : NAN;
 	const double working = stage->seconds[THREAD_WORKING];
 	if (id == STAGE_STEP && r->step->emulated)
-		return (double)span->steps.samples * (double)NS_PER_S / (double)span->steps.device_ns;
+		return (double)span->steps.samples * (double)NS_PER_S /
+		       (double)span->steps.device_ns;
 	if (working <= 0 || stage->items == 0)
 		return NAN;
 	const double samples = (double)stage->items * (stage->per_batch ? batch : 1);
@@ -141,8 +150,8 @@ static void merge_service(const struct recorded *r, const struct span *span, enu
 		service_log_merge(&stage->meters[i].service, 0, &out->service);
 }
 
-static void fill_stage(const struct recorded *r, const struct span *span, enum stage_id id,
-	struct measurement *m)
+static void fill_stage(
+	const struct recorded *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
 	const struct stage *stage = &r->monitor->stages[id];
 	const struct thread_times *from = &span->from->stages[id];
@@ -158,12 +167,15 @@ static void fill_stage(const struct recorded *r, const struct span *span, enum s
 	const bool accounted = span->to->accounted[id];
 	out->cpu_seconds = accounted ? (double)(to->cpu_ns - from->cpu_ns) / (double)NS_PER_S : NAN;
 	out->run_queue_seconds =
-		accounted ? (double)(to->run_queue_ns - from->run_queue_ns) / (double)NS_PER_S : NAN;
+		accounted ? (double)(to->run_queue_ns - from->run_queue_ns) / (double)NS_PER_S
+			  : NAN;
 	if (!accounted)
-		measurement_note(m, "%s: CPU and run-queue time unknown: no schedstat", stage->name);
+		measurement_note(
+			m, "%s: CPU and run-queue time unknown: no schedstat", stage->name);
 	out->capacity = capacity(r, span, id, out);
 	const double total = stage->workers * span->seconds;
-	out->capacity_is_lower_bound = id == STAGE_READ && out->seconds[THREAD_WORKING] < SHOWS_ITS_LIMIT * total;
+	out->capacity_is_lower_bound =
+		id == STAGE_READ && out->seconds[THREAD_WORKING] < SHOWS_ITS_LIMIT * total;
 	merge_service(r, span, id, out);
 }
 
@@ -206,7 +218,8 @@ static void fill_stages(const struct recorded *r, const struct span *span, struc
 
 /* --- the rest ------------------------------------------------------------------------------------------ */
 
-static void fill_throughput(const struct recorded *r, const struct span *span, struct measurement *m)
+static void fill_throughput(
+	const struct recorded *r, const struct span *span, struct measurement *m)
 {
 	const struct completion *steps = &span->steps;
 	const double seconds = (double)steps->t_ns / (double)NS_PER_S;
@@ -221,8 +234,9 @@ static void fill_throughput(const struct recorded *r, const struct span *span, s
 	m->step_utilisation = any ? (double)steps->device_ns / (double)steps->t_ns : NAN;
 	m->loss_first = r->step->loss_first;
 	m->loss_last = r->step->loss_last;
-	m->oversleep_mean_ns =
-		any && r->step->emulated ? (double)steps->oversleep_ns / (double)steps->batches : NAN;
+	m->oversleep_mean_ns = any && r->step->emulated
+				       ? (double)steps->oversleep_ns / (double)steps->batches
+				       : NAN;
 	m->oversleep_max_ns = r->step->emulated ? (double)r->step->oversleep_max_ns : NAN;
 	m->has_checksum = r->step->has_checksum;
 	m->checksum = r->step->checksum;
@@ -230,20 +244,32 @@ static void fill_throughput(const struct recorded *r, const struct span *span, s
 		measurement_note(m, "no checksum: the run ended before its first epoch did");
 }
 
-static void fill_cache_share(const struct recorded *r, double disk_bytes, struct measurement *m)
+/* Not all file systems count what they fetch: none at all, while the pages cannot all have been there
+ * before, is no count. */
+static bool counts_fetches(
+	const struct recorded *r, const struct span *span, const struct measurement *m)
 {
+	const struct edge *start = &r->monitor->edges[0];
+	const bool none = span->to->usage.disk_bytes - start->usage.disk_bytes <= 0;
+	const bool must = config_on(r->config, KEY_READ_DIRECT) || m->resident_before < 0.5;
+	return !(none && must && span->to->read.bytes > 0);
+}
+
+static void fill_cache_share(
+	const struct recorded *r, const struct span *span, double disk_bytes, struct measurement *m)
+{
+	m->page_cache_share = NAN;
 	if (r->reads_memory) {
-		m->page_cache_share = NAN;
-		measurement_note(m, "page cache: no file is read while measuring (read.engine = memory)");
-	} else if (config_on(r->config, KEY_READ_DIRECT)) {
-		m->page_cache_share = 0;
-		measurement_note(m, "page cache: direct reads go past it");
+		measurement_note(
+			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (isnan(disk_bytes)) {
-		m->page_cache_share = NAN;
 		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
-	} else {
+	} else if (!counts_fetches(r, span, m)) {
+		measurement_note(m,
+			"page cache: share unknown, this file system does not count what it fetches");
+	} else if (m->bytes_read > 0) {
 		const double share = 1 - disk_bytes / (double)m->bytes_read;
-		m->page_cache_share = m->bytes_read == 0 ? NAN : share > 0 ? share : 0;
+		m->page_cache_share = share > 0 ? share : 0;
 	}
 }
 
@@ -255,11 +281,17 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	m->bytes_read = span->to->read.bytes - span->from->read.bytes;
 	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
 	m->disk_bytes_per_s = disk_bytes / span->seconds;
-	fill_cache_share(r, disk_bytes, m);
+	fill_cache_share(r, span, disk_bytes, m);
 	m->cpu_seconds = to->cpu_seconds - from->cpu_seconds;
-	const double outside = (to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;
+	const double outside =
+		(to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;
 	m->cores_busy_outside = outside < 0 ? 0 : outside;
-	m->throttled_share = (to->throttled_seconds - from->throttled_seconds) / span->seconds / r->cores;
+	if (isnan(outside))
+		measurement_note(m, "load from outside unknown: no /proc/stat");
+	if (isnan(to->throttled_seconds))
+		measurement_note(m, "throttling unknown: the cgroup has no cpu.stat");
+	m->throttled_share =
+		(to->throttled_seconds - from->throttled_seconds) / span->seconds / r->cores;
 	const double growth = to->resident_bytes - from->resident_bytes;
 	m->rss_growth_bytes = growth > 0 ? (uint64_t)growth : 0;
 	m->rss_peak_bytes = memory_resident_peak_bytes();
@@ -277,10 +309,11 @@ static void fill_window(const struct edge *edge, const struct monitor *monitor, 
 		if (monitor->stages[id].workers == 0)
 			continue;
 		for (int k = 0; k < THREAD_STATES; k++)
-			out->stage_seconds[stage][k] = (double)edge->stages[id].state_ns[k] / (double)NS_PER_S;
-		out->stage_cpu[stage++] = edge->accounted[id]
-			? (double)edge->stages[id].cpu_ns / (double)NS_PER_S
-			: NAN;
+			out->stage_seconds[stage][k] =
+				(double)edge->stages[id].state_ns[k] / (double)NS_PER_S;
+		out->stage_cpu[stage++] =
+			edge->accounted[id] ? (double)edge->stages[id].cpu_ns / (double)NS_PER_S
+					    : NAN;
 	}
 	for (int id = 0; id < QUEUE_IDS; id++)
 		out->queue_depth[id] = edge->queue_depth[id];
@@ -302,13 +335,12 @@ static int fill_windows(const struct recorded *r, struct measurement *m)
 int collect(const struct recorded *r, struct measurement *m)
 {
 	m->status = r->interrupted ? MEASUREMENT_INTERRUPTED : MEASUREMENT_OK;
-	m->accounted = NAN;
-	m->step_wait_share = NAN;
 	const struct span span = choose_span(r, m);
 	fill_throughput(r, &span, m);
 	fill_usage(r, &span, m);
 	if (!r->monitor->timed) {
-		measurement_note(m, "measure.profiler is off: throughput only, no states, queues or windows");
+		measurement_note(m,
+			"measure.profiler is off: throughput only, no states, queues or windows");
 		return 0;
 	}
 	fill_stages(r, &span, m);

@@ -16,7 +16,7 @@ struct recorded {
 	const struct step_account *step;
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
-	bool reads_memory;  /* the memory engine */
+	bool reads_memory; /* the memory engine */
 	bool interrupted;
 };
 

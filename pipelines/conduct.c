@@ -9,7 +9,7 @@ enum { POLL_NS = 50000000, PATIENCE = 20, EXTENSION = 4 };
 
 struct conducting {
 	const struct conduct *c;
-	uint64_t planned_ns;         /* 0: by epochs */
+	uint64_t planned_ns; /* 0: by epochs */
 	uint64_t batches_at_warmup;
 	bool warm;
 	uint64_t moved, moved_at_ns; /* files read and batches stepped, and when they last grew */
@@ -30,7 +30,8 @@ static bool is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	if (elapsed_ns >= c->warmup_ns + EXTENSION * c->duration_ns)
 		return true;
 	/* One more, since time is measured from the first to the last. */
-	return stepper_progress(c->monitor->stepper).batches - s->batches_at_warmup > c->min_batches;
+	return stepper_progress(c->monitor->stepper).batches - s->batches_at_warmup >
+	       c->min_batches;
 }
 
 static void watch(struct conducting *s, uint64_t now_ns)
@@ -45,8 +46,8 @@ static void watch(struct conducting *s, uint64_t now_ns)
 		s->moved_at_ns = now_ns;
 		return;
 	}
-	const uint64_t slowest =
-		progress.last_step_ns > c->slowest_wait_ns ? progress.last_step_ns : c->slowest_wait_ns;
+	const uint64_t slowest = progress.last_step_ns > c->slowest_wait_ns ? progress.last_step_ns
+									    : c->slowest_wait_ns;
 	const uint64_t still_ns = now_ns - s->moved_at_ns;
 	if (still_ns < c->no_progress_ns + PATIENCE * slowest)
 		return;
@@ -121,7 +122,8 @@ bool conduct_run(const struct conduct *c)
 			if (monitor->timed && !over && !interrupted)
 				monitor_sample(monitor);
 			report(&s, now_ns);
-			edge_ns = monitor->timed ? monitor_next_ns(monitor) : now_ns + monitor->window_ns;
+			edge_ns = monitor->timed ? monitor_next_ns(monitor)
+						 : now_ns + monitor->window_ns;
 		}
 		watch(&s, now_ns);
 	}

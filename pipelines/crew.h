@@ -17,11 +17,11 @@ struct crew {
 	pthread_cond_t changed;
 	enum crew_phase phase;
 	unsigned expected, arrived;
-	bool finished;        /* the step has had every batch there is */
-	int code;             /* of the first failure */
+	bool finished; /* the step has had every batch there is */
+	int code;      /* of the first failure */
 	struct error error;
 	uint64_t start_ns;
-	atomic_bool stopping; /* everybody looks at it */
+	atomic_bool stopping;        /* everybody looks at it */
 	void (*wake)(void *context); /* wakes all who sleep, after stopping was set */
 	void *wake_context;
 };

@@ -143,7 +143,7 @@ static uint64_t takeable(struct exchange *x)
 	const struct sampler *s = &x->sampler;
 	const uint64_t batch = x->slots.next_assigned + x->slots.free_count; /* the first without */
 	const uint64_t end = batch / s->batches_per_epoch * s->used +
-		batch % s->batches_per_epoch * s->options.batch_size;
+			     batch % s->batches_per_epoch * s->options.batch_size;
 	const uint64_t span = end - x->ready.lowest;
 	return x->ready.count < span ? x->ready.count : span;
 }
@@ -180,7 +180,8 @@ static void wake_readers(struct exchange *x, struct seat **wake)
 			move(&x->idle_readers, wake);
 		return;
 	}
-	const bool worth = x->free_count >= x->wake_free || (x->ready.count == 0 && x->free_count > 0);
+	const bool worth =
+		x->free_count >= x->wake_free || (x->ready.count == 0 && x->free_count > 0);
 	if (worth && x->readers_woken == 0 && ready_has_room(&x->ready)) {
 		move(&x->idle_readers, wake);
 		x->readers_woken++;
@@ -224,8 +225,8 @@ static unsigned spins(const struct exchange *x)
 }
 
 /* Sleeps in a list, in `state` from *now_ns on; the lock is held before and after. */
-static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat, enum thread_state state,
-	uint64_t *now_ns)
+static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
+	enum thread_state state, uint64_t *now_ns)
 {
 	const unsigned looks = spins(x);
 	push(list, seat);
@@ -358,7 +359,8 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 
 /* --- the consumer -------------------------------------------------------------------------------------- */
 
-struct slot *exchange_next_batch(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
+struct slot *exchange_next_batch(
+	struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&x->lock);

@@ -41,7 +41,7 @@ struct blob {
 	struct ticket ticket;
 	struct slot *slot; /* from when a worker took it */
 	uint32_t index;
-	bool bad;          /* set by the worker: could not be read or decoded, its place is zeroed */
+	bool bad; /* set by the worker: could not be read or decoded, its place is zeroed */
 };
 
 /* A thread's place at the exchange. */
@@ -56,8 +56,8 @@ struct exchange_options {
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
 	uint8_t *blob_memory;       /* blobs x blob_bytes, or NULL */
 	uint32_t slots, prefetch_depth;
-	uint8_t *slot_memory;       /* slots x slot_samples x sample_bytes */
-	uint32_t *label_memory;     /* slots x slot_samples */
+	uint8_t *slot_memory;   /* slots x slot_samples x sample_bytes */
+	uint32_t *label_memory; /* slots x slot_samples */
 	uint32_t slot_samples;
 	size_t sample_bytes;
 	bool in_order;
@@ -71,8 +71,8 @@ struct exchange {
 	struct sampler sampler;
 	struct ready ready;
 	struct slots slots;
-	struct blob *blobs;     /* (options.blobs); owned */
-	uint32_t *free;         /* stack of blob indices; owned */
+	struct blob *blobs; /* (options.blobs); owned */
+	uint32_t *free;     /* stack of blob indices; owned */
 	uint32_t free_count, wake_free;
 	uint32_t being_read;    /* blobs with the readers */
 	uint64_t handed;        /* tickets that workers took */
@@ -95,17 +95,17 @@ void exchange_start_meters(struct exchange *exchange, uint64_t now_ns);
 
 /* A reader: hands in n_done files and takes up to want blobs with their tickets.  Sleeps for room only
  * if may_wait; 0 then means that the run is over. */
-size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *const *done, size_t n_done,
-		     struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns);
+size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *const *done,
+	size_t n_done, struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns);
 
 /* A decode worker: hands in the n_done items that it wrote and takes up to CHUNK_MAX, lowest tickets
  * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over. */
-size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob **items, size_t n_done,
-		       uint64_t service_ns, uint64_t *now_ns);
+size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob **items,
+	size_t n_done, uint64_t service_ns, uint64_t *now_ns);
 
 /* The consumer: gives back a slot (or NULL) and takes the next batch.  NULL: the run is over. */
-struct slot *exchange_next_batch(struct exchange *exchange, struct seat *seat, struct slot *used,
-				 uint64_t *now_ns);
+struct slot *exchange_next_batch(
+	struct exchange *exchange, struct seat *seat, struct slot *used, uint64_t *now_ns);
 
 /* After *stopping became true: wakes everybody. */
 void exchange_wake_all(struct exchange *exchange);

@@ -43,7 +43,8 @@ static int start_hogs(struct injection *in, unsigned count, struct error *err)
 		if (child == 0)
 			hog(parent);
 		if (child < 0)
-			return error_set_errno(err, errno, "cannot start process %u of inject.cpu_hog", i + 1);
+			return error_set_errno(
+				err, errno, "cannot start process %u of inject.cpu_hog", i + 1);
 		in->hogs[in->hog_count++] = child;
 	}
 	return 0;
@@ -60,7 +61,7 @@ int injection_open(struct injection *in, const struct config *config, struct err
 		.leak_per_s = (uint64_t)config_integer(config, KEY_INJECT_LEAK),
 	};
 	in->decode_active = in->decode_factor > 1 || in->slow_worker > 1 || in->lock_share > 0 ||
-		(in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
+			    (in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
 	const int code = pthread_mutex_init(&in->lock, NULL);
 	if (code)
 		return error_set_errno(err, code, "cannot make a lock");
@@ -105,7 +106,7 @@ uint64_t injection_begin(struct injection *in, const struct ticket *ticket)
 static bool is_slow(const struct injection *in, const struct ticket *ticket)
 {
 	return in->slow_share > 0 &&
-		(double)(rng_mix(ticket->seed, SLOW_STREAM) >> 11) * 0x1.0p-53 < in->slow_share;
+	       (double)(rng_mix(ticket->seed, SLOW_STREAM) >> 11) * 0x1.0p-53 < in->slow_share;
 }
 
 static void leak(struct injection *in, uint64_t elapsed_ns)
@@ -114,7 +115,8 @@ static void leak(struct injection *in, uint64_t elapsed_ns)
 	const uint64_t owed = due < (double)LEAK_LIMIT_BYTES ? (uint64_t)due : LEAK_LIMIT_BYTES;
 	if (atomic_exchange_explicit(&in->leaking, true, memory_order_acquire))
 		return;
-	for (int i = 0; i < LEAK_PIECES_AT_ONCE && in->leaked_bytes + LEAK_PIECE_BYTES <= owed; i++) {
+	for (int i = 0; i < LEAK_PIECES_AT_ONCE && in->leaked_bytes + LEAK_PIECE_BYTES <= owed;
+		i++) {
 		struct piece *piece = mmap(NULL, LEAK_PIECE_BYTES, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (piece == MAP_FAILED)
@@ -127,8 +129,8 @@ static void leak(struct injection *in, uint64_t elapsed_ns)
 	atomic_store_explicit(&in->leaking, false, memory_order_release);
 }
 
-void injection_end(struct injection *in, unsigned worker, const struct ticket *ticket, uint64_t began_ns,
-	uint64_t start_ns)
+void injection_end(struct injection *in, unsigned worker, const struct ticket *ticket,
+	uint64_t began_ns, uint64_t start_ns)
 {
 	const uint64_t now = clock_now_ns();
 	double times = in->decode_factor;
@@ -169,21 +171,26 @@ void injection_announce(const struct config *config, struct measurement *m)
 	const int64_t hogs = config_integer(config, KEY_INJECT_CPU_HOG);
 	announce_reading(config, m);
 	if (decode_factor > 1)
-		measurement_note(m, "injected: decoding takes %.3g times as long (inject.decode_factor)",
+		measurement_note(m,
+			"injected: decoding takes %.3g times as long (inject.decode_factor)",
 			decode_factor);
 	if (slow_worker > 1)
-		measurement_note(m, "injected: decode worker 0 takes %.3g times as long (inject.slow_worker)",
+		measurement_note(m,
+			"injected: decode worker 0 takes %.3g times as long (inject.slow_worker)",
 			slow_worker);
 	if (lock_share > 0)
-		measurement_note(m, "injected: one lock held for %.3g %% of decode time (inject.lock_share)",
+		measurement_note(m,
+			"injected: one lock held for %.3g %% of decode time (inject.lock_share)",
 			lock_share * 100);
 	if (slow_share > 0)
-		measurement_note(m, "injected: %.3g %% of samples take %.3g times as long (inject.slow_share)",
+		measurement_note(m,
+			"injected: %.3g %% of samples take %.3g times as long (inject.slow_share)",
 			slow_share * 100, config_real(config, KEY_INJECT_SLOW_FACTOR));
 	if (leak_per_s > 0)
 		measurement_note(m, "injected: decoding leaks %s (inject.leak)",
 			units_format_rate((double)leak_per_s, text));
 	if (hogs > 0)
-		measurement_note(m, "injected: %lld busy processes outside the job (inject.cpu_hog)",
+		measurement_note(m,
+			"injected: %lld busy processes outside the job (inject.cpu_hog)",
 			(long long)hogs);
 }

@@ -17,12 +17,12 @@
 struct injection {
 	double decode_factor, slow_worker, lock_share, slow_share, slow_factor;
 	uint64_t leak_per_s;
-	bool decode_active; /* any of the above: workers go item by item */
+	bool decode_active;   /* any of the above: workers go item by item */
 	pthread_mutex_t lock; /* the team's, held for lock_share of the items */
 	atomic_bool leaking;  /* a worker is at it */
 	void *leaked;         /* list of pieces */
 	uint64_t leaked_bytes;
-	pid_t *hogs;          /* children that burn CPU time; owned */
+	pid_t *hogs; /* children that burn CPU time; owned */
 	unsigned hog_count;
 };
 
@@ -34,7 +34,7 @@ void injection_close(struct injection *injection);
 /* A worker, around the decoding of one item; begin returns the time when it began. */
 uint64_t injection_begin(struct injection *injection, const struct ticket *ticket);
 void injection_end(struct injection *injection, unsigned worker, const struct ticket *ticket,
-		   uint64_t began_ns, uint64_t start_ns);
+	uint64_t began_ns, uint64_t start_ns);
 
 /* "injected: ..." for each that is active, those of reading too. */
 void injection_announce(const struct config *config, struct measurement *m);

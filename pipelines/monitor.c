@@ -13,7 +13,8 @@ int monitor_open(struct monitor *m)
 	m->edges = malloc(EDGES_MAX * sizeof *m->edges);
 	if (!m->edges)
 		return -ENOMEM;
-	memset(m->edges, 0, EDGES_MAX * sizeof *m->edges); /* page faults now, not while measuring */
+	memset(m->edges, 0,
+		EDGES_MAX * sizeof *m->edges); /* page faults now, not while measuring */
 	return 0;
 }
 
@@ -30,7 +31,8 @@ uint64_t monitor_window(uint64_t window_ns, uint64_t planned_ns)
 	return window_ns;
 }
 
-static void sample_stage(const struct stage *stage, uint64_t now_ns, struct thread_times *sum, bool *accounted)
+static void sample_stage(
+	const struct stage *stage, uint64_t now_ns, struct thread_times *sum, bool *accounted)
 {
 	*accounted = stage->meters && stage->workers > 0;
 	for (unsigned i = 0; stage->meters && i < stage->workers; i++) {

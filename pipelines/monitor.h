@@ -27,7 +27,7 @@ struct edge {
 struct monitor {
 	const struct stage *stages; /* (STAGE_IDS) */
 	struct exchange *exchange;
-	struct upload *upload;   /* NULL: none */
+	struct upload *upload; /* NULL: none */
 	struct stepper *stepper;
 	const struct source *source;
 	bool timed;
@@ -38,7 +38,7 @@ struct monitor {
 
 enum { EDGES_MAX = WINDOWS_MAX + 1 };
 
-int monitor_open(struct monitor *monitor); /* the rest is filled by the caller; 0 or -ENOMEM */
+int monitor_open(struct monitor *monitor);   /* the rest is filled by the caller; 0 or -ENOMEM */
 void monitor_close(struct monitor *monitor); /* safe on {0} */
 
 /* The window that keeps a repetition of planned_ns within the edges there are. */

@@ -27,13 +27,14 @@ void parker_wait(struct parker *parker, unsigned spins)
 	int expected = TOKEN_NONE;
 	if (atomic_compare_exchange_strong(&parker->token, &expected, TOKEN_SLEEPING))
 		while (atomic_load_explicit(&parker->token, memory_order_acquire) == TOKEN_SLEEPING)
-			(void)syscall(SYS_futex, &parker->token, FUTEX_WAIT_PRIVATE, TOKEN_SLEEPING, NULL,
-				NULL, 0);
+			(void)syscall(SYS_futex, &parker->token, FUTEX_WAIT_PRIVATE, TOKEN_SLEEPING,
+				NULL, NULL, 0);
 	atomic_store_explicit(&parker->token, TOKEN_NONE, memory_order_relaxed);
 }
 
 void parker_wake(struct parker *parker)
 {
-	if (atomic_exchange_explicit(&parker->token, TOKEN_GIVEN, memory_order_acq_rel) == TOKEN_SLEEPING)
+	if (atomic_exchange_explicit(&parker->token, TOKEN_GIVEN, memory_order_acq_rel) ==
+		TOKEN_SLEEPING)
 		(void)syscall(SYS_futex, &parker->token, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -3,23 +3,12 @@
 #include "pipelines/pipeline.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/memory.h"
-#include "pipelines/placement.h"
-#include "pipelines/bad_samples.h"
 #include "pipelines/cache_state.h"
 #include "pipelines/collect.h"
 #include "pipelines/conduct.h"
-#include "pipelines/crew.h"
-#include "pipelines/exchange.h"
-#include "pipelines/injection.h"
-#include "pipelines/monitor.h"
 #include "pipelines/plan.h"
-#include "pipelines/readers.h"
-#include "pipelines/run.h"
-#include "pipelines/stages.h"
-#include "pipelines/stepper.h"
-#include "pipelines/team.h"
-#include "pipelines/upload.h"
+#include "pipelines/wiring.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,37 +19,11 @@
 enum {
 	SEGMENTS_LEAST = 4,
 	SEGMENT_BUDGET_BYTES = 16 << 20, /* for the service histograms of all threads */
-	JOIN_PATIENCE = 20,
 };
 
 static const struct pipeline_limits usual_limits = {
 	.no_progress_ns = 60 * NS_PER_S,
 	.join_ns = 30 * NS_PER_S,
-};
-
-/* Everything one repetition owns. */
-struct run {
-	const struct config *config;
-	const struct dataset *dataset;
-	struct pipeline_plan plan;
-	struct measurement *m;
-	bool reads_memory, timed;
-	unsigned cores;
-	uint64_t warmup_ns, duration_ns, window_ns, segment_ns;
-	struct memory_block blob_block, slot_block, staging_block;
-	struct placement placement;
-	struct injection injection;
-	bool injection_is_open, bad_is_open, crew_is_open;
-	struct bad_samples bad;
-	struct source *source;
-	struct exchange exchange;
-	struct crew crew;
-	struct stage stages[STAGE_IDS];
-	struct readers *readers;
-	struct team *team;
-	struct upload *upload;
-	struct stepper *stepper;
-	struct monitor monitor;
 };
 
 static int no_memory(struct error *err)
@@ -74,13 +37,15 @@ static void choose_times(struct run *run)
 {
 	const bool by_epochs = config_integer(run->config, KEY_MEASURE_EPOCHS) > 0;
 	run->warmup_ns = (uint64_t)config_integer(run->config, KEY_MEASURE_WARMUP);
-	run->duration_ns = by_epochs ? 0 : (uint64_t)config_integer(run->config, KEY_MEASURE_DURATION);
+	run->duration_ns =
+		by_epochs ? 0 : (uint64_t)config_integer(run->config, KEY_MEASURE_DURATION);
 	const uint64_t planned_ns = by_epochs ? 0 : run->warmup_ns + run->duration_ns;
-	run->window_ns = monitor_window((uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
+	run->window_ns = monitor_window(
+		(uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
 }
 
-static int open_stage(struct run *run, enum stage_id id, const char *name, unsigned workers, bool per_batch,
-	unsigned segments)
+static int open_stage(struct run *run, enum stage_id id, const char *name, unsigned workers,
+	bool per_batch, unsigned segments)
 {
 	struct stage *stage = &run->stages[id];
 	*stage = (struct stage){.name = name, .workers = workers, .per_batch = per_batch};
@@ -183,12 +148,22 @@ static int open_source(struct run *run, struct error *err)
 	measurement_note(run->m, "read engine %s%s%.200s", run->source->ops->name,
 		run->source->notes[0] ? ": " : "", run->source->notes);
 	if (run->blob_block.data)
-		measurement_note(run->m, "read buffers on %s", memory_pages_name(run->blob_block.pages));
+		measurement_note(
+			run->m, "read buffers on %s", memory_pages_name(run->blob_block.pages));
 	return 0;
+}
+
+static void note_backend(struct run *run)
+{
+	char why_not[128] = "";
+	struct error err;
+	if (backend_choose(run->config, why_not, sizeof why_not, &err) && why_not[0])
+		measurement_note(run->m, "step.backend = auto: no real device: %s", why_not);
 }
 
 static int open_run(struct run *run, struct error *err)
 {
+	note_backend(run);
 	injection_announce(run->config, run->m);
 	/* The processes of inject.cpu_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
@@ -211,109 +186,6 @@ static int open_run(struct run *run, struct error *err)
 	if (!code)
 		code = open_source(run, err);
 	return code;
-}
-
-/* --- threads ------------------------------------------------------------------------------------------- */
-
-static int start_readers(struct run *run, struct error *err)
-{
-	const struct readers_options options = {
-		.crew = &run->crew,
-		.exchange = &run->exchange,
-		.source = run->source,
-		.placement = &run->placement,
-		.first_place = run->plan.decode_workers,
-		.meters = run->stages[STAGE_READ].meters,
-		.segment_ns = run->segment_ns,
-		.count = run->plan.reader_threads,
-	};
-	return readers_start(&run->readers, &options, err);
-}
-
-static int start_team(struct run *run, struct error *err)
-{
-	const struct team_options options = {
-		.config = run->config,
-		.dataset = run->dataset,
-		.crew = &run->crew,
-		.exchange = &run->exchange,
-		.injection = &run->injection,
-		.bad = &run->bad,
-		.placement = &run->placement,
-		.meters = run->stages[STAGE_DECODE].meters,
-		.segment_ns = run->segment_ns,
-		.workers = run->plan.decode_workers,
-		.sample_bytes = run->plan.sample_bytes,
-	};
-	return team_start(&run->team, &options, err);
-}
-
-static int start_upload(struct run *run, struct error *err)
-{
-	if (run->plan.staging_slots == 0)
-		return 0;
-	uint8_t *const memory = run->staging_block.data;
-	const struct upload_options options = {
-		.crew = &run->crew,
-		.exchange = &run->exchange,
-		.placement = &run->placement,
-		.place = run->plan.decode_workers + run->plan.reader_threads,
-		.meter = run->stages[STAGE_UPLOAD].meters,
-		.segment_ns = run->segment_ns,
-		.depth = run->plan.staging_slots - 1,
-		.memory = memory,
-		.labels = (uint32_t *)(void *)(memory + run->plan.staging_slots * run->plan.batch_bytes),
-		.slot_samples = run->exchange.options.slot_samples,
-		.sample_bytes = run->plan.sample_bytes,
-	};
-	return upload_start(&run->upload, &options, err);
-}
-
-static int start_stepper(struct run *run, struct error *err)
-{
-	const struct stepper_options options = {
-		.config = run->config,
-		.dataset = run->dataset,
-		.crew = &run->crew,
-		.exchange = &run->exchange,
-		.upload = run->upload,
-		.placement = &run->placement,
-		.first_place = run->plan.decode_workers + run->plan.reader_threads,
-		.places = run->plan.step_threads,
-		.meter = run->stages[STAGE_STEP].meters,
-		.segment_ns = run->segment_ns,
-		.sample_bytes = run->plan.sample_bytes,
-		.batches_per_epoch = run->plan.batches_per_epoch,
-		.warmup_ns = run->warmup_ns,
-	};
-	return stepper_start(&run->stepper, &options, err);
-}
-
-/* The uploader is there before anything can fail in another thread and want to wake it. */
-static void start_threads(struct run *run)
-{
-	struct error err = {0};
-	int code = start_upload(run, &err);
-	if (!code)
-		code = start_stepper(run, &err);
-	if (!code)
-		code = start_readers(run, &err);
-	if (!code)
-		code = start_team(run, &err);
-	if (code)
-		crew_fail(&run->crew, code, &err);
-}
-
-/* False: a thread hangs in the kernel; what it may still touch must stay. */
-static bool join_threads(struct run *run, const struct pipeline_limits *limits)
-{
-	const uint64_t step_ns = run->stepper ? stepper_progress(run->stepper).last_step_ns : 0;
-	const uint64_t deadline_ns = clock_now_ns() + limits->join_ns + JOIN_PATIENCE * step_ns;
-	bool all = readers_join(run->readers, deadline_ns);
-	all = team_join(run->team, deadline_ns) && all;
-	all = upload_join(run->upload, deadline_ns) && all;
-	all = stepper_join(run->stepper, deadline_ns) && all;
-	return all;
 }
 
 /* --- running -------------------------------------------------------------------------------------------- */
@@ -348,8 +220,8 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		.duration_ns = run->duration_ns,
 		.min_batches = (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES),
 		.no_progress_ns = limits->no_progress_ns,
-		.slowest_wait_ns =
-			transfer_ns + (uint64_t)config_integer(run->config, KEY_INJECT_READ_LATENCY),
+		.slowest_wait_ns = transfer_ns +
+				   (uint64_t)config_integer(run->config, KEY_INJECT_READ_LATENCY),
 	};
 	return conduct_run(&options);
 }
@@ -372,7 +244,8 @@ static int finish(struct run *run, bool interrupted, struct error *err)
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
-	placement_note(&run->placement, (enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
+	placement_note(&run->placement,
+		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
 		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
 	bad_samples_report(&run->bad, run->dataset, m);
 	return collect(&recorded, m) ? no_memory(err) : 0;
@@ -384,14 +257,15 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	const atomic_bool *stop = control ? control->stop : NULL;
 	bool interrupted = false;
 	if (!memory_reset_peak())
-		measurement_note(run->m, "peak of memory is since the program's start: it cannot be reset here");
-	start_threads(run);
+		measurement_note(run->m,
+			"peak of memory is since the program's start: it cannot be reset here");
+	wiring_start_threads(run);
 	const bool gathered = crew_gather(&run->crew, stop);
 	if (gathered)
 		interrupted = conduct(run, control, limits);
 	else
 		crew_stop(&run->crew);
-	*joined = join_threads(run, limits);
+	*joined = wiring_join_threads(run, limits);
 	if (!*joined)
 		return error_set(err, -ETIMEDOUT, "a thread does not end: %.300s",
 			run->crew.code ? run->crew.error.text : "it hangs in the kernel");
@@ -432,13 +306,34 @@ static void fail(struct measurement *m, const struct error *err)
 	(void)snprintf(m->error, sizeof m->error, "%s", err->text);
 }
 
+/* Until something was measured, nothing is known. */
+static struct measurement unmeasured(void)
+{
+	return (struct measurement){
+		.status = MEASUREMENT_FAILED,
+		.throughput = NAN,
+		.step_utilisation = NAN,
+		.step_wait_share = NAN,
+		.oversleep_mean_ns = NAN,
+		.oversleep_max_ns = NAN,
+		.loss_first = NAN,
+		.loss_last = NAN,
+		.disk_bytes_per_s = NAN,
+		.page_cache_share = NAN,
+		.resident_before = NAN,
+		.accounted = NAN,
+		.cores_busy_outside = NAN,
+		.throttled_share = NAN,
+	};
+}
+
 int pipeline_run_limited(const struct config *config, const struct dataset *dataset,
 	const struct pipeline_control *control, const struct pipeline_limits *limits,
 	struct measurement *out, struct error *err)
 {
 	struct error local = {0};
 	err = err ? err : &local;
-	*out = (struct measurement){.status = MEASUREMENT_FAILED, .throughput = NAN};
+	*out = unmeasured();
 	struct timespec started;
 	(void)clock_gettime(CLOCK_REALTIME, &started);
 	out->started = (double)started.tv_sec + (double)started.tv_nsec / 1e9;

@@ -26,35 +26,40 @@
 /* What a configuration will take; printed before a run and checked after it. */
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
-	uint32_t blobs, blob_bytes;       /* files in flight or waiting, and the room of each */
-	uint32_t slots, staging_slots;    /* batches: being filled + prefetch.depth + in the step; and uploaded */
+	uint32_t blobs, blob_bytes; /* files in flight or waiting, and the room of each */
+	uint32_t slots,
+		staging_slots; /* batches: being filled + prefetch.depth + in the step; and uploaded */
 	uint64_t sample_bytes, batch_bytes;
-	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes, backend_bytes;
-	uint64_t pool_bytes;              /* their sum: the bound on memory, less 64 MiB for the program itself */
+	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes,
+		backend_bytes;
+	uint64_t
+		pool_bytes; /* their sum: the bound on memory, less 64 MiB for the program itself */
 	uint64_t batches_per_epoch;
-	char step_description[256];       /* backend's */
+	char step_description[256]; /* backend's */
 };
 
 /* -EINVAL: a senseless combination (batch larger than the data set with drop_last, pools above the
  * memory of the machine or its cgroup, …), with the keys named. */
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
-		  struct pipeline_plan *plan, struct error *err);
+	struct pipeline_plan *plan, struct error *err);
 
 /* Told at each sampling window, from the control thread. */
 typedef void pipeline_progress(void *context, double seconds, double planned_seconds,
-			       double samples_per_s, uint64_t samples);
+	double samples_per_s, uint64_t samples);
 
 struct pipeline_control {
-	const atomic_bool *stop;      /* Ctrl-C: drain and return within a second; may be NULL */
-	pipeline_progress *progress;  /* may be NULL */
+	const atomic_bool *stop;     /* Ctrl-C: drain and return within a second; may be NULL */
+	pipeline_progress *progress; /* may be NULL */
 	void *context;
 };
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.
  * 0 with out->status OK, UNSTEADY or INTERRUPTED; negative errno with out->status FAILED and the
  * reason in err and out->error.  out is initialised here and released by the caller in any case.
- * -ENOTSUP: an engine or backend asked for by name that this node lacks. */
+ * -ENOTSUP: an engine or backend asked for by name that this node lacks.  -ETIMEDOUT: nothing moved, or
+ * a thread hangs in the kernel; one that hangs is left behind with all that it may still touch, config
+ * and dataset included. */
 int pipeline_run(const struct config *config, const struct dataset *dataset,
-		 const struct pipeline_control *control, struct measurement *out, struct error *err);
+	const struct pipeline_control *control, struct measurement *out, struct error *err);
 
 #endif

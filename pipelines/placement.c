@@ -37,12 +37,14 @@ static size_t list_places(hwloc_topology_t topology, struct place *places)
 {
 	size_t count = 0;
 	hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-	const bool bound = allowed && hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS) == 0;
+	const bool bound =
+		allowed && hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS) == 0;
 	hwloc_obj_t pu = NULL;
 	while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu))) {
 		if (bound && !hwloc_bitmap_isset(allowed, pu->os_index))
 			continue;
-		const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
+		const hwloc_obj_t core =
+			hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
 		places[count++] = (struct place){
 			.os_index = pu->os_index,
 			.sibling = core ? pu->sibling_rank : 0,
@@ -61,7 +63,8 @@ static void rank_in_nodes(struct place *places, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		unsigned rank = 0;
 		for (size_t j = 0; j < i; j++)
-			rank += places[j].node == places[i].node && places[j].sibling == places[i].sibling;
+			rank += places[j].node == places[i].node &&
+				places[j].sibling == places[i].sibling;
 		places[i].core = rank;
 	}
 }
@@ -118,7 +121,8 @@ bool placement_bind(const struct placement *placement, unsigned first, unsigned 
 	return done;
 }
 
-static const char *list(const struct placement *placement, unsigned first, unsigned width, char out[LIST_BYTES])
+static const char *list(
+	const struct placement *placement, unsigned first, unsigned width, char out[LIST_BYTES])
 {
 	size_t used = 0;
 	out[0] = '\0';
@@ -128,15 +132,16 @@ static const char *list(const struct placement *placement, unsigned first, unsig
 	return out;
 }
 
-void placement_note(const struct placement *placement, enum affinity mode, unsigned workers, unsigned readers,
-	unsigned step_threads, struct measurement *m)
+void placement_note(const struct placement *placement, enum affinity mode, unsigned workers,
+	unsigned readers, unsigned step_threads, struct measurement *m)
 {
 	if (placement->count == 0)
 		return;
 	char decode[LIST_BYTES];
 	char read[LIST_BYTES];
 	char step[LIST_BYTES];
-	measurement_note(m, "affinity %s on %u hardware threads: decode on %s, read on %s, step on %s",
+	measurement_note(m,
+		"affinity %s on %u hardware threads: decode on %s, read on %s, step on %s",
 		mode == AFFINITY_COMPACT ? "compact" : "spread", placement->count,
 		list(placement, 0, workers, decode), list(placement, workers, readers, read),
 		list(placement, workers + readers, step_threads, step));

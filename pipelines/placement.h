@@ -11,7 +11,7 @@
 
 struct placement {
 	hwloc_topology_t topology; /* NULL: threads go where the kernel puts them */
-	unsigned *places;          /* (count): PU numbers of the system, in the order they are given out */
+	unsigned *places; /* (count): PU numbers of the system, in the order they are given out */
 	unsigned count;
 };
 
@@ -23,8 +23,8 @@ void placement_close(struct placement *placement); /* safe on {0} */
 bool placement_bind(const struct placement *placement, unsigned first, unsigned width);
 
 /* "affinity compact: decode on 0 1, read on 2, step on 3" */
-void placement_note(const struct placement *placement, enum affinity mode, unsigned workers, unsigned readers,
-		   unsigned step_threads, struct measurement *m);
+void placement_note(const struct placement *placement, enum affinity mode, unsigned workers,
+	unsigned readers, unsigned step_threads, struct measurement *m);
 
 /* Cores that this process may use now. */
 unsigned placement_cores(void);

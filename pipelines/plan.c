@@ -52,7 +52,8 @@ static void size_blobs(const struct config *config, const struct dataset *datase
 	const uint64_t asked = (uint64_t)config_integer(config, KEY_DECODE_QUEUE);
 	uint64_t blobs = asked;
 	if (asked == 0) {
-		blobs = (uint64_t)plan->reader_threads * plan->read_depth + 2ULL * plan->decode_workers;
+		blobs = (uint64_t)plan->reader_threads * plan->read_depth +
+			2ULL * plan->decode_workers;
 		const uint64_t least = in_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
 		blobs = blobs > least ? blobs : least;
 	}
@@ -106,7 +107,8 @@ static int check_memory(const struct pipeline_plan *plan, struct error *err)
 		return 0;
 	char needed[UNITS_BYTES];
 	char room[UNITS_BYTES];
-	return error_set(err, -EINVAL, "pools of %s do not fit into 90%% of this machine's memory, %s: turn down %s",
+	return error_set(err, -EINVAL,
+		"pools of %s do not fit into 90%% of this machine's memory, %s: turn down %s",
 		units_format_size((double)plan->pool_bytes, needed), units_format_size(limit, room),
 		largest_part(plan));
 }
@@ -117,16 +119,19 @@ static int describe_step(const struct config *config, struct pipeline_plan *plan
 	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
 	if (!ops)
 		return -ENOTSUP;
-	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name, ops->summary);
+	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name,
+		ops->summary);
 	return backend_validate(config, err);
 }
 
-static int check_data(const struct sampler_options *sampler, const struct dataset *dataset, struct error *err)
+static int check_data(
+	const struct sampler_options *sampler, const struct dataset *dataset, struct error *err)
 {
 	if (dataset->count == 0)
 		return error_set(err, -EINVAL, "the data set '%s' has no samples", dataset->root);
 	if (dataset->count > UINT32_MAX || dataset->max_bytes > UINT32_MAX - READ_ALIGN_BYTES)
-		return error_set(err, -EINVAL, "the data set '%s' has more samples, or larger files, than 2^32",
+		return error_set(err, -EINVAL,
+			"the data set '%s' has more samples, or larger files, than 2^32",
 			dataset->root);
 	if (sampler_used(sampler) == 0)
 		return error_set(err, -EINVAL,
@@ -135,8 +140,8 @@ static int check_data(const struct sampler_options *sampler, const struct datase
 	return 0;
 }
 
-int pipeline_plan(const struct config *config, const struct dataset *dataset, struct pipeline_plan *plan,
-	struct error *err)
+int pipeline_plan(const struct config *config, const struct dataset *dataset,
+	struct pipeline_plan *plan, struct error *err)
 {
 	*plan = (struct pipeline_plan){0};
 	const struct sampler_options sampler = plan_sampler(config, dataset);
@@ -155,12 +160,13 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset, st
 	size_blobs(config, dataset, plan->source_bytes > 0, plan);
 	size_batches(config, &sampler, plan);
 	plan->scratch_bytes = plan->decode_workers *
-		transform_bytes(config, dataset->max_width, dataset->max_height);
-	const size_t element = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
-	plan->backend_bytes = backend_bytes(config, (uint32_t)(plan->sample_bytes / element),
-		(uint32_t)dataset->class_count);
+			      transform_bytes(config, dataset->max_width, dataset->max_height);
+	const size_t element =
+		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
+	plan->backend_bytes = backend_bytes(
+		config, (uint32_t)(plan->sample_bytes / element), (uint32_t)dataset->class_count);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
-		plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
-		sampler_bytes(sampler.count);
+			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
+			   sampler_bytes(sampler.count);
 	return check_memory(plan, err);
 }

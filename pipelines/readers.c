@@ -22,7 +22,7 @@ struct one_reader {
 	unsigned index, depth;
 	struct thread_meter *meter;
 	struct reader *reader;
-	struct blob **taken, **done; /* (depth) each */
+	struct blob **taken, **done;  /* (depth) each */
 	struct read_request **reaped; /* (depth) */
 	unsigned in_flight;
 };
@@ -107,7 +107,8 @@ static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)
 		const struct read_request *request = r->reaped[i];
 		r->done[i] = &x->blobs[request->ticket];
 		if (r->meter)
-			thread_meter_add(r->meter, now_ns, request->done_ns - request->submitted_ns, 1);
+			thread_meter_add(
+				r->meter, now_ns, request->done_ns - request->submitted_ns, 1);
 	}
 	r->in_flight -= (unsigned)n;
 	return n;
@@ -120,8 +121,8 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 	size_t n_done = 0;
 	while (!crew_stopping(r->readers->options.crew)) {
 		const size_t want = r->depth - r->in_flight;
-		const size_t n = exchange_read(x, &r->seat, r->done, n_done, r->taken, want,
-			r->in_flight == 0, &now);
+		const size_t n = exchange_read(
+			x, &r->seat, r->done, n_done, r->taken, want, r->in_flight == 0, &now);
 		n_done = 0;
 		submit(r, n);
 		if (r->in_flight == 0)
@@ -162,7 +163,8 @@ int readers_start(struct readers **out, const struct readers_options *options, s
 		return error_set(err, -ENOMEM, "out of memory");
 	*out = readers;
 	readers->options = *options;
-	readers->list = aligned_alloc(_Alignof(struct one_reader), options->count * sizeof *readers->list);
+	readers->list =
+		aligned_alloc(_Alignof(struct one_reader), options->count * sizeof *readers->list);
 	if (!readers->list)
 		return error_set(err, -ENOMEM, "out of memory");
 	memset(readers->list, 0, options->count * sizeof *readers->list);
@@ -174,8 +176,8 @@ int readers_start(struct readers **out, const struct readers_options *options, s
 		r->seat.clock = r->meter ? &r->meter->clock : NULL;
 		const int code = pthread_create(&r->thread, NULL, run_reader, r);
 		if (code)
-			return error_set_errno(err, code, "cannot start reader thread %u of %u", i + 1,
-				options->count);
+			return error_set_errno(err, code, "cannot start reader thread %u of %u",
+				i + 1, options->count);
 		r->started = true;
 		char name[16];
 		(void)snprintf(name, sizeof name, "mlb-read-%u", i % 1000);

@@ -6,9 +6,9 @@
 #define MLBENCH_PIPELINES_READERS_H
 
 #include "harness/measure/thread_meter.h"
-#include "pipelines/placement.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
+#include "pipelines/placement.h"
 #include "workloads/source/source.h"
 
 struct readers_options {

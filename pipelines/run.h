@@ -10,7 +10,7 @@ struct pipeline_limits {
 };
 
 int pipeline_run_limited(const struct config *config, const struct dataset *dataset,
-			 const struct pipeline_control *control, const struct pipeline_limits *limits,
-			 struct measurement *out, struct error *err);
+	const struct pipeline_control *control, const struct pipeline_limits *limits,
+	struct measurement *out, struct error *err);
 
 #endif

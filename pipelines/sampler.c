@@ -5,7 +5,8 @@
 
 uint32_t sampler_used(const struct sampler_options *options)
 {
-	return options->drop_last ? options->count - options->count % options->batch_size : options->count;
+	return options->drop_last ? options->count - options->count % options->batch_size
+				  : options->count;
 }
 
 uint64_t sampler_bytes(uint32_t count)

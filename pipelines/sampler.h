@@ -31,13 +31,14 @@ struct ticket {
 
 struct sampler {
 	struct sampler_options options;
-	uint32_t used;              /* samples per epoch: count, less the incomplete batch if dropped */
+	uint32_t used; /* samples per epoch: count, less the incomplete batch if dropped */
 	uint64_t batches_per_epoch;
-	uint64_t total;             /* tickets in the run; UINT64_MAX without end */
+	uint64_t total; /* tickets in the run; UINT64_MAX without end */
 	uint64_t next, epoch, epoch_seed, batch;
-	uint32_t position, place, built; /* in this epoch, in this batch; steps of the next order done */
-	uint32_t *order, *coming;   /* (count) of this epoch and of the next, in the block */
-	struct rng rng;             /* of the order being built */
+	uint32_t position, place,
+		built;            /* in this epoch, in this batch; steps of the next order done */
+	uint32_t *order, *coming; /* (count) of this epoch and of the next, in the block */
+	struct rng rng;           /* of the order being built */
 	struct memory_block block;
 };
 

@@ -24,10 +24,10 @@ struct slot {
 struct slots {
 	struct slot *slots; /* (count); owned */
 	uint32_t count;
-	uint32_t *free, free_count;        /* stack of indices */
-	uint32_t *filling, filling_count;  /* in the order of their batches */
-	uint32_t *finished;                /* ring: by batch % count in order, else as they came */
-	uint32_t finished_count;           /* all of them, deliverable or not */
+	uint32_t *free, free_count;       /* stack of indices */
+	uint32_t *filling, filling_count; /* in the order of their batches */
+	uint32_t *finished;               /* ring: by batch % count in order, else as they came */
+	uint32_t finished_count;          /* all of them, deliverable or not */
 	uint32_t deliverable;
 	uint64_t next_assigned, next_delivered; /* batches; as completed: head of the ring */
 	bool in_order;
@@ -35,7 +35,7 @@ struct slots {
 
 /* data, labels: memory for count slots of slot_bytes and slot_labels each, the caller's. */
 int slots_open(struct slots *slots, uint32_t count, bool in_order, uint8_t *data, size_t slot_bytes,
-	       uint32_t *labels, size_t slot_labels);
+	uint32_t *labels, size_t slot_labels);
 void slots_close(struct slots *slots); /* safe on {0} */
 
 /* Whether batch has a slot, or could be given one now (with all batches before it). */
@@ -47,7 +47,7 @@ static inline bool slots_can_fill(const struct slots *slots, uint64_t batch)
 /* The slot of a batch for which slots_can_fill holds and that has samples missing.  size(context,
  * batch) is asked when a slot is given out. */
 struct slot *slots_fill(struct slots *slots, uint64_t batch,
-			uint32_t (*size)(const void *context, uint64_t batch), const void *context);
+	uint32_t (*size)(const void *context, uint64_t batch), const void *context);
 
 /* n samples of it were written, `bad` of them zeroed.  True: that finished the batch. */
 bool slots_filled(struct slots *slots, struct slot *slot, uint32_t n, uint32_t bad);

@@ -31,13 +31,15 @@ struct stepper {
 static int open_backend(struct stepper *s, struct error *err)
 {
 	const struct stepper_options *o = &s->options;
-	const size_t element = config_integer(o->config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
+	const size_t element =
+		config_integer(o->config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
 	const int code = backend_open(&s->backend, o->config, (uint32_t)(o->sample_bytes / element),
 		(uint32_t)o->dataset->class_count, &o->crew->stopping, err);
 	if (code)
 		return code;
 	s->account.emulated = s->backend->emulated;
-	(void)snprintf(s->account.description, sizeof s->account.description, "%s", s->backend->description);
+	(void)snprintf(s->account.description, sizeof s->account.description, "%s",
+		s->backend->description);
 	atomic_store(&s->last_step_ns, (uint64_t)s->backend->nominal_step_ns);
 	return 0;
 }
@@ -54,15 +56,18 @@ static void verify(struct stepper *s, const struct slot *slot)
 {
 	if (!s->hashes || slot->batch >= s->options.batches_per_epoch)
 		return;
-	const uint64_t pixels = hash_bytes(slot->data, slot->size * s->options.sample_bytes, slot->size);
-	s->hashes[slot->batch] = hash_bytes(slot->labels, slot->size * sizeof *slot->labels, pixels);
+	const uint64_t pixels =
+		hash_bytes(slot->data, slot->size * s->options.sample_bytes, slot->size);
+	s->hashes[slot->batch] =
+		hash_bytes(slot->labels, slot->size * sizeof *slot->labels, pixels);
 }
 
 static void finish_verify(struct stepper *s)
 {
 	if (!s->hashes)
 		return;
-	s->account.checksum = hash_bytes(s->hashes, s->options.batches_per_epoch * sizeof *s->hashes, 0);
+	s->account.checksum =
+		hash_bytes(s->hashes, s->options.batches_per_epoch * sizeof *s->hashes, 0);
 	s->account.has_checksum = true;
 }
 
@@ -79,7 +84,9 @@ static bool count_first_epoch(struct stepper *s, const struct slot *slot)
 		return true;
 	struct error err;
 	crew_fail(s->options.crew,
-		error_set(&err, -EIO, "not one sample of the first epoch could be read and decoded"), &err);
+		error_set(
+			&err, -EIO, "not one sample of the first epoch could be read and decoded"),
+		&err);
 	return false;
 }
 
@@ -93,7 +100,8 @@ static void count(struct stepper *s, const struct slot *slot, const struct step_
 	s->sum.oversleep_ns += result->oversleep_ns;
 	completions_add(&s->account.completions, &s->sum);
 	s->account.epochs = s->sum.batches / s->options.batches_per_epoch;
-	if (s->sum.t_ns >= s->options.warmup_ns && result->oversleep_ns > s->account.oversleep_max_ns)
+	if (s->sum.t_ns >= s->options.warmup_ns &&
+		result->oversleep_ns > s->account.oversleep_max_ns)
 		s->account.oversleep_max_ns = result->oversleep_ns;
 	if (isnan(s->account.loss_first))
 		s->account.loss_first = result->loss;

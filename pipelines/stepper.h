@@ -5,9 +5,9 @@
 
 #include "harness/measure/completions.h"
 #include "harness/measure/thread_meter.h"
-#include "pipelines/placement.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
+#include "pipelines/placement.h"
 #include "pipelines/upload.h"
 #include "workloads/dataset/dataset.h"
 
@@ -31,11 +31,11 @@ struct step_account {
 	struct completions completions;
 	bool emulated;
 	char description[256];
-	uint64_t epochs;       /* finished */
-	uint64_t oversleep_max_ns; /* after the configured warm-up */
+	uint64_t epochs;              /* finished */
+	uint64_t oversleep_max_ns;    /* after the configured warm-up */
 	double loss_first, loss_last; /* NAN: none */
 	bool has_checksum;
-	uint64_t checksum;     /* of epoch 0 */
+	uint64_t checksum; /* of epoch 0 */
 };
 
 struct stepper;

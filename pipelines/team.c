@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLED_VISITS = 8 }; /* untimed, every so many visits are timed to learn how tiny samples are */
+enum {
+	SAMPLED_VISITS = 8
+}; /* untimed, every so many visits are timed to learn how tiny samples are */
 
 struct team {
 	struct team_options options;
@@ -56,7 +58,8 @@ static void decode(struct worker *w, struct blob *blob)
 	}
 	struct error err;
 	err.text[0] = '\0';
-	if (transform_sample(w->transform, request->data, request->size, blob->ticket.seed, out, NULL, &err))
+	if (transform_sample(
+		    w->transform, request->data, request->size, blob->ticket.seed, out, NULL, &err))
 		mark_bad(w, blob, out, err.text);
 }
 
@@ -70,7 +73,8 @@ static void decode_injected(struct worker *w, struct blob *blob)
 }
 
 /* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
-static uint64_t decode_items(struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
+static uint64_t decode_items(
+	struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
 {
 	const bool injected = w->team->options.injection->decode_active;
 	const bool sampled = !w->meter && w->visits++ % SAMPLED_VISITS == 0;
@@ -113,8 +117,8 @@ static void run_worker(struct worker *w)
 	(void)placement_bind(o->placement, o->first_place + w->index, 1);
 	if (w->meter)
 		thread_meter_attach(w->meter);
-	const int code = transform_open(&w->transform, o->config, o->dataset->max_width,
-		o->dataset->max_height, &err);
+	const int code = transform_open(
+		&w->transform, o->config, o->dataset->max_width, o->dataset->max_height, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	if (crew_arrive(o->crew, &w->start_ns)) {
@@ -144,7 +148,8 @@ static void run_team(struct team *team)
 	if (started < count) {
 		struct error err;
 		crew_fail(team->options.crew,
-			error_set(&err, -EAGAIN, "cannot start decode worker %u of %u", started + 1, count),
+			error_set(&err, -EAGAIN, "cannot start decode worker %u of %u", started + 1,
+				count),
 			&err);
 	}
 	run_worker(&team->workers[0]);
@@ -214,7 +219,9 @@ static int try_threads(unsigned count, struct error *err)
 		(void)pthread_join(threads[i], NULL);
 	crew_close(&gate);
 	free(threads);
-	return code ? error_set_errno(err, code, "cannot start %u decode workers, only %u", count, started) : 0;
+	return code ? error_set_errno(
+			      err, code, "cannot start %u decode workers, only %u", count, started)
+		    : 0;
 }
 
 int team_start(struct team **out, const struct team_options *options, struct error *err)
@@ -224,7 +231,8 @@ int team_start(struct team **out, const struct team_options *options, struct err
 		return error_set(err, -ENOMEM, "out of memory");
 	*out = team;
 	team->options = *options;
-	team->workers = aligned_alloc(_Alignof(struct worker), options->workers * sizeof *team->workers);
+	team->workers =
+		aligned_alloc(_Alignof(struct worker), options->workers * sizeof *team->workers);
 	if (!team->workers)
 		return error_set(err, -ENOMEM, "out of memory");
 	memset(team->workers, 0, options->workers * sizeof *team->workers);

@@ -4,11 +4,11 @@
 #define MLBENCH_PIPELINES_TEAM_H
 
 #include "harness/measure/thread_meter.h"
-#include "pipelines/placement.h"
 #include "pipelines/bad_samples.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
 #include "pipelines/injection.h"
+#include "pipelines/placement.h"
 #include "workloads/dataset/dataset.h"
 
 struct team_options {
@@ -30,6 +30,6 @@ struct team;
 
 int team_start(struct team **out, const struct team_options *options, struct error *err);
 bool team_join(struct team *team, uint64_t deadline_ns); /* false: it does not end */
-void team_free(struct team *team); /* after team_join; NULL is fine */
+void team_free(struct team *team);                       /* after team_join; NULL is fine */
 
 #endif

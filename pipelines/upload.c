@@ -11,12 +11,12 @@ struct upload {
 	struct upload_options options;
 	pthread_t thread;
 	bool started;
-	struct seat seat;       /* of the uploader */
+	struct seat seat; /* of the uploader */
 	pthread_mutex_t lock;
-	struct slot *staging;   /* (count) */
-	uint32_t count;         /* options.depth + 1: the step holds one */
+	struct slot *staging; /* (count) */
+	uint32_t count;       /* options.depth + 1: the step holds one */
 	uint64_t filled, taken, released;
-	bool ended;             /* no batch will follow */
+	bool ended; /* no batch will follow */
 	struct seat *idle_step, *idle_upload;
 	struct queue_meter meter;
 };
@@ -42,8 +42,8 @@ static void leave(struct upload *u, struct seat **list)
 		parker_wake(&seat->parker);
 }
 
-static void sleep_in(struct upload *u, struct seat **list, struct seat *seat, enum thread_state state,
-	uint64_t *now_ns)
+static void sleep_in(struct upload *u, struct seat **list, struct seat *seat,
+	enum thread_state state, uint64_t *now_ns)
 {
 	*list = seat;
 	if (seat->clock)
@@ -122,8 +122,8 @@ static void *run(void *context)
 	uint64_t start_ns;
 	if (crew_arrive(u->options.crew, &start_ns)) {
 		if (u->options.meter)
-			thread_meter_start(u->options.meter, THREAD_STARVED, start_ns,
-				u->options.segment_ns);
+			thread_meter_start(
+				u->options.meter, THREAD_STARVED, start_ns, u->options.segment_ns);
 		upload_batches(u, start_ns);
 	}
 	return NULL;
@@ -147,7 +147,8 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 	}
 	*out = u;
 	for (uint32_t i = 0; i < u->count; i++) {
-		u->staging[i].data = options->memory + i * options->slot_samples * options->sample_bytes;
+		u->staging[i].data =
+			options->memory + i * options->slot_samples * options->sample_bytes;
 		u->staging[i].labels = options->labels + i * options->slot_samples;
 	}
 	code = pthread_create(&u->thread, NULL, run, u);
@@ -184,7 +185,8 @@ void upload_wake(struct upload *u)
 		parker_wake(&step->parker);
 }
 
-struct slot *upload_next_batch(struct upload *u, struct seat *seat, struct slot *used, uint64_t *now_ns)
+struct slot *upload_next_batch(
+	struct upload *u, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);

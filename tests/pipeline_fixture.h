@@ -32,7 +32,8 @@ static inline void fixture_set(struct pipeline_fixture *f, enum key_id key, cons
 		fixture_die(err.text);
 }
 
-static inline void fixture_write(const struct pipeline_fixture *f, size_t sample, const void *data, size_t size)
+static inline void fixture_write(
+	const struct pipeline_fixture *f, size_t sample, const void *data, size_t size)
 {
 	char path[256];
 	struct error err = {""};
@@ -42,8 +43,8 @@ static inline void fixture_write(const struct pipeline_fixture *f, size_t sample
 }
 
 /* A picture of noise of its own. */
-static inline void fixture_write_picture(struct pipeline_fixture *f, size_t sample, uint32_t width,
-	uint32_t height)
+static inline void fixture_write_picture(
+	struct pipeline_fixture *f, size_t sample, uint32_t width, uint32_t height)
 {
 	const size_t pixels = (size_t)width * height * 3;
 	uint8_t *file = malloc(pixels + 32);
@@ -62,7 +63,8 @@ static inline void fixture_write_picture(struct pipeline_fixture *f, size_t samp
 	free(file);
 }
 
-static inline void fixture_add(struct pipeline_fixture *f, size_t sample, uint32_t width, uint32_t height)
+static inline void fixture_add(
+	struct pipeline_fixture *f, size_t sample, uint32_t width, uint32_t height)
 {
 	char *path = malloc(32);
 	if (!path)
@@ -79,12 +81,13 @@ static inline void fixture_add(struct pipeline_fixture *f, size_t sample, uint32
 }
 
 /* count pictures of about width x height (they differ a little unless `equal`). */
-static inline void fixture_open(struct pipeline_fixture *f, size_t count, uint32_t width, uint32_t height,
-	int equal)
+static inline void fixture_open(
+	struct pipeline_fixture *f, size_t count, uint32_t width, uint32_t height, int equal)
 {
 	*f = (struct pipeline_fixture){0};
 	const char *folder = getenv("TMPDIR");
-	(void)snprintf(f->root, sizeof f->root, "%.60s/mlbench-pipeline-XXXXXX", folder ? folder : "/tmp");
+	(void)snprintf(
+		f->root, sizeof f->root, "%.60s/mlbench-pipeline-XXXXXX", folder ? folder : "/tmp");
 	if (!mkdtemp(f->root))
 		fixture_die("no temporary folder");
 	static const char *class_names[] = {"class0", "class1", "class2"};

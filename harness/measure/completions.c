@@ -57,8 +57,8 @@ static size_t find(const struct completions *c, uint64_t t_ns)
 	return low;
 }
 
-uint64_t completions_between(const struct completions *c, uint64_t cut_ns, uint64_t end_ns,
-	struct completion *out)
+uint64_t completions_between(
+	const struct completions *c, uint64_t cut_ns, uint64_t end_ns, struct completion *out)
 {
 	*out = (struct completion){0};
 	const size_t first = find(c, cut_ns);

@@ -22,8 +22,8 @@ struct completion {
 struct completions {
 	struct completion *entries; /* (room); owned */
 	size_t count, room;
-	uint64_t stride;            /* every so many completions are kept */
-	struct completion last;     /* the newest, kept or not */
+	uint64_t stride;        /* every so many completions are kept */
+	struct completion last; /* the newest, kept or not */
 };
 
 /* room: even, at least 4.  0 or -ENOMEM. */
@@ -36,8 +36,8 @@ void completions_add(struct completions *completions, const struct completion *n
 /* After the run.  The part between the first completion at cut_ns or later and the last one up to
  * end_ns: their difference in *out (t_ns: its length).  The number of completions in it, the first one
  * included: nothing can be said with fewer than 2. */
-uint64_t completions_between(const struct completions *completions, uint64_t cut_ns, uint64_t end_ns,
-			     struct completion *out);
+uint64_t completions_between(const struct completions *completions, uint64_t cut_ns,
+	uint64_t end_ns, struct completion *out);
 
 /* Samples through the step at t_ns, interpolated between completions (from 0 at the start; flat after
  * the last). */

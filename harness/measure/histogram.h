@@ -24,7 +24,8 @@ static inline unsigned histogram_bucket(uint64_t ns)
 	if (ns < HISTOGRAM_SUB)
 		return (unsigned)ns;
 	const unsigned octave = 63U - (unsigned)__builtin_clzll(ns) - HISTOGRAM_SUB_BITS;
-	const unsigned index = (octave + 1) * HISTOGRAM_SUB + (unsigned)(ns >> octave) - HISTOGRAM_SUB;
+	const unsigned index =
+		(octave + 1) * HISTOGRAM_SUB + (unsigned)(ns >> octave) - HISTOGRAM_SUB;
 	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
 }
 

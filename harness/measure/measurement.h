@@ -27,41 +27,44 @@ enum thread_state { THREAD_STARVED, THREAD_WORKING, THREAD_BLOCKED, THREAD_STATE
 struct stage_measurement {
 	char name[NAME_BYTES]; /* "read", "decode", "upload", "step" */
 	unsigned workers;
-	bool per_batch;        /* an item is a batch, not a sample */
-	bool device;           /* working time is a device's (nominal for emulated), not the thread's */
-	uint64_t items;        /* after the warm-up cut */
-	double seconds[THREAD_STATES]; /* thread-seconds in each state, after the cut, over all workers */
+	bool per_batch; /* an item is a batch, not a sample */
+	bool device;    /* working time is a device's (nominal for emulated), not the thread's */
+	uint64_t items; /* after the warm-up cut */
+	double seconds
+		[THREAD_STATES]; /* thread-seconds in each state, after the cut, over all workers */
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
 	 * read, where files overlap in flight: not bounded by thread time, see read_capacity in notes. */
 	double capacity;
 	bool capacity_is_lower_bound; /* the stage was never saturated in a way that shows its limit */
-	struct histogram service; /* ns per item: working time of one item; read: submit to completion */
+	struct histogram
+		service; /* ns per item: working time of one item; read: submit to completion */
 };
 
 struct queue_measurement {
-	char name[NAME_BYTES]; /* "samples" (read, before decode), "batches" (before step), "uploaded" */
+	char name
+		[NAME_BYTES]; /* "samples" (read, before decode), "batches" (before step), "uploaded" */
 	uint32_t capacity;
-	double mean_depth;     /* time-weighted, after the cut */
+	double mean_depth;              /* time-weighted, after the cut */
 	double empty_share, full_share; /* of time */
 };
 
 /* The state of things at the end of one sampling window; all cumulative since the start. */
 struct window {
-	double t;              /* seconds since the repetition began */
-	uint64_t samples;      /* through the step */
+	double t;         /* seconds since the repetition began */
+	uint64_t samples; /* through the step */
 	uint64_t bytes_read;
 	double stage_seconds[STAGES_MAX][THREAD_STATES];
-	double stage_cpu[STAGES_MAX];  /* NAN: not available */
+	double stage_cpu[STAGES_MAX];     /* NAN: not available */
 	uint32_t queue_depth[QUEUES_MAX]; /* at this moment */
 	uint64_t resident_bytes;
 };
 
 enum measurement_status {
 	MEASUREMENT_OK,
-	MEASUREMENT_UNSTEADY,    /* ran, but never settled or left the steady state: note says */
-	MEASUREMENT_FAILED,      /* error says */
+	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
+	MEASUREMENT_FAILED,   /* error says */
 	MEASUREMENT_INTERRUPTED,
 };
 
@@ -73,43 +76,46 @@ struct measurement {
 	enum measurement_status status;
 	char error[ERROR_TEXT_BYTES];
 
-	double wall_seconds;      /* of the whole repetition, warm-up included */
-	double cut_seconds;       /* warm-up sliced off; what follows is measured */
+	double wall_seconds; /* of the whole repetition, warm-up included */
+	double cut_seconds;  /* warm-up sliced off; what follows is measured */
 	double measured_seconds;
 	uint64_t samples, batches; /* in the measured part */
 	uint64_t bad_samples;      /* that could not be decoded or read, in the whole run */
 	double throughput;         /* samples/s in the measured part, good samples only */
 	uint64_t epochs;           /* finished, whole run */
 
-	double step_utilisation;   /* device time / measured time; emulated: nominal time */
-	double step_wait_share;    /* share of the measured time that the step waited for a batch */
+	double step_utilisation; /* device time / measured time; emulated: nominal time */
+	double step_wait_share;  /* share of the measured time that the step waited for a batch */
 	double oversleep_mean_ns, oversleep_max_ns; /* emulated; NAN otherwise */
-	double loss_first, loss_last; /* NAN where there is none */
+	double loss_first, loss_last;               /* NAN where there is none */
 
-	uint64_t bytes_read;       /* by the source, measured part */
+	uint64_t bytes_read; /* by the source, measured part */
 	double bytes_read_per_s;
-	double disk_bytes_per_s;   /* from /proc/self/io, really fetched from storage; NAN */
-	double page_cache_share;   /* of the bytes read, served from the page cache; NAN: note says why */
-	double resident_before;    /* share of the data set in the page cache before; NAN */
-	uint64_t rss_peak_bytes, rss_growth_bytes, pool_bytes; /* pools: the bound that was printed */
+	double disk_bytes_per_s; /* from /proc/self/io, really fetched from storage; NAN */
+	double page_cache_share; /* of the bytes read, served from the page cache; NAN: note says why */
+	double resident_before; /* share of the data set in the page cache before; NAN */
+	uint64_t rss_peak_bytes, rss_growth_bytes,
+		pool_bytes; /* pools: the bound that was printed */
 
 	double accounted;          /* sum of the states of all threads / sum of their wall times */
 	double cpu_seconds;        /* of the process, measured part */
 	double cores_busy_outside; /* cores kept busy by others meanwhile, from /proc/stat; NAN */
 	double throttled_share;    /* cgroup cpu throttling; NAN */
 
-	uint64_t checksum;         /* over all batches of epoch 0 in order, with run.verify; 0 without */
+	uint64_t checksum; /* over all batches of epoch 0 in order, with run.verify; 0 without */
 	bool has_checksum;
 
 	struct stage_measurement stages[STAGES_MAX];
 	size_t stage_count;
 	struct queue_measurement queues[QUEUES_MAX];
 	size_t queue_count;
-	struct window *windows;    /* window_count of them; owned */
+	struct window *windows; /* window_count of them; owned */
 	size_t window_count;
 	double window_seconds;
 
-	char notes[NOTES_MAX][NOTE_BYTES]; /* engine, huge pages, fallbacks, injected conditions, missing counters */
+	char notes
+		[NOTES_MAX]
+		[NOTE_BYTES]; /* engine, huge pages, fallbacks, injected conditions, missing counters */
 	size_t note_count;
 };
 

@@ -64,7 +64,8 @@ static bool cgroup_path(const char *controller, char *out, size_t room)
 		if (!path)
 			continue;
 		*path++ = '\0';
-		found = *controller ? strstr(controllers + 1, controller) != NULL : controllers[1] == '\0';
+		found = *controller ? strstr(controllers + 1, controller) != NULL
+				    : controllers[1] == '\0';
 		if (found)
 			(void)snprintf(out, room, "%s", strcmp(path, "/") == 0 ? "" : path);
 	}
@@ -73,7 +74,8 @@ static bool cgroup_path(const char *controller, char *out, size_t room)
 }
 
 /* Files of the process's own cgroup; in a container its path is often only visible as the root. */
-static double cgroup_number(const char *mount, const char *controller, const char *file, const char *name)
+static double cgroup_number(
+	const char *mount, const char *controller, const char *file, const char *name)
 {
 	char path[512];
 	char group[256];
@@ -101,8 +103,8 @@ void process_usage_read(struct process_usage *usage)
 {
 	struct timespec cpu;
 	usage->cpu_seconds = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0
-		? (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9
-		: NAN;
+				     ? (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9
+				     : NAN;
 	usage->disk_bytes = number_after("/proc/self/io", "read_bytes: ");
 	usage->machine_seconds = machine_seconds();
 	usage->throttled_seconds = throttled_seconds();
@@ -113,7 +115,8 @@ uint64_t process_memory_limit(void)
 {
 	double limit = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	const double v2 = cgroup_number("/sys/fs/cgroup", "", "memory.max", "");
-	const double v1 = cgroup_number("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "");
+	const double v1 =
+		cgroup_number("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "");
 	if (v2 > 0 && v2 < limit)
 		limit = v2;
 	if (v1 > 0 && v1 < limit)

@@ -25,7 +25,8 @@ static inline void queue_meter_start(struct queue_meter *meter, uint64_t now_ns)
 }
 
 /* From now_ns on the queue is so deep.  Times may come slightly out of order; each counts once. */
-static inline void queue_meter_set(struct queue_meter *meter, uint32_t depth, bool full, uint64_t now_ns)
+static inline void queue_meter_set(
+	struct queue_meter *meter, uint32_t depth, bool full, uint64_t now_ns)
 {
 	if (meter->last_ns > 0 && now_ns > meter->last_ns) {
 		const uint64_t elapsed = now_ns - meter->last_ns;

@@ -25,7 +25,8 @@ void service_log_start(struct service_log *log, uint64_t start_ns, uint64_t leng
 void service_log_advance(struct service_log *log, uint64_t now_ns);
 
 /* The owning thread: n items that ended at now_ns and took ns each. */
-static inline void service_log_add(struct service_log *log, uint64_t now_ns, uint64_t ns, uint32_t n)
+static inline void service_log_add(
+	struct service_log *log, uint64_t now_ns, uint64_t ns, uint32_t n)
 {
 	if (__builtin_expect(now_ns >= log->end_ns, 0))
 		service_log_advance(log, now_ns);

@@ -42,7 +42,8 @@ void state_clock_enter(struct state_clock *clock, enum thread_state state, uint6
 		return; /* no change, or never started */
 	const unsigned sequence = begin_write(clock);
 	if (now_ns > since) {
-		const uint64_t total = atomic_load_explicit(&clock->total_ns[before], memory_order_relaxed);
+		const uint64_t total =
+			atomic_load_explicit(&clock->total_ns[before], memory_order_relaxed);
 		store(&clock->total_ns[before], total + (now_ns - since));
 		store(&clock->since_ns, now_ns);
 	}
@@ -50,7 +51,8 @@ void state_clock_enter(struct state_clock *clock, enum thread_state state, uint6
 	end_write(clock, sequence);
 }
 
-void state_clock_read(const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES])
+void state_clock_read(
+	const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES])
 {
 	unsigned before;
 	unsigned after;

@@ -16,7 +16,7 @@
 struct state_clock {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint sequence; /* odd: being written */
 	atomic_uint state;
-	atomic_uint_least64_t since_ns; /* when this state began */
+	atomic_uint_least64_t since_ns;                /* when this state began */
 	atomic_uint_least64_t total_ns[THREAD_STATES]; /* of the states before it */
 };
 
@@ -32,6 +32,7 @@ static inline enum thread_state state_clock_state(const struct state_clock *cloc
 }
 
 /* Nanoseconds in each state up to now_ns; any thread.  Zeros when it was never started. */
-void state_clock_read(const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES]);
+void state_clock_read(
+	const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES]);
 
 #endif

@@ -42,8 +42,8 @@ void thread_meter_attach(struct thread_meter *meter)
 	atomic_store(&meter->schedstat, open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 }
 
-void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
-	uint64_t segment_ns)
+void thread_meter_start(
+	struct thread_meter *meter, enum thread_state state, uint64_t start_ns, uint64_t segment_ns)
 {
 	service_log_start(&meter->service, start_ns, segment_ns);
 	state_clock_start(&meter->clock, state, start_ns);

@@ -16,7 +16,7 @@ struct thread_meter {
 	atomic_uint_least64_t items;
 	/* The sampler's. */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat; /* open file, -1: none */
-	uint64_t cpu_ns, run_queue_ns; /* when last read */
+	uint64_t cpu_ns, run_queue_ns;                      /* when last read */
 };
 
 struct thread_times {
@@ -32,14 +32,16 @@ void thread_meters_close(struct thread_meter *meters, unsigned count); /* NULL i
 /* The thread itself, once, at its start. */
 void thread_meter_attach(struct thread_meter *meter);
 void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
-			uint64_t segment_ns);
+	uint64_t segment_ns);
 
 /* The thread itself: n items ended at now_ns, ns each. */
-static inline void thread_meter_add(struct thread_meter *meter, uint64_t now_ns, uint64_t ns, uint32_t n)
+static inline void thread_meter_add(
+	struct thread_meter *meter, uint64_t now_ns, uint64_t ns, uint32_t n)
 {
 	service_log_add(&meter->service, now_ns, ns, n);
 	atomic_store_explicit(&meter->items,
-		atomic_load_explicit(&meter->items, memory_order_relaxed) + n, memory_order_relaxed);
+		atomic_load_explicit(&meter->items, memory_order_relaxed) + n,
+		memory_order_relaxed);
 }
 
 /* The sampler: everything up to now_ns.  False: the kernel's accounting is not available (what it said

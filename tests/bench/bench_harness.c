@@ -42,17 +42,19 @@ int main(int argc, char **argv)
 		rates[i] = m.throughput;
 		for (size_t k = 0; k < m.stage_count; k++) {
 			const struct stage_measurement *s = &m.stages[k];
-			printf("%s: starved %.3f working %.3f blocked %.3f cpu %.3f, %.0f ns; ", s->name,
-				s->seconds[0], s->seconds[1], s->seconds[2], s->cpu_seconds,
-				histogram_mean(&s->service));
+			printf("%s: starved %.3f working %.3f blocked %.3f cpu %.3f, %.0f ns; ",
+				s->name, s->seconds[0], s->seconds[1], s->seconds[2],
+				s->cpu_seconds, histogram_mean(&s->service));
 		}
-		printf("accounted %.4f, %.0f /s, status %d %s\n", m.accounted, m.throughput, m.status, m.notes[m.note_count-1]);
+		printf("accounted %.4f, %.0f /s, status %d %s\n", m.accounted, m.throughput,
+			m.status, m.notes[m.note_count - 1]);
 		measurement_release(&m);
 	}
 	qsort(rates, REPEATS, sizeof *rates, by_value);
 	printf("harness alone, memory source, 1 KiB raw samples, null step, 1 worker, %u cores: median %.3f M "
 	       "samples/s, min %.3f, max %.3f, n = %d (bar 1.5)\n",
-		placement_cores(), rates[REPEATS / 2] / 1e6, rates[0] / 1e6, rates[REPEATS - 1] / 1e6, REPEATS);
+		placement_cores(), rates[REPEATS / 2] / 1e6, rates[0] / 1e6,
+		rates[REPEATS - 1] / 1e6, REPEATS);
 	fixture_close(&f);
 	return 0;
 }

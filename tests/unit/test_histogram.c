@@ -27,7 +27,7 @@ static void buckets_are_contiguous(void **state)
 		assert_int_equal(histogram_bucket(lower - 1), bucket - 1);
 		/* No bucket is wider than 1/32 of its values. */
 		assert_true((lower - histogram_lower(bucket - 1)) * HISTOGRAM_SUB <= lower ||
-			bucket <= HISTOGRAM_SUB);
+			    bucket <= HISTOGRAM_SUB);
 	}
 	assert_int_equal(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
 }
@@ -112,8 +112,10 @@ static void throughput_is_taken_between_completions(void **state)
 	assert_int_equal(completions_open(&log, 8), 0);
 	/* A step of 64 every 130 ns, from 130 on: any window would misjudge it by up to a batch. */
 	for (uint64_t i = 1; i <= 7; i++)
-		completions_add(&log, &(struct completion){
-			.t_ns = i * 130, .samples = i * 64, .batches = i, .device_ns = i * 100});
+		completions_add(&log, &(struct completion){.t_ns = i * 130,
+					      .samples = i * 64,
+					      .batches = i,
+					      .device_ns = i * 100});
 	struct completion part;
 	assert_int_equal(completions_between(&log, 200, 900, &part), 5);
 	assert_int_equal(part.t_ns, 4 * 130);
@@ -135,7 +137,8 @@ static void a_long_run_keeps_exact_completions(void **state)
 	struct completions log;
 	assert_int_equal(completions_open(&log, 8), 0);
 	for (uint64_t i = 1; i <= STEPS; i++)
-		completions_add(&log, &(struct completion){.t_ns = i * 10, .samples = i * 3, .batches = i});
+		completions_add(
+			&log, &(struct completion){.t_ns = i * 10, .samples = i * 3, .batches = i});
 	assert_true(log.count <= 8);
 	for (size_t i = 0; i < log.count; i++) {
 		assert_int_equal(log.entries[i].samples, log.entries[i].batches * 3);

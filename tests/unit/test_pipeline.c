@@ -22,6 +22,12 @@
 
 enum { SAMPLES = 90 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* Short, exact runs: some epochs, checksums on. */
 static void open_fixture(struct pipeline_fixture *f)
 {
@@ -75,8 +81,8 @@ static const struct stage_measurement *stage(const struct measurement *m, const 
 static double share(const struct measurement *m, const char *name, enum thread_state state)
 {
 	const struct stage_measurement *s = stage(m, name);
-	return s->seconds[state] /
-		(s->seconds[THREAD_STARVED] + s->seconds[THREAD_WORKING] + s->seconds[THREAD_BLOCKED]);
+	return s->seconds[state] / (s->seconds[THREAD_STARVED] + s->seconds[THREAD_WORKING] +
+					   s->seconds[THREAD_BLOCKED]);
 }
 
 static uint64_t checksum(struct pipeline_fixture *f)
@@ -117,8 +123,8 @@ static void batches_do_not_depend_on_threads_or_engines(void **state)
 					continue;
 				}
 				if (checksum(&f) != expected)
-					fail_msg("%s workers, %s, %s: other batches", workers[w], engines[e],
-						orders[o]);
+					fail_msg("%s workers, %s, %s: other batches", workers[w],
+						engines[e], orders[o]);
 			}
 	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
 	assert_true(checksum(&f) == expected);
@@ -202,7 +208,8 @@ static void bad_files_are_counted_and_listed(void **state)
 		sums[i] = m.checksum;
 		measurement_release(&m);
 	}
-	assert_true(sums[0] == sums[1] && sums[1] == sums[2]); /* zeroed places, the same each time */
+	assert_true(
+		sums[0] == sums[1] && sums[1] == sums[2]); /* zeroed places, the same each time */
 	fixture_close(&f);
 }
 
@@ -341,6 +348,8 @@ static void *swap_for_pipe(void *path)
 static void standing_still_is_noticed(void **state)
 {
 	(void)state;
+	if (SANITIZED)
+		skip(); /* what a hanging thread may touch is left alone on purpose, which they report */
 	struct pipeline_fixture f;
 	open_fixture(&f);
 	set_duration(&f, "0s", "60s");
@@ -355,7 +364,8 @@ static void standing_still_is_noticed(void **state)
 	};
 	struct measurement m;
 	struct error err = {""};
-	assert_int_equal(pipeline_run_limited(&f.config, &f.dataset, NULL, &limits, &m, &err), -ETIMEDOUT);
+	assert_int_equal(
+		pipeline_run_limited(&f.config, &f.dataset, NULL, &limits, &m, &err), -ETIMEDOUT);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_non_null(strstr(err.text, "no progress"));
 	assert_non_null(strstr(err.text, "read 1 working"));
@@ -460,9 +470,8 @@ static void few_batches_are_no_steady_state(void **state)
 static void memory_stays_within_the_bound(void **state)
 {
 	(void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* the shadow memory is not ours */
-#endif
+	if (SANITIZED)
+		skip(); /* the shadow memory is not ours */
 	struct pipeline_fixture f;
 	const uint64_t mapped_before = memory_mapped_bytes();
 	fixture_open(&f, 64, 500, 375, 0);
@@ -522,8 +531,8 @@ static void narrow_pipelines_do_not_deadlock(void **state)
 
 /* --- planted conditions --------------------------------------------------------------------------------- */
 
-static void measure(struct pipeline_fixture *f, enum key_id key, const char *value, const char *note,
-	struct measurement *m)
+static void measure(struct pipeline_fixture *f, enum key_id key, const char *value,
+	const char *note, struct measurement *m)
 {
 	fixture_set(f, key, value);
 	run(f, m);
@@ -565,8 +574,9 @@ static void decode_conditions_have_their_effect(void **state)
 	assert_true(histogram_quantile(service, 0.98) > 8 * histogram_quantile(service, 0.5));
 	measurement_release(&m);
 
+	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	measure(&f, KEY_INJECT_SLOW_WORKER, "20", "injected: decode worker 0", &m);
-	assert_true(histogram_mean(&stage(&m, "decode")->service) > 1.5 * plain_ns);
+	assert_true(histogram_mean(&stage(&m, "decode")->service) > 5 * plain_ns);
 	measurement_release(&m);
 
 	/* All of the decode time under one lock: a worker works alone, whatever the number. */
@@ -588,7 +598,8 @@ static void read_conditions_have_their_effect(void **state)
 	struct measurement m;
 	open_injection_fixture(&f, &plain);
 	fixture_set(&f, KEY_READ_ENGINE, "pread");
-	measure(&f, KEY_INJECT_READ_LATENCY, "5ms", "more for each file read (inject.read_latency)", &m);
+	measure(&f, KEY_INJECT_READ_LATENCY, "5ms", "more for each file read (inject.read_latency)",
+		&m);
 	/* pread has one file in flight: 200 a second at most. */
 	assert_true(m.throughput <= 205);
 	assert_true(share(&m, "read", THREAD_WORKING) > 0.9);
@@ -611,7 +622,7 @@ static void conditions_of_the_machine_have_their_effect(void **state)
 	open_injection_fixture(&f, &plain);
 	measure(&f, KEY_INJECT_LEAK, "100MB/s", "injected: decoding leaks", &m);
 	assert_true(m.rss_growth_bytes > 20 << 20);
-	assert_true(m.rss_growth_bytes < 80 << 20);
+	assert_true(SANITIZED || m.rss_growth_bytes < 80 << 20);
 	measurement_release(&m);
 	measure(&f, KEY_INJECT_CPU_HOG, "2", "injected: 2 busy processes", &m);
 	assert_true(m.cores_busy_outside > 0.3);
@@ -639,7 +650,8 @@ static void the_cache_can_be_cold_or_warm(void **state)
 		assert_true(m.resident_before < 0.01);
 	else /* a folder in memory cannot be cold, and says so */
 		assert_int_equal(m.status, MEASUREMENT_FAILED);
-	print_message("cold: %s, cache share %.3f\n", m.error[0] ? m.error : "ok", m.page_cache_share);
+	print_message(
+		"cold: %s, cache share %.3f\n", m.error[0] ? m.error : "ok", m.page_cache_share);
 	measurement_release(&m);
 	fixture_close(&f);
 }

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sampler open_sampler(uint32_t count, uint32_t batch, bool drop_last, bool shuffle, uint64_t seed)
+static struct sampler open_sampler(
+	uint32_t count, uint32_t batch, bool drop_last, bool shuffle, uint64_t seed)
 {
 	struct sampler sampler;
 	const struct sampler_options options = {

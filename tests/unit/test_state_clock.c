@@ -36,7 +36,7 @@ static void states_add_up_to_the_wall(void **state)
 	state_clock_read(&clock, 200, total);
 	assert_int_equal(total[THREAD_STARVED], 30);
 	assert_int_equal(total[THREAD_WORKING], 50);
-	assert_int_equal(total[THREAD_BLOCKED], 20); /* running */
+	assert_int_equal(total[THREAD_BLOCKED], 20);    /* running */
 	state_clock_enter(&clock, THREAD_STARVED, 170); /* another core's clock read was earlier */
 	state_clock_read(&clock, 200, total);
 	assert_int_equal(total[THREAD_BLOCKED], 0);
@@ -54,7 +54,8 @@ static void *turn(void *context)
 {
 	struct turning *t = context;
 	for (unsigned i = 0; !atomic_load(&t->stop); i++)
-		state_clock_enter(&t->clock, (enum thread_state)(i % THREAD_STATES), clock_now_ns());
+		state_clock_enter(
+			&t->clock, (enum thread_state)(i % THREAD_STATES), clock_now_ns());
 	return NULL;
 }
 

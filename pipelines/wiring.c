@@ -1,0 +1,107 @@
+/* Starting and joining the threads of a repetition. */
+#include "pipelines/wiring.h"
+
+#include "harness/base/clock.h"
+
+enum { JOIN_PATIENCE = 20 }; /* steps that one may take to end */
+
+static int start_readers(struct run *run, struct error *err)
+{
+	const struct readers_options options = {
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.source = run->source,
+		.placement = &run->placement,
+		.first_place = run->plan.decode_workers,
+		.meters = run->stages[STAGE_READ].meters,
+		.segment_ns = run->segment_ns,
+		.count = run->plan.reader_threads,
+	};
+	return readers_start(&run->readers, &options, err);
+}
+
+static int start_team(struct run *run, struct error *err)
+{
+	const struct team_options options = {
+		.config = run->config,
+		.dataset = run->dataset,
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.injection = &run->injection,
+		.bad = &run->bad,
+		.placement = &run->placement,
+		.meters = run->stages[STAGE_DECODE].meters,
+		.segment_ns = run->segment_ns,
+		.workers = run->plan.decode_workers,
+		.sample_bytes = run->plan.sample_bytes,
+	};
+	return team_start(&run->team, &options, err);
+}
+
+static int start_upload(struct run *run, struct error *err)
+{
+	if (run->plan.staging_slots == 0)
+		return 0;
+	uint8_t *const memory = run->staging_block.data;
+	const struct upload_options options = {
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.placement = &run->placement,
+		.place = run->plan.decode_workers + run->plan.reader_threads,
+		.meter = run->stages[STAGE_UPLOAD].meters,
+		.segment_ns = run->segment_ns,
+		.depth = run->plan.staging_slots - 1,
+		.memory = memory,
+		.labels = (uint32_t *)(void *)(memory +
+					       run->plan.staging_slots * run->plan.batch_bytes),
+		.slot_samples = run->exchange.options.slot_samples,
+		.sample_bytes = run->plan.sample_bytes,
+	};
+	return upload_start(&run->upload, &options, err);
+}
+
+static int start_stepper(struct run *run, struct error *err)
+{
+	const struct stepper_options options = {
+		.config = run->config,
+		.dataset = run->dataset,
+		.crew = &run->crew,
+		.exchange = &run->exchange,
+		.upload = run->upload,
+		.placement = &run->placement,
+		.first_place = run->plan.decode_workers + run->plan.reader_threads,
+		.places = run->plan.step_threads,
+		.meter = run->stages[STAGE_STEP].meters,
+		.segment_ns = run->segment_ns,
+		.sample_bytes = run->plan.sample_bytes,
+		.batches_per_epoch = run->plan.batches_per_epoch,
+		.warmup_ns = run->warmup_ns,
+	};
+	return stepper_start(&run->stepper, &options, err);
+}
+
+/* The uploader is there before anything can fail in another thread and want to wake it. */
+void wiring_start_threads(struct run *run)
+{
+	struct error err = {0};
+	int code = start_upload(run, &err);
+	if (!code)
+		code = start_stepper(run, &err);
+	if (!code)
+		code = start_readers(run, &err);
+	if (!code)
+		code = start_team(run, &err);
+	if (code)
+		crew_fail(&run->crew, code, &err);
+}
+
+bool wiring_join_threads(struct run *run, const struct pipeline_limits *limits)
+{
+	const uint64_t step_ns = run->stepper ? stepper_progress(run->stepper).last_step_ns : 0;
+	const uint64_t deadline_ns = clock_now_ns() + limits->join_ns + JOIN_PATIENCE * step_ns;
+	bool all = readers_join(run->readers, deadline_ns);
+	all = team_join(run->team, deadline_ns) && all;
+	all = upload_join(run->upload, deadline_ns) && all;
+	all = stepper_join(run->stepper, deadline_ns) && all;
+	return all;
+}

@@ -1,0 +1,51 @@
+/* One repetition's parts and how its threads are started on them: pipeline.c's, in two files. */
+#ifndef MLBENCH_PIPELINES_WIRING_H
+#define MLBENCH_PIPELINES_WIRING_H
+
+#include "harness/base/memory.h"
+#include "pipelines/bad_samples.h"
+#include "pipelines/crew.h"
+#include "pipelines/exchange.h"
+#include "pipelines/injection.h"
+#include "pipelines/monitor.h"
+#include "pipelines/pipeline.h"
+#include "pipelines/placement.h"
+#include "pipelines/readers.h"
+#include "pipelines/run.h"
+#include "pipelines/stages.h"
+#include "pipelines/stepper.h"
+#include "pipelines/team.h"
+#include "pipelines/upload.h"
+
+/* Everything one repetition owns. */
+struct run {
+	const struct config *config;
+	const struct dataset *dataset;
+	struct pipeline_plan plan;
+	struct measurement *m;
+	bool reads_memory, timed;
+	unsigned cores;
+	uint64_t warmup_ns, duration_ns, window_ns, segment_ns;
+	struct memory_block blob_block, slot_block, staging_block;
+	struct placement placement;
+	struct injection injection;
+	bool injection_is_open, bad_is_open, crew_is_open;
+	struct bad_samples bad;
+	struct source *source;
+	struct exchange exchange;
+	struct crew crew;
+	struct stage stages[STAGE_IDS];
+	struct readers *readers;
+	struct team *team;
+	struct upload *upload;
+	struct stepper *stepper;
+	struct monitor monitor;
+};
+
+/* Starts all threads; a failure goes to the crew.  They end in any case once the crew is stopped. */
+void wiring_start_threads(struct run *run);
+
+/* False: a thread hangs in the kernel; what it may still touch must stay. */
+bool wiring_join_threads(struct run *run, const struct pipeline_limits *limits);
+
+#endif

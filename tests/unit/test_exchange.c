@@ -1,0 +1,317 @@
+/* The exchange under fire: readers, workers and a consumer with random delays.  Every ticket must come
+ * out exactly once, in its place, in batches in their order (or each once), within the buffers there
+ * are.  The seed is printed; SEED=... repeats one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "harness/base/clock.h"
+#include "harness/base/rng.h"
+#include "pipelines/exchange.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READERS_MAX = 3, WORKERS_MAX = 5, BLOBS_MAX = 40 };
+
+struct game {
+	uint64_t seed;
+	unsigned readers, workers, blobs, slots, depth;
+	uint32_t samples, batch;
+	uint64_t epochs, service_ns; /* claimed: decides how many are taken at once */
+	bool in_order, drop_last;
+	struct exchange exchange;
+	atomic_bool stopping;
+	uint8_t *slot_memory;
+	uint32_t *labels;
+};
+
+struct player {
+	struct seat seat;
+	struct state_clock clock;
+	struct game *game;
+	struct rng rng;
+	unsigned index;
+	atomic_uint_least64_t working; /* items */
+};
+
+static void dawdle(struct player *p)
+{
+	const uint64_t what = rng_below(&p->rng, 16);
+	if (what == 0)
+		clock_sleep_until_ns(clock_now_ns() + rng_below(&p->rng, 200 * NS_PER_US));
+	else if (what < 4)
+		(void)sched_yield();
+}
+
+/* Keeps some blobs "in flight" and completes them in any order. */
+static void *play_reader(void *context)
+{
+	struct player *p = context;
+	struct game *g = p->game;
+	struct blob *flying[BLOBS_MAX];
+	struct blob *done[BLOBS_MAX];
+	size_t n_flying = 0;
+	size_t n_done = 0;
+	for (;;) {
+		uint64_t now = clock_now_ns();
+		const size_t want = g->depth - n_flying;
+		n_flying += exchange_read(&g->exchange, &p->seat, done, n_done, flying + n_flying,
+			want, n_flying == 0, &now);
+		if (n_flying == 0)
+			return NULL;
+		dawdle(p);
+		n_done = rng_below(&p->rng, n_flying + 1);
+		for (size_t i = 0; i < n_done; i++) {
+			const size_t which = rng_below(&p->rng, n_flying);
+			done[i] = flying[which];
+			flying[which] = flying[--n_flying];
+		}
+	}
+}
+
+static void *play_worker(void *context)
+{
+	struct player *p = context;
+	struct game *g = p->game;
+	struct blob *items[CHUNK_MAX];
+	size_t n = 0;
+	uint64_t now = clock_now_ns();
+	while ((n = exchange_decode(&g->exchange, &p->seat, items, n,
+			1 + rng_below(&p->rng, p->game->service_ns), &now)) > 0) {
+		for (size_t i = 0; i < n; i++) {
+			const struct ticket *ticket = &items[i]->ticket;
+			items[i]->slot->labels[ticket->place] = ticket->sample;
+			memcpy(items[i]->slot->data + ticket->place * sizeof ticket->number,
+				&ticket->number, sizeof ticket->number);
+			items[i]->bad = ticket->sample % 5 == 0;
+		}
+		p->working += n;
+		dawdle(p);
+		now = clock_now_ns();
+	}
+	return NULL;
+}
+
+static void check_batch(
+	const struct game *g, const struct slot *slot, uint64_t count, uint8_t *seen)
+{
+	const struct sampler *sampler = &g->exchange.sampler;
+	const uint64_t batches = sampler->batches_per_epoch;
+	if (g->in_order)
+		assert_int_equal(slot->batch, count);
+	assert_int_equal(seen[slot->batch], 0);
+	seen[slot->batch] = 1;
+	assert_int_equal(slot->size, sampler_batch_size(sampler, slot->batch));
+	const uint64_t first =
+		slot->batch / batches * sampler->used + slot->batch % batches * g->batch;
+	uint32_t bad = 0;
+	for (uint32_t i = 0; i < slot->size; i++) {
+		uint64_t number;
+		memcpy(&number, slot->data + i * sizeof number, sizeof number);
+		assert_int_equal(number, first + i);
+		bad += slot->labels[i] % 5 == 0;
+	}
+	assert_int_equal(slot->bad, bad);
+}
+
+static void consume(struct player *p)
+{
+	struct game *g = p->game;
+	const uint64_t total = g->exchange.total_batches;
+	uint8_t *seen = calloc(total, 1);
+	assert_non_null(seen);
+	uint64_t count = 0;
+	struct slot *slot = NULL;
+	uint64_t now = clock_now_ns();
+	while ((slot = exchange_next_batch(&g->exchange, &p->seat, slot, &now))) {
+		check_batch(g, slot, count++, seen);
+		dawdle(p);
+		now = clock_now_ns();
+	}
+	assert_int_equal(count, total);
+	free(seen);
+}
+
+static void open_game(struct game *g, uint64_t seed)
+{
+	struct rng rng;
+	rng_init(&rng, seed, 0);
+	*g = (struct game){
+		.seed = seed,
+		.readers = 1 + (unsigned)rng_below(&rng, READERS_MAX),
+		.workers = 1 + (unsigned)rng_below(&rng, WORKERS_MAX),
+		.blobs = 1 + (unsigned)rng_below(&rng, BLOBS_MAX),
+		.depth = 1 + (unsigned)rng_below(&rng, 12),
+		.samples = 1 + (uint32_t)rng_below(&rng, 300),
+		.batch = 1 + (uint32_t)rng_below(&rng, 20),
+		.epochs = 1 + rng_below(&rng, 12),
+		.service_ns = rng_below(&rng, 2) ? 30000 : 1000,
+		.in_order = rng_below(&rng, 2) == 0,
+		.drop_last = rng_below(&rng, 2) == 0,
+	};
+	if (g->samples < g->batch)
+		g->drop_last = false;
+	g->slots = 2 + (unsigned)rng_below(&rng, 4);
+	g->slot_memory = calloc(g->slots * g->batch, sizeof(uint64_t));
+	g->labels = calloc(g->slots * g->batch, sizeof *g->labels);
+	assert_non_null(g->slot_memory);
+	assert_non_null(g->labels);
+	const struct exchange_options options = {
+		.sampler = {.seed = seed,
+			.count = g->samples,
+			.batch_size = g->batch,
+			.shuffle = true,
+			.drop_last = g->drop_last,
+			.epochs = g->epochs},
+		.blobs = g->blobs,
+		.slots = g->slots,
+		.prefetch_depth = 1,
+		.slot_memory = g->slot_memory,
+		.label_memory = g->labels,
+		.slot_samples = g->batch,
+		.sample_bytes = sizeof(uint64_t),
+		.in_order = g->in_order,
+		.workers = g->workers,
+		.readers = g->readers,
+		.read_depth = g->depth,
+		.cores = 1 + (unsigned)rng_below(&rng, 10),
+		.stopping = &g->stopping,
+	};
+	assert_int_equal(exchange_open(&g->exchange, &options), 0);
+}
+
+static void start(struct player *p, struct game *g, unsigned index)
+{
+	memset(p, 0, sizeof *p);
+	p->game = g;
+	p->index = index;
+	p->seat.clock = &p->clock;
+	rng_init(&p->rng, g->seed, 1 + index);
+	state_clock_start(&p->clock, THREAD_STARVED, clock_now_ns());
+}
+
+static void play(uint64_t seed)
+{
+	struct game g;
+	static struct player players[READERS_MAX + WORKERS_MAX + 1];
+	pthread_t threads[READERS_MAX + WORKERS_MAX];
+	open_game(&g, seed);
+	print_message(
+		"SEED=%llu: %u readers, %u workers, %u blobs, %u slots, depth %u, %u samples, batch %u, "
+		"%llu epochs, %s%s\n",
+		(unsigned long long)seed, g.readers, g.workers, g.blobs, g.slots, g.depth,
+		g.samples, g.batch, (unsigned long long)g.epochs,
+		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
+	exchange_start_meters(&g.exchange, clock_now_ns());
+	const unsigned count = g.readers + g.workers;
+	for (unsigned i = 0; i <= count; i++)
+		start(&players[i], &g, i);
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL,
+					 i < g.readers ? play_reader : play_worker, &players[i]),
+			0);
+	consume(&players[count]);
+	uint64_t items = 0;
+	for (unsigned i = 0; i < count; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		items += players[i].working;
+	}
+	assert_int_equal(items, g.exchange.sampler.total);
+	assert_int_equal(g.exchange.free_count, g.blobs);
+	assert_int_equal(g.exchange.slots.free_count, g.slots);
+	exchange_close(&g.exchange);
+	free(g.slot_memory);
+	free(g.labels);
+}
+
+static void every_ticket_comes_out_once(void **state)
+{
+	(void)state;
+	enum { GAMES = 40 };
+	const char *given = getenv("SEED");
+	const uint64_t first = given ? strtoull(given, NULL, 10) : clock_now_ns();
+	for (uint64_t i = 0; i < (given ? 1 : GAMES); i++)
+		play(first + i);
+}
+
+/* Tickets that are ready, but whose batch has no slot, block; nothing ready starves. */
+static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
+{
+	(void)state;
+	static struct player worker;
+	static struct player reader;
+	static struct player consumer;
+	struct game g;
+	open_game(&g, 1);
+	exchange_close(&g.exchange);
+	const struct exchange_options options = {
+		.sampler = {.seed = 1, .count = 100, .batch_size = 1},
+		.blobs = 8,
+		.slots = 1,
+		.prefetch_depth = 1,
+		.slot_memory = g.slot_memory,
+		.label_memory = g.labels,
+		.slot_samples = 1,
+		.sample_bytes = sizeof(uint64_t),
+		.in_order = true,
+		.workers = 1,
+		.readers = 1,
+		.read_depth = 4,
+		.cores = 1,
+		.stopping = &g.stopping,
+	};
+	assert_int_equal(exchange_open(&g.exchange, &options), 0);
+	start(&worker, &g, 0);
+	start(&reader, &g, 1);
+	start(&consumer, &g, 2);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, play_worker, &worker), 0);
+	uint64_t now = clock_now_ns();
+	clock_sleep_until_ns(now + 20 * NS_PER_MS);
+	assert_int_equal(state_clock_state(&worker.clock), THREAD_STARVED);
+	struct blob *blobs[4];
+	now = clock_now_ns();
+	assert_int_equal(
+		exchange_read(&g.exchange, &reader.seat, NULL, 0, blobs, 4, true, &now), 4);
+	now = clock_now_ns();
+	(void)exchange_read(&g.exchange, &reader.seat, blobs, 1, blobs, 0, false, &now);
+	clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);
+	/* It took the one, filled the only slot, and found nothing more. */
+	assert_int_equal(worker.working, 1);
+	assert_int_equal(state_clock_state(&worker.clock), THREAD_STARVED);
+	now = clock_now_ns();
+	(void)exchange_read(&g.exchange, &reader.seat, blobs + 1, 3, blobs, 0, false, &now);
+	clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);
+	/* It still sleeps, but now for room: its clock was turned by the reader. */
+	assert_int_equal(worker.working, 1);
+	assert_int_equal(state_clock_state(&worker.clock), THREAD_BLOCKED);
+	uint64_t total[THREAD_STATES];
+	state_clock_read(&worker.clock, clock_now_ns(), total);
+	assert_true(total[THREAD_BLOCKED] >= 19 * NS_PER_MS);
+	assert_true(total[THREAD_STARVED] >= 38 * NS_PER_MS);
+	now = clock_now_ns();
+	struct slot *slot = exchange_next_batch(&g.exchange, &consumer.seat, NULL, &now);
+	slot = exchange_next_batch(&g.exchange, &consumer.seat, slot, &now);
+	assert_int_equal(slot->batch, 1);
+	atomic_store(&g.stopping, true);
+	exchange_wake_all(&g.exchange);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	exchange_close(&g.exchange);
+	free(g.slot_memory);
+	free(g.labels);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_ticket_comes_out_once),
+		cmocka_unit_test(a_sleeper_is_told_apart_while_it_sleeps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
