@@ -170,12 +170,13 @@ dist: all man
 
 # --- style ----------------------------------------------------------------------------------------
 STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch])
+TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fopenmp $(PKG_CFLAGS)
 format:
 	clang-format-14 -i $(STYLED)
 lint:
 	clang-format-14 --dry-run -Werror $(STYLED)
 	tests/layering.sh
-	printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 clang-tidy-14 --quiet -- $(filter-out -Wnull-dereference -O3,$(CFLAGS_ALL))
+	printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 sh -c 'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS)' tidy
 
 clean:
 	rm -rf build

@@ -201,8 +201,10 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 	if (now_ns > 0) {
 		const bool no_room = x->free_count + x->being_read < x->wake_free;
 		queue_meter_set(&x->samples, x->ready.count, no_room, now_ns);
-		queue_meter_set(&x->batches, x->slots.deliverable,
-			x->slots.deliverable >= x->options.prefetch_depth, now_ns);
+		/* Finished batches beyond the queue's depth wait in the slots they were written to. */
+		const bool full = x->slots.deliverable >= x->options.prefetch_depth;
+		queue_meter_set(&x->batches, full ? x->options.prefetch_depth : x->slots.deliverable,
+			full, now_ns);
 	}
 	return wake;
 }

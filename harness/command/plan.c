@@ -201,7 +201,8 @@ static int plan_points(struct plan *plan, struct error *err)
 	if (plan->refused == plan->grid.points)
 		return error_set(err, plan->refusal_code, "%s", plan->refusal.text);
 	const char *description = plan->largest.step_description;
-	if (*description && !plan->step.emulated && !sweeps_section(&plan->config, "step"))
+	const bool computed = !plan->step.emulated && strcmp(plan->step.backend, "null") != 0;
+	if (*description && computed && !sweeps_section(&plan->config, "step"))
 		(void)snprintf(
 			plan->step.description, sizeof plan->step.description, "%s", description);
 	return 0;
@@ -212,7 +213,8 @@ int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_
 {
 	int code = data_open(
 		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
-	const bool recipe = config_integer(&plan->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+	const bool recipe =
+		config_integer(&plan->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
 	if (code == -ENODATA && recipe && what == PLAN_DATA_LOOK) {
 		(void)snprintf(plan->data_why, sizeof plan->data_why, "%.*s", PLAN_WHY_BYTES - 1,
 			err->text);

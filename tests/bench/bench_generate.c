@@ -1,10 +1,12 @@
-/* Generation of a JPEG data set against the encoder alone, on the same number of threads, interleaved.
+/* Generation of a JPEG data set against the encoder alone, on the same number of threads,
+ * interleaved.
  *
  *   bench_generate FOLDER [THREADS [SAMPLES]]     FOLDER must not exist; it is removed again
  *
- * "encoder alone" encodes pictures that are ready in memory: from planes, which is what generation does, and
- * from RGB, which is what other tools do.  "generation" renders, encodes, hashes, writes and renames
- * files.  "whole command" is dataset_generate with everything: atlas, calibration, sync, manifest. */
+ * "encoder alone" encodes pictures that are ready in memory: from planes, which is what generation
+ * does, and from RGB, which is what other tools do.  "generation" renders, encodes, hashes, writes
+ * and renames files.  "whole command" is dataset_generate with everything: atlas, calibration,
+ * sync, manifest. */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "workloads/dataset/dataset.h"
@@ -69,8 +71,8 @@ static int generate(void *context, unsigned worker, uint64_t index, struct error
 	struct bench *bench = context;
 	const uint8_t *bytes;
 	size_t size;
-	const int code = maker_make(&bench->makers[worker], &bench->recipe, bench->atlas, index % READY,
-		bench->detail, &bytes, &size, err);
+	const int code = maker_make(&bench->makers[worker], &bench->recipe, bench->atlas,
+		index % READY, bench->detail, &bytes, &size, err);
 	return code ? code : site_store(&bench->site, index, bytes, size, err);
 }
 
@@ -109,12 +111,13 @@ static double time_team(struct bench *bench, enum way way)
 	struct error err;
 	const char *root = config_text(&bench->config, KEY_DATASET_PATH);
 	const struct team_job job = {.count = bench->samples,
-		.item = way == FROM_PLANES ? encode_planes : way == FROM_RGB ? encode_rgb : generate,
+		.item = way == FROM_PLANES ? encode_planes
+			: way == FROM_RGB  ? encode_rgb
+					   : generate,
 		.context = bench,
 		.threads = bench->threads};
-	if (way == GENERATION &&
-		(site_open(&bench->site, &bench->recipe, root, &err) ||
-			site_begin(&bench->site, bench->detail, &err)))
+	if (way == GENERATION && (site_open(&bench->site, &bench->recipe, root, &err) ||
+					 site_begin(&bench->site, bench->detail, &err)))
 		die(&err);
 	const uint64_t start = clock_now_ns();
 	if (team_run(&job, &err))
@@ -164,8 +167,8 @@ static void report(double seconds[WAYS][REPEATS], double share)
 	for (int r = 0; r < REPEATS; r++)
 		ratio[r] = seconds[FROM_RGB][r] / seconds[GENERATION][r];
 	qsort(ratio, REPEATS, sizeof(double), by_value);
-	printf("generation against encoder alone from RGB: %.3f [%.3f-%.3f]\n", ratio[REPEATS / 2], ratio[0],
-		ratio[REPEATS - 1]);
+	printf("generation against encoder alone from RGB: %.3f [%.3f-%.3f]\n", ratio[REPEATS / 2],
+		ratio[0], ratio[REPEATS - 1]);
 	printf("CPU time inside the encoder, whole command: %.1f %%\n", 100 * share);
 }
 
@@ -179,7 +182,8 @@ int main(int argc, char **argv)
 	char samples[64];
 	bench.threads = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 2;
 	bench.samples = argc > 3 ? strtoull(argv[3], NULL, 10) : SAMPLES;
-	(void)snprintf(samples, sizeof(samples), "dataset.samples=%llu", (unsigned long long)bench.samples);
+	(void)snprintf(samples, sizeof(samples), "dataset.samples=%llu",
+		(unsigned long long)bench.samples);
 	config_init(&bench.config);
 	if (config_set(&bench.config, "dataset.recipe=photo", &err) ||
 		config_set(&bench.config, "dataset.bytes=110KB", &err) ||
@@ -192,8 +196,8 @@ int main(int argc, char **argv)
 	(void)time_team(&bench, FROM_PLANES);
 	for (int r = 0; r < REPEATS; r++)
 		for (int way = 0; way < WAYS; way++)
-			seconds[way][r] =
-				way == WHOLE ? time_whole(&bench, &share) : time_team(&bench, (enum way)way);
+			seconds[way][r] = way == WHOLE ? time_whole(&bench, &share)
+						       : time_team(&bench, (enum way)way);
 	printf("%llu JPEG of 500 x 375, mean 110 KB, %u threads, detail %u\n",
 		(unsigned long long)bench.samples, bench.threads, bench.detail);
 	report(seconds, share);

@@ -1,10 +1,10 @@
-/* Are synthetic pictures like photographs to a decoder?  Reads photographs (a folder of PPM files of one
- * size, made by photo_crops.py), renders as many synthetic pictures of that size, encodes both with the
- * same encoder and decodes both, interleaved.  Prints bytes and decode time per pixel and the ratios:
- * at the natural detail, and with both sides brought to the same larger file size.
+/* Are synthetic pictures like photographs to a decoder?  Reads photographs (a folder of PPM files
+ * of one size, made by photo_crops.py), renders as many synthetic pictures of that size, encodes
+ * both with the same encoder and decodes both, interleaved.  Prints bytes and decode time per pixel
+ * and the ratios: at the natural detail, and with both sides brought to the same larger file size.
  *
- *   bench_pictures FOLDER [DUMP [DUMP_LARGE]]     the folders receive 24 synthetic pictures to look at,
- * natural and at the larger size */
+ *   bench_pictures FOLDER [DUMP [DUMP_LARGE]]     the folders receive 24 synthetic pictures to look
+ * at, natural and at the larger size */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "workloads/image/encode.h"
@@ -17,7 +17,14 @@
 
 #include <jpeglib.h>
 
-enum { PICTURES_MAX = 256, REPEATS = 7, PPM_MAX = 64 << 20, QUALITY = 90, DUMPED = 24, PER_PHOTO = 4 };
+enum {
+	PICTURES_MAX = 256,
+	REPEATS = 7,
+	PPM_MAX = 64 << 20,
+	QUALITY = 90,
+	DUMPED = 24,
+	PER_PHOTO = 4
+};
 
 struct set {
 	uint8_t *rgb[PICTURES_MAX];    /* of a photograph */
@@ -90,10 +97,10 @@ static void encode_set(struct set *set, int quality)
 	for (int i = 0; i < set->count; i++) {
 		const uint8_t *bytes;
 		const struct picture_planes planes = picture_planes_place(size, set->planes[i]);
-		const int code = set->rgb[i]
-			? encoder_encode(encoder, set->rgb[i], width, height, &bytes, &set->bytes[i], &err)
-			: encoder_encode_planes(
-				  encoder, &planes, width, height, &bytes, &set->bytes[i], &err);
+		const int code = set->rgb[i] ? encoder_encode(encoder, set->rgb[i], width, height,
+						       &bytes, &set->bytes[i], &err)
+					     : encoder_encode_planes(encoder, &planes, width,
+						       height, &bytes, &set->bytes[i], &err);
 		if (code)
 			die(err.text);
 		free(set->jpeg[i]);
@@ -158,14 +165,17 @@ static void compare(const char *title, struct set *real, struct set *made)
 	qsort(ratio, REPEATS, sizeof(double), by_value);
 	const double pixels = (double)width * height;
 	printf("%s\n", title);
-	printf("  %-12s %6s %10s %12s %22s\n", "", "files", "mean KB", "bytes/pixel", "decode ns/pixel");
+	printf("  %-12s %6s %10s %12s %22s\n", "", "files", "mean KB", "bytes/pixel",
+		"decode ns/pixel");
 	const struct set *sets[] = {real, made};
 	for (int s = 0; s < 2; s++)
-		printf("  %-12s %6d %10.1f %12.4f %10.3f [%.3f-%.3f]\n", s ? "synthetic" : "photographs",
-			sets[s]->count, mean_bytes(sets[s]) / 1e3, mean_bytes(sets[s]) / pixels,
-			sets[s]->ns[REPEATS / 2], sets[s]->ns[0], sets[s]->ns[REPEATS - 1]);
+		printf("  %-12s %6d %10.1f %12.4f %10.3f [%.3f-%.3f]\n",
+			s ? "synthetic" : "photographs", sets[s]->count, mean_bytes(sets[s]) / 1e3,
+			mean_bytes(sets[s]) / pixels, sets[s]->ns[REPEATS / 2], sets[s]->ns[0],
+			sets[s]->ns[REPEATS - 1]);
 	printf("  %-12s %6s %10s %12.3f %10.3f [%.3f-%.3f]\n", "ratio", "", "",
-		mean_bytes(made) / mean_bytes(real), ratio[REPEATS / 2], ratio[0], ratio[REPEATS - 1]);
+		mean_bytes(made) / mean_bytes(real), ratio[REPEATS / 2], ratio[0],
+		ratio[REPEATS - 1]);
 }
 
 static double render_set(const struct picture_atlas *atlas, struct set *set, uint32_t detail)
@@ -217,8 +227,8 @@ static void spread(const struct set *set, const char *name)
 	for (int i = 0; i < set->count; i++)
 		sizes[i] = (double)set->bytes[i] / 1e3;
 	qsort(sizes, (size_t)set->count, sizeof(double), by_value);
-	printf("  %-12s KB: min %.1f, 10%% %.1f, median %.1f, 90%% %.1f, max %.1f\n", name, sizes[0],
-		sizes[set->count / 10], sizes[set->count / 2], sizes[set->count * 9 / 10],
+	printf("  %-12s KB: min %.1f, 10%% %.1f, median %.1f, 90%% %.1f, max %.1f\n", name,
+		sizes[0], sizes[set->count / 10], sizes[set->count / 2], sizes[set->count * 9 / 10],
 		sizes[set->count - 1]);
 }
 
@@ -247,9 +257,11 @@ int main(int argc, char **argv)
 	encode_set(&real, QUALITY);
 	const uint64_t encode_start = clock_now_ns();
 	encode_set(&made, QUALITY);
-	printf("encode %.3f ns/pixel\n", (double)(clock_now_ns() - encode_start) / ((double)width * height * made.count));
+	printf("encode %.3f ns/pixel\n",
+		(double)(clock_now_ns() - encode_start) / ((double)width * height * made.count));
 	char title[128];
-	(void)snprintf(title, sizeof(title), "%u x %u, quality %d 4:2:0, natural detail", width, height, QUALITY);
+	(void)snprintf(title, sizeof(title), "%u x %u, quality %d 4:2:0, natural detail", width,
+		height, QUALITY);
 	compare(title, &real, &made);
 	spread(&real, "photographs");
 	spread(&made, "synthetic");
@@ -259,8 +271,9 @@ int main(int argc, char **argv)
 	while (quality < 100 && mean_bytes(&real) < wanted)
 		encode_set(&real, ++quality);
 	const uint32_t detail = find_detail(atlas, &made, mean_bytes(&real));
-	(void)snprintf(title, sizeof(title), "equal bytes: photographs at quality %d, synthetic at %d with detail %u",
-		quality, QUALITY, detail);
+	(void)snprintf(title, sizeof(title),
+		"equal bytes: photographs at quality %d, synthetic at %d with detail %u", quality,
+		QUALITY, detail);
 	compare(title, &real, &made);
 	if (argc > 3)
 		dump(&made, argv[3]);

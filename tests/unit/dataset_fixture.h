@@ -29,7 +29,8 @@ static inline int fixture_setup(void **state)
 {
 	(void)state;
 	const char *base = getenv("TMPDIR");
-	(void)snprintf(fixture_root, sizeof(fixture_root), "%s/mlbench-test-XXXXXX", base ? base : "/tmp");
+	(void)snprintf(
+		fixture_root, sizeof(fixture_root), "%s/mlbench-test-XXXXXX", base ? base : "/tmp");
 	if (!mkdtemp(fixture_root))
 		return -1;
 	char cache[FIXTURE_PATH + 16];
@@ -65,7 +66,8 @@ static inline void fixture_config(struct config *config, const char *name, ...)
 	char path[FIXTURE_PATH];
 	va_list list;
 	config_init(config);
-	assert_int_equal(config_set_key(config, KEY_DATASET_PATH, fixture_path(name, path), &err), 0);
+	assert_int_equal(
+		config_set_key(config, KEY_DATASET_PATH, fixture_path(name, path), &err), 0);
 	va_start(list, name);
 	for (const char *text; (text = va_arg(list, const char *));)
 		fixture_set(config, text);

@@ -1,4 +1,5 @@
-/* A user's own folder: what is found, in which order, what is left out and why, and the cached manifest. */
+/* A user's own folder: what is found, in which order, what is left out and why, and the cached
+ * manifest. */
 #include "tests/unit/dataset_fixture.h"
 
 #include "workloads/dataset/manifest.h"
@@ -9,7 +10,8 @@
 #include <sys/time.h>
 
 /* A small picture of the given format under a name. */
-static void put_picture(const char *name, enum dataset_format format, uint32_t width, uint32_t height)
+static void put_picture(
+	const char *name, enum dataset_format format, uint32_t width, uint32_t height)
 {
 	const struct encode_options options = {.format = format, .quality = 80, .png_level = 1};
 	struct encoder *encoder;
@@ -114,7 +116,8 @@ static void test_bad_files_are_listed(void **state)
 	put_picture("bad/c/claims.png", DATASET_FORMAT_PNG, 30, 30);
 	assert_int_equal(
 		files_read(fixture_path("bad/c/claims.png", path), 1 << 20, &data, &size, &err), 0);
-	memcpy(data + 16, "\x00\x00\xea\x60\x00\x00\xea\x60", 8); /* 60000 x 60000; the CRC is wrong too */
+	memcpy(data + 16, "\x00\x00\xea\x60\x00\x00\xea\x60",
+		8); /* 60000 x 60000; the CRC is wrong too */
 	fixture_write("bad/c/claims.png", data, size);
 	free(data);
 	assert_int_equal(symlink("nowhere", fixture_path("bad/c/broken.jpg", path)), 0);
@@ -166,8 +169,8 @@ static void test_unreadable_file(void **state)
 static void test_any_name(void **state)
 {
 	(void)state;
-	static const char *const names[] = {" leading space", "new\nline", "per%cent%41", "quo\"te\\s",
-		"tab\there", "umlaut-\xc3\xa4", "\xff\xfe invalid", "[1,2]"};
+	static const char *const names[] = {" leading space", "new\nline", "per%cent%41",
+		"quo\"te\\s", "tab\there", "umlaut-\xc3\xa4", "\xff\xfe invalid", "[1,2]"};
 	enum { COUNT = sizeof(names) / sizeof(names[0]) };
 	for (size_t i = 0; i < COUNT; i++) {
 		char name[FIXTURE_PATH];
@@ -189,7 +192,8 @@ static void test_any_name(void **state)
 			for (size_t k = 0; k < dataset.count; k++)
 				found = found ||
 					(!strcmp(dataset.samples[k].path, wanted) &&
-						!strcmp(dataset.class_names[dataset.samples[k].label],
+						!strcmp(dataset.class_names[dataset.samples[k]
+										    .label],
 							names[i]));
 			if (!found)
 				fail_msg("'%s' is missing in round %d", wanted, round);
@@ -227,7 +231,8 @@ static void test_cache(void **state)
 	assert_int_equal(utimes(fixture_path("cached/c/a.jpg", path), times), 0);
 	assert_true(scanned("cached")); /* touched */
 	assert_int_equal(
-		rename(fixture_path("cached/c/a.jpg", path), fixture_path("cached/c/z.jpg", other)), 0);
+		rename(fixture_path("cached/c/a.jpg", path), fixture_path("cached/c/z.jpg", other)),
+		0);
 	assert_true(scanned("cached")); /* renamed */
 	assert_int_equal(unlink(other), 0);
 	assert_true(scanned("cached")); /* removed */

@@ -1,5 +1,5 @@
-/* Encoders: every kind of file is read back by the reference libraries with the header and the pixels
- * that were asked for. */
+/* Encoders: every kind of file is read back by the reference libraries with the header and the
+ * pixels that were asked for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,15 +51,26 @@ static const uint8_t *encode(
 	return bytes;
 }
 
-/* Decodes to RGB; components and luma sampling factors of the file through *jpeg. */
-static void decode_jpeg(const uint8_t *bytes, size_t size, struct jpeg_decompress_struct *jpeg, uint8_t *rgb)
+struct decoded {
+	uint32_t width, height;
+	int components, across, down; /* the luma's sampling factors */
+};
+
+/* Decodes to RGB. */
+static struct decoded decode_jpeg(const uint8_t *bytes, size_t size, uint8_t *rgb)
 {
 	struct jpeg_error_mgr errors;
+	struct jpeg_decompress_struct state, *jpeg = &state;
 	jpeg->err = jpeg_std_error(&errors);
 	jpeg_create_decompress(jpeg);
 	jpeg_mem_src(jpeg, bytes, size);
 	assert_int_equal(jpeg_read_header(jpeg, TRUE), JPEG_HEADER_OK);
 	jpeg->out_color_space = JCS_RGB;
+	const struct decoded decoded = {.width = jpeg->image_width,
+		.height = jpeg->image_height,
+		.components = jpeg->num_components,
+		.across = jpeg->comp_info[0].h_samp_factor,
+		.down = jpeg->comp_info[0].v_samp_factor};
 	assert_true(jpeg_start_decompress(jpeg));
 	while (jpeg->output_scanline < jpeg->output_height) {
 		JSAMPROW row = rgb + (size_t)jpeg->output_scanline * jpeg->output_width * 3;
@@ -67,6 +78,8 @@ static void decode_jpeg(const uint8_t *bytes, size_t size, struct jpeg_decompres
 	}
 	assert_true(jpeg_finish_decompress(jpeg));
 	assert_int_equal(errors.num_warnings, 0);
+	jpeg_destroy_decompress(jpeg);
+	return decoded;
 }
 
 static double difference(const uint8_t *a, const uint8_t *b, size_t count)
@@ -88,21 +101,20 @@ static void test_jpeg_subsampling(void **state)
 	uint8_t rgb[PIXELS * 3], back[PIXELS * 3];
 	fill(rgb, WIDTH, HEIGHT);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct encoder *encoder = open_encoder((struct encode_options){.format = DATASET_FORMAT_JPEG,
-			.quality = 95,
-			.subsampling = cases[i].subsampling});
+		struct encoder *encoder =
+			open_encoder((struct encode_options){.format = DATASET_FORMAT_JPEG,
+				.quality = 95,
+				.subsampling = cases[i].subsampling});
 		size_t size;
 		const uint8_t *bytes = encode(encoder, rgb, WIDTH, HEIGHT, &size);
-		struct jpeg_decompress_struct jpeg;
-		decode_jpeg(bytes, size, &jpeg, back);
-		assert_int_equal(jpeg.output_width, WIDTH);
-		assert_int_equal(jpeg.output_height, HEIGHT);
-		assert_int_equal(jpeg.num_components, cases[i].components);
-		assert_int_equal(jpeg.comp_info[0].h_samp_factor, cases[i].across);
-		assert_int_equal(jpeg.comp_info[0].v_samp_factor, cases[i].down);
+		const struct decoded file = decode_jpeg(bytes, size, back);
+		assert_int_equal(file.width, WIDTH);
+		assert_int_equal(file.height, HEIGHT);
+		assert_int_equal(file.components, cases[i].components);
+		assert_int_equal(file.across, cases[i].across);
+		assert_int_equal(file.down, cases[i].down);
 		if (cases[i].components == 3)
 			assert_true(difference(rgb, back, PIXELS * 3) < 2.5);
-		jpeg_destroy_decompress(&jpeg);
 		encoder_close(encoder);
 	}
 }
@@ -113,7 +125,8 @@ static void test_jpeg_quality_and_reuse(void **state)
 	enum { LARGE = 1500 };
 	uint8_t *rgb = malloc((size_t)LARGE * LARGE * 3);
 	size_t before = 0;
-	for (size_t i = 0; i < (size_t)LARGE * LARGE * 3; i++) /* incompressible: outgrows the first buffer */
+	for (size_t i = 0; i < (size_t)LARGE * LARGE * 3;
+		i++) /* incompressible: outgrows the first buffer */
 		rgb[i] = (uint8_t)hash_bytes(&i, sizeof(i), 0);
 	for (int quality = 10; quality <= 100; quality += 30) {
 		struct encoder *encoder = open_encoder((struct encode_options){.quality = quality});
@@ -151,15 +164,13 @@ static void test_planes(void **state)
 		picture_to_rgb(&planes, sizes[i], rgb);
 		const uint8_t *bytes;
 		size_t size;
-		assert_int_equal(encoder_encode_planes(encoder, &planes, sizes[i].width, sizes[i].height,
-					 &bytes, &size, &err),
+		assert_int_equal(encoder_encode_planes(encoder, &planes, sizes[i].width,
+					 sizes[i].height, &bytes, &size, &err),
 			0);
-		struct jpeg_decompress_struct jpeg;
-		decode_jpeg(bytes, size, &jpeg, back);
-		assert_int_equal(jpeg.output_width, sizes[i].width);
-		assert_int_equal(jpeg.output_height, sizes[i].height);
+		const struct decoded file = decode_jpeg(bytes, size, back);
+		assert_int_equal(file.width, sizes[i].width);
+		assert_int_equal(file.height, sizes[i].height);
 		assert_true(difference(rgb, back, count) < 6);
-		jpeg_destroy_decompress(&jpeg);
 		free(memory);
 		free(rgb);
 		free(back);
@@ -167,10 +178,12 @@ static void test_planes(void **state)
 	encoder_close(encoder);
 	encoder = open_encoder((struct encode_options){.format = DATASET_FORMAT_PNG});
 	uint8_t memory[16 * 16 * 2];
-	const struct picture_planes planes = picture_planes_place((struct picture_size){16, 16}, memory);
+	const struct picture_planes planes =
+		picture_planes_place((struct picture_size){16, 16}, memory);
 	const uint8_t *bytes;
 	size_t size;
-	assert_int_equal(encoder_encode_planes(encoder, &planes, 16, 16, &bytes, &size, &err), -EINVAL);
+	assert_int_equal(
+		encoder_encode_planes(encoder, &planes, 16, 16, &bytes, &size, &err), -EINVAL);
 	encoder_close(encoder);
 	picture_atlas_close(atlas);
 }
@@ -191,8 +204,9 @@ static void test_png_colors(void **state)
 		enum dataset_png_color color;
 		int depth, type;
 		double most; /* mean difference to the picture; gray: to its luma */
-	} cases[] = {{DATASET_PNG_RGB, 8, 2, 0}, {DATASET_PNG_RGBA, 8, 6, 0}, {DATASET_PNG_GRAY, 8, 0, 1},
-		{DATASET_PNG_GRAY16, 16, 0, 2}, {DATASET_PNG_PALETTE, 8, 3, 18}};
+	} cases[] = {{DATASET_PNG_RGB, 8, 2, 0}, {DATASET_PNG_RGBA, 8, 6, 0},
+		{DATASET_PNG_GRAY, 8, 0, 1}, {DATASET_PNG_GRAY16, 16, 0, 2},
+		{DATASET_PNG_PALETTE, 8, 3, 18}};
 	uint8_t rgb[PIXELS * 3], wanted[PIXELS * 3], back[PIXELS * 4];
 	fill(rgb, WIDTH, HEIGHT);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -213,7 +227,10 @@ static void test_png_colors(void **state)
 				memmove(back + 3 * p, back + 4 * p, 3);
 			for (size_t p = 0; cases[i].color == DATASET_PNG_GRAY && p < PIXELS; p++)
 				memset(wanted + 3 * p,
-					(77 * rgb[3 * p] + 150 * rgb[3 * p + 1] + 29 * rgb[3 * p + 2]) >> 8, 3);
+					(77 * rgb[3 * p] + 150 * rgb[3 * p + 1] +
+						29 * rgb[3 * p + 2]) >>
+						8,
+					3);
 			assert_true(difference(wanted, back, PIXELS * 3) <= cases[i].most);
 		} else {
 			png_image_free(&image);
@@ -228,10 +245,12 @@ static void test_png_levels(void **state)
 	uint8_t rgb[PIXELS * 3];
 	size_t stored, packed;
 	fill(rgb, WIDTH, HEIGHT);
-	struct encoder *encoder = open_encoder((struct encode_options){.format = DATASET_FORMAT_PNG});
+	struct encoder *encoder =
+		open_encoder((struct encode_options){.format = DATASET_FORMAT_PNG});
 	(void)encode(encoder, rgb, WIDTH, HEIGHT, &stored);
 	encoder_close(encoder);
-	encoder = open_encoder((struct encode_options){.format = DATASET_FORMAT_PNG, .png_level = 9});
+	encoder =
+		open_encoder((struct encode_options){.format = DATASET_FORMAT_PNG, .png_level = 9});
 	(void)encode(encoder, rgb, WIDTH, HEIGHT, &packed);
 	encoder_close(encoder);
 	assert_true(stored > sizeof(rgb) && packed < stored / 2);
@@ -244,7 +263,8 @@ static void test_raw(void **state)
 	size_t size;
 	char header[32];
 	fill(rgb, WIDTH, HEIGHT);
-	struct encoder *encoder = open_encoder((struct encode_options){.format = DATASET_FORMAT_RAW});
+	struct encoder *encoder =
+		open_encoder((struct encode_options){.format = DATASET_FORMAT_RAW});
 	const uint8_t *bytes = encode(encoder, rgb, WIDTH, HEIGHT, &size);
 	const int length = snprintf(header, sizeof(header), "P6\n%d %d\n255\n", WIDTH, HEIGHT);
 	assert_int_equal(size, (size_t)length + sizeof(rgb));
@@ -257,14 +277,14 @@ static void test_raw(void **state)
 static void test_probe_agrees(void **state)
 {
 	(void)state;
-	static const enum image_format formats[] = {
-		[DATASET_FORMAT_JPEG] = IMAGE_FORMAT_JPEG, [DATASET_FORMAT_PNG] = IMAGE_FORMAT_PNG,
+	static const enum image_format formats[] = {[DATASET_FORMAT_JPEG] = IMAGE_FORMAT_JPEG,
+		[DATASET_FORMAT_PNG] = IMAGE_FORMAT_PNG,
 		[DATASET_FORMAT_RAW] = IMAGE_FORMAT_RAW};
 	uint8_t rgb[PIXELS * 3];
 	fill(rgb, WIDTH, HEIGHT);
 	for (int format = DATASET_FORMAT_JPEG; format <= DATASET_FORMAT_RAW; format++) {
-		struct encoder *encoder = open_encoder(
-			(struct encode_options){.format = (enum dataset_format)format, .quality = 90});
+		struct encoder *encoder = open_encoder((struct encode_options){
+			.format = (enum dataset_format)format, .quality = 90});
 		size_t size;
 		struct image_info info;
 		struct error err = {""};
@@ -287,7 +307,8 @@ static void test_refusals(void **state)
 	assert_int_equal(encoder_encode(encoder, rgb, 0, 1, &bytes, &size, &err), -EINVAL);
 	assert_int_equal(encoder_encode(encoder, rgb, 70000, 1, &bytes, &size, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "cannot encode a JPEG"));
-	assert_int_equal(encoder_encode(encoder, rgb, 1, 1, &bytes, &size, &err), 0); /* still works */
+	assert_int_equal(
+		encoder_encode(encoder, rgb, 1, 1, &bytes, &size, &err), 0); /* still works */
 	encoder_close(encoder);
 	encoder_close(NULL);
 }

@@ -1,9 +1,10 @@
 /* points.jsonl: what is written is read back the same; torn and foreign files are told apart. */
 #include "harness/base/files.h"
-#include "harness/base/rng.h"
-#include "harness/report/measurement_json.h"
 #include "harness/report/record.h"
 #include "harness/report/report.h"
+#include "tests/unit/record_fixture.h"
+
+#include <jansson.h>
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { REPEATS = 2, POINTS = 2, WINDOWS = 3, FILE_LIMIT = 1 << 24 };
+enum { REPEATS = 2, POINTS = 2, FILE_LIMIT = 1 << 24 };
 
 static char folder[] = "/tmp/mlbench-record-XXXXXX";
 
@@ -39,194 +40,6 @@ static char *below(const char *name)
 	char *path = files_join(folder, name);
 	assert_non_null(path);
 	return path;
-}
-
-static void fill_stage(struct stage_measurement *stage, const char *name, struct rng *rng)
-{
-	(void)snprintf(stage->name, sizeof stage->name, "%s", name);
-	stage->workers = 3;
-	stage->per_batch = rng_below(rng, 2) == 1;
-	stage->device = true;
-	stage->items = rng_below(rng, 1000000);
-	for (int i = 0; i < THREAD_STATES; i++)
-		stage->seconds[i] = rng_uniform(rng);
-	stage->cpu_seconds = rng_uniform(rng);
-	stage->run_queue_seconds = NAN;
-	stage->capacity = 1e6 * rng_uniform(rng);
-	stage->capacity_is_lower_bound = true;
-	for (int i = 0; i < 500; i++)
-		histogram_add(&stage->service, rng_next(rng) >> (20 + rng_below(rng, 44)),
-			1 + (uint32_t)rng_below(rng, 9));
-}
-
-static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uint64_t seed)
-{
-	struct rng rng;
-	struct measurement *m = calloc(1, sizeof *m);
-	assert_non_null(m);
-	rng_init(&rng, seed, 0);
-	m->point = point;
-	m->repeat = repeat;
-	m->started = 1900000000.125;
-	m->wall_seconds = 3 + rng_uniform(&rng);
-	m->cut_seconds = rng_uniform(&rng);
-	m->measured_seconds = 2;
-	m->samples = rng_below(&rng, 1ULL << 50);
-	m->throughput = 1000 + rng_uniform(&rng);
-	m->step_utilisation = rng_uniform(&rng);
-	m->step_wait_share = rng_uniform(&rng);
-	m->oversleep_mean_ns = NAN;
-	m->oversleep_max_ns = m->loss_first = m->loss_last = NAN;
-	m->bytes_read_per_s = 1e9 * rng_uniform(&rng);
-	m->disk_bytes_per_s = NAN;
-	m->page_cache_share = NAN;
-	m->resident_before = 0.25;
-	m->rss_peak_bytes = 123456789;
-	m->accounted = 0.9981234567;
-	m->cores_busy_outside = NAN;
-	m->throttled_share = 0;
-	m->checksum = 0xfedcba9876543210ULL; /* above what JSON's integers hold */
-	m->has_checksum = true;
-	fill_stage(&m->stages[m->stage_count++], "read", &rng);
-	fill_stage(&m->stages[m->stage_count++], "step", &rng);
-	m->queues[m->queue_count++] = (struct queue_measurement){.name = "batches",
-		.capacity = 4,
-		.mean_depth = rng_uniform(&rng),
-		.empty_share = 0.125,
-		.full_share = NAN};
-	m->windows = calloc(WINDOWS, sizeof *m->windows);
-	assert_non_null(m->windows);
-	m->window_count = WINDOWS;
-	m->window_seconds = 0.1;
-	for (size_t i = 0; i < WINDOWS; i++) {
-		struct window *w = &m->windows[i];
-		w->t = 0.1 * (double)(i + 1);
-		w->samples = rng_below(&rng, 1000000);
-		w->bytes_read = rng_below(&rng, 1ULL << 40);
-		w->resident_bytes = 1 << 20;
-		for (size_t stage = 0; stage < m->stage_count; stage++) {
-			for (size_t s = 0; s < THREAD_STATES; s++)
-				w->stage_seconds[stage][s] = rng_uniform(&rng);
-			w->stage_cpu[stage] = NAN;
-		}
-		w->queue_depth[0] = (uint32_t)rng_below(&rng, 5);
-	}
-	(void)snprintf(
-		m->notes[m->note_count++], NOTE_BYTES, "a note with \"quotes\", \\ and \u00b5");
-	return m;
-}
-
-static void assert_same_real(double a, double b)
-{
-	if (isnan(a) || isnan(b))
-		assert_true(isnan(a) && isnan(b));
-	else
-		assert_true(fabs(a - b) <= 1e-14 * fabs(a));
-}
-
-static void assert_same_stage(const struct stage_measurement *a, const struct stage_measurement *b)
-{
-	assert_string_equal(a->name, b->name);
-	assert_int_equal(a->workers, b->workers);
-	assert_int_equal(a->per_batch, b->per_batch);
-	assert_int_equal(a->device, b->device);
-	assert_int_equal(a->items, b->items);
-	for (int i = 0; i < THREAD_STATES; i++)
-		assert_same_real(a->seconds[i], b->seconds[i]);
-	assert_same_real(a->cpu_seconds, b->cpu_seconds);
-	assert_same_real(a->run_queue_seconds, b->run_queue_seconds);
-	assert_same_real(a->capacity, b->capacity);
-	assert_int_equal(a->capacity_is_lower_bound, b->capacity_is_lower_bound);
-	assert_memory_equal(&a->service, &b->service, sizeof a->service);
-}
-
-static void assert_same(const struct measurement *a, const struct measurement *b)
-{
-	assert_int_equal(a->point, b->point);
-	assert_int_equal(a->repeat, b->repeat);
-	assert_int_equal(a->status, b->status);
-	assert_string_equal(a->error, b->error);
-	assert_same_real(a->started, b->started);
-	assert_same_real(a->wall_seconds, b->wall_seconds);
-	assert_same_real(a->throughput, b->throughput);
-	assert_same_real(a->oversleep_mean_ns, b->oversleep_mean_ns);
-	assert_same_real(a->page_cache_share, b->page_cache_share);
-	assert_same_real(a->accounted, b->accounted);
-	assert_int_equal(a->samples, b->samples);
-	assert_int_equal(a->rss_peak_bytes, b->rss_peak_bytes);
-	assert_true(a->checksum == b->checksum && a->has_checksum == b->has_checksum);
-	assert_int_equal(a->stage_count, b->stage_count);
-	for (size_t i = 0; i < a->stage_count; i++)
-		assert_same_stage(&a->stages[i], &b->stages[i]);
-	assert_int_equal(a->queue_count, b->queue_count);
-	assert_string_equal(a->queues[0].name, b->queues[0].name);
-	assert_same_real(a->queues[0].mean_depth, b->queues[0].mean_depth);
-	assert_same_real(a->queues[0].full_share, b->queues[0].full_share);
-	assert_int_equal(a->window_count, b->window_count);
-	for (size_t i = 0; i < a->window_count; i++) {
-		assert_same_real(a->windows[i].t, b->windows[i].t);
-		assert_int_equal(a->windows[i].samples, b->windows[i].samples);
-		assert_same_real(
-			a->windows[i].stage_seconds[1][2], b->windows[i].stage_seconds[1][2]);
-		assert_same_real(a->windows[i].stage_cpu[1], b->windows[i].stage_cpu[1]);
-		assert_int_equal(a->windows[i].queue_depth[0], b->windows[i].queue_depth[0]);
-	}
-	assert_int_equal(a->note_count, b->note_count);
-	assert_string_equal(a->notes[0], b->notes[0]);
-}
-
-static void measurement_round_trip(void **state)
-{
-	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++) {
-		struct measurement *m = make_measurement(1, 2, seed);
-		struct measurement back;
-		struct error err;
-		m->status = (enum measurement_status)(seed % 4);
-		json_t *object = measurement_to_json(m);
-		char *text = json_dumps(object, JSON_COMPACT);
-		json_t *again = json_loads(text, 0, NULL);
-		assert_non_null(again);
-		assert_int_equal(measurement_from_json(&back, again, &err), 0);
-		assert_same(m, &back);
-		json_decref(object);
-		json_decref(again);
-		free(text);
-		measurement_release(&back);
-		measurement_release(m);
-		free(m);
-	}
-}
-
-/* Every member of the wrong kind is refused, not read as something else. */
-static void measurement_refuses_nonsense(void **state)
-{
-	static const char *const rows[] = {
-		"{}",
-		"[]",
-		"{\"status\": \"ok\"}",
-		"{\"status\": \"fine\", \"point\": 0}",
-		"{\"status\": \"ok\", \"point\": \"0\"}",
-		"{\"status\": \"ok\", \"point\": -1}",
-		"{\"status\": \"ok\", \"point\": 4294967296}",
-		"{\"status\": \"ok\", \"point\": 0, \"throughput\": \"fast\"}",
-		"{\"status\": \"ok\", \"point\": 0, \"has_checksum\": 1}",
-		"{\"status\": \"ok\", \"point\": 0, \"stages\": [1,2,3,4,5,6,7,8,9]}",
-		"{\"status\": \"ok\", \"point\": 0, \"stages\": [{\"service\": {\"buckets\": [[99999, 1]]}}]}",
-		"{\"status\": \"ok\", \"point\": 0, \"stages\": [{\"service\": {\"buckets\": [[1, -1]]}}]}",
-		"{\"status\": \"ok\", \"point\": 0, \"windows\": [[1, 2]]}",
-	};
-	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct measurement m;
-		struct error err = {0};
-		json_t *object = json_loads(rows[i], 0, NULL);
-		assert_non_null(object);
-		if (measurement_from_json(&m, object, &err) != -EINVAL || !err.text[0])
-			fail_msg("row %zu was taken: %s", i, rows[i]);
-		measurement_release(&m);
-		json_decref(object);
-	}
 }
 
 static void fill_record(struct record *record, const char *name)
@@ -265,9 +78,7 @@ static void write_record(struct record *record, const char *name)
 	assert_int_equal(record_create(record, &err), 0);
 	for (uint32_t repeat = 0; repeat < REPEATS; repeat++)
 		for (uint32_t point = 0; point < POINTS; point++)
-			assert_int_equal(record_append(record,
-						 make_measurement(point, repeat, 7 + point), &err),
-				0);
+			append(record, make_measurement(point, repeat, 7 + point), &err);
 	const struct stage_limit limit = {.stage = "read", .capacity = 1234.5, .how = "alone"};
 	const struct stage_limit unknown = {.stage = "step", .capacity = NAN, .how = "could not"};
 	assert_int_equal(record_append_limit(record, &limit, &err), 0);
@@ -527,8 +338,6 @@ static void finish_writes_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(measurement_round_trip),
-		cmocka_unit_test(measurement_refuses_nonsense),
 		cmocka_unit_test(record_round_trip),
 		cmocka_unit_test(torn_last_line),
 		cmocka_unit_test(foreign_files),

@@ -1,6 +1,7 @@
-/* Finds the detail that gives the asked mean file size: bisection on a few pictures, then secant steps on
- * as many as the scatter of sizes calls for.  The mean over all pictures is estimated as (bytes per
- * pixel of the subset) x (mean pixels of all), which takes the scatter of picture sizes out. */
+/* Finds the detail that gives the asked mean file size: roughly on a few pictures, then by a step
+ * or two on as many as the scatter of sizes calls for.  The mean over all pictures is estimated as
+ * (bytes per pixel of the subset) x (mean pixels of all), which takes the scatter of picture sizes
+ * out. */
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/team.h"
 
@@ -8,20 +9,22 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum {
-	COARSE_PICTURES = 48,
+	COARSE_PICTURES = 24,
 	FINE_STEPS = 4,
 	REFERENCE_PIXELS = 500 * 375,
 	BUDGET_PICTURES = 8192, /* of the reference size, for one fine estimate */
 };
 
-/* Standard error of the mean that the subset may leave open: a third of the 2 % that users are promised. */
-static const double STANDARD_ERROR = 0.006;
+/* Standard error of the mean that the subset may leave open: a quarter of the 2 % that users are
+ * promised. */
+static const double STANDARD_ERROR = 0.005;
 
 /* A last step that corrects less than this is trusted without another look: its slope is known. */
-static const double TRUSTED_STEP = 0.03;
+static const double TRUSTED_STEP = 0.02;
 
 /* A raw file's size follows from its pixels: dataset.bytes can only agree with it. */
 static const double RAW_TOLERANCE = 0.02;
@@ -45,8 +48,8 @@ static int measure_one(void *context, unsigned worker, uint64_t index, struct er
 	const struct calibration *calibration = measure->calibration;
 	const uint8_t *bytes;
 	size_t size = 0;
-	const int code = maker_make(&calibration->makers[worker], calibration->recipe, calibration->atlas,
-		index, measure->detail, &bytes, &size, err);
+	const int code = maker_make(&calibration->makers[worker], calibration->recipe,
+		calibration->atlas, index, measure->detail, &bytes, &size, err);
 	measure->bytes[index] = size;
 	return code;
 }
@@ -71,7 +74,8 @@ static void evaluate(
 		sum += (double)bytes[id];
 	for (uint64_t id = 0; id < count; id++) {
 		const struct picture_size size = recipe_size(recipe, id);
-		const double share = (double)bytes[id] / ((double)size.width * size.height) * pixels / sum;
+		const double share =
+			(double)bytes[id] / ((double)size.width * size.height) * pixels / sum;
 		squares += (share - 1) * (share - 1);
 	}
 	point->scatter = sqrt(squares / (double)count);
@@ -112,14 +116,15 @@ static uint64_t fine_count(const struct recipe *recipe, double scatter)
 	enum { PNG_COST = 8 }; /* a PNG takes about that many times longer */
 	const double relative = STANDARD_ERROR / (scatter + 1e-9);
 	double count = 1.0 / (relative * relative + 1.0 / (double)recipe->samples);
-	double most = BUDGET_PICTURES * (double)REFERENCE_PIXELS / ((double)recipe->width * recipe->height);
+	double most = BUDGET_PICTURES * (double)REFERENCE_PIXELS /
+		      ((double)recipe->width * recipe->height);
 	if (recipe->encode.format == DATASET_FORMAT_PNG)
 		most /= PNG_COST;
 	count = fmin(count + 1, most);
 	const uint64_t least = coarse_count(recipe);
-	return count < (double)least ? least
-		: count > (double)recipe->samples ? recipe->samples
-						  : (uint64_t)count;
+	return count < (double)least             ? least
+	       : count > (double)recipe->samples ? recipe->samples
+						 : (uint64_t)count;
 }
 
 /* Says what sizes can be had. */
@@ -140,40 +145,26 @@ static int refuse(const struct calibration *calibration, struct error *err)
 }
 
 /* Doubles the detail from natural until the target lies between *low and *high. */
-static int bracket(
-	const struct calibration *calibration, struct point *low, struct point *high, struct error *err)
+static int bracket(const struct calibration *calibration, struct point *low, struct point *high,
+	struct error *err)
 {
 	const uint64_t count = coarse_count(calibration->recipe);
-	int code = estimate(calibration, count, 0, low, err);
-	if (!code)
-		code = estimate(calibration, count, PICTURE_DETAIL_NATURAL, high, err);
-	while (!code && high->mean < (double)calibration->recipe->bytes &&
-		high->detail < PICTURE_DETAIL_MAX) {
+	const double target = (double)calibration->recipe->bytes;
+	int code = estimate(calibration, count, PICTURE_DETAIL_NATURAL, high, err);
+	if (!code && high->mean >= target)
+		return estimate(calibration, count, 0, low, err);
+	while (!code && high->mean < target && high->detail < PICTURE_DETAIL_MAX) {
 		*low = *high;
 		code = estimate(calibration, count, high->detail * 2, high, err);
 	}
 	return code;
 }
 
-/* Bisection on the coarse subset. */
-static int bisect(
-	const struct calibration *calibration, struct point *low, struct point *high, struct error *err)
-{
-	enum { CLOSE_ENOUGH = 10 }; /* high - low < low / 10 */
-	const uint64_t count = coarse_count(calibration->recipe);
-	int code = 0;
-	while (!code && high->detail - low->detail > 1 + low->detail / CLOSE_ENOUGH) {
-		struct point middle;
-		code = estimate(
-			calibration, count, low->detail + (high->detail - low->detail) / 2, &middle, err);
-		*(middle.mean < (double)calibration->recipe->bytes ? low : high) = middle;
-	}
-	return code;
-}
-
 static uint32_t clamp_detail(double detail)
 {
-	return detail < 0 ? 0 : detail > PICTURE_DETAIL_MAX ? PICTURE_DETAIL_MAX : (uint32_t)(detail + 0.5);
+	return detail < 0                    ? 0
+	       : detail > PICTURE_DETAIL_MAX ? PICTURE_DETAIL_MAX
+					     : (uint32_t)(detail + 0.5);
 }
 
 static double slope_of(const struct point *a, const struct point *b)
@@ -181,16 +172,45 @@ static double slope_of(const struct point *a, const struct point *b)
 	return log(b->mean / a->mean) / log((b->detail + 1.0) / (a->detail + 1.0));
 }
 
+/* Where the line through both points, in logarithms, meets the target; well inside the interval. */
+static uint32_t between(const struct point *low, const struct point *high, double target)
+{
+	enum { MARGIN = 8 }; /* at least an eighth of the interval from either end */
+	const uint32_t width = high->detail - low->detail, margin = width / MARGIN + 1;
+	const double meet =
+		(low->detail + 1.0) * exp(log(target / low->mean) / slope_of(low, high)) - 1.0;
+	const uint32_t least = low->detail + margin, most = high->detail - margin;
+	if (!(meet > least) || least >= most)
+		return least < high->detail ? least : low->detail + width / 2;
+	return meet < most ? (uint32_t)meet : most;
+}
+
+/* Narrows the interval on the coarse subset. */
+static int narrow(const struct calibration *calibration, struct point *low, struct point *high,
+	struct error *err)
+{
+	enum { CLOSE_ENOUGH = 5 }; /* high - low <= low / 5 */
+	const uint64_t count = coarse_count(calibration->recipe);
+	const double target = (double)calibration->recipe->bytes;
+	int code = 0;
+	while (!code && high->detail - low->detail > 1 + low->detail / CLOSE_ENOUGH) {
+		struct point middle;
+		code = estimate(calibration, count, between(low, high, target), &middle, err);
+		*(middle.mean < target ? low : high) = middle;
+	}
+	return code;
+}
+
 /* Steps in (ln detail, ln bytes) on the fine subset, starting with the coarse subset's slope. */
 static int refine(const struct calibration *calibration, const struct point *low,
 	const struct point *high, uint32_t *detail, double *expected, struct error *err)
 {
 	const double target = (double)calibration->recipe->bytes;
-	const uint64_t count = fine_count(calibration->recipe, high->scatter);
+	uint64_t count = fine_count(calibration->recipe, high->scatter);
 	double slope = slope_of(low, high);
 	struct point now = *high;
 	int code = 0;
-	*detail = now.detail;
+	*detail = clamp_detail((low->detail + 1.0) * exp(log(target / low->mean) / slope) - 1.0);
 	for (int step = 0; !code && step < FINE_STEPS; step++) {
 		const struct point before = now;
 		code = estimate(calibration, count, *detail, &now, err);
@@ -198,12 +218,16 @@ static int refine(const struct calibration *calibration, const struct point *low
 			break;
 		if (step > 0 && now.detail != before.detail)
 			slope = slope_of(&before, &now);
+		/* The coarse subset may have shown less scatter than there is. */
+		const uint64_t wanted = fine_count(calibration->recipe, now.scatter);
+		const bool enough = wanted <= count + count / 4;
+		count = wanted > count ? wanted : count;
 		const double miss = log(target / now.mean);
 		if (!(slope > 0.01))
 			break; /* flat: no detail does better */
 		*detail = clamp_detail((now.detail + 1.0) * exp(miss / slope) - 1.0);
 		*expected = target;
-		if (*detail == now.detail || fabs(miss) < TRUSTED_STEP)
+		if (enough && (*detail == now.detail || fabs(miss) < TRUSTED_STEP))
 			return 0;
 	}
 	*detail = now.detail;
@@ -211,8 +235,8 @@ static int refine(const struct calibration *calibration, const struct point *low
 	return code;
 }
 
-static int expect_natural(
-	const struct calibration *calibration, uint32_t *detail, double *expected, struct error *err)
+static int expect_natural(const struct calibration *calibration, uint32_t *detail, double *expected,
+	struct error *err)
 {
 	struct point natural = {0};
 	*detail = PICTURE_DETAIL_NATURAL;
@@ -222,7 +246,8 @@ static int expect_natural(
 	return code;
 }
 
-int calibrate(const struct calibration *calibration, uint32_t *detail, double *expected, struct error *err)
+int calibrate(const struct calibration *calibration, uint32_t *detail, double *expected,
+	struct error *err)
 {
 	const struct recipe *recipe = calibration->recipe;
 	const double target = (double)recipe->bytes;
@@ -239,6 +264,6 @@ int calibrate(const struct calibration *calibration, uint32_t *detail, double *e
 	if (!code && (low.mean > target || high.mean < target))
 		return refuse(calibration, err);
 	if (!code)
-		code = bisect(calibration, &low, &high, err);
+		code = narrow(calibration, &low, &high, err);
 	return code ? code : refine(calibration, &low, &high, detail, expected, err);
 }

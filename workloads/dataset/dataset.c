@@ -24,7 +24,8 @@ static int check_folder(const char *path, struct error *err)
 {
 	struct stat st;
 	if (!path[0])
-		return error_set(err, -EINVAL, "dataset.path is empty: which folder should be read?");
+		return error_set(
+			err, -EINVAL, "dataset.path is empty: which folder should be read?");
 	if (stat(path, &st) != 0)
 		return error_set_errno(err, errno, "cannot use dataset.path '%s'", path);
 	if (!S_ISDIR(st.st_mode))
@@ -75,7 +76,8 @@ int dataset_open(const struct config *config, const struct dataset_control *cont
 					: open_folder(config, control, dataset, err);
 	if (!code) {
 		dataset->root = strdup(config_text(config, KEY_DATASET_PATH));
-		code = dataset->root ? 0 : error_set(err, -ENOMEM, "no memory for the data set's path");
+		code = dataset->root ? 0
+				     : error_set(err, -ENOMEM, "no memory for the data set's path");
 	}
 	if (code)
 		dataset_close(dataset);
@@ -147,7 +149,8 @@ static int verify_tick(void *context, uint64_t done, struct error *err)
 	return 0;
 }
 
-/* What to compare with: the manifest alone, so that a missing file is a finding and not a refusal. */
+/* What to compare with: the manifest alone, so that a missing file is a finding and not a refusal.
+ */
 static int open_to_verify(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err)
 {
@@ -157,7 +160,8 @@ static int open_to_verify(const struct config *config, const struct dataset_cont
 	*dataset = (struct dataset){0};
 	int code = recipe_read(config, &recipe, err);
 	if (!code)
-		code = site_load_manifest(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
+		code = site_load_manifest(
+			&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
 	if (!code && !(dataset->root = strdup(config_text(config, KEY_DATASET_PATH))))
 		code = error_set(err, -ENOMEM, "no memory for the data set's path");
 	if (code)

@@ -13,11 +13,11 @@
 #include <stdint.h>
 
 struct sample {
-	const char *path;  /* relative to the root: "class/name.jpg"; memory of the dataset */
-	uint64_t bytes;    /* file size */
-	uint64_t checksum; /* XXH3 of the file; 0 when not known (a scanned folder) */
+	const char *path;       /* relative to the root: "class/name.jpg"; memory of the dataset */
+	uint64_t bytes;         /* file size */
+	uint64_t checksum;      /* XXH3 of the file; 0 when not known (a scanned folder) */
 	uint32_t width, height; /* pixels */
-	uint32_t label;    /* index of its class */
+	uint32_t label;         /* index of its class */
 };
 
 /* A file that was left out, and why. */
@@ -36,26 +36,28 @@ struct dataset {
 	size_t bad_count;
 	uint64_t total_bytes, max_bytes;
 	uint32_t max_width, max_height;
-	bool generated;     /* by a recipe of ours */
-	bool scanned_now;   /* false: from a manifest */
-	void *arena;        /* owns the strings */
+	bool generated;   /* by a recipe of ours */
+	bool scanned_now; /* false: from a manifest */
+	void *arena;      /* owns the strings */
 };
 
-/* Told of progress about ten times a second, from the calling thread; done and total are samples. */
+/* Told of progress about ten times a second, from the calling thread; done and total are samples.
+ */
 typedef void dataset_progress(void *context, uint64_t done, uint64_t total, uint64_t bytes);
 
 struct dataset_control {
 	dataset_progress *progress; /* may be NULL */
 	void *context;
-	const atomic_bool *stop;    /* may be NULL; true: give up soon with -EINTR */
-	unsigned threads;           /* 0: as many as cores */
+	const atomic_bool *stop; /* may be NULL; true: give up soon with -EINTR */
+	unsigned threads;        /* 0: as many as cores */
 };
 
 /* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe, else
- * -ENODATA (missing or incomplete) or -ESTALE (another recipe's).  Without: scans, or takes the cached
- * manifest where no file's size or time changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad input. */
+ * -ENODATA (missing or incomplete) or -ESTALE (another recipe's).  Without: scans, or takes the
+ * cached manifest where no file's size or time changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad
+ * input. */
 int dataset_open(const struct config *config, const struct dataset_control *control,
-		 struct dataset *dataset, struct error *err);
+	struct dataset *dataset, struct error *err);
 void dataset_close(struct dataset *dataset); /* safe on {0} */
 
 struct dataset_generated {
@@ -69,15 +71,16 @@ struct dataset_generated {
  * thread count, resumable, and complete only when its manifest has been renamed into place.
  * -EINTR: stopped, what was made is kept for the next try. -ENOSPC: disk full, likewise. */
 int dataset_generate(const struct config *config, const struct dataset_control *control,
-		     struct dataset_generated *out, struct error *err);
+	struct dataset_generated *out, struct error *err);
 
 struct dataset_verified {
 	uint64_t good;
-	uint64_t bad; /* missing, wrong size, wrong checksum: each logged with log_warn, 20 at most */
+	uint64_t bad; /* missing, wrong size, wrong checksum: each logged with log_warn, 20 at most
+		       */
 };
 
 /* Reads every file and compares it with the manifest. */
 int dataset_verify(const struct config *config, const struct dataset_control *control,
-		   struct dataset_verified *out, struct error *err);
+	struct dataset_verified *out, struct error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* dataset_generate: check what is there, paint the atlas, calibrate, make what is missing, finish. */
+/* dataset_generate: check what is there, paint the atlas, calibrate, make what is missing, finish.
+ */
 #include "workloads/dataset/dataset.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/site.h"
@@ -152,8 +153,8 @@ static int make_one(void *context, unsigned worker, uint64_t index, struct error
 	const uint64_t id = generation->missing[index];
 	const uint8_t *bytes;
 	size_t size;
-	int code = maker_make(maker, &generation->recipe, generation->atlas, id, generation->site.detail,
-		&bytes, &size, err);
+	int code = maker_make(maker, &generation->recipe, generation->atlas, id,
+		generation->site.detail, &bytes, &size, err);
 	if (code)
 		return code;
 	const uint64_t start = clock_thread_cpu_ns();
@@ -180,7 +181,8 @@ static uint64_t count_made(const struct generation *generation)
 {
 	uint64_t made = 0;
 	for (uint64_t i = 0; i < generation->missing_count; i++)
-		made += atomic_load(&generation->site.records[generation->missing[i]].state) == RECORD_DONE;
+		made += atomic_load(&generation->site.records[generation->missing[i]].state) ==
+			RECORD_DONE;
 	return made;
 }
 
@@ -193,8 +195,8 @@ static int explain_full(const struct generation *generation, int code, struct er
 	char text[UNITS_BYTES];
 	const struct error before = *err;
 	return error_set(err, -ENOSPC,
-		"%.350s; about %s are still needed; what was made is kept for the next try", before.text,
-		units_format_size((double)left * generation->expected_bytes, text));
+		"%.350s; about %s are still needed; what was made is kept for the next try",
+		before.text, units_format_size((double)left * generation->expected_bytes, text));
 }
 
 static int make_missing(struct generation *generation, struct error *err)
@@ -249,11 +251,12 @@ int dataset_generate(const struct config *config, const struct dataset_control *
 	struct dataset_generated *out, struct error *err)
 {
 	const uint64_t start = clock_now_ns();
-	struct generation generation = {.control = control,
-		.threads = team_threads(control ? control->threads : 0)};
+	struct generation generation = {
+		.control = control, .threads = team_threads(control ? control->threads : 0)};
 	*out = (struct dataset_generated){0};
 	if (config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
-		return error_set(err, -EINVAL, "dataset.recipe is none: there is nothing to generate");
+		return error_set(
+			err, -EINVAL, "dataset.recipe is none: there is nothing to generate");
 	int code = recipe_read(config, &generation.recipe, err);
 	if (code)
 		return code;

@@ -39,10 +39,11 @@ int maker_make(struct maker *maker, const struct recipe *recipe, const struct pi
 	const uint64_t start = clock_thread_cpu_ns();
 	const struct picture_size pixels = recipe_size(recipe, id);
 	const bool direct = recipe->encode.format == DATASET_FORMAT_JPEG &&
-		recipe->encode.subsampling == DATASET_SUBSAMPLING_420;
+			    recipe->encode.subsampling == DATASET_SUBSAMPLING_420;
 	int code = grow(&maker->planes, &maker->planes_room, picture_planes_bytes(pixels), err);
 	if (!code && !direct)
-		code = grow(&maker->rgb, &maker->rgb_room, (size_t)pixels.width * pixels.height * 3, err);
+		code = grow(&maker->rgb, &maker->rgb_room, (size_t)pixels.width * pixels.height * 3,
+			err);
 	if (code)
 		return code;
 	const struct picture_planes planes = picture_planes_place(pixels, maker->planes);
@@ -50,10 +51,10 @@ int maker_make(struct maker *maker, const struct recipe *recipe, const struct pi
 	if (!direct)
 		picture_to_rgb(&planes, pixels, maker->rgb);
 	const uint64_t encoding = clock_thread_cpu_ns();
-	code = direct ? encoder_encode_planes(
-				maker->encoder, &planes, pixels.width, pixels.height, bytes, size, err)
-		      : encoder_encode(maker->encoder, maker->rgb, pixels.width, pixels.height, bytes,
-				size, err);
+	code = direct ? encoder_encode_planes(maker->encoder, &planes, pixels.width, pixels.height,
+				bytes, size, err)
+		      : encoder_encode(maker->encoder, maker->rgb, pixels.width, pixels.height,
+				bytes, size, err);
 	const uint64_t end = clock_thread_cpu_ns();
 	maker->encode_cpu_ns += end - encoding;
 	maker->cpu_ns += end - start;

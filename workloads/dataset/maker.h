@@ -24,9 +24,10 @@ void maker_close(struct maker *maker); /* safe on {0} */
 int maker_make(struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
 	uint64_t id, uint32_t detail, const uint8_t **bytes, size_t *size, struct error *err);
 
-/* The detail at which the mean file size of all the recipe's pictures is what it asks for, or natural.
- * expected_bytes: that mean, as estimated.  A function of the recipe alone.  makers: `threads` of them.
- * -EINVAL: no detail gives such files; err says which sizes can be had.  -EINTR: stopped. */
+/* The detail at which the mean file size of all the recipe's pictures is what it asks for, or
+ * natural. expected_bytes: that mean, as estimated.  A function of the recipe alone.  makers:
+ * `threads` of them. -EINVAL: no detail gives such files; err says which sizes can be had.  -EINTR:
+ * stopped. */
 struct calibration {
 	const struct recipe *recipe;
 	const struct picture_atlas *atlas;

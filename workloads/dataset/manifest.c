@@ -1,5 +1,5 @@
-/* Reading and writing manifests.  The header goes through jansson; the lines of samples are read by a strict
- * parser of our own shape, in place, because there may be millions of them. */
+/* Reading and writing manifests.  The header goes through jansson; the lines of samples are read by
+ * a strict parser of our own shape, in place, because there may be millions of them. */
 #include "workloads/dataset/manifest.h"
 
 #include "harness/base/files.h"
@@ -46,8 +46,8 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* Undoes add_name's escapes in place, over [text, end); the result is NUL-terminated before end or at
- * it.  False for a broken escape or a NUL. */
+/* Undoes add_name's escapes in place, over [text, end); the result is NUL-terminated before end or
+ * at it.  False for a broken escape or a NUL. */
 static bool decode_name(char *text, char *end)
 {
 	char *out = text;
@@ -142,8 +142,8 @@ static void add_hex(struct buffer *buffer, uint64_t value)
 
 void journal_format(struct buffer *buffer, const struct journal_entry *entry)
 {
-	buffer_format(buffer, "[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", entry->id, entry->bytes,
-		entry->width, entry->height);
+	buffer_format(buffer, "[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", entry->id,
+		entry->bytes, entry->width, entry->height);
 	add_hex(buffer, entry->checksum);
 	buffer_text(buffer, "]\n");
 }
@@ -191,7 +191,8 @@ static void parse_bad(struct cursor *cursor, struct dataset_bad *bad)
 	expect(cursor, ']');
 }
 
-json_t *manifest_parse_header(const char *line, size_t length, const char *schema, struct error *err)
+json_t *manifest_parse_header(
+	const char *line, size_t length, const char *schema, struct error *err)
 {
 	json_error_t why;
 	json_t *header = json_loadb(line, length, JSON_REJECT_DUPLICATES, &why);
@@ -209,8 +210,8 @@ static void format_body(struct buffer *body, const struct dataset *dataset)
 		const struct sample *sample = &dataset->samples[i];
 		buffer_text(body, "[");
 		add_name(body, sample->path);
-		buffer_format(body, ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",", sample->bytes,
-			sample->width, sample->height, sample->label);
+		buffer_format(body, ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",",
+			sample->bytes, sample->width, sample->height, sample->label);
 		add_hex(body, sample->checksum);
 		buffer_text(body, "]\n");
 	}
@@ -229,8 +230,8 @@ static json_t *class_list(const struct dataset *dataset)
 	for (size_t i = 0; i < dataset->class_count; i++) {
 		struct buffer name = {0};
 		add_name(&name, dataset->class_names[i]);
-		(void)json_array_append_new(classes,
-			name.failed ? NULL : json_stringn(name.data + 1, name.size - 2));
+		(void)json_array_append_new(
+			classes, name.failed ? NULL : json_stringn(name.data + 1, name.size - 2));
 		buffer_release(&name);
 	}
 	return classes;
@@ -251,8 +252,8 @@ static char *format_header(
 	(void)json_object_set_new(header, "body", json_string(hex));
 	(void)json_object_set_new(header, "classes", class_list(dataset));
 	char *text = json_array_size(json_object_get(header, "classes")) == dataset->class_count
-		? json_dumps(header, JSON_COMPACT)
-		: NULL;
+			     ? json_dumps(header, JSON_COMPACT)
+			     : NULL;
 	json_decref(header);
 	return text;
 }
@@ -291,9 +292,10 @@ static bool read_classes(struct dataset *dataset, const json_t *header)
 	for (size_t i = 0; i < dataset->class_count; i++) {
 		const json_t *name = json_array_get(classes, i);
 		const size_t length = json_string_length(name);
-		char *copy = name ? arena_text(dataset->arena,
-					    json_is_string(name) ? json_string_value(name) : "", length)
-				  : NULL;
+		char *copy =
+			name ? arena_text(dataset->arena,
+				       json_is_string(name) ? json_string_value(name) : "", length)
+			     : NULL;
 		if (!copy || !decode_name(copy, copy + length))
 			return false;
 		dataset->class_names[i] = copy;
@@ -329,9 +331,12 @@ static uint64_t header_number(const json_t *header, const char *key)
 }
 
 /* The text is the arena's; names point into it. */
-static int parse(char *text, size_t size, struct dataset *dataset, json_t **header, struct error *err)
+static int parse(
+	char *text, size_t size, struct dataset *dataset, json_t **header, struct error *err)
 {
-	enum { LEAST_LINE = 8 }; /* bytes of the shortest line: bounds the counts that a header can claim */
+	enum {
+		LEAST_LINE = 8
+	}; /* bytes of the shortest line: bounds the counts that a header can claim */
 	char *body = memchr(text, '\n', size);
 	if (!body)
 		return error_set(err, -EBADMSG, "it has no header");

@@ -1,10 +1,11 @@
 /* Manifests: what is in a data set, as JSON lines.  The first line is an object,
- *   {"schema": "mlbench.manifest/1", "recipe": {…}, "detail": …, "listing": "…", "count": N, "bad": M,
- *    "bytes": …, "body": "16 hex digits of XXH3 over the lines below", "classes": ["…"]}
- * then N lines ["class/name.jpg", bytes, width, height, label, "16 hex digits of XXH3 or empty"] and M lines
- * ["path", "reason"].  Bytes of a name outside printable ASCII, and " \ %, are written as %XX, so any
- * file name survives.  A generated set's journal has the same header and lines [id, bytes, width,
- * height, "checksum"]. */
+ *   {"schema": "mlbench.manifest/1", "recipe": {…}, "detail": …, "listing": "…", "count": N, "bad":
+ * M, "bytes": …, "body": "16 hex digits of XXH3 over the lines below", "classes": ["…"]} then N
+ * lines ["class/name.jpg", bytes, width, height, label, "16 hex digits of XXH3 or empty"] and M
+ * lines
+ * ["path", "reason"].  Bytes of a name outside printable ASCII, and " \ %, are written as %XX, so
+ * any file name survives.  A generated set's journal has the same header and lines [id, bytes,
+ * width, height, "checksum"]. */
 #ifndef MLBENCH_WORKLOADS_DATASET_MANIFEST_H
 #define MLBENCH_WORKLOADS_DATASET_MANIFEST_H
 
@@ -25,19 +26,21 @@
 
 /* Memory that lives as long as a data set: blocks in a list. */
 struct arena;
-struct arena *arena_open(void); /* NULL without memory */
-void arena_close(struct arena *arena); /* NULL is fine */
+struct arena *arena_open(void);                     /* NULL without memory */
+void arena_close(struct arena *arena);              /* NULL is fine */
 void *arena_take(struct arena *arena, size_t size); /* NULL without memory; pointers are aligned */
 char *arena_text(struct arena *arena, const char *text, size_t length); /* a copy, with a NUL */
-bool arena_own(struct arena *arena, void *block); /* free() it later; false (and freed) without memory */
+bool arena_own(
+	struct arena *arena, void *block); /* free() it later; false (and freed) without memory */
 
-/* Writes a data set's manifest atomically.  header: the keys to put in front of those that are known
- * from the data set (its reference stays the caller's). */
+/* Writes a data set's manifest atomically.  header: the keys to put in front of those that are
+ * known from the data set (its reference stays the caller's). */
 int manifest_write(
 	const char *path, const json_t *header, const struct dataset *dataset, struct error *err);
 
-/* Reads it: samples, classes, bad and the totals of *dataset (zeroed before; its arena is made).  header
- * receives the first line, a new reference.  -ENOENT: there is none; -EBADMSG: damaged or cut short. */
+/* Reads it: samples, classes, bad and the totals of *dataset (zeroed before; its arena is made).
+ * header receives the first line, a new reference.  -ENOENT: there is none; -EBADMSG: damaged or
+ * cut short. */
 int manifest_read(const char *path, struct dataset *dataset, json_t **header, struct error *err);
 
 /* The totals of a data set from its samples. */
@@ -54,6 +57,7 @@ void journal_format(struct buffer *buffer, const struct journal_entry *entry);
 bool journal_parse(const char *line, const char *end, struct journal_entry *entry);
 
 /* Parses a header line: schema must be as given. NULL with -EBADMSG's message in err. */
-json_t *manifest_parse_header(const char *line, size_t length, const char *schema, struct error *err);
+json_t *manifest_parse_header(
+	const char *line, size_t length, const char *schema, struct error *err);
 
 #endif

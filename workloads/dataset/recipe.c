@@ -22,14 +22,16 @@ int recipe_read(const struct config *config, struct recipe *recipe, struct error
 		.width = (uint32_t)number(config, KEY_DATASET_WIDTH),
 		.height = (uint32_t)number(config, KEY_DATASET_HEIGHT),
 		.size_sigma = config_real(config, KEY_DATASET_SIZE_SIGMA),
-		.encode = {
-			.format = (enum dataset_format)number(config, KEY_DATASET_FORMAT),
-			.quality = (int)number(config, KEY_DATASET_QUALITY),
-			.subsampling =
-				(enum dataset_subsampling)number(config, KEY_DATASET_SUBSAMPLING),
-			.png_color = (enum dataset_png_color)number(config, KEY_DATASET_PNG_COLOR),
-			.png_level = (int)number(config, KEY_DATASET_PNG_LEVEL),
-		},
+		.encode =
+			{
+				.format = (enum dataset_format)number(config, KEY_DATASET_FORMAT),
+				.quality = (int)number(config, KEY_DATASET_QUALITY),
+				.subsampling = (enum dataset_subsampling)number(
+					config, KEY_DATASET_SUBSAMPLING),
+				.png_color = (enum dataset_png_color)number(
+					config, KEY_DATASET_PNG_COLOR),
+				.png_level = (int)number(config, KEY_DATASET_PNG_LEVEL),
+			},
 	};
 	if (recipe->samples == 0)
 		return error_set(err, -EINVAL,
@@ -69,7 +71,8 @@ json_t *recipe_to_json(const struct recipe *recipe)
 	add_choice(object, "format", KEY_DATASET_FORMAT, (int)encode->format);
 	if (encode->format == DATASET_FORMAT_JPEG) {
 		add_number(object, "quality", (uint64_t)encode->quality);
-		add_choice(object, "subsampling", KEY_DATASET_SUBSAMPLING, (int)encode->subsampling);
+		add_choice(
+			object, "subsampling", KEY_DATASET_SUBSAMPLING, (int)encode->subsampling);
 	} else if (encode->format == DATASET_FORMAT_PNG) {
 		add_choice(object, "png_color", KEY_DATASET_PNG_COLOR, (int)encode->png_color);
 		add_number(object, "png_level", (uint64_t)encode->png_level);
@@ -104,11 +107,11 @@ int recipe_compare(const json_t *there, const json_t *wanted, const char *path, 
 	char differences[ERROR_TEXT_BYTES / 2] = "";
 	const char *key;
 	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)wanted, key, value)
-		add_difference(key, json_object_get(there, key), value, differences, sizeof(differences));
-	json_object_foreach((json_t *)(uintptr_t)there, key, value)
-		if (!json_object_get(wanted, key))
-			add_difference(key, value, NULL, differences, sizeof(differences));
+	json_object_foreach((json_t *)(uintptr_t)wanted, key, value) add_difference(
+		key, json_object_get(there, key), value, differences, sizeof(differences));
+	json_object_foreach(
+		(json_t *)(uintptr_t)there, key, value) if (!json_object_get(wanted, key))
+		add_difference(key, value, NULL, differences, sizeof(differences));
 	if (!differences[0])
 		return 0;
 	return error_set(err, -ESTALE,
@@ -131,8 +134,8 @@ static unsigned digits(uint64_t largest, unsigned least)
 void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[RECIPE_PATH_BYTES])
 {
 	enum { DIGITS = 4 };
-	(void)snprintf(out, RECIPE_PATH_BYTES, "class_%0*" PRIu64, (int)digits(recipe->classes - 1, DIGITS),
-		label);
+	(void)snprintf(out, RECIPE_PATH_BYTES, "class_%0*" PRIu64,
+		(int)digits(recipe->classes - 1, DIGITS), label);
 }
 
 void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
@@ -141,7 +144,8 @@ void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIP
 	recipe_class_name(recipe, id % recipe->classes, out);
 	const size_t used = strlen(out);
 	(void)snprintf(out + used, RECIPE_PATH_BYTES - used, "/%0*" PRIu64 ".%s",
-		(int)digits(recipe->samples - 1, DIGITS), id, encode_extension(recipe->encode.format));
+		(int)digits(recipe->samples - 1, DIGITS), id,
+		encode_extension(recipe->encode.format));
 }
 
 uint64_t recipe_class_count(const struct recipe *recipe)
@@ -151,5 +155,6 @@ uint64_t recipe_class_count(const struct recipe *recipe)
 
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id)
 {
-	return picture_draw_size(recipe->seed, id, recipe->width, recipe->height, recipe->size_sigma);
+	return picture_draw_size(
+		recipe->seed, id, recipe->width, recipe->height, recipe->size_sigma);
 }

@@ -22,8 +22,9 @@ struct recipe {
 /* -EINVAL: the keys do not make a recipe. */
 int recipe_read(const struct config *config, struct recipe *recipe, struct error *err);
 
-/* {"samples": 2000, …}: the keys by their names in the section [dataset]; those that do not matter for the
- * format are left out.  "generator" is PICTURE_VERSION.  A new reference, NULL without memory. */
+/* {"samples": 2000, …}: the keys by their names in the section [dataset]; those that do not matter
+ * for the format are left out.  "generator" is PICTURE_VERSION.  A new reference, NULL without
+ * memory. */
 json_t *recipe_to_json(const struct recipe *recipe);
 
 /* 0 when both are the same; else -ESTALE, and err says which keys differ how. */

@@ -1,4 +1,5 @@
-/* Probing a user's folder: headers of all files in parallel, and the cached manifest that saves it. */
+/* Probing a user's folder: headers of all files in parallel, and the cached manifest that saves it.
+ */
 #include "workloads/dataset/scan.h"
 
 #include "harness/base/files.h"
@@ -68,7 +69,8 @@ static int probe_open_file(int file, uint64_t bytes, struct image_info *info, st
 	}
 }
 
-static int keep_reason(struct probe *probe, struct found *found, const char *reason, struct error *err)
+static int keep_reason(
+	struct probe *probe, struct found *found, const char *reason, struct error *err)
 {
 	(void)pthread_mutex_lock(&probe->lock);
 	found->reason = arena_text(probe->arena, reason, strlen(reason));
@@ -136,7 +138,8 @@ static bool same_class(const char *name, const char *path)
 }
 
 /* Samples, classes and bad files from the walk, which is in their order. */
-static int fill(const struct walk *walk, struct arena *arena, struct dataset *dataset, struct error *err)
+static int fill(
+	const struct walk *walk, struct arena *arena, struct dataset *dataset, struct error *err)
 {
 	const size_t count = walk->count;
 	dataset->samples = arena_take(arena, count * sizeof(*dataset->samples));
@@ -171,7 +174,8 @@ static int fill(const struct walk *walk, struct arena *arena, struct dataset *da
 	return 0;
 }
 
-/* ${XDG_CACHE_HOME:-~/.cache}/mlbench/<hash of the folder's real path>.jsonl; NULL: no place for it. */
+/* ${XDG_CACHE_HOME:-~/.cache}/mlbench/<hash of the folder's real path>.jsonl; NULL: no place for
+ * it. */
 static char *cache_path(const char *root, bool make)
 {
 	const char *cache = getenv("XDG_CACHE_HOME");
@@ -185,7 +189,8 @@ static char *cache_path(const char *root, bool make)
 	struct error err;
 	if (folder && make && files_make_folder(folder, &err))
 		log_detail("no cached manifest: %s", err.text);
-	if (folder && asprintf(&path, "%s/%016" PRIx64 ".jsonl", folder, hash_bytes(real, strlen(real), 0)) < 0)
+	if (folder && asprintf(&path, "%s/%016" PRIx64 ".jsonl", folder,
+			      hash_bytes(real, strlen(real), 0)) < 0)
 		path = NULL;
 	free(folder);
 	free(real);
@@ -232,7 +237,8 @@ static void write_cache(const char *root, const struct walk *walk, const struct 
 	json_t *header = json_object();
 	(void)json_object_set_new(header, "listing", json_string(listing));
 	if (!path)
-		log_detail("no cached manifest of '%s': neither XDG_CACHE_HOME nor HOME is set", root);
+		log_detail(
+			"no cached manifest of '%s': neither XDG_CACHE_HOME nor HOME is set", root);
 	else if (manifest_write(path, header, dataset, &err))
 		log_detail("no cached manifest: %s", err.text);
 	json_decref(header);

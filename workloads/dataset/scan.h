@@ -24,16 +24,17 @@ struct walk {
 
 struct arena;
 
-/* Walks the folder, following links (a link back up is listed as bad).  Takes files ending in jpg, jpeg, png
- * or ppm, in any case.  Empty files and what is no regular file get their reason here. */
+/* Walks the folder, following links (a link back up is listed as bad).  Takes files ending in jpg,
+ * jpeg, png or ppm, in any case.  Empty files and what is no regular file get their reason here. */
 int walk_folder(const char *root, struct arena *arena, struct walk *walk, struct error *err);
 void walk_release(struct walk *walk);
 
-/* The first-level folder of a path: its class; "." (length 1) for files in the root. Not terminated. */
+/* The first-level folder of a path: its class; "." (length 1) for files in the root. Not
+ * terminated. */
 const char *walk_class(const char *path, size_t *length);
 
-/* Fills *dataset (root excepted) from the folder: through the cached manifest where nothing changed, else by
- * reading every file's header.  -ENODATA: no usable picture. */
+/* Fills *dataset (root excepted) from the folder: through the cached manifest where nothing
+ * changed, else by reading every file's header.  -ENODATA: no usable picture. */
 int scan_folder(const char *root, const struct dataset_control *control, struct dataset *dataset,
 	struct error *err);
 

@@ -15,7 +15,8 @@
 
 static const size_t JOURNAL_BYTES_MAX = (size_t)8 << 30;
 
-/* The name of an entry that is not ours in a folder without manifest or journal; "" if there is none. */
+/* The name of an entry that is not ours in a folder without manifest or journal; "" if there is
+ * none. */
 static int find_foreign(const char *root, char name[NAME_MAX + 1], struct error *err)
 {
 	name[0] = '\0';
@@ -36,8 +37,8 @@ static int find_foreign(const char *root, char name[NAME_MAX + 1], struct error 
 static int check_header(struct site *site, const json_t *header, struct error *err)
 {
 	const json_t *detail = json_object_get(header, "detail");
-	const int code =
-		recipe_compare(json_object_get(header, "recipe"), site->recipe_json, site->root, err);
+	const int code = recipe_compare(
+		json_object_get(header, "recipe"), site->recipe_json, site->root, err);
 	if (code)
 		return code;
 	const json_int_t value = json_integer_value(detail);
@@ -46,7 +47,8 @@ static int check_header(struct site *site, const json_t *header, struct error *e
 	return 0;
 }
 
-static void claim(struct record *record, uint64_t bytes, uint64_t checksum, uint32_t width, uint32_t height)
+static void claim(
+	struct record *record, uint64_t bytes, uint64_t checksum, uint32_t width, uint32_t height)
 {
 	record->bytes = bytes;
 	record->checksum = checksum;
@@ -71,8 +73,9 @@ static int read_manifest(struct site *site, struct error *err)
 	if (!code && dataset.count == site->recipe->samples && site->has_detail) {
 		site->complete = true;
 		for (size_t i = 0; i < dataset.count; i++)
-			claim(&site->records[i], dataset.samples[i].bytes, dataset.samples[i].checksum,
-				dataset.samples[i].width, dataset.samples[i].height);
+			claim(&site->records[i], dataset.samples[i].bytes,
+				dataset.samples[i].checksum, dataset.samples[i].width,
+				dataset.samples[i].height);
 	}
 	arena_close(dataset.arena);
 	return code;
@@ -110,7 +113,8 @@ static int read_journal(struct site *site, struct error *err)
 			read_entries(site, body + 1, text + size);
 	} else {
 		code = error_set(err, -EBADMSG,
-			"'%s/" MANIFEST_JOURNAL "' is damaged: remove the folder, or choose another dataset.path",
+			"'%s/" MANIFEST_JOURNAL
+			"' is damaged: remove the folder, or choose another dataset.path",
 			site->root);
 	}
 	json_decref(header);
@@ -136,7 +140,8 @@ static int read_past(struct site *site, struct error *err)
 		return code;
 	if (foreign[0] && damaged_manifest)
 		return error_set(err, -EBADMSG,
-			"'%s/" MANIFEST_NAME "' is damaged: remove the folder, or choose another dataset.path",
+			"'%s/" MANIFEST_NAME
+			"' is damaged: remove the folder, or choose another dataset.path",
 			site->root);
 	if (foreign[0])
 		return error_set(err, -ENOTEMPTY,
@@ -164,9 +169,11 @@ int site_open(struct site *site, const struct recipe *recipe, const char *root, 
 	site->recipe_json = recipe_to_json(recipe);
 	site->records = calloc(recipe->samples, sizeof(*site->records));
 	if (!site->recipe_json || !site->records)
-		return error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples", recipe->samples);
+		return error_set(
+			err, -ENOMEM, "no memory for %" PRIu64 " samples", recipe->samples);
 	if (!root[0])
-		return error_set(err, -EINVAL, "dataset.path is empty: where should the data set go?");
+		return error_set(
+			err, -EINVAL, "dataset.path is empty: where should the data set go?");
 	int code = files_make_folder(root, err);
 	if (!code)
 		code = lock_folder(site, err);
@@ -193,8 +200,8 @@ static int explain_missing(struct site *site, struct error *err)
 {
 	struct stat st;
 	if (stat(site->root, &st) != 0)
-		return error_set(err, -ENODATA, "there is no data set at '%s' yet: make it with `mlbench gen`",
-			site->root);
+		return error_set(err, -ENODATA,
+			"there is no data set at '%s' yet: make it with `mlbench gen`", site->root);
 	if (!S_ISDIR(st.st_mode))
 		return error_set(err, -ENOTDIR, "'%s' is not a folder", site->root);
 	const int code = read_journal(site, err);
@@ -215,7 +222,8 @@ static int look_at_some(const struct dataset *dataset, const char *root, struct 
 		struct stat st;
 		const struct sample *sample = &dataset->samples[i];
 		char *path = files_join(root, sample->path);
-		const bool good = path && stat(path, &st) == 0 && (uint64_t)st.st_size == sample->bytes;
+		const bool good =
+			path && stat(path, &st) == 0 && (uint64_t)st.st_size == sample->bytes;
 		free(path);
 		if (!good)
 			return error_set(err, -ENODATA,
@@ -234,7 +242,8 @@ static int load(struct site *site, struct dataset *dataset, struct error *err)
 	if (code == -ENOENT || code == -ENOTDIR)
 		return explain_missing(site, err);
 	if (code == -EBADMSG)
-		return error_prefix(err, -ENODATA, "remove the folder and make it again with `mlbench gen`");
+		return error_prefix(
+			err, -ENODATA, "remove the folder and make it again with `mlbench gen`");
 	if (code)
 		return code;
 	code = check_header(site, header, err);
@@ -250,13 +259,15 @@ int site_load_manifest(
 	site.recipe_json = recipe_to_json(recipe);
 	site.records = calloc(recipe->samples, sizeof(*site.records));
 	const int code = site.recipe_json && site.records
-		? load(&site, dataset, err)
-		: error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples", recipe->samples);
+				 ? load(&site, dataset, err)
+				 : error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples",
+					   recipe->samples);
 	site_close(&site);
 	return code;
 }
 
-int site_load(const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err)
+int site_load(
+	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err)
 {
 	const int code = site_load_manifest(recipe, root, dataset, err);
 	return code ? code : look_at_some(dataset, root, err);

@@ -1,10 +1,11 @@
-/* The folder of a generated data set while it is worked on: whose it is, what is done there, the journal.
+/* The folder of a generated data set while it is worked on: whose it is, what is done there, the
+ * journal.
  *
- * Durability: samples are written beside their name and renamed, so a name means a whole file for every
- * reader; they are not synced one by one.  The journal names files that were whole when it was written.
- * Before the manifest is renamed into place the file system is synced once (syncfs), so a manifest that
- * survives a crash names files that survived it.  A crash of the machine before that may lose files that
- * the journal names: the next try checks every one of them. */
+ * Durability: samples are written beside their name and renamed, so a name means a whole file for
+ * every reader; they are not synced one by one.  The journal names files that were whole when it
+ * was written. Before the manifest is renamed into place the file system is synced once (syncfs),
+ * so a manifest that survives a crash names files that survived it.  A crash of the machine before
+ * that may lose files that the journal names: the next try checks every one of them. */
 #ifndef MLBENCH_WORKLOADS_DATASET_SITE_H
 #define MLBENCH_WORKLOADS_DATASET_SITE_H
 
@@ -32,20 +33,20 @@ struct record {
 struct site {
 	const struct recipe *recipe;
 	const char *root;
-	int folder;             /* descriptor, locked while open */
-	int journal;            /* -1: none */
-	bool complete;          /* a manifest of this recipe is there */
+	int folder;    /* descriptor, locked while open */
+	int journal;   /* -1: none */
+	bool complete; /* a manifest of this recipe is there */
 	bool has_detail;
-	uint32_t detail;        /* as recorded */
+	uint32_t detail; /* as recorded */
 	json_t *recipe_json;
 	struct record *records; /* (recipe->samples) */
 	pthread_mutex_t lock;
-	struct buffer pending;  /* lines for the journal, under lock */
+	struct buffer pending; /* lines for the journal, under lock */
 };
 
 /* Makes or opens the folder and reads what an earlier try left: records that it claims are
- * RECORD_CLAIMED.  -ESTALE: another recipe's; -ENOTEMPTY: not ours; -EBUSY: another process is at it;
- * -ENOTDIR, -EACCES, -EROFS, … */
+ * RECORD_CLAIMED.  -ESTALE: another recipe's; -ENOTEMPTY: not ours; -EBUSY: another process is at
+ * it; -ENOTDIR, -EACCES, -EROFS, … */
 int site_open(struct site *site, const struct recipe *recipe, const char *root, struct error *err);
 void site_close(struct site *site); /* safe after a failed open */
 
@@ -56,7 +57,8 @@ int site_begin(struct site *site, uint32_t detail, struct error *err);
 int site_note(struct site *site, struct error *err);
 
 /* Writes one sample under its name, fills its record, and has it noted. Any thread. */
-int site_store(struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err);
+int site_store(
+	struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err);
 
 /* Syncs, puts the manifest in place, removes the journal. bytes: of the whole set. */
 int site_finish(struct site *site, uint64_t *bytes, struct error *err);
@@ -64,9 +66,10 @@ int site_finish(struct site *site, uint64_t *bytes, struct error *err);
 /* -ENOSPC with what is needed and free, when `bytes` more in `files` files do not fit. */
 int site_check_room(const struct site *site, double bytes, uint64_t files, struct error *err);
 
-/* 0 when `root` holds a complete set of this recipe, read into *dataset; -ENODATA: missing or incomplete;
- * -ESTALE: another recipe's. Looks at a few of the files, not all. */
-int site_load(const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err);
+/* 0 when `root` holds a complete set of this recipe, read into *dataset; -ENODATA: missing or
+ * incomplete; -ESTALE: another recipe's. Looks at a few of the files, not all. */
+int site_load(
+	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err);
 
 /* The same without a look at any file. */
 int site_load_manifest(

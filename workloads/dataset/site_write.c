@@ -33,15 +33,17 @@ static int write_all(int file, const void *data, size_t size)
 static void temporary_name(const char *name, char out[RECIPE_PATH_BYTES + 8])
 {
 	const char *slash = strchr(name, '/');
-	(void)snprintf(out, RECIPE_PATH_BYTES + 8, "%.*s/.%s.tmp", (int)(slash - name), name, slash + 1);
+	(void)snprintf(
+		out, RECIPE_PATH_BYTES + 8, "%.*s/.%s.tmp", (int)(slash - name), name, slash + 1);
 }
 
-static int write_file(
-	const struct site *site, const char *name, const uint8_t *bytes, size_t size, struct error *err)
+static int write_file(const struct site *site, const char *name, const uint8_t *bytes, size_t size,
+	struct error *err)
 {
 	char temporary[RECIPE_PATH_BYTES + 8];
 	temporary_name(name, temporary);
-	const int file = openat(site->folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	const int file =
+		openat(site->folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (file < 0)
 		return error_set_errno(err, errno, "cannot create '%s/%s'", site->root, temporary);
 	int code = write_all(file, bytes, size);
@@ -99,8 +101,9 @@ static int start_journal(struct site *site, const char *path, struct error *err)
 	if (text)
 		buffer_format(&line, "%s\n", text);
 	free(text);
-	const int code = line.data && !line.failed ? files_write_atomic(path, line.data, line.size, err)
-						   : error_set(err, -ENOMEM, "no memory for the journal");
+	const int code = line.data && !line.failed
+				 ? files_write_atomic(path, line.data, line.size, err)
+				 : error_set(err, -ENOMEM, "no memory for the journal");
 	buffer_release(&line);
 	return code;
 }
@@ -129,7 +132,8 @@ static int make_classes(const struct site *site, struct error *err)
 		char name[RECIPE_PATH_BYTES];
 		recipe_class_name(site->recipe, label, name);
 		if (mkdirat(site->folder, name, 0777) != 0 && errno != EEXIST)
-			return error_set_errno(err, errno, "cannot create '%s/%s'", site->root, name);
+			return error_set_errno(
+				err, errno, "cannot create '%s/%s'", site->root, name);
 	}
 	return 0;
 }
@@ -151,7 +155,9 @@ int site_note(struct site *site, struct error *err)
 	if (!code && site->journal >= 0)
 		code = write_all(site->journal, lines.data, lines.size);
 	buffer_release(&lines);
-	return code ? error_set_errno(err, -code, "cannot append to the journal in '%s'", site->root) : 0;
+	return code ? error_set_errno(
+			      err, -code, "cannot append to the journal in '%s'", site->root)
+		    : 0;
 }
 
 /* The data set that the records describe, for its manifest. */
@@ -165,7 +171,8 @@ static int describe(const struct site *site, struct dataset *dataset, struct err
 	dataset->count = recipe->samples;
 	dataset->class_count = recipe_class_count(recipe);
 	dataset->samples = arena_take(arena, dataset->count * sizeof(*dataset->samples));
-	dataset->class_names = arena_take(arena, dataset->class_count * sizeof(*dataset->class_names));
+	dataset->class_names =
+		arena_take(arena, dataset->class_count * sizeof(*dataset->class_names));
 	bool good = dataset->samples && dataset->class_names;
 	char name[RECIPE_PATH_BYTES];
 	for (uint64_t i = 0; good && i < dataset->class_count; i++) {
@@ -222,10 +229,12 @@ int site_check_room(const struct site *site, double bytes, uint64_t files, struc
 	const double needed = bytes + (double)files * block / 2; /* half a block is lost per file */
 	const double free_bytes = (double)fs.f_bavail * block;
 	if (needed > free_bytes)
-		return error_set(err, -ENOSPC, "'%s' has %s free, and about %s are needed", site->root,
-			units_format_size(free_bytes, room), units_format_size(needed, need));
+		return error_set(err, -ENOSPC, "'%s' has %s free, and about %s are needed",
+			site->root, units_format_size(free_bytes, room),
+			units_format_size(needed, need));
 	if (fs.f_files > 0 && fs.f_favail < files)
-		return error_set(err, -ENOSPC, "'%s' has room for %" PRIu64 " more files, not for %" PRIu64,
-			site->root, (uint64_t)fs.f_favail, files);
+		return error_set(err, -ENOSPC,
+			"'%s' has room for %" PRIu64 " more files, not for %" PRIu64, site->root,
+			(uint64_t)fs.f_favail, files);
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* The team: items are handed out by an atomic counter, so order of completion varies and results must
- * not depend on it. */
+/* The team: items are handed out by an atomic counter, so order of completion varies and results
+ * must not depend on it. */
 #include "workloads/dataset/team.h"
 
 #include "harness/base/clock.h"
@@ -20,7 +20,7 @@ struct team {
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* running has become 0 */
 	unsigned running;
-	int code;            /* of the first failure, under lock, as is first */
+	int code; /* of the first failure, under lock, as is first */
 	struct error first;
 };
 
@@ -33,7 +33,7 @@ struct member {
 static bool should_stop(const struct team *team)
 {
 	return atomic_load_explicit(&team->halt, memory_order_relaxed) ||
-		(team->job->stop && atomic_load_explicit(team->job->stop, memory_order_relaxed));
+	       (team->job->stop && atomic_load_explicit(team->job->stop, memory_order_relaxed));
 }
 
 static void fail(struct team *team, int code, const struct error *err)
@@ -75,7 +75,9 @@ unsigned team_threads(unsigned asked)
 	unsigned threads = asked;
 	if (threads == 0) {
 		cpu_set_t cores;
-		threads = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? (unsigned)CPU_COUNT(&cores) : 1;
+		threads = sched_getaffinity(0, sizeof(cores), &cores) == 0
+				  ? (unsigned)CPU_COUNT(&cores)
+				  : 1;
 	}
 	return threads > TEAM_THREADS_MAX ? TEAM_THREADS_MAX : threads;
 }
@@ -120,7 +122,8 @@ static void wait_idle(struct team *team)
 			.tv_nsec = (long)(deadline % NS_PER_S)};
 		int late = 0;
 		while (team->running > 0 && !late)
-			late = pthread_cond_clockwait(&team->idle, &team->lock, CLOCK_MONOTONIC, &until);
+			late = pthread_cond_clockwait(
+				&team->idle, &team->lock, CLOCK_MONOTONIC, &until);
 		if (team->running == 0)
 			break;
 		(void)pthread_mutex_unlock(&team->lock);

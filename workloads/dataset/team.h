@@ -1,5 +1,5 @@
-/* A team of threads that work through numbered items: what generating, scanning and verifying share.
- * The calling thread does no item: it sleeps, and reports ten times a second. */
+/* A team of threads that work through numbered items: what generating, scanning and verifying
+ * share. The calling thread does no item: it sleeps, and reports ten times a second. */
 #ifndef MLBENCH_WORKLOADS_DATASET_TEAM_H
 #define MLBENCH_WORKLOADS_DATASET_TEAM_H
 
@@ -10,10 +10,11 @@
 
 struct team_job {
 	uint64_t count;
-	/* Does one item on the thread `worker` of [0, threads); a negative result stops the team. */
+	/* Does one item on the thread `worker` of [0, threads); a negative result stops the team.
+	 */
 	int (*item)(void *context, unsigned worker, uint64_t index, struct error *err);
-	/* May be NULL. From the calling thread: about ten times a second, and once after the last item. A
-	 * negative result stops the team. */
+	/* May be NULL. From the calling thread: about ten times a second, and once after the last
+	 * item. A negative result stops the team. */
 	int (*tick)(void *context, uint64_t done, struct error *err);
 	void *context;
 	const atomic_bool *stop; /* may be NULL; true: no new item is begun */

@@ -40,7 +40,8 @@ static int by_class(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 	size_t x_length, y_length;
-	const char *x_class = walk_class(x->path, &x_length), *y_class = walk_class(y->path, &y_length);
+	const char *x_class = walk_class(x->path, &x_length),
+		   *y_class = walk_class(y->path, &y_length);
 	const int order = memcmp(x_class, y_class, x_length < y_length ? x_length : y_length);
 	if (order)
 		return order;
@@ -86,8 +87,8 @@ static bool is_listed(const FTSENT *entry)
 	}
 }
 
-static bool add_entry(
-	struct walk *walk, size_t *room, struct arena *arena, const FTSENT *entry, size_t root_length)
+static bool add_entry(struct walk *walk, size_t *room, struct arena *arena, const FTSENT *entry,
+	size_t root_length)
 {
 	if (walk->count == *room) {
 		enum { FIRST_ROOM = 1024 };
@@ -124,7 +125,8 @@ static int read_tree(FTS *tree, size_t root_length, struct arena *arena, struct 
 		if (entry->fts_level == FTS_ROOTLEVEL &&
 			(entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS ||
 				entry->fts_info == FTS_ERR))
-			return error_set_errno(err, entry->fts_errno, "cannot read the folder '%s'", root);
+			return error_set_errno(
+				err, entry->fts_errno, "cannot read the folder '%s'", root);
 		if (is_listed(entry) && !add_entry(walk, &room, arena, entry, root_length))
 			return error_set(err, -ENOMEM, "no memory to list '%s'", root);
 	}

@@ -118,8 +118,9 @@ static int encode_jpeg(struct encoder *encoder, const uint8_t *rgb, uint32_t wid
 		JSAMPROW rows[ROWS];
 		JDIMENSION count = 0;
 		for (; count < ROWS && jpeg->next_scanline + count < height; count++)
-			rows[count] = (JSAMPROW)(uintptr_t)(rgb +
-				(size_t)(jpeg->next_scanline + count) * width * 3);
+			rows[count] =
+				(JSAMPROW)(uintptr_t)(rgb + (size_t)(jpeg->next_scanline + count) *
+								    width * 3);
 		(void)jpeg_write_scanlines(jpeg, rows, count);
 	}
 	jpeg_finish_compress(jpeg);
@@ -144,8 +145,8 @@ static void write_planes(j_compress_ptr jpeg, const struct picture_planes *plane
 	}
 }
 
-int encoder_encode_planes(struct encoder *encoder, const struct picture_planes *planes, uint32_t width,
-	uint32_t height, const uint8_t **bytes, size_t *size, struct error *err)
+int encoder_encode_planes(struct encoder *encoder, const struct picture_planes *planes,
+	uint32_t width, uint32_t height, const uint8_t **bytes, size_t *size, struct error *err)
 {
 	j_compress_ptr jpeg = &encoder->jpeg;
 	if (encoder->options.format != DATASET_FORMAT_JPEG ||
@@ -173,7 +174,8 @@ static int open_jpeg(struct encoder *encoder, struct error *err)
 	encoder->jpeg_errors.output_message = jpeg_silent;
 	encoder->jpeg.client_data = encoder;
 	if (setjmp(encoder->escape))
-		return error_set(err, -ENOMEM, "cannot start the JPEG encoder: %s", encoder->reason);
+		return error_set(
+			err, -ENOMEM, "cannot start the JPEG encoder: %s", encoder->reason);
 	jpeg_create_compress(&encoder->jpeg);
 	encoder->jpeg_open = true;
 	encoder->jpeg_out.init_destination = jpeg_start;
@@ -262,7 +264,8 @@ static const uint8_t *convert_row(
 	case DATASET_PNG_GRAY16:
 		for (uint32_t x = 0; x < width; x++) {
 			out[2 * (size_t)x] = luma_of(rgb + 3 * (size_t)x);
-			out[2 * (size_t)x + 1] = (uint8_t)(16 * dither_at(x, y) + (rgb[3 * (size_t)x] & 15));
+			out[2 * (size_t)x + 1] =
+				(uint8_t)(16 * dither_at(x, y) + (rgb[3 * (size_t)x] & 15));
 		}
 		break;
 	case DATASET_PNG_PALETTE:
@@ -297,8 +300,9 @@ static void write_png(struct encoder *encoder, png_structp png, png_infop info, 
 {
 	const enum dataset_png_color color = encoder->options.png_color;
 	png_set_write_fn(png, encoder, png_append, png_flushed);
-	png_set_IHDR(png, info, width, height, color == DATASET_PNG_GRAY16 ? 16 : 8, png_type(color),
-		PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+	png_set_IHDR(png, info, width, height, color == DATASET_PNG_GRAY16 ? 16 : 8,
+		png_type(color), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+		PNG_FILTER_TYPE_DEFAULT);
 	if (color == DATASET_PNG_PALETTE)
 		set_palette(png, info);
 	png_set_compression_level(png, encoder->options.png_level);
@@ -321,7 +325,8 @@ static int encode_png(struct encoder *encoder, const uint8_t *rgb, uint32_t widt
 	}
 	encoder->size = 0;
 	/* libpng's write state cannot be reused: it is made anew for each picture. */
-	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, encoder, png_failed, png_silent);
+	png_structp png =
+		png_create_write_struct(PNG_LIBPNG_VER_STRING, encoder, png_failed, png_silent);
 	png_infop info = png ? png_create_info_struct(png) : NULL;
 	if (!info) {
 		png_destroy_write_struct(&png, NULL);
@@ -407,7 +412,8 @@ int encoder_encode(struct encoder *encoder, const uint8_t *rgb, uint32_t width, 
 
 const char *encode_extension(enum dataset_format format)
 {
-	static const char *const extensions[] = {
-		[DATASET_FORMAT_JPEG] = "jpg", [DATASET_FORMAT_PNG] = "png", [DATASET_FORMAT_RAW] = "ppm"};
+	static const char *const extensions[] = {[DATASET_FORMAT_JPEG] = "jpg",
+		[DATASET_FORMAT_PNG] = "png",
+		[DATASET_FORMAT_RAW] = "ppm"};
 	return extensions[format];
 }

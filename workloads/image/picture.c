@@ -1,5 +1,6 @@
-/* Composing a picture from the atlas: plan a few layers from (seed, id), then fill each row layer by
- * layer with one multiply-add per byte, and soften the edges of shapes by a ramp of a few pixels. */
+/* Composing a picture from the atlas: plan a few layers from (seed, id), then fill each row layer
+ * by layer with one multiply-add per byte, and soften the edges of shapes by a ramp of a few
+ * pixels. */
 #include "workloads/image/picture.h"
 
 #include "harness/base/rng.h"
@@ -17,18 +18,19 @@ enum {
 	EDGE_MAX = 65500 /* the largest that a JPEG can have */
 };
 
-/* One layer: which textures, where in them, in what tone, and which part of the picture it covers. */
+/* One layer: which textures, where in them, in what tone, and which part of the picture it covers.
+ */
 struct layer {
 	const struct base_tile *base;
 	const int8_t *fine;
 	uint32_t base_x, base_y, fine_x, fine_y; /* offsets into the tiles; the base's are even */
 	uint32_t step_y;                         /* 1, or -1 (mod 2^32): upside down */
 	struct picture_tone luma, blue, red;
-	int light;                               /* brightness added at the bottom, taken at the top */
-	bool everywhere;                         /* no shape: covers all */
+	int light;       /* brightness added at the bottom, taken at the top */
+	bool everywhere; /* no shape: covers all */
 	struct shape shape;
-	uint32_t top, bottom;                    /* rows that it may cover: [top, bottom) */
-	double ramp;                             /* width of its edge, pixels */
+	uint32_t top, bottom; /* rows that it may cover: [top, bottom) */
+	double ramp;          /* width of its edge, pixels */
 };
 
 struct plan {
@@ -36,7 +38,8 @@ struct plan {
 	int count;
 };
 
-/* Where a layer lies in one row of the luma plane, pixels, and over how many of them its edges fade. */
+/* Where a layer lies in one row of the luma plane, pixels, and over how many of them its edges
+ * fade. */
 struct reach {
 	double left, right, half;
 	bool everywhere, present;
@@ -65,8 +68,8 @@ static void prefetch(const void *from, uint32_t bytes)
 		__builtin_prefetch(at + i);
 }
 
-/* Columns [from, to): runs up to where either texture wraps.  Each time the base does, the fine one jumps:
- * wide pictures do not repeat, which deflate would notice. */
+/* Columns [from, to): runs up to where either texture wraps.  Each time the base does, the fine one
+ * jumps: wide pictures do not repeat, which deflate would notice. */
 static void fill_run(const struct strip *strip, uint32_t from, uint32_t to, uint8_t *row)
 {
 	enum { JUMP = 389 };
@@ -130,7 +133,8 @@ static struct reach find_reach(const struct layer *layer, uint32_t y)
 	return reach;
 }
 
-/* In columns of a plane; scale: 1 for luma, 0.5 for half-resolution planes.  False where it is outside. */
+/* In columns of a plane; scale: 1 for luma, 0.5 for half-resolution planes.  False where it is
+ * outside. */
 static bool place(const struct reach *reach, double scale, uint32_t width, struct span *span)
 {
 	if (reach->everywhere) {
@@ -183,13 +187,15 @@ static void render_luma(const struct plan *plan, const struct reach reaches[LAYE
 		if (!present[i])
 			continue;
 		const struct layer *layer = &plan->layers[i];
-		const uint32_t base_y = layer->base_y + y * layer->step_y, fine_y = layer->fine_y + y;
+		const uint32_t base_y = layer->base_y + y * layer->step_y,
+			       fine_y = layer->fine_y + y;
 		const size_t base_next = (base_y + AHEAD * layer->step_y) & TILE_MASK;
 		const struct strip strip = {
 			.base = layer->base->luma + (size_t)(base_y & TILE_MASK) * TILE_EDGE,
 			.base_ahead = layer->base->luma + base_next * TILE_EDGE,
 			.fine = layer->fine + (size_t)(fine_y & TILE_MASK) * TILE_EDGE,
-			.fine_ahead = layer->fine + (size_t)((fine_y + AHEAD) & TILE_MASK) * TILE_EDGE,
+			.fine_ahead =
+				layer->fine + (size_t)((fine_y + AHEAD) & TILE_MASK) * TILE_EDGE,
 			.base_x = layer->base_x,
 			.fine_x = layer->fine_x,
 			.mask = TILE_MASK,
@@ -200,8 +206,8 @@ static void render_luma(const struct plan *plan, const struct reach reaches[LAYE
 }
 
 /* One row of both colour planes. */
-static void render_colour(const struct plan *plan, const struct reach reaches[LAYERS_MAX], uint32_t y,
-	const struct picture_planes *planes)
+static void render_colour(const struct plan *plan, const struct reach reaches[LAYERS_MAX],
+	uint32_t y, const struct picture_planes *planes)
 {
 	const uint32_t width = planes->stride / 2;
 	for (int i = 0; i < plan->count; i++) {
@@ -211,7 +217,8 @@ static void render_colour(const struct plan *plan, const struct reach reaches[LA
 		const struct layer *layer = &plan->layers[i];
 		const uint32_t base_y = layer->base_y / 2 + y * layer->step_y;
 		const size_t at = (size_t)(base_y & HALF_MASK) * HALF_EDGE;
-		const size_t ahead = (size_t)((base_y + AHEAD * layer->step_y) & HALF_MASK) * HALF_EDGE;
+		const size_t ahead =
+			(size_t)((base_y + AHEAD * layer->step_y) & HALF_MASK) * HALF_EDGE;
 		struct strip strip = {
 			.base = layer->base->blue + at,
 			.base_ahead = layer->base->blue + ahead,
@@ -237,16 +244,17 @@ static double draw_real(struct rng *rng, double least, double most)
 	return least + (most - least) * rng_uniform(rng);
 }
 
-/* Larger photographs have less detail per pixel: the lens, not the pixels, is their limit.  In 1/256,
- * fitted to photographs of 250 to 1000 pixels (docs/PICTURES.md). */
+/* Larger photographs have less detail per pixel: the lens, not the pixels, is their limit.  In
+ * 1/256, fitted to photographs of 250 to 1000 pixels (docs/PICTURES.md). */
 static uint32_t size_factor(struct picture_size size)
 {
 	const double edge = sqrt((double)size.width * size.height) / sqrt(500.0 * 375.0);
 	return (uint32_t)(ONE * fmin(2.5, fmax(0.1, 1.0 / edge)));
 }
 
-/* Detail of one picture relative to the mean, in 1/256: photographs differ widely.  Steps through its
- * range by the golden ratio from id to id, so that any run of ids has nearly the mean of all. */
+/* Detail of one picture relative to the mean, in 1/256: photographs differ widely.  Steps through
+ * its range by the golden ratio from id to id, so that any run of ids has nearly the mean of all.
+ */
 static uint32_t picture_strength(uint64_t seed, uint64_t id, struct picture_size size)
 {
 	const uint64_t turn = rng_mix(seed, 0x7374) + id * 0x9e3779b97f4a7c15ULL;
@@ -261,9 +269,9 @@ static struct picture_tone tone_about_middle(int gain, int shift)
 		.gain = (uint16_t)gain, .offset = (int16_t)(128 - gain / 2 + shift)};
 }
 
-/* How strongly the fine texture shows.  Up to the natural detail some parts have much of it and others
- * hardly any; what is asked for beyond that comes nearly evenly everywhere, as in pictures of gravel
- * or leaves, rather than as noise in a few places.  local: 128 is the mean. */
+/* How strongly the fine texture shows.  Up to the natural detail some parts have much of it and
+ * others hardly any; what is asked for beyond that comes nearly evenly everywhere, as in pictures
+ * of gravel or leaves, rather than as noise in a few places.  local: 128 is the mean. */
 static int16_t fine_gain(uint32_t detail, uint32_t strength, uint32_t local, bool smooth)
 {
 	enum { UNIT = 66 }; /* at the natural detail, in 1/256 */
@@ -280,8 +288,8 @@ static int16_t fine_gain(uint32_t detail, uint32_t strength, uint32_t local, boo
 }
 
 /* Tones of a layer.  Below half of the natural detail the contrast falls too, down to flat. */
-static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, uint32_t strength,
-	bool smooth)
+static void draw_tones(
+	struct layer *layer, struct rng *rng, uint32_t detail, uint32_t strength, bool smooth)
 {
 	const int half = PICTURE_DETAIL_NATURAL / 2;
 	const int share = detail < PICTURE_DETAIL_NATURAL / 2 ? (int)detail : half;
@@ -290,7 +298,8 @@ static void draw_tones(struct layer *layer, struct rng *rng, uint32_t detail, ui
 	layer->luma = tone_about_middle(contrast, draw_int(rng, -34, 34));
 	layer->blue = tone_about_middle(saturation, draw_int(rng, -10, 8));
 	layer->red = tone_about_middle(saturation, draw_int(rng, -8, 8));
-	layer->luma.fine_gain = fine_gain(detail, strength, (uint32_t)draw_int(rng, 20, 236), smooth);
+	layer->luma.fine_gain =
+		fine_gain(detail, strength, (uint32_t)draw_int(rng, 20, 236), smooth);
 	layer->light = draw_int(rng, -30, 30) * share / half;
 }
 
@@ -362,7 +371,8 @@ static void draw_plan(struct plan *plan, const struct picture_atlas *atlas, uint
 	}
 	for (int objects = draw_int(&rng, 1, LAYERS_MAX - 2); objects > 0; objects--) {
 		layer = &plan->layers[plan->count++];
-		draw_layer(layer, atlas, &rng, (unsigned)draw_int(&rng, 0, BASE_TILES - 1), detail, strength);
+		draw_layer(layer, atlas, &rng, (unsigned)draw_int(&rng, 0, BASE_TILES - 1), detail,
+			strength);
 		layer->everywhere = false;
 		draw_object(layer, &rng, size);
 		find_rows(layer);
@@ -421,7 +431,8 @@ struct picture_size picture_draw_size(
 	uint64_t seed, uint64_t id, uint32_t width, uint32_t height, double sigma)
 {
 	enum { SIZE_STREAM = 0x53495a45 }; /* apart from the pixels' randomness */
-	static const double common = 0.894427190999916, own = 0.447213595499958; /* squares 0.8, 0.2 */
+	static const double common = 0.894427190999916,
+			    own = 0.447213595499958; /* squares 0.8, 0.2 */
 	struct rng rng;
 	rng_init(&rng, rng_mix(seed, SIZE_STREAM), id);
 	const double scale = cut_normal(&rng);

@@ -41,14 +41,14 @@ struct picture_size {
 };
 
 /* The size of picture `id`: each edge is log-normal with median width or height and deviation sigma
- * of its logarithm, cut at three deviations; the two edges correlate (0.8), and where sigma > 0 every
- * fifth picture or so has them swapped.  At most IMAGE_PIXELS_MAX pixels. */
+ * of its logarithm, cut at three deviations; the two edges correlate (0.8), and where sigma > 0
+ * every fifth picture or so has them swapped.  At most IMAGE_PIXELS_MAX pixels. */
 struct picture_size picture_draw_size(
 	uint64_t seed, uint64_t id, uint32_t width, uint32_t height, double sigma);
 
-/* A picture as JPEG stores it: full-range luma (JFIF), and colour differences at half the resolution
- * both ways (4:2:0).  The planes are whole 16 x 16 blocks: stride and rows are rounded up, and the
- * picture goes on beyond its edge. */
+/* A picture as JPEG stores it: full-range luma (JFIF), and colour differences at half the
+ * resolution both ways (4:2:0).  The planes are whole 16 x 16 blocks: stride and rows are rounded
+ * up, and the picture goes on beyond its edge. */
 struct picture_planes {
 	uint8_t *luma;       /* (rows, stride) */
 	uint8_t *blue, *red; /* (rows / 2, stride / 2) */

@@ -21,8 +21,8 @@ enum {
 
 /* One texture in the making: luma and two colour differences, sixteenths of a grey level. */
 struct canvas {
-	int16_t *luma, *blue, *red;     /* (TILE_EDGE, TILE_EDGE) */
-	int16_t *texture, *rough;       /* noise to fill shapes with: 1/f, and fine octaves only */
+	int16_t *luma, *blue, *red; /* (TILE_EDGE, TILE_EDGE) */
+	int16_t *texture, *rough;   /* noise to fill shapes with: 1/f, and fine octaves only */
 	int16_t *scratch;
 	struct rng rng;
 };
@@ -30,13 +30,13 @@ struct canvas {
 enum { CANVAS_PLANES = 6 };
 
 struct base_style {
-	int octave[OCTAVES];    /* amplitude of the background noise, grey levels, coarse to fine */
-	int colour;             /* amplitude of its colour noise */
-	int leaves;             /* number of shapes */
-	double least, most;     /* their radii, pixels */
-	int angular;            /* of 8 shapes, how many have straight edges */
-	int textured;           /* of 8, how many are rough */
-	int blurs;              /* passes of a 3 x 3 binomial: 1 is a lens, 12 is out of focus */
+	int octave[OCTAVES]; /* amplitude of the background noise, grey levels, coarse to fine */
+	int colour;          /* amplitude of its colour noise */
+	int leaves;          /* number of shapes */
+	double least, most;  /* their radii, pixels */
+	int angular;         /* of 8 shapes, how many have straight edges */
+	int textured;        /* of 8, how many are rough */
+	int blurs;           /* passes of a 3 x 3 binomial: 1 is a lens, 12 is out of focus */
 };
 
 static const struct base_style base_styles[BASE_TILES] = {
@@ -50,14 +50,16 @@ static const struct base_style base_styles[BASE_TILES] = {
 	[TILE_SMOOTH] = {{60, 44, 28, 16, 8, 4, 2, 1}, 16, 160, 30, 320, 1, 1, 2},
 };
 
-/* Four signed bytes' worth of randomness per word would do; two bytes make each value triangular. */
+/* Four signed bytes' worth of randomness per word would do; two bytes make each value triangular.
+ */
 static void add_noise(int16_t *field, size_t count, int amplitude, struct rng *rng)
 {
 	for (size_t i = 0; i < count; i += 4) {
 		uint64_t word = rng_next(rng);
 		for (size_t k = 0; k < 4; k++, word >>= 16) {
 			const int value = (int)(word & 255) + (int)((word >> 8) & 255) - 255;
-			field[i + k] = (int16_t)(field[i + k] + ((value * amplitude * LUMA_ONE) >> 8));
+			field[i + k] =
+				(int16_t)(field[i + k] + ((value * amplitude * LUMA_ONE) >> 8));
 		}
 	}
 }
@@ -205,8 +207,8 @@ struct colour {
 /* Colours as they come in the open: earth, plants, sky, stone, and a rare strong one. */
 static struct colour draw_colour(struct rng *rng)
 {
-	static const int8_t anchors[][2] = {{-22, 14}, {-30, -8}, {18, -12}, {-4, 3}, {-12, 30}, {2, -2},
-		{-18, -14}, {6, -4}};
+	static const int8_t anchors[][2] = {
+		{-22, 14}, {-30, -8}, {18, -12}, {-4, 3}, {-12, 30}, {2, -2}, {-18, -14}, {6, -4}};
 	const int8_t *anchor = anchors[rng_below(rng, sizeof(anchors) / sizeof(anchors[0]))];
 	const int strength = 8 + (int)rng_below(rng, 14); /* sixteenths */
 	return (struct colour){
@@ -225,7 +227,8 @@ struct fill {
 	size_t shift_x, shift_y;
 };
 
-static void fill_span(struct canvas *canvas, const struct fill *fill, int row, int from, int to, int dy)
+static void fill_span(
+	struct canvas *canvas, const struct fill *fill, int row, int from, int to, int dy)
 {
 	const size_t at = ((size_t)row & TILE_MASK) * TILE_EDGE;
 	const int16_t *texture =
@@ -262,7 +265,8 @@ static void paint_leaf(struct canvas *canvas, const struct base_style *style,
 	fill.slope_x = (int)rng_below(rng, 2 * (uint64_t)shading + 1) - shading;
 	fill.slope_y = (int)rng_below(rng, 2 * (uint64_t)shading + 1) - shading;
 	fill.colour.luma += ((int)rng_below(rng, 121) - 60) * LUMA_ONE;
-	const int top = (int)floor(shape.y - shape.reach), bottom = (int)ceil(shape.y + shape.reach);
+	const int top = (int)floor(shape.y - shape.reach),
+		  bottom = (int)ceil(shape.y + shape.reach);
 	for (int row = top; row <= bottom; row++) {
 		double left, right;
 		shape_span(&shape, row + 0.5, &left, &right);
@@ -284,8 +288,9 @@ static void halve_plane(const int16_t *plane, uint8_t *out)
 		const int16_t *row = plane + 2 * y * TILE_EDGE;
 		for (size_t x = 0; x < HALF_EDGE; x++) {
 			const int sum = row[2 * x] + row[2 * x + 1] + row[TILE_EDGE + 2 * x] +
-				row[TILE_EDGE + 2 * x + 1];
-			out[y * HALF_EDGE + x] = clamp_byte(128 + (sum + 2 * LUMA_ONE) / (4 * LUMA_ONE));
+					row[TILE_EDGE + 2 * x + 1];
+			out[y * HALF_EDGE + x] =
+				clamp_byte(128 + (sum + 2 * LUMA_ONE) / (4 * LUMA_ONE));
 		}
 	}
 }
@@ -318,8 +323,8 @@ static void paint_background(struct canvas *canvas, const struct base_style *sty
 	}
 }
 
-static void paint_base(struct canvas *canvas, const struct base_style *style,
-	const struct base_tile *tile)
+static void paint_base(
+	struct canvas *canvas, const struct base_style *style, const struct base_tile *tile)
 {
 	struct colour palette[PALETTE_COLOURS];
 	for (int i = 0; i < PALETTE_COLOURS; i++)
@@ -335,10 +340,11 @@ static void paint_base(struct canvas *canvas, const struct base_style *style,
 	store_base(canvas, tile);
 }
 
-/* Fine tiles: what a lens resolves of grass, hair, bark, gravel.  smear: passes of a directional blur. */
+/* Fine tiles: what a lens resolves of grass, hair, bark, gravel.  smear: passes of a directional
+ * blur. */
 struct fine_style {
 	int octave[OCTAVES];
-	int leaves;      /* small shapes with a brightness of their own */
+	int leaves; /* small shapes with a brightness of their own */
 	int smear_x, smear_y;
 };
 
@@ -349,7 +355,8 @@ static const struct fine_style fine_styles[FINE_TILES] = {
 	{{0, 0, 0, 6, 10, 30, 60, 70}, 8000, 0, 3},
 };
 
-/* Adds neighbours at the given step: streaks along it, a little aslant so that they are not rulers. */
+/* Adds neighbours at the given step: streaks along it, a little aslant so that they are not rulers.
+ */
 static void smear_field(int16_t *field, int16_t *scratch, size_t dx, size_t dy)
 {
 	memcpy(scratch, field, TILE_PIXELS * sizeof(*field));
@@ -365,17 +372,20 @@ static void paint_fleck(struct canvas *canvas)
 {
 	struct rng *rng = &canvas->rng;
 	struct shape shape;
-	shape_draw(&shape, rng, shape_radius(rng, 1.6, 24), rng_below(rng, 4) == 0);
+	const double radius = shape_radius(rng, 1.6, 24);
+	shape_draw(&shape, rng, radius, rng_below(rng, 4) == 0);
 	shape.x = between(rng, 0, TILE_EDGE);
 	shape.y = between(rng, 0, TILE_EDGE);
 	const int light = ((int)rng_below(rng, 81) - 40) * LUMA_ONE;
-	const int top = (int)floor(shape.y - shape.reach), bottom = (int)ceil(shape.y + shape.reach);
+	const int top = (int)floor(shape.y - shape.reach),
+		  bottom = (int)ceil(shape.y + shape.reach);
 	for (int row = top; row <= bottom; row++) {
 		double left, right;
 		shape_span(&shape, row + 0.5, &left, &right);
 		int16_t *at = canvas->luma + ((size_t)row & TILE_MASK) * TILE_EDGE;
 		for (int x = (int)floor(left + 0.5); x < (int)floor(right + 0.5); x++)
-			at[(size_t)x & TILE_MASK] = (int16_t)(at[(size_t)x & TILE_MASK] / 2 + light);
+			at[(size_t)x & TILE_MASK] =
+				(int16_t)(at[(size_t)x & TILE_MASK] / 2 + light);
 	}
 }
 
@@ -384,8 +394,8 @@ static int8_t clamp_fine(int value)
 	return (int8_t)(value < -127 ? -127 : value > 127 ? 127 : value);
 }
 
-/* What gives every tile the same root mean square of differences between neighbours, in 1/256: that,
- * not the variance, is what costs an encoder bits. */
+/* What gives every tile the same root mean square of differences between neighbours, in 1/256:
+ * that, not the variance, is what costs an encoder bits. */
 static int64_t fine_scale(const int16_t *field)
 {
 	enum { DIFFERENCE_RMS = 30 };
@@ -394,7 +404,8 @@ static int64_t fine_scale(const int16_t *field)
 		const int across = field[i + 1] - field[i], down = field[i + TILE_EDGE] - field[i];
 		squares += (double)(across * across) + (double)(down * down);
 	}
-	return (int64_t)(DIFFERENCE_RMS * 256.0 * LUMA_ONE / sqrt(squares / (2.0 * TILE_PIXELS) + 1.0));
+	return (int64_t)(DIFFERENCE_RMS * 256.0 * LUMA_ONE /
+			 sqrt(squares / (2.0 * TILE_PIXELS) + 1.0));
 }
 
 /* Detail comes in patches: a slow field is its strength. */
@@ -415,7 +426,8 @@ static void paint_fine(struct canvas *canvas, const struct fine_style *style, in
 	for (size_t i = 0; i < TILE_PIXELS; i++) {
 		int strength = MIDDLE + canvas->rough[i] / LUMA_ONE;
 		strength = strength < LEAST ? LEAST : strength > MOST ? MOST : strength;
-		const int64_t value = canvas->luma[i] * scale * strength / (LUMA_ONE * 256 * MIDDLE);
+		const int64_t value =
+			canvas->luma[i] * scale * strength / (LUMA_ONE * 256 * MIDDLE);
 		if (i % 8 == 0)
 			grain = rng_next(&canvas->rng);
 		/* The sensor's own noise: a level or two. */
@@ -480,7 +492,8 @@ int picture_atlas_paint(struct picture_atlas *atlas, unsigned tile, struct error
 	if (tile < BASE_TILES)
 		paint_base(&canvas, &base_styles[tile], &atlas->base[tile]);
 	else
-		paint_fine(&canvas, &fine_styles[tile - BASE_TILES], atlas->fine[tile - BASE_TILES]);
+		paint_fine(
+			&canvas, &fine_styles[tile - BASE_TILES], atlas->fine[tile - BASE_TILES]);
 	free(planes);
 	return 0;
 }

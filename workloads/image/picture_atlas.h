@@ -43,12 +43,13 @@ enum {
 enum { SHAPE_CUTS = 4 };
 
 struct shape {
-	double x, y;           /* centre, pixels */
-	double xx, xy, yy;     /* inside: xx dx^2 + 2 xy dx dy + yy dy^2 <= 1 */
-	double inverse_xx;     /* 1 / xx: spans are the renderer's hot path */
+	double x, y;       /* centre, pixels */
+	double xx, xy, yy; /* inside: xx dx^2 + 2 xy dx dy + yy dy^2 <= 1 */
+	double inverse_xx; /* 1 / xx: spans are the renderer's hot path */
 	int cuts;
-	double nx[SHAPE_CUTS], ny[SHAPE_CUTS], limit[SHAPE_CUTS]; /* inside: nx dx + ny dy <= limit */
-	double reach;          /* no point is further than this above or below the centre */
+	double nx[SHAPE_CUTS], ny[SHAPE_CUTS],
+		limit[SHAPE_CUTS]; /* inside: nx dx + ny dy <= limit */
+	double reach;              /* no point is further than this above or below the centre */
 };
 
 struct rng;

@@ -21,7 +21,8 @@ void picture_compose_plain(uint8_t *out, const uint8_t *base, const int8_t *fine
 enum { SSE2_BYTES = 16, AVX2_BYTES = 32 };
 
 /* Unpacking under zeros is a shift by eight, so the high half of the product is the fixed-point
- * result.  The last step of either loop overlaps the one before: it stores the same values again. */
+ * result.  The last step of either loop overlaps the one before: it stores the same values again.
+ */
 static void compose_sse2(uint8_t *out, const uint8_t *base, const int8_t *fine, size_t count,
 	struct picture_tone tone)
 {
@@ -36,7 +37,8 @@ static void compose_sse2(uint8_t *out, const uint8_t *base, const int8_t *fine, 
 		low = _mm_add_epi16(low, offset);
 		high = _mm_add_epi16(high, offset);
 		if (fine) {
-			const __m128i f = _mm_loadu_si128((const __m128i *)(const void *)(fine + i));
+			const __m128i f =
+				_mm_loadu_si128((const __m128i *)(const void *)(fine + i));
 			low = _mm_add_epi16(
 				low, _mm_mulhi_epi16(_mm_unpacklo_epi8(zero, f), fine_gain));
 			high = _mm_add_epi16(
@@ -73,8 +75,7 @@ __attribute__((target("avx2"))) static void compose_avx2(uint8_t *out, const uin
 				high, _mm256_mulhi_epi16(_mm256_unpackhi_epi8(zero, f), fine_gain));
 		}
 		/* Unpack and pack both work within 128-bit halves: the order comes out right. */
-		_mm256_storeu_si256(
-			(__m256i *)(void *)(out + i), _mm256_packus_epi16(low, high));
+		_mm256_storeu_si256((__m256i *)(void *)(out + i), _mm256_packus_epi16(low, high));
 		i += AVX2_BYTES;
 		if (i == count)
 			break;
@@ -98,11 +99,14 @@ void picture_compose(uint8_t *out, const uint8_t *base, const int8_t *fine, size
 static int interpolate(const uint8_t *plane, uint32_t stride, uint32_t rows, uint32_t x, uint32_t y)
 {
 	const uint32_t here_x = x / 2, here_y = y / 2;
-	const uint32_t far_x = x & 1 ? (here_x + 1 < stride ? here_x + 1 : here_x) : here_x - (here_x > 0);
-	const uint32_t far_y = y & 1 ? (here_y + 1 < rows ? here_y + 1 : here_y) : here_y - (here_y > 0);
+	const uint32_t far_x =
+		x & 1 ? (here_x + 1 < stride ? here_x + 1 : here_x) : here_x - (here_x > 0);
+	const uint32_t far_y =
+		y & 1 ? (here_y + 1 < rows ? here_y + 1 : here_y) : here_y - (here_y > 0);
 	const uint8_t *near_row = plane + (size_t)here_y * stride;
 	const uint8_t *far_row = plane + (size_t)far_y * stride;
-	const int sum = 9 * near_row[here_x] + 3 * near_row[far_x] + 3 * far_row[here_x] + far_row[far_x];
+	const int sum =
+		9 * near_row[here_x] + 3 * near_row[far_x] + 3 * far_row[here_x] + far_row[far_x];
 	return ((sum + 8) >> 4) - 128;
 }
 
@@ -114,10 +118,13 @@ void picture_to_rgb(const struct picture_planes *planes, struct picture_size siz
 		const uint8_t *row = planes->luma + (size_t)y * planes->stride;
 		for (uint32_t x = 0; x < size.width; x++, rgb += 3) {
 			const int luma = row[x];
-			const int blue = interpolate(planes->blue, planes->stride / 2, planes->rows / 2, x, y);
-			const int red = interpolate(planes->red, planes->stride / 2, planes->rows / 2, x, y);
+			const int blue = interpolate(
+				planes->blue, planes->stride / 2, planes->rows / 2, x, y);
+			const int red = interpolate(
+				planes->red, planes->stride / 2, planes->rows / 2, x, y);
 			rgb[0] = clamp_byte(luma + ((RED * red + ROUND) >> 16));
-			rgb[1] = clamp_byte(luma - ((GREEN_BLUE * blue + GREEN_RED * red + ROUND) >> 16));
+			rgb[1] = clamp_byte(
+				luma - ((GREEN_BLUE * blue + GREEN_RED * red + ROUND) >> 16));
 			rgb[2] = clamp_byte(luma + ((BLUE * blue + ROUND) >> 16));
 		}
 	}

@@ -9,6 +9,10 @@ enum {
 	HORIZONTAL_TAPS_ALIGN = 4,
 	VERTICAL_TAPS_ALIGN = 2,
 	BYTE_MAX = 255,
+	/* A batch of such samples outgrows the caches before anyone reads it. */
+	STREAM_BYTES_LEAST = 256 * 1024,
+	STREAM_ALIGN_BYTES = 32,
+	STREAM_PIXELS = 8,
 };
 
 /* Of ImageNet, as every training recipe has them. */
@@ -24,6 +28,7 @@ struct resampler {
 	struct scratch row;  /* one row, resized */
 	size_t stride;       /* of rows */
 	struct resample_task task;
+	bool streams;      /* the sample is written past the caches */
 	bool is_identity;  /* the crop has the sample's size already */
 	uint32_t rows_in;  /* of the region, so far */
 	uint32_t rows_out; /* of the sample, so far */
@@ -107,6 +112,14 @@ static bool task_is_identity(const struct resample_task *task, uint32_t size)
 	       task->height == size && task->x == region->x && task->y == region->y;
 }
 
+/* Large float samples whose rows are whole aligned vectors. */
+static bool can_stream(const struct resample_options *options, const void *out)
+{
+	const size_t bytes = (size_t)options->size * options->size * RGB_CHANNELS * sizeof(float);
+	return options->is_float && options->size % STREAM_PIXELS == 0 &&
+	       bytes >= STREAM_BYTES_LEAST && (uintptr_t)out % STREAM_ALIGN_BYTES == 0;
+}
+
 static int build_filters(struct resampler *resampler, struct error *err)
 {
 	const struct resample_task *const task = &resampler->task;
@@ -137,6 +150,7 @@ int resampler_begin(
 	resampler->task = *task;
 	resampler->rows_in = 0;
 	resampler->rows_out = 0;
+	resampler->streams = can_stream(&resampler->options, task->out);
 	resampler->is_identity = task_is_identity(task, resampler->options.size);
 	if (resampler->is_identity)
 		return 0;
@@ -152,10 +166,13 @@ static void store_row(struct resampler *resampler, const uint8_t *rgb)
 		.rgb = rgb,
 		.size = resampler->options.size,
 		.y = resampler->rows_out,
+		.streams = resampler->streams,
 		.sample = resampler->task.out,
 	};
 	resampler->store(&row, &resampler->normalisation);
 	resampler->rows_out++;
+	if (resampler->streams && resampler_is_done(resampler))
+		resampler->options.kernels->finish();
 }
 
 /* A row as it is, but RGB and flipped where it must be. */
@@ -223,6 +240,12 @@ void resampler_push(struct resampler *resampler, const struct strip *strip)
 		resampler->rows.data + (resampler->rows_in - rows.rows) * resampler->stride;
 	resampler->options.kernels->horizontal(&resampler->across, &rows, to, resampler->stride);
 	drain_rows(resampler);
+}
+
+void resampler_abandon(struct resampler *resampler)
+{
+	if (resampler->streams)
+		resampler->options.kernels->finish();
 }
 
 bool resampler_is_done(const struct resampler *resampler)

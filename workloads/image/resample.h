@@ -41,6 +41,9 @@ int resampler_begin(
 /* The next rows; rows and columns outside the region are passed over. */
 void resampler_push(struct resampler *resampler, const struct strip *strip);
 
+/* After a sample that broke off: what was written so far is visible before what is written next. */
+void resampler_abandon(struct resampler *resampler);
+
 /* True when all rows of the sample have been written. */
 bool resampler_is_done(const struct resampler *resampler);
 

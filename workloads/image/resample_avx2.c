@@ -189,14 +189,18 @@ AVX2_INLINE void split_channels(const uint8_t *rgb, __m128i planes[RGB_CHANNELS]
 		_mm_shuffle_epi8(in2, b2));
 }
 
-AVX2_INLINE void store_floats(float *out, __m128i bytes, __m256 scale, __m256 bias)
+AVX2_INLINE void store_floats(float *out, __m128i bytes, __m256 scale, __m256 bias, bool streams)
 {
 	const __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-	_mm256_storeu_ps(out, _mm256_add_ps(_mm256_mul_ps(values, scale), bias));
+	const __m256 result = _mm256_add_ps(_mm256_mul_ps(values, scale), bias);
+	if (streams)
+		_mm256_stream_ps(out, result);
+	else
+		_mm256_storeu_ps(out, result);
 }
 
-AVX2 void resample_avx2_float_chw(
-	const struct sample_row *row, const struct normalisation *normalisation)
+AVX2_INLINE void float_chw(
+	const struct sample_row *row, const struct normalisation *normalisation, bool streams)
 {
 	const size_t plane = (size_t)row->size * row->size;
 	float *const out = (float *)row->sample + (size_t)row->y * row->size;
@@ -208,8 +212,8 @@ AVX2 void resample_avx2_float_chw(
 			const __m256 scale = _mm256_set1_ps(normalisation->scale[c]);
 			const __m256 bias = _mm256_set1_ps(normalisation->bias[c]);
 			float *const to = out + c * plane + x;
-			store_floats(to, planes[c], scale, bias);
-			store_floats(to + 8, _mm_srli_si128(planes[c], 8), scale, bias);
+			store_floats(to, planes[c], scale, bias, streams);
+			store_floats(to + 8, _mm_srli_si128(planes[c], 8), scale, bias, streams);
 		}
 	}
 	for (; x < row->size; x++)
@@ -219,9 +223,18 @@ AVX2 void resample_avx2_float_chw(
 				normalisation->bias[c];
 }
 
-/* Eight floats at a time: the channels come round after three vectors. */
-AVX2 void resample_avx2_float_hwc(
+AVX2 void resample_avx2_float_chw(
 	const struct sample_row *row, const struct normalisation *normalisation)
+{
+	if (row->streams)
+		float_chw(row, normalisation, true);
+	else
+		float_chw(row, normalisation, false);
+}
+
+/* Eight floats at a time: the channels come round after three vectors. */
+AVX2_INLINE void float_hwc(
+	const struct sample_row *row, const struct normalisation *normalisation, bool streams)
 {
 	enum { LANES = 8, ROUND = LANES * RGB_CHANNELS };
 	float scales[ROUND];
@@ -237,9 +250,18 @@ AVX2 void resample_avx2_float_hwc(
 		for (size_t j = 0; j < ROUND; j += LANES)
 			store_floats(out + i + j,
 				_mm_loadl_epi64((const __m128i *)(row->rgb + i + j)),
-				_mm256_loadu_ps(scales + j), _mm256_loadu_ps(biases + j));
+				_mm256_loadu_ps(scales + j), _mm256_loadu_ps(biases + j), streams);
 	for (; i < count; i++)
 		out[i] = (float)row->rgb[i] * scales[i % RGB_CHANNELS] + biases[i % RGB_CHANNELS];
+}
+
+AVX2 void resample_avx2_float_hwc(
+	const struct sample_row *row, const struct normalisation *normalisation)
+{
+	if (row->streams)
+		float_hwc(row, normalisation, true);
+	else
+		float_hwc(row, normalisation, false);
 }
 
 AVX2 void resample_avx2_byte_chw(
@@ -268,6 +290,11 @@ AVX2 void resample_avx2_byte_hwc(
 	memcpy((uint8_t *)row->sample + row->y * bytes, row->rgb, bytes);
 }
 
+void resample_avx2_finish(void)
+{
+	_mm_sfence();
+}
+
 const struct resample_kernels resample_avx2 = {
 	.name = "avx2",
 	.is_supported = avx2_is_supported,
@@ -277,4 +304,5 @@ const struct resample_kernels resample_avx2 = {
 	.store_float_hwc = resample_avx2_float_hwc,
 	.store_byte_chw = resample_avx2_byte_chw,
 	.store_byte_hwc = resample_avx2_byte_hwc,
+	.finish = resample_avx2_finish,
 };

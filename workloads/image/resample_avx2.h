@@ -14,5 +14,6 @@ void resample_avx2_byte_chw(
 	const struct sample_row *row, const struct normalisation *normalisation);
 void resample_avx2_byte_hwc(
 	const struct sample_row *row, const struct normalisation *normalisation);
+void resample_avx2_finish(void);
 
 #endif

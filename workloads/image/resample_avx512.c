@@ -222,4 +222,5 @@ const struct resample_kernels resample_avx512 = {
 	.store_float_hwc = resample_avx2_float_hwc,
 	.store_byte_chw = resample_avx2_byte_chw,
 	.store_byte_hwc = resample_avx2_byte_hwc,
+	.finish = resample_avx2_finish,
 };

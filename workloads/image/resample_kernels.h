@@ -28,6 +28,7 @@ struct sample_row {
 	const uint8_t *rgb; /* (size, 3) */
 	uint32_t size;      /* pixels in it, and rows in the sample */
 	uint32_t y;
+	bool streams; /* past the caches: float rows of whole vectors, aligned to them */
 	void *sample;
 };
 
@@ -53,8 +54,9 @@ struct resample_kernels {
 	void (*vertical)(const int16_t *weights, uint32_t taps, const uint8_t *rows, size_t stride,
 		uint8_t *out, size_t bytes);
 
-	/* Write one row to its place. */
+	/* Write one row to its place; after rows that stream, finish() makes them visible. */
 	store_fn store_float_chw, store_float_hwc, store_byte_chw, store_byte_hwc;
+	void (*finish)(void);
 };
 
 extern const struct resample_kernels resample_plain, resample_avx2, resample_avx512;

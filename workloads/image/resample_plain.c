@@ -86,6 +86,10 @@ static void plain_byte_hwc(const struct sample_row *row, const struct normalisat
 	memcpy((uint8_t *)row->sample + row->y * bytes, row->rgb, bytes);
 }
 
+static void plain_finish(void)
+{
+}
+
 const struct resample_kernels resample_plain = {
 	.name = "plain",
 	.is_supported = plain_is_supported,
@@ -95,6 +99,7 @@ const struct resample_kernels resample_plain = {
 	.store_float_hwc = plain_float_hwc,
 	.store_byte_chw = plain_byte_chw,
 	.store_byte_hwc = plain_byte_hwc,
+	.finish = plain_finish,
 };
 
 const struct resample_kernels *const resample_kernels_all[] = {

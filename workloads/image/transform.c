@@ -228,7 +228,9 @@ int transform_sample(struct transform *transform, const void *bytes, size_t size
 			transform, bytes, size, seed, out, decoded_ns ? &resize_ns : NULL, err);
 	if (decoded_ns)
 		*decoded_ns = clock_now_ns() - resize_ns;
-	if (result)
+	if (result) {
+		resampler_abandon(transform->resampler);
 		memset(out, 0, transform->sample_bytes);
+	}
 	return result;
 }
