@@ -69,7 +69,8 @@ static void decode_injected(struct worker *w, struct blob *blob)
 	struct injection *injection = w->team->options.injection;
 	const uint64_t began_ns = injection_begin(injection, &blob->ticket);
 	decode(w, blob);
-	injection_end(injection, w->index, &blob->ticket, began_ns, w->start_ns);
+	injection_end(injection, w->index, &blob->ticket, began_ns, w->start_ns,
+		&w->team->options.crew->stopping);
 }
 
 /* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
