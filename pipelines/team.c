@@ -128,6 +128,8 @@ static void run_worker(struct worker *w)
 		work(w);
 	}
 	transform_close(w->transform);
+	if (w->meter)
+		thread_meter_detach(w->meter);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -165,7 +167,6 @@ static void run_team(struct team *team)
 {
 	const unsigned count = team->options.workers;
 	omp_set_dynamic(0);
-	omp_set_max_active_levels(1);
 #pragma omp parallel num_threads(count)
 	{
 		const unsigned index = (unsigned)omp_get_thread_num();
