@@ -131,11 +131,10 @@ static void repetitions_without_throughput_are_no_values(void **state)
 	(void)state;
 	static struct measurement m;
 	m = (struct measurement){.status = MEASUREMENT_UNSTEADY, .throughput = NAN};
-	const struct measurement *const repeats[] = {&m};
-	const struct point_facts facts = {.cores = 2};
+	const struct measurement *const only[] = {&m};
 	struct point_summary point;
 	struct error err;
-	assert_int_equal(summary_of_point(repeats, 1, &facts, &point, &err), 0);
+	assert_int_equal(summary_of_point(only, 1, &facts, &point, &err), 0);
 	assert_int_equal(point.status, POINT_UNSTEADY);
 	assert_int_equal(point.repeat_count, 0);
 	assert_true(isnan(point.median));
