@@ -67,7 +67,9 @@ void ready_put(struct ready *r, uint64_t ticket, uint32_t item)
 
 uint64_t ready_lowest(struct ready *r, uint32_t *item)
 {
-	r->lowest = next_set(r->present, r, r->lowest);
+	/* Below lowest_held the ring's bits are those of later tickets. */
+	const uint64_t from = r->lowest > r->lowest_held ? r->lowest : r->lowest_held;
+	r->lowest = next_set(r->present, r, from);
 	*item = r->items[r->lowest & r->mask];
 	return r->lowest;
 }
