@@ -43,7 +43,10 @@ static bool usable(const char *engine)
 	char why[256];
 	for (size_t i = 0; source_list[i]; i++)
 		if (strcmp(source_list[i]->name, engine) == 0) {
-			const char *const reason = source_list[i]->unavailable(why, sizeof why);
+			const char *const reason =
+				source_list[i]->unavailable
+					? source_list[i]->unavailable(why, sizeof why)
+					: NULL;
 			if (reason)
 				print_message("skipped %s: %s\n", engine, reason);
 			return reason == NULL;
