@@ -19,7 +19,7 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libdeflate libisal libxxhash
+PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libisal libxxhash
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
@@ -83,7 +83,7 @@ $(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
 $(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -ldeflate
 
 unit-tests: $(TESTS)
 benches: $(BENCHES)
@@ -131,7 +131,8 @@ $(FUZZ_B)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_B)/libmlbench.a
 fuzzers: $(FUZZERS)
 
 # --- benches: ratios in one run, on a quiet machine ------------------------------------------------
-bench: setup
+bench:
+	@.ci/setup build bench
 	@$(MAKE) --no-print-directory all benches
 	@tests/bench/run.sh $(B) $(BENCH)
 

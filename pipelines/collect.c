@@ -105,7 +105,8 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 	if (windows > minimum) {
 		const struct steady steady = steady_find(rates, windows, minimum);
 		const struct span settled = span_from(r, steady.cut * window_ns);
-		if (settled.steps.batches >= min_batches)
+		/* Without the profiler there is no edge at a later cut. */
+		if (r->monitor->timed && settled.steps.batches >= min_batches)
 			span = settled;
 		judge_steadiness(&steady, m);
 	} else {

@@ -130,7 +130,7 @@ static void leak(struct injection *in, uint64_t elapsed_ns)
 }
 
 void injection_end(struct injection *in, unsigned worker, const struct ticket *ticket,
-	uint64_t began_ns, uint64_t start_ns)
+	uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop)
 {
 	const uint64_t now = clock_now_ns();
 	double times = in->decode_factor;
@@ -139,7 +139,8 @@ void injection_end(struct injection *in, unsigned worker, const struct ticket *t
 	if (is_slow(in, ticket))
 		times *= in->slow_factor;
 	const uint64_t until = now + (uint64_t)((times - 1) * (double)(now - began_ns));
-	while (times > 1 && clock_now_ns() < until)
+	while (times > 1 && clock_now_ns() < until &&
+		!atomic_load_explicit(stop, memory_order_relaxed))
 		continue;
 	if (holds_lock(in, ticket))
 		(void)pthread_mutex_unlock(&in->lock);

@@ -31,10 +31,11 @@ int injection_open(struct injection *injection, const struct config *config, str
 /* Ends the hogs, gives back what was leaked. */
 void injection_close(struct injection *injection);
 
-/* A worker, around the decoding of one item; begin returns the time when it began. */
+/* A worker, around the decoding of one item; begin returns the time when it began.  What is spun for
+ * ends when *stop becomes true. */
 uint64_t injection_begin(struct injection *injection, const struct ticket *ticket);
 void injection_end(struct injection *injection, unsigned worker, const struct ticket *ticket,
-	uint64_t began_ns, uint64_t start_ns);
+	uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop);
 
 /* "injected: ..." for each that is active, those of reading too. */
 void injection_announce(const struct config *config, struct measurement *m);

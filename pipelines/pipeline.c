@@ -142,7 +142,7 @@ static int open_source(struct run *run, struct error *err)
 	if (code)
 		return code;
 	code = source_open(&run->source, run->config, run->dataset, run->blob_block.data,
-		run->blob_block.size, run->blob_block.pages == MEMORY_PAGES_HUGE, err);
+		run->blob_block.size, err);
 	if (code)
 		return code;
 	measurement_note(run->m, "read engine %s%s%.200s", run->source->ops->name,

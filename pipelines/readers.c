@@ -152,6 +152,8 @@ static void *run_reader(void *context)
 		read_files(r, start_ns);
 	}
 	close_reader(r);
+	if (r->meter)
+		thread_meter_detach(r->meter);
 	return NULL;
 }
 

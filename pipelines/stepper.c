@@ -174,6 +174,8 @@ static void *run(void *context)
 		run_steps(s);
 	}
 	backend_close(s->backend);
+	if (o->meter)
+		thread_meter_detach(o->meter);
 	return NULL;
 }
 

@@ -69,7 +69,8 @@ static void decode_injected(struct worker *w, struct blob *blob)
 	struct injection *injection = w->team->options.injection;
 	const uint64_t began_ns = injection_begin(injection, &blob->ticket);
 	decode(w, blob);
-	injection_end(injection, w->index, &blob->ticket, began_ns, w->start_ns);
+	injection_end(injection, w->index, &blob->ticket, began_ns, w->start_ns,
+		&w->team->options.crew->stopping);
 }
 
 /* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
@@ -127,6 +128,8 @@ static void run_worker(struct worker *w)
 		work(w);
 	}
 	transform_close(w->transform);
+	if (w->meter)
+		thread_meter_detach(w->meter);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -164,7 +167,6 @@ static void run_team(struct team *team)
 {
 	const unsigned count = team->options.workers;
 	omp_set_dynamic(0);
-	omp_set_max_active_levels(1);
 #pragma omp parallel num_threads(count)
 	{
 		const unsigned index = (unsigned)omp_get_thread_num();

@@ -126,6 +126,8 @@ static void *run(void *context)
 				u->options.meter, THREAD_STARVED, start_ns, u->options.segment_ns);
 		upload_batches(u, start_ns);
 	}
+	if (u->options.meter)
+		thread_meter_detach(u->options.meter);
 	return NULL;
 }
 

@@ -19,10 +19,15 @@ __attribute__((format(printf, 2, 3))) static void advise(
 	va_end(args);
 }
 
+static const char *plural(unsigned count)
+{
+	return count == 1 ? "" : "s";
+}
+
 /* Twice the workers as far as there are cores for them; the current count when there are none. */
 static unsigned more_workers(const struct point_facts *facts)
 {
-	const unsigned busy = facts->step_emulated ? 0 : facts->step_threads;
+	const unsigned busy = facts->step_threads;
 	const unsigned room = facts->cores > busy ? facts->cores - busy : 1;
 	const unsigned wanted = facts->decode_workers * 2;
 	return wanted < room ? wanted : room > facts->decode_workers ? room : facts->decode_workers;
@@ -38,10 +43,15 @@ static void advise_decode_cpu(
 	char limit[UNITS_BYTES];
 	(void)units_format_count(decode->capacity * workers / fmax(facts->decode_workers, 1), fed);
 	if (workers == facts->decode_workers) {
+		char steps[UNITS_BYTES] = "";
+		if (facts->step_threads > 0)
+			(void)snprintf(steps, sizeof steps, " and %u step thread%s",
+				facts->step_threads, plural(facts->step_threads));
 		advise(out,
-			"all %u cores are in use by %u decode workers: faster decode (codec.png = fast for PNG, "
-			"smaller pictures) or more cores; more workers will not help",
-			facts->cores, facts->decode_workers);
+			"all %u cores are in use by %u decode worker%s%s: faster decode (codec.jpeg_scaled = on "
+			"for JPEG, codec.png = fast for PNG, smaller pictures) or more cores; more workers will "
+			"not help",
+			facts->cores, facts->decode_workers, plural(facts->decode_workers), steps);
 		return;
 	}
 	const size_t next = binding_next_capacity(base->point, binding->stage);
@@ -66,10 +76,13 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 			"raise the cgroup's CPU quota, or set decode.workers to what it allows");
 	else
 		advise(out,
-			"%u cores for %u decode workers, %u read threads and %u step threads: fewer threads will "
-			"not be slower (decode.workers, step.threads), more cores will be faster",
-			facts->cores, facts->decode_workers, facts->read_threads,
-			facts->step_threads);
+			"%u core%s for %u decode worker%s, %u read thread%s and %u computing step thread%s: "
+			"fewer threads will not be slower (decode.workers, step.threads), more cores will "
+			"be faster",
+			facts->cores, plural(facts->cores), facts->decode_workers,
+			plural(facts->decode_workers), facts->read_threads,
+			plural(facts->read_threads), facts->step_threads,
+			plural(facts->step_threads));
 }
 
 static void advise_storage(

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BOOTSTRAP_RESAMPLES = 2000, BOOTSTRAP_VALUES_MIN = 3, SLOPE_POINTS_MAX = 512 };
+enum {
+	BOOTSTRAP_RESAMPLES = 2000,
+	INTERVAL_VALUES_MIN = 2,
+	BOOTSTRAP_VALUES_MIN = 3,
+	SLOPE_POINTS_MAX = 512
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -85,7 +90,7 @@ static void resample_medians(
 struct interval statistics_bootstrap_median(
 	const double *values, size_t count, double level, uint64_t seed)
 {
-	if (count == 0)
+	if (count < INTERVAL_VALUES_MIN)
 		return (struct interval){NAN, NAN};
 	const struct interval range = {
 		statistics_quantile(values, count, 0), statistics_quantile(values, count, 1)};

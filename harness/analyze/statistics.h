@@ -16,8 +16,8 @@ struct interval {
 	double low, high;
 };
 
-/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  With fewer
- * than 3 values it is the range; with 3 it nearly is, and holds the true median in 75 % of cases,
+/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  Two
+ * values give their range, one gives none (NAN: it says nothing of the spread); with 3 it is nearly the range, and holds the true median in 75 % of cases,
  * with 5 in 94 %. */
 struct interval statistics_bootstrap_median(
 	const double *values, size_t count, double level, uint64_t seed);

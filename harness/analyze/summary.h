@@ -69,7 +69,8 @@ struct point_summary {
 struct point_facts {
 	unsigned cores; /* that the process may use */
 	/* As configured; decode_workers and read_threads give way to the workers that were measured. */
-	unsigned decode_workers, read_threads, read_depth, step_threads;
+	unsigned decode_workers, read_threads, read_depth;
+	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not

@@ -1,13 +1,15 @@
 /* The first verdict: gate, arrow, cause, words.
  *
  * confidence = arrows x resource x busy x pair, at most 0.95 (0.9 with fewer than three repeats):
- *   arrows    probability that the arrows beside the stage point the right way, from their length
- *             against their spread over the repeats (arrow.c)
- *   resource  how far the stage's time split is from the threshold that names the resource
- * (cause.c) busy      1 when the stage is busy 90 % of the time, down to 0.7 at 70 %: what it waits
- * is not its own limit, and without a replay the share of the queues is not known pair      0.6
- * when another stage binds as much A queue's depth as the verdict has 0.5: only a replay or an
- * experiment can prove it. */
+ *
+ * - arrows: probability that the arrows beside the stage point the right way, from their length
+ *   against their spread over the repeats (arrow.c);
+ * - resource: how far the stage's time split is from the threshold that names it (cause.c);
+ * - busy: 1 when the stage is busy 90 % of the time, down to 0.7 at 70 %: what it waits is not its
+ *   own limit, and without a replay the share of the queues is not known;
+ * - pair: 0.6 when another stage binds as much.
+ *
+ * A queue's depth as the verdict has 0.5: only a replay or an experiment can prove it. */
 #include "harness/analyze/diagnosis.h"
 
 #include <math.h>

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 
+enum { LEFT_OUT_TOLD = 10 };
+
 struct telling {
 	const char *verb;
 	uint64_t begun_ns;
@@ -64,8 +66,16 @@ static int make_it(const struct config *config, const atomic_bool *stop, struct 
 	return code;
 }
 
-int data_open(const struct config *config, struct dataset *dataset, const atomic_bool *stop,
-	bool make, struct error *err)
+static void tell_left_out(const struct dataset *dataset)
+{
+	for (size_t i = 0; i < dataset->bad_count && i < LEFT_OUT_TOLD; i++)
+		log_warn("left out: %s: %s", dataset->bad[i].path, dataset->bad[i].reason);
+	if (dataset->bad_count > LEFT_OUT_TOLD)
+		log_warn("left out: %zu more files", dataset->bad_count - LEFT_OUT_TOLD);
+}
+
+static int open_or_make(const struct config *config, struct dataset *dataset,
+	const atomic_bool *stop, bool make, struct error *err)
 {
 	struct telling telling = {.verb = "looking at", .begun_ns = clock_now_ns()};
 	const struct dataset_control control = {
@@ -82,4 +92,13 @@ int data_open(const struct config *config, struct dataset *dataset, const atomic
 	err->text[0] = '\0';
 	code = make_it(config, stop, err);
 	return code ? code : dataset_open(config, &control, dataset, err);
+}
+
+int data_open(const struct config *config, struct dataset *dataset, const atomic_bool *stop,
+	bool make, struct error *err)
+{
+	const int code = open_or_make(config, dataset, stop, make, err);
+	if (!code)
+		tell_left_out(dataset);
+	return code;
 }

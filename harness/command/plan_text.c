@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INJECTED_MAX = 16, LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
+enum { LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
 
 /* What the program takes beside its pools: the promise of docs/ARCHITECTURE.md. */
 static const double PROGRAM_BYTES = 64.0 * 1024 * 1024;
@@ -97,8 +97,9 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 		buffer_format(out, "%zu samples, %s, in %s", set->count,
 			units_format_size((double)set->total_bytes, text), path);
 		if (set->bad_count > 0)
-			buffer_format(out, "; %zu files left out (%s: %s)", set->bad_count,
-				set->bad[0].path, set->bad[0].reason);
+			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
+				set->bad_count == 1 ? "" : "s", set->bad[0].path,
+				set->bad[0].reason);
 	} else {
 		const bool makes = config_integer(&plan->config, KEY_DATASET_GENERATE) ==
 				   DATASET_GENERATE_AUTO;

@@ -277,8 +277,8 @@ static int final_status(const struct session *session, const struct report *repo
 		return EXIT_STATUS_FAILED;
 	if (session->record.interrupted) {
 		log_warn(
-			"interrupted: what was measured is kept; 'mlbench sweep --resume %s' does the rest",
-			session->record.folder);
+			"interrupted: what was measured is kept; 'mlbench %s --resume %s' does the rest",
+			session->invocation->command->name, session->record.folder);
 		return EXIT_STATUS_INTERRUPTED;
 	}
 	if (report->good + report->unsteady == 0) {
@@ -321,6 +321,7 @@ int session_run(const struct invocation *invocation, bool one_point, struct erro
 	session->invocation = invocation;
 	int status = command_status(prepare(session, one_point, err));
 	if (!status) {
+		err->text[0] = '\0'; /* what was met and overcome on the way is no error of the run */
 		tell_plan(session);
 		measure(session);
 		status = finish(session, err);

@@ -253,9 +253,8 @@ struct steady steady_find(const double *rates, size_t count, size_t minimum)
 	if (n < STEADY_WINDOWS_MIN) {
 		steady.cut = minimum;
 		steady.drift = relative_drift(x, n);
-		(void)snprintf(steady.reason, sizeof steady.reason,
-			"not tested for steadiness: %zu windows, and it takes %d", n,
-			STEADY_WINDOWS_MIN);
+		(void)snprintf(steady.reason, sizeof steady.reason, "%zu windows, and it takes %d",
+			n, STEADY_WINDOWS_MIN);
 		return steady;
 	}
 	while (is_coarse(x, n)) {

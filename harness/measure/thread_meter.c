@@ -57,14 +57,19 @@ static bool read_schedstat(struct thread_meter *meter)
 	char text[96];
 	const ssize_t size = pread(fd, text, sizeof text - 1, 0);
 	if (size <= 0)
-		return meter->cpu_ns > 0; /* it has ended: what was read last holds */
+		return atomic_load(&meter->cpu_ns) > 0; /* it has ended: what was read last holds */
 	text[size] = '\0';
 	char *end;
 	const uint64_t cpu_ns = strtoull(text, &end, 10);
 	const uint64_t run_queue_ns = strtoull(end, NULL, 10);
-	meter->cpu_ns = cpu_ns;
-	meter->run_queue_ns = run_queue_ns;
+	atomic_store(&meter->cpu_ns, cpu_ns);
+	atomic_store(&meter->run_queue_ns, run_queue_ns);
 	return true;
+}
+
+void thread_meter_detach(struct thread_meter *meter)
+{
+	(void)read_schedstat(meter);
 }
 
 bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct thread_times *out)
@@ -72,7 +77,7 @@ bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct threa
 	state_clock_read(&meter->clock, now_ns, out->state_ns);
 	out->items = atomic_load_explicit(&meter->items, memory_order_relaxed);
 	const bool accounted = read_schedstat(meter);
-	out->cpu_ns = meter->cpu_ns;
-	out->run_queue_ns = meter->run_queue_ns;
+	out->cpu_ns = atomic_load(&meter->cpu_ns);
+	out->run_queue_ns = atomic_load(&meter->run_queue_ns);
 	return accounted;
 }

@@ -14,9 +14,9 @@ struct thread_meter {
 	struct state_clock clock;
 	_Alignas(COUNTER_ALIGN_BYTES) struct service_log service;
 	atomic_uint_least64_t items;
-	/* The sampler's. */
+	/* The kernel's accounting when last read: by the sampler, and by the thread at its end. */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat; /* open file, -1: none */
-	uint64_t cpu_ns, run_queue_ns;                      /* when last read */
+	atomic_uint_least64_t cpu_ns, run_queue_ns;
 };
 
 struct thread_times {
@@ -29,8 +29,9 @@ struct thread_times {
 struct thread_meter *thread_meters_open(unsigned count, unsigned segments);
 void thread_meters_close(struct thread_meter *meters, unsigned count); /* NULL is fine */
 
-/* The thread itself, once, at its start. */
+/* The thread itself, once, at its start and at its end. */
 void thread_meter_attach(struct thread_meter *meter);
+void thread_meter_detach(struct thread_meter *meter);
 void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
 	uint64_t segment_ns);
 

@@ -50,7 +50,8 @@ static void add_heads(
 		buffer_format(out, ",%s.busy,%s.starved,%s.blocked,%s.capacity", stage, stage,
 			stage, stage);
 	}
-	buffer_text(out, ",verdict_stage,verdict_resource,verdict_confidence,error\n");
+	buffer_text(out,
+		",verdict_stage,verdict_resource,verdict_confidence,step_backend,injected,error\n");
 }
 
 static void add_stage(const struct point_summary *p, const char *name, struct buffer *out)
@@ -89,6 +90,18 @@ static const char *status_name(enum point_status status)
 	return names[status];
 }
 
+/* A row is read apart from its file: it says itself what was planted. */
+static void add_injected(const struct report *report, struct buffer *out)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	struct buffer text = {0};
+	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
+	for (size_t i = 0; i < count; i++)
+		buffer_format(&text, "%s%s", i ? "; " : "", lines[i]);
+	add_text(out, text.data ? text.data : "");
+	buffer_release(&text);
+}
+
 static void add_row(const struct report *report, size_t point, const struct point_summary *first,
 	struct buffer *out)
 {
@@ -116,6 +129,10 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	buffer_text(out, ",");
 	add_text(out, p->verdict.resource);
 	add_number(out, p->verdict.confidence);
+	buffer_text(out, ",");
+	add_text(out, report->record->step.backend);
+	buffer_text(out, ",");
+	add_injected(report, out);
 	buffer_text(out, ",");
 	add_text(out, p->error);
 	buffer_text(out, "\n");

@@ -18,7 +18,9 @@ static void facts_of(
 		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
 		.read_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
 		.read_depth = (unsigned)config_integer(config, KEY_READ_DEPTH),
-		.step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS),
+		.step_threads = strcmp(record->step.backend, "openblas") == 0
+					? (unsigned)config_integer(config, KEY_STEP_THREADS)
+					: 0,
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.step_emulated = record->step.emulated,

@@ -10,6 +10,8 @@
 
 #include <jansson.h>
 
+enum { INJECTED_MAX = 16 }; /* lines of report_injected */
+
 struct report {
 	const struct record *record;
 	struct point_summary **points; /* (grid.points): NULL where nothing was measured; owned */

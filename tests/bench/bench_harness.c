@@ -1,18 +1,12 @@
 /* The harness alone: memory source, raw codec of 1 KiB samples, null step, one worker.  Samples per
- * second through everything that the harness adds to the work itself. */
-#include "tests/pipeline_fixture.h"
+ * second through everything that the harness adds to the work itself.
+ *
+ *   bench_harness [KEY VALUE]...     changes of the configuration, as `batch.size 64` */
+#include "tests/pipeline_bench.h"
 
-#include "harness/base/clock.h"
 #include "pipelines/placement.h"
 
 enum { REPEATS = 7, SAMPLES = 4096, EDGE = 18 /* 18 x 18 x 3 = 972 bytes */ };
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
 
 int main(int argc, char **argv)
 {
@@ -40,21 +34,13 @@ int main(int argc, char **argv)
 		if (pipeline_run(&f.config, &f.dataset, NULL, &m, &err))
 			fixture_die(err.text);
 		rates[i] = m.throughput;
-		for (size_t k = 0; k < m.stage_count; k++) {
-			const struct stage_measurement *s = &m.stages[k];
-			printf("%s: starved %.3f working %.3f blocked %.3f cpu %.3f, %.0f ns; ",
-				s->name, s->seconds[0], s->seconds[1], s->seconds[2],
-				s->cpu_seconds, histogram_mean(&s->service));
-		}
-		printf("accounted %.4f, %.0f /s, status %d %s\n", m.accounted, m.throughput,
-			m.status, m.notes[m.note_count - 1]);
 		measurement_release(&m);
 	}
-	qsort(rates, REPEATS, sizeof *rates, by_value);
-	printf("harness alone, memory source, 1 KiB raw samples, null step, 1 worker, %u cores: median %.3f M "
-	       "samples/s, min %.3f, max %.3f, n = %d (bar 1.5)\n",
-		placement_cores(), rates[REPEATS / 2] / 1e6, rates[0] / 1e6,
-		rates[REPEATS - 1] / 1e6, REPEATS);
+	const double median = bench_median(rates, REPEATS);
+	printf("harness alone (memory source, raw samples of 1 KiB, null step, %lld worker, %u cores):\n"
+	       "%.3f M samples/s [%.3f %.3f], n = %d, bar 1.5\n",
+		(long long)config_integer(&f.config, KEY_DECODE_WORKERS), placement_cores(),
+		median / 1e6, rates[0] / 1e6, rates[REPEATS - 1] / 1e6, REPEATS);
 	fixture_close(&f);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,8 @@ typedef void sgemm_function(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_T
 
 static double flops;
 static int most_threads;
+static int products, stop_at_product; /* 0: never */
+static atomic_bool stop;
 
 void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a, enum CBLAS_TRANSPOSE trans_b,
 	blasint m, blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b,
@@ -50,6 +53,8 @@ void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a, enum CBLA
 		memcpy(&library, &symbol, sizeof library);
 	}
 	flops += 2.0 * m * n * k;
+	if (++products == stop_at_product)
+		atomic_store(&stop, true);
 	if (omp_get_max_threads() > most_threads)
 		most_threads = omp_get_max_threads();
 	library(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
@@ -166,6 +171,42 @@ static void vit_b16_executes_its_flops(void **state)
 {
 	(void)state;
 	check_model("vit_b16", 1);
+}
+
+/* Stopped in the middle of its forward or its backward part, a step ends within the layer. */
+static void check_stop(struct backend *backend, const struct batch_view *batch, int at_product)
+{
+	struct step_result result;
+	struct error err = {""};
+	products = 0;
+	stop_at_product = at_product;
+	atomic_store(&stop, false);
+	assert_int_equal(backend_step(backend, batch, &result, &err), -ECANCELED);
+	assert_in_range(products, at_product, at_product + 1); /* a layer's dW and dX */
+	stop_at_product = 0;
+	atomic_store(&stop, false);
+}
+
+static void a_step_can_be_stopped(void **state)
+{
+	(void)state;
+	struct config config = openblas_config("resnet50", "2");
+	struct backend *backend = NULL;
+	struct error err = {""};
+	assert_int_equal(backend_open(&backend, &config, IMAGE_ELEMENTS, 1000, &stop, &err), 0);
+	float *data = normals(2 * (size_t)IMAGE_ELEMENTS, 1);
+	const uint32_t labels[2] = {1, 2};
+	const struct batch_view batch = view_of(data, labels, 2, IMAGE_ELEMENTS);
+	products = 0;
+	(void)step(backend, &batch);
+	const int all = products;
+	check_stop(backend, &batch, 5);           /* forward */
+	check_stop(backend, &batch, all / 4);     /* backward, of the first sample */
+	check_stop(backend, &batch, all / 2 + 3); /* the second sample */
+	assert_true(isfinite(step(backend, &batch)));
+	free(data);
+	backend_close(backend);
+	config_release(&config);
 }
 
 static void gpt2_small_has_bounded_memory(void **state)
@@ -368,6 +409,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resnet50_executes_its_flops),
 		cmocka_unit_test(vit_b16_executes_its_flops),
+		cmocka_unit_test(a_step_can_be_stopped),
 		cmocka_unit_test(gpt2_small_has_bounded_memory),
 		cmocka_unit_test(loss_falls_with_sgd),
 		cmocka_unit_test(loss_falls_with_adam),

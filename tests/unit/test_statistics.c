@@ -49,6 +49,8 @@ static void small_sets(void **state)
 	assert_near(statistics_median(one, 1), 3);
 	const struct interval none = statistics_bootstrap_median(one, 0, 0.95, 1);
 	assert_true(isnan(none.low) && isnan(none.high));
+	const struct interval single = statistics_bootstrap_median(one, 1, 0.95, 1);
+	assert_true(isnan(single.low) && isnan(single.high));
 	const double two[] = {5, 2};
 	const struct interval range = statistics_bootstrap_median(two, 2, 0.95, 1);
 	assert_near(range.low, 2);

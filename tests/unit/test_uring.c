@@ -138,7 +138,7 @@ static void test_lost_ring(void **state)
 	assert_int_equal(memory_map(&blobs, 20 * 131072, false), 0);
 	struct source *source;
 	assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, blobs.data,
-				 blobs.size, false, NULL),
+				 blobs.size, NULL),
 		0);
 	pthread_t thread;
 	void *opened = NULL;
@@ -199,7 +199,7 @@ static void check_slow_file(
 	struct reader *reader;
 	assert_int_equal(memory_map(&blob, 8192, false), 0);
 	assert_int_equal(source_open(&source, &fixture->config, &fixture->dataset, blob.data,
-				 blob.size, false, NULL),
+				 blob.size, NULL),
 		0);
 	set_options(source, options);
 	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
@@ -275,7 +275,7 @@ static bool forbidden_by_name(const void *context, char *report, size_t room)
 	struct source *source;
 	struct error err = {""};
 	const int code =
-		source_open(&source, &fixture->config, &fixture->dataset, NULL, 0, false, &err);
+		source_open(&source, &fixture->config, &fixture->dataset, NULL, 0, &err);
 	(void)snprintf(report, room, "%s", err.text);
 	return code == -ENOTSUP && !source;
 }

@@ -56,7 +56,7 @@ static struct point_facts facts_of(const struct line *line)
 		.decode_workers = line->decoders,
 		.read_threads = line->readers,
 		.read_depth = 1,
-		.step_threads = 1,
+		.step_threads = 0,
 		.batch_size = line->batch,
 		.prefetch_depth = line->slots - 2,
 		.step_emulated = true,
@@ -226,7 +226,7 @@ static struct point_facts hand_facts(void)
 		.decode_workers = 2,
 		.read_threads = 1,
 		.read_depth = 16,
-		.step_threads = 1,
+		.step_threads = 0,
 		.batch_size = 64,
 		.prefetch_depth = 2,
 		.step_emulated = true};
@@ -278,7 +278,11 @@ static void decode_on_the_cpu(void **state)
 		"decode works 98.7 % of its 2 threads' time; read is blocked 71.0 %, "
 		"step waits 34.0 %");
 	assert_true(v.confidence >= 0.8);
-	assert_true(says(&v, "all 2 cores are in use"));
+	assert_true(says(&v, "all 2 cores are in use by 2 decode workers: "));
+	facts.step_threads = 1;
+	v = judge(&m, &facts);
+	assert_true(says(&v, "all 2 cores are in use by 2 decode workers and 1 step thread: "));
+	facts.step_threads = 0;
 	assert_true(says(&v, "99 % of the least capacity, decode's"));
 	facts.cores = 8;
 	v = judge(&m, &facts);

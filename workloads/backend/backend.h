@@ -49,7 +49,7 @@ struct backend {
 	const struct backend_ops *ops;
 	const struct config *config;
 	uint32_t batch_size, sample_elements, class_count;
-	const atomic_bool *stop; /* an emulated step gives up when it becomes true; may be NULL */
+	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
 
 	/* Filled by open. */
 	bool emulated;

@@ -148,9 +148,16 @@ static void spread_gradient(const struct layer *layer, const float *averaged, fl
 			gradient[r * layer->ld_out + j] = share * averaged[j];
 }
 
+/* A step of a large model takes many seconds: who ends a run does not want to wait for it. */
+static bool stopped(const struct network *network)
+{
+	const atomic_bool *const stop = network->options.stop;
+	return stop && atomic_load_explicit(stop, memory_order_relaxed);
+}
+
 static void forward(struct network *network, size_t samples)
 {
-	for (size_t i = 0; i < network->layer_count; i++) {
+	for (size_t i = 0; i < network->layer_count && !stopped(network); i++) {
 		layer_forward(&network->layers[i], samples, network->options.threads);
 		if (network->links[i].averaged)
 			average_rows(&network->layers[i], network->links[i].averaged);
@@ -207,16 +214,18 @@ int network_gradients(struct network *network, const struct batch_view *batch, f
 	const struct layer *last = &network->layers[network->layer_count - 1];
 	const double rows = (double)batch->size * last->m;
 	double sum = 0;
-	for (size_t first = 0; first < batch->size; first += network->group) {
+	for (size_t first = 0; first < batch->size && !stopped(network); first += network->group) {
 		const size_t rest = batch->size - first;
 		const size_t samples = rest < network->group ? rest : network->group;
 		network->layers[0].input = group_input(network, batch, first, samples);
 		forward(network, samples);
 		sum += loss_softmax_cross_entropy(last->output, samples, last->m, last->n,
 			batch->labels + first, (float)(1 / rows), network->options.threads);
-		for (size_t i = network->layer_count; i-- > 0;)
+		for (size_t i = network->layer_count; i-- > 0 && !stopped(network);)
 			backward_layer(network, i, samples, first == 0 ? carry : 1);
 	}
+	if (stopped(network))
+		return error_set(err, -ECANCELED, "the step was stopped");
 	*loss = sum / rows;
 	return 0;
 }

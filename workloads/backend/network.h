@@ -30,6 +30,7 @@
 #include "workloads/backend/layers.h"
 #include "workloads/model/model.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,7 +42,8 @@ struct network_options {
 	enum step_optimizer rule;
 	float learning_rate;
 	int threads;
-	uint64_t seed; /* of the weights */
+	uint64_t seed;           /* of the weights */
+	const atomic_bool *stop; /* a step gives up between two layers when it becomes true; may be NULL */
 };
 
 /* How the output of a layer and the input of the next share memory. */
@@ -74,7 +76,8 @@ void network_close(struct network *network); /* safe on {0} */
 uint64_t network_bytes(const struct network_options *options);
 
 /* Forward, backward and update over a batch; the mean loss before the update.  -EINVAL: the batch
- * is not of the type and sample size that the options say. */
+ * is not of the type and sample size that the options say; -ECANCELED: stopped, the weights are as
+ * they were. */
 int network_step(
 	struct network *network, const struct batch_view *batch, double *loss, struct error *err);
 

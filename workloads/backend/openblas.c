@@ -90,8 +90,9 @@ static void restore_thread(const struct openblas *openblas)
 static int openblas_open(struct backend *backend, struct error *err)
 {
 	struct openblas *openblas = (struct openblas *)backend;
-	const struct network_options options =
+	struct network_options options =
 		options_from(backend->config, backend->sample_elements, backend->class_count);
+	options.stop = backend->stop;
 	openblas->saved_threads = omp_get_max_threads();
 	openblas->saved_mode = _mm_getcsr();
 	/* Before the first product: BLAS's own threads inherit the mode when they start. */

@@ -33,7 +33,7 @@ struct jpeg {
 	struct jpeg_error_mgr errors;
 	struct jpeg_progress_mgr progress;
 	jmp_buf escape;
-	bool is_created, has_too_many_scans;
+	bool has_too_many_scans;
 
 	const uint8_t *bytes; /* the file */
 	size_t size;
@@ -114,9 +114,15 @@ static int jpeg_guard(struct jpeg *jpeg, void (*step)(struct jpeg *), struct err
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+/* A fresh decompressor for each file, at a microsecond: one that is used again keeps the tables of the
+ * file before, and a damaged file without its own would be decoded with those. */
 static void step_create(struct jpeg *jpeg)
 {
-	jpeg_create_decompress(&jpeg->libjpeg);
+	struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
+	jpeg_destroy_decompress(libjpeg); /* fine on a zeroed one */
+	jpeg_create_decompress(libjpeg);
+	libjpeg->progress = &jpeg->progress;
+	libjpeg->mem->max_memory_to_use = MEMORY_MAX;
 }
 
 static size_t jpeg_rows_bytes(uint32_t width)
@@ -141,35 +147,22 @@ static int jpeg_open(void *state, uint32_t max_width, uint32_t max_height, struc
 	jpeg->errors.emit_message = jpeg_message;
 	jpeg->errors.output_message = jpeg_no_output;
 	libjpeg->client_data = jpeg;
-	const int result = jpeg_guard(jpeg, step_create, err);
-	if (result)
-		return result;
-	jpeg->is_created = true;
 	jpeg->progress.progress_monitor = jpeg_count_scans;
-	libjpeg->progress = &jpeg->progress;
-	libjpeg->mem->max_memory_to_use = MEMORY_MAX;
 	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(max_width), err);
 }
 
 static void jpeg_close(void *state)
 {
 	struct jpeg *const jpeg = state;
-	if (jpeg->is_created)
-		jpeg_destroy_decompress(&jpeg->libjpeg);
-	jpeg->is_created = false;
+	jpeg_destroy_decompress(&jpeg->libjpeg);
 	scratch_release(&jpeg->rows);
 }
 
 /* ---- header ------------------------------------------------------------------------------- */
 
-static void jpeg_reset(struct jpeg *jpeg)
-{
-	jpeg_abort_decompress(&jpeg->libjpeg);
-	jpeg->has_too_many_scans = false;
-}
-
 static void step_header(struct jpeg *jpeg)
 {
+	step_create(jpeg);
 	jpeg_mem_src(&jpeg->libjpeg, jpeg->bytes, jpeg->size);
 	(void)jpeg_read_header(&jpeg->libjpeg, TRUE);
 }
@@ -193,9 +186,9 @@ static int jpeg_begin(
 	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct jpeg *const jpeg = state;
-	jpeg_reset(jpeg);
 	jpeg->bytes = bytes;
 	jpeg->size = size;
+	jpeg->has_too_many_scans = false;
 	const int result = jpeg_guard(jpeg, step_header, err);
 	if (result)
 		return result;
@@ -306,7 +299,7 @@ static int jpeg_next(void *state, struct strip *strip, struct error *err)
 {
 	struct jpeg *const jpeg = state;
 	if (jpeg->next_row >= jpeg->end_row) {
-		jpeg_reset(jpeg);
+		jpeg_abort_decompress(&jpeg->libjpeg);
 		return 0;
 	}
 	const int result = jpeg_guard(jpeg, step_rows, err);

@@ -27,6 +27,7 @@ enum {
 struct png_fast {
 	struct inflate_state *inflate;
 	struct png_chunks chunks;
+	size_t size; /* of the file */
 	struct region region;
 	bool is_done;
 	struct scratch compressed; /* the joined IDAT data */
@@ -98,6 +99,7 @@ static int fast_begin(
 	const int result = png_chunks_read(&png->chunks, bytes, size, err);
 	if (result)
 		return result;
+	png->size = size;
 	png->is_delegated = !is_fast(&png->chunks);
 	if (png->is_delegated)
 		return decoder_png_libpng.begin(png->libpng, bytes, size, info, err);
@@ -245,6 +247,19 @@ static int fast_select(void *state, const struct region *region, uint32_t shrink
 	return png->is_delegated ? decoder_png_libpng.select(png->libpng, region, shrink, err) : 0;
 }
 
+/* Damaged data goes to libpng for the verdict: its inflate takes some streams that ISA-L refuses, such
+ * as a bad code behind the last row that is wanted.  So both decoders refuse the same files. */
+static int delegate_damaged(struct png_fast *png, struct strip *strip, struct error *err)
+{
+	struct image_info info;
+	png->is_delegated = true;
+	int result = decoder_png_libpng.begin(
+		png->libpng, png->chunks.bytes, png->size, &info, err);
+	if (!result)
+		result = decoder_png_libpng.select(png->libpng, &png->region, 1, err);
+	return result ? result : decoder_png_libpng.next(png->libpng, strip, err);
+}
+
 static int fast_next(void *state, struct strip *strip, struct error *err)
 {
 	struct png_fast *const png = state;
@@ -254,6 +269,8 @@ static int fast_next(void *state, struct strip *strip, struct error *err)
 		return 0;
 	png->is_done = true;
 	int result = decode_rows(png, err);
+	if (result == -EINVAL)
+		return delegate_damaged(png, strip, err);
 	if (result)
 		return result;
 	const struct png_chunks *const chunks = &png->chunks;

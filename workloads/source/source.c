@@ -88,7 +88,7 @@ static int prepare(struct source *source)
 }
 
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
-	uint8_t *blob_memory, size_t blob_bytes, bool blobs_huge, struct error *err)
+	uint8_t *blob_memory, size_t blob_bytes, struct error *err)
 {
 	*out = NULL;
 	char why_not[REASON_BYTES];
@@ -103,7 +103,6 @@ int source_open(struct source **out, const struct config *config, const struct d
 	source->dataset = dataset;
 	source->blob_memory = blob_memory;
 	source->blob_bytes = blob_bytes;
-	source->blobs_huge = blobs_huge;
 	source->threads = (unsigned)config_integer(config, KEY_READ_THREADS);
 	source->depth = (unsigned)config_integer(config, KEY_READ_DEPTH);
 	source->timed = config_on(config, KEY_MEASURE_PROFILER);

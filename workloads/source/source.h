@@ -66,11 +66,10 @@ struct source {
 	const struct dataset *dataset;
 	uint8_t *blob_memory; /* all request buffers lie in it; NULL for memory */
 	size_t blob_bytes;
-	bool blobs_huge; /* on huge pages */
 	unsigned threads, depth;
 	bool timed; /* fill submitted_ns and done_ns */
 	char notes
-		[512]; /* what it got and did not get: "registered buffers on 2 MiB pages; linked: no: …" */
+		[512]; /* what it got and did not get: "registered buffers: on; linked open-read-close: off" */
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
 	bool stamped;                   /* submitted_ns is wanted (timed, or limited); source.c's */
 	struct source_counter
@@ -110,7 +109,7 @@ const struct source_ops *source_choose(
 
 /* blob_memory: where all request buffers will be (may be NULL with the memory engine). */
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
-	uint8_t *blob_memory, size_t blob_bytes, bool blobs_huge, struct error *err);
+	uint8_t *blob_memory, size_t blob_bytes, struct error *err);
 void source_close(struct source *source); /* NULL is fine */
 void source_read_counts(const struct source *source, struct source_counts *counts);
 

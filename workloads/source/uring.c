@@ -60,8 +60,7 @@ static int try_out(struct uring_source *source, struct error *err)
 	if (wanted_linked && !options->linked)
 		source_note(base, "the kernel cannot link an open with a read (needs Linux 5.18)");
 	if (options->registered)
-		source_note(base, "registered buffers on %s",
-			base->blobs_huge ? "huge pages" : "4 KiB pages");
+		source_note(base, "registered buffers: on");
 	if (!options->direct_descriptors && lack[0] == '\0')
 		source_note(base, "direct descriptors: no: the kernel has none (needs Linux 5.15)");
 	if (lack[0])
