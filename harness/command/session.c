@@ -321,7 +321,8 @@ int session_run(const struct invocation *invocation, bool one_point, struct erro
 	session->invocation = invocation;
 	int status = command_status(prepare(session, one_point, err));
 	if (!status) {
-		err->text[0] = '\0'; /* what was met and overcome on the way is no error of the run */
+		err->text[0] =
+			'\0'; /* what was met and overcome on the way is no error of the run */
 		tell_plan(session);
 		measure(session);
 		status = finish(session, err);
