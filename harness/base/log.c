@@ -39,8 +39,9 @@ static void put(const char *text, size_t length)
 	}
 }
 
-__attribute__((format(printf, 3, 0))) static void emit(
-	const char *before, const char *after, const char *format, va_list args)
+static void emit(const char *before, const char *after, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
+static void emit(const char *before, const char *after, const char *format, va_list args)
 {
 	char line[LINE_BYTES];
 	size_t used = (size_t)snprintf(line, sizeof line, "%s", before);
@@ -53,8 +54,9 @@ __attribute__((format(printf, 3, 0))) static void emit(
 	put(line, used + tail);
 }
 
-__attribute__((format(printf, 3, 0))) static void message(
-	enum log_level least, const char *prefix, const char *format, va_list args)
+static void message(enum log_level least, const char *prefix, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
+static void message(enum log_level least, const char *prefix, const char *format, va_list args)
 {
 	if (level_now < least)
 		return;

@@ -16,9 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-	READ_ALIGN_BYTES = 4096
-}; /* of blob buffers and their sizes: enough for O_DIRECT anywhere */
+/* Of blob buffers and their sizes: enough for O_DIRECT anywhere. */
+enum { READ_ALIGN_BYTES = 4096 };
 
 /* One file to read.  The caller fills the first part and keeps the request alive until it is reaped. */
 struct read_request {
@@ -28,12 +27,11 @@ struct read_request {
 	uint64_t ticket; /* the caller's own, not touched */
 
 	/* Result. */
-	const uint8_t
-		*data; /* where the bytes are: buffer, or the source's own memory (memory source) */
+	const uint8_t *data; /* where the bytes are: buffer, or the memory source's own */
 	size_t size;
 	int status; /* 0, or a negative errno: the file could not be read */
-	uint64_t submitted_ns,
-		done_ns;           /* done includes injected latency; 0 with the profiler off */
+	/* done includes injected latency; 0 with the profiler off */
+	uint64_t submitted_ns, done_ns;
 	struct read_request *next; /* the source's own while in flight */
 };
 
@@ -44,8 +42,8 @@ struct reader;
 struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
-	size_t source_size,
-		reader_size; /* of the implementation's structs; allocated zeroed by source.c */
+	/* Of the implementation's structs; allocated zeroed by source.c. */
+	size_t source_size, reader_size;
 	/* NULL, or why this node cannot: a static string or text in why.  Optional: any node can. */
 	const char *(*unavailable)(char *why, size_t room);
 	int (*open)(struct source *source, struct error *err);        /* optional */
@@ -68,12 +66,12 @@ struct source {
 	size_t blob_bytes;
 	unsigned threads, depth;
 	bool timed; /* fill submitted_ns and done_ns */
-	char notes
-		[512]; /* what it got and did not get: "registered buffers: on; linked open-read-close: off" */
+	/* What it got and did not get: "registered buffers: on; linked open-read-close: off". */
+	char notes[512];
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
 	bool stamped;                   /* submitted_ns is wanted (timed, or limited); source.c's */
-	struct source_counter
-		*counters; /* one per reader; the engine adds its short reads and retries */
+	/* One per reader; the engine adds its short reads and retries. */
+	struct source_counter *counters;
 };
 
 struct reader {
