@@ -43,7 +43,7 @@ static size_t list_places(hwloc_topology_t topology, struct place *places)
 	while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu))) {
 		if (bound && !hwloc_bitmap_isset(allowed, pu->os_index))
 			continue;
-		const hwloc_obj_t core =
+		const struct hwloc_obj *const core =
 			hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
 		places[count++] = (struct place){
 			.os_index = pu->os_index,

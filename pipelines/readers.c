@@ -51,9 +51,9 @@ static int open_reader(struct one_reader *r, struct error *err)
 	if (code)
 		return code;
 	r->depth = worthwhile_depth(r);
-	r->taken = calloc(r->depth, sizeof *r->taken);
-	r->done = calloc(r->depth, sizeof *r->done);
-	r->reaped = calloc(r->depth, sizeof *r->reaped);
+	r->taken = calloc(r->depth, sizeof(struct blob *));
+	r->done = calloc(r->depth, sizeof(struct blob *));
+	r->reaped = calloc(r->depth, sizeof(struct read_request *));
 	if (!r->taken || !r->done || !r->reaped)
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
@@ -123,7 +123,6 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 		const size_t want = r->depth - r->in_flight;
 		const size_t n = exchange_read(
 			x, &r->seat, r->done, n_done, r->taken, want, r->in_flight == 0, &now);
-		n_done = 0;
 		submit(r, n);
 		if (r->in_flight == 0)
 			break;

@@ -32,8 +32,8 @@ cmocka_program() {
 	timeout -k 10 300 "$program" >"$log" 2>&1
 	status=$?
 	p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	f=$(sed -n 's/^\[  FAILED  \] [a-z_ ]*: *\([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	s=$(sed -n 's/^\[  SKIPPED \] [a-z_ ]*: *\([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	f=$(sed -nE 's/^\[  FAILED  \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+	s=$(sed -nE 's/^\[  SKIPPED \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
 	if [ "$status" -eq 0 ] && [ $((p + s)) -eq 0 ]; then f=1; fi # a test that ran nothing is a failure
 	printf '%-34s %4d passed %3d failed %3d skipped\n' "$name" "$p" "$f" "$s"

@@ -46,7 +46,7 @@ static bool counts(const struct measurement *m, enum point_status status)
 
 static int choose(struct chosen *chosen, const struct measurement *const *repeats, size_t count)
 {
-	chosen->repeats = calloc(count, sizeof *chosen->repeats);
+	chosen->repeats = calloc(count, sizeof(const struct measurement *));
 	if (!chosen->repeats)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int error_set(struct error *err, int code, const char *format, ...)
+int(error_set)(struct error *err, int code, const char *format, ...)
 {
 	if (err) {
 		va_list args;
@@ -23,7 +23,8 @@ int error_set_errno(struct error *err, int saved_errno, const char *format, ...)
 		(void)vsnprintf(err->text, sizeof err->text, format, args);
 		va_end(args);
 		const size_t used = strlen(err->text);
-		(void)snprintf(err->text + used, sizeof err->text - used, ": %s", strerror(saved_errno));
+		(void)snprintf(
+			err->text + used, sizeof err->text - used, ": %s", strerror(saved_errno));
 	}
 	return -saved_errno;
 }

@@ -15,9 +15,9 @@ struct error {
 /* Exit statuses of the program (docs/ARCHITECTURE.md). */
 enum exit_status {
 	EXIT_STATUS_DONE = 0,
-	EXIT_STATUS_FAILED = 1,      /* a check or a point failed */
-	EXIT_STATUS_BAD_INPUT = 2,   /* the input was wrong */
-	EXIT_STATUS_CANNOT = 3,      /* could not measure: missing device, never settled */
+	EXIT_STATUS_FAILED = 1,        /* a check or a point failed */
+	EXIT_STATUS_BAD_INPUT = 2,     /* the input was wrong */
+	EXIT_STATUS_CANNOT = 3,        /* could not measure: missing device, never settled */
 	EXIT_STATUS_INTERRUPTED = 130, /* Ctrl-C; what was measured is kept */
 };
 
@@ -33,5 +33,9 @@ int error_set_errno(struct error *err, int saved_errno, const char *format, ...)
 /* Puts "format: " in front of what err holds already; returns code. */
 int error_prefix(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+#ifdef __clang_analyzer__ /* it cannot see from another file that a failure's code comes back */
+#define error_set(err, code, ...) ((error_set)(err, code, __VA_ARGS__), (code))
+#endif
 
 #endif

@@ -96,7 +96,8 @@ static int write_sync_close(int fd, const void *data, size_t size)
 int files_write_atomic(const char *path, const void *data, size_t size, struct error *err)
 {
 	char temporary[4096];
-	if (snprintf(temporary, sizeof temporary, "%s.tmp-%d", path, (int)getpid()) >= (int)sizeof temporary)
+	if (snprintf(temporary, sizeof temporary, "%s.tmp-%d", path, (int)getpid()) >=
+		(int)sizeof temporary)
 		return error_set(err, -ENAMETOOLONG, "path too long: '%s'", path);
 	const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -163,7 +164,8 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 int files_remove_tree(const char *path, struct error *err)
 {
-	if (nftw(path, remove_entry, TREE_FILES_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0 && errno != ENOENT)
+	if (nftw(path, remove_entry, TREE_FILES_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0 &&
+		errno != ENOENT)
 		return error_set_errno(err, errno, "cannot remove '%s'", path);
 	return 0;
 }

@@ -39,7 +39,8 @@ static void put(const char *text, size_t length)
 	}
 }
 
-__attribute__((format(printf, 3, 0)))
+static void emit(const char *before, const char *after, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
 static void emit(const char *before, const char *after, const char *format, va_list args)
 {
 	char line[LINE_BYTES];
@@ -53,7 +54,8 @@ static void emit(const char *before, const char *after, const char *format, va_l
 	put(line, used + tail);
 }
 
-__attribute__((format(printf, 3, 0)))
+static void message(enum log_level least, const char *prefix, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
 static void message(enum log_level least, const char *prefix, const char *format, va_list args)
 {
 	if (level_now < least)
@@ -66,12 +68,12 @@ static void message(enum log_level least, const char *prefix, const char *format
 	(void)pthread_mutex_unlock(&lock);
 }
 
-#define MESSAGE(least, prefix)                                                                     \
-	do {                                                                                       \
-		va_list args;                                                                      \
-		va_start(args, format);                                                            \
-		message(least, prefix, format, args);                                              \
-		va_end(args);                                                                      \
+#define MESSAGE(least, prefix)                        \
+	do {                                          \
+		va_list args;                         \
+		va_start(args, format);               \
+		message(least, prefix, format, args); \
+		va_end(args);                         \
 	} while (0)
 
 void log_error(const char *format, ...)

@@ -10,8 +10,9 @@ enum log_level { LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
 void log_set_level(enum log_level level); /* before threads start */
 bool log_is_terminal(void);               /* stderr is one, and TERM is not "dumb" */
 
-void log_error(const char *format, ...) __attribute__((format(printf, 1, 2))); /* "mlbench: error: ..." */
-void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));  /* "mlbench: warning: ..." */
+/* "mlbench: error: ..." and "mlbench: warning: ..." */
+void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_detail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* verbose only */
 

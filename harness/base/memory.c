@@ -26,7 +26,8 @@ static size_t round_up(size_t size, size_t unit)
 
 static bool try_map(struct memory_block *block, size_t size, int flags)
 {
-	void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	void *data = mmap(
+		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 	if (data == MAP_FAILED)
 		return false;
 	block->data = data;
@@ -49,7 +50,8 @@ static bool try_map_aligned(struct memory_block *block, size_t size)
 	if (!try_map(&wide, size + HUGE_PAGE_BYTES, 0))
 		return false;
 	uint8_t *const begin = wide.data;
-	const size_t before = (HUGE_PAGE_BYTES - (uintptr_t)begin % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES;
+	const size_t before =
+		(HUGE_PAGE_BYTES - (uintptr_t)begin % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES;
 	const size_t after = HUGE_PAGE_BYTES - before;
 	if (before > 0)
 		(void)munmap(begin, before);
@@ -96,7 +98,8 @@ void memory_unmap(struct memory_block *block)
 
 const char *memory_pages_name(enum memory_pages pages)
 {
-	static const char *const names[] = {"4 KiB pages", "transparent huge pages", "2 MiB huge pages"};
+	static const char *const names[] = {
+		"4 KiB pages", "transparent huge pages", "2 MiB huge pages"};
 	return names[pages];
 }
 
@@ -111,7 +114,7 @@ uint64_t memory_resident_bytes(void)
 	unsigned long long size;
 	unsigned long long resident;
 	if (files_first_line("/proc/self/statm", line, sizeof line) ||
-	    sscanf(line, "%llu %llu", &size, &resident) != 2)
+		sscanf(line, "%llu %llu", &size, &resident) != 2)
 		return 0;
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }

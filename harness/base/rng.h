@@ -14,10 +14,11 @@ struct rng {
 void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
 
 uint64_t rng_next(struct rng *rng);
-uint64_t rng_below(struct rng *rng, uint64_t bound); /* uniform in [0, bound), bound > 0, unbiased */
-double rng_uniform(struct rng *rng);                 /* [0, 1), 53 bits */
-double rng_normal(struct rng *rng);                  /* mean 0, deviation 1 (Box-Muller) */
-double rng_exponential(struct rng *rng);             /* mean 1 */
+/* Uniform in [0, bound), bound > 0, unbiased. */
+uint64_t rng_below(struct rng *rng, uint64_t bound);
+double rng_uniform(struct rng *rng);     /* [0, 1), 53 bits */
+double rng_normal(struct rng *rng);      /* mean 0, deviation 1 (Box-Muller) */
+double rng_exponential(struct rng *rng); /* mean 1 */
 
 /* A random order of 0 .. count-1 (Fisher-Yates), written to order. */
 void rng_permutation(struct rng *rng, uint32_t *order, uint32_t count);

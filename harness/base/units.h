@@ -9,20 +9,20 @@
 
 /* Each returns 0, or -EINVAL when text is not wholly such a quantity, -ERANGE when it overflows. */
 int units_parse_size(const char *text, uint64_t *bytes);
-int units_parse_duration(const char *text, uint64_t *ns);    /* a bare number is seconds */
+int units_parse_duration(const char *text, uint64_t *ns);      /* a bare number is seconds */
 int units_parse_rate(const char *text, uint64_t *bytes_per_s); /* "2GiB/s" or "2GiB" */
 int units_parse_share(const char *text, double *share);
-int units_parse_integer(const char *text, int64_t *value);   /* k M G suffixes: powers of 1000 */
+int units_parse_integer(const char *text, int64_t *value); /* k M G suffixes: powers of 1000 */
 int units_parse_real(const char *text, double *value);
 
 enum { UNITS_BYTES = 32 };
 
 /* For people, three significant digits: "97.3 KB"-like columns. Each returns out. */
-const char *units_format_size(double bytes, char out[UNITS_BYTES]);      /* "95.1 MiB" */
-const char *units_format_duration(double ns, char out[UNITS_BYTES]);     /* "375 us", "1.50 ms" */
+const char *units_format_size(double bytes, char out[UNITS_BYTES]);       /* "95.1 MiB" */
+const char *units_format_duration(double ns, char out[UNITS_BYTES]);      /* "375 us", "1.50 ms" */
 const char *units_format_rate(double bytes_per_s, char out[UNITS_BYTES]); /* "1.20 GiB/s" */
-const char *units_format_share(double share, char out[UNITS_BYTES]);     /* "97.1%" */
-const char *units_format_count(double count, char out[UNITS_BYTES]);     /* "1,786", "1.52 M" */
+const char *units_format_share(double share, char out[UNITS_BYTES]);      /* "97.1%" */
+const char *units_format_count(double count, char out[UNITS_BYTES]);      /* "1,786", "1.52 M" */
 
 /* Exact, for files that are read again: "64KiB" if whole, else "65537". Each returns out. */
 const char *units_print_size(uint64_t bytes, char out[UNITS_BYTES]);

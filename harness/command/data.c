@@ -60,7 +60,7 @@ static int make_it(const struct config *config, const atomic_bool *stop, struct 
 	const int code = data_generate(config, stop, &made, err);
 	if (!code)
 		log_info("generated %llu samples, %s, in %s",
-			(unsigned long long)(made.made + made.kept),
+			(unsigned long long)made.made + made.kept,
 			units_format_size((double)made.bytes, size),
 			plan_format_seconds(made.seconds, took, sizeof took));
 	return code;

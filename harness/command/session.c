@@ -173,9 +173,9 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
-	int code = m ? config_grid_point(&session->plan.config, &session->plan.grid, item->point,
-			       &config, &err)
-		     : error_set(&err, -ENOMEM, "out of memory for a repetition");
+	const int code = m ? config_grid_point(&session->plan.config, &session->plan.grid,
+				     item->point, &config, &err)
+			   : error_set(&err, -ENOMEM, "out of memory for a repetition");
 	if (!m) {
 		cannot_save(session, code, &err);
 		return;
@@ -184,7 +184,7 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	if (code)
 		m->status = MEASUREMENT_FAILED;
 	else
-		code = run_pipeline(session, &config, label, m, &err);
+		(void)run_pipeline(session, &config, label, m, &err); /* m->status says it too */
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -321,7 +321,8 @@ int session_run(const struct invocation *invocation, bool one_point, struct erro
 	session->invocation = invocation;
 	int status = command_status(prepare(session, one_point, err));
 	if (!status) {
-		err->text[0] = '\0'; /* what was met and overcome on the way is no error of the run */
+		err->text[0] =
+			'\0'; /* what was met and overcome on the way is no error of the run */
 		tell_plan(session);
 		measure(session);
 		status = finish(session, err);

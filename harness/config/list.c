@@ -267,8 +267,8 @@ bool value_looks_like_list(enum key_id key, const char *text)
 		return true;
 	if (!is_number(key))
 		return false;
-	struct config_value *values;
-	size_t count;
+	struct config_value *values = NULL;
+	size_t count = 0;
 	struct config_value one;
 	if (value_parse(key, text, &one, NULL) == 0 ||
 		value_parse_list(key, text, &values, &count, NULL))

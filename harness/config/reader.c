@@ -322,11 +322,10 @@ static int read_named_file(struct config *config, const char *path, const struct
 	char *text;
 	size_t size;
 	struct stat status;
-	int code = files_read(path, FILE_BYTES_MAX, &text, &size, err);
-	if (!code && stat(path, &status) != 0) {
-		code = error_set_errno(err, errno, "cannot read '%s'", path);
-		free(text);
-	}
+	int code = stat(path, &status) == 0 ? 0
+					    : error_set_errno(err, errno, "cannot open '%s'", path);
+	if (!code)
+		code = files_read(path, FILE_BYTES_MAX, &text, &size, err);
 	if (code && outer) {
 		(void)error_prefix(err, code, "%s:%d", outer->name, outer->lines.number);
 		return -EINVAL;

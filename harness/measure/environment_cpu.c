@@ -68,7 +68,7 @@ static void add_cpuinfo(struct fact_list *list)
 
 static void add_cache(struct fact_list *list, hwloc_topology_t topology)
 {
-	const hwloc_obj_t l3 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L3CACHE, 0);
+	const struct hwloc_obj *const l3 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L3CACHE, 0);
 	if (l3 && l3->attr)
 		fact_number(list, "cpu", "l3_cache", (double)l3->attr->cache.size, "B");
 	else

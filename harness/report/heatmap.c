@@ -52,7 +52,7 @@ static bool has_rate(const struct point_summary *p)
 static void cell_text(
 	const struct style *style, const struct point_summary *p, char out[UNITS_BYTES])
 {
-	if (has_rate(p))
+	if (p && has_rate(p))
 		(void)units_format_count(p->median, out);
 	else
 		(void)snprintf(out, UNITS_BYTES, "%s", p ? "failed" : style_glyph(style, "·", "."));

@@ -73,7 +73,7 @@ static int summarise_point(
 	struct report *report, const struct place *places, size_t count, struct error *err)
 {
 	struct measurement *repeats = calloc(count, sizeof *repeats);
-	const struct measurement **list = calloc(count, sizeof(*list));
+	const struct measurement **list = calloc(count, sizeof(const struct measurement *));
 	int code = repeats && list ? 0 : error_set(err, -ENOMEM, "out of memory for the summary");
 	for (size_t i = 0; i < count && !code; i++) {
 		code = record_load(report->record, places[i].entry, &repeats[i], err);
@@ -124,7 +124,7 @@ int report_open(struct report *report, const struct record *record, struct error
 {
 	const size_t count = record->entry_count;
 	*report = (struct report){.record = record};
-	report->points = calloc(record->grid.points, sizeof(*report->points));
+	report->points = calloc(record->grid.points, sizeof(struct point_summary *));
 	struct place *sorted = calloc(count + 1, sizeof *sorted);
 	int code = report->points && sorted
 			   ? 0

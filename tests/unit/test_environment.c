@@ -257,9 +257,11 @@ static void facts_agree_with_the_system(void **state)
 	(void)state;
 	struct fact_list list = {0};
 	environment_capture(&list, "/proc");
-	assert_true(fact_find(&list, "cpu", "allowed")->number <= (double)sysconf(_SC_NPROCESSORS_CONF));
+	assert_true(fact_find(&list, "cpu", "allowed")->number <=
+		    (double)sysconf(_SC_NPROCESSORS_CONF));
 	assert_true(fact_find(&list, "cpu", "allowed")->number >= 1);
-	assert_true(fact_find(&list, "memory", "page_size")->number == (double)sysconf(_SC_PAGESIZE));
+	assert_true(
+		fact_find(&list, "memory", "page_size")->number == (double)sysconf(_SC_PAGESIZE));
 	const double total = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	assert_true(fabs(fact_find(&list, "memory", "total")->number / total - 1) < 0.01);
 	assert_string_equal(fact_find(&list, "data", "file_system")->text, "proc");

@@ -43,7 +43,10 @@ static bool usable(const char *engine)
 	char why[256];
 	for (size_t i = 0; source_list[i]; i++)
 		if (strcmp(source_list[i]->name, engine) == 0) {
-			const char *const reason = source_list[i]->unavailable(why, sizeof why);
+			const char *const reason =
+				source_list[i]->unavailable
+					? source_list[i]->unavailable(why, sizeof why)
+					: NULL;
 			if (reason)
 				print_message("skipped %s: %s\n", engine, reason);
 			return reason == NULL;
@@ -179,8 +182,7 @@ static void test_missing_root(void **state)
 		struct source *source;
 		struct error err;
 		assert_int_equal(
-			source_open(&source, &fixture.config, &elsewhere, NULL, 0, &err),
-			-ENOENT);
+			source_open(&source, &fixture.config, &elsewhere, NULL, 0, &err), -ENOENT);
 		assert_null(source);
 		assert_non_null(strstr(err.text, root));
 	}
@@ -269,8 +271,7 @@ static void test_source_bytes(void **state)
 	fixture_set(&fixture, KEY_READ_ENGINE, "memory");
 	const uint64_t before = memory_mapped_bytes();
 	struct source *source;
-	assert_int_equal(
-		source_open(&source, &fixture.config, &fixture.dataset, NULL, 0, NULL), 0);
+	assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, NULL, 0, NULL), 0);
 	const uint64_t mapped = memory_mapped_bytes() - before;
 	const uint64_t told = source_bytes(&fixture.config, &fixture.dataset);
 	assert_true(told >= 1064 && mapped < told + READ_ALIGN_BYTES);

@@ -274,8 +274,7 @@ static bool forbidden_by_name(const void *context, char *report, size_t room)
 		return false;
 	struct source *source;
 	struct error err = {""};
-	const int code =
-		source_open(&source, &fixture->config, &fixture->dataset, NULL, 0, &err);
+	const int code = source_open(&source, &fixture->config, &fixture->dataset, NULL, 0, &err);
 	(void)snprintf(report, room, "%s", err.text);
 	return code == -ENOTSUP && !source;
 }

@@ -142,7 +142,8 @@ static void dense_backward(
  * dozen blocks multiply a small change by thousands, and no learning rate is small enough. */
 static float score_factor(const struct layer *layer)
 {
-	return 1 / sqrtf((float)(layer->n / layer->heads));
+	const size_t head_width = layer->n / layer->heads;
+	return 1 / sqrtf((float)head_width);
 }
 
 static float context_factor(const struct layer *layer)

@@ -42,8 +42,9 @@ struct network_options {
 	enum step_optimizer rule;
 	float learning_rate;
 	int threads;
-	uint64_t seed;           /* of the weights */
-	const atomic_bool *stop; /* a step gives up between two layers when it becomes true; may be NULL */
+	uint64_t seed; /* of the weights */
+	/* A step gives up between two layers when it becomes true; may be NULL. */
+	const atomic_bool *stop;
 };
 
 /* How the output of a layer and the input of the next share memory. */

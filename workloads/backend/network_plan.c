@@ -86,6 +86,8 @@ static bool averages(const struct layer *from, const struct layer *to)
 static int link_layers(struct layer *from, struct layer *to, struct network_link *link)
 {
 	const size_t out = elements_out(from), in = elements_in(to);
+	if (from->m == 0 || to->m == 0)
+		return -EINVAL;
 	const size_t spread = in / from->m, view = out / to->m;
 	link->floats = out > in ? out : in;
 	if (averages(from, to))
@@ -135,6 +137,8 @@ int network_plan(struct network *network, struct error *err)
 	size_t count = 0;
 	for (struct model_walk walk = {0}; model_walk_next(model, &walk);)
 		count++;
+	if (count == 0)
+		return error_set(err, -EINVAL, "model '%s' has no layers", model->name);
 	network->layers = calloc(count, sizeof *network->layers);
 	network->links = calloc(count, sizeof *network->links);
 	if (!network->layers || !network->links)
@@ -224,7 +228,8 @@ static void place_scratch(struct arena *arena, struct network *network)
 
 size_t network_place(struct network *network, char *base)
 {
-	struct arena arena = {.base = base};
+	struct arena arena = {0};
+	arena.base = base;
 	if (!network_reads_in_place(network))
 		network->input = take(&arena, network->group * elements_in(&network->layers[0]));
 	for (size_t i = 0; i < network->layer_count; i++)

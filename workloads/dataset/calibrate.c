@@ -151,6 +151,8 @@ static int bracket(const struct calibration *calibration, struct point *low, str
 	const uint64_t count = coarse_count(calibration->recipe);
 	const double target = (double)calibration->recipe->bytes;
 	int code = estimate(calibration, count, PICTURE_DETAIL_NATURAL, high, err);
+	if (!code)
+		*low = *high;
 	if (!code && high->mean >= target)
 		return estimate(calibration, count, 0, low, err);
 	while (!code && high->mean < target && high->detail < PICTURE_DETAIL_MAX) {
@@ -196,7 +198,8 @@ static int narrow(const struct calibration *calibration, struct point *low, stru
 	while (!code && high->detail - low->detail > 1 + low->detail / CLOSE_ENOUGH) {
 		struct point middle;
 		code = estimate(calibration, count, between(low, high, target), &middle, err);
-		*(middle.mean < target ? low : high) = middle;
+		if (!code)
+			*(middle.mean < target ? low : high) = middle;
 	}
 	return code;
 }

@@ -48,7 +48,7 @@ static int hex_digit(char c)
 
 /* Undoes add_name's escapes in place, over [text, end); the result is NUL-terminated before end or
  * at it.  False for a broken escape or a NUL. */
-static bool decode_name(char *text, char *end)
+static bool decode_name(char *text, const char *end)
 {
 	char *out = text;
 	for (char *at = text; at < end; at++) {

@@ -236,7 +236,7 @@ static void render_colour(const struct plan *plan, const struct reach reaches[LA
 
 static int draw_int(struct rng *rng, int least, int most)
 {
-	return least + (int)rng_below(rng, (uint64_t)(most - least + 1));
+	return least + (int)rng_below(rng, (uint64_t)(most - least) + 1);
 }
 
 static double draw_real(struct rng *rng, double least, double most)
@@ -407,8 +407,8 @@ void picture_render(const struct picture_atlas *atlas, uint64_t id, struct pictu
 {
 	struct plan plan;
 	draw_plan(&plan, atlas, id, size, detail);
+	struct reach reaches[LAYERS_MAX] = {0};
 	for (uint32_t y = 0; y < planes->rows; y++) {
-		struct reach reaches[LAYERS_MAX];
 		for (int i = 0; i < plan.count; i++)
 			reaches[i] = find_reach(&plan.layers[i], y);
 		render_luma(&plan, reaches, y, planes);

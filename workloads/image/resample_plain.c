@@ -111,8 +111,8 @@ const struct resample_kernels *const resample_kernels_all[] = {
 
 const struct resample_kernels *resample_kernels_best(void)
 {
-	const struct resample_kernels *const *kernels = resample_kernels_all;
-	while (!(*kernels)->is_supported())
-		kernels++;
-	return *kernels;
+	for (size_t i = 0; resample_kernels_all[i]; i++)
+		if (resample_kernels_all[i]->is_supported())
+			return resample_kernels_all[i];
+	return &resample_plain;
 }

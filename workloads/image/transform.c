@@ -124,8 +124,9 @@ void transform_close(struct transform *transform)
 	if (!transform)
 		return;
 	for (int format = 0; format < FORMATS; format++) {
-		if (transform->states[format])
-			transform->decoders[format]->close(transform->states[format]);
+		const struct decoder_ops *const decoder = transform->decoders[format];
+		if (decoder && transform->states[format])
+			decoder->close(transform->states[format]);
 		free(transform->states[format]);
 	}
 	resampler_close(transform->resampler);

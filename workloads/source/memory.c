@@ -124,13 +124,6 @@ static int memory_open(struct source *base, struct error *err)
 	return code;
 }
 
-static const char *memory_unavailable(char *why, size_t room)
-{
-	(void)why;
-	(void)room;
-	return NULL;
-}
-
 static void memory_submit(struct reader *base, struct read_request *request)
 {
 	struct memory_reader *const reader = (struct memory_reader *)base;
@@ -155,7 +148,6 @@ const struct source_ops source_memory = {
 	.immediate = true,
 	.source_size = sizeof(struct memory_source),
 	.reader_size = sizeof(struct memory_reader),
-	.unavailable = memory_unavailable,
 	.open = memory_open,
 	.close = memory_close,
 	.submit = memory_submit,

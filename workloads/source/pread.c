@@ -21,13 +21,6 @@ struct pread_reader {
 	struct request_list done;
 };
 
-static const char *pread_unavailable(char *why, size_t room)
-{
-	(void)why;
-	(void)room;
-	return NULL;
-}
-
 static int pread_open(struct source *base, struct error *err)
 {
 	struct pread_source *const source = (struct pread_source *)base;
@@ -104,7 +97,6 @@ const struct source_ops source_pread = {
 	.summary = "open, pread and close, one file at a time per reader thread",
 	.source_size = sizeof(struct pread_source),
 	.reader_size = sizeof(struct pread_reader),
-	.unavailable = pread_unavailable,
 	.open = pread_open,
 	.close = pread_close,
 	.submit = pread_submit,

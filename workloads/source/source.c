@@ -22,7 +22,7 @@ const struct source_ops *const source_list[] = {
 static const struct source_ops *choose_named(const struct source_ops *ops, struct error *err)
 {
 	char reason[REASON_BYTES];
-	const char *const why = ops->unavailable(reason, sizeof reason);
+	const char *const why = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;
 	if (!why)
 		return ops;
 	(void)error_set(err, -ENOTSUP, "read.engine = %s cannot be used here: %s", ops->name, why);

@@ -16,21 +16,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { READ_ALIGN_BYTES = 4096 }; /* of blob buffers and their sizes: enough for O_DIRECT anywhere */
+/* Of blob buffers and their sizes: enough for O_DIRECT anywhere. */
+enum { READ_ALIGN_BYTES = 4096 };
 
 /* One file to read.  The caller fills the first part and keeps the request alive until it is reaped. */
 struct read_request {
-	uint32_t sample;   /* index into the data set */
-	uint8_t *buffer;   /* READ_ALIGN_BYTES-aligned, inside the source's blob memory */
-	size_t room;       /* its size: >= the sample's bytes rounded up to READ_ALIGN_BYTES */
-	uint64_t ticket;   /* the caller's own, not touched */
+	uint32_t sample; /* index into the data set */
+	uint8_t *buffer; /* READ_ALIGN_BYTES-aligned, inside the source's blob memory */
+	size_t room;     /* its size: >= the sample's bytes rounded up to READ_ALIGN_BYTES */
+	uint64_t ticket; /* the caller's own, not touched */
 
 	/* Result. */
-	const uint8_t *data; /* where the bytes are: buffer, or the source's own memory (memory source) */
+	const uint8_t *data; /* where the bytes are: buffer, or the memory source's own */
 	size_t size;
-	int status;          /* 0, or a negative errno: the file could not be read */
-	uint64_t submitted_ns, done_ns; /* done includes injected latency; 0 with the profiler off */
-	struct read_request *next;      /* the source's own while in flight */
+	int status; /* 0, or a negative errno: the file could not be read */
+	/* done includes injected latency; 0 with the profiler off */
+	uint64_t submitted_ns, done_ns;
+	struct read_request *next; /* the source's own while in flight */
 };
 
 struct source;
@@ -40,18 +42,20 @@ struct reader;
 struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
-	size_t source_size, reader_size; /* of the implementation's structs; allocated zeroed by source.c */
-	/* NULL, or why this node cannot: a static string or text in why. */
+	/* Of the implementation's structs; allocated zeroed by source.c. */
+	size_t source_size, reader_size;
+	/* NULL, or why this node cannot: a static string or text in why.  Optional: any node can. */
 	const char *(*unavailable)(char *why, size_t room);
-	int (*open)(struct source *source, struct error *err);    /* optional */
-	void (*close)(struct source *source);                     /* optional */
+	int (*open)(struct source *source, struct error *err);        /* optional */
+	void (*close)(struct source *source);                         /* optional */
 	int (*reader_open)(struct reader *reader, struct error *err); /* optional */
-	void (*reader_close)(struct reader *reader);              /* optional; after all is reaped */
+	void (*reader_close)(struct reader *reader); /* optional; after all is reaped */
 	/* Starts one read; it may complete at once.  Never fails: failures are in request->status. */
 	void (*submit)(struct reader *reader, struct read_request *request);
 	/* Up to room completed requests into done, done_ns 0 or set.  wait_ns: 0 polls, else blocks so long
 	 * at most; it may return 0 earlier (a signal). */
-	size_t (*reap)(struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
+	size_t (*reap)(
+		struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
 };
 
 struct source {
@@ -61,17 +65,19 @@ struct source {
 	uint8_t *blob_memory; /* all request buffers lie in it; NULL for memory */
 	size_t blob_bytes;
 	unsigned threads, depth;
-	bool timed;           /* fill submitted_ns and done_ns */
-	char notes[512];      /* what it got and did not get: "registered buffers: on; linked open-read-close: off" */
+	bool timed; /* fill submitted_ns and done_ns */
+	/* What it got and did not get: "registered buffers: on; linked open-read-close: off". */
+	char notes[512];
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
 	bool stamped;                   /* submitted_ns is wanted (timed, or limited); source.c's */
-	struct source_counter *counters; /* one per reader; the engine adds its short reads and retries */
+	/* One per reader; the engine adds its short reads and retries. */
+	struct source_counter *counters;
 };
 
 struct reader {
 	struct source *source;
-	unsigned index;  /* of the reader thread */
-	unsigned in_flight; /* submitted, not yet reaped; source.c keeps it */
+	unsigned index;                /* of the reader thread */
+	unsigned in_flight;            /* submitted, not yet reaped; source.c keeps it */
 	struct limiter_queue *limiter; /* source.c's */
 };
 
@@ -96,12 +102,12 @@ extern const struct source_ops *const source_list[]; /* NULL-terminated: memory 
 
 /* Which engine `config` means (resolving auto).  NULL with -ENOTSUP and the reason when one was asked
  * for by name that this node lacks; why_not says, for auto, what was passed over ("" if nothing). */
-const struct source_ops *source_choose(const struct config *config, char *why_not, size_t room,
-				       struct error *err);
+const struct source_ops *source_choose(
+	const struct config *config, char *why_not, size_t room, struct error *err);
 
 /* blob_memory: where all request buffers will be (may be NULL with the memory engine). */
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
-		uint8_t *blob_memory, size_t blob_bytes, struct error *err);
+	uint8_t *blob_memory, size_t blob_bytes, struct error *err);
 void source_close(struct source *source); /* NULL is fine */
 void source_read_counts(const struct source *source, struct source_counts *counts);
 
@@ -110,7 +116,8 @@ uint64_t source_bytes(const struct config *config, const struct dataset *dataset
 
 /* All of a reader's functions are called by one thread, the one that opens it; index < read.threads, and
  * a reader of that index is open once at a time. */
-int source_reader_open(struct reader **out, struct source *source, unsigned index, struct error *err);
+int source_reader_open(
+	struct reader **out, struct source *source, unsigned index, struct error *err);
 /* Waits for what the kernel still writes to, not for injected delays; what was not reaped is lost to
  * the caller's sight.  NULL is fine. */
 void source_reader_close(struct reader *reader);
@@ -119,6 +126,7 @@ unsigned source_reader_depth(const struct reader *reader); /* requests worth kee
 void source_submit(struct reader *reader, struct read_request *request);
 /* Up to room completed requests, in the order of completion; 0 at once when none is in flight.  wait_ns:
  * 0 polls, else waits so long at most for the first (it may return 0 earlier: a signal). */
-size_t source_reap(struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
+size_t source_reap(
+	struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
 
 #endif

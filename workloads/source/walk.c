@@ -51,7 +51,8 @@ void sample_walk(
 	struct walker walkers[WALK_THREADS_MAX];
 	threads = walk_threads(threads, dataset->count);
 	unsigned started = 1;
-	for (unsigned i = 0; i < threads; i++)
+	walkers[0] = (struct walker){.walk = &walk};
+	for (unsigned i = 1; i < threads; i++)
 		walkers[i] = (struct walker){.walk = &walk, .thread = i};
 	while (started < threads &&
 		pthread_create(&walkers[started].handle, NULL, walk_some, &walkers[started]) == 0)
