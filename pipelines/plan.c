@@ -66,7 +66,9 @@ static void size_batches(const struct config *config, const struct sampler_optio
 	struct pipeline_plan *plan)
 {
 	const uint32_t slot_samples = plan_slot_samples(sampler);
-	const uint32_t filling = 1 + (plan->decode_workers + slot_samples - 1) / slot_samples;
+	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part of
+	 * one begins the next in a slot of the queue, if the queue is not full. */
+	const uint32_t filling = (plan->decode_workers + slot_samples - 1) / slot_samples;
 	plan->sample_bytes = transform_sample_bytes(config);
 	plan->batch_bytes = slot_samples * plan->sample_bytes;
 	plan->slots = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH) + filling + 1;

@@ -213,11 +213,12 @@ static void merge_queue(struct queue_measurement *out, const struct chosen *chos
 	out->full_share = weight > 0 ? out->full_share / weight : NAN;
 }
 
+/* A repetition in which fewer than two steps ended has no throughput; its note says so. */
 static void merge_throughput(struct point_summary *out, const struct chosen *chosen, uint64_t seed)
 {
 	for (size_t i = 0; i < chosen->count; i++)
-		out->repeats[i] = chosen->repeats[i]->throughput;
-	out->repeat_count = chosen->count;
+		if (!isnan(chosen->repeats[i]->throughput))
+			out->repeats[out->repeat_count++] = chosen->repeats[i]->throughput;
 	out->median = statistics_median(out->repeats, out->repeat_count);
 	out->ci95 = statistics_bootstrap_median(
 		out->repeats, out->repeat_count, CONFIDENCE_LEVEL, seed);

@@ -109,6 +109,15 @@ static void interval_text(const struct point_summary *p, char *out, size_t room)
 		(void)snprintf(out, room, "%.1f%%", 100 * wide / p->median);
 }
 
+/* Why a point that ran has no figure. */
+static const char *why_nothing(const struct point_summary *p)
+{
+	for (size_t i = 0; i < p->note_count; i++)
+		if (strstr(p->notes[i], "batches were measured"))
+			return p->notes[i];
+	return "no throughput was measured";
+}
+
 static void verdict_text(const struct point_summary *p, char *out, size_t room)
 {
 	const struct verdict *v = &p->verdict;
@@ -116,6 +125,8 @@ static void verdict_text(const struct point_summary *p, char *out, size_t room)
 	const char *before = p->status == POINT_UNSTEADY ? "unsteady; " : "";
 	if (p->status == POINT_FAILED)
 		(void)snprintf(out, room, "failed: %s", p->error);
+	else if (p->status == POINT_UNSTEADY && isnan(p->median))
+		(void)snprintf(out, room, "unsteady: %s", why_nothing(p));
 	else if (known)
 		(void)snprintf(out, room, "%s%s%s%s / %s", before, v->stage,
 			v->also[0] ? " + " : "", v->also, v->resource);

@@ -125,6 +125,23 @@ static void figures_of_the_point(void **state)
 	point_summary_release(&point);
 }
 
+/* Too short a run for two steps: no throughput, which is no value among the repeats. */
+static void repetitions_without_throughput_are_no_values(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	m = (struct measurement){.status = MEASUREMENT_UNSTEADY, .throughput = NAN};
+	const struct measurement *const only[] = {&m};
+	struct point_summary point;
+	struct error err;
+	assert_int_equal(summary_of_point(only, 1, &facts, &point, &err), 0);
+	assert_int_equal(point.status, POINT_UNSTEADY);
+	assert_int_equal(point.repeat_count, 0);
+	assert_true(isnan(point.median));
+	assert_true(isnan(point.ci95.low) && isnan(point.ci95.high));
+	point_summary_release(&point);
+}
+
 static void stages_are_weighted_by_thread_time(void **state)
 {
 	(void)state;
@@ -243,6 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(figures_of_the_point, fill_all),
+		cmocka_unit_test(repetitions_without_throughput_are_no_values),
 		cmocka_unit_test_setup(stages_are_weighted_by_thread_time, fill_all),
 		cmocka_unit_test_setup(queues_are_weighted_by_time, fill_all),
 		cmocka_unit_test_setup(a_bad_repetition_is_left_out_and_told, fill_all),
