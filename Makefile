@@ -173,7 +173,7 @@ dist: all man
 STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch])
 TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fopenmp $(PKG_CFLAGS)
 format:
-	clang-format-14 -i $(STYLED)
+	@clang-format-14 -i $(STYLED)
 lint:
 	clang-format-14 --dry-run -Werror $(STYLED)
 	tests/layering.sh

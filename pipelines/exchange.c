@@ -203,8 +203,8 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 		queue_meter_set(&x->samples, x->ready.count, no_room, now_ns);
 		/* Finished batches beyond the queue's depth wait in the slots they were written to. */
 		const bool full = x->slots.deliverable >= x->options.prefetch_depth;
-		queue_meter_set(&x->batches, full ? x->options.prefetch_depth : x->slots.deliverable,
-			full, now_ns);
+		queue_meter_set(&x->batches,
+			full ? x->options.prefetch_depth : x->slots.deliverable, full, now_ns);
 	}
 	return wake;
 }

@@ -181,7 +181,7 @@ void injection_announce(const struct config *config, struct measurement *m)
 			slow_worker);
 	if (lock_share > 0)
 		measurement_note(m,
-			"injected: one lock held for %.3g %% of decode time (inject.lock_share)",
+			"injected: %.3g %% of samples are decoded under one lock (inject.lock_share)",
 			lock_share * 100);
 	if (slow_share > 0)
 		measurement_note(m,

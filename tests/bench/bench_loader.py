@@ -73,7 +73,7 @@ def compare(program, kind, options, scratch):
     folder = os.path.join(scratch, form)
     config = os.path.join(scratch, kind + ".ini")
     with open(config, "w") as file:
-        file.write(CONFIG.format(folder=folder, samples=options.samples, bytes="110k" if form == "jpeg" else "0",
+        file.write(CONFIG.format(folder=folder, samples=options.samples, bytes=options.bytes if form == "jpeg" else "0",
                                  format=form, workers=options.workers, engine=options.engine,
                                  seconds=options.seconds))
     subprocess.run([program, "gen", config, "--quiet"], check=True, stdout=subprocess.DEVNULL)
@@ -101,6 +101,7 @@ def main():
     parser.add_argument("--samples", type=int, default=1280)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--bytes", default="97KB", help="mean size of the JPEG files")
     parser.add_argument("--engine", default="io_uring")
     parser.add_argument("--kinds", default="jpeg,png-libpng,png-fast")
     parser.add_argument("--set", action="append", default=[])

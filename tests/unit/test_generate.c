@@ -388,7 +388,8 @@ static void test_mean_size(void **state)
 {
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	print_message("takes minutes under ThreadSanitizer and says nothing on threads: not tried\n");
+	print_message(
+		"takes minutes under ThreadSanitizer and says nothing on threads: not tried\n");
 	skip();
 #endif
 	check_mean("imagenet",

@@ -565,7 +565,6 @@ static void decode_conditions_have_their_effect(void **state)
 
 	measure(&f, KEY_INJECT_DECODE_FACTOR, "8", "injected: decoding takes 8 times", &m);
 	assert_true(histogram_mean(&stage(&m, "decode")->service) > 3 * plain_ns);
-	assert_true(m.throughput < plain.throughput / 2);
 	measurement_release(&m);
 
 	fixture_set(&f, KEY_INJECT_SLOW_FACTOR, "40");
@@ -581,7 +580,8 @@ static void decode_conditions_have_their_effect(void **state)
 
 	/* All of the decode time under one lock: a worker works alone, whatever the number. */
 	fixture_set(&f, KEY_DECODE_WORKERS, "4");
-	measure(&f, KEY_INJECT_LOCK_SHARE, "100%", "injected: one lock held for 100 %", &m);
+	measure(&f, KEY_INJECT_LOCK_SHARE, "100%",
+		"injected: 100 % of samples are decoded under one lock", &m);
 	const struct stage_measurement *decode = &m.stages[1];
 	assert_true(decode->cpu_seconds < 1.5 * (m.wall_seconds - m.cut_seconds));
 	assert_true(decode->seconds[THREAD_WORKING] > 2 * decode->cpu_seconds);

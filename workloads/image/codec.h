@@ -31,7 +31,7 @@ int image_check_size(uint32_t width, uint32_t height, struct error *err);
 
 /* The header of a binary PPM (P6, 8 bits); *pixels_at: offset of the first pixel. */
 int image_read_raw_header(const void *bytes, size_t size, struct image_info *info,
-			  size_t *pixels_at, struct error *err);
+	size_t *pixels_at, struct error *err);
 
 /* Every codec, for `mlbench list`; unavailable() is NULL or a reason. */
 struct codec_ops {

@@ -253,8 +253,8 @@ static int delegate_damaged(struct png_fast *png, struct strip *strip, struct er
 {
 	struct image_info info;
 	png->is_delegated = true;
-	int result = decoder_png_libpng.begin(
-		png->libpng, png->chunks.bytes, png->size, &info, err);
+	int result =
+		decoder_png_libpng.begin(png->libpng, png->chunks.bytes, png->size, &info, err);
 	if (!result)
 		result = decoder_png_libpng.select(png->libpng, &png->region, 1, err);
 	return result ? result : decoder_png_libpng.next(png->libpng, strip, err);

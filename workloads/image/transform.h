@@ -21,7 +21,7 @@ size_t transform_sample_bytes(const struct config *config);
 /* max_width, max_height: of the data set, to size scratch; larger pictures met later grow it (a log
  * line, not an error).  bytes_bound receives what scratch takes, may be NULL. */
 int transform_open(struct transform **out, const struct config *config, uint32_t max_width,
-		   uint32_t max_height, struct error *err);
+	uint32_t max_height, struct error *err);
 void transform_close(struct transform *transform); /* NULL is fine */
 
 /* Upper estimate of the bytes that transform_open will allocate, for the printed memory bound. */
@@ -32,6 +32,6 @@ uint64_t transform_bytes(const struct config *config, uint32_t max_width, uint32
  * resizing began.  With the fused row pipeline, where decode and resize alternate, it is the end minus the
  * measured resize time. */
 int transform_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
-		     void *out, uint64_t *decoded_ns, struct error *err);
+	void *out, uint64_t *decoded_ns, struct error *err);
 
 #endif
