@@ -12,8 +12,8 @@ struct conduct {
 	const struct pipeline_control *control;
 	uint64_t warmup_ns, duration_ns; /* duration 0: until the step has had every batch */
 	uint64_t min_batches;
-	uint64_t
-		no_progress_ns; /* fails when nothing moves for so long, and 20 of the slowest waits */
+	/* fails when nothing moves for so long, and 20 of the slowest waits */
+	uint64_t no_progress_ns;
 	uint64_t slowest_wait_ns; /* injected: one file may take so long */
 };
 

@@ -27,13 +27,13 @@
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
 	uint32_t blobs, blob_bytes; /* files in flight or waiting, and the room of each */
-	uint32_t slots,
-		staging_slots; /* batches: being filled + prefetch.depth + in the step; and uploaded */
+	/* batches: being filled + prefetch.depth + in the step; and uploaded */
+	uint32_t slots, staging_slots;
 	uint64_t sample_bytes, batch_bytes;
 	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes,
 		backend_bytes;
-	uint64_t
-		pool_bytes; /* their sum: the bound on memory, less 64 MiB for the program itself */
+	/* their sum: the bound on memory, less 64 MiB for the program itself */
+	uint64_t pool_bytes;
 	uint64_t batches_per_epoch;
 	char step_description[256]; /* backend's */
 };

@@ -13,8 +13,8 @@ struct stage {
 	const char *name;
 	unsigned workers;
 	bool per_batch;
-	struct thread_meter
-		*meters; /* (workers); owned by who opened it; NULL with the profiler off */
+	/* (workers); owned by who opened it; NULL with the profiler off */
+	struct thread_meter *meters;
 };
 
 enum queue_id { QUEUE_SAMPLES, QUEUE_BATCHES, QUEUE_UPLOADED, QUEUE_IDS };

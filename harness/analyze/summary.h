@@ -34,8 +34,8 @@ struct stage_summary {
 	unsigned workers;
 	bool per_batch, device;
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
-	double cpu,
-		run_queue; /* shares of its working time; NAN: not available, or it hardly worked */
+	/* shares of its working time; NAN: not available, or it hardly worked */
+	double cpu, run_queue;
 	double capacity;   /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 struct exclude_condition {
-	size_t axis,
-		value; /* the axis has this value; axis EXCLUDE_ALWAYS or EXCLUDE_NEVER: fixed */
+	/* the axis has this value; axis EXCLUDE_ALWAYS or EXCLUDE_NEVER: fixed */
+	size_t axis, value;
 	bool ends;     /* the last condition of its combination */
 };
 

@@ -30,21 +30,21 @@ struct stage_measurement {
 	bool per_batch; /* an item is a batch, not a sample */
 	bool device;    /* working time is a device's (nominal for emulated), not the thread's */
 	uint64_t items; /* after the warm-up cut */
-	double seconds
-		[THREAD_STATES]; /* thread-seconds in each state, after the cut, over all workers */
+	/* thread-seconds in each state, after the cut, over all workers */
+	double seconds[THREAD_STATES];
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
 	 * read, where files overlap in flight: not bounded by thread time, see read_capacity in notes. */
 	double capacity;
 	bool capacity_is_lower_bound; /* the stage was never saturated in a way that shows its limit */
-	struct histogram
-		service; /* ns per item: working time of one item; read: submit to completion */
+	/* ns per item: working time of one item; read: submit to completion */
+	struct histogram service;
 };
 
 struct queue_measurement {
-	char name
-		[NAME_BYTES]; /* "samples" (read, before decode), "batches" (before step), "uploaded" */
+	/* "samples" (read, before decode), "batches" (before step), "uploaded" */
+	char name[NAME_BYTES];
 	uint32_t capacity;
 	double mean_depth;              /* time-weighted, after the cut */
 	double empty_share, full_share; /* of time */

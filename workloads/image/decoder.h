@@ -20,8 +20,8 @@ struct region {
 /* Consecutive rows of decoded pixels, 8 bits a channel; owned by the decoder and valid until its
  * next call.  SCRATCH_SLACK_BYTES behind the last row may be read, so that vectors need no tail. */
 struct strip {
-	const uint8_t
-		*pixels; /* row y, column x: R G B, and a byte to ignore when pixel_bytes is 4 */
+	/* row y, column x: R G B, and a byte to ignore when pixel_bytes is 4 */
+	const uint8_t *pixels;
 	size_t stride;   /* bytes from a row to the next */
 	uint32_t x, width;
 	uint32_t y, rows;
