@@ -36,7 +36,7 @@ struct stage_summary {
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
 	/* shares of its working time; NAN: not available, or it hardly worked */
 	double cpu, run_queue;
-	double capacity;   /* samples/s, median of the repeats; NAN: never showed */
+	double capacity; /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
 };

@@ -11,7 +11,7 @@
 struct exclude_condition {
 	/* the axis has this value; axis EXCLUDE_ALWAYS or EXCLUDE_NEVER: fixed */
 	size_t axis, value;
-	bool ends;     /* the last condition of its combination */
+	bool ends; /* the last condition of its combination */
 };
 
 #define EXCLUDE_ALWAYS ((size_t)CONFIG_AXES_MAX)

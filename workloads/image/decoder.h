@@ -22,7 +22,7 @@ struct region {
 struct strip {
 	/* row y, column x: R G B, and a byte to ignore when pixel_bytes is 4 */
 	const uint8_t *pixels;
-	size_t stride;   /* bytes from a row to the next */
+	size_t stride; /* bytes from a row to the next */
 	uint32_t x, width;
 	uint32_t y, rows;
 	uint32_t pixel_bytes; /* 3 or 4 */
