@@ -37,6 +37,9 @@ static int report_generated(
 {
 	struct dataset_generated made = {0};
 	const int code = data_generate(config, invocation->stop, &made, err);
+	if (code == -EINTR)
+		(void)error_set(
+			err, code, "stopped: what was made is kept, and the same command goes on");
 	if (code)
 		return command_status(code);
 	if (command_wants_json(invocation))
