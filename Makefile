@@ -176,9 +176,9 @@ TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fop
 format:
 	@clang-format-14 -i $(STYLED)
 lint:
-	clang-format-14 --dry-run -Werror $(STYLED)
+	@clang-format-14 --dry-run -Werror $(STYLED)
 	tests/layering.sh
-	printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 sh -c 'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS)' tidy
+	@printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 sh -c 'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS)' tidy
 
 clean:
 	rm -rf build
