@@ -35,7 +35,7 @@ struct stage_measurement {
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
-	 * read, where files overlap in flight: not bounded by thread time, see read_capacity in notes. */
+	 * read, where files overlap in flight: samples / (wall time - blocked time). */
 	double capacity;
 	bool capacity_is_lower_bound; /* the stage was never saturated in a way that shows its limit */
 	/* ns per item: working time of one item; read: submit to completion */
