@@ -73,6 +73,16 @@ static size_t least_capacity(const struct point_summary *point)
 	return binding_next_capacity(point, point->stage_count);
 }
 
+/* More than a stage can give, beyond what rounding and edges explain: one of the two figures is off. */
+static const double CAPACITY_EXCEEDED = 1.10;
+
+static const char *capacity_caveat(const struct point_summary *point, size_t least, size_t stage)
+{
+	if (point->median > CAPACITY_EXCEEDED * point->stages[least].capacity)
+		return ": too few samples to tell either exactly, measure longer";
+	return least == stage ? "" : ", though the waits point elsewhere";
+}
+
 /* The sanity line: throughput against the least capacity, and the limit that comes next. */
 static void add_capacities(const struct point_summary *point, size_t stage, struct verdict *out)
 {
@@ -85,8 +95,7 @@ static void add_capacities(const struct point_summary *point, size_t stage, stru
 	(void)units_format_count(point->stages[least].capacity, capacity);
 	evidence_add(out, "throughput %s samples/s is %.0f %% of the least capacity, %s's %s%s",
 		rate, point->median / point->stages[least].capacity * 100,
-		point->stages[least].name, capacity,
-		least == stage ? "" : ", though the waits point elsewhere");
+		point->stages[least].name, capacity, capacity_caveat(point, least, stage));
 	const size_t next = binding_next_capacity(point, stage);
 	if (next == point->stage_count || next == least)
 		return;
