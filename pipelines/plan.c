@@ -2,6 +2,7 @@
 #include "pipelines/pipeline.h"
 
 #include "harness/base/units.h"
+#include "harness/config/shape.h"
 #include "harness/measure/process_usage.h"
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
@@ -12,8 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
-enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
 static const double MEMORY_SHARE_MAX = 0.9;
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -38,47 +37,38 @@ uint32_t plan_slot_samples(const struct sampler_options *sampler)
 	return sampler->batch_size < sampler->count ? sampler->batch_size : sampler->count;
 }
 
-static void count_threads(const struct config *config, struct pipeline_plan *plan)
+static void size_blobs(const struct dataset *dataset, bool in_memory, struct pipeline_plan *plan)
 {
-	plan->reader_threads = (unsigned)config_integer(config, KEY_READ_THREADS);
-	plan->read_depth = (unsigned)config_integer(config, KEY_READ_DEPTH);
-	plan->decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS);
-	plan->step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
-}
-
-static void size_blobs(const struct config *config, const struct dataset *dataset, bool in_memory,
-	struct pipeline_plan *plan)
-{
-	const uint64_t asked = (uint64_t)config_integer(config, KEY_DECODE_QUEUE);
-	uint64_t blobs = asked;
-	if (asked == 0) {
-		blobs = (uint64_t)plan->reader_threads * plan->read_depth +
-			2ULL * plan->decode_workers;
-		const uint64_t least = in_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
-		blobs = blobs > least ? blobs : least;
-	}
-	plan->blobs = (uint32_t)blobs;
 	plan->blob_bytes = in_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
-	plan->blob_pool_bytes = blobs * plan->blob_bytes;
+	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
 }
 
 static void size_batches(const struct config *config, const struct sampler_options *sampler,
 	struct pipeline_plan *plan)
 {
 	const uint32_t slot_samples = plan_slot_samples(sampler);
-	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part of
-	 * one begins the next in a slot of the queue, if the queue is not full. */
-	const uint32_t filling = (plan->decode_workers + slot_samples - 1) / slot_samples;
 	plan->sample_bytes = transform_sample_bytes(config);
 	plan->batch_bytes = slot_samples * plan->sample_bytes;
-	plan->slots = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH) + filling + 1;
 	const uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
-	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
-		plan->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
 	plan->staging_bytes = plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
+}
+
+static void count_parts(const struct config *config, const struct dataset *dataset, bool in_memory,
+	struct pipeline_plan *plan)
+{
+	const struct shape_facts facts = {.samples = dataset->count, .in_memory = in_memory};
+	struct pipeline_shape shape;
+	pipeline_shape_of(config, &facts, &shape);
+	plan->reader_threads = shape.reader_threads;
+	plan->read_depth = shape.read_depth;
+	plan->decode_workers = shape.decode_workers;
+	plan->step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
+	plan->blobs = shape.blobs;
+	plan->slots = shape.slots;
+	plan->staging_slots = shape.staging_slots;
 }
 
 /* The keys of the largest part, to say what to turn down. */
@@ -157,9 +147,9 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	code = describe_step(config, plan, err);
 	if (code)
 		return code;
-	count_threads(config, plan);
 	plan->source_bytes = source_bytes(config, dataset);
-	size_blobs(config, dataset, plan->source_bytes > 0, plan);
+	count_parts(config, dataset, plan->source_bytes > 0, plan);
+	size_blobs(dataset, plan->source_bytes > 0, plan);
 	size_batches(config, &sampler, plan);
 	plan->scratch_bytes = plan->decode_workers *
 			      transform_bytes(config, dataset->max_width, dataset->max_height);

@@ -1,5 +1,5 @@
 /* What to turn, and what may be expected of it: words tied to the keys of the configuration. */
-#include "harness/analyze/diagnosis.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
 

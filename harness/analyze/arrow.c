@@ -2,7 +2,7 @@
  * goes: down when the stage above is blocked longer than the one below starves, else up.  The
  * bottleneck is the stage that the arrows on both its sides point to; how sure an arrow is follows
  * from its length against its spread over the repeats. */
-#include "harness/analyze/diagnosis.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
 #include <string.h>

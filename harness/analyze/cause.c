@@ -1,7 +1,7 @@
 /* Which resource a binding stage lacks: from the split of its working time and from what is known
  * of the node.  Where the measurements cannot tell two causes apart, the resource says so
  * ("storage", "unknown") instead of guessing. */
-#include "harness/analyze/diagnosis.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
 

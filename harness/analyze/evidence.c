@@ -1,5 +1,5 @@
 /* The sentences of a verdict: each a figure that a reader can check in the table beside it. */
-#include "harness/analyze/diagnosis.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
 

@@ -1,7 +1,7 @@
 /* The validity gate: figures that contradict each other are not diagnosed.  Checked are steadiness,
  * the accounting of thread time, flow conservation, and Little's law where both of its sides were
  * measured. */
-#include "harness/analyze/diagnosis.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  * - pair: 0.6 when another stage binds as much.
  *
  * A queue's depth as the verdict has 0.5: only a replay or an experiment can prove it. */
-#include "harness/analyze/diagnosis.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
 #include <stdio.h>

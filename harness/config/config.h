@@ -81,6 +81,7 @@ enum step_backend {
 	STEP_BACKEND_CUDA
 };
 enum step_optimizer { STEP_OPTIMIZER_SGD, STEP_OPTIMIZER_ADAM };
+enum sweep_mode { SWEEP_MODE_GRID, SWEEP_MODE_ADAPTIVE };
 
 /* One value; which member holds it is the key's type (integer: BOOLEAN INTEGER SIZE DURATION RATE
  * CHOICE; real: REAL SHARE; text: TEXT, owned by the config). */

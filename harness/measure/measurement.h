@@ -34,6 +34,9 @@ struct stage_measurement {
 	double seconds[THREAD_STATES];
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
+	/* Block I/O by the kernel's delay accounting; locks by our own wrapper (timed_lock.h), of which
+	 * held is by whoever of the stage had the lock.  NAN: not available, a note says why. */
+	double io_wait_seconds, lock_wait_seconds, lock_held_seconds;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
 	 * read, where files overlap in flight: samples / (wall time - blocked time). */
 	double capacity;
@@ -59,6 +62,11 @@ struct window {
 	double stage_cpu[STAGES_MAX];     /* NAN: not available */
 	uint32_t queue_depth[QUEUES_MAX]; /* at this moment */
 	uint64_t resident_bytes;
+	uint64_t file_bytes; /* of resident_bytes, mapped files and shared memory: not a leak */
+	/* Held by allocations that stage threads made while it ran (memory.h), pools excluded. */
+	uint64_t stage_allocated[STAGES_MAX];
+	/* malloc's: in use, and free inside its arenas (fragmentation); NAN: not available. */
+	double heap_used_bytes, heap_free_bytes;
 };
 
 enum measurement_status {
@@ -101,6 +109,11 @@ struct measurement {
 	double cpu_seconds;        /* of the process, measured part */
 	double cores_busy_outside; /* cores kept busy by others meanwhile, from /proc/stat; NAN */
 	double throttled_share;    /* cgroup cpu throttling; NAN */
+	double steal_share;        /* of the machine's time, taken by the hypervisor; NAN */
+
+	char engine[NAME_BYTES]; /* that read: "io_uring", "pread", "memory" */
+	uint64_t dataset_samples;
+	double file_bytes_mean;
 
 	uint64_t checksum; /* over all batches of epoch 0 in order, with run.verify; 0 without */
 	bool has_checksum;

@@ -1,7 +1,7 @@
 /* The steps of a verdict, shared by the files that make it: gate -> arrow -> cause -> words.
  * Internal to analyze; summary.h is the way in. */
-#ifndef MLBENCH_ANALYZE_DIAGNOSIS_H
-#define MLBENCH_ANALYZE_DIAGNOSIS_H
+#ifndef MLBENCH_ANALYZE_VERDICT_PARTS_H
+#define MLBENCH_ANALYZE_VERDICT_PARTS_H
 
 #include "harness/analyze/summary.h"
 

@@ -1,0 +1,115 @@
+/* A replay model calibrated from one point's measurements, what it becomes when keys change, and what is
+ * computed from it: predictions with intervals, elasticities, the ladder of limits, the knee.  Pure
+ * functions on saved results. */
+#ifndef MLBENCH_ANALYZE_MODEL_H
+#define MLBENCH_ANALYZE_MODEL_H
+
+#include "harness/analyze/replay.h"
+#include "harness/analyze/statistics.h"
+#include "harness/config/config.h"
+#include "harness/measure/ceilings.h"
+#include "harness/measure/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MODEL_NOTES_MAX = 16, LADDER_MAX = 8 };
+
+/* What it is calibrated from: all of one point. */
+struct model_source {
+	const struct config *config; /* of the point */
+	const struct measurement *const *repeats;
+	const struct traces *const *traces; /* of the same repeats */
+	size_t count;
+	unsigned cores;
+	bool step_emulated, step_on_cores;
+	const struct ceilings *ceilings; /* NULL: none */
+	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
+	 * the ceilings, or as none, and a note says so) */
+	double contention;
+};
+
+struct model {
+	struct replay_model replay; /* its series are owned by storage */
+	float *storage[COSTS];      /* owned */
+	float *worker_factor;       /* owned */
+	struct shape_facts facts;
+	double samples_per_batch;
+	double measured;   /* samples/s: median of the repeats */
+	double noise;      /* relative deviation of one repeat */
+	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */
+	size_t recorded;   /* samples that the series came from */
+	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
+	size_t note_count;
+};
+
+/* -ENODATA: no service times were recorded, or too few (err: how many there are and how many are
+ * needed). */
+int model_open(struct model *model, const struct model_source *source, struct error *err);
+void model_close(struct model *model); /* safe on {0} */
+int model_copy(struct model *to, const struct model *from, struct error *err);
+
+/* Turns the model of `from` into that of `to`: every key that differs.  -ENOTSUP: a key that replay does
+ * not model (err lists those that it does).  Adds a note for what is extrapolated. */
+int model_alter(
+	struct model *model, const struct config *from, const struct config *to, struct error *err);
+/* Whether a key can be altered. */
+bool model_knows(enum key_id key);
+
+struct prediction {
+	double throughput; /* samples/s, of the replay, times the calibration error known */
+	struct interval
+		interval; /* 90 %: resampled blocks, the machine's noise, the model's own error */
+	struct replay_result replay;
+};
+
+/* effort: replays for the interval (8 is a sketch, 40 is thorough). */
+int model_predict(
+	const struct model *model, unsigned effort, struct prediction *out, struct error *err);
+
+/* e = -dlnX/dln s of every cost, by replays that share their random numbers, with block bootstrap
+ * intervals (90 %).  They sum to 1, less what is not in the model. */
+struct elasticity {
+	enum replay_cost cost;
+	double value;
+	struct interval interval;
+};
+struct elasticities {
+	struct elasticity costs[COSTS];
+	double sum;        /* of the replay's */
+	double unmodelled; /* share of the time between batches that no cost explains */
+};
+int model_elasticities(
+	const struct model *model, unsigned effort, struct elasticities *out, struct error *err);
+
+/* The next limits: the binding stage's service set to zero, again and again, until the step binds. */
+struct ladder_rung {
+	char stage[NAME_BYTES], resource[NAME_BYTES];
+	double throughput; /* with all the rungs before it removed */
+};
+struct ladder {
+	struct ladder_rung rungs[LADDER_MAX];
+	size_t count;
+};
+int model_ladder(const struct model *model, struct ladder *out, struct error *err);
+
+/* The smallest number of decode workers whose doubling gains less than 5 %. */
+struct knee {
+	unsigned workers;
+	double throughput, doubled;
+};
+int model_knee(
+	const struct model *model, unsigned workers_max, struct knee *out, struct error *err);
+
+/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).  Least
+ * squares with non-negative coefficients, intervals by a bootstrap of residuals.  False: fewer than 4
+ * distinct n. */
+struct usl_fit {
+	double lambda, sigma, kappa;
+	struct interval lambda_90, sigma_90, kappa_90;
+	double peak; /* n of the highest X; HUGE_VAL with kappa = 0 */
+	double r_squared;
+};
+bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
+
+#endif

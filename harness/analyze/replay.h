@@ -1,0 +1,91 @@
+/* Discrete-event simulation of the pipeline's exact structure, fed with recorded service times in
+ * sequence.  A pure function: no clock, no thread, no file; the same input gives the same output.
+ *
+ *   reader i   takes the next ticket together with a free blob, in order; spends READ_CPU on a core, then
+ *              the file is in flight (up to read_depth a reader): READ_LATENCY overlaps with others,
+ *              READ_DEVICE is one server for all of them, first come first served
+ *   worker j   takes the ready file with the lowest ticket whose batch has a slot (slots go to batches in
+ *              order); DECODE_CPU on a core, DECODE_LOCK on a core under the one lock of the team,
+ *              DECODE_WAIT off the cores
+ *   batches    are delivered in order, or as completed; prefetch_depth bounds those that wait
+ *   upload     UPLOAD on a core, into a staging slot
+ *   step       STEP_HOST on shape.step_threads cores at once (at least one), then STEP_DEVICE off them
+ *
+ * Cores are shared by all that is runnable at once (processor sharing): `cores` of them, of which `outside`
+ * busy threads of other processes take their equal part.  Item t of a stage takes entry t modulo count of
+ * the cost's series, times its scale: per sample for read and decode, per batch for upload and step. */
+#ifndef MLBENCH_ANALYZE_REPLAY_H
+#define MLBENCH_ANALYZE_REPLAY_H
+
+#include "harness/base/error.h"
+#include "harness/config/shape.h"
+#include "harness/measure/measurement.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum replay_cost {
+	COST_READ_CPU,
+	COST_READ_LATENCY,
+	COST_READ_DEVICE,
+	COST_DECODE_CPU,
+	COST_DECODE_LOCK,
+	COST_DECODE_WAIT,
+	COST_UPLOAD,
+	COST_STEP_HOST,
+	COST_STEP_DEVICE,
+	COSTS
+};
+
+enum replay_stage { REPLAY_READ, REPLAY_DECODE, REPLAY_UPLOAD, REPLAY_STEP, REPLAY_STAGES };
+
+struct replay_series {
+	const float *ns; /* (count), borrowed */
+	size_t count;    /* 0: the cost is nothing */
+};
+
+struct replay_model {
+	struct pipeline_shape shape;
+	double cores;   /* > 0; HUGE_VAL: as many as wanted */
+	double outside; /* threads of others that are always runnable */
+	/* Cores slow each other down: with n of them busy each runs at 1 / (1 + contention x (n - 1)) */
+	double contention;
+	struct replay_series series[COSTS];
+	double scale[COSTS]; /* 1: as recorded */
+	const float *
+		worker_factor; /* (decode_workers): a slow worker's items take longer; NULL: alike */
+	/* Zero-cost hand-overs are free; this is what a visit at the exchange costs a worker, ns. */
+	double visit_ns;
+};
+
+struct replay_options {
+	uint64_t batches, warmup_batches; /* through the step, warm-up first: not counted */
+	size_t offset; /* first entry of each series: another one is another resample (block bootstrap) */
+	/* Blocks of so many entries are drawn at random, seeded, instead of the sequence itself; 0: the
+	 * sequence as it is. */
+	size_t block;
+	uint64_t seed;
+	uint64_t events_max; /* -E2BIG beyond; 0: a default that bounds any replay to seconds */
+};
+
+struct replay_result {
+	double throughput; /* samples/s */
+	double seconds;    /* simulated, measured part */
+	uint64_t samples, batches, events;
+	/* Shares of the stage's thread time, as the state clocks would show. */
+	double share[REPLAY_STAGES][THREAD_STATES];
+	double core_utilisation, lock_utilisation, device_utilisation; /* device: of reading */
+	double step_utilisation;
+	double samples_waiting, batches_waiting; /* mean depths of the two queues */
+	double order_wait_share; /* time that the consumer starved while a later batch was complete */
+};
+
+/* 0; -EINVAL: the model makes no sense (err says what); -E2BIG; -ENOMEM. */
+int replay_run(const struct replay_model *model, const struct replay_options *options,
+	struct replay_result *result, struct error *err);
+
+const char *replay_cost_stage(enum replay_cost cost); /* "read", "decode", ... */
+const char *replay_cost_resource(
+	enum replay_cost cost); /* "cpu", "latency", "device", "lock", ... */
+
+#endif

@@ -1,0 +1,44 @@
+#include "harness/config/shape.h"
+
+/* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
+enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
+
+static uint32_t blobs_of(const struct config *config, const struct shape_facts *facts,
+	const struct pipeline_shape *shape)
+{
+	const uint64_t asked = (uint64_t)config_integer(config, KEY_DECODE_QUEUE);
+	if (asked > 0)
+		return (uint32_t)asked;
+	const uint64_t blobs =
+		(uint64_t)shape->reader_threads * (uint64_t)config_integer(config, KEY_READ_DEPTH) +
+		2ULL * shape->decode_workers;
+	const uint64_t least = facts->in_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
+	return (uint32_t)(blobs > least ? blobs : least);
+}
+
+void pipeline_shape_of(
+	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape)
+{
+	const uint64_t batch = (uint64_t)config_integer(config, KEY_BATCH_SIZE);
+	*shape = (struct pipeline_shape){
+		.reader_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
+		.read_depth = facts->blocking_reads
+				      ? 1
+				      : (unsigned)config_integer(config, KEY_READ_DEPTH),
+		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
+		.batch_size = (uint32_t)(batch < facts->samples ? batch : facts->samples),
+		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
+		.in_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
+		.step_threads = facts->step_on_cores
+					? (unsigned)config_integer(config, KEY_STEP_THREADS)
+					: 0,
+	};
+	shape->blobs = blobs_of(config, facts, shape);
+	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part
+	 * of one begins the next in a slot of the queue, if the queue is not full. */
+	const uint32_t filling =
+		(shape->decode_workers + shape->batch_size - 1) / shape->batch_size;
+	shape->slots = shape->prefetch_depth + filling + 1;
+	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
+}

@@ -1,0 +1,48 @@
+/* Service times in sequence: what a replay of the pipeline is fed with.  Of each stage, blocks of
+ * consecutive items of the measured part, evenly spread over it: neighbours are neighbours (service
+ * times are autocorrelated), and the memory is fixed whatever the length of the run.  Plain data,
+ * saved beside points.jsonl, one file a repetition. */
+#ifndef MLBENCH_MEASURE_TRACE_H
+#define MLBENCH_MEASURE_TRACE_H
+
+#include "harness/measure/measurement.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TRACE_ITEMS_MAX = 4096 }; /* of a stage, as saved */
+
+/* One sample (read, decode) or one batch (upload, step).  Times are ns, NAN where they do not apply. */
+struct trace_item {
+	uint64_t number; /* ticket of a sample, or number of a batch: the order of the items */
+	double end_s;    /* since the start of the repetition */
+	uint32_t worker; /* thread of the stage */
+	uint32_t bytes;  /* read: of the file, as fetched; 0 elsewhere */
+	uint32_t
+		in_flight; /* read: files in flight on that thread when it was submitted, itself included */
+	/* read: submission to completion; decode: the whole item, locks and all; upload: the copy; step:
+	 * from when the step had the batch until the device was done (emulated: its nominal time) */
+	float service_ns;
+	float lock_wait_ns, lock_hold_ns; /* decode: under the team's lock; parts of service_ns */
+	float host_ns; /* step: time that the thread itself needed before the device began */
+};
+
+struct trace {
+	char stage[NAME_BYTES];
+	struct trace_item *items; /* by number; owned */
+	size_t count;
+	uint32_t block; /* items are consecutive in runs of about so many */
+};
+
+struct traces {
+	uint32_t point, repeat;
+	double begin_s, end_s; /* the part they are of */
+	struct trace stages[STAGES_MAX];
+	size_t stage_count;
+};
+
+void traces_release(struct traces *traces); /* safe on {0} */
+/* NULL when there is none of that name. */
+const struct trace *traces_find(const struct traces *traces, const char *stage);
+
+#endif
