@@ -24,8 +24,8 @@ static const double LAST_OF_FIRST = 0.5;    /* rise of the last third over that 
 static const double FALL_OF_GROWTH = 0.3;   /* a fall so large makes it a saw-tooth */
 /* Median size of y - 2 y' + y'' of normal values of deviation 1: 0.6745 x sqrt(6). */
 static const double SECOND_DIFFERENCE = 1.652;
-static const double NOISE_DOUBT = 2; /* deviations that a rise may be wrong by */
-static const double NOISE_TIMES = 5; /* that growth must exceed it */
+static const double NOISE_DOUBT = 1; /* deviations that a rise may be wrong by */
+static const double NOISE_TIMES = 4; /* that growth must exceed it */
 static const double LEVEL = 0.90, SLOPE_QUANTILE = 0.05;
 
 struct blocks {
