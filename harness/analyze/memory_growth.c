@@ -15,6 +15,7 @@ enum {
 	RESAMPLES = 200,
 	THIRD = 3,
 	TROUGHS_MIN = 3,
+	SMOOTHED = 5,
 };
 
 static const double SECONDS_MIN = 2;
@@ -134,6 +135,18 @@ static bool significant(const struct growth *g, double seconds, double noise)
 
 enum { TROUGHS_MAX = 256 };
 
+/* Running medians of SMOOTHED windows, so that a passing allocation makes no trough; NULL without memory. */
+static double *smoothed(const double *y, size_t n)
+{
+	double *out = malloc(n * sizeof *out);
+	for (size_t i = 0; out && i < n; i++) {
+		const size_t first = i < SMOOTHED / 2 ? 0 : i - SMOOTHED / 2;
+		const size_t last = first + SMOOTHED < n ? first + SMOOTHED : n;
+		out[i] = statistics_median(y + first, last - first);
+	}
+	return out;
+}
+
 /* Memory that is given back: a leak only if the troughs rise. */
 static struct growth growth_of_troughs(
 	const double *t, const double *y, size_t n, double fall, uint64_t seed)
@@ -163,6 +176,17 @@ static struct growth growth_of_troughs(
 	return g;
 }
 
+static struct growth growth_that_returns(
+	const double *t, const double *bytes, size_t count, double fall, uint64_t seed)
+{
+	struct growth g = {.shape = GROWTH_RETURNS, .interval = {0, 0}};
+	double *smooth = smoothed(bytes, count);
+	if (smooth)
+		g = growth_of_troughs(t, smooth, count, fall, seed);
+	free(smooth);
+	return g;
+}
+
 struct growth growth_of(const double *t, const double *bytes, size_t count, uint64_t seed)
 {
 	struct growth g = {.shape = GROWTH_TOO_SHORT, .slope = NAN, .interval = {NAN, NAN}};
@@ -173,12 +197,12 @@ struct growth growth_of(const double *t, const double *bytes, size_t count, uint
 	const double fall = largest_fall(&b);
 	g.slope = statistics_robust_slope(b.t, b.y, b.count);
 	if (fall > GROWTH_LEAST / 2 && fall > FALL_OF_GROWTH * fabs(g.slope) * seconds)
-		return growth_of_troughs(t, bytes, count, fall, seed);
+		return growth_that_returns(t, bytes, count, fall, seed);
 	g.interval = slope_interval(&b, g.slope, seed);
 	const double first = rise_of_third(bytes, count, 0);
 	const double last = rise_of_third(bytes, count, THIRD - 1);
 	const double usual = fmax(first, g.slope * seconds / THIRD);
-	if (bytes[count - 1] - bytes[0] >= GROWTH_LEAST &&
+	if (b.y[b.count - 1] - b.y[0] >= GROWTH_LEAST &&
 		last + NOISE_DOUBT * noise_of(&b) < LAST_OF_FIRST * usual)
 		g.shape = GROWTH_LEVELS_OFF;
 	else
