@@ -130,7 +130,7 @@ static void what_is_no_leak_is_not_found(void **state)
 		for (size_t k = 0; k < 3; k++) {
 			if (endless(shapes[s], seconds[k], 3 * MB, 0.1 * MB) != 0)
 				fail_msg("shape %zu, %.0f s", s, seconds[k]);
-			assert_true(endless(shapes[s], seconds[k], LEAK, 0.5 * MB) <= 1);
+			assert_true(endless(shapes[s], seconds[k], LEAK, 0.5 * MB) <= 2);
 		}
 }
 
