@@ -241,6 +241,8 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
 		.reads_memory = run->reads_memory,
+		.engine = run->source->ops->name,
+		.dataset = run->dataset,
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
@@ -324,6 +326,8 @@ static struct measurement unmeasured(void)
 		.accounted = NAN,
 		.cores_busy_outside = NAN,
 		.throttled_share = NAN,
+		.steal_share = NAN,
+		.file_bytes_mean = NAN,
 	};
 }
 
