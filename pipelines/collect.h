@@ -17,6 +17,7 @@ struct recorded {
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
 	bool reads_memory; /* the memory engine */
+	bool emulates_storage;
 	bool interrupted;
 };
 

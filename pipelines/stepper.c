@@ -114,6 +114,23 @@ static void count(struct stepper *s, const struct slot *slot, const struct step_
 	atomic_store_explicit(&s->last_step_ns, now_ns - began_ns, memory_order_relaxed);
 }
 
+/* The backend's step with planted conditions. */
+static int compute(struct stepper *s, const struct batch_view *view, struct step_result *result,
+	struct error *err)
+{
+	const atomic_bool *const stop = &s->options.crew->stopping;
+	const double factor = injection_begin_step(s->options.injection, stop);
+	if (s->backend->emulated || factor <= 1) {
+		s->backend->slowdown = factor;
+		return backend_step(s->backend, view, result, err);
+	}
+	const uint64_t began_ns = clock_now_ns();
+	const int code = backend_step(s->backend, view, result, err);
+	injection_end_step(factor, began_ns, stop);
+	result->device_ns = (uint64_t)(factor * (double)result->device_ns);
+	return code;
+}
+
 /* False: the repetition is over. */
 static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 {
@@ -129,7 +146,7 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	verify(s, slot);
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
-	const int code = backend_step(s->backend, &view, &result, &err);
+	const int code = compute(s, &view, &result, &err);
 	const uint64_t ended_ns = clock_now_ns();
 	/* A step that was cut short by the end of the run does not count. */
 	if (crew_stopping(o->crew))
