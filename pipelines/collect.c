@@ -11,6 +11,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/measure/steady.h"
+#include "pipelines/collect_traces.h"
 
 #include <errno.h>
 #include <math.h>
@@ -144,8 +145,10 @@ static void merge_service(const struct recorded *r, const struct span *span, enu
 	struct stage_measurement *out)
 {
 	const struct stage *stage = &r->monitor->stages[id];
+	/* The first edge is taken a moment after the start. */
+	const uint64_t cut_ns = span->from == r->monitor->edges ? 0 : span->from->t_ns;
 	for (unsigned i = 0; i < stage->workers; i++)
-		service_log_merge(&stage->meters[i].service, span->from->t_ns, &out->service);
+		service_log_merge(&stage->meters[i].service, cut_ns, &out->service);
 	/* A run of few items may have none that began after the rounded-up cut. */
 	for (unsigned i = 0; out->service.count == 0 && i < stage->workers; i++)
 		service_log_merge(&stage->meters[i].service, 0, &out->service);
@@ -333,7 +336,18 @@ static int fill_windows(const struct recorded *r, struct measurement *m)
 	return 0;
 }
 
-int collect(const struct recorded *r, struct measurement *m)
+static int fill_traces(const struct recorded *r, const struct span *span, struct traces *traces)
+{
+	const uint64_t start_ns = r->monitor->start_ns;
+	const struct trace_span part = {
+		.start_ns = start_ns,
+		.begin_ns = start_ns + span->from->t_ns,
+		.end_ns = start_ns + span->to->t_ns,
+	};
+	return collect_traces(r->monitor->stages, &part, traces);
+}
+
+int collect(const struct recorded *r, struct measurement *m, struct traces *traces)
 {
 	m->status = r->interrupted ? MEASUREMENT_INTERRUPTED : MEASUREMENT_OK;
 	const struct span span = choose_span(r, m);
@@ -345,5 +359,6 @@ int collect(const struct recorded *r, struct measurement *m)
 		return 0;
 	}
 	fill_stages(r, &span, m);
-	return fill_windows(r, m);
+	const int code = traces ? fill_traces(r, &span, traces) : 0;
+	return code ? code : fill_windows(r, m);
 }

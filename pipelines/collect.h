@@ -5,6 +5,7 @@
 
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/trace.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
 #include "pipelines/stepper.h"
@@ -20,7 +21,7 @@ struct recorded {
 	bool interrupted;
 };
 
-/* Sets m's status to OK, UNSTEADY or INTERRUPTED.  0 or -ENOMEM. */
-int collect(const struct recorded *recorded, struct measurement *m);
+/* Sets m's status to OK, UNSTEADY or INTERRUPTED.  traces may be NULL.  0 or -ENOMEM. */
+int collect(const struct recorded *recorded, struct measurement *m, struct traces *traces);
 
 #endif

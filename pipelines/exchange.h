@@ -41,6 +41,7 @@ struct blob {
 	struct ticket ticket;
 	struct slot *slot; /* from when a worker took it */
 	uint32_t index;
+	uint32_t in_flight; /* on its reader when it was submitted, itself included */
 	bool bad; /* set by the worker: could not be read or decoded, its place is zeroed */
 };
 

@@ -226,7 +226,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	return conduct_run(&options);
 }
 
-static int finish(struct run *run, bool interrupted, struct error *err)
+static int finish(struct run *run, bool interrupted, struct traces *traces, struct error *err)
 {
 	struct measurement *m = run->m;
 	if (run->crew.code) {
@@ -248,7 +248,7 @@ static int finish(struct run *run, bool interrupted, struct error *err)
 		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
 		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
 	bad_samples_report(&run->bad, run->dataset, m);
-	return collect(&recorded, m) ? no_memory(err) : 0;
+	return collect(&recorded, m, traces) ? no_memory(err) : 0;
 }
 
 static int run_threads(struct run *run, const struct pipeline_control *control,
@@ -273,7 +273,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		run->m->status = MEASUREMENT_INTERRUPTED;
 		return 0;
 	}
-	return finish(run, interrupted, err);
+	return finish(run, interrupted, control ? control->traces : NULL, err);
 }
 
 static void close_run(struct run *run)
@@ -334,6 +334,8 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	struct error local = {0};
 	err = err ? err : &local;
 	*out = unmeasured();
+	if (control && control->traces)
+		*control->traces = (struct traces){0};
 	struct timespec started;
 	(void)clock_gettime(CLOCK_REALTIME, &started);
 	out->started = (double)started.tv_sec + (double)started.tv_nsec / 1e9;
@@ -358,6 +360,8 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	}
 	if (code)
 		fail(out, err);
+	if (code && control && control->traces)
+		traces_release(control->traces);
 	return code;
 }
 

@@ -73,6 +73,18 @@ static void decode_injected(struct worker *w, struct blob *blob)
 		&w->team->options.crew->stopping);
 }
 
+/* Of items that were timed together only the mean is known. */
+static void trace(struct worker *w, struct blob *const *items, size_t n, uint64_t service_ns,
+	uint64_t ended_ns)
+{
+	for (size_t i = 0; i < n; i++)
+		trace_log_add(&w->meter->trace, (struct trace_entry){
+							.number = items[i]->ticket.number,
+							.end_ns = ended_ns,
+							.service_ns = (float)service_ns,
+						});
+}
+
 /* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
 static uint64_t decode_items(
 	struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
@@ -95,6 +107,7 @@ static uint64_t decode_items(
 	const uint64_t service_ns = (ended_ns - began_ns) / n;
 	if (w->meter) {
 		thread_meter_add(w->meter, ended_ns, service_ns, (uint32_t)n);
+		trace(w, items, n, service_ns, ended_ns);
 		*now_ns = ended_ns;
 	}
 	return service_ns;

@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,12 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 		if (meter) {
 			now = clock_now_ns();
 			thread_meter_add(meter, now, now - began_ns, 1);
+			trace_log_add(&meter->trace, (struct trace_entry){
+							     .number = to->batch,
+							     .end_ns = now,
+							     .service_ns = (float)(now - began_ns),
+							     .host_ns = NAN,
+						     });
 		}
 		deliver(u, now);
 	}

@@ -34,6 +34,7 @@ struct session {
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
+	bool traces_lost;        /* said once */
 };
 
 static bool stopped(const struct session *session)
@@ -149,11 +150,12 @@ static void label_point(const struct session *session, size_t point, char *out, 
 }
 
 static int run_pipeline(struct session *session, const struct config *config, const char *label,
-	struct measurement *m, struct error *err)
+	struct measurement *m, struct traces *traces, struct error *err)
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
-		.context = &session->progress};
+		.context = &session->progress,
+		.traces = traces};
 	const double started = now_seconds();
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
@@ -164,9 +166,22 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	return code;
 }
 
-static void save(struct session *session, const struct measurement *m)
+/* A repetition without its traces is still one. */
+static void save_traces(
+	struct session *session, const struct measurement *m, const struct traces *traces)
 {
 	struct error err = {0};
+	if (traces->stage_count == 0 || !record_save_traces(&session->record, traces, m, &err))
+		return;
+	if (!session->traces_lost)
+		log_warn("%s; repetitions are kept without their traces", err.text);
+	session->traces_lost = true;
+}
+
+static void save(struct session *session, const struct measurement *m, const struct traces *traces)
+{
+	struct error err = {0};
+	save_traces(session, m, traces);
 	const int code = record_append(&session->record, m, &err);
 	if (code)
 		cannot_save(session, code, &err);
@@ -175,6 +190,7 @@ static void save(struct session *session, const struct measurement *m)
 static void run_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
+	struct traces traces = {0};
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
@@ -189,7 +205,8 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	if (code)
 		m->status = MEASUREMENT_FAILED;
 	else
-		(void)run_pipeline(session, &config, label, m, &err); /* m->status says it too */
+		(void)run_pipeline(
+			session, &config, label, m, &traces, &err); /* m->status says it too */
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -199,7 +216,8 @@ static void run_item(struct session *session, const struct schedule_item *item)
 		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
 	}
 	if (m->status != MEASUREMENT_INTERRUPTED)
-		save(session, m);
+		save(session, m, &traces);
+	traces_release(&traces);
 	measurement_release(m);
 	free(m);
 }
@@ -231,7 +249,7 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	if (!m)
 		return;
 	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
-	const int code = run_pipeline(session, &job->config, label, m, &err);
+	const int code = run_pipeline(session, &job->config, label, m, NULL, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
 	const size_t used = strlen(limit.how);
 	if (code)

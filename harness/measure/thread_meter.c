@@ -16,7 +16,8 @@ struct thread_meter *thread_meters_open(unsigned count, unsigned segments)
 	for (unsigned i = 0; i < count; i++)
 		atomic_init(&meters[i].schedstat, -1);
 	for (unsigned i = 0; i < count; i++) {
-		if (service_log_open(&meters[i].service, segments)) {
+		if (service_log_open(&meters[i].service, segments) ||
+			trace_log_open(&meters[i].trace, trace_log_room(count))) {
 			thread_meters_close(meters, count);
 			return NULL;
 		}
@@ -33,6 +34,7 @@ void thread_meters_close(struct thread_meter *meters, unsigned count)
 		if (fd >= 0)
 			(void)close(fd);
 		service_log_close(&meters[i].service);
+		trace_log_close(&meters[i].trace);
 	}
 	free(meters);
 }

@@ -1,10 +1,11 @@
-/* What is measured of one thread of a stage: its state clock, its service times, its items, and the
- * kernel's accounting of it (CPU time and time on the run queue, from /proc/thread-self/schedstat). */
+/* What is measured of one thread of a stage: its state clock, its service times (in histograms and, of
+ * a share of the items, in sequence), its items, and the kernel's accounting of it (CPU time and time on the run queue, from /proc/thread-self/schedstat). */
 #ifndef MLBENCH_MEASURE_THREAD_METER_H
 #define MLBENCH_MEASURE_THREAD_METER_H
 
 #include "harness/measure/service_log.h"
 #include "harness/measure/state_clock.h"
+#include "harness/measure/trace_log.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,6 +14,7 @@
 struct thread_meter {
 	struct state_clock clock;
 	_Alignas(COUNTER_ALIGN_BYTES) struct service_log service;
+	struct trace_log trace;
 	atomic_uint_least64_t items;
 	/* The kernel's accounting when last read: by the sampler, and by the thread at its end. */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat; /* open file, -1: none */

@@ -4,6 +4,7 @@
 #include "harness/base/units.h"
 #include "harness/report/config_json.h"
 #include "harness/report/heatmap.h"
+#include "harness/report/layout.h"
 #include "harness/report/report.h"
 #include "harness/report/stage_table.h"
 #include "harness/report/table.h"
@@ -16,31 +17,11 @@
 enum {
 	POINTS_SHOWN_MAX = 100,
 	CELL_TEXT_BYTES = ERROR_TEXT_BYTES + NAME_BYTES,
-	INDENT_COLUMNS = 2,
-	LABEL_COLUMNS = 9,
 	NOTES_SHOWN_MAX = 8,
 	FIXED_COLUMNS = 6,
 };
 
 static const double NEAR_BEST_SHARE = 0.05;
-
-static void heading(const struct style *style, const char *text, struct buffer *out)
-{
-	buffer_format(out, "\n%s", style_ink(style, INK_BOLD));
-	style_wrap(style, text, INDENT_COLUMNS, 0, out);
-	out->size -= out->size > 0; /* the ink ends before the newline */
-	buffer_format(out, "%s\n", style_end(style));
-}
-
-/* "  label    text, wrapped". */
-static void labelled(const struct style *style, enum ink ink, const char *label, const char *text,
-	struct buffer *out)
-{
-	buffer_repeat(out, " ", INDENT_COLUMNS);
-	style_field(style, ink, label, LABEL_COLUMNS, out);
-	style_wrap(
-		style, text, INDENT_COLUMNS + LABEL_COLUMNS, INDENT_COLUMNS + LABEL_COLUMNS, out);
-}
 
 static void render_run(const struct report *report, const struct style *style, struct buffer *out)
 {
@@ -56,12 +37,12 @@ static void render_run(const struct report *report, const struct style *style, s
 		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
 		repeats == 1 ? "" : "s", when,
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
-	labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
+	layout_labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
 	buffer_release(&line);
 	buffer_format(&line, "%s, %u core%s usable",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
 		record->cores == 1 ? "" : "s");
-	labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
+	layout_labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
 	buffer_release(&line);
 }
 
@@ -74,7 +55,7 @@ static void render_conditions(
 	for (size_t i = 0; i < count; i++)
 		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
 	if (count > 0 && text.data)
-		labelled(style, INK_WARN, "injected", text.data, out);
+		layout_labelled(style, INK_WARN, "injected", text.data, out);
 	buffer_release(&text);
 	if (!report->record->interrupted)
 		return;
@@ -85,7 +66,7 @@ static void render_conditions(
 		"interrupted: %zu of %s%zu repetitions are measured; the rest: mlbench sweep --resume %s",
 		report->record->entry_count, adaptive ? "at most " : "", all,
 		report->record->folder);
-	labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
+	layout_labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -96,7 +77,7 @@ static void render_head(const struct report *report, const struct style *style, 
 	const int used = style_columns(record->name) + 2;
 	struct buffer step = {0};
 	buffer_format(&step, "step: %s", record->step.description);
-	style_wrap(style, step.data ? step.data : "", INDENT_COLUMNS + LABEL_COLUMNS, used, out);
+	style_wrap(style, step.data ? step.data : "", LAYOUT_INDENT + LAYOUT_LABEL, used, out);
 	buffer_release(&step);
 	render_run(report, style, out);
 	render_conditions(report, style, out);
@@ -247,7 +228,7 @@ static void render_points(
 	for (size_t point = 0; point < points && point < POINTS_SHOWN_MAX; point++)
 		add_point(report, point, &table);
 	buffer_text(out, "\n");
-	table_render(&table, style, INDENT_COLUMNS, true, out);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 	if (points > POINTS_SHOWN_MAX)
 		buffer_format(
@@ -298,8 +279,8 @@ static void render_limits(
 		table_add(&table, INK_ACCENT, "%.4f", known ? limit->capacity / full : 0);
 		table_add(&table, INK_DIM, "%s", limit->how);
 	}
-	heading(style, "limits of this node, each stage alone", out);
-	table_render(&table, style, INDENT_COLUMNS, true, out);
+	layout_heading(style, "limits of this node, each stage alone", out);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 }
 
@@ -333,7 +314,7 @@ static void render_predicted(
 			"; each measured point predicted from the others is off by %.1f %% in the median, "
 			"%.1f %% at worst, %zu of %zu outside of the interval",
 			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
-	labelled(style, INK_BOLD, "adaptive", text.data ? text.data : "", out);
+	layout_labelled(style, INK_BOLD, "adaptive", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -341,14 +322,14 @@ static void render_best(const struct report *report, const struct style *style, 
 {
 	struct buffer text = {0};
 	append_rate_at(report, report->best, &text);
-	labelled(style, INK_GOOD, "best", text.data ? text.data : "", out);
+	layout_labelled(style, INK_GOOD, "best", text.data ? text.data : "", out);
 	buffer_release(&text);
 	const size_t enough = report_smallest_within(report, NEAR_BEST_SHARE);
 	if (enough == report->best || report->record->config.axis_count == 0)
 		return;
 	append_rate_at(report, enough, &text);
 	buffer_text(&text, ": the least setting within 5 % of the best");
-	labelled(style, INK_GOOD, "enough", text.data ? text.data : "", out);
+	layout_labelled(style, INK_GOOD, "enough", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -385,12 +366,12 @@ static void render_verdict(
 			v->confidence);
 	else
 		buffer_text(&text, "it cannot tell which stage is the limit there");
-	labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);
+	layout_labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);
 	buffer_release(&text);
 	for (size_t i = 0; i < v->evidence_count; i++)
-		labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
+		layout_labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
 	if (v->advice[0])
-		labelled(style, INK_BOLD, "advice", v->advice, out);
+		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
 }
 
 static void render_notes(
@@ -398,9 +379,9 @@ static void render_notes(
 {
 	const struct point_summary *p = report->points[report->best];
 	for (size_t i = 0; i < p->note_count && i < most; i++)
-		labelled(style, INK_DIM, i ? "" : "notes", p->notes[i], out);
+		layout_labelled(style, INK_DIM, i ? "" : "notes", p->notes[i], out);
 	if (p->note_count > most)
-		labelled(style, INK_DIM, "", "and more: --verbose, or summary.json", out);
+		layout_labelled(style, INK_DIM, "", "and more: --verbose, or summary.json", out);
 }
 
 static void render_bad_samples(
@@ -415,7 +396,7 @@ static void render_bad_samples(
 	buffer_format(&text,
 		"%llu times a sample could not be read or decoded; it is not counted in samples/s",
 		(unsigned long long)bad);
-	labelled(style, INK_WARN, "bad", text.data ? text.data : "", out);
+	layout_labelled(style, INK_WARN, "bad", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -433,9 +414,9 @@ static void render_stages(
 			buffer_text(&title, i == report->best ? " at the best point, " : ", ");
 			report_settings(report, i, &title);
 		}
-		heading(style, title.data ? title.data : "", out);
+		layout_heading(style, title.data ? title.data : "", out);
 		buffer_release(&title);
-		stage_table_render(p, style, INDENT_COLUMNS, out);
+		stage_table_render(p, style, LAYOUT_INDENT, out);
 	}
 }
 
@@ -463,5 +444,5 @@ void report_terminal(
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
 	render_bad_samples(report, style, out);
-	labelled(style, INK_DIM, "results", report->record->folder, out);
+	layout_labelled(style, INK_DIM, "results", report->record->folder, out);
 }
