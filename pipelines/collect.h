@@ -20,6 +20,7 @@ struct recorded {
 	bool reads_memory;  /* the memory engine */
 	const char *engine; /* that read */
 	const struct dataset *dataset;
+	bool emulates_storage;
 	bool interrupted;
 };
 
