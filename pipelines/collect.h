@@ -19,6 +19,8 @@ struct recorded {
 	unsigned cores;
 	bool reads_memory; /* the memory engine */
 	bool emulates_storage;
+	const char *engine; /* that read */
+	const struct dataset *dataset;
 	bool interrupted;
 };
 

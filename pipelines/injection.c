@@ -4,6 +4,7 @@
 #include "pipelines/injection.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/memory.h"
 
 #include <errno.h>
 #include <string.h>
@@ -42,9 +43,9 @@ int injection_open(struct injection *in, const struct config *config, struct err
 	in->decode_active = in->decode_factor > 1 || in->decode_wait_ns > 0 ||
 			    in->slow_worker > 1 || in->lock_share > 0 ||
 			    (in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
-	const int code = pthread_mutex_init(&in->lock, NULL);
+	const int code = timed_lock_open(&in->lock);
 	if (code)
-		return error_set_errno(err, code, "cannot make a lock");
+		return error_set_errno(err, -code, "cannot make a lock");
 	return hogs_open(&in->hogs, config, err);
 }
 
@@ -62,7 +63,7 @@ void injection_close(struct injection *in)
 		(void)munmap(piece, LEAK_PIECE_BYTES);
 		piece = next;
 	}
-	(void)pthread_mutex_destroy(&in->lock);
+	timed_lock_close(&in->lock);
 	*in = (struct injection){0};
 }
 
@@ -75,11 +76,16 @@ static bool holds_lock(const struct injection *in, const struct ticket *ticket)
 	return (uint64_t)((t + 1) * in->lock_share) != (uint64_t)(t * in->lock_share);
 }
 
-uint64_t injection_begin(struct injection *in, const struct ticket *ticket)
+uint64_t injection_begin(
+	struct injection *in, const struct ticket *ticket, struct lock_meter *meter)
 {
-	if (holds_lock(in, ticket))
-		(void)pthread_mutex_lock(&in->lock);
-	return clock_now_ns();
+	uint64_t now_ns = clock_now_ns();
+	if (holds_lock(in, ticket)) {
+		timed_lock_enter(&in->lock, meter, &now_ns);
+		if (!meter)
+			now_ns = clock_now_ns();
+	}
+	return now_ns;
 }
 
 static bool is_active(const struct injection *in, uint64_t now_ns)
@@ -135,6 +141,7 @@ static void leak(struct injection *in, uint64_t elapsed_ns)
 		piece->next = in->leaked;
 		in->leaked = piece;
 		in->leaked_bytes += LEAK_PIECE_BYTES;
+		memory_account_add(LEAK_PIECE_BYTES);
 	}
 	atomic_store_explicit(&in->leaking, false, memory_order_release);
 }
@@ -151,7 +158,7 @@ static double stretch(const struct injection *in, unsigned worker, const struct 
 }
 
 void injection_end(struct injection *in, unsigned worker, const struct ticket *ticket,
-	uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop)
+	struct lock_meter *meter, uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop)
 {
 	const uint64_t now = clock_now_ns();
 	if (is_active(in, began_ns)) {
@@ -162,7 +169,7 @@ void injection_end(struct injection *in, unsigned worker, const struct ticket *t
 			wait_for((uint64_t)(times * (double)in->decode_wait_ns), stop);
 	}
 	if (holds_lock(in, ticket))
-		(void)pthread_mutex_unlock(&in->lock);
+		timed_lock_leave(&in->lock, meter, clock_now_ns());
 	if (in->leak_per_s > 0)
 		leak(in, now - start_ns);
 }

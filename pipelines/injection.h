@@ -7,10 +7,10 @@
 #include "harness/config/active.h"
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/timed_lock.h"
 #include "pipelines/hogs.h"
 #include "pipelines/sampler.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,9 +25,9 @@ struct injection {
 	uint64_t step_launch_ns;
 	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
 	uint64_t start_ns;
-	pthread_mutex_t lock; /* the team's, held for lock_share of the items */
-	atomic_bool leaking;  /* a worker is at it */
-	void *leaked;         /* list of pieces */
+	struct timed_lock lock; /* the team's, held for lock_share of the items */
+	atomic_bool leaking;    /* a worker is at it */
+	void *leaked;           /* list of pieces */
 	uint64_t leaked_bytes;
 	struct hogs hogs;
 };
@@ -39,11 +39,13 @@ void injection_close(struct injection *injection);
 /* When the repetition starts, before its threads go: inject.begin and inject.end count from it. */
 void injection_start(struct injection *injection, uint64_t start_ns);
 
-/* A worker, around the decoding of one item; begin returns the time when it began.  What is spun for
+/* A worker, around the decoding of one item; begin returns the time when it began,
+ * with the lock.  meter, or NULL: counts waiting for the lock and holding it.  What is spun for
  * ends when *stop becomes true. */
-uint64_t injection_begin(struct injection *injection, const struct ticket *ticket);
+uint64_t injection_begin(
+	struct injection *injection, const struct ticket *ticket, struct lock_meter *meter);
 void injection_end(struct injection *injection, unsigned worker, const struct ticket *ticket,
-	uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop);
+	struct lock_meter *meter, uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop);
 
 /* The uploader, around the copy of so many bytes; begin returns the time when it began, 0 when nothing
  * is planted there. */

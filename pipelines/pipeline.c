@@ -264,6 +264,8 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.cores = run->cores,
 		.reads_memory = run->reads_memory,
 		.emulates_storage = source_emulates_storage(run->source),
+		.engine = run->source->ops->name,
+		.dataset = run->dataset,
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
@@ -347,6 +349,8 @@ static struct measurement unmeasured(void)
 		.accounted = NAN,
 		.cores_busy_outside = NAN,
 		.throttled_share = NAN,
+		.steal_share = NAN,
+		.file_bytes_mean = NAN,
 	};
 }
 

@@ -236,6 +236,7 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	*out = s;
 	s->options = *options;
 	s->seat.clock = options->meter ? &options->meter->clock : NULL;
+	s->seat.lock = options->meter ? &options->meter->lock : NULL;
 	int code = open_account(s);
 	if (code)
 		return error_set(err, code, "out of memory");

@@ -150,6 +150,7 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 	u->options = *options;
 	u->count = options->depth + 1;
 	u->seat.clock = options->meter ? &options->meter->clock : NULL;
+	u->seat.lock = options->meter ? &options->meter->lock : NULL;
 	u->staging = calloc(u->count, sizeof *u->staging);
 	int code = u->staging ? pthread_mutex_init(&u->lock, NULL) : ENOMEM;
 	if (code) {
