@@ -289,7 +289,14 @@ static void fill_cache_share(
 	const struct recorded *r, const struct span *span, double disk_bytes, struct measurement *m)
 {
 	m->page_cache_share = NAN;
-	if (r->reads_memory) {
+	if (r->emulates_storage) {
+		/* What there is to know of the files' real home would only mislead. */
+		m->resident_before = 0;
+		measurement_note(m,
+			"injected: the storage is emulated, and so is its cache, empty at the start: what is said of the page cache and of bytes fetched is of these");
+		if (m->bytes_read > 0)
+			m->page_cache_share = fmax(0, 1 - disk_bytes / (double)m->bytes_read);
+	} else if (r->reads_memory) {
 		measurement_note(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (isnan(disk_bytes)) {
@@ -307,7 +314,10 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 {
 	const struct process_usage *from = &span->from->usage;
 	const struct process_usage *to = &span->to->usage;
-	const double disk_bytes = to->disk_bytes - from->disk_bytes;
+	const double disk_bytes =
+		r->emulates_storage
+			? (double)(span->to->read.stored_bytes - span->from->read.stored_bytes)
+			: to->disk_bytes - from->disk_bytes;
 	m->bytes_read = span->to->read.bytes - span->from->read.bytes;
 	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
 	m->disk_bytes_per_s = disk_bytes / span->seconds;

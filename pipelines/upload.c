@@ -100,7 +100,10 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 		if (!to)
 			break;
 		const uint64_t began_ns = now;
+		const uint64_t copied_ns = injection_begin_copy(u->options.injection);
 		copy(u, to, from);
+		injection_end_copy(u->options.injection, copied_ns,
+			from->size * u->options.sample_bytes, &u->options.crew->stopping);
 		if (meter) {
 			now = clock_now_ns();
 			thread_meter_add(meter, now, now - began_ns, 1);
