@@ -18,6 +18,9 @@ struct recorded {
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
 	bool reads_memory; /* the memory engine */
+	bool emulates_storage;
+	const char *engine; /* that read */
+	const struct dataset *dataset;
 	bool interrupted;
 };
 

@@ -149,7 +149,10 @@ static int without_codec(struct config *config, struct error *err)
 
 static int without_step(struct config *config, struct error *err)
 {
-	const int code = config_set_key(config, KEY_STEP_BACKEND, "null", err);
+	static const char *const prefixes[] = {"step_", "upload_"};
+	int code = config_set_key(config, KEY_STEP_BACKEND, "null", err);
+	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !code; i++)
+		code = reset_injection(config, prefixes[i], err);
 	return code ? code : config_set_key(config, KEY_UPLOAD_MODE, "none", err);
 }
 
