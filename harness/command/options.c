@@ -20,6 +20,13 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Write one valid JSON document to standard output, whatever happens."},
 	[OPTION_VERIFY] = {"verify", 0, NULL,
 		"Read every file of the data set and compare it with the manifest."},
+	[OPTION_PATH] = {"path", 0, "DIR",
+		"Probe the storage under this folder, instead of the data set's or the current one."},
+	[OPTION_QUICK] = {"quick", 0, NULL,
+		"Take a quarter of the time: fewer depths, and shorter repeats."},
+	[OPTION_FRESH] = {"fresh", 0, NULL, "Measure again, though there are results that hold."},
+	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
+		"Neither use kept results nor keep these ones for later runs."},
 	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
 	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
@@ -84,6 +91,8 @@ static int keep_value(const struct parser *parser, enum option_id id, const char
 		options->sets[options->set_count++] = value;
 	else if (id == OPTION_OUT)
 		options->out = value;
+	else if (id == OPTION_PATH)
+		options->path = value;
 	else
 		options->resume = value;
 	return 0;

@@ -14,6 +14,10 @@ enum option_id {
 	OPTION_RESUME,
 	OPTION_JSON,
 	OPTION_VERIFY,
+	OPTION_PATH,
+	OPTION_QUICK,
+	OPTION_FRESH,
+	OPTION_NO_CACHE,
 	OPTION_MAN,
 	OPTION_MAN_KEYS,
 	OPTION_NO_COLOR,
@@ -40,7 +44,7 @@ extern const struct option_spec option_specs[OPTION_COUNT];
 
 struct options {
 	unsigned given; /* bits of those that were */
-	const char *out, *resume;
+	const char *out, *resume, *path;
 	const char **sets; /* set_count assignments, in order; owned array, borrowed strings */
 	size_t set_count;
 	const char **arguments; /* argument_count positional ones; likewise */
