@@ -113,7 +113,8 @@ static bool answers(const struct probing *probing, const struct ceilings *kept)
 		return true;
 	const double file = probe_file_bytes(&probing->target);
 	const bool same_file = isnan(file) || file == kept->file_bytes;
-	return same_file && kept->batch == (uint32_t)config_integer(&probing->config, KEY_BATCH_SIZE) &&
+	return same_file &&
+	       kept->batch == (uint32_t)config_integer(&probing->config, KEY_BATCH_SIZE) &&
 	       strcmp(kept->model, config_text(&probing->config, KEY_STEP_MODEL)) == 0;
 }
 
@@ -168,8 +169,7 @@ static int run(const struct invocation *invocation, struct error *err)
 	if (!probing)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	probing->invocation = invocation;
-	probing->bounds =
-		given(probing, OPTION_QUICK) ? &probe_bounds_quick : &probe_bounds_full;
+	probing->bounds = given(probing, OPTION_QUICK) ? &probe_bounds_quick : &probe_bounds_full;
 	int status = command_status(prepare(probing, err));
 	if (!status) {
 		if (take_kept(probing))
@@ -187,7 +187,8 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_probe = {
 	.name = "probe",
-	.summary = "measure what this node can give at best: storage, cores, memory, matrix products",
+	.summary =
+		"measure what this node can give at best: storage, cores, memory, matrix products",
 	.arguments = "[CONFIG]",
 	.description =
 		"Prints a node's data sheet: bytes and requests per second over requests in flight, cold past the "
@@ -205,7 +206,8 @@ const struct command command_probe = {
 		"own results, with their age, for verdicts and predictions.",
 	.example = "mlbench probe configs/imagenet_like.ini --quick",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_PATH) |
-		   OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) | OPTION_BIT(OPTION_NO_CACHE),
+		   OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) |
+		   OPTION_BIT(OPTION_NO_CACHE),
 	.arguments_max = 1,
 	.run = run,
 };

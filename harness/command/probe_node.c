@@ -29,7 +29,7 @@ const struct probe_bounds probe_bounds_full = {
 	.reads = {70 * NS_PER_MS, 30 * NS_PER_S},
 	.scan_ns = 3 * NS_PER_S,
 	.cold_bytes = 256 << 20,
-	.warm_bytes = 128 << 20,
+	.warm_bytes = 256 << 20,
 	.write_ns = 4 * NS_PER_S,
 	.depths = {1, 2, 4, 8, 16, 32, 64},
 	.depth_count = 7,
@@ -51,7 +51,7 @@ const struct probe_bounds probe_bounds_quick = {
 	.reads = {20 * NS_PER_MS, 6 * NS_PER_S},
 	.scan_ns = NS_PER_S,
 	.cold_bytes = 64 << 20,
-	.warm_bytes = 32 << 20,
+	.warm_bytes = 64 << 20,
 	.write_ns = NS_PER_S,
 	.depths = {1, 4, 16, 64},
 	.depth_count = 4,
@@ -147,7 +147,8 @@ static int do_decode(const struct job *job, const struct probe_control *control,
 		code = pictures_load(&target->dataset, job->bounds->pictures, control, &set, &why);
 	if (code && !probe_stopped(control)) {
 		picture_set_release(&set);
-		ceilings_note(job->out, "decode: generated pictures, for want of the data set: %.180s",
+		ceilings_note(job->out,
+			"decode: generated pictures, for want of the data set: %.180s",
 			target->has_data ? why.text : target->data_why);
 		code = pictures_make(target->config, job->bounds->generated, control, &set, err);
 	}

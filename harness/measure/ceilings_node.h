@@ -8,9 +8,9 @@
 struct node_identity {
 	char machine[CEILINGS_NAME_BYTES]; /* /etc/machine-id, else the host's name */
 	char host[CEILINGS_NAME_BYTES], cpu[CEILINGS_NAME_BYTES], kernel[CEILINGS_NAME_BYTES];
-	unsigned cores; /* that this process may use */
+	unsigned cores;           /* that this process may use */
 	char storage[NOTE_BYTES]; /* "ext4 on /dev/vda1" of the file system that the data lies on */
-	bool is_virtual;  /* a hypervisor runs it */
+	bool is_virtual;          /* a hypervisor runs it */
 };
 
 /* data_path, or its nearest parent that is there, says which storage is meant.  -errno when that

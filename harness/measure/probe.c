@@ -147,8 +147,8 @@ static unsigned start_members(struct crew *crew, struct member *members, unsigne
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; started < threads; started++) {
 		members[started] = (struct member){.crew = crew, .index = started};
-		if (pthread_create(&members[started].thread, NULL, member_main,
-			    &members[started]) != 0)
+		if (pthread_create(
+			    &members[started].thread, NULL, member_main, &members[started]) != 0)
 			break;
 	}
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);

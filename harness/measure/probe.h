@@ -21,7 +21,8 @@ struct probe_control {
 	const atomic_bool *stop; /* may be NULL; true: end within half a second */
 	unsigned rounds;         /* 1 .. PROBE_ROUNDS_MAX */
 	uint64_t slot_ns;        /* of one quantity in one round */
-	uint64_t deadline_ns;    /* of the whole probe, clock_now_ns; 0: none.  Time over: fewer rounds */
+	uint64_t
+		deadline_ns; /* of the whole probe, clock_now_ns; 0: none.  Time over: fewer rounds */
 };
 
 bool probe_stopped(const struct probe_control *control);   /* by the user */

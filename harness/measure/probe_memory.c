@@ -22,8 +22,8 @@ enum {
 	/* Between looks at the stop flag: some 0.1 ms. */
 	CHUNK_DOUBLES = 64 * 1024,
 	SKEW_DOUBLES = 1024 + 64, /* between arrays: their addresses differ in the lower 12 bits */
-	LANES = 2, /* of an SSE2 register, which every x86-64 has */
-	FREE_SHARE = 4, /* of the free memory, one part in so many is taken */
+	LANES = 2,                /* of an SSE2 register, which every x86-64 has */
+	FREE_SHARE = 4,           /* of the free memory, one part in so many is taken */
 };
 
 static const uint64_t HUGE_PAGE_BYTES = 2 << 20;
@@ -76,8 +76,7 @@ static double free_memory(void)
 
 static uint64_t choose_bytes(const struct caches *caches, struct ceilings *out)
 {
-	const uint64_t wanted =
-		CACHE_TIMES * (caches->bytes ? caches->bytes : CACHE_UNKNOWN_BYTES);
+	const uint64_t wanted = CACHE_TIMES * (caches->bytes ? caches->bytes : CACHE_UNKNOWN_BYTES);
 	const uint64_t most = (uint64_t)(free_memory() / FREE_SHARE / STREAMS);
 	if (caches->bytes == 0)
 		ceilings_note(out, "memory: the size of the caches is not known (hwloc)");
@@ -98,7 +97,7 @@ struct arrays {
 	size_t count;
 	void *memory;
 	size_t memory_bytes;
-	unsigned threads;      /* that share them */
+	unsigned threads; /* that share them */
 	unsigned domains;
 	const struct probe_control *control;
 	uint64_t end_ns; /* of this slot */
@@ -135,8 +134,7 @@ static int arrays_open(struct arrays *arrays, uint64_t bytes, struct error *err)
 		return error_set(err, -ENOMEM, "out of memory");
 	arrays->count = part * arrays->threads;
 	const size_t array = arrays->count * sizeof(double);
-	arrays->memory_bytes =
-		STREAMS * (array + SKEW_DOUBLES * sizeof(double)) + HUGE_PAGE_BYTES;
+	arrays->memory_bytes = STREAMS * (array + SKEW_DOUBLES * sizeof(double)) + HUGE_PAGE_BYTES;
 	arrays->memory = mmap(NULL, arrays->memory_bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (arrays->memory == MAP_FAILED) {
@@ -166,8 +164,8 @@ static void triad_chunk(double *a, const double *b, const double *c, size_t coun
 {
 	const __m128d s = _mm_set1_pd(SCALAR);
 	for (size_t i = 0; i < count; i += LANES)
-		_mm_stream_pd(a + i,
-			_mm_add_pd(_mm_load_pd(b + i), _mm_mul_pd(s, _mm_load_pd(c + i))));
+		_mm_stream_pd(
+			a + i, _mm_add_pd(_mm_load_pd(b + i), _mm_mul_pd(s, _mm_load_pd(c + i))));
 }
 
 /* A kernel over [first, first + count), with a look at the stop flag now and then. */

@@ -15,6 +15,8 @@ enum {
 	CPU_CLOCK_READS = 2000,
 	SLEEPS = 40, /* of a round */
 	P99_PER_MILLE = 990,
+	MEDIAN_PER_MILLE = 500,
+	HANDOFFS_MAX = 1024, /* of a round */
 };
 
 static const uint64_t SLEEP_NS = 500 * NS_PER_US;
@@ -40,14 +42,31 @@ static double cpu_clock_cost_ns(void)
 	return (double)(clock_now_ns() - begin) / CPU_CLOCK_READS;
 }
 
+static int ascending(const void *a, const void *b)
+{
+	const double left = *(const double *)a;
+	const double right = *(const double *)b;
+	return left < right ? -1 : left > right;
+}
+
+/* Sorts values; NAN without any. */
+static double quantile(double *values, size_t count, size_t per_mille)
+{
+	if (count == 0)
+		return NAN;
+	qsort(values, count, sizeof *values, ascending);
+	return values[(count - 1) * per_mille / 1000];
+}
+
 /* --- lock ---------------------------------------------------------------------------------------- */
 
 /* Two threads take the lock in turns: whoever lets go waits until the other has it. */
 struct handoff {
 	pthread_mutex_t lock;
-	atomic_uint owner;      /* who had it last; written under the lock */
-	uint64_t released_ns;   /* under the lock: when it was about to be let go */
-	uint64_t waited_ns, count; /* under the lock */
+	atomic_uint owner;              /* who had it last; written under the lock */
+	uint64_t released_ns;           /* under the lock: when it was about to be let go */
+	double waited_ns[HANDOFFS_MAX]; /* of each, under the lock */
+	size_t count;
 	uint64_t end_ns;
 	const struct probe_control *control;
 };
@@ -61,10 +80,9 @@ static bool handoff_over(const struct handoff *handoff)
 static void take_over(struct handoff *handoff, unsigned me)
 {
 	const uint64_t now = clock_now_ns();
-	if (handoff->released_ns && atomic_load(&handoff->owner) != me) {
-		handoff->waited_ns += now - handoff->released_ns;
-		handoff->count++;
-	}
+	if (handoff->released_ns && atomic_load(&handoff->owner) != me &&
+		handoff->count < HANDOFFS_MAX)
+		handoff->waited_ns[handoff->count++] = (double)(now - handoff->released_ns);
 	atomic_store(&handoff->owner, me);
 	while (clock_now_ns() < now + HOLD_NS)
 		continue;
@@ -83,14 +101,20 @@ static void take_turns(void *context, unsigned me)
 	}
 }
 
+/* The median of a round's: the mean would be that of the few that met another process on their core.
+ */
 static int handoff_ns(const struct probe_control *control, double *out, struct error *err)
 {
-	struct handoff handoff = {.control = control};
-	handoff.end_ns = probe_slot_end(control, clock_now_ns());
-	(void)pthread_mutex_init(&handoff.lock, NULL);
-	const int code = probe_crew(2, false, take_turns, &handoff, err);
-	(void)pthread_mutex_destroy(&handoff.lock);
-	*out = handoff.count ? (double)handoff.waited_ns / (double)handoff.count : (double)NAN;
+	struct handoff *handoff = calloc(1, sizeof *handoff);
+	if (!handoff)
+		return error_set(err, -ENOMEM, "out of memory");
+	handoff->control = control;
+	handoff->end_ns = probe_slot_end(control, clock_now_ns());
+	(void)pthread_mutex_init(&handoff->lock, NULL);
+	const int code = probe_crew(2, false, take_turns, handoff, err);
+	(void)pthread_mutex_destroy(&handoff->lock);
+	*out = quantile(handoff->waited_ns, handoff->count, MEDIAN_PER_MILLE);
+	free(handoff);
 	return code;
 }
 
@@ -113,21 +137,6 @@ static double oversleep_ns(const struct probe_control *control, struct sleeps *s
 		sum += beyond;
 	}
 	return slept == SLEEPS ? sum / SLEEPS : (double)NAN;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	const double left = *(const double *)a;
-	const double right = *(const double *)b;
-	return left < right ? -1 : left > right;
-}
-
-static double p99(struct sleeps *sleeps)
-{
-	if (sleeps->count == 0)
-		return NAN;
-	qsort(sleeps->beyond, sleeps->count, sizeof *sleeps->beyond, ascending);
-	return sleeps->beyond[(sleeps->count - 1) * P99_PER_MILLE / 1000];
 }
 
 /* --- all --------------------------------------------------------------------------------------- */
@@ -164,7 +173,8 @@ int probe_timing(const struct probe_control *control, struct ceilings *out, stru
 	out->clock_read_ns = probe_median(&timing->clock, &out->clock_range);
 	out->cpu_clock_read_ns = probe_median(&timing->cpu_clock, &out->cpu_clock_range);
 	out->oversleep_ns = probe_median(&timing->oversleep, &out->oversleep_range);
-	out->oversleep_p99_ns = p99(&timing->sleeps);
+	out->oversleep_p99_ns =
+		quantile(timing->sleeps.beyond, timing->sleeps.count, P99_PER_MILLE);
 	free(timing);
 	if (probe_stopped(control))
 		return -EINTR;

@@ -57,8 +57,8 @@ static int read_file(
 	if (!code) {
 		file_name(ceilings->node, expected);
 		if (strcmp(name, expected) != 0)
-			code = error_set(err, -EINVAL, "it is of another node ('%s')",
-				ceilings->node);
+			code = error_set(
+				err, -EINVAL, "it is of another node ('%s')", ceilings->node);
 	}
 	if (code && code != -ENOENT)
 		log_warn("ceilings in '%s' are left out: %s", path ? path : name, err->text);

@@ -11,10 +11,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 /* A member of a member, under a name of its own. */
-#define PART(type, member, name, kind) \
-	{name, kind, offsetof(struct type, member), sizeof(((struct type *)0)->member)}
-#define RANGE(type, member, prefix)                                \
-	PART(type, member.low, prefix "low", FIELD_REAL),          \
+#define PART(type, member, name, kind)                                                        \
+	{                                                                                     \
+		name, kind, offsetof(struct type, member), sizeof(((struct type *)0)->member) \
+	}
+#define RANGE(type, member, prefix)                                 \
+	PART(type, member.low, prefix "low", FIELD_REAL),           \
 		PART(type, member.high, prefix "high", FIELD_REAL), \
 		PART(type, member.repeats, prefix "repeats", FIELD_UINT32)
 
@@ -94,10 +96,12 @@ struct list {
 	size_t field_count, offset, entry_bytes, most, count_offset;
 };
 
-#define LIST(name, table, member, count, most)                                                \
-	{name, table, COUNT(table), offsetof(struct ceilings, member),                        \
-		sizeof(((struct ceilings *)0)->member[0]), most,                              \
-		offsetof(struct ceilings, count)}
+#define LIST(name, table, member, count, most)                                \
+	{                                                                     \
+		name, table, COUNT(table), offsetof(struct ceilings, member), \
+			sizeof(((struct ceilings *)0)->member[0]), most,      \
+			offsetof(struct ceilings, count)                      \
+	}
 
 static const struct list lists[] = {
 	LIST("reads", read_fields, reads, read_count, CEILING_READS_MAX),
@@ -113,14 +117,14 @@ static size_t *count_of(const struct list *list, struct ceilings *ceilings)
 static json_t *list_to_json(const struct list *list, const struct ceilings *ceilings)
 {
 	const char *entries = (const char *)ceilings + list->offset;
-	const size_t *count = (const size_t *)(const void *)((const char *)ceilings +
-							     list->count_offset);
+	const size_t *count =
+		(const size_t *)(const void *)((const char *)ceilings + list->count_offset);
 	json_t *array = json_array();
 	int bad = array ? 0 : -ENOMEM;
 	for (size_t i = 0; i < *count && !bad; i++) {
 		json_t *object = json_object();
-		bad = fields_encode(object, list->fields, list->field_count,
-			entries + i * list->entry_bytes);
+		bad = fields_encode(
+			object, list->fields, list->field_count, entries + i * list->entry_bytes);
 		bad |= json_array_append_new(array, object);
 	}
 	if (!bad)
@@ -153,8 +157,8 @@ json_t *ceilings_to_json(const struct ceilings *ceilings, double now)
 	for (size_t i = 0; i < COUNT(lists); i++)
 		bad |= json_object_set_new(
 			object, lists[i].name, list_to_json(&lists[i], ceilings));
-	bad |= json_object_set_new(object, "missing",
-		lines_to_json(ceilings->missing, ceilings->missing_count));
+	bad |= json_object_set_new(
+		object, "missing", lines_to_json(ceilings->missing, ceilings->missing_count));
 	bad |= json_object_set_new(
 		object, "notes", lines_to_json(ceilings->notes, ceilings->note_count));
 	if (!bad)
@@ -163,13 +167,13 @@ json_t *ceilings_to_json(const struct ceilings *ceilings, double now)
 	return NULL;
 }
 
-static int list_from_json(const struct list *list, const json_t *array, struct ceilings *ceilings,
-	struct error *err)
+static int list_from_json(
+	const struct list *list, const json_t *array, struct ceilings *ceilings, struct error *err)
 {
 	char *entries = (char *)ceilings + list->offset;
 	if (!json_is_array(array) || json_array_size(array) > list->most)
-		return error_set(err, -EINVAL, "'%s' is no list of at most %zu", list->name,
-			list->most);
+		return error_set(
+			err, -EINVAL, "'%s' is no list of at most %zu", list->name, list->most);
 	size_t i;
 	const json_t *object;
 	int code = 0;

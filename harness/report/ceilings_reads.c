@@ -9,7 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATES = 3, STATE_COLUMNS = 3, INDENT = 2, LINE_BYTES = 400, HEAD_BYTES = 40 };
+enum {
+	STATES = 3,
+	STATE_WARM = 2,
+	STATE_COLUMNS = 3,
+	INDENT = 2,
+	LINE_BYTES = 400,
+	HEAD_BYTES = 40
+};
 
 static const double SMALL_REQUEST_BYTES = 16384;
 
@@ -31,7 +38,7 @@ struct view {
 
 static size_t state_of(const struct read_ceiling *read)
 {
-	return read->direct ? 0 : read->cold ? 1 : 2;
+	return read->direct ? 0 : read->cold ? 1 : STATE_WARM;
 }
 
 static struct scale choose_scale(const struct ceilings *ceilings, double request_bytes)
@@ -56,12 +63,19 @@ static void number(double value, char out[UNITS_BYTES])
 	(void)snprintf(out, UNITS_BYTES, "%.*f", value < 0.0995 ? 3 : digits, value);
 }
 
-static void add_read(struct table *table, const struct view *view, const struct read_ceiling *read)
+/* A warm read is done when it is submitted: it waits for those submitted with it, and nothing else. */
+static bool has_latency(size_t state)
+{
+	return state != STATE_WARM;
+}
+
+static void add_read(
+	struct table *table, const struct view *view, size_t state, const struct read_ceiling *read)
 {
 	char text[UNITS_BYTES];
 	char high[UNITS_BYTES];
 	if (!read) {
-		for (int i = 0; i < STATE_COLUMNS; i++)
+		for (int i = has_latency(state) ? 0 : 1; i < STATE_COLUMNS; i++)
 			table_add(table, INK_DIM, "-");
 		return;
 	}
@@ -72,7 +86,8 @@ static void add_read(struct table *table, const struct view *view, const struct 
 	number(read->range.low * by, text);
 	number(read->range.high * by, high);
 	table_add(table, INK_DIM, "%s-%s", text, high);
-	table_add(table, INK_PLAIN, "%s", units_format_duration(read->latency_ns, text));
+	if (has_latency(state))
+		table_add(table, INK_PLAIN, "%s", units_format_duration(read->latency_ns, text));
 }
 
 static const struct read_ceiling *find(const struct view *view, size_t state, unsigned depth)
@@ -110,7 +125,8 @@ static void render_table(const struct view *view, const struct style *style, str
 		columns[count++] = (struct table_column){.head = heads[state]};
 		/* The group's name stands over its middle. */
 		columns[count++] = (struct table_column){.head = group_heads[state]};
-		columns[count++] = (struct table_column){.head = "\nlatency"};
+		if (has_latency(state))
+			columns[count++] = (struct table_column){.head = "\nlatency"};
 	}
 	struct table table;
 	table_open(&table, columns, count);
@@ -118,7 +134,7 @@ static void render_table(const struct view *view, const struct style *style, str
 		table_add(&table, INK_PLAIN, "%u", depth);
 		for (size_t state = 0; state < STATES; state++)
 			if (view->shown[state])
-				add_read(&table, view, find(view, state, depth));
+				add_read(&table, view, state, find(view, state, depth));
 	}
 	table_render(&table, style, INDENT, true, out);
 	table_close(&table);
@@ -135,8 +151,7 @@ static void render_size(const struct ceilings *ceilings, double request_bytes,
 	for (size_t i = 0; i < ceilings->read_count; i++)
 		if (ceilings->reads[i].request_bytes == request_bytes)
 			view.shown[state_of(&ceilings->reads[i])] = true;
-	(void)snprintf(text, sizeof text, "%s a request%s",
-		units_format_size(request_bytes, size),
+	(void)snprintf(text, sizeof text, "%s a request%s", units_format_size(request_bytes, size),
 		fabs(request_bytes - ceilings->file_bytes) < 4096 ? ", the mean file" : "");
 	sheet_heading(style, "", text, out);
 	render_table(&view, style, out);

@@ -8,7 +8,7 @@ void ceilings_reads_render(
 	const struct ceilings *ceilings, const struct style *style, struct buffer *out);
 
 /* "  title    about ..." in front of a table. */
-void sheet_heading(const struct style *style, const char *title, const char *about,
-	struct buffer *out);
+void sheet_heading(
+	const struct style *style, const char *title, const char *about, struct buffer *out);
 
 #endif

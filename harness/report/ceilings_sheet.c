@@ -16,8 +16,8 @@ static const double PERCENT = 100;
 
 /* --- text ---------------------------------------------------------------------------------------- */
 
-void sheet_heading(const struct style *style, const char *title, const char *about,
-	struct buffer *out)
+void sheet_heading(
+	const struct style *style, const char *title, const char *about, struct buffer *out)
 {
 	buffer_text(out, "\n");
 	buffer_repeat(out, " ", INDENT);
@@ -41,13 +41,17 @@ static const char *format_flops(double flops, char out[UNITS_BYTES])
 	size_t i = 0;
 	for (; value >= 1000 && i < 2; i++)
 		value /= 1000;
-	(void)snprintf(out, UNITS_BYTES, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value,
-		unit[i]);
+	(void)snprintf(out, UNITS_BYTES, "%.*f %s",
+		value < 10    ? 2
+		: value < 100 ? 1
+			      : 0,
+		value, unit[i]);
 	return out;
 }
 
 /* "31.2 - 33.0 GiB/s": the unit once where both have the same. */
-static const char *range_text(format *write, const struct ceiling_range *range, char out[RANGE_BYTES])
+static const char *range_text(
+	format *write, const struct ceiling_range *range, char out[RANGE_BYTES])
 {
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
@@ -100,8 +104,17 @@ static void close_table(struct table *table, const struct style *style, struct b
 
 /* --- sections ------------------------------------------------------------------------------------ */
 
-static void render_head(const struct ceilings *ceilings, double now, const struct style *style,
-	struct buffer *out)
+static unsigned repeats_of(const struct ceilings *ceilings)
+{
+	unsigned most = ceilings->clock_range.repeats;
+	for (size_t i = 0; i < ceilings->read_count; i++)
+		if (ceilings->reads[i].range.repeats > most)
+			most = ceilings->reads[i].range.repeats;
+	return most;
+}
+
+static void render_head(
+	const struct ceilings *ceilings, double now, const struct style *style, struct buffer *out)
 {
 	char text[LINE_BYTES];
 	char when[CLOCK_UTC_BYTES] = "at an unknown time";
@@ -115,10 +128,11 @@ static void render_head(const struct ceilings *ceilings, double now, const struc
 	if (isfinite(ceilings->measured_at))
 		clock_format_utc((time_t)ceilings->measured_at, when);
 	(void)snprintf(text, sizeof text,
-		"%s, %s, in %s%s%s; medians of interleaved repeats, with the least and the largest",
-		ceilings_age(ceilings, now, age, sizeof age), when,
+		"%s, %s, in %s%s%s; medians of %u interleaved repeats, with the least and the largest",
+		ceilings_age(ceilings, now, "ago", age, sizeof age), when,
 		units_format_duration(ceilings->seconds * (double)NS_PER_S, took),
-		ceilings->quick ? ", quick" : "", ceilings->interrupted ? ", interrupted" : "");
+		ceilings->quick ? ", quick" : "", ceilings->interrupted ? ", interrupted" : "",
+		repeats_of(ceilings));
 	line(style, "probe", text, out);
 }
 
@@ -264,8 +278,8 @@ static void render_lines(const char *label, const char (*lines)[NOTE_BYTES], siz
 		line(style, i ? "" : label, lines[i], out);
 }
 
-void ceilings_sheet(const struct ceilings *ceilings, double now, const struct style *style,
-	struct buffer *out)
+void ceilings_sheet(
+	const struct ceilings *ceilings, double now, const struct style *style, struct buffer *out)
 {
 	render_head(ceilings, now, style, out);
 	ceilings_reads_render(ceilings, style, out);

@@ -8,7 +8,7 @@
 #include "harness/report/style.h"
 
 /* now: seconds since the epoch, for the age. */
-void ceilings_sheet(const struct ceilings *ceilings, double now, const struct style *style,
-	struct buffer *out);
+void ceilings_sheet(
+	const struct ceilings *ceilings, double now, const struct style *style, struct buffer *out);
 
 #endif

@@ -129,7 +129,8 @@ static int add_model(struct sweep *sweep, struct error *err)
 static int fill(struct memory_block *block, size_t floats, float value, struct error *err)
 {
 	if (memory_map(block, floats * sizeof(float), true) != 0)
-		return error_set(err, -ENOMEM, "out of memory for an operand of %zu floats", floats);
+		return error_set(
+			err, -ENOMEM, "out of memory for an operand of %zu floats", floats);
 	float *at = block->data;
 	for (size_t i = 0; i < floats; i++)
 		at[i] = value;
@@ -207,8 +208,8 @@ static int measure_cell(struct sweep *sweep, struct cell *cell, struct error *er
 	if (!is_right(sweep, cell))
 		return error_set(err, -EIO, "sgemm of %lld x %lld x %lld gave a wrong result",
 			cell->m, cell->n, cell->k);
-	probe_add(&cell->flops,
-		calls * cell_flops(cell) * (double)NS_PER_S / (double)(now - begin));
+	probe_add(
+		&cell->flops, calls * cell_flops(cell) * (double)NS_PER_S / (double)(now - begin));
 	return 0;
 }
 

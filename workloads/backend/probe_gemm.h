@@ -17,9 +17,9 @@ struct probe_gemm_plan {
 	unsigned all_threads;      /* 0: as many as the process may use */
 	const struct model *model; /* NULL: none */
 	struct model_shape shape;
-	uint32_t batch;        /* samples a product of the model takes */
-	unsigned threads;      /* of the model's products */
-	size_t shapes_most;    /* of the model: those with most FLOPs */
+	uint32_t batch;         /* samples a product of the model takes */
+	unsigned threads;       /* of the model's products */
+	size_t shapes_most;     /* of the model: those with most FLOPs */
 	double call_flops_most; /* a product with more is cut to fewer rows, and a note says so */
 };
 

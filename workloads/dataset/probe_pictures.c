@@ -49,9 +49,9 @@ static void describe(struct picture_set *set, const struct totals *totals, const
 {
 	char size[UNITS_BYTES];
 	const double n = (double)set->count;
-	(void)snprintf(set->what, sizeof set->what, "%zu %.140s: %s, %.0f x %.0f pixels, %s (means)",
-		set->count, from, totals->format, totals->width / n, totals->height / n,
-		units_format_size(totals->bytes / n, size));
+	(void)snprintf(set->what, sizeof set->what,
+		"%zu %.140s: %s, %.0f x %.0f pixels, %s (means)", set->count, from, totals->format,
+		totals->width / n, totals->height / n, units_format_size(totals->bytes / n, size));
 }
 
 int pictures_load(const struct dataset *dataset, size_t most, const struct probe_control *control,
@@ -73,8 +73,7 @@ int pictures_load(const struct dataset *dataset, size_t most, const struct probe
 			code = error_set(err, -EINTR, "no time was left to read pictures");
 	}
 	if (!code && set->count == 0)
-		code = error_set(
-			err, -ENODATA, "no file of '%s' could be read", dataset->root);
+		code = error_set(err, -ENODATA, "no file of '%s' could be read", dataset->root);
 	if (!code) {
 		char from[NOTE_BYTES];
 		(void)snprintf(from, sizeof from, "files of %.120s", dataset->root);
@@ -84,7 +83,8 @@ int pictures_load(const struct dataset *dataset, size_t most, const struct probe
 }
 
 /* Painted by this one thread: some tenths of a second. */
-static int paint(struct picture_atlas *atlas, const struct probe_control *control, struct error *err)
+static int paint(
+	struct picture_atlas *atlas, const struct probe_control *control, struct error *err)
 {
 	int code = 0;
 	for (unsigned tile = 0; tile < picture_atlas_tiles() && !code; tile++)
@@ -98,8 +98,8 @@ static int make_one(struct picture_set *set, struct totals *totals, struct maker
 {
 	const uint8_t *made;
 	size_t size;
-	const int code = maker_make(maker, recipe, atlas, set->count, PICTURE_DETAIL_NATURAL, &made,
-		&size, err);
+	const int code = maker_make(
+		maker, recipe, atlas, set->count, PICTURE_DETAIL_NATURAL, &made, &size, err);
 	if (code)
 		return code;
 	uint8_t *bytes = malloc(size);
@@ -123,9 +123,8 @@ static int make_all(struct picture_set *set, size_t count, const struct recipe *
 	if (!code)
 		code = maker_open(&maker, recipe, err);
 	for (size_t i = 0; i < count && !code; i++)
-		code = probe_stopped(control)
-			       ? error_set(err, -EINTR, "stopped")
-			       : make_one(set, &totals, &maker, recipe, atlas, err);
+		code = probe_stopped(control) ? error_set(err, -EINTR, "stopped")
+					      : make_one(set, &totals, &maker, recipe, atlas, err);
 	maker_close(&maker);
 	picture_atlas_close(atlas);
 	if (!code)

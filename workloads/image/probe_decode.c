@@ -104,8 +104,8 @@ static size_t list_counts(unsigned cores, unsigned counts[CEILING_CORES_MAX])
 	return n;
 }
 
-static void keep(const struct probe_values *values, const unsigned *counts, size_t n,
-	struct ceilings *out)
+static void keep(
+	const struct probe_values *values, const unsigned *counts, size_t n, struct ceilings *out)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct core_ceiling *entry = &out->decode[out->decode_count];

@@ -13,10 +13,11 @@ struct picture_set {
 	struct picture_bytes {
 		uint8_t *bytes; /* owned */
 		size_t size;
-	} *pictures; /* (count), owned */
+	} * pictures; /* (count), owned */
 	size_t count;
 	uint32_t max_width, max_height;
-	char what[NOTE_BYTES]; /* "32 files of data/photos: jpeg, 500 x 375 pixels, 95.1 KiB (means)" */
+	char what
+		[NOTE_BYTES]; /* "32 files of data/photos: jpeg, 500 x 375 pixels, 95.1 KiB (means)" */
 };
 
 void picture_set_release(struct picture_set *set); /* safe on {0} */

@@ -146,13 +146,13 @@ static void choose_engine(struct reads *reads)
 {
 	char why[WHY_BYTES] = "";
 	struct error err = {0};
-	const char *lack = reads->plan->without_uring ? "left out"
-						      : uring_unavailable(why, sizeof why);
+	const char *lack =
+		reads->plan->without_uring ? "left out" : uring_unavailable(why, sizeof why);
 	if (!lack && read_ring_open(&reads->ring, reads->buffers.data, reads->buffer_bytes, &err))
 		lack = err.text;
 	if (lack)
-		ceilings_note(reads->out, "reads: by threads of pread; io_uring: %.*s",
-			WHY_BYTES, lack);
+		ceilings_note(
+			reads->out, "reads: by threads of pread; io_uring: %.*s", WHY_BYTES, lack);
 	(void)snprintf(reads->out->engine, sizeof reads->out->engine, "%s",
 		reads->ring ? "io_uring" : "pread");
 }
@@ -164,8 +164,8 @@ static int reads_open(struct reads *reads, struct error *err)
 	if (!code)
 		code = open_orders(reads, err);
 	if (!code && memory_map(&reads->buffers, reads->buffer_bytes * PROBE_DEPTH_MOST, true) != 0)
-		code = error_set(err, -ENOMEM, "out of memory for %d requests in flight",
-			PROBE_DEPTH_MOST);
+		code = error_set(
+			err, -ENOMEM, "out of memory for %d requests in flight", PROBE_DEPTH_MOST);
 	if (code)
 		return code;
 	reads->out->scratch_bytes = (double)reads->cold.bytes;

@@ -14,7 +14,7 @@
 enum { PROBE_DEPTHS_MAX = 7, PROBE_SIZES_MAX = 3, PROBE_DEPTH_MOST = 64 };
 
 struct probe_read_plan {
-	const char *folder; /* the scratch files go here */
+	const char *folder;              /* the scratch files go here */
 	uint64_t cold_bytes, warm_bytes; /* of the scratch files, at most */
 	uint64_t write_ns; /* time to write them in, at most; what is there by then is read */
 	unsigned depths[PROBE_DEPTHS_MAX]; /* each at most PROBE_DEPTH_MOST */

@@ -7,9 +7,9 @@
 
 /* A file without a name. */
 struct scratch_file {
-	int fd;          /* -1: closed */
-	int direct_fd;   /* with O_DIRECT; negative errno: the file system has none */
-	uint64_t bytes;  /* of random content, on the disk */
+	int fd;         /* -1: closed */
+	int direct_fd;  /* with O_DIRECT; negative errno: the file system has none */
+	uint64_t bytes; /* of random content, on the disk */
 };
 
 /* Writes up to `bytes`, at most a tenth of what is free, until write_end_ns; at least `least`, or
@@ -30,7 +30,7 @@ struct read_slot {
 	uint64_t end_ns;
 	const struct probe_control *control;
 
-	uint64_t requests; /* counted */
+	uint64_t requests;                 /* counted */
 	double requests_per_s, latency_ns; /* NAN: too few were done */
 };
 
@@ -39,7 +39,8 @@ bool read_slot_next(struct read_slot *slot, uint32_t *taken, uint64_t *offset);
 
 /* One ring, one thread; buffers hold PROBE_DEPTH_MOST requests of buffer_bytes each. */
 struct read_ring;
-int read_ring_open(struct read_ring **out, uint8_t *buffers, size_t buffer_bytes, struct error *err);
+int read_ring_open(
+	struct read_ring **out, uint8_t *buffers, size_t buffer_bytes, struct error *err);
 /* -EIO and the like: a request failed.  -ETIMEDOUT: one did not come back in time: the ring is lost, and
  * the kernel may still write to the buffers. */
 int read_ring_run(struct read_ring *ring, struct read_slot *slot, struct error *err);

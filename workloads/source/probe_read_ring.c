@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-	WAIT_MS = 100,         /* between two looks at the stop flag */
-	STUCK_MS = 5000,       /* without a completion: lost */
+	WAIT_MS = 100,          /* between two looks at the stop flag */
+	STUCK_MS = 5000,        /* without a completion: lost */
 	STUCK_STOPPED_MS = 500, /* likewise when asked to stop */
-	REQUESTS_LEAST = 8,    /* a slot goes on until so many came back ... */
-	SLOT_TIMES = 4,        /* ... for at most so many times its length */
+	REQUESTS_LEAST = 8,     /* a slot goes on until so many came back ... */
+	SLOT_TIMES = 4,         /* ... for at most so many times its length */
 };
 
 struct read_ring {
@@ -114,8 +114,8 @@ static bool is_over(const struct run *run, uint64_t now)
 	const uint64_t length = slot->end_ns > run->begin_ns ? slot->end_ns - run->begin_ns : 0;
 	if (run->status || probe_stopped(slot->control))
 		return true;
-	return now >= slot->end_ns && (run->tally.count >= REQUESTS_LEAST ||
-					      now >= run->begin_ns + SLOT_TIMES * length);
+	return now >= slot->end_ns &&
+	       (run->tally.count >= REQUESTS_LEAST || now >= run->begin_ns + SLOT_TIMES * length);
 }
 
 /* One completion; now is that of its burst. */
@@ -167,8 +167,8 @@ static int wait_for_some(struct run *run)
 	for (;;) {
 		struct __kernel_timespec wait = {.tv_nsec = WAIT_MS * (long long)NS_PER_MS};
 		struct io_uring_cqe *cqe;
-		const int code = io_uring_submit_and_wait_timeout(
-			&run->ring->ring, &cqe, 1, &wait, NULL);
+		const int code =
+			io_uring_submit_and_wait_timeout(&run->ring->ring, &cqe, 1, &wait, NULL);
 		if (code >= 0)
 			return 0;
 		if (code != -ETIME && code != -EINTR && code != -EAGAIN)

@@ -62,8 +62,8 @@ static int write_chunk(int fd, uint64_t *chunk, struct rng *rng, uint64_t at)
 	for (size_t i = 0; i < CHUNK_BYTES / sizeof *chunk; i++)
 		chunk[i] = rng_next(rng);
 	for (size_t done = 0; done < CHUNK_BYTES;) {
-		const ssize_t n = pwrite(fd, (const char *)chunk + done, CHUNK_BYTES - done,
-			(off_t)(at + done));
+		const ssize_t n = pwrite(
+			fd, (const char *)chunk + done, CHUNK_BYTES - done, (off_t)(at + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -107,8 +107,8 @@ static int refuse(const struct scratch_file *file, const char *folder, int code,
 		return error_set(err, -ETIMEDOUT,
 			"only %s of a scratch file could be written to '%s' in the time allowed",
 			size, folder);
-	return error_set_errno(err, -code, "cannot write a scratch file to '%s' beyond %s", folder,
-		size);
+	return error_set_errno(
+		err, -code, "cannot write a scratch file to '%s' beyond %s", folder, size);
 }
 
 int scratch_open(struct scratch_file *file, const char *folder, uint64_t bytes, uint64_t least,

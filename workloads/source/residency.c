@@ -23,7 +23,7 @@
 
 enum {
 	EVICT_MAX_MS = 5000,
-	EVICT_PAUSE_MS = 20, /* doubled after each pass */
+	EVICT_PAUSE_MS = 20,  /* doubled after each pass */
 	EVICT_FILE_TRIES = 5, /* with pauses between them, 300 ms together */
 	WARM_BLOCK_BYTES = 1024 * 1024,
 };
