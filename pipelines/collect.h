@@ -5,6 +5,7 @@
 
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/trace.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
 #include "pipelines/stepper.h"
@@ -16,11 +17,14 @@ struct recorded {
 	const struct step_account *step;
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
-	bool reads_memory; /* the memory engine */
+	bool reads_memory;  /* the memory engine */
+	const char *engine; /* that read */
+	const struct dataset *dataset;
+	bool emulates_storage;
 	bool interrupted;
 };
 
-/* Sets m's status to OK, UNSTEADY or INTERRUPTED.  0 or -ENOMEM. */
-int collect(const struct recorded *recorded, struct measurement *m);
+/* Sets m's status to OK, UNSTEADY or INTERRUPTED.  traces may be NULL.  0 or -ENOMEM. */
+int collect(const struct recorded *recorded, struct measurement *m, struct traces *traces);
 
 #endif

@@ -165,7 +165,7 @@ static int open_run(struct run *run, struct error *err)
 {
 	note_backend(run);
 	injection_announce(run->config, run->m);
-	/* The processes of inject.cpu_hog are forked while no thread of ours runs. */
+	/* The processes of inject.cpu_hog and memory_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
 	int code = injection_open(&run->injection, run->config, err);
 	if (!code)
@@ -190,6 +190,30 @@ static int open_run(struct run *run, struct error *err)
 
 /* --- running -------------------------------------------------------------------------------------------- */
 
+/* That planted conditions make anything wait for: standing still so long is no fault. */
+static uint64_t slowest_wait(const struct run *run)
+{
+	const double bandwidth = config_real(run->config, KEY_INJECT_READ_BANDWIDTH);
+	const double transfer_ns =
+		bandwidth > 0 ? (double)run->dataset->max_bytes * (double)NS_PER_S / bandwidth : 0;
+	const double read_ns = config_real(run->config, KEY_INJECT_READ_FACTOR) *
+			       (transfer_ns + config_real(run->config, KEY_INJECT_READ_LATENCY));
+	const bool some_slow = config_real(run->config, KEY_INJECT_SLOW_SHARE) > 0;
+	const double slow = some_slow ? config_real(run->config, KEY_INJECT_SLOW_FACTOR) : 1;
+	const double decode_ns = slow * config_real(run->config, KEY_INJECT_DECODE_FACTOR) *
+				 config_real(run->config, KEY_INJECT_SLOW_WORKER) *
+				 config_real(run->config, KEY_INJECT_DECODE_WAIT);
+	const double rate = config_real(run->config, KEY_INJECT_UPLOAD_BANDWIDTH);
+	const double copy_ns = rate > 0 ? config_real(run->config, KEY_INJECT_UPLOAD_FACTOR) *
+						  (double)run->plan.batch_bytes * (double)NS_PER_S /
+						  rate
+					: 0;
+	const double step_ns = config_real(run->config, KEY_INJECT_STEP_LAUNCH) +
+			       config_real(run->config, KEY_INJECT_STEP_FACTOR) *
+				       (double)stepper_progress(run->stepper).last_step_ns;
+	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns);
+}
+
 static bool conduct(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits)
 {
@@ -208,10 +232,9 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 			upload_start_meter(run->upload, monitor->start_ns);
 	}
 	monitor_sample(monitor);
+	injection_start(&run->injection, monitor->start_ns);
+	source_start(run->source, monitor->start_ns);
 	crew_start(&run->crew, monitor->start_ns);
-	const uint64_t bandwidth = (uint64_t)config_integer(run->config, KEY_INJECT_READ_BANDWIDTH);
-	const uint64_t transfer_ns =
-		bandwidth > 0 ? run->dataset->max_bytes * NS_PER_S / bandwidth : 0;
 	const struct conduct options = {
 		.crew = &run->crew,
 		.monitor = monitor,
@@ -220,13 +243,12 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		.duration_ns = run->duration_ns,
 		.min_batches = (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES),
 		.no_progress_ns = limits->no_progress_ns,
-		.slowest_wait_ns = transfer_ns +
-				   (uint64_t)config_integer(run->config, KEY_INJECT_READ_LATENCY),
+		.slowest_wait_ns = slowest_wait(run),
 	};
 	return conduct_run(&options);
 }
 
-static int finish(struct run *run, bool interrupted, struct error *err)
+static int finish(struct run *run, bool interrupted, struct traces *traces, struct error *err)
 {
 	struct measurement *m = run->m;
 	if (run->crew.code) {
@@ -241,6 +263,9 @@ static int finish(struct run *run, bool interrupted, struct error *err)
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
 		.reads_memory = run->reads_memory,
+		.engine = run->source->ops->name,
+		.dataset = run->dataset,
+		.emulates_storage = source_emulates_storage(run->source),
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
@@ -248,7 +273,7 @@ static int finish(struct run *run, bool interrupted, struct error *err)
 		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
 		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
 	bad_samples_report(&run->bad, run->dataset, m);
-	return collect(&recorded, m) ? no_memory(err) : 0;
+	return collect(&recorded, m, traces) ? no_memory(err) : 0;
 }
 
 static int run_threads(struct run *run, const struct pipeline_control *control,
@@ -273,7 +298,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		run->m->status = MEASUREMENT_INTERRUPTED;
 		return 0;
 	}
-	return finish(run, interrupted, err);
+	return finish(run, interrupted, control ? control->traces : NULL, err);
 }
 
 static void close_run(struct run *run)
@@ -324,6 +349,8 @@ static struct measurement unmeasured(void)
 		.accounted = NAN,
 		.cores_busy_outside = NAN,
 		.throttled_share = NAN,
+		.steal_share = NAN,
+		.file_bytes_mean = NAN,
 	};
 }
 
@@ -334,6 +361,8 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	struct error local = {0};
 	err = err ? err : &local;
 	*out = unmeasured();
+	if (control && control->traces)
+		*control->traces = (struct traces){0};
 	struct timespec started;
 	(void)clock_gettime(CLOCK_REALTIME, &started);
 	out->started = (double)started.tv_sec + (double)started.tv_nsec / 1e9;
@@ -358,6 +387,8 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	}
 	if (code)
 		fail(out, err);
+	if (code && control && control->traces)
+		traces_release(control->traces);
 	return code;
 }
 

@@ -16,6 +16,7 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/trace.h"
 #include "workloads/dataset/dataset.h"
 
 #include <stdatomic.h>
@@ -51,6 +52,9 @@ struct pipeline_control {
 	const atomic_bool *stop;     /* Ctrl-C: drain and return within a second; may be NULL */
 	pipeline_progress *progress; /* may be NULL */
 	void *context;
+	/* Where the service times in sequence go; filled by pipeline_run, {0} when it fails or the
+	 * profiler is off, and released by the caller in any case.  NULL: they are not wanted. */
+	struct traces *traces;
 };
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.

@@ -73,6 +73,7 @@ static void submit(struct one_reader *r, size_t n)
 		struct blob *blob = r->taken[i];
 		blob->request.sample = blob->ticket.sample;
 		blob->request.ticket = blob->index;
+		blob->in_flight = r->in_flight + (uint32_t)i + 1;
 		source_submit(r->reader, &blob->request);
 	}
 	r->in_flight += (unsigned)n;
@@ -100,15 +101,27 @@ static size_t reap(struct one_reader *r, bool is_short)
 	return n;
 }
 
+static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
+{
+	const struct read_request *request = &blob->request;
+	const uint64_t service_ns = request->done_ns - request->submitted_ns;
+	thread_meter_add(meter, now_ns, service_ns, 1);
+	trace_log_add(&meter->trace,
+		(struct trace_entry){
+			.number = blob->ticket.number,
+			.end_ns = request->done_ns,
+			.service_ns = (float)service_ns,
+			.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
+		});
+}
+
 static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)
 {
 	struct exchange *x = r->readers->options.exchange;
 	for (size_t i = 0; i < n; i++) {
-		const struct read_request *request = r->reaped[i];
-		r->done[i] = &x->blobs[request->ticket];
+		r->done[i] = &x->blobs[r->reaped[i]->ticket];
 		if (r->meter)
-			thread_meter_add(
-				r->meter, now_ns, request->done_ns - request->submitted_ns, 1);
+			meter(r->meter, r->done[i], now_ns);
 	}
 	r->in_flight -= (unsigned)n;
 	return n;
@@ -175,6 +188,7 @@ int readers_start(struct readers **out, const struct readers_options *options, s
 		r->index = i;
 		r->meter = options->meters ? &options->meters[i] : NULL;
 		r->seat.clock = r->meter ? &r->meter->clock : NULL;
+		r->seat.lock = r->meter ? &r->meter->lock : NULL;
 		const int code = pthread_create(&r->thread, NULL, run_reader, r);
 		if (code)
 			return error_set_errno(err, code, "cannot start reader thread %u of %u",

@@ -90,9 +90,30 @@ static bool count_first_epoch(struct stepper *s, const struct slot *slot)
 	return false;
 }
 
-static void count(struct stepper *s, const struct slot *slot, const struct step_result *result,
-	uint64_t began_ns, uint64_t now_ns)
+/* When a step had its batch, when the backend was called, and when it was done. */
+struct step_times {
+	uint64_t began_ns, called_ns, ended_ns;
+};
+
+static void meter(struct stepper *s, const struct slot *slot, const struct step_result *result,
+	const struct step_times *times)
 {
+	const uint64_t service_ns =
+		s->account.emulated ? result->device_ns : times->ended_ns - times->began_ns;
+	struct thread_meter *const meter = s->options.meter;
+	thread_meter_add(meter, times->ended_ns, service_ns, 1);
+	trace_log_add(&meter->trace, (struct trace_entry){
+					     .number = slot->batch,
+					     .end_ns = times->ended_ns,
+					     .service_ns = (float)service_ns,
+					     .host_ns = (float)(times->called_ns - times->began_ns),
+				     });
+}
+
+static void count(struct stepper *s, const struct slot *slot, const struct step_result *result,
+	const struct step_times *times)
+{
+	const uint64_t now_ns = times->ended_ns;
 	s->sum.t_ns = now_ns - s->start_ns;
 	s->sum.samples += slot->size - slot->bad;
 	s->sum.batches++;
@@ -107,11 +128,23 @@ static void count(struct stepper *s, const struct slot *slot, const struct step_
 		s->account.loss_first = result->loss;
 	s->account.loss_last = result->loss;
 	if (s->options.meter)
-		thread_meter_add(s->options.meter, now_ns,
-			s->account.emulated ? result->device_ns : now_ns - began_ns, 1);
+		meter(s, slot, result, times);
 	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
 	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);
-	atomic_store_explicit(&s->last_step_ns, now_ns - began_ns, memory_order_relaxed);
+	atomic_store_explicit(&s->last_step_ns, now_ns - times->began_ns, memory_order_relaxed);
+}
+
+/* The backend's step, planted to take `factor` times as long. */
+static int compute(struct stepper *s, const struct batch_view *view, double factor,
+	uint64_t began_ns, struct step_result *result, struct error *err)
+{
+	s->backend->slowdown = factor;
+	const int code = backend_step(s->backend, view, result, err);
+	if (s->backend->emulated || factor <= 1)
+		return code;
+	injection_end_step(factor, began_ns, &s->options.crew->stopping);
+	result->device_ns = (uint64_t)(factor * (double)result->device_ns);
+	return code;
 }
 
 /* False: the repetition is over. */
@@ -129,8 +162,11 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	verify(s, slot);
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
-	const int code = backend_step(s->backend, &view, &result, &err);
-	const uint64_t ended_ns = clock_now_ns();
+	struct step_times times = {.began_ns = *now_ns};
+	const double factor = injection_begin_step(o->injection, &o->crew->stopping);
+	times.called_ns = clock_now_ns();
+	const int code = compute(s, &view, factor, times.called_ns, &result, &err);
+	times.ended_ns = clock_now_ns();
 	/* A step that was cut short by the end of the run does not count. */
 	if (crew_stopping(o->crew))
 		return false;
@@ -138,8 +174,8 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 		crew_fail(o->crew, code, &err);
 		return false;
 	}
-	count(s, slot, &result, *now_ns, ended_ns);
-	*now_ns = ended_ns;
+	count(s, slot, &result, &times);
+	*now_ns = times.ended_ns;
 	return count_first_epoch(s, slot);
 }
 
@@ -200,6 +236,7 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	*out = s;
 	s->options = *options;
 	s->seat.clock = options->meter ? &options->meter->clock : NULL;
+	s->seat.lock = options->meter ? &options->meter->lock : NULL;
 	int code = open_account(s);
 	if (code)
 		return error_set(err, code, "out of memory");

@@ -2,6 +2,7 @@
  * goes: down when the stage above is blocked longer than the one below starves, else up.  The
  * bottleneck is the stage that the arrows on both its sides point to; how sure an arrow is follows
  * from its length against its spread over the repeats. */
+#include "harness/analyze/confidence.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
@@ -57,20 +58,15 @@ static double arrow_below(const struct point_summary *point, size_t above)
 	return point->stages[above].blocked - point->stages[above + 1].starved;
 }
 
-static double normal_probability(double z)
-{
-	return 0.5 * erfc(-z * M_SQRT1_2);
-}
-
 /* Probability that both arrows at a stage point to it. */
 static double certainty_of(const struct evidence_base *base, size_t stage)
 {
 	double certainty = 1;
 	if (stage > 0)
-		certainty *= normal_probability(
+		certainty *= confidence_normal(
 			arrow_below(base->point, stage - 1) / arrow_spread(base, stage - 1));
 	if (stage + 1 < base->point->stage_count)
-		certainty *= normal_probability(
+		certainty *= confidence_normal(
 			-arrow_below(base->point, stage) / arrow_spread(base, stage));
 	return certainty;
 }
@@ -149,7 +145,7 @@ static void find_depth(const struct point_summary *point, struct binding *bindin
 
 struct binding binding_find(const struct evidence_base *base)
 {
-	struct binding binding = {0};
+	struct binding binding = {.replayed = NAN, .depth_gain = NAN, .agree = true};
 	choose_stage(base, &binding);
 	find_second(base, &binding);
 	find_depth(base->point, &binding);

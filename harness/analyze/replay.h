@@ -1,14 +1,19 @@
 /* Discrete-event simulation of the pipeline's exact structure, fed with recorded service times in
  * sequence.  A pure function: no clock, no thread, no file; the same input gives the same output.
  *
- *   reader i   takes the next ticket together with a free blob, in order; spends READ_CPU on a core, then
- *              the file is in flight (up to read_depth a reader): READ_LATENCY overlaps with others,
- *              READ_DEVICE is one server for all of them, first come first served
+ *   reader i   takes the next tickets, each together with a free blob, in order, up to read_depth in
+ *              flight; spends READ_CPU on a core file by file, each of which is in flight from then on:
+ *              READ_LATENCY overlaps with others, READ_DEVICE is one server for all of them, first come
+ *              first served, and the file is done when both are over (so the latency is that of an idle
+ *              device, its own time in it; not their sum).  Done files are handed in together, when all
+ *              that were taken have been submitted
  *   worker j   takes the ready file with the lowest ticket whose batch has a slot (slots go to batches in
- *              order); DECODE_CPU on a core, DECODE_LOCK on a core under the one lock of the team,
- *              DECODE_WAIT off the cores
- *   batches    are delivered in order, or as completed; prefetch_depth bounds those that wait
- *   upload     UPLOAD on a core, into a staging slot
+ *              order); first DECODE_LOCK on a core under the one lock of the team (first come, first
+ *              served), then DECODE_CPU on a core, then DECODE_WAIT off the cores.  Tiny samples are taken
+ *              in chunks, by the pipeline's rule
+ *   batches    are delivered in order, or as completed; what bounds them is the number of slots
+ *              (prefetch_depth only caps the count of those that wait, as in the measurement)
+ *   upload     takes a batch, then a staging slot; UPLOAD on a core; then its slot is free again
  *   step       STEP_HOST on shape.step_threads cores at once (at least one), then STEP_DEVICE off them
  *
  * Cores are shared by all that is runnable at once (processor sharing): `cores` of them, of which `outside`
@@ -54,8 +59,10 @@ struct replay_model {
 	double scale[COSTS]; /* 1: as recorded */
 	const float *
 		worker_factor; /* (decode_workers): a slow worker's items take longer; NULL: alike */
-	/* Zero-cost hand-overs are free; this is what a visit at the exchange costs a worker, ns. */
+	/* Zero-cost hand-overs are free; this is what a visit at the exchange costs a worker, ns on a core,
+	 * in its working time. */
 	double visit_ns;
+	double wake_ns; /* from when a sleeper is woken until it goes on, ns off the cores; it counts as waiting */
 };
 
 struct replay_options {
@@ -72,15 +79,19 @@ struct replay_result {
 	double throughput; /* samples/s */
 	double seconds;    /* simulated, measured part */
 	uint64_t samples, batches, events;
-	/* Shares of the stage's thread time, as the state clocks would show. */
+	/* Shares of the stage's thread time, as the state clocks would show; zeros without an upload. */
 	double share[REPLAY_STAGES][THREAD_STATES];
-	double core_utilisation, lock_utilisation, device_utilisation; /* device: of reading */
+	double core_utilisation; /* cores busy, with outside threads, / cores; 0 of unlimited ones */
+	double lock_utilisation, device_utilisation; /* device: of reading */
+	/* STEP_DEVICE, and STEP_HOST too when the step computes on the cores. */
 	double step_utilisation;
-	double samples_waiting, batches_waiting; /* mean depths of the two queues */
+	/* Mean depths of the two queues, batches at most prefetch_depth, as the measurement has them. */
+	double samples_waiting, batches_waiting;
 	double order_wait_share; /* time that the consumer starved while a later batch was complete */
 };
 
-/* 0; -EINVAL: the model makes no sense (err says what); -E2BIG; -ENOMEM. */
+/* 0; -EINVAL: the model makes no sense, or nothing in it takes time (err says what); -E2BIG; -ENOMEM.
+ * Any thread; nothing is shared between calls. */
 int replay_run(const struct replay_model *model, const struct replay_options *options,
 	struct replay_result *result, struct error *err);
 

@@ -133,18 +133,22 @@ static const struct stage_measurement *find_stage(const struct measurement *m, c
 /* Sums of one stage over the repeats. */
 struct stage_sums {
 	double seconds[THREAD_STATES];
-	double cpu, run_queue;
+	double cpu, run_queue, io_wait, lock_wait, lock_held, measured;
 	double *capacities; /* room for one per repeat */
 	size_t capacity_count;
 };
 
-static void add_stage(
-	struct stage_sums *sums, struct stage_summary *out, const struct stage_measurement *stage)
+static void add_stage(struct stage_sums *sums, struct stage_summary *out,
+	const struct stage_measurement *stage, double measured)
 {
 	for (size_t s = 0; s < THREAD_STATES; s++)
 		sums->seconds[s] += stage->seconds[s];
 	sums->cpu += stage->cpu_seconds;
 	sums->run_queue += stage->run_queue_seconds;
+	sums->io_wait += stage->io_wait_seconds;
+	sums->lock_wait += stage->lock_wait_seconds;
+	sums->lock_held += stage->lock_held_seconds;
+	sums->measured += measured;
 	if (!isnan(stage->capacity))
 		sums->capacities[sums->capacity_count++] = stage->capacity;
 	out->capacity_is_lower_bound |= stage->capacity_is_lower_bound;
@@ -168,7 +172,7 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct stage_measurement *stage = find_stage(chosen->repeats[i], first->name);
 		if (stage)
-			add_stage(&sums, out, stage);
+			add_stage(&sums, out, stage, chosen->repeats[i]->measured_seconds);
 	}
 	const double working = sums.seconds[THREAD_WORKING];
 	const double total = sums.seconds[THREAD_STARVED] + working + sums.seconds[THREAD_BLOCKED];
@@ -180,6 +184,9 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	const bool tells = working > WORKING_MIN * total && !out->device;
 	out->cpu = tells ? at_most_one(sums.cpu / working) : NAN;
 	out->run_queue = tells ? at_most_one(sums.run_queue / working) : NAN;
+	out->io_wait = tells ? at_most_one(sums.io_wait / working) : NAN;
+	out->lock_wait = tells ? at_most_one(sums.lock_wait / working) : NAN;
+	out->lock_busy = tells ? at_most_one(sums.lock_held / sums.measured) : NAN;
 	out->capacity = statistics_median(capacities, sums.capacity_count);
 }
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EVIDENCE_MAX = 6, EVIDENCE_BYTES = 240 };
+enum { EVIDENCE_MAX = 8, EVIDENCE_BYTES = 240 };
 
 struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
@@ -20,10 +20,8 @@ struct verdict {
 	/* A stage within 5 % of it, which binds as much; with "depth" the busiest stage; "" if
 	 * none. */
 	char also[NAME_BYTES];
-	/* "cpu", "device", "latency", "storage" (device or latency, not told apart), "compute",
-	 * "copy", "cores", "lock", "depth", "external", "unknown" */
-	char resource[NAME_BYTES];
-	double confidence; /* 0..1, that (stage, resource) is right; verdict.c has the formula */
+	char resource[NAME_BYTES]; /* limit_kind.h lists them all */
+	double confidence; /* 0..1, that (stage, resource) is right; confidence.h has the formula */
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];
 	size_t evidence_count;
 	char advice[EVIDENCE_BYTES];
@@ -35,7 +33,8 @@ struct stage_summary {
 	bool per_batch, device;
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
 	/* shares of its working time; NAN: not available, or it hardly worked */
-	double cpu, run_queue;
+	double cpu, run_queue, io_wait, lock_wait;
+	double lock_busy; /* share of the time that some thread of it held the lock; NAN: not known */
 	double capacity; /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
@@ -75,7 +74,9 @@ struct point_facts {
 	bool step_emulated, reads_memory;
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
 				       known */
-	uint64_t seed;              /* of the bootstrap */
+	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */
+	double memory_limit_bytes; /* of the process: cgroup's or machine's; 0: not known */
+	uint64_t seed;             /* of the bootstrap */
 };
 
 /* repeats: the point's measurements, any order, count >= 1.  Repetitions that failed, were

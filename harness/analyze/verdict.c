@@ -1,47 +1,40 @@
-/* The first verdict: gate, arrow, cause, words.
- *
- * confidence = arrows x resource x busy x pair, at most 0.95 (0.9 with fewer than three repeats):
- *
- * - arrows: probability that the arrows beside the stage point the right way, from their length
- *   against their spread over the repeats (arrow.c);
- * - resource: how far the stage's time split is from the threshold that names it (cause.c);
- * - busy: 1 when the stage is busy 90 % of the time, down to 0.7 at 70 %: what it waits is not its
- *   own limit, and without a replay the share of the queues is not known;
- * - pair: 0.6 when another stage binds as much.
- *
- * A queue's depth as the verdict has 0.5: only a replay or an experiment can prove it. */
+/* The verdict: gate, arrows, replay if there is one, cause, words. */
+#include "harness/analyze/confidence.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const double CONFIDENCE_MOST = 0.95;
-static const double CONFIDENCE_FEW_REPEATS = 0.90;
-static const double CONFIDENCE_DEPTH = 0.50;
+static const double CONFIDENCE_DEPTH = 0.50; /* without a replay */
 static const double CONFIDENCE_NONE = 0.10;
-static const double PAIR_FACTOR = 0.60;
-static const double BUSY_FULL = 0.90;
-
-enum { REPEATS_WANTED = 3 };
+static const double DEPTH_GAIN_LEAST = 0.05;
 
 static double confidence_of(
 	const struct evidence_base *base, const struct binding *binding, const struct cause *cause)
 {
-	const double most = base->count < REPEATS_WANTED ? CONFIDENCE_FEW_REPEATS : CONFIDENCE_MOST;
+	const bool replayed = base->findings != NULL;
+	const double complete =
+		confidence_completeness(replayed ? base->findings->elasticities.unmodelled : NAN);
+	const double most = confidence_most(base->count);
 	if (binding->depth)
-		return CONFIDENCE_DEPTH;
-	const double lacking = fmax(BUSY_FULL - base->point->stages[binding->stage].busy, 0);
-	const double busy = fmax(1 - 1.5 * lacking, 0.5);
-	const double pair = binding->second < base->point->stage_count ? PAIR_FACTOR : 1;
-	return fmin(binding->certainty * cause->certainty * busy * pair, most);
+		return fmin(
+			replayed ? certainty_above(binding->depth_gain, DEPTH_GAIN_LEAST) * complete
+				 : CONFIDENCE_DEPTH,
+			most);
+	const double stage =
+		confidence_stage(binding->certainty, binding->replayed, binding->agree);
+	const double busy =
+		replayed ? 1 : confidence_busy(base->point->stages[binding->stage].busy);
+	const double pair = confidence_pair(binding->second < base->point->stage_count);
+	return fmin(stage * cause->certainty * busy * pair * complete, most);
 }
 
-static void abstain(struct verdict *out, const char *reason)
+void verdict_abstain(struct verdict *out, const char *reason)
 {
+	*out = (struct verdict){.confidence = CONFIDENCE_NONE};
 	(void)snprintf(out->stage, sizeof out->stage, "none");
 	(void)snprintf(out->resource, sizeof out->resource, "unknown");
-	out->confidence = CONFIDENCE_NONE;
 	evidence_add(out, "no verdict: %s", reason);
 }
 
@@ -64,8 +57,7 @@ static void name_binding(const struct point_summary *point, const struct binding
 			out->also, sizeof out->also, "%s", point->stages[binding->second].name);
 }
 
-/* What was measured counts before what was configured. */
-static struct point_facts facts_measured(
+struct point_facts point_facts_measured(
 	const struct point_summary *point, const struct point_facts *facts)
 {
 	struct point_facts measured = *facts;
@@ -78,21 +70,29 @@ static struct point_facts facts_measured(
 	return measured;
 }
 
+void verdict_judge(const struct evidence_base *base, struct verdict *out)
+{
+	*out = (struct verdict){0};
+	char reason[EVIDENCE_BYTES - 16];
+	if (!gate_passes(base, reason, sizeof reason)) {
+		verdict_abstain(out, reason);
+		return;
+	}
+	struct binding binding = binding_find(base);
+	if (base->findings)
+		binding_weigh(base, &binding);
+	const struct cause cause = cause_of_stage(base, &base->point->stages[binding.stage]);
+	name_binding(base->point, &binding, &cause, out);
+	out->confidence = confidence_of(base, &binding, &cause);
+	evidence_write(base, &binding, &cause, out);
+	advice_write(base, &binding, &cause, out);
+}
+
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
 	size_t count, const struct point_facts *facts, struct verdict *out)
 {
-	*out = (struct verdict){0};
-	const struct point_facts measured = facts_measured(point, facts);
-	const struct evidence_base base = {point, repeats, count, &measured};
-	char reason[EVIDENCE_BYTES - 16];
-	if (!gate_passes(&base, reason, sizeof reason)) {
-		abstain(out, reason);
-		return;
-	}
-	const struct binding binding = binding_find(&base);
-	const struct cause cause = cause_of_stage(&base, &point->stages[binding.stage]);
-	name_binding(point, &binding, &cause, out);
-	out->confidence = confidence_of(&base, &binding, &cause);
-	evidence_write(&base, &binding, &cause, out);
-	advice_write(&base, &binding, &cause, out);
+	const struct point_facts measured = point_facts_measured(point, facts);
+	const struct evidence_base base = {
+		.point = point, .repeats = repeats, .count = count, .facts = &measured};
+	verdict_judge(&base, out);
 }

@@ -1,19 +1,23 @@
 /* The steps of a verdict, shared by the files that make it: gate -> arrow -> cause -> words.
- * Internal to analyze; summary.h is the way in. */
+ * Internal to analyze; summary.h and diagnose.h are the ways in. */
 #ifndef MLBENCH_ANALYZE_VERDICT_PARTS_H
 #define MLBENCH_ANALYZE_VERDICT_PARTS_H
 
+#include "harness/analyze/findings.h"
 #include "harness/analyze/summary.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is judged: the summary, and the repeats it was made of. */
+/* What is judged: the summary, the repeats it was made of, and what else there is. */
 struct evidence_base {
 	const struct point_summary *point;
 	const struct measurement *const *repeats;
 	size_t count;
 	const struct point_facts *facts;
+	/* NULL: no service times, no ceilings.  Its repeats need not be those above. */
+	const struct model_source *source;
+	const struct findings *findings; /* NULL: no replay */
 };
 
 /* gate.c: whether the measurements may be judged at all; false with the reason. */
@@ -28,18 +32,45 @@ struct binding {
 	bool conflict;      /* the busiest stage is not where the arrows point */
 	bool depth;         /* no stage is busy: the queue between two of them is what binds */
 	size_t queue_above; /* depth: the stage above that queue */
+	/* With a replay: that its elasticities are highest at the stage (NAN: no replay), and whether
+	 * the arrows say so too. */
+	double replayed;
+	bool agree;
+	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
 };
 struct binding binding_find(const struct evidence_base *base);
+/* binding_replay.c: the same with what the replay found, which decides. */
+void binding_weigh(const struct evidence_base *base, struct binding *binding);
 /* The stage with the next least capacity after `but`; stage_count when none shows one. */
 size_t binding_next_capacity(const struct point_summary *point, size_t but);
 
-/* cause.c: which resource the stage lacks. */
+/* cause.c: which resource the stage lacks.  The rules of a stage are asked in their order; the first
+ * that holds is the cause. */
 struct cause {
 	const char *resource;
 	double certainty;           /* 0..1, given that the stage is right */
 	char words[EVIDENCE_BYTES]; /* the figures behind it */
 };
+typedef bool cause_rule(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out);
 struct cause cause_of_stage(const struct evidence_base *base, const struct stage_summary *stage);
+
+/* Fills out and returns true: the last line of a rule that holds. */
+bool cause_is(struct cause *out, const char *resource, double certainty, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* 0.5 at the threshold, 0.95 from a tenth of the whole above it. */
+double certainty_above(double value, double threshold);
+/* Of the stage's working time, what is neither on a core, nor waiting for one, nor for its lock or the
+ * disk as far as those are known; NAN: not known. */
+double cause_asleep(const struct stage_summary *stage);
+/* Elasticity of a cost; NAN without a replay. */
+double cause_elasticity(const struct evidence_base *base, enum replay_cost cost);
+
+/* Rules of one stage each, ended by NULL: cause_read.c, cause_decode.c, cause_step.c; those that several
+ * share are in cause_cores.c. */
+extern cause_rule *const cause_rules_read[],
+	*const cause_rules_decode[], *const cause_rules_upload[], *const cause_rules_step[];
+cause_rule cause_unknown_split, cause_external, cause_cores, cause_slowed, cause_unexplained;
 
 /* evidence.c: sentences with figures. */
 void evidence_write(const struct evidence_base *base, const struct binding *binding,
@@ -50,5 +81,13 @@ void evidence_add(struct verdict *out, const char *format, ...)
 /* advice.c: what to turn, with what may be expected of it. */
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
+
+/* verdict.c: all of it, on whatever of the evidence there is. */
+void verdict_judge(const struct evidence_base *base, struct verdict *out);
+/* The facts with what was measured (threads) before what was configured. */
+struct point_facts point_facts_measured(
+	const struct point_summary *point, const struct point_facts *facts);
+/* No verdict, and why. */
+void verdict_abstain(struct verdict *out, const char *reason);
 
 #endif

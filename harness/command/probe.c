@@ -74,7 +74,7 @@ static void nearest_folder(char *path)
 
 static int choose_folder(struct probing *probing, struct error *err)
 {
-	const char *asked = probing->invocation->options.path;
+	const char *asked = probing->invocation->options.values[OPTION_PATH];
 	const char *data = config_text(&probing->config, KEY_DATASET_PATH);
 	const char *path = asked ? asked : *data ? data : ".";
 	struct stat st;

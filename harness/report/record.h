@@ -5,6 +5,7 @@
  *                  and a line that says when and how the run ended
  *   summary.json   schema mlbench.summary/1 (docs/summary.schema.json)
  *   points.csv     one row per point
+ *   traces/        service times in sequence, one file a repetition: p00012-r1.json (traces_json.h)
  *
  * A torn last line (a kill in the middle of a write) is dropped on reading, and cut off before the
  * next line is appended.  A repetition that failed may be measured again: the later line holds. */
@@ -17,6 +18,7 @@
 #include "harness/measure/ceilings.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/trace.h"
 
 #include <stdbool.h>
 
@@ -76,6 +78,14 @@ int record_append(struct record *record, const struct measurement *measurement, 
 /* An entry in full: fills m, which the caller releases in any case. */
 int record_load(
 	const struct record *record, size_t entry, struct measurement *m, struct error *err);
+/* The traces of a repetition, before the line of it is appended: written beside and renamed, so that a
+ * kill leaves at most a file without a line. */
+int record_save_traces(const struct record *record, const struct traces *traces,
+	const struct measurement *m, struct error *err);
+/* Those of an entry; traces is initialised here, and {0} when this fails.  -ENOENT: there are none;
+ * -EINVAL: the file is torn or no traces. */
+int record_load_traces(
+	const struct record *record, size_t entry, struct traces *traces, struct error *err);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
  * run is taken), one run's folder, or a file in it. */
@@ -87,6 +97,9 @@ void record_release(struct record *record); /* safe on {0} */
 
 /* Whether (point, repeat) is measured and did not fail: what --resume skips. */
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
+/* Whether some points of the sweep are predicted rather than measured (sweep.mode): then `interrupted` is
+ * what the end line says, not whether a repetition is missing; whoever finishes such a record sets it. */
+bool record_is_adaptive(const struct config *config);
 /* How many repetitions failed, and would be tried again. */
 size_t record_failed_count(const struct record *record);
 

@@ -3,6 +3,7 @@
 #include "harness/base/clock.h"
 #include "harness/report/config_json.h"
 #include "harness/report/fields.h"
+#include "harness/report/part.h"
 #include "harness/report/record_json.h"
 #include "harness/report/report.h"
 
@@ -17,45 +18,6 @@
 enum { STATUS_NAMES = 4 };
 
 static const char *const status_names[STATUS_NAMES] = {"ok", "unsteady", "failed", "interrupted"};
-
-/* An object being filled; the first failure sticks. */
-struct part {
-	json_t *object, *missing;
-	int bad;
-};
-
-static struct part part_open(void)
-{
-	struct part part = {.object = json_object()};
-	part.bad = part.object ? 0 : -ENOMEM;
-	return part;
-}
-
-static void put(struct part *part, const char *name, json_t *value)
-{
-	part->bad |= json_object_set_new(part->object, name, value);
-}
-
-/* A number, or null with its reason. */
-static void put_number(struct part *part, const char *name, double value, const char *why)
-{
-	put(part, name, fields_number(value));
-	if (isfinite(value))
-		return;
-	if (!part->missing)
-		part->missing = json_object();
-	part->bad |= json_object_set_new(part->missing, name, fields_text(why));
-}
-
-static json_t *part_close(struct part *part)
-{
-	if (part->missing)
-		put(part, "missing", part->missing);
-	if (!part->bad)
-		return part->object;
-	json_decref(part->object);
-	return NULL;
-}
 
 /* The note that speaks of a subject, or the usual reason. */
 static const char *why_missing(
@@ -77,26 +39,25 @@ static json_t *settings_json(const struct report *report, size_t point)
 		const struct config_axis *a = &record->config.axes[axis];
 		const size_t choice = record->grid.choice[point * record->grid.axis_count + axis];
 		char name[CONFIG_NAME_BYTES];
-		put(&part, config_key_name(a->key, name),
+		part_put(&part, config_key_name(a->key, name),
 			config_value_to_json(a->key, &a->values[choice]));
 	}
 	return part_close(&part);
 }
 
-static json_t *throughput_json(const struct point_summary *p)
+static json_t *throughput_json(const struct point_summary *p, const char *usual)
 {
 	struct part part = part_open();
 	json_t *repeats = json_array();
-	put(&part, "unit", json_string("samples/s"));
-	put_number(
-		&part, "median", p->median, why_missing(p, "no repetition", "no good repetition"));
-	put(&part, "ci95",
+	part_put(&part, "unit", json_string("samples/s"));
+	part_number(&part, "median", p->median, why_missing(p, "no repetition", usual));
+	part_put(&part, "ci95",
 		isfinite(p->ci95.low) && isfinite(p->ci95.high)
 			? json_pack("[f,f]", p->ci95.low, p->ci95.high)
 			: json_null());
 	for (size_t i = 0; i < p->repeat_count; i++)
 		part.bad |= json_array_append_new(repeats, fields_number(p->repeats[i]));
-	put(&part, "repeats", repeats);
+	part_put(&part, "repeats", repeats);
 	return part_close(&part);
 }
 
@@ -109,12 +70,12 @@ static json_t *service_json(const struct histogram *h)
 	const double none = h->count ? 0 : NAN;
 	const char *why = "no item was timed";
 	struct part part = part_open();
-	put_number(&part, "mean", none + histogram_mean(h) / (double)NS_PER_US, why);
+	part_number(&part, "mean", none + histogram_mean(h) / (double)NS_PER_US, why);
 	for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
-		put_number(&part, quantiles[i].name,
+		part_number(&part, quantiles[i].name,
 			none + histogram_quantile(h, quantiles[i].quantile) / (double)NS_PER_US,
 			why);
-	put_number(&part, "max", none + (double)h->max_ns / (double)NS_PER_US, why);
+	part_number(&part, "max", none + (double)h->max_ns / (double)NS_PER_US, why);
 	return part_close(&part);
 }
 
@@ -123,17 +84,17 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 	const char *off = why_missing(p, "profiler", "the profiler is off (measure.profiler)");
 	const char *schedstat = why_missing(p, "schedstat", "the kernel has no schedstat");
 	struct part part = part_open();
-	put(&part, "name", fields_text(stage->name));
-	put(&part, "workers", json_integer(stage->workers));
-	put(&part, "per", json_string(stage->per_batch ? "batch" : "sample"));
-	put_number(&part, "busy", stage->busy, off);
-	put_number(&part, "starved", stage->starved, off);
-	put_number(&part, "blocked", stage->blocked, off);
-	put_number(&part, "cpu", stage->cpu, schedstat);
-	put_number(&part, "run_queue", stage->run_queue, schedstat);
-	put_number(&part, "capacity", stage->capacity, "the stage never showed its limit");
-	put(&part, "capacity_is_lower_bound", json_boolean(stage->capacity_is_lower_bound));
-	put(&part, "service_us", service_json(&stage->service));
+	part_put(&part, "name", fields_text(stage->name));
+	part_put(&part, "workers", json_integer(stage->workers));
+	part_put(&part, "per", json_string(stage->per_batch ? "batch" : "sample"));
+	part_number(&part, "busy", stage->busy, off);
+	part_number(&part, "starved", stage->starved, off);
+	part_number(&part, "blocked", stage->blocked, off);
+	part_number(&part, "cpu", stage->cpu, schedstat);
+	part_number(&part, "run_queue", stage->run_queue, schedstat);
+	part_number(&part, "capacity", stage->capacity, "the stage never showed its limit");
+	part_put(&part, "capacity_is_lower_bound", json_boolean(stage->capacity_is_lower_bound));
+	part_put(&part, "service_us", service_json(&stage->service));
 	return part_close(&part);
 }
 
@@ -152,11 +113,11 @@ static json_t *queue_json(const struct point_summary *p, const struct queue_meas
 {
 	const char *off = why_missing(p, "profiler", "the profiler is off (measure.profiler)");
 	struct part part = part_open();
-	put(&part, "name", fields_text(queue->name));
-	put(&part, "capacity", json_integer(queue->capacity));
-	put_number(&part, "mean_depth", queue->mean_depth, off);
-	put_number(&part, "empty_share", queue->empty_share, off);
-	put_number(&part, "full_share", queue->full_share, off);
+	part_put(&part, "name", fields_text(queue->name));
+	part_put(&part, "capacity", json_integer(queue->capacity));
+	part_number(&part, "mean_depth", queue->mean_depth, off);
+	part_number(&part, "empty_share", queue->empty_share, off);
+	part_number(&part, "full_share", queue->full_share, off);
 	return part_close(&part);
 }
 
@@ -177,12 +138,12 @@ static json_t *verdict_json(const struct verdict *v)
 	json_t *evidence = json_array();
 	for (size_t i = 0; i < v->evidence_count; i++)
 		part.bad |= json_array_append_new(evidence, fields_text(v->evidence[i]));
-	put(&part, "stage", fields_text(v->stage[0] ? v->stage : "none"));
-	put(&part, "also", v->also[0] ? fields_text(v->also) : json_null());
-	put(&part, "resource", fields_text(v->resource[0] ? v->resource : "unknown"));
-	put(&part, "confidence", json_real(isfinite(v->confidence) ? v->confidence : 0));
-	put(&part, "evidence", evidence);
-	put(&part, "advice", fields_text(v->advice));
+	part_put(&part, "stage", fields_text(v->stage[0] ? v->stage : "none"));
+	part_put(&part, "also", v->also[0] ? fields_text(v->also) : json_null());
+	part_put(&part, "resource", fields_text(v->resource[0] ? v->resource : "unknown"));
+	part_put(&part, "confidence", json_real(isfinite(v->confidence) ? v->confidence : 0));
+	part_put(&part, "evidence", evidence);
+	part_put(&part, "advice", fields_text(v->advice));
 	return part_close(&part);
 }
 
@@ -195,6 +156,31 @@ static json_t *notes_json(const struct point_summary *p)
 			return NULL;
 		}
 	return notes;
+}
+
+/* 90 % interval and the measured points it was calibrated from. */
+static json_t *forecast_json(const struct forecast *forecast)
+{
+	struct part part = part_open();
+	json_t *from = json_array();
+	part_put(&part, "unit", json_string("samples/s"));
+	part_put(&part, "throughput", json_real(forecast->throughput));
+	part_put(&part, "interval90",
+		json_pack("[f,f]", forecast->interval.low, forecast->interval.high));
+	for (size_t i = 0; i < forecast->from_count; i++)
+		part.bad |= json_array_append_new(from, json_integer(forecast->from[i]));
+	part_put(&part, "calibrated_from", from);
+	return part_close(&part);
+}
+
+static void put_forecast(struct part *part, const struct report *report, size_t point)
+{
+	const struct forecast *forecast = report_forecast(report, point);
+	if (!report->forecasts)
+		return;
+	part_put(part, "predicted", json_boolean(forecast));
+	if (forecast)
+		part_put(part, "prediction", forecast_json(forecast));
 }
 
 static json_t *point_json(const struct report *report, size_t point)
@@ -211,27 +197,32 @@ static json_t *point_json(const struct report *report, size_t point)
 		.accounted = NAN,
 	};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
-	const char *usual = p == &unmeasured ? unmeasured.error : "see the notes";
+	const bool predicted = report_forecast(report, point);
+	const char *why = predicted ? "not measured: predicted" : unmeasured.error;
+	const char *usual = p == &unmeasured ? why : "see the notes";
 	struct part part = part_open();
-	put(&part, "id", json_integer((json_int_t)point));
-	put(&part, "status", json_string(status_names[p->status]));
-	put(&part, "error", p->error[0] ? fields_text(p->error) : json_null());
-	put(&part, "settings", settings_json(report, point));
-	put(&part, "throughput", throughput_json(p));
-	put_number(&part, "step_utilisation", p->step_utilisation,
+	part_put(&part, "id", json_integer((json_int_t)point));
+	part_put(&part, "status", json_string(predicted ? "predicted" : status_names[p->status]));
+	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
+	part_put(&part, "settings", settings_json(report, point));
+	put_forecast(&part, report, point);
+	part_put(&part, "throughput",
+		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
+	part_number(&part, "step_utilisation", p->step_utilisation,
 		why_missing(p, "utilisation", usual));
-	put_number(&part, "step_wait_share", p->step_wait_share, why_missing(p, "profiler", usual));
-	put_number(&part, "bytes_read_per_s", p->bytes_read_per_s, why_missing(p, "bytes", usual));
-	put_number(&part, "page_cache_share", p->page_cache_share,
+	part_number(
+		&part, "step_wait_share", p->step_wait_share, why_missing(p, "profiler", usual));
+	part_number(&part, "bytes_read_per_s", p->bytes_read_per_s, why_missing(p, "bytes", usual));
+	part_number(&part, "page_cache_share", p->page_cache_share,
 		why_missing(p, "page cache", usual));
-	put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
-	put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
-	put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
-	put_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
-	put(&part, "stages", stages_json(p));
-	put(&part, "queues", queues_json(p));
-	put(&part, "verdict", verdict_json(&p->verdict));
-	put(&part, "notes", notes_json(p));
+	part_put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
+	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
+	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
+	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
+	part_put(&part, "stages", stages_json(p));
+	part_put(&part, "queues", queues_json(p));
+	part_put(&part, "verdict", verdict_json(&p->verdict));
+	part_put(&part, "notes", notes_json(p));
 	return part_close(&part);
 }
 
@@ -253,10 +244,10 @@ static json_t *limits_json(const struct record *record)
 	for (size_t i = 0; i < record->limit_count; i++) {
 		const struct stage_limit *limit = &record->limits[i];
 		struct part part = part_open();
-		put(&part, "stage", fields_text(limit->stage));
-		put_number(&part, "capacity", limit->capacity, limit->how);
-		put(&part, "unit", json_string("samples/s"));
-		put(&part, "how", fields_text(limit->how));
+		part_put(&part, "stage", fields_text(limit->stage));
+		part_number(&part, "capacity", limit->capacity, limit->how);
+		part_put(&part, "unit", json_string("samples/s"));
+		part_put(&part, "how", fields_text(limit->how));
 		bad |= json_array_append_new(array, part_close(&part));
 	}
 	if (!bad)
@@ -276,18 +267,18 @@ json_t *report_summary_json(const struct report *report)
 {
 	const struct record *record = report->record;
 	struct part part = part_open();
-	put(&part, "schema", json_string(SUMMARY_SCHEMA));
-	put(&part, "name", fields_text(record->name));
-	put(&part, "version", json_string(MLBENCH_VERSION));
-	put(&part, "started", time_json(record->started));
-	put(&part, "finished", time_json(record->finished));
-	put(&part, "status", json_string(report_status(report)));
-	put(&part, "config", config_to_json(&record->config));
-	put(&part, "config_hash", json_string(record->config_hash));
-	put(&part, "environment", record_environment_to_json(&record->environment));
-	put(&part, "environment_units", record_units_to_json(&record->environment));
-	put(&part, "step", record_step_to_json(&record->step));
-	put(&part, "points", points_json(report));
-	put(&part, "limits", limits_json(record));
+	part_put(&part, "schema", json_string(SUMMARY_SCHEMA));
+	part_put(&part, "name", fields_text(record->name));
+	part_put(&part, "version", json_string(MLBENCH_VERSION));
+	part_put(&part, "started", time_json(record->started));
+	part_put(&part, "finished", time_json(record->finished));
+	part_put(&part, "status", json_string(report_status(report)));
+	part_put(&part, "config", config_to_json(&record->config));
+	part_put(&part, "config_hash", json_string(record->config_hash));
+	part_put(&part, "environment", record_environment_to_json(&record->environment));
+	part_put(&part, "environment_units", record_units_to_json(&record->environment));
+	part_put(&part, "step", record_step_to_json(&record->step));
+	part_put(&part, "points", points_json(report));
+	part_put(&part, "limits", limits_json(record));
 	return part_close(&part);
 }

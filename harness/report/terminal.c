@@ -4,6 +4,7 @@
 #include "harness/base/units.h"
 #include "harness/report/config_json.h"
 #include "harness/report/heatmap.h"
+#include "harness/report/layout.h"
 #include "harness/report/report.h"
 #include "harness/report/stage_table.h"
 #include "harness/report/table.h"
@@ -16,32 +17,12 @@
 enum {
 	POINTS_SHOWN_MAX = 100,
 	CELL_TEXT_BYTES = ERROR_TEXT_BYTES + NAME_BYTES,
-	INDENT_COLUMNS = 2,
-	LABEL_COLUMNS = 9,
 	NOTES_SHOWN_MAX = 8,
 	FIXED_COLUMNS = 6,
 	AGE_BYTES = 64,
 };
 
 static const double NEAR_BEST_SHARE = 0.05;
-
-static void heading(const struct style *style, const char *text, struct buffer *out)
-{
-	buffer_format(out, "\n%s", style_ink(style, INK_BOLD));
-	style_wrap(style, text, INDENT_COLUMNS, 0, out);
-	out->size -= out->size > 0; /* the ink ends before the newline */
-	buffer_format(out, "%s\n", style_end(style));
-}
-
-/* "  label    text, wrapped". */
-static void labelled(const struct style *style, enum ink ink, const char *label, const char *text,
-	struct buffer *out)
-{
-	buffer_repeat(out, " ", INDENT_COLUMNS);
-	style_field(style, ink, label, LABEL_COLUMNS, out);
-	style_wrap(
-		style, text, INDENT_COLUMNS + LABEL_COLUMNS, INDENT_COLUMNS + LABEL_COLUMNS, out);
-}
 
 static void render_run(const struct report *report, const struct style *style, struct buffer *out)
 {
@@ -58,7 +39,7 @@ static void render_run(const struct report *report, const struct style *style, s
 		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
 		repeats == 1 ? "" : "s", when,
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
-	labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
+	layout_labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
 	buffer_release(&line);
 	buffer_format(&line, "%s, %u core%s usable; ceilings: %s",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
@@ -66,7 +47,7 @@ static void render_run(const struct report *report, const struct style *style, s
 		record->has_ceilings ? ceilings_age(&record->ceilings, record->started, "before",
 					       age, sizeof age)
 				     : "none (mlbench probe)");
-	labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
+	layout_labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
 	buffer_release(&line);
 }
 
@@ -79,16 +60,18 @@ static void render_conditions(
 	for (size_t i = 0; i < count; i++)
 		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
 	if (count > 0 && text.data)
-		labelled(style, INK_WARN, "injected", text.data, out);
+		layout_labelled(style, INK_WARN, "injected", text.data, out);
 	buffer_release(&text);
 	if (!report->record->interrupted)
 		return;
 	const size_t all = report->record->grid.points *
 			   (size_t)config_integer(&report->record->config, KEY_MEASURE_REPEATS);
+	const bool adaptive = record_is_adaptive(&report->record->config);
 	buffer_format(&text,
-		"interrupted: %zu of %zu repetitions are measured; the rest: mlbench sweep --resume %s",
-		report->record->entry_count, all, report->record->folder);
-	labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
+		"interrupted: %zu of %s%zu repetitions are measured; the rest: mlbench sweep --resume %s",
+		report->record->entry_count, adaptive ? "at most " : "", all,
+		report->record->folder);
+	layout_labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -99,7 +82,7 @@ static void render_head(const struct report *report, const struct style *style, 
 	const int used = style_columns(record->name) + 2;
 	struct buffer step = {0};
 	buffer_format(&step, "step: %s", record->step.description);
-	style_wrap(style, step.data ? step.data : "", INDENT_COLUMNS + LABEL_COLUMNS, used, out);
+	style_wrap(style, step.data ? step.data : "", LAYOUT_INDENT + LAYOUT_LABEL, used, out);
 	buffer_release(&step);
 	render_run(report, style, out);
 	render_conditions(report, style, out);
@@ -147,6 +130,32 @@ static void share_text(double share, char *out)
 		(void)units_format_share(share, out);
 }
 
+/* The measured best, which bars stand beside; 0: none. */
+static double best_rate(const struct report *report)
+{
+	return report->best < report->record->grid.points ? report->points[report->best]->median
+							  : 0;
+}
+
+/* The cells behind the keys, of a point that was not measured. */
+static void add_forecast(
+	const struct report *report, const struct forecast *forecast, struct table *table)
+{
+	char number[UNITS_BYTES];
+	const double most = best_rate(report);
+	table_add(table, INK_DIM, "~%s", units_format_count(forecast->throughput, number));
+	table_add(table, INK_DIM, "~%.1f%%", 100 * forecast->half_width);
+	table_add(table, INK_DIM, "%.4f", most > 0 ? fmin(forecast->throughput / most, 1) : 0);
+	table_add(table, INK_DIM, "-");
+	table_add(table, INK_DIM, "-");
+	struct buffer from = {0};
+	for (size_t i = 0; i < forecast->from_count; i++)
+		buffer_format(&from, "%s%u", i ? ", " : "", forecast->from[i]);
+	table_add(table, INK_DIM, "predicted from point%s %s", forecast->from_count == 1 ? "" : "s",
+		from.data ? from.data : "");
+	buffer_release(&from);
+}
+
 static void add_point(const struct report *report, size_t point, struct table *table)
 {
 	const struct point_summary *p = report->points[point];
@@ -155,6 +164,11 @@ static void add_point(const struct report *report, size_t point, struct table *t
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
 		table_add(table, INK_PLAIN, "%s",
 			report_setting(report, point, axis, text, sizeof text));
+	const struct forecast *forecast = report_forecast(report, point);
+	if (forecast) {
+		add_forecast(report, forecast, table);
+		return;
+	}
 	if (!p) {
 		for (int i = 0; i < FIXED_COLUMNS - 1; i++)
 			table_add(table, INK_PLAIN, "%s", "");
@@ -162,9 +176,7 @@ static void add_point(const struct report *report, size_t point, struct table *t
 		return;
 	}
 	const bool failed = p->status == POINT_FAILED || isnan(p->median);
-	const double most = report->best < report->record->grid.points
-				    ? report->points[report->best]->median
-				    : 0;
+	const double most = best_rate(report);
 	table_add(table, point == report->best ? INK_BOLD : INK_PLAIN, "%s",
 		failed ? "-" : units_format_count(p->median, number));
 	interval_text(p, text, sizeof text);
@@ -221,7 +233,7 @@ static void render_points(
 	for (size_t point = 0; point < points && point < POINTS_SHOWN_MAX; point++)
 		add_point(report, point, &table);
 	buffer_text(out, "\n");
-	table_render(&table, style, INDENT_COLUMNS, true, out);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 	if (points > POINTS_SHOWN_MAX)
 		buffer_format(
@@ -272,8 +284,8 @@ static void render_limits(
 		table_add(&table, INK_ACCENT, "%.4f", known ? limit->capacity / full : 0);
 		table_add(&table, INK_DIM, "%s", limit->how);
 	}
-	heading(style, "limits of this node, each stage alone", out);
-	table_render(&table, style, INDENT_COLUMNS, true, out);
+	layout_heading(style, "limits of this node, each stage alone", out);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 }
 
@@ -288,18 +300,41 @@ static void append_rate_at(const struct report *report, size_t point, struct buf
 	report_settings(report, point, text);
 }
 
+/* "measured 9 of 60 points, predicted 51 (90 % intervals within 5.0 %)", and how far to trust that. */
+static void render_predicted(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct forecast_errors *errors = &report->forecast_errors;
+	const size_t measured = report->good + report->unsteady;
+	struct buffer text = {0};
+	if (!report->forecasts)
+		return;
+	buffer_format(&text, "measured %zu of %zu points, predicted %zu", measured,
+		report->record->grid.points, report->predicted);
+	if (report->predicted > 0)
+		buffer_format(&text, " (90 %% intervals within %.1f %%; marked ~)",
+			100 * report_forecast_width(report));
+	if (errors->count > 0)
+		buffer_format(&text,
+			"; each measured point predicted from the others is off by %.1f %% in the median, "
+			"%.1f %% at worst, %zu of %zu outside of the interval",
+			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
+	layout_labelled(style, INK_BOLD, "adaptive", text.data ? text.data : "", out);
+	buffer_release(&text);
+}
+
 static void render_best(const struct report *report, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	append_rate_at(report, report->best, &text);
-	labelled(style, INK_GOOD, "best", text.data ? text.data : "", out);
+	layout_labelled(style, INK_GOOD, "best", text.data ? text.data : "", out);
 	buffer_release(&text);
 	const size_t enough = report_smallest_within(report, NEAR_BEST_SHARE);
 	if (enough == report->best || report->record->config.axis_count == 0)
 		return;
 	append_rate_at(report, enough, &text);
 	buffer_text(&text, ": the least setting within 5 % of the best");
-	labelled(style, INK_GOOD, "enough", text.data ? text.data : "", out);
+	layout_labelled(style, INK_GOOD, "enough", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -336,12 +371,12 @@ static void render_verdict(
 			v->confidence);
 	else
 		buffer_text(&text, "it cannot tell which stage is the limit there");
-	labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);
+	layout_labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);
 	buffer_release(&text);
 	for (size_t i = 0; i < v->evidence_count; i++)
-		labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
+		layout_labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
 	if (v->advice[0])
-		labelled(style, INK_BOLD, "advice", v->advice, out);
+		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
 }
 
 static void render_notes(
@@ -349,9 +384,9 @@ static void render_notes(
 {
 	const struct point_summary *p = report->points[report->best];
 	for (size_t i = 0; i < p->note_count && i < most; i++)
-		labelled(style, INK_DIM, i ? "" : "notes", p->notes[i], out);
+		layout_labelled(style, INK_DIM, i ? "" : "notes", p->notes[i], out);
 	if (p->note_count > most)
-		labelled(style, INK_DIM, "", "and more: --verbose, or summary.json", out);
+		layout_labelled(style, INK_DIM, "", "and more: --verbose, or summary.json", out);
 }
 
 static void render_bad_samples(
@@ -366,7 +401,7 @@ static void render_bad_samples(
 	buffer_format(&text,
 		"%llu times a sample could not be read or decoded; it is not counted in samples/s",
 		(unsigned long long)bad);
-	labelled(style, INK_WARN, "bad", text.data ? text.data : "", out);
+	layout_labelled(style, INK_WARN, "bad", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
 
@@ -384,9 +419,9 @@ static void render_stages(
 			buffer_text(&title, i == report->best ? " at the best point, " : ", ");
 			report_settings(report, i, &title);
 		}
-		heading(style, title.data ? title.data : "", out);
+		layout_heading(style, title.data ? title.data : "", out);
 		buffer_release(&title);
-		stage_table_render(p, style, INDENT_COLUMNS, out);
+		stage_table_render(p, style, LAYOUT_INDENT, out);
 	}
 }
 
@@ -407,11 +442,12 @@ void report_terminal(
 		render_stages(report, style, verbose, out);
 	render_limits(report, style, out);
 	buffer_text(out, "\n");
+	render_predicted(report, style, out);
 	if (report->best < points) {
 		render_best(report, style, out);
 		render_verdict(report, style, out);
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
 	render_bad_samples(report, style, out);
-	labelled(style, INK_DIM, "results", report->record->folder, out);
+	layout_labelled(style, INK_DIM, "results", report->record->folder, out);
 }

@@ -37,6 +37,12 @@ assert set(count.values()) == {1}, count
 assert {stage for stage, _ in limits} == {"read", "decode", "step", "harness"}, limits
 summary = json.load(open("run/summary.json"))
 assert summary["status"] == "complete", summary["status"]
+# Each line came after its traces, whatever moment a kill came at.
+for line in open("run/points.jsonl"):
+    row = json.loads(line)
+    if row.get("kind") == "repetition":
+        traces = json.load(open("run/traces/p%05d-r%d.json" % (row["point"], row["repeat"])))
+        assert abs(traces["ended"] - row["started"] - row["wall_seconds"]) < 1e-3, row["point"]
 PY
 # Nothing is left to do: the same again, and nothing is measured.
 lines=$(grep -c '"kind":"repetition"' run/points.jsonl)

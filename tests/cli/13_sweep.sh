@@ -11,6 +11,24 @@ run=$(echo results/tiny/*)
 for file in points.jsonl summary.json points.csv; do
 	[ -s "$run/$file" ] || fail "no $file"
 done
+# Service times in sequence beside each repetition, of the part that was measured.
+python3 - "$run" <<'PY' || fail "a repetition is without its traces"
+import json, sys
+for line in open(sys.argv[1] + "/points.jsonl"):
+    row = json.loads(line)
+    if row.get("kind") != "repetition":
+        continue
+    traces = json.load(open("%s/traces/p%05d-r%d.json" % (sys.argv[1], row["point"], row["repeat"])))
+    assert traces["schema"] == "mlbench.traces/1"
+    assert abs(traces["ended"] - row["started"] - row["wall_seconds"]) < 1e-3, traces["ended"]
+    assert [s["stage"] for s in traces["stages"]] == [s["name"] for s in row["stages"]]
+    for stage in traces["stages"]:
+        service = stage["service_ns"]  # one number when all are alike
+        assert 0 < stage["count"] <= 4096, stage["stage"]
+        assert isinstance(service, int) or len(service) == stage["count"], stage["stage"]
+        ends = [ns / 1e9 for ns in stage["end_ns"]]
+        assert traces["begin_s"] - 1e-6 <= min(ends) and max(ends) <= traces["end_s"] + 1e-6
+PY
 cp out printed
 expect 0 "$MLBENCH" show tiny
 cmp -s out printed || fail "show prints something else than the sweep"

@@ -380,6 +380,111 @@ static void standing_still_is_noticed(void **state)
 
 /* --- what is measured ---------------------------------------------------------------------------------- */
 
+static struct traces run_traced(const struct pipeline_fixture *f, struct measurement *m)
+{
+	struct traces traces;
+	struct error err = {""};
+	const struct pipeline_control control = {.traces = &traces};
+	if (pipeline_run(&f->config, &f->dataset, &control, m, &err))
+		fail_msg("%s", err.text);
+	return traces;
+}
+
+static const struct trace *trace_of(const struct traces *traces, const char *name)
+{
+	const struct trace *trace = traces_find(traces, name);
+	if (!trace || trace->count == 0)
+		fail_msg("no trace of '%s'", name);
+	return trace;
+}
+
+static double mean_service(const struct trace *trace)
+{
+	double sum = 0;
+	for (size_t i = 0; i < trace->count; i++)
+		sum += (double)trace->items[i].service_ns;
+	return sum / (double)trace->count;
+}
+
+/* Every item of a run of a few epochs is in the traces, once and in order. */
+static void traces_hold_every_item_of_a_short_run(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_DECODE_WORKERS, "3");
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_READ_THREADS, "2");
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
+	struct measurement m;
+	struct traces traces = run_traced(&f, &m);
+	const char *names[] = {"read", "decode", "upload", "step"};
+	assert_int_equal(traces.stage_count, 4);
+	for (int i = 0; i < 4; i++) {
+		const struct trace *trace = trace_of(&traces, names[i]);
+		assert_int_equal(trace->count, i < 2 ? 3 * SAMPLES : 3 * 12);
+		double sum = 0;
+		for (size_t k = 0; k < trace->count; k++) {
+			const struct trace_item *item = &trace->items[k];
+			assert_int_equal(item->number, k);
+			assert_true(item->end_s >= 0 && item->end_s <= m.wall_seconds);
+			assert_true(item->worker < stage(&m, names[i])->workers);
+			assert_true((item->bytes > 24 * 20 * 3) == (i == 0));
+			assert_true((item->in_flight > 0) == (i == 0));
+			assert_true((item->host_ns >= 0) == (i == 3));
+			sum += (double)item->service_ns;
+		}
+		const double expected = (double)stage(&m, names[i])->service.sum_ns;
+		if (fabs(sum - expected) > 0.001 * expected + 1000)
+			fail_msg("%s: %.0f ns, of %.0f", names[i], sum, expected);
+	}
+	traces_release(&traces);
+	measurement_release(&m);
+	fixture_set(&f, KEY_MEASURE_PROFILER, "off");
+	traces = run_traced(&f, &m);
+	assert_int_equal(traces.stage_count, 0);
+	traces_release(&traces);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+/* Of a longer run a part is kept, which has the mean of the whole. */
+static void traces_agree_with_histograms(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "200ms", "1s");
+	fixture_set(&f, KEY_DECODE_WORKERS, "2");
+	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
+	fixture_set(&f, KEY_STEP_TIME, "400us");
+	fixture_set(&f, KEY_STEP_JITTER, "0.3");
+	struct measurement m;
+	struct traces traces = run_traced(&f, &m);
+	assert_true(fabs(traces.begin_s - m.cut_seconds) < 1e-6);
+	assert_true(fabs(traces.end_s - m.wall_seconds) < 1e-6);
+	const char *names[] = {"decode", "step"};
+	for (int i = 0; i < 2; i++) {
+		const struct trace *trace = trace_of(&traces, names[i]);
+		for (size_t k = 0; k < trace->count; k++) {
+			assert_true(trace->items[k].end_s >= traces.begin_s - 1e-6);
+			assert_true(trace->items[k].end_s <= traces.end_s + 1e-6);
+		}
+		const double whole = histogram_mean(&stage(&m, names[i])->service);
+		const double part = mean_service(trace);
+		print_message(
+			"%s: %zu items, %.0f ns of %.0f\n", names[i], trace->count, part, whole);
+		/* A machine that is not quiet has outliers, of which the part may hold more or less. */
+		assert_true(part > 0.5 * whole && part < 2 * whole);
+		if (i == 1)
+			assert_true(fabs(part - whole) < 0.05 * whole);
+	}
+	traces_release(&traces);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
 static void the_account_is_complete(void **state)
 {
 	(void)state;
@@ -669,6 +774,8 @@ int main(void)
 		cmocka_unit_test(an_unknown_model_fails_cleanly),
 		cmocka_unit_test(pools_beyond_the_memory_are_refused),
 		cmocka_unit_test(standing_still_is_noticed),
+		cmocka_unit_test(traces_hold_every_item_of_a_short_run),
+		cmocka_unit_test(traces_agree_with_histograms),
 		cmocka_unit_test(the_account_is_complete),
 		cmocka_unit_test(without_the_profiler_only_throughput_remains),
 		cmocka_unit_test(few_batches_are_no_steady_state),

@@ -1,0 +1,92 @@
+/* Which stage binds, with a replay: the one whose costs' elasticities sum highest.  Two whose difference is
+ * within their intervals, or that are nearly as busy, are a pair; a queue binds when nobody is busy all the
+ * time and the replay gains from a deeper one. */
+#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double PAIR_LEAST = 0.20;     /* elasticity of a stage that binds as much */
+static const double PAIR_CERTAINTY = 0.90; /* that the first is above the second: no pair */
+static const double ALL_BUSY = 0.95;       /* a stage so busy is the limit, not a queue */
+static const double DEPTH_GAIN = 0.08;     /* by replay, for a queue to be the limit */
+static const double DEVIATION_LEAST = 0.03;
+
+struct ranking {
+	size_t first, second;
+	double value[STAGES_MAX], deviation[STAGES_MAX];
+	double certainty; /* that first is above second */
+};
+
+static struct ranking rank_stages(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	struct ranking r = {.first = 0, .second = point->stage_count};
+	for (size_t i = 0; i < point->stage_count; i++)
+		r.value[i] = findings_stage(base->findings, point->stages[i].name, &r.deviation[i]);
+	for (size_t i = 1; i < point->stage_count; i++)
+		if (r.value[i] > r.value[r.first])
+			r.first = i;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (i != r.first &&
+			(r.second == point->stage_count || r.value[i] > r.value[r.second]))
+			r.second = i;
+	if (r.second == point->stage_count) {
+		r.certainty = 1;
+		return r;
+	}
+	const double gap = r.value[r.first] - r.value[r.second];
+	const double spread =
+		fmax(hypot(r.deviation[r.first], r.deviation[r.second]), DEVIATION_LEAST);
+	r.certainty = confidence_normal(gap / spread);
+	return r;
+}
+
+static double busiest(const struct point_summary *point)
+{
+	double most = 0;
+	for (size_t i = 0; i < point->stage_count; i++)
+		most = fmax(most, point->stages[i].busy);
+	return most;
+}
+
+static size_t stage_named(const struct point_summary *point, const char *name)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, name) == 0)
+			return i;
+	return 0;
+}
+
+/* A slow worker makes its team wait as a shallow queue does; evening out gains more then. */
+static void weigh_depth(const struct evidence_base *base, struct binding *binding)
+{
+	const struct findings *f = base->findings;
+	const bool prefetch = f->deeper >= f->deeper_read;
+	binding->depth_gain = fmax(f->deeper, f->deeper_read);
+	binding->depth = busiest(base->point) < ALL_BUSY && binding->depth_gain >= DEPTH_GAIN &&
+			 f->even < binding->depth_gain;
+	/* Reading that lacks files in flight lacks them for its latency: that is reading's own limit. */
+	if (binding->depth && !prefetch && binding->stage == stage_named(base->point, "read"))
+		binding->depth = false;
+	if (binding->depth)
+		binding->queue_above = stage_named(base->point, prefetch ? "decode" : "read");
+}
+
+void binding_weigh(const struct evidence_base *base, struct binding *binding)
+{
+	const struct ranking r = rank_stages(base);
+	binding->agree = binding->stage == r.first;
+	binding->conflict = !binding->agree;
+	binding->stage = r.first;
+	binding->replayed = r.certainty;
+	const size_t none = base->point->stage_count;
+	if (r.second < none && r.certainty < PAIR_CERTAINTY && r.value[r.second] >= PAIR_LEAST) {
+		binding->second = r.second;
+		binding->second_gap = fmax(r.value[r.first] - r.value[r.second], 0);
+	} else if (binding->second == r.first) {
+		binding->second = none;
+	}
+	weigh_depth(base, binding);
+}

@@ -1,0 +1,31 @@
+/* How sure a verdict is: the probability that (stage, resource) is right, as a product of what may be wrong
+ * with it.
+ *
+ *   confidence = stage x resource x busy x pair x completeness, at most 0.97 (0.90 below 3 repeats)
+ *
+ *   stage         by the arrows beside it alone, or by arrows and replay together: two witnesses that
+ *                 agree err together only if both err (1 - (1-a)(1-r)); of two that disagree the replay
+ *                 is believed, at 0.65 of what it claims
+ *   resource      how far the time split is from the threshold that names it (cause*.c)
+ *   busy          without a replay: 1 for a stage busy 90 % of the time, 0.7 at 70 %: what it waits is
+ *                 not its own limit, and the queues' share is not known
+ *   pair          0.6 when another stage binds as much
+ *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %
+ *
+ * A queue's depth as the verdict has 0.5 without a replay: only that, or an experiment, can prove it. */
+#ifndef MLBENCH_ANALYZE_CONFIDENCE_H
+#define MLBENCH_ANALYZE_CONFIDENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+double confidence_stage(double arrows, double replay, bool agree); /* replay NAN: none */
+double confidence_busy(double busy);
+double confidence_pair(bool pair);
+double confidence_completeness(double unmodelled); /* NAN: no replay */
+double confidence_most(size_t repeats);
+
+/* That a normal variable is below z. */
+double confidence_normal(double z);
+
+#endif

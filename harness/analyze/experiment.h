@@ -1,0 +1,140 @@
+/* Experiments that hold a diagnosis to its word: a stage is replaced by ready-made outputs, slowed down
+ * by a known factor, or the recommended keys are turned, and the throughput is compared with what the
+ * replay said before.  Baseline A and variant B run in blocks ABBA or BAAB, which cancels a linear drift of
+ * the node; what is kept of a block is one number, the log ratio of B to A.  Pure functions: planning and
+ * statistics; harness/command/verify.c runs them.
+ *
+ * Interval of a mean of n log ratios: Student's t with a moderated variance (Smyth 2004): the blocks of all
+ * experiments share most of their noise, so each one's own variance is drawn towards the pooled one,
+ * s~^2 = (d0 s0^2 + (n-1) s^2) / (d0 + n-1).  A percentile bootstrap of so few blocks covers far less than
+ * it claims (of 2 blocks it is their range, 50 %). */
+#ifndef MLBENCH_ANALYZE_EXPERIMENT_H
+#define MLBENCH_ANALYZE_EXPERIMENT_H
+
+#include "harness/analyze/statistics.h"
+#include "harness/analyze/summary.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	EXPERIMENTS_MAX = 16,
+	EXPERIMENT_BLOCKS_MAX = 32,
+	EXPERIMENT_RUNS = 4, /* of a block */
+	EXPERIMENT_WHAT_BYTES = 160,
+	EXPERIMENT_STAGES_MAX = 4,
+	EXPERIMENT_BLOCKS_LEAST = 2,
+};
+
+enum experiment_kind {
+	EXPERIMENT_SUBSTITUTE, /* the stage hands out ready-made outputs of the same size */
+	EXPERIMENT_SLOW,       /* the stage takes `factor` times as long */
+	EXPERIMENT_KNOB,       /* the recommended keys are set */
+	EXPERIMENT_KINDS
+};
+
+enum experiment_outcome {
+	EXPERIMENT_UNTRIED,     /* no block was finished */
+	EXPERIMENT_UNPREDICTED, /* measured, without a prediction to hold it against */
+	EXPERIMENT_UNCLEAR, /* outside the prediction's interval, by less than the measurement is sure of */
+	EXPERIMENT_CONFIRMED, /* inside the prediction's 90 % interval */
+	EXPERIMENT_FAILED, /* outside, and the measurement's own 90 % interval does not reach it */
+	EXPERIMENT_OUTCOMES
+};
+
+struct experiment {
+	enum experiment_kind kind;
+	char stage[NAME_BYTES];
+	double factor;                    /* slow-down; 1 for the others */
+	char what[EXPERIMENT_WHAT_BYTES]; /* "decode: ready-made samples", "decode.workers=8" */
+	/* Throughput over the baseline's, by replay; NAN: not predicted, why says. */
+	double predicted;
+	struct interval predicted_90;
+	char why[EXPERIMENT_WHAT_BYTES]; /* no prediction, or no measurement, because ... */
+
+	double ratios[EXPERIMENT_BLOCKS_MAX]; /* ln(B/A), one a block */
+	size_t blocks;
+	double baseline; /* samples/s, geometric mean of the A runs; NAN without a block */
+	bool broken;     /* could not run: no more blocks of it */
+
+	/* By verification_weigh. */
+	double measured; /* throughput over the baseline's; NAN without a block */
+	struct interval measured_90;
+	enum experiment_outcome outcome;
+};
+
+/* Elasticity -dlnX/dln s of a stage, from its slow-downs: least squares through the origin. */
+struct measured_elasticity {
+	char stage[NAME_BYTES];
+	double value;
+	struct interval interval; /* 90 % */
+	double replayed;          /* the same quotients of the predictions; NAN: none */
+};
+
+struct verification {
+	uint64_t seed;
+	double throughput;        /* samples/s that was diagnosed: what ratios are shown times of */
+	double budget_s, spent_s; /* time for experiments */
+	double warmup_s, duration_s; /* of a run */
+	struct experiment experiments[EXPERIMENTS_MAX];
+	size_t count;
+	bool interrupted;
+
+	/* By verification_weigh. */
+	struct measured_elasticity elasticities[EXPERIMENT_STAGES_MAX];
+	size_t elasticity_count;
+	double elasticity_sum; /* NAN: not every stage was slowed down; bar: 0.93 to 1.07 */
+	struct interval elasticity_sum_90;
+	double replayed_sum;
+	size_t confirmed, failed, unclear;
+};
+
+/* Which of a block's runs are the variant: ABBA or BAAB, by a coin that is a function of the seed. */
+void experiment_order(
+	uint64_t seed, size_t experiment, size_t block, bool is_variant[EXPERIMENT_RUNS]);
+
+/* ln(B/A) of a block from the throughputs of its runs, all > 0; geometric mean of the A runs to
+ * baseline. */
+double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
+	const bool is_variant[EXPERIMENT_RUNS], double *baseline);
+
+/* Takes a block in. */
+void experiment_add(struct experiment *experiment, double ratio, double baseline);
+
+/* Which experiment gets the next block: all their first two, in random order, then whichever is
+ * least sure beside what it is needed for.  count: all are sure enough. */
+size_t verification_next(const struct verification *verification);
+
+/* Intervals, outcomes, elasticities and their sum, from the ratios. */
+void verification_weigh(struct verification *verification);
+
+/* What is left of the verdict's confidence.  Its odds are divided by 4 for each failed prediction about
+ * the stage that it names (or the knob), by 1.5 for each other one; and when the measured elasticities say
+ * that another stage binds more, beyond both intervals, it is 0.2 at most.  Nothing raises it. */
+double verification_confidence(
+	const struct verification *verification, const struct verdict *verdict);
+
+/* The stage whose measured elasticity is above the verdict's, beyond both intervals; NULL: none, or it
+ * was not measured. */
+const struct measured_elasticity *verification_contradicts(
+	const struct verification *verification, const struct verdict *verdict);
+
+/* How long each run may last, so that every experiment gets its first two blocks within most of the
+ * budget. */
+struct experiment_timing {
+	double warmup_s, duration_s;
+	double round_s; /* one block of every experiment */
+	bool fits;      /* two rounds are within the budget */
+};
+struct experiment_timing experiment_timing_of(size_t experiments, double budget_s,
+	double warmup_most_s, double duration_most_s, double batch_s, double fill_s,
+	double overhead_s);
+
+/* Student's t: the quantile 0.95 with so many degrees of freedom, >= 1. */
+double experiment_student_95(size_t freedom);
+
+const char *experiment_kind_name(enum experiment_kind kind);
+const char *experiment_outcome_name(enum experiment_outcome outcome);
+
+#endif

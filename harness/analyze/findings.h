@@ -1,0 +1,26 @@
+/* What a replay of the point says about its limit: how throughput answers to each cost, and what it would be
+ * without a lock, with even workers, with cores for all, with nothing else on the node, with deeper queues.
+ * The last are counterfactuals of the replay itself, each one replay with the same random numbers. */
+#ifndef MLBENCH_ANALYZE_FINDINGS_H
+#define MLBENCH_ANALYZE_FINDINGS_H
+
+#include "harness/analyze/model.h"
+
+struct findings {
+	double replayed; /* samples/s of the replay as it is */
+	struct elasticities elasticities;
+	/* Relative gains, 0.1: a tenth more; 0 where there is nothing to take away. */
+	double unlocked, even, roomy, alone;
+	double deeper;      /* with four times the prefetch depth */
+	double deeper_read; /* with four times the files in flight and waiting */
+};
+
+/* effort as in model.h, at least 1. */
+int findings_of(
+	const struct model *model, unsigned effort, struct findings *out, struct error *err);
+
+/* Sum of the elasticities of a stage's costs; *deviation from their intervals (as if independent). */
+double findings_stage(const struct findings *findings, const char *stage, double *deviation);
+double findings_cost(const struct findings *findings, enum replay_cost cost);
+
+#endif

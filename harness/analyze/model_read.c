@@ -1,0 +1,412 @@
+/* Latency and device told apart: see model_read.h.  The trace is a number of runs of consecutive files;
+ * each run is played for itself, from its first completion on. */
+#include "harness/analyze/model_read.h"
+
+#include "harness/analyze/statistics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { LATENCIES = 12, REFINEMENTS = 6, BISECTIONS = 10, USEFUL_MIN = 32 };
+
+/* The device must leave less than this of the error of latency alone; less still where that is small
+ * (its share of the mean time) and may be noise. */
+static const double CLEARLY_BETTER = 0.7;
+static const double FAR_BETTER = 0.55;
+static const double SMALL_ERROR = 0.03;
+/* Latency that varies so little foretells well enough to be told from a queue. */
+static const double WELL_FORETOLD = 0.08;
+/* Foretelling as well as the best. */
+static const double AS_GOOD = 1.05;
+/* A file that took so many times the latency waited for the device. */
+static const double WAITED = 1.1;
+/* A device faster than the reader's CPU is the reader's CPU. */
+static const double OVER_CPU = 1.6;
+/* Cache hits: the slower class takes so many times as long, and either has so many of the files. */
+static const double HIT_RATIO = 4;
+static const double HIT_SHARE_MIN = 0.03;
+
+/* One file in the order of submission. */
+struct file {
+	double submitted, completed; /* ns */
+	double weight;               /* service in units of the mean: bytes or 1 */
+	size_t item;
+	bool begins; /* a run: what was before is not known */
+	bool hit;
+};
+
+struct play {
+	struct file *files; /* (count) */
+	double *scratch;    /* (count) */
+	size_t count;
+	double gap_ns; /* mean time between files within runs, of those that are no hits */
+};
+
+struct guess {
+	double latency_ns, service_ns; /* of a file of weight 1 */
+	double loss;                   /* mean absolute error, ns */
+};
+
+static double took(const struct file *f)
+{
+	return f->completed - f->submitted;
+}
+
+static int by_submission(const void *a, const void *b)
+{
+	const struct file *x = a;
+	const struct file *y = b;
+	if (x->submitted != y->submitted)
+		return x->submitted < y->submitted ? -1 : 1;
+	return (x->item > y->item) - (x->item < y->item);
+}
+
+/* --- taking the trace apart ------------------------------------------------------------------------- */
+
+static void fill_files(const struct trace_item *items, size_t count, struct play *play)
+{
+	size_t first = 0;
+	for (size_t i = 0; i < count; i++) {
+		const double completed = items[i].end_s * 1e9;
+		play->files[i] = (struct file){.submitted = completed - (double)items[i].service_ns,
+			.completed = completed,
+			.item = i};
+		const bool last = i + 1 == count || items[i + 1].number > items[i].number + 1;
+		if (!last)
+			continue;
+		qsort(play->files + first, i + 1 - first, sizeof *play->files, by_submission);
+		play->files[first].begins = true;
+		first = i + 1;
+	}
+	play->count = count;
+}
+
+static void weigh(const struct trace_item *items, bool by_bytes, struct play *play)
+{
+	double sum = 0;
+	double n = 0;
+	for (size_t i = 0; i < play->count; i++) {
+		struct file *f = &play->files[i];
+		f->weight = by_bytes ? (double)items[f->item].bytes : 1;
+		sum += f->hit ? 0 : f->weight;
+		n += f->hit ? 0 : 1;
+	}
+	for (size_t i = 0; i < play->count; i++)
+		play->files[i].weight = sum > 0 ? play->files[i].weight * n / sum : 1;
+}
+
+/* Between submissions: what the device must keep up with. */
+static double mean_gap(const struct play *play)
+{
+	double time = 0;
+	double files = 0;
+	const struct file *before = NULL;
+	for (size_t i = 0; i < play->count; i++) {
+		const struct file *f = &play->files[i];
+		if (f->begins)
+			before = NULL;
+		if (f->hit)
+			continue;
+		if (before) {
+			time += f->submitted - before->submitted;
+			files += f->weight;
+		}
+		before = f;
+	}
+	return files > 0 ? time / files : 0;
+}
+
+/* --- playing ------------------------------------------------------------------------------------------ */
+
+/* When the device is free after the first file of a run: at its completion if that took longer than
+ * the latency, so that it had been waiting. */
+static double first_free(const struct file *f, const struct guess *guess)
+{
+	return took(f) > WAITED * guess->latency_ns ? f->completed
+						    : f->submitted + guess->service_ns * f->weight;
+}
+
+/* Foretells each file's completion; returns the mean absolute error.  latency_ns, unless NULL: what the
+ * replay must be given for each. */
+static double play_through(const struct play *play, const struct guess *guess, double *latency_ns)
+{
+	double loss = 0;
+	double n = 0;
+	double device_free = 0;
+	bool known = false;
+	for (size_t i = 0; i < play->count; i++) {
+		const struct file *f = &play->files[i];
+		known = known && !f->begins;
+		double latency = f->hit ? took(f) : guess->latency_ns;
+		if (!f->hit && known) {
+			device_free =
+				fmax(f->submitted, device_free) + guess->service_ns * f->weight;
+			const double arrives = f->submitted + guess->latency_ns;
+			loss += fabs(f->completed - fmax(arrives, device_free));
+			n++;
+			if (arrives > device_free)
+				latency = took(f);
+		} else if (!f->hit) {
+			device_free = first_free(f, guess);
+			known = true;
+		}
+		if (latency_ns)
+			latency_ns[i] = latency;
+	}
+	return n > 0 ? loss / n : HUGE_VAL;
+}
+
+/* Of the files that went to the device. */
+static size_t times_taken(const struct play *play, bool hits)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < play->count; i++)
+		if (play->files[i].hit == hits)
+			play->scratch[n++] = took(&play->files[i]);
+	return n;
+}
+
+static void try_guess(const struct play *play, struct guess guess, struct guess *best)
+{
+	guess.loss = play_through(play, &guess, NULL);
+	if (guess.loss < best->loss)
+		*best = guess;
+}
+
+/* Best latency for a service, over quantiles of the times taken. */
+static void try_service(
+	const struct play *play, double service_ns, const double *quantiles, struct guess *best)
+{
+	try_guess(play, (struct guess){.service_ns = service_ns}, best);
+	for (size_t i = 0; i < LATENCIES; i++) {
+		try_guess(play, (struct guess){quantiles[i], service_ns, 0}, best);
+	}
+}
+
+/* Around the best, in ever smaller steps. */
+static void refine(const struct play *play, struct guess *best)
+{
+	double step_service = 0.03 * play->gap_ns;
+	double step_latency = 0.2 * best->latency_ns + 0.05 * play->gap_ns;
+	for (int r = 0; r < REFINEMENTS; r++) {
+		const struct guess from = *best;
+		for (int s = -1; s <= 1; s++)
+			for (int l = -1; l <= 1; l++)
+				try_guess(play,
+					(struct guess){fmax(from.latency_ns + l * step_latency, 0),
+						fmax(from.service_ns + s * step_service, 0), 0},
+					best);
+		step_service /= 2;
+		step_latency /= 2;
+	}
+}
+
+/* One latency for all, and nobody waits. */
+static struct guess latency_alone(const struct play *play)
+{
+	const size_t n = times_taken(play, false);
+	struct guess guess = {.latency_ns = statistics_median(play->scratch, n)};
+	for (size_t i = 0; i < n; i++)
+		guess.loss += fabs(play->scratch[i] - guess.latency_ns) / (double)n;
+	return guess;
+}
+
+/* In front of a device that always has a queue, latency does not show: the least that foretells as well. */
+static void least_latency(const struct play *play, struct guess *best)
+{
+	const double enough = AS_GOOD * best->loss;
+	double low = 0;
+	double high = best->latency_ns;
+	for (int i = 0; i < BISECTIONS; i++) {
+		const struct guess guess = {i == 0 ? 0 : (low + high) / 2, best->service_ns, 0};
+		const double loss = play_through(play, &guess, NULL);
+		*(loss <= enough ? &high : &low) = guess.latency_ns;
+	}
+	best->latency_ns = high;
+	best->loss = play_through(play, best, NULL);
+}
+
+static struct guess with_device(const struct play *play)
+{
+	/* Busy shares: dense near 1, where the queue is. */
+	static const double shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93,
+		0.96, 0.98, 0.99, 1, 1.01, 1.03};
+	double quantiles[LATENCIES];
+	const size_t n = times_taken(play, false);
+	for (size_t i = 0; i < LATENCIES; i++)
+		quantiles[i] =
+			statistics_quantile(play->scratch, n, 0.02 + 0.9 * (double)i / LATENCIES);
+	struct guess best = {.loss = HUGE_VAL};
+	for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
+		try_service(play, shares[i] * play->gap_ns, quantiles, &best);
+	refine(play, &best);
+	least_latency(play, &best);
+	return best;
+}
+
+/* --- cache hits ------------------------------------------------------------------------------------------ */
+
+/* Splits by the time taken so that the classes differ most in its logarithm (N. Otsu, 1979); false: one
+ * class. */
+static bool find_hits(struct play *play)
+{
+	enum { LEVELS = 64 };
+	const size_t n = times_taken(play, false);
+	double best = 0;
+	double threshold = 0;
+	for (size_t level = 1; level < LEVELS; level++) {
+		const double at = statistics_quantile(play->scratch, n, (double)level / LEVELS);
+		double low = 0;
+		double high = 0;
+		double below = 0;
+		for (size_t i = 0; i < n; i++) {
+			const double value = log(fmax(play->scratch[i], 1));
+			*(play->scratch[i] <= at ? &low : &high) += value;
+			below += play->scratch[i] <= at;
+		}
+		const double above = (double)n - below;
+		if (below < 1 || above < 1)
+			continue;
+		const double apart = high / above - low / below;
+		if (below * above * apart * apart > best && apart > log(HIT_RATIO)) {
+			best = below * above * apart * apart;
+			threshold = at;
+		}
+	}
+	size_t hits = 0;
+	for (size_t i = 0; i < play->count; i++) {
+		play->files[i].hit = took(&play->files[i]) <= threshold;
+		hits += play->files[i].hit;
+	}
+	const double share = (double)hits / (double)play->count;
+	return threshold > 0 && share >= HIT_SHARE_MIN && share <= 1 - HIT_SHARE_MIN;
+}
+
+/* Mean absolute error over all files, hits taken as a constant. */
+static double overall(const struct play *play, double loss)
+{
+	const size_t n = times_taken(play, true);
+	const double middle = statistics_median(play->scratch, n);
+	double hits = 0;
+	for (size_t i = 0; i < n; i++)
+		hits += fabs(play->scratch[i] - middle);
+	return (hits + loss * (double)(play->count - n)) / (double)play->count;
+}
+
+/* --- the choice ------------------------------------------------------------------------------------------ */
+
+struct choice {
+	struct guess guess;
+	double loss, alone; /* over all files: with the device, and with latency alone */
+	bool by_bytes, hits;
+};
+
+static void consider(const struct trace_item *items, bool by_bytes, bool hits, struct play *play,
+	struct choice *best)
+{
+	weigh(items, by_bytes, play);
+	play->gap_ns = mean_gap(play);
+	if (!(play->gap_ns > 0))
+		return;
+	const struct guess guess = with_device(play);
+	const double loss = overall(play, guess.loss);
+	if (loss < best->loss)
+		*best = (struct choice){
+			guess, loss, overall(play, latency_alone(play).loss), by_bytes, hits};
+}
+
+static void restore(const struct trace_item *items, const struct choice *choice, struct play *play)
+{
+	for (size_t i = 0; i < play->count; i++)
+		play->files[i].hit = false;
+	if (choice->hits)
+		(void)find_hits(play);
+	weigh(items, choice->by_bytes, play);
+	play->gap_ns = mean_gap(play);
+}
+
+static void all_latency(const struct play *play, double cpu_ns, float *latency_ns, float *device_ns)
+{
+	for (size_t i = 0; i < play->count; i++) {
+		const struct file *f = &play->files[i];
+		latency_ns[f->item] = (float)fmax(took(f) - cpu_ns, 0);
+		device_ns[f->item] = 0;
+	}
+}
+
+/* What the queue explains is left out: the replay makes it anew. */
+static void queue_out(const struct play *play, const struct guess *guess, double cpu_ns,
+	bool device, float *latency_ns, float *device_ns)
+{
+	(void)play_through(play, guess, play->scratch);
+	for (size_t i = 0; i < play->count; i++) {
+		const struct file *f = &play->files[i];
+		latency_ns[f->item] = (float)fmax(play->scratch[i] - cpu_ns, 0);
+		device_ns[f->item] = f->hit || !device ? 0 : (float)(guess->service_ns * f->weight);
+	}
+}
+
+static double mean_of(const float *values, size_t count)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += (double)values[i];
+	return count > 0 ? sum / (double)count : 0;
+}
+
+static void decide(const struct trace_item *items, const struct read_facts *facts,
+	struct play *play, float *latency_ns, float *device_ns, struct read_split *out)
+{
+	(void)times_taken(play, false);
+	const double mean_ns = statistics_mean(play->scratch, play->count);
+	struct choice best = {.loss = HUGE_VAL};
+	consider(items, false, false, play, &best);
+	consider(items, true, false, play, &best);
+	if (find_hits(play)) {
+		consider(items, false, true, play, &best);
+		consider(items, true, true, play, &best);
+	}
+	restore(items, &best, play);
+	out->error_latency = mean_ns > 0 ? best.alone / mean_ns : 0;
+	out->error_device = mean_ns > 0 ? best.loss / mean_ns : 0;
+	const double needed = out->error_latency < SMALL_ERROR ? FAR_BETTER : CLEARLY_BETTER;
+	const bool better = best.loss < needed * best.alone;
+	out->identified = better || out->error_latency < WELL_FORETOLD;
+	if (!better) {
+		all_latency(play, facts->cpu_ns, latency_ns, device_ns);
+	} else {
+		const bool device = best.guess.service_ns > OVER_CPU * facts->cpu_ns;
+		queue_out(play, &best.guess, facts->cpu_ns, device, latency_ns, device_ns);
+		out->by_bytes = best.by_bytes;
+		out->device_share = device ? fmin(best.guess.service_ns / play->gap_ns, 1) : 0;
+		double hits = 0;
+		for (size_t i = 0; i < play->count; i++)
+			hits += play->files[i].hit;
+		out->hit_share = hits / (double)play->count;
+	}
+}
+
+int read_split(const struct trace_item *items, size_t count, const struct read_facts *facts,
+	float *latency_ns, float *device_ns, struct read_split *out)
+{
+	*out = (struct read_split){0};
+	struct play play = {.files = calloc(count + 1, sizeof(struct file)),
+		.scratch = calloc(count + 1, sizeof(double))};
+	if (!play.files || !play.scratch) {
+		free(play.files);
+		free(play.scratch);
+		return -ENOMEM;
+	}
+	fill_files(items, count, &play);
+	const bool one = facts->threads * (facts->blocking ? 1 : facts->depth) <= 1;
+	if (one || count < USEFUL_MIN)
+		all_latency(&play, facts->cpu_ns, latency_ns, device_ns);
+	else
+		decide(items, facts, &play, latency_ns, device_ns, out);
+	out->latency_ns = mean_of(latency_ns, count);
+	out->device_ns = mean_of(device_ns, count);
+	free(play.files);
+	free(play.scratch);
+	return 0;
+}

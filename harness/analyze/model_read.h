@@ -1,0 +1,44 @@
+/* What a file's time from submission to completion consists of: latency, which overlaps with that of
+ * other files in flight, and the time of one serial device (a disk, a link), for which files queue.
+ *
+ * The submissions of a trace are played through
+ *     completion_i = max(submission_i + latency, free_i),
+ *     free_i = max(submission_i, free_(i-1)) + service_i       (of the device)
+ * as the replay does, so that latency is that of a file which finds the device idle, for a range of latencies and of services, the latter as shares of the time between files; the pair
+ * that foretells the recorded times best (mean absolute error) is taken.  The device needs evidence:
+ * it must foretell clearly better than latency alone, and be slower than the reader's own CPU time.
+ * Files that a cache answered pass by the device. */
+#ifndef MLBENCH_ANALYZE_MODEL_READ_H
+#define MLBENCH_ANALYZE_MODEL_READ_H
+
+#include "harness/measure/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is known beside the trace. */
+struct read_facts {
+	double cpu_ns; /* that a reader's thread spends on a file */
+	/* One file at a time and thread; false: up to the depth. */
+	bool blocking;
+	unsigned threads, depth;
+};
+
+struct read_split {
+	double latency_ns;   /* of a file that went through the device, mean */
+	double device_ns;    /* means per file, those from the cache counted as 0 */
+	double device_share; /* of the time that the device was busy */
+	double hit_share;    /* of files that a cache answered, where these could be told apart */
+	double error_latency; /* mean absolute error of foretelling, over the mean time: latency alone */
+	double error_device; /* with the device */
+	bool identified;     /* false: the trace fits either; taken as latency */
+	/* Service is proportional to bytes; else the same for each file. */
+	bool by_bytes;
+};
+
+/* Writes each item's latency_ns and device_ns, (count) each, without the CPU time.  items: by number.
+ * 0 or -ENOMEM. */
+int read_split(const struct trace_item *items, size_t count, const struct read_facts *facts,
+	float *latency_ns, float *device_ns, struct read_split *out);
+
+#endif

@@ -1,0 +1,287 @@
+/* Setting up a replay in one block of memory, running it, and what comes of it. */
+#include "harness/analyze/replay.h"
+
+#include "harness/analyze/replay_check.h"
+#include "harness/analyze/replay_line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const uint64_t EVENTS_MAX_DEFAULT = 20 * 1000 * 1000;
+static const uint64_t BYTES_MAX = 1ULL << 30;
+static const double NS_PER_SECOND = 1e9;
+
+enum { BLOCK_ALIGN = 64, READY_SPAN_LEAST = 256, READY_SPAN_MAX = 1 << 22 };
+
+/* --- memory -------------------------------------------------------------------------------------- */
+
+/* Hands out pieces of a zeroed block; without one it only counts. */
+struct block {
+	char *data;
+	uint64_t used;
+};
+
+static void *piece(struct block *block, uint64_t count, uint64_t size)
+{
+	void *const at = block->data ? block->data + block->used : NULL;
+	block->used += (count * size + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+	return at;
+}
+
+static uint64_t power_of_two(uint64_t least)
+{
+	uint64_t power = 1;
+	while (power < least)
+		power *= 2;
+	return power;
+}
+
+/* As the exchange opens its ring of ready files. */
+static uint64_t ready_span(const struct pipeline_shape *shape)
+{
+	const uint64_t span =
+		2 * (shape->blobs + (uint64_t)shape->slots * (uint64_t)shape->batch_size);
+	const uint64_t least = span > READY_SPAN_LEAST ? span : READY_SPAN_LEAST;
+	return power_of_two(least < READY_SPAN_MAX ? least : READY_SPAN_MAX);
+}
+
+static void place_files(
+	struct replay_files *files, const struct pipeline_shape *shape, struct block *b)
+{
+	const uint64_t span = ready_span(shape);
+	files->mask = span - 1;
+	files->blobs = piece(b, shape->blobs, sizeof *files->blobs);
+	files->free = piece(b, shape->blobs, sizeof *files->free);
+	files->items = piece(b, span, sizeof *files->items);
+	files->present = piece(b, span / REPLAY_WORD_BITS, sizeof *files->present);
+	files->held = piece(b, span / REPLAY_WORD_BITS, sizeof *files->held);
+}
+
+static void place_slots(
+	struct replay_slots *slots, const struct pipeline_shape *shape, struct block *b)
+{
+	const uint64_t taking = ready_span(shape) / shape->batch_size + 3;
+	const uint64_t batches =
+		power_of_two(taking > shape->slots + 1ULL ? taking : shape->slots + 1ULL);
+	slots->mask = batches - 1;
+	slots->missing = piece(b, shape->slots, sizeof *slots->missing);
+	slots->unused = piece(b, shape->slots, sizeof *slots->unused);
+	slots->batch_of = piece(b, shape->slots, sizeof *slots->batch_of);
+	slots->counter_of = piece(b, batches, sizeof *slots->counter_of);
+	slots->finished = piece(b, batches, sizeof *slots->finished);
+}
+
+/* Of the pipeline's, that can be on cores at once; a step has one at least. */
+static uint32_t threads_most(const struct pipeline_shape *shape)
+{
+	const uint32_t step = shape->step_threads > 0 ? shape->step_threads : 1;
+	return shape->decode_workers + shape->reader_threads + 1 + step;
+}
+
+static void place_threads(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+{
+	const uint64_t workers = shape->decode_workers;
+	const uint64_t readers = shape->reader_threads;
+	const uint64_t flying = readers * shape->read_depth;
+	r->team.workers = piece(b, workers, sizeof *r->team.workers);
+	r->team.lock_queue = piece(b, workers, sizeof *r->team.lock_queue);
+	r->crew.readers = piece(b, readers, sizeof *r->crew.readers);
+	uint32_t *const lists = piece(b, 2 * flying, sizeof *lists);
+	for (uint64_t i = 0; lists && i < readers; i++) {
+		r->crew.readers[i].taken = lists + 2 * i * shape->read_depth;
+		r->crew.readers[i].done = r->crew.readers[i].taken + shape->read_depth;
+	}
+	/* A reader has a timer or is being woken; a worker waits or is; so do upload and step. */
+	const uint64_t in_flight = flying < shape->blobs ? flying : shape->blobs;
+	r->timed.events = piece(b, in_flight + 2 * readers + workers + 2, sizeof *r->timed.events);
+	r->cores.work.events = piece(b, workers + readers + 2, sizeof *r->cores.work.events);
+	const uint64_t loads = threads_most(shape) + 1;
+	r->cores.slowness_of = piece(b, loads, sizeof *r->cores.slowness_of);
+	r->cores.busy_of = piece(b, loads, sizeof *r->cores.busy_of);
+}
+
+static uint64_t place(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+{
+	place_files(&r->files, shape, b);
+	place_slots(&r->slots, shape, b);
+	place_threads(r, shape, b);
+	return b->used;
+}
+
+/* --- the beginning ------------------------------------------------------------------------------- */
+
+static bool has_cost(const struct replay_model *model, enum replay_cost cost)
+{
+	return model->series[cost].count > 0 && model->scale[cost] > 0;
+}
+
+static void set_up_files(
+	struct replay *r, const struct replay_model *model, const struct replay_options *options)
+{
+	struct replay_files *files = &r->files;
+	files->batch_size = model->shape.batch_size;
+	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
+		replay_cursor_open(&files->cursors[cost], model, options, (enum replay_cost)cost);
+	for (uint32_t i = model->shape.blobs; i > 0; i--)
+		files->free[files->free_count++] = i - 1;
+	struct replay_slots *slots = &r->slots;
+	slots->count = model->shape.slots;
+	slots->free = slots->count;
+	slots->batch_size = model->shape.batch_size;
+	slots->in_order = model->shape.in_order;
+	for (uint32_t i = slots->count; i > 0; i--)
+		slots->unused[slots->unused_count++] = i - 1;
+}
+
+static void set_up_team(struct replay_team *team, const struct replay_model *model)
+{
+	team->count = model->shape.decode_workers;
+	team->chunk = 1;
+	team->apart = has_cost(model, COST_DECODE_LOCK) || has_cost(model, COST_DECODE_WAIT);
+	team->waiting[THREAD_STARVED] = team->count;
+	for (uint32_t i = 0; i < team->count; i++) {
+		team->workers[i].factor =
+			model->worker_factor ? (double)model->worker_factor[i] : 1;
+		team->workers[i].state = THREAD_STARVED;
+	}
+}
+
+static void set_up_crew(struct replay_crew *crew, const struct replay_model *model)
+{
+	crew->count = model->shape.reader_threads;
+	crew->depth = model->shape.read_depth;
+	crew->apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
+	/* As exchange.c: a sleeping reader is worth waking for so many blobs. */
+	const uint32_t quarter = model->shape.blobs / 4;
+	const uint32_t threshold = quarter < crew->depth ? quarter : crew->depth;
+	crew->wake_free = threshold > 0 ? threshold : 1;
+}
+
+static void set_up_ends(struct replay_ends *ends, const struct replay_model *model,
+	const struct replay_options *options)
+{
+	replay_cursor_open(&ends->upload_cost, model, options, COST_UPLOAD);
+	replay_cursor_open(&ends->host_cost, model, options, COST_STEP_HOST);
+	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
+	ends->staging = model->shape.staging_slots;
+	ends->on_cores = model->shape.step_threads > 0;
+	ends->step_threads = ends->on_cores ? model->shape.step_threads : 1;
+}
+
+static void set_up_cores(struct replay_cores *cores, const struct replay_model *model)
+{
+	const uint32_t most = threads_most(&model->shape);
+	for (uint32_t n = 0; n <= most; n++)
+		replay_cores_rate(model->cores, model->outside, model->contention, n,
+			&cores->slowness_of[n], &cores->busy_of[n]);
+	replay_cores_load(cores, 0);
+}
+
+static void set_up(
+	struct replay *r, const struct replay_model *model, const struct replay_options *options)
+{
+	set_up_files(r, model, options);
+	set_up_team(&r->team, model);
+	set_up_crew(&r->crew, model);
+	set_up_ends(&r->ends, model, options);
+	set_up_cores(&r->cores, model);
+	r->visit_ns = model->visit_ns;
+	r->wake_ns = model->wake_ns;
+	r->prefetch_depth = model->shape.prefetch_depth;
+	r->events_max = options->events_max > 0 ? options->events_max : EVENTS_MAX_DEFAULT;
+}
+
+/* --- the end ------------------------------------------------------------------------------------- */
+
+/* ns that the reading device has worked by now; it gives its time in one piece from submission on. */
+static double link_worked(const struct replay *r)
+{
+	const double ahead = r->crew.link_free - r->now;
+	return r->crew.link_given - (ahead > 0 ? ahead : 0);
+}
+
+static void fill_shares(const struct replay *r, double ns, struct replay_result *out)
+{
+	const double readers = ns * r->crew.count;
+	const double workers = ns * r->team.count;
+	const double *sum = r->integral;
+	const double waits[REPLAY_STAGES][2] = {
+		[REPLAY_READ] = {0, sum[LEVEL_READ_BLOCKED] / readers},
+		[REPLAY_DECODE] = {sum[LEVEL_DECODE_STARVED] / workers,
+			sum[LEVEL_DECODE_BLOCKED] / workers},
+		[REPLAY_UPLOAD] = {sum[LEVEL_UPLOAD_STARVED] / ns, sum[LEVEL_UPLOAD_BLOCKED] / ns},
+		[REPLAY_STEP] = {sum[LEVEL_STEP_STARVED] / ns, 0},
+	};
+	for (int stage = 0; stage < REPLAY_STAGES; stage++) {
+		if (stage == REPLAY_UPLOAD && r->ends.staging == 0)
+			continue;
+		out->share[stage][THREAD_STARVED] = waits[stage][0];
+		out->share[stage][THREAD_BLOCKED] = waits[stage][1];
+		out->share[stage][THREAD_WORKING] = 1 - waits[stage][0] - waits[stage][1];
+	}
+}
+
+static void fill(const struct replay *r, const struct replay_model *model, double ns,
+	double link_worked_before, struct replay_result *out)
+{
+	const double *sum = r->integral;
+	out->samples = out->batches * model->shape.batch_size;
+	out->seconds = ns / NS_PER_SECOND;
+	out->throughput = (double)out->samples / out->seconds;
+	out->events = r->events;
+	fill_shares(r, ns, out);
+	out->core_utilisation = isinf(model->cores) ? 0 : sum[LEVEL_CORES] / ns / model->cores;
+	out->lock_utilisation = sum[LEVEL_LOCK] / ns;
+	out->device_utilisation = (link_worked(r) - link_worked_before) / ns;
+	out->step_utilisation = sum[LEVEL_STEP_BUSY] / ns;
+	out->samples_waiting = sum[LEVEL_SAMPLES] / ns;
+	out->batches_waiting = sum[LEVEL_BATCHES] / ns;
+	out->order_wait_share = sum[LEVEL_ORDER_WAIT] / ns;
+}
+
+static int run(struct replay *r, const struct replay_model *model,
+	const struct replay_options *options, struct replay_result *out, struct error *err)
+{
+	replay_start(r);
+	int code = replay_until(r, options->warmup_batches);
+	const double begin = r->now;
+	const double worked = link_worked(r);
+	for (int level = 0; level < LEVELS; level++)
+		r->integral[level] = 0;
+	if (!code)
+		code = replay_until(r, options->warmup_batches + options->batches);
+	if (code == -E2BIG)
+		return error_set(err, code, "a replay of %llu batches takes more than %llu events",
+			(unsigned long long)(options->warmup_batches + options->batches),
+			(unsigned long long)r->events_max);
+	if (code)
+		return error_set(err, code, "the replayed pipeline stands still");
+	if (r->now <= begin)
+		return error_set(err, -EINVAL, "cannot replay what takes no time at all");
+	out->batches = options->batches;
+	fill(r, model, r->now - begin, worked, out);
+	return 0;
+}
+
+int replay_run(const struct replay_model *model, const struct replay_options *options,
+	struct replay_result *result, struct error *err)
+{
+	*result = (struct replay_result){0};
+	int code = replay_check(model, options, err);
+	if (code)
+		return code;
+	struct replay r = {0};
+	struct block block = {0};
+	const uint64_t bytes = place(&r, &model->shape, &block);
+	if (bytes > BYTES_MAX)
+		return error_set(err, -EINVAL, "too large to replay: %llu MiB",
+			(unsigned long long)(bytes >> 20));
+	block = (struct block){.data = calloc(1, bytes)};
+	if (!block.data)
+		return error_set(err, -ENOMEM, "out of memory for a replay");
+	(void)place(&r, &model->shape, &block);
+	set_up(&r, model, options);
+	code = run(&r, model, options, result, err);
+	free(block.data);
+	return code;
+}

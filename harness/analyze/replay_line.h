@@ -1,0 +1,168 @@
+/* One replay under way: the pipeline's threads as state machines on simulated time.  Each does what its
+ * counterpart in pipelines/ does between two waits, and then either begins a timed piece of work or
+ * sleeps; whoever can go on is woken when the event is over, as the exchange does it. */
+#ifndef MLBENCH_ANALYZE_REPLAY_LINE_H
+#define MLBENCH_ANALYZE_REPLAY_LINE_H
+
+#include "harness/analyze/replay_cores.h"
+#include "harness/analyze/replay_files.h"
+#include "harness/analyze/replay_slots.h"
+
+enum { REPLAY_CHUNK_MAX = 32 }; /* as the exchange's */
+
+/* What an event is for, in the order in which simultaneous ones of a heap are taken; the lower bits are
+ * the index of the thread, or of the blob. */
+enum replay_event_kind {
+	EVENT_STEP,
+	EVENT_UPLOAD,
+	EVENT_WORKER,
+	EVENT_READER,
+	EVENT_FILE,
+	EVENT_LOOK
+};
+enum { EVENT_INDEX_BITS = 28 };
+
+static inline uint32_t replay_event_id(enum replay_event_kind kind, uint32_t index)
+{
+	return (uint32_t)kind << EVENT_INDEX_BITS | index;
+}
+
+/* What a thread does when it is next heard of. */
+enum worker_phase { WORKER_VISITS, WORKER_ENTERS, WORKER_UNLOCKS, WORKER_COMPUTES, WORKER_WAITED };
+
+struct replay_worker {
+	double factor; /* on the time of its items */
+	double began;  /* when it took them */
+	uint32_t next_idle;
+	uint32_t items, at;
+	enum worker_phase phase;
+	enum thread_state state;
+	bool woken; /* and not at the exchange yet */
+	uint32_t blobs[REPLAY_CHUNK_MAX];
+};
+
+struct replay_team {
+	struct replay_worker *workers;
+	uint32_t count;
+	uint32_t idle, idle_count; /* list of sleepers, last come first */
+	uint32_t idle_in[THREAD_STATES], waiting[THREAD_STATES]; /* waiting: the woken, too */
+	uint32_t woken;
+	double service_ns; /* of a sample, smoothed; 0: not known yet */
+	uint32_t chunk;
+	bool apart; /* items have parts beside their CPU time, and go one by one */
+	bool locked;
+	uint32_t *lock_queue, lock_first, lock_waiting; /* ring of (count) */
+};
+
+enum reader_phase { READER_VISITS, READER_SUBMITS, READER_SUBMITTED, READER_REAPS, READER_WAITS };
+
+struct replay_reader {
+	uint32_t *taken, *done; /* (depth) blobs each */
+	uint32_t taken_count, submitted, done_count;
+	uint32_t in_flight; /* the done ones included */
+	uint32_t next_idle;
+	enum reader_phase phase;
+	bool is_short;     /* got fewer blobs than it wanted */
+	bool woken;        /* and not at the exchange yet */
+	bool blocked;      /* waits while it is short of blobs */
+	bool timer_set;    /* its EVENT_LOOK is in the heap */
+	double looks_next; /* while blocked with files in flight: when it looks for a blob again */
+};
+
+struct replay_crew {
+	struct replay_reader *readers;
+	uint32_t count, depth;
+	uint32_t idle, idle_count, blocked;
+	uint32_t wake_free;
+	uint32_t woken;    /* at most one at a time */
+	bool apart;        /* files take time in flight */
+	double link_free;  /* when the device will have served all that was submitted */
+	double link_given; /* ns of its time so far */
+};
+
+enum step_phase { STEP_FETCHES, STEP_LAUNCHES, STEP_ENDS };
+enum upload_phase { UPLOAD_FETCHES, UPLOAD_STAGES, UPLOAD_ENDS };
+
+/* Upload and step.  The one that takes batches from the exchange is its consumer. */
+struct replay_ends {
+	struct replay_cursor upload_cost, host_cost, device_cost;
+	enum step_phase step;
+	enum upload_phase upload;
+	bool step_waits, upload_starved, upload_blocked;
+	bool step_woken, upload_woken;
+	bool step_holds, upload_holds; /* a batch, whose slot is given back at the next visit */
+	uint32_t staging, step_threads;
+	uint64_t filled, taken, released; /* staging slots */
+	bool on_cores;                    /* the step's host time is its computing */
+	uint64_t batches;                 /* through the step */
+};
+
+enum replay_level {
+	LEVEL_READ_BLOCKED, /* threads */
+	LEVEL_DECODE_STARVED,
+	LEVEL_DECODE_BLOCKED,
+	LEVEL_UPLOAD_STARVED,
+	LEVEL_UPLOAD_BLOCKED,
+	LEVEL_STEP_STARVED,
+	LEVEL_STEP_BUSY,
+	LEVEL_LOCK,
+	LEVEL_CORES,
+	LEVEL_SAMPLES,
+	LEVEL_BATCHES,
+	LEVEL_ORDER_WAIT,
+	LEVELS
+};
+
+struct replay {
+	double now; /* ns */
+	struct replay_cores cores;
+	struct replay_heap timed; /* key: ns */
+	struct replay_files files;
+	struct replay_slots slots;
+	struct replay_team team;
+	struct replay_crew crew;
+	struct replay_ends ends;
+	double visit_ns, wake_ns;
+	uint32_t prefetch_depth;
+	uint64_t events, events_max, batches_end;
+	double integral[LEVELS]; /* over the time since replay_clear, ns */
+};
+
+/* Puts every thread to its first visit; the struct and its arrays are set up (replay.c). */
+void replay_start(struct replay *r);
+/* Until so many batches are through the step.  0; -E2BIG: events_max; -EDEADLK: nothing can move. */
+int replay_until(struct replay *r, uint64_t batches);
+
+static inline bool replay_over(const struct replay *r)
+{
+	return r->ends.batches >= r->batches_end;
+}
+
+/* A thread begins to wait off the cores for ns > 0. */
+static inline void replay_wait(struct replay *r, uint32_t id, double ns)
+{
+	replay_heap_push(&r->timed, (struct replay_event){.key = r->now + ns, .id = id});
+}
+
+/* A thread does its event now. */
+void replay_dispatch(struct replay *r, uint32_t id);
+static inline void replay_wake(struct replay *r, uint32_t id)
+{
+	if (r->wake_ns > 0)
+		replay_wait(r, id, r->wake_ns);
+	else
+		replay_dispatch(r, id);
+}
+
+/* Each goes on until it waits for something; wake: whoever sleeps and can go on; true: some did. */
+void replay_worker_go(struct replay *r, uint32_t index);
+bool replay_wake_workers(struct replay *r);
+void replay_reader_go(struct replay *r, uint32_t index);
+void replay_file_done(struct replay *r, uint32_t blob);
+void replay_reader_look(struct replay *r, uint32_t index);
+bool replay_wake_readers(struct replay *r);
+void replay_upload_go(struct replay *r);
+void replay_step_go(struct replay *r);
+bool replay_wake_ends(struct replay *r);
+
+#endif

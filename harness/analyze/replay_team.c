@@ -1,0 +1,226 @@
+/* Decode workers of a replay: exchange_decode of pipelines/exchange.c and what a worker does between two
+ * visits.  An item with parts beside its CPU time goes part by part, under the lock first; the CPU times of
+ * others are one piece of work, whatever the chunk. */
+#include "harness/analyze/replay_line.h"
+
+/* As in exchange.c: a chunk may take about as long as waking a thread does. */
+static const double CHUNK_NS = 20000;
+static const double SERVICE_SMOOTHING = 8;
+
+static void learn_service(struct replay_team *team, double service_ns)
+{
+	if (team->service_ns <= 0)
+		team->service_ns = service_ns;
+	team->service_ns =
+		(team->service_ns * (SERVICE_SMOOTHING - 1) + service_ns) / SERVICE_SMOOTHING;
+	const double fit = CHUNK_NS / (team->service_ns + 1);
+	team->chunk = fit < 1 ? 1 : fit < REPLAY_CHUNK_MAX ? (uint32_t)fit : REPLAY_CHUNK_MAX;
+}
+
+static void hand_in(struct replay *r, struct replay_worker *w)
+{
+	for (uint32_t i = 0; i < w->items; i++) {
+		r->files.free[r->files.free_count++] = w->blobs[i];
+		replay_slots_filled(&r->slots, r->files.blobs[w->blobs[i]].counter);
+	}
+	if (w->items > 0)
+		learn_service(&r->team, (r->now - w->began) / w->items);
+	w->items = 0;
+}
+
+static uint32_t take_ready(struct replay *r, struct replay_worker *w)
+{
+	const uint32_t share = r->files.ready / (2 * r->team.count);
+	const uint32_t want = share < 1 ? 1 : share < r->team.chunk ? share : r->team.chunk;
+	while (w->items < want && r->files.ready > 0) {
+		const uint32_t index = replay_files_lowest(&r->files);
+		struct replay_blob *blob = &r->files.blobs[index];
+		if (!replay_slots_can_fill(&r->slots, blob->batch))
+			break;
+		blob->counter = replay_slots_fill(&r->slots, blob->batch);
+		replay_files_hand(&r->files);
+		w->blobs[w->items++] = index;
+	}
+	return w->items;
+}
+
+static void set_state(struct replay_team *team, struct replay_worker *w, enum thread_state state)
+{
+	team->waiting[w->state]--;
+	team->waiting[state]++;
+	w->state = state;
+}
+
+static void sleep_until_woken(struct replay *r, struct replay_worker *w)
+{
+	struct replay_team *team = &r->team;
+	set_state(team, w, r->files.ready > 0 ? THREAD_BLOCKED : THREAD_STARVED);
+	team->idle_in[w->state]++;
+	w->next_idle = team->idle;
+	team->idle = (uint32_t)(w - team->workers);
+	team->idle_count++;
+}
+
+/* Hands in and takes; false: it sleeps. */
+static bool visit(struct replay *r, struct replay_worker *w)
+{
+	if (w->woken) {
+		w->woken = false;
+		r->team.woken--;
+	}
+	hand_in(r, w);
+	if (take_ready(r, w) == 0) {
+		sleep_until_woken(r, w);
+		return false;
+	}
+	set_state(&r->team, w, THREAD_WORKING);
+	w->began = r->now;
+	w->at = 0;
+	w->phase = r->team.apart ? WORKER_ENTERS : WORKER_VISITS;
+	return true;
+}
+
+static double cost(const struct replay *r, const struct replay_worker *w, enum replay_cost cost)
+{
+	return r->files.blobs[w->blobs[w->at]].cost[cost] * w->factor;
+}
+
+/* CPU time of the visit and, unless items go part by part, of all of them. */
+static double visit_cost(const struct replay *r, struct replay_worker *w)
+{
+	double ns = 0;
+	if (!r->team.apart)
+		for (; w->at < w->items; w->at++)
+			ns += cost(r, w, COST_DECODE_CPU);
+	return ns + r->visit_ns;
+}
+
+static bool compute(struct replay *r, const struct replay_worker *w, double ns)
+{
+	if (ns <= 0)
+		return false;
+	replay_cores_begin(
+		&r->cores, replay_event_id(EVENT_WORKER, (uint32_t)(w - r->team.workers)), ns, 1);
+	return true;
+}
+
+static void take_lock(struct replay *r, struct replay_worker *w)
+{
+	struct replay_team *team = &r->team;
+	w->phase = WORKER_UNLOCKS;
+	if (!team->locked) {
+		team->locked = true;
+		(void)compute(r, w, cost(r, w, COST_DECODE_LOCK));
+		return;
+	}
+	const uint32_t last = team->lock_first + team->lock_waiting++;
+	team->lock_queue[last < team->count ? last : last - team->count] =
+		(uint32_t)(w - team->workers);
+}
+
+/* First come, first served. */
+static void release_lock(struct replay *r)
+{
+	struct replay_team *team = &r->team;
+	if (team->lock_waiting == 0) {
+		team->locked = false;
+		return;
+	}
+	const struct replay_worker *next = &team->workers[team->lock_queue[team->lock_first]];
+	team->lock_first = team->lock_first + 1 < team->count ? team->lock_first + 1 : 0;
+	team->lock_waiting--;
+	(void)compute(r, next, cost(r, next, COST_DECODE_LOCK));
+}
+
+/* Goes on with an item; true: it waits for something. */
+static bool work(struct replay *r, struct replay_worker *w)
+{
+	switch (w->phase) {
+	case WORKER_ENTERS:
+		w->phase = w->at < w->items ? WORKER_COMPUTES : WORKER_VISITS;
+		if (w->at == w->items || cost(r, w, COST_DECODE_LOCK) <= 0)
+			return false;
+		take_lock(r, w);
+		return true;
+	case WORKER_UNLOCKS:
+		release_lock(r);
+		w->phase = WORKER_COMPUTES;
+		return false;
+	case WORKER_COMPUTES:
+		w->phase = WORKER_WAITED;
+		return compute(r, w, cost(r, w, COST_DECODE_CPU));
+	default: { /* WORKER_WAITED: for its CPU time; now off the cores */
+		const double ns = cost(r, w, COST_DECODE_WAIT);
+		w->phase = WORKER_ENTERS;
+		w->at++;
+		if (ns <= 0)
+			return false;
+		replay_wait(r, replay_event_id(EVENT_WORKER, (uint32_t)(w - r->team.workers)), ns);
+		return true;
+	}
+	}
+}
+
+void replay_worker_go(struct replay *r, uint32_t index)
+{
+	struct replay_worker *w = &r->team.workers[index];
+	bool waits = false;
+	while (!waits) {
+		if (w->phase != WORKER_VISITS)
+			waits = work(r, w);
+		else if (visit(r, w))
+			waits = compute(r, w, visit_cost(r, w));
+		else
+			return;
+	}
+}
+
+/* All sleepers are in `state` from now on. */
+static void turn_idle(struct replay_team *team, enum thread_state state)
+{
+	if (team->idle_in[state] == team->idle_count)
+		return;
+	uint32_t at = team->idle;
+	for (uint32_t i = 0; i < team->idle_count; i++, at = team->workers[at].next_idle) {
+		team->idle_in[team->workers[at].state]--;
+		set_state(team, &team->workers[at], state);
+		team->idle_in[state]++;
+	}
+}
+
+/* Samples that are ready and have, or can get, a slot: at most so many. */
+static uint64_t takeable(const struct replay *r)
+{
+	const uint64_t first_without =
+		(r->slots.next_assigned + r->slots.free) * r->slots.batch_size;
+	const uint64_t span = first_without - r->files.lowest;
+	return r->files.ready < span ? r->files.ready : span;
+}
+
+bool replay_wake_workers(struct replay *r)
+{
+	struct replay_team *team = &r->team;
+	bool any = false;
+	while (team->idle_count > 0) {
+		if (r->files.ready == 0) {
+			turn_idle(team, THREAD_STARVED);
+			break;
+		}
+		const uint32_t lowest = replay_files_lowest(&r->files);
+		if (!replay_slots_can_fill(&r->slots, r->files.blobs[lowest].batch)) {
+			turn_idle(team, THREAD_BLOCKED);
+			break;
+		}
+		if ((uint64_t)team->woken * team->chunk >= takeable(r))
+			break;
+		struct replay_worker *w = &team->workers[team->idle];
+		team->idle = w->next_idle;
+		team->idle_count--;
+		team->idle_in[w->state]--;
+		team->woken++;
+		w->woken = true;
+		replay_wake(r, replay_event_id(EVENT_WORKER, (uint32_t)(w - team->workers)));
+		any = true;
+	}
+	return any;
+}

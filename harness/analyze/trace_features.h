@@ -1,0 +1,56 @@
+/* What recorded service times show by themselves, without a model: two populations (hits and misses), a
+ * worker that is slower than its team, completions that are paced by their bytes, a heavy tail.  Pure
+ * functions on the traces of one stage over the repeats of a point. */
+#ifndef MLBENCH_ANALYZE_TRACE_FEATURES_H
+#define MLBENCH_ANALYZE_TRACE_FEATURES_H
+
+#include "harness/measure/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TRACE_SET_MAX = 16 };
+
+/* One stage's traces, of the first TRACE_SET_MAX repeats that have any. */
+struct trace_set {
+	const struct trace *of[TRACE_SET_MAX];
+	size_t count, items;
+};
+
+struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage);
+
+/* Two populations of service times: a split of their logarithms (Otsu) that explains most of the
+ * variance, with the means far apart and neither side rare. */
+struct trace_modes {
+	bool two;
+	double fast_share;       /* of the items */
+	double fast_ns, slow_ns; /* geometric means */
+	double explained;        /* share of the variance between the two */
+};
+struct trace_modes trace_modes_of(const struct trace_set *set);
+
+/* The slowest worker against the median of its team, by medians of service times. */
+struct trace_workers {
+	unsigned seen;  /* workers with enough items */
+	unsigned worst; /* the slowest */
+	double ratio;   /* its median over that of the others; NAN: fewer than two */
+	double worst_ns, others_ns;
+};
+struct trace_workers trace_workers_of(const struct trace_set *set);
+
+/* How completions follow each other: by a link that serves one after the other, the time since the
+ * completion before is the item's own bytes over the rate; by latency alone it is not. */
+struct trace_pacing {
+	size_t gaps;
+	double correlation; /* of gap and own bytes; NAN: all files are alike */
+	double variation;   /* deviation of gap over mean */
+};
+struct trace_pacing trace_pacing_of(const struct trace_set *set);
+
+/* Of the stage's service time, what items longer than 4 medians take; NAN without items. */
+double trace_tail_share(const struct trace_set *set);
+
+/* Host time over host and device time of steps; NAN: not recorded. */
+double trace_host_share(const struct trace_set *set);
+
+#endif

@@ -1,0 +1,277 @@
+/* All experiments together: their intervals, which of them needs more, what they say of the verdict. */
+#include "harness/analyze/experiment.h"
+#include "harness/analyze/moderation.h"
+#include "harness/base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint64_t NEXT_STREAM = 0x4e455854ULL;
+
+/* Half-widths of 90 % intervals that are good enough: of an elasticity; of a log ratio; and beside that of
+ * the prediction which it is held against. */
+static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE = 0.5;
+
+/* How the odds of a verdict fall: see experiment.h. */
+static const double ODDS_OWN = 4, ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
+
+/* --- one experiment's interval ---------------------------------------------------------------- */
+
+static double variance_of(const struct experiment *e)
+{
+	const double deviation = statistics_deviation(e->ratios, e->blocks);
+	return deviation * deviation;
+}
+
+/* Slow-downs run at nearly the baseline's pace and share its noise; the others may run at another. */
+static bool same_group(const struct experiment *a, enum experiment_kind kind)
+{
+	return (a->kind == EXPERIMENT_SLOW) == (kind == EXPERIMENT_SLOW);
+}
+
+static struct moderation shared_by(const struct verification *v, enum experiment_kind kind)
+{
+	double variances[EXPERIMENTS_MAX];
+	double freedoms[EXPERIMENTS_MAX];
+	size_t count = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (!same_group(e, kind) || e->blocks < 2)
+			continue;
+		variances[count] = variance_of(e);
+		freedoms[count++] = (double)(e->blocks - 1);
+	}
+	return moderation_of(variances, freedoms, count);
+}
+
+/* Standard deviation of one block's log ratio, and its degrees of freedom; NAN: not known. */
+static double block_deviation(
+	const struct verification *v, const struct experiment *e, double *freedom)
+{
+	const struct moderation shared = shared_by(v, e->kind);
+	const bool own = e->blocks >= 2;
+	*freedom = 0;
+	return e->blocks == 0 ? NAN
+			      : sqrt(moderation_apply(&shared, own ? variance_of(e) : 0,
+					own ? (double)(e->blocks - 1) : 0, freedom));
+}
+
+static double half_width(double error, double freedom)
+{
+	return freedom >= 1 ? error * experiment_student_95((size_t)freedom) : NAN;
+}
+
+static enum experiment_outcome outcome_of(const struct experiment *e)
+{
+	const struct interval *p = &e->predicted_90;
+	if (isnan(e->measured))
+		return EXPERIMENT_UNTRIED;
+	if (isnan(e->predicted) || isnan(p->low) || isnan(p->high))
+		return EXPERIMENT_UNPREDICTED;
+	if (e->measured >= p->low && e->measured <= p->high)
+		return EXPERIMENT_CONFIRMED;
+	const bool reaches = e->measured_90.low <= p->high && e->measured_90.high >= p->low;
+	const bool unsure = isnan(e->measured_90.low);
+	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
+}
+
+static void weigh_one(const struct verification *v, struct experiment *e)
+{
+	double freedom;
+	const double mean = e->blocks > 0 ? statistics_mean(e->ratios, e->blocks) : NAN;
+	const double deviation = block_deviation(v, e, &freedom);
+	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
+	e->measured = exp(mean);
+	e->measured_90 = (struct interval){exp(mean - half), exp(mean + half)};
+	e->outcome = outcome_of(e);
+}
+
+/* --- elasticities ------------------------------------------------------------------------------ */
+
+/* e = -sum(n r L) / sum(n L^2) over the slow-downs of a stage by exp(L), n blocks of mean log ratio r. */
+struct slope {
+	double value, error, freedom, replayed;
+	size_t levels, measured;
+};
+
+static struct slope slope_of(const struct verification *v, const char *stage)
+{
+	struct slope slope = {.freedom = INFINITY};
+	double product = 0;
+	double weight = 0;
+	double variance = 0;
+	double predicted = 0;
+	double levels = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (e->kind != EXPERIMENT_SLOW || strcmp(e->stage, stage) != 0)
+			continue;
+		const double level = log(e->factor);
+		slope.levels++;
+		predicted += log(e->predicted) * level;
+		levels += level * level;
+		if (e->blocks == 0)
+			continue;
+		double freedom;
+		const double n = (double)e->blocks;
+		const double deviation = block_deviation(v, e, &freedom);
+		slope.measured++;
+		product += n * log(e->measured) * level;
+		weight += n * level * level;
+		variance += n * level * level * deviation * deviation;
+		slope.freedom = fmin(slope.freedom, freedom);
+	}
+	slope.value = weight > 0 ? -product / weight : NAN;
+	slope.error = weight > 0 ? sqrt(variance) / weight : NAN;
+	slope.replayed = levels > 0 ? -predicted / levels : NAN;
+	return slope;
+}
+
+static bool listed(const struct verification *v, const char *stage)
+{
+	for (size_t i = 0; i < v->elasticity_count; i++)
+		if (strcmp(v->elasticities[i].stage, stage) == 0)
+			return true;
+	return false;
+}
+
+static void weigh_elasticities(struct verification *v)
+{
+	double sum = 0;
+	double replayed = 0;
+	double variance = 0;
+	double freedom = INFINITY;
+	v->elasticity_count = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const char *stage = v->experiments[i].stage;
+		if (v->experiments[i].kind != EXPERIMENT_SLOW || listed(v, stage) ||
+			v->elasticity_count == EXPERIMENT_STAGES_MAX)
+			continue;
+		const struct slope slope = slope_of(v, stage);
+		const double half = half_width(slope.error, slope.freedom);
+		struct measured_elasticity *out = &v->elasticities[v->elasticity_count++];
+		*out = (struct measured_elasticity){.value = slope.value,
+			.interval = {slope.value - half, slope.value + half},
+			.replayed = slope.replayed};
+		memcpy(out->stage, stage, sizeof out->stage);
+		sum += slope.value;
+		replayed += slope.replayed;
+		variance += slope.error * slope.error;
+		freedom = fmin(freedom, slope.freedom);
+	}
+	const double half = half_width(sqrt(variance), freedom);
+	v->elasticity_sum = v->elasticity_count > 0 ? sum : NAN;
+	v->elasticity_sum_90 =
+		(struct interval){v->elasticity_sum - half, v->elasticity_sum + half};
+	v->replayed_sum = v->elasticity_count > 0 ? replayed : NAN;
+}
+
+void verification_weigh(struct verification *v)
+{
+	v->confirmed = v->failed = v->unclear = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		weigh_one(v, &v->experiments[i]);
+		v->confirmed += v->experiments[i].outcome == EXPERIMENT_CONFIRMED;
+		v->failed += v->experiments[i].outcome == EXPERIMENT_FAILED;
+		v->unclear += v->experiments[i].outcome == EXPERIMENT_UNCLEAR;
+	}
+	weigh_elasticities(v);
+}
+
+/* --- which next -------------------------------------------------------------------------------- */
+
+/* Half the interval's width over what would do; above 1: needs blocks. */
+static double need_of(const struct verification *v, const struct experiment *e)
+{
+	double freedom;
+	const double deviation = block_deviation(v, e, &freedom);
+	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
+	if (e->kind == EXPERIMENT_SLOW)
+		return half / (ELASTICITY_HALF * log(e->factor));
+	const double asked = log(e->predicted_90.high / e->predicted_90.low) / 2;
+	return half / (isnan(asked) ? RATIO_HALF : fmax(RATIO_HALF, PREDICTION_SHARE * asked));
+}
+
+static size_t next_first(const struct verification *v)
+{
+	size_t next = v->count;
+	uint64_t least = UINT64_MAX;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (e->broken || e->blocks >= EXPERIMENT_BLOCKS_LEAST)
+			continue;
+		/* A round is finished before the next begins. */
+		const uint64_t draw =
+			rng_mix(v->seed ^ NEXT_STREAM, i + EXPERIMENTS_MAX * e->blocks) >> 8;
+		const uint64_t rank = ((uint64_t)e->blocks << 56) | draw;
+		if (rank < least) {
+			least = rank;
+			next = i;
+		}
+	}
+	return next;
+}
+
+size_t verification_next(const struct verification *v)
+{
+	size_t next = next_first(v);
+	double most = 1;
+	if (next < v->count)
+		return next;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (e->broken || e->blocks == EXPERIMENT_BLOCKS_MAX)
+			continue;
+		const double need = need_of(v, e);
+		if (need > most) {
+			most = need;
+			next = i;
+		}
+	}
+	return next;
+}
+
+/* --- the verdict -------------------------------------------------------------------------------- */
+
+static bool is_own(const struct experiment *e, const struct verdict *verdict)
+{
+	return e->kind == EXPERIMENT_KNOB || strcmp(e->stage, verdict->stage) == 0 ||
+	       strcmp(e->stage, verdict->also) == 0;
+}
+
+static const struct measured_elasticity *find_elasticity(
+	const struct verification *v, const char *stage)
+{
+	for (size_t i = 0; i < v->elasticity_count; i++)
+		if (strcmp(v->elasticities[i].stage, stage) == 0)
+			return &v->elasticities[i];
+	return NULL;
+}
+
+const struct measured_elasticity *verification_contradicts(
+	const struct verification *v, const struct verdict *verdict)
+{
+	const struct measured_elasticity *own = find_elasticity(v, verdict->stage);
+	const struct measured_elasticity *also = find_elasticity(v, verdict->also);
+	if (!own || isnan(own->interval.high))
+		return NULL;
+	for (size_t i = 0; i < v->elasticity_count; i++) {
+		const struct measured_elasticity *e = &v->elasticities[i];
+		if (e != own && e != also && e->interval.low > own->interval.high &&
+			(!also || e->interval.low > also->interval.high))
+			return e;
+	}
+	return NULL;
+}
+
+double verification_confidence(const struct verification *v, const struct verdict *verdict)
+{
+	double odds = verdict->confidence / (1 - fmin(verdict->confidence, 1 - 1e-9));
+	for (size_t i = 0; i < v->count; i++)
+		if (v->experiments[i].outcome == EXPERIMENT_FAILED)
+			odds /= is_own(&v->experiments[i], verdict) ? ODDS_OWN : ODDS_OTHER;
+	double confidence = v->failed > 0 ? odds / (1 + odds) : verdict->confidence;
+	if (verification_contradicts(v, verdict))
+		confidence = fmin(confidence, CONTRADICTED);
+	return confidence;
+}

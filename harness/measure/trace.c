@@ -1,0 +1,20 @@
+/* Life of traces. */
+#include "harness/measure/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void traces_release(struct traces *traces)
+{
+	for (size_t i = 0; i < traces->stage_count; i++)
+		free(traces->stages[i].items);
+	*traces = (struct traces){0};
+}
+
+const struct trace *traces_find(const struct traces *traces, const char *stage)
+{
+	for (size_t i = 0; i < traces->stage_count; i++)
+		if (strcmp(traces->stages[i].stage, stage) == 0)
+			return &traces->stages[i];
+	return NULL;
+}

@@ -1,0 +1,77 @@
+/* A diagnosis for people and for programs: what was found at one point, what experiments said of it, and
+ * where its own advice led.  Writers only: everything is computed before. */
+#ifndef MLBENCH_REPORT_DIAGNOSIS_REPORT_H
+#define MLBENCH_REPORT_DIAGNOSIS_REPORT_H
+
+#include "harness/analyze/diagnose.h"
+#include "harness/analyze/experiment.h"
+#include "harness/base/buffer.h"
+#include "harness/report/style.h"
+
+#include <jansson.h>
+
+enum { FOLLOW_STEPS_MAX = 33, FOLLOW_SET_BYTES = SETTINGS_MAX * SETTING_BYTES };
+
+/* One setting on the way that the advice leads. */
+struct follow_step {
+	char set[FOLLOW_SET_BYTES]; /* what was set beside what was before, "" at the start */
+	double measured;            /* samples/s, median; NAN: could not be measured */
+	struct interval measured_95;
+	double predicted; /* NAN at the start */
+	struct interval predicted_90;
+	char stage[NAME_BYTES], resource[NAME_BYTES]; /* what binds there */
+	double confidence;
+	bool kept; /* false: no better than before, undone */
+};
+
+struct follow {
+	struct follow_step steps[FOLLOW_STEPS_MAX];
+	size_t count;
+	char set[FOLLOW_STEPS_MAX *
+		 FOLLOW_SET_BYTES]; /* "--set a=1 --set b=2": all that was kept */
+	char end[EVIDENCE_BYTES];   /* why it goes no further */
+	bool interrupted;
+};
+
+struct diagnosis_view {
+	const char *name, *folder;
+	size_t point;
+	const char *settings; /* of the point in a sweep, "" without one */
+	bool is_best;         /* the point was chosen because it is the fastest of `points` */
+	size_t points;
+	uint64_t samples; /* measured, all repeats */
+	const struct point_summary *summary;
+	const struct diagnosis *diagnosis;
+	const struct verification *verification; /* NULL: none */
+	const struct follow *follow;             /* NULL: not followed */
+};
+
+/* False: it cannot tell, and diagnosis_reason says why. */
+bool diagnosis_tells(const struct diagnosis_view *view);
+/* "cannot tell: 312 samples, 6,400 needed" */
+void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out);
+
+/* The verdict in a sentence: "decode binds (cpu, 0.97): 4 workers give 612 samples/s ...". */
+void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out);
+
+void diagnosis_text(
+	const struct diagnosis_view *view, const struct style *style, struct buffer *out);
+/* Parts of it. */
+void verification_text(const struct verification *verification, const struct verdict *verdict,
+	const struct style *style, struct buffer *out);
+void follow_text(const struct follow *follow, const struct style *style, struct buffer *out);
+
+/* The document of --json, mlbench.diagnosis/1 (docs/diagnosis.schema.json); NULL without memory. */
+json_t *diagnosis_json(const struct diagnosis_view *view);
+
+/* verification.json, and back: what was measured and predicted; the rest is weighed again. */
+#define VERIFICATION_SCHEMA "mlbench.verification/1"
+json_t *verification_to_json(const struct verification *verification, uint32_t point);
+int verification_from_json(struct verification *verification, uint32_t *point, const json_t *object,
+	struct error *err);
+/* In the document: the experiments; the measured elasticities with their sum. */
+json_t *verification_experiments_json(const struct verification *verification);
+json_t *verification_elasticities_json(const struct verification *verification);
+json_t *follow_json(const struct follow *follow);
+
+#endif

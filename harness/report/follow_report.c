@@ -1,0 +1,111 @@
+/* The way that the advice led, step by step. */
+#include "harness/base/units.h"
+#include "harness/report/diagnosis_report.h"
+#include "harness/report/fields.h"
+#include "harness/report/layout.h"
+#include "harness/report/part.h"
+#include "harness/report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { CELL_BYTES = 2 * UNITS_BYTES };
+
+static const char *number_or_dash(double value, char out[UNITS_BYTES])
+{
+	if (isnan(value))
+		(void)snprintf(out, UNITS_BYTES, "-");
+	else
+		(void)units_format_count(value, out);
+	return out;
+}
+
+static void interval_text(struct interval interval, char out[CELL_BYTES])
+{
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	if (isnan(interval.low) || isnan(interval.high))
+		(void)snprintf(out, CELL_BYTES, "-");
+	else
+		(void)snprintf(out, CELL_BYTES, "%s-%s", units_format_count(interval.low, low),
+			units_format_count(interval.high, high));
+}
+
+static void add_step(const struct follow *follow, size_t i, struct table *table)
+{
+	const struct follow_step *step = &follow->steps[i];
+	const double first = follow->steps[0].measured;
+	char text[CELL_BYTES];
+	char number[UNITS_BYTES];
+	table_add(table, INK_DIM, "%zu", i);
+	table_add(table, step->kept ? INK_BOLD : INK_DIM, "%s",
+		number_or_dash(step->measured, number));
+	table_add(table, INK_DIM, isnan(step->measured / first) ? "-" : "%.2fx",
+		step->measured / first);
+	table_add(table, INK_PLAIN, "%s", number_or_dash(step->predicted, number));
+	interval_text(step->predicted_90, text);
+	table_add(table, INK_DIM, "%s", text);
+	table_add(table, INK_PLAIN, "%s%s%s", step->stage[0] ? step->stage : "-",
+		step->resource[0] ? " / " : "", step->resource);
+	table_add(table, step->kept ? INK_PLAIN : INK_DIM, "%s%s",
+		step->set[0] ? step->set : "as it was", step->kept ? "" : " (undone)");
+}
+
+void follow_text(const struct follow *follow, const struct style *style, struct buffer *out)
+{
+	const struct table_column columns[] = {
+		{.head = "step"},
+		{.head = "measured"},
+		{.head = "gain", .keep = 2},
+		{.head = "predicted"},
+		{.head = "90 %", .keep = 3},
+		{.head = "limited by", .left = true},
+		{.head = "set", .left = true, .wraps = true},
+	};
+	struct table table;
+	layout_heading(style, "following its own advice, samples/s", out);
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i < follow->count; i++)
+		add_step(follow, i, &table);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
+	table_close(&table);
+	buffer_text(out, "\n");
+	layout_labelled(style, INK_DIM, "end", follow->end, out);
+	if (follow->set[0])
+		layout_labelled(style, INK_GOOD, "set", follow->set, out);
+}
+
+static json_t *interval_json(struct interval interval)
+{
+	return isfinite(interval.low) && isfinite(interval.high)
+		       ? json_pack("[f,f]", interval.low, interval.high)
+		       : json_null();
+}
+
+static json_t *step_json(const struct follow_step *step)
+{
+	struct part part = part_open();
+	part_put(&part, "set", fields_text(step->set));
+	part_put(&part, "measured", fields_number(step->measured));
+	part_put(&part, "measured_95", interval_json(step->measured_95));
+	part_put(&part, "predicted", fields_number(step->predicted));
+	part_put(&part, "predicted_90", interval_json(step->predicted_90));
+	part_put(&part, "stage", fields_text(step->stage[0] ? step->stage : "none"));
+	part_put(&part, "resource", fields_text(step->resource[0] ? step->resource : "unknown"));
+	part_put(&part, "confidence", fields_number(step->confidence));
+	part_put(&part, "kept", json_boolean(step->kept));
+	return part_close(&part);
+}
+
+json_t *follow_json(const struct follow *follow)
+{
+	struct part part = part_open();
+	json_t *steps = json_array();
+	for (size_t i = 0; i < follow->count; i++)
+		part.bad |= json_array_append_new(steps, step_json(&follow->steps[i]));
+	part_put(&part, "steps", steps);
+	part_put(&part, "set", fields_text(follow->set));
+	part_put(&part, "end", fields_text(follow->end));
+	part_put(&part, "interrupted", json_boolean(follow->interrupted));
+	return part_close(&part);
+}

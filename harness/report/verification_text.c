@@ -1,0 +1,188 @@
+/* What experiments said of the diagnosis. */
+#include "harness/base/units.h"
+#include "harness/report/diagnosis_report.h"
+#include "harness/report/layout.h"
+#include "harness/report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { RANGE_BYTES = 3 * UNITS_BYTES };
+
+static const double SUM_LOW = 0.93, SUM_HIGH = 1.07;
+
+/* "1,190 (1,120-1,240)" */
+static const char *with_interval(
+	double value, struct interval interval, double scale, char out[RANGE_BYTES])
+{
+	char number[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	if (isnan(value))
+		(void)snprintf(out, RANGE_BYTES, "-");
+	else if (isnan(interval.low) || isnan(interval.high))
+		(void)snprintf(out, RANGE_BYTES, "%s", units_format_count(value * scale, number));
+	else
+		(void)snprintf(out, RANGE_BYTES, "%s (%s-%s)",
+			units_format_count(value * scale, number),
+			units_format_count(interval.low * scale, low),
+			units_format_count(interval.high * scale, high));
+	return out;
+}
+
+static enum ink ink_of(enum experiment_outcome outcome)
+{
+	switch (outcome) {
+	case EXPERIMENT_CONFIRMED:
+		return INK_GOOD;
+	case EXPERIMENT_FAILED:
+		return INK_BAD;
+	case EXPERIMENT_UNCLEAR:
+		return INK_WARN;
+	default:
+		return INK_DIM;
+	}
+}
+
+static const char *word_of(enum experiment_outcome outcome)
+{
+	return outcome == EXPERIMENT_CONFIRMED ? "confirmed"
+	       : outcome == EXPERIMENT_FAILED  ? "FAILED"
+					       : experiment_outcome_name(outcome);
+}
+
+static void add_experiment(const struct experiment *e, double throughput, struct table *table)
+{
+	char text[RANGE_BYTES];
+	table_add(table, INK_PLAIN, "%s", e->what);
+	table_add(table, INK_PLAIN, "%s",
+		with_interval(e->predicted, e->predicted_90, throughput, text));
+	table_add(table, INK_BOLD, "%s",
+		with_interval(e->measured, e->measured_90, throughput, text));
+	table_add(table, INK_DIM, "%zu", e->blocks);
+	table_add(table, ink_of(e->outcome), "%s", word_of(e->outcome));
+}
+
+static void render_experiments(
+	const struct verification *v, const struct style *style, struct buffer *out)
+{
+	const struct table_column columns[] = {
+		{.head = "experiment", .left = true},
+		{.head = "predicted"},
+		{.head = "measured"},
+		{.head = "blocks", .keep = 1},
+		{.head = "", .left = true},
+	};
+	struct table table;
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i < v->count; i++)
+		add_experiment(&v->experiments[i], v->throughput, &table);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
+	table_close(&table);
+}
+
+/* Both figures of each failed prediction, and why something was not measured or predicted. */
+static void render_remarks(
+	const struct verification *v, const struct style *style, struct buffer *out)
+{
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		char predicted[RANGE_BYTES];
+		char measured[RANGE_BYTES];
+		struct buffer text = {0};
+		if (e->outcome == EXPERIMENT_FAILED)
+			buffer_format(&text, "%s: predicted %s samples/s, measured %s", e->what,
+				with_interval(
+					e->predicted, e->predicted_90, v->throughput, predicted),
+				with_interval(
+					e->measured, e->measured_90, v->throughput, measured));
+		else if (e->why[0])
+			buffer_format(&text, "%s: %s", e->what, e->why);
+		const bool failed = e->outcome == EXPERIMENT_FAILED;
+		layout_labelled_buffer(
+			style, failed ? INK_BAD : INK_DIM, failed ? "FAILED" : "", &text, out);
+	}
+}
+
+static void render_elasticities(
+	const struct verification *v, const struct style *style, struct buffer *out)
+{
+	if (v->elasticity_count == 0)
+		return;
+	const struct table_column columns[] = {
+		{.head = "stage", .left = true},
+		{.head = "measured"},
+		{.head = "", .bar = true, .keep = 2},
+		{.head = "90 %"},
+		{.head = "replayed", .keep = 1},
+	};
+	struct table table;
+	char number[UNITS_BYTES];
+	layout_heading(style, "elasticity of each stage, by slowing it down", out);
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i <= v->elasticity_count; i++) {
+		const bool is_sum = i == v->elasticity_count;
+		const struct measured_elasticity *e = &v->elasticities[is_sum ? 0 : i];
+		const double value = is_sum ? v->elasticity_sum : e->value;
+		const struct interval interval = is_sum ? v->elasticity_sum_90 : e->interval;
+		const double replayed = is_sum ? v->replayed_sum : e->replayed;
+		table_add(&table, is_sum ? INK_BOLD : INK_PLAIN, "%s", is_sum ? "sum" : e->stage);
+		table_add(&table, INK_BOLD, isnan(value) ? "-" : "%.3f", value);
+		table_add(&table, INK_ACCENT, "%.4f", is_sum || isnan(value) ? 0 : value);
+		table_add(&table, INK_DIM, isnan(interval.low) ? "-" : "%.3f to %.3f", interval.low,
+			interval.high);
+		(void)snprintf(number, sizeof number, isnan(replayed) ? "-" : "%.3f", replayed);
+		table_add(&table, INK_DIM, "%s", number);
+	}
+	table_render(&table, style, LAYOUT_INDENT, true, out);
+	table_close(&table);
+}
+
+static void render_conclusion(const struct verification *v, const struct verdict *verdict,
+	const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	const double after = verification_confidence(v, verdict);
+	const struct measured_elasticity *other = verification_contradicts(v, verdict);
+	buffer_format(&text, "%zu predictions confirmed, %zu failed, %zu unclear", v->confirmed,
+		v->failed, v->unclear);
+	if (after < verdict->confidence)
+		buffer_format(
+			&text, "; confidence falls from %.2f to %.2f", verdict->confidence, after);
+	if (v->interrupted)
+		buffer_text(&text, "; interrupted, what was done is kept");
+	layout_labelled_buffer(style, v->failed ? INK_BAD : INK_GOOD, "verified", &text, out);
+	if (other)
+		buffer_format(&text,
+			"slowing %s down costs more than slowing %s down: the experiments name %s",
+			other->stage, verdict->stage, other->stage);
+	layout_labelled_buffer(style, INK_BAD, "but", &text, out);
+	const struct interval *sum = &v->elasticity_sum_90;
+	if (v->elasticity_count > 0 && sum->high < SUM_LOW)
+		buffer_format(&text,
+			"the measured elasticities sum to %.2f: something binds that is in no stage",
+			v->elasticity_sum);
+	else if (v->elasticity_count > 0 && sum->low > SUM_HIGH)
+		buffer_format(&text,
+			"the measured elasticities sum to %.2f: stages nearly in balance, where each slow-down "
+			"alone makes a new limit",
+			v->elasticity_sum);
+	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
+}
+
+void verification_text(const struct verification *v, const struct verdict *verdict,
+	const struct style *style, struct buffer *out)
+{
+	char spent[UNITS_BYTES];
+	struct buffer head = {0};
+	buffer_format(&head,
+		"verified by experiment: samples/s, 90 %% intervals, ABBA blocks of %d runs in %s",
+		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
+	layout_heading(style, head.data ? head.data : "", out);
+	buffer_release(&head);
+	render_experiments(v, style, out);
+	render_elasticities(v, style, out);
+	buffer_text(out, "\n");
+	render_conclusion(v, verdict, style, out);
+	render_remarks(v, style, out);
+}

@@ -1,0 +1,491 @@
+/* The adaptive sweep without a pipeline: response surfaces with a stage that saturates, and a predictor that
+ * errs in known ways.  Held to: which points it measures, when it stops, how often its intervals hold. */
+#include "harness/analyze/adaptive.h"
+#include "harness/base/rng.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 6, BATCHES = 5, DEPTHS = 2, POINTS = WORKERS * BATCHES * DEPTHS, DIMENSIONS = 3 };
+
+struct world {
+	double at[POINTS * DIMENSIONS];
+	double truth[POINTS];
+	double measured[POINTS];
+	bool calibrated[POINTS];
+	enum adaptive_state state[POINTS];
+	struct forecast forecasts[POINTS];
+	size_t order[POINTS]; /* in which points were measured */
+	enum adaptive_reason reasons[POINTS];
+	size_t count;
+	double error_per_octave; /* of the predictor: deviation of ln, each pair has its own */
+	double claimed;          /* half-width of its intervals, share */
+	double bump; /* a cliff that the predictor does not know, in ln, at many workers */
+	size_t asked;
+};
+
+static const bool all_numbers[DIMENSIONS];
+
+static struct forecast_space space_of(const struct world *world)
+{
+	return (struct forecast_space){.points = POINTS,
+		.dimensions = DIMENSIONS,
+		.at = world->at,
+		.is_choice = all_numbers};
+}
+
+/* Workers scale until the step saturates; small batches and shallow queues lose a little. */
+static double surface(double workers, double batch, double depth)
+{
+	const double decode = 300 * workers / (1 + 0.02 * (workers - 1));
+	const double ideal = fmin(decode, 1800);
+	return ideal * (1 - 0.1 / sqrt(batch)) * (1 - 0.02 / depth);
+}
+
+static void fill_world(struct world *world)
+{
+	*world = (struct world){.claimed = 0.02};
+	for (size_t i = 0; i < POINTS; i++) {
+		const double workers = exp2((double)(i / (BATCHES * DEPTHS)));
+		const double batch = exp2(3 + (double)(i / DEPTHS % BATCHES));
+		const double depth = exp2(2.0 * (double)(i % DEPTHS));
+		world->at[i * DIMENSIONS] = log2(workers);
+		world->at[i * DIMENSIONS + 1] = log2(batch);
+		world->at[i * DIMENSIONS + 2] = log2(depth);
+		world->truth[i] = surface(workers, batch, depth);
+		world->measured[i] = NAN;
+	}
+}
+
+/* Knows the surface, but for an error that grows with distance and a bump that it does not know. */
+static int predict(
+	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err)
+{
+	struct world *world = context;
+	const struct forecast_space space = space_of(world);
+	struct rng rng;
+	(void)err;
+	world->asked++;
+	rng_init(&rng, from, to);
+	const double wrong =
+		world->error_per_octave * forecast_distance(&space, from, to) * rng_normal(&rng);
+	const double unknown = world->at[from * DIMENSIONS] >= 4 ? world->bump : 0;
+	const double known = world->at[to * DIMENSIONS] >= 4 ? world->bump : 0;
+	out->throughput = world->truth[to] * exp(wrong + unknown - known);
+	out->interval.low = out->throughput * (1 - world->claimed);
+	out->interval.high = out->throughput * (1 + world->claimed);
+	return 0;
+}
+
+static struct forecast_input forecast_input_of(struct world *world)
+{
+	return (struct forecast_input){.space = space_of(world),
+		.measured = world->measured,
+		.calibrated = world->calibrated,
+		.predict = predict,
+		.context = world};
+}
+
+static void forecast_all(struct world *world, struct forecast_errors *errors)
+{
+	const struct forecast_input input = forecast_input_of(world);
+	forecast_errors_find(&input, errors);
+	for (size_t i = 0; i < POINTS; i++)
+		forecast_point(&input, errors, i, &world->forecasts[i]);
+}
+
+static bool latest_surprises(struct world *world)
+{
+	if (world->count < 2)
+		return false;
+	const size_t latest = world->order[world->count - 1];
+	const struct forecast *was =
+		&world->forecasts[latest]; /* from the others: its own is left out */
+	return was->known && (world->measured[latest] < was->interval.low ||
+				     world->measured[latest] > was->interval.high);
+}
+
+static struct adaptive_choice step(struct world *world, double error)
+{
+	size_t design[ADAPTIVE_DESIGN_MAX];
+	struct forecast_errors errors;
+	const struct forecast_space space = space_of(world);
+	forecast_all(world, &errors);
+	const struct adaptive_input input = {.points = POINTS,
+		.state = world->state,
+		.measured = world->measured,
+		.forecasts = world->forecasts,
+		.design = design,
+		.design_count = adaptive_design(&space, design),
+		.error = error,
+		.surprised = latest_surprises(world)};
+	return adaptive_next(&input);
+}
+
+static void measure(struct world *world, const struct adaptive_choice *choice)
+{
+	const size_t point = choice->point;
+	assert_true(point < POINTS);
+	assert_int_equal(world->state[point], ADAPTIVE_UNMEASURED);
+	world->state[point] = ADAPTIVE_MEASURED;
+	world->measured[point] = world->truth[point];
+	world->calibrated[point] = true;
+	world->order[world->count] = point;
+	world->reasons[world->count++] = choice->reason;
+}
+
+static enum adaptive_reason run_sweep(struct world *world, double error)
+{
+	for (;;) {
+		const struct adaptive_choice choice = step(world, error);
+		if (choice.stop)
+			return choice.reason;
+		measure(world, &choice);
+	}
+}
+
+static size_t best_point(const struct world *world)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < POINTS; i++)
+		if (world->truth[i] > world->truth[best])
+			best = i;
+	return best;
+}
+
+static double best_measured(const struct world *world)
+{
+	double best = 0;
+	for (size_t i = 0; i < POINTS; i++)
+		best = fmax(best, world->measured[i]); /* passes over NAN */
+	return best;
+}
+
+/* The best setting is beyond what was measured: it is measured before it is recommended. */
+static void the_best_is_confirmed(void **state)
+{
+	(void)state;
+	enum { FEW = 6 };
+	enum adaptive_state states[FEW] = {ADAPTIVE_MEASURED, ADAPTIVE_MEASURED};
+	double measured[FEW] = {100, 120, NAN, NAN, NAN, NAN};
+	struct forecast forecasts[FEW] = {{0}};
+	const size_t design[] = {0, 1};
+	for (size_t i = 0; i < FEW; i++)
+		forecasts[i] = (struct forecast){
+			.known = true, .throughput = 90, .half_width = 0.01 * (double)i};
+	forecasts[2].throughput = 150;
+	struct adaptive_input input = {.points = FEW,
+		.state = states,
+		.measured = measured,
+		.forecasts = forecasts,
+		.design = design,
+		.design_count = 2,
+		.error = 0.1};
+	struct adaptive_choice choice = adaptive_next(&input);
+	assert_int_equal(choice.reason, ADAPTIVE_CONFIRM);
+	assert_int_equal(choice.point, 2);
+	input.error = 0.04; /* but a prediction that is not sure enough comes first */
+	choice = adaptive_next(&input);
+	assert_int_equal(choice.reason, ADAPTIVE_UNSURE);
+	assert_int_equal(choice.point, 5);
+	input.error = 0.1;
+	states[2] = ADAPTIVE_MEASURED;
+	measured[2] = 130;
+	input.surprised = true; /* 130 where 150 was predicted */
+	choice = adaptive_next(&input);
+	assert_int_equal(choice.reason, ADAPTIVE_SURPRISE);
+	assert_int_equal(choice.point, 5);
+	states[5] = ADAPTIVE_MEASURED;
+	measured[5] = 91;
+	input.surprised = false;
+	choice = adaptive_next(&input);
+	assert_true(choice.stop);
+	assert_int_equal(choice.reason, ADAPTIVE_SURE);
+	forecasts[3].throughput = 130.5; /* within one percent: not worth a measurement */
+	assert_true(adaptive_next(&input).stop);
+	forecasts[3].throughput = 132;
+	assert_int_equal(adaptive_next(&input).point, 3);
+}
+
+static void design_spans_the_grid(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	size_t design[ADAPTIVE_DESIGN_MAX];
+	const struct forecast_space space = space_of(world);
+	assert_int_equal(adaptive_design(&space, design), 5);
+	for (size_t d = 0; d < DIMENSIONS; d++) {
+		double least = HUGE_VAL;
+		double most = -HUGE_VAL;
+		for (size_t i = 0; i < 5; i++) {
+			least = fmin(least, world->at[design[i] * DIMENSIONS + d]);
+			most = fmax(most, world->at[design[i] * DIMENSIONS + d]);
+		}
+		assert_true(least == world->at[d]);
+		assert_true(most == world->at[(POINTS - 1) * DIMENSIONS + d]);
+	}
+	free(world);
+}
+
+/* Grids of every number of dimensions; each point once; tiny ones are taken whole. */
+static void designs_of_all_sizes(void **state)
+{
+	(void)state;
+	enum { DIMENSIONS_MOST = 9, VALUES = 2 };
+	static const bool choices[DIMENSIONS_MOST];
+	static const size_t wanted[] = {1, 2, 4, 4, 8, 8, 8, 8, 8, 8};
+	for (size_t dimensions = 1; dimensions <= DIMENSIONS_MOST; dimensions++) {
+		const size_t points = (size_t)1 << dimensions;
+		double *at = calloc(points * dimensions, sizeof *at);
+		size_t design[ADAPTIVE_DESIGN_MAX];
+		assert_non_null(at);
+		for (size_t i = 0; i < points * dimensions; i++)
+			at[i] = (double)(i / dimensions >> (i % dimensions) & 1) * 3;
+		const struct forecast_space space = {
+			.points = points, .dimensions = dimensions, .at = at, .is_choice = choices};
+		const size_t count = adaptive_design(&space, design);
+		assert_in_range(count, wanted[dimensions], wanted[dimensions] + 1);
+		for (size_t i = 0; i < count; i++)
+			for (size_t j = 0; j < i; j++)
+				assert_int_not_equal(design[i], design[j]);
+		free(at);
+	}
+}
+
+/* A predictor that is right: the first few and the confirmation are enough. */
+static void a_true_model_needs_few(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	assert_int_equal(run_sweep(world, 0.05), ADAPTIVE_SURE);
+	assert_in_range(world->count, 5, 6);
+	assert_true(best_measured(world) >= 0.99 * world->truth[best_point(world)]);
+	free(world);
+}
+
+/* One that errs by 4 % an octave claims 2 %: the measurements widen its intervals, more is measured, and
+ * about nine of ten predictions hold. */
+static void a_wrong_model_is_found_out(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	world->error_per_octave = 0.04;
+	assert_int_equal(run_sweep(world, 0.08), ADAPTIVE_SURE);
+	assert_true(world->count > 6 && world->count < POINTS);
+	struct forecast_errors errors;
+	forecast_all(world, &errors);
+	size_t held = 0;
+	size_t predicted = 0;
+	for (size_t i = 0; i < POINTS; i++) {
+		if (world->state[i] == ADAPTIVE_MEASURED)
+			continue;
+		const struct forecast *f = &world->forecasts[i];
+		predicted++;
+		held += world->truth[i] >= f->interval.low && world->truth[i] <= f->interval.high;
+		assert_true(f->half_width <= 0.08);
+	}
+	assert_true((double)held >= 0.8 * (double)predicted);
+	assert_true(best_measured(world) >= 0.92 * world->truth[best_point(world)]);
+	free(world);
+}
+
+/* Nothing is precise enough for an error of a thousandth: the whole grid is measured. */
+static void an_unreachable_error_measures_all(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	assert_int_equal(run_sweep(world, 0.001), ADAPTIVE_ALL);
+	assert_int_equal(world->count, POINTS);
+	free(world);
+}
+
+/* A cliff that no model knows of: the point beyond it misses its interval, and the sweep goes on. */
+static void a_surprise_goes_on(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	world->bump = 0.3;
+	(void)run_sweep(world, 0.05);
+	assert_true(world->count > 6);
+	free(world);
+}
+
+/* After any prefix, the rest is the same: what a killed sweep is resumed by. */
+static void the_order_is_a_function_of_the_record(void **state)
+{
+	(void)state;
+	struct world *whole = malloc(sizeof *whole);
+	struct world *part = malloc(sizeof *part);
+	assert_non_null(whole);
+	assert_non_null(part);
+	fill_world(whole);
+	whole->error_per_octave = 0.04;
+	(void)run_sweep(whole, 0.08);
+	for (size_t cut = 0; cut < whole->count; cut += 3) {
+		fill_world(part);
+		part->error_per_octave = 0.04;
+		for (size_t i = 0; i < cut; i++) {
+			const struct adaptive_choice again = {
+				.point = whole->order[i], .reason = whole->reasons[i]};
+			measure(part, &again);
+		}
+		(void)run_sweep(part, 0.08);
+		assert_int_equal(part->count, whole->count);
+		assert_memory_equal(
+			part->order, whole->order, whole->count * sizeof whole->order[0]);
+	}
+	free(part);
+	free(whole);
+}
+
+/* Points that fail are not tried again, and are no recommendation. */
+static void failed_points_are_left(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	for (size_t i = 0; i < POINTS; i++)
+		world->state[i] = ADAPTIVE_FAILED;
+	world->state[7] = ADAPTIVE_UNMEASURED;
+	const struct adaptive_choice choice = step(world, 0.05);
+	assert_false(choice.stop);
+	assert_int_equal(choice.point, 7);
+	assert_int_equal(choice.reason, ADAPTIVE_UNSURE);
+	world->state[7] = ADAPTIVE_FAILED;
+	assert_true(step(world, 0.05).stop);
+	free(world);
+}
+
+static int no_prediction(
+	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err)
+{
+	(void)context;
+	(void)from;
+	(void)to;
+	(void)out;
+	return error_set(err, -ENODATA, "cannot tell: 3 samples, 6,400 needed");
+}
+
+/* Two calibrations, one octave and two away: weights 4/5 and 1/5, by hand. */
+static int two_guesses(
+	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err)
+{
+	(void)context;
+	(void)to;
+	(void)err;
+	out->throughput = from == 0 ? 100 : 110;
+	out->interval =
+		(struct interval){out->throughput * exp(-0.02), out->throughput * exp(0.02)};
+	return 0;
+}
+
+static void forecasts_by_hand(void **state)
+{
+	(void)state;
+	const double at[] = {0, 3, 1};
+	const double measured[] = {100, 110, NAN};
+	const bool choice[] = {false};
+	bool calibrated[] = {true, true, false};
+	const struct forecast_input input = {
+		.space = {.points = 3, .dimensions = 1, .at = at, .is_choice = choice},
+		.measured = measured,
+		.calibrated = calibrated,
+		.predict = two_guesses};
+	const struct forecast_errors none = {.widening = 1};
+	struct forecast forecast;
+	forecast_point(&input, &none, 2, &forecast);
+	const double gap = log(1.1);
+	const double mean = log(100) + gap / 5;
+	const double own = 0.02 / 1.6448536269514722;
+	const double spread = 0.8 * gap / 5 * gap / 5 + 0.2 * gap * 4 / 5 * gap * 4 / 5;
+	const double half = 1.6448536269514722 * sqrt(own * own + spread);
+	assert_true(forecast.known);
+	assert_int_equal(forecast.from_count, 2);
+	assert_int_equal(forecast.from[0], 0);
+	assert_true(fabs(forecast.throughput - exp(mean)) < 1e-9);
+	assert_true(fabs(forecast.interval.low - exp(mean - half)) < 1e-9);
+	assert_true(fabs(forecast.interval.high - exp(mean + half)) < 1e-9);
+	assert_true(fabs(forecast.half_width - sinh(half)) < 1e-12);
+	/* Each is predicted as what the other measured: off by 10 %, four times its claimed deviation. */
+	struct forecast_errors errors;
+	forecast_errors_find(&input, &errors);
+	assert_int_equal(errors.count, 2);
+	assert_true(fabs(errors.widening - sqrt((2 + 2 * gap / own * gap / own) / 4)) < 1e-9);
+	assert_true(fabs(errors.worst - 0.1) < 1e-9);
+}
+
+static void no_calibration_says_why(void **state)
+{
+	(void)state;
+	const double at[] = {0, 1};
+	const double measured[] = {100, NAN};
+	const bool choice[] = {false};
+	bool calibrated[] = {true, false};
+	struct forecast_input input = {
+		.space = {.points = 2, .dimensions = 1, .at = at, .is_choice = choice},
+		.measured = measured,
+		.calibrated = calibrated,
+		.predict = no_prediction};
+	struct forecast_errors errors;
+	struct forecast forecast;
+	forecast_errors_find(&input, &errors);
+	assert_int_equal(errors.count, 0);
+	assert_true(errors.widening == 1);
+	forecast_point(&input, &errors, 1, &forecast);
+	assert_false(forecast.known);
+	assert_true(isinf(forecast.half_width));
+	assert_non_null(strstr(forecast.why, "6,400 needed"));
+	calibrated[0] = false;
+	forecast_point(&input, &errors, 1, &forecast);
+	assert_non_null(strstr(forecast.why, "no measured point"));
+}
+
+static void choices_are_one_apart(void **state)
+{
+	(void)state;
+	const double at[] = {0, 0, 0, 7, 3, 7};
+	const bool choice[] = {false, true};
+	const struct forecast_space space = {
+		.points = 3, .dimensions = 2, .at = at, .is_choice = choice};
+	assert_true(forecast_distance(&space, 0, 1) == 1);
+	assert_true(forecast_distance(&space, 1, 2) == 3);
+	assert_true(forecast_distance(&space, 0, 2) == sqrt(10));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(design_spans_the_grid),
+		cmocka_unit_test(designs_of_all_sizes),
+		cmocka_unit_test(the_best_is_confirmed),
+		cmocka_unit_test(a_true_model_needs_few),
+		cmocka_unit_test(a_wrong_model_is_found_out),
+		cmocka_unit_test(an_unreachable_error_measures_all),
+		cmocka_unit_test(a_surprise_goes_on),
+		cmocka_unit_test(the_order_is_a_function_of_the_record),
+		cmocka_unit_test(failed_points_are_left),
+		cmocka_unit_test(forecasts_by_hand),
+		cmocka_unit_test(no_calibration_says_why),
+		cmocka_unit_test(choices_are_one_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
