@@ -198,23 +198,39 @@ int calibration_refuse(enum key_id key, struct error *err)
 	return code;
 }
 
-double calibration_measured(const struct record *record, size_t point)
+static int ascending(const void *a, const void *b)
 {
-	size_t count;
-	const enum measurement_status status = choose(record, point, &count);
-	double *values = calloc(count + 1, sizeof *values);
+	const double left = *(const double *)a;
+	const double right = *(const double *)b;
+	return left < right ? -1 : left > right;
+}
+
+double *calibration_repeats(const struct record *record, size_t point, size_t *count)
+{
+	size_t good;
+	const enum measurement_status status = choose(record, point, &good);
+	double *values = calloc(good + 1, sizeof *values);
 	struct measurement *m = calloc(1, sizeof *m);
-	size_t known = 0;
-	for (size_t e = 0; values && m && count > 0 && e < record->entry_count; e++) {
+	*count = 0;
+	for (size_t e = 0; values && m && *count < good && e < record->entry_count; e++) {
 		if (!counts(&record->entries[e], point, status))
 			continue;
 		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
-			values[known++] = m->throughput;
+			values[(*count)++] = m->throughput;
 		measurement_release(m);
 		*m = (struct measurement){0};
 	}
-	const double median = values ? statistics_median(values, known) : (double)NAN;
 	free(m);
+	if (values)
+		qsort(values, *count, sizeof *values, ascending);
+	return values;
+}
+
+double calibration_measured(const struct record *record, size_t point)
+{
+	size_t count;
+	double *values = calibration_repeats(record, point, &count);
+	const double median = values ? statistics_median(values, count) : (double)NAN;
 	free(values);
 	return median;
 }

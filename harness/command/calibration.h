@@ -29,7 +29,9 @@ bool calibration_knows(enum key_id key);
 /* -ENOTSUP, with the list of the keys that it does know; `what` begins the sentence. */
 int calibration_refuse(enum key_id key, struct error *err);
 
-/* Median of the good repetitions' throughput; NAN: none. */
+/* Throughput of a point's good repetitions, ascending: a fresh array, *count of them; NULL without memory. */
+double *calibration_repeats(const struct record *record, size_t point, size_t *count);
+/* Their median; NAN: none. */
 double calibration_measured(const struct record *record, size_t point);
 
 #endif

@@ -129,6 +129,7 @@ int forecaster_calibrate(
 		return 0;
 	const int code = calibration_open(
 		&it->calibration, forecaster->record, point, forecaster->ceilings, &it->why_not);
+	it->why_code = code;
 	it->calibrated = code == 0;
 	forecaster->calibrated[item] = it->calibrated;
 	return code == -ENOMEM ? error_set(err, code, "%s", it->why_not.text) : 0;
@@ -167,12 +168,17 @@ static int predict(
 	return kept->code;
 }
 
+struct forecast_space forecaster_space(const struct forecaster *forecaster)
+{
+	return (struct forecast_space){.points = forecaster->count,
+		.dimensions = forecaster->key_count,
+		.at = forecaster->at,
+		.is_choice = forecaster->is_choice};
+}
+
 struct forecast_input forecaster_input(struct forecaster *forecaster)
 {
-	return (struct forecast_input){.space = {.points = forecaster->count,
-					       .dimensions = forecaster->key_count,
-					       .at = forecaster->at,
-					       .is_choice = forecaster->is_choice},
+	return (struct forecast_input){.space = forecaster_space(forecaster),
 		.measured = forecaster->measured,
 		.calibrated = forecaster->calibrated,
 		.predict = predict,
