@@ -25,6 +25,8 @@ enum { REASON_BYTES = 80 };
 
 struct session {
 	const struct invocation *invocation;
+	session_sequel *sequel; /* NULL: print the report */
+	void *context;          /* its */
 	struct plan plan;
 	struct record record;
 	struct limit_list limits;
@@ -364,6 +366,23 @@ static int add_forecasts(struct session *session, struct report *report, struct 
 	return code;
 }
 
+static int print_and_judge(
+	const struct session *session, const struct report *report, struct error *err)
+{
+	const int printed = print_report(session, report, err);
+	const int status = final_status(session, report);
+	return status ? status : printed;
+}
+
+static int go_on(const struct session *session, const struct report *report, struct error *err)
+{
+	const struct session_result result = {.plan = &session->plan,
+		.record = &session->record,
+		.report = report,
+		.status = final_status(session, report)};
+	return session->sequel(session->context, &result, err);
+}
+
 static int finish(struct session *session, struct error *err)
 {
 	struct report report;
@@ -381,18 +400,21 @@ static int finish(struct session *session, struct error *err)
 		report_close(&report);
 		return command_status(code);
 	}
-	const int printed = print_report(session, &report, err);
-	const int status = final_status(session, &report);
+	const int status = session->sequel ? go_on(session, &report, err)
+					   : print_and_judge(session, &report, err);
 	report_close(&report);
-	return status ? status : printed;
+	return status;
 }
 
-int session_run(const struct invocation *invocation, bool one_point, struct error *err)
+static int run_session(const struct invocation *invocation, bool one_point, session_sequel *sequel,
+	void *context, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
 	if (!session)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	session->invocation = invocation;
+	session->sequel = sequel;
+	session->context = context;
 	int status = command_status(prepare(session, one_point, err));
 	if (!status) {
 		err->text[0] =
@@ -407,4 +429,15 @@ int session_run(const struct invocation *invocation, bool one_point, struct erro
 	plan_close(&session->plan);
 	free(session);
 	return status;
+}
+
+int session_run(const struct invocation *invocation, bool one_point, struct error *err)
+{
+	return run_session(invocation, one_point, NULL, NULL, err);
+}
+
+int session_run_then(const struct invocation *invocation, session_sequel *sequel, void *context,
+	struct error *err)
+{
+	return run_session(invocation, true, sequel, context, err);
 }
