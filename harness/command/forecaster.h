@@ -24,9 +24,9 @@ struct forecaster_item {
 
 struct forecaster {
 	const struct record *record;
-	const struct ceilings *ceilings; /* NULL: none */
-	unsigned effort;                 /* of a prediction, as in model.h */
-	struct forecaster_item *items;   /* (count) */
+	struct calibration_options options;
+	unsigned effort;               /* of a prediction, as in model.h */
+	struct forecaster_item *items; /* (count) */
 	size_t count, room;
 	enum key_id keys[FORECASTER_KEYS_MAX]; /* that differ among the items */
 	size_t key_count;

@@ -97,7 +97,7 @@ static int set_axis(struct what_if *what_if, const char *assignment, struct erro
 	const enum key_id key = config_find_key(name);
 	if (key == KEY_COUNT) /* says what is wrong with it */
 		return config_set(&what_if->asked, plain, err);
-	if (!calibration_knows(key))
+	if (!model_knows(key))
 		return calibration_refuse(key, err);
 	(void)snprintf(text, sizeof text, "%s%s", sweep, plain);
 	return config_set(&what_if->asked, text, err);
@@ -204,6 +204,8 @@ static int calibrate(struct what_if *what_if, struct error *err)
 	if (!list)
 		return error_set(err, -ENOMEM, "out of memory");
 	const size_t count = list_candidates(what_if, list);
+	what_if->forecaster.options.contention =
+		calibration_contention(&what_if->record, what_if->points, what_if->point_count);
 	int code = 0;
 	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {
 		const size_t item = list[i].item;
