@@ -10,6 +10,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/measure/io_delay.h"
 #include "harness/measure/steady.h"
 #include "pipelines/collect_traces.h"
 
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
@@ -154,6 +156,37 @@ static void merge_service(const struct recorded *r, const struct span *span, enu
 		service_log_merge(&stage->meters[i].service, 0, &out->service);
 }
 
+static double seconds_between(uint64_t from_ns, uint64_t to_ns)
+{
+	return (double)(to_ns - from_ns) / (double)NS_PER_S;
+}
+
+/* Where the threads' time went, as the kernel and the locks say. */
+static void fill_split(const struct recorded *r, const struct span *span, enum stage_id id,
+	struct stage_measurement *out, struct measurement *m)
+{
+	const char *name = r->monitor->stages[id].name;
+	const struct thread_times *from = &span->from->stages[id];
+	const struct thread_times *to = &span->to->stages[id];
+	const bool accounted = span->to->accounted[id];
+	const char *no_delays = io_delay_unavailable();
+	out->cpu_seconds = accounted ? seconds_between(from->cpu_ns, to->cpu_ns) : NAN;
+	out->run_queue_seconds =
+		accounted ? seconds_between(from->run_queue_ns, to->run_queue_ns) : NAN;
+	if (!accounted)
+		measurement_note(m, "%s: CPU and run-queue time unknown: no schedstat", name);
+	out->io_wait_seconds =
+		no_delays ? (double)NAN : seconds_between(from->io_wait_ns, to->io_wait_ns);
+	if (no_delays)
+		measurement_note(m, "I/O wait of threads unknown: %s", no_delays);
+	else if (id == STAGE_READ && strcmp(r->engine, "io_uring") == 0)
+		measurement_note(m,
+			"read: since Linux 6.6 any wait at a ring counts as I/O wait, which is no "
+			"evidence of a slow disk");
+	out->lock_wait_seconds = seconds_between(from->lock_wait_ns, to->lock_wait_ns);
+	out->lock_held_seconds = seconds_between(from->lock_hold_ns, to->lock_hold_ns);
+}
+
 static void fill_stage(
 	const struct recorded *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
@@ -167,15 +200,8 @@ static void fill_stage(
 	out->device = id == STAGE_STEP && r->step->emulated;
 	out->items = to->items - from->items;
 	for (int k = 0; k < THREAD_STATES; k++)
-		out->seconds[k] = (double)(to->state_ns[k] - from->state_ns[k]) / (double)NS_PER_S;
-	const bool accounted = span->to->accounted[id];
-	out->cpu_seconds = accounted ? (double)(to->cpu_ns - from->cpu_ns) / (double)NS_PER_S : NAN;
-	out->run_queue_seconds =
-		accounted ? (double)(to->run_queue_ns - from->run_queue_ns) / (double)NS_PER_S
-			  : NAN;
-	if (!accounted)
-		measurement_note(
-			m, "%s: CPU and run-queue time unknown: no schedstat", stage->name);
+		out->seconds[k] = seconds_between(from->state_ns[k], to->state_ns[k]);
+	fill_split(r, span, id, out, m);
 	out->capacity = capacity(r, span, id, out);
 	const double total = stage->workers * span->seconds;
 	out->capacity_is_lower_bound =
@@ -263,7 +289,14 @@ static void fill_cache_share(
 	const struct recorded *r, const struct span *span, double disk_bytes, struct measurement *m)
 {
 	m->page_cache_share = NAN;
-	if (r->reads_memory) {
+	if (r->emulates_storage) {
+		/* What there is to know of the files' real home would only mislead. */
+		m->resident_before = 0;
+		measurement_note(m,
+			"injected: the storage is emulated, and so is its cache, empty at the start: what is said of the page cache and of bytes fetched is of these");
+		if (m->bytes_read > 0)
+			m->page_cache_share = fmax(0, 1 - disk_bytes / (double)m->bytes_read);
+	} else if (r->reads_memory) {
 		measurement_note(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (isnan(disk_bytes)) {
@@ -281,7 +314,10 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 {
 	const struct process_usage *from = &span->from->usage;
 	const struct process_usage *to = &span->to->usage;
-	const double disk_bytes = to->disk_bytes - from->disk_bytes;
+	const double disk_bytes =
+		r->emulates_storage
+			? (double)(span->to->read.stored_bytes - span->from->read.stored_bytes)
+			: to->disk_bytes - from->disk_bytes;
 	m->bytes_read = span->to->read.bytes - span->from->read.bytes;
 	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
 	m->disk_bytes_per_s = disk_bytes / span->seconds;
@@ -296,10 +332,15 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 		measurement_note(m, "throttling unknown: the cgroup has no cpu.stat");
 	m->throttled_share =
 		(to->throttled_seconds - from->throttled_seconds) / span->seconds / r->cores;
+	m->steal_share =
+		(to->steal_seconds - from->steal_seconds) / (to->core_seconds - from->core_seconds);
 	const double growth = to->resident_bytes - from->resident_bytes;
 	m->rss_growth_bytes = growth > 0 ? (uint64_t)growth : 0;
 	m->rss_peak_bytes = memory_resident_peak_bytes();
 	m->pool_bytes = r->plan->pool_bytes;
+	(void)snprintf(m->engine, sizeof m->engine, "%s", r->engine);
+	m->dataset_samples = r->dataset->count;
+	m->file_bytes_mean = (double)r->dataset->total_bytes / (double)r->dataset->count;
 }
 
 static void fill_window(const struct edge *edge, const struct monitor *monitor, struct window *out)
@@ -308,6 +349,9 @@ static void fill_window(const struct edge *edge, const struct monitor *monitor, 
 	out->samples = edge->samples;
 	out->bytes_read = edge->read.bytes;
 	out->resident_bytes = (uint64_t)edge->usage.resident_bytes;
+	out->file_bytes = (uint64_t)edge->usage.file_bytes;
+	out->heap_used_bytes = edge->usage.heap_used_bytes;
+	out->heap_free_bytes = edge->usage.heap_free_bytes;
 	size_t stage = 0;
 	for (int id = 0; id < STAGE_IDS; id++) {
 		if (monitor->stages[id].workers == 0)
@@ -315,6 +359,8 @@ static void fill_window(const struct edge *edge, const struct monitor *monitor, 
 		for (int k = 0; k < THREAD_STATES; k++)
 			out->stage_seconds[stage][k] =
 				(double)edge->stages[id].state_ns[k] / (double)NS_PER_S;
+		const int64_t held = edge->stages[id].allocated_bytes;
+		out->stage_allocated[stage] = held > 0 ? (uint64_t)held : 0;
 		out->stage_cpu[stage++] =
 			edge->accounted[id] ? (double)edge->stages[id].cpu_ns / (double)NS_PER_S
 					    : NAN;

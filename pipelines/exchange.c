@@ -15,19 +15,6 @@ enum {
 
 /* --- opening and closing -------------------------------------------------------------------------- */
 
-static int open_lock(pthread_mutex_t *lock)
-{
-	/* The lock is held for some 100 ns: looking again beats sleeping. */
-	pthread_mutexattr_t attributes;
-	int code = pthread_mutexattr_init(&attributes);
-	if (code)
-		return -code;
-	(void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-	code = pthread_mutex_init(lock, &attributes);
-	(void)pthread_mutexattr_destroy(&attributes);
-	return -code;
-}
-
 static int open_blobs(struct exchange *x)
 {
 	const struct exchange_options *o = &x->options;
@@ -55,7 +42,7 @@ static uint32_t wake_threshold(const struct exchange_options *o)
 int exchange_open(struct exchange *x, const struct exchange_options *o)
 {
 	*x = (struct exchange){.options = *o, .chunk = 1, .wake_free = wake_threshold(o)};
-	int code = open_lock(&x->lock);
+	int code = timed_lock_open(&x->lock);
 	if (code) {
 		*x = (struct exchange){0};
 		return code;
@@ -88,16 +75,16 @@ void exchange_close(struct exchange *x)
 	slots_close(&x->slots);
 	ready_close(&x->ready);
 	sampler_close(&x->sampler);
-	(void)pthread_mutex_destroy(&x->lock);
+	timed_lock_close(&x->lock);
 	*x = (struct exchange){0};
 }
 
 void exchange_start_meters(struct exchange *x, uint64_t now_ns)
 {
-	(void)pthread_mutex_lock(&x->lock);
+	(void)pthread_mutex_lock(&x->lock.mutex);
 	queue_meter_start(&x->samples, now_ns);
 	queue_meter_start(&x->batches, now_ns);
-	(void)pthread_mutex_unlock(&x->lock);
+	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 
 /* --- who can go on, and who is woken ----------------------------------------------------------------- */
@@ -212,7 +199,7 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 static void leave(struct exchange *x, uint64_t now_ns)
 {
 	struct seat *wake = settle(x, now_ns);
-	(void)pthread_mutex_unlock(&x->lock);
+	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
 		parker_wake(&pop(&wake)->parker);
 }
@@ -236,7 +223,9 @@ static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
 	parker_wait(&seat->parker, looks);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
-	(void)pthread_mutex_lock(&x->lock);
+	/* Waiting for the lock is work already: from *now_ns on. */
+	uint64_t woken_ns = *now_ns;
+	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
 }
 
 /* --- readers ------------------------------------------------------------------------------------------ */
@@ -266,7 +255,7 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns)
 {
 	size_t n = 0;
-	(void)pthread_mutex_lock(&x->lock);
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	put_read(x, done, n_done);
 	while (!stopping(x)) {
 		n = take_blobs(x, taken, want);
@@ -338,7 +327,7 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 	uint64_t service_ns, uint64_t *now_ns)
 {
 	size_t n = 0;
-	(void)pthread_mutex_lock(&x->lock);
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	give_back(x, items, n_done);
 	if (service_ns > 0)
 		learn_service(x, service_ns);
@@ -363,7 +352,7 @@ struct slot *exchange_next_batch(
 	struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
-	(void)pthread_mutex_lock(&x->lock);
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	if (used)
 		slots_release(&x->slots, used);
 	while (!stopping(x) && x->slots.next_delivered < x->total_batches) {
@@ -383,21 +372,21 @@ struct slot *exchange_next_batch(
 void exchange_wake_all(struct exchange *x)
 {
 	struct seat *wake = NULL;
-	(void)pthread_mutex_lock(&x->lock);
+	(void)pthread_mutex_lock(&x->lock.mutex);
 	while (x->idle_workers)
 		move(&x->idle_workers, &wake);
 	while (x->idle_readers)
 		move(&x->idle_readers, &wake);
 	while (x->idle_consumer)
 		move(&x->idle_consumer, &wake);
-	(void)pthread_mutex_unlock(&x->lock);
+	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
 		parker_wake(&pop(&wake)->parker);
 }
 
 void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_queues *out)
 {
-	(void)pthread_mutex_lock(&x->lock);
+	(void)pthread_mutex_lock(&x->lock.mutex);
 	queue_meter_set(&x->samples, x->samples.depth, x->samples.full, now_ns);
 	queue_meter_set(&x->batches, x->batches.depth, x->batches.full, now_ns);
 	*out = (struct exchange_queues){
@@ -406,5 +395,5 @@ void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_q
 		.samples_depth = x->ready.count,
 		.batches_depth = x->slots.deliverable,
 	};
-	(void)pthread_mutex_unlock(&x->lock);
+	(void)pthread_mutex_unlock(&x->lock.mutex);
 }

@@ -22,6 +22,7 @@
 
 #include "harness/measure/queue_meter.h"
 #include "harness/measure/state_clock.h"
+#include "harness/measure/timed_lock.h"
 #include "pipelines/parker.h"
 #include "pipelines/ready.h"
 #include "pipelines/sampler.h"
@@ -49,6 +50,7 @@ struct blob {
 struct seat {
 	_Alignas(COUNTER_ALIGN_BYTES) struct parker parker;
 	struct state_clock *clock; /* NULL: not timed */
+	struct lock_meter *lock;   /* NULL: waits for the exchange's lock are not counted */
 	struct seat *next;         /* in a list of sleepers */
 };
 
@@ -67,7 +69,7 @@ struct exchange_options {
 };
 
 struct exchange {
-	pthread_mutex_t lock;
+	struct timed_lock lock;
 	struct exchange_options options;
 	struct sampler sampler;
 	struct ready ready;
@@ -92,7 +94,7 @@ void exchange_close(struct exchange *exchange); /* safe on {0}; after all its th
 void exchange_start_meters(struct exchange *exchange, uint64_t now_ns);
 
 /* In all visits *now_ns is when the caller came (0: not timed); it is moved on when the caller had to
- * sleep, and the caller's clock is working again when the visit returns with something. */
+ * wait for the lock or to sleep, and the caller's clock is working again when the visit returns with something. */
 
 /* A reader: hands in n_done files and takes up to want blobs with their tickets.  Sleeps for room only
  * if may_wait; 0 then means that the run is over. */

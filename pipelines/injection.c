@@ -1,54 +1,28 @@
-/* Planted conditions.  Work is stretched by spinning for a multiple of the time it took; the lock is
- * held for whole items, every 1/share-th ticket, so that one worker alone loses nothing by it. */
+/* Planted conditions.  Work is stretched by spinning for a multiple of the time it took, waiting by
+ * waiting longer; the lock is held for whole items, every 1/share-th ticket, so that one worker alone
+ * loses nothing by it. */
 #include "pipelines/injection.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/units.h"
+#include "harness/base/memory.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { LEAK_PIECE_BYTES = 256 * 1024, LEAK_PIECES_AT_ONCE = 64, SLOW_STREAM = 0x510e };
+enum {
+	LEAK_PIECE_BYTES = 256 * 1024,
+	LEAK_PIECES_AT_ONCE = 64,
+	SLOW_STREAM = 0x510e,
+	TIMER_SLACK_NS = 1000, /* the default of 50 us would be added to every wait */
+};
+static const uint64_t WAIT_SLICE_NS = 50 * NS_PER_MS; /* between looks at the stop flag */
 static const uint64_t LEAK_LIMIT_BYTES = 4ULL << 30;
 
 struct piece {
 	struct piece *next;
 };
-
-/* Burns CPU time until the parent ends or kills it. */
-static _Noreturn void hog(pid_t parent)
-{
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)prctl(PR_SET_NAME, "mlbench-hog");
-	if (getppid() != parent)
-		_exit(0);
-	for (volatile uint64_t turns = 0;; turns++)
-		continue;
-}
-
-static int start_hogs(struct injection *in, unsigned count, struct error *err)
-{
-	const pid_t parent = getpid();
-	in->hogs = calloc(count, sizeof *in->hogs);
-	if (!in->hogs)
-		return error_set(err, -ENOMEM, "out of memory");
-	for (unsigned i = 0; i < count; i++) {
-		const pid_t child = fork();
-		if (child == 0)
-			hog(parent);
-		if (child < 0)
-			return error_set_errno(
-				err, errno, "cannot start process %u of inject.cpu_hog", i + 1);
-		in->hogs[in->hog_count++] = child;
-	}
-	return 0;
-}
 
 int injection_open(struct injection *in, const struct config *config, struct error *err)
 {
@@ -59,31 +33,37 @@ int injection_open(struct injection *in, const struct config *config, struct err
 		.slow_share = config_real(config, KEY_INJECT_SLOW_SHARE),
 		.slow_factor = config_real(config, KEY_INJECT_SLOW_FACTOR),
 		.leak_per_s = (uint64_t)config_integer(config, KEY_INJECT_LEAK),
+		.decode_wait_ns = (uint64_t)config_integer(config, KEY_INJECT_DECODE_WAIT),
+		.upload_factor = config_real(config, KEY_INJECT_UPLOAD_FACTOR),
+		.upload_bytes_per_s = config_real(config, KEY_INJECT_UPLOAD_BANDWIDTH),
+		.step_factor = config_real(config, KEY_INJECT_STEP_FACTOR),
+		.step_launch_ns = (uint64_t)config_integer(config, KEY_INJECT_STEP_LAUNCH),
+		.span = active_span_of(config),
 	};
-	in->decode_active = in->decode_factor > 1 || in->slow_worker > 1 || in->lock_share > 0 ||
+	in->decode_active = in->decode_factor > 1 || in->decode_wait_ns > 0 ||
+			    in->slow_worker > 1 || in->lock_share > 0 ||
 			    (in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
-	const int code = pthread_mutex_init(&in->lock, NULL);
+	const int code = timed_lock_open(&in->lock);
 	if (code)
-		return error_set_errno(err, code, "cannot make a lock");
-	const unsigned hogs = (unsigned)config_integer(config, KEY_INJECT_CPU_HOG);
-	return hogs > 0 ? start_hogs(in, hogs, err) : 0;
+		return error_set_errno(err, -code, "cannot make a lock");
+	return hogs_open(&in->hogs, config, err);
+}
+
+void injection_start(struct injection *in, uint64_t start_ns)
+{
+	in->start_ns = start_ns;
 }
 
 void injection_close(struct injection *in)
 {
-	for (unsigned i = 0; i < in->hog_count; i++)
-		(void)kill(in->hogs[i], SIGKILL);
-	for (unsigned i = 0; i < in->hog_count; i++)
-		while (waitpid(in->hogs[i], NULL, 0) < 0 && errno == EINTR)
-			continue;
-	free(in->hogs);
+	hogs_close(&in->hogs);
 	struct piece *piece = in->leaked;
 	while (piece) {
 		struct piece *const next = piece->next;
 		(void)munmap(piece, LEAK_PIECE_BYTES);
 		piece = next;
 	}
-	(void)pthread_mutex_destroy(&in->lock);
+	timed_lock_close(&in->lock);
 	*in = (struct injection){0};
 }
 
@@ -96,11 +76,47 @@ static bool holds_lock(const struct injection *in, const struct ticket *ticket)
 	return (uint64_t)((t + 1) * in->lock_share) != (uint64_t)(t * in->lock_share);
 }
 
-uint64_t injection_begin(struct injection *in, const struct ticket *ticket)
+uint64_t injection_begin(
+	struct injection *in, const struct ticket *ticket, struct lock_meter *meter)
 {
-	if (holds_lock(in, ticket))
-		(void)pthread_mutex_lock(&in->lock);
-	return clock_now_ns();
+	uint64_t now_ns = clock_now_ns();
+	if (holds_lock(in, ticket)) {
+		timed_lock_enter(&in->lock, meter, &now_ns);
+		if (!meter)
+			now_ns = clock_now_ns();
+	}
+	return now_ns;
+}
+
+static bool is_active(const struct injection *in, uint64_t now_ns)
+{
+	return active_at(&in->span, now_ns - in->start_ns);
+}
+
+static bool is_stopped(const atomic_bool *stop)
+{
+	return atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+static void spin_until(uint64_t until_ns, const atomic_bool *stop)
+{
+	while (clock_now_ns() < until_ns && !is_stopped(stop))
+		continue;
+}
+
+/* Without a core, and on time. */
+static void wait_for(uint64_t wait_ns, const atomic_bool *stop)
+{
+	static _Thread_local bool is_exact;
+	if (!is_exact)
+		is_exact = prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) == 0;
+	uint64_t now_ns = clock_now_ns();
+	const uint64_t until_ns = now_ns + wait_ns;
+	while (now_ns < until_ns && !is_stopped(stop)) {
+		const uint64_t slice_ns = now_ns + WAIT_SLICE_NS;
+		clock_sleep_until_ns(until_ns < slice_ns ? until_ns : slice_ns);
+		now_ns = clock_now_ns();
+	}
 }
 
 static bool is_slow(const struct injection *in, const struct ticket *ticket)
@@ -125,73 +141,70 @@ static void leak(struct injection *in, uint64_t elapsed_ns)
 		piece->next = in->leaked;
 		in->leaked = piece;
 		in->leaked_bytes += LEAK_PIECE_BYTES;
+		memory_account_add(LEAK_PIECE_BYTES);
 	}
 	atomic_store_explicit(&in->leaking, false, memory_order_release);
 }
 
-void injection_end(struct injection *in, unsigned worker, const struct ticket *ticket,
-	uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop)
+/* How many times as long as it is this item takes. */
+static double stretch(const struct injection *in, unsigned worker, const struct ticket *ticket)
 {
-	const uint64_t now = clock_now_ns();
 	double times = in->decode_factor;
 	if (worker == 0)
 		times *= in->slow_worker;
 	if (is_slow(in, ticket))
 		times *= in->slow_factor;
-	const uint64_t until = now + (uint64_t)((times - 1) * (double)(now - began_ns));
-	while (times > 1 && clock_now_ns() < until &&
-		!atomic_load_explicit(stop, memory_order_relaxed))
-		continue;
+	return times;
+}
+
+void injection_end(struct injection *in, unsigned worker, const struct ticket *ticket,
+	struct lock_meter *meter, uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop)
+{
+	const uint64_t now = clock_now_ns();
+	if (is_active(in, began_ns)) {
+		const double times = stretch(in, worker, ticket);
+		if (times > 1)
+			spin_until(began_ns + (uint64_t)(times * (double)(now - began_ns)), stop);
+		if (in->decode_wait_ns > 0)
+			wait_for((uint64_t)(times * (double)in->decode_wait_ns), stop);
+	}
 	if (holds_lock(in, ticket))
-		(void)pthread_mutex_unlock(&in->lock);
+		timed_lock_leave(&in->lock, meter, clock_now_ns());
 	if (in->leak_per_s > 0)
 		leak(in, now - start_ns);
 }
 
-static void announce_reading(const struct config *config, struct measurement *m)
+uint64_t injection_begin_copy(const struct injection *in)
 {
-	char text[UNITS_BYTES];
-	const int64_t bandwidth = config_integer(config, KEY_INJECT_READ_BANDWIDTH);
-	const int64_t latency = config_integer(config, KEY_INJECT_READ_LATENCY);
-	if (bandwidth > 0)
-		measurement_note(m, "injected: reads capped at %s (inject.read_bandwidth)",
-			units_format_rate((double)bandwidth, text));
-	if (latency > 0)
-		measurement_note(m, "injected: %s more for each file read (inject.read_latency)",
-			units_format_duration((double)latency, text));
+	return in->upload_factor > 1 || in->upload_bytes_per_s > 0 ? clock_now_ns() : 0;
 }
 
-void injection_announce(const struct config *config, struct measurement *m)
+void injection_end_copy(
+	const struct injection *in, uint64_t began_ns, size_t bytes, const atomic_bool *stop)
 {
-	char text[UNITS_BYTES];
-	const double decode_factor = config_real(config, KEY_INJECT_DECODE_FACTOR);
-	const double slow_worker = config_real(config, KEY_INJECT_SLOW_WORKER);
-	const double lock_share = config_real(config, KEY_INJECT_LOCK_SHARE);
-	const double slow_share = config_real(config, KEY_INJECT_SLOW_SHARE);
-	const int64_t leak_per_s = config_integer(config, KEY_INJECT_LEAK);
-	const int64_t hogs = config_integer(config, KEY_INJECT_CPU_HOG);
-	announce_reading(config, m);
-	if (decode_factor > 1)
-		measurement_note(m,
-			"injected: decoding takes %.3g times as long (inject.decode_factor)",
-			decode_factor);
-	if (slow_worker > 1)
-		measurement_note(m,
-			"injected: decode worker 0 takes %.3g times as long (inject.slow_worker)",
-			slow_worker);
-	if (lock_share > 0)
-		measurement_note(m,
-			"injected: %.3g %% of samples are decoded under one lock (inject.lock_share)",
-			lock_share * 100);
-	if (slow_share > 0)
-		measurement_note(m,
-			"injected: %.3g %% of samples take %.3g times as long (inject.slow_share)",
-			slow_share * 100, config_real(config, KEY_INJECT_SLOW_FACTOR));
-	if (leak_per_s > 0)
-		measurement_note(m, "injected: decoding leaks %s (inject.leak)",
-			units_format_rate((double)leak_per_s, text));
-	if (hogs > 0)
-		measurement_note(m,
-			"injected: %lld busy processes outside the job (inject.cpu_hog)",
-			(long long)hogs);
+	if (began_ns == 0 || !is_active(in, began_ns))
+		return;
+	const double took = (double)(clock_now_ns() - began_ns);
+	const double rate = in->upload_bytes_per_s;
+	const double least = rate > 0 ? (double)bytes * (double)NS_PER_S / rate : 0;
+	spin_until(began_ns + (uint64_t)(in->upload_factor * (took > least ? took : least)), stop);
+}
+
+double injection_begin_step(const struct injection *in, const atomic_bool *stop)
+{
+	if (in->step_factor <= 1 && in->step_launch_ns == 0)
+		return 1;
+	const uint64_t now_ns = clock_now_ns();
+	if (!is_active(in, now_ns))
+		return 1;
+	if (in->step_launch_ns > 0)
+		spin_until(now_ns + in->step_launch_ns, stop);
+	return in->step_factor;
+}
+
+void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *stop)
+{
+	if (factor > 1)
+		spin_until(
+			began_ns + (uint64_t)(factor * (double)(clock_now_ns() - began_ns)), stop);
 }

@@ -1,41 +1,63 @@
-/* Planted conditions of the decode stage and of the machine, for experiments and tests.  (Those of
+/* Planted conditions of decoding, upload, step and machine, for experiments and tests.  (Those of
  * reading are the source layer's.)  Each that is active is announced in the notes. */
 #ifndef MLBENCH_PIPELINES_INJECTION_H
 #define MLBENCH_PIPELINES_INJECTION_H
 
 #include "harness/base/error.h"
+#include "harness/config/active.h"
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/timed_lock.h"
+#include "pipelines/hogs.h"
 #include "pipelines/sampler.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct injection {
 	double decode_factor, slow_worker, lock_share, slow_share, slow_factor;
 	uint64_t leak_per_s;
-	bool decode_active;   /* any of the above: workers go item by item */
-	pthread_mutex_t lock; /* the team's, held for lock_share of the items */
+	uint64_t decode_wait_ns;
+	bool decode_active;                       /* any of the above: workers go item by item */
+	double upload_factor, upload_bytes_per_s; /* bytes/s 0: no cap */
+	double step_factor;
+	uint64_t step_launch_ns;
+	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
+	uint64_t start_ns;
+	struct timed_lock lock; /* the team's, held for lock_share of the items */
 	atomic_bool leaking;  /* a worker is at it */
 	void *leaked;         /* list of pieces */
 	uint64_t leaked_bytes;
-	pid_t *hogs; /* children that burn CPU time; owned */
-	unsigned hog_count;
+	struct hogs hogs;
 };
 
 /* Before any thread of the repetition starts: the hogs are forked here. */
 int injection_open(struct injection *injection, const struct config *config, struct error *err);
 /* Ends the hogs, gives back what was leaked. */
 void injection_close(struct injection *injection);
+/* When the repetition starts, before its threads go: inject.begin and inject.end count from it. */
+void injection_start(struct injection *injection, uint64_t start_ns);
 
-/* A worker, around the decoding of one item; begin returns the time when it began.  What is spun for
+/* A worker, around the decoding of one item; begin returns the time when it began,
+ * with the lock.  meter, or NULL: counts waiting for the lock and holding it.  What is spun for
  * ends when *stop becomes true. */
-uint64_t injection_begin(struct injection *injection, const struct ticket *ticket);
+uint64_t injection_begin(
+	struct injection *injection, const struct ticket *ticket, struct lock_meter *meter);
 void injection_end(struct injection *injection, unsigned worker, const struct ticket *ticket,
-	uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop);
+	struct lock_meter *meter, uint64_t began_ns, uint64_t start_ns, const atomic_bool *stop);
+
+/* The uploader, around the copy of so many bytes; begin returns the time when it began, 0 when nothing
+ * is planted there. */
+uint64_t injection_begin_copy(const struct injection *injection);
+void injection_end_copy(const struct injection *injection, uint64_t began_ns, size_t bytes,
+	const atomic_bool *stop);
+
+/* The step's thread, before the device begins: its launching; how many times as long the device takes
+ * for this step.  After a step on a device that is not emulated (that one keeps the time itself): the
+ * rest of the time, since the device began. */
+double injection_begin_step(const struct injection *injection, const atomic_bool *stop);
+void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *stop);
 
 /* "injected: ..." for each that is active, those of reading too. */
 void injection_announce(const struct config *config, struct measurement *m);

@@ -43,6 +43,10 @@ static void sample_stage(
 		sum->items += one.items;
 		sum->cpu_ns += one.cpu_ns;
 		sum->run_queue_ns += one.run_queue_ns;
+		sum->io_wait_ns += one.io_wait_ns;
+		sum->lock_wait_ns += one.lock_wait_ns;
+		sum->lock_hold_ns += one.lock_hold_ns;
+		sum->allocated_bytes += one.allocated_bytes;
 	}
 }
 

@@ -165,7 +165,7 @@ static int open_run(struct run *run, struct error *err)
 {
 	note_backend(run);
 	injection_announce(run->config, run->m);
-	/* The processes of inject.cpu_hog are forked while no thread of ours runs. */
+	/* The processes of inject.cpu_hog and memory_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
 	int code = injection_open(&run->injection, run->config, err);
 	if (!code)
@@ -190,6 +190,30 @@ static int open_run(struct run *run, struct error *err)
 
 /* --- running -------------------------------------------------------------------------------------------- */
 
+/* That planted conditions make anything wait for: standing still so long is no fault. */
+static uint64_t slowest_wait(const struct run *run)
+{
+	const double bandwidth = config_real(run->config, KEY_INJECT_READ_BANDWIDTH);
+	const double transfer_ns =
+		bandwidth > 0 ? (double)run->dataset->max_bytes * (double)NS_PER_S / bandwidth : 0;
+	const double read_ns = config_real(run->config, KEY_INJECT_READ_FACTOR) *
+			       (transfer_ns + config_real(run->config, KEY_INJECT_READ_LATENCY));
+	const bool some_slow = config_real(run->config, KEY_INJECT_SLOW_SHARE) > 0;
+	const double slow = some_slow ? config_real(run->config, KEY_INJECT_SLOW_FACTOR) : 1;
+	const double decode_ns = slow * config_real(run->config, KEY_INJECT_DECODE_FACTOR) *
+				 config_real(run->config, KEY_INJECT_SLOW_WORKER) *
+				 config_real(run->config, KEY_INJECT_DECODE_WAIT);
+	const double rate = config_real(run->config, KEY_INJECT_UPLOAD_BANDWIDTH);
+	const double copy_ns = rate > 0 ? config_real(run->config, KEY_INJECT_UPLOAD_FACTOR) *
+						  (double)run->plan.batch_bytes * (double)NS_PER_S /
+						  rate
+					: 0;
+	const double step_ns = config_real(run->config, KEY_INJECT_STEP_LAUNCH) +
+			       config_real(run->config, KEY_INJECT_STEP_FACTOR) *
+				       (double)stepper_progress(run->stepper).last_step_ns;
+	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns);
+}
+
 static bool conduct(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits)
 {
@@ -208,10 +232,9 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 			upload_start_meter(run->upload, monitor->start_ns);
 	}
 	monitor_sample(monitor);
+	injection_start(&run->injection, monitor->start_ns);
+	source_start(run->source, monitor->start_ns);
 	crew_start(&run->crew, monitor->start_ns);
-	const uint64_t bandwidth = (uint64_t)config_integer(run->config, KEY_INJECT_READ_BANDWIDTH);
-	const uint64_t transfer_ns =
-		bandwidth > 0 ? run->dataset->max_bytes * NS_PER_S / bandwidth : 0;
 	const struct conduct options = {
 		.crew = &run->crew,
 		.monitor = monitor,
@@ -220,8 +243,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		.duration_ns = run->duration_ns,
 		.min_batches = (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES),
 		.no_progress_ns = limits->no_progress_ns,
-		.slowest_wait_ns = transfer_ns +
-				   (uint64_t)config_integer(run->config, KEY_INJECT_READ_LATENCY),
+		.slowest_wait_ns = slowest_wait(run),
 	};
 	return conduct_run(&options);
 }
@@ -241,6 +263,9 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
 		.reads_memory = run->reads_memory,
+		.engine = run->source->ops->name,
+		.dataset = run->dataset,
+		.emulates_storage = source_emulates_storage(run->source),
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
@@ -324,6 +349,8 @@ static struct measurement unmeasured(void)
 		.accounted = NAN,
 		.cores_busy_outside = NAN,
 		.throttled_share = NAN,
+		.steal_share = NAN,
+		.file_bytes_mean = NAN,
 	};
 }
 

@@ -188,6 +188,7 @@ int readers_start(struct readers **out, const struct readers_options *options, s
 		r->index = i;
 		r->meter = options->meters ? &options->meters[i] : NULL;
 		r->seat.clock = r->meter ? &r->meter->clock : NULL;
+		r->seat.lock = r->meter ? &r->meter->lock : NULL;
 		const int code = pthread_create(&r->thread, NULL, run_reader, r);
 		if (code)
 			return error_set_errno(err, code, "cannot start reader thread %u of %u",

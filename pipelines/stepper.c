@@ -134,6 +134,19 @@ static void count(struct stepper *s, const struct slot *slot, const struct step_
 	atomic_store_explicit(&s->last_step_ns, now_ns - times->began_ns, memory_order_relaxed);
 }
 
+/* The backend's step, planted to take `factor` times as long. */
+static int compute(struct stepper *s, const struct batch_view *view, double factor,
+	uint64_t began_ns, struct step_result *result, struct error *err)
+{
+	s->backend->slowdown = factor;
+	const int code = backend_step(s->backend, view, result, err);
+	if (s->backend->emulated || factor <= 1)
+		return code;
+	injection_end_step(factor, began_ns, &s->options.crew->stopping);
+	result->device_ns = (uint64_t)(factor * (double)result->device_ns);
+	return code;
+}
+
 /* False: the repetition is over. */
 static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 {
@@ -149,8 +162,10 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	verify(s, slot);
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
-	struct step_times times = {.began_ns = *now_ns, .called_ns = clock_now_ns()};
-	const int code = backend_step(s->backend, &view, &result, &err);
+	struct step_times times = {.began_ns = *now_ns};
+	const double factor = injection_begin_step(o->injection, &o->crew->stopping);
+	times.called_ns = clock_now_ns();
+	const int code = compute(s, &view, factor, times.called_ns, &result, &err);
 	times.ended_ns = clock_now_ns();
 	/* A step that was cut short by the end of the run does not count. */
 	if (crew_stopping(o->crew))
@@ -221,6 +236,7 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	*out = s;
 	s->options = *options;
 	s->seat.clock = options->meter ? &options->meter->clock : NULL;
+	s->seat.lock = options->meter ? &options->meter->lock : NULL;
 	int code = open_account(s);
 	if (code)
 		return error_set(err, code, "out of memory");

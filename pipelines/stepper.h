@@ -7,6 +7,7 @@
 #include "harness/measure/thread_meter.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
+#include "pipelines/injection.h"
 #include "pipelines/placement.h"
 #include "pipelines/upload.h"
 #include "workloads/dataset/dataset.h"
@@ -17,6 +18,7 @@ struct stepper_options {
 	struct crew *crew;
 	struct exchange *exchange;
 	struct upload *upload; /* NULL: batches come from the exchange */
+	const struct injection *injection;
 	const struct placement *placement;
 	unsigned first_place, places;
 	struct thread_meter *meter; /* or NULL: not timed */

@@ -63,26 +63,53 @@ static void decode(struct worker *w, struct blob *blob)
 		mark_bad(w, blob, out, err.text);
 }
 
-/* The same with planted conditions, each item timed for itself. */
-static void decode_injected(struct worker *w, struct blob *blob)
+/* The same with planted conditions. */
+static void decode_injected(struct worker *w, struct blob *blob, struct lock_meter *lock)
 {
 	struct injection *injection = w->team->options.injection;
-	const uint64_t began_ns = injection_begin(injection, &blob->ticket);
+	const uint64_t began_ns = injection_begin(injection, &blob->ticket, lock);
 	decode(w, blob);
-	injection_end(injection, w->index, &blob->ticket, began_ns, w->start_ns,
+	injection_end(injection, w->index, &blob->ticket, lock, began_ns, w->start_ns,
 		&w->team->options.crew->stopping);
 }
 
-/* Of items that were timed together only the mean is known. */
-static void trace(struct worker *w, struct blob *const *items, size_t n, uint64_t service_ns,
-	uint64_t ended_ns)
+static void trace(const struct worker *w, const struct blob *blob, uint64_t service_ns,
+	uint64_t ended_ns, uint64_t lock_wait_ns, uint64_t lock_hold_ns)
 {
+	trace_log_add(
+		&w->meter->trace, (struct trace_entry){
+					  .number = blob->ticket.number,
+					  .end_ns = ended_ns,
+					  .service_ns = (float)service_ns,
+					  .decode = {(float)lock_wait_ns, (float)lock_hold_ns},
+				  });
+}
+
+/* Items with planted conditions, each timed for itself; *now_ns moves on.  The mean time of one. */
+static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
+{
+	struct lock_meter *const lock = &w->meter->lock;
+	const uint64_t began_ns = *now_ns;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t waited_ns = lock_meter_wait_ns(lock);
+		const uint64_t held_ns = lock_meter_hold_ns(lock);
+		decode_injected(w, items[i], lock);
+		const uint64_t ended_ns = clock_now_ns();
+		thread_meter_add(w->meter, ended_ns, ended_ns - *now_ns, 1);
+		trace(w, items[i], ended_ns - *now_ns, ended_ns,
+			lock_meter_wait_ns(lock) - waited_ns, lock_meter_hold_ns(lock) - held_ns);
+		*now_ns = ended_ns;
+	}
+	return (*now_ns - began_ns) / n;
+}
+
+/* Of items that were timed together only the mean is known. */
+static void meter_chunk(
+	struct worker *w, struct blob *const *items, size_t n, uint64_t service_ns, uint64_t now_ns)
+{
+	thread_meter_add(w->meter, now_ns, service_ns, (uint32_t)n);
 	for (size_t i = 0; i < n; i++)
-		trace_log_add(&w->meter->trace, (struct trace_entry){
-							.number = items[i]->ticket.number,
-							.end_ns = ended_ns,
-							.service_ns = (float)service_ns,
-						});
+		trace(w, items[i], service_ns, now_ns, 0, 0);
 }
 
 /* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
@@ -90,6 +117,8 @@ static uint64_t decode_items(
 	struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
 {
 	const bool injected = w->team->options.injection->decode_active;
+	if (injected && w->meter)
+		return decode_each(w, items, n, now_ns);
 	const bool sampled = !w->meter && w->visits++ % SAMPLED_VISITS == 0;
 	const uint64_t began_ns = sampled ? clock_now_ns() : *now_ns;
 	for (size_t i = 0; i < n; i++) {
@@ -97,7 +126,7 @@ static uint64_t decode_items(
 		if (i + 1 < n)
 			__builtin_prefetch(items[i + 1]->request.data);
 		if (injected)
-			decode_injected(w, items[i]);
+			decode_injected(w, items[i], NULL);
 		else
 			decode(w, items[i]);
 	}
@@ -106,8 +135,7 @@ static uint64_t decode_items(
 	const uint64_t ended_ns = clock_now_ns();
 	const uint64_t service_ns = (ended_ns - began_ns) / n;
 	if (w->meter) {
-		thread_meter_add(w->meter, ended_ns, service_ns, (uint32_t)n);
-		trace(w, items, n, service_ns, ended_ns);
+		meter_chunk(w, items, n, service_ns, ended_ns);
 		*now_ns = ended_ns;
 	}
 	return service_ns;
@@ -257,6 +285,7 @@ int team_start(struct team **out, const struct team_options *options, struct err
 		w->index = i;
 		w->meter = options->meters ? &options->meters[i] : NULL;
 		w->seat.clock = w->meter ? &w->meter->clock : NULL;
+		w->seat.lock = w->meter ? &w->meter->lock : NULL;
 	}
 	int code = try_threads(options->workers, err);
 	if (code)

@@ -100,7 +100,10 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 		if (!to)
 			break;
 		const uint64_t began_ns = now;
+		const uint64_t copied_ns = injection_begin_copy(u->options.injection);
 		copy(u, to, from);
+		injection_end_copy(u->options.injection, copied_ns,
+			from->size * u->options.sample_bytes, &u->options.crew->stopping);
 		if (meter) {
 			now = clock_now_ns();
 			thread_meter_add(meter, now, now - began_ns, 1);
@@ -147,6 +150,7 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 	u->options = *options;
 	u->count = options->depth + 1;
 	u->seat.clock = options->meter ? &options->meter->clock : NULL;
+	u->seat.lock = options->meter ? &options->meter->lock : NULL;
 	u->staging = calloc(u->count, sizeof *u->staging);
 	int code = u->staging ? pthread_mutex_init(&u->lock, NULL) : ENOMEM;
 	if (code) {

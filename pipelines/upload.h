@@ -7,11 +7,13 @@
 #include "harness/measure/thread_meter.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
+#include "pipelines/injection.h"
 #include "pipelines/placement.h"
 
 struct upload_options {
 	struct crew *crew;
 	struct exchange *exchange;
+	const struct injection *injection;
 	const struct placement *placement;
 	unsigned place;
 	struct thread_meter *meter; /* or NULL: not timed */

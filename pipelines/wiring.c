@@ -46,6 +46,7 @@ static int start_upload(struct run *run, struct error *err)
 	const struct upload_options options = {
 		.crew = &run->crew,
 		.exchange = &run->exchange,
+		.injection = &run->injection,
 		.placement = &run->placement,
 		.place = run->plan.decode_workers + run->plan.reader_threads,
 		.meter = run->stages[STAGE_UPLOAD].meters,
@@ -68,6 +69,7 @@ static int start_stepper(struct run *run, struct error *err)
 		.crew = &run->crew,
 		.exchange = &run->exchange,
 		.upload = run->upload,
+		.injection = &run->injection,
 		.placement = &run->placement,
 		.first_place = run->plan.decode_workers + run->plan.reader_threads,
 		.places = run->plan.step_threads,

@@ -15,6 +15,11 @@
 
 enum { MODEL_NOTES_MAX = 16, LADDER_MAX = 8 };
 
+/* The emulated step of a configuration at a batch size, ns per full batch: published times live with the
+ * backends, which analysis does not see, so that the command passes them in.  NAN: not known (another
+ * backend, or a pair without a published time). */
+typedef double model_step_time(const struct config *config, uint32_t batch_size);
+
 /* What it is calibrated from: all of one point. */
 struct model_source {
 	const struct config *config; /* of the point */
@@ -27,17 +32,28 @@ struct model_source {
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
 	double contention;
+	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be in
+	 * proportion to the batch unless step.time is set. */
+	model_step_time *step_time;
 };
 
+/* Slower than its fellows by more than chance: which workers, how much.  The decode series are what an
+ * ordinary worker would take. */
 struct model {
 	struct replay_model replay; /* its series are owned by storage */
 	float *storage[COSTS];      /* owned */
-	float *worker_factor;       /* owned */
+	float *worker_factor;       /* (decode_workers); owned */
+	struct config config;       /* that it is of: model_alter's `to`; owned */
+	model_step_time *step_time;
 	struct shape_facts facts;
 	double samples_per_batch;
 	double measured;   /* samples/s: median of the repeats */
 	double noise;      /* relative deviation of one repeat */
 	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */
+	/* Busy shares of the stages in the replay as calibrated: where the above is known to hold. */
+	double calibrated_busy[REPLAY_STAGES];
+	double calibrated; /* samples/s of that replay */
+	double altered;    /* sum of |ln| of what keys were turned by; 0: as calibrated */
 	size_t recorded;   /* samples that the series came from */
 	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
@@ -46,6 +62,14 @@ struct model {
 /* -ENODATA: no service times were recorded, or too few (err: how many there are and how many are
  * needed). */
 int model_open(struct model *model, const struct model_source *source, struct error *err);
+
+/* How cores slow each other down, from several points of a sweep: busy[i] cores were busy on average
+ * while an item of CPU work took cpu_ns[i] of CPU time; cpu = c (1 + contention (busy - 1)).  Not below 0;
+ * NAN: the points are too few or too much alike (fewer than two, or less than half a core apart). */
+double model_fit_contention(const double *busy, const double *cpu_ns, size_t count);
+/* The two figures of one repetition.  False: its decode stage has no CPU accounting. */
+bool model_contention_point(
+	const struct measurement *measurement, unsigned cores, double *busy, double *cpu_ns);
 void model_close(struct model *model); /* safe on {0} */
 int model_copy(struct model *to, const struct model *from, struct error *err);
 

@@ -19,6 +19,8 @@ static const double SMALL_ERROR = 0.03;
 static const double WELL_FORETOLD = 0.08;
 /* Foretelling as well as the best. */
 static const double AS_GOOD = 1.05;
+/* A file that took so many times the latency waited for the device. */
+static const double WAITED = 1.1;
 /* A device faster than the reader's CPU is the reader's CPU. */
 static const double OVER_CPU = 1.6;
 /* Cache hits: the slower class takes so many times as long, and either has so many of the files. */
@@ -117,8 +119,17 @@ static double mean_gap(const struct play *play)
 
 /* --- playing ------------------------------------------------------------------------------------------ */
 
-/* Foretells each file's completion; returns the mean absolute error.  errors may be NULL. */
-static double play_through(const struct play *play, const struct guess *guess, double *errors)
+/* When the device is free after the first file of a run: at its completion if that took longer than
+ * the latency, so that it had been waiting. */
+static double first_free(const struct file *f, const struct guess *guess)
+{
+	return took(f) > WAITED * guess->latency_ns ? f->completed
+						    : f->submitted + guess->service_ns * f->weight;
+}
+
+/* Foretells each file's completion; returns the mean absolute error.  latency_ns, unless NULL: what the
+ * replay must be given for each. */
+static double play_through(const struct play *play, const struct guess *guess, double *latency_ns)
 {
 	double loss = 0;
 	double n = 0;
@@ -127,19 +138,21 @@ static double play_through(const struct play *play, const struct guess *guess, d
 	for (size_t i = 0; i < play->count; i++) {
 		const struct file *f = &play->files[i];
 		known = known && !f->begins;
-		double error = 0;
+		double latency = f->hit ? took(f) : guess->latency_ns;
 		if (!f->hit && known) {
-			const double begin = fmax(f->submitted + guess->latency_ns, device_free);
-			device_free = begin + guess->service_ns * f->weight;
-			error = f->completed - device_free;
-			loss += fabs(error);
+			device_free =
+				fmax(f->submitted, device_free) + guess->service_ns * f->weight;
+			const double arrives = f->submitted + guess->latency_ns;
+			loss += fabs(f->completed - fmax(arrives, device_free));
 			n++;
+			if (arrives > device_free)
+				latency = took(f);
 		} else if (!f->hit) {
-			device_free = f->completed;
+			device_free = first_free(f, guess);
 			known = true;
 		}
-		if (errors)
-			errors[i] = error;
+		if (latency_ns)
+			latency_ns[i] = latency;
 	}
 	return n > 0 ? loss / n : HUGE_VAL;
 }
@@ -167,9 +180,7 @@ static void try_service(
 {
 	try_guess(play, (struct guess){.service_ns = service_ns}, best);
 	for (size_t i = 0; i < LATENCIES; i++) {
-		const double latency_ns = quantiles[i] - service_ns;
-		if (latency_ns > 0)
-			try_guess(play, (struct guess){latency_ns, service_ns, 0}, best);
+		try_guess(play, (struct guess){quantiles[i], service_ns, 0}, best);
 	}
 }
 
@@ -331,8 +342,7 @@ static void queue_out(const struct play *play, const struct guess *guess, double
 	(void)play_through(play, guess, play->scratch);
 	for (size_t i = 0; i < play->count; i++) {
 		const struct file *f = &play->files[i];
-		const double rest = f->hit ? took(f) : guess->latency_ns + play->scratch[i];
-		latency_ns[f->item] = (float)fmax(rest - cpu_ns, 0);
+		latency_ns[f->item] = (float)fmax(play->scratch[i] - cpu_ns, 0);
 		device_ns[f->item] = f->hit || !device ? 0 : (float)(guess->service_ns * f->weight);
 	}
 }

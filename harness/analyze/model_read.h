@@ -2,8 +2,9 @@
  * other files in flight, and the time of one serial device (a disk, a link), for which files queue.
  *
  * The submissions of a trace are played through
- *     completion_i = max(submission_i + latency, completion_(i-1)) + service_i
- * for a range of latencies and of services, the latter as shares of the time between files; the pair
+ *     completion_i = max(submission_i + latency, free_i),
+ *     free_i = max(submission_i, free_(i-1)) + service_i       (of the device)
+ * as the replay does, so that latency is that of a file which finds the device idle, for a range of latencies and of services, the latter as shares of the time between files; the pair
  * that foretells the recorded times best (mean absolute error) is taken.  The device needs evidence:
  * it must foretell clearly better than latency alone, and be slower than the reader's own CPU time.
  * Files that a cache answered pass by the device. */

@@ -103,20 +103,44 @@ const char *memory_pages_name(enum memory_pages pages)
 	return names[pages];
 }
 
+static _Thread_local struct memory_account *account_in_use;
+
+void memory_account_use(struct memory_account *account)
+{
+	account_in_use = account;
+}
+
+void memory_account_add(int64_t bytes)
+{
+	struct memory_account *const account = account_in_use;
+	if (account)
+		atomic_store_explicit(&account->held_bytes, memory_account_held(account) + bytes,
+			memory_order_relaxed);
+}
+
 uint64_t memory_mapped_bytes(void)
 {
 	return atomic_load(&mapped_bytes);
 }
 
-uint64_t memory_resident_bytes(void)
+uint64_t memory_resident_split(uint64_t *file_bytes)
 {
 	char line[128];
 	unsigned long long size;
 	unsigned long long resident;
+	unsigned long long shared;
+	*file_bytes = 0;
 	if (files_first_line("/proc/self/statm", line, sizeof line) ||
-		sscanf(line, "%llu %llu", &size, &resident) != 2)
+		sscanf(line, "%llu %llu %llu", &size, &resident, &shared) != 3)
 		return 0;
+	*file_bytes = shared * (uint64_t)sysconf(_SC_PAGESIZE);
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t memory_resident_bytes(void)
+{
+	uint64_t file_bytes;
+	return memory_resident_split(&file_bytes);
 }
 
 uint64_t memory_resident_peak_bytes(void)

@@ -3,6 +3,7 @@
 #ifndef MLBENCH_BASE_MEMORY_H
 #define MLBENCH_BASE_MEMORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,9 +32,29 @@ const char *memory_pages_name(enum memory_pages pages);
 /* Bytes mapped by memory_map now. */
 uint64_t memory_mapped_bytes(void);
 
+/* What a thread allocated while it ran and still holds, as far as our own code says so: for telling
+ * which stage a leak is of.  Allocations inside libraries (codecs, BLAS, the C library) are not in it,
+ * nor is anything that was allocated before the account was in use: pools, scratch of the usual size. */
+struct memory_account {
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_int_least64_t held_bytes;
+};
+
+/* The calling thread's allocations go to this account from now on; NULL: to none. */
+void memory_account_use(struct memory_account *account);
+/* The calling thread allocated (or, below 0, freed) so many bytes; nothing without an account.  What
+ * another thread frees than allocated it moves between their accounts: sums stay right. */
+void memory_account_add(int64_t bytes);
+/* Any thread. */
+static inline int64_t memory_account_held(const struct memory_account *account)
+{
+	return atomic_load_explicit(&account->held_bytes, memory_order_relaxed);
+}
+
 /* Resident set of this process, and its peak since memory_reset_peak (VmHWM, cleared through
  * clear_refs where that is allowed; else since the start).  0 when /proc is not there. */
 uint64_t memory_resident_bytes(void);
+/* The same, and how much of it is mapped files and shared memory. */
+uint64_t memory_resident_split(uint64_t *file_bytes);
 uint64_t memory_resident_peak_bytes(void);
 bool memory_reset_peak(void); /* false: peak cannot be reset */
 

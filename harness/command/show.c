@@ -1,4 +1,5 @@
 /* mlbench show: a saved result again, as the sweep printed it. */
+#include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
 #include "harness/command/saved.h"
 #include "harness/report/report.h"
@@ -7,11 +8,14 @@ static int print_record(
 	const struct invocation *invocation, const struct record *record, struct error *err)
 {
 	struct report report;
-	const int code = report_open(&report, record, err);
+	int code = report_open(&report, record, err);
 	if (code)
 		return command_status(code);
+	code = adaptive_sweep_forecast(&report, err);
 	int status;
-	if (command_wants_json(invocation)) {
+	if (code) {
+		status = command_status(code);
+	} else if (command_wants_json(invocation)) {
 		status = command_print_json(invocation, report_summary_json(&report), err);
 	} else {
 		const struct style style = command_style(invocation);

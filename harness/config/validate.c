@@ -147,6 +147,44 @@ static int memory_reads_nothing(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* A planted condition that would not act is no experiment. */
+static int planted_upload_has_a_copy(const struct config *config, struct error *err)
+{
+	static const enum key_id keys[] = {KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
+	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		return 0;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
+			return error_set(err, -EINVAL,
+				"'inject.%s' slows the copy of batches, and there is none: it needs 'upload.mode' = copy",
+				config_keys[keys[i]].name);
+	return 0;
+}
+
+static int planted_cache_has_a_storage(const struct config *config, struct error *err)
+{
+	if (config_real(config, KEY_INJECT_READ_CACHE) <= 0 ||
+		config_integer(config, KEY_INJECT_READ_BANDWIDTH) > 0 ||
+		config_integer(config, KEY_INJECT_READ_LATENCY) > 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'inject.read_cache' is the cache of an emulated storage: it needs 'inject.read_bandwidth' or 'inject.read_latency'");
+}
+
+static int planted_span_is_one(const struct config *config, struct error *err)
+{
+	const double begin = config_real(config, KEY_INJECT_BEGIN);
+	const double end = config_real(config, KEY_INJECT_END);
+	if (begin >= end)
+		return error_set(err, -EINVAL,
+			"'inject.begin' = %g %% is not before 'inject.end' = %g %%", begin * 100,
+			end * 100);
+	if ((begin <= 0 && end >= 1) || config_integer(config, KEY_MEASURE_EPOCHS) == 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'inject.begin' and 'inject.end' are shares of the planned time, and 'measure.epochs' plans none");
+}
+
 static int check_rules(const struct config *config, struct error *err)
 {
 	static rule *const rules[] = {
@@ -160,6 +198,9 @@ static int check_rules(const struct config *config, struct error *err)
 		crop_scale,
 		crop_ratio,
 		memory_reads_nothing,
+		planted_upload_has_a_copy,
+		planted_cache_has_a_storage,
+		planted_span_is_one,
 	};
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
 		const int code = rules[i](config, err);

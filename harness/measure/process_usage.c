@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/memory.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -38,17 +39,32 @@ static double number_after(const char *path, const char *name)
 }
 
 /* First line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks. */
-static double machine_seconds(void)
+static void read_machine(struct process_usage *usage)
 {
+	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, KINDS };
 	char line[256];
+	usage->machine_seconds = usage->steal_seconds = usage->core_seconds = NAN;
 	if (files_first_line("/proc/stat", line, sizeof line) || strncmp(line, "cpu ", 4) != 0)
-		return NAN;
-	unsigned long long ticks[8] = {0};
+		return;
+	const double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+	double seconds[KINDS];
 	char *at = line + 4;
-	for (int i = 0; i < 8; i++)
-		ticks[i] = strtoull(at, &at, 10);
-	const unsigned long long busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6];
-	return (double)busy / (double)sysconf(_SC_CLK_TCK);
+	usage->core_seconds = 0;
+	for (int i = 0; i < KINDS; i++) {
+		seconds[i] = (double)strtoull(at, &at, 10) * tick;
+		usage->core_seconds += seconds[i];
+	}
+	usage->machine_seconds =
+		seconds[USER] + seconds[NICE] + seconds[SYSTEM] + seconds[IRQ] + seconds[SOFTIRQ];
+	usage->steal_seconds = seconds[STEAL];
+}
+
+static void read_heap(struct process_usage *usage)
+{
+	const struct mallinfo2 info = mallinfo2();
+	const double used = (double)info.uordblks + (double)info.hblkhd;
+	usage->heap_used_bytes = used > 0 ? used : NAN;
+	usage->heap_free_bytes = used > 0 ? (double)info.fordblks : NAN;
 }
 
 /* Path of this process's group in a hierarchy: "N:controllers:/path"; v2 has no controllers. */
@@ -106,9 +122,12 @@ void process_usage_read(struct process_usage *usage)
 				     ? (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9
 				     : NAN;
 	usage->disk_bytes = number_after("/proc/self/io", "read_bytes: ");
-	usage->machine_seconds = machine_seconds();
+	read_machine(usage);
 	usage->throttled_seconds = throttled_seconds();
-	usage->resident_bytes = (double)memory_resident_bytes();
+	uint64_t file_bytes;
+	usage->resident_bytes = (double)memory_resident_split(&file_bytes);
+	usage->file_bytes = (double)file_bytes;
+	read_heap(usage);
 }
 
 uint64_t process_memory_limit(void)

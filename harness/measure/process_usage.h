@@ -9,8 +9,13 @@ struct process_usage {
 	double cpu_seconds;       /* of this process */
 	double disk_bytes;        /* fetched from storage for it (/proc/self/io read_bytes) */
 	double machine_seconds;   /* CPU time of everybody on the machine (/proc/stat) */
+	double steal_seconds;     /* of all its cores: taken by the hypervisor */
+	double core_seconds;      /* of all its cores: whatever they did */
 	double throttled_seconds; /* that its cgroup was stopped by its CPU quota */
 	double resident_bytes;
+	double file_bytes; /* of resident_bytes: mapped files and shared memory */
+	/* malloc's: in use, and free inside its arenas; NAN where another allocator is in its place */
+	double heap_used_bytes, heap_free_bytes;
 };
 
 /* Any thread; some 100 us. */

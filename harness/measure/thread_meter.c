@@ -1,6 +1,8 @@
 /* Meters of threads. */
 #include "harness/measure/thread_meter.h"
 
+#include "harness/measure/io_delay.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +15,10 @@ struct thread_meter *thread_meters_open(unsigned count, unsigned segments)
 	if (!meters)
 		return NULL;
 	memset(meters, 0, count * sizeof *meters);
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		atomic_init(&meters[i].schedstat, -1);
+		atomic_init(&meters[i].io_delay, -1);
+	}
 	for (unsigned i = 0; i < count; i++) {
 		if (service_log_open(&meters[i].service, segments) ||
 			trace_log_open(&meters[i].trace, trace_log_room(count))) {
@@ -25,14 +29,20 @@ struct thread_meter *thread_meters_open(unsigned count, unsigned segments)
 	return meters;
 }
 
+static void close_file(const atomic_int *file)
+{
+	const int fd = atomic_load(file);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 void thread_meters_close(struct thread_meter *meters, unsigned count)
 {
 	if (!meters)
 		return;
 	for (unsigned i = 0; i < count; i++) {
-		const int fd = atomic_load(&meters[i].schedstat);
-		if (fd >= 0)
-			(void)close(fd);
+		close_file(&meters[i].schedstat);
+		close_file(&meters[i].io_delay);
 		service_log_close(&meters[i].service);
 		trace_log_close(&meters[i].trace);
 	}
@@ -42,6 +52,8 @@ void thread_meters_close(struct thread_meter *meters, unsigned count)
 void thread_meter_attach(struct thread_meter *meter)
 {
 	atomic_store(&meter->schedstat, open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+	if (!io_delay_unavailable())
+		atomic_store(&meter->io_delay, io_delay_open());
 }
 
 void thread_meter_start(
@@ -49,6 +61,7 @@ void thread_meter_start(
 {
 	service_log_start(&meter->service, start_ns, segment_ns);
 	state_clock_start(&meter->clock, state, start_ns);
+	memory_account_use(&meter->allocated);
 }
 
 static bool read_schedstat(struct thread_meter *meter)
@@ -69,9 +82,19 @@ static bool read_schedstat(struct thread_meter *meter)
 	return true;
 }
 
+static void read_io_delay(struct thread_meter *meter)
+{
+	const int fd = atomic_load(&meter->io_delay);
+	uint64_t ns;
+	if (fd >= 0 && io_delay_read(fd, &ns))
+		atomic_store(&meter->io_wait_ns, ns);
+}
+
 void thread_meter_detach(struct thread_meter *meter)
 {
+	memory_account_use(NULL);
 	(void)read_schedstat(meter);
+	read_io_delay(meter);
 }
 
 bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct thread_times *out)
@@ -81,5 +104,10 @@ bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct threa
 	const bool accounted = read_schedstat(meter);
 	out->cpu_ns = atomic_load(&meter->cpu_ns);
 	out->run_queue_ns = atomic_load(&meter->run_queue_ns);
+	read_io_delay(meter);
+	out->io_wait_ns = atomic_load(&meter->io_wait_ns);
+	out->lock_wait_ns = lock_meter_wait_ns(&meter->lock);
+	out->lock_hold_ns = lock_meter_hold_ns(&meter->lock);
+	out->allocated_bytes = memory_account_held(&meter->allocated);
 	return accounted;
 }

@@ -1,10 +1,13 @@
 /* What is measured of one thread of a stage: its state clock, its service times (in histograms and, of
- * a share of the items, in sequence), its items, and the kernel's accounting of it (CPU time and time on the run queue, from /proc/thread-self/schedstat). */
+ * a share of the items, in sequence), its items, its waits for locks, what it allocated, and the kernel's
+ * accounting of it (CPU time and time on the run queue, from /proc/thread-self/schedstat; I/O wait,
+ * io_delay.h). */
 #ifndef MLBENCH_MEASURE_THREAD_METER_H
 #define MLBENCH_MEASURE_THREAD_METER_H
 
 #include "harness/measure/service_log.h"
 #include "harness/measure/state_clock.h"
+#include "harness/measure/timed_lock.h"
 #include "harness/measure/trace_log.h"
 
 #include <stdatomic.h>
@@ -16,15 +19,19 @@ struct thread_meter {
 	_Alignas(COUNTER_ALIGN_BYTES) struct service_log service;
 	struct trace_log trace;
 	atomic_uint_least64_t items;
+	struct lock_meter lock;
+	struct memory_account allocated; /* by the thread, after its start */
 	/* The kernel's accounting when last read: by the sampler, and by the thread at its end. */
-	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat; /* open file, -1: none */
-	atomic_uint_least64_t cpu_ns, run_queue_ns;
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat, io_delay; /* open files, -1: none */
+	atomic_uint_least64_t cpu_ns, run_queue_ns, io_wait_ns;
 };
 
 struct thread_times {
 	uint64_t state_ns[THREAD_STATES];
 	uint64_t items;
-	uint64_t cpu_ns, run_queue_ns;
+	uint64_t cpu_ns, run_queue_ns, io_wait_ns; /* io_wait: 0 where io_delay_unavailable() */
+	uint64_t lock_wait_ns, lock_hold_ns;
+	int64_t allocated_bytes; /* held now */
 };
 
 /* count meters, zeroed, for thread_meters_close; NULL without memory.  segments as in service_log.h. */

@@ -94,6 +94,9 @@ void record_release(struct record *record); /* safe on {0} */
 
 /* Whether (point, repeat) is measured and did not fail: what --resume skips. */
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
+/* Whether some points of the sweep are predicted rather than measured (sweep.mode): then `interrupted` is
+ * what the end line says, not whether a repetition is missing; whoever finishes such a record sets it. */
+bool record_is_adaptive(const struct config *config);
 /* How many repetitions failed, and would be tried again. */
 size_t record_failed_count(const struct record *record);
 

@@ -226,4 +226,5 @@ void record_end_from_json(struct record *record, const json_t *object)
 {
 	const double finished = fields_real(json_object_get(object, "finished"));
 	record->finished = isnan(finished) ? 0 : finished;
+	record->interrupted = json_is_true(json_object_get(object, "interrupted"));
 }

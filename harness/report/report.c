@@ -151,6 +151,7 @@ void report_close(struct report *report)
 		free(report->points[i]);
 	}
 	free(report->points);
+	free(report->forecasts);
 	*report = (struct report){0};
 }
 
@@ -159,6 +160,23 @@ const char *report_status(const struct report *report)
 	if (report->good + report->unsteady == 0 && report->failed > 0)
 		return "failed";
 	return report->record->interrupted ? "interrupted" : "complete";
+}
+
+const struct forecast *report_forecast(const struct report *report, size_t point)
+{
+	return report->forecasts && !report->points[point] && report->forecasts[point].known
+		       ? &report->forecasts[point]
+		       : NULL;
+}
+
+double report_forecast_width(const struct report *report)
+{
+	double widest = 0;
+	for (size_t i = 0; i < report->record->grid.points; i++) {
+		const struct forecast *forecast = report_forecast(report, i);
+		widest = forecast ? fmax(widest, forecast->half_width) : widest;
+	}
+	return widest;
 }
 
 static const struct config_value *value_at(

@@ -3,10 +3,13 @@
 . "$CLI/lib.sh"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini
+# What a condition needs beside itself is in the same word list: unquoted below.
 for setting in read_bandwidth=50MiB/s read_latency=1ms decode_factor=2 lock_share=50% slow_worker=3 slow_share=10% \
-	leak=1MiB/s cpu_hog=1; do
+	leak=1MiB/s cpu_hog=1 memory_hog=1 read_factor=2 decode_wait=1ms step_factor=2 step_launch=1ms begin=20% end=80% \
+	"read_cache=50% --set inject.read_latency=1ms" "upload_factor=2 --set upload.mode=copy" \
+	"upload_bandwidth=100MB/s --set upload.mode=copy"; do
 	key=${setting%%=*}
-	expect_measured "$MLBENCH" run tiny.ini $ONE --set "inject.$setting" --set measure.repeats=1 --out "run_$key"
+	expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.$setting --set measure.repeats=1 --out "run_$key"
 	head -n 8 out | grep -q "^  injected .*$key" || fail "the head does not announce $key"
 	grep -q "injected: .*inject.$key" out || fail "the notes do not announce $key"
 	grep -q "$key" err || fail "the plan does not announce $key"
@@ -23,7 +26,7 @@ PY
 	expect 0 "$MLBENCH" show "elsewhere/run_$key"
 	grep -q "^  injected .*$key" out || fail "show does not announce $key"
 	head -n 1 out | grep -q emulated || fail "show does not say that the step is emulated"
-	expect 0 "$MLBENCH" check tiny.ini --set "inject.$setting"
+	expect 0 "$MLBENCH" check tiny.ini --set inject.$setting
 	prints "$key"
 done
 # Without any, nothing is announced.

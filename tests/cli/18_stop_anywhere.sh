@@ -33,6 +33,9 @@ stops narrow_reads 0.5 --set inject.read_bandwidth=1k
 stops slow_decode 0.5 --set inject.decode_factor=1000 --set inject.slow_share=1 --set inject.slow_factor=10000
 stops held_lock 0.5 --set decode.workers=4 --set inject.lock_share=100% --set inject.decode_factor=1000 \
 	--set inject.slow_share=1 --set inject.slow_factor=10000
-stops hogs 0.5 --set inject.cpu_hog=4
+stops hogs 0.5 --set inject.cpu_hog=4 --set inject.memory_hog=2
+stops waiting_decode 0.5 --set inject.decode_wait=50s
+stops slow_copy 0.5 --set upload.mode=copy --set inject.upload_bandwidth=1
+stops slow_launch 0.5 --set inject.step_launch=50s
 stops cold 0.3 --set read.cache=cold
 stops computed_step 1.5 --set step.backend=openblas --set step.model=resnet50 --set batch.size=64 --set measure.warmup=0

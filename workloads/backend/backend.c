@@ -95,6 +95,7 @@ int backend_open(struct backend **out, const struct config *config, uint32_t sam
 	backend->sample_elements = sample_elements;
 	backend->class_count = class_count > 0 ? class_count : 1;
 	backend->stop = stop;
+	backend->slowdown = 1;
 	const int opened = ops->open(backend, err);
 	if (opened < 0) {
 		free(backend);

@@ -50,6 +50,7 @@ struct backend {
 	const struct config *config;
 	uint32_t batch_size, sample_elements, class_count;
 	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
+	double slowdown; /* emulated: the next steps take so many times as long; 1 at first */
 
 	/* Filled by open. */
 	bool emulated;

@@ -187,7 +187,7 @@ static int emulated_step(struct backend *backend, const struct batch_view *batch
 	(void)err;
 	struct emulated *emulated = (struct emulated *)backend;
 	const double share = (double)batch->size / backend->batch_size;
-	const double factor = jitter_factor(emulated, batch->index);
+	const double factor = jitter_factor(emulated, batch->index) * backend->slowdown;
 	const uint64_t nominal = (uint64_t)llround(backend->nominal_step_ns * share * factor);
 	const uint64_t start = deadline_start(&emulated->deadline, clock_now_ns(), nominal);
 	const uint64_t end = start + nominal;

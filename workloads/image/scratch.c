@@ -1,5 +1,6 @@
 /* Buffers that only grow. */
 #include "harness/base/log.h"
+#include "harness/base/memory.h"
 #include "workloads/image/decoder.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ int scratch_reserve(struct scratch *scratch, size_t size, struct error *err)
 	if (scratch->data)
 		log_detail("a picture larger than expected: scratch grows from %zu to %zu bytes",
 			scratch->size, needed);
+	memory_account_add((int64_t)(needed - scratch->size));
 	free(scratch->data);
 	*scratch = (struct scratch){.data = data, .size = needed};
 	return 0;

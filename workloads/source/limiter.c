@@ -4,6 +4,7 @@
 
 #include "harness/base/clock.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
@@ -19,18 +20,48 @@ struct held {
 
 struct limiter_queue {
 	struct source_limiter *limiter;
+	struct pace pace; /* where no storage is emulated */
 	uint64_t arrivals;
 	size_t count, capacity;
 	struct held heap[];
 };
 
-bool limiter_init(struct source_limiter *limiter, const struct config *config)
+bool limiter_wanted(const struct config *config)
 {
+	return config_integer(config, KEY_INJECT_READ_BANDWIDTH) > 0 ||
+	       config_integer(config, KEY_INJECT_READ_LATENCY) > 0 ||
+	       config_real(config, KEY_INJECT_READ_FACTOR) > 1;
+}
+
+/* At least 1: a rate of 0 is none. */
+static uint64_t slowed_rate(const struct config *config, double factor)
+{
+	const double rate = config_real(config, KEY_INJECT_READ_BANDWIDTH);
+	return rate > factor ? (uint64_t)(rate / factor) : rate > 0;
+}
+
+int limiter_init(
+	struct source_limiter *limiter, const struct config *config, const struct dataset *dataset)
+{
+	const double factor = config_real(config, KEY_INJECT_READ_FACTOR);
+	const double cached = config_real(config, KEY_INJECT_READ_CACHE);
 	*limiter = (struct source_limiter){
-		.bytes_per_s = (uint64_t)config_integer(config, KEY_INJECT_READ_BANDWIDTH),
-		.latency_ns = (uint64_t)config_integer(config, KEY_INJECT_READ_LATENCY),
+		.bytes_per_s = slowed_rate(config, factor),
+		.latency_ns = (uint64_t)(factor * config_real(config, KEY_INJECT_READ_LATENCY)),
+		.factor = factor,
+		.span = active_span_of(config),
 	};
-	return limiter->bytes_per_s > 0 || limiter->latency_ns > 0;
+	if (cached <= 0 || !limiter_is_storage(limiter))
+		return 0;
+	limiter->cache =
+		sample_cache_open(dataset, (uint64_t)(cached * (double)dataset->total_bytes));
+	return limiter->cache ? 0 : -ENOMEM;
+}
+
+void limiter_release(struct source_limiter *limiter)
+{
+	sample_cache_close(limiter->cache);
+	limiter->cache = NULL;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -73,6 +104,7 @@ struct limiter_queue *limiter_queue_open(struct source_limiter *limiter, size_t 
 		return NULL;
 	queue->limiter = limiter;
 	queue->capacity = capacity;
+	queue->pace.factor = limiter->factor;
 	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0); /* of the calling reader thread */
 	return queue;
 }
@@ -125,6 +157,36 @@ static struct read_request *pop(struct limiter_queue *queue)
 	return first;
 }
 
+/* When a completed request is released; says whether the emulated storage had it in its cache. */
+static uint64_t release_time(
+	struct limiter_queue *queue, struct read_request *request, uint64_t done_ns)
+{
+	struct source_limiter *const limiter = queue->limiter;
+	const uint64_t submitted_ns = request->submitted_ns;
+	const bool active = active_at(&limiter->span, submitted_ns - limiter->start_ns);
+	if (!limiter_is_storage(limiter))
+		return active ? pace_release_ns(&queue->pace, submitted_ns, done_ns, request->size)
+			      : done_ns;
+	request->cached = limiter->cache && sample_cache_read(limiter->cache, request->sample);
+	if (request->cached || !active)
+		return done_ns;
+	return limiter_release_ns(limiter, submitted_ns, done_ns, request->size);
+}
+
+/* What the storage does by itself, as long as nothing of ours slows it down. */
+static void learn(const struct reader *reader, struct read_request *const *batch, size_t count,
+	uint64_t now_ns)
+{
+	struct limiter_queue *const queue = reader->limiter;
+	if (queue->pace.learned || limiter_is_storage(queue->limiter) || count == 0)
+		return;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += batch[i]->size;
+	const bool busy = reader->in_flight - queue->count >= reader->source->depth;
+	pace_learn(&queue->pace, now_ns, reader->submitted_ns, count, bytes, busy);
+}
+
 /* Moves what the engine has completed into the heap, waiting up to wait_ns for the first. */
 static void harvest(struct reader *reader, uint64_t wait_ns)
 {
@@ -136,11 +198,11 @@ static void harvest(struct reader *reader, uint64_t wait_ns)
 			return;
 		const size_t count = reader->source->ops->reap(reader, batch, room, wait_ns);
 		const uint64_t now_ns = clock_now_ns();
+		learn(reader, batch, count, now_ns);
 		for (size_t i = 0; i < count; i++) {
 			struct read_request *const request = batch[i];
 			const uint64_t done_ns = request->done_ns ? request->done_ns : now_ns;
-			request->done_ns = limiter_release_ns(
-				queue->limiter, request->submitted_ns, done_ns, request->size);
+			request->done_ns = release_time(queue, request, done_ns);
 			push(queue, request->done_ns, request);
 		}
 		if (count < room)

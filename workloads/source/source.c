@@ -55,6 +55,8 @@ const struct source_ops *source_choose(
 /* Takes what source_open made; ops->open has succeeded or was not called yet. */
 static void release(struct source *source)
 {
+	if (source->limiter)
+		limiter_release(source->limiter);
 	free(source->limiter);
 	free(source->counters);
 	free(source);
@@ -75,13 +77,11 @@ static int prepare(struct source *source)
 	source->counters = allocate_padded(source->threads * sizeof *source->counters);
 	if (!source->counters)
 		return -ENOMEM;
-	struct source_limiter limiter;
-	if (limiter_init(&limiter, source->config)) {
+	if (limiter_wanted(source->config)) {
 		source->limiter = allocate_padded(sizeof *source->limiter);
-		if (!source->limiter)
+		if (!source->limiter ||
+			limiter_init(source->limiter, source->config, source->dataset))
 			return -ENOMEM;
-		source->limiter->bytes_per_s = limiter.bytes_per_s;
-		source->limiter->latency_ns = limiter.latency_ns;
 	}
 	source->stamped = source->limiter || (source->timed && !source->ops->immediate);
 	return 0;
@@ -161,10 +161,22 @@ void source_read_counts(const struct source *source, struct source_counts *count
 	*counts = (struct source_counts){
 		.files = sum(source, offsetof(struct source_counter, files)),
 		.bytes = sum(source, offsetof(struct source_counter, bytes)),
+		.stored_bytes = sum(source, offsetof(struct source_counter, stored_bytes)),
 		.errors = sum(source, offsetof(struct source_counter, errors)),
 		.short_reads = sum(source, offsetof(struct source_counter, short_reads)),
 		.retries = sum(source, offsetof(struct source_counter, retries)),
 	};
+}
+
+void source_start(struct source *source, uint64_t start_ns)
+{
+	if (source->limiter)
+		source->limiter->start_ns = start_ns;
+}
+
+bool source_emulates_storage(const struct source *source)
+{
+	return source->limiter && limiter_is_storage(source->limiter);
 }
 
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset)
@@ -237,7 +249,9 @@ void source_submit(struct reader *reader, struct read_request *request)
 	request->size = 0;
 	request->status = 0;
 	request->done_ns = 0;
+	request->cached = false;
 	request->submitted_ns = reader->source->stamped ? clock_now_ns() : 0;
+	reader->submitted_ns = request->submitted_ns;
 	reader->in_flight++;
 	reader->source->ops->submit(reader, request);
 }
@@ -265,13 +279,16 @@ static void stamp(const struct source *source, struct read_request **done, size_
 static void count_done(struct source_counter *counter, struct read_request **done, size_t count)
 {
 	uint64_t bytes = 0;
+	uint64_t stored = 0;
 	uint64_t errors = 0;
 	for (size_t i = 0; i < count; i++) {
 		bytes += done[i]->size;
+		stored += done[i]->cached ? 0 : done[i]->size;
 		errors += done[i]->status != 0;
 	}
 	source_count(&counter->files, count);
 	source_count(&counter->bytes, bytes);
+	source_count(&counter->stored_bytes, stored);
 	if (errors > 0)
 		source_count(&counter->errors, errors);
 }

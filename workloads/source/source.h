@@ -32,6 +32,7 @@ struct read_request {
 	int status; /* 0, or a negative errno: the file could not be read */
 	/* done includes injected latency; 0 with the profiler off */
 	uint64_t submitted_ns, done_ns;
+	bool cached;               /* an emulated storage had it in its cache */
 	struct read_request *next; /* the source's own while in flight */
 };
 
@@ -78,13 +79,14 @@ struct reader {
 	struct source *source;
 	unsigned index;                /* of the reader thread */
 	unsigned in_flight;            /* submitted, not yet reaped; source.c keeps it */
+	uint64_t submitted_ns;         /* the last one, where it is stamped; source.c keeps it */
 	struct limiter_queue *limiter; /* source.c's */
 };
 
 /* Counters of one reader: only its thread writes, any thread reads. */
 struct source_counter {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint_fast64_t files;
-	atomic_uint_fast64_t bytes, errors, short_reads, retries;
+	atomic_uint_fast64_t bytes, stored_bytes, errors, short_reads, retries;
 };
 
 static inline void source_count(atomic_uint_fast64_t *counter, uint64_t more)
@@ -95,7 +97,9 @@ static inline void source_count(atomic_uint_fast64_t *counter, uint64_t more)
 
 /* Counters of a source, summed over its readers; relaxed reads, any thread, any time. */
 struct source_counts {
-	uint64_t files, bytes, errors, short_reads, retries;
+	uint64_t files, bytes;
+	uint64_t stored_bytes; /* of bytes, those that an emulated storage's cache did not have */
+	uint64_t errors, short_reads, retries;
 };
 
 extern const struct source_ops *const source_list[]; /* NULL-terminated: memory pread io_uring */
@@ -109,6 +113,10 @@ const struct source_ops *source_choose(
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
 	uint8_t *blob_memory, size_t blob_bytes, struct error *err);
 void source_close(struct source *source); /* NULL is fine */
+/* When the repetition starts, before any reader submits: inject.begin and inject.end count from it. */
+void source_start(struct source *source, uint64_t start_ns);
+/* Injected bandwidth or latency: the storage is emulated, and so is its cache. */
+bool source_emulates_storage(const struct source *source);
 void source_read_counts(const struct source *source, struct source_counts *counts);
 
 /* Bytes that a source of this configuration allocates itself (the memory engine's copy of the data). */

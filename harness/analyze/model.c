@@ -1,0 +1,313 @@
+/* Calibration of a replay from one point: the structure from its configuration, the costs from its
+ * traces, cores and load from its measurements. */
+#include "harness/analyze/model.h"
+
+#include "harness/analyze/model_parts.h"
+#include "harness/analyze/model_read.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From a wake-up to going on, where nothing measured it: Linux on common hardware takes 10 to 30 us. */
+static const double WAKE_NS = 20000;
+static const double CONTENTION_MOST = 4;
+static const double OUTSIDE_LEAST = 0.02;
+
+void model_note(struct model *model, const char *format, ...)
+{
+	if (model->note_count == MODEL_NOTES_MAX)
+		return;
+	char *note = model->notes[model->note_count];
+	va_list arguments;
+	va_start(arguments, format);
+	(void)vsnprintf(note, NOTE_BYTES, format, arguments);
+	va_end(arguments);
+	for (size_t i = 0; i < model->note_count; i++)
+		if (strcmp(model->notes[i], note) == 0)
+			return;
+	model->note_count++;
+}
+
+/* --- structure and cores ------------------------------------------------------------------------------ */
+
+static void take_facts(struct model *model, const struct model_source *source)
+{
+	const struct measurement *m = source->repeats[0];
+	model->facts = (struct shape_facts){
+		.samples = m->dataset_samples,
+		.in_memory = strcmp(m->engine, "memory") == 0,
+		.blocking_reads = strcmp(m->engine, "pread") == 0,
+		.step_on_cores = source->step_on_cores,
+	};
+	model->step_time = source->step_emulated ? source->step_time : NULL;
+	pipeline_shape_of(source->config, &model->facts, &model->replay.shape);
+	model->samples_per_batch = model->replay.shape.batch_size;
+	model->replay.cores = source->cores > 0 ? source->cores : 1;
+	model->replay.wake_ns = WAKE_NS;
+	for (int c = 0; c < COSTS; c++)
+		model->replay.scale[c] = 1;
+}
+
+static void take_contention(struct model *model, const struct model_source *source)
+{
+	const struct ceilings *ceilings = source->ceilings;
+	double contention = source->contention;
+	if (isnan(contention) && ceilings && ceilings->cpu_scaling > 0 && ceilings->cores > 1) {
+		contention = (1 / ceilings->cpu_scaling - 1) / (ceilings->cores - 1);
+		model_note(model,
+			"cores slow each other down as this node's probe found: %.2f of alone with "
+			"all %u busy",
+			ceilings->cpu_scaling, ceilings->cores);
+	} else if (isnan(contention)) {
+		contention = 0;
+		if (model->replay.cores > 1)
+			model_note(model, "how cores slow each other down is not known (one "
+					  "number of busy cores, no probe): taken as not at all");
+	}
+	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
+}
+
+static void take_outside(struct model *model, const struct model_source *source)
+{
+	double sum = 0;
+	for (size_t i = 0; i < source->count; i++)
+		sum += outside_threads(source->repeats[i], model->replay.cores);
+	const double outside = sum / (double)source->count;
+	model->replay.outside = outside > OUTSIDE_LEAST ? outside : 0;
+}
+
+/* --- costs --------------------------------------------------------------------------------------------- */
+
+static double read_cpu(const struct measurement *m)
+{
+	const struct stage_measurement *read = model_stage(m, "read");
+	if (!read || read->items == 0 || isnan(read->cpu_seconds))
+		return 0;
+	return read->cpu_seconds * 1e9 / (double)read->items;
+}
+
+static void note_read(struct model *model, const struct read_split *split, bool many)
+{
+	if (split->device_ns > 0)
+		model_note(model,
+			"reading: a serial device takes %.3g us a file%s and was %.0f %% busy%s; "
+			"latency %.3g us",
+			split->device_ns / 1e3, split->by_bytes ? ", in proportion to bytes" : "",
+			100 * split->device_share,
+			split->hit_share > 0 ? "; some files came from a cache" : "",
+			split->latency_ns / 1e3);
+	else if (many && !split->identified)
+		model_note(model,
+			"reading: latency and device could not be told apart: taken as "
+			"latency, %.3g us a file, which overlaps at any depth",
+			split->latency_ns / 1e3);
+}
+
+/* values: (2 count). */
+static int split_reads(struct model *model, struct cost_series series[COSTS],
+	const struct measurement *m, const struct trace *trace, double slowed, float *values)
+{
+	const struct pipeline_shape *shape = &model->replay.shape;
+	const struct read_facts facts = {
+		.cpu_ns = read_cpu(m),
+		.blocking = model->facts.blocking_reads,
+		.threads = shape->reader_threads,
+		.depth = shape->read_depth,
+	};
+	struct read_split split;
+	float *const device = values + trace->count;
+	int code = read_split(trace->items, trace->count, &facts, values, device, &split);
+	if (code)
+		return code;
+	note_read(model, &split, shape->reader_threads * shape->read_depth > 1);
+	code = series_append(&series[COST_READ_LATENCY], values, trace->count);
+	if (!code)
+		code = series_append(&series[COST_READ_DEVICE], device, trace->count);
+	for (size_t i = 0; i < trace->count; i++)
+		values[i] = (float)(facts.cpu_ns / slowed);
+	return code ? code : series_append(&series[COST_READ_CPU], values, trace->count);
+}
+
+static int series_of_read(struct model *model, struct cost_series series[COSTS],
+	const struct measurement *m, const struct trace *trace, double slowed)
+{
+	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
+	if (model->facts.in_memory) {
+		const float cpu = (float)(read_cpu(m) / slowed);
+		return series_append(&series[COST_READ_CPU], &cpu, 1);
+	}
+	float *values = calloc(2 * trace->count + 1, sizeof *values);
+	if (!values)
+		return -ENOMEM;
+	const int code = split_reads(model, series, m, trace, slowed, values);
+	free(values);
+	return code;
+}
+
+static double slowed_in(const struct model *model, const struct measurement *m)
+{
+	return 1 + model->replay.contention * (busy_beside_decode(m, model->replay.cores) - 1);
+}
+
+static int series_of_repeat(struct model *model, struct cost_series series[COSTS],
+	const struct measurement *m, const struct traces *traces)
+{
+	const double slowed = slowed_in(model, m);
+	const struct trace *decode = traces_find(traces, "decode");
+	const struct trace *read = traces_find(traces, "read");
+	const struct trace *upload = traces_find(traces, "upload");
+	const struct trace *step = traces_find(traces, "step");
+	int code = 0;
+	if (read)
+		code = series_of_read(model, series, m, read, slowed);
+	if (!code && decode)
+		code = series_of_decode(series, m, decode, model->worker_factor, slowed);
+	if (!code && upload && model->replay.shape.staging_slots > 0)
+		code = series_of_upload(series, m, upload, slowed);
+	if (!code && step)
+		code = series_of_step(series, m, step, model->facts.step_on_cores, slowed);
+	model->recorded += decode ? decode->count : 0;
+	return code;
+}
+
+static void note_accounting(struct model *model, const struct measurement *m)
+{
+	const struct stage_measurement *decode = model_stage(m, "decode");
+	if (decode && isnan(decode->cpu_seconds))
+		model_note(model,
+			"no CPU accounting here (schedstat): all working time is taken as CPU time");
+}
+
+static bool is_nothing(const struct cost_series *series)
+{
+	for (size_t i = 0; i < series->count; i++)
+		if (series->ns[i] > 0)
+			return false;
+	return true;
+}
+
+static void keep_series(struct model *model, struct cost_series series[COSTS])
+{
+	for (int c = 0; c < COSTS; c++) {
+		if (is_nothing(&series[c])) {
+			free(series[c].ns);
+			continue;
+		}
+		model->storage[c] = series[c].ns;
+		model->replay.series[c] =
+			(struct replay_series){.ns = series[c].ns, .count = series[c].count};
+	}
+}
+
+static int take_workers(struct model *model, const struct model_source *source)
+{
+	const unsigned workers = model->replay.shape.decode_workers;
+	model->worker_factor = calloc(workers, sizeof *model->worker_factor);
+	if (!model->worker_factor)
+		return -ENOMEM;
+	if (worker_factors(source->traces, source->count, workers, model->worker_factor)) {
+		for (unsigned w = 0; w < workers; w++)
+			if (model->worker_factor[w] > 1)
+				model_note(model,
+					"decode worker %u takes %.2f times as long as the others",
+					w, (double)model->worker_factor[w]);
+		model->replay.worker_factor = model->worker_factor;
+	}
+	return 0;
+}
+
+static int take_costs(struct model *model, const struct model_source *source)
+{
+	struct cost_series series[COSTS] = {0};
+	int code = take_workers(model, source);
+	for (size_t i = 0; i < source->count && !code; i++)
+		code = series_of_repeat(model, series, source->repeats[i], source->traces[i]);
+	keep_series(model, series);
+	note_accounting(model, source->repeats[0]);
+	return code;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------ */
+
+static bool has_traces(const struct model_source *source)
+{
+	for (size_t i = 0; i < source->count; i++) {
+		const struct trace *decode =
+			source->traces[i] ? traces_find(source->traces[i], "decode") : NULL;
+		if (!decode || decode->count == 0)
+			return false;
+	}
+	return source->count > 0;
+}
+
+static int calibrate(struct model *model, const struct model_source *source, struct error *err)
+{
+	int code = config_copy(&model->config, source->config, err);
+	if (code)
+		return code;
+	take_facts(model, source);
+	take_contention(model, source);
+	take_outside(model, source);
+	if (take_costs(model, source))
+		return error_set(err, -ENOMEM, "out of memory");
+	code = model_measured(model, source, err);
+	return code ? code : model_baseline(model, err);
+}
+
+int model_open(struct model *model, const struct model_source *source, struct error *err)
+{
+	*model = (struct model){0};
+	if (!has_traces(source))
+		return error_set(err, -ENODATA,
+			"no service times were recorded (measure.profiler off, or an older result)");
+	if (source->repeats[0]->dataset_samples == 0)
+		return error_set(
+			err, -ENODATA, "the result does not say how many samples there are");
+	const int code = calibrate(model, source, err);
+	if (code)
+		model_close(model);
+	return code;
+}
+
+void model_close(struct model *model)
+{
+	for (int c = 0; c < COSTS; c++)
+		free(model->storage[c]);
+	free(model->worker_factor);
+	config_release(&model->config);
+	*model = (struct model){0};
+}
+
+static float *copy_floats(const float *from, size_t count)
+{
+	float *to = from && count > 0 ? malloc(count * sizeof *to) : NULL;
+	if (to)
+		memcpy(to, from, count * sizeof *to);
+	return to;
+}
+
+int model_copy(struct model *to, const struct model *from, struct error *err)
+{
+	*to = *from;
+	to->config = (struct config){0};
+	bool ok = true;
+	for (int c = 0; c < COSTS; c++) {
+		const size_t count = from->replay.series[c].count;
+		to->storage[c] = copy_floats(from->storage[c], count);
+		to->replay.series[c].ns = to->storage[c];
+		ok = ok && (to->storage[c] || count == 0);
+	}
+	const unsigned workers = from->replay.shape.decode_workers;
+	to->worker_factor = copy_floats(from->worker_factor, workers);
+	to->replay.worker_factor = from->replay.worker_factor ? to->worker_factor : NULL;
+	ok = ok && (to->worker_factor || !from->worker_factor);
+	const int code = ok ? config_copy(&to->config, &from->config, err)
+			    : error_set(err, -ENOMEM, "out of memory");
+	if (code)
+		model_close(to);
+	return code;
+}

@@ -1,0 +1,381 @@
+/* What turning a key does to a model.  The structure follows from the new configuration by the same
+ * function that builds the pipeline; a few keys also scale costs.  One table says which keys. */
+#include "harness/analyze/model.h"
+
+#include "harness/analyze/model_parts.h"
+#include "harness/base/rng.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the emulated step's jitter, apart from other uses of the seed. */
+#define JITTER_STREAM 0x6a69747465720000ULL
+
+enum { JITTER_BATCHES = 1024 };
+
+struct change {
+	struct model *model;
+	enum key_id key;
+	const struct config *from, *to;
+	struct error *err;
+};
+
+typedef int turn(const struct change *change);
+
+static double before(const struct change *c)
+{
+	return config_real(c->from, c->key);
+}
+
+static double after(const struct change *c)
+{
+	return config_real(c->to, c->key);
+}
+
+/* How far from the calibration a number was turned. */
+static void count_distance(const struct change *c)
+{
+	if (before(c) > 0 && after(c) > 0)
+		c->model->altered += fabs(log(after(c) / before(c)));
+}
+
+static bool reads_take_time(const struct model *model)
+{
+	return model->replay.series[COST_READ_LATENCY].count > 0 ||
+	       model->replay.series[COST_READ_DEVICE].count > 0;
+}
+
+/* --- structure ----------------------------------------------------------------------------------------- */
+
+static int turn_structure(const struct change *c)
+{
+	count_distance(c);
+	return 0;
+}
+
+static int turn_workers(const struct change *c)
+{
+	struct model *model = c->model;
+	const unsigned old = (unsigned)before(c);
+	const unsigned now = (unsigned)after(c);
+	float *factor = malloc(now * sizeof *factor);
+	if (!factor)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	for (unsigned w = 0; w < now; w++)
+		factor[w] = w < old && model->worker_factor ? model->worker_factor[w] : 1;
+	free(model->worker_factor);
+	model->worker_factor = factor;
+	if (model->replay.worker_factor)
+		model->replay.worker_factor = factor;
+	count_distance(c);
+	if (now > old && model->replay.contention <= 0 && old < model->replay.cores)
+		model_note(model,
+			"more workers than measured: that cores slow each other down is not known, "
+			"and not counted");
+	if (now > model->replay.cores)
+		model_note(model, "%u workers share %g cores", now, model->replay.cores);
+	return 0;
+}
+
+static int turn_read_parallelism(const struct change *c)
+{
+	if (after(c) > before(c) && reads_take_time(c->model) &&
+		!(c->key == KEY_READ_DEPTH && c->model->facts.blocking_reads))
+		model_note(c->model,
+			"more files in flight than measured: the storage is taken to stand them "
+			"as its latency and device did");
+	return turn_structure(c);
+}
+
+/* --- the step ------------------------------------------------------------------------------------------- */
+
+static double batch_of(const struct change *c, const struct config *config)
+{
+	struct pipeline_shape shape;
+	pipeline_shape_of(config, &c->model->facts, &shape);
+	return shape.batch_size;
+}
+
+static bool step_is_timed(const struct config *config)
+{
+	return config_integer(config, KEY_STEP_TIME) > 0;
+}
+
+/* Nominal step time, ns per full batch, as far as it is known: step.time is of a batch of any size. */
+static double nominal(const struct change *c, const struct config *config)
+{
+	if (step_is_timed(config))
+		return (double)config_integer(config, KEY_STEP_TIME);
+	return c->model->step_time ? c->model->step_time(config, (uint32_t)batch_of(c, config))
+				   : NAN;
+}
+
+/* The step's time goes with its nominal time, if both are known, else with the batch.  All keys of the
+ * step are turned at once, whichever of them comes first. */
+static double step_ratio(const struct change *c)
+{
+	const double ratio = nominal(c, c->to) / nominal(c, c->from);
+	if (ratio > 0 && isfinite(ratio))
+		return ratio;
+	return batch_of(c, c->to) / batch_of(c, c->from);
+}
+
+static void scale_step(const struct change *c, double ratio)
+{
+	struct replay_model *replay = &c->model->replay;
+	if (c->model->facts.step_on_cores)
+		replay->scale[COST_STEP_HOST] *= ratio;
+	else
+		replay->scale[COST_STEP_DEVICE] *= ratio;
+}
+
+static int turn_batch(const struct change *c)
+{
+	struct model *model = c->model;
+	const double ratio = batch_of(c, c->to) / batch_of(c, c->from);
+	scale_step(c, step_ratio(c));
+	model->replay.scale[COST_UPLOAD] *= ratio;
+	count_distance(c);
+	if (model->facts.step_on_cores)
+		model_note(model,
+			"the step is taken to be in proportion to the batch; its fixed part "
+			"shows only when several batch sizes were measured");
+	return 0;
+}
+
+static int refuse_step(const struct change *c)
+{
+	const struct key *key = &config_keys[c->key];
+	return error_set(c->err, -ENOTSUP,
+		"%s.%s: the step times before and after are not both known; set step.time",
+		key->section, key->name);
+}
+
+static bool same(const struct change *c, enum key_id key)
+{
+	const struct config_value *a = &c->from->values[key];
+	const struct config_value *b = &c->to->values[key];
+	if (config_keys[key].type == KEY_TYPE_TEXT)
+		return strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
+	if (config_keys[key].type == KEY_TYPE_REAL || config_keys[key].type == KEY_TYPE_SHARE)
+		return a->real == b->real;
+	return a->integer == b->integer;
+}
+
+/* step.time, step.device and step.model are one change, and batch.size turns them with it: the first of
+ * those that differ does it all. */
+static int turn_step_time(const struct change *c)
+{
+	static const enum key_id together[] = {
+		KEY_BATCH_SIZE, KEY_STEP_MODEL, KEY_STEP_DEVICE, KEY_STEP_TIME};
+	for (size_t i = 0; together[i] != c->key; i++)
+		if (!same(c, together[i]))
+			return 0;
+	/* With step.time set on both sides, the names mean nothing. */
+	const double from = nominal(c, c->from);
+	const double to = nominal(c, c->to);
+	if (c->model->facts.step_on_cores || !(from > 0) || !(to > 0))
+		return refuse_step(c);
+	scale_step(c, to / from);
+	c->model->altered += fabs(log(to / from));
+	return 0;
+}
+
+/* A log-normal with its mean kept: the logarithms are stretched, or drawn where there were none. */
+static int turn_jitter(const struct change *c)
+{
+	struct model *model = c->model;
+	struct replay_series *series = &model->replay.series[COST_STEP_DEVICE];
+	if (model->facts.step_on_cores || series->count == 0)
+		return error_set(c->err, -ENOTSUP, "step.jitter: only an emulated step has it");
+	double mean = 0;
+	for (size_t i = 0; i < series->count; i++)
+		mean += (double)series->ns[i] / (double)series->count;
+	const double sigma = sqrt(log1p(after(c) * after(c)));
+	struct rng rng;
+	rng_init(&rng, (uint64_t)config_integer(c->to, KEY_RUN_SEED), JITTER_STREAM);
+	float *drawn = malloc(JITTER_BATCHES * sizeof *drawn);
+	if (!drawn)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	double sum = 0;
+	for (size_t i = 0; i < JITTER_BATCHES; i++) {
+		drawn[i] = (float)exp(sigma * rng_normal(&rng) - sigma * sigma / 2);
+		sum += (double)drawn[i];
+	}
+	/* What was drawn has the mean, so that jitter alone changes no step's rate. */
+	for (size_t i = 0; i < JITTER_BATCHES; i++)
+		drawn[i] = (float)((double)drawn[i] * mean * JITTER_BATCHES / sum);
+	free(model->storage[COST_STEP_DEVICE]);
+	model->storage[COST_STEP_DEVICE] = drawn;
+	*series = (struct replay_series){.ns = drawn, .count = JITTER_BATCHES};
+	return 0;
+}
+
+/* --- upload --------------------------------------------------------------------------------------------- */
+
+static int turn_upload(const struct change *c)
+{
+	if (config_integer(c->to, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		return error_set(c->err, -ENOTSUP,
+			"upload.mode = copy: how long a copy takes was not measured");
+	c->model->replay.series[COST_UPLOAD] = (struct replay_series){0};
+	free(c->model->storage[COST_UPLOAD]);
+	c->model->storage[COST_UPLOAD] = NULL;
+	return 0;
+}
+
+/* --- injected slow-downs ---------------------------------------------------------------------------------- */
+
+static void scale_costs(const struct change *c, enum replay_cost first, enum replay_cost last)
+{
+	for (enum replay_cost cost = first; cost <= last; cost++)
+		c->model->replay.scale[cost] *= after(c) / before(c);
+	count_distance(c);
+}
+
+static int turn_read_factor(const struct change *c)
+{
+	scale_costs(c, COST_READ_LATENCY, COST_READ_DEVICE);
+	return 0;
+}
+
+static int turn_decode_factor(const struct change *c)
+{
+	scale_costs(c, COST_DECODE_CPU, COST_DECODE_LOCK);
+	return 0;
+}
+
+static int turn_upload_factor(const struct change *c)
+{
+	scale_costs(c, COST_UPLOAD, COST_UPLOAD);
+	return 0;
+}
+
+static int turn_step_factor(const struct change *c)
+{
+	scale_step(c, after(c) / before(c));
+	count_distance(c);
+	return 0;
+}
+
+/* Adds to each item of a cost, not below 0. */
+static int add_to_cost(const struct change *c, enum replay_cost cost, size_t count)
+{
+	struct model *model = c->model;
+	struct replay_series *series = &model->replay.series[cost];
+	const double scale = model->replay.scale[cost];
+	const size_t n = series->count > 0 ? series->count : count;
+	float *grown = calloc(n, sizeof *grown);
+	if (!grown)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
+		grown[i] = (float)fmax(old + after(c) - before(c), 0);
+	}
+	free(model->storage[cost]);
+	model->storage[cost] = grown;
+	model->replay.scale[cost] = 1;
+	*series = (struct replay_series){.ns = grown, .count = n};
+	return 0;
+}
+
+static int turn_decode_wait(const struct change *c)
+{
+	return add_to_cost(c, COST_DECODE_WAIT, 1);
+}
+
+static int turn_step_launch(const struct change *c)
+{
+	return add_to_cost(c, COST_STEP_HOST, 1);
+}
+
+/* --- the table ---------------------------------------------------------------------------------------------- */
+
+/* In the order in which they are turned. */
+static const struct turned {
+	enum key_id key;
+	turn *turn;
+} turned[] = {
+	{KEY_DECODE_WORKERS, turn_workers},
+	{KEY_BATCH_SIZE, turn_batch},
+	{KEY_STEP_MODEL, turn_step_time},
+	{KEY_STEP_DEVICE, turn_step_time},
+	{KEY_STEP_TIME, turn_step_time},
+	{KEY_STEP_JITTER, turn_jitter},
+	{KEY_PREFETCH_DEPTH, turn_structure},
+	{KEY_READ_DEPTH, turn_read_parallelism},
+	{KEY_READ_THREADS, turn_read_parallelism},
+	{KEY_DECODE_QUEUE, turn_structure},
+	{KEY_BATCH_ORDER, turn_structure},
+	{KEY_UPLOAD_MODE, turn_upload},
+	{KEY_UPLOAD_DEPTH, turn_structure},
+	{KEY_INJECT_READ_FACTOR, turn_read_factor},
+	{KEY_INJECT_DECODE_FACTOR, turn_decode_factor},
+	{KEY_INJECT_DECODE_WAIT, turn_decode_wait},
+	{KEY_INJECT_UPLOAD_FACTOR, turn_upload_factor},
+	{KEY_INJECT_STEP_FACTOR, turn_step_factor},
+	{KEY_INJECT_STEP_LAUNCH, turn_step_launch},
+};
+
+enum { TURNED = sizeof turned / sizeof turned[0] };
+
+bool model_knows(enum key_id key)
+{
+	for (size_t i = 0; i < TURNED; i++)
+		if (turned[i].key == key)
+			return true;
+	return false;
+}
+
+/* Keys that say how a run is named, seeded and measured, not what it is. */
+static bool is_beside_the_point(enum key_id key)
+{
+	const char *section = config_keys[key].section;
+	return strcmp(section, "measure") == 0 || strcmp(section, "sweep") == 0 ||
+	       key == KEY_RUN_NAME || key == KEY_RUN_SEED || key == KEY_DATASET_GENERATE;
+}
+
+static int refuse_key(enum key_id key, struct error *err)
+{
+	char list[ERROR_TEXT_BYTES] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < TURNED; i++) {
+		const struct key *known = &config_keys[turned[i].key];
+		const int wrote = snprintf(list + used, sizeof list - used, "%s%s.%s",
+			i > 0 ? ", " : "", known->section, known->name);
+		if (wrote < 0 || used + (size_t)wrote >= sizeof list)
+			break;
+		used += (size_t)wrote;
+	}
+	return error_set(err, -ENOTSUP, "replay does not model '%s.%s'; it does: %s",
+		config_keys[key].section, config_keys[key].name, list);
+}
+
+int model_alter(
+	struct model *model, const struct config *from, const struct config *to, struct error *err)
+{
+	struct change change = {model, 0, from, to, err};
+	for (enum key_id key = 0; key < KEY_COUNT; key++)
+		if (!is_beside_the_point(key) && !same(&change, key) && !model_knows(key))
+			return refuse_key(key, err);
+	int code = 0;
+	for (size_t i = 0; i < TURNED && !code; i++) {
+		change.key = turned[i].key;
+		if (!same(&change, change.key))
+			code = turned[i].turn(&change);
+	}
+	if (code)
+		return code;
+	struct config copy;
+	code = config_copy(&copy, to, err);
+	if (code)
+		return code;
+	config_release(&model->config);
+	model->config = copy;
+	pipeline_shape_of(to, &model->facts, &model->replay.shape);
+	model->samples_per_batch = model->replay.shape.batch_size;
+	return 0;
+}

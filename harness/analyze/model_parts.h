@@ -1,0 +1,68 @@
+/* The steps of a calibration, shared by the files that make it; model.h is the way in. */
+#ifndef MLBENCH_ANALYZE_MODEL_PARTS_H
+#define MLBENCH_ANALYZE_MODEL_PARTS_H
+
+#include "harness/analyze/model.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+const struct stage_measurement *model_stage(
+	const struct measurement *m, const char *name); /* NULL */
+
+enum replay_stage model_cost_stage(enum replay_cost cost);
+
+/* --- model_split.c: a stage's working time ---------------------------------------------------------- */
+
+/* Shares of the working time that is not waiting for a lock; they and the run queue's sum to 1. */
+struct time_split {
+	double cpu, sleep;
+	bool known; /* false: no CPU accounting; cpu is 1 */
+};
+struct time_split time_split_of(const struct stage_measurement *stage);
+
+/* How many cores are busy while a decode worker is on one, itself included. */
+double busy_beside_decode(const struct measurement *m, double cores);
+/* Threads of others that wanted a core, from the time they got (cores busy outside). */
+double outside_threads(const struct measurement *m, double cores);
+
+/* --- model_series.c: costs from traces -------------------------------------------------------------- */
+
+/* A growing series of one cost; owned. */
+struct cost_series {
+	float *ns;
+	size_t count;
+};
+/* Of one repetition, behind what is there.  slowed: how many times as long a core took because others
+ * were busy; CPU costs are those of a core alone.  factor: of each worker.  0 or -ENOMEM. */
+int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
+	const struct trace *trace, const float *factor, double slowed);
+int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
+	const struct trace *trace, double slowed);
+int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
+	const struct trace *trace, bool on_cores, double slowed);
+int series_append(struct cost_series *series, const float *ns, size_t count);
+
+/* Writes how many times as long worker i takes as an ordinary one, 1 where that may be chance; false:
+ * they are alike.  factor: (workers). */
+bool worker_factors(
+	const struct traces *const *traces, size_t count, unsigned workers, float *factor);
+
+/* --- model_baseline.c: the replay as it stands ------------------------------------------------------ */
+
+/* About so many samples through the step, after a warm-up. */
+struct replay_options model_options(const struct model *model, size_t samples);
+/* Draws blocks of the recorded items at random: another run of the same kind. */
+struct replay_options model_resample(const struct model *model, size_t samples, uint64_t seed);
+/* Fills measured and noise.  -ENODATA: too few samples for a prediction. */
+int model_measured(struct model *model, const struct model_source *source, struct error *err);
+/* Fills calibrated, calibrated_busy, unmodelled. */
+int model_baseline(struct model *model, struct error *err);
+/* How much time a stage's threads were at work in a replay, 0..1. */
+double replay_busy(const struct replay_result *result, enum replay_stage stage);
+
+enum { MODEL_BLOCK = 64, MODEL_SAMPLES_LEAST = 2000, MODEL_SAMPLES_MOST = 12000 };
+
+#endif

@@ -1,0 +1,88 @@
+/* Predictions and what is computed from replays that share their random numbers.
+ *
+ * The interval of a prediction has three parts, in relative terms and added as variances:
+ *   resampling  the spread of replays of blocks drawn anew from the recorded items
+ *   noise       of one repetition, and of the median of those that were calibrated from
+ *   model       MODEL_ERROR, a share of what the calibration left unexplained, and more the further the
+ *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
+#include "harness/analyze/model.h"
+
+#include "harness/analyze/model_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { REPLAYS_MOST = 64, SEED = 20240601, SAMPLES_PER_REPLAY = 4000 };
+
+static const double Z90 = 1.645;
+static const double MODEL_ERROR = 0.008;
+static const double MODEL_UNEXPLAINED = 0.5;
+static const double MODEL_DISTANCE = 0.015;
+/* How sharply a stage that is busier than another is the one that binds. */
+static const double SHARPNESS = 12;
+
+/* 1 where the same stages bind as in the calibration, towards 0 where others do: what is missing from the
+ * model is missing where it was found. */
+static double same_limit(const struct model *model, const struct replay_result *result)
+{
+	double was[REPLAY_STAGES];
+	double is[REPLAY_STAGES];
+	double sum_was = 0;
+	double sum_is = 0;
+	for (int s = 0; s < REPLAY_STAGES; s++) {
+		was[s] = pow(model->calibrated_busy[s], SHARPNESS);
+		is[s] = pow(replay_busy(result, (enum replay_stage)s), SHARPNESS);
+		sum_was += was[s];
+		sum_is += is[s];
+	}
+	double overlap = 0;
+	for (int s = 0; s < REPLAY_STAGES && sum_was > 0 && sum_is > 0; s++)
+		overlap += fmin(was[s] / sum_was, is[s] / sum_is);
+	return overlap;
+}
+
+static double resampling_spread(const struct model *model, unsigned effort, struct error *err)
+{
+	double logs[REPLAYS_MOST];
+	const unsigned replays = effort < REPLAYS_MOST ? effort : REPLAYS_MOST;
+	for (unsigned r = 0; r < replays; r++) {
+		const struct replay_options options =
+			model_resample(model, SAMPLES_PER_REPLAY, SEED + r);
+		struct replay_result result;
+		if (replay_run(&model->replay, &options, &result, err))
+			return NAN;
+		logs[r] = log(result.throughput);
+	}
+	return replays >= 2 ? statistics_deviation(logs, replays) : 0;
+}
+
+static size_t whole_length(const struct model *model)
+{
+	size_t samples = model->recorded;
+	samples = samples < MODEL_SAMPLES_LEAST ? MODEL_SAMPLES_LEAST : samples;
+	return samples > MODEL_SAMPLES_MOST ? MODEL_SAMPLES_MOST : samples;
+}
+
+int model_predict(
+	const struct model *model, unsigned effort, struct prediction *out, struct error *err)
+{
+	const struct replay_options options = model_options(model, whole_length(model));
+	const int code = replay_run(&model->replay, &options, &out->replay, err);
+	if (code)
+		return code;
+	const double spread = resampling_spread(model, effort, err);
+	if (isnan(spread))
+		return -EINVAL;
+	const double same = same_limit(model, &out->replay);
+	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
+	const double distance = fabs(log(out->replay.throughput / model->calibrated));
+	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
+	const double unexplained = MODEL_UNEXPLAINED * (1 - same) * model->unmodelled;
+	const double variance = spread * spread + 2 * model->noise * model->noise + own * own +
+				unexplained * unexplained;
+	const double half = Z90 * sqrt(variance);
+	out->interval =
+		(struct interval){out->throughput * exp(-half), out->throughput * exp(half)};
+	return 0;
+}

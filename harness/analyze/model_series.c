@@ -1,0 +1,198 @@
+/* From the items of a trace to the costs that a replay is fed with.
+ *
+ * An item's service is wall time.  What it waited for the team's lock is left out, as is its part of the
+ * stage's run-queue time: the replay makes both anew.  The rest is CPU time or off the cores, in the
+ * stage's own proportion. */
+#include "harness/analyze/model_parts.h"
+
+#include "harness/analyze/statistics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A worker is slow when its median is off by so many standard errors, and by so much. */
+static const double SLOW_ERRORS = 5;
+static const double SLOW_LEAST = 1.25;
+/* Of a median, over the median absolute deviation of normal values: 1.4826 x sqrt(pi / 2). */
+static const double MEDIAN_ERROR = 1.858;
+
+enum { WORKER_ITEMS_MIN = 8 };
+
+int series_append(struct cost_series *series, const float *ns, size_t count)
+{
+	if (count == 0)
+		return 0;
+	float *grown = realloc(series->ns, (series->count + count) * sizeof *grown);
+	if (!grown)
+		return -ENOMEM;
+	series->ns = grown;
+	memcpy(grown + series->count, ns, count * sizeof *ns);
+	series->count += count;
+	return 0;
+}
+
+static double or_zero(float value)
+{
+	return isnan(value) ? 0 : (double)value;
+}
+
+static int append_three(struct cost_series series[COSTS], const enum replay_cost costs[3],
+	const float *values, size_t count)
+{
+	int code = 0;
+	for (size_t c = 0; c < 3 && !code; c++)
+		code = series_append(&series[costs[c]], values + c * count, count);
+	return code;
+}
+
+int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
+	const struct trace *trace, const float *factor, double slowed)
+{
+	static const enum replay_cost costs[3] = {
+		COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT};
+	const struct stage_measurement *stage = model_stage(m, "decode");
+	float *values = calloc(3 * trace->count + 1, sizeof *values);
+	if (!stage || !values) {
+		free(values);
+		return stage ? -ENOMEM : 0;
+	}
+	const struct time_split split = time_split_of(stage);
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct trace_item *item = &trace->items[i];
+		const double usual =
+			item->worker < stage->workers ? 1 / (double)factor[item->worker] : 1;
+		const double held = usual * or_zero(item->lock_hold_ns);
+		const double waited = or_zero(item->lock_wait_ns);
+		const double free_ns = fmax(usual * (or_zero(item->service_ns) - waited) - held, 0);
+		values[i] = (float)(free_ns * split.cpu / slowed);
+		values[trace->count + i] = (float)(held * split.cpu / slowed);
+		/* Whoever sleeps with the lock keeps it, but an interpreter's lock is let go of. */
+		values[2 * trace->count + i] = (float)((free_ns + held) * split.sleep);
+	}
+	const int code = append_three(series, costs, values, trace->count);
+	free(values);
+	return code;
+}
+
+int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
+	const struct trace *trace, double slowed)
+{
+	const struct stage_measurement *stage = model_stage(m, "upload");
+	float *values = calloc(trace->count + 1, sizeof *values);
+	if (!stage || !values) {
+		free(values);
+		return stage ? -ENOMEM : 0;
+	}
+	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU. */
+	const struct time_split split = time_split_of(stage);
+	for (size_t i = 0; i < trace->count; i++)
+		values[i] = (float)(or_zero(trace->items[i].service_ns) *
+				    (split.cpu / slowed + split.sleep));
+	const int code = series_append(&series[COST_UPLOAD], values, trace->count);
+	free(values);
+	return code;
+}
+
+int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
+	const struct trace *trace, bool on_cores, double slowed)
+{
+	const struct stage_measurement *stage = model_stage(m, "step");
+	float *values = calloc(2 * trace->count + 1, sizeof *values);
+	if (!stage || !values) {
+		free(values);
+		return stage ? -ENOMEM : 0;
+	}
+	float *const host = values;
+	float *const device = values + trace->count;
+	/* BLAS threads spin at their barriers: the thread's own run-queue share is not the step's. */
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct trace_item *item = &trace->items[i];
+		const double service = or_zero(item->service_ns);
+		host[i] = (float)(on_cores ? service / slowed : or_zero(item->host_ns));
+		device[i] = (float)(on_cores ? 0 : service);
+	}
+	int code = series_append(&series[COST_STEP_HOST], host, trace->count);
+	if (!code)
+		code = series_append(&series[COST_STEP_DEVICE], device, trace->count);
+	free(values);
+	return code;
+}
+
+/* --- slow workers ------------------------------------------------------------------------------------ */
+
+struct worker_times {
+	double median, error; /* of ln(service): the median, and its standard error */
+	size_t count;
+};
+
+/* work: as many as the traces have items. */
+static struct worker_times times_of_worker(
+	const struct traces *const *traces, size_t count, unsigned worker, double *work)
+{
+	size_t n = 0;
+	for (size_t r = 0; r < count; r++) {
+		const struct trace *trace = traces_find(traces[r], "decode");
+		for (size_t i = 0; trace && i < trace->count; i++)
+			if (trace->items[i].worker == worker && trace->items[i].service_ns > 0)
+				work[n++] = log((double)trace->items[i].service_ns);
+	}
+	struct worker_times times = {.count = n, .median = statistics_median(work, n)};
+	for (size_t i = 0; i < n; i++)
+		work[i] = fabs(work[i] - times.median);
+	times.error = MEDIAN_ERROR * statistics_median(work, n) / sqrt((double)n);
+	return times;
+}
+
+static size_t decode_items(const struct traces *const *traces, size_t count)
+{
+	size_t n = 0;
+	for (size_t r = 0; r < count; r++) {
+		const struct trace *trace = traces_find(traces[r], "decode");
+		n += trace ? trace->count : 0;
+	}
+	return n;
+}
+
+static bool judge_workers(
+	const struct worker_times *times, unsigned workers, double *medians, float *factor)
+{
+	size_t n = 0;
+	for (unsigned w = 0; w < workers; w++)
+		if (times[w].count >= WORKER_ITEMS_MIN)
+			medians[n++] = times[w].median;
+	if (n < 2)
+		return false;
+	/* The quicker half is ordinary: with two workers, the quicker one. */
+	const double usual = statistics_quantile(medians, n, n > 2 ? 0.5 : 0);
+	bool any = false;
+	for (unsigned w = 0; w < workers; w++) {
+		const double off = times[w].median - usual;
+		if (times[w].count >= WORKER_ITEMS_MIN && off > SLOW_ERRORS * times[w].error &&
+			off > log(SLOW_LEAST)) {
+			factor[w] = (float)exp(off);
+			any = true;
+		}
+	}
+	return any;
+}
+
+bool worker_factors(
+	const struct traces *const *traces, size_t count, unsigned workers, float *factor)
+{
+	for (unsigned w = 0; w < workers; w++)
+		factor[w] = 1;
+	const size_t items = decode_items(traces, count);
+	struct worker_times *times = calloc(workers, sizeof *times);
+	double *work = calloc((items > workers ? items : workers) + 1, sizeof *work);
+	bool any = false;
+	if (times && work) {
+		for (unsigned w = 0; w < workers; w++)
+			times[w] = times_of_worker(traces, count, w, work);
+		any = judge_workers(times, workers, work, factor);
+	}
+	free(times);
+	free(work);
+	return any;
+}

@@ -1,0 +1,82 @@
+/* What a stage's working time was spent on, and how busy the cores were meanwhile. */
+#include "harness/analyze/model_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Less than this share off the cores is the accounting's roundness, not a wait. */
+static const double SLEEP_LEAST = 0.02;
+
+const struct stage_measurement *model_stage(const struct measurement *m, const char *name)
+{
+	for (size_t i = 0; i < m->stage_count; i++)
+		if (strcmp(m->stages[i].name, name) == 0)
+			return &m->stages[i];
+	return NULL;
+}
+
+static double or_zero(double value)
+{
+	return isnan(value) ? 0 : value;
+}
+
+/* Run-queue time counts against the working time first: some of it was spent on the way out of other
+ * states, so what is left as sleep is at least that. */
+struct time_split time_split_of(const struct stage_measurement *stage)
+{
+	const double base = stage->seconds[THREAD_WORKING] - or_zero(stage->lock_wait_seconds);
+	if (isnan(stage->cpu_seconds) || !(base > 0))
+		return (struct time_split){.cpu = 1};
+	const double cpu = fmin(stage->cpu_seconds / base, 1);
+	const double queued = fmin(or_zero(stage->run_queue_seconds) / base, 1 - cpu);
+	const double sleep = 1 - cpu - queued;
+	return (struct time_split){
+		.cpu = cpu, .sleep = sleep < SLEEP_LEAST ? 0 : sleep, .known = true};
+}
+
+/* Threads of this process beside the stages' (kernel workers, the sampler), as cores. */
+static double others_of_ours(const struct measurement *m)
+{
+	double stages = 0;
+	for (size_t i = 0; i < m->stage_count; i++)
+		stages += or_zero(m->stages[i].cpu_seconds);
+	const double seconds = m->measured_seconds;
+	return seconds > 0 ? fmax(or_zero(m->cpu_seconds) - stages, 0) / seconds : 0;
+}
+
+double busy_beside_decode(const struct measurement *m, double cores)
+{
+	const struct stage_measurement *decode = model_stage(m, "decode");
+	if (!decode || !(m->measured_seconds > 0) || decode->workers == 0)
+		return 1;
+	const double seconds = m->measured_seconds;
+	double busy = or_zero(m->cores_busy_outside) + others_of_ours(m);
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const double own = or_zero(m->stages[i].cpu_seconds) / seconds;
+		busy += &m->stages[i] == decode ? own * (1 - 1.0 / decode->workers) : own;
+	}
+	return fmin(1 + busy, fmax(cores, 1));
+}
+
+double outside_threads(const struct measurement *m, double cores)
+{
+	const double got = or_zero(m->cores_busy_outside) + others_of_ours(m);
+	double cpu = 0;
+	double queued = 0;
+	for (size_t i = 0; i < m->stage_count; i++) {
+		cpu += or_zero(m->stages[i].cpu_seconds);
+		queued += or_zero(m->stages[i].run_queue_seconds);
+	}
+	/* All that want a core get the same share of what they want. */
+	const double share = cpu > 0 ? cpu / (cpu + queued) : 1;
+	return fmin(got / share, 4 * cores);
+}
+
+enum replay_stage model_cost_stage(enum replay_cost cost)
+{
+	if (cost <= COST_READ_DEVICE)
+		return REPLAY_READ;
+	if (cost <= COST_DECODE_WAIT)
+		return REPLAY_DECODE;
+	return cost == COST_UPLOAD ? REPLAY_UPLOAD : REPLAY_STEP;
+}
