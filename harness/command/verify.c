@@ -73,8 +73,8 @@ static int plan_time(struct verify *verify, struct error *err)
 
 /* --- one block ---------------------------------------------------------------------------------- */
 
-static int run_once(
-	struct verify *verify, const struct config *config, double *throughput, struct error *err)
+static int run_once(struct verify *verify, const struct config *config, const char *label,
+	double *throughput, struct error *err)
 {
 	const struct verify_job *job = verify->job;
 	const struct pipeline_control control = {
