@@ -353,6 +353,19 @@ static int final_status(const struct session *session, const struct report *repo
 	return report->good == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
+/* Predictions are made anew from the record, and its files written again with them. */
+static int add_forecasts(struct session *session, struct report *report, struct error *err)
+{
+	struct error saving = {0};
+	if (!session->adaptive)
+		return 0;
+	const int code = adaptive_sweep_forecast(report, err);
+	const int saved = code || session->trouble_code ? 0 : report_write_files(report, &saving);
+	if (saved)
+		cannot_save(session, saved, &saving);
+	return code;
+}
+
 static int print_and_judge(
 	const struct session *session, const struct report *report, struct error *err)
 {
@@ -368,19 +381,6 @@ static int go_on(const struct session *session, const struct report *report, str
 		.report = report,
 		.status = final_status(session, report)};
 	return session->sequel(session->context, &result, err);
-}
-
-/* Predictions are made anew from the record, and its files written again with them. */
-static int add_forecasts(struct session *session, struct report *report, struct error *err)
-{
-	struct error saving = {0};
-	if (!session->adaptive)
-		return 0;
-	const int code = adaptive_sweep_forecast(report, err);
-	const int saved = code || session->trouble_code ? 0 : report_write_files(report, &saving);
-	if (saved)
-		cannot_save(session, saved, &saving);
-	return code;
 }
 
 static int finish(struct session *session, struct error *err)
