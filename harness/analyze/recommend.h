@@ -18,10 +18,6 @@ struct recommend_start {
  * than its interval is wide is in it. */
 int recommend(const struct recommend_start *start, struct diagnosis *out, struct error *err);
 
-/* What binds in a model by its elasticities, as a verdict would name it. */
-int recommend_limit(const struct model *model, char stage[NAME_BYTES], char resource[NAME_BYTES],
-	struct error *err);
-
 /* Words for the verdict's advice: the chain, or why nothing can be turned. */
 void recommend_advise(const struct diagnosis *diagnosis, double measured, char *out, size_t room);
 
