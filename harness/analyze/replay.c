@@ -71,6 +71,13 @@ static void place_slots(
 	slots->finished = piece(b, batches, sizeof *slots->finished);
 }
 
+/* Of the pipeline's, that can be on cores at once; a step has one at least. */
+static uint32_t threads_most(const struct pipeline_shape *shape)
+{
+	const uint32_t step = shape->step_threads > 0 ? shape->step_threads : 1;
+	return shape->decode_workers + shape->reader_threads + 1 + step;
+}
+
 static void place_threads(struct replay *r, const struct pipeline_shape *shape, struct block *b)
 {
 	const uint64_t workers = shape->decode_workers;
@@ -88,7 +95,7 @@ static void place_threads(struct replay *r, const struct pipeline_shape *shape, 
 	const uint64_t in_flight = flying < shape->blobs ? flying : shape->blobs;
 	r->timed.events = piece(b, in_flight + 2 * readers + workers + 2, sizeof *r->timed.events);
 	r->cores.work.events = piece(b, workers + readers + 2, sizeof *r->cores.work.events);
-	const uint64_t loads = workers + readers + 2 + shape->step_threads;
+	const uint64_t loads = threads_most(shape) + 1;
 	r->cores.slowness_of = piece(b, loads, sizeof *r->cores.slowness_of);
 	r->cores.busy_of = piece(b, loads, sizeof *r->cores.busy_of);
 }
@@ -163,9 +170,7 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 
 static void set_up_cores(struct replay_cores *cores, const struct replay_model *model)
 {
-	const struct pipeline_shape *shape = &model->shape;
-	const uint32_t most = shape->decode_workers + shape->reader_threads + 1 +
-			      (shape->step_threads > 0 ? shape->step_threads : 1);
+	const uint32_t most = threads_most(&model->shape);
 	for (uint32_t n = 0; n <= most; n++)
 		replay_cores_rate(model->cores, model->outside, model->contention, n,
 			&cores->slowness_of[n], &cores->busy_of[n]);
@@ -234,18 +239,6 @@ static void fill(const struct replay *r, const struct replay_model *model, doubl
 	out->order_wait_share = sum[LEVEL_ORDER_WAIT] / ns;
 }
 
-static int run_measured(struct replay *r, const struct replay_options *options, double begin)
-{
-	if (!options->completed_s)
-		return replay_until(r, options->warmup_batches + options->batches);
-	int code = 0;
-	for (uint64_t i = 0; !code && i < options->batches; i++) {
-		code = replay_until(r, options->warmup_batches + i + 1);
-		options->completed_s[i] = (r->now - begin) / NS_PER_SECOND;
-	}
-	return code;
-}
-
 static int run(struct replay *r, const struct replay_model *model,
 	const struct replay_options *options, struct replay_result *out, struct error *err)
 {
@@ -256,7 +249,7 @@ static int run(struct replay *r, const struct replay_model *model,
 	for (int level = 0; level < LEVELS; level++)
 		r->integral[level] = 0;
 	if (!code)
-		code = run_measured(r, options, begin);
+		code = replay_until(r, options->warmup_batches + options->batches);
 	if (code == -E2BIG)
 		return error_set(err, code, "a replay of %llu batches takes more than %llu events",
 			(unsigned long long)(options->warmup_batches + options->batches),

@@ -73,9 +73,6 @@ struct replay_options {
 	size_t block;
 	uint64_t seed;
 	uint64_t events_max; /* -E2BIG beyond; 0: a default that bounds any replay to seconds */
-	/* (batches), or NULL: time at which each measured batch was through the step, s since the warm-up
-	 * ended.  For intervals by batch means. */
-	double *completed_s;
 };
 
 struct replay_result {

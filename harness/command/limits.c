@@ -1,6 +1,7 @@
 /* Configurations in which one stage works and the others do nothing. */
 #include "harness/command/limits.h"
 
+#include "harness/command/substitute.h"
 #include "harness/report/config_json.h"
 #include "harness/report/record.h"
 #include "pipelines/pipeline.h"
@@ -125,53 +126,17 @@ struct limit_context {
 	struct error *err;
 };
 
-/* Keys of a section back to their defaults: the other stages' planted conditions are no part of
- * this one's limit. */
-static int reset_injection(struct config *config, const char *prefix, struct error *err)
-{
-	int code = 0;
-	for (int key = 0; key < KEY_COUNT && !code; key++)
-		if (strcmp(config_keys[key].section, "inject") == 0 &&
-			strncmp(config_keys[key].name, prefix, strlen(prefix)) == 0)
-			code = config_set_key(
-				config, (enum key_id)key, config_keys[key].fallback, err);
-	return code;
-}
-
-static int without_codec(struct config *config, struct error *err)
-{
-	static const char *const prefixes[] = {"decode_", "lock_", "slow_", "leak"};
-	int code = config_set_key(config, KEY_CODEC_NAME, "null", err);
-	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !code; i++)
-		code = reset_injection(config, prefixes[i], err);
-	return code;
-}
-
+/* Neither a step nor its upload. */
 static int without_step(struct config *config, struct error *err)
 {
-	static const char *const prefixes[] = {"step_", "upload_"};
-	int code = config_set_key(config, KEY_STEP_BACKEND, "null", err);
-	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !code; i++)
-		code = reset_injection(config, prefixes[i], err);
-	return code ? code : config_set_key(config, KEY_UPLOAD_MODE, "none", err);
+	const int code = substitute_step(config, err);
+	return code ? code : substitute_upload(config, err);
 }
 
-/* From memory when the data set and the pools fit, else from a warm page cache. how says which. */
 static int without_reads(
 	const struct limit_context *context, struct config *config, const char **how)
 {
-	struct pipeline_plan planned;
-	int code = reset_injection(config, "read_", context->err);
-	if (!code)
-		code = config_set_key(config, KEY_READ_ENGINE, "memory", context->err);
-	if (code)
-		return code;
-	*how = "from memory";
-	if (pipeline_plan(config, context->dataset, &planned, NULL) == 0)
-		return 0;
-	*how = "from the page cache (the data set does not fit into memory twice)";
-	code = config_set_key(config, KEY_READ_ENGINE, "pread", context->err);
-	return code ? code : config_set_key(config, KEY_READ_CACHE, "warm", context->err);
+	return substitute_read(config, context->dataset, how, context->err);
 }
 
 static struct limit_job *add_job(const struct limit_context *context, const char *stage, int *code)
@@ -191,7 +156,7 @@ static int add_read(const struct limit_context *context)
 	struct limit_job *job = add_job(context, "read", &code);
 	if (!job)
 		return code;
-	code = without_codec(&job->config, context->err);
+	code = substitute_decode(&job->config, context->err);
 	if (!code)
 		code = without_step(&job->config, context->err);
 	char why[NOTE_BYTES];
@@ -234,7 +199,7 @@ static int add_step(const struct limit_context *context)
 		return code;
 	code = without_reads(context, &job->config, &how);
 	if (!code)
-		code = without_codec(&job->config, context->err);
+		code = substitute_decode(&job->config, context->err);
 	const struct backend_ops *ops = backend_choose(&job->config, NULL, 0, NULL);
 	(void)snprintf(job->limit.how, sizeof job->limit.how,
 		"alone: %s %s, batches of %lld; %s, nothing decoded", ops ? ops->name : "no",
@@ -252,7 +217,7 @@ static int add_harness(const struct limit_context *context)
 		return code;
 	code = without_reads(context, &job->config, &how);
 	if (!code)
-		code = without_codec(&job->config, context->err);
+		code = substitute_decode(&job->config, context->err);
 	if (!code)
 		code = without_step(&job->config, context->err);
 	(void)snprintf(job->limit.how, sizeof job->limit.how,

@@ -19,9 +19,43 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_JSON] = {"json", 0, NULL,
 		"Write one valid JSON document to standard output, whatever happens."},
 	[OPTION_VERIFY] = {"verify", 0, NULL,
-		"Read every file of the data set and compare it with the manifest."},
+		"gen: read every file of the data set and compare it with the manifest. diagnose: prove "
+		"the diagnosis by experiments."},
+	[OPTION_PATH] = {"path", 0, "DIR",
+		"Probe the storage under this folder, instead of the data set's or the current one."},
+	[OPTION_QUICK] = {"quick", 0, NULL,
+		"Take a quarter of the time: fewer depths, and shorter repeats."},
+	[OPTION_FRESH] = {"fresh", 0, NULL, "Measure again, though there are results that hold."},
+	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
+		"Neither use kept results nor keep these ones for later runs."},
+	[OPTION_BUDGET] = {"budget", 0, "TIME",
+		"Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 minutes."},
+	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
+		"Set what the diagnosis recommends, measure, and go on from there, N times at most. "
+		"Default: 8."},
 	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
 	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
+	[OPTION_POINT] = {"point", 0, "N",
+		"The point of the sweep to start from, by its number in points.csv. Default: the best "
+		"one measured; predictions then come from those nearest to the asked setting."},
+	[OPTION_FLEET] = {"fleet", 0, "N[,N...]",
+		"Multiply the node: throughput of so many nodes, and which of the file server, the "
+		"network and the node itself is the limit. A list or a range, as '1-64*2'."},
+	[OPTION_STORAGE] = {"storage", 0, "RATE",
+		"Bytes per second that the file server of a fleet gives to all nodes, as '12GiB/s'."},
+	[OPTION_NETWORK_BANDWIDTH] = {"network-bandwidth", 0, "RATE",
+		"Bytes per second of each node's link in a fleet, as '25GB/s': for the exchange of "
+		"gradients. Without it the exchange costs nothing."},
+	[OPTION_NETWORK_LATENCY] = {"network-latency", 0, "DURATION",
+		"Time of one message between two nodes of a fleet, as '5us'. Default: 0."},
+	[OPTION_GRADIENT_BYTES] = {"gradient-bytes", 0, "SIZE",
+		"Bytes of gradients that a fleet sums after each step. Default: 4 for each parameter of "
+		"step.model."},
+	[OPTION_OVERLAP] = {"overlap", 0, "SHARE",
+		"Share of the step's time that the exchange of gradients can hide behind. Default: 0, "
+		"nothing is hidden."},
+	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
+		"How gradients are summed. Default: the cheaper one at each number of nodes."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, on a terminal too; the environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,
@@ -80,11 +114,12 @@ static int keep_value(const struct parser *parser, enum option_id id, const char
 	if (!*value)
 		return error_set(parser->err, -EINVAL, "option '--%s' has an empty value",
 			option_specs[id].name);
+	options->values[id] = value;
 	if (id == OPTION_SET)
 		options->sets[options->set_count++] = value;
 	else if (id == OPTION_OUT)
 		options->out = value;
-	else
+	else if (id == OPTION_RESUME)
 		options->resume = value;
 	return 0;
 }
@@ -101,6 +136,8 @@ static int take(struct parser *parser, enum option_id id, const char *value)
 		return value ? error_set(parser->err, -EINVAL, "option '--%s' takes no value",
 				       spec->name)
 			     : 0;
+	if (!value && spec->metavar[0] == '[')
+		return 0;
 	if (!value && parser->at + 1 < parser->argc)
 		value = parser->argv[++parser->at];
 	if (!value)
@@ -172,6 +209,11 @@ void options_release(struct options *options)
 	free(options->sets);
 	free(options->arguments);
 	*options = (struct options){0};
+}
+
+const char *options_value(const struct options *options, enum option_id id)
+{
+	return options->values[id];
 }
 
 bool options_given(const struct options *options, enum option_id id)

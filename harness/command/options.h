@@ -14,8 +14,22 @@ enum option_id {
 	OPTION_RESUME,
 	OPTION_JSON,
 	OPTION_VERIFY,
+	OPTION_PATH,
+	OPTION_QUICK,
+	OPTION_FRESH,
+	OPTION_NO_CACHE,
 	OPTION_MAN,
 	OPTION_MAN_KEYS,
+	OPTION_POINT,
+	OPTION_BUDGET,
+	OPTION_FOLLOW,
+	OPTION_FLEET,
+	OPTION_STORAGE,
+	OPTION_NETWORK_BANDWIDTH,
+	OPTION_NETWORK_LATENCY,
+	OPTION_GRADIENT_BYTES,
+	OPTION_OVERLAP,
+	OPTION_ALL_REDUCE,
 	OPTION_NO_COLOR,
 	OPTION_QUIET,
 	OPTION_VERBOSE,
@@ -33,7 +47,8 @@ enum option_id {
 struct option_spec {
 	const char *name;    /* without the dashes */
 	char letter;         /* 0: none */
-	const char *metavar; /* NULL: takes no value */
+	/* NULL: takes no value; "[=N]": one that may be left out, and stands behind '=' */
+	const char *metavar;
 	const char *doc;
 };
 extern const struct option_spec option_specs[OPTION_COUNT];
@@ -41,6 +56,7 @@ extern const struct option_spec option_specs[OPTION_COUNT];
 struct options {
 	unsigned given; /* bits of those that were */
 	const char *out, *resume;
+	const char *values[OPTION_COUNT]; /* of every option that takes one; the last given holds */
 	const char **sets; /* set_count assignments, in order; owned array, borrowed strings */
 	size_t set_count;
 	const char **arguments; /* argument_count positional ones; likewise */
@@ -52,6 +68,9 @@ struct options {
 int options_parse(struct options *options, unsigned allowed, int argc, const char *const *argv,
 	struct error *err);
 void options_release(struct options *options); /* safe on {0} */
+
+/* NULL when it was not given. */
+const char *options_value(const struct options *options, enum option_id id);
 
 bool options_given(const struct options *options, enum option_id id);
 

@@ -2,6 +2,7 @@
 #include "harness/command/plan.h"
 
 #include "harness/base/log.h"
+#include "harness/command/adaptive_sweep.h"
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
 #include "harness/report/config_json.h"
@@ -159,6 +160,8 @@ int plan_open(
 	int code = read_config(plan, invocation, path, err);
 	if (!code)
 		code = config_grid_open(&plan->config, &plan->grid, err);
+	if (!code)
+		code = adaptive_sweep_check(&plan->config, &plan->grid, err);
 	for (size_t point = 0; point < plan->grid.points && !code; point++)
 		code = check_point(plan, point, err);
 	if (code)

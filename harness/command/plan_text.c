@@ -71,11 +71,13 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 	char text[UNITS_BYTES];
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	label(out, "points");
-	buffer_format(
-		out, "%zu x %zu repeat%s", plan->grid.points, repeats, repeats == 1 ? "" : "s");
+	const bool adaptive = record_is_adaptive(&plan->config);
+	buffer_format(out, "%s%zu x %zu repeat%s", adaptive ? "at most " : "", plan->grid.points,
+		repeats, repeats == 1 ? "" : "s");
 	if (plan->grid.points > 1)
-		buffer_text(out, " in seeded random order");
-	if (repetitions != plan->grid.points * repeats)
+		buffer_text(
+			out, adaptive ? ", those that tell most first" : " in seeded random order");
+	if (repetitions != plan->grid.points * repeats && !adaptive)
 		buffer_format(out, ", %zu repetitions to go", repetitions);
 	if (plan_repetition_seconds(plan) > 0)
 		buffer_format(out, ", about %s",

@@ -4,6 +4,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
+#include "harness/command/adaptive_sweep.h"
 #include "harness/command/limits.h"
 #include "harness/command/plan.h"
 #include "harness/command/progress.h"
@@ -24,15 +25,18 @@ enum { REASON_BYTES = 80 };
 
 struct session {
 	const struct invocation *invocation;
+	session_sequel *sequel; /* NULL: print the report */
+	void *context;          /* its */
 	struct plan plan;
 	struct record record;
 	struct limit_list limits;
 	struct schedule_item *items; /* those still to be measured */
 	size_t item_count;
 	struct progress progress;
-	struct error trouble; /* why results cannot be saved */
-	int trouble_code;     /* 0: they can */
-	bool traces_lost;     /* said once */
+	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
+	struct error trouble;    /* why results cannot be saved */
+	int trouble_code;        /* 0: they can */
+	bool traces_lost;        /* said once */
 };
 
 static bool stopped(const struct session *session)
@@ -93,7 +97,7 @@ static int list_items(struct session *session, struct error *err)
 	if (!session->items)
 		return error_set(
 			err, -ENOMEM, "out of memory for the order of %zu repetitions", all);
-	for (size_t i = 0; i < all; i++)
+	for (size_t i = 0; i < all && !session->adaptive; i++)
 		if (!record_has(
 			    &session->record, session->items[i].point, session->items[i].repeat))
 			session->items[session->item_count++] = session->items[i];
@@ -103,7 +107,9 @@ static int list_items(struct session *session, struct error *err)
 static void tell_plan(const struct session *session)
 {
 	struct buffer text = {0};
-	plan_describe(&session->plan, session->item_count, &text);
+	const size_t most = session->plan.grid.points *
+			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
+	plan_describe(&session->plan, session->adaptive ? most : session->item_count, &text);
 	buffer_format(&text, "  results  %s\n", session->record.folder);
 	const size_t failed = record_failed_count(&session->record);
 	if (failed > 0)
@@ -130,6 +136,7 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 			&session->limits, &plan->config, &plan->grid, &plan->dataset, err);
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
+	session->adaptive = !code && record_is_adaptive(&plan->config);
 	return code ? code : list_items(session, err);
 }
 
@@ -259,11 +266,43 @@ static void run_limit(struct session *session, const struct limit_job *job)
 		save_limit(session, &limit);
 }
 
+static void measure_repetition(void *context, uint32_t point, uint32_t repeat)
+{
+	struct session *session = context;
+	const struct schedule_item item = {.point = point, .repeat = repeat};
+	run_item(session, &item);
+}
+
+static bool is_stopped(void *context)
+{
+	return stopped(context);
+}
+
+static void expect_more(void *context, size_t repetitions)
+{
+	struct session *session = context;
+	session->progress.total += repetitions;
+}
+
+static void measure_adaptively(struct session *session)
+{
+	const struct adaptive_hooks hooks = {.measure = measure_repetition,
+		.stopped = is_stopped,
+		.expect = expect_more,
+		.context = session};
+	struct error err = {0};
+	const int code = adaptive_sweep_run(&session->record, &hooks, &session->complete, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
 	session->progress = (struct progress){
 		.total = session->item_count + session->limits.count, .each_seconds = each};
+	if (session->adaptive)
+		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
 		run_item(session, &session->items[i]);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
@@ -314,29 +353,68 @@ static int final_status(const struct session *session, const struct report *repo
 	return report->good == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
+/* Predictions are made anew from the record, and its files written again with them. */
+static int add_forecasts(struct session *session, struct report *report, struct error *err)
+{
+	struct error saving = {0};
+	if (!session->adaptive)
+		return 0;
+	const int code = adaptive_sweep_forecast(report, err);
+	const int saved = code || session->trouble_code ? 0 : report_write_files(report, &saving);
+	if (saved)
+		cannot_save(session, saved, &saving);
+	return code;
+}
+
+static int print_and_judge(
+	const struct session *session, const struct report *report, struct error *err)
+{
+	const int printed = print_report(session, report, err);
+	const int status = final_status(session, report);
+	return status ? status : printed;
+}
+
+static int go_on(const struct session *session, const struct report *report, struct error *err)
+{
+	const struct session_result result = {.plan = &session->plan,
+		.record = &session->record,
+		.report = report,
+		.status = final_status(session, report)};
+	return session->sequel(session->context, &result, err);
+}
+
 static int finish(struct session *session, struct error *err)
 {
 	struct report report;
 	struct error saving = {0};
-	session->record.interrupted = atomic_load(session->invocation->stop);
+	session->record.interrupted =
+		atomic_load(session->invocation->stop) || (session->adaptive && !session->complete);
 	const int saved = record_finish(&session->record, &saving);
 	if (saved)
 		cannot_save(session, saved, &saving);
-	const int code = report_open(&report, &session->record, err);
+	int code = report_open(&report, &session->record, err);
 	if (code)
 		return command_status(code);
-	const int printed = print_report(session, &report, err);
-	const int status = final_status(session, &report);
+	code = add_forecasts(session, &report, err);
+	if (code) {
+		report_close(&report);
+		return command_status(code);
+	}
+	const int status = session->sequel ? go_on(session, &report, err)
+					   : print_and_judge(session, &report, err);
 	report_close(&report);
-	return status ? status : printed;
+	return status;
 }
 
-int session_run(const struct invocation *invocation, bool one_point, struct error *err)
+static int run_session(const struct invocation *invocation, bool one_point, session_sequel *sequel,
+	void *context, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
 	if (!session)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	session->invocation = invocation;
+	session->sequel = sequel;
+	session->context = context;
 	int status = command_status(prepare(session, one_point, err));
 	if (!status) {
 		err->text[0] =
@@ -351,4 +429,15 @@ int session_run(const struct invocation *invocation, bool one_point, struct erro
 	plan_close(&session->plan);
 	free(session);
 	return status;
+}
+
+int session_run(const struct invocation *invocation, bool one_point, struct error *err)
+{
+	return run_session(invocation, one_point, NULL, NULL, err);
+}
+
+int session_run_then(const struct invocation *invocation, session_sequel *sequel, void *context,
+	struct error *err)
+{
+	return run_session(invocation, true, sequel, context, err);
 }

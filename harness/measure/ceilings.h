@@ -7,8 +7,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-enum { CEILING_READS_MAX = 64, CEILING_GEMMS_MAX = 32 };
+enum {
+	CEILING_READS_MAX = 64,
+	CEILING_GEMMS_MAX = 32,
+	CEILING_CORES_MAX = 16,
+	CEILINGS_NODE_BYTES = 64,
+	CEILINGS_NAME_BYTES = 96,
+};
+
+/* Least and largest of the repeats that a median is of; NAN: not measured. */
+struct ceiling_range {
+	double low, high;
+	uint32_t repeats;
+};
 
 struct read_ceiling {
 	bool direct, cold; /* cold: evicted from the page cache before; neither: buffered, warm */
@@ -16,6 +29,7 @@ struct read_ceiling {
 	double request_bytes;
 	double bytes_per_s, requests_per_s; /* medians */
 	double latency_ns;                  /* mean of a request */
+	struct ceiling_range range;         /* of bytes_per_s */
 };
 
 struct gemm_ceiling {
@@ -23,11 +37,22 @@ struct gemm_ceiling {
 	unsigned threads;
 	double flops; /* per second */
 	bool is_best; /* of the shapes tried; else a shape of the configured model */
+	struct ceiling_range range;
+	double efficiency;     /* flops / those of the best shape with as many threads */
+	double share;          /* of the model's forward FLOPs; NAN where is_best */
+	char name[NAME_BYTES]; /* layer of the model; "square" where is_best */
+};
+
+/* Decoding on so many cores at once. */
+struct core_ceiling {
+	unsigned cores;
+	double samples_per_s;
+	struct ceiling_range range;
 };
 
 struct ceilings {
-	double measured_at; /* seconds since the epoch */
-	char node[64];      /* what the cache is keyed by */
+	double measured_at;             /* seconds since the epoch */
+	char node[CEILINGS_NODE_BYTES]; /* what the cache is keyed by */
 	unsigned cores;
 	char storage[NOTE_BYTES]; /* device and file system that was read from */
 	struct read_ceiling reads[CEILING_READS_MAX];
@@ -36,19 +61,62 @@ struct ceilings {
 	char decode_what[NOTE_BYTES];             /* that picture: format, pixels, bytes */
 	double cpu_scaling; /* all cores together / (cores x one alone), of that decode: 1 is perfect */
 	double memory_bytes_per_s_one, memory_bytes_per_s_all; /* triad, counted as 3 streams */
-	double copy_bytes_per_s;                               /* memcpy on one thread */
+	double copy_bytes_per_s; /* memcpy on one thread: bytes copied, each read once and written once */
 	struct gemm_ceiling gemms[CEILING_GEMMS_MAX];
 	size_t gemm_count;
-	double lock_handoff_ns; /* a contended mutex, from one thread to another */
+	double lock_handoff_ns; /* a contended mutex, from one thread to another that sleeps on it */
 	double clock_read_ns, cpu_clock_read_ns;
 	double oversleep_ns; /* mean of an absolute sleep beyond its end */
 	char missing[NOTES_MAX][NOTE_BYTES];
 	size_t missing_count;
+
+	/* How it was measured. */
+	char host[CEILINGS_NAME_BYTES], cpu[CEILINGS_NAME_BYTES], kernel[CEILINGS_NAME_BYTES];
+	bool quick;              /* fewer depths, shorter repeats */
+	bool interrupted;        /* stopped on the way: never cached */
+	double seconds;          /* that it took */
+	char engine[NAME_BYTES]; /* that read: "io_uring", "pread" */
+	double scratch_bytes;    /* of the file that was read */
+	double file_bytes; /* mean of the data set, one of the request sizes; NAN: no data set */
+	struct core_ceiling decode[CEILING_CORES_MAX]; /* cores ascending: 1, 2, 4 ... all */
+	size_t decode_count;
+	struct ceiling_range memory_range_one, memory_range_all, copy_range;
+	double memory_array_bytes; /* of each of the three arrays, at all cores */
+	double cache_bytes;        /* last-level caches of the node together */
+	char model[NAME_BYTES];    /* whose shapes are in gemms */
+	uint32_t batch;            /* samples: rows of those shapes */
+	struct ceiling_range lock_range, clock_range, cpu_clock_range, oversleep_range;
+	double oversleep_p99_ns; /* over all sleeps of all repeats */
+	char notes[NOTES_MAX][NOTE_BYTES];
+	size_t note_count;
 };
 
+/* Nothing measured: every number NAN, no lines. */
+void ceilings_init(struct ceilings *ceilings);
+
+/* Adds a line to `missing` or to `notes`; dropped when full. */
+void ceilings_lack(struct ceilings *ceilings, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void ceilings_note(struct ceilings *ceilings, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* The best that reads of about request_bytes gave at a depth of at most `depth` (0: any), bytes/s;
- * NAN when none was measured. */
+ * NAN when none was measured.  "About" is the nearest size measured, within a factor of 4; at any
+ * depth, where bandwidth is what counts, larger requests may be further away. */
 double ceilings_read_bytes_per_s(
 	const struct ceilings *ceilings, double request_bytes, unsigned depth, bool cold);
+
+/* Best GEMM rate (FLOP/s) with so many threads; NAN: not measured. */
+double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads);
+
+/* "probed 3 h ago": at `moment` (seconds since the epoch), of which `word` says how it lies to the reader:
+ * "ago", or "before" when it is that of an earlier run.  Returns out. */
+const char *ceilings_age(
+	const struct ceilings *ceilings, double moment, const char *word, char *out, size_t room);
+
+/* Why they should be measured again: older than 30 days, measured with other cores or under another
+ * kernel; false: they hold. */
+bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores, const char *kernel,
+	char *why, size_t room);
 
 #endif

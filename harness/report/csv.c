@@ -51,7 +51,8 @@ static void add_heads(
 			stage, stage);
 	}
 	buffer_text(out,
-		",verdict_stage,verdict_resource,verdict_confidence,step_backend,injected,error\n");
+		",verdict_stage,verdict_resource,verdict_confidence,step_backend,injected,error,"
+		"predicted,predicted_samples_per_s,predicted_low,predicted_high\n");
 }
 
 static void add_stage(const struct point_summary *p, const char *name, struct buffer *out)
@@ -102,6 +103,15 @@ static void add_injected(const struct report *report, struct buffer *out)
 	buffer_release(&text);
 }
 
+/* In columns of its own, so that no reader takes it for a measurement. */
+static void add_forecast(const struct forecast *forecast, struct buffer *out)
+{
+	buffer_text(out, forecast ? ",true" : ",false");
+	add_number(out, forecast ? forecast->throughput : (double)NAN);
+	add_number(out, forecast ? forecast->interval.low : (double)NAN);
+	add_number(out, forecast ? forecast->interval.high : (double)NAN);
+}
+
 static void add_row(const struct report *report, size_t point, const struct point_summary *first,
 	struct buffer *out)
 {
@@ -115,7 +125,8 @@ static void add_row(const struct report *report, size_t point, const struct poin
 		.accounted = NAN,
 		.verdict = {.confidence = NAN}};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
-	buffer_format(out, "%zu,%s", point, status_name(p->status));
+	const struct forecast *forecast = report_forecast(report, point);
+	buffer_format(out, "%zu,%s", point, forecast ? "predicted" : status_name(p->status));
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
 		char value[CONFIG_VALUE_BYTES];
 		buffer_text(out, ",");
@@ -135,6 +146,7 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	add_injected(report, out);
 	buffer_text(out, ",");
 	add_text(out, p->error);
+	add_forecast(forecast, out);
 	buffer_text(out, "\n");
 }
 

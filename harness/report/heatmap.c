@@ -48,12 +48,28 @@ static bool has_rate(const struct point_summary *p)
 	return p && p->status != POINT_FAILED && !isnan(p->median);
 }
 
-/* What a cell says: a rate, "failed", or a dot where nothing was measured (or is excluded). */
-static void cell_text(
-	const struct style *style, const struct point_summary *p, char out[UNITS_BYTES])
+/* Measured, or else predicted; NAN: neither. */
+static double rate_at(const struct report *report, size_t point)
 {
+	const struct forecast *forecast = report_forecast(report, point);
+	if (has_rate(report->points[point]))
+		return report->points[point]->median;
+	return forecast ? forecast->throughput : (double)NAN;
+}
+
+/* What a cell says: a rate, "~" before one that is predicted, "failed", or a dot where nothing was
+ * measured (or is excluded).  point: that of no setting where it is excluded. */
+static void cell_text(
+	const struct report *report, const struct style *style, size_t point, char out[UNITS_BYTES])
+{
+	const bool there = point < report->record->grid.points;
+	const struct point_summary *p = there ? report->points[point] : NULL;
+	char rate[UNITS_BYTES];
 	if (p && has_rate(p))
 		(void)units_format_count(p->median, out);
+	else if (there && report_forecast(report, point))
+		(void)snprintf(out, UNITS_BYTES, "~%.*s", UNITS_BYTES - 2,
+			units_format_count(report_forecast(report, point)->throughput, rate));
 	else
 		(void)snprintf(out, UNITS_BYTES, "%s", p ? "failed" : style_glyph(style, "·", "."));
 }
@@ -62,15 +78,13 @@ static void find_scale(const struct report *report, const struct style *style, s
 {
 	*scale = (struct scale){.least = INFINITY, .most = 0};
 	for (size_t i = 0; i < report->record->grid.points; i++) {
-		const struct point_summary *p = report->points[i];
+		const double rate = rate_at(report, i);
 		char text[UNITS_BYTES];
-		cell_text(style, p, text);
+		cell_text(report, style, i, text);
 		const int columns = style_columns(text) + (style->colour ? 2 : 3);
 		scale->cell_columns = columns > scale->cell_columns ? columns : scale->cell_columns;
-		if (!has_rate(p))
-			continue;
-		scale->least = fmin(scale->least, p->median);
-		scale->most = fmax(scale->most, p->median);
+		scale->least = fmin(scale->least, rate); /* passes over NAN */
+		scale->most = fmax(scale->most, rate);
 	}
 }
 
@@ -115,15 +129,15 @@ static void shade_begin(const struct style *style, int shade, struct buffer *out
 static void render_cell(const struct report *report, const struct style *style,
 	const struct scale *scale, size_t point, struct buffer *out)
 {
-	const struct point_summary *p =
-		point < report->record->grid.points ? report->points[point] : NULL;
+	const double value =
+		point < report->record->grid.points ? rate_at(report, point) : (double)NAN;
 	char text[UNITS_BYTES];
-	cell_text(style, p, text);
-	const bool rate = has_rate(p);
+	cell_text(report, style, point, text);
+	const bool rate = !isnan(value);
 	const bool best = rate && point == report->best;
 	buffer_repeat(out, " ", CELL_GAP_COLUMNS);
 	if (rate)
-		shade_begin(style, shade_of(scale, p->median), out);
+		shade_begin(style, shade_of(scale, value), out);
 	else
 		buffer_text(out, style->colour ? "" : " ");
 	const int room = scale->cell_columns - (style->colour ? 0 : 1);
@@ -259,7 +273,7 @@ static void render_heading(const struct band *band, struct buffer *out)
 	if (band->scale->most > 0)
 		buffer_format(out, ", %s to %s", units_format_count(band->scale->least, least),
 			units_format_count(band->scale->most, most));
-	buffer_text(out, "\n");
+	buffer_text(out, band->report->predicted > 0 ? "; ~ is predicted\n" : "\n");
 }
 
 /* Down goes what has more values when the map would be too wide otherwise. */

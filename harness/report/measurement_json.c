@@ -49,6 +49,10 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, cpu_seconds, FIELD_REAL),
 	FIELD(measurement, cores_busy_outside, FIELD_REAL),
 	FIELD(measurement, throttled_share, FIELD_REAL),
+	FIELD(measurement, steal_share, FIELD_REAL),
+	FIELD(measurement, engine, FIELD_TEXT),
+	FIELD(measurement, dataset_samples, FIELD_UINT64),
+	FIELD(measurement, file_bytes_mean, FIELD_REAL),
 	FIELD(measurement, has_checksum, FIELD_BOOLEAN),
 	FIELD(measurement, window_seconds, FIELD_REAL),
 };
@@ -61,6 +65,9 @@ static const struct field stage_fields[] = {
 	FIELD(stage_measurement, items, FIELD_UINT64),
 	FIELD(stage_measurement, cpu_seconds, FIELD_REAL),
 	FIELD(stage_measurement, run_queue_seconds, FIELD_REAL),
+	FIELD(stage_measurement, io_wait_seconds, FIELD_REAL),
+	FIELD(stage_measurement, lock_wait_seconds, FIELD_REAL),
+	FIELD(stage_measurement, lock_held_seconds, FIELD_REAL),
 	FIELD(stage_measurement, capacity, FIELD_REAL),
 	FIELD(stage_measurement, capacity_is_lower_bound, FIELD_BOOLEAN),
 };

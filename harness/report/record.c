@@ -283,6 +283,21 @@ static int read_lines(
 	return 0;
 }
 
+bool record_is_adaptive(const struct config *config)
+{
+	return config->axis_count > 0 &&
+	       config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_ADAPTIVE;
+}
+
+/* Whether an end line stands behind the last repetition. */
+static bool ended_whole(const struct record *record)
+{
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].ended > record->finished)
+			return false;
+	return record->finished > 0;
+}
+
 /* Without an end line (a kill): when the last thing known happened. */
 static void settle_end(struct record *record)
 {
@@ -294,7 +309,8 @@ static void settle_end(struct record *record)
 		measured += entry->status != MEASUREMENT_INTERRUPTED;
 	}
 	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
-	record->interrupted = measured < repeats * record->grid.points;
+	if (!record_is_adaptive(&record->config))
+		record->interrupted = measured < repeats * record->grid.points;
 	if (record->finished < last)
 		record->finished = last;
 }
@@ -311,6 +327,8 @@ int record_open(struct record *record, const char *folder, struct error *err)
 	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
 	if (!code)
 		code = read_lines(record, path, text, size, err);
+	if (!code && record_is_adaptive(&record->config) && !ended_whole(record))
+		record->interrupted = true;
 	if (!code)
 		settle_end(record);
 	free(text);

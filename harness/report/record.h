@@ -15,6 +15,7 @@
 #include "harness/analyze/summary.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/measure/ceilings.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/measurement.h"
 #include "harness/measure/trace.h"
@@ -49,6 +50,8 @@ struct record {
 	char config_hash[RECORD_HASH_BYTES];
 	unsigned cores; /* that the process could use */
 	struct fact_list environment;
+	struct ceilings ceilings; /* of the node, as they were known when the run began */
+	bool has_ceilings;
 	struct step_info step;
 	struct config_grid grid;
 	struct record_entry *entries; /* in the order they ended, one per (point, repeat); owned */
@@ -94,6 +97,9 @@ void record_release(struct record *record); /* safe on {0} */
 
 /* Whether (point, repeat) is measured and did not fail: what --resume skips. */
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
+/* Whether some points of the sweep are predicted rather than measured (sweep.mode): then `interrupted` is
+ * what the end line says, not whether a repetition is missing; whoever finishes such a record sets it. */
+bool record_is_adaptive(const struct config *config);
 /* How many repetitions failed, and would be tried again. */
 size_t record_failed_count(const struct record *record);
 

@@ -3,6 +3,7 @@
 #ifndef MLBENCH_REPORT_REPORT_H
 #define MLBENCH_REPORT_REPORT_H
 
+#include "harness/analyze/forecast.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
 #include "harness/report/record.h"
@@ -17,10 +18,21 @@ struct report {
 	struct point_summary **points; /* (grid.points): NULL where nothing was measured; owned */
 	size_t best; /* the point of the highest median; grid.points when there is none */
 	size_t good, unsteady, failed; /* points; the rest was not measured */
+
+	/* An adaptive sweep's predictions of points that were not measured, filled by who can make them;
+	 * NULL where there are none.  They are never mixed with measurements: every writer marks them. */
+	struct forecast *forecasts;             /* (grid.points), owned */
+	size_t predicted;                       /* points */
+	struct forecast_errors forecast_errors; /* of measured points predicted from the others */
+	size_t missed; /* measured points outside of the interval predicted from the others */
 };
 
 int report_open(struct report *report, const struct record *record, struct error *err);
 void report_close(struct report *report); /* safe on {0} */
+
+/* What analysis must know of a point's configuration. */
+int report_facts(
+	const struct report *report, size_t point, struct point_facts *facts, struct error *err);
 
 /* "complete", "interrupted" or "failed" (nothing could be measured). */
 const char *report_status(const struct report *report);
@@ -28,6 +40,11 @@ const char *report_status(const struct report *report);
 /* The point with the least settings whose median is within `share` of the best one's; grid.points
  * when there is none.  "Least" is the sum over the axes of the value's rank. */
 size_t report_smallest_within(const struct report *report, double share);
+
+/* The prediction that stands for a point that was not measured; NULL when there is none. */
+const struct forecast *report_forecast(const struct report *report, size_t point);
+/* The widest of their intervals: half of it over the throughput. */
+double report_forecast_width(const struct report *report);
 
 /* A swept key's value at a point, as text. */
 const char *report_setting(

@@ -45,13 +45,12 @@ static json_t *settings_json(const struct report *report, size_t point)
 	return part_close(&part);
 }
 
-static json_t *throughput_json(const struct point_summary *p)
+static json_t *throughput_json(const struct point_summary *p, const char *usual)
 {
 	struct part part = part_open();
 	json_t *repeats = json_array();
 	part_put(&part, "unit", json_string("samples/s"));
-	part_number(
-		&part, "median", p->median, why_missing(p, "no repetition", "no good repetition"));
+	part_number(&part, "median", p->median, why_missing(p, "no repetition", usual));
 	part_put(&part, "ci95",
 		isfinite(p->ci95.low) && isfinite(p->ci95.high)
 			? json_pack("[f,f]", p->ci95.low, p->ci95.high)
@@ -159,6 +158,31 @@ static json_t *notes_json(const struct point_summary *p)
 	return notes;
 }
 
+/* 90 % interval and the measured points it was calibrated from. */
+static json_t *forecast_json(const struct forecast *forecast)
+{
+	struct part part = part_open();
+	json_t *from = json_array();
+	part_put(&part, "unit", json_string("samples/s"));
+	part_put(&part, "throughput", json_real(forecast->throughput));
+	part_put(&part, "interval90",
+		json_pack("[f,f]", forecast->interval.low, forecast->interval.high));
+	for (size_t i = 0; i < forecast->from_count; i++)
+		part.bad |= json_array_append_new(from, json_integer(forecast->from[i]));
+	part_put(&part, "calibrated_from", from);
+	return part_close(&part);
+}
+
+static void put_forecast(struct part *part, const struct report *report, size_t point)
+{
+	const struct forecast *forecast = report_forecast(report, point);
+	if (!report->forecasts)
+		return;
+	part_put(part, "predicted", json_boolean(forecast));
+	if (forecast)
+		part_put(part, "prediction", forecast_json(forecast));
+}
+
 static json_t *point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
@@ -173,13 +197,17 @@ static json_t *point_json(const struct report *report, size_t point)
 		.accounted = NAN,
 	};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
-	const char *usual = p == &unmeasured ? unmeasured.error : "see the notes";
+	const bool predicted = report_forecast(report, point);
+	const char *why = predicted ? "not measured: predicted" : unmeasured.error;
+	const char *usual = p == &unmeasured ? why : "see the notes";
 	struct part part = part_open();
 	part_put(&part, "id", json_integer((json_int_t)point));
-	part_put(&part, "status", json_string(status_names[p->status]));
-	part_put(&part, "error", p->error[0] ? fields_text(p->error) : json_null());
+	part_put(&part, "status", json_string(predicted ? "predicted" : status_names[p->status]));
+	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
 	part_put(&part, "settings", settings_json(report, point));
-	part_put(&part, "throughput", throughput_json(p));
+	put_forecast(&part, report, point);
+	part_put(&part, "throughput",
+		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
 	part_number(&part, "step_utilisation", p->step_utilisation,
 		why_missing(p, "utilisation", usual));
 	part_number(

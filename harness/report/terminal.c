@@ -19,6 +19,7 @@ enum {
 	CELL_TEXT_BYTES = ERROR_TEXT_BYTES + NAME_BYTES,
 	NOTES_SHOWN_MAX = 8,
 	FIXED_COLUMNS = 6,
+	AGE_BYTES = 64,
 };
 
 static const double NEAR_BEST_SHARE = 0.05;
@@ -29,6 +30,7 @@ static void render_run(const struct report *report, const struct style *style, s
 	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
 	char when[CLOCK_UTC_BYTES];
 	char took[UNITS_BYTES];
+	char age[AGE_BYTES];
 	struct buffer line = {0};
 	clock_format_utc((time_t)record->started, when);
 	const double seconds = fmax(0, record->finished - record->started);
@@ -39,9 +41,12 @@ static void render_run(const struct report *report, const struct style *style, s
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
 	layout_labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
 	buffer_release(&line);
-	buffer_format(&line, "%s, %u core%s usable",
+	buffer_format(&line, "%s, %u core%s usable; ceilings: %s",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
-		record->cores == 1 ? "" : "s");
+		record->cores == 1 ? "" : "s",
+		record->has_ceilings ? ceilings_age(&record->ceilings, record->started, "before",
+					       age, sizeof age)
+				     : "none (mlbench probe)");
 	layout_labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
 	buffer_release(&line);
 }
@@ -61,9 +66,11 @@ static void render_conditions(
 		return;
 	const size_t all = report->record->grid.points *
 			   (size_t)config_integer(&report->record->config, KEY_MEASURE_REPEATS);
+	const bool adaptive = record_is_adaptive(&report->record->config);
 	buffer_format(&text,
-		"interrupted: %zu of %zu repetitions are measured; the rest: mlbench sweep --resume %s",
-		report->record->entry_count, all, report->record->folder);
+		"interrupted: %zu of %s%zu repetitions are measured; the rest: mlbench sweep --resume %s",
+		report->record->entry_count, adaptive ? "at most " : "", all,
+		report->record->folder);
 	layout_labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
@@ -123,6 +130,32 @@ static void share_text(double share, char *out)
 		(void)units_format_share(share, out);
 }
 
+/* The measured best, which bars stand beside; 0: none. */
+static double best_rate(const struct report *report)
+{
+	return report->best < report->record->grid.points ? report->points[report->best]->median
+							  : 0;
+}
+
+/* The cells behind the keys, of a point that was not measured. */
+static void add_forecast(
+	const struct report *report, const struct forecast *forecast, struct table *table)
+{
+	char number[UNITS_BYTES];
+	const double most = best_rate(report);
+	table_add(table, INK_DIM, "~%s", units_format_count(forecast->throughput, number));
+	table_add(table, INK_DIM, "~%.1f%%", 100 * forecast->half_width);
+	table_add(table, INK_DIM, "%.4f", most > 0 ? fmin(forecast->throughput / most, 1) : 0);
+	table_add(table, INK_DIM, "-");
+	table_add(table, INK_DIM, "-");
+	struct buffer from = {0};
+	for (size_t i = 0; i < forecast->from_count; i++)
+		buffer_format(&from, "%s%u", i ? ", " : "", forecast->from[i]);
+	table_add(table, INK_DIM, "predicted from point%s %s", forecast->from_count == 1 ? "" : "s",
+		from.data ? from.data : "");
+	buffer_release(&from);
+}
+
 static void add_point(const struct report *report, size_t point, struct table *table)
 {
 	const struct point_summary *p = report->points[point];
@@ -131,6 +164,11 @@ static void add_point(const struct report *report, size_t point, struct table *t
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
 		table_add(table, INK_PLAIN, "%s",
 			report_setting(report, point, axis, text, sizeof text));
+	const struct forecast *forecast = report_forecast(report, point);
+	if (forecast) {
+		add_forecast(report, forecast, table);
+		return;
+	}
 	if (!p) {
 		for (int i = 0; i < FIXED_COLUMNS - 1; i++)
 			table_add(table, INK_PLAIN, "%s", "");
@@ -138,9 +176,7 @@ static void add_point(const struct report *report, size_t point, struct table *t
 		return;
 	}
 	const bool failed = p->status == POINT_FAILED || isnan(p->median);
-	const double most = report->best < report->record->grid.points
-				    ? report->points[report->best]->median
-				    : 0;
+	const double most = best_rate(report);
 	table_add(table, point == report->best ? INK_BOLD : INK_PLAIN, "%s",
 		failed ? "-" : units_format_count(p->median, number));
 	interval_text(p, text, sizeof text);
@@ -264,6 +300,29 @@ static void append_rate_at(const struct report *report, size_t point, struct buf
 	report_settings(report, point, text);
 }
 
+/* "measured 9 of 60 points, predicted 51 (90 % intervals within 5.0 %)", and how far to trust that. */
+static void render_predicted(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct forecast_errors *errors = &report->forecast_errors;
+	const size_t measured = report->good + report->unsteady;
+	struct buffer text = {0};
+	if (!report->forecasts)
+		return;
+	buffer_format(&text, "measured %zu of %zu points, predicted %zu", measured,
+		report->record->grid.points, report->predicted);
+	if (report->predicted > 0)
+		buffer_format(&text, " (90 %% intervals within %.1f %%; marked ~)",
+			100 * report_forecast_width(report));
+	if (errors->count > 0)
+		buffer_format(&text,
+			"; each measured point predicted from the others is off by %.1f %% in the median, "
+			"%.1f %% at worst, %zu of %zu outside of the interval",
+			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
+	layout_labelled(style, INK_BOLD, "adaptive", text.data ? text.data : "", out);
+	buffer_release(&text);
+}
+
 static void render_best(const struct report *report, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -383,6 +442,7 @@ void report_terminal(
 		render_stages(report, style, verbose, out);
 	render_limits(report, style, out);
 	buffer_text(out, "\n");
+	render_predicted(report, style, out);
 	if (report->best < points) {
 		render_best(report, style, out);
 		render_verdict(report, style, out);

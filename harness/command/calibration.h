@@ -1,0 +1,43 @@
+/* A measured point of a saved result as a calibrated model. */
+#ifndef MLBENCH_COMMAND_CALIBRATION_H
+#define MLBENCH_COMMAND_CALIBRATION_H
+
+#include "harness/analyze/model.h"
+#include "harness/report/record.h"
+
+#include <stdbool.h>
+
+struct calibration {
+	struct config config; /* of the point */
+	struct model model;
+	double bytes_per_sample; /* read by the source; NAN: not known */
+	double page_cache_share; /* of these, from the page cache; NAN */
+};
+
+struct calibration_options {
+	const struct ceilings *ceilings; /* NULL: none */
+	double contention;               /* between cores; NAN: not known */
+};
+
+/* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
+ * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed. */
+int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
+	const struct calibration_options *options, struct error *err);
+void calibration_close(struct calibration *calibration); /* safe on {0} */
+
+/* How cores slow each other down, from the good repetitions of these points; NAN: they do not tell. */
+double calibration_contention(const struct record *record, const size_t *points, size_t count);
+
+/* The model with the keys of `to`: close it.  -ENOTSUP: a key that replay does not model. */
+int calibration_alter(const struct calibration *calibration, const struct config *to,
+	struct model *out, struct error *err);
+
+/* -ENOTSUP, with the list of the keys that it does know. */
+int calibration_refuse(enum key_id key, struct error *err);
+
+/* Throughput of a point's good repetitions, ascending: a fresh array, *count of them; NULL without memory. */
+double *calibration_repeats(const struct record *record, size_t point, size_t *count);
+/* Their median; NAN: none. */
+double calibration_measured(const struct record *record, size_t point);
+
+#endif

@@ -1,0 +1,182 @@
+/* Settings as places, and predictions between them. */
+#include "harness/command/forecaster.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct forecaster_guess {
+	bool tried;
+	int code;
+	struct forecast_guess guess;
+};
+
+int forecaster_open(struct forecaster *forecaster, const struct record *record, size_t room,
+	unsigned effort, struct error *err)
+{
+	*forecaster = (struct forecaster){
+		.record = record, .effort = effort, .room = room, .options = {.contention = NAN}};
+	forecaster->items = calloc(room, sizeof *forecaster->items);
+	forecaster->at = calloc(room * FORECASTER_KEYS_MAX, sizeof *forecaster->at);
+	forecaster->measured = calloc(room, sizeof *forecaster->measured);
+	forecaster->calibrated = calloc(room, sizeof *forecaster->calibrated);
+	if (forecaster->items && forecaster->at && forecaster->measured && forecaster->calibrated)
+		return 0;
+	return error_set(err, -ENOMEM, "out of memory for %zu predictions", room);
+}
+
+void forecaster_close(struct forecaster *forecaster)
+{
+	for (size_t i = 0; i < forecaster->count; i++) {
+		config_release(&forecaster->items[i].config);
+		calibration_close(&forecaster->items[i].calibration);
+		free(forecaster->items[i].guesses);
+	}
+	free(forecaster->items);
+	free(forecaster->at);
+	free(forecaster->measured);
+	free(forecaster->calibrated);
+	*forecaster = (struct forecaster){0};
+}
+
+int forecaster_add(struct forecaster *forecaster, const struct config *config, struct error *err)
+{
+	if (forecaster->count == forecaster->room)
+		return error_set(err, -ENOSPC, "more than %zu settings", forecaster->room);
+	const int code = config_copy(&forecaster->items[forecaster->count].config, config, err);
+	if (!code)
+		forecaster->measured[forecaster->count++] = NAN;
+	return code;
+}
+
+void forecaster_take_key(struct forecaster *forecaster, enum key_id key)
+{
+	for (size_t i = 0; i < forecaster->key_count; i++)
+		if (forecaster->keys[i] == key)
+			return;
+	if (forecaster->key_count < FORECASTER_KEYS_MAX)
+		forecaster->keys[forecaster->key_count++] = key;
+}
+
+static bool is_choice(enum key_id key)
+{
+	switch (config_keys[key].type) {
+	case KEY_TYPE_BOOLEAN:
+	case KEY_TYPE_CHOICE:
+	case KEY_TYPE_TEXT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Texts are told apart by the first setting that has the same. */
+static double index_of(const struct forecaster *forecaster, size_t item, enum key_id key)
+{
+	const struct config *mine = &forecaster->items[item].config;
+	if (config_keys[key].type != KEY_TYPE_TEXT)
+		return (double)config_integer(mine, key);
+	const char *text = config_text(mine, key);
+	size_t first = 0;
+	while (first < item &&
+		strcmp(config_text(&forecaster->items[first].config, key), text) != 0)
+		first++;
+	return (double)first;
+}
+
+/* A zero is as far below the least of the others as that is from its double. */
+static void place_numbers(struct forecaster *forecaster, size_t k, enum key_id key)
+{
+	double least = HUGE_VAL;
+	for (size_t i = 0; i < forecaster->count; i++) {
+		const double value = config_real(&forecaster->items[i].config, key);
+		if (value > 0)
+			least = fmin(least, value);
+	}
+	least = isfinite(least) ? least : 1;
+	for (size_t i = 0; i < forecaster->count; i++) {
+		const double value = config_real(&forecaster->items[i].config, key);
+		forecaster->at[i * forecaster->key_count + k] = log2(value > 0 ? value : least / 2);
+	}
+}
+
+void forecaster_place(struct forecaster *forecaster)
+{
+	for (size_t k = 0; k < forecaster->key_count; k++) {
+		const enum key_id key = forecaster->keys[k];
+		forecaster->is_choice[k] = is_choice(key);
+		if (!forecaster->is_choice[k]) {
+			place_numbers(forecaster, k, key);
+			continue;
+		}
+		for (size_t i = 0; i < forecaster->count; i++)
+			forecaster->at[i * forecaster->key_count + k] =
+				index_of(forecaster, i, key);
+	}
+}
+
+int forecaster_calibrate(
+	struct forecaster *forecaster, size_t item, size_t point, struct error *err)
+{
+	struct forecaster_item *it = &forecaster->items[item];
+	forecaster->measured[item] = calibration_measured(forecaster->record, point);
+	if (it->calibrated)
+		return 0;
+	const int code = calibration_open(
+		&it->calibration, forecaster->record, point, &forecaster->options, &it->why_not);
+	it->why_code = code;
+	it->calibrated = code == 0;
+	forecaster->calibrated[item] = it->calibrated;
+	return code == -ENOMEM ? error_set(err, code, "%s", it->why_not.text) : 0;
+}
+
+static int guess(const struct forecaster *forecaster, size_t from, size_t to,
+	struct forecast_guess *out, struct error *err)
+{
+	struct model model;
+	struct prediction prediction;
+	int code = calibration_alter(
+		&forecaster->items[from].calibration, &forecaster->items[to].config, &model, err);
+	if (code)
+		return code;
+	code = model_predict(&model, forecaster->effort, &prediction, err);
+	model_close(&model);
+	*out = (struct forecast_guess){
+		.throughput = prediction.throughput, .interval = prediction.interval};
+	return code;
+}
+
+static int predict(
+	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err)
+{
+	struct forecaster *forecaster = context;
+	struct forecaster_item *source = &forecaster->items[from];
+	if (!source->guesses)
+		source->guesses = calloc(forecaster->room, sizeof *source->guesses);
+	if (!source->guesses)
+		return error_set(err, -ENOMEM, "out of memory for predictions");
+	struct forecaster_guess *kept = &source->guesses[to];
+	if (!kept->tried || kept->code)
+		kept->code = guess(forecaster, from, to, &kept->guess, err);
+	kept->tried = true;
+	*out = kept->guess;
+	return kept->code;
+}
+
+struct forecast_space forecaster_space(const struct forecaster *forecaster)
+{
+	return (struct forecast_space){.points = forecaster->count,
+		.dimensions = forecaster->key_count,
+		.at = forecaster->at,
+		.is_choice = forecaster->is_choice};
+}
+
+struct forecast_input forecaster_input(struct forecaster *forecaster)
+{
+	return (struct forecast_input){.space = forecaster_space(forecaster),
+		.measured = forecaster->measured,
+		.calibrated = forecaster->calibrated,
+		.predict = predict,
+		.context = forecaster};
+}

@@ -1,0 +1,42 @@
+/* Published step times and sizes of models. */
+#include "harness/command/step_facts.h"
+
+#include "workloads/backend/backend.h"
+#include "workloads/model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PARAMETER_BYTES = 4 };
+
+const char *step_facts_backend(const struct config *config)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	return ops ? ops->name : "none";
+}
+
+int step_facts_check(const struct config *config, struct error *err)
+{
+	return backend_validate(config, err);
+}
+
+double step_facts_time(const struct config *config, uint32_t batch_size)
+{
+	struct backend *backend;
+	if (strcmp(step_facts_backend(config), "emulated") != 0)
+		return NAN;
+	const double given = config_real(config, KEY_STEP_TIME);
+	if (given > 0)
+		return given;
+	if (backend_open(&backend, config, 1, 1, NULL, NULL) != 0)
+		return NAN;
+	const double each = backend->nominal_step_ns / backend->batch_size;
+	backend_close(backend);
+	return each * batch_size;
+}
+
+double step_facts_gradient_bytes(const struct config *config)
+{
+	const struct model *model = model_find(config_text(config, KEY_STEP_MODEL));
+	return model ? (double)model_parameters(model) * PARAMETER_BYTES : 0;
+}

@@ -1,0 +1,144 @@
+/* Questions to a node's data sheet. */
+#include "harness/measure/ceilings.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MINUTE_S = 60, HOUR_S = 3600, DAY_S = 86400, STALE_DAYS = 30 };
+
+static const double SIZES_ALIKE = 4; /* requests up to so many times as large or small */
+static const double CLOCKS_AGREE_S = 60;
+
+static void clear_range(struct ceiling_range *range)
+{
+	*range = (struct ceiling_range){.low = NAN, .high = NAN};
+}
+
+void ceilings_init(struct ceilings *ceilings)
+{
+	*ceilings = (struct ceilings){0};
+	double *const numbers[] = {&ceilings->measured_at, &ceilings->decode_one_core,
+		&ceilings->decode_all_cores, &ceilings->cpu_scaling,
+		&ceilings->memory_bytes_per_s_one, &ceilings->memory_bytes_per_s_all,
+		&ceilings->copy_bytes_per_s, &ceilings->lock_handoff_ns, &ceilings->clock_read_ns,
+		&ceilings->cpu_clock_read_ns, &ceilings->oversleep_ns, &ceilings->seconds,
+		&ceilings->scratch_bytes, &ceilings->file_bytes, &ceilings->memory_array_bytes,
+		&ceilings->cache_bytes, &ceilings->oversleep_p99_ns};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		*numbers[i] = NAN;
+	clear_range(&ceilings->memory_range_one);
+	clear_range(&ceilings->memory_range_all);
+	clear_range(&ceilings->copy_range);
+	clear_range(&ceilings->lock_range);
+	clear_range(&ceilings->clock_range);
+	clear_range(&ceilings->cpu_clock_range);
+	clear_range(&ceilings->oversleep_range);
+}
+
+void ceilings_lack(struct ceilings *ceilings, const char *format, ...)
+{
+	if (ceilings->missing_count == NOTES_MAX)
+		return;
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(ceilings->missing[ceilings->missing_count++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+void ceilings_note(struct ceilings *ceilings, const char *format, ...)
+{
+	if (ceilings->note_count == NOTES_MAX)
+		return;
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(ceilings->notes[ceilings->note_count++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+static bool is_asked(const struct read_ceiling *read, unsigned depth, bool cold)
+{
+	const bool warm = !read->cold && !read->direct;
+	return (cold ? read->cold : warm) && (depth == 0 || read->depth <= depth) &&
+	       isfinite(read->bytes_per_s);
+}
+
+/* Of the sizes measured, the nearest by ratio; NAN: none is near. */
+static double nearest_size(
+	const struct ceilings *ceilings, double request_bytes, unsigned depth, bool cold)
+{
+	double nearest = NAN;
+	double least = INFINITY;
+	for (size_t i = 0; i < ceilings->read_count; i++) {
+		const struct read_ceiling *read = &ceilings->reads[i];
+		if (!is_asked(read, depth, cold))
+			continue;
+		const double far = fabs(log(request_bytes / read->request_bytes));
+		if (far < least) {
+			least = far;
+			nearest = read->request_bytes;
+		}
+	}
+	const bool saturates = depth == 0 && request_bytes > nearest;
+	return least <= log(SIZES_ALIKE) || saturates ? nearest : NAN;
+}
+
+double ceilings_read_bytes_per_s(
+	const struct ceilings *ceilings, double request_bytes, unsigned depth, bool cold)
+{
+	if (!(request_bytes > 0))
+		return NAN;
+	const double size = nearest_size(ceilings, request_bytes, depth, cold);
+	double best = NAN;
+	for (size_t i = 0; i < ceilings->read_count; i++) {
+		const struct read_ceiling *read = &ceilings->reads[i];
+		if (is_asked(read, depth, cold) && read->request_bytes == size)
+			best = fmax(best, read->bytes_per_s);
+	}
+	return best;
+}
+
+double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads)
+{
+	double best = NAN;
+	for (size_t i = 0; i < ceilings->gemm_count; i++)
+		if (ceilings->gemms[i].is_best && ceilings->gemms[i].threads == threads)
+			best = fmax(best, ceilings->gemms[i].flops);
+	return best;
+}
+
+const char *ceilings_age(
+	const struct ceilings *ceilings, double moment, const char *word, char *out, size_t room)
+{
+	const double age = moment - ceilings->measured_at;
+	if (isnan(age))
+		(void)snprintf(out, room, "probed at an unknown time");
+	else if (age < -CLOCKS_AGREE_S)
+		(void)snprintf(out, room, "probed in the future, by this clock");
+	else if (age < MINUTE_S)
+		(void)snprintf(out, room, "probed less than a minute %s", word);
+	else if (age < HOUR_S)
+		(void)snprintf(out, room, "probed %.0f min %s", floor(age / MINUTE_S), word);
+	else if (age < 2 * DAY_S)
+		(void)snprintf(out, room, "probed %.0f h %s", floor(age / HOUR_S), word);
+	else
+		(void)snprintf(out, room, "probed %.0f days %s", floor(age / DAY_S), word);
+	return out;
+}
+
+bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores, const char *kernel,
+	char *why, size_t room)
+{
+	const double age = now - ceilings->measured_at;
+	why[0] = '\0';
+	if (ceilings->cores != cores)
+		(void)snprintf(why, room, "probed with %u cores, now there are %u", ceilings->cores,
+			cores);
+	else if (strcmp(ceilings->kernel, kernel) != 0)
+		(void)snprintf(
+			why, room, "probed under kernel %s, this is %s", ceilings->kernel, kernel);
+	else if (isnan(age) || age < -CLOCKS_AGREE_S || age > (double)STALE_DAYS * DAY_S)
+		(void)ceilings_age(ceilings, now, "ago", why, room);
+	return why[0] != '\0';
+}
