@@ -65,6 +65,9 @@ $(B)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+# The runbook is in the program (runbook.c takes it in).
+$(B)/harness/report/runbook.o: docs/runbook.md
+
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
 $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
