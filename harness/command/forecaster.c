@@ -15,7 +15,10 @@ struct forecaster_guess {
 int forecaster_open(struct forecaster *forecaster, const struct record *record, size_t room,
 	unsigned effort, struct error *err)
 {
-	*forecaster = (struct forecaster){.record = record, .effort = effort, .room = room};
+	*forecaster = (struct forecaster){.record = record,
+		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
+		.effort = effort,
+		.room = room};
 	forecaster->items = calloc(room, sizeof *forecaster->items);
 	forecaster->at = calloc(room * FORECASTER_KEYS_MAX, sizeof *forecaster->at);
 	forecaster->measured = calloc(room, sizeof *forecaster->measured);
