@@ -49,8 +49,9 @@ typedef int (*forecast_predict)(
 
 struct forecast_input {
 	struct forecast_space space;
-	const double *measured;   /* (points): samples/s; NAN: not measured */
-	const bool *calibrated;   /* (points): predict can start from there */
+	const double *measured; /* (points): samples/s; NAN: not measured */
+	const bool *calibrated; /* (points): predict can start from there */
+	size_t nearest; /* calibrations of a forecast, at most FORECAST_NEAREST; 0: that many */
 	forecast_predict predict; /* asked often for the same pair: should remember */
 	void *context;
 };

@@ -250,6 +250,10 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 	const struct config *config = &what_if->forecaster.items[alternative->item].config;
 	const bool given = !isnan(fleet->gradient_bytes);
 	char text[UNITS_BYTES];
+	char hidden[NOTE_BYTES / 2] = "none of it hidden behind the step (--overlap)";
+	if (fleet->overlap > 0)
+		(void)snprintf(hidden, sizeof hidden, "up to %g %% of the step's time hides it",
+			100 * fleet->overlap);
 	if (!given)
 		fleet->gradient_bytes = step_facts_gradient_bytes(config);
 	if (!given && fleet->gradient_bytes <= 0)
@@ -261,10 +265,9 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 		note(answer,
 			"no network: --network-bandwidth is not given, gradients move at once");
 	else
-		note(answer, "gradients: %s%s, of which %g %% of the step's time hides%s",
+		note(answer, "gradients: %s%s after each step, %s",
 			units_format_size(fleet->gradient_bytes, text),
-			given ? "" : " (4 bytes a parameter)", 100 * fleet->overlap,
-			fleet->overlap > 0 ? "" : " nothing (--overlap)");
+			given ? "" : " (4 bytes a parameter)", hidden);
 }
 
 int what_if_fleet(struct what_if *what_if, struct error *err)
