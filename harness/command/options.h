@@ -14,9 +14,15 @@ enum option_id {
 	OPTION_RESUME,
 	OPTION_JSON,
 	OPTION_VERIFY,
+	OPTION_PATH,
+	OPTION_QUICK,
+	OPTION_FRESH,
+	OPTION_NO_CACHE,
 	OPTION_MAN,
 	OPTION_MAN_KEYS,
 	OPTION_POINT,
+	OPTION_BUDGET,
+	OPTION_FOLLOW,
 	OPTION_FLEET,
 	OPTION_STORAGE,
 	OPTION_NETWORK_BANDWIDTH,
@@ -41,7 +47,8 @@ enum option_id {
 struct option_spec {
 	const char *name;    /* without the dashes */
 	char letter;         /* 0: none */
-	const char *metavar; /* NULL: takes no value */
+	/* NULL: takes no value; "[=N]": one that may be left out, and stands behind '=' */
+	const char *metavar;
 	const char *doc;
 };
 extern const struct option_spec option_specs[OPTION_COUNT];

@@ -1,7 +1,7 @@
 /* mlbench show: a saved result again, as the sweep printed it. */
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
-#include "harness/command/result.h"
+#include "harness/command/saved.h"
 #include "harness/report/report.h"
 
 static int print_record(
@@ -32,7 +32,7 @@ static int print_record(
 static int run(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
-	const int code = result_open(&record, invocation->options.arguments[0], err);
+	const int code = saved_open(&record, invocation->options.arguments[0], err);
 	const int status = code ? command_status(code) : print_record(invocation, &record, err);
 	record_release(&record);
 	return status;

@@ -2,7 +2,7 @@
 #include "harness/command/what_if.h"
 
 #include "harness/base/log.h"
-#include "harness/command/result.h"
+#include "harness/command/saved.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int run(const struct invocation *invocation, struct error *err)
 	if (!what_if)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	what_if->invocation = invocation;
-	int code = result_open(&what_if->record, invocation->options.arguments[0], err);
+	int code = saved_open(&what_if->record, invocation->options.arguments[0], err);
 	if (!code)
 		code = what_if_ask(what_if, err);
 	if (!code)
