@@ -98,14 +98,17 @@ static struct estimate estimate_point(const struct forecast_input *input, size_t
 		weight[n] = 1 / (distance * distance);
 		total += weight[n];
 	}
-	double variance = 0;
+	double within = 0;
+	double between = 0;
 	for (size_t i = 0; i < out.count; i++)
 		out.mean += weight[i] / total * value[i];
 	for (size_t i = 0; i < out.count; i++) {
+		const double share = weight[i] / total;
 		const double off = value[i] - out.mean;
-		variance += weight[i] / total * (own[i] * own[i] + off * off);
+		within += share * own[i] * own[i];
+		between += share * (off * off - (1 - share) * own[i] * own[i]);
 	}
-	out.deviation = sqrt(variance);
+	out.deviation = sqrt(within + fmax(between, 0));
 	return out;
 }
 
