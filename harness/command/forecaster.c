@@ -20,7 +20,7 @@ int forecaster_open(struct forecaster *forecaster, const struct record *record, 
 	unsigned effort, struct error *err)
 {
 	*forecaster = (struct forecaster){
-		.record = record, .effort = effort, .room = room, .options = {.contention = NAN}};
+		.record = record, .effort = effort, .room = room, .contention = NAN};
 	forecaster->items = calloc(room, sizeof *forecaster->items);
 	forecaster->at = calloc(room * FORECASTER_KEYS_MAX, sizeof *forecaster->at);
 	forecaster->measured = calloc(room, sizeof *forecaster->measured);
@@ -128,7 +128,7 @@ int forecaster_calibrate(
 	if (it->calibrated)
 		return 0;
 	const int code = calibration_open(
-		&it->calibration, forecaster->record, point, &forecaster->options, &it->why_not);
+		&it->calibration, forecaster->record, point, forecaster->contention, &it->why_not);
 	it->why_code = code;
 	it->calibrated = code == 0;
 	forecaster->calibrated[item] = it->calibrated;

@@ -24,9 +24,9 @@ struct forecaster_item {
 
 struct forecaster {
 	const struct record *record;
-	struct calibration_options options;
-	unsigned effort; /* of a prediction, as in model.h */
-	size_t nearest;  /* calibrations of a forecast (forecast.h); 0: as many as ever */
+	double contention; /* between cores; NAN: not known */
+	unsigned effort;   /* of a prediction, as in model.h */
+	size_t nearest;    /* calibrations of a forecast (forecast.h); 0: as many as ever */
 	struct forecaster_item *items; /* (count) */
 	size_t count, room;
 	enum key_id keys[FORECASTER_KEYS_MAX]; /* that differ among the items */

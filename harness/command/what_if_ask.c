@@ -204,7 +204,7 @@ static int calibrate(struct what_if *what_if, struct error *err)
 	if (!list)
 		return error_set(err, -ENOMEM, "out of memory");
 	const size_t count = list_candidates(what_if, list);
-	what_if->forecaster.options.contention =
+	what_if->forecaster.contention =
 		calibration_contention(&what_if->record, what_if->points, what_if->point_count);
 	int code = 0;
 	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {

@@ -223,6 +223,19 @@ static void note_storage(const struct what_if *what_if, struct fleet_answer *ans
 	struct fleet *fleet = &answer->fleet;
 	char text[UNITS_BYTES];
 	char share[UNITS_BYTES];
+	const bool given = isfinite(fleet->storage_bytes_per_s);
+	const struct record *record = &what_if->record;
+	if (!given && record->has_ceilings) {
+		const double best = ceilings_read_bytes_per_s(
+			&record->ceilings, fleet->bytes_per_sample, 0, true);
+		fleet->storage_bytes_per_s = best > 0 ? best : HUGE_VAL; /* NAN: not measured */
+	}
+	if (!given && isfinite(fleet->storage_bytes_per_s))
+		note(answer,
+			"file server: %s, what 'mlbench probe' read cold from %.80s; --storage says "
+			"otherwise",
+			units_format_rate(fleet->storage_bytes_per_s, text),
+			record->ceilings.storage);
 	if (isinf(fleet->storage_bytes_per_s)) {
 		note(answer, "no file server: --storage is not given");
 		fleet->bytes_per_sample =
