@@ -32,7 +32,7 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 }
 
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	const struct calibration_options *options, struct error *err)
+	double contention, struct error *err)
 {
 	struct material material = {0};
 	*calibration = (struct calibration){0};
@@ -49,8 +49,8 @@ int calibration_open(struct calibration *calibration, const struct record *recor
 			.cores = record->cores,
 			.step_emulated = strcmp(backend, "emulated") == 0,
 			.step_on_cores = strcmp(backend, "openblas") == 0,
-			.ceilings = options->ceilings,
-			.contention = options->contention,
+			.ceilings = record->has_ceilings ? &record->ceilings : NULL,
+			.contention = contention,
 			.step_time = step_facts_time};
 		note_bytes(calibration, &material);
 		code = model_open(&calibration->model, &source, err);

@@ -62,8 +62,7 @@ static void calibrate(struct diagnosed *d, const struct record *record)
 	struct error why = {0};
 	if (d->why_not[0])
 		return;
-	d->calibrated = calibration_open(&d->calibration, record, d->point,
-				&(struct calibration_options){.contention = NAN}, &why) == 0;
+	d->calibrated = calibration_open(&d->calibration, record, d->point, NAN, &why) == 0;
 	if (!d->calibrated)
 		(void)snprintf(d->why_not, sizeof d->why_not, "%.*s", EVIDENCE_BYTES - 1, why.text);
 }
