@@ -91,13 +91,14 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 	struct lock_meter *const lock = &w->meter->lock;
 	const uint64_t began_ns = *now_ns;
 	for (size_t i = 0; i < n; i++) {
-		const uint64_t waited_ns = lock_meter_wait_ns(lock);
+		const uint64_t waited_ns = lock_meter_wait_ns(lock, *now_ns);
 		const uint64_t held_ns = lock_meter_hold_ns(lock);
 		decode_injected(w, items[i], lock);
 		const uint64_t ended_ns = clock_now_ns();
 		thread_meter_add(w->meter, ended_ns, ended_ns - *now_ns, 1);
 		trace(w, items[i], ended_ns - *now_ns, ended_ns,
-			lock_meter_wait_ns(lock) - waited_ns, lock_meter_hold_ns(lock) - held_ns);
+			lock_meter_wait_ns(lock, ended_ns) - waited_ns,
+			lock_meter_hold_ns(lock) - held_ns);
 		*now_ns = ended_ns;
 	}
 	return (*now_ns - began_ns) / n;

@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool counts(const struct record_entry *entry, size_t point, enum measurement_status status)
+{
+	return entry->point == point && entry->status == status;
+}
+
 static void note_bytes(struct calibration *calibration, const struct material *material)
 {
 	uint64_t bytes = 0;
@@ -27,7 +32,7 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 }
 
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	const struct ceilings *ceilings, struct error *err)
+	const struct calibration_options *options, struct error *err)
 {
 	struct material material = {0};
 	*calibration = (struct calibration){0};
@@ -44,12 +49,11 @@ int calibration_open(struct calibration *calibration, const struct record *recor
 			.cores = record->cores,
 			.step_emulated = strcmp(backend, "emulated") == 0,
 			.step_on_cores = strcmp(backend, "openblas") == 0,
-			.ceilings = ceilings,
-			.contention = NAN};
+			.ceilings = options->ceilings,
+			.contention = options->contention,
+			.step_time = step_facts_time};
 		note_bytes(calibration, &material);
-		code = step_facts_resolve(&calibration->config, err);
-		if (!code)
-			code = model_open(&calibration->model, &source, err);
+		code = model_open(&calibration->model, &source, err);
 	}
 	material_release(&material);
 	if (code)
@@ -67,25 +71,14 @@ void calibration_close(struct calibration *calibration)
 int calibration_alter(const struct calibration *calibration, const struct config *to,
 	struct model *out, struct error *err)
 {
-	struct config resolved = {0};
 	*out = (struct model){0};
-	int code = config_copy(&resolved, to, err);
-	if (!code)
-		code = step_facts_resolve(&resolved, err);
-	if (!code)
-		code = model_copy(out, &calibration->model, err);
-	if (!code) {
-		code = model_alter(out, &calibration->config, &resolved, err);
-		if (code)
-			model_close(out);
-	}
-	config_release(&resolved);
+	int code = model_copy(out, &calibration->model, err);
+	if (code)
+		return code;
+	code = model_alter(out, &calibration->config, to, err);
+	if (code)
+		model_close(out);
 	return code;
-}
-
-bool calibration_knows(enum key_id key)
-{
-	return model_knows(key) || key == KEY_STEP_DEVICE || key == KEY_STEP_MODEL;
 }
 
 int calibration_refuse(enum key_id key, struct error *err)
@@ -93,7 +86,7 @@ int calibration_refuse(enum key_id key, struct error *err)
 	struct buffer known = {0};
 	char name[CONFIG_NAME_BYTES];
 	for (int k = 0; k < KEY_COUNT; k++)
-		if (calibration_knows((enum key_id)k))
+		if (model_knows((enum key_id)k))
 			buffer_format(&known, "%s%s", known.size ? ", " : "",
 				config_key_name((enum key_id)k, name));
 	const int code = error_set(err, -ENOTSUP,
@@ -103,23 +96,79 @@ int calibration_refuse(enum key_id key, struct error *err)
 	return code;
 }
 
-double calibration_measured(const struct record *record, size_t point)
+/* Keys that change what an item costs to decode, or where the bytes come from: points that differ in them
+ * tell nothing of how cores slow each other down. */
+static bool keeps_costs(enum key_id key)
 {
-	size_t count;
-	const enum measurement_status status = material_status(record, point, &count);
-	double *values = calloc(count + 1, sizeof *values);
+	static const char *const sections[] = {"decode", "batch", "prefetch", "step", "upload"};
+	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+		if (strcmp(config_keys[key].section, sections[i]) == 0)
+			return true;
+	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
+}
+
+double calibration_contention(const struct record *record, const size_t *points, size_t count)
+{
+	for (size_t i = 0; i < record->config.axis_count; i++)
+		if (!keeps_costs(record->config.axes[i].key))
+			return NAN;
+	double *busy = calloc(record->entry_count + 1, sizeof *busy);
+	double *cpu = calloc(record->entry_count + 1, sizeof *cpu);
 	struct measurement *m = calloc(1, sizeof *m);
 	size_t known = 0;
-	for (size_t e = 0; values && m && count > 0 && e < record->entry_count; e++) {
-		if (record->entries[e].point != point || record->entries[e].status != status)
+	for (size_t e = 0; busy && cpu && m && e < record->entry_count; e++) {
+		bool asked = false;
+		for (size_t i = 0; i < count && !asked; i++)
+			asked = counts(&record->entries[e], points[i], MEASUREMENT_OK);
+		if (!asked)
 			continue;
-		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
-			values[known++] = m->throughput;
+		if (record_load(record, e, m, NULL) == 0)
+			known +=
+				model_contention_point(m, record->cores, &busy[known], &cpu[known]);
 		measurement_release(m);
 		*m = (struct measurement){0};
 	}
-	const double median = values ? statistics_median(values, known) : (double)NAN;
+	const double contention =
+		busy && cpu ? model_fit_contention(busy, cpu, known) : (double)NAN;
 	free(m);
+	free(cpu);
+	free(busy);
+	return contention;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double left = *(const double *)a;
+	const double right = *(const double *)b;
+	return left < right ? -1 : left > right;
+}
+
+double *calibration_repeats(const struct record *record, size_t point, size_t *count)
+{
+	size_t good;
+	const enum measurement_status status = material_status(record, point, &good);
+	double *values = calloc(good + 1, sizeof *values);
+	struct measurement *m = calloc(1, sizeof *m);
+	*count = 0;
+	for (size_t e = 0; values && m && *count < good && e < record->entry_count; e++) {
+		if (!counts(&record->entries[e], point, status))
+			continue;
+		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
+			values[(*count)++] = m->throughput;
+		measurement_release(m);
+		*m = (struct measurement){0};
+	}
+	free(m);
+	if (values)
+		qsort(values, *count, sizeof *values, ascending);
+	return values;
+}
+
+double calibration_measured(const struct record *record, size_t point)
+{
+	size_t count;
+	double *values = calibration_repeats(record, point, &count);
+	const double median = values ? statistics_median(values, count) : (double)NAN;
 	free(values);
 	return median;
 }

@@ -15,7 +15,8 @@ struct forecaster_guess {
 int forecaster_open(struct forecaster *forecaster, const struct record *record, size_t room,
 	unsigned effort, struct error *err)
 {
-	*forecaster = (struct forecaster){.record = record, .effort = effort, .room = room};
+	*forecaster = (struct forecaster){
+		.record = record, .effort = effort, .room = room, .options = {.contention = NAN}};
 	forecaster->items = calloc(room, sizeof *forecaster->items);
 	forecaster->at = calloc(room * FORECASTER_KEYS_MAX, sizeof *forecaster->at);
 	forecaster->measured = calloc(room, sizeof *forecaster->measured);
@@ -70,11 +71,6 @@ static bool is_choice(enum key_id key)
 	}
 }
 
-static double number_of(const struct config *config, enum key_id key)
-{
-	return config_real(config, key);
-}
-
 /* Texts are told apart by the first setting that has the same. */
 static double index_of(const struct forecaster *forecaster, size_t item, enum key_id key)
 {
@@ -94,13 +90,13 @@ static void place_numbers(struct forecaster *forecaster, size_t k, enum key_id k
 {
 	double least = HUGE_VAL;
 	for (size_t i = 0; i < forecaster->count; i++) {
-		const double value = number_of(&forecaster->items[i].config, key);
+		const double value = config_real(&forecaster->items[i].config, key);
 		if (value > 0)
 			least = fmin(least, value);
 	}
 	least = isfinite(least) ? least : 1;
 	for (size_t i = 0; i < forecaster->count; i++) {
-		const double value = number_of(&forecaster->items[i].config, key);
+		const double value = config_real(&forecaster->items[i].config, key);
 		forecaster->at[i * forecaster->key_count + k] = log2(value > 0 ? value : least / 2);
 	}
 }
@@ -128,7 +124,8 @@ int forecaster_calibrate(
 	if (it->calibrated)
 		return 0;
 	const int code = calibration_open(
-		&it->calibration, forecaster->record, point, forecaster->ceilings, &it->why_not);
+		&it->calibration, forecaster->record, point, &forecaster->options, &it->why_not);
+	it->why_code = code;
 	it->calibrated = code == 0;
 	forecaster->calibrated[item] = it->calibrated;
 	return code == -ENOMEM ? error_set(err, code, "%s", it->why_not.text) : 0;
@@ -167,12 +164,17 @@ static int predict(
 	return kept->code;
 }
 
+struct forecast_space forecaster_space(const struct forecaster *forecaster)
+{
+	return (struct forecast_space){.points = forecaster->count,
+		.dimensions = forecaster->key_count,
+		.at = forecaster->at,
+		.is_choice = forecaster->is_choice};
+}
+
 struct forecast_input forecaster_input(struct forecaster *forecaster)
 {
-	return (struct forecast_input){.space = {.points = forecaster->count,
-					       .dimensions = forecaster->key_count,
-					       .at = forecaster->at,
-					       .is_choice = forecaster->is_choice},
+	return (struct forecast_input){.space = forecaster_space(forecaster),
 		.measured = forecaster->measured,
 		.calibrated = forecaster->calibrated,
 		.predict = predict,

@@ -21,6 +21,13 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_VERIFY] = {"verify", 0, NULL,
 		"gen: read every file of the data set and compare it with the manifest. diagnose: prove "
 		"the diagnosis by experiments."},
+	[OPTION_PATH] = {"path", 0, "DIR",
+		"Probe the storage under this folder, instead of the data set's or the current one."},
+	[OPTION_QUICK] = {"quick", 0, NULL,
+		"Take a quarter of the time: fewer depths, and shorter repeats."},
+	[OPTION_FRESH] = {"fresh", 0, NULL, "Measure again, though there are results that hold."},
+	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
+		"Neither use kept results nor keep these ones for later runs."},
 	[OPTION_BUDGET] = {"budget", 0, "TIME",
 		"Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 minutes."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",

@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
+#include "harness/report/ceilings_cache.h"
 #include "harness/report/config_json.h"
 #include "workloads/backend/backend.h"
 
@@ -163,6 +164,26 @@ static char *new_folder(const struct plan *plan, double started)
 	return strdup(path);
 }
 
+/* What an earlier 'mlbench probe' found out about this node becomes a part of the result. */
+static void add_ceilings(struct record *record, const struct plan *plan)
+{
+	struct error err;
+	char text[NOTE_BYTES];
+	const char *path = config_text(&plan->config, KEY_DATASET_PATH);
+	record->has_ceilings = ceilings_load(path, &record->ceilings, &err) == 0;
+	if (!record->has_ceilings) {
+		fact_missing(&record->environment, "mlbench", "ceilings",
+			"none: 'mlbench probe' measures them");
+		return;
+	}
+	fact_text(&record->environment, "mlbench", "ceilings", "%s",
+		ceilings_age(&record->ceilings, record->started, "before", text, sizeof text));
+	if (ceilings_stale_here(&record->ceilings, text, sizeof text))
+		log_warn(
+			"the ceilings of this node are stale (%s): 'mlbench probe' measures them again",
+			text);
+}
+
 static void add_facts(struct record *record, const struct plan *plan)
 {
 	char text[BLAS_TEXT_BYTES];
@@ -200,6 +221,7 @@ static int open_new(struct record *record, const struct plan *plan,
 	if (code)
 		return code;
 	add_facts(record, plan);
+	add_ceilings(record, plan);
 	return record_create(record, err);
 }
 

@@ -108,21 +108,22 @@ double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads)
 	return best;
 }
 
-const char *ceilings_age(const struct ceilings *ceilings, double now, char *out, size_t room)
+const char *ceilings_age(
+	const struct ceilings *ceilings, double moment, const char *word, char *out, size_t room)
 {
-	const double age = now - ceilings->measured_at;
+	const double age = moment - ceilings->measured_at;
 	if (isnan(age))
 		(void)snprintf(out, room, "probed at an unknown time");
 	else if (age < -CLOCKS_AGREE_S)
 		(void)snprintf(out, room, "probed in the future, by this clock");
 	else if (age < MINUTE_S)
-		(void)snprintf(out, room, "probed just now");
+		(void)snprintf(out, room, "probed less than a minute %s", word);
 	else if (age < HOUR_S)
-		(void)snprintf(out, room, "probed %.0f min ago", floor(age / MINUTE_S));
+		(void)snprintf(out, room, "probed %.0f min %s", floor(age / MINUTE_S), word);
 	else if (age < 2 * DAY_S)
-		(void)snprintf(out, room, "probed %.0f h ago", floor(age / HOUR_S));
+		(void)snprintf(out, room, "probed %.0f h %s", floor(age / HOUR_S), word);
 	else
-		(void)snprintf(out, room, "probed %.0f days ago", floor(age / DAY_S));
+		(void)snprintf(out, room, "probed %.0f days %s", floor(age / DAY_S), word);
 	return out;
 }
 
@@ -132,12 +133,12 @@ bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores,
 	const double age = now - ceilings->measured_at;
 	why[0] = '\0';
 	if (ceilings->cores != cores)
-		(void)snprintf(why, room, "probed with %u cores, now there are %u",
-			ceilings->cores, cores);
+		(void)snprintf(why, room, "probed with %u cores, now there are %u", ceilings->cores,
+			cores);
 	else if (strcmp(ceilings->kernel, kernel) != 0)
-		(void)snprintf(why, room, "probed under kernel %s, this is %s", ceilings->kernel,
-			kernel);
+		(void)snprintf(
+			why, room, "probed under kernel %s, this is %s", ceilings->kernel, kernel);
 	else if (isnan(age) || age < -CLOCKS_AGREE_S || age > (double)STALE_DAYS * DAY_S)
-		(void)ceilings_age(ceilings, now, why, room);
+		(void)ceilings_age(ceilings, now, "ago", why, room);
 	return why[0] != '\0';
 }

@@ -38,9 +38,9 @@ struct gemm_ceiling {
 	double flops; /* per second */
 	bool is_best; /* of the shapes tried; else a shape of the configured model */
 	struct ceiling_range range;
-	double efficiency;           /* flops / those of the best shape with as many threads */
-	double share;                /* of the model's forward FLOPs; NAN where is_best */
-	char name[NAME_BYTES];       /* layer of the model; "square" where is_best */
+	double efficiency;     /* flops / those of the best shape with as many threads */
+	double share;          /* of the model's forward FLOPs; NAN where is_best */
+	char name[NAME_BYTES]; /* layer of the model; "square" where is_best */
 };
 
 /* Decoding on so many cores at once. */
@@ -51,7 +51,7 @@ struct core_ceiling {
 };
 
 struct ceilings {
-	double measured_at; /* seconds since the epoch */
+	double measured_at;             /* seconds since the epoch */
 	char node[CEILINGS_NODE_BYTES]; /* what the cache is keyed by */
 	unsigned cores;
 	char storage[NOTE_BYTES]; /* device and file system that was read from */
@@ -72,12 +72,12 @@ struct ceilings {
 
 	/* How it was measured. */
 	char host[CEILINGS_NAME_BYTES], cpu[CEILINGS_NAME_BYTES], kernel[CEILINGS_NAME_BYTES];
-	bool quick;         /* fewer depths, shorter repeats */
-	bool interrupted;   /* stopped on the way: never cached */
-	double seconds;     /* that it took */
+	bool quick;              /* fewer depths, shorter repeats */
+	bool interrupted;        /* stopped on the way: never cached */
+	double seconds;          /* that it took */
 	char engine[NAME_BYTES]; /* that read: "io_uring", "pread" */
 	double scratch_bytes;    /* of the file that was read */
-	double file_bytes;       /* mean of the data set, one of the request sizes; NAN: no data set */
+	double file_bytes; /* mean of the data set, one of the request sizes; NAN: no data set */
 	struct core_ceiling decode[CEILING_CORES_MAX]; /* cores ascending: 1, 2, 4 ... all */
 	size_t decode_count;
 	struct ceiling_range memory_range_one, memory_range_all, copy_range;
@@ -109,8 +109,10 @@ double ceilings_read_bytes_per_s(
 /* Best GEMM rate (FLOP/s) with so many threads; NAN: not measured. */
 double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads);
 
-/* "probed 3 h ago", for a moment in seconds since the epoch.  Returns out. */
-const char *ceilings_age(const struct ceilings *ceilings, double now, char *out, size_t room);
+/* "probed 3 h ago": at `moment` (seconds since the epoch), of which `word` says how it lies to the reader:
+ * "ago", or "before" when it is that of an earlier run.  Returns out. */
+const char *ceilings_age(
+	const struct ceilings *ceilings, double moment, const char *word, char *out, size_t room);
 
 /* Why they should be measured again: older than 30 days, measured with other cores or under another
  * kernel; false: they hold. */

@@ -15,6 +15,7 @@
 #include "harness/analyze/summary.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/measure/ceilings.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/measurement.h"
 #include "harness/measure/trace.h"
@@ -49,6 +50,8 @@ struct record {
 	char config_hash[RECORD_HASH_BYTES];
 	unsigned cores; /* that the process could use */
 	struct fact_list environment;
+	struct ceilings ceilings; /* of the node, as they were known when the run began */
+	bool has_ceilings;
 	struct step_info step;
 	struct config_grid grid;
 	struct record_entry *entries; /* in the order they ended, one per (point, repeat); owned */

@@ -1,6 +1,7 @@
 /* Header, limit and end lines of a record. */
 #include "harness/report/record_json.h"
 
+#include "harness/report/ceilings_json.h"
 #include "harness/report/config_json.h"
 #include "harness/report/fields.h"
 
@@ -152,6 +153,9 @@ json_t *record_header_to_json(const struct record *record)
 		object, "environment", record_environment_to_json(&record->environment));
 	bad |= json_object_set_new(
 		object, "environment_units", record_units_to_json(&record->environment));
+	if (record->has_ceilings)
+		bad |= json_object_set_new(
+			object, "ceilings", ceilings_to_json(&record->ceilings, record->started));
 	if (!bad)
 		return object;
 	json_decref(object);
@@ -179,6 +183,13 @@ static int config_from_header(struct record *record, const json_t *header, struc
 	return config_read_text(&record->config, "resolved", text, strlen(text), err);
 }
 
+/* Those that cannot be read are as if they were not there: the measurements stand without them. */
+static void ceilings_from_header(struct record *record, const json_t *header)
+{
+	const json_t *object = json_object_get(header, "ceilings");
+	record->has_ceilings = object && ceilings_from_json(&record->ceilings, object, NULL) == 0;
+}
+
 int record_header_from_json(struct record *record, json_t *header, struct error *err)
 {
 	record->header = json_incref(header);
@@ -191,6 +202,8 @@ int record_header_from_json(struct record *record, json_t *header, struct error 
 		code = step_from_json(&record->step, json_object_get(header, "step"), err);
 	if (!code)
 		code = config_grid_open(&record->config, &record->grid, err);
+	if (!code)
+		ceilings_from_header(record, header);
 	if (!code)
 		environment_from_json(&record->environment, json_object_get(header, "environment"),
 			json_object_get(header, "environment_units"));

@@ -9,8 +9,8 @@
 #define POINTS_SCHEMA "mlbench.points/1"
 
 json_t *record_header_to_json(const struct record *record);
-/* Fills name, started, config, config_hash, cores, environment, step, grid; the record keeps
- * header. */
+/* Fills name, started, config, config_hash, cores, environment, ceilings, step, grid; the
+ * record keeps header. */
 int record_header_from_json(struct record *record, json_t *header, struct error *err);
 
 json_t *record_limit_to_json(const struct stage_limit *limit);

@@ -10,6 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the data's storage gives at best on this node, cold, for files of the data set's size; 0: not
+ * known. */
+static double storage_ceiling(const struct record *record)
+{
+	const struct fact *bytes = fact_find(&record->environment, "dataset", "bytes");
+	const struct fact *samples = fact_find(&record->environment, "dataset", "samples");
+	if (!record->has_ceilings || !bytes || !samples || bytes->kind != FACT_NUMBER ||
+		samples->kind != FACT_NUMBER)
+		return 0;
+	const double best = ceilings_read_bytes_per_s(
+		&record->ceilings, bytes->number / samples->number, 0, true);
+	return isnan(best) ? 0 : best;
+}
+
 static void facts_of(
 	const struct record *record, const struct config *config, struct point_facts *facts)
 {
@@ -25,6 +39,7 @@ static void facts_of(
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.step_emulated = record->step.emulated,
 		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
+		.storage_bytes_per_s = storage_ceiling(record),
 		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
 	};
 }

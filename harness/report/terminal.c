@@ -19,6 +19,7 @@ enum {
 	CELL_TEXT_BYTES = ERROR_TEXT_BYTES + NAME_BYTES,
 	NOTES_SHOWN_MAX = 8,
 	FIXED_COLUMNS = 6,
+	AGE_BYTES = 64,
 };
 
 static const double NEAR_BEST_SHARE = 0.05;
@@ -29,6 +30,7 @@ static void render_run(const struct report *report, const struct style *style, s
 	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
 	char when[CLOCK_UTC_BYTES];
 	char took[UNITS_BYTES];
+	char age[AGE_BYTES];
 	struct buffer line = {0};
 	clock_format_utc((time_t)record->started, when);
 	const double seconds = fmax(0, record->finished - record->started);
@@ -39,9 +41,12 @@ static void render_run(const struct report *report, const struct style *style, s
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
 	layout_labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
 	buffer_release(&line);
-	buffer_format(&line, "%s, %u core%s usable",
+	buffer_format(&line, "%s, %u core%s usable; ceilings: %s",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
-		record->cores == 1 ? "" : "s");
+		record->cores == 1 ? "" : "s",
+		record->has_ceilings ? ceilings_age(&record->ceilings, record->started, "before",
+					       age, sizeof age)
+				     : "none (mlbench probe)");
 	layout_labelled(style, INK_DIM, "node", line.data ? line.data : "", out);
 	buffer_release(&line);
 }

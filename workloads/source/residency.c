@@ -23,7 +23,8 @@
 
 enum {
 	EVICT_MAX_MS = 5000,
-	EVICT_PAUSE_MS = 20, /* doubled after each pass */
+	EVICT_PAUSE_MS = 20,  /* doubled after each pass */
+	EVICT_FILE_TRIES = 5, /* with pauses between them, 300 ms together */
 	WARM_BLOCK_BYTES = 1024 * 1024,
 };
 
@@ -314,4 +315,40 @@ int residency_warm(const struct dataset *dataset, struct residency *after, struc
 	code = warm(&work, after, err);
 	work_close(&work);
 	return code;
+}
+
+/* --- one open file ------------------------------------------------------------------------------ */
+
+int residency_of_file(int fd, struct residency *out, struct error *err)
+{
+	const enum method method = find_method();
+	*out = (struct residency){
+		.how = method == METHOD_CACHESTAT ? "cachestat" : "mincore",
+		.total_pages = pages_of(source_file_bytes(fd)),
+	};
+	bool available = true;
+	if (method == METHOD_NONE)
+		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
+			residency_method(&available));
+	const int code = resident_pages(method, fd, source_file_bytes(fd), &out->resident_pages);
+	return code ? error_set_errno(err, -code, "cannot measure residency") : 0;
+}
+
+int residency_evict_file(int fd, struct residency *after, struct error *err)
+{
+	uint64_t pause_ns = EVICT_PAUSE_MS * NS_PER_MS;
+	for (int tries = 0; tries < EVICT_FILE_TRIES; tries++) {
+		if (tries > 0) {
+			clock_sleep_until_ns(clock_now_ns() + pause_ns);
+			pause_ns *= 2;
+			(void)fdatasync(fd);
+		}
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		const int code = residency_of_file(fd, after, err);
+		if (code || share(after) < COLD_SHARE)
+			return code;
+	}
+	char remaining[UNITS_BYTES];
+	return error_set(err, -EBUSY, "%s of the file stays in the page cache",
+		units_format_share(share(after), remaining));
 }

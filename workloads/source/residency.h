@@ -21,6 +21,10 @@ int residency_evict(const struct dataset *dataset, struct residency *after, stru
 /* Reads every file once, and proves it: -ENOMEM when less than 99 % stays (the set is larger than the cache). */
 int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err);
 
+/* The same of one open file: measuring, and evicting with the same proof in at most half a second. */
+int residency_of_file(int fd, struct residency *out, struct error *err);
+int residency_evict_file(int fd, struct residency *after, struct error *err);
+
 /* "cachestat(2)", "mincore(2)" or a reason why residency cannot be measured, for doctor. */
 const char *residency_method(bool *available);
 

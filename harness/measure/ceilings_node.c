@@ -1,0 +1,84 @@
+/* Asking the system who this node is. */
+#include "harness/measure/ceilings_node.h"
+
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/measure/environment_parts.h"
+#include "harness/measure/probe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static void read_cpu(struct node_identity *node)
+{
+	char flags[8192];
+	char *cpuinfo = environment_text("/proc/cpuinfo");
+	(void)snprintf(node->cpu, sizeof node->cpu, "unknown CPU");
+	if (!cpuinfo)
+		return;
+	if (!parse_field(cpuinfo, "model name", node->cpu, sizeof node->cpu))
+		(void)snprintf(node->cpu, sizeof node->cpu, "unknown CPU");
+	node->is_virtual = parse_field(cpuinfo, "flags", flags, sizeof flags) &&
+			   parse_has_word(flags, "hypervisor");
+	free(cpuinfo);
+}
+
+static void read_names(struct node_identity *node)
+{
+	struct utsname name;
+	if (uname(&name) != 0)
+		return;
+	(void)snprintf(node->kernel, sizeof node->kernel, "%s", name.release);
+	(void)snprintf(node->host, sizeof node->host, "%s", name.nodename);
+	if (files_first_line("/etc/machine-id", node->machine, sizeof node->machine) != 0 ||
+		node->machine[0] == '\0')
+		(void)snprintf(node->machine, sizeof node->machine, "%s", name.nodename);
+}
+
+int node_identify(const char *data_path, struct node_identity *node, struct error *err)
+{
+	*node = (struct node_identity){.cores = probe_cores()};
+	struct mount_entry *mount = malloc(sizeof *mount);
+	if (!mount)
+		return error_set(err, -ENOMEM, "out of memory");
+	const int code = environment_mount_of(data_path, mount);
+	if (!code)
+		(void)snprintf(node->storage, sizeof node->storage, "%.40s on %.200s", mount->type,
+			mount->source);
+	free(mount);
+	if (code)
+		return error_set_errno(
+			err, -code, "cannot find the file system of '%s'", data_path);
+	read_cpu(node);
+	read_names(node);
+	return 0;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(text, strlen(text) + 1, hash);
+}
+
+void node_key(const struct node_identity *node, char out[CEILINGS_NODE_BYTES])
+{
+	char cores[16];
+	(void)snprintf(cores, sizeof cores, "%u", node->cores);
+	const uint64_t hardware =
+		add_text(add_text(add_text(0, node->machine), node->cpu), node->storage);
+	const uint64_t state = add_text(add_text(0, cores), node->kernel);
+	(void)snprintf(out, CEILINGS_NODE_BYTES, "%016" PRIx64 "-%016" PRIx64, hardware, state);
+}
+
+void node_describe(const struct node_identity *node, struct ceilings *ceilings)
+{
+	node_key(node, ceilings->node);
+	ceilings->cores = node->cores;
+	(void)snprintf(ceilings->host, sizeof ceilings->host, "%s", node->host);
+	(void)snprintf(ceilings->cpu, sizeof ceilings->cpu, "%s", node->cpu);
+	(void)snprintf(ceilings->kernel, sizeof ceilings->kernel, "%s", node->kernel);
+	(void)snprintf(ceilings->storage, sizeof ceilings->storage, "%s", node->storage);
+}

@@ -1,0 +1,61 @@
+/* What all probes of a node's ceilings share: their bounds, repeats that become a median with its
+ * range, and a crew of threads on cores of their own.
+ *
+ * A probe measures in rounds: each round visits every quantity once, so that what disturbs the node
+ * for a while disturbs them alike.  A probe returns 0, -EINTR when it was stopped (what it has
+ * measured is kept), or another negative errno when nothing could be had; single quantities that
+ * could not are lines of ceilings.missing. */
+#ifndef MLBENCH_MEASURE_PROBE_H
+#define MLBENCH_MEASURE_PROBE_H
+
+#include "harness/base/error.h"
+#include "harness/measure/ceilings.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PROBE_ROUNDS = 5, PROBE_ROUNDS_MAX = 16 };
+
+struct probe_control {
+	const atomic_bool *stop; /* may be NULL; true: end within half a second */
+	unsigned rounds;         /* 1 .. PROBE_ROUNDS_MAX */
+	uint64_t slot_ns;        /* of one quantity in one round */
+	uint64_t
+		deadline_ns; /* of the whole probe, clock_now_ns; 0: none.  Time over: fewer rounds */
+};
+
+bool probe_stopped(const struct probe_control *control);   /* by the user */
+bool probe_time_over(const struct probe_control *control); /* or at the deadline */
+
+/* When a slot that begins now ends: after slot_ns, at the latest at the deadline. */
+uint64_t probe_slot_end(const struct probe_control *control, uint64_t now);
+
+struct probe_values {
+	double at[PROBE_ROUNDS_MAX];
+	unsigned count;
+};
+void probe_add(struct probe_values *values, double value); /* NAN is not added */
+/* Their median, NAN without any; range may be NULL. */
+double probe_median(const struct probe_values *values, struct ceiling_range *range);
+
+/* Cores that this process may use now. */
+unsigned probe_cores(void);
+
+/* Runs work(context, index) for index 0 .. threads-1, each on a thread of its own, begun together.
+ * pinned: thread i on the i-th core that the process may use (left to the kernel where it refuses).
+ * Signals are left to the calling thread.  -EAGAIN: not all threads could be had; none then works. */
+typedef void probe_work(void *context, unsigned index);
+int probe_crew(unsigned threads, bool pinned, probe_work *work, void *context, struct error *err);
+
+/* --- probes that need no workload --------------------------------------------------------------- */
+
+/* Lock hand-off, reading the clocks, oversleep; each in rounds of slot_ns at most. */
+int probe_timing(const struct probe_control *control, struct ceilings *out, struct error *err);
+
+/* Triad on one core and on all, memcpy on one.  array_bytes: of each of three arrays; 0: 4 x the
+ * last-level caches of the node, at most a quarter of the free memory for all three. */
+int probe_memory(const struct probe_control *control, uint64_t array_bytes, struct ceilings *out,
+	struct error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* What decoding and augmenting gives on this node: samples/s on one core, on all, and between. */
+#ifndef MLBENCH_WORKLOADS_IMAGE_PROBE_DECODE_H
+#define MLBENCH_WORKLOADS_IMAGE_PROBE_DECODE_H
+
+#include "harness/config/config.h"
+#include "harness/measure/probe.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Encoded pictures in memory. */
+struct picture_set {
+	struct picture_bytes {
+		uint8_t *bytes; /* owned */
+		size_t size;
+	} * pictures; /* (count), owned */
+	size_t count;
+	uint32_t max_width, max_height;
+	char what
+		[NOTE_BYTES]; /* "32 files of data/photos: jpeg, 500 x 375 pixels, 95.1 KiB (means)" */
+};
+
+void picture_set_release(struct picture_set *set); /* safe on {0} */
+
+/* Decodes and augments the pictures as config says, over and over, on 1, 2, 4 ... and all cores; fills
+ * decode, decode_one_core, decode_all_cores, decode_what and cpu_scaling.  cores: 0 as many as the
+ * process may use. */
+int probe_decode(const struct config *config, const struct picture_set *set, unsigned cores,
+	const struct probe_control *control, struct ceilings *out, struct error *err);
+
+#endif

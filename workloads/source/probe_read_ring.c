@@ -1,0 +1,212 @@
+/* Keeping reads in flight with one ring and one thread.  Each submission call carries whatever came
+ * back since the last, so a device that completes in bursts is refilled in bursts. */
+#include "workloads/source/probe_read_parts.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WAIT_MS = 100,          /* between two looks at the stop flag */
+	STUCK_MS = 5000,        /* without a completion: lost */
+	STUCK_STOPPED_MS = 500, /* likewise when asked to stop */
+	REQUESTS_LEAST = 8,     /* a slot goes on until so many came back ... */
+	SLOT_TIMES = 4,         /* ... for at most so many times its length */
+};
+
+struct read_ring {
+	struct io_uring ring;
+	uint8_t *buffers;
+	size_t buffer_bytes;
+	bool fixed; /* buffers are registered */
+	bool lost;
+	uint64_t submitted_ns[PROBE_DEPTH_MOST];
+	unsigned idle[PROBE_DEPTH_MOST]; /* buffers without a request */
+	unsigned idle_count;
+};
+
+int read_ring_open(struct read_ring **out, uint8_t *buffers, size_t buffer_bytes, struct error *err)
+{
+	static const unsigned flags[] = {
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+		IORING_SETUP_COOP_TASKRUN, 0};
+	struct read_ring *ring = calloc(1, sizeof *ring);
+	if (!ring)
+		return error_set(err, -ENOMEM, "out of memory");
+	int code = -EINVAL;
+	for (size_t i = 0; i < sizeof flags / sizeof *flags && code == -EINVAL; i++)
+		code = io_uring_queue_init(PROBE_DEPTH_MOST, &ring->ring, flags[i]);
+	if (code) {
+		free(ring);
+		return error_set_errno(err, -code, "cannot set up an io_uring");
+	}
+	const struct iovec all = {.iov_base = buffers, .iov_len = buffer_bytes * PROBE_DEPTH_MOST};
+	ring->fixed = io_uring_register_buffers(&ring->ring, &all, 1) == 0;
+	ring->buffers = buffers;
+	ring->buffer_bytes = buffer_bytes;
+	for (unsigned i = 0; i < PROBE_DEPTH_MOST; i++)
+		ring->idle[ring->idle_count++] = i;
+	*out = ring;
+	return 0;
+}
+
+bool read_ring_lost(const struct read_ring *ring)
+{
+	return ring && ring->lost;
+}
+
+void read_ring_close(struct read_ring *ring)
+{
+	if (ring && !ring->lost) {
+		if (ring->fixed)
+			(void)io_uring_unregister_buffers(&ring->ring);
+		io_uring_queue_exit(&ring->ring);
+	}
+	free(ring);
+}
+
+/* What came back in a slot.  The first burst only starts the count: it has waited for nothing. */
+struct tally {
+	uint64_t first_ns, last_ns;
+	uint64_t count; /* after the first burst */
+	double latency_ns;
+};
+
+struct run {
+	struct read_ring *ring;
+	struct read_slot *slot;
+	struct tally tally;
+	uint64_t begin_ns;
+	uint32_t taken;
+	unsigned in_flight;
+	int status;
+};
+
+static bool submit_one(struct run *run, uint64_t now)
+{
+	struct read_ring *ring = run->ring;
+	const struct read_slot *slot = run->slot;
+	uint64_t offset;
+	if (io_uring_sq_space_left(&ring->ring) == 0 ||
+		!read_slot_next(run->slot, &run->taken, &offset))
+		return false;
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
+	const unsigned place = ring->idle[--ring->idle_count];
+	uint8_t *buffer = ring->buffers + place * ring->buffer_bytes;
+	const unsigned size = (unsigned)slot->request_bytes;
+	if (ring->fixed)
+		io_uring_prep_read_fixed(sqe, slot->fd, buffer, size, offset, 0);
+	else
+		io_uring_prep_read(sqe, slot->fd, buffer, size, offset);
+	io_uring_sqe_set_data64(sqe, place);
+	ring->submitted_ns[place] = now;
+	run->in_flight++;
+	return true;
+}
+
+static bool is_over(const struct run *run, uint64_t now)
+{
+	const struct read_slot *slot = run->slot;
+	const uint64_t length = slot->end_ns > run->begin_ns ? slot->end_ns - run->begin_ns : 0;
+	if (run->status || probe_stopped(slot->control))
+		return true;
+	return now >= slot->end_ns &&
+	       (run->tally.count >= REQUESTS_LEAST || now >= run->begin_ns + SLOT_TIMES * length);
+}
+
+/* One completion; now is that of its burst. */
+static void complete(struct run *run, const struct io_uring_cqe *cqe, uint64_t now, bool counts)
+{
+	struct read_ring *ring = run->ring;
+	const unsigned place = (unsigned)io_uring_cqe_get_data64(cqe);
+	run->in_flight--;
+	ring->idle[ring->idle_count++] = place;
+	if (cqe->res != (int)run->slot->request_bytes && !run->status)
+		run->status = cqe->res < 0 ? cqe->res : -EIO;
+	if (!counts)
+		return;
+	run->tally.count++;
+	run->tally.latency_ns += (double)(now - ring->submitted_ns[place]);
+}
+
+static void reap(struct run *run)
+{
+	struct io_uring_cqe *cqe;
+	unsigned head;
+	unsigned seen = 0;
+	const uint64_t now = clock_now_ns();
+	const bool over = is_over(run, now);
+	const bool first = run->tally.first_ns == 0;
+	io_uring_for_each_cqe(&run->ring->ring, head, cqe)
+	{
+		complete(run, cqe, now, !first && !over);
+		seen++;
+	}
+	io_uring_cq_advance(&run->ring->ring, seen);
+	if (seen == 0 || over)
+		return;
+	if (first)
+		run->tally.first_ns = now;
+	run->tally.last_ns = now;
+}
+
+static bool is_stuck(const struct run *run, uint64_t waiting_since)
+{
+	const uint64_t ms = (clock_now_ns() - waiting_since) / NS_PER_MS;
+	return ms >= STUCK_MS || (ms >= STUCK_STOPPED_MS && probe_stopped(run->slot->control));
+}
+
+/* Submits what is prepared and waits for one completion or more.  -ETIMEDOUT: none came. */
+static int wait_for_some(struct run *run)
+{
+	const uint64_t since = clock_now_ns();
+	for (;;) {
+		struct __kernel_timespec wait = {.tv_nsec = WAIT_MS * (long long)NS_PER_MS};
+		struct io_uring_cqe *cqe;
+		const int code =
+			io_uring_submit_and_wait_timeout(&run->ring->ring, &cqe, 1, &wait, NULL);
+		if (code >= 0)
+			return 0;
+		if (code != -ETIME && code != -EINTR && code != -EAGAIN)
+			return code;
+		if (is_stuck(run, since))
+			return -ETIMEDOUT;
+	}
+}
+
+static int keep_going(struct run *run)
+{
+	bool more = true;
+	for (;;) {
+		const uint64_t now = clock_now_ns();
+		more = more && !is_over(run, now);
+		while (more && run->in_flight < run->slot->depth)
+			more = submit_one(run, now);
+		if (run->in_flight == 0)
+			return run->status;
+		const int code = wait_for_some(run);
+		if (code) {
+			run->ring->lost = true;
+			return code;
+		}
+		reap(run);
+	}
+}
+
+int read_ring_run(struct read_ring *ring, struct read_slot *slot, struct error *err)
+{
+	struct run run = {.ring = ring, .slot = slot, .begin_ns = clock_now_ns()};
+	const int code = keep_going(&run);
+	const struct tally *tally = &run.tally;
+	const double seconds = (double)(tally->last_ns - tally->first_ns) / (double)NS_PER_S;
+	slot->requests = tally->count;
+	slot->requests_per_s = seconds > 0 ? (double)tally->count / seconds : (double)NAN;
+	slot->latency_ns = tally->count ? tally->latency_ns / (double)tally->count : (double)NAN;
+	if (code == -ETIMEDOUT)
+		return error_set(err, code, "a read did not come back in %d s", STUCK_MS / 1000);
+	return code ? error_set_errno(err, -code, "reading the scratch file") : 0;
+}
