@@ -3,6 +3,7 @@
 #define MLBENCH_COMMAND_CALIBRATION_H
 
 #include "harness/analyze/model.h"
+#include "harness/command/material.h"
 #include "harness/report/record.h"
 
 #include <stdbool.h>
@@ -18,6 +19,10 @@ struct calibration_options {
 	const struct ceilings *ceilings; /* NULL: none */
 	double contention;               /* between cores; NAN: not known */
 };
+
+/* What a model of a point is calibrated from; borrows all of it. */
+struct model_source calibration_source(const struct config *config, const struct record *record,
+	const struct material *material, const struct calibration_options *options);
 
 /* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
  * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed. */

@@ -60,10 +60,9 @@ static void it_cannot_tell(void **state)
 static void text_says_it_all(void **state)
 {
 	static const char *const parts[] = {"decode binds (cpu, ", "decode works 99.8 %",
-		"give it more workers", "decode / cpu", "0.910 to 0.970",
-		"1.004 (1 if all that binds", "read / latency", "1,240",
-		"--set decode.workers=8 --set read.depth=16",
-		"predicted 1,190 samples/s (90 %: 1,120-1,240); then read / latency binds",
+		"decode / cpu", "0.910 to 0.970", "1.004 (1 if all that binds", "read / latency",
+		"1,240", "--set decode.workers=8 --set read.depth=16",
+		"predicted 1,190 samples/s (90 %: 1,120-1,240): 4 workers are busy all the time",
 		"does not grow beyond its pools", "0.50 s", "2.10 s", "read / device",
 		"gives 615 samples/s as it stands, 612 measured (+0.5 %)",
 		"10 decode workers: 1,450 samples/s, twice as many give 1,500",
@@ -119,7 +118,7 @@ static void without_a_replay(void **state)
 	(void)snprintf(told.diagnosis.why_not, EVIDENCE_BYTES, "no service times were recorded");
 	diagnosis_text(&told.view, &style, &text);
 	assert_has(&text, "none: no service times were recorded");
-	assert_has(&text, "too short a run to tell whether it grows");
+	assert_has(&text, "too short a run to tell whether memory grows");
 	assert_null(strstr(text.data, "elasticity"));
 	assert_null(strstr(text.data, "limits in the order"));
 	buffer_release(&text);
