@@ -108,6 +108,24 @@ static double measured_busy(const struct measurement *m, enum replay_stage id)
 	return total > 0 ? stage->seconds[THREAD_WORKING] / total : 0;
 }
 
+static double mean_cost(const struct replay_series *series)
+{
+	double sum = 0;
+	for (size_t i = 0; i < series->count; i++)
+		sum += (double)series->ns[i];
+	return series->count > 0 ? sum / (double)series->count : 0;
+}
+
+/* Of its stage's time: a small cost may be as uncertain as it likes. */
+static double share_of_stage(const struct model *model, enum replay_cost cost)
+{
+	double all = 0;
+	for (int c = 0; c < COSTS; c++)
+		if (model_cost_stage((enum replay_cost)c) == model_cost_stage(cost))
+			all += mean_cost(&model->replay.series[c]);
+	return all > 0 ? mean_cost(&model->replay.series[cost]) / all : 0;
+}
+
 static size_t round_up(double n)
 {
 	const double unit = pow(10, floor(log10(fmax(n, 1))) - 1);
@@ -121,7 +139,8 @@ static size_t samples_needed(const struct model *model, const struct model_sourc
 	for (int c = 0; c < COSTS; c++) {
 		const double busy =
 			measured_busy(source->repeats[0], model_cost_stage((enum replay_cost)c));
-		error = fmax(error, busy * mean_error(&model->replay.series[c]));
+		const double share = share_of_stage(model, (enum replay_cost)c);
+		error = fmax(error, busy * share * mean_error(&model->replay.series[c]));
 	}
 	const double shortfall = Z90 * error / WIDTH_MOST;
 	const double needed = (double)model->recorded * shortfall * shortfall;
