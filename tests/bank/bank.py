@@ -27,7 +27,7 @@ from runner import Failed, Mistake, Runner
 RETURNED = 0.9        # of the lost throughput must come back
 REFINEMENTS = 3       # corrections of a plant's strength
 NEAR_ENOUGH = 0.12    # of ln(loss): a plant this close to its aim is not corrected
-DISTURBED_CORES = 0.3 # kept busy from outside while nothing of ours does
+DISTURBED_CORES = 0.3 # unless --disturbed says otherwise: kept busy from outside while nothing of ours does
 HEALTHY_USE = 0.95    # of the device's time, in a run that is to be called healthy
 PAIR_WITHIN = 0.05
 QUICK_INTENSITY = 4.0
@@ -78,6 +78,11 @@ class Bank:
         return without / measured["throughput"]
 
     # --- labels --------------------------------------------------------------------------------------
+
+    def disturbance(self, case: dict) -> str:
+        """'' or who else was at work: then nobody knows what the limit was, whatever was planted."""
+        busy = case.get("disturbed") or 0.0
+        return "others kept %.1f cores busy" % busy if busy > self.options.disturbed else ""
 
     def check_label(self, plant: table.Plant, case: dict, healthy: table.Healthy, measured: dict, removed: dict) -> str:
         """'' or why the label does not hold."""
@@ -132,7 +137,7 @@ class Bank:
         case["throughput"]["measured"] = measured["throughput"]
         case["disturbed"] = measured["cores_busy_outside"] or 0.0
         used = measured["step_utilisation"] or 0.0
-        case["why_invalid"] = disturbance(case)
+        case["why_invalid"] = self.disturbance(case)
         if used < HEALTHY_USE and not case["why_invalid"]:
             case["why_invalid"] = "the device was used %.0f %% only" % (100 * used)
         case["valid"] = not case["why_invalid"]
@@ -156,7 +161,7 @@ class Bank:
             case["disturbed"] = removed["cores_busy_outside"] or 0.0
         if not plant.hogs:
             case["disturbed"] = max(case.get("disturbed", 0.0), measured["cores_busy_outside"] or 0.0)
-        case["why_invalid"] = disturbance(case) or self.check_label(plant, case, healthy, measured, removed)
+        case["why_invalid"] = self.disturbance(case) or self.check_label(plant, case, healthy, measured, removed)
         case["valid"] = not case["why_invalid"]
         self.judge(case, measured)
         if plant.kind == "phases":
@@ -208,15 +213,6 @@ class Bank:
             case = self.new_case(plant, intensity, seed)
             case.update(why_invalid=str(failure), verdict=None, rules={})
             return [case]
-
-
-# --- the machine -----------------------------------------------------------------------------------------------
-
-
-def disturbance(case: dict) -> str:
-    """'' or who else was at work: then nobody knows what the limit was, whatever was planted."""
-    busy = case.get("disturbed") or 0.0
-    return "others kept %.1f cores busy" % busy if busy > DISTURBED_CORES else ""
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
@@ -295,6 +291,8 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--page-cache-controls", type=int, default=50, help="how many (full bank)")
     parser.add_argument("--time-limit", type=float, default=0, help="seconds after which no case begins (0: none)")
+    parser.add_argument("--disturbed", type=float, default=DISTURBED_CORES,
+                        help="cores kept busy by others above which a case is not scored")
     parser.add_argument("--no-knobs", dest="knobs", action="store_false", help="do not try the recommendations out")
     parser.add_argument("--keep", action="store_true", help="keep the results of the planted runs")
     parser.add_argument("--report-only", action="store_true", help="exit 0 whatever the score")

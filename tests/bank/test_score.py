@@ -214,8 +214,10 @@ class Arithmetic(unittest.TestCase):
         self.assertIn("without", bank.check_leak(flat, flat))
 
     def test_disturbance(self):
-        self.assertEqual(bank.disturbance({"disturbed": 0.1}), "")
-        self.assertIn("others", bank.disturbance({"disturbed": 1.5}))
+        quiet = bank.Bank(None, bank.parse(["mlbench"]))
+        self.assertEqual(quiet.disturbance({"disturbed": 0.1}), "")
+        self.assertIn("others", quiet.disturbance({"disturbed": 1.5}))
+        self.assertEqual(bank.Bank(None, bank.parse(["mlbench", "--disturbed", "2"])).disturbance({"disturbed": 1.5}), "")
 
     def test_phases_and_their_times(self):
         plant = next(p for p in plants.plants(2) if p.kind == "phases")
