@@ -18,6 +18,7 @@ struct replay_thread {
 	double used;      /* service in all; raised after a sleep, so that no credit is saved up */
 	double from;      /* virtual time when it came to its place */
 	double slice_end; /* virtual time */
+	double guarded;   /* until then it keeps its place, whoever comes */
 	double end;       /* of its work: virtual time on a core; what is left while it waits */
 };
 
@@ -75,16 +76,50 @@ static inline void replay_cores_fill(struct replay_cores *c)
 {
 	c->going_on = REPLAY_NOBODY;
 	while (c->in_line > 0 && c->on_place < c->places) {
-		const uint32_t thread = replay_heap_first(&c->waiting)->id;
+		const struct replay_event *first = replay_heap_first(&c->waiting);
+		if (!first)
+			break;
+		const uint32_t thread = first->id;
 		struct replay_thread *t = &c->threads[thread];
 		replay_heap_pop(&c->waiting);
 		c->in_line--;
 		c->floor = t->used > c->floor ? t->used : c->floor;
 		t->from = c->virtual_now;
 		t->end += c->virtual_now;
-		t->slice_end = c->virtual_now + c->slice_ns;
+		t->slice_end = t->guarded = c->virtual_now + c->slice_ns;
 		replay_cores_place(c, thread);
 	}
+}
+
+/* Who comes to the line takes the place of one that has had more service and its slice, if any: one that
+ * had nobody wait for its place when its slice was over. */
+static inline void replay_cores_preempt(struct replay_cores *c, double used)
+{
+	uint32_t most = REPLAY_NOBODY;
+	if (!replay_heap_first(&c->running))
+		return;
+	for (uint32_t i = 0; i < c->running.count; i++) {
+		const struct replay_thread *t = &c->threads[c->running.events[i].id];
+		const double now_used = t->used + c->virtual_now - t->from;
+		if (t->guarded <= c->virtual_now && now_used > used) {
+			used = now_used;
+			most = i;
+		}
+	}
+	if (most == REPLAY_NOBODY)
+		return;
+	const uint32_t thread = c->running.events[most].id;
+	struct replay_thread *t = &c->threads[thread];
+	replay_heap_remove(&c->running, most);
+	c->on_place--;
+	t->used = used;
+	t->end -= c->virtual_now;
+	replay_cores_queue(c, thread);
+}
+/* With time slices: whoever begins now has to wait. */
+static inline bool replay_cores_all_busy(const struct replay_cores *c)
+{
+	return c->on_place + c->in_line + (c->going_on != REPLAY_NOBODY) >= c->places;
 }
 
 /* A thread begins ns > 0 of work. */
@@ -100,11 +135,13 @@ static inline void replay_cores_begin(struct replay_cores *c, uint32_t thread, d
 		t->end = ns;
 		const double least = c->floor - c->slice_ns;
 		t->used = t->used > least ? t->used : least;
+		const bool full = replay_cores_all_busy(c);
 		replay_cores_queue(c, thread);
+		if (full)
+			replay_cores_preempt(c, t->used);
 	}
 	replay_cores_load(c);
 }
-
 /* When the next piece of work, or slice, ends if nothing else happens; HUGE_VAL: never. */
 static inline double replay_cores_next(struct replay_cores *c, double now)
 {

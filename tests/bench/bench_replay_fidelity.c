@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { SETTINGS_MAX = 12, SAMPLES = 400, JPEGS = -1 };
-static const double WAKE_NS = 20e3;
+static const double WAKE_NS = 20e3, SLICE_NS = 4e6;
 
 struct structure {
 	const char *name;
@@ -75,9 +75,9 @@ static const struct structure structures[] = {
 			{KEY_UPLOAD_MODE, "copy"}, {KEY_UPLOAD_DEPTH, "1"},
 			{KEY_INJECT_UPLOAD_FACTOR, "100"}, {KEY_PREFETCH_DEPTH, "1"}}},
 	{"few blobs", 0,
-		{{KEY_DECODE_WORKERS, "4"}, {KEY_INJECT_DECODE_WAIT, "2300us"}, {KEY_STEP_TIME, "1ms"},
-			{KEY_INJECT_READ_LATENCY, "3ms"}, {KEY_READ_DEPTH, "4"},
-			{KEY_DECODE_QUEUE, "7"}}},
+		{{KEY_DECODE_WORKERS, "4"}, {KEY_INJECT_DECODE_WAIT, "2300us"},
+			{KEY_STEP_TIME, "1ms"}, {KEY_INJECT_READ_LATENCY, "3ms"},
+			{KEY_READ_DEPTH, "4"}, {KEY_DECODE_QUEUE, "7"}}},
 	{"few blobs, two readers", 0,
 		{{KEY_DECODE_WORKERS, "3"}, {KEY_INJECT_DECODE_WAIT, "1700us"},
 			{KEY_STEP_TIME, "1ms"}, {KEY_INJECT_READ_LATENCY, "2900us"},
@@ -213,7 +213,9 @@ static void build_decode_on_cores(struct built *b, const struct pipeline_fixture
 	set_series(b, COST_DECODE_WAIT, wait, trace->count);
 	set_series(b, COST_DECODE_CPU, cpu, trace->count);
 	b->model.scale[COST_DECODE_CPU] = cpu_ns / sum;
-	b->model.cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	/* What others took was taken. */
+	b->model.cores = (double)sysconf(_SC_NPROCESSORS_ONLN) - m->cores_busy_outside;
+	b->model.slice_ns = SLICE_NS;
 }
 
 static void build(struct built *b, const struct structure *s, const struct pipeline_fixture *f,
@@ -308,7 +310,10 @@ static double compare(struct pipeline_fixture *f, const struct structure *s, con
 	printf("%-32s measured %8.1f  replayed %8.1f  %+6.2f %%   queues %5.1f:%-5.1f %4.2f:%-4.2f\n",
 		s->name, m.throughput, r.throughput, 100 * error, m.queues[0].mean_depth,
 		r.samples_waiting, m.queues[1].mean_depth, r.batches_waiting);
-	printf("  step late %.0f us, cores outside %.2f, decode cpu %.2f runq %.2f\n", m.oversleep_mean_ns/1e3, m.cores_busy_outside, m.stages[1].cpu_seconds/m.stages[1].seconds[1], m.stages[1].run_queue_seconds/m.stages[1].seconds[1]);
+	printf("  step late %.0f us, cores outside %.2f, decode cpu %.2f runq %.2f\n",
+		m.oversleep_mean_ns / 1e3, m.cores_busy_outside,
+		m.stages[1].cpu_seconds / m.stages[1].seconds[1],
+		m.stages[1].run_queue_seconds / m.stages[1].seconds[1]);
 	*state = worst_state(&m, &r);
 	release(&b);
 	traces_release(&traces);
