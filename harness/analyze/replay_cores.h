@@ -2,9 +2,9 @@
  * since the start, at the rate that the load leaves.  A piece of work ends when virtual time has moved on
  * by its length, so the order of ends never changes and a step costs O(log n).  (Weighted fair queueing.)
  *
- * Without time slices all that is runnable is on the cores at once, each at its part of them: processor
- * sharing.  With slices there is a place for each core; who has used least comes next, and stays for a
- * slice while others wait, as under a kernel's scheduler: a sample can be half done for as long. */
+ * Without time slices all that is runnable is on the cores at once, each at its part of them: processor * sharing.  With slices there is a place for each core; who has used least comes next, and stays for a
+ * slice while others wait, as under a kernel's scheduler: a sample can be half done for as long.  A thread
+ * that wakes up is given at most a slice's credit, and takes the place of one that has used more. */
 #ifndef MLBENCH_ANALYZE_REPLAY_CORES_H
 #define MLBENCH_ANALYZE_REPLAY_CORES_H
 
@@ -18,7 +18,6 @@ struct replay_thread {
 	double used;      /* service in all; raised after a sleep, so that no credit is saved up */
 	double from;      /* virtual time when it came to its place */
 	double slice_end; /* virtual time */
-	double guarded;   /* until then it keeps its place, whoever comes */
 	double end;       /* of its work: virtual time on a core; what is left while it waits */
 };
 
@@ -71,51 +70,18 @@ static inline void replay_cores_queue(struct replay_cores *c, uint32_t thread)
 	c->in_line++;
 }
 
+/* The line's first come to free places; who comes to the line may take another's (replay_cores.c). */
+void replay_cores_call(struct replay_cores *cores);
+void replay_cores_preempt(struct replay_cores *cores, double used);
+
 /* Gives the free places to those that wait; after each event. */
 static inline void replay_cores_fill(struct replay_cores *c)
 {
 	c->going_on = REPLAY_NOBODY;
-	while (c->in_line > 0 && c->on_place < c->places) {
-		const struct replay_event *first = replay_heap_first(&c->waiting);
-		if (!first)
-			break;
-		const uint32_t thread = first->id;
-		struct replay_thread *t = &c->threads[thread];
-		replay_heap_pop(&c->waiting);
-		c->in_line--;
-		c->floor = t->used > c->floor ? t->used : c->floor;
-		t->from = c->virtual_now;
-		t->end += c->virtual_now;
-		t->slice_end = t->guarded = c->virtual_now + c->slice_ns;
-		replay_cores_place(c, thread);
-	}
+	if (c->in_line > 0 && c->on_place < c->places)
+		replay_cores_call(c);
 }
 
-/* Who comes to the line takes the place of one that has had more service and its slice, if any: one that
- * had nobody wait for its place when its slice was over. */
-static inline void replay_cores_preempt(struct replay_cores *c, double used)
-{
-	uint32_t most = REPLAY_NOBODY;
-	if (!replay_heap_first(&c->running))
-		return;
-	for (uint32_t i = 0; i < c->running.count; i++) {
-		const struct replay_thread *t = &c->threads[c->running.events[i].id];
-		const double now_used = t->used + c->virtual_now - t->from;
-		if (t->guarded <= c->virtual_now && now_used > used) {
-			used = now_used;
-			most = i;
-		}
-	}
-	if (most == REPLAY_NOBODY)
-		return;
-	const uint32_t thread = c->running.events[most].id;
-	struct replay_thread *t = &c->threads[thread];
-	replay_heap_remove(&c->running, most);
-	c->on_place--;
-	t->used = used;
-	t->end -= c->virtual_now;
-	replay_cores_queue(c, thread);
-}
 /* With time slices: whoever begins now has to wait. */
 static inline bool replay_cores_all_busy(const struct replay_cores *c)
 {
@@ -142,6 +108,7 @@ static inline void replay_cores_begin(struct replay_cores *c, uint32_t thread, d
 	}
 	replay_cores_load(c);
 }
+
 /* When the next piece of work, or slice, ends if nothing else happens; HUGE_VAL: never. */
 static inline double replay_cores_next(struct replay_cores *c, double now)
 {
