@@ -163,13 +163,14 @@ static double slowed_in(const struct model *model, const struct measurement *m)
 }
 
 static int series_of_repeat(struct model *model, struct cost_series series[COSTS],
-	const struct measurement *m, const struct traces *traces)
+	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
 	const double slowed = slowed_in(model, m);
 	const struct trace *decode = traces_find(traces, "decode");
 	const struct trace *read = traces_find(traces, "read");
 	const struct trace *upload = traces_find(traces, "upload");
 	const struct trace *step = traces_find(traces, "step");
+	double late_ns = 0;
 	int code = 0;
 	if (read)
 		code = series_of_read(model, series, m, read, slowed);
@@ -178,7 +179,9 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	if (!code && upload && model->replay.shape.staging_slots > 0)
 		code = series_of_upload(series, m, upload, slowed);
 	if (!code && step)
-		code = series_of_step(series, m, step, model->facts.step_on_cores, slowed);
+		code = series_of_step(
+			series, m, step, model->facts.step_on_cores, slowed, &late_ns);
+	model->late_ns += late_ns / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
 	return code;
 }
@@ -234,7 +237,8 @@ static int take_costs(struct model *model, const struct model_source *source)
 	struct cost_series series[COSTS] = {0};
 	int code = take_workers(model, source);
 	for (size_t i = 0; i < source->count && !code; i++)
-		code = series_of_repeat(model, series, source->repeats[i], source->traces[i]);
+		code = series_of_repeat(
+			model, series, source->repeats[i], source->traces[i], source->count);
 	keep_series(model, series);
 	note_accounting(model, source->repeats[0]);
 	return code;
