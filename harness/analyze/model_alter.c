@@ -65,18 +65,24 @@ static double half_slice_ns(double cores)
 
 static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns);
 
+/* 0 with a core for every worker, 1 with twice as many workers as cores or more. */
+static double crowding(double workers, double cores)
+{
+	return fmin(fmax(workers / cores - 1, 0), 1);
+}
+
 /* More workers than cores: a step's thread that wakes them at the end of a step loses its core to one, and
  * the device waits. */
-static int crowd(const struct change *c, bool was, bool is)
+static int crowd(const struct change *c)
 {
 	struct model *model = c->model;
-	if (was == is || model->facts.step_on_cores ||
-		model->replay.series[COST_STEP_DEVICE].count == 0)
+	const double cores = model->replay.cores;
+	if (model->facts.step_on_cores || model->replay.series[COST_STEP_DEVICE].count == 0)
 		return 0;
-	const double usual = half_slice_ns(model->replay.cores);
-	const double more = is ? fmax(usual - model->late_ns, 0) : -fmin(usual, model->late_ns);
+	const double further = crowding(after(c), cores) - crowding(before(c), cores);
+	const double more = fmax(further * half_slice_ns(cores), -model->late_ns);
 	model->late_ns += more;
-	return add_to_cost(c, COST_STEP_DEVICE, more);
+	return more != 0 ? add_to_cost(c, COST_STEP_DEVICE, more) : 0;
 }
 
 static int turn_workers(const struct change *c)
@@ -100,7 +106,7 @@ static int turn_workers(const struct change *c)
 			"and not counted");
 	if (now > model->replay.cores)
 		model_note(model, "%u workers share %g cores", now, model->replay.cores);
-	return crowd(c, old > model->replay.cores, now > model->replay.cores);
+	return crowd(c);
 }
 
 static int turn_read_parallelism(const struct change *c)
