@@ -55,7 +55,11 @@ struct model {
 	double calibrated; /* samples/s of that replay */
 	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
 	double late_ns;
-	double altered;  /* sum of |ln| of what keys were turned by; 0: as calibrated */
+	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
+	/* Of reading, when no device showed: time that might be a device's after all (model_read.h), and
+	 * the files in flight that it was seen with.  Matters when more of them are to be. */
+	double hidden_device_ns;
+	unsigned measured_in_flight;
 	size_t recorded; /* samples that the series came from */
 	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
