@@ -87,7 +87,7 @@ static void append_split(const struct stage_summary *stage, struct buffer *text)
 	append_share(text, stage->run_queue, "waiting for one");
 	append_share(text, stage->io_wait, "for I/O");
 	append_share(text, stage->lock_wait, "for a lock");
-	append_share(text, rest > 0 ? rest : 0, "for else");
+	append_share(text, rest > 0 ? rest : 0, "for something else");
 }
 
 static void append_totals(const struct point_summary *point, struct buffer *text)
