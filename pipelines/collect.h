@@ -17,10 +17,10 @@ struct recorded {
 	const struct step_account *step;
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
-	bool reads_memory;  /* the memory engine */
+	bool reads_memory; /* the memory engine */
+	bool emulates_storage;
 	const char *engine; /* that read */
 	const struct dataset *dataset;
-	bool emulates_storage;
 	bool interrupted;
 };
 

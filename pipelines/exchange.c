@@ -42,7 +42,7 @@ static uint32_t wake_threshold(const struct exchange_options *o)
 int exchange_open(struct exchange *x, const struct exchange_options *o)
 {
 	*x = (struct exchange){.options = *o, .chunk = 1, .wake_free = wake_threshold(o)};
-	int code = timed_lock_open(&x->lock);
+	int code = timed_lock_open(&x->lock, TIMED_LOCK_SHORT);
 	if (code) {
 		*x = (struct exchange){0};
 		return code;

@@ -43,7 +43,7 @@ int injection_open(struct injection *in, const struct config *config, struct err
 	in->decode_active = in->decode_factor > 1 || in->decode_wait_ns > 0 ||
 			    in->slow_worker > 1 || in->lock_share > 0 ||
 			    (in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
-	const int code = timed_lock_open(&in->lock);
+	const int code = timed_lock_open(&in->lock, TIMED_LOCK_LONG);
 	if (code)
 		return error_set_errno(err, -code, "cannot make a lock");
 	return hogs_open(&in->hogs, config, err);

@@ -26,8 +26,8 @@ struct injection {
 	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
 	uint64_t start_ns;
 	struct timed_lock lock; /* the team's, held for lock_share of the items */
-	atomic_bool leaking;  /* a worker is at it */
-	void *leaked;         /* list of pieces */
+	atomic_bool leaking;    /* a worker is at it */
+	void *leaked;           /* list of pieces */
 	uint64_t leaked_bytes;
 	struct hogs hogs;
 };

@@ -263,9 +263,9 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
 		.reads_memory = run->reads_memory,
+		.emulates_storage = source_emulates_storage(run->source),
 		.engine = run->source->ops->name,
 		.dataset = run->dataset,
-		.emulates_storage = source_emulates_storage(run->source),
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);

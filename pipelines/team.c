@@ -76,13 +76,14 @@ static void decode_injected(struct worker *w, struct blob *blob, struct lock_met
 static void trace(const struct worker *w, const struct blob *blob, uint64_t service_ns,
 	uint64_t ended_ns, uint64_t lock_wait_ns, uint64_t lock_hold_ns)
 {
-	trace_log_add(
-		&w->meter->trace, (struct trace_entry){
-					  .number = blob->ticket.number,
-					  .end_ns = ended_ns,
-					  .service_ns = (float)service_ns,
-					  .decode = {(float)lock_wait_ns, (float)lock_hold_ns},
-				  });
+	struct trace_entry *const entry = trace_log_next(&w->meter->trace, blob->ticket.number);
+	if (entry)
+		*entry = (struct trace_entry){
+			.number = blob->ticket.number,
+			.end_ns = ended_ns,
+			.service_ns = (float)service_ns,
+			.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
+		};
 }
 
 /* Items with planted conditions, each timed for itself; *now_ns moves on.  The mean time of one. */
@@ -91,13 +92,14 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 	struct lock_meter *const lock = &w->meter->lock;
 	const uint64_t began_ns = *now_ns;
 	for (size_t i = 0; i < n; i++) {
-		const uint64_t waited_ns = lock_meter_wait_ns(lock);
+		const uint64_t waited_ns = lock_meter_wait_ns(lock, *now_ns);
 		const uint64_t held_ns = lock_meter_hold_ns(lock);
 		decode_injected(w, items[i], lock);
 		const uint64_t ended_ns = clock_now_ns();
 		thread_meter_add(w->meter, ended_ns, ended_ns - *now_ns, 1);
 		trace(w, items[i], ended_ns - *now_ns, ended_ns,
-			lock_meter_wait_ns(lock) - waited_ns, lock_meter_hold_ns(lock) - held_ns);
+			lock_meter_wait_ns(lock, ended_ns) - waited_ns,
+			lock_meter_hold_ns(lock) - held_ns);
 		*now_ns = ended_ns;
 	}
 	return (*now_ns - began_ns) / n;

@@ -36,7 +36,7 @@ int adaptive_sweep_check(
 	if (!record_is_adaptive(config))
 		return 0;
 	for (size_t i = 0; i < config->axis_count; i++) {
-		if (calibration_knows(config->axes[i].key))
+		if (model_knows(config->axes[i].key))
 			continue;
 		(void)calibration_refuse(config->axes[i].key, err);
 		char name[CONFIG_NAME_BYTES];
@@ -123,6 +123,13 @@ static void tell_why_not(struct sweep *sweep, size_t point)
 	const struct forecaster_item *item = &sweep->forecaster.items[point];
 	if (!item->calibrated && sweep->said_why++ == 0)
 		log_warn("nothing can be predicted from point %zu: %s", point, item->why_not.text);
+}
+
+/* What the first few say of the cores holds from then on: the same whenever a sweep is resumed. */
+static void take_contention(struct sweep *sweep)
+{
+	sweep->forecaster.contention =
+		calibration_contention(sweep->record, sweep->design, sweep->design_count);
 }
 
 static int take_measured(struct sweep *sweep, struct error *err)
@@ -273,6 +280,7 @@ static struct adaptive_choice choose(const struct sweep *sweep)
 
 static int go_on(struct sweep *sweep, bool *complete, struct error *err)
 {
+	take_contention(sweep);
 	int code = take_measured(sweep, err);
 	while (!code && !stopped(sweep)) {
 		forecast_all(sweep);
@@ -336,8 +344,10 @@ int adaptive_sweep_forecast(struct report *report, struct error *err)
 	if (!sweep)
 		return error_set(err, -ENOMEM, "out of memory");
 	int code = sweep_open(sweep, report->record, err);
-	if (!code)
+	if (!code) {
+		take_contention(sweep);
 		code = take_measured(sweep, err);
+	}
 	if (!code) {
 		forecast_all(sweep);
 		fill(report, sweep);

@@ -2,6 +2,7 @@
 #include "harness/command/calibration.h"
 
 #include "harness/base/buffer.h"
+#include "harness/command/material.h"
 #include "harness/command/step_facts.h"
 #include "harness/report/config_json.h"
 
@@ -10,100 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one point left in the record. */
-struct material {
-	struct measurement *repeats; /* (count), owned */
-	struct traces *traces;       /* likewise */
-	const struct measurement **repeat_list;
-	const struct traces **traces_list;
-	size_t count;
-	struct error why; /* of the first repetition that could not be loaded */
-	int code;
-};
-
 static bool counts(const struct record_entry *entry, size_t point, enum measurement_status status)
 {
 	return entry->point == point && entry->status == status;
-}
-
-/* The status whose repetitions are taken, and how many there are. */
-static enum measurement_status choose(const struct record *record, size_t point, size_t *count)
-{
-	static const enum measurement_status order[] = {MEASUREMENT_OK, MEASUREMENT_UNSTEADY};
-	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-		*count = 0;
-		for (size_t e = 0; e < record->entry_count; e++)
-			*count += counts(&record->entries[e], point, order[i]);
-		if (*count > 0)
-			return order[i];
-	}
-	return MEASUREMENT_FAILED;
-}
-
-static void material_release(struct material *material)
-{
-	for (size_t i = 0; i < material->count; i++) {
-		measurement_release(&material->repeats[i]);
-		traces_release(&material->traces[i]);
-	}
-	free(material->repeats);
-	free(material->traces);
-	free(material->repeat_list);
-	free(material->traces_list);
-	*material = (struct material){0};
-}
-
-static int load_entry(struct material *material, const struct record *record, size_t entry)
-{
-	struct measurement *m = &material->repeats[material->count];
-	struct traces *traces = &material->traces[material->count];
-	int code = record_load(record, entry, m, &material->why);
-	if (!code) {
-		code = record_load_traces(record, entry, traces, &material->why);
-		if (code)
-			traces_release(traces);
-	}
-	if (code) {
-		measurement_release(m);
-		*m = (struct measurement){0};
-		*traces = (struct traces){0};
-		return code;
-	}
-	material->repeat_list[material->count] = m;
-	material->traces_list[material->count] = traces;
-	material->count++;
-	return 0;
-}
-
-static int material_load(
-	struct material *material, const struct record *record, size_t point, struct error *err)
-{
-	size_t count;
-	const enum measurement_status status = choose(record, point, &count);
-	if (count == 0)
-		return error_set(err, -ENOENT, "point %zu was not measured", point);
-	material->repeats = calloc(count, sizeof *material->repeats);
-	material->traces = calloc(count, sizeof *material->traces);
-	material->repeat_list = calloc(count, sizeof(const struct measurement *));
-	material->traces_list = calloc(count, sizeof(const struct traces *));
-	if (!material->repeats || !material->traces || !material->repeat_list ||
-		!material->traces_list)
-		return error_set(err, -ENOMEM, "out of memory for the repetitions of a point");
-	int code = 0;
-	for (size_t e = 0; e < record->entry_count; e++) {
-		if (!counts(&record->entries[e], point, status))
-			continue;
-		const int loaded = load_entry(material, record, e);
-		code = code ? code : loaded;
-	}
-	if (material->count > 0)
-		return 0;
-	if (code == -ENOENT)
-		return error_set(err, -ENODATA,
-			"no service times were recorded (%.300s): measure again with this version and "
-			"measure.profiler = on",
-			material->why.text);
-	return error_set(err, code, "%s", material->why.text);
 }
 
 static void note_bytes(struct calibration *calibration, const struct material *material)
@@ -121,30 +31,36 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 	calibration->page_cache_share = cached / (double)material->count;
 }
 
+struct model_source calibration_source(const struct config *config, const struct record *record,
+	const struct material *material, double contention)
+{
+	const char *backend = step_facts_backend(config);
+	return (struct model_source){.config = config,
+		.repeats = material->repeat_list,
+		.traces = material->traces_list,
+		.count = material->count,
+		.cores = record->cores,
+		.step_emulated = strcmp(backend, "emulated") == 0,
+		.step_on_cores = strcmp(backend, "openblas") == 0,
+		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
+		.contention = contention,
+		.step_time = step_facts_time};
+}
+
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	const struct ceilings *ceilings, struct error *err)
+	double contention, struct error *err)
 {
 	struct material material = {0};
 	*calibration = (struct calibration){0};
-	int code = material_load(&material, record, point, err);
+	int code = material_load(&material, record, point, true, err);
 	if (!code)
 		code = config_grid_point(
 			&record->config, &record->grid, point, &calibration->config, err);
 	if (!code) {
-		const char *backend = step_facts_backend(&calibration->config);
-		const struct model_source source = {.config = &calibration->config,
-			.repeats = material.repeat_list,
-			.traces = material.traces_list,
-			.count = material.count,
-			.cores = record->cores,
-			.step_emulated = strcmp(backend, "emulated") == 0,
-			.step_on_cores = strcmp(backend, "openblas") == 0,
-			.ceilings = ceilings,
-			.contention = NAN};
+		const struct model_source source =
+			calibration_source(&calibration->config, record, &material, contention);
 		note_bytes(calibration, &material);
-		code = step_facts_resolve(&calibration->config, err);
-		if (!code)
-			code = model_open(&calibration->model, &source, err);
+		code = model_open(&calibration->model, &source, err);
 	}
 	material_release(&material);
 	if (code)
@@ -162,25 +78,14 @@ void calibration_close(struct calibration *calibration)
 int calibration_alter(const struct calibration *calibration, const struct config *to,
 	struct model *out, struct error *err)
 {
-	struct config resolved = {0};
 	*out = (struct model){0};
-	int code = config_copy(&resolved, to, err);
-	if (!code)
-		code = step_facts_resolve(&resolved, err);
-	if (!code)
-		code = model_copy(out, &calibration->model, err);
-	if (!code) {
-		code = model_alter(out, &calibration->config, &resolved, err);
-		if (code)
-			model_close(out);
-	}
-	config_release(&resolved);
+	int code = model_copy(out, &calibration->model, err);
+	if (code)
+		return code;
+	code = model_alter(out, &calibration->config, to, err);
+	if (code)
+		model_close(out);
 	return code;
-}
-
-bool calibration_knows(enum key_id key)
-{
-	return model_knows(key) || key == KEY_STEP_DEVICE || key == KEY_STEP_MODEL;
 }
 
 int calibration_refuse(enum key_id key, struct error *err)
@@ -188,7 +93,7 @@ int calibration_refuse(enum key_id key, struct error *err)
 	struct buffer known = {0};
 	char name[CONFIG_NAME_BYTES];
 	for (int k = 0; k < KEY_COUNT; k++)
-		if (calibration_knows((enum key_id)k))
+		if (model_knows((enum key_id)k))
 			buffer_format(&known, "%s%s", known.size ? ", " : "",
 				config_key_name((enum key_id)k, name));
 	const int code = error_set(err, -ENOTSUP,
@@ -198,23 +103,79 @@ int calibration_refuse(enum key_id key, struct error *err)
 	return code;
 }
 
-double calibration_measured(const struct record *record, size_t point)
+/* Keys that change what an item costs to decode, or where the bytes come from: points that differ in them
+ * tell nothing of how cores slow each other down. */
+static bool keeps_costs(enum key_id key)
 {
-	size_t count;
-	const enum measurement_status status = choose(record, point, &count);
-	double *values = calloc(count + 1, sizeof *values);
+	static const char *const sections[] = {"decode", "batch", "prefetch", "step", "upload"};
+	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+		if (strcmp(config_keys[key].section, sections[i]) == 0)
+			return true;
+	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
+}
+
+double calibration_contention(const struct record *record, const size_t *points, size_t count)
+{
+	for (size_t i = 0; i < record->config.axis_count; i++)
+		if (!keeps_costs(record->config.axes[i].key))
+			return NAN;
+	double *busy = calloc(record->entry_count + 1, sizeof *busy);
+	double *cpu = calloc(record->entry_count + 1, sizeof *cpu);
 	struct measurement *m = calloc(1, sizeof *m);
 	size_t known = 0;
-	for (size_t e = 0; values && m && count > 0 && e < record->entry_count; e++) {
-		if (!counts(&record->entries[e], point, status))
+	for (size_t e = 0; busy && cpu && m && e < record->entry_count; e++) {
+		bool asked = false;
+		for (size_t i = 0; i < count && !asked; i++)
+			asked = counts(&record->entries[e], points[i], MEASUREMENT_OK);
+		if (!asked)
 			continue;
-		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
-			values[known++] = m->throughput;
+		if (record_load(record, e, m, NULL) == 0)
+			known +=
+				model_contention_point(m, record->cores, &busy[known], &cpu[known]);
 		measurement_release(m);
 		*m = (struct measurement){0};
 	}
-	const double median = values ? statistics_median(values, known) : (double)NAN;
+	const double contention =
+		busy && cpu ? model_fit_contention(busy, cpu, known) : (double)NAN;
 	free(m);
+	free(cpu);
+	free(busy);
+	return contention;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double left = *(const double *)a;
+	const double right = *(const double *)b;
+	return left < right ? -1 : left > right;
+}
+
+double *calibration_repeats(const struct record *record, size_t point, size_t *count)
+{
+	size_t good;
+	const enum measurement_status status = material_status(record, point, &good);
+	double *values = calloc(good + 1, sizeof *values);
+	struct measurement *m = calloc(1, sizeof *m);
+	*count = 0;
+	for (size_t e = 0; values && m && *count < good && e < record->entry_count; e++) {
+		if (!counts(&record->entries[e], point, status))
+			continue;
+		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
+			values[(*count)++] = m->throughput;
+		measurement_release(m);
+		*m = (struct measurement){0};
+	}
+	free(m);
+	if (values)
+		qsort(values, *count, sizeof *values, ascending);
+	return values;
+}
+
+double calibration_measured(const struct record *record, size_t point)
+{
+	size_t count;
+	double *values = calibration_repeats(record, point, &count);
+	const double median = values ? statistics_median(values, count) : (double)NAN;
 	free(values);
 	return median;
 }

@@ -3,33 +3,42 @@
 #define MLBENCH_COMMAND_CALIBRATION_H
 
 #include "harness/analyze/model.h"
+#include "harness/command/material.h"
 #include "harness/report/record.h"
 
 #include <stdbool.h>
 
 struct calibration {
-	struct config config; /* of the point, its step resolved (step_facts.h) */
+	struct config config; /* of the point */
 	struct model model;
 	double bytes_per_sample; /* read by the source; NAN: not known */
 	double page_cache_share; /* of these, from the page cache; NAN */
 };
 
+/* What a model of a point is calibrated from; borrows all of it.  contention as below. */
+struct model_source calibration_source(const struct config *config, const struct record *record,
+	const struct material *material, double contention);
+
 /* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
- * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed. */
+ * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed.
+ * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if it has any. */
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	const struct ceilings *ceilings, struct error *err);
+	double contention, struct error *err);
 void calibration_close(struct calibration *calibration); /* safe on {0} */
 
-/* The model with the keys of `to` (resolved here): close it.  -ENOTSUP: a key that replay does not model. */
+/* How cores slow each other down, from the good repetitions of these points; NAN: they do not tell. */
+double calibration_contention(const struct record *record, const size_t *points, size_t count);
+
+/* The model with the keys of `to`: close it.  -ENOTSUP: a key that replay does not model. */
 int calibration_alter(const struct calibration *calibration, const struct config *to,
 	struct model *out, struct error *err);
 
-/* Whether predictions can follow a key: those of model_alter, and the step's device and model. */
-bool calibration_knows(enum key_id key);
-/* -ENOTSUP, with the list of the keys that it does know; `what` begins the sentence. */
+/* -ENOTSUP, with the list of the keys that it does know. */
 int calibration_refuse(enum key_id key, struct error *err);
 
-/* Median of the good repetitions' throughput; NAN: none. */
+/* Throughput of a point's good repetitions, ascending: a fresh array, *count of them; NULL without memory. */
+double *calibration_repeats(const struct record *record, size_t point, size_t *count);
+/* Their median; NAN: none. */
 double calibration_measured(const struct record *record, size_t point);
 
 #endif

@@ -6,19 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of its time: a stage that starves more is not what binds. */
+static const double STARVED_LEAST = 0.05;
+
 struct forecaster_guess {
 	bool tried;
 	int code;
 	struct forecast_guess guess;
+	const char *limit; /* a stage */
 };
 
 int forecaster_open(struct forecaster *forecaster, const struct record *record, size_t room,
 	unsigned effort, struct error *err)
 {
-	*forecaster = (struct forecaster){.record = record,
-		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
-		.effort = effort,
-		.room = room};
+	*forecaster = (struct forecaster){
+		.record = record, .effort = effort, .room = room, .contention = NAN};
 	forecaster->items = calloc(room, sizeof *forecaster->items);
 	forecaster->at = calloc(room * FORECASTER_KEYS_MAX, sizeof *forecaster->at);
 	forecaster->measured = calloc(room, sizeof *forecaster->measured);
@@ -73,11 +75,6 @@ static bool is_choice(enum key_id key)
 	}
 }
 
-static double number_of(const struct config *config, enum key_id key)
-{
-	return config_real(config, key);
-}
-
 /* Texts are told apart by the first setting that has the same. */
 static double index_of(const struct forecaster *forecaster, size_t item, enum key_id key)
 {
@@ -97,13 +94,13 @@ static void place_numbers(struct forecaster *forecaster, size_t k, enum key_id k
 {
 	double least = HUGE_VAL;
 	for (size_t i = 0; i < forecaster->count; i++) {
-		const double value = number_of(&forecaster->items[i].config, key);
+		const double value = config_real(&forecaster->items[i].config, key);
 		if (value > 0)
 			least = fmin(least, value);
 	}
 	least = isfinite(least) ? least : 1;
 	for (size_t i = 0; i < forecaster->count; i++) {
-		const double value = number_of(&forecaster->items[i].config, key);
+		const double value = config_real(&forecaster->items[i].config, key);
 		forecaster->at[i * forecaster->key_count + k] = log2(value > 0 ? value : least / 2);
 	}
 }
@@ -131,14 +128,32 @@ int forecaster_calibrate(
 	if (it->calibrated)
 		return 0;
 	const int code = calibration_open(
-		&it->calibration, forecaster->record, point, forecaster->ceilings, &it->why_not);
+		&it->calibration, forecaster->record, point, forecaster->contention, &it->why_not);
+	it->why_code = code;
 	it->calibrated = code == 0;
 	forecaster->calibrated[item] = it->calibrated;
 	return code == -ENOMEM ? error_set(err, code, "%s", it->why_not.text) : 0;
 }
 
+/* The stage farthest down that hardly waits for what is before it. */
+static const char *limit_of(const struct replay_result *result)
+{
+	static const enum replay_cost any[REPLAY_STAGES] = {[REPLAY_READ] = COST_READ_CPU,
+		[REPLAY_DECODE] = COST_DECODE_CPU,
+		[REPLAY_UPLOAD] = COST_UPLOAD,
+		[REPLAY_STEP] = COST_STEP_DEVICE};
+	int stage = REPLAY_STEP;
+	for (; stage > REPLAY_READ; stage--) {
+		const double *share = result->share[stage];
+		const bool there = share[THREAD_WORKING] + share[THREAD_BLOCKED] > 0;
+		if (there && share[THREAD_STARVED] < STARVED_LEAST)
+			break;
+	}
+	return replay_cost_stage(any[stage]);
+}
+
 static int guess(const struct forecaster *forecaster, size_t from, size_t to,
-	struct forecast_guess *out, struct error *err)
+	struct forecaster_guess *out, struct error *err)
 {
 	struct model model;
 	struct prediction prediction;
@@ -148,9 +163,12 @@ static int guess(const struct forecaster *forecaster, size_t from, size_t to,
 		return code;
 	code = model_predict(&model, forecaster->effort, &prediction, err);
 	model_close(&model);
-	*out = (struct forecast_guess){
+	if (code)
+		return code;
+	out->guess = (struct forecast_guess){
 		.throughput = prediction.throughput, .interval = prediction.interval};
-	return code;
+	out->limit = limit_of(&prediction.replay);
+	return 0;
 }
 
 static int predict(
@@ -164,20 +182,32 @@ static int predict(
 		return error_set(err, -ENOMEM, "out of memory for predictions");
 	struct forecaster_guess *kept = &source->guesses[to];
 	if (!kept->tried || kept->code)
-		kept->code = guess(forecaster, from, to, &kept->guess, err);
+		kept->code = guess(forecaster, from, to, kept, err);
 	kept->tried = true;
 	*out = kept->guess;
 	return kept->code;
 }
 
+struct forecast_space forecaster_space(const struct forecaster *forecaster)
+{
+	return (struct forecast_space){.points = forecaster->count,
+		.dimensions = forecaster->key_count,
+		.at = forecaster->at,
+		.is_choice = forecaster->is_choice};
+}
+
+const char *forecaster_limit(const struct forecaster *forecaster, size_t from, size_t to)
+{
+	const struct forecaster_guess *guesses = forecaster->items[from].guesses;
+	return guesses && guesses[to].limit ? guesses[to].limit : "";
+}
+
 struct forecast_input forecaster_input(struct forecaster *forecaster)
 {
-	return (struct forecast_input){.space = {.points = forecaster->count,
-					       .dimensions = forecaster->key_count,
-					       .at = forecaster->at,
-					       .is_choice = forecaster->is_choice},
+	return (struct forecast_input){.space = forecaster_space(forecaster),
 		.measured = forecaster->measured,
 		.calibrated = forecaster->calibrated,
+		.nearest = forecaster->nearest,
 		.predict = predict,
 		.context = forecaster};
 }

@@ -17,15 +17,17 @@ struct forecaster_item {
 	struct config config;
 	struct calibration calibration;
 	bool calibrated;
-	struct error why_not;             /* why it is not, where it was tried */
+	struct error why_not; /* why it is not, where it was tried */
+	int why_code;
 	struct forecaster_guess *guesses; /* (room), by item; NULL before the first; owned */
 };
 
 struct forecaster {
 	const struct record *record;
-	const struct ceilings *ceilings; /* NULL: none */
-	unsigned effort;                 /* of a prediction, as in model.h */
-	struct forecaster_item *items;   /* (count) */
+	double contention; /* between cores; NAN: not known */
+	unsigned effort;   /* of a prediction, as in model.h */
+	size_t nearest;    /* calibrations of a forecast (forecast.h); 0: as many as ever */
+	struct forecaster_item *items; /* (count) */
 	size_t count, room;
 	enum key_id keys[FORECASTER_KEYS_MAX]; /* that differ among the items */
 	size_t key_count;
@@ -53,6 +55,11 @@ void forecaster_place(struct forecaster *forecaster);
 int forecaster_calibrate(
 	struct forecaster *forecaster, size_t item, size_t point, struct error *err);
 
+/* Where the settings are; borrows from the forecaster. */
+struct forecast_space forecaster_space(const struct forecaster *forecaster);
+/* The stage that binds by the wait states of the replay of `to` from calibration `from`, once that was
+ * predicted; "" before. */
+const char *forecaster_limit(const struct forecaster *forecaster, size_t from, size_t to);
 /* To be given to forecast_point and the like, as long as the forecaster lives. */
 struct forecast_input forecaster_input(struct forecaster *forecaster);
 

@@ -42,7 +42,8 @@ static const char *option_text(const struct option_spec *spec, char out[OPTION_T
 	if (spec->letter)
 		(void)snprintf(letter, sizeof letter, "-%c, ", spec->letter);
 	(void)snprintf(out, OPTION_TEXT_BYTES, "%s--%s%s%s", letter, spec->name,
-		spec->metavar ? " " : "", spec->metavar ? spec->metavar : "");
+		spec->metavar && spec->metavar[0] != '[' ? " " : "",
+		spec->metavar ? spec->metavar : "");
 	return out;
 }
 
@@ -173,7 +174,8 @@ static void mdoc_options(unsigned options, struct buffer *out)
 			buffer_format(out, "Fl %c , ", spec->letter);
 		buffer_format(out, "Fl Fl %s", spec->name);
 		if (spec->metavar)
-			buffer_format(out, " Ar %s", spec->metavar);
+			buffer_format(out, spec->metavar[0] == '[' ? " Ns Ar %s" : " Ar %s",
+				spec->metavar);
 		buffer_text(out, "\n");
 		mdoc_text(spec->doc, out);
 	}

@@ -19,7 +19,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_JSON] = {"json", 0, NULL,
 		"Write one valid JSON document to standard output, whatever happens."},
 	[OPTION_VERIFY] = {"verify", 0, NULL,
-		"Read every file of the data set and compare it with the manifest."},
+		"gen: read every file of the data set and compare it with the manifest. diagnose: prove "
+		"the diagnosis by experiments."},
 	[OPTION_PATH] = {"path", 0, "DIR",
 		"Probe the storage under this folder, instead of the data set's or the current one."},
 	[OPTION_QUICK] = {"quick", 0, NULL,
@@ -27,6 +28,11 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_FRESH] = {"fresh", 0, NULL, "Measure again, though there are results that hold."},
 	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
 		"Neither use kept results nor keep these ones for later runs."},
+	[OPTION_BUDGET] = {"budget", 0, "TIME",
+		"Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 minutes."},
+	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
+		"Set what the diagnosis recommends, measure, and go on from there, N times at most. "
+		"Default: 8."},
 	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
 	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
 	[OPTION_POINT] = {"point", 0, "N",
@@ -36,7 +42,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Multiply the node: throughput of so many nodes, and which of the file server, the "
 		"network and the node itself is the limit. A list or a range, as '1-64*2'."},
 	[OPTION_STORAGE] = {"storage", 0, "RATE",
-		"Bytes per second that the file server of a fleet gives to all nodes, as '12GiB/s'."},
+		"Bytes per second that the file server of a fleet gives to all nodes, as '12GiB/s'. "
+		"Default: what 'mlbench probe' read cold from the data's storage, if it ran."},
 	[OPTION_NETWORK_BANDWIDTH] = {"network-bandwidth", 0, "RATE",
 		"Bytes per second of each node's link in a fleet, as '25GB/s': for the exchange of "
 		"gradients. Without it the exchange costs nothing."},
@@ -130,6 +137,8 @@ static int take(struct parser *parser, enum option_id id, const char *value)
 		return value ? error_set(parser->err, -EINVAL, "option '--%s' takes no value",
 				       spec->name)
 			     : 0;
+	if (!value && spec->metavar[0] == '[')
+		return 0;
 	if (!value && parser->at + 1 < parser->argc)
 		value = parser->argv[++parser->at];
 	if (!value)

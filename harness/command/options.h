@@ -21,6 +21,8 @@ enum option_id {
 	OPTION_MAN,
 	OPTION_MAN_KEYS,
 	OPTION_POINT,
+	OPTION_BUDGET,
+	OPTION_FOLLOW,
 	OPTION_FLEET,
 	OPTION_STORAGE,
 	OPTION_NETWORK_BANDWIDTH,
@@ -43,9 +45,10 @@ enum option_id {
 		OPTION_BIT(OPTION_HELP))
 
 struct option_spec {
-	const char *name;    /* without the dashes */
-	char letter;         /* 0: none */
-	const char *metavar; /* NULL: takes no value */
+	const char *name; /* without the dashes */
+	char letter;      /* 0: none */
+	/* NULL: takes no value; "[=N]": one that may be left out, and stands behind '=' */
+	const char *metavar;
 	const char *doc;
 };
 extern const struct option_spec option_specs[OPTION_COUNT];

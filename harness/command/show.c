@@ -1,27 +1,8 @@
 /* mlbench show: a saved result again, as the sweep printed it. */
-#include "harness/base/files.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
+#include "harness/command/saved.h"
 #include "harness/report/report.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-/* A path, or the name of a benchmark in results/. */
-static int open_result(struct record *record, const char *name, struct error *err)
-{
-	if (access(name, F_OK) == 0 || strchr(name, '/'))
-		return record_open(record, name, err);
-	char *path = files_join("results", name);
-	const int code = path && access(path, F_OK) == 0
-				 ? record_open(record, path, err)
-				 : error_set(err, -ENOENT,
-					   "no such result: '%s' (nor 'results/%s')", name, name);
-	free(path);
-	return code;
-}
 
 static int print_record(
 	const struct invocation *invocation, const struct record *record, struct error *err)
@@ -51,7 +32,7 @@ static int print_record(
 static int run(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
-	const int code = open_result(&record, invocation->options.arguments[0], err);
+	const int code = saved_open(&record, invocation->options.arguments[0], err);
 	const int status = code ? command_status(code) : print_record(invocation, &record, err);
 	record_release(&record);
 	return status;

@@ -5,10 +5,9 @@
 #include "workloads/model/model.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { TIME_TEXT_BYTES = 32, PARAMETER_BYTES = 4 };
+enum { PARAMETER_BYTES = 4 };
 
 const char *step_facts_backend(const struct config *config)
 {
@@ -21,21 +20,19 @@ int step_facts_check(const struct config *config, struct error *err)
 	return backend_validate(config, err);
 }
 
-int step_facts_resolve(struct config *config, struct error *err)
+double step_facts_time(const struct config *config, uint32_t batch_size)
 {
-	if (strcmp(step_facts_backend(config), "emulated") != 0)
-		return 0;
 	struct backend *backend;
-	const int code = backend_open(&backend, config, 1, 1, NULL, err);
-	if (code)
-		return code;
-	char time[TIME_TEXT_BYTES];
-	(void)snprintf(time, sizeof time, "%lldns", llround(backend->nominal_step_ns));
+	if (strcmp(step_facts_backend(config), "emulated") != 0)
+		return NAN;
+	const double given = config_real(config, KEY_STEP_TIME);
+	if (given > 0)
+		return given;
+	if (backend_open(&backend, config, 1, 1, NULL, NULL) != 0)
+		return NAN;
+	const double each = backend->nominal_step_ns / backend->batch_size;
 	backend_close(backend);
-	int set = config_set_key(config, KEY_STEP_TIME, time, err);
-	if (!set)
-		set = config_set_key(config, KEY_STEP_DEVICE, backend_custom_name, err);
-	return set ? set : config_set_key(config, KEY_STEP_MODEL, backend_custom_name, err);
+	return each * batch_size;
 }
 
 double step_facts_gradient_bytes(const struct config *config)

@@ -5,7 +5,7 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 
-#include <stdbool.h>
+#include <stdint.h>
 
 /* "emulated", "null", "openblas", ...: who would compute it here; "none" when it cannot be. */
 const char *step_facts_backend(const struct config *config);
@@ -13,9 +13,9 @@ const char *step_facts_backend(const struct config *config);
 /* Refuses a model, a device or a pair of them that has no step time: -EINVAL. */
 int step_facts_check(const struct config *config, struct error *err);
 
-/* Where the step is emulated: step.time set to the time of a batch in ns, whatever said it, and step.model
- * and step.device to "custom", so that only times are compared from then on.  0 otherwise, too. */
-int step_facts_resolve(struct config *config, struct error *err);
+/* ns of a full batch of so many samples where the step is emulated: step.time, or what is published of
+ * step.model on step.device, scaled from its batch; NAN otherwise.  A model_step_time (model.h). */
+double step_facts_time(const struct config *config, uint32_t batch_size);
 
 /* 4 bytes for each parameter of step.model; 0: its size is not known here. */
 double step_facts_gradient_bytes(const struct config *config);

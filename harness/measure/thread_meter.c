@@ -106,7 +106,7 @@ bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct threa
 	out->run_queue_ns = atomic_load(&meter->run_queue_ns);
 	read_io_delay(meter);
 	out->io_wait_ns = atomic_load(&meter->io_wait_ns);
-	out->lock_wait_ns = lock_meter_wait_ns(&meter->lock);
+	out->lock_wait_ns = lock_meter_wait_ns(&meter->lock, now_ns);
 	out->lock_hold_ns = lock_meter_hold_ns(&meter->lock);
 	out->allocated_bytes = memory_account_held(&meter->allocated);
 	return accounted;

@@ -13,7 +13,10 @@
 /* Of one thread over all locks that it takes, one at a time: the thread writes, any thread reads. */
 struct lock_meter {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint_least64_t waits;
-	atomic_uint_least64_t wait_ns, hold_ns;
+	/* While it waits, less the time when that began: below 0, so that one word tells a reader both
+	 * what was waited before and for how long now. */
+	atomic_int_least64_t wait_ns;
+	atomic_uint_least64_t hold_ns;
 	uint64_t since_ns; /* when the lock held now was taken; 0: not timed */
 };
 
@@ -21,9 +24,13 @@ struct timed_lock {
 	pthread_mutex_t mutex;
 };
 
-/* 0 or a negative errno.  Looks again a little while before it sleeps (an adaptive mutex): for locks that
- * are held shortly. */
-int timed_lock_open(struct timed_lock *lock);
+enum timed_lock_kind {
+	TIMED_LOCK_SHORT, /* held for some 100 ns: who waits looks again a while before it sleeps */
+	TIMED_LOCK_LONG,  /* held for whole items: who waits sleeps */
+};
+
+/* 0 or a negative errno. */
+int timed_lock_open(struct timed_lock *lock, enum timed_lock_kind kind);
 void timed_lock_close(struct timed_lock *lock);
 
 /* timed_lock_enter's, when the lock is taken. */
@@ -52,9 +59,12 @@ static inline void timed_lock_leave(
 	(void)pthread_mutex_unlock(&lock->mutex);
 }
 
-static inline uint64_t lock_meter_wait_ns(const struct lock_meter *meter)
+/* Up to now_ns, a wait that is going on included: a starved thread may not get the lock for long. */
+static inline uint64_t lock_meter_wait_ns(const struct lock_meter *meter, uint64_t now_ns)
 {
-	return atomic_load_explicit(&meter->wait_ns, memory_order_relaxed);
+	const int64_t wait_ns = atomic_load_explicit(&meter->wait_ns, memory_order_relaxed);
+	const int64_t sum_ns = wait_ns < 0 ? wait_ns + (int64_t)now_ns : wait_ns;
+	return sum_ns > 0 ? (uint64_t)sum_ns : 0;
 }
 
 static inline uint64_t lock_meter_hold_ns(const struct lock_meter *meter)

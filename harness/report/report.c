@@ -44,21 +44,28 @@ static void facts_of(
 	};
 }
 
-static int summarise(struct report *report, size_t point, const struct measurement *const *repeats,
-	size_t count, struct error *err)
+int report_facts(
+	const struct report *report, size_t point, struct point_facts *facts, struct error *err)
 {
 	const struct record *record = report->record;
 	struct config config = {0};
+	const int code = config_grid_point(&record->config, &record->grid, point, &config, err);
+	if (!code)
+		facts_of(record, &config, facts);
+	config_release(&config);
+	return code;
+}
+
+static int summarise(struct report *report, size_t point, const struct measurement *const *repeats,
+	size_t count, struct error *err)
+{
 	struct point_facts facts;
 	struct point_summary *summary = calloc(1, sizeof *summary);
 	if (!summary)
 		return error_set(err, -ENOMEM, "out of memory for the summary");
-	int code = config_grid_point(&record->config, &record->grid, point, &config, err);
-	if (!code) {
-		facts_of(record, &config, &facts);
+	int code = report_facts(report, point, &facts, err);
+	if (!code)
 		code = summary_of_point(repeats, count, &facts, summary, err);
-	}
-	config_release(&config);
 	if (code) {
 		point_summary_release(summary);
 		free(summary);

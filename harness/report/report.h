@@ -30,6 +30,10 @@ struct report {
 int report_open(struct report *report, const struct record *record, struct error *err);
 void report_close(struct report *report); /* safe on {0} */
 
+/* What analysis must know of a point's configuration. */
+int report_facts(
+	const struct report *report, size_t point, struct point_facts *facts, struct error *err);
+
 /* "complete", "interrupted" or "failed" (nothing could be measured). */
 const char *report_status(const struct report *report);
 

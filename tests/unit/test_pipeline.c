@@ -485,6 +485,114 @@ static void traces_agree_with_histograms(void **state)
 	fixture_close(&f);
 }
 
+/* The lock of inject.lock_share: who waits for it and who holds it, of the stage and of each item. */
+static void waiting_for_a_lock_shows(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "600ms");
+	fixture_set(&f, KEY_DECODE_WORKERS, "3");
+	fixture_set(&f, KEY_INJECT_DECODE_FACTOR, "300");
+	struct measurement m;
+	struct traces traces = run_traced(&f, &m);
+	const struct stage_measurement *s = stage(&m, "decode");
+	/* Without: a visit at the exchange may meet another, and that is all. */
+	assert_true(s->lock_wait_seconds >= 0 &&
+		    s->lock_wait_seconds < 0.1 * s->seconds[THREAD_WORKING]);
+	assert_true(s->lock_held_seconds == 0);
+	const struct trace *trace = trace_of(&traces, "decode");
+	for (size_t i = 0; i < trace->count; i++)
+		assert_true(trace->items[i].lock_wait_ns == 0 && trace->items[i].lock_hold_ns == 0);
+	traces_release(&traces);
+	measurement_release(&m);
+
+	fixture_set(&f, KEY_INJECT_LOCK_SHARE, "1");
+	traces = run_traced(&f, &m);
+	s = stage(&m, "decode");
+	const double total = 3 * (m.wall_seconds - m.cut_seconds);
+	print_message(
+		"of %.3f s: %.3f waiting, %.3f holding; %.3f starved, %.3f working, %.3f on cores, %.3f runnable\n",
+		total, s->lock_wait_seconds, s->lock_held_seconds, s->seconds[THREAD_STARVED],
+		s->seconds[THREAD_WORKING], s->cpu_seconds, s->run_queue_seconds);
+	/* One of three holds it at any time, and two wait for it, or for a core on a busy machine. */
+	assert_true(s->lock_held_seconds > 0.2 * total && s->lock_held_seconds < 0.36 * total);
+	assert_true(s->lock_wait_seconds > 0.1 * total && s->lock_wait_seconds < 0.7 * total);
+	assert_true(s->lock_wait_seconds + s->lock_held_seconds + s->run_queue_seconds >
+		    0.75 * s->seconds[THREAD_WORKING]);
+	trace = trace_of(&traces, "decode");
+	double wait_ns = 0;
+	double hold_ns = 0;
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct trace_item *item = &trace->items[i];
+		assert_true(item->lock_wait_ns + item->lock_hold_ns <= item->service_ns * 1.001F);
+		wait_ns += (double)item->lock_wait_ns;
+		hold_ns += (double)item->lock_hold_ns;
+	}
+	assert_true(hold_ns / (double)trace->count > 0.2 * mean_service(trace));
+	assert_true(wait_ns / (double)trace->count > 0.1 * mean_service(trace));
+	traces_release(&traces);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
+/* What a stage allocates while it runs is its own. */
+static void a_leak_is_seen_where_it_is(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "600ms");
+	fixture_set(&f, KEY_MEASURE_WINDOW, "50ms");
+	struct measurement m;
+	for (int leaking = 0; leaking < 2; leaking++) {
+		if (leaking)
+			fixture_set(&f, KEY_INJECT_LEAK, "20MB/s");
+		run(&f, &m);
+		assert_true(m.window_count > 4);
+		const struct window *first = &m.windows[0];
+		const struct window *last = &m.windows[m.window_count - 1];
+		for (size_t i = 0; i < m.stage_count; i++) {
+			const uint64_t held = last->stage_allocated[i];
+			if (!leaking || strcmp(m.stages[i].name, "decode") != 0)
+				assert_int_equal(held, 0);
+			else
+				assert_true(held > 5e6 && held < 40e6);
+		}
+		assert_true(last->file_bytes > 0 && last->file_bytes < last->resident_bytes);
+		if (!SANITIZED)
+			assert_true(last->heap_used_bytes > 1e6 && last->heap_free_bytes >= 0);
+		if (leaking)
+			assert_true(last->resident_bytes > first->resident_bytes + 5000000);
+		measurement_release(&m);
+	}
+	fixture_close(&f);
+}
+
+static void what_was_read_is_described(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	struct measurement m;
+	run(&f, &m);
+	assert_string_equal(m.engine, "pread");
+	assert_int_equal(m.dataset_samples, SAMPLES);
+	assert_true(fabs(m.file_bytes_mean * SAMPLES - (double)f.dataset.total_bytes) < 1);
+	assert_true(isnan(m.steal_share) || (m.steal_share >= 0 && m.steal_share <= 1));
+	for (size_t i = 0; i < m.stage_count; i++) {
+		const struct stage_measurement *s = &m.stages[i];
+		if (isnan(s->io_wait_seconds))
+			assert_true(has_note(&m, "no delay accounting"));
+		else
+			assert_true(s->io_wait_seconds >= 0);
+		assert_true(s->lock_wait_seconds >= 0);
+	}
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
 static void the_account_is_complete(void **state)
 {
 	(void)state;
@@ -688,8 +796,9 @@ static void decode_conditions_have_their_effect(void **state)
 	measure(&f, KEY_INJECT_LOCK_SHARE, "100%",
 		"injected: 100 % of samples are decoded under one lock", &m);
 	const struct stage_measurement *decode = &m.stages[1];
-	assert_true(decode->cpu_seconds < 1.5 * (m.wall_seconds - m.cut_seconds));
-	assert_true(decode->seconds[THREAD_WORKING] > 2 * decode->cpu_seconds);
+	/* The others wait: for the lock, or for a core on a busy machine. */
+	assert_true(decode->seconds[THREAD_WORKING] + decode->run_queue_seconds >
+		    2 * decode->cpu_seconds);
 	measurement_release(&m);
 	measurement_release(&plain);
 	fixture_close(&f);
@@ -776,6 +885,9 @@ int main(void)
 		cmocka_unit_test(standing_still_is_noticed),
 		cmocka_unit_test(traces_hold_every_item_of_a_short_run),
 		cmocka_unit_test(traces_agree_with_histograms),
+		cmocka_unit_test(waiting_for_a_lock_shows),
+		cmocka_unit_test(a_leak_is_seen_where_it_is),
+		cmocka_unit_test(what_was_read_is_described),
 		cmocka_unit_test(the_account_is_complete),
 		cmocka_unit_test(without_the_profiler_only_throughput_remains),
 		cmocka_unit_test(few_batches_are_no_steady_state),

@@ -19,12 +19,12 @@ static void a_free_lock_costs_no_wait(void **state)
 	(void)state;
 	struct timed_lock lock;
 	struct lock_meter meter = {0};
-	assert_int_equal(timed_lock_open(&lock), 0);
+	assert_int_equal(timed_lock_open(&lock, TIMED_LOCK_SHORT), 0);
 	uint64_t now_ns = 1000;
 	timed_lock_enter(&lock, &meter, &now_ns);
 	assert_int_equal(now_ns, 1000);
 	timed_lock_leave(&lock, &meter, 1250);
-	assert_int_equal(lock_meter_wait_ns(&meter), 0);
+	assert_int_equal(lock_meter_wait_ns(&meter, clock_now_ns()), 0);
 	assert_int_equal(lock_meter_hold_ns(&meter), 250);
 	timed_lock_enter(&lock, &meter, &now_ns);
 	timed_lock_leave(&lock, &meter, 0); /* not counted */
@@ -62,11 +62,14 @@ static void waiting_is_timed(void **state)
 	struct timed_lock lock;
 	struct waiter waiter = {.lock = &lock};
 	pthread_t thread;
-	assert_int_equal(timed_lock_open(&lock), 0);
+	assert_int_equal(timed_lock_open(&lock, TIMED_LOCK_LONG), 0);
 	uint64_t now_ns = clock_now_ns();
 	timed_lock_enter(&lock, NULL, &now_ns);
 	assert_int_equal(pthread_create(&thread, NULL, wait_once, &waiter), 0);
 	clock_sleep_until_ns(clock_now_ns() + 200 * NS_PER_MS);
+	/* Also while it goes on. */
+	assert_true(lock_meter_wait_ns(&waiter.meter, clock_now_ns()) > 100 * NS_PER_MS);
+	assert_int_equal(atomic_load(&waiter.meter.waits), 0);
 	const uint64_t left_ns = clock_now_ns();
 	timed_lock_leave(&lock, NULL, left_ns);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -74,8 +77,9 @@ static void waiting_is_timed(void **state)
 	assert_true(waiter.got_ns >= left_ns);
 	/* All of the time between coming and getting it, but for a clock read. */
 	const uint64_t between_ns = waiter.got_ns - waiter.came_ns;
-	assert_true(lock_meter_wait_ns(&waiter.meter) <= between_ns);
-	assert_true(lock_meter_wait_ns(&waiter.meter) + 20 * NS_PER_MS > between_ns);
+	assert_true(lock_meter_wait_ns(&waiter.meter, clock_now_ns()) <= between_ns);
+	assert_true(
+		lock_meter_wait_ns(&waiter.meter, clock_now_ns()) + 20 * NS_PER_MS > between_ns);
 	assert_int_equal(lock_meter_hold_ns(&waiter.meter), 7);
 	timed_lock_close(&lock);
 }
@@ -103,14 +107,13 @@ static void *use(void *context)
 	return NULL;
 }
 
-static void it_excludes_and_adds_up(void **state)
+static void expect_exclusion(enum timed_lock_kind kind)
 {
-	(void)state;
 	struct timed_lock lock;
 	struct user users[THREADS];
 	pthread_t threads[THREADS];
 	uint64_t shared = 0;
-	assert_int_equal(timed_lock_open(&lock), 0);
+	assert_int_equal(timed_lock_open(&lock, kind), 0);
 	memset(users, 0, sizeof users);
 	for (int i = 0; i < THREADS; i++) {
 		users[i].lock = &lock;
@@ -120,18 +123,26 @@ static void it_excludes_and_adds_up(void **state)
 	/* Another thread may look at any time. */
 	uint64_t seen = 0;
 	for (int i = 0; i < THREADS; i++)
-		seen += lock_meter_wait_ns(&users[i].meter);
+		seen += lock_meter_wait_ns(&users[i].meter, clock_now_ns());
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(shared, THREADS * ROUNDS);
 	uint64_t wait_ns = 0;
 	for (int i = 0; i < THREADS; i++) {
 		assert_int_equal(lock_meter_hold_ns(&users[i].meter), users[i].hold_ns);
-		assert_true(lock_meter_wait_ns(&users[i].meter) <= users[i].wait_ns);
-		wait_ns += lock_meter_wait_ns(&users[i].meter);
+		assert_true(
+			lock_meter_wait_ns(&users[i].meter, clock_now_ns()) <= users[i].wait_ns);
+		wait_ns += lock_meter_wait_ns(&users[i].meter, clock_now_ns());
 	}
 	assert_true(wait_ns >= seen);
 	timed_lock_close(&lock);
+}
+
+static void it_excludes_and_adds_up(void **state)
+{
+	(void)state;
+	expect_exclusion(TIMED_LOCK_SHORT);
+	expect_exclusion(TIMED_LOCK_LONG);
 }
 
 int main(void)

@@ -1,0 +1,297 @@
+/* mlbench diagnose: which stage and which resource bind, what each alternative would gain, and the proof. */
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "harness/command/command.h"
+#include "harness/command/diagnosed.h"
+#include "harness/command/follow.h"
+#include "harness/command/plan.h"
+#include "harness/command/saved.h"
+#include "harness/command/verify.h"
+#include "harness/report/diagnosis_report.h"
+#include "harness/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct request {
+	const struct invocation *invocation;
+	bool is_saved; /* of a RESULT */
+	bool verify, follow;
+	double budget_s;
+	int64_t point; /* -1: the best */
+	size_t steps;  /* of --follow */
+};
+
+/* --- what was asked for -------------------------------------------------------------------------- */
+
+static int read_number(const struct options *options, enum option_id id, int64_t least,
+	int64_t most, int64_t *value, struct error *err)
+{
+	const char *text = options_value(options, id);
+	if (text && (units_parse_integer(text, value) != 0 || *value < least || *value > most))
+		return error_set(err, -EINVAL, "--%s takes a number from %lld to %lld, not '%s'",
+			option_specs[id].name, (long long)least, (long long)most, text);
+	return 0;
+}
+
+static int read_budget(const struct options *options, double *budget_s, struct error *err)
+{
+	const char *text = options_value(options, OPTION_BUDGET);
+	uint64_t ns;
+	*budget_s = VERIFY_BUDGET_DEFAULT_S;
+	if (!text)
+		return 0;
+	if (units_parse_duration(text, &ns) != 0 || ns == 0)
+		return error_set(
+			err, -EINVAL, "--budget takes a time, as '90s' or '3m', not '%s'", text);
+	*budget_s = (double)ns / (double)NS_PER_S;
+	return 0;
+}
+
+/* Options that mean nothing with what was given are refused, not ignored. */
+static int check_request(const struct request *request, struct error *err)
+{
+	static const enum option_id of_config[] = {OPTION_SET, OPTION_OUT, OPTION_FOLLOW};
+	const struct options *options = &request->invocation->options;
+	for (size_t i = 0; i < sizeof of_config / sizeof of_config[0]; i++)
+		if (request->is_saved && options_given(options, of_config[i]))
+			return error_set(err, -EINVAL,
+				"--%s needs a CONFIG to measure; '%s' is a saved result",
+				option_specs[of_config[i]].name, options->arguments[0]);
+	if (!request->is_saved && request->point >= 0)
+		return error_set(err, -EINVAL, "--point is for a saved sweep; '%s' is measured now",
+			options->arguments[0]);
+	if (options_given(options, OPTION_BUDGET) && !request->verify)
+		return error_set(
+			err, -EINVAL, "--budget is the time of --verify, which is not given");
+	return 0;
+}
+
+static int read_request(
+	struct request *request, const struct invocation *invocation, struct error *err)
+{
+	const struct options *options = &invocation->options;
+	int64_t steps = FOLLOW_DEFAULT;
+	*request = (struct request){.invocation = invocation,
+		.is_saved = saved_is_meant(options->arguments[0]),
+		.verify = options_given(options, OPTION_VERIFY),
+		.follow = options_given(options, OPTION_FOLLOW),
+		.point = -1};
+	int code = read_number(options, OPTION_POINT, 0, CONFIG_POINTS_MAX, &request->point, err);
+	if (!code)
+		code = read_number(options, OPTION_FOLLOW, 1, FOLLOW_MOST, &steps, err);
+	if (!code)
+		code = read_budget(options, &request->budget_s, err);
+	request->steps = (size_t)steps;
+	return code ? code : check_request(request, err);
+}
+
+/* --- one saved point ------------------------------------------------------------------------------ */
+
+struct finding {
+	struct record record;
+	struct report report;
+	struct diagnosed diagnosed;
+	struct verification verification;
+	bool verified;
+	struct follow follow;
+	bool followed;
+};
+
+static int choose_point(const struct request *request, const struct report *report, size_t *point,
+	struct error *err)
+{
+	const size_t points = report->record->grid.points;
+	*point = request->point >= 0 ? (size_t)request->point : report->best;
+	if (request->point >= 0 && *point >= points)
+		return error_set(err, -EINVAL, "there is no point %zu: '%s' has %zu, from 0 on",
+			*point, report->record->folder, points);
+	if (*point >= points)
+		return error_set(
+			err, -ENODATA, "nothing was measured in '%s'", report->record->folder);
+	return 0;
+}
+
+/* The data set of the saved configuration, to run experiments with. */
+static int verify_now(const struct request *request, struct finding *finding, struct error *err)
+{
+	struct invocation plain = *request->invocation;
+	struct plan *plan = calloc(1, sizeof *plan);
+	plain.options.set_count = 0; /* they are in the saved configuration */
+	int code = plan ? config_copy(&plan->config, &finding->diagnosed.config, err)
+			: error_set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = plan_open(plan, &plain, NULL, err);
+	if (!code)
+		code = plan_data(plan, &plain, PLAN_DATA_MAKE, err);
+	if (!code) {
+		const struct verify_job job = {.diagnosed = &finding->diagnosed,
+			.dataset = &plan->dataset,
+			.folder = finding->record.folder,
+			.budget_s = request->budget_s,
+			.stop = request->invocation->stop};
+		err->text[0] = '\0';
+		code = verify_run(&job, &finding->verification, err);
+		finding->verified = !code;
+	}
+	if (plan)
+		plan_close(plan);
+	free(plan);
+	return code;
+}
+
+static int find_verification(
+	const struct request *request, struct finding *finding, struct error *err)
+{
+	const struct diagnosed *d = &finding->diagnosed;
+	if (request->verify)
+		return d->diagnosis.samples_needed > 0 ? 0 : verify_now(request, finding, err);
+	const int found =
+		verify_load(finding->record.folder, d->point, &finding->verification, err);
+	finding->verified = found > 0;
+	return found < 0 ? found : 0;
+}
+
+static int find(
+	const struct request *request, const char *name, struct finding *finding, struct error *err)
+{
+	size_t point = 0;
+	int code = saved_open(&finding->record, name, err);
+	if (!code)
+		code = report_open(&finding->report, &finding->record, err);
+	if (!code)
+		code = choose_point(request, &finding->report, &point, err);
+	if (!code)
+		code = diagnosed_open(&finding->diagnosed, &finding->report, point, err);
+	return code ? code : find_verification(request, finding, err);
+}
+
+static void finding_close(struct finding *finding)
+{
+	diagnosed_close(&finding->diagnosed);
+	report_close(&finding->report);
+	record_release(&finding->record);
+}
+
+/* --- what is printed ------------------------------------------------------------------------------ */
+
+static int print(
+	const struct invocation *invocation, const struct diagnosis_view *view, struct error *err)
+{
+	if (command_wants_json(invocation))
+		return command_print_json(invocation, diagnosis_json(view), err);
+	const struct style style = command_style(invocation);
+	struct buffer text = {0};
+	diagnosis_text(view, &style, &text);
+	const int status = command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static int final_status(const struct finding *finding, const struct diagnosis_view *view)
+{
+	const bool interrupted = (finding->verified && finding->verification.interrupted) ||
+				 (finding->followed && finding->follow.interrupted);
+	if (!diagnosis_tells(view))
+		return EXIT_STATUS_CANNOT;
+	if (interrupted)
+		return EXIT_STATUS_INTERRUPTED;
+	return finding->verified && finding->verification.failed > 0 ? EXIT_STATUS_FAILED
+								     : EXIT_STATUS_DONE;
+}
+
+static int tell(const struct request *request, const struct finding *finding, struct error *err)
+{
+	const struct diagnosed *d = &finding->diagnosed;
+	struct buffer settings = {0};
+	report_settings(&finding->report, d->point, &settings);
+	const struct diagnosis_view view = {.name = finding->record.name,
+		.folder = finding->record.folder,
+		.point = d->point,
+		.settings = settings.data ? settings.data : "",
+		.is_best = request->point < 0,
+		.points = finding->record.grid.points,
+		.samples = d->samples,
+		.summary = d->summary,
+		.diagnosis = &d->diagnosis,
+		.verification = finding->verified ? &finding->verification : NULL,
+		.follow = finding->followed ? &finding->follow : NULL};
+	const int printed = print(request->invocation, &view, err);
+	const int status = final_status(finding, &view);
+	buffer_release(&settings);
+	return status ? status : printed;
+}
+
+/* --- the command ---------------------------------------------------------------------------------- */
+
+/* Measured now: *folder is where; the settings that --follow found lead to another one. */
+static int measure(
+	const struct request *request, struct finding *finding, char **folder, struct error *err)
+{
+	const struct invocation *invocation = request->invocation;
+	int status = follow_measure(invocation, NULL, 0, NULL, folder, err);
+	if (status == EXIT_STATUS_DONE && request->follow) {
+		status = follow_advice(invocation, request->steps, folder, &finding->follow, err);
+		finding->followed = status == EXIT_STATUS_DONE || finding->follow.interrupted;
+		if (finding->followed)
+			err->text[0] = '\0'; /* of a setting that could not be measured: undone */
+	}
+	return status;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	struct request request;
+	struct finding *finding = calloc(1, sizeof *finding);
+	char *folder = NULL;
+	int code = finding ? read_request(&request, invocation, err)
+			   : error_set(err, -ENOMEM, "out of memory");
+	if (code) {
+		free(finding);
+		return command_status(code);
+	}
+	int status = EXIT_STATUS_DONE;
+	if (!request.is_saved)
+		status = measure(&request, finding, &folder, err);
+	const bool stopped = status == EXIT_STATUS_INTERRUPTED;
+	request.verify = request.verify && !stopped;
+	const char *name = request.is_saved ? invocation->options.arguments[0] : folder;
+	if (name && (status == EXIT_STATUS_DONE || stopped)) {
+		code = find(&request, name, finding, err);
+		const int told = code ? command_status(code) : tell(&request, finding, err);
+		status = status ? status : told;
+	}
+	finding_close(finding);
+	free(finding);
+	free(folder);
+	return status;
+}
+
+const struct command command_diagnose = {
+	.name = "diagnose",
+	.summary = "name the stage and the resource that bind, predict the gain, prove it",
+	.arguments = "CONFIG | RESULT",
+	.description =
+		"Measures CONFIG as 'mlbench run' does, or takes a saved RESULT (of a sweep the fastest point, or "
+		"--point N), and says which stage and which resource bind, how sure that is, what each cost takes "
+		"of the throughput, which limits come next, what to set and what that will give, whether memory "
+		"leaks, and whether the limit changed during the run.\n\n"
+		"--verify proves it by experiment: each stage is replaced by ready-made outputs, slowed down by 5 % "
+		"and 10 %, and the recommended keys are set, in blocks of four runs (ABBA, in random order) against "
+		"the configuration as it is, for at most --budget (3 minutes). A prediction that the measurement "
+		"misses is printed as FAILED, and the verdict's odds fall: by 4 when it is about the stage that the "
+		"verdict names, by 1.5 otherwise. What was measured is saved in verification.json, and shown again "
+		"by 'mlbench diagnose RESULT'.\n\n"
+		"--follow takes the diagnosis at its word: it sets what is recommended, measures, and goes on from "
+		"there until nothing is left to gain, then prints the way and the settings.\n\n"
+		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong, 3 it cannot tell.",
+	.example = "mlbench diagnose configs/story.ini --verify",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
+		   OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |
+		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_FOLLOW),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = run,
+};

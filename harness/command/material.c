@@ -1,0 +1,90 @@
+/* Loading the repetitions of a point. */
+#include "harness/command/material.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool counts(const struct record_entry *entry, size_t point, enum measurement_status status)
+{
+	return entry->point == point && entry->status == status;
+}
+
+enum measurement_status material_status(const struct record *record, size_t point, size_t *count)
+{
+	static const enum measurement_status order[] = {MEASUREMENT_OK, MEASUREMENT_UNSTEADY};
+	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+		*count = 0;
+		for (size_t e = 0; e < record->entry_count; e++)
+			*count += counts(&record->entries[e], point, order[i]);
+		if (*count > 0)
+			return order[i];
+	}
+	return MEASUREMENT_FAILED;
+}
+
+void material_release(struct material *material)
+{
+	for (size_t i = 0; i < material->count; i++) {
+		measurement_release(&material->repeats[i]);
+		traces_release(&material->traces[i]);
+	}
+	free(material->repeats);
+	free(material->traces);
+	free(material->repeat_list);
+	free(material->traces_list);
+	*material = (struct material){0};
+}
+
+static int load_entry(
+	struct material *material, const struct record *record, size_t entry, bool with_traces)
+{
+	struct measurement *m = &material->repeats[material->count];
+	struct traces *traces = &material->traces[material->count];
+	int code = record_load(record, entry, m, &material->why);
+	if (!code && with_traces) {
+		code = record_load_traces(record, entry, traces, &material->why);
+		if (code)
+			traces_release(traces);
+	}
+	if (code) {
+		measurement_release(m);
+		*m = (struct measurement){0};
+		*traces = (struct traces){0};
+		return code;
+	}
+	material->repeat_list[material->count] = m;
+	material->traces_list[material->count] = traces;
+	material->count++;
+	return 0;
+}
+
+int material_load(struct material *material, const struct record *record, size_t point,
+	bool with_traces, struct error *err)
+{
+	size_t count;
+	const enum measurement_status status = material_status(record, point, &count);
+	if (count == 0)
+		return error_set(err, -ENOENT, "point %zu was not measured", point);
+	material->repeats = calloc(count, sizeof *material->repeats);
+	material->traces = calloc(count, sizeof *material->traces);
+	material->repeat_list = calloc(count, sizeof(const struct measurement *));
+	material->traces_list = calloc(count, sizeof(const struct traces *));
+	if (!material->repeats || !material->traces || !material->repeat_list ||
+		!material->traces_list)
+		return error_set(err, -ENOMEM, "out of memory for the repetitions of a point");
+	int code = 0;
+	for (size_t e = 0; e < record->entry_count; e++) {
+		if (!counts(&record->entries[e], point, status))
+			continue;
+		const int loaded = load_entry(material, record, e, with_traces);
+		code = code ? code : loaded;
+	}
+	if (material->count > 0)
+		return 0;
+	if (code == -ENOENT)
+		return error_set(err, -ENODATA,
+			"no service times were recorded (%.300s): measure again with this version and "
+			"measure.profiler = on",
+			material->why.text);
+	return error_set(err, code, "%s", material->why.text);
+}

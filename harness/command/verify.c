@@ -1,0 +1,231 @@
+/* Blocks of runs, baseline and variant interleaved, until every experiment is sure enough or the time is
+ * over. */
+#include "harness/command/verify.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/log.h"
+#include "harness/command/experiments.h"
+#include "harness/command/progress.h"
+#include "harness/report/diagnosis_report.h"
+#include "pipelines/pipeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERIFICATION_FILE "verification.json"
+
+enum { FILE_BYTES_MAX = 1 << 24, JSON_DIGITS = 9, SPEED_BATCHES = 2 };
+
+/* Threads, pools and a data set in memory, before the clock starts; replaced by what it takes. */
+static const double OVERHEAD_GUESS_S = 0.15;
+/* The storage's own pace is learnt before it is slowed down: 200 ms, and some to spare. */
+static const double WARMUP_LEAST_S = 0.3;
+
+struct verify {
+	const struct verify_job *job;
+	struct verification *v;
+	struct experiments experiments;
+	struct progress progress;
+	uint64_t begun_ns, block_ns; /* block_ns: what the slowest block took */
+};
+
+static double seconds_of(const struct config *config, enum key_id key)
+{
+	return (double)config_integer(config, key) / (double)NS_PER_S;
+}
+
+static double spent_s(const struct verify *verify)
+{
+	return (double)(clock_now_ns() - verify->begun_ns) / (double)NS_PER_S;
+}
+
+/* --- before ------------------------------------------------------------------------------------- */
+
+static int plan_time(struct verify *verify, struct error *err)
+{
+	const struct diagnosed *d = verify->job->diagnosed;
+	struct verification *v = verify->v;
+	const struct config *config = &d->config;
+	const double batch_s = (double)config_integer(config, KEY_BATCH_SIZE) / d->summary->median;
+	const double waiting = (double)config_integer(config, KEY_PREFETCH_DEPTH) + SPEED_BATCHES;
+	const struct experiment_timing timing = experiment_timing_of(v->count, v->budget_s,
+		fmax(WARMUP_LEAST_S, seconds_of(config, KEY_MEASURE_WARMUP)),
+		seconds_of(config, KEY_MEASURE_DURATION), batch_s,
+		fmax(WARMUP_LEAST_S, waiting * batch_s), OVERHEAD_GUESS_S);
+	v->warmup_s = timing.warmup_s;
+	v->duration_s = timing.duration_s;
+	if (!timing.fits)
+		return error_set(err, -EINVAL,
+			"%zu experiments in blocks of %d runs of %.1f s need %.0f s, and --budget gives %.0f s",
+			v->count, EXPERIMENT_RUNS, timing.warmup_s + timing.duration_s,
+			ceil(EXPERIMENT_BLOCKS_LEAST * timing.round_s), v->budget_s);
+	log_info(
+		"verify: %zu experiments in ABBA blocks of %d runs x %.1f s, %.0f s a round, at most %.0f s "
+		"in all",
+		v->count, EXPERIMENT_RUNS, timing.warmup_s + timing.duration_s, timing.round_s,
+		v->budget_s);
+	return experiments_set_time(&verify->experiments, timing.warmup_s, timing.duration_s, err);
+}
+
+/* --- one block ---------------------------------------------------------------------------------- */
+
+static int run_once(struct verify *verify, const struct config *config, const char *label,
+	double *throughput, struct error *err)
+{
+	const struct verify_job *job = verify->job;
+	const struct pipeline_control control = {
+		.stop = job->stop, .progress = progress_tell, .context = &verify->progress};
+	struct measurement *m = calloc(1, sizeof *m);
+	if (!m)
+		return error_set(err, -ENOMEM, "out of memory for a run");
+	progress_begin(&verify->progress, label);
+	int code = pipeline_run(config, job->dataset, &control, m, err);
+	progress_end(&verify->progress);
+	*throughput = m->throughput;
+	if (!code && (m->status == MEASUREMENT_INTERRUPTED || atomic_load(job->stop)))
+		code = -EINTR;
+	if (!code && !(m->throughput > 0 && isfinite(m->throughput)))
+		code = error_set(err, -ENODATA, "no batch was finished in it");
+	measurement_release(m);
+	free(m);
+	return code;
+}
+
+/* -EINTR: stopped in it; it is not counted. */
+static int run_block(struct verify *verify, size_t experiment, double *ratio, double *baseline,
+	struct error *err)
+{
+	const struct experiment *e = &verify->v->experiments[experiment];
+	bool is_variant[EXPERIMENT_RUNS];
+	double throughputs[EXPERIMENT_RUNS];
+	int code = 0;
+	experiment_order(verify->v->seed, experiment, e->blocks, is_variant);
+	for (int i = 0; i < EXPERIMENT_RUNS && !code; i++)
+		code = run_once(verify,
+			is_variant[i] ? &verify->experiments.variants[experiment]
+				      : &verify->experiments.baseline,
+			is_variant[i] ? e->what : "as it is", &throughputs[i], err);
+	if (!code)
+		*ratio = experiment_ratio(throughputs, is_variant, baseline);
+	return code;
+}
+
+static int save(const struct verify *verify, struct error *err)
+{
+	json_t *json = verification_to_json(verify->v, (uint32_t)verify->job->diagnosed->point);
+	char *text =
+		json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(JSON_DIGITS)) : NULL;
+	char *path = files_join(verify->job->folder, VERIFICATION_FILE);
+	const int code =
+		text && path ? files_write_atomic(path, text, strlen(text), err)
+			     : error_set(err, -ENOMEM, "out of memory for '%s'", VERIFICATION_FILE);
+	json_decref(json);
+	free(text);
+	free(path);
+	return code;
+}
+
+/* A variant that cannot run ends that experiment alone. */
+static int take_block(struct verify *verify, size_t next, struct error *err)
+{
+	struct experiment *e = &verify->v->experiments[next];
+	struct error why = {0};
+	double ratio;
+	double baseline;
+	const uint64_t begun_ns = clock_now_ns();
+	const int code = run_block(verify, next, &ratio, &baseline, &why);
+	const uint64_t took_ns = clock_now_ns() - begun_ns;
+	if (code == -EINTR || atomic_load(verify->job->stop)) {
+		verify->v->interrupted = true;
+		return 0;
+	}
+	if (code) {
+		e->broken = true;
+		(void)snprintf(e->why, sizeof e->why, "could not run: %.*s",
+			EXPERIMENT_WHAT_BYTES / 2, why.text);
+	} else {
+		experiment_add(e, ratio, baseline);
+		verify->block_ns = took_ns > verify->block_ns ? took_ns : verify->block_ns;
+	}
+	verify->v->spent_s = spent_s(verify);
+	verification_weigh(verify->v);
+	return save(verify, err);
+}
+
+static bool time_is_left(const struct verify *verify)
+{
+	return spent_s(verify) + (double)verify->block_ns / (double)NS_PER_S < verify->v->budget_s;
+}
+
+static int run_blocks(struct verify *verify, struct error *err)
+{
+	struct verification *v = verify->v;
+	const double each = v->warmup_s + v->duration_s + OVERHEAD_GUESS_S;
+	int code = 0;
+	verify->begun_ns = clock_now_ns();
+	verify->progress =
+		(struct progress){.total = v->count * EXPERIMENT_BLOCKS_LEAST * EXPERIMENT_RUNS,
+			.each_seconds = each};
+	while (!code && !v->interrupted && time_is_left(verify)) {
+		const size_t next = verification_next(v);
+		if (next == v->count)
+			break;
+		if (verify->progress.done >= verify->progress.total)
+			verify->progress.total = verify->progress.done + EXPERIMENT_RUNS;
+		code = take_block(verify, next, err);
+	}
+	log_progress_end();
+	v->spent_s = spent_s(verify);
+	verification_weigh(v);
+	return code ? code : save(verify, err);
+}
+
+int verify_run(const struct verify_job *job, struct verification *v, struct error *err)
+{
+	const struct diagnosed *d = job->diagnosed;
+	struct verify *verify = calloc(1, sizeof *verify);
+	if (!verify)
+		return error_set(err, -ENOMEM, "out of memory for the experiments");
+	*v = (struct verification){.seed = (uint64_t)config_integer(&d->config, KEY_RUN_SEED),
+		.throughput = d->summary->median,
+		.budget_s = job->budget_s};
+	verify->job = job;
+	verify->v = v;
+	int code = experiments_open(&verify->experiments, v, d, job->dataset, err);
+	if (!code)
+		code = plan_time(verify, err);
+	if (!code)
+		code = run_blocks(verify, err);
+	experiments_close(&verify->experiments);
+	free(verify);
+	return code;
+}
+
+/* --- what was saved ------------------------------------------------------------------------------ */
+
+int verify_load(const char *folder, size_t point, struct verification *v, struct error *err)
+{
+	char *path = files_join(folder, VERIFICATION_FILE);
+	char *text = NULL;
+	size_t size;
+	uint32_t of = 0;
+	int code = path ? files_read(path, FILE_BYTES_MAX, &text, &size, err) : -ENOMEM;
+	if (code == -ENOENT) {
+		free(path);
+		return 0;
+	}
+	json_t *json = code ? NULL : json_loadb(text, size, 0, NULL);
+	if (!code)
+		code = json ? verification_from_json(v, &of, json, err)
+			    : error_set(err, -EINVAL, "it is no JSON");
+	if (code && path)
+		(void)error_prefix(err, code, "'%s'", path);
+	json_decref(json);
+	free(text);
+	free(path);
+	return code ? code : of == point;
+}

@@ -1,0 +1,28 @@
+/* Runs the experiments of a diagnosis within a time, and keeps what they gave beside the result. */
+#ifndef MLBENCH_COMMAND_VERIFY_H
+#define MLBENCH_COMMAND_VERIFY_H
+
+#include "harness/analyze/experiment.h"
+#include "harness/command/diagnosed.h"
+#include "workloads/dataset/dataset.h"
+
+#include <stdatomic.h>
+
+struct verify_job {
+	const struct diagnosed *diagnosed;
+	const struct dataset *dataset;
+	const char *folder; /* of the result; verification.json is written after each block */
+	double budget_s;
+	const atomic_bool *stop; /* Ctrl-C: what is done is kept */
+};
+
+enum { VERIFY_BUDGET_DEFAULT_S = 180 };
+
+/* 0, also when it was stopped; -EINVAL: the budget is too short for any of it, err says what is needed. */
+int verify_run(const struct verify_job *job, struct verification *verification, struct error *err);
+
+/* What was saved for this point: 1; 0: nothing; negative: it cannot be read. */
+int verify_load(
+	const char *folder, size_t point, struct verification *verification, struct error *err);
+
+#endif

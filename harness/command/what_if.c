@@ -1,0 +1,100 @@
+/* mlbench what-if: throughput of settings that were not measured, from a saved result. */
+#include "harness/command/what_if.h"
+
+#include "harness/base/log.h"
+#include "harness/command/saved.h"
+#include "harness/report/style.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Too little to predict from is no mistake of the user's. */
+static int status_of(int code)
+{
+	return code == -ENODATA   ? EXIT_STATUS_CANNOT
+	       : code == -ENOTSUP ? EXIT_STATUS_BAD_INPUT /* a key that replay does not model */
+				  : command_status(code);
+}
+
+static int print(const struct what_if *what_if, struct error *err)
+{
+	if (command_wants_json(what_if->invocation))
+		return command_print_json(what_if->invocation, what_if_json(what_if), err);
+	const struct style style = command_style(what_if->invocation);
+	struct buffer text = {0};
+	what_if_text(what_if, &style, &text);
+	if (what_if->fleet)
+		what_if_fleet_text(what_if, &style, &text);
+	const int status = command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static void release(struct what_if *what_if)
+{
+	forecaster_close(&what_if->forecaster);
+	config_grid_close(&what_if->grid);
+	config_release(&what_if->asked);
+	record_release(&what_if->record);
+	free(what_if->points);
+	free(what_if->base_repeats);
+	free(what_if->alternatives);
+	free(what_if->fleet);
+	free(what_if);
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	struct what_if *what_if = calloc(1, sizeof *what_if);
+	if (!what_if)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	what_if->invocation = invocation;
+	int code = saved_open(&what_if->record, invocation->options.arguments[0], err);
+	if (!code)
+		code = what_if_ask(what_if, err);
+	if (!code)
+		code = what_if_answer(what_if, err);
+	if (!code && options_given(&invocation->options, OPTION_FLEET))
+		code = what_if_fleet(what_if, err);
+	int status = status_of(code);
+	if (!code)
+		err->text[0] = '\0'; /* what was met and overcome on the way */
+	if (!code)
+		status = print(what_if, err);
+	if (!code && !status && what_if->done < what_if->grid.points)
+		status = atomic_load(invocation->stop) ? EXIT_STATUS_INTERRUPTED
+						       : EXIT_STATUS_CANNOT;
+	release(what_if);
+	return status;
+}
+
+const struct command command_what_if = {
+	.name = "what-if",
+	.summary = "predict another setting, or a fleet, from a saved result",
+	.arguments = "RESULT",
+	.description =
+		"Replays the service times that were recorded in RESULT through the pipeline as it would be with "
+		"the keys of --set changed, and prints the throughput that it predicts with a 90 % interval, beside "
+		"the measured one, and what would be the limit then. Nothing is run: every figure is marked as "
+		"predicted. A list, as in --set decode.workers=4,8,16, makes a table; several lists are combined, "
+		"up to 1,000 settings.\n\n"
+		"RESULT is a run's folder or the name of a benchmark in results/. Of a sweep, changes are made to "
+		"the best measured point, or to that of --point; predictions come from the measured points nearest "
+		"to the asked setting, and their disagreement, and the errors with which they predict each other, "
+		"widen the interval.\n\n"
+		"--fleet multiplies the node on paper: N nodes that share a file server (--storage) and sum their "
+		"gradients after each step over a network (--network-bandwidth, --network-latency), by ring or "
+		"tree, none of it hidden behind the step unless --overlap says so. It says which of them is the "
+		"limit, and from how many nodes on. Nodes are taken as alike.\n\n"
+		"A key that replay does not model is refused, with the list of those that it does. A run that was "
+		"too short to tell is said to be, with exit status 3.",
+	.example = "mlbench what-if imagenet_like --set decode.workers=16 --set step.device=b200",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) |
+		   OPTION_BIT(OPTION_FLEET) | OPTION_BIT(OPTION_STORAGE) |
+		   OPTION_BIT(OPTION_NETWORK_BANDWIDTH) | OPTION_BIT(OPTION_NETWORK_LATENCY) |
+		   OPTION_BIT(OPTION_GRADIENT_BYTES) | OPTION_BIT(OPTION_OVERLAP) |
+		   OPTION_BIT(OPTION_ALL_REDUCE),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = run,
+};

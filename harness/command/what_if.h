@@ -1,0 +1,83 @@
+/* Within harness/command: a question to a saved result, and its answers. */
+#ifndef MLBENCH_COMMAND_WHAT_IF_H
+#define MLBENCH_COMMAND_WHAT_IF_H
+
+#include "harness/analyze/fleet.h"
+#include "harness/command/command.h"
+#include "harness/command/forecaster.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+	WHAT_IF_POINTS_MAX = 1000,
+	WHAT_IF_SECONDS_MAX = 10,
+	WHAT_IF_SOURCES_MAX = 12, /* measured points that are calibrated from, the nearest */
+	WHAT_IF_NOTES_MAX = 8,
+	FLEET_COUNTS_MAX = 64,
+	FLEET_NOTES_MAX = 8,
+};
+
+/* One setting that was asked for. */
+struct alternative {
+	size_t item; /* of the forecaster; forecast.from are items, too */
+	struct forecast forecast;
+	char stage[NAME_BYTES], resource[NAME_BYTES]; /* what binds then; "": not known */
+	char notes[WHAT_IF_NOTES_MAX][NOTE_BYTES];    /* what it extrapolates */
+	size_t note_count;
+	bool done;
+};
+
+struct fleet_answer {
+	struct fleet fleet;
+	unsigned counts[FLEET_COUNTS_MAX];
+	struct fleet_point points[FLEET_COUNTS_MAX];
+	size_t count;
+	unsigned storage_binds, network_binds; /* nodes; 0: never */
+	char notes[FLEET_NOTES_MAX][NOTE_BYTES];
+	size_t note_count;
+};
+
+struct what_if {
+	const struct invocation *invocation;
+	struct record record;
+	struct config asked; /* the base point's settings, and an axis for each key that was set */
+	struct config_grid grid;
+	size_t base;          /* point of the record that changes are made to */
+	double *base_repeats; /* samples/s of each repetition, ascending; owned */
+	size_t base_repeat_count;
+	double base_measured;
+	bool one_source; /* --point: nothing but that point is calibrated from */
+
+	struct forecaster forecaster; /* measured points, then alternatives */
+	size_t *points;               /* of the record, by item; owned */
+	size_t point_count;
+	size_t sources[WHAT_IF_SOURCES_MAX]; /* items that are calibrated */
+	size_t source_count;
+	struct forecast_errors errors;
+	struct alternative *alternatives; /* (grid.points), owned */
+	size_t done;
+	struct fleet_answer *fleet; /* NULL: not asked; owned */
+};
+
+/* what_if_ask.c: the question.  Everything that can be refused is refused here. */
+int what_if_ask(struct what_if *what_if, struct error *err);
+/* what_if_answer.c */
+int what_if_answer(struct what_if *what_if, struct error *err);
+/* what_if_fleet.c: after the answer. */
+int what_if_fleet_check(const struct what_if *what_if, struct error *err);
+int what_if_fleet(struct what_if *what_if, struct error *err);
+
+/* what_if_text.c, what_if_json.c */
+void what_if_text(const struct what_if *what_if, const struct style *style, struct buffer *out);
+void what_if_fleet_text(
+	const struct what_if *what_if, const struct style *style, struct buffer *out);
+json_t *what_if_json(const struct what_if *what_if);
+json_t *what_if_fleet_json(const struct what_if *what_if);
+
+/* The measured point that an alternative is the same as: an item; point_count: none. */
+size_t what_if_measured_item(const struct what_if *what_if, const struct alternative *alternative);
+
+const char *what_if_limit_words(enum fleet_limit limit); /* "file server" */
+
+#endif

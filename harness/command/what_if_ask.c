@@ -1,0 +1,272 @@
+/* The question: which point is changed, and into what. */
+#include "harness/base/units.h"
+#include "harness/command/step_facts.h"
+#include "harness/command/what_if.h"
+#include "harness/report/config_json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASSIGNMENT_BYTES = 4096 };
+
+/* --- the point to start from ------------------------------------------------------------------- */
+
+static int given_point(const struct what_if *what_if, size_t *point, struct error *err)
+{
+	const char *text = options_value(&what_if->invocation->options, OPTION_POINT);
+	int64_t number;
+	if (units_parse_integer(text, &number) != 0 || number < 0 ||
+		(uint64_t)number >= what_if->record.grid.points)
+		return error_set(err, -EINVAL,
+			"--point: '%s' is no point of this result (0 to %zu)", text,
+			what_if->record.grid.points - 1);
+	*point = (size_t)number;
+	if (isnan(calibration_measured(&what_if->record, *point)))
+		return error_set(err, -EINVAL, "--point: point %zu was not measured", *point);
+	return 0;
+}
+
+static int best_point(const struct what_if *what_if, size_t *point, struct error *err)
+{
+	double most = 0;
+	for (size_t i = 0; i < what_if->point_count; i++) {
+		const double measured = calibration_measured(&what_if->record, what_if->points[i]);
+		if (measured > most) { /* false for NAN */
+			most = measured;
+			*point = what_if->points[i];
+		}
+	}
+	return most > 0 ? 0
+			: error_set(err, -ENODATA, "nothing was measured in '%s'",
+				  what_if->record.folder);
+}
+
+/* Points that have a repetition which ran, ascending. */
+static int list_points(struct what_if *what_if, struct error *err)
+{
+	const struct record *record = &what_if->record;
+	bool *there = calloc(record->grid.points, sizeof *there);
+	what_if->points = calloc(record->grid.points, sizeof *what_if->points);
+	if (!there || !what_if->points) {
+		free(there);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	for (size_t e = 0; e < record->entry_count; e++)
+		there[record->entries[e].point] |=
+			record->entries[e].status == MEASUREMENT_OK ||
+			record->entries[e].status == MEASUREMENT_UNSTEADY;
+	for (size_t i = 0; i < record->grid.points; i++)
+		if (there[i])
+			what_if->points[what_if->point_count++] = i;
+	free(there);
+	return 0;
+}
+
+static int choose_base(struct what_if *what_if, struct error *err)
+{
+	what_if->one_source = options_given(&what_if->invocation->options, OPTION_POINT);
+	const int code = what_if->one_source ? given_point(what_if, &what_if->base, err)
+					     : best_point(what_if, &what_if->base, err);
+	if (code)
+		return code;
+	what_if->base_repeats =
+		calibration_repeats(&what_if->record, what_if->base, &what_if->base_repeat_count);
+	what_if->base_measured =
+		statistics_median(what_if->base_repeats, what_if->base_repeat_count);
+	return what_if->base_repeats ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* --- what is changed --------------------------------------------------------------------------- */
+
+/* "KEY=LIST" or "sweep.KEY=LIST": each key becomes an axis, of one value or more. */
+static int set_axis(struct what_if *what_if, const char *assignment, struct error *err)
+{
+	static const char sweep[] = "sweep.";
+	const char *plain = strncmp(assignment, sweep, sizeof sweep - 1) == 0
+				    ? assignment + sizeof sweep - 1
+				    : assignment;
+	const size_t length = strcspn(plain, "=");
+	char name[CONFIG_NAME_BYTES];
+	char text[ASSIGNMENT_BYTES];
+	if (length >= sizeof name || strlen(plain) + sizeof sweep > sizeof text)
+		return error_set(err, -EINVAL, "--set: '%.64s...' is too long", plain);
+	(void)snprintf(name, sizeof name, "%.*s", (int)length, plain);
+	const enum key_id key = config_find_key(name);
+	if (key == KEY_COUNT) /* says what is wrong with it */
+		return config_set(&what_if->asked, plain, err);
+	if (!model_knows(key))
+		return calibration_refuse(key, err);
+	(void)snprintf(text, sizeof text, "%s%s", sweep, plain);
+	return config_set(&what_if->asked, text, err);
+}
+
+static int ask(struct what_if *what_if, struct error *err)
+{
+	const struct options *options = &what_if->invocation->options;
+	int code = config_grid_point(&what_if->record.config, &what_if->record.grid, what_if->base,
+		&what_if->asked, err);
+	for (size_t i = 0; i < options->set_count && !code; i++)
+		code = set_axis(what_if, options->sets[i], err);
+	if (!code)
+		code = config_grid_open(&what_if->asked, &what_if->grid, err);
+	if (code)
+		return code;
+	if (what_if->grid.points > WHAT_IF_POINTS_MAX)
+		return error_set(err, -EINVAL,
+			"%zu settings are more than the %d that are predicted at once",
+			what_if->grid.points, WHAT_IF_POINTS_MAX);
+	what_if->alternatives = calloc(what_if->grid.points, sizeof *what_if->alternatives);
+	return what_if->alternatives ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* --- settings and the points nearest to them ---------------------------------------------------- */
+
+static int add_alternatives(struct what_if *what_if, struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < what_if->grid.points && !code; i++) {
+		struct config config = {0};
+		code = config_grid_point(&what_if->asked, &what_if->grid, i, &config, err);
+		if (!code)
+			code = config_validate(&config, err);
+		if (!code)
+			code = step_facts_check(&config, err);
+		if (code == -ENOTSUP) /* this node's lack, not the result's */
+			code = 0;
+		if (!code) {
+			what_if->alternatives[i].item = what_if->forecaster.count;
+			code = forecaster_add(&what_if->forecaster, &config, err);
+		}
+		config_release(&config);
+	}
+	return code;
+}
+
+static int add_points(struct what_if *what_if, struct error *err)
+{
+	const struct record *record = &what_if->record;
+	int code = 0;
+	for (size_t i = 0; i < what_if->point_count && !code; i++) {
+		struct config config = {0};
+		code = config_grid_point(
+			&record->config, &record->grid, what_if->points[i], &config, err);
+		if (!code)
+			code = forecaster_add(&what_if->forecaster, &config, err);
+		config_release(&config);
+	}
+	return code;
+}
+
+struct candidate {
+	size_t item;
+	double distance; /* to the nearest alternative */
+};
+
+static int nearer(const void *a, const void *b)
+{
+	const struct candidate *left = a;
+	const struct candidate *right = b;
+	if (left->distance < right->distance || left->distance > right->distance)
+		return left->distance < right->distance ? -1 : 1;
+	return left->item < right->item ? -1 : left->item > right->item;
+}
+
+static double distance_to_asked(
+	const struct what_if *what_if, const struct forecast_space *space, size_t item)
+{
+	double least = HUGE_VAL;
+	for (size_t i = 0; i < what_if->grid.points; i++)
+		least = fmin(least, forecast_distance(space, item, what_if->alternatives[i].item));
+	return least;
+}
+
+static size_t list_candidates(const struct what_if *what_if, struct candidate *list)
+{
+	const struct forecast_space space = forecaster_space(&what_if->forecaster);
+	size_t count = 0;
+	for (size_t i = 0; i < what_if->point_count; i++) {
+		if (what_if->one_source && what_if->points[i] != what_if->base)
+			continue;
+		list[count++] = (struct candidate){
+			.item = i, .distance = distance_to_asked(what_if, &space, i)};
+	}
+	qsort(list, count, sizeof *list, nearer);
+	return count;
+}
+
+/* The nearest points that can be calibrated from; the reason of the first when none can. */
+static int calibrate(struct what_if *what_if, struct error *err)
+{
+	struct candidate *list = calloc(what_if->point_count + 1, sizeof *list);
+	if (!list)
+		return error_set(err, -ENOMEM, "out of memory");
+	const size_t count = list_candidates(what_if, list);
+	what_if->forecaster.contention =
+		calibration_contention(&what_if->record, what_if->points, what_if->point_count);
+	int code = 0;
+	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {
+		const size_t item = list[i].item;
+		code = forecaster_calibrate(&what_if->forecaster, item, what_if->points[item], err);
+		if (what_if->forecaster.items[item].calibrated)
+			what_if->sources[what_if->source_count++] = item;
+	}
+	if (!code && what_if->source_count == 0) {
+		const struct forecaster_item *first = &what_if->forecaster.items[list[0].item];
+		code = error_set(err, first->why_code,
+			first->why_code == -ENODATA ? "cannot tell: %s" : "%s",
+			first->why_not.text);
+	}
+	free(list);
+	return code;
+}
+
+/* How much is spent on each setting, so that a thousand of them take seconds. */
+static void set_effort(struct forecaster *forecaster, size_t settings)
+{
+	static const struct {
+		size_t most;
+		unsigned effort;
+		size_t nearest;
+	} table[] = {{1, 40, FORECAST_NEAREST}, {16, 16, FORECAST_NEAREST},
+		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 4, 2}};
+	size_t row = 0;
+	while (settings > table[row].most)
+		row++;
+	forecaster->effort = table[row].effort;
+	forecaster->nearest = table[row].nearest;
+}
+
+int what_if_ask(struct what_if *what_if, struct error *err)
+{
+	const struct record *record = &what_if->record;
+	const struct options *options = &what_if->invocation->options;
+	if (options->set_count == 0 && !options_given(options, OPTION_FLEET))
+		return error_set(err, -EINVAL,
+			"'mlbench what-if' needs a change, as --set decode.workers=8, or --fleet N");
+	int code = list_points(what_if, err);
+	if (!code)
+		code = choose_base(what_if, err);
+	if (!code)
+		code = ask(what_if, err);
+	if (!code)
+		code = what_if_fleet_check(what_if, err);
+	if (!code)
+		code = forecaster_open(&what_if->forecaster, record,
+			what_if->point_count + what_if->grid.points, 0, err);
+	set_effort(&what_if->forecaster, what_if->grid.points);
+	if (!code)
+		code = add_points(what_if, err);
+	if (!code)
+		code = add_alternatives(what_if, err);
+	if (code)
+		return code;
+	for (size_t i = 0; i < record->config.axis_count; i++)
+		forecaster_take_key(&what_if->forecaster, record->config.axes[i].key);
+	for (size_t i = 0; i < what_if->asked.axis_count; i++)
+		forecaster_take_key(&what_if->forecaster, what_if->asked.axes[i].key);
+	forecaster_place(&what_if->forecaster);
+	return calibrate(what_if, err);
+}

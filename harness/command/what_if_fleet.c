@@ -1,0 +1,425 @@
+/* --fleet: the predicted node multiplied on paper. */
+#include "harness/base/units.h"
+#include "harness/command/step_facts.h"
+#include "harness/command/what_if.h"
+#include "harness/report/fields.h"
+#include "harness/report/layout.h"
+#include "harness/report/table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT_BYTES = 64, FLEET_EFFORT = 8 };
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+static int refuse_counts(const char *text, struct error *err)
+{
+	return error_set(err, -EINVAL,
+		"--fleet: '%s' is no list of nodes from 1 to %d, as '1,8,64' or '1-64*2'", text,
+		FLEET_NODES_MAX);
+}
+
+/* "8", or "1-64*2". */
+static int add_counts(struct fleet_answer *answer, const char *word)
+{
+	char *end;
+	unsigned long last;
+	unsigned long factor = 2;
+	errno = 0;
+	const unsigned long first = strtoul(word, &end, 10);
+	last = first;
+	if (end == word || *word == '-')
+		return -EINVAL;
+	if (*end == '-') {
+		const char *from = end + 1;
+		last = strtoul(from, &end, 10);
+		if (end == from || *from == '-')
+			return -EINVAL;
+		if (*end == '*') {
+			from = end + 1;
+			factor = strtoul(from, &end, 10);
+		}
+	}
+	if (*end || errno || first < 1 || last < first || last > FLEET_NODES_MAX || factor < 2 ||
+		factor > FLEET_NODES_MAX)
+		return -EINVAL;
+	for (unsigned long n = first; n <= last; n *= factor) {
+		if (answer->count == FLEET_COUNTS_MAX)
+			return -E2BIG;
+		answer->counts[answer->count++] = (unsigned)n;
+	}
+	return 0;
+}
+
+static int parse_counts(struct fleet_answer *answer, const char *text, struct error *err)
+{
+	char *copy = strdup(text);
+	char *rest = copy;
+	int code = copy ? 0 : -ENOMEM;
+	for (char *word = strsep(&rest, ","); word && !code; word = strsep(&rest, ","))
+		code = add_counts(answer, word);
+	free(copy);
+	return code ? refuse_counts(text, err) : 0;
+}
+
+static void note(struct fleet_answer *answer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void note(struct fleet_answer *answer, const char *format, ...)
+{
+	va_list args;
+	if (answer->note_count == FLEET_NOTES_MAX)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(answer->notes[answer->note_count++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+static int refuse(enum option_id id, const char *text, struct error *err)
+{
+	return error_set(err, -EINVAL, "--%s: '%s' is no %s", option_specs[id].name, text,
+		option_specs[id].metavar);
+}
+
+static int read_rate(const struct options *options, enum option_id id, double missing,
+	double *value, struct error *err)
+{
+	const char *text = options_value(options, id);
+	uint64_t rate = 0;
+	*value = missing;
+	if (!text)
+		return 0;
+	if (units_parse_rate(text, &rate) != 0 || rate == 0)
+		return refuse(id, text, err);
+	*value = (double)rate;
+	return 0;
+}
+
+static int read_network(const struct options *options, struct fleet *fleet, struct error *err)
+{
+	const char *latency = options_value(options, OPTION_NETWORK_LATENCY);
+	const char *overlap = options_value(options, OPTION_OVERLAP);
+	const char *gradient = options_value(options, OPTION_GRADIENT_BYTES);
+	uint64_t number = 0;
+	if (latency && units_parse_duration(latency, &number) != 0)
+		return refuse(OPTION_NETWORK_LATENCY, latency, err);
+	fleet->network_latency_s = (double)number * 1e-9;
+	if (overlap && (units_parse_share(overlap, &fleet->overlap) != 0 || fleet->overlap < 0 ||
+			       fleet->overlap > 1))
+		return refuse(OPTION_OVERLAP, overlap, err);
+	fleet->gradient_bytes = NAN;
+	if (gradient && units_parse_size(gradient, &number) != 0)
+		return refuse(OPTION_GRADIENT_BYTES, gradient, err);
+	if (gradient)
+		fleet->gradient_bytes = (double)number;
+	return 0;
+}
+
+static int read_exchange(const struct options *options, struct fleet *fleet, struct error *err)
+{
+	const char *text = options_value(options, OPTION_ALL_REDUCE);
+	fleet->exchange = FLEET_EXCHANGE_CHEAPER;
+	if (!text)
+		return 0;
+	for (int e = FLEET_EXCHANGE_RING; e <= FLEET_EXCHANGE_TREE; e++)
+		if (strcmp(text, fleet_exchange_name((enum fleet_exchange)e)) == 0)
+			fleet->exchange = (enum fleet_exchange)e;
+	return fleet->exchange == FLEET_EXCHANGE_CHEAPER ? refuse(OPTION_ALL_REDUCE, text, err) : 0;
+}
+
+static int read_options(
+	const struct options *options, struct fleet_answer *answer, struct error *err)
+{
+	struct fleet *fleet = &answer->fleet;
+	int code = parse_counts(answer, options_value(options, OPTION_FLEET), err);
+	if (!code)
+		code = read_rate(
+			options, OPTION_STORAGE, HUGE_VAL, &fleet->storage_bytes_per_s, err);
+	if (!code)
+		code = read_rate(options, OPTION_NETWORK_BANDWIDTH, HUGE_VAL,
+			&fleet->network_bytes_per_s, err);
+	if (!code)
+		code = read_network(options, fleet, err);
+	return code ? code : read_exchange(options, fleet, err);
+}
+
+int what_if_fleet_check(const struct what_if *what_if, struct error *err)
+{
+	static const enum option_id of_fleet[] = {OPTION_STORAGE, OPTION_NETWORK_BANDWIDTH,
+		OPTION_NETWORK_LATENCY, OPTION_GRADIENT_BYTES, OPTION_OVERLAP, OPTION_ALL_REDUCE};
+	const struct options *options = &what_if->invocation->options;
+	const bool asked = options_given(options, OPTION_FLEET);
+	for (size_t i = 0; i < sizeof of_fleet / sizeof of_fleet[0] && !asked; i++)
+		if (options_given(options, of_fleet[i]))
+			return error_set(err, -EINVAL, "--%s is of a fleet: give --fleet N, too",
+				option_specs[of_fleet[i]].name);
+	if (!asked)
+		return 0;
+	if (what_if->grid.points > 1)
+		return error_set(err, -EINVAL,
+			"--fleet multiplies one setting, and %zu are asked for",
+			what_if->grid.points);
+	struct fleet_answer *answer = calloc(1, sizeof *answer);
+	const int code = answer ? read_options(options, answer, err)
+				: error_set(err, -ENOMEM, "out of memory");
+	free(answer);
+	return code;
+}
+
+/* --- the node ----------------------------------------------------------------------------------- */
+
+/* Throughput with some of the costs taken away. */
+static int throughput_without(const struct model *model, bool step, double *out, struct error *err)
+{
+	struct model copy;
+	struct prediction prediction;
+	int code = model_copy(&copy, model, err);
+	if (code)
+		return code;
+	for (int cost = 0; cost < COSTS; cost++) {
+		const bool is_step = cost == COST_STEP_HOST || cost == COST_STEP_DEVICE;
+		if (is_step == step)
+			copy.replay.scale[cost] = 0;
+	}
+	code = model_predict(&copy, FLEET_EFFORT, &prediction, err);
+	*out = prediction.throughput;
+	model_close(&copy);
+	return code;
+}
+
+/* What one node has to do for a batch, by replay with its step, or all else, taken away. */
+static int take_node(const struct what_if *what_if, struct fleet *fleet, struct error *err)
+{
+	const struct alternative *alternative = &what_if->alternatives[0];
+	const struct forecaster_item *items = what_if->forecaster.items;
+	const struct calibration *nearest = &items[alternative->forecast.from[0]].calibration;
+	struct model model;
+	double step_samples_per_s = 0;
+	int code = calibration_alter(nearest, &items[alternative->item].config, &model, err);
+	if (code)
+		return code;
+	code = throughput_without(&model, true, &fleet->input_samples_per_s, err);
+	if (!code)
+		code = throughput_without(&model, false, &step_samples_per_s, err);
+	fleet->batch = model.replay.shape.batch_size;
+	fleet->step_seconds = step_samples_per_s > 0 && isfinite(step_samples_per_s)
+				      ? fleet->batch / step_samples_per_s
+				      : 0;
+	fleet->bytes_per_sample = nearest->bytes_per_sample;
+	fleet->node_samples_per_s = alternative->forecast.throughput;
+	model_close(&model);
+	return code;
+}
+
+static void note_storage(const struct what_if *what_if, struct fleet_answer *answer)
+{
+	const struct alternative *alternative = &what_if->alternatives[0];
+	const struct calibration *nearest =
+		&what_if->forecaster.items[alternative->forecast.from[0]].calibration;
+	struct fleet *fleet = &answer->fleet;
+	char text[UNITS_BYTES];
+	char share[UNITS_BYTES];
+	const bool given = isfinite(fleet->storage_bytes_per_s);
+	const struct record *record = &what_if->record;
+	if (!given && record->has_ceilings) {
+		const double best = ceilings_read_bytes_per_s(
+			&record->ceilings, fleet->bytes_per_sample, 0, true);
+		fleet->storage_bytes_per_s = best > 0 ? best : HUGE_VAL; /* NAN: not measured */
+	}
+	if (!given && isfinite(fleet->storage_bytes_per_s))
+		note(answer,
+			"file server: %s, what 'mlbench probe' read cold from %.80s; --storage says "
+			"otherwise",
+			units_format_rate(fleet->storage_bytes_per_s, text),
+			record->ceilings.storage);
+	if (isinf(fleet->storage_bytes_per_s)) {
+		note(answer, "no file server: --storage is not given");
+		fleet->bytes_per_sample =
+			isnan(fleet->bytes_per_sample) ? 0 : fleet->bytes_per_sample;
+		return;
+	}
+	if (!(fleet->bytes_per_sample > 0)) {
+		note(answer, "the result says nothing of bytes read: no file server in it");
+		fleet->storage_bytes_per_s = HUGE_VAL;
+		fleet->bytes_per_sample = 0;
+		return;
+	}
+	note(answer, "file server: every sample's %s come from it%s%s%s",
+		units_format_size(fleet->bytes_per_sample, text),
+		nearest->page_cache_share > 0 ? ", though the page cache served " : "",
+		nearest->page_cache_share > 0 ? units_format_share(nearest->page_cache_share, share)
+					      : "",
+		nearest->page_cache_share > 0 ? " of them when it was measured" : "");
+}
+
+static void note_network(const struct what_if *what_if, struct fleet_answer *answer)
+{
+	struct fleet *fleet = &answer->fleet;
+	const struct alternative *alternative = &what_if->alternatives[0];
+	const struct config *config = &what_if->forecaster.items[alternative->item].config;
+	const bool given = !isnan(fleet->gradient_bytes);
+	char text[UNITS_BYTES];
+	char hidden[NOTE_BYTES / 2] = "none of it hidden behind the step (--overlap)";
+	if (fleet->overlap > 0)
+		(void)snprintf(hidden, sizeof hidden, "up to %g %% of the step's time hides it",
+			100 * fleet->overlap);
+	if (!given)
+		fleet->gradient_bytes = step_facts_gradient_bytes(config);
+	if (!given && fleet->gradient_bytes <= 0)
+		note(answer,
+			"no exchange of gradients: the size of step.model '%.64s' is not known here "
+			"(--gradient-bytes)",
+			config_text(config, KEY_STEP_MODEL));
+	else if (isinf(fleet->network_bytes_per_s) && fleet->network_latency_s <= 0)
+		note(answer,
+			"no network: --network-bandwidth is not given, gradients move at once");
+	else
+		note(answer, "gradients: %s%s after each step, %s",
+			units_format_size(fleet->gradient_bytes, text),
+			given ? "" : " (4 bytes a parameter)", hidden);
+}
+
+int what_if_fleet(struct what_if *what_if, struct error *err)
+{
+	struct fleet_answer *answer = calloc(1, sizeof *answer);
+	if (!answer)
+		return error_set(err, -ENOMEM, "out of memory");
+	what_if->fleet = answer;
+	struct fleet *fleet = &answer->fleet;
+	int code = read_options(&what_if->invocation->options, answer, err);
+	if (!code)
+		code = take_node(what_if, fleet, err);
+	if (code)
+		return code;
+	note_storage(what_if, answer);
+	note_network(what_if, answer);
+	note(answer, "nodes are alike: waiting for the slowest of them is not in it");
+	code = fleet_check(fleet, err);
+	for (size_t i = 0; i < answer->count && !code; i++)
+		answer->points[i] = fleet_at(fleet, answer->counts[i]);
+	if (!code) {
+		answer->storage_binds = fleet_first(fleet, FLEET_LIMIT_STORAGE);
+		answer->network_binds = fleet_first(fleet, FLEET_LIMIT_NETWORK);
+	}
+	return code;
+}
+
+/* --- out ---------------------------------------------------------------------------------------- */
+
+const char *what_if_limit_words(enum fleet_limit limit)
+{
+	static const char *const words[] = {
+		[FLEET_LIMIT_INPUT] = "the node's own input",
+		[FLEET_LIMIT_STEP] = "the node's own step",
+		[FLEET_LIMIT_STORAGE] = "the file server",
+		[FLEET_LIMIT_NETWORK] = "the network",
+	};
+	return words[limit];
+}
+
+static void add_point(const struct fleet_point *point, struct table *table)
+{
+	char text[UNITS_BYTES];
+	table_add(table, INK_PLAIN, "%u", point->nodes);
+	table_add(table, INK_BOLD, "~%s", units_format_count(point->samples_per_s, text));
+	table_add(table, INK_PLAIN, "%.1f%%", 100 * point->efficiency);
+	if (point->exchange_seconds > 0)
+		table_add(table, INK_DIM, "%s %s", fleet_exchange_name(point->exchange),
+			units_format_duration(point->exchange_seconds * 1e9, text));
+	else
+		table_add(table, INK_DIM, "-");
+	table_add(table, INK_PLAIN, "%.1f%%", 100 * point->storage_share);
+	table_add(table, INK_PLAIN, "%s", what_if_limit_words(point->limit));
+}
+
+static void say_first(
+	const struct style *style, const char *what, unsigned nodes, bool there, struct buffer *out)
+{
+	struct buffer text = {0};
+	if (!there)
+		return;
+	if (nodes > 0)
+		buffer_format(&text, "%s is the limit from %u node%s on", what, nodes,
+			nodes == 1 ? "" : "s");
+	else
+		buffer_format(&text, "%s is not the limit up to %d nodes", what, FLEET_NODES_MAX);
+	layout_labelled_buffer(style, INK_BOLD, "first", &text, out);
+}
+
+void what_if_fleet_text(
+	const struct what_if *what_if, const struct style *style, struct buffer *out)
+{
+	static const struct table_column columns[] = {
+		{.head = "nodes"},
+		{.head = "predicted\nsamples/s"},
+		{.head = "effi-\nciency"},
+		{.head = "exchange", .keep = 2},
+		{.head = "file\nserver", .keep = 3},
+		{.head = "limit", .left = true},
+	};
+	const struct fleet_answer *answer = what_if->fleet;
+	struct table table;
+	layout_heading(style, "a fleet of such nodes, on paper", out);
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i < answer->count; i++)
+		add_point(&answer->points[i], &table);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
+	table_close(&table);
+	buffer_text(out, "\n");
+	say_first(style, "the file server", answer->storage_binds,
+		isfinite(answer->fleet.storage_bytes_per_s), out);
+	say_first(style, "the network", answer->network_binds,
+		answer->fleet.gradient_bytes > 0 && (isfinite(answer->fleet.network_bytes_per_s) ||
+							    answer->fleet.network_latency_s > 0),
+		out);
+	for (size_t i = 0; i < answer->note_count; i++)
+		layout_labelled(style, INK_DIM, i ? "" : "taken", answer->notes[i], out);
+}
+
+static json_t *point_json(const struct fleet_point *point)
+{
+	static const char *const limits[] = {
+		[FLEET_LIMIT_INPUT] = "input",
+		[FLEET_LIMIT_STEP] = "step",
+		[FLEET_LIMIT_STORAGE] = "file server",
+		[FLEET_LIMIT_NETWORK] = "network",
+	};
+	return json_pack("{s:i, s:f, s:f, s:s?, s:f, s:f, s:f, s:s}", "nodes", (int)point->nodes,
+		"throughput", point->samples_per_s, "efficiency", point->efficiency, "exchange",
+		point->exchange_seconds > 0 ? fleet_exchange_name(point->exchange) : NULL,
+		"exchange_seconds", point->exchange_seconds, "exposed_seconds",
+		point->exposed_seconds, "file_server_share", point->storage_share, "limit",
+		limits[point->limit]);
+}
+
+static json_t *first_json(unsigned nodes)
+{
+	return nodes > 0 ? json_integer(nodes) : json_null();
+}
+
+json_t *what_if_fleet_json(const struct what_if *what_if)
+{
+	const struct fleet_answer *answer = what_if->fleet;
+	const struct fleet *fleet = &answer->fleet;
+	json_t *points = json_array();
+	json_t *notes = json_array();
+	for (size_t i = 0; i < answer->count; i++)
+		(void)json_array_append_new(points, point_json(&answer->points[i]));
+	for (size_t i = 0; i < answer->note_count; i++)
+		(void)json_array_append_new(notes, fields_text(answer->notes[i]));
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:f, s:f, s:o}",
+		"predicted", 1, "node_samples_per_s", fields_number(fleet->node_samples_per_s),
+		"input_samples_per_s", fields_number(fleet->input_samples_per_s), "step_seconds",
+		fields_number(fleet->step_seconds), "bytes_per_sample",
+		fields_number(fleet->bytes_per_sample), "storage_bytes_per_s",
+		fields_number(fleet->storage_bytes_per_s), "network_bytes_per_s",
+		fields_number(fleet->network_bytes_per_s), "gradient_bytes", fleet->gradient_bytes,
+		"points", points, "network_latency_s", fleet->network_latency_s, "overlap",
+		fleet->overlap, "first_limits",
+		json_pack("{s:o, s:o, s:o}", "file_server", first_json(answer->storage_binds),
+			"network", first_json(answer->network_binds), "notes", notes));
+}

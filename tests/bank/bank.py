@@ -1,0 +1,412 @@
+#!/usr/bin/env python3
+"""The bank of planted bottlenecks: plants a known limit, has the result diagnosed by one that never sees the label,
+takes the plant away again to see whether the label was true, and scores the answers.
+
+    tests/bank/bank.py MLBENCH [--quick] [--only NAME,…] [--intensities 1.5,4] [--seeds 3] …
+
+Exit status: 0 all bars are met, 1 one is missed (or, with --quick, an answer is wrong), 2 wrong use."""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+import time
+from typing import List, Optional
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import plants as table
+import report
+import rules
+import score
+from runner import Failed, Runner
+
+RETURNED = 0.9        # of the lost throughput must come back
+REFINEMENTS = 3       # corrections of a plant's strength
+NEAR_ENOUGH = 0.12    # of ln(loss): a plant this close to its aim is not corrected
+DISTURBED_CORES = 0.3 # kept busy from outside while nothing of ours does
+HEALTHY_USE = 0.95    # of the device's time, in a run that is to be called healthy
+PAIR_WITHIN = 0.05
+QUICK_INTENSITY = 4.0
+MIDDLE = (1 / 3, 2 / 3)
+
+
+class Bank:
+    def __init__(self, runner: Runner, options: argparse.Namespace):
+        self.runner = runner
+        self.options = options
+        self.cores = len(os.sched_getaffinity(0))
+
+    # --- running -------------------------------------------------------------------------------------
+
+    def run(self, settings: dict, seed: int, cores: Optional[int] = None) -> dict:
+        return self.runner.measure({**settings, "run.seed": str(seed)}, cores=cores)
+
+    def healthy(self, plant: table.Plant, measured: dict) -> table.Healthy:
+        decode = next(stage for stage in measured["stages"] if stage["name"] == "decode")
+        return table.Healthy(
+            throughput=measured["throughput"],
+            file_bytes=measured.get("file_bytes_mean") or mean_file_bytes(measured),
+            cores=self.cores,
+            decode_s=decode["seconds"][1] / max(1, decode["items"]),
+        )
+
+    def planted(self, plant: table.Plant, intensity: float, seed: int, healthy: table.Healthy) -> dict:
+        """The planted run, with the strength corrected until it loses about what it should."""
+        aim = intensity
+        for attempt in range(REFINEMENTS + 1):
+            keys = plant.keys(aim, healthy)
+            cores = plant.cores(aim, self.cores) if plant.cores else None
+            measured = self.run({**plant.base, **keys}, seed, cores)
+            measured["keys"] = keys
+            if plant.kind not in ("single", "phases") or plant.least_loss or attempt == REFINEMENTS:
+                return measured
+            loss = self.loss(plant, healthy.throughput, measured)
+            if close(loss, intensity):
+                return measured
+            shutil.rmtree(measured["folder"], ignore_errors=True)
+            aim = corrected(aim, intensity, loss)
+        raise AssertionError
+
+    def loss(self, plant: table.Plant, without: float, measured: dict) -> float:
+        if plant.kind == "phases":
+            return without / max(rate_in_middle(measured), 1e-9)
+        return without / measured["throughput"]
+
+    # --- labels --------------------------------------------------------------------------------------
+
+    def check_label(self, plant: table.Plant, case: dict, healthy: table.Healthy, measured: dict, removed: dict) -> str:
+        """'' or why the label does not hold."""
+        if plant.kind == "pair":
+            return self.check_pair(plant, case, healthy, measured)
+        case["throughput"]["removed"] = removed["throughput"]
+        if plant.kind == "leak":
+            return check_leak(measured, removed)
+        before, after = healthy.throughput, removed["throughput"]
+        now = rate_in_middle(measured) if plant.kind == "phases" else measured["throughput"]
+        case["loss"] = after / now
+        case["returned"] = (after - now) / (before - now) if before > now else 0.0
+        if case["returned"] < RETURNED:
+            return "only %.0f %% of the loss came back" % (100 * case["returned"])
+        if plant.least_loss and case["loss"] < plant.least_loss:
+            return "it loses no more than x%.2f" % case["loss"]
+        if not plant.least_loss and not close(case["loss"], case["intensity"], 2):
+            return "it loses x%.2f, not x%.3g" % (case["loss"], case["intensity"])
+        return ""
+
+    def check_pair(self, plant: table.Plant, case: dict, healthy: table.Healthy, measured: dict) -> str:
+        """Each of the two alone gives as much as the other."""
+        rates = []
+        for settings in plant.alone(healthy):
+            alone = self.run({**plant.base, **measured["keys"], **settings}, case["seed"])
+            shutil.rmtree(alone["folder"], ignore_errors=True)
+            rates.append(alone["throughput"])
+        case["throughput"]["alone"] = rates
+        if abs(math.log(rates[0] / rates[1])) > PAIR_WITHIN + 0.01:
+            return "one stage alone gives %.0f samples/s and the other %.0f" % tuple(rates)
+        return ""
+
+    # --- cases ---------------------------------------------------------------------------------------
+
+    def judge(self, case: dict, measured: dict) -> None:
+        case["verdict"] = self.runner.diagnose(measured["folder"])
+        case["rules"] = {name: list(answer) for name, answer in rules.answers(measured).items()}
+
+    def new_case(self, plant: table.Plant, intensity: float, seed: int) -> dict:
+        return {
+            "plant": plant.name, "kind": plant.kind, "intensity": intensity, "seed": seed, "truth": [list(p) for p in plant.truth],
+            "also": [list(p) for p in plant.also] if plant.also else None, "valid": False, "why_invalid": "", "throughput": {},
+        }
+
+    def control(self, plant: table.Plant, seed: int) -> List[dict]:
+        case = self.new_case(plant, 1.0, seed)
+        measured = self.run(plant.base, seed)
+        self.finish_healthy(case, measured)
+        return [case]
+
+    def finish_healthy(self, case: dict, measured: dict) -> None:
+        case["throughput"]["measured"] = measured["throughput"]
+        case["disturbed"] = measured["cores_busy_outside"] or 0.0
+        used = measured["step_utilisation"] or 0.0
+        case["valid"] = used >= HEALTHY_USE
+        case["why_invalid"] = "" if case["valid"] else "the device was used %.0f %% only" % (100 * used)
+        self.judge(case, measured)
+        self.drop(case, measured)
+
+    def case(self, plant: table.Plant, intensity: float, seed: int) -> List[dict]:
+        """The planted case and, where that is known to be healthy, the run without the plant as another."""
+        if plant.kind == "control":
+            return self.control(plant, seed)
+        case = self.new_case(plant, intensity, seed)
+        before = self.run(plant.base, seed)
+        healthy = self.healthy(plant, before)
+        case["throughput"]["healthy"] = before["throughput"]
+        shutil.rmtree(before["folder"], ignore_errors=True)
+        measured = self.planted(plant, intensity, seed, healthy)
+        case["keys"] = measured["keys"]
+        case["throughput"]["planted"] = measured["throughput"]
+        removed = self.run(plant.base, seed) if plant.kind != "pair" else {}
+        if removed:
+            case["disturbed"] = removed["cores_busy_outside"] or 0.0
+        case["why_invalid"] = self.check_label(plant, case, healthy, measured, removed)
+        case["valid"] = not case["why_invalid"]
+        self.judge(case, measured)
+        if plant.kind == "phases":
+            case["phases_right"] = phases_right(case, plant, measured)
+        if self.options.knobs:
+            case["knob"] = self.turn_knob(plant, case, seed)
+        cases = [case]
+        if removed and plant.healthy_truth and not self.options.quick:
+            cases.append(self.removed_case(plant, seed, removed))
+        elif removed:
+            shutil.rmtree(removed["folder"], ignore_errors=True)
+        self.drop(case, measured)
+        return cases
+
+    def removed_case(self, plant: table.Plant, seed: int, removed: dict) -> dict:
+        case = self.new_case(plant, 1.0, seed)
+        case.update(kind="removed", also=None, truth=[list(p) for p in plant.healthy_truth])
+        self.finish_healthy(case, removed)
+        return case
+
+    def turn_knob(self, plant: table.Plant, case: dict, seed: int) -> Optional[dict]:
+        """What the first recommendation predicts, and what comes of it."""
+        for advice in case["verdict"]["recommendations"][:1]:
+            if not advice.get("predicted") or not advice.get("settings"):
+                return None
+            settings = dict(setting.split("=", 1) for setting in advice["settings"])
+            knob = {"settings": settings, "predicted": advice["predicted"], "interval": advice.get("interval"),
+                    "before": case["throughput"]["planted"], "measured": None}
+            try:
+                cores = plant.cores(case["intensity"], self.cores) if plant.cores else None
+                turned = self.run({**plant.base, **case["keys"], **settings}, seed, cores)
+                knob["measured"] = turned["throughput"]
+                shutil.rmtree(turned["folder"], ignore_errors=True)
+            except Failed as failure:
+                knob["failure"] = str(failure)
+            return knob
+        return None
+
+    def drop(self, case: dict, measured: dict) -> None:
+        if self.options.keep:
+            case["folder"] = measured["folder"]
+        else:
+            shutil.rmtree(measured["folder"], ignore_errors=True)
+
+    def attempt(self, plant: table.Plant, intensity: float, seed: int) -> List[dict]:
+        try:
+            return self.case(plant, intensity, seed)
+        except Failed as failure:
+            case = self.new_case(plant, intensity, seed)
+            case.update(why_invalid=str(failure), verdict=None, rules={})
+            return [case]
+
+
+# --- arithmetic ---------------------------------------------------------------------------------------------
+
+
+def mean_file_bytes(measured: dict) -> float:
+    read = next(stage for stage in measured["stages"] if stage["name"] == "read")
+    return measured["bytes_read"] / max(1, read["items"])
+
+
+def close(loss: float, wanted: float, slack: float = 1) -> bool:
+    """Within a tenth of the factor, or 2 % of the throughput, whichever is more."""
+    return abs(math.log(loss / wanted)) <= slack * max(NEAR_ENOUGH * abs(math.log(wanted)), 0.02)
+
+
+def corrected(aim: float, wanted: float, loss: float) -> float:
+    """The strength for another try: what is lost above 1 grows about in proportion."""
+    factor = (wanted - 1) / max(loss - 1, 0.02)
+    return 1 + max(aim - 1, 0.02) * min(max(factor, 0.2), 5)
+
+
+def columns(measured: dict) -> List[dict]:
+    return [dict(zip(measured["window_columns"], row)) for row in measured["windows"]]
+
+
+def rate_in_middle(measured: dict) -> float:
+    """Samples/s between 40 % and 60 % of the repetition: well inside the throttled third."""
+    windows = columns(measured)
+    end = measured["wall_seconds"]
+    inside = [w for w in windows if 0.4 * end <= w["t"] <= 0.6 * end]
+    if len(inside) < 2:
+        raise Failed("too few windows to tell the throttled third")
+    return (inside[-1]["samples"] - inside[0]["samples"]) / (inside[-1]["t"] - inside[0]["t"])
+
+
+def growth(measured: dict) -> float:
+    """Bytes/s of the resident set after the cut, by the medians of its thirds."""
+    points = [(w["t"], w["resident_bytes"]) for w in columns(measured) if w["t"] >= measured["cut_seconds"]]
+    third = max(1, len(points) // 3)
+    middle = lambda part: sorted(part, key=lambda p: p[1])[len(part) // 2]
+    first, last = middle(points[:third]), middle(points[-third:])
+    return (last[1] - first[1]) / max(last[0] - first[0], 1e-9)
+
+
+def check_leak(measured: dict, removed: dict) -> str:
+    planted, without = growth(measured), growth(removed)
+    if planted <= 0 or without > (1 - RETURNED) * planted:
+        return "memory grows by %.0f bytes/s with the leak and by %.0f without" % (planted, without)
+    return ""
+
+
+def phases_right(case: dict, plant: table.Plant, measured: dict) -> bool:
+    """A phase of the plant's label in the middle, the healthy label before and after, and their times."""
+    phases = case["verdict"]["phases"]
+    planned = measured["wall_seconds"]
+    slack = 0.08 * planned
+    throttled = [p for p in phases if (p["stage"], p["resource"]) in plant.truth]
+    others = [p for p in phases if p not in throttled]
+    if len(throttled) != 1 or not others:
+        return False
+    begin, end = (share * planned for share in MIDDLE)
+    on_time = abs(throttled[0]["begin_s"] - begin) <= slack and abs(throttled[0]["end_s"] - end) <= slack
+    return on_time and all((p["stage"], p["resource"]) in plant.healthy_truth for p in others)
+
+
+# --- the command ----------------------------------------------------------------------------------------------
+
+
+def parse(arguments: List[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="plants known bottlenecks and scores their diagnosis")
+    parser.add_argument("program", help="the built mlbench")
+    parser.add_argument("--quick", action="store_true", help="plants of 4 x and controls, one seed; every answer must be right")
+    parser.add_argument("--only", default="", help="names of plants and controls, separated by commas")
+    parser.add_argument("--intensities", default="", help="losses aimed at instead of each plant's own, as 1.5,4")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--page-cache-controls", type=int, default=50, help="how many (full bank)")
+    parser.add_argument("--time-limit", type=float, default=0, help="seconds after which no case begins (0: none)")
+    parser.add_argument("--no-knobs", dest="knobs", action="store_false", help="do not try the recommendations out")
+    parser.add_argument("--keep", action="store_true", help="keep the results of the planted runs")
+    parser.add_argument("--report-only", action="store_true", help="exit 0 whatever the score")
+    parser.add_argument("--out", default="", help="folder of bank.json and bank.md (default: results/bank/TIME)")
+    parser.add_argument("--data", default="build/bank-data", help="folder for the data sets")
+    parser.add_argument("--list", action="store_true", help="list plants and controls")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.seeds = 1
+        options.knobs = False
+        options.page_cache_controls = 1
+    return options
+
+
+def chosen(options: argparse.Namespace, cores: int) -> List[table.Plant]:
+    listed = table.plants(cores) + table.controls()
+    names = [name for name in options.only.split(",") if name]
+    unknown = [name for name in names if name not in [plant.name for plant in listed]]
+    if unknown:
+        sys.exit("bank: no such plant on %d cores: %s; there are: %s" % (cores, ", ".join(unknown), ", ".join(p.name for p in listed)))
+    if names:
+        return [plant for plant in listed if plant.name in names]
+    return [plant for plant in listed if plant.quick or not options.quick]
+
+
+def intensities(plant: table.Plant, options: argparse.Namespace) -> List[float]:
+    if plant.kind in ("control", "pair") or plant.slow:
+        return list(plant.intensities)[:1] if options.quick else list(plant.intensities)
+    if options.intensities:
+        return [float(word) for word in options.intensities.split(",")]
+    return [QUICK_INTENSITY] if options.quick else list(plant.intensities)
+
+
+def schedule(options: argparse.Namespace, cores: int) -> List[tuple]:
+    """Every seed in turn, so that a limit of time leaves whole rounds."""
+    listed = chosen(options, cores)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    cases = [(plant, intensity, seed) for seed in seeds for plant in listed for intensity in intensities(plant, options)]
+    for plant in listed:
+        if plant.name == "page-cache":
+            begun = options.first_seed + options.seeds
+            more = max(0, options.page_cache_controls - options.seeds)
+            cases += [(plant, 1.0, seed) for seed in range(begun, begun + more)]
+    return cases
+
+
+def is_wrong(case: dict) -> bool:
+    return not case["valid"] or score.abstained(case) or score.wrong(case)
+
+
+def quick_round(bank: Bank, plant: table.Plant, intensity: float, seed: int) -> List[dict]:
+    """A disturbed machine gets one more chance."""
+    cases = bank.attempt(plant, intensity, seed)
+    disturbed = max((case.get("disturbed") or 0.0) for case in cases)
+    if any(is_wrong(case) for case in cases) and (disturbed > DISTURBED_CORES or not cases[0]["valid"]):
+        print("%-16s again: %s" % (plant.name, cases[0]["why_invalid"] or "others kept %.1f cores busy" % disturbed), flush=True)
+        cases = bank.attempt(plant, intensity, seed + 1)
+    return cases
+
+
+def quick_verdict(cases: List[dict]) -> List[dict]:
+    """Those that make `make bank-quick` fail: scored and not right."""
+    return [case for case in score.valid(cases) if score.abstained(case) or score.wrong(case)]
+
+
+def cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return "an unknown CPU"
+
+
+def save(options: argparse.Namespace, result: dict) -> str:
+    folder = options.out or os.path.join("results", "bank", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "bank.json"), "w") as file:
+        json.dump(result, file, indent=1)
+    with open(os.path.join(folder, "bank.md"), "w") as file:
+        file.write(report.markdown(result))
+    return folder
+
+
+def main(arguments: List[str]) -> int:
+    options = parse(arguments)
+    cores = len(os.sched_getaffinity(0))
+    if options.list:
+        for plant in table.plants(cores) + table.controls():
+            print("%-16s %-28s %s" % (plant.name, score.name_of(plant.truth[0]), plant.what))
+        return 0
+    began = time.monotonic()
+    work = tempfile.mkdtemp(prefix="mlbench-bank-")
+    cases: List[dict] = []
+    try:
+        bank = Bank(Runner(options.program, options.data, work), options)
+        for plant, intensity, seed in schedule(options, cores):
+            if options.time_limit and time.monotonic() - began > options.time_limit:
+                print("the time limit of %.0f s ends the bank here" % options.time_limit)
+                break
+            done = quick_round(bank, plant, intensity, seed) if options.quick else bank.attempt(plant, intensity, seed)
+            cases += done
+            print(report.case_line(done[0]), flush=True)
+        result = {"cases": cases, "bars": score.bars(cases), "rules": score.rule_scores(cases), "cores": cores, "cpu": cpu_name(),
+                  "seconds": time.monotonic() - began, "diagnosed_by": "diagnose" if bank.runner.diagnoses else "show"}
+    finally:
+        if not options.keep:
+            shutil.rmtree(work, ignore_errors=True)
+    folder = save(options, result)
+    print()
+    print(report.markdown(result))
+    print("saved in %s" % folder)
+    return finish(options, result)
+
+
+def finish(options: argparse.Namespace, result: dict) -> int:
+    cases = result["cases"]
+    if options.quick:
+        wrong = quick_verdict(cases)
+        right = len(score.valid(cases)) - len(wrong)
+        skipped = len(cases) - len(score.valid(cases))
+        print("%d passed, %d failed, %d skipped" % (right, len(wrong), skipped))
+        failed = bool(wrong) or right == 0
+    else:
+        failed = bool(score.missed(result["bars"])) or not score.valid(cases)
+    return 1 if failed and not options.report_only else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
