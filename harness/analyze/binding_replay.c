@@ -11,7 +11,6 @@ static const double PAIR_LEAST = 0.20;     /* elasticity of a stage that binds a
 static const double PAIR_CERTAINTY = 0.90; /* that the first is above the second: no pair */
 static const double ALL_BUSY = 0.95;       /* a stage so busy is the limit, not a queue */
 static const double DEPTH_GAIN = 0.08;     /* by replay, for a queue to be the limit */
-static const double DEVIATION_LEAST = 0.03;
 
 struct ranking {
 	size_t first, second;
@@ -37,8 +36,7 @@ static struct ranking rank_stages(const struct evidence_base *base)
 		return r;
 	}
 	const double gap = r.value[r.first] - r.value[r.second];
-	const double spread =
-		fmax(hypot(r.deviation[r.first], r.deviation[r.second]), DEVIATION_LEAST);
+	const double spread = hypot(r.deviation[r.first], r.deviation[r.second]);
 	r.certainty = confidence_normal(gap / spread);
 	return r;
 }

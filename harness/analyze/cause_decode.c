@@ -12,6 +12,8 @@ static const double ASLEEP_BOUND = 0.15;     /* neither on a core nor waiting fo
 static const double LOCK_WAIT_BOUND = 0.08;  /* of working time */
 static const double LOCK_BUSY_BOUND = 0.90;  /* of all time */
 static const double IMBALANCE_RATIO = 1.5;   /* the slowest worker's median over the others' */
+static const double IMBALANCE_PROVEN = 1.2;  /* the same where replay gains from even workers ... */
+static const double IMBALANCE_GAIN = 0.05;   /* ... by so much */
 static const double IMBALANCE_DOUBTLESS = 2; /* times */
 
 /* In order, the batch of a slow worker is waited for while later ones are complete. */
@@ -23,7 +25,8 @@ static bool imbalance(
 	const struct trace_set set =
 		trace_set_of(base->source->traces, base->source->count, stage->name);
 	const struct trace_workers team = trace_workers_of(&set);
-	if (!(team.ratio >= IMBALANCE_RATIO))
+	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
+	if (!(team.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
 		return false;
 	char slow[UNITS_BYTES];
 	char others[UNITS_BYTES];

@@ -59,6 +59,24 @@ static void add_depth(
 		above->blocked * 100, below->name, below->starved * 100);
 }
 
+/* "by replay decode takes 0.97 of the time between batches, and the waits agree" */
+static void add_replayed(
+	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
+{
+	if (!base->findings)
+		return;
+	double deviation;
+	const char *name = base->point->stages[binding->stage].name;
+	const double share = findings_stage(base->findings, name, &deviation);
+	if (binding->depth)
+		evidence_add(out, "by replay a queue four times as deep gains %.0f %%",
+			binding->depth_gain * 100);
+	else
+		evidence_add(out,
+			"by replay a throughput elasticity of %.2f belongs to %s, and the waits point %s",
+			share, name, binding->agree ? "there, too" : "elsewhere");
+}
+
 static void add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
@@ -123,9 +141,10 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 		add_depth(base->point, binding, out);
 	else
 		add_states(base->point, binding->stage, out);
-	if (binding->conflict && !binding->depth)
+	if (binding->conflict && !binding->depth && !base->findings)
 		evidence_add(out,
 			"the waits beside it point elsewhere, but no other stage is nearly as busy");
+	add_replayed(base, binding, out);
 	add_second(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);

@@ -1,11 +1,15 @@
 /* Counterfactuals: a copy of the model with one thing taken away, replayed beside the model itself. */
 #include "harness/analyze/findings.h"
 
+#include "harness/analyze/model_parts.h"
+
 #include <math.h>
 #include <string.h>
 
-enum { DEEPER_TIMES = 4, COUNTERFACTUAL_EFFORT = 1 };
+enum { DEEPER_TIMES = 4, SAMPLES_SKETCH = 2000, SAMPLES_THOROUGH = 8000 };
 
+/* Of a stage's sum: below these an interval is not believed. */
+static const double DEVIATION_LEAST = 0.02, DEVIATION_SKETCH = 0.08;
 static const double NINETY = 1.645; /* half-width of a 90 % interval, in deviations */
 
 typedef bool removal(struct replay_model *replay); /* false: nothing to take away */
@@ -72,23 +76,26 @@ static bool more_files(struct replay_model *replay)
 	return true;
 }
 
-static int throughput_of(const struct model *model, double *throughput, struct error *err)
+/* Neither intervals nor calibration are needed for a ratio. */
+static int throughput_of(
+	const struct model *model, size_t samples, double *throughput, struct error *err)
 {
-	struct prediction prediction;
-	const int code = model_predict(model, COUNTERFACTUAL_EFFORT, &prediction, err);
+	const struct replay_options options = model_options(model, samples);
+	struct replay_result result;
+	const int code = replay_run(&model->replay, &options, &result, err);
 	if (!code)
-		*throughput = prediction.replay.throughput;
+		*throughput = result.throughput;
 	return code;
 }
 
-static int gain_of(
-	const struct model *model, removal *take, double before, double *gain, struct error *err)
+static int gain_of(const struct model *model, removal *take, size_t samples, double before,
+	double *gain, struct error *err)
 {
 	struct model other = *model; /* borrows the series */
 	double after = before;
 	int code = 0;
 	if (take(&other.replay))
-		code = throughput_of(&other, &after, err);
+		code = throughput_of(&other, samples, &after, err);
 	*gain = before > 0 ? after / before - 1 : 0;
 	return code;
 }
@@ -106,10 +113,11 @@ int findings_of(const struct model *model, unsigned effort, struct findings *out
 		{deeper_prefetch, &out->deeper},
 		{more_files, &out->deeper_read},
 	};
-	*out = (struct findings){0};
-	int code = throughput_of(model, &out->replayed, err);
+	*out = (struct findings){.sketch = effort < FINDINGS_THOROUGH};
+	const size_t samples = effort < FINDINGS_THOROUGH ? SAMPLES_SKETCH : SAMPLES_THOROUGH;
+	int code = throughput_of(model, samples, &out->replayed, err);
 	for (size_t i = 0; i < sizeof tries / sizeof tries[0] && !code; i++)
-		code = gain_of(model, tries[i].take, out->replayed, tries[i].gain, err);
+		code = gain_of(model, tries[i].take, samples, out->replayed, tries[i].gain, err);
 	return code ? code : model_elasticities(model, effort, &out->elasticities, err);
 }
 
@@ -133,6 +141,6 @@ double findings_stage(const struct findings *findings, const char *stage, double
 		sum += isfinite(e->value) ? e->value : 0;
 		variance += isfinite(half) ? half * half : 0;
 	}
-	*deviation = sqrt(variance);
+	*deviation = fmax(sqrt(variance), findings->sketch ? DEVIATION_SKETCH : DEVIATION_LEAST);
 	return sum;
 }

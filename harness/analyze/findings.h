@@ -6,7 +6,10 @@
 
 #include "harness/analyze/model.h"
 
+enum { FINDINGS_THOROUGH = 8 }; /* effort below which it is a sketch */
+
 struct findings {
+	bool sketch;     /* by few and short replays */
 	double replayed; /* samples/s of the replay as it is */
 	struct elasticities elasticities;
 	/* Relative gains, 0.1: a tenth more; 0 where there is nothing to take away. */

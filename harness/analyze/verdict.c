@@ -70,14 +70,9 @@ struct point_facts point_facts_measured(
 	return measured;
 }
 
-void verdict_judge(const struct evidence_base *base, struct verdict *out)
+void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out)
 {
 	*out = (struct verdict){0};
-	char reason[EVIDENCE_BYTES - 16];
-	if (!gate_passes(base, reason, sizeof reason)) {
-		verdict_abstain(out, reason);
-		return;
-	}
 	struct binding binding = binding_find(base);
 	if (base->findings)
 		binding_weigh(base, &binding);
@@ -86,6 +81,15 @@ void verdict_judge(const struct evidence_base *base, struct verdict *out)
 	out->confidence = confidence_of(base, &binding, &cause);
 	evidence_write(base, &binding, &cause, out);
 	advice_write(base, &binding, &cause, out);
+}
+
+void verdict_judge(const struct evidence_base *base, struct verdict *out)
+{
+	char reason[EVIDENCE_BYTES - 16];
+	if (gate_passes(base, reason, sizeof reason))
+		verdict_judge_trusted(base, out);
+	else
+		verdict_abstain(out, reason);
 }
 
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,

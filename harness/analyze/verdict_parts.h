@@ -84,6 +84,8 @@ void advice_write(const struct evidence_base *base, const struct binding *bindin
 
 /* verdict.c: all of it, on whatever of the evidence there is. */
 void verdict_judge(const struct evidence_base *base, struct verdict *out);
+/* Without the gate: for a part of what has passed it, or of what is unsteady only as a whole. */
+void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out);
 /* The facts with what was measured (threads) before what was configured. */
 struct point_facts point_facts_measured(
 	const struct point_summary *point, const struct point_facts *facts);

@@ -1,0 +1,328 @@
+/* The whole diagnosis: enough samples? memory, then the verdict with what a replay finds, then phases, and
+ * what to turn.  Whatever is missing is left out and said; only memory can fail it. */
+#include "harness/analyze/diagnose.h"
+
+#include "harness/analyze/findings.h"
+#include "harness/analyze/memory_growth.h"
+#include "harness/analyze/phases.h"
+#include "harness/analyze/recommend.h"
+#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/verdict_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THOROUGH = FINDINGS_THOROUGH, KNEE_CORES = 4, KNEE_WORKERS_MAX = 256, LOOSE_EFFORT = 1 };
+
+static const double PHASES_CONFIDENCE =
+	0.8; /* of the costliest phase's, as the verdict of the run */
+
+/* --- the model of what was measured ------------------------------------------------------------ */
+
+struct replayed {
+	struct model model;
+	struct findings findings;
+	bool open;
+};
+
+static void explain_why_not(char *why_not, const struct error *reason)
+{
+	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
+}
+
+/* False, with the reason, when there is no replay of it. */
+static bool replay_point(
+	const struct model_source *source, unsigned effort, struct replayed *out, char *why_not)
+{
+	struct error reason = {0};
+	*out = (struct replayed){0};
+	if (effort == 0) {
+		(void)snprintf(why_not, EVIDENCE_BYTES, "no replay was asked for");
+		return false;
+	}
+	if (!source->traces || source->count == 0) {
+		(void)snprintf(why_not, EVIDENCE_BYTES,
+			"no prediction: no service times were recorded (measure.profiler = off, or an "
+			"older result)");
+		return false;
+	}
+	int code = model_open(&out->model, source, &reason);
+	out->open = !code;
+	if (!code)
+		code = findings_of(&out->model, effort, &out->findings, &reason);
+	if (!code)
+		return true;
+	explain_why_not(why_not, &reason);
+	if (out->open)
+		model_close(&out->model);
+	*out = (struct replayed){0};
+	return false;
+}
+
+static void replayed_close(struct replayed *replayed)
+{
+	if (replayed->open)
+		model_close(&replayed->model);
+	*replayed = (struct replayed){0};
+}
+
+/* --- the verdict of the whole ------------------------------------------------------------------ */
+
+static void say_too_short(const struct sufficiency *s, struct diagnosis *out)
+{
+	char reason[EVIDENCE_BYTES - 16];
+	out->samples_needed = s->needed;
+	(void)snprintf(reason, sizeof reason, "cannot tell: %llu samples, %llu needed",
+		(unsigned long long)s->samples, (unsigned long long)s->needed);
+	verdict_abstain(&out->verdict, reason);
+	if (!isnan(s->width))
+		evidence_add(&out->verdict,
+			"the throughput is known to %.0f %% to either side, and a verdict takes 10 %%",
+			s->width * 100);
+}
+
+static void add_completeness(const struct findings *findings, struct verdict *verdict)
+{
+	static const double worth_saying = 0.10;
+	const double unmodelled = findings->elasticities.unmodelled;
+	if (fabs(unmodelled) < worth_saying)
+		return;
+	evidence_add(verdict,
+		unmodelled > 0
+			? "%.0f %% of the time between batches is in no cost that was recorded: "
+			  "something binds that the replay does not know"
+			: "the replay is %.0f %% slower than what was measured: its costs are too "
+			  "high, or waited for at once",
+		fabs(unmodelled) * 100);
+}
+
+/* --- phases ------------------------------------------------------------------------------------ */
+
+static void judge_slice(const struct diagnose_input *input, const struct measurement *slice,
+	const struct traces *traces, unsigned effort, struct verdict *verdict)
+{
+	const struct measurement *one = slice;
+	const struct traces *one_traces = traces;
+	struct model_source source = input->source;
+	struct point_summary *summary = calloc(1, sizeof *summary);
+	struct replayed replayed = {0};
+	char why_not[EVIDENCE_BYTES];
+	source.repeats = &one;
+	source.traces = traces ? &one_traces : NULL;
+	source.count = 1;
+	if (summary && summary_of_point(&one, 1, input->facts, summary, NULL) == 0) {
+		const struct point_facts facts = point_facts_measured(summary, input->facts);
+		const bool has =
+			replay_point(&source, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
+		const struct evidence_base base = {.point = summary,
+			.repeats = &one,
+			.count = 1,
+			.facts = &facts,
+			.source = traces ? &source : NULL,
+			.findings = has ? &replayed.findings : NULL};
+		verdict_judge_trusted(&base, verdict);
+		replayed_close(&replayed);
+		point_summary_release(summary);
+	}
+	free(summary);
+}
+
+static void judge_phase(const struct diagnose_input *input, const struct phase_cut *cut, size_t i,
+	unsigned effort, struct phase *phase, struct verdict *verdict)
+{
+	const struct measurement *m = input->source.repeats[cut->repeat];
+	const struct traces *traces =
+		input->source.traces ? input->source.traces[cut->repeat] : NULL;
+	struct measurement *slice = calloc(1, sizeof *slice);
+	struct traces *part = calloc(1, sizeof *part);
+	*phase = (struct phase){.begin_s = cut->edges[i], .end_s = cut->edges[i + 1]};
+	verdict_abstain(verdict, "out of memory");
+	if (slice && part) {
+		phase_slice(m, traces, phase->begin_s, phase->end_s, slice);
+		if (traces)
+			phase_slice_traces(traces, phase->begin_s, phase->end_s, part);
+		judge_slice(input, slice, traces ? part : NULL, effort, verdict);
+		phase->throughput = slice->throughput;
+	}
+	memcpy(phase->stage, verdict->stage, sizeof phase->stage);
+	memcpy(phase->resource, verdict->resource, sizeof phase->resource);
+	phase->confidence = verdict->confidence;
+	free(part);
+	free(slice);
+}
+
+/* Neighbours of the same limit and much the same throughput are one phase. */
+static void join_alike(struct diagnosis *out, struct verdict *verdicts)
+{
+	static const double alike = 0.15;
+	size_t kept = 0;
+	for (size_t i = 1; i < out->phase_count; i++) {
+		struct phase *last = &out->phases[kept];
+		const struct phase *next = &out->phases[i];
+		const bool same = strcmp(last->stage, next->stage) == 0 &&
+				  strcmp(last->resource, next->resource) == 0;
+		if (same && fabs(log(next->throughput / last->throughput)) < alike) {
+			last->end_s = next->end_s;
+			last->confidence = fmin(last->confidence, next->confidence);
+			continue;
+		}
+		out->phases[++kept] = *next;
+		verdicts[kept] = verdicts[i];
+	}
+	out->phase_count = kept + 1;
+}
+
+/* The phase that loses the most samples against the fastest. */
+static size_t costliest_phase(const struct diagnosis *out)
+{
+	double fastest = 0;
+	double most = -1;
+	size_t worst = 0;
+	for (size_t i = 0; i < out->phase_count; i++)
+		fastest = fmax(fastest, out->phases[i].throughput);
+	for (size_t i = 0; i < out->phase_count; i++) {
+		const struct phase *p = &out->phases[i];
+		const double lost = (fastest - p->throughput) * (p->end_s - p->begin_s);
+		if (lost > most) {
+			most = lost;
+			worst = i;
+		}
+	}
+	return worst;
+}
+
+static void add_phases(struct diagnosis *out, const struct verdict *verdicts)
+{
+	const size_t worst = costliest_phase(out);
+	char text[EVIDENCE_BYTES] = "";
+	size_t used = 0;
+	out->verdict = verdicts[worst];
+	out->verdict.confidence *= PHASES_CONFIDENCE;
+	for (size_t i = 0; i < out->phase_count && used < sizeof text; i++) {
+		const struct phase *p = &out->phases[i];
+		used += (size_t)snprintf(text + used, sizeof text - used,
+			"%s%.1f-%.1f s %s/%s at %.0f", i ? ", " : "", p->begin_s, p->end_s,
+			p->stage, p->resource, p->throughput);
+	}
+	if (out->verdict.evidence_count == EVIDENCE_MAX)
+		out->verdict.evidence_count--;
+	evidence_add(&out->verdict, "the limit changes: %.210s", text);
+}
+
+static double warmup_of(const struct config *config)
+{
+	return config ? (double)config_integer(config, KEY_MEASURE_WARMUP) * 1e-9 : 0;
+}
+
+static void find_phases(const struct diagnose_input *input, unsigned effort, struct diagnosis *out)
+{
+	struct phase_cut cut;
+	struct verdict verdicts[PHASES_MAX];
+	phases_cut(
+		input->source.repeats, input->source.count, warmup_of(input->source.config), &cut);
+	for (size_t i = 0; i < cut.count && cut.count > 1; i++)
+		judge_phase(input, &cut, i, effort, &out->phases[i], &verdicts[i]);
+	out->phase_count = cut.count;
+	if (cut.count > 1)
+		join_alike(out, verdicts);
+	if (out->phase_count > 1)
+		add_phases(out, verdicts);
+}
+
+static void whole_is_one_phase(const struct diagnose_input *input, struct diagnosis *out)
+{
+	const struct measurement *m = input->source.count > 0 ? input->source.repeats[0] : NULL;
+	struct phase *phase = &out->phases[0];
+	out->phase_count = 1;
+	*phase = (struct phase){.begin_s = m ? m->cut_seconds : 0,
+		.end_s = m ? m->cut_seconds + m->measured_seconds : 0,
+		.throughput = input->point->median,
+		.confidence = out->verdict.confidence};
+	memcpy(phase->stage, out->verdict.stage, sizeof phase->stage);
+	memcpy(phase->resource, out->verdict.resource, sizeof phase->resource);
+}
+
+/* --- what follows from the model --------------------------------------------------------------- */
+
+static unsigned knee_workers(const struct diagnose_input *input)
+{
+	const unsigned most = KNEE_CORES * (input->facts->cores > 0 ? input->facts->cores : 1);
+	const unsigned now = 2 * input->facts->decode_workers;
+	const unsigned wanted = most > now ? most : now;
+	return wanted < KNEE_WORKERS_MAX ? wanted : KNEE_WORKERS_MAX;
+}
+
+static int follow_model(const struct diagnose_input *input, const struct model *model,
+	unsigned effort, struct diagnosis *out, struct error *err)
+{
+	const struct recommend_start start = {.model = model,
+		.config = input->source.config,
+		.stage = out->verdict.stage,
+		.resource = out->verdict.resource,
+		.cores = input->facts->cores,
+		.effort = effort};
+	int code = recommend(&start, out, err);
+	if (!code && effort >= THOROUGH)
+		code = model_ladder(model, &out->ladder, err);
+	if (!code && effort >= THOROUGH)
+		code = model_knee(model, knee_workers(input), &out->knee, err);
+	if (!code)
+		recommend_advise(
+			out, input->point->median, out->verdict.advice, sizeof out->verdict.advice);
+	return code;
+}
+
+/* A model that cannot be followed further is said, and is no failure of the diagnosis. */
+static void use_model(const struct diagnose_input *input, const struct replayed *replayed,
+	unsigned effort, struct diagnosis *out)
+{
+	struct error reason = {0};
+	out->modelled = true;
+	out->replayed = replayed->findings.replayed;
+	out->elasticities = replayed->findings.elasticities;
+	add_completeness(&replayed->findings, &out->verdict);
+	if (strcmp(out->verdict.stage, "none") == 0)
+		return;
+	if (follow_model(input, &replayed->model, effort, out, &reason))
+		explain_why_not(out->why_not, &reason);
+}
+
+static void judge_whole(const struct diagnose_input *input, unsigned effort, struct diagnosis *out)
+{
+	struct replayed replayed;
+	const struct point_facts facts = point_facts_measured(input->point, input->facts);
+	const bool has = replay_point(&input->source, effort, &replayed, out->why_not);
+	const struct evidence_base base = {.point = input->point,
+		.repeats = input->source.repeats,
+		.count = input->source.count,
+		.facts = &facts,
+		.source = input->source.traces ? &input->source : NULL,
+		.findings = has ? &replayed.findings : NULL};
+	verdict_judge(&base, &out->verdict);
+	find_phases(input, effort, out);
+	if (out->phase_count <= 1)
+		whole_is_one_phase(input, out);
+	if (has)
+		use_model(input, &replayed, effort, out);
+	replayed_close(&replayed);
+}
+
+int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
+	struct error *err)
+{
+	(void)err;
+	*out = (struct diagnosis){.replayed = NAN, .verdict = input->point->verdict};
+	memory_find(input->source.repeats, input->source.count, input->facts, &out->memory);
+	const struct sufficiency enough =
+		sufficiency_of(input->source.repeats, input->source.count);
+	if (input->source.count > 0 && enough.needed > 0) {
+		say_too_short(&enough, out);
+		whole_is_one_phase(input, out);
+		return 0;
+	}
+	judge_whole(input, effort, out);
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* Series over the windows, and their change points. */
+#include "harness/analyze/phases.h"
+
+#include "harness/analyze/change_points.h"
+#include "harness/analyze/rate_series.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATE_SERIES = 2 }; /* of a stage: starved and blocked; the rest is work */
+
+static const double RATE_LEAST = 0.10;  /* of the mean throughput */
+static const double SHARE_LEAST = 0.15; /* of a stage's time */
+static const double STEPS_A_VALUE = 4;
+
+/* A count of the windows since the start, at time t, interpolated. */
+typedef double count_of(const struct window *w, size_t stage, size_t state);
+
+static double count_at(
+	const struct measurement *m, count_of *count, size_t stage, size_t state, double t)
+{
+	double t0 = 0;
+	double s0 = 0;
+	for (size_t i = 0; i < m->window_count; i++) {
+		const double t1 = m->windows[i].t;
+		const double s1 = count(&m->windows[i], stage, state);
+		if (t < t1)
+			return t1 > t0 ? s0 + (s1 - s0) * (t - t0) / (t1 - t0) : s0;
+		t0 = t1;
+		s0 = s1;
+	}
+	return s0;
+}
+
+static double state_of(const struct window *w, size_t stage, size_t state)
+{
+	return w->stage_seconds[stage][state];
+}
+
+static double cpu_of(const struct window *w, size_t stage, size_t state)
+{
+	(void)state;
+	return w->stage_cpu[stage];
+}
+
+static double bytes_of(const struct window *w, size_t stage, size_t state)
+{
+	(void)stage;
+	(void)state;
+	return (double)w->bytes_read;
+}
+
+static double seconds_at(
+	const struct measurement *m, size_t stage, enum thread_state state, double t)
+{
+	return count_at(m, state_of, stage, state, t);
+}
+
+static void add_states(struct change_set *set, const struct measurement *m, size_t stage,
+	double from, double length)
+{
+	static const enum thread_state states[STATE_SERIES] = {THREAD_STARVED, THREAD_BLOCKED};
+	const unsigned workers = m->stages[stage].workers;
+	for (size_t k = 0; k < STATE_SERIES && set->series_count < CHANGE_SERIES_MAX; k++) {
+		struct change_series *series = &set->series[set->series_count++];
+		series->least = SHARE_LEAST;
+		double before = seconds_at(m, stage, states[k], from);
+		for (size_t i = 0; i < set->count; i++) {
+			const double after =
+				seconds_at(m, stage, states[k], from + (double)(i + 1) * length);
+			series->values[i] = (after - before) / (length * fmax(workers, 1));
+			before = after;
+		}
+	}
+}
+
+static bool all_finite(const struct change_set *set)
+{
+	for (size_t s = 0; s < set->series_count; s++)
+		for (size_t i = 0; i < set->count; i++)
+			if (!isfinite(set->series[s].values[i]))
+				return false;
+	return true;
+}
+
+/* False: too short to be cut. */
+static bool series_of(const struct measurement *m, double from, double to, struct change_set *set)
+{
+	*set = (struct change_set){.series_count = 1};
+	set->count = rate_parts(m, from, to, STEPS_A_VALUE, CHANGE_VALUES_MAX);
+	if (set->count < 2 * CHANGE_SEGMENT_MIN)
+		return false;
+	struct change_series *rate = &set->series[0];
+	rate_series(m, from, to, set->count, rate->values);
+	double mean = 0;
+	for (size_t i = 0; i < set->count; i++)
+		mean += rate->values[i] / (double)set->count;
+	rate->least = RATE_LEAST * mean;
+	for (size_t stage = 0; stage < m->stage_count; stage++)
+		add_states(set, m, stage, from, (to - from) / (double)set->count);
+	return mean > 0 && all_finite(set);
+}
+
+static struct phase_cut cut_one(const struct measurement *m, double warmup_s, size_t repeat)
+{
+	struct phase_cut cut = {.repeat = repeat, .count = 1};
+	const double end = m->cut_seconds + m->measured_seconds;
+	const double from =
+		m->status == MEASUREMENT_UNSTEADY ? fmin(warmup_s, m->cut_seconds) : m->cut_seconds;
+	struct change_set *set = malloc(sizeof *set);
+	struct segmentation found = {.count = 1};
+	if (set && series_of(m, from, end, set))
+		change_points_find(set, &found);
+	const double length = set && set->count > 0 ? (end - from) / (double)set->count : 0;
+	cut.count = found.count < PHASES_MAX ? found.count : PHASES_MAX;
+	for (size_t i = 0; i < cut.count; i++)
+		cut.edges[i] = from + (double)found.starts[i] * length;
+	cut.edges[cut.count] = end;
+	free(set);
+	return cut;
+}
+
+void phases_cut(const struct measurement *const *repeats, size_t count, double warmup_s,
+	struct phase_cut *out)
+{
+	size_t votes[PHASES_MAX + 1] = {0};
+	struct phase_cut first[PHASES_MAX + 1];
+	*out = (struct phase_cut){.count = 1};
+	for (size_t i = 0; i < count; i++) {
+		const struct phase_cut cut = cut_one(repeats[i], warmup_s, i);
+		if (votes[cut.count]++ == 0)
+			first[cut.count] = cut;
+	}
+	size_t most = 0;
+	for (size_t n = 1; n <= PHASES_MAX; n++)
+		if (votes[n] > votes[most])
+			most = n;
+	if (most > 0)
+		*out = first[most];
+}
+
+/* --- slices ------------------------------------------------------------------------------------ */
+
+/* Of the time at work off the CPU, this part of the whole run's went so. */
+static double off_share(double part, const struct stage_measurement *whole)
+{
+	const double off = whole->seconds[THREAD_WORKING] - whole->cpu_seconds;
+	return off > 0 ? fmin(part / off, 1) : 0;
+}
+
+static void slice_stage(const struct measurement *m, size_t stage, double from, double to,
+	const struct measurement *slice, struct stage_measurement *out)
+{
+	const struct stage_measurement *whole = &m->stages[stage];
+	for (int s = 0; s < THREAD_STATES; s++)
+		out->seconds[s] = seconds_at(m, stage, (enum thread_state)s, to) -
+				  seconds_at(m, stage, (enum thread_state)s, from);
+	const double working = out->seconds[THREAD_WORKING];
+	out->cpu_seconds = count_at(m, cpu_of, stage, 0, to) - count_at(m, cpu_of, stage, 0, from);
+	const double off = fmax(working - out->cpu_seconds, 0);
+	out->run_queue_seconds = off * off_share(whole->run_queue_seconds, whole);
+	out->io_wait_seconds = off * off_share(whole->io_wait_seconds, whole);
+	out->lock_wait_seconds = off * off_share(whole->lock_wait_seconds, whole);
+	out->lock_held_seconds =
+		whole->seconds[THREAD_WORKING] > 0
+			? whole->lock_held_seconds * working / whole->seconds[THREAD_WORKING]
+			: NAN;
+	out->items = whole->per_batch ? slice->batches : slice->samples;
+	const double overlap = strcmp(whole->name, "read") == 0;
+	const double samples = (double)slice->samples;
+	const double busy = overlap > 0 ? slice->measured_seconds - out->seconds[THREAD_BLOCKED] /
+									    fmax(out->workers, 1)
+					: working / fmax(out->workers, 1);
+	out->capacity = busy > 0 ? samples / busy : NAN;
+}
+
+static void fill_service(struct histogram *service, const struct trace *trace)
+{
+	*service = (struct histogram){0};
+	for (size_t i = 0; trace && i < trace->count; i++) {
+		const double ns = (double)trace->items[i].service_ns;
+		if (ns >= 0 && ns < 1e13)
+			histogram_add(service, (uint64_t)ns, 1);
+	}
+}
+
+void phase_slice_traces(const struct traces *traces, double from, double to, struct traces *out)
+{
+	*out = *traces;
+	out->begin_s = from;
+	out->end_s = to;
+	for (size_t s = 0; s < out->stage_count; s++) {
+		struct trace *trace = &out->stages[s];
+		size_t first = 0;
+		while (first < trace->count && trace->items[first].end_s < from)
+			first++;
+		size_t last = first;
+		while (last < trace->count && trace->items[last].end_s < to)
+			last++;
+		trace->items += first;
+		trace->count = last - first;
+	}
+}
+
+void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
+	struct measurement *out)
+{
+	struct traces part = {0};
+	if (traces)
+		phase_slice_traces(traces, from, to, &part);
+	const double before = rate_samples_at(m, from);
+	const double samples = rate_samples_at(m, to) - before;
+	const double share = m->samples > 0 ? samples / (double)m->samples : 0;
+	*out = *m;
+	out->status = MEASUREMENT_OK;
+	out->windows = NULL;
+	out->window_count = 0;
+	out->cut_seconds = from;
+	out->measured_seconds = to - from;
+	out->samples = (uint64_t)samples;
+	out->batches = (uint64_t)(share * (double)m->batches);
+	out->throughput = to > from ? samples / (to - from) : NAN;
+	out->bytes_read = (uint64_t)fmax(
+		count_at(m, bytes_of, 0, 0, to) - count_at(m, bytes_of, 0, 0, from), 0);
+	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
+	for (size_t s = 0; s < m->stage_count; s++) {
+		slice_stage(m, s, from, to, out, &out->stages[s]);
+		fill_service(&out->stages[s].service,
+			traces ? traces_find(&part, m->stages[s].name) : NULL);
+	}
+}

@@ -1,0 +1,185 @@
+/* The table of turns, and trying one. */
+#include "harness/analyze/recommend_turns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SCREEN_SAMPLES = 3000, VALUE_MOST = 65536 };
+
+static const double ENOUGH = 0.95; /* of the best gain, that a lesser setting must give */
+
+/* How a key may be turned against a limit: to `times` of what it is (0: to `value`). */
+struct turn {
+	const char *stage, *resource; /* "*": any of the stage */
+	enum key_id key;
+	double times;
+	const char *value;
+};
+
+/* Of one key the lesser settings come first; of several keys the cheaper. */
+static const struct turn turns[] = {
+	{"read", "latency", KEY_READ_DEPTH, 2, NULL},
+	{"read", "latency", KEY_READ_DEPTH, 4, NULL},
+	{"read", "latency", KEY_READ_DEPTH, 8, NULL},
+	{"read", "latency", KEY_READ_THREADS, 2, NULL},
+	{"read", "latency", KEY_READ_THREADS, 4, NULL},
+	{"read", "latency", KEY_READ_THREADS, 8, NULL},
+	{"read", "storage", KEY_READ_DEPTH, 2, NULL},
+	{"read", "storage", KEY_READ_DEPTH, 4, NULL},
+	{"read", "storage", KEY_READ_THREADS, 2, NULL},
+	{"read", "storage", KEY_READ_THREADS, 4, NULL},
+	{"read", "cache", KEY_READ_DEPTH, 2, NULL},
+	{"read", "cache", KEY_READ_DEPTH, 4, NULL},
+	{"read", "cpu", KEY_READ_THREADS, 2, NULL},
+	{"read", "depth", KEY_READ_DEPTH, 2, NULL},
+	{"read", "depth", KEY_READ_DEPTH, 4, NULL},
+	{"decode", "cpu", KEY_DECODE_WORKERS, 2, NULL},
+	{"decode", "cpu", KEY_DECODE_WORKERS, 4, NULL},
+	{"decode", "unknown", KEY_DECODE_WORKERS, 2, NULL},
+	{"decode", "wait", KEY_DECODE_WORKERS, 2, NULL},
+	{"decode", "wait", KEY_DECODE_WORKERS, 4, NULL},
+	{"decode", "wait", KEY_DECODE_WORKERS, 8, NULL},
+	{"decode", "imbalance", KEY_BATCH_ORDER, 0, "as-completed"},
+	{"decode", "imbalance", KEY_PREFETCH_DEPTH, 2, NULL},
+	{"decode", "imbalance", KEY_PREFETCH_DEPTH, 4, NULL},
+	{"decode", "imbalance", KEY_PREFETCH_DEPTH, 8, NULL},
+	{"decode", "imbalance", KEY_DECODE_WORKERS, 2, NULL},
+	{"decode", "cores", KEY_DECODE_WORKERS, 0.5, NULL},
+	{"prefetch", "depth", KEY_PREFETCH_DEPTH, 2, NULL},
+	{"prefetch", "depth", KEY_PREFETCH_DEPTH, 4, NULL},
+	{"prefetch", "depth", KEY_PREFETCH_DEPTH, 8, NULL},
+	{"prefetch", "depth", KEY_BATCH_ORDER, 0, "as-completed"},
+	{"upload", "*", KEY_UPLOAD_MODE, 0, "none"},
+	{"upload", "*", KEY_UPLOAD_DEPTH, 2, NULL},
+	{"step", "cores", KEY_DECODE_WORKERS, 0.5, NULL},
+	{"step", "*", KEY_PREFETCH_DEPTH, 2, NULL},
+	{"step", "*", KEY_PREFETCH_DEPTH, 4, NULL},
+};
+
+enum { TURNS = sizeof turns / sizeof turns[0] };
+
+/* --- places ------------------------------------------------------------------------------------ */
+
+void place_release(struct place *place)
+{
+	model_close(&place->model);
+	config_release(&place->config);
+	*place = (struct place){0};
+}
+
+static int screen(struct place *place, struct error *err)
+{
+	const struct replay_options options = model_options(&place->model, SCREEN_SAMPLES);
+	struct replay_result result;
+	const int code = replay_run(&place->model.replay, &options, &result, err);
+	place->screened = code ? NAN : result.throughput;
+	return code;
+}
+
+static int place_copy(struct place *place, const struct model *model, const struct config *config,
+	struct error *err)
+{
+	*place = (struct place){0};
+	int code = model_copy(&place->model, model, err);
+	if (code) {
+		place->model = (struct model){0};
+		return code;
+	}
+	code = config_copy(&place->config, config, err);
+	if (code)
+		place_release(place);
+	return code;
+}
+
+int place_open(struct place *place, const struct model *model, const struct config *config,
+	struct error *err)
+{
+	int code = place_copy(place, model, config, err);
+	if (!code)
+		code = screen(place, err);
+	return code;
+}
+
+/* --- turns ------------------------------------------------------------------------------------- */
+
+static bool applies(const struct turn *turn, const char *stage, const char *resource)
+{
+	return strcmp(turn->stage, stage) == 0 &&
+	       (turn->resource[0] == '*' || strcmp(turn->resource, resource) == 0);
+}
+
+/* False: the key has no such value, or has it already. */
+static bool value_of(const struct turn *turn, const struct config *config, char *out, size_t room)
+{
+	if (turn->value) {
+		char now[CONFIG_VALUE_BYTES];
+		(void)snprintf(out, room, "%s", turn->value);
+		(void)config_format_value(turn->key, &config->values[turn->key], now, sizeof now);
+		return strcmp(now, turn->value) != 0;
+	}
+	const double now = (double)config_integer(config, turn->key);
+	const double then = floor(now * turn->times);
+	const struct key *key = &config_keys[turn->key];
+	if (then < fmax(key->min, 1) || then > fmin(key->max, VALUE_MOST) || then == now)
+		return false;
+	(void)snprintf(out, room, "%.0f", then);
+	return true;
+}
+
+int turn_try(const struct place *from, const struct turn *turn, struct place *to,
+	char setting[SETTING_BYTES], struct error *err)
+{
+	char value[CONFIG_VALUE_BYTES];
+	*to = (struct place){0};
+	if (!model_knows(turn->key) || !value_of(turn, &from->config, value, sizeof value))
+		return -ENOTSUP;
+	(void)snprintf(setting, SETTING_BYTES, "%s.%s=%.24s", config_keys[turn->key].section,
+		config_keys[turn->key].name, value);
+	int code = place_copy(to, &from->model, &from->config, err);
+	if (!code)
+		code = config_set_key(&to->config, turn->key, value, err);
+	if (!code)
+		code = model_alter(&to->model, &from->config, &to->config, err);
+	if (!code)
+		code = screen(to, err);
+	if (code)
+		place_release(to);
+	return code;
+}
+
+struct tried {
+	const struct turn *turn;
+	double screened;
+};
+
+static const struct turn *choose(const struct tried *tried, size_t count, double now, double gain)
+{
+	double best = 0;
+	for (size_t i = 0; i < count; i++)
+		best = fmax(best, tried[i].screened);
+	if (best < now * (1 + gain))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (tried[i].screened >= now + ENOUGH * (best - now))
+			return tried[i].turn;
+	return NULL;
+}
+
+const struct turn *turn_best(const struct place *place, const char *stage, const char *resource,
+	double gain, struct error *err)
+{
+	struct tried tried[TURNS];
+	size_t count = 0;
+	for (size_t i = 0; i < TURNS; i++) {
+		struct place other;
+		char setting[SETTING_BYTES];
+		if (!applies(&turns[i], stage, resource) ||
+			turn_try(place, &turns[i], &other, setting, err))
+			continue;
+		tried[count++] = (struct tried){&turns[i], other.screened};
+		place_release(&other);
+	}
+	return choose(tried, count, place->screened, gain);
+}

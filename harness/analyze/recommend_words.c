@@ -1,0 +1,72 @@
+/* Advice in words: the chain of settings, or what no key turns. */
+#include "harness/analyze/recommend.h"
+
+#include "harness/base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Where no key gains by replay. */
+static const struct {
+	const char *stage, *resource, *words;
+} without_keys[] = {
+	{"read", "device",
+		"no key gains: faster storage, fewer bytes a sample, or data that fits in the page cache"},
+	{"read", "latency",
+		"no key gains by replay: storage with a lower latency, or larger files that hold several samples"},
+	{"read", "cache",
+		"no key gains: a cache that holds more of the data (more memory, fewer bytes a sample), or faster storage behind it"},
+	{"read", "storage", "no key gains by replay: faster storage, or fewer bytes a sample"},
+	{"read", "cpu", "no key gains by replay: larger files, or more cores"},
+	{"decode", "cpu",
+		"more workers gain nothing by replay: a cheaper decode (codec.jpeg_scaled = on, codec.png = fast, smaller pictures) or more cores"},
+	{"decode", "lock", "more workers gain nothing: do less under the lock, or split it"},
+	{"decode", "wait",
+		"more workers gain nothing by replay: make what the samples wait for faster"},
+	{"decode", "imbalance",
+		"no key gains by replay: find what slows that worker (its core, its data)"},
+	{"decode", "cores", "no key gains by replay: more cores, or a cheaper decode"},
+	{"decode", "external",
+		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
+	{"upload", "copy",
+		"no key gains by replay: pinned memory, fewer bytes a batch (augment.type = uint8), or a faster link"},
+	{"step", "launch",
+		"no key gains: larger batches (batch.size), fewer and larger kernels, or launching several at once (graphs)"},
+	{"step", "cores", "step.threads and decode.workers together should not exceed the cores"},
+	{"step", "external",
+		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
+	{"step", "compute",
+		"no fault: the input feeds the step at its full rate; only a faster step gains (step.device, batch.size, step.threads)"},
+};
+
+static void advise_chain(const struct diagnosis *diagnosis, double measured, char *out, size_t room)
+{
+	const struct recommendation *best = &diagnosis->recommendations[0];
+	char settings[SETTINGS_MAX * (SETTING_BYTES + 2)] = "";
+	char predicted[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	char now[UNITS_BYTES];
+	size_t used = 0;
+	for (size_t i = 0; i < best->setting_count; i++)
+		used += (size_t)snprintf(settings + used, sizeof settings - used, "%s%s",
+			i ? ", " : "", best->settings[i]);
+	(void)snprintf(out, room,
+		"set %s: predicted %s samples/s (%s-%s) of %s now; then %s binds (%s)", settings,
+		units_format_count(best->predicted, predicted),
+		units_format_count(best->interval.low, low),
+		units_format_count(best->interval.high, high), units_format_count(measured, now),
+		best->next_stage, best->next_resource);
+}
+
+void recommend_advise(const struct diagnosis *diagnosis, double measured, char *out, size_t room)
+{
+	if (diagnosis->recommendation_count > 0) {
+		advise_chain(diagnosis, measured, out, room);
+		return;
+	}
+	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
+		if (strcmp(without_keys[i].stage, diagnosis->verdict.stage) == 0 &&
+			strcmp(without_keys[i].resource, diagnosis->verdict.resource) == 0)
+			(void)snprintf(out, room, "%s", without_keys[i].words);
+}
