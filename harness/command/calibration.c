@@ -31,6 +31,22 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 	calibration->page_cache_share = cached / (double)material->count;
 }
 
+struct model_source calibration_source(const struct config *config, const struct record *record,
+	const struct material *material, double contention)
+{
+	const char *backend = step_facts_backend(config);
+	return (struct model_source){.config = config,
+		.repeats = material->repeat_list,
+		.traces = material->traces_list,
+		.count = material->count,
+		.cores = record->cores,
+		.step_emulated = strcmp(backend, "emulated") == 0,
+		.step_on_cores = strcmp(backend, "openblas") == 0,
+		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
+		.contention = contention,
+		.step_time = step_facts_time};
+}
+
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
 	double contention, struct error *err)
 {
@@ -41,17 +57,8 @@ int calibration_open(struct calibration *calibration, const struct record *recor
 		code = config_grid_point(
 			&record->config, &record->grid, point, &calibration->config, err);
 	if (!code) {
-		const char *backend = step_facts_backend(&calibration->config);
-		const struct model_source source = {.config = &calibration->config,
-			.repeats = material.repeat_list,
-			.traces = material.traces_list,
-			.count = material.count,
-			.cores = record->cores,
-			.step_emulated = strcmp(backend, "emulated") == 0,
-			.step_on_cores = strcmp(backend, "openblas") == 0,
-			.ceilings = record->has_ceilings ? &record->ceilings : NULL,
-			.contention = contention,
-			.step_time = step_facts_time};
+		const struct model_source source =
+			calibration_source(&calibration->config, record, &material, contention);
 		note_bytes(calibration, &material);
 		code = model_open(&calibration->model, &source, err);
 	}

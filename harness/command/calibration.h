@@ -3,6 +3,7 @@
 #define MLBENCH_COMMAND_CALIBRATION_H
 
 #include "harness/analyze/model.h"
+#include "harness/command/material.h"
 #include "harness/report/record.h"
 
 #include <stdbool.h>
@@ -13,6 +14,10 @@ struct calibration {
 	double bytes_per_sample; /* read by the source; NAN: not known */
 	double page_cache_share; /* of these, from the page cache; NAN */
 };
+
+/* What a model of a point is calibrated from; borrows all of it.  contention as below. */
+struct model_source calibration_source(const struct config *config, const struct record *record,
+	const struct material *material, double contention);
 
 /* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
  * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed.

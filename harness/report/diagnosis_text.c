@@ -49,10 +49,11 @@ static void render_verdict(
 	struct buffer text = {0};
 	diagnosis_sentence(view, &text);
 	layout_labelled_buffer(style, tells ? INK_BOLD : INK_WARN, "verdict", &text, out);
-	const size_t first = !tells && view->diagnosis->samples_needed == 0;
+	const size_t first = !tells; /* it is in the sentence */
 	for (size_t i = first; i < v->evidence_count; i++)
 		layout_labelled(style, INK_DIM, i == first ? "evidence" : "", v->evidence[i], out);
-	if (v->advice[0])
+	/* With recommendations it says what the sentence says. */
+	if (v->advice[0] && view->diagnosis->recommendation_count == 0)
 		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
 }
 
@@ -139,12 +140,12 @@ static void render_recommendation(const struct recommendation *r, size_t number,
 	layout_labelled_buffer(style, INK_GOOD, label, &text, out);
 	buffer_format(&text, "predicted %s samples/s (90 %%: %s)",
 		units_format_count(r->predicted, count), range_text(r->interval, range));
-	if (r->next_stage[0])
+	if (r->words[0])
+		buffer_format(&text, ": %s", r->words);
+	else if (r->next_stage[0])
 		buffer_format(&text, "; then %s / %s binds", r->next_stage,
 			r->next_resource[0] ? r->next_resource : "unknown");
 	layout_labelled_buffer(style, INK_PLAIN, "", &text, out);
-	if (r->words[0])
-		layout_labelled(style, INK_DIM, "", r->words, out);
 }
 
 static void render_recommendations(
@@ -191,16 +192,17 @@ static void render_memory(
 	if (memory->words[0])
 		buffer_text(&text, memory->words);
 	else if (memory->leaks)
-		buffer_format(&text, "leaks %s%s%s", units_format_rate(memory->bytes_per_s, rate),
+		buffer_format(&text, "memory leaks %s%s%s",
+			units_format_rate(memory->bytes_per_s, rate),
 			memory->stage[0] ? " in " : "", memory->stage);
 	else if (isnan(memory->bytes_per_s))
-		buffer_text(&text, "too short a run to tell whether it grows");
+		buffer_text(&text, "too short a run to tell whether memory grows");
 	else
-		buffer_text(&text, "does not grow beyond its pools");
+		buffer_text(&text, "memory does not grow beyond its pools");
 	if (memory->leaks && isfinite(memory->seconds_to_full))
 		buffer_format(&text, "; full in %s",
 			units_format_duration(memory->seconds_to_full * (double)NS_PER_S, time));
-	layout_labelled_buffer(style, memory->leaks ? INK_BAD : INK_DIM, "memory", &text, out);
+	layout_labelled_buffer(style, memory->leaks ? INK_BAD : INK_DIM, "growth", &text, out);
 }
 
 static void render_phases(const struct diagnosis *d, const struct style *style, struct buffer *out)

@@ -59,7 +59,7 @@ void follow_text(const struct follow *follow, const struct style *style, struct 
 		{.head = "gain", .keep = 2},
 		{.head = "predicted"},
 		{.head = "90 %", .keep = 3},
-		{.head = "limited by", .left = true},
+		{.head = "limited by", .left = true, .keep = 1},
 		{.head = "set", .left = true, .wraps = true},
 	};
 	struct table table;

@@ -51,27 +51,40 @@ static const char *word_of(enum experiment_outcome outcome)
 					       : experiment_outcome_name(outcome);
 }
 
+static void add_value(
+	enum ink ink, double value, struct interval interval, double scale, struct table *table)
+{
+	char number[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	table_add(table, ink, "%s", isnan(value) ? "-" : units_format_count(value * scale, number));
+	if (isnan(interval.low) || isnan(interval.high))
+		table_add(table, INK_DIM, "-");
+	else
+		table_add(table, INK_DIM, "%s-%s", units_format_count(interval.low * scale, low),
+			units_format_count(interval.high * scale, high));
+}
+
 static void add_experiment(const struct experiment *e, double throughput, struct table *table)
 {
-	char text[RANGE_BYTES];
-	table_add(table, INK_PLAIN, "%s", e->what);
-	table_add(table, INK_PLAIN, "%s",
-		with_interval(e->predicted, e->predicted_90, throughput, text));
-	table_add(table, INK_BOLD, "%s",
-		with_interval(e->measured, e->measured_90, throughput, text));
-	table_add(table, INK_DIM, "%zu", e->blocks);
 	table_add(table, ink_of(e->outcome), "%s", word_of(e->outcome));
+	add_value(INK_PLAIN, e->predicted, e->predicted_90, throughput, table);
+	add_value(INK_BOLD, e->measured, e->measured_90, throughput, table);
+	table_add(table, INK_DIM, "%zu", e->blocks);
+	table_add(table, INK_PLAIN, "%s", e->what);
 }
 
 static void render_experiments(
 	const struct verification *v, const struct style *style, struct buffer *out)
 {
 	const struct table_column columns[] = {
-		{.head = "experiment", .left = true},
-		{.head = "predicted"},
-		{.head = "measured"},
-		{.head = "blocks", .keep = 1},
 		{.head = "", .left = true},
+		{.head = "predicted"},
+		{.head = "90 %", .keep = 2},
+		{.head = "measured"},
+		{.head = "90 %", .keep = 1},
+		{.head = "blocks", .keep = 3},
+		{.head = "experiment", .left = true, .wraps = true},
 	};
 	struct table table;
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);

@@ -1,0 +1,229 @@
+/* The writers of a diagnosis, on one filled by hand: the sentence, what the text says at any width, the
+ * document's members, and verification.json there and back. */
+#include "tests/unit/diagnosis_fixture.h"
+
+#include "harness/base/units.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void assert_has(const struct buffer *text, const char *what)
+{
+	if (!text->data || !strstr(text->data, what))
+		fail_msg("'%s' is not in:\n%s", what, text->data ? text->data : "");
+}
+
+static void sentence(void **state)
+{
+	struct told told;
+	struct buffer text = {0};
+	(void)state;
+	told_open(&told);
+	told.view.verification = NULL;
+	diagnosis_sentence(&told.view, &text);
+	assert_string_equal(text.data,
+		"decode binds (cpu, 0.97): 4 workers give 612 samples/s of 1,786 the step can take; "
+		"decode.workers=8 read.depth=16 predicted 1,190 (1,120-1,240); then read binds (latency)");
+	buffer_release(&text);
+	(void)snprintf(told.diagnosis.verdict.also, NAME_BYTES, "read");
+	told.diagnosis.recommendation_count = 0;
+	diagnosis_sentence(&told.view, &text);
+	assert_has(&text, "decode and read bind (cpu, 0.97)");
+	buffer_release(&text);
+}
+
+static void it_cannot_tell(void **state)
+{
+	struct told told;
+	struct buffer text = {0};
+	(void)state;
+	told_open(&told);
+	told.view.samples = 312;
+	told.diagnosis.samples_needed = 6400;
+	assert_false(diagnosis_tells(&told.view));
+	diagnosis_sentence(&told.view, &text);
+	assert_string_equal(text.data, "cannot tell: 312 samples, 6,400 needed");
+	buffer_release(&text);
+	told.diagnosis.samples_needed = 0;
+	(void)snprintf(told.diagnosis.verdict.stage, NAME_BYTES, "none");
+	(void)snprintf(told.diagnosis.verdict.evidence[0], EVIDENCE_BYTES, "it never settled");
+	diagnosis_sentence(&told.view, &text);
+	assert_string_equal(text.data, "cannot tell: it never settled");
+	buffer_release(&text);
+}
+
+static void text_says_it_all(void **state)
+{
+	static const char *const parts[] = {"decode binds (cpu, ", "decode works 99.8 %",
+		"decode / cpu", "0.910 to 0.970", "1.004 (1 if all that binds", "read / latency",
+		"1,240", "--set decode.workers=8 --set read.depth=16",
+		"predicted 1,190 samples/s (90 %: 1,120-1,240): 4 workers are busy all the time",
+		"does not grow beyond its pools", "0.50 s", "2.10 s", "read / device",
+		"gives 615 samples/s as it stands, 612 measured (+0.5 %)",
+		"10 decode workers: 1,450 samples/s, twice as many give 1,500",
+		"fastest of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
+		"read: files from memory: predicted 612 (594-630) samples/s, measured 734",
+		"could not run: test", "confidence falls from 0.97 to 0.96", "0.94", "as it was",
+		"(undone)", "--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
+	const struct style style = {.width = 160, .utf8 = true};
+	struct told told;
+	struct buffer text = {0};
+	(void)state;
+	told_open(&told);
+	diagnosis_text(&told.view, &style, &text);
+	assert_false(text.failed);
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		assert_has(&text, parts[i]);
+	buffer_release(&text);
+}
+
+static void text_fits(void **state)
+{
+	struct told told;
+	(void)state;
+	told_open(&told);
+	for (int width = STYLE_WIDTH_LEAST; width <= STYLE_WIDTH_MOST; width += 4) {
+		const struct style style = {.width = width, .utf8 = width % 8 == 0};
+		struct buffer text = {0};
+		diagnosis_text(&told.view, &style, &text);
+		for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
+			if (style_columns(line) > width)
+				fail_msg("%d columns at width %d: %s", style_columns(line), width,
+					line);
+			assert_int_not_equal(line[strlen(line) - 1], ' ');
+		}
+		buffer_release(&text);
+	}
+}
+
+static void without_a_replay(void **state)
+{
+	const struct style style = {.width = 100};
+	struct told told;
+	struct buffer text = {0};
+	(void)state;
+	told_open(&told);
+	told.view.verification = NULL;
+	told.view.follow = NULL;
+	told.view.settings = "";
+	told.diagnosis.modelled = false;
+	told.diagnosis.recommendation_count = 0;
+	told.diagnosis.phase_count = 1;
+	told.diagnosis.memory = (struct memory_finding){.bytes_per_s = NAN};
+	(void)snprintf(told.diagnosis.why_not, EVIDENCE_BYTES, "no service times were recorded");
+	diagnosis_text(&told.view, &style, &text);
+	assert_has(&text, "none: no service times were recorded");
+	assert_has(&text, "too short a run to tell whether memory grows");
+	assert_null(strstr(text.data, "elasticity"));
+	assert_null(strstr(text.data, "limits in the order"));
+	buffer_release(&text);
+	json_t *json = diagnosis_json(&told.view);
+	assert_true(json_is_null(json_object_get(json, "replayed")));
+	assert_string_equal(json_string_value(json_object_get(json, "not_modelled")),
+		"no service times were recorded");
+	assert_int_equal(json_array_size(json_object_get(json, "elasticities")), 0);
+	json_decref(json);
+}
+
+static double number(const json_t *object, const char *name)
+{
+	return json_number_value(json_object_get(object, name));
+}
+
+static void document(void **state)
+{
+	struct told told;
+	(void)state;
+	told_open(&told);
+	json_t *json = diagnosis_json(&told.view);
+	assert_non_null(json);
+	const json_t *verdict = json_object_get(json, "verdict");
+	assert_string_equal(json_string_value(json_object_get(verdict, "stage")), "decode");
+	assert_true(fabs(number(verdict, "confidence_unverified") - 0.97) < 1e-9);
+	assert_true(number(verdict, "confidence") < 0.97);
+	assert_int_equal(json_array_size(json_object_get(json, "elasticities")), COSTS);
+	assert_int_equal(json_array_size(json_object_get(json, "ladder")), 3);
+	assert_int_equal(json_array_size(json_object_get(json, "phases")), 2);
+	assert_int_equal(json_array_size(json_object_get(json, "verification")), 6);
+	const json_t *knob = json_array_get(json_object_get(json, "verification"), 0);
+	assert_string_equal(json_string_value(json_object_get(knob, "outcome")), "confirmed");
+	assert_true(fabs(number(knob, "predicted_throughput") - 1.94 * 612) < 1e-6);
+	const json_t *measured = json_object_get(json, "measured_elasticities");
+	assert_int_equal(json_array_size(json_object_get(measured, "stages")), 2);
+	assert_true(fabs(number(measured, "sum") - 1) < 0.05);
+	const json_t *memory = json_object_get(json, "memory");
+	assert_true(json_is_null(json_object_get(memory, "seconds_to_full")));
+	const json_t *steps = json_object_get(json_object_get(json, "follow"), "steps");
+	assert_int_equal(json_array_size(steps), 3);
+	assert_true(json_is_null(json_object_get(json_array_get(steps, 2), "measured")));
+	json_decref(json);
+}
+
+static void verification_comes_back(void **state)
+{
+	struct told told;
+	struct verification back;
+	uint32_t point;
+	struct error err;
+	(void)state;
+	told_open(&told);
+	json_t *json = verification_to_json(&told.verification, 3);
+	char *text = json_dumps(json, JSON_REAL_PRECISION(17));
+	json_decref(json);
+	json = json_loads(text, 0, NULL);
+	assert_int_equal(verification_from_json(&back, &point, json, &err), 0);
+	assert_int_equal(point, 3);
+	json_t *again = verification_to_json(&back, point);
+	char *text_again = json_dumps(again, JSON_REAL_PRECISION(17));
+	assert_string_equal(text, text_again);
+	assert_int_equal(back.failed, told.verification.failed);
+	assert_int_equal(back.experiments[2].outcome, EXPERIMENT_FAILED);
+	free(text);
+	free(text_again);
+	json_decref(json);
+	json_decref(again);
+}
+
+static void damaged_verifications(void **state)
+{
+	static const char *const texts[] = {"{}", "{\"schema\": \"mlbench.verification/2\"}",
+		"{\"schema\": \"mlbench.verification/1\", \"point\": -1, \"experiments\": []}",
+		"{\"schema\": \"mlbench.verification/1\", \"point\": 0, \"experiments\": [{\"kind\": \"x\"}]}",
+		"{\"schema\": \"mlbench.verification/1\", \"point\": 0, \"experiments\": "
+		"[{\"kind\": \"knob\", \"log_ratios\": [null]}]}",
+		"{\"schema\": \"mlbench.verification/1\", \"point\": 0, \"experiments\": "
+		"[{\"kind\": \"knob\", \"stage\": 3}]}",
+		"{\"schema\": \"mlbench.verification/1\", \"point\": 0, \"experiments\": "
+		"[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"};
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		struct verification v;
+		struct error err = {0};
+		uint32_t point;
+		json_t *json = json_loads(texts[i], 0, NULL);
+		assert_non_null(json);
+		assert_int_not_equal(verification_from_json(&v, &point, json, &err), 0);
+		assert_true(err.text[0]);
+		json_decref(json);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sentence),
+		cmocka_unit_test(it_cannot_tell),
+		cmocka_unit_test(text_says_it_all),
+		cmocka_unit_test(text_fits),
+		cmocka_unit_test(without_a_replay),
+		cmocka_unit_test(document),
+		cmocka_unit_test(verification_comes_back),
+		cmocka_unit_test(damaged_verifications),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
