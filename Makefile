@@ -105,7 +105,7 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock histogram pipeline limiter source uring dataset
+THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 thread-tests: $(THREAD_TEST_PROGRAMS)
 

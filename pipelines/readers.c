@@ -106,13 +106,14 @@ static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t 
 	const struct read_request *request = &blob->request;
 	const uint64_t service_ns = request->done_ns - request->submitted_ns;
 	thread_meter_add(meter, now_ns, service_ns, 1);
-	trace_log_add(&meter->trace,
-		(struct trace_entry){
+	struct trace_entry *const entry = trace_log_next(&meter->trace, blob->ticket.number);
+	if (entry)
+		*entry = (struct trace_entry){
 			.number = blob->ticket.number,
 			.end_ns = request->done_ns,
 			.service_ns = (float)service_ns,
 			.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
-		});
+		};
 }
 
 static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)

@@ -102,12 +102,14 @@ static void meter(struct stepper *s, const struct slot *slot, const struct step_
 		s->account.emulated ? result->device_ns : times->ended_ns - times->began_ns;
 	struct thread_meter *const meter = s->options.meter;
 	thread_meter_add(meter, times->ended_ns, service_ns, 1);
-	trace_log_add(&meter->trace, (struct trace_entry){
-					     .number = slot->batch,
-					     .end_ns = times->ended_ns,
-					     .service_ns = (float)service_ns,
-					     .host_ns = (float)(times->called_ns - times->began_ns),
-				     });
+	struct trace_entry *const entry = trace_log_next(&meter->trace, slot->batch);
+	if (entry)
+		*entry = (struct trace_entry){
+			.number = slot->batch,
+			.end_ns = times->ended_ns,
+			.service_ns = (float)service_ns,
+			.host_ns = (float)(times->called_ns - times->began_ns),
+		};
 }
 
 static void count(struct stepper *s, const struct slot *slot, const struct step_result *result,

@@ -76,13 +76,14 @@ static void decode_injected(struct worker *w, struct blob *blob, struct lock_met
 static void trace(const struct worker *w, const struct blob *blob, uint64_t service_ns,
 	uint64_t ended_ns, uint64_t lock_wait_ns, uint64_t lock_hold_ns)
 {
-	trace_log_add(
-		&w->meter->trace, (struct trace_entry){
-					  .number = blob->ticket.number,
-					  .end_ns = ended_ns,
-					  .service_ns = (float)service_ns,
-					  .decode = {(float)lock_wait_ns, (float)lock_hold_ns},
-				  });
+	struct trace_entry *const entry = trace_log_next(&w->meter->trace, blob->ticket.number);
+	if (entry)
+		*entry = (struct trace_entry){
+			.number = blob->ticket.number,
+			.end_ns = ended_ns,
+			.service_ns = (float)service_ns,
+			.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
+		};
 }
 
 /* Items with planted conditions, each timed for itself; *now_ns moves on.  The mean time of one. */

@@ -90,6 +90,20 @@ static void deliver(struct upload *u, uint64_t now_ns)
 	leave(u, &u->idle_step);
 }
 
+static void meter_batch(
+	struct thread_meter *meter, uint64_t batch, uint64_t now_ns, uint64_t service_ns)
+{
+	thread_meter_add(meter, now_ns, service_ns, 1);
+	struct trace_entry *const entry = trace_log_next(&meter->trace, batch);
+	if (entry)
+		*entry = (struct trace_entry){
+			.number = batch,
+			.end_ns = now_ns,
+			.service_ns = (float)service_ns,
+			.host_ns = NAN,
+		};
+}
+
 static void upload_batches(struct upload *u, uint64_t start_ns)
 {
 	struct thread_meter *meter = u->options.meter;
@@ -106,13 +120,7 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 			from->size * u->options.sample_bytes, &u->options.crew->stopping);
 		if (meter) {
 			now = clock_now_ns();
-			thread_meter_add(meter, now, now - began_ns, 1);
-			trace_log_add(&meter->trace, (struct trace_entry){
-							     .number = to->batch,
-							     .end_ns = now,
-							     .service_ns = (float)(now - began_ns),
-							     .host_ns = NAN,
-						     });
+			meter_batch(meter, to->batch, now, now - began_ns);
 		}
 		deliver(u, now);
 	}

@@ -36,6 +36,9 @@ static size_t nearest(
 	const struct forecast_input *input, size_t point, struct neighbour out[FORECAST_NEAREST])
 {
 	size_t count = 0;
+	const size_t most = input->nearest > 0 && input->nearest < FORECAST_NEAREST
+				    ? input->nearest
+				    : FORECAST_NEAREST;
 	for (size_t i = 0; i < input->space.points; i++) {
 		if (i == point || !input->calibrated[i])
 			continue;
@@ -43,9 +46,9 @@ static size_t nearest(
 		size_t place = count;
 		while (place > 0 && out[place - 1].distance > distance)
 			place--;
-		if (place == FORECAST_NEAREST)
+		if (place == most)
 			continue;
-		count += count < FORECAST_NEAREST;
+		count += count < most;
 		memmove(&out[place + 1], &out[place], (count - place - 1) * sizeof out[0]);
 		out[place] = (struct neighbour){.point = i, .distance = distance};
 	}
@@ -95,14 +98,17 @@ static struct estimate estimate_point(const struct forecast_input *input, size_t
 		weight[n] = 1 / (distance * distance);
 		total += weight[n];
 	}
-	double variance = 0;
+	double within = 0;
+	double between = 0;
 	for (size_t i = 0; i < out.count; i++)
 		out.mean += weight[i] / total * value[i];
 	for (size_t i = 0; i < out.count; i++) {
+		const double share = weight[i] / total;
 		const double off = value[i] - out.mean;
-		variance += weight[i] / total * (own[i] * own[i] + off * off);
+		within += share * own[i] * own[i];
+		between += share * (off * off - (1 - share) * own[i] * own[i]);
 	}
-	out.deviation = sqrt(variance);
+	out.deviation = sqrt(within + fmax(between, 0));
 	return out;
 }
 

@@ -7,10 +7,12 @@
  *
  *   w_i       = (1 / d_i^2) / sum of them          nearer ones count more
  *   mean      = sum w_i y_i
- *   deviation = c sqrt(sum w_i s_i^2 + sum w_i (y_i - mean)^2)
+ *   between   = max(0, sum w_i (y_i - mean)^2 - sum w_i (1 - w_i) s_i^2)
+ *   deviation = c sqrt(sum w_i s_i^2 + between)
  *
- * The calibrations share the model's errors, so that their own deviations do not average out; where they
- * disagree the second sum adds to it.  c is what the measurements say of such intervals: every measured
+ * The calibrations share the model's errors, so that their own deviations do not average out.  Where they
+ * disagree by more than independent errors of s_i would make them (R. DerSimonian, N. Laird, Controlled
+ * Clinical Trials 7(3), 1986, treat studies alike), the rest adds to it.  c is what the measurements say of such intervals: every measured
  * point j is predicted from the others, with error e_j and deviation d_j by the formula above with c = 1;
  *
  *   c^2 = (n0 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 "errors" of one deviation to begin with
@@ -49,8 +51,9 @@ typedef int (*forecast_predict)(
 
 struct forecast_input {
 	struct forecast_space space;
-	const double *measured;   /* (points): samples/s; NAN: not measured */
-	const bool *calibrated;   /* (points): predict can start from there */
+	const double *measured; /* (points): samples/s; NAN: not measured */
+	const bool *calibrated; /* (points): predict can start from there */
+	size_t nearest; /* calibrations of a forecast, at most FORECAST_NEAREST; 0: that many */
 	forecast_predict predict; /* asked often for the same pair: should remember */
 	void *context;
 };

@@ -34,13 +34,22 @@ void model_note(struct model *model, const char *format, ...)
 
 /* --- structure and cores ------------------------------------------------------------------------------ */
 
+/* By the engine that read; results that do not say it have the one that was asked for. */
+static bool reads_by(const struct model_source *source, const char *name, enum read_engine asked)
+{
+	const char *engine = source->repeats[0]->engine;
+	return engine[0] ? strcmp(engine, name) == 0
+			 : config_integer(source->config, KEY_READ_ENGINE) == (int64_t)asked;
+}
+
 static void take_facts(struct model *model, const struct model_source *source)
 {
 	const struct measurement *m = source->repeats[0];
+	/* Results that do not say how many samples there were: enough for any batch. */
 	model->facts = (struct shape_facts){
-		.samples = m->dataset_samples,
-		.in_memory = strcmp(m->engine, "memory") == 0,
-		.blocking_reads = strcmp(m->engine, "pread") == 0,
+		.samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX,
+		.in_memory = reads_by(source, "memory", READ_ENGINE_MEMORY),
+		.blocking_reads = reads_by(source, "pread", READ_ENGINE_PREAD),
 		.step_on_cores = source->step_on_cores,
 	};
 	model->step_time = source->step_emulated ? source->step_time : NULL;
@@ -264,9 +273,6 @@ int model_open(struct model *model, const struct model_source *source, struct er
 	if (!has_traces(source))
 		return error_set(err, -ENODATA,
 			"no service times were recorded (measure.profiler off, or an older result)");
-	if (source->repeats[0]->dataset_samples == 0)
-		return error_set(
-			err, -ENODATA, "the result does not say how many samples there are");
 	const int code = calibrate(model, source, err);
 	if (code)
 		model_close(model);

@@ -10,6 +10,7 @@ enum {
 	SAMPLES_LEAST = 64, /* recorded, for anything */
 	BATCHES_LEAST = 24, /* in a replay */
 	WARMUP_BATCHES = 4,
+	RESAMPLES = 8,
 };
 
 /* A prediction is worth making when the recorded items alone hold it to this (half of 90 %). */
@@ -72,79 +73,32 @@ static void measure(struct model *model, const struct model_source *source, doub
 	model->noise = sqrt(squares / (NOISE_USUAL_WEIGHT + (n >= 2 ? (double)(n - 1) : 0)));
 }
 
-/* Relative standard error of a series' mean, by means of blocks (they are autocorrelated). */
-static double mean_error(const struct replay_series *series)
-{
-	enum { BLOCKS_MIN = 4 };
-	size_t block = MODEL_BLOCK;
-	while (block > 1 && series->count / block < BLOCKS_MIN)
-		block /= 2;
-	const size_t blocks = series->count / block;
-	if (blocks < 2)
-		return 0;
-	double sum = 0;
-	double squares = 0;
-	for (size_t b = 0; b < blocks; b++) {
-		double mean = 0;
-		for (size_t i = 0; i < block; i++)
-			mean += (double)series->ns[b * block + i] / (double)block;
-		sum += mean;
-		squares += mean * mean;
-	}
-	const double mean = sum / (double)blocks;
-	const double variance = fmax(squares / (double)blocks - mean * mean, 0) * (double)blocks /
-				(double)(blocks - 1);
-	return mean > 0 ? sqrt(variance / (double)blocks) / mean : 0;
-}
-
-/* Share of its threads' time that a stage was at work. */
-static double measured_busy(const struct measurement *m, enum replay_stage id)
-{
-	static const char *const names[REPLAY_STAGES] = {"read", "decode", "upload", "step"};
-	const struct stage_measurement *stage = model_stage(m, names[id]);
-	double total = 0;
-	for (int k = 0; stage && k < THREAD_STATES; k++)
-		total += stage->seconds[k];
-	return total > 0 ? stage->seconds[THREAD_WORKING] / total : 0;
-}
-
-static double mean_cost(const struct replay_series *series)
-{
-	double sum = 0;
-	for (size_t i = 0; i < series->count; i++)
-		sum += (double)series->ns[i];
-	return series->count > 0 ? sum / (double)series->count : 0;
-}
-
-/* Of its stage's time: a small cost may be as uncertain as it likes. */
-static double share_of_stage(const struct model *model, enum replay_cost cost)
-{
-	double all = 0;
-	for (int c = 0; c < COSTS; c++)
-		if (model_cost_stage((enum replay_cost)c) == model_cost_stage(cost))
-			all += mean_cost(&model->replay.series[c]);
-	return all > 0 ? mean_cost(&model->replay.series[cost]) / all : 0;
-}
-
 static size_t round_up(double n)
 {
 	const double unit = pow(10, floor(log10(fmax(n, 1))) - 1);
 	return (size_t)(ceil(n / fmax(unit, 1)) * fmax(unit, 1));
 }
 
-/* How many samples would hold the throughput to WIDTH_MOST, by the stage that is least well known. */
-static size_t samples_needed(const struct model *model, const struct model_source *source)
+/* How many recorded samples would hold the throughput to WIDTH_MOST, from how much it varies over replays
+ * of blocks drawn anew. */
+static int samples_needed(
+	const struct model *model, size_t samples, size_t *needed, struct error *err)
 {
-	double error = 0;
-	for (int c = 0; c < COSTS; c++) {
-		const double busy =
-			measured_busy(source->repeats[0], model_cost_stage((enum replay_cost)c));
-		const double share = share_of_stage(model, (enum replay_cost)c);
-		error = fmax(error, busy * share * mean_error(&model->replay.series[c]));
+	double logs[RESAMPLES];
+	double through = 0;
+	for (uint64_t r = 0; r < RESAMPLES; r++) {
+		const struct replay_options options = model_resample(model, samples, r + 1);
+		struct replay_result result;
+		const int code = replay_run(&model->replay, &options, &result, err);
+		if (code)
+			return error_prefix(err, code, "replay as measured");
+		logs[r] = log(result.throughput);
+		through = (double)result.samples;
 	}
-	const double shortfall = Z90 * error / WIDTH_MOST;
-	const double needed = (double)model->recorded * shortfall * shortfall;
-	return needed > SAMPLES_LEAST ? round_up(needed) : SAMPLES_LEAST;
+	const double shortfall = Z90 * statistics_deviation(logs, RESAMPLES) / WIDTH_MOST;
+	const double enough = through * shortfall * shortfall;
+	*needed = enough > SAMPLES_LEAST ? round_up(enough) : SAMPLES_LEAST;
+	return 0;
 }
 
 int model_measured(struct model *model, const struct model_source *source, struct error *err)
@@ -156,10 +110,6 @@ int model_measured(struct model *model, const struct model_source *source, struc
 	free(throughputs);
 	if (!(model->measured > 0))
 		return error_set(err, -ENODATA, "no throughput was measured");
-	const size_t needed = samples_needed(model, source);
-	if (model->recorded < needed)
-		return error_set(
-			err, -ENODATA, "%zu samples recorded, %zu needed", model->recorded, needed);
 	return 0;
 }
 
@@ -168,9 +118,16 @@ int model_baseline(struct model *model, struct error *err)
 	size_t samples = model->recorded;
 	samples = samples < MODEL_SAMPLES_LEAST ? MODEL_SAMPLES_LEAST : samples;
 	samples = samples > MODEL_SAMPLES_MOST ? MODEL_SAMPLES_MOST : samples;
+	size_t needed = 0;
+	int code = samples_needed(model, samples, &needed, err);
+	if (code)
+		return code;
+	if (model->recorded < needed)
+		return error_set(
+			err, -ENODATA, "%zu samples recorded, %zu needed", model->recorded, needed);
 	const struct replay_options options = model_options(model, samples);
 	struct replay_result result;
-	const int code = replay_run(&model->replay, &options, &result, err);
+	code = replay_run(&model->replay, &options, &result, err);
 	if (code)
 		return error_prefix(err, code, "replay as measured");
 	model->calibrated = result.throughput;

@@ -56,9 +56,9 @@ bool worker_factors(
 struct replay_options model_options(const struct model *model, size_t samples);
 /* Draws blocks of the recorded items at random: another run of the same kind. */
 struct replay_options model_resample(const struct model *model, size_t samples, uint64_t seed);
-/* Fills measured and noise.  -ENODATA: too few samples for a prediction. */
+/* Fills measured and noise. */
 int model_measured(struct model *model, const struct model_source *source, struct error *err);
-/* Fills calibrated, calibrated_busy, unmodelled. */
+/* Fills calibrated, calibrated_busy, unmodelled.  -ENODATA: too few samples for a prediction. */
 int model_baseline(struct model *model, struct error *err);
 /* How much time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);

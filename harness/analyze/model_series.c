@@ -95,6 +95,33 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 	return code;
 }
 
+struct step_times {
+	double host_cpu_share; /* of the host's part: the rest it waited for a core or a lock */
+	double late_ns;        /* a batch, off the cores: beyond the device's time and that */
+};
+
+/* A step's thread must get a core when its device is done; that it comes late shows in the stage's working
+ * time, which lasts from batch to batch while data is ready.  BLAS threads spin at their barriers: a
+ * computed step is taken as it is. */
+static struct step_times step_times_of(
+	const struct stage_measurement *stage, const struct trace *trace, bool on_cores)
+{
+	double service = 0;
+	double host = 0;
+	for (size_t i = 0; i < trace->count; i++) {
+		service += or_zero(trace->items[i].service_ns) / (double)trace->count;
+		host += or_zero(trace->items[i].host_ns) / (double)trace->count;
+	}
+	if (on_cores || stage->items == 0 || trace->count == 0)
+		return (struct step_times){.host_cpu_share = 1};
+	const double items = (double)stage->items;
+	const double cpu = isnan(stage->cpu_seconds) ? host : stage->cpu_seconds * 1e9 / items;
+	const double share = host > 0 ? fmin(cpu / host, 1) : 1;
+	const double working = stage->seconds[THREAD_WORKING] * 1e9 / items;
+	return (struct step_times){
+		.host_cpu_share = share, .late_ns = fmax(working - service - share * host, 0)};
+}
+
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, bool on_cores, double slowed)
 {
@@ -104,14 +131,15 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
+	const struct step_times mean = step_times_of(stage, trace, on_cores);
 	float *const host = values;
 	float *const device = values + trace->count;
-	/* BLAS threads spin at their barriers: the thread's own run-queue share is not the step's. */
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
 		const double service = or_zero(item->service_ns);
-		host[i] = (float)(on_cores ? service / slowed : or_zero(item->host_ns));
-		device[i] = (float)(on_cores ? 0 : service);
+		host[i] = (float)(on_cores ? service / slowed
+					   : mean.host_cpu_share * or_zero(item->host_ns));
+		device[i] = (float)(on_cores ? 0 : service + mean.late_ns);
 	}
 	int code = series_append(&series[COST_STEP_HOST], host, trace->count);
 	if (!code)

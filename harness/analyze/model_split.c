@@ -5,7 +5,11 @@
 #include <string.h>
 
 /* Less than this share off the cores is the accounting's roundness, not a wait. */
-static const double SLEEP_LEAST = 0.02;
+static const double SLEEP_LEAST = 0.01;
+/* Shares of the cores that are busy: below, one is always free; above, there is always a queue. */
+static const double SHORT_FROM = 0.8;
+static const double SHORT_TO = 0.95;
+static const double OUTSIDE_MOST = 4; /* a core */
 
 const struct stage_measurement *model_stage(const struct measurement *m, const char *name)
 {
@@ -20,16 +24,33 @@ static double or_zero(double value)
 	return isnan(value) ? 0 : value;
 }
 
-/* Run-queue time counts against the working time first: some of it was spent on the way out of other
- * states, so what is left as sleep is at least that. */
+static double share_of(double value, double from, double to)
+{
+	return fmin(fmax((value - from) / (to - from), 0), 1);
+}
+
+/* 1 where runnable threads queue for cores all the time, 0 where there is always one free. */
+static double shortness(const struct measurement *m, double cores)
+{
+	double busy = or_zero(m->cores_busy_outside);
+	if (m->measured_seconds > 0)
+		busy += or_zero(m->cpu_seconds) / m->measured_seconds;
+	return share_of(busy / cores, SHORT_FROM, SHORT_TO);
+}
+
+/* Run-queue time of a stage that computes is left out: the replay makes it anew.  Of one that sleeps in its
+ * items it is the time of waking up, which the replay knows nothing of: off the cores.  So it counts as the
+ * one or the other as the rest of the time does. */
 struct time_split time_split_of(const struct stage_measurement *stage)
 {
 	const double base = stage->seconds[THREAD_WORKING] - or_zero(stage->lock_wait_seconds);
 	if (isnan(stage->cpu_seconds) || !(base > 0))
 		return (struct time_split){.cpu = 1};
 	const double cpu = fmin(stage->cpu_seconds / base, 1);
-	const double queued = fmin(or_zero(stage->run_queue_seconds) / base, 1 - cpu);
-	const double sleep = 1 - cpu - queued;
+	const double queued = or_zero(stage->run_queue_seconds) / base;
+	const double asleep = fmax(1 - cpu - queued, 0);
+	const double computes = cpu > 0 ? cpu / (cpu + asleep) : 0;
+	const double sleep = 1 - cpu - fmin(computes * queued, 1 - cpu);
 	return (struct time_split){
 		.cpu = cpu, .sleep = sleep < SLEEP_LEAST ? 0 : sleep, .known = true};
 }
@@ -67,9 +88,9 @@ double outside_threads(const struct measurement *m, double cores)
 		cpu += or_zero(m->stages[i].cpu_seconds);
 		queued += or_zero(m->stages[i].run_queue_seconds);
 	}
-	/* All that want a core get the same share of what they want. */
-	const double share = cpu > 0 ? cpu / (cpu + queued) : 1;
-	return fmin(got / share, 4 * cores);
+	/* Where cores are short, all that want one get the same share of what they want. */
+	const double share = cpu > 0 ? cpu / (cpu + shortness(m, cores) * queued) : 1;
+	return fmin(got / share, OUTSIDE_MOST * cores);
 }
 
 enum replay_stage model_cost_stage(enum replay_cost cost)

@@ -5,6 +5,7 @@
 #include "harness/analyze/replay_line.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 static const uint64_t EVENTS_MAX_DEFAULT = 20 * 1000 * 1000;
@@ -94,17 +95,25 @@ static void place_threads(struct replay *r, const struct pipeline_shape *shape, 
 	/* A reader has a timer or is being woken; a worker waits or is; so do upload and step. */
 	const uint64_t in_flight = flying < shape->blobs ? flying : shape->blobs;
 	r->timed.events = piece(b, in_flight + 2 * readers + workers + 2, sizeof *r->timed.events);
-	r->cores.work.events = piece(b, workers + readers + 2, sizeof *r->cores.work.events);
-	const uint64_t loads = threads_most(shape) + 1;
-	r->cores.slowness_of = piece(b, loads, sizeof *r->cores.slowness_of);
-	r->cores.busy_of = piece(b, loads, sizeof *r->cores.busy_of);
 }
 
+static void place_cores(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+{
+	const uint64_t threads = threads_most(shape);
+	struct replay_cores *cores = &r->cores;
+	cores->running.events = piece(b, threads, sizeof *cores->running.events);
+	cores->waiting.events = piece(b, threads, sizeof *cores->waiting.events);
+	cores->threads = piece(b, threads, sizeof *cores->threads);
+	cores->slowness_of = piece(b, threads + 1, sizeof *cores->slowness_of);
+	cores->busy_of = piece(b, threads + 1, sizeof *cores->busy_of);
+	r->event_of = piece(b, threads, sizeof *r->event_of);
+}
 static uint64_t place(struct replay *r, const struct pipeline_shape *shape, struct block *b)
 {
 	place_files(&r->files, shape, b);
 	place_slots(&r->slots, shape, b);
 	place_threads(r, shape, b);
+	place_cores(r, shape, b);
 	return b->used;
 }
 
@@ -168,13 +177,37 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	ends->step_threads = ends->on_cores ? model->shape.step_threads : 1;
 }
 
+/* Threads on the cores are numbered kind by kind. */
+static void number_threads(struct replay *r, const struct pipeline_shape *shape)
+{
+	const uint32_t counts[REPLAY_COMPUTING_KINDS] = {
+		[EVENT_STEP] = r->ends.step_threads,
+		[EVENT_UPLOAD] = 1,
+		[EVENT_WORKER] = shape->decode_workers,
+		[EVENT_READER] = shape->reader_threads,
+	};
+	uint32_t next = 0;
+	for (int kind = 0; kind < REPLAY_COMPUTING_KINDS; kind++) {
+		r->first_thread[kind] = next;
+		for (uint32_t i = 0; i < counts[kind]; i++)
+			r->event_of[next++] = replay_event_id(
+				(enum replay_event_kind)kind, kind == EVENT_STEP ? 0 : i);
+	}
+}
+
 static void set_up_cores(struct replay_cores *cores, const struct replay_model *model)
 {
+	const bool sliced = model->slice_ns > 0 && model->cores < REPLAY_NOBODY;
+	cores->slice_ns = sliced ? model->slice_ns : 0;
+	cores->places = sliced ? (uint32_t)ceil(model->cores) : REPLAY_NOBODY;
+	cores->going_on = REPLAY_NOBODY;
 	const uint32_t most = threads_most(&model->shape);
+	for (uint32_t i = 0; i < most; i++)
+		cores->threads[i].slice_end = HUGE_VAL;
 	for (uint32_t n = 0; n <= most; n++)
-		replay_cores_rate(model->cores, model->outside, model->contention, n,
+		replay_cores_rate(model->cores, model->outside, model->contention, cores->places, n,
 			&cores->slowness_of[n], &cores->busy_of[n]);
-	replay_cores_load(cores, 0);
+	replay_cores_load(cores);
 }
 
 static void set_up(
@@ -184,6 +217,7 @@ static void set_up(
 	set_up_team(&r->team, model);
 	set_up_crew(&r->crew, model);
 	set_up_ends(&r->ends, model, options);
+	number_threads(r, &model->shape);
 	set_up_cores(&r->cores, model);
 	r->visit_ns = model->visit_ns;
 	r->wake_ns = model->wake_ns;

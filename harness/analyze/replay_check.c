@@ -38,6 +38,7 @@ static int check_numbers(const struct replay_model *model, struct error *err)
 	} numbers[] = {
 		{"threads outside", model->outside},
 		{"contention", model->contention},
+		{"a time slice", model->slice_ns},
 		{"a visit's time", model->visit_ns},
 		{"a wake-up's time", model->wake_ns},
 	};

@@ -1,7 +1,10 @@
-/* Cores shared by all that is runnable: egalitarian processor sharing in virtual time.  Every runnable
- * thread gets service at the same rate, so virtual time is the service that each has had since the start;
- * a piece of work ends when virtual time has moved on by its length, and that order never changes.  (The
- * technique of Nagle and of weighted fair queueing; a step costs O(log n).) */
+/* Cores shared by all that is runnable, in virtual time: the service that each thread on a core has had
+ * since the start, at the rate that the load leaves.  A piece of work ends when virtual time has moved on
+ * by its length, so the order of ends never changes and a step costs O(log n).  (Weighted fair queueing.)
+ *
+ * Without time slices all that is runnable is on the cores at once, each at its part of them: processor
+ * sharing.  With slices there is a place for each core; who has used least comes next, and stays for a
+ * slice while others wait, as under a kernel's scheduler: a sample can be half done for as long. */
 #ifndef MLBENCH_ANALYZE_REPLAY_CORES_H
 #define MLBENCH_ANALYZE_REPLAY_CORES_H
 
@@ -9,67 +12,140 @@
 
 #include <math.h>
 
+enum { REPLAY_NOBODY = UINT32_MAX };
+
+struct replay_thread {
+	double used;      /* service in all; raised after a sleep, so that no credit is saved up */
+	double from;      /* virtual time when it came to its place */
+	double slice_end; /* virtual time */
+	double end;       /* of its work: virtual time on a core; what is left while it waits */
+};
+
 struct replay_cores {
-	struct replay_heap work; /* key: virtual time of its end, ns */
+	struct replay_heap
+		running; /* by virtual time of the end of work or of the slice; ids: threads */
+	struct replay_heap waiting; /* by service used; empty without slices */
+	struct replay_thread *threads;
+	uint32_t places, on_place, in_line; /* counts; places is UINT32_MAX without slices */
+	uint32_t
+		going_on; /* the thread whose work has just ended and whose place is kept, or NOBODY */
+	double slice_ns, floor; /* floor: of service used, by those that came to a place */
 	double virtual_now;
-	uint32_t running; /* threads on cores, outside ones not counted */
-	double slowness;  /* ns of time for a ns of service, at this load */
-	double busy;      /* cores, at this load, those for outside included */
-	/* (all threads + 1) by running: the two above; borrowed */
+	double slowness; /* ns of time for a ns of service, at this load */
+	double busy;     /* cores, at this load, those for outside included */
+	/* (all threads + 1) by how many are runnable: the two above; borrowed */
 	double *slowness_of, *busy_of;
 };
 
-/* Slowness and busy cores with n threads of ours on them. */
-static inline void replay_cores_rate(
-	double cores, double outside, double contention, uint32_t n, double *slowness, double *busy)
+/* With n of our threads runnable: what is left of the cores for us is dealt to those on places. */
+static inline void replay_cores_rate(double cores, double outside, double contention,
+	uint32_t places, uint32_t n, double *slowness, double *busy)
 {
 	const double threads = n + outside;
 	*busy = threads < cores ? threads : cores;
-	*slowness = (threads > cores ? threads / cores : 1) *
-		    (1 + contention * (*busy > 1 ? *busy - 1 : 0));
+	const double shared = threads > cores ? threads / cores : 1;
+	const double each = n > places ? (double)places / n : 1;
+	*slowness = shared * each * (1 + contention * (*busy > 1 ? *busy - 1 : 0));
 }
 
-static inline void replay_cores_load(struct replay_cores *cores, uint32_t running)
+static inline void replay_cores_load(struct replay_cores *c)
 {
-	cores->running = running;
-	cores->slowness = cores->slowness_of[running];
-	cores->busy = cores->busy_of[running];
+	const uint32_t runnable = c->on_place + c->in_line;
+	c->slowness = c->slowness_of[runnable];
+	c->busy = c->busy_of[runnable];
 }
 
-/* `threads` threads begin ns > 0 of work each, side by side. */
-static inline void replay_cores_begin(
-	struct replay_cores *cores, uint32_t id, double ns, uint32_t threads)
+/* A thread is on a place, and its `end` and `slice_end` are set. */
+static inline void replay_cores_place(struct replay_cores *c, uint32_t thread)
 {
-	replay_heap_push(&cores->work,
-		(struct replay_event){.key = cores->virtual_now + ns, .id = id, .weight = threads});
-	replay_cores_load(cores, cores->running + threads);
+	const struct replay_thread *t = &c->threads[thread];
+	const double key = t->end < t->slice_end ? t->end : t->slice_end;
+	replay_heap_push(&c->running, (struct replay_event){key, thread});
+	c->on_place++;
 }
 
-/* When the next piece of work ends if nothing else happens; HUGE_VAL: never. */
-static inline double replay_cores_next(struct replay_cores *cores, double now)
+static inline void replay_cores_queue(struct replay_cores *c, uint32_t thread)
 {
-	const struct replay_event *first = replay_heap_first(&cores->work);
+	replay_heap_push(&c->waiting, (struct replay_event){c->threads[thread].used, thread});
+	c->in_line++;
+}
+
+/* Gives the free places to those that wait; after each event. */
+static inline void replay_cores_fill(struct replay_cores *c)
+{
+	c->going_on = REPLAY_NOBODY;
+	while (c->in_line > 0 && c->on_place < c->places) {
+		const uint32_t thread = replay_heap_first(&c->waiting)->id;
+		struct replay_thread *t = &c->threads[thread];
+		replay_heap_pop(&c->waiting);
+		c->in_line--;
+		c->floor = t->used > c->floor ? t->used : c->floor;
+		t->from = c->virtual_now;
+		t->end += c->virtual_now;
+		t->slice_end = c->virtual_now + c->slice_ns;
+		replay_cores_place(c, thread);
+	}
+}
+
+/* A thread begins ns > 0 of work. */
+static inline void replay_cores_begin(struct replay_cores *c, uint32_t thread, double ns)
+{
+	struct replay_thread *t = &c->threads[thread];
+	if (c->slice_ns <= 0 || thread == c->going_on) {
+		c->going_on = REPLAY_NOBODY;
+		t->from = c->virtual_now;
+		t->end = c->virtual_now + ns;
+		replay_cores_place(c, thread);
+	} else {
+		t->end = ns;
+		const double least = c->floor - c->slice_ns;
+		t->used = t->used > least ? t->used : least;
+		replay_cores_queue(c, thread);
+	}
+	replay_cores_load(c);
+}
+
+/* When the next piece of work, or slice, ends if nothing else happens; HUGE_VAL: never. */
+static inline double replay_cores_next(struct replay_cores *c, double now)
+{
+	const struct replay_event *first = replay_heap_first(&c->running);
 	if (!first)
 		return HUGE_VAL;
-	const double left = first->key - cores->virtual_now;
-	return left > 0 ? now + left * cores->slowness : now;
+	const double left = first->key - c->virtual_now;
+	return left > 0 ? now + left * c->slowness : now;
 }
 
-/* The piece that replay_cores_next spoke of ends now; its id. */
-static inline uint32_t replay_cores_end(struct replay_cores *cores)
+/* What replay_cores_next spoke of is now.  The thread whose work ended, which may begin more before
+ * replay_cores_fill gives its place away; NOBODY: a slice ended. */
+static inline uint32_t replay_cores_end(struct replay_cores *c)
 {
-	const struct replay_event first = cores->work.events[0];
-	replay_heap_pop(&cores->work);
-	cores->virtual_now = first.key;
-	replay_cores_load(cores, cores->running - first.weight);
-	return first.id;
+	const struct replay_event first = c->running.events[0];
+	struct replay_thread *t = &c->threads[first.id];
+	replay_heap_pop(&c->running);
+	c->on_place--;
+	c->virtual_now = first.key;
+	t->used += first.key - t->from;
+	t->from = first.key;
+	if (t->end <= first.key) {
+		c->going_on = first.id;
+		replay_cores_load(c);
+		return first.id;
+	}
+	if (c->in_line > 0) {
+		t->end -= first.key;
+		replay_cores_queue(c, first.id);
+	} else {
+		t->slice_end = first.key + c->slice_ns;
+		replay_cores_place(c, first.id);
+	}
+	return REPLAY_NOBODY;
 }
 
-/* So much time passes in which no work ends. */
-static inline void replay_cores_pass(struct replay_cores *cores, double ns)
+/* So much time passes in which nothing ends. */
+static inline void replay_cores_pass(struct replay_cores *c, double ns)
 {
-	if (cores->running > 0)
-		cores->virtual_now += ns / cores->slowness;
+	if (c->on_place > 0)
+		c->virtual_now += ns / c->slowness;
 }
 
 #endif

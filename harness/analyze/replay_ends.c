@@ -37,10 +37,13 @@ void replay_step_go(struct replay *r)
 			ns = replay_cursor_next(&ends->host_cost);
 			if (ns <= 0)
 				break;
-			replay_cores_begin(
-				&r->cores, replay_event_id(EVENT_STEP, 0), ns, ends->step_threads);
+			for (uint32_t i = 0; i < ends->step_threads; i++)
+				replay_compute(r, EVENT_STEP, i, ns);
+			ends->computing = ends->step_threads;
 			return;
 		case STEP_LAUNCHES:
+			if (ends->computing > 0 && --ends->computing > 0)
+				return;
 			ends->step = STEP_ENDS;
 			ns = replay_cursor_next(&ends->device_cost);
 			if (ns <= 0)
@@ -78,7 +81,7 @@ void replay_upload_go(struct replay *r)
 			ns = replay_cursor_next(&ends->upload_cost);
 			if (ns <= 0)
 				break;
-			replay_cores_begin(&r->cores, replay_event_id(EVENT_UPLOAD, 0), ns, 1);
+			replay_compute(r, EVENT_UPLOAD, 0, ns);
 			return;
 		case UPLOAD_ENDS:
 			ends->filled++;

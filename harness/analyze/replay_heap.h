@@ -10,7 +10,6 @@
 struct replay_event {
 	double key;
 	uint32_t id;
-	uint32_t weight;
 };
 
 struct replay_heap {

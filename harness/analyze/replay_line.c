@@ -5,7 +5,7 @@
 
 void replay_dispatch(struct replay *r, uint32_t id)
 {
-	const uint32_t index = id & ((1U << EVENT_INDEX_BITS) - 1);
+	const uint32_t index = id & EVENT_INDEX_MASK;
 	switch ((enum replay_event_kind)(id >> EVENT_INDEX_BITS)) {
 	case EVENT_STEP:
 		replay_step_go(r);
@@ -37,6 +37,7 @@ static void settle(struct replay *r)
 		any = replay_wake_readers(r) || any;
 		any = replay_wake_ends(r) || any;
 	}
+	replay_cores_fill(&r->cores);
 }
 
 static bool step_is_busy(const struct replay_ends *ends)
@@ -82,7 +83,12 @@ static bool next_event(struct replay *r)
 		pass(r, ns);
 	} else if (core_end < HUGE_VAL) {
 		pass(r, core_end - r->now);
-		id = replay_cores_end(&r->cores);
+		const uint32_t thread = replay_cores_end(&r->cores);
+		if (thread == REPLAY_NOBODY) {
+			r->events++;
+			return true;
+		}
+		id = r->event_of[thread];
 	} else {
 		return false;
 	}

@@ -20,15 +20,24 @@ enum replay_event_kind {
 	EVENT_FILE,
 	EVENT_LOOK
 };
-enum { EVENT_INDEX_BITS = 28 };
+enum { EVENT_INDEX_BITS = 28, EVENT_INDEX_MASK = (1 << EVENT_INDEX_BITS) - 1 };
 
 static inline uint32_t replay_event_id(enum replay_event_kind kind, uint32_t index)
 {
 	return (uint32_t)kind << EVENT_INDEX_BITS | index;
 }
 
+enum { REPLAY_COMPUTING_KINDS = EVENT_READER + 1 }; /* those of threads that can be on cores */
+
 /* What a thread does when it is next heard of. */
-enum worker_phase { WORKER_VISITS, WORKER_ENTERS, WORKER_UNLOCKS, WORKER_COMPUTES, WORKER_WAITED };
+enum worker_phase {
+	WORKER_VISITS,
+	WORKER_ENTERS,
+	WORKER_LOCKS,
+	WORKER_UNLOCKS,
+	WORKER_COMPUTES,
+	WORKER_WAITED
+};
 
 struct replay_worker {
 	double factor; /* on the time of its items */
@@ -49,8 +58,8 @@ struct replay_team {
 	uint32_t woken;
 	double service_ns; /* of a sample, smoothed; 0: not known yet */
 	uint32_t chunk;
-	bool apart; /* items have parts beside their CPU time, and go one by one */
-	bool locked;
+	bool apart;              /* items have parts beside their CPU time, and go one by one */
+	bool locked, lock_woken; /* lock_woken: one that waited is on its way to it */
 	uint32_t *lock_queue, lock_first, lock_waiting; /* ring of (count) */
 };
 
@@ -92,6 +101,7 @@ struct replay_ends {
 	bool step_woken, upload_woken;
 	bool step_holds, upload_holds; /* a batch, whose slot is given back at the next visit */
 	uint32_t staging, step_threads;
+	uint32_t computing;               /* threads of the step that have not ended their part */
 	uint64_t filled, taken, released; /* staging slots */
 	bool on_cores;                    /* the step's host time is its computing */
 	uint64_t batches;                 /* through the step */
@@ -122,6 +132,8 @@ struct replay {
 	struct replay_team team;
 	struct replay_crew crew;
 	struct replay_ends ends;
+	uint32_t first_thread[REPLAY_COMPUTING_KINDS]; /* on the cores, by kind */
+	uint32_t *event_of; /* (threads): what ends with the work of one */
 	double visit_ns, wake_ns;
 	uint32_t prefetch_depth;
 	uint64_t events, events_max, batches_end;
@@ -142,6 +154,13 @@ static inline bool replay_over(const struct replay *r)
 static inline void replay_wait(struct replay *r, uint32_t id, double ns)
 {
 	replay_heap_push(&r->timed, (struct replay_event){.key = r->now + ns, .id = id});
+}
+
+/* A thread begins ns > 0 of work on the cores. */
+static inline void replay_compute(
+	struct replay *r, enum replay_event_kind kind, uint32_t index, double ns)
+{
+	replay_cores_begin(&r->cores, r->first_thread[kind] + index, ns);
 }
 
 /* A thread does its event now. */

@@ -93,7 +93,7 @@ static bool submit(struct replay *r, struct replay_reader *reader)
 	reader->phase = READER_SUBMITTED;
 	if (ns <= 0)
 		return false;
-	replay_cores_begin(&r->cores, reader_event(r, reader), ns, 1);
+	replay_compute(r, EVENT_READER, (uint32_t)(reader - r->crew.readers), ns);
 	return true;
 }
 
@@ -147,11 +147,21 @@ static void go_from_waiting(struct replay *r, struct replay_reader *reader)
 	replay_reader_go(r, (uint32_t)(reader - r->crew.readers));
 }
 
+/* Whether another file of the same reader is done at this very moment: one reap takes both. */
+static bool another_done(struct replay *r, uint32_t reader)
+{
+	const struct replay_event *next = replay_heap_first(&r->timed);
+	if (!next || next->key > r->now || next->id >> EVENT_INDEX_BITS != EVENT_FILE)
+		return false;
+	return r->files.blobs[next->id & EVENT_INDEX_MASK].reader == reader;
+}
+
 void replay_file_done(struct replay *r, uint32_t blob)
 {
-	struct replay_reader *reader = &r->crew.readers[r->files.blobs[blob].reader];
+	const uint32_t index = r->files.blobs[blob].reader;
+	struct replay_reader *reader = &r->crew.readers[index];
 	finish(reader, blob);
-	if (reader->phase == READER_WAITS)
+	if (reader->phase == READER_WAITS && !another_done(r, index))
 		go_from_waiting(r, reader);
 }
 

@@ -99,37 +99,38 @@ static bool compute(struct replay *r, const struct replay_worker *w, double ns)
 {
 	if (ns <= 0)
 		return false;
-	replay_cores_begin(
-		&r->cores, replay_event_id(EVENT_WORKER, (uint32_t)(w - r->team.workers)), ns, 1);
+	replay_compute(r, EVENT_WORKER, (uint32_t)(w - r->team.workers), ns);
 	return true;
 }
 
+/* Takes the lock or waits for it, at the end of the line. */
 static void take_lock(struct replay *r, struct replay_worker *w)
 {
 	struct replay_team *team = &r->team;
-	w->phase = WORKER_UNLOCKS;
 	if (!team->locked) {
 		team->locked = true;
+		w->phase = WORKER_UNLOCKS;
 		(void)compute(r, w, cost(r, w, COST_DECODE_LOCK));
 		return;
 	}
+	w->phase = WORKER_LOCKS;
 	const uint32_t last = team->lock_first + team->lock_waiting++;
 	team->lock_queue[last < team->count ? last : last - team->count] =
 		(uint32_t)(w - team->workers);
 }
 
-/* First come, first served. */
+/* The first in line is woken; if that takes time, whoever comes meanwhile may be faster, as at a futex. */
 static void release_lock(struct replay *r)
 {
 	struct replay_team *team = &r->team;
-	if (team->lock_waiting == 0) {
-		team->locked = false;
+	team->locked = false;
+	if (team->lock_waiting == 0 || team->lock_woken)
 		return;
-	}
-	const struct replay_worker *next = &team->workers[team->lock_queue[team->lock_first]];
+	const uint32_t next = team->lock_queue[team->lock_first];
 	team->lock_first = team->lock_first + 1 < team->count ? team->lock_first + 1 : 0;
 	team->lock_waiting--;
-	(void)compute(r, next, cost(r, next, COST_DECODE_LOCK));
+	team->lock_woken = true;
+	replay_wake(r, replay_event_id(EVENT_WORKER, next));
 }
 
 /* Goes on with an item; true: it waits for something. */
@@ -142,9 +143,13 @@ static bool work(struct replay *r, struct replay_worker *w)
 			return false;
 		take_lock(r, w);
 		return true;
+	case WORKER_LOCKS:
+		r->team.lock_woken = false;
+		take_lock(r, w);
+		return true;
 	case WORKER_UNLOCKS:
-		release_lock(r);
 		w->phase = WORKER_COMPUTES;
+		release_lock(r);
 		return false;
 	case WORKER_COMPUTES:
 		w->phase = WORKER_WAITED;

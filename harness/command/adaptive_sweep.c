@@ -128,7 +128,7 @@ static void tell_why_not(struct sweep *sweep, size_t point)
 /* What the first few say of the cores holds from then on: the same whenever a sweep is resumed. */
 static void take_contention(struct sweep *sweep)
 {
-	sweep->forecaster.options.contention =
+	sweep->forecaster.contention =
 		calibration_contention(sweep->record, sweep->design, sweep->design_count);
 }
 

@@ -32,7 +32,7 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 }
 
 struct model_source calibration_source(const struct config *config, const struct record *record,
-	const struct material *material, const struct calibration_options *options)
+	const struct material *material, double contention)
 {
 	const char *backend = step_facts_backend(config);
 	return (struct model_source){.config = config,
@@ -42,13 +42,13 @@ struct model_source calibration_source(const struct config *config, const struct
 		.cores = record->cores,
 		.step_emulated = strcmp(backend, "emulated") == 0,
 		.step_on_cores = strcmp(backend, "openblas") == 0,
-		.ceilings = options->ceilings,
-		.contention = options->contention,
+		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
+		.contention = contention,
 		.step_time = step_facts_time};
 }
 
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	const struct calibration_options *options, struct error *err)
+	double contention, struct error *err)
 {
 	struct material material = {0};
 	*calibration = (struct calibration){0};
@@ -58,7 +58,7 @@ int calibration_open(struct calibration *calibration, const struct record *recor
 			&record->config, &record->grid, point, &calibration->config, err);
 	if (!code) {
 		const struct model_source source =
-			calibration_source(&calibration->config, record, &material, options);
+			calibration_source(&calibration->config, record, &material, contention);
 		note_bytes(calibration, &material);
 		code = model_open(&calibration->model, &source, err);
 	}

@@ -15,19 +15,15 @@ struct calibration {
 	double page_cache_share; /* of these, from the page cache; NAN */
 };
 
-struct calibration_options {
-	const struct ceilings *ceilings; /* NULL: none */
-	double contention;               /* between cores; NAN: not known */
-};
-
-/* What a model of a point is calibrated from; borrows all of it. */
+/* What a model of a point is calibrated from; borrows all of it.  contention as below. */
 struct model_source calibration_source(const struct config *config, const struct record *record,
-	const struct material *material, const struct calibration_options *options);
+	const struct material *material, double contention);
 
 /* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
- * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed. */
+ * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed.
+ * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if it has any. */
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	const struct calibration_options *options, struct error *err);
+	double contention, struct error *err);
 void calibration_close(struct calibration *calibration); /* safe on {0} */
 
 /* How cores slow each other down, from the good repetitions of these points; NAN: they do not tell. */

@@ -11,24 +11,21 @@
 
 enum { EFFORT = 20 }; /* replays for an interval, as in model.h */
 
-/* Ceilings as they were known when the run began; how cores slow each other down, from its other points. */
-static struct calibration_options options_of(const struct record *record)
+static double contention_of(const struct record *record)
 {
-	struct calibration_options options = {
-		.ceilings = record->has_ceilings ? &record->ceilings : NULL, .contention = NAN};
 	const size_t count = record->grid.points;
+	double contention = NAN;
 	size_t *points = count > 1 ? calloc(count, sizeof *points) : NULL;
 	for (size_t i = 0; points && i < count; i++)
 		points[i] = i;
 	if (points)
-		options.contention = calibration_contention(record, points, count);
+		contention = calibration_contention(record, points, count);
 	free(points);
-	return options;
+	return contention;
 }
 
 static int diagnose(struct diagnosed *d, const struct report *report,
-	const struct material *material, const struct calibration_options *options, unsigned effort,
-	struct error *err)
+	const struct material *material, double contention, unsigned effort, struct error *err)
 {
 	struct point_facts facts;
 	int code = report_facts(report, d->point, &facts, err);
@@ -36,7 +33,7 @@ static int diagnose(struct diagnosed *d, const struct report *report,
 		return code;
 	const struct diagnose_input input = {.point = d->summary,
 		.facts = &facts,
-		.source = calibration_source(&d->config, report->record, material, options)};
+		.source = calibration_source(&d->config, report->record, material, contention)};
 	for (size_t i = 0; i < material->count; i++)
 		d->samples += material->repeats[i].samples;
 	return diagnose_point(&input, effort, &d->diagnosis, err);
@@ -59,13 +56,12 @@ static int load(struct diagnosed *d, const struct record *record, struct materia
 	return material_load(material, record, d->point, false, err);
 }
 
-static void calibrate(
-	struct diagnosed *d, const struct record *record, const struct calibration_options *options)
+static void calibrate(struct diagnosed *d, const struct record *record, double contention)
 {
 	struct error why = {0};
 	if (d->why_not[0])
 		return;
-	d->calibrated = calibration_open(&d->calibration, record, d->point, options, &why) == 0;
+	d->calibrated = calibration_open(&d->calibration, record, d->point, contention, &why) == 0;
 	if (!d->calibrated)
 		(void)snprintf(d->why_not, sizeof d->why_not, "%.*s", EVIDENCE_BYTES - 1, why.text);
 }
@@ -74,7 +70,7 @@ int diagnosed_open(
 	struct diagnosed *d, const struct report *report, size_t point, struct error *err)
 {
 	const struct record *record = report->record;
-	const struct calibration_options options = options_of(record);
+	const double contention = contention_of(record);
 	struct material material = {0};
 	unsigned effort;
 	*d = (struct diagnosed){.point = point};
@@ -85,12 +81,12 @@ int diagnosed_open(
 	if (!code)
 		code = load(d, record, &material, &effort, err);
 	if (!code)
-		code = diagnose(d, report, &material, &options, effort, err);
+		code = diagnose(d, report, &material, contention, effort, err);
 	if (!code && effort == 0)
 		memcpy(d->diagnosis.why_not, d->why_not, sizeof d->why_not);
 	material_release(&material);
 	if (!code)
-		calibrate(d, record, &options);
+		calibrate(d, record, contention);
 	else
 		diagnosed_close(d);
 	return code;

@@ -6,17 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of its time: a stage that starves more is not what binds. */
+static const double STARVED_LEAST = 0.05;
+
 struct forecaster_guess {
 	bool tried;
 	int code;
 	struct forecast_guess guess;
+	const char *limit; /* a stage */
 };
 
 int forecaster_open(struct forecaster *forecaster, const struct record *record, size_t room,
 	unsigned effort, struct error *err)
 {
 	*forecaster = (struct forecaster){
-		.record = record, .effort = effort, .room = room, .options = {.contention = NAN}};
+		.record = record, .effort = effort, .room = room, .contention = NAN};
 	forecaster->items = calloc(room, sizeof *forecaster->items);
 	forecaster->at = calloc(room * FORECASTER_KEYS_MAX, sizeof *forecaster->at);
 	forecaster->measured = calloc(room, sizeof *forecaster->measured);
@@ -124,15 +128,32 @@ int forecaster_calibrate(
 	if (it->calibrated)
 		return 0;
 	const int code = calibration_open(
-		&it->calibration, forecaster->record, point, &forecaster->options, &it->why_not);
+		&it->calibration, forecaster->record, point, forecaster->contention, &it->why_not);
 	it->why_code = code;
 	it->calibrated = code == 0;
 	forecaster->calibrated[item] = it->calibrated;
 	return code == -ENOMEM ? error_set(err, code, "%s", it->why_not.text) : 0;
 }
 
+/* The stage farthest down that hardly waits for what is before it. */
+static const char *limit_of(const struct replay_result *result)
+{
+	static const enum replay_cost any[REPLAY_STAGES] = {[REPLAY_READ] = COST_READ_CPU,
+		[REPLAY_DECODE] = COST_DECODE_CPU,
+		[REPLAY_UPLOAD] = COST_UPLOAD,
+		[REPLAY_STEP] = COST_STEP_DEVICE};
+	int stage = REPLAY_STEP;
+	for (; stage > REPLAY_READ; stage--) {
+		const double *share = result->share[stage];
+		const bool there = share[THREAD_WORKING] + share[THREAD_BLOCKED] > 0;
+		if (there && share[THREAD_STARVED] < STARVED_LEAST)
+			break;
+	}
+	return replay_cost_stage(any[stage]);
+}
+
 static int guess(const struct forecaster *forecaster, size_t from, size_t to,
-	struct forecast_guess *out, struct error *err)
+	struct forecaster_guess *out, struct error *err)
 {
 	struct model model;
 	struct prediction prediction;
@@ -142,9 +163,12 @@ static int guess(const struct forecaster *forecaster, size_t from, size_t to,
 		return code;
 	code = model_predict(&model, forecaster->effort, &prediction, err);
 	model_close(&model);
-	*out = (struct forecast_guess){
+	if (code)
+		return code;
+	out->guess = (struct forecast_guess){
 		.throughput = prediction.throughput, .interval = prediction.interval};
-	return code;
+	out->limit = limit_of(&prediction.replay);
+	return 0;
 }
 
 static int predict(
@@ -158,7 +182,7 @@ static int predict(
 		return error_set(err, -ENOMEM, "out of memory for predictions");
 	struct forecaster_guess *kept = &source->guesses[to];
 	if (!kept->tried || kept->code)
-		kept->code = guess(forecaster, from, to, &kept->guess, err);
+		kept->code = guess(forecaster, from, to, kept, err);
 	kept->tried = true;
 	*out = kept->guess;
 	return kept->code;
@@ -172,11 +196,18 @@ struct forecast_space forecaster_space(const struct forecaster *forecaster)
 		.is_choice = forecaster->is_choice};
 }
 
+const char *forecaster_limit(const struct forecaster *forecaster, size_t from, size_t to)
+{
+	const struct forecaster_guess *guesses = forecaster->items[from].guesses;
+	return guesses && guesses[to].limit ? guesses[to].limit : "";
+}
+
 struct forecast_input forecaster_input(struct forecaster *forecaster)
 {
 	return (struct forecast_input){.space = forecaster_space(forecaster),
 		.measured = forecaster->measured,
 		.calibrated = forecaster->calibrated,
+		.nearest = forecaster->nearest,
 		.predict = predict,
 		.context = forecaster};
 }

@@ -24,8 +24,9 @@ struct forecaster_item {
 
 struct forecaster {
 	const struct record *record;
-	struct calibration_options options;
-	unsigned effort;               /* of a prediction, as in model.h */
+	double contention; /* between cores; NAN: not known */
+	unsigned effort;   /* of a prediction, as in model.h */
+	size_t nearest;    /* calibrations of a forecast (forecast.h); 0: as many as ever */
 	struct forecaster_item *items; /* (count) */
 	size_t count, room;
 	enum key_id keys[FORECASTER_KEYS_MAX]; /* that differ among the items */
@@ -56,6 +57,9 @@ int forecaster_calibrate(
 
 /* Where the settings are; borrows from the forecaster. */
 struct forecast_space forecaster_space(const struct forecaster *forecaster);
+/* The stage that binds by the wait states of the replay of `to` from calibration `from`, once that was
+ * predicted; "" before. */
+const char *forecaster_limit(const struct forecaster *forecaster, size_t from, size_t to);
 /* To be given to forecast_point and the like, as long as the forecaster lives. */
 struct forecast_input forecaster_input(struct forecaster *forecaster);
 

@@ -42,7 +42,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Multiply the node: throughput of so many nodes, and which of the file server, the "
 		"network and the node itself is the limit. A list or a range, as '1-64*2'."},
 	[OPTION_STORAGE] = {"storage", 0, "RATE",
-		"Bytes per second that the file server of a fleet gives to all nodes, as '12GiB/s'."},
+		"Bytes per second that the file server of a fleet gives to all nodes, as '12GiB/s'. "
+		"Default: what 'mlbench probe' read cold from the data's storage, if it ran."},
 	[OPTION_NETWORK_BANDWIDTH] = {"network-bandwidth", 0, "RATE",
 		"Bytes per second of each node's link in a fleet, as '25GB/s': for the exchange of "
 		"gradients. Without it the exchange costs nothing."},

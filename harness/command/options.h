@@ -45,8 +45,8 @@ enum option_id {
 		OPTION_BIT(OPTION_HELP))
 
 struct option_spec {
-	const char *name;    /* without the dashes */
-	char letter;         /* 0: none */
+	const char *name; /* without the dashes */
+	char letter;      /* 0: none */
 	/* NULL: takes no value; "[=N]": one that may be left out, and stands behind '=' */
 	const char *metavar;
 	const char *doc;

@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of larger tables only the stage is told, by the wait states of the replay. */
+enum { ELASTICITIES_MOST = 128 };
+
+/* Breaks ties among the costs of one stage; too small to change the order of stages. */
+static const double SAME_STAGE = 1e-3;
+
 static void add_note(struct alternative *alternative, const char *text)
 {
 	for (size_t i = 0; i < alternative->note_count; i++)
@@ -26,6 +32,48 @@ static void take_notes(struct alternative *alternative, const struct model *alte
 		add_note(alternative, altered->notes[i]);
 }
 
+/* step.time says what a step takes, whatever the device's name. */
+static void note_names(struct alternative *alternative, const struct what_if *what_if)
+{
+	bool names = false;
+	bool time = false;
+	for (size_t i = 0; i < what_if->asked.axis_count; i++) {
+		const enum key_id key = what_if->asked.axes[i].key;
+		names = names || key == KEY_STEP_DEVICE || key == KEY_STEP_MODEL;
+		time = time || key == KEY_STEP_TIME;
+	}
+	if (names && !time && config_integer(&what_if->asked, KEY_STEP_TIME) > 0)
+		add_note(alternative,
+			"step.time is set in the result, so that step.device and step.model change "
+			"nothing; step.time=0 takes what is published of them");
+}
+
+/* Which stage's costs throughput answers to most, and which of them. */
+static void take_limit(struct alternative *alternative, const struct elasticities *e)
+{
+	double most = 0;
+	double sum[COSTS] = {0};
+	int top = -1;
+	for (int a = 0; a < COSTS; a++)
+		for (int b = 0; b < COSTS; b++)
+			if (strcmp(replay_cost_stage((enum replay_cost)a),
+				    replay_cost_stage((enum replay_cost)b)) == 0)
+				sum[a] += e->costs[b].value;
+	for (int a = 0; a < COSTS; a++) {
+		const double rank = sum[a] + SAME_STAGE * e->costs[a].value;
+		if (sum[a] > 0 && e->costs[a].value > 0 && rank > most) {
+			most = rank;
+			top = a;
+		}
+	}
+	if (top < 0)
+		return;
+	(void)snprintf(alternative->stage, sizeof alternative->stage, "%s",
+		replay_cost_stage((enum replay_cost)top));
+	(void)snprintf(alternative->resource, sizeof alternative->resource, "%s",
+		replay_cost_resource((enum replay_cost)top));
+}
+
 /* From the nearest calibration: the others differ in how much, seldom in what. */
 static int explain(struct what_if *what_if, struct alternative *alternative, struct error *err)
 {
@@ -33,18 +81,21 @@ static int explain(struct what_if *what_if, struct alternative *alternative, str
 	const struct calibration *nearest =
 		&forecaster->items[alternative->forecast.from[0]].calibration;
 	struct model model;
-	struct ladder ladder;
+	struct elasticities elasticities;
 	int code = calibration_alter(
 		nearest, &forecaster->items[alternative->item].config, &model, err);
 	if (code)
 		return code;
 	take_notes(alternative, &model, &nearest->model);
-	code = model_ladder(&model, &ladder, err);
-	if (!code && ladder.count > 0) {
-		memcpy(alternative->stage, ladder.rungs[0].stage, sizeof alternative->stage);
-		memcpy(alternative->resource, ladder.rungs[0].resource,
-			sizeof alternative->resource);
-	}
+	note_names(alternative, what_if);
+	if (what_if->grid.points <= ELASTICITIES_MOST)
+		code = model_elasticities(&model, 1, &elasticities, err);
+	else
+		(void)snprintf(alternative->stage, sizeof alternative->stage, "%s",
+			forecaster_limit(
+				forecaster, alternative->forecast.from[0], alternative->item));
+	if (!code && what_if->grid.points <= ELASTICITIES_MOST)
+		take_limit(alternative, &elasticities);
 	model_close(&model);
 	return code;
 }
@@ -54,7 +105,7 @@ static int answer(struct what_if *what_if, struct alternative *alternative, stru
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
 	forecast_point(&input, &what_if->errors, alternative->item, &alternative->forecast);
 	if (!alternative->forecast.known)
-		return error_set(err, -ENODATA, "%s", alternative->forecast.why);
+		return error_set(err, -ENODATA, "cannot tell: %s", alternative->forecast.why);
 	const int code = explain(what_if, alternative, err);
 	alternative->done = !code;
 	what_if->done += !code;

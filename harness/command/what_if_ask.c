@@ -204,7 +204,7 @@ static int calibrate(struct what_if *what_if, struct error *err)
 	if (!list)
 		return error_set(err, -ENOMEM, "out of memory");
 	const size_t count = list_candidates(what_if, list);
-	what_if->forecaster.options.contention =
+	what_if->forecaster.contention =
 		calibration_contention(&what_if->record, what_if->points, what_if->point_count);
 	int code = 0;
 	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {
@@ -215,22 +215,28 @@ static int calibrate(struct what_if *what_if, struct error *err)
 	}
 	if (!code && what_if->source_count == 0) {
 		const struct forecaster_item *first = &what_if->forecaster.items[list[0].item];
-		code = error_set(err, first->why_code, "%s", first->why_not.text);
+		code = error_set(err, first->why_code,
+			first->why_code == -ENODATA ? "cannot tell: %s" : "%s",
+			first->why_not.text);
 	}
 	free(list);
 	return code;
 }
 
-static unsigned effort_for(size_t settings)
+/* How much is spent on each setting, so that a thousand of them take seconds. */
+static void set_effort(struct forecaster *forecaster, size_t settings)
 {
 	static const struct {
 		size_t most;
 		unsigned effort;
-	} table[] = {{1, 40}, {16, 16}};
-	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-		if (settings <= table[i].most)
-			return table[i].effort;
-	return 8;
+		size_t nearest;
+	} table[] = {{1, 40, FORECAST_NEAREST}, {16, 16, FORECAST_NEAREST},
+		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 4, 2}};
+	size_t row = 0;
+	while (settings > table[row].most)
+		row++;
+	forecaster->effort = table[row].effort;
+	forecaster->nearest = table[row].nearest;
 }
 
 int what_if_ask(struct what_if *what_if, struct error *err)
@@ -249,8 +255,8 @@ int what_if_ask(struct what_if *what_if, struct error *err)
 		code = what_if_fleet_check(what_if, err);
 	if (!code)
 		code = forecaster_open(&what_if->forecaster, record,
-			what_if->point_count + what_if->grid.points,
-			effort_for(what_if->grid.points), err);
+			what_if->point_count + what_if->grid.points, 0, err);
+	set_effort(&what_if->forecaster, what_if->grid.points);
 	if (!code)
 		code = add_points(what_if, err);
 	if (!code)

@@ -223,6 +223,19 @@ static void note_storage(const struct what_if *what_if, struct fleet_answer *ans
 	struct fleet *fleet = &answer->fleet;
 	char text[UNITS_BYTES];
 	char share[UNITS_BYTES];
+	const bool given = isfinite(fleet->storage_bytes_per_s);
+	const struct record *record = &what_if->record;
+	if (!given && record->has_ceilings) {
+		const double best = ceilings_read_bytes_per_s(
+			&record->ceilings, fleet->bytes_per_sample, 0, true);
+		fleet->storage_bytes_per_s = best > 0 ? best : HUGE_VAL; /* NAN: not measured */
+	}
+	if (!given && isfinite(fleet->storage_bytes_per_s))
+		note(answer,
+			"file server: %s, what 'mlbench probe' read cold from %.80s; --storage says "
+			"otherwise",
+			units_format_rate(fleet->storage_bytes_per_s, text),
+			record->ceilings.storage);
 	if (isinf(fleet->storage_bytes_per_s)) {
 		note(answer, "no file server: --storage is not given");
 		fleet->bytes_per_sample =
@@ -250,6 +263,10 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 	const struct config *config = &what_if->forecaster.items[alternative->item].config;
 	const bool given = !isnan(fleet->gradient_bytes);
 	char text[UNITS_BYTES];
+	char hidden[NOTE_BYTES / 2] = "none of it hidden behind the step (--overlap)";
+	if (fleet->overlap > 0)
+		(void)snprintf(hidden, sizeof hidden, "up to %g %% of the step's time hides it",
+			100 * fleet->overlap);
 	if (!given)
 		fleet->gradient_bytes = step_facts_gradient_bytes(config);
 	if (!given && fleet->gradient_bytes <= 0)
@@ -261,10 +278,9 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 		note(answer,
 			"no network: --network-bandwidth is not given, gradients move at once");
 	else
-		note(answer, "gradients: %s%s, of which %g %% of the step's time hides%s",
+		note(answer, "gradients: %s%s after each step, %s",
 			units_format_size(fleet->gradient_bytes, text),
-			given ? "" : " (4 bytes a parameter)", 100 * fleet->overlap,
-			fleet->overlap > 0 ? "" : " nothing (--overlap)");
+			given ? "" : " (4 bytes a parameter)", hidden);
 }
 
 int what_if_fleet(struct what_if *what_if, struct error *err)

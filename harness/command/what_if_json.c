@@ -50,8 +50,8 @@ static json_t *limit(const struct alternative *alternative)
 {
 	if (!alternative->stage[0])
 		return json_null();
-	return json_pack(
-		"{s:s, s:s}", "stage", alternative->stage, "resource", alternative->resource);
+	return json_pack("{s:s, s:s?}", "stage", alternative->stage, "resource",
+		alternative->resource[0] ? alternative->resource : NULL);
 }
 
 static json_t *answer(const struct what_if *what_if, size_t i)

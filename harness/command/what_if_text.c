@@ -86,7 +86,7 @@ static void add_sources(const struct what_if *what_if, const struct forecast *fo
 				&text, "%s%zu", i ? ", " : "", what_if->points[forecast->from[i]]);
 	} else {
 		buffer_format(&text, "calibrated from %zu measured points, the nearest %d of each",
-			what_if->source_count, FORECAST_NEAREST);
+			what_if->source_count, (int)what_if->forecaster.nearest);
 	}
 	if (errors->count > 1)
 		buffer_format(&text,
@@ -158,7 +158,7 @@ static void add_row(const struct what_if *what_if, size_t i, struct table *table
 	table_add(table, INK_DIM, "%s", range_text(&forecast->interval, text, sizeof text));
 	table_add(table, INK_PLAIN, "%+.1f%%", gain(what_if, forecast->throughput));
 	table_add(table, INK_PLAIN, "%s%s%s", alternative->stage,
-		alternative->stage[0] ? " / " : "", alternative->resource);
+		alternative->resource[0] ? " / " : "", alternative->resource);
 	const size_t item = what_if_measured_item(what_if, alternative);
 	if (item < what_if->point_count)
 		table_add(table, INK_PLAIN, "%s", rate(what_if->forecaster.measured[item], text));
@@ -228,12 +228,12 @@ void what_if_text(const struct what_if *what_if, const struct style *style, stru
 {
 	buffer_format(out, "%s%s%s  ", style_ink(style, INK_BOLD), what_if->record.name,
 		style_end(style));
-	struct buffer step = {0};
-	buffer_format(&step, "predicted by replay of what was measured, nothing was run; step: %s",
-		what_if->record.step.description);
-	style_wrap(style, step.data ? step.data : "", LAYOUT_INDENT + LAYOUT_LABEL,
+	struct buffer words = {0};
+	buffer_format(&words, "predicted by replay of what was measured, nothing was run; %s step",
+		what_if->record.step.backend);
+	style_wrap(style, words.data ? words.data : "", LAYOUT_INDENT + LAYOUT_LABEL,
 		style_columns(what_if->record.name) + LAYOUT_INDENT, out);
-	buffer_release(&step);
+	buffer_release(&words);
 	add_conditions(what_if, style, out);
 	add_base(what_if, style, out);
 	if (what_if->asked.axis_count == 0) { /* --fleet alone */

@@ -8,7 +8,8 @@
 
 enum { MINUTE_S = 60, HOUR_S = 3600, DAY_S = 86400, STALE_DAYS = 30 };
 
-static const double SIZES_ALIKE = 4; /* requests up to so many times as large or small */
+static const double SIZES_ALIKE = 4;         /* requests up to so many times as large or small */
+static const double BANDWIDTH_BYTES = 65536; /* from here on requests are limited by bandwidth */
 static const double CLOCKS_AGREE_S = 60;
 
 static void clear_range(struct ceiling_range *range)
@@ -80,7 +81,7 @@ static double nearest_size(
 			nearest = read->request_bytes;
 		}
 	}
-	const bool saturates = depth == 0 && request_bytes > nearest;
+	const bool saturates = depth == 0 && request_bytes > nearest && nearest >= BANDWIDTH_BYTES;
 	return least <= log(SIZES_ALIKE) || saturates ? nearest : NAN;
 }
 

@@ -102,7 +102,7 @@ void ceilings_note(struct ceilings *ceilings, const char *format, ...)
 
 /* The best that reads of about request_bytes gave at a depth of at most `depth` (0: any), bytes/s;
  * NAN when none was measured.  "About" is the nearest size measured, within a factor of 4; at any
- * depth, where bandwidth is what counts, larger requests may be further away. */
+ * depth, requests larger than 64 KiB or more that was measured may be further away. */
 double ceilings_read_bytes_per_s(
 	const struct ceilings *ceilings, double request_bytes, unsigned depth, bool cold);
 

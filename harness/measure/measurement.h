@@ -34,8 +34,10 @@ struct stage_measurement {
 	double seconds[THREAD_STATES];
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
-	/* Block I/O by the kernel's delay accounting; locks by our own wrapper (timed_lock.h), of which
-	 * held is by whoever of the stage had the lock.  NAN: not available, a note says why. */
+	/* Block I/O by the kernel's delay accounting (io_delay.h has its trap).  Locks by our own wrapper
+	 * (timed_lock.h): waited for the exchange's and for the team's, part of it on a core (looking
+	 * again) or on the run queue; held: the team's, by whoever of the stage had it (the exchange's is
+	 * held for some 100 ns a visit and not timed).  NAN: not available, a note says why. */
 	double io_wait_seconds, lock_wait_seconds, lock_held_seconds;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
 	 * read, where files overlap in flight: samples / (wall time - blocked time). */

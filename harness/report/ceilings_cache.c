@@ -67,9 +67,9 @@ static int read_file(
 	return code ? -ENOENT : 0;
 }
 
-/* The newest of the same hardware in another state. */
-static int read_relative(
-	const char *folder, const char *key, struct ceilings *ceilings, struct error *err)
+/* The newest of the same hardware in another state; the file `exact` was looked at. */
+static int read_relative(const char *folder, const char *key, const char *exact,
+	struct ceilings *ceilings, struct error *err)
 {
 	char prefix[NAME_BYTES_MAX];
 	struct ceilings *one = malloc(sizeof *one);
@@ -81,6 +81,7 @@ static int read_relative(
 		entry && looked < FILES_LOOKED_AT; entry = readdir(dir)) {
 		const size_t length = strlen(entry->d_name);
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || length < 5 ||
+			strcmp(entry->d_name, exact) == 0 ||
 			strcmp(entry->d_name + length - 5, ".json") != 0)
 			continue;
 		looked++;
@@ -109,7 +110,7 @@ int ceilings_load_node(
 	if (folder)
 		code = read_file(folder, name, ceilings, err);
 	if (folder && code)
-		code = read_relative(folder, key, ceilings, err);
+		code = read_relative(folder, key, name, ceilings, err);
 	free(folder);
 	return code ? error_set(err, -ENOENT, "this node was not probed yet") : 0;
 }

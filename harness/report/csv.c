@@ -34,6 +34,11 @@ static const struct point_summary *first_measured(const struct report *report)
 	return NULL;
 }
 
+/* In the order of add_stage. */
+static const char *const stage_heads[] = {
+	"busy", "starved", "blocked", "capacity", "cpu", "run_queue", "io_wait", "lock_wait"};
+enum { STAGE_HEADS = sizeof stage_heads / sizeof *stage_heads };
+
 static void add_heads(
 	const struct report *report, const struct point_summary *first, struct buffer *out)
 {
@@ -46,9 +51,8 @@ static void add_heads(
 		",samples_per_s,ci95_low,ci95_high,repeats,step_utilisation,step_wait_share,"
 		"bytes_read_per_s,page_cache_share,rss_peak_bytes,accounted,bad_samples");
 	for (size_t i = 0; first && i < first->stage_count; i++) {
-		const char *stage = first->stages[i].name;
-		buffer_format(out, ",%s.busy,%s.starved,%s.blocked,%s.capacity", stage, stage,
-			stage, stage);
+		for (size_t k = 0; k < STAGE_HEADS; k++)
+			buffer_format(out, ",%s.%s", first->stages[i].name, stage_heads[k]);
 	}
 	buffer_text(out,
 		",verdict_stage,verdict_resource,verdict_confidence,step_backend,injected,error,"
@@ -65,9 +69,13 @@ static void add_stage(const struct point_summary *p, const char *name, struct bu
 		add_number(out, stage->starved);
 		add_number(out, stage->blocked);
 		add_number(out, stage->capacity);
+		add_number(out, stage->cpu);
+		add_number(out, stage->run_queue);
+		add_number(out, stage->io_wait);
+		add_number(out, stage->lock_wait);
 		return;
 	}
-	buffer_text(out, ",,,,");
+	buffer_repeat(out, ",", STAGE_HEADS);
 }
 
 static void add_numbers(const struct point_summary *p, struct buffer *out)

@@ -2,6 +2,7 @@
 #include "harness/report/measurement_json.h"
 
 #include "harness/report/fields.h"
+#include "harness/report/windows_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +13,6 @@
 
 enum {
 	CHECKSUM_BYTES = 20,
-	WINDOW_FIXED_COLUMNS = 4, /* t, samples, bytes_read, resident_bytes */
-	WINDOW_STAGE_COLUMNS = 4, /* the three states and CPU */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -87,7 +86,6 @@ static const struct field histogram_fields[] = {
 };
 
 static const char *const status_names[] = {"ok", "unsteady", "failed", "interrupted"};
-static const char *const state_names[THREAD_STATES] = {"starved", "working", "blocked"};
 
 static int append_integer(json_t *array, uint64_t value)
 {
@@ -189,97 +187,6 @@ static json_t *queues_to_json(const struct measurement *m)
 	return array;
 }
 
-/* The names of the columns of a window, in the order of window_to_json. */
-static json_t *window_columns(const struct measurement *m)
-{
-	static const char *const fixed[WINDOW_FIXED_COLUMNS] = {
-		"t", "samples", "bytes_read", "resident_bytes"};
-	json_t *names = json_array();
-	int bad = 0;
-	for (size_t i = 0; i < COUNT(fixed); i++)
-		bad |= json_array_append_new(names, json_string(fixed[i]));
-	for (size_t i = 0; i < m->stage_count; i++) {
-		for (size_t state = 0; state < THREAD_STATES; state++)
-			bad |= json_array_append_new(names,
-				json_sprintf("%s.%s", m->stages[i].name, state_names[state]));
-		bad |= json_array_append_new(names, json_sprintf("%s.cpu", m->stages[i].name));
-	}
-	for (size_t i = 0; i < m->queue_count; i++)
-		bad |= json_array_append_new(names, json_sprintf("%s.depth", m->queues[i].name));
-	if (!bad)
-		return names;
-	json_decref(names);
-	return NULL;
-}
-
-static json_t *window_to_json(const struct measurement *m, const struct window *w)
-{
-	json_t *row = json_array();
-	int bad = append_number(row, w->t) | append_integer(row, w->samples) |
-		  append_integer(row, w->bytes_read) | append_integer(row, w->resident_bytes);
-	for (size_t i = 0; i < m->stage_count; i++) {
-		for (size_t state = 0; state < THREAD_STATES; state++)
-			bad |= append_number(row, w->stage_seconds[i][state]);
-		bad |= append_number(row, w->stage_cpu[i]);
-	}
-	for (size_t i = 0; i < m->queue_count; i++)
-		bad |= append_integer(row, w->queue_depth[i]);
-	if (!bad)
-		return row;
-	json_decref(row);
-	return NULL;
-}
-
-static json_t *windows_to_json(const struct measurement *m)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < m->window_count; i++)
-		if (json_array_append_new(array, window_to_json(m, &m->windows[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
-}
-
-static void window_from_json(const struct measurement *m, struct window *w, const json_t *row)
-{
-	size_t at = 0;
-	w->t = fields_real(json_array_get(row, at++));
-	w->samples = (uint64_t)json_integer_value(json_array_get(row, at++));
-	w->bytes_read = (uint64_t)json_integer_value(json_array_get(row, at++));
-	w->resident_bytes = (uint64_t)json_integer_value(json_array_get(row, at++));
-	for (size_t i = 0; i < m->stage_count; i++) {
-		for (size_t state = 0; state < THREAD_STATES; state++)
-			w->stage_seconds[i][state] = fields_real(json_array_get(row, at++));
-		w->stage_cpu[i] = fields_real(json_array_get(row, at++));
-	}
-	for (size_t i = 0; i < m->queue_count; i++)
-		w->queue_depth[i] = (uint32_t)json_integer_value(json_array_get(row, at++));
-}
-
-static int windows_from_json(struct measurement *m, const json_t *rows, struct error *err)
-{
-	const size_t count = json_array_size(rows);
-	const size_t columns =
-		WINDOW_FIXED_COLUMNS + WINDOW_STAGE_COLUMNS * m->stage_count + m->queue_count;
-	if (count > WINDOWS_MAX)
-		return error_set(err, -EINVAL, "%zu windows, more than %d", count, WINDOWS_MAX);
-	if (count == 0)
-		return 0;
-	m->windows = calloc(count, sizeof *m->windows);
-	if (!m->windows)
-		return error_set(err, -ENOMEM, "out of memory");
-	m->window_count = count;
-	for (size_t i = 0; i < count; i++) {
-		const json_t *row = json_array_get(rows, i);
-		if (json_array_size(row) != columns)
-			return error_set(err, -EINVAL, "window %zu has %zu columns, not %zu", i,
-				json_array_size(row), columns);
-		window_from_json(m, &m->windows[i], row);
-	}
-	return 0;
-}
-
 static json_t *notes_to_json(const struct measurement *m)
 {
 	json_t *array = json_array();
@@ -310,7 +217,7 @@ json_t *measurement_to_json(const struct measurement *m)
 	bad |= json_object_set_new(object, "stages", stages_to_json(m));
 	bad |= json_object_set_new(object, "queues", queues_to_json(m));
 	bad |= json_object_set_new(object, "notes", notes_to_json(m));
-	bad |= json_object_set_new(object, "window_columns", window_columns(m));
+	bad |= json_object_set_new(object, "window_columns", window_columns_to_json(m));
 	bad |= json_object_set_new(object, "windows", windows_to_json(m));
 	if (!bad)
 		return object;
@@ -375,5 +282,5 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 	if (checksum)
 		m->checksum = strtoull(checksum, NULL, 16);
 	notes_from_json(m, json_object_get(object, "notes"));
-	return windows_from_json(m, json_object_get(object, "windows"), err);
+	return windows_from_json(m, object, err);
 }

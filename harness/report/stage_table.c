@@ -66,6 +66,30 @@ static void append_queue(const struct queue_measurement *queue, struct buffer *t
 		queue->capacity, share(queue->empty_share, empty), share(queue->full_share, full));
 }
 
+static void append_share(struct buffer *text, double value, const char *of)
+{
+	char number[UNITS_BYTES];
+	if (!isnan(value))
+		buffer_format(text, ", %s %s", share(value, number), of);
+}
+
+/* Where the working time went; what hardly worked, or works on a device, is left out. */
+static void append_split(const struct stage_summary *stage, struct buffer *text)
+{
+	char number[UNITS_BYTES];
+	if (isnan(stage->cpu))
+		return;
+	const double waits = (isnan(stage->io_wait) ? 0 : stage->io_wait) +
+			     (isnan(stage->lock_wait) ? 0 : stage->lock_wait);
+	const double rest = 1 - stage->cpu - stage->run_queue - waits;
+	buffer_format(text, "%s%s %s on a core", text->size > 0 ? "; " : "at work: ", stage->name,
+		share(stage->cpu, number));
+	append_share(text, stage->run_queue, "waiting for one");
+	append_share(text, stage->io_wait, "for I/O");
+	append_share(text, stage->lock_wait, "for a lock");
+	append_share(text, rest > 0 ? rest : 0, "for something else");
+}
+
 static void append_totals(const struct point_summary *point, struct buffer *text)
 {
 	char number[UNITS_BYTES];
@@ -123,6 +147,11 @@ void stage_table_render(const struct point_summary *point, const struct style *s
 		append_queue(&point->queues[i], &text);
 	}
 	if (point->queue_count)
+		render_line(style, indent, &text, out);
+	buffer_release(&text);
+	for (size_t i = 0; i < point->stage_count; i++)
+		append_split(&point->stages[i], &text);
+	if (text.size > 0)
 		render_line(style, indent, &text, out);
 	buffer_release(&text);
 	append_totals(point, &text);

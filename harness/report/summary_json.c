@@ -82,7 +82,10 @@ static json_t *service_json(const struct histogram *h)
 static json_t *stage_json(const struct point_summary *p, const struct stage_summary *stage)
 {
 	const char *off = why_missing(p, "profiler", "the profiler is off (measure.profiler)");
-	const char *schedstat = why_missing(p, "schedstat", "the kernel has no schedstat");
+	const char *idle = stage->device ? "its working time is a device's"
+					 : "it hardly worked, or the measurements are older";
+	const char *schedstat = why_missing(p, "no schedstat", idle);
+	const char *delays = why_missing(p, "no delay accounting", idle);
 	struct part part = part_open();
 	part_put(&part, "name", fields_text(stage->name));
 	part_put(&part, "workers", json_integer(stage->workers));
@@ -92,6 +95,9 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 	part_number(&part, "blocked", stage->blocked, off);
 	part_number(&part, "cpu", stage->cpu, schedstat);
 	part_number(&part, "run_queue", stage->run_queue, schedstat);
+	part_number(&part, "io_wait", stage->io_wait, delays);
+	part_number(&part, "lock_wait", stage->lock_wait, idle);
+	part_number(&part, "lock_busy", stage->lock_busy, idle);
 	part_number(&part, "capacity", stage->capacity, "the stage never showed its limit");
 	part_put(&part, "capacity_is_lower_bound", json_boolean(stage->capacity_is_lower_bound));
 	part_put(&part, "service_us", service_json(&stage->service));

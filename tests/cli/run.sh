@@ -27,7 +27,8 @@ for test in "$here"/[0-9][0-9]_*.sh; do
 		case " $* " in *" $name "*) ;; *) continue ;; esac
 	fi
 	work="$shared/$name"
-	mkdir -p "$work"
+	export XDG_CACHE_HOME="$shared/$name.cache" # the user's own kept ceilings and manifests stay out
+	mkdir -p "$work" "$XDG_CACHE_HOME"
 	begun=$(date +%s%N)
 	(cd "$work" && timeout -k 5 120 bash -u "$test") >"$shared/$name.log" 2>&1
 	status=$?

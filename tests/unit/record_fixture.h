@@ -28,6 +28,9 @@ static void fill_stage(struct stage_measurement *stage, const char *name, struct
 		stage->seconds[i] = rng_uniform(rng);
 	stage->cpu_seconds = rng_uniform(rng);
 	stage->run_queue_seconds = NAN;
+	stage->io_wait_seconds = NAN;
+	stage->lock_wait_seconds = rng_uniform(rng);
+	stage->lock_held_seconds = rng_uniform(rng);
 	stage->capacity = 1e6 * rng_uniform(rng);
 	stage->capacity_is_lower_bound = true;
 	for (int i = 0; i < 500; i++)
@@ -61,6 +64,10 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->accounted = 0.9981234567;
 	m->cores_busy_outside = NAN;
 	m->throttled_share = 0;
+	m->steal_share = rng_uniform(&rng);
+	(void)snprintf(m->engine, sizeof m->engine, "io_uring");
+	m->dataset_samples = rng_below(&rng, 1ULL << 40);
+	m->file_bytes_mean = 1e5 * rng_uniform(&rng);
 	m->checksum = 0xfedcba9876543210ULL; /* above what JSON's integers hold */
 	m->has_checksum = true;
 	fill_stage(&m->stages[m->stage_count++], "read", &rng);
@@ -80,10 +87,14 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 		w->samples = rng_below(&rng, 1000000);
 		w->bytes_read = rng_below(&rng, 1ULL << 40);
 		w->resident_bytes = 1 << 20;
+		w->file_bytes = rng_below(&rng, 1 << 20);
+		w->heap_used_bytes = 1e6 * rng_uniform(&rng);
+		w->heap_free_bytes = NAN;
 		for (size_t stage = 0; stage < m->stage_count; stage++) {
 			for (size_t s = 0; s < THREAD_STATES; s++)
 				w->stage_seconds[stage][s] = rng_uniform(&rng);
 			w->stage_cpu[stage] = NAN;
+			w->stage_allocated[stage] = rng_below(&rng, 1ULL << 40);
 		}
 		w->queue_depth[0] = (uint32_t)rng_below(&rng, 5);
 	}
@@ -111,6 +122,9 @@ static void assert_same_stage(const struct stage_measurement *a, const struct st
 		assert_same_real(a->seconds[i], b->seconds[i]);
 	assert_same_real(a->cpu_seconds, b->cpu_seconds);
 	assert_same_real(a->run_queue_seconds, b->run_queue_seconds);
+	assert_same_real(a->io_wait_seconds, b->io_wait_seconds);
+	assert_same_real(a->lock_wait_seconds, b->lock_wait_seconds);
+	assert_same_real(a->lock_held_seconds, b->lock_held_seconds);
 	assert_same_real(a->capacity, b->capacity);
 	assert_int_equal(a->capacity_is_lower_bound, b->capacity_is_lower_bound);
 	assert_memory_equal(&a->service, &b->service, sizeof a->service);
@@ -128,6 +142,10 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->oversleep_mean_ns, b->oversleep_mean_ns);
 	assert_same_real(a->page_cache_share, b->page_cache_share);
 	assert_same_real(a->accounted, b->accounted);
+	assert_same_real(a->steal_share, b->steal_share);
+	assert_same_real(a->file_bytes_mean, b->file_bytes_mean);
+	assert_string_equal(a->engine, b->engine);
+	assert_true(a->dataset_samples == b->dataset_samples);
 	assert_int_equal(a->samples, b->samples);
 	assert_int_equal(a->rss_peak_bytes, b->rss_peak_bytes);
 	assert_true(a->checksum == b->checksum && a->has_checksum == b->has_checksum);
@@ -146,6 +164,11 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 			a->windows[i].stage_seconds[1][2], b->windows[i].stage_seconds[1][2]);
 		assert_same_real(a->windows[i].stage_cpu[1], b->windows[i].stage_cpu[1]);
 		assert_int_equal(a->windows[i].queue_depth[0], b->windows[i].queue_depth[0]);
+		assert_true(a->windows[i].file_bytes == b->windows[i].file_bytes);
+		assert_true(a->windows[i].resident_bytes == b->windows[i].resident_bytes);
+		assert_same_real(a->windows[i].heap_used_bytes, b->windows[i].heap_used_bytes);
+		assert_same_real(a->windows[i].heap_free_bytes, b->windows[i].heap_free_bytes);
+		assert_true(a->windows[i].stage_allocated[1] == b->windows[i].stage_allocated[1]);
 	}
 	assert_int_equal(a->note_count, b->note_count);
 	assert_string_equal(a->notes[0], b->notes[0]);

@@ -417,7 +417,8 @@ static void forecasts_by_hand(void **state)
 	const double mean = log(100) + gap / 5;
 	const double own = 0.02 / 1.6448536269514722;
 	const double spread = 0.8 * gap / 5 * gap / 5 + 0.2 * gap * 4 / 5 * gap * 4 / 5;
-	const double half = 1.6448536269514722 * sqrt(own * own + spread);
+	const double between = spread - 2 * 0.8 * 0.2 * own * own;
+	const double half = 1.6448536269514722 * sqrt(own * own + between);
 	assert_true(forecast.known);
 	assert_int_equal(forecast.from_count, 2);
 	assert_int_equal(forecast.from[0], 0);

@@ -44,6 +44,9 @@ static void measurement_refuses_nonsense(void **state)
 		"{\"status\": \"ok\", \"point\": 0, \"stages\": [{\"service\": {\"buckets\": [[99999, 1]]}}]}",
 		"{\"status\": \"ok\", \"point\": 0, \"stages\": [{\"service\": {\"buckets\": [[1, -1]]}}]}",
 		"{\"status\": \"ok\", \"point\": 0, \"windows\": [[1, 2]]}",
+		"{\"status\": \"ok\", \"point\": 0, \"window_columns\": [\"t\"], \"windows\": [[1, 2]]}",
+		"{\"status\": \"ok\", \"point\": 0, \"windows\": [1]}",
+		"{\"status\": \"ok\", \"point\": 0, \"engine\": 3}",
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -58,11 +61,47 @@ static void measurement_refuses_nonsense(void **state)
 	}
 }
 
+/* A file of before: what it does not have is NAN, 0 or "". */
+static void an_older_line_is_read(void **state)
+{
+	static const char line[] =
+		"{\"status\": \"ok\", \"point\": 0, \"throughput\": 5,"
+		"\"stages\": [{\"name\": \"read\", \"cpu_seconds\": 2, \"seconds\": [1, 2, 3]}],"
+		"\"queues\": [{\"name\": \"samples\"}],"
+		"\"window_columns\": [\"t\", \"samples\", \"bytes_read\", \"resident_bytes\","
+		"\"read.starved\", \"read.working\", \"read.blocked\", \"read.cpu\", \"samples.depth\"],"
+		"\"windows\": [[0.1, 10, 20, 30, 0.25, 0.5, 0.75, null, 7]]}";
+	(void)state;
+	struct measurement m;
+	struct error err = {0};
+	json_t *object = json_loads(line, 0, NULL);
+	assert_non_null(object);
+	if (measurement_from_json(&m, object, &err))
+		fail_msg("%s", err.text);
+	assert_true(m.throughput == 5 && m.stages[0].cpu_seconds == 2);
+	assert_true(isnan(m.stages[0].io_wait_seconds) && isnan(m.stages[0].lock_wait_seconds));
+	assert_true(isnan(m.steal_share) && isnan(m.file_bytes_mean));
+	assert_string_equal(m.engine, "");
+	assert_int_equal(m.dataset_samples, 0);
+	assert_int_equal(m.window_count, 1);
+	const struct window *w = &m.windows[0];
+	assert_true(w->t == 0.1 && w->samples == 10 && w->bytes_read == 20);
+	assert_true(w->resident_bytes == 30 && w->stage_seconds[0][THREAD_WORKING] == 0.5);
+	assert_true(w->stage_seconds[0][THREAD_BLOCKED] == 0.75 && isnan(w->stage_cpu[0]));
+	assert_int_equal(w->queue_depth[0], 7);
+	assert_int_equal(w->file_bytes, 0);
+	assert_int_equal(w->stage_allocated[0], 0);
+	assert_true(isnan(w->heap_used_bytes) && isnan(w->heap_free_bytes));
+	measurement_release(&m);
+	json_decref(object);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(measurement_round_trip),
 		cmocka_unit_test(measurement_refuses_nonsense),
+		cmocka_unit_test(an_older_line_is_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

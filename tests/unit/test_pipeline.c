@@ -796,8 +796,9 @@ static void decode_conditions_have_their_effect(void **state)
 	measure(&f, KEY_INJECT_LOCK_SHARE, "100%",
 		"injected: 100 % of samples are decoded under one lock", &m);
 	const struct stage_measurement *decode = &m.stages[1];
-	assert_true(decode->cpu_seconds < 1.5 * (m.wall_seconds - m.cut_seconds));
-	assert_true(decode->seconds[THREAD_WORKING] > 2 * decode->cpu_seconds);
+	/* The others wait: for the lock, or for a core on a busy machine. */
+	assert_true(decode->seconds[THREAD_WORKING] + decode->run_queue_seconds >
+		    2 * decode->cpu_seconds);
 	measurement_release(&m);
 	measurement_release(&plain);
 	fixture_close(&f);

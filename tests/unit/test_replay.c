@@ -128,6 +128,27 @@ static void the_lock_serialises(void **state)
 	}
 }
 
+/* Woken workers that find the lock taken go to the end of the line.  Three that only want the lock: the
+ * one that gives it back is there again at once, so it keeps the lock; in order, the others' samples are
+ * missing, until all slots but theirs are used up. */
+static void a_lock_can_be_taken_before_who_waits(void **state)
+{
+	(void)state;
+	struct case_model c = case_plain();
+	c.model.shape.decode_workers = 3;
+	c.model.shape.slots = 8;
+	c.model.wake_ns = 0.1 * MS;
+	case_set(&c, COST_DECODE_LOCK, CONSTANT, 1 * MS);
+	const struct replay_result taken = case_run(&c, 1, 400);
+	assert_true(taken.share[REPLAY_DECODE][THREAD_BLOCKED] > 0.05);
+	assert_true(taken.order_wait_share > 0.5);
+	assert_true(taken.throughput < 1000 && taken.throughput > 900);
+	c.model.wake_ns = 0;
+	const struct replay_result fair = case_run(&c, 1, 400);
+	assert_close(fair.throughput, 1000, EXACT);
+	assert_true(fair.share[REPLAY_DECODE][THREAD_BLOCKED] == 0);
+}
+
 /* The copy holds the batch's slot and a staging slot; host and device of a step follow each other. */
 static void upload_and_step(void **state)
 {
@@ -210,9 +231,8 @@ static void states_by_hand(void **state)
 	assert_close(r.samples_waiting, (1 * 3 + 2 * 1) / 4.0, EXACT);
 }
 
-/* A reader that got fewer blobs than it wanted goes on with those: with files under way, it looks for more
- * when one is done, and what it hands in comes back to it only after that.  So of two blobs one is in
- * flight; with one more than the depth all of it is. */
+/* A reader that wants more blobs than there are is blocked; what is done at one moment is handed in
+ * together. */
 static void a_reader_short_of_blobs_is_blocked(void **state)
 {
 	(void)state;
@@ -221,9 +241,9 @@ static void a_reader_short_of_blobs_is_blocked(void **state)
 	c.model.shape.blobs = 2;
 	case_set(&c, COST_READ_LATENCY, CONSTANT, 0.5 * MS);
 	const struct replay_result r = case_run(&c, 1, 400);
-	assert_close(r.throughput, 2000, EXACT);
+	assert_close(r.throughput, 4000, EXACT);
 	assert_close(r.share[REPLAY_READ][THREAD_BLOCKED], 1, EXACT);
-	c.model.shape.blobs = 5;
+	c.model.shape.blobs = 8;
 	const struct replay_result enough = case_run(&c, 1, 400);
 	assert_close(enough.throughput, 8000, EXACT);
 	assert_close(enough.share[REPLAY_READ][THREAD_WORKING], 1, EXACT);
@@ -563,8 +583,8 @@ static void senseless_numbers_are_refused(void **state)
 	(void)state;
 	static const double bad[] = {-1, NAN, -HUGE_VAL};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		struct replay_model models[6];
-		for (int k = 0; k < 6; k++)
+		struct replay_model models[7];
+		for (int k = 0; k < 7; k++)
 			models[k] = good();
 		models[0].cores = bad[i];
 		models[1].outside = bad[i];
@@ -572,9 +592,10 @@ static void senseless_numbers_are_refused(void **state)
 		models[3].visit_ns = bad[i];
 		models[4].wake_ns = bad[i];
 		models[5].scale[COST_DECODE_CPU] = bad[i];
-		static const char *const parts[] = {
-			"cores", "outside", "contention", "visit", "wake", "decode/cpu scaled"};
-		for (int k = 0; k < 6; k++)
+		models[6].slice_ns = bad[i];
+		static const char *const parts[] = {"cores", "outside", "contention", "visit",
+			"wake", "decode/cpu scaled", "slice"};
+		for (int k = 0; k < 7; k++)
 			refused(&models[k], parts[k]);
 		const float ns[] = {1, (float)bad[i], 1};
 		struct replay_model model = good();
@@ -666,6 +687,7 @@ int main(void)
 		cmocka_unit_test(cores_are_shared),
 		cmocka_unit_test(a_step_on_cores_counts_as_many),
 		cmocka_unit_test(the_lock_serialises),
+		cmocka_unit_test(a_lock_can_be_taken_before_who_waits),
 		cmocka_unit_test(upload_and_step),
 		cmocka_unit_test(one_slow_worker_in_order),
 		cmocka_unit_test(states_by_hand),

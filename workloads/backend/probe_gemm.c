@@ -145,9 +145,9 @@ static size_t larger(size_t most, long long rows, long long columns)
 
 static int open_operands(struct sweep *sweep, struct error *err)
 {
-	size_t a = 1;
-	size_t b = 1;
-	size_t c = 1;
+	size_t a = (size_t)WARM_EDGE * WARM_EDGE;
+	size_t b = a;
+	size_t c = a;
 	for (size_t i = 0; i < sweep->cell_count; i++) {
 		const struct cell *cell = &sweep->cells[i];
 		a = larger(a, cell->m, cell->k);

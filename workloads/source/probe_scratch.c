@@ -27,7 +27,8 @@ static uint64_t room_in(const char *folder)
 	struct statvfs fs;
 	struct rlimit limit;
 	uint64_t room = UINT64_MAX;
-	if (statvfs(folder, &fs) == 0)
+	/* One that has no blocks does not count them. */
+	if (statvfs(folder, &fs) == 0 && fs.f_blocks > 0)
 		room = (uint64_t)fs.f_bavail * fs.f_frsize / FREE_SHARE;
 	/* Beyond it a write would end the process (SIGXFSZ). */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < room)
