@@ -65,7 +65,8 @@ json '[e["log_ratios"] for e in d["verification"]]' >then
 json '[e["log_ratios"] for e in d["verification"]]' >now
 cmp -s then now || fail "the saved experiments are not shown as they were"
 "$MLBENCH" diagnose proved >out 2>err
-prints "verified by experiment"
+prints "experiments: samples/s, in ABBA blocks"
+prints "verified"
 
 # Interrupted among the experiments: what is done is kept, exit 130.
 "$MLBENCH" diagnose proved --verify --budget 2m --json >out 2>err &
