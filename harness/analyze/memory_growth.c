@@ -21,11 +21,11 @@ enum {
 static const double SECONDS_MIN = 2;
 static const double GROWTH_LEAST = 2 << 20; /* bytes in all: less is an allocator's breath */
 static const double SLOPE_LEAST = 16 << 10; /* bytes/s */
-static const double LAST_OF_FIRST = 0.5;    /* rise of the last third over that of the first */
-static const double FALL_OF_GROWTH = 0.3;   /* a fall so large makes it a saw-tooth */
+static const double JUMP_OF_GROWTH = 0.6;
+static const double LAST_OF_FIRST = 0.5;  /* rise of the last third over that of the first */
+static const double FALL_OF_GROWTH = 0.3; /* a fall so large makes it a saw-tooth */
 /* Median size of y - 2 y' + y'' of normal values of deviation 1: 0.6745 x sqrt(6). */
 static const double SECOND_DIFFERENCE = 1.652;
-static const double NOISE_DOUBT = 1; /* deviations that a rise may be wrong by */
 static const double NOISE_TIMES = 4; /* that growth must exceed it */
 static const double LEVEL = 0.90, SLOPE_QUANTILE = 0.05;
 
@@ -127,6 +127,15 @@ static size_t find_troughs(const double *y, size_t n, double fall, size_t *place
 	return count;
 }
 
+/* All in one jump: something was taken once, and kept. */
+static bool is_one_jump(const struct blocks *b)
+{
+	double most = 0;
+	for (size_t i = 1; i < b->count; i++)
+		most = fmax(most, b->y[i] - b->y[i - 1]);
+	return most > JUMP_OF_GROWTH * (b->y[b->count - 1] - b->y[0]);
+}
+
 static bool significant(const struct growth *g, double seconds, double noise)
 {
 	return g->interval.low > 0 && g->slope >= SLOPE_LEAST &&
@@ -203,7 +212,7 @@ struct growth growth_of(const double *t, const double *bytes, size_t count, uint
 	const double last = rise_of_third(bytes, count, THIRD - 1);
 	const double usual = fmax(first, g.slope * seconds / THIRD);
 	if (b.y[b.count - 1] - b.y[0] >= GROWTH_LEAST &&
-		last + NOISE_DOUBT * noise_of(&b) < LAST_OF_FIRST * usual)
+		(is_one_jump(&b) || last < LAST_OF_FIRST * usual))
 		g.shape = GROWTH_LEVELS_OFF;
 	else
 		g.shape = significant(&g, seconds, noise_of(&b)) ? GROWTH_ENDLESS : GROWTH_NONE;
