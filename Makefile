@@ -66,6 +66,9 @@ $(B)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+# The runbook is in the program (runbook.c takes it in).
+$(B)/harness/report/runbook.o: docs/runbook.md
+
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
 $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
@@ -106,7 +109,7 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset
+THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 thread-tests: $(THREAD_TEST_PROGRAMS)
 
