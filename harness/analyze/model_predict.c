@@ -101,6 +101,7 @@ int model_predict(
 				unexplained * unexplained;
 	const double half = Z90 * sqrt(variance);
 	out->interval =
-		(struct interval){out->throughput * exp(-half), out->throughput * exp(half)};
+		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
+			out->throughput * exp(half)};
 	return 0;
 }
