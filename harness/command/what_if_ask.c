@@ -231,7 +231,7 @@ static void set_effort(struct forecaster *forecaster, size_t settings)
 		unsigned effort;
 		size_t nearest;
 	} table[] = {{1, 40, FORECAST_NEAREST}, {16, 16, FORECAST_NEAREST},
-		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 4, 2}};
+		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 3, 2}};
 	size_t row = 0;
 	while (settings > table[row].most)
 		row++;
