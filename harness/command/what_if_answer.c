@@ -130,7 +130,8 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 		code = answer(what_if, &what_if->alternatives[i], err);
 	}
 	if (!code && what_if->done < what_if->grid.points)
-		log_warn("stopped after %d s of computing: %zu of %zu settings are predicted; ask for fewer",
+		log_warn(
+			"stopped after %d s of computing: %zu of %zu settings are predicted; ask for fewer",
 			WHAT_IF_SECONDS_MAX, what_if->done, what_if->grid.points);
 	return code;
 }
