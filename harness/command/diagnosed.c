@@ -82,7 +82,7 @@ int diagnosed_open(
 		code = load(d, record, &material, &effort, err);
 	if (!code)
 		code = diagnose(d, report, &material, contention, effort, err);
-	if (!code && !d->diagnosis.modelled && !d->diagnosis.why_not[0])
+	if (!code && effort == 0)
 		memcpy(d->diagnosis.why_not, d->why_not, sizeof d->why_not);
 	material_release(&material);
 	if (!code)

@@ -14,6 +14,8 @@
 enum { EFFORT = 20, REAL_BYTES = 32 };
 
 static const double FACTORS[] = {1.05, 1.10};
+/* The storage's own pace is learnt before it is slowed down: 200 ms, and some to spare. */
+static const double PACE_LEARNT_S = 0.3;
 /* Windows of a run: enough to find its warm-up in. */
 static const double WINDOWS_LEAST = 20, WINDOW_LEAST_S = 0.01;
 
@@ -257,6 +259,7 @@ int experiments_open(struct experiments *experiments, struct verification *verif
 void experiments_close(struct experiments *experiments)
 {
 	config_release(&experiments->baseline);
+	config_release(&experiments->late_baseline);
 	for (size_t i = 0; i < experiments->count; i++)
 		config_release(&experiments->variants[i]);
 	*experiments = (struct experiments){0};
@@ -281,11 +284,31 @@ static int set_time(struct config *config, double warmup_s, double duration_s, s
 	return code;
 }
 
-int experiments_set_time(
-	struct experiments *experiments, double warmup_s, double duration_s, struct error *err)
+/* Storage is slowed down once its own pace is known. */
+static bool is_late(const struct experiment *e)
 {
+	return e->kind == EXPERIMENT_SLOW && strcmp(e->stage, "read") == 0;
+}
+
+const struct config *experiments_baseline(
+	const struct experiments *experiments, const struct experiment *experiment)
+{
+	return is_late(experiment) ? &experiments->late_baseline : &experiments->baseline;
+}
+
+int experiments_set_time(struct experiments *experiments, const struct verification *verification,
+	double warmup_s, double duration_s, struct error *err)
+{
+	const double late_s = fmax(warmup_s, PACE_LEARNT_S);
 	int code = set_time(&experiments->baseline, warmup_s, duration_s, err);
-	for (size_t i = 0; i < experiments->count && !code; i++)
-		code = set_time(&experiments->variants[i], warmup_s, duration_s, err);
+	if (!code)
+		code = config_copy(&experiments->late_baseline, &experiments->baseline, err);
+	if (!code)
+		code = set_time(&experiments->late_baseline, late_s, duration_s, err);
+	for (size_t i = 0; i < experiments->count && !code; i++) {
+		const bool late = is_late(&verification->experiments[i]);
+		code = set_time(
+			&experiments->variants[i], late ? late_s : warmup_s, duration_s, err);
+	}
 	return code;
 }

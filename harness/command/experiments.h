@@ -8,6 +8,7 @@
 
 struct experiments {
 	struct config baseline;
+	struct config late_baseline;             /* measured as late as slowed-down reads are */
 	struct config variants[EXPERIMENTS_MAX]; /* of the verification's experiments */
 	size_t count;
 };
@@ -18,8 +19,12 @@ int experiments_open(struct experiments *experiments, struct verification *verif
 	const struct diagnosed *diagnosed, const struct dataset *dataset, struct error *err);
 void experiments_close(struct experiments *experiments); /* safe on {0} */
 
+/* What this one is interleaved with. */
+const struct config *experiments_baseline(
+	const struct experiments *experiments, const struct experiment *experiment);
+
 /* How long each run takes, in all configurations. */
-int experiments_set_time(
-	struct experiments *experiments, double warmup_s, double duration_s, struct error *err);
+int experiments_set_time(struct experiments *experiments, const struct verification *verification,
+	double warmup_s, double duration_s, struct error *err);
 
 #endif

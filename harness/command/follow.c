@@ -2,6 +2,7 @@
 #include "harness/command/follow.h"
 
 #include "harness/base/files.h"
+#include "harness/base/log.h"
 #include "harness/command/diagnosed.h"
 #include "harness/command/session.h"
 #include "harness/report/report.h"
@@ -197,6 +198,8 @@ static int measure_step(struct way *way, const struct recommendation *r, struct 
 		.predicted = r->predicted,
 		.predicted_90 = r->interval};
 	join(r, step->set);
+	log_info("follow %zu: set %s, %.0f samples/s predicted", follow->count - 1, step->set,
+		r->predicted);
 	add_recommended(&settings, r);
 	for (size_t i = 0; i < settings.count; i++)
 		sets[i] = settings.text[i];

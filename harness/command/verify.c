@@ -21,9 +21,8 @@
 enum { FILE_BYTES_MAX = 1 << 24, JSON_DIGITS = 9, SPEED_BATCHES = 2 };
 
 /* Threads, pools and a data set in memory, before the clock starts; replaced by what it takes. */
-static const double OVERHEAD_GUESS_S = 0.15;
-/* The storage's own pace is learnt before it is slowed down: 200 ms, and some to spare. */
-static const double WARMUP_LEAST_S = 0.3;
+static const double OVERHEAD_GUESS_S = 0.1;
+static const double WARMUP_LEAST_S = 0.1;
 
 struct verify {
 	const struct verify_job *job;
@@ -68,7 +67,8 @@ static int plan_time(struct verify *verify, struct error *err)
 		"in all",
 		v->count, EXPERIMENT_RUNS, timing.warmup_s + timing.duration_s, timing.round_s,
 		v->budget_s);
-	return experiments_set_time(&verify->experiments, timing.warmup_s, timing.duration_s, err);
+	return experiments_set_time(
+		&verify->experiments, v, timing.warmup_s, timing.duration_s, err);
 }
 
 /* --- one block ---------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static int run_block(struct verify *verify, size_t experiment, double *ratio, do
 	for (int i = 0; i < EXPERIMENT_RUNS && !code; i++)
 		code = run_once(verify,
 			is_variant[i] ? &verify->experiments.variants[experiment]
-				      : &verify->experiments.baseline,
+				      : experiments_baseline(&verify->experiments, e),
 			is_variant[i] ? e->what : "as it is", &throughputs[i], err);
 	if (!code)
 		*ratio = experiment_ratio(throughputs, is_variant, baseline);

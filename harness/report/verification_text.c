@@ -188,8 +188,7 @@ void verification_text(const struct verification *v, const struct verdict *verdi
 {
 	char spent[UNITS_BYTES];
 	struct buffer head = {0};
-	buffer_format(&head,
-		"verified by experiment: samples/s, 90 %% intervals, ABBA blocks of %d runs in %s",
+	buffer_format(&head, "experiments: samples/s, in ABBA blocks of %d runs, %s in all",
 		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
 	layout_heading(style, head.data ? head.data : "", out);
 	buffer_release(&head);

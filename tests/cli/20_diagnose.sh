@@ -1,0 +1,102 @@
+# diagnose: measured now and from a saved result, too short, verified within a budget, interrupted, refused.
+. "$CLI/lib.sh"
+schema="$ROOT/docs/diagnosis.schema.json"
+validate() {
+	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || return 0
+	/usr/bin/python3 -m jsonschema -i "$1" "$schema" >problems 2>&1 || { cat problems; fail "$1 is not valid"; }
+}
+write_config
+quick=(--set decode.workers=1 --set batch.size=8 --set measure.duration=600ms --set measure.warmup=100ms --set step.time=2ms)
+
+# A step of 2 ms for 8 samples is the limit of tiny pictures: 4,000 samples/s.
+expect 0 "$MLBENCH" diagnose tiny.ini "${quick[@]}" --out one
+prints "step binds (compute"
+prints "what each cost takes of the throughput"
+prints "results  one"
+expect 0 "$MLBENCH" diagnose one --json
+is_json mlbench.diagnosis/1
+validate out
+[ "$(json 'd["verdict"]["stage"]')" = step ] || fail "stage"
+[ "$(json 'd["verification"] == [] and d["measured_elasticities"] is None and d["follow"] is None')" = True ] || fail "more than was asked for"
+[ "$(json 'abs(d["replayed"] / d["measured"] - 1) < 0.15')" = True ] || fail "the replay is far off"
+expect 0 "$MLBENCH" diagnose one/points.jsonl
+prints "step binds"
+
+# Without service times only wait states are judged, and that is said.
+cp -r one untraced
+rm -r untraced/traces
+"$MLBENCH" diagnose untraced >out 2>err
+prints "none: "
+prints "no service times were recorded"
+
+# Too short a run: a reason, never a guess.
+expect 3 "$MLBENCH" diagnose tiny.ini "${quick[@]}" --set measure.duration=20ms --set measure.warmup=10ms --set measure.min_batches=1 --set measure.repeats=1 --set step.time=10ms --out short
+prints "cannot tell"
+expect 3 "$MLBENCH" diagnose short --json
+validate out
+[ "$(json 'd["cannot_tell"].startswith("cannot tell")')" = True ] || fail "no reason in the document"
+
+# A point of a sweep: the fastest, or the one that is asked for.
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.duration=300ms --set step.time=2ms --out swept
+"$MLBENCH" diagnose swept >out 2>err
+prints "(the fastest of 4; --point N for another)"
+"$MLBENCH" diagnose swept --point 0 >out 2>err
+prints "0, decode.workers=1 batch.size=8"
+expect 2 "$MLBENCH" diagnose swept --point 4
+says "there is no point 4"
+
+# Experiments within a budget, of the one stage that is there: saved, and shown again.
+alone=(--set read.engine=memory --set codec.name=null)
+"$MLBENCH" diagnose tiny.ini "${quick[@]}" "${alone[@]}" --verify --budget 20s --json --out proved >out 2>err
+status=$?
+[ "$status" -le 1 ] || fail "exit $status"
+is_json mlbench.diagnosis/1
+validate out
+[ "$(json 'len(d["verification"]) >= 3 and all(len(e["log_ratios"]) >= 2 for e in d["verification"])')" = True ] ||
+	fail "not every experiment has its two blocks"
+[ "$(json '{e["kind"] for e in d["verification"]} >= {"substitute", "slow"}')" = True ] || fail "kinds"
+[ "$(json '"failed" in [e["outcome"] for e in d["verification"]]')" = "$([ $status = 1 ] && echo True || echo False)" ] ||
+	fail "the status does not say whether a prediction failed"
+# The step is all there is: slowed down by a tenth, the throughput falls by that.
+[ "$(json '[e["interval"][0] < 1.2 and e["interval"][1] > 0.8 for e in d["measured_elasticities"]["stages"] if e["stage"] == "step"]')" = "[True]" ] ||
+	fail "the elasticity of the step: $(json 'd["measured_elasticities"]')"
+json '[e["log_ratios"] for e in d["verification"]]' >then
+"$MLBENCH" diagnose proved --json >out 2>err
+json '[e["log_ratios"] for e in d["verification"]]' >now
+cmp -s then now || fail "the saved experiments are not shown as they were"
+"$MLBENCH" diagnose proved >out 2>err
+prints "experiments: samples/s, in ABBA blocks"
+prints "verified"
+
+# Interrupted among the experiments: what is done is kept, exit 130.
+"$MLBENCH" diagnose proved --verify --budget 2m --json >out 2>err &
+pid=$!
+rm -f proved/verification.json
+for _ in $(seq 200); do
+	[ -e proved/verification.json ] && break
+	sleep 0.05
+done
+kill -INT "$pid"
+wait "$pid"
+status=$?
+[ "$status" -eq 130 ] || fail "exit $status when interrupted, not 130"
+is_json mlbench.diagnosis/1
+[ "$(json '1 <= sum(len(e["log_ratios"]) for e in d["verification"]) < 24')" = True ] || fail "blocks that were done are lost"
+echo '{"schema": "mlbench.verification/1"' >proved/verification.json
+expect 2 "$MLBENCH" diagnose proved
+says "verification.json"
+
+# What means nothing is refused.
+expect 2 "$MLBENCH" diagnose tiny.ini
+says "sweeps decode.workers, batch.size"
+expect 2 "$MLBENCH" diagnose one --set decode.workers=2
+says "--set needs a CONFIG"
+expect 2 "$MLBENCH" diagnose one --follow
+expect 2 "$MLBENCH" diagnose tiny.ini "${quick[@]}" --point 0
+expect 2 "$MLBENCH" diagnose one --budget 3s
+says "--verify"
+expect 2 "$MLBENCH" diagnose one --verify --budget soon
+expect 2 "$MLBENCH" diagnose one --verify --budget 1s
+says "--budget gives 1 s"
+expect 2 "$MLBENCH" diagnose tiny.ini --follow=0
+expect 2 "$MLBENCH" diagnose nothing.ini
