@@ -1,7 +1,8 @@
 # mlbench: two commands do everything on a fresh Debian 12 machine.
 #   make sweep     set up, build, generate the data set, run the main job
 #   make check     set up, build, run every test
-# The others: make, make install PREFIX=, dist, bench, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
+#   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
+# The others: make, make install PREFIX=, dist, bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
@@ -65,6 +66,9 @@ $(B)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+# The runbook is in the program (runbook.c takes it in).
+$(B)/harness/report/runbook.o: docs/runbook.md
+
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
 $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
@@ -105,7 +109,7 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset
+THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 thread-tests: $(THREAD_TEST_PROGRAMS)
 
@@ -136,6 +140,15 @@ bench:
 	@.ci/setup build bench
 	@$(MAKE) --no-print-directory all benches
 	@tests/bench/run.sh $(B) $(BENCH)
+
+# --- the bank of planted bottlenecks: how often the diagnosis is right --------------------------------
+# BANK="--only lock,worker --seeds 5" passes options on; the score lands in results/bank/.
+bank: setup-check
+	@$(MAKE) --no-print-directory all
+	tests/bank/bank.py $(B)/mlbench $(BANK)
+bank-quick: setup-check
+	@$(MAKE) --no-print-directory all
+	tests/bank/bank.py $(B)/mlbench --quick --out $(B)/bank-quick $(BANK)
 
 # --- documents ------------------------------------------------------------------------------------
 $(B)/man/mlbench.1: $(B)/mlbench
@@ -186,7 +199,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all setup setup-check sweep check unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
+.PHONY: all setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(B)/harness/main.d $(TESTS:=.d) $(BENCHES:=.d) $(FUZZ_OBJECTS:.o=.d)

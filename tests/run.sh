@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
-#   tests/run.sh BUILD_FOLDER [unit|threads|layering|docs|cli|fuzz|compat …]     (all by default)
+#   tests/run.sh BUILD_FOLDER [unit|threads|layering|docs|cli|fuzz|compat|score|bank …]   (by default all but bank)
 # A part prints its own closing line in that form, or is a cmocka program.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=$1
 shift
-parts=${*:-unit threads layering docs cli fuzz compat}
+parts=${*:-unit threads layering docs cli fuzz compat score}
 export MLBENCH="$PWD/$build/mlbench"
 logs="$build/test-logs"
 mkdir -p "$logs"
@@ -84,6 +84,11 @@ for part in $parts; do
 	cli) script cli tests/cli/run.sh ;;
 	fuzz) script fuzz tests/fuzz/short.sh ;;
 	compat) script compat tests/compat/run.sh ;;
+	score) script score tests/bank/run.sh ;;
+	bank) # verdicts on planted bottlenecks: what a sanitizer slows down is another machine
+		case $build in *san-*) continue ;; esac
+		script bank tests/bank/bank.py "$MLBENCH" --quick --out "$build/bank-quick"
+		;;
 	*) echo "run.sh: no such part: $part" >&2; exit 2 ;;
 	esac
 done

@@ -9,8 +9,11 @@
 
 static const double PAIR_LEAST = 0.20;     /* elasticity of a stage that binds as much */
 static const double PAIR_CERTAINTY = 0.90; /* that the first is above the second: no pair */
-static const double ALL_BUSY = 0.95;       /* a stage so busy is the limit, not a queue */
-static const double DEPTH_GAIN = 0.08;     /* by replay, for a queue to be the limit */
+static const double RELIEVED_LEAST =
+	0.05; /* gain without the first: less, and the next binds as much */
+static const double UNMODELLED_MOST = 0.20; /* of the time between batches */
+static const double ALL_BUSY = 0.95;        /* a stage so busy is the limit, not a queue */
+static const double DEPTH_GAIN = 0.08;      /* by replay, for a queue to be the limit */
 
 struct ranking {
 	size_t first, second;
@@ -72,19 +75,37 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 		binding->queue_above = stage_named(base->point, prefetch ? "decode" : "read");
 }
 
+/* The stage that binds as much; stage_count: none.  Either its elasticity is not clearly below the first's,
+ * or the throughput would hardly rise without the first. */
+static size_t co_binding(const struct evidence_base *base, const struct ranking *r, double *gap)
+{
+	static const char *const names[REPLAY_STAGES] = {"read", "decode", "upload", "step"};
+	const struct findings *f = base->findings;
+	const size_t none = base->point->stage_count;
+	if (f->relieved < RELIEVED_LEAST && f->next != f->limit) {
+		*gap = fmax(f->relieved, 0);
+		return stage_named(base->point, names[f->next]);
+	}
+	if (r->second == none || r->certainty >= PAIR_CERTAINTY || r->value[r->second] < PAIR_LEAST)
+		return none;
+	*gap = fmax(r->value[r->first] - r->value[r->second], 0);
+	return r->second;
+}
+
 void binding_weigh(const struct evidence_base *base, struct binding *binding)
 {
 	const struct ranking r = rank_stages(base);
+	const size_t none = base->point->stage_count;
+	const bool complete = fabs(base->findings->elasticities.unmodelled) <= UNMODELLED_MOST;
 	binding->agree = binding->stage == r.first;
 	binding->conflict = !binding->agree;
+	/* A replay that misses so much of the time may miss what binds. */
+	if (!complete && !binding->agree)
+		return;
 	binding->stage = r.first;
 	binding->replayed = r.certainty;
-	const size_t none = base->point->stage_count;
-	if (r.second < none && r.certainty < PAIR_CERTAINTY && r.value[r.second] >= PAIR_LEAST) {
-		binding->second = r.second;
-		binding->second_gap = fmax(r.value[r.first] - r.value[r.second], 0);
-	} else if (binding->second == r.first) {
+	binding->second = co_binding(base, &r, &binding->second_gap);
+	if (binding->second == binding->stage)
 		binding->second = none;
-	}
 	weigh_depth(base, binding);
 }

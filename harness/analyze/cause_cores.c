@@ -7,6 +7,8 @@ static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a cor
 static const double OUTSIDE_SHARE = 0.20;   /* of the cores, kept busy by others */
 static const double OUTSIDE_LEAST = 0.50;   /* cores */
 static const double THROTTLED_BOUND = 0.05;
+static const double GAIN_LEAST = 0.05; /* by replay, without the others or with cores for all */
+static const double CORES_OVERDRAWN = 1.10;
 static const double SLOWED = 1.20; /* times the CPU time that an item takes alone */
 
 bool cause_unknown_split(
@@ -47,11 +49,25 @@ bool cause_external(
 	if (!waits_for_cores(stage) || !others_are_busy(base) ||
 		base->point->throttled_share >= THROTTLED_BOUND)
 		return false;
+	if (base->findings && base->findings->alone < GAIN_LEAST)
+		return false;
 	return cause_is(out, "external", cores_certainty(stage),
 		"%s waits for a core %.0f %% of its working time, and other processes keep %.1f of %u "
 		"cores busy",
 		stage->name, stage->run_queue * 100, base->point->cores_busy_outside,
 		base->facts->cores);
+}
+
+/* Cores that the stages' threads are on or wait for. */
+static double cores_wanted(const struct point_summary *point)
+{
+	double wanted = 0;
+	for (size_t i = 0; i < point->stage_count; i++) {
+		const struct stage_summary *s = &point->stages[i];
+		if (!isnan(s->cpu) && !isnan(s->run_queue))
+			wanted += s->busy * s->workers * (s->cpu + s->run_queue);
+	}
+	return wanted;
 }
 
 bool cause_cores(
@@ -65,8 +81,12 @@ bool cause_cores(
 			"%s waits for a core %.0f %% of its working time, and the cgroup's CPU quota "
 			"throttled the process %.0f %% of the time",
 			stage->name, stage->run_queue * 100, base->point->throttled_share * 100);
-	const bool own = facts->decode_workers + facts->step_threads > facts->cores;
-	return cause_is(out, "cores", cores_certainty(stage) * (own ? 1 : 0.7),
+	const bool own = facts->decode_workers + facts->step_threads > facts->cores ||
+			 cores_wanted(base->point) > CORES_OVERDRAWN * facts->cores;
+	const bool gains = base->findings && base->findings->roomy >= GAIN_LEAST;
+	if (!own && !gains)
+		return false;
+	return cause_is(out, "cores", cores_certainty(stage),
 		"%s waits for a core %.0f %% of its working time: %u decode workers and %u step threads "
 		"on %u cores",
 		stage->name, stage->run_queue * 100, facts->decode_workers, facts->step_threads,

@@ -19,6 +19,7 @@ static const double PACED = 0.60;     /* correlation of gaps and bytes: one afte
 static const double UNPACED = 0.25;   /* below: each by itself */
 static const double EVEN_GAPS = 0.25; /* deviation over mean */
 static const double UNEVEN_GAPS = 0.60;
+static const double IN_FLIGHT_SEVERAL = 1.5;
 static const double CLEAR_OF = 0.10; /* by which one elasticity exceeds the other */
 
 static struct trace_set reads(const struct evidence_base *base)
@@ -105,9 +106,12 @@ static enum replay_cost by_replay(const struct evidence_base *base)
 	return latency > device + CLEAR_OF ? COST_READ_LATENCY : COSTS;
 }
 
-/* And what the completions show: paced by their bytes, or each by itself. */
-static enum replay_cost by_pacing(const struct trace_pacing *pacing)
+/* And what the completions show: paced by their bytes, or each by itself.  With one file in flight they
+ * cannot. */
+static enum replay_cost by_pacing(const struct trace_pacing *pacing, const struct flight *f)
 {
+	if (f->in_flight < IN_FLIGHT_SEVERAL)
+		return COSTS;
 	if (pacing->correlation >= PACED ||
 		(isnan(pacing->correlation) && pacing->variation <= EVEN_GAPS))
 		return COST_READ_DEVICE;
@@ -117,19 +121,28 @@ static enum replay_cost by_pacing(const struct trace_pacing *pacing)
 	return COSTS;
 }
 
+/* The calibration takes for latency what it cannot tell: only its device is evidence against pacing. */
+static enum replay_cost choose_limit(enum replay_cost replay, enum replay_cost paced)
+{
+	if (replay == COST_READ_DEVICE)
+		return replay;
+	return paced != COSTS ? paced : replay;
+}
+
 static bool told_by_traces(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct trace_set set = reads(base);
 	const struct trace_pacing pacing = trace_pacing_of(&set);
+	const struct flight f = flight_of(base, stage);
 	const enum replay_cost replay = by_replay(base);
-	const enum replay_cost paced = by_pacing(&pacing);
-	const enum replay_cost chosen = replay != COSTS ? replay : paced;
+	const enum replay_cost paced = by_pacing(&pacing, &f);
+	const enum replay_cost chosen = choose_limit(replay, paced);
 	if (set.count == 0 || chosen == COSTS)
 		return false;
-	const struct flight f = flight_of(base, stage);
 	const double certainty = paced == replay                     ? 0.95
 				 : replay == COSTS || paced == COSTS ? 0.85
+				 : chosen == COST_READ_DEVICE        ? 0.75
 								     : 0.6;
 	if (chosen == COST_READ_DEVICE)
 		return cause_is(out, "device", certainty,

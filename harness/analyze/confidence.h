@@ -10,7 +10,8 @@
  *   busy          without a replay: 1 for a stage busy 90 % of the time, 0.7 at 70 %: what it waits is
  *                 not its own limit, and the queues' share is not known
  *   pair          0.6 when another stage binds as much
- *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %
+ *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %; 0.8 where
+ *                 it misses more than a fifth and does not agree, so that only the arrows count
  *
  * A queue's depth as the verdict has 0.5 without a replay: only that, or an experiment, can prove it. */
 #ifndef MLBENCH_ANALYZE_CONFIDENCE_H

@@ -75,12 +75,12 @@ static void say_too_short(const struct sufficiency *s, struct diagnosis *out)
 {
 	char reason[EVIDENCE_BYTES - 16];
 	out->samples_needed = s->needed;
-	(void)snprintf(reason, sizeof reason, "cannot tell: %llu samples, %llu needed",
+	(void)snprintf(reason, sizeof reason, "%llu samples, %llu needed",
 		(unsigned long long)s->samples, (unsigned long long)s->needed);
 	verdict_abstain(&out->verdict, reason);
 	if (!isnan(s->width))
 		evidence_add(&out->verdict,
-			"the throughput is known to %.0f %% to either side, and a verdict takes 10 %%",
+			"the throughput is known to %.0f %% to either side, and a verdict takes 20 %%",
 			s->width * 100);
 }
 
@@ -154,22 +154,38 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 	free(slice);
 }
 
-/* Neighbours of the same limit and much the same throughput are one phase. */
+/* The same limit at much the same throughput, or for a moment only. */
+static bool are_alike(const struct phase *a, const struct phase *b, double run_s)
+{
+	static const double alike = 0.20;  /* of ln(throughput) */
+	static const double moment = 0.12; /* of the run */
+	if (strcmp(a->stage, b->stage) != 0 || strcmp(a->resource, b->resource) != 0)
+		return false;
+	return fabs(log(b->throughput / a->throughput)) < alike ||
+	       fmin(a->end_s - a->begin_s, b->end_s - b->begin_s) < moment * run_s;
+}
+
+/* Samples over time, of two that follow each other. */
+static void join_phases(struct phase *into, const struct phase *next)
+{
+	const double first = into->end_s - into->begin_s;
+	const double second = next->end_s - next->begin_s;
+	into->throughput =
+		(into->throughput * first + next->throughput * second) / (first + second);
+	into->end_s = next->end_s;
+	into->confidence = fmin(into->confidence, next->confidence);
+}
+
 static void join_alike(struct diagnosis *out, struct verdict *verdicts)
 {
-	static const double alike = 0.15;
+	const double run_s = out->phases[out->phase_count - 1].end_s - out->phases[0].begin_s;
 	size_t kept = 0;
 	for (size_t i = 1; i < out->phase_count; i++) {
-		struct phase *last = &out->phases[kept];
-		const struct phase *next = &out->phases[i];
-		const bool same = strcmp(last->stage, next->stage) == 0 &&
-				  strcmp(last->resource, next->resource) == 0;
-		if (same && fabs(log(next->throughput / last->throughput)) < alike) {
-			last->end_s = next->end_s;
-			last->confidence = fmin(last->confidence, next->confidence);
+		if (are_alike(&out->phases[kept], &out->phases[i], run_s)) {
+			join_phases(&out->phases[kept], &out->phases[i]);
 			continue;
 		}
-		out->phases[++kept] = *next;
+		out->phases[++kept] = out->phases[i];
 		verdicts[kept] = verdicts[i];
 	}
 	out->phase_count = kept + 1;
@@ -217,17 +233,14 @@ static double warmup_of(const struct config *config)
 	return config ? (double)config_integer(config, KEY_MEASURE_WARMUP) * 1e-9 : 0;
 }
 
-static void find_phases(const struct diagnose_input *input, unsigned effort, struct diagnosis *out)
+static void judge_phases(const struct diagnose_input *input, const struct phase_cut *cut,
+	unsigned effort, struct diagnosis *out)
 {
-	struct phase_cut cut;
 	struct verdict verdicts[PHASES_MAX];
-	phases_cut(
-		input->source.repeats, input->source.count, warmup_of(input->source.config), &cut);
-	for (size_t i = 0; i < cut.count && cut.count > 1; i++)
-		judge_phase(input, &cut, i, effort, &out->phases[i], &verdicts[i]);
-	out->phase_count = cut.count;
-	if (cut.count > 1)
-		join_alike(out, verdicts);
+	for (size_t i = 0; i < cut->count; i++)
+		judge_phase(input, cut, i, effort, &out->phases[i], &verdicts[i]);
+	out->phase_count = cut->count;
+	join_alike(out, verdicts);
 	if (out->phase_count > 1)
 		add_phases(out, verdicts);
 }
@@ -290,7 +303,8 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 		explain_why_not(out->why_not, &reason);
 }
 
-static void judge_whole(const struct diagnose_input *input, unsigned effort, struct diagnosis *out)
+static void judge_whole(const struct diagnose_input *input, const struct phase_cut *cut,
+	unsigned effort, struct diagnosis *out)
 {
 	struct replayed replayed;
 	const struct point_facts facts = point_facts_measured(input->point, input->facts);
@@ -302,7 +316,8 @@ static void judge_whole(const struct diagnose_input *input, unsigned effort, str
 		.source = input->source.traces ? &input->source : NULL,
 		.findings = has ? &replayed.findings : NULL};
 	verdict_judge(&base, &out->verdict);
-	find_phases(input, effort, out);
+	if (cut->count > 1)
+		judge_phases(input, cut, effort, out);
 	if (out->phase_count <= 1)
 		whole_is_one_phase(input, out);
 	if (has)
@@ -315,14 +330,16 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 {
 	(void)err;
 	*out = (struct diagnosis){.replayed = NAN, .verdict = input->point->verdict};
-	memory_find(input->source.repeats, input->source.count, input->facts, &out->memory);
-	const struct sufficiency enough =
-		sufficiency_of(input->source.repeats, input->source.count);
-	if (input->source.count > 0 && enough.needed > 0) {
+	const struct model_source *source = &input->source;
+	memory_find(source->repeats, source->count, input->facts, &out->memory);
+	struct phase_cut cut;
+	phases_cut(source->repeats, source->count, warmup_of(source->config), &cut);
+	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
+	if (source->count > 0 && enough.needed > 0 && cut.count == 1) {
 		say_too_short(&enough, out);
 		whole_is_one_phase(input, out);
 		return 0;
 	}
-	judge_whole(input, effort, out);
+	judge_whole(input, &cut, effort, out);
 	return 0;
 }

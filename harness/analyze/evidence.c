@@ -68,6 +68,8 @@ static void add_replayed(
 	double deviation;
 	const char *name = base->point->stages[binding->stage].name;
 	const double share = findings_stage(base->findings, name, &deviation);
+	if (isnan(binding->replayed))
+		return;
 	if (binding->depth)
 		evidence_add(out, "by replay a queue four times as deep gains %.0f %%",
 			binding->depth_gain * 100);

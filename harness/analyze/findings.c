@@ -100,6 +100,61 @@ static int gain_of(const struct model *model, removal *take, size_t samples, dou
 	return code;
 }
 
+static double busy_of(const struct replay_result *result, enum replay_stage stage)
+{
+	if (stage == REPLAY_STEP)
+		return fmax(result->step_utilisation, result->share[stage][THREAD_WORKING]);
+	return result->share[stage][THREAD_WORKING];
+}
+
+static enum replay_stage highest_stage(const struct elasticities *e)
+{
+	double sums[REPLAY_STAGES] = {0};
+	enum replay_stage best = REPLAY_READ;
+	for (size_t i = 0; i < COSTS; i++)
+		sums[model_cost_stage(e->costs[i].cost)] += e->costs[i].value;
+	for (int s = 1; s < REPLAY_STAGES; s++)
+		best = sums[s] > sums[best] ? (enum replay_stage)s : best;
+	return best;
+}
+
+static enum replay_stage busiest_but(const struct replay_result *result, enum replay_stage but)
+{
+	double most = -1;
+	enum replay_stage busiest = but;
+	for (int s = 0; s < REPLAY_STAGES; s++) {
+		const double busy = busy_of(result, (enum replay_stage)s);
+		if ((enum replay_stage)s == but || busy <= most)
+			continue;
+		most = busy;
+		busiest = (enum replay_stage)s;
+	}
+	return busiest;
+}
+
+/* What comes next, and how soon. */
+static int relieve(
+	const struct model *model, size_t samples, struct findings *out, struct error *err)
+{
+	struct model rest = *model; /* borrows the series */
+	struct replay_result result;
+	const struct replay_options options = model_options(model, samples);
+	bool any = false;
+	out->limit = out->next = highest_stage(&out->elasticities);
+	out->relieved = HUGE_VAL;
+	for (int c = 0; c < COSTS; c++) {
+		if (model_cost_stage((enum replay_cost)c) == out->limit)
+			rest.replay.scale[c] = 0;
+		any = any || (rest.replay.series[c].count > 0 && rest.replay.scale[c] > 0);
+	}
+	const int code = any ? replay_run(&rest.replay, &options, &result, err) : 0;
+	if (code || !any)
+		return code;
+	out->next = busiest_but(&result, out->limit);
+	out->relieved = out->replayed > 0 ? result.throughput / out->replayed - 1 : HUGE_VAL;
+	return 0;
+}
+
 int findings_of(const struct model *model, unsigned effort, struct findings *out, struct error *err)
 {
 	const struct {
@@ -118,7 +173,9 @@ int findings_of(const struct model *model, unsigned effort, struct findings *out
 	int code = throughput_of(model, samples, &out->replayed, err);
 	for (size_t i = 0; i < sizeof tries / sizeof tries[0] && !code; i++)
 		code = gain_of(model, tries[i].take, samples, out->replayed, tries[i].gain, err);
-	return code ? code : model_elasticities(model, effort, &out->elasticities, err);
+	if (!code)
+		code = model_elasticities(model, effort, &out->elasticities, err);
+	return code ? code : relieve(model, samples, out, err);
 }
 
 double findings_cost(const struct findings *findings, enum replay_cost cost)

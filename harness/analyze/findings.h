@@ -16,6 +16,10 @@ struct findings {
 	double unlocked, even, roomy, alone;
 	double deeper;      /* with four times the prefetch depth */
 	double deeper_read; /* with four times the files in flight and waiting */
+	/* With the costs of the stage of the highest elasticity taken away, and the stage that is busiest
+	 * then: one that binds nearly as much, when the gain is small. */
+	double relieved;
+	enum replay_stage limit, next;
 };
 
 /* effort as in model.h, at least 1. */

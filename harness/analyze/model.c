@@ -15,6 +15,8 @@
 /* From a wake-up to going on, where nothing measured it: Linux on common hardware takes 10 to 30 us. */
 static const double WAKE_NS = 20000;
 static const double CONTENTION_MOST = 4;
+/* So busy, a device always has a queue. */
+static const double DEVICE_HIDES = 0.97;
 static const double OUTSIDE_LEAST = 0.02;
 
 void model_note(struct model *model, const char *format, ...)
@@ -91,94 +93,120 @@ static void take_outside(struct model *model, const struct model_source *source)
 
 /* --- costs --------------------------------------------------------------------------------------------- */
 
-static double read_cpu(const struct measurement *m)
-{
-	const struct stage_measurement *read = model_stage(m, "read");
-	if (!read || read->items == 0 || isnan(read->cpu_seconds))
-		return 0;
-	return read->cpu_seconds * 1e9 / (double)read->items;
-}
-
-static void note_read(struct model *model, const struct read_split *split, bool many)
-{
-	if (split->device_ns > 0)
-		model_note(model,
-			"reading: a serial device takes %.3g us a file%s and was %.0f %% busy%s; "
-			"latency %.3g us",
-			split->device_ns / 1e3, split->by_bytes ? ", in proportion to bytes" : "",
-			100 * split->device_share,
-			split->hit_share > 0 ? "; some files came from a cache" : "",
-			split->latency_ns / 1e3);
-	else if (many && !split->identified)
-		model_note(model,
-			"reading: latency and device could not be told apart: taken as "
-			"latency, %.3g us a file, which overlaps at any depth",
-			split->latency_ns / 1e3);
-}
-
-/* values: (2 count). */
-static int split_reads(struct model *model, struct cost_series series[COSTS],
-	const struct measurement *m, const struct trace *trace, double slowed, float *values)
-{
-	const struct pipeline_shape *shape = &model->replay.shape;
-	const struct read_facts facts = {
-		.cpu_ns = read_cpu(m),
-		.blocking = model->facts.blocking_reads,
-		.threads = shape->reader_threads,
-		.depth = shape->read_depth,
-	};
-	struct read_split split;
-	float *const device = values + trace->count;
-	int code = read_split(trace->items, trace->count, &facts, values, device, &split);
-	if (code)
-		return code;
-	note_read(model, &split, shape->reader_threads * shape->read_depth > 1);
-	code = series_append(&series[COST_READ_LATENCY], values, trace->count);
-	if (!code)
-		code = series_append(&series[COST_READ_DEVICE], device, trace->count);
-	for (size_t i = 0; i < trace->count; i++)
-		values[i] = (float)(facts.cpu_ns / slowed);
-	return code ? code : series_append(&series[COST_READ_CPU], values, trace->count);
-}
-
-static int series_of_read(struct model *model, struct cost_series series[COSTS],
-	const struct measurement *m, const struct trace *trace, double slowed)
-{
-	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
-	if (model->facts.in_memory) {
-		const float cpu = (float)(read_cpu(m) / slowed);
-		return series_append(&series[COST_READ_CPU], &cpu, 1);
-	}
-	float *values = calloc(2 * trace->count + 1, sizeof *values);
-	if (!values)
-		return -ENOMEM;
-	const int code = split_reads(model, series, m, trace, slowed, values);
-	free(values);
-	return code;
-}
-
 static double slowed_in(const struct model *model, const struct measurement *m)
 {
 	return 1 + model->replay.contention * (busy_beside_decode(m, model->replay.cores) - 1);
 }
 
+/* CPU time of a reader's thread a file, of a core alone: a mean over the repetitions. */
+static double read_cpu(const struct model *model, const struct model_source *source)
+{
+	double sum = 0;
+	for (size_t i = 0; i < source->count; i++) {
+		const struct measurement *m = source->repeats[i];
+		const struct stage_measurement *read = model_stage(m, "read");
+		if (read && read->items > 0 && !isnan(read->cpu_seconds))
+			sum += read->cpu_seconds * 1e9 / (double)read->items / slowed_in(model, m);
+	}
+	return sum / (double)source->count;
+}
+
+static void note_read(struct model *model, const struct read_split *split)
+{
+	const struct pipeline_shape *shape = &model->replay.shape;
+	if (split->device_ns > 0)
+		model_note(model,
+			"reading: a serial device takes %.3g us a file%s and was %.0f %% busy%s; "
+			"latency %.3g us%s",
+			split->device_ns / 1e3, split->by_bytes ? ", in proportion to bytes" : "",
+			100 * split->device_share,
+			split->hit_share > 0 ? "; some files came from a cache" : "",
+			split->latency_ns / 1e3,
+			split->device_share > DEVICE_HIDES
+				? " (more would not show behind its queue)"
+				: "");
+	else if (!split->identified && shape->reader_threads * shape->read_depth > 1)
+		model_note(model,
+			"reading: latency and device could not be told apart: taken as latency, "
+			"%.3g us a file, which overlaps at any depth",
+			split->latency_ns / 1e3);
+}
+
+/* Of all repetitions, behind each other; NULL without memory. */
+static struct trace_item *all_reads(const struct model_source *source, size_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < source->count; i++) {
+		const struct trace *trace = traces_find(source->traces[i], "read");
+		*count += trace ? trace->count : 0;
+	}
+	struct trace_item *items = calloc(*count + 1, sizeof *items);
+	size_t at = 0;
+	for (size_t i = 0; items && i < source->count; i++) {
+		const struct trace *trace = traces_find(source->traces[i], "read");
+		for (size_t k = 0; trace && k < trace->count; k++)
+			items[at++] = trace->items[k];
+	}
+	return items;
+}
+
+/* values: (2 count). */
+static int split_reads(struct model *model, struct cost_series series[COSTS], double cpu_ns,
+	const struct trace_item *items, size_t count, float *values)
+{
+	const struct pipeline_shape *shape = &model->replay.shape;
+	const struct read_facts facts = {
+		.cpu_ns = cpu_ns,
+		.blocking = model->facts.blocking_reads,
+		.threads = shape->reader_threads,
+		.depth = shape->read_depth,
+	};
+	struct read_split split;
+	int code = read_split(items, count, &facts, values, values + count, &split);
+	if (code)
+		return code;
+	note_read(model, &split);
+	model->hidden_device_ns = split.hidden_ns;
+	model->measured_in_flight = shape->reader_threads * shape->read_depth;
+	code = series_append(&series[COST_READ_LATENCY], values, count);
+	return code ? code : series_append(&series[COST_READ_DEVICE], values + count, count);
+}
+
+static int series_of_read(
+	struct model *model, struct cost_series series[COSTS], const struct model_source *source)
+{
+	const double cpu_ns = read_cpu(model, source);
+	const float cpu = (float)cpu_ns;
+	int code = series_append(&series[COST_READ_CPU], &cpu, 1);
+	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
+	if (code || model->facts.in_memory)
+		return code;
+	size_t count = 0;
+	struct trace_item *items = all_reads(source, &count);
+	float *values = calloc(2 * count + 1, sizeof *values);
+	code = items && values ? split_reads(model, series, cpu_ns, items, count, values) : -ENOMEM;
+	free(items);
+	free(values);
+	return code;
+}
+
 static int series_of_repeat(struct model *model, struct cost_series series[COSTS],
-	const struct measurement *m, const struct traces *traces)
+	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
 	const double slowed = slowed_in(model, m);
 	const struct trace *decode = traces_find(traces, "decode");
-	const struct trace *read = traces_find(traces, "read");
 	const struct trace *upload = traces_find(traces, "upload");
 	const struct trace *step = traces_find(traces, "step");
+	double late_ns = 0;
 	int code = 0;
-	if (read)
-		code = series_of_read(model, series, m, read, slowed);
-	if (!code && decode)
+	if (decode)
 		code = series_of_decode(series, m, decode, model->worker_factor, slowed);
 	if (!code && upload && model->replay.shape.staging_slots > 0)
 		code = series_of_upload(series, m, upload, slowed);
 	if (!code && step)
-		code = series_of_step(series, m, step, model->facts.step_on_cores, slowed);
+		code = series_of_step(
+			series, m, step, model->facts.step_on_cores, slowed, &late_ns);
+	model->late_ns += late_ns / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
 	return code;
 }
@@ -233,8 +261,11 @@ static int take_costs(struct model *model, const struct model_source *source)
 {
 	struct cost_series series[COSTS] = {0};
 	int code = take_workers(model, source);
+	if (!code)
+		code = series_of_read(model, series, source);
 	for (size_t i = 0; i < source->count && !code; i++)
-		code = series_of_repeat(model, series, source->repeats[i], source->traces[i]);
+		code = series_of_repeat(
+			model, series, source->repeats[i], source->traces[i], source->count);
 	keep_series(model, series);
 	note_accounting(model, source->repeats[0]);
 	return code;

@@ -37,8 +37,8 @@ struct model_source {
 	model_step_time *step_time;
 };
 
-/* Slower than its fellows by more than chance: which workers, how much.  The decode series are what an
- * ordinary worker would take. */
+/* The decode series are those of an ordinary worker; worker_factor says who is slower than his fellows by
+ * more than chance, and how much. */
 struct model {
 	struct replay_model replay; /* its series are owned by storage */
 	float *storage[COSTS];      /* owned */
@@ -53,8 +53,14 @@ struct model {
 	/* Busy shares of the stages in the replay as calibrated: where the above is known to hold. */
 	double calibrated_busy[REPLAY_STAGES];
 	double calibrated; /* samples/s of that replay */
-	double altered;    /* sum of |ln| of what keys were turned by; 0: as calibrated */
-	size_t recorded;   /* samples that the series came from */
+	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
+	double late_ns;
+	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
+	/* Of reading, when no device showed: time that might be a device's after all (model_read.h), and
+	 * the files in flight that it was seen with.  Matters when more of them are to be. */
+	double hidden_device_ns;
+	unsigned measured_in_flight;
+	size_t recorded; /* samples that the series came from */
 	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
 };
@@ -73,8 +79,10 @@ bool model_contention_point(
 void model_close(struct model *model); /* safe on {0} */
 int model_copy(struct model *to, const struct model *from, struct error *err);
 
-/* Turns the model of `from` into that of `to`: every key that differs.  -ENOTSUP: a key that replay does
- * not model (err lists those that it does).  Adds a note for what is extrapolated. */
+/* Turns the model of `from` into that of `to`: every key that differs, but for those that only say how a
+ * run is named, seeded and measured.  -ENOTSUP: a key that replay does not model (err lists those that it
+ * does), or a step whose time is not known; the model is as before or half turned: close it.  Adds a note
+ * for what is extrapolated. */
 int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err);
 /* Whether a key can be altered. */

@@ -56,6 +56,35 @@ static int turn_structure(const struct change *c)
 	return 0;
 }
 
+/* Until a thread that must go on gets a core from others that compute: half a slice of Linux's scheduler,
+ * 0.75 ms x (1 + log2 of the cores, 8 at most) (kernel/sched/fair.c). */
+static double half_slice_ns(double cores)
+{
+	return 750e3 * (1 + floor(log2(fmin(fmax(cores, 1), 8)))) / 2;
+}
+
+static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns);
+
+/* 0 with a core for every worker, 1 with twice as many workers as cores or more. */
+static double crowding(double workers, double cores)
+{
+	return fmin(fmax(workers / cores - 1, 0), 1);
+}
+
+/* More workers than cores: a step's thread that wakes them at the end of a step loses its core to one, and
+ * the device waits. */
+static int crowd(const struct change *c)
+{
+	struct model *model = c->model;
+	const double cores = model->replay.cores;
+	if (model->facts.step_on_cores || model->replay.series[COST_STEP_DEVICE].count == 0)
+		return 0;
+	const double further = crowding(after(c), cores) - crowding(before(c), cores);
+	const double more = fmax(further * half_slice_ns(cores), -model->late_ns);
+	model->late_ns += more;
+	return more != 0 ? add_to_cost(c, COST_STEP_DEVICE, more) : 0;
+}
+
 static int turn_workers(const struct change *c)
 {
 	struct model *model = c->model;
@@ -77,7 +106,7 @@ static int turn_workers(const struct change *c)
 			"and not counted");
 	if (now > model->replay.cores)
 		model_note(model, "%u workers share %g cores", now, model->replay.cores);
-	return 0;
+	return crowd(c);
 }
 
 static int turn_read_parallelism(const struct change *c)
@@ -123,20 +152,28 @@ static double step_ratio(const struct change *c)
 	return batch_of(c, c->to) / batch_of(c, c->from);
 }
 
-static void scale_step(const struct change *c, double ratio)
+/* How late the thread is does not go with the device's time. */
+static int scale_step(const struct change *c, double ratio)
 {
-	struct replay_model *replay = &c->model->replay;
-	if (c->model->facts.step_on_cores)
+	struct model *model = c->model;
+	struct replay_model *replay = &model->replay;
+	if (model->facts.step_on_cores) {
 		replay->scale[COST_STEP_HOST] *= ratio;
-	else
-		replay->scale[COST_STEP_DEVICE] *= ratio;
+		return 0;
+	}
+	replay->scale[COST_STEP_DEVICE] *= ratio;
+	if (replay->series[COST_STEP_DEVICE].count == 0 || !(model->late_ns > 0))
+		return 0;
+	return add_to_cost(c, COST_STEP_DEVICE, model->late_ns * (1 - ratio));
 }
 
 static int turn_batch(const struct change *c)
 {
 	struct model *model = c->model;
 	const double ratio = batch_of(c, c->to) / batch_of(c, c->from);
-	scale_step(c, step_ratio(c));
+	const int code = scale_step(c, step_ratio(c));
+	if (code)
+		return code;
 	model->replay.scale[COST_UPLOAD] *= ratio;
 	count_distance(c);
 	if (model->facts.step_on_cores)
@@ -179,9 +216,8 @@ static int turn_step_time(const struct change *c)
 	const double to = nominal(c, c->to);
 	if (c->model->facts.step_on_cores || !(from > 0) || !(to > 0))
 		return refuse_step(c);
-	scale_step(c, to / from);
 	c->model->altered += fabs(log(to / from));
-	return 0;
+	return scale_step(c, to / from);
 }
 
 /* A log-normal with its mean kept: the logarithms are stretched, or drawn where there were none. */
@@ -256,40 +292,39 @@ static int turn_upload_factor(const struct change *c)
 
 static int turn_step_factor(const struct change *c)
 {
-	scale_step(c, after(c) / before(c));
 	count_distance(c);
-	return 0;
+	return scale_step(c, after(c) / before(c));
 }
 
 /* Adds to each item of a cost, not below 0. */
-static int add_to_cost(const struct change *c, enum replay_cost cost, size_t count)
+static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns)
 {
 	struct model *model = c->model;
 	struct replay_series *series = &model->replay.series[cost];
-	const double scale = model->replay.scale[cost];
-	const size_t n = series->count > 0 ? series->count : count;
-	float *grown = calloc(n, sizeof *grown);
-	if (!grown)
+	const double scale = series->count > 0 ? model->replay.scale[cost] : 0;
+	const size_t n = series->count > 0 ? series->count : 1;
+	float *changed = calloc(n, sizeof *changed);
+	if (!changed)
 		return error_set(c->err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
-		grown[i] = (float)fmax(old + after(c) - before(c), 0);
+		changed[i] = (float)fmax(old + more_ns, 0);
 	}
 	free(model->storage[cost]);
-	model->storage[cost] = grown;
+	model->storage[cost] = changed;
 	model->replay.scale[cost] = 1;
-	*series = (struct replay_series){.ns = grown, .count = n};
+	*series = (struct replay_series){.ns = changed, .count = n};
 	return 0;
 }
 
 static int turn_decode_wait(const struct change *c)
 {
-	return add_to_cost(c, COST_DECODE_WAIT, 1);
+	return add_to_cost(c, COST_DECODE_WAIT, after(c) - before(c));
 }
 
 static int turn_step_launch(const struct change *c)
 {
-	return add_to_cost(c, COST_STEP_HOST, 1);
+	return add_to_cost(c, COST_STEP_HOST, after(c) - before(c));
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------- */

@@ -38,7 +38,9 @@ struct replay_options model_options(const struct model *model, size_t samples)
 struct replay_options model_resample(const struct model *model, size_t samples, uint64_t seed)
 {
 	struct replay_options options = model_options(model, samples);
-	options.block = MODEL_BLOCK;
+	/* Few items: still several blocks to draw from. */
+	const size_t eighth = model->recorded / 8;
+	options.block = eighth < 1 ? 1 : eighth < MODEL_BLOCK ? eighth : MODEL_BLOCK;
 	options.seed = seed;
 	return options;
 }

@@ -8,7 +8,13 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { RESAMPLES_MOST = 64, SEED = 733, SAMPLES_TOTAL = 24000, SAMPLES_LEAST = 600 };
+enum {
+	RESAMPLES_MOST = 64,
+	SEED = 733,
+	SAMPLES_TOTAL = 100000,
+	SAMPLES_LEAST = 600,
+	SAMPLES_MOST = 8000
+};
 
 /* Half the difference, in ln of the cost. */
 static const double STEP = 0.03;
@@ -70,7 +76,9 @@ int model_elasticities(
 	for (int c = 0; c < COSTS; c++)
 		costs += costs_anything(model, c);
 	const size_t share = costs > 0 ? SAMPLES_TOTAL / (2 * costs) : 0;
-	const size_t samples = share > SAMPLES_LEAST ? share : SAMPLES_LEAST;
+	const size_t samples = share < SAMPLES_LEAST  ? SAMPLES_LEAST
+			       : share > SAMPLES_MOST ? SAMPLES_MOST
+						      : share;
 	/* Of the measured time between batches, so much is in the replay. */
 	const double explained = exp(-model->unmodelled);
 	*out = (struct elasticities){.unmodelled = 1 - explained};

@@ -57,6 +57,23 @@ static double resampling_spread(const struct model *model, unsigned effort, stru
 	return replays >= 2 ? statistics_deviation(logs, replays) : 0;
 }
 
+/* With more files in flight than measured, a device that latency hid may bind: the throughput with the
+ * slowest one that would not have shown. */
+static double with_hidden_device(const struct model *model, const struct replay_options *options,
+	double throughput, struct error *err)
+{
+	const struct pipeline_shape *shape = &model->replay.shape;
+	const float service = (float)model->hidden_device_ns;
+	if (shape->reader_threads * shape->read_depth <= model->measured_in_flight ||
+		!(service > 0) || model->replay.series[COST_READ_DEVICE].count > 0)
+		return throughput;
+	struct replay_model replay = model->replay;
+	struct replay_result result;
+	replay.series[COST_READ_DEVICE] = (struct replay_series){&service, 1};
+	return replay_run(&replay, options, &result, err) ? NAN
+							  : fmin(result.throughput, throughput);
+}
+
 static size_t whole_length(const struct model *model)
 {
 	size_t samples = model->recorded;
@@ -72,7 +89,8 @@ int model_predict(
 	if (code)
 		return code;
 	const double spread = resampling_spread(model, effort, err);
-	if (isnan(spread))
+	const double least = with_hidden_device(model, &options, out->replay.throughput, err);
+	if (isnan(spread) || isnan(least))
 		return -EINVAL;
 	const double same = same_limit(model, &out->replay);
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);

@@ -25,8 +25,10 @@ struct read_facts {
 };
 
 struct read_split {
-	double latency_ns;   /* of a file that went through the device, mean */
-	double device_ns;    /* means per file, those from the cache counted as 0 */
+	double latency_ns; /* of a file that went through the device, mean */
+	double device_ns;  /* means per file, those from the cache counted as 0 */
+	/* Without a device: so much a file might be a device's and would not show. */
+	double hidden_ns;
 	double device_share; /* of the time that the device was busy */
 	double hit_share;    /* of files that a cache answered, where these could be told apart */
 	double error_latency; /* mean absolute error of foretelling, over the mean time: latency alone */
@@ -36,8 +38,8 @@ struct read_split {
 	bool by_bytes;
 };
 
-/* Writes each item's latency_ns and device_ns, (count) each, without the CPU time.  items: by number.
- * 0 or -ENOMEM. */
+/* Writes each item's latency_ns and device_ns, (count) each, without the CPU time.  items: by number, those
+ * of several repetitions behind each other.  0 or -ENOMEM. */
 int read_split(const struct trace_item *items, size_t count, const struct read_facts *facts,
 	float *latency_ns, float *device_ns, struct read_split *out);
 

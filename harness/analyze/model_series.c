@@ -123,15 +123,17 @@ static struct step_times step_times_of(
 }
 
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, bool on_cores, double slowed)
+	const struct trace *trace, bool on_cores, double slowed, double *late_ns)
 {
 	const struct stage_measurement *stage = model_stage(m, "step");
+	*late_ns = 0;
 	float *values = calloc(2 * trace->count + 1, sizeof *values);
 	if (!stage || !values) {
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
 	const struct step_times mean = step_times_of(stage, trace, on_cores);
+	*late_ns = mean.late_ns;
 	float *const host = values;
 	float *const device = values + trace->count;
 	for (size_t i = 0; i < trace->count; i++) {

@@ -51,7 +51,7 @@ struct replay_model {
 	struct pipeline_shape shape;
 	double cores; /* > 0; HUGE_VAL: as many as wanted */
 	double outside;
-		/* threads of others that are always runnable */ /* How long a thread keeps a core while others wait for one, ns: the kernel's scheduler has a
+	/* threads of others that are always runnable */ /* How long a thread keeps a core while others wait for one, ns: the kernel's scheduler has a
 	 * sample lie half decoded for as long as that, which delivery in order waits for.  It matters
 	 * when more threads are runnable than there are cores and items are shorter.  0: cores are
 	 * shared evenly at every moment (processor sharing).  4 ms is usual (a tick at HZ = 250). */

@@ -2,9 +2,9 @@
  * since the start, at the rate that the load leaves.  A piece of work ends when virtual time has moved on
  * by its length, so the order of ends never changes and a step costs O(log n).  (Weighted fair queueing.)
  *
- * Without time slices all that is runnable is on the cores at once, each at its part of them: processor
- * sharing.  With slices there is a place for each core; who has used least comes next, and stays for a
- * slice while others wait, as under a kernel's scheduler: a sample can be half done for as long. */
+ * Without time slices all that is runnable is on the cores at once, each at its part of them: processor * sharing.  With slices there is a place for each core; who has used least comes next, and stays for a
+ * slice while others wait, as under a kernel's scheduler: a sample can be half done for as long.  A thread
+ * that wakes up is given at most a slice's credit, and takes the place of one that has used more. */
 #ifndef MLBENCH_ANALYZE_REPLAY_CORES_H
 #define MLBENCH_ANALYZE_REPLAY_CORES_H
 
@@ -70,21 +70,22 @@ static inline void replay_cores_queue(struct replay_cores *c, uint32_t thread)
 	c->in_line++;
 }
 
+/* The line's first come to free places; who comes to the line may take another's (replay_cores.c). */
+void replay_cores_call(struct replay_cores *cores);
+void replay_cores_preempt(struct replay_cores *cores, double used);
+
 /* Gives the free places to those that wait; after each event. */
 static inline void replay_cores_fill(struct replay_cores *c)
 {
 	c->going_on = REPLAY_NOBODY;
-	while (c->in_line > 0 && c->on_place < c->places) {
-		const uint32_t thread = replay_heap_first(&c->waiting)->id;
-		struct replay_thread *t = &c->threads[thread];
-		replay_heap_pop(&c->waiting);
-		c->in_line--;
-		c->floor = t->used > c->floor ? t->used : c->floor;
-		t->from = c->virtual_now;
-		t->end += c->virtual_now;
-		t->slice_end = c->virtual_now + c->slice_ns;
-		replay_cores_place(c, thread);
-	}
+	if (c->in_line > 0 && c->on_place < c->places)
+		replay_cores_call(c);
+}
+
+/* With time slices: whoever begins now has to wait. */
+static inline bool replay_cores_all_busy(const struct replay_cores *c)
+{
+	return c->on_place + c->in_line + (c->going_on != REPLAY_NOBODY) >= c->places;
 }
 
 /* A thread begins ns > 0 of work. */
@@ -100,7 +101,10 @@ static inline void replay_cores_begin(struct replay_cores *c, uint32_t thread, d
 		t->end = ns;
 		const double least = c->floor - c->slice_ns;
 		t->used = t->used > least ? t->used : least;
+		const bool full = replay_cores_all_busy(c);
 		replay_cores_queue(c, thread);
+		if (full)
+			replay_cores_preempt(c, t->used);
 	}
 	replay_cores_load(c);
 }

@@ -70,6 +70,16 @@ static inline const struct replay_event *replay_heap_first(struct replay_heap *h
 	return heap->count > 0 ? heap->events : (const struct replay_event *)0;
 }
 
+/* Takes out the event at a place; right after replay_heap_first gave one. */
+static inline void replay_heap_remove(struct replay_heap *heap, uint32_t at)
+{
+	struct replay_event *const events = heap->events;
+	/* Up to the first place, as if it were the earliest, and out there. */
+	for (; at > 0; at = (at - 1) / 2)
+		events[at] = events[(at - 1) / 2];
+	heap->open = true;
+}
+
 /* Right after replay_heap_first gave one. */
 static inline void replay_heap_pop(struct replay_heap *heap)
 {

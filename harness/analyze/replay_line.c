@@ -69,31 +69,35 @@ static void pass(struct replay *r, double ns)
 	r->now += ns;
 }
 
+static void do_timed(struct replay *r, const struct replay_event event)
+{
+	const double ns = event.key - r->now;
+	replay_heap_pop(&r->timed);
+	replay_cores_pass(&r->cores, ns);
+	pass(r, ns);
+	replay_resume(r, event.id);
+}
+
+static void do_core(struct replay *r, double end)
+{
+	pass(r, end - r->now);
+	const uint32_t thread = replay_cores_end(&r->cores);
+	if (thread != REPLAY_NOBODY)
+		replay_dispatch(r, r->event_of[thread]);
+}
+
 /* Goes to the next event and does it; false: there is none.  What is off the cores comes first. */
 static bool next_event(struct replay *r)
 {
 	const struct replay_event *timed = replay_heap_first(&r->timed);
 	const double core_end = replay_cores_next(&r->cores, r->now);
-	uint32_t id;
-	if (timed && timed->key <= core_end) {
-		const double ns = timed->key - r->now;
-		id = timed->id;
-		replay_heap_pop(&r->timed);
-		replay_cores_pass(&r->cores, ns);
-		pass(r, ns);
-	} else if (core_end < HUGE_VAL) {
-		pass(r, core_end - r->now);
-		const uint32_t thread = replay_cores_end(&r->cores);
-		if (thread == REPLAY_NOBODY) {
-			r->events++;
-			return true;
-		}
-		id = r->event_of[thread];
-	} else {
+	if (timed && timed->key <= core_end)
+		do_timed(r, *timed);
+	else if (core_end < HUGE_VAL)
+		do_core(r, core_end);
+	else
 		return false;
-	}
 	r->events++;
-	replay_dispatch(r, id);
 	return true;
 }
 

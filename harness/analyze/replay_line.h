@@ -27,6 +27,8 @@ static inline uint32_t replay_event_id(enum replay_event_kind kind, uint32_t ind
 	return (uint32_t)kind << EVENT_INDEX_BITS | index;
 }
 
+/* Core time of a thread that comes to a core only to go on: a switch between threads. */
+enum { REPLAY_SWITCH_NS = 1000 };
 enum { REPLAY_COMPUTING_KINDS = EVENT_READER + 1 }; /* those of threads that can be on cores */
 
 /* What a thread does when it is next heard of. */
@@ -165,14 +167,25 @@ static inline void replay_compute(
 
 /* A thread does its event now. */
 void replay_dispatch(struct replay *r, uint32_t id);
+
+/* The same of one that was off the cores: with time slices, it first waits for a core if all are busy. */
+static inline void replay_resume(struct replay *r, uint32_t id)
+{
+	const uint32_t kind = id >> EVENT_INDEX_BITS;
+	if (kind < REPLAY_COMPUTING_KINDS && replay_cores_all_busy(&r->cores))
+		replay_compute(
+			r, (enum replay_event_kind)kind, id & EVENT_INDEX_MASK, REPLAY_SWITCH_NS);
+	else
+		replay_dispatch(r, id);
+}
+
 static inline void replay_wake(struct replay *r, uint32_t id)
 {
 	if (r->wake_ns > 0)
 		replay_wait(r, id, r->wake_ns);
 	else
-		replay_dispatch(r, id);
+		replay_resume(r, id);
 }
-
 /* Each goes on until it waits for something; wake: whoever sleeps and can go on; true: some did. */
 void replay_worker_go(struct replay *r, uint32_t index);
 bool replay_wake_workers(struct replay *r);

@@ -140,11 +140,11 @@ void replay_reader_go(struct replay *r, uint32_t index)
 	}
 }
 
+/* It waits no more; blocked, if it was, until it comes to the exchange. */
 static void go_from_waiting(struct replay *r, struct replay_reader *reader)
 {
-	set_blocked(&r->crew, reader, false);
 	reader->phase = READER_VISITS;
-	replay_reader_go(r, (uint32_t)(reader - r->crew.readers));
+	replay_resume(r, reader_event(r, reader));
 }
 
 /* Whether another file of the same reader is done at this very moment: one reap takes both. */

@@ -8,7 +8,7 @@
 
 enum { PARTS_MOST = 20, PARTS_LEAST = 4, BATCHES_LEAST = 10, SAMPLES_LEAST = 64 };
 
-static const double WIDTH_MOST = 0.10;
+static const double WIDTH_MOST = 0.20;
 static const double NINETY = 1.645;
 static const double STEPS_A_PART = 2;
 

@@ -1,5 +1,5 @@
 /* Whether enough was measured for a verdict: the 90 % interval of the throughput, from its spread over the
- * run, may be at most a tenth of it to either side.  A width w of n samples takes n (w / 0.1)^2. */
+ * run, may be at most a fifth of it to either side.  A width w of n samples takes n (w / 0.2)^2. */
 #ifndef MLBENCH_ANALYZE_SUFFICIENCY_H
 #define MLBENCH_ANALYZE_SUFFICIENCY_H
 

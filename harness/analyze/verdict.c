@@ -6,16 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double CONFIDENCE_DEPTH = 0.50; /* without a replay */
+static const double CONFIDENCE_DEPTH = 0.50;  /* without a replay */
+static const double CONFIDENCE_MISFIT = 0.80; /* a replay that fits too badly to be asked */
 static const double CONFIDENCE_NONE = 0.10;
 static const double DEPTH_GAIN_LEAST = 0.05;
+
+static double completeness_of(const struct evidence_base *base, bool replayed)
+{
+	if (replayed)
+		return confidence_completeness(base->findings->elasticities.unmodelled);
+	return base->findings ? CONFIDENCE_MISFIT : 1;
+}
 
 static double confidence_of(
 	const struct evidence_base *base, const struct binding *binding, const struct cause *cause)
 {
-	const bool replayed = base->findings != NULL;
-	const double complete =
-		confidence_completeness(replayed ? base->findings->elasticities.unmodelled : NAN);
+	const bool replayed = !isnan(binding->replayed);
+	const double complete = completeness_of(base, replayed);
 	const double most = confidence_most(base->count);
 	if (binding->depth)
 		return fmin(

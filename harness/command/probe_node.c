@@ -116,7 +116,8 @@ double probe_file_bytes(const struct probe_target *target)
 	if (!target->has_data)
 		return NAN;
 	const uint64_t mean = target->dataset.total_bytes / target->dataset.count;
-	return (double)((mean + READ_ALIGN_BYTES - 1) / READ_ALIGN_BYTES * READ_ALIGN_BYTES);
+	const uint64_t blocks = (mean + READ_ALIGN_BYTES - 1) / READ_ALIGN_BYTES;
+	return (double)(blocks * READ_ALIGN_BYTES);
 }
 
 /* --- the parts ----------------------------------------------------------------------------------- */

@@ -17,7 +17,10 @@ const struct command command_sweep = {
 		"point and what limits it.\n\n"
 		"Each repetition is saved as it ends. A point that fails is a row with its reason, and the rest runs. "
 		"Ctrl-C keeps what was measured; --resume measures what is missing, and nothing else. 'mlbench check' "
-		"says beforehand how many points there are and how long they take.",
+		"says beforehand how many points there are and how long they take.\n\n"
+		"With sweep.mode = adaptive it measures the points that tell most, predicts the others by replay of "
+		"what was recorded until every 90 % interval is within sweep.error of its throughput, and measures "
+		"what it recommends. Predictions are marked as such in every output ('~' in tables and maps).",
 	.example = "mlbench sweep configs/imagenet_like.ini --set sweep.decode.workers=1,2,4",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_RESUME) |
 		   OPTION_BIT(OPTION_JSON),

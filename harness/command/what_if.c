@@ -88,7 +88,7 @@ const struct command command_what_if = {
 		"limit, and from how many nodes on. Nodes are taken as alike.\n\n"
 		"A key that replay does not model is refused, with the list of those that it does. A run that was "
 		"too short to tell is said to be, with exit status 3.",
-	.example = "mlbench what-if imagenet_like --set decode.workers=16 --set step.device=b200",
+	.example = "mlbench what-if imagenet_like --set decode.workers=16 --set step.device=a100",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) |
 		   OPTION_BIT(OPTION_FLEET) | OPTION_BIT(OPTION_STORAGE) |
 		   OPTION_BIT(OPTION_NETWORK_BANDWIDTH) | OPTION_BIT(OPTION_NETWORK_LATENCY) |

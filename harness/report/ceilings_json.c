@@ -10,15 +10,19 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-/* A member of a member, under a name of its own. */
-#define PART(type, member, name, kind)                                                        \
-	{                                                                                     \
-		name, kind, offsetof(struct type, member), sizeof(((struct type *)0)->member) \
+/* A member of a range that is a member, under a name of its own. */
+#define PART(type, member, part, name, kind)                                                      \
+	{                                                                                         \
+		name, kind, offsetof(struct type, member) + offsetof(struct ceiling_range, part), \
+			sizeof(((struct ceiling_range *)0)->part)                                 \
 	}
-#define RANGE(type, member, prefix)                                 \
-	PART(type, member.low, prefix "low", FIELD_REAL),           \
-		PART(type, member.high, prefix "high", FIELD_REAL), \
-		PART(type, member.repeats, prefix "repeats", FIELD_UINT32)
+#define RANGE(type, member, prefix)                                    \
+	PART(type, member, low, #prefix "_low", FIELD_REAL),           \
+		PART(type, member, high, #prefix "_high", FIELD_REAL), \
+		PART(type, member, repeats, #prefix "_repeats", FIELD_UINT32)
+#define OWN_RANGE(type)                                                                         \
+	PART(type, range, low, "low", FIELD_REAL), PART(type, range, high, "high", FIELD_REAL), \
+		PART(type, range, repeats, "repeats", FIELD_UINT32)
 
 static const struct field head_fields[] = {
 	FIELD(ceilings, measured_at, FIELD_REAL),
@@ -39,23 +43,23 @@ static const struct field head_fields[] = {
 	FIELD(ceilings, decode_all_cores, FIELD_REAL),
 	FIELD(ceilings, cpu_scaling, FIELD_REAL),
 	FIELD(ceilings, memory_bytes_per_s_one, FIELD_REAL),
-	RANGE(ceilings, memory_range_one, "memory_one_"),
+	RANGE(ceilings, memory_range_one, memory_one),
 	FIELD(ceilings, memory_bytes_per_s_all, FIELD_REAL),
-	RANGE(ceilings, memory_range_all, "memory_all_"),
+	RANGE(ceilings, memory_range_all, memory_all),
 	FIELD(ceilings, copy_bytes_per_s, FIELD_REAL),
-	RANGE(ceilings, copy_range, "copy_"),
+	RANGE(ceilings, copy_range, copy),
 	FIELD(ceilings, memory_array_bytes, FIELD_REAL),
 	FIELD(ceilings, cache_bytes, FIELD_REAL),
 	FIELD(ceilings, model, FIELD_TEXT),
 	FIELD(ceilings, batch, FIELD_UINT32),
 	FIELD(ceilings, lock_handoff_ns, FIELD_REAL),
-	RANGE(ceilings, lock_range, "lock_handoff_"),
+	RANGE(ceilings, lock_range, lock_handoff),
 	FIELD(ceilings, clock_read_ns, FIELD_REAL),
-	RANGE(ceilings, clock_range, "clock_read_"),
+	RANGE(ceilings, clock_range, clock_read),
 	FIELD(ceilings, cpu_clock_read_ns, FIELD_REAL),
-	RANGE(ceilings, cpu_clock_range, "cpu_clock_read_"),
+	RANGE(ceilings, cpu_clock_range, cpu_clock_read),
 	FIELD(ceilings, oversleep_ns, FIELD_REAL),
-	RANGE(ceilings, oversleep_range, "oversleep_"),
+	RANGE(ceilings, oversleep_range, oversleep),
 	FIELD(ceilings, oversleep_p99_ns, FIELD_REAL),
 };
 
@@ -67,13 +71,13 @@ static const struct field read_fields[] = {
 	FIELD(read_ceiling, bytes_per_s, FIELD_REAL),
 	FIELD(read_ceiling, requests_per_s, FIELD_REAL),
 	FIELD(read_ceiling, latency_ns, FIELD_REAL),
-	RANGE(read_ceiling, range, ""),
+	OWN_RANGE(read_ceiling),
 };
 
 static const struct field decode_fields[] = {
 	FIELD(core_ceiling, cores, FIELD_UINT32),
 	FIELD(core_ceiling, samples_per_s, FIELD_REAL),
-	RANGE(core_ceiling, range, ""),
+	OWN_RANGE(core_ceiling),
 };
 
 static const struct field gemm_fields[] = {
@@ -84,7 +88,7 @@ static const struct field gemm_fields[] = {
 	FIELD(gemm_ceiling, threads, FIELD_UINT32),
 	FIELD(gemm_ceiling, is_best, FIELD_BOOLEAN),
 	FIELD(gemm_ceiling, flops, FIELD_REAL),
-	RANGE(gemm_ceiling, range, ""),
+	OWN_RANGE(gemm_ceiling),
 	FIELD(gemm_ceiling, efficiency, FIELD_REAL),
 	FIELD(gemm_ceiling, share, FIELD_REAL),
 };

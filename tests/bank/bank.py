@@ -22,15 +22,16 @@ import plants as table
 import report
 import rules
 import score
-from runner import Failed, Runner
+from runner import Failed, Mistake, Runner
 
 RETURNED = 0.9        # of the lost throughput must come back
 REFINEMENTS = 3       # corrections of a plant's strength
 NEAR_ENOUGH = 0.12    # of ln(loss): a plant this close to its aim is not corrected
-DISTURBED_CORES = 0.3 # kept busy from outside while nothing of ours does
+DISTURBED_CORES = 0.3 # unless --disturbed says otherwise: kept busy from outside while nothing of ours does
 HEALTHY_USE = 0.95    # of the device's time, in a run that is to be called healthy
 PAIR_WITHIN = 0.05
 QUICK_INTENSITY = 4.0
+QUICK_PATIENCE_S = 150 # after which no case is repeated
 MIDDLE = (1 / 3, 2 / 3)
 
 
@@ -77,6 +78,11 @@ class Bank:
         return without / measured["throughput"]
 
     # --- labels --------------------------------------------------------------------------------------
+
+    def disturbance(self, case: dict) -> str:
+        """'' or who else was at work: then nobody knows what the limit was, whatever was planted."""
+        busy = case.get("disturbed") or 0.0
+        return "others kept %.1f cores busy" % busy if busy > self.options.disturbed else ""
 
     def check_label(self, plant: table.Plant, case: dict, healthy: table.Healthy, measured: dict, removed: dict) -> str:
         """'' or why the label does not hold."""
@@ -131,8 +137,10 @@ class Bank:
         case["throughput"]["measured"] = measured["throughput"]
         case["disturbed"] = measured["cores_busy_outside"] or 0.0
         used = measured["step_utilisation"] or 0.0
-        case["valid"] = used >= HEALTHY_USE
-        case["why_invalid"] = "" if case["valid"] else "the device was used %.0f %% only" % (100 * used)
+        case["why_invalid"] = self.disturbance(case)
+        if used < HEALTHY_USE and not case["why_invalid"]:
+            case["why_invalid"] = "the device was used %.0f %% only" % (100 * used)
+        case["valid"] = not case["why_invalid"]
         self.judge(case, measured)
         self.drop(case, measured)
 
@@ -151,7 +159,9 @@ class Bank:
         removed = self.run(plant.base, seed) if plant.kind != "pair" else {}
         if removed:
             case["disturbed"] = removed["cores_busy_outside"] or 0.0
-        case["why_invalid"] = self.check_label(plant, case, healthy, measured, removed)
+        if not plant.hogs:
+            case["disturbed"] = max(case.get("disturbed", 0.0), measured["cores_busy_outside"] or 0.0)
+        case["why_invalid"] = self.disturbance(case) or self.check_label(plant, case, healthy, measured, removed)
         case["valid"] = not case["why_invalid"]
         self.judge(case, measured)
         if plant.kind == "phases":
@@ -185,7 +195,7 @@ class Bank:
                 turned = self.run({**plant.base, **case["keys"], **settings}, seed, cores)
                 knob["measured"] = turned["throughput"]
                 shutil.rmtree(turned["folder"], ignore_errors=True)
-            except Failed as failure:
+            except (Failed, Mistake) as failure:
                 knob["failure"] = str(failure)
             return knob
         return None
@@ -281,6 +291,8 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--page-cache-controls", type=int, default=50, help="how many (full bank)")
     parser.add_argument("--time-limit", type=float, default=0, help="seconds after which no case begins (0: none)")
+    parser.add_argument("--disturbed", type=float, default=DISTURBED_CORES,
+                        help="cores kept busy by others above which a case is not scored")
     parser.add_argument("--no-knobs", dest="knobs", action="store_false", help="do not try the recommendations out")
     parser.add_argument("--keep", action="store_true", help="keep the results of the planted runs")
     parser.add_argument("--report-only", action="store_true", help="exit 0 whatever the score")
@@ -327,16 +339,11 @@ def schedule(options: argparse.Namespace, cores: int) -> List[tuple]:
     return cases
 
 
-def is_wrong(case: dict) -> bool:
-    return not case["valid"] or score.abstained(case) or score.wrong(case)
-
-
-def quick_round(bank: Bank, plant: table.Plant, intensity: float, seed: int) -> List[dict]:
-    """A disturbed machine gets one more chance."""
+def quick_round(bank: Bank, plant: table.Plant, intensity: float, seed: int, began: float) -> List[dict]:
+    """A label that does not hold, as on a disturbed machine, gets one more chance while there is time."""
     cases = bank.attempt(plant, intensity, seed)
-    disturbed = max((case.get("disturbed") or 0.0) for case in cases)
-    if any(is_wrong(case) for case in cases) and (disturbed > DISTURBED_CORES or not cases[0]["valid"]):
-        print("%-16s again: %s" % (plant.name, cases[0]["why_invalid"] or "others kept %.1f cores busy" % disturbed), flush=True)
+    if not cases[0]["valid"] and time.monotonic() - began < QUICK_PATIENCE_S:
+        print("%-16s again: %s" % (plant.name, cases[0]["why_invalid"]), flush=True)
         cases = bank.attempt(plant, intensity, seed + 1)
     return cases
 
@@ -380,7 +387,7 @@ def main(arguments: List[str]) -> int:
             if options.time_limit and time.monotonic() - began > options.time_limit:
                 print("the time limit of %.0f s ends the bank here" % options.time_limit)
                 break
-            done = quick_round(bank, plant, intensity, seed) if options.quick else bank.attempt(plant, intensity, seed)
+            done = quick_round(bank, plant, intensity, seed, began) if options.quick else bank.attempt(plant, intensity, seed)
             cases += done
             print(report.case_line(done[0]), flush=True)
         result = {"cases": cases, "bars": score.bars(cases), "rules": score.rule_scores(cases), "cores": cores, "cpu": cpu_name(),
@@ -409,4 +416,7 @@ def finish(options: argparse.Namespace, result: dict) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Mistake as mistake:
+        sys.exit("bank: %s" % mistake)

@@ -45,6 +45,7 @@ class Plant:
     alone: Optional[Callable[[Healthy], List[Settings]]] = None  # pair: each of the two without the other
     quick: bool = True
     needs_cores: int = 1
+    hogs: bool = False  # what is planted is load from outside
     slow: bool = False  # takes a minute: full bank only
 
 
@@ -68,7 +69,8 @@ def step_time(batch: int, samples_per_s: float) -> str:
 
 COMMON: Settings = {
     "dataset.recipe": "photo",
-    "dataset.size_sigma": "0",
+    # As in real folders: what depends on bytes can be told from what does not.
+    "dataset.size_sigma": "0.3",
     "augment.size": "32",
     "batch.size": str(BATCH),
     "prefetch.depth": "4",
@@ -171,12 +173,12 @@ def plants(cores: int) -> List[Plant]:
         Plant(
             "cpu-hog", "busy processes outside the job", cpu_bound(cores), [("decode", "external")],
             lambda aim, h: {"inject.cpu_hog": str(max(1, round(h.cores * (aim - 1))))},
-            intensities=(1.5, 4.0), least_loss=1.25,
+            intensities=(1.5, 4.0), least_loss=1.25, hogs=True,
         ),
         Plant(
             "memory-hog", "processes outside the job stream through memory", cpu_bound(cores), [("decode", "external")],
             lambda aim, h: {"inject.memory_hog": str(max(1, round(h.cores * (aim - 1))))},
-            intensities=(1.5, 4.0), least_loss=1.25,
+            intensities=(1.5, 4.0), least_loss=1.25, hogs=True,
         ),
         Plant(
             "few-cores", "more workers than cores that may be used", cpu_bound(cores), [("decode", "cores")],

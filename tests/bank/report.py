@@ -47,6 +47,8 @@ def case_line(case: dict) -> str:
         mark = "ok" if score.set_holds_truth(case) else "WRONG"
     else:
         mark = "ok" if score.right(case) else "WRONG"
+    if verdict and score.abstained(case) and verdict.get("reason"):
+        mark += " (%s)" % verdict["reason"]
     loss = "x%.2f" % case["loss"] if case.get("loss") else "     "
     return "%-16s %4g  seed %d  %-6s %-24s told %-28s %.2f  %s" % (
         case["plant"], case["intensity"], case["seed"], loss, score.name_of(score.pairs(case["truth"])[0]), told,

@@ -1,5 +1,6 @@
 """Driving mlbench: runs, what they measured, and a diagnosis by one that has not seen what was planted."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -8,12 +9,17 @@ from typing import Dict, List, Optional
 
 Settings = Dict[str, str]
 
+WRONG_INPUT = 2
 NOT_STEADY = 3  # a complete run all the same
 INJECTED = "injected:"
 
 
 class Failed(Exception):
-    pass
+    """This case cannot be scored."""
+
+
+class Mistake(Exception):
+    """The bank itself is wrong: no case can be."""
 
 
 class Runner:
@@ -54,8 +60,9 @@ class Runner:
         return {"text": inject_section(header["resolved"]), "json": header["config"]["inject"]}
 
     def folder_of(self, settings: Settings) -> str:
-        name = "-".join(settings.get("dataset." + key, "x") for key in ("format", "width", "height", "samples"))
-        return os.path.join(self.data, name)
+        recipe = sorted((key, value) for key, value in settings.items() if key.startswith("dataset."))
+        digest = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:8]
+        return os.path.join(self.data, "%s-%s" % (settings["dataset.format"], digest))
 
     def arguments(self, settings: Settings, folder: str) -> List[str]:
         arguments = ["run", self.config, "--quiet", "--out", folder, "--set", "dataset.path=" + self.folder_of(settings)]
@@ -69,6 +76,8 @@ class Runner:
         folder = folder or os.path.join(self.work, "run-%04d" % self.count)
         shutil.rmtree(folder, ignore_errors=True)
         done = self.call(self.arguments(settings, folder), cores)
+        if done.returncode == WRONG_INPUT:
+            raise Mistake("mlbench run: %s" % done.stderr.strip()[-400:])
         if done.returncode not in (0, NOT_STEADY):
             raise Failed("mlbench run: exit status %d: %s" % (done.returncode, done.stderr.strip()[-400:]))
         with open(os.path.join(folder, "points.jsonl")) as file:

@@ -4,7 +4,7 @@ expect 2 "$MLBENCH"
 prints "commands"
 expect 0 "$MLBENCH" --help
 golden help.txt
-for command in run sweep gen check list doctor probe show help; do
+for command in run sweep what-if gen check list doctor probe show help; do
 	expect 0 "$MLBENCH" help "$command"
 	prints "usage: mlbench $command"
 	cp out by_topic

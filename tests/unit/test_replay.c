@@ -96,6 +96,69 @@ static void cores_are_shared(void **state)
 	}
 }
 
+/* Slices change who waits, not how much the cores do in all; short ones are processor sharing. */
+static void slices_share_the_cores_too(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= 7; n++) {
+		struct case_model c = case_plain();
+		c.model.shape.decode_workers = n;
+		c.model.shape.in_order = false;
+		c.model.cores = 2;
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 1 * MS);
+		static const double slices_ms[] = {0, 0.01, 0.7, 4, 100};
+		for (size_t i = 0; i < sizeof slices_ms / sizeof *slices_ms; i++) {
+			c.model.slice_ns = slices_ms[i] * MS;
+			assert_close(case_run(&c, 1, n * 400).throughput, 1e3 * fmin(n, 2), 0.01);
+		}
+	}
+}
+
+/* A sample that lies half done for a slice keeps its batch from the step, which then waits though the cores
+ * are never idle: throughput is lost where the step is nearly the limit and slots are few.  With slices far
+ * below an item's time that is over. */
+static void slices_leave_samples_half_done(void **state)
+{
+	(void)state;
+	struct case_model c = case_plain();
+	c.model.shape.decode_workers = 6;
+	c.model.shape.batch_size = 8;
+	c.model.shape.slots = 4;
+	c.model.shape.blobs = 256;
+	c.model.cores = 2;
+	case_set(&c, COST_DECODE_CPU, EXPONENTIAL, 0.7 * MS);
+	case_set(&c, COST_STEP_DEVICE, CONSTANT, 2.6 * MS);
+	const struct replay_result even = case_run(&c, 1, 4000);
+	c.model.slice_ns = 4 * MS;
+	const struct replay_result sliced = case_run(&c, 1, 4000);
+	assert_true(sliced.throughput < 0.99 * even.throughput);
+	assert_true(sliced.share[REPLAY_DECODE][THREAD_BLOCKED] >
+		    even.share[REPLAY_DECODE][THREAD_BLOCKED] + 0.05);
+	c.model.slice_ns = 0.02 * MS;
+	assert_close(case_run(&c, 1, 4000).throughput, even.throughput, 0.01);
+}
+
+/* The one that seldom runs gets a core at once, whatever the slice. */
+static void seldom_runners_come_first(void **state)
+{
+	(void)state;
+	struct case_model c = case_plain();
+	c.model.shape.decode_workers = 4;
+	c.model.shape.in_order = false;
+	c.model.shape.batch_size = 16;
+	c.model.shape.slots = 8;
+	c.model.shape.blobs = 256;
+	c.model.cores = 2;
+	c.model.slice_ns = 4 * MS;
+	case_set(&c, COST_DECODE_CPU, CONSTANT, 0.5 * MS);
+	case_set(&c, COST_STEP_HOST, CONSTANT, 0.1 * MS);
+	case_set(&c, COST_STEP_DEVICE, CONSTANT, 1 * MS);
+	const struct replay_result r = case_run(&c, 1, 800);
+	/* 16 samples cost 8 ms of two cores, and the step 0.1 of one. */
+	assert_close(r.throughput, 16e3 / 4.05, 0.01);
+	assert_close(r.share[REPLAY_STEP][THREAD_WORKING], 1.1 / 4.05, 0.02);
+}
+
 /* A step on several cores takes their share from the decoder: 1 + threads of them on one core. */
 static void a_step_on_cores_counts_as_many(void **state)
 {
@@ -656,6 +719,7 @@ static void nothing_stands_still(void **state)
 		s->step_threads = (unsigned)rng_below(&rng, 4);
 		s->in_order = rng_below(&rng, 2);
 		c.model.wake_ns = rng_below(&rng, 2) ? 0.05 * MS : 0;
+		c.model.slice_ns = rng_below(&rng, 2) ? 0.03 * MS : 0;
 		c.model.visit_ns = rng_below(&rng, 2) ? 0.001 * MS : 0;
 		for (int cost = 0; cost < COST_STEP_DEVICE; cost++)
 			c.model.scale[cost] = (double)rng_below(&rng, 3) / 100;
@@ -685,6 +749,9 @@ int main(void)
 		cmocka_unit_test(teams_divide_the_time),
 		cmocka_unit_test(reads_overlap_but_for_the_device),
 		cmocka_unit_test(cores_are_shared),
+		cmocka_unit_test(slices_share_the_cores_too),
+		cmocka_unit_test(slices_leave_samples_half_done),
+		cmocka_unit_test(seldom_runners_come_first),
 		cmocka_unit_test(a_step_on_cores_counts_as_many),
 		cmocka_unit_test(the_lock_serialises),
 		cmocka_unit_test(a_lock_can_be_taken_before_who_waits),

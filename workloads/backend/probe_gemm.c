@@ -198,7 +198,7 @@ static int measure_cell(struct sweep *sweep, struct cell *cell, struct error *er
 	multiply(sweep, WARM_EDGE, WARM_EDGE, WARM_EDGE);
 	const uint64_t begin = clock_now_ns();
 	const uint64_t end = probe_slot_end(sweep->control, begin);
-	uint64_t now = begin;
+	uint64_t now;
 	unsigned calls = 0;
 	do {
 		multiply(sweep, cell->m, cell->n, cell->k);
@@ -280,7 +280,7 @@ static void keep(const struct sweep *sweep, struct ceilings *out)
 		(void)snprintf(out->model, sizeof out->model, "%s", plan->model->name);
 		out->batch = plan->batch;
 	}
-	if (cut)
+	if (cut && plan->model)
 		ceilings_note(out,
 			"gemm: %s at batch %u: products of more than %.0f GFLOP or 256 MiB an operand "
 			"are cut to fewer rows",

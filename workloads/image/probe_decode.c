@@ -42,7 +42,7 @@ static void decode_on(void *context, unsigned me)
 	const struct picture_set *set = decoding->set;
 	struct worker *worker = &decoding->workers[me];
 	const uint64_t begin = clock_now_ns();
-	uint64_t now = begin;
+	uint64_t now;
 	uint64_t done = 0;
 	do {
 		const struct picture_bytes *picture = &set->pictures[worker->next % set->count];

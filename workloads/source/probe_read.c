@@ -49,10 +49,10 @@ struct reads {
 	struct ceilings *out;
 	struct scratch_file cold, warm;
 	struct order orders[STATES][PROBE_SIZES_MAX];
-	struct memory_block buffers;
-	size_t buffer_bytes;
-	struct read_ring *ring; /* NULL: threads */
-	bool lacks[STATES];     /* given up, and said why */
+	struct memory_block memory;
+	struct read_buffers buffers; /* in it */
+	struct read_ring *ring;      /* NULL: threads */
+	bool lacks[STATES];          /* given up, and said why */
 	struct cell cells[CEILING_READS_MAX];
 	size_t cell_count;
 };
@@ -148,7 +148,7 @@ static void choose_engine(struct reads *reads)
 	struct error err = {0};
 	const char *lack =
 		reads->plan->without_uring ? "left out" : uring_unavailable(why, sizeof why);
-	if (!lack && read_ring_open(&reads->ring, reads->buffers.data, reads->buffer_bytes, &err))
+	if (!lack && read_ring_open(&reads->ring, &reads->buffers, &err))
 		lack = err.text;
 	if (lack)
 		ceilings_note(
@@ -159,15 +159,16 @@ static void choose_engine(struct reads *reads)
 
 static int reads_open(struct reads *reads, struct error *err)
 {
-	reads->buffer_bytes = largest_size(reads->plan);
+	reads->buffers.each = largest_size(reads->plan);
 	int code = open_files(reads, err);
 	if (!code)
 		code = open_orders(reads, err);
-	if (!code && memory_map(&reads->buffers, reads->buffer_bytes * PROBE_DEPTH_MOST, true) != 0)
+	if (!code && memory_map(&reads->memory, reads->buffers.each * PROBE_DEPTH_MOST, true) != 0)
 		code = error_set(
 			err, -ENOMEM, "out of memory for %d requests in flight", PROBE_DEPTH_MOST);
 	if (code)
 		return code;
+	reads->buffers.bytes = reads->memory.data;
 	reads->out->scratch_bytes = (double)reads->cold.bytes;
 	choose_engine(reads);
 	list_cells(reads);
@@ -177,7 +178,7 @@ static int reads_open(struct reads *reads, struct error *err)
 static void reads_close(struct reads *reads)
 {
 	if (!read_ring_lost(reads->ring)) /* else the kernel may still write to them */
-		memory_unmap(&reads->buffers);
+		memory_unmap(&reads->memory);
 	read_ring_close(reads->ring);
 	for (int state = 0; state < STATES; state++)
 		for (size_t i = 0; i < PROBE_SIZES_MAX; i++)
@@ -250,8 +251,7 @@ static int run_slot(struct reads *reads, struct cell *cell, struct error *err)
 	};
 	slot.end_ns = probe_slot_end(reads->control, clock_now_ns());
 	const int code = reads->ring ? read_ring_run(reads->ring, &slot, err)
-				     : read_threads_run(reads->buffers.data, reads->buffer_bytes,
-					       &slot, err);
+				     : read_threads_run(&reads->buffers, &slot, err);
 	order->next = slot.next;
 	if (!code && !probe_stopped(reads->control)) {
 		probe_add(&cell->rate, slot.requests_per_s);

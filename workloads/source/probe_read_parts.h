@@ -37,10 +37,15 @@ struct read_slot {
 /* The offset of the next request; false: the slot is over. */
 bool read_slot_next(struct read_slot *slot, uint32_t *taken, uint64_t *offset);
 
-/* One ring, one thread; buffers hold PROBE_DEPTH_MOST requests of buffer_bytes each. */
+/* Room for PROBE_DEPTH_MOST requests of `each` bytes; borrowed. */
+struct read_buffers {
+	uint8_t *bytes;
+	size_t each;
+};
+
+/* One ring, one thread. */
 struct read_ring;
-int read_ring_open(
-	struct read_ring **out, uint8_t *buffers, size_t buffer_bytes, struct error *err);
+int read_ring_open(struct read_ring **out, const struct read_buffers *buffers, struct error *err);
 /* -EIO and the like: a request failed.  -ETIMEDOUT: one did not come back in time: the ring is lost, and
  * the kernel may still write to the buffers. */
 int read_ring_run(struct read_ring *ring, struct read_slot *slot, struct error *err);
@@ -48,7 +53,6 @@ bool read_ring_lost(const struct read_ring *ring);
 void read_ring_close(struct read_ring *ring); /* NULL is fine */
 
 /* A thread of pread for each request in flight. */
-int read_threads_run(
-	uint8_t *buffers, size_t buffer_bytes, struct read_slot *slot, struct error *err);
+int read_threads_run(const struct read_buffers *buffers, struct read_slot *slot, struct error *err);
 
 #endif

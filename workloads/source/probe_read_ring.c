@@ -20,8 +20,7 @@ enum {
 
 struct read_ring {
 	struct io_uring ring;
-	uint8_t *buffers;
-	size_t buffer_bytes;
+	struct read_buffers buffers;
 	bool fixed; /* buffers are registered */
 	bool lost;
 	uint64_t submitted_ns[PROBE_DEPTH_MOST];
@@ -29,7 +28,7 @@ struct read_ring {
 	unsigned idle_count;
 };
 
-int read_ring_open(struct read_ring **out, uint8_t *buffers, size_t buffer_bytes, struct error *err)
+int read_ring_open(struct read_ring **out, const struct read_buffers *buffers, struct error *err)
 {
 	static const unsigned flags[] = {
 		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
@@ -44,10 +43,10 @@ int read_ring_open(struct read_ring **out, uint8_t *buffers, size_t buffer_bytes
 		free(ring);
 		return error_set_errno(err, -code, "cannot set up an io_uring");
 	}
-	const struct iovec all = {.iov_base = buffers, .iov_len = buffer_bytes * PROBE_DEPTH_MOST};
+	const struct iovec all = {
+		.iov_base = buffers->bytes, .iov_len = buffers->each * PROBE_DEPTH_MOST};
 	ring->fixed = io_uring_register_buffers(&ring->ring, &all, 1) == 0;
-	ring->buffers = buffers;
-	ring->buffer_bytes = buffer_bytes;
+	ring->buffers = *buffers;
 	for (unsigned i = 0; i < PROBE_DEPTH_MOST; i++)
 		ring->idle[ring->idle_count++] = i;
 	*out = ring;
@@ -96,7 +95,7 @@ static bool submit_one(struct run *run, uint64_t now)
 		return false;
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
 	const unsigned place = ring->idle[--ring->idle_count];
-	uint8_t *buffer = ring->buffers + place * ring->buffer_bytes;
+	uint8_t *buffer = ring->buffers.bytes + place * ring->buffers.each;
 	const unsigned size = (unsigned)slot->request_bytes;
 	if (ring->fixed)
 		io_uring_prep_read_fixed(sqe, slot->fd, buffer, size, offset, 0);

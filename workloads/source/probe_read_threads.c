@@ -10,8 +10,7 @@
 
 struct reading {
 	struct read_slot *slot;
-	uint8_t *buffers;
-	size_t buffer_bytes;
+	struct read_buffers buffers;
 	atomic_uint_fast32_t taken;
 	atomic_int status;
 	/* Of each thread; its own. */
@@ -38,8 +37,9 @@ static void read_on(void *context, unsigned me)
 	do {
 		if (!next_offset(reading, &offset))
 			break;
-		const ssize_t n = pread(slot->fd, reading->buffers + me * reading->buffer_bytes,
-			slot->request_bytes, (off_t)offset);
+		const ssize_t n =
+			pread(slot->fd, reading->buffers.bytes + me * reading->buffers.each,
+				slot->request_bytes, (off_t)offset);
 		if (n != (ssize_t)slot->request_bytes) {
 			atomic_store(&reading->status, n < 0 ? -errno : -EIO);
 			break;
@@ -50,10 +50,9 @@ static void read_on(void *context, unsigned me)
 		 !probe_stopped(slot->control));
 }
 
-int read_threads_run(
-	uint8_t *buffers, size_t buffer_bytes, struct read_slot *slot, struct error *err)
+int read_threads_run(const struct read_buffers *buffers, struct read_slot *slot, struct error *err)
 {
-	struct reading reading = {.slot = slot, .buffers = buffers, .buffer_bytes = buffer_bytes};
+	struct reading reading = {.slot = slot, .buffers = *buffers};
 	const int code = probe_crew(slot->depth, false, read_on, &reading, err);
 	double rate = 0;
 	uint64_t count = 0;

@@ -1,0 +1,115 @@
+# A node's data sheet: figures that can be, kept for later runs, reasons for what cannot be had, and nothing left
+# behind by a stop.
+. "$CLI/lib.sh"
+write_config
+expect 0 "$MLBENCH" gen tiny.ini
+
+# What the user got wrong.
+expect 2 "$MLBENCH" probe --path nowhere
+says "nowhere"
+expect 2 "$MLBENCH" probe --path tiny.ini
+says "no folder"
+expect 2 "$MLBENCH" probe nowhere.ini
+expect 2 "$MLBENCH" probe tiny.ini --set dataset.recipe=none --set dataset.samples=0 --set dataset.path=nowhere
+says "nowhere"
+expect 2 "$MLBENCH" probe --quik
+says "did you mean '--quick'"
+expect 2 "$MLBENCH" probe --path nowhere --json
+is_json mlbench.error/1
+[ -z "$(ls -A "$XDG_CACHE_HOME" | grep ceilings)" ] || fail "a mistake was kept"
+
+# A run without ceilings says so.
+expect_measured "$MLBENCH" run tiny.ini $ONE --out before
+prints "ceilings: none"
+
+begun=$(date +%s)
+expect 0 "$MLBENCH" probe tiny.ini $ONE --quick --json
+took=$(($(date +%s) - begun))
+[ "$took" -le 40 ] || fail "a quick probe took $took s"
+is_json mlbench.ceilings/1
+cp out probed.json
+python3 - <<'PY' || fail "the figures are not sane"
+import json
+d = json.load(open("out"))
+assert d["quick"] and not d["interrupted"] and d["cores"] >= 1
+assert d["age_s"] < 120 and d["seconds"] > 0
+states = {(r["direct"], r["cold"]) for r in d["reads"]}
+assert (False, False) in states, "no warm reads"
+for r in d["reads"]:
+    assert r["depth"] in (1, 4, 16, 64) and r["request_bytes"] in (4096, 131072)
+    assert 0 < r["low"] <= r["bytes_per_s"] <= r["high"] < 1e13
+    assert abs(r["bytes_per_s"] - r["requests_per_s"] * r["request_bytes"]) < 1e-6 * r["bytes_per_s"]
+    assert r["latency_ns"] > 0
+assert len(d["reads"]) == 8 * len(states) or any("want of time" in m for m in d["missing"])
+assert [c["cores"] for c in d["decode"]][0] == 1 and d["decode"][-1]["cores"] == d["cores"]
+assert d["decode_one_core"] > 0 and d["cpu_scaling"] > 0
+assert "files of data" in d["decode_what"]
+assert d["file_bytes"] == 4096  # 1 KiB, in whole blocks
+assert d["memory_bytes_per_s_one"] > 1e6 and d["memory_bytes_per_s_all"] > 1e6 and d["copy_bytes_per_s"] > 1e6
+best = [g for g in d["gemms"] if g["is_best"]]
+assert best and all(g["flops"] > 1e6 for g in d["gemms"])
+assert d["batch"] == 8 and d["model"] == "resnet50"
+assert 1 <= d["clock_read_ns"] < 1e6 and d["oversleep_ns"] > 0
+PY
+ls -A | grep -q mlbench-probe && fail "a scratch file is left"
+ls -A data | grep -q mlbench-probe && fail "a scratch file is left"
+
+# It is taken again at once, by another probe and by later runs.
+begun=$(date +%s)
+expect 0 "$MLBENCH" probe --quick
+[ $(($(date +%s) - begun)) -le 3 ] || fail "kept results were not taken"
+says "kept results"
+for word in storage "warm, buffered" decode memory triad gemm timing "lock hand-off" "min-max"; do
+	prints "$word"
+done
+python3 -c 'import sys
+wide = [l for l in open("out", encoding="utf-8").read().splitlines() if len(l) > 100]
+sys.exit("too wide: " + wide[0] if wide else 0)' || fail "the sheet is too wide"
+expect_measured "$MLBENCH" run tiny.ini $ONE --out after
+prints "ceilings: probed"
+python3 - <<'PY' || fail "the run has no copy of the ceilings"
+import json
+probed = json.load(open("probed.json"))
+header = json.loads(open("after/points.jsonl").readline())
+kept = header["ceilings"]
+assert kept["schema"] == "mlbench.ceilings/1" and kept["node"] == probed["node"]
+assert len(kept["reads"]) == len(probed["reads"])
+assert abs(kept["decode_one_core"] / probed["decode_one_core"] - 1) < 1e-6
+assert 0 <= kept["age_s"] < 600
+assert "probed" in header["environment"]["mlbench"]["ceilings"]
+assert "ceilings" not in json.loads(open("before/points.jsonl").readline())
+PY
+XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" show after
+prints "ceilings: probed"
+
+# Stopped: what there is, as such, and the kept results are still the whole ones.
+kept=$(ls "$XDG_CACHE_HOME"/mlbench/ceilings-*.json)
+cp "$kept" whole.json
+for after in 0.2 1.5; do
+	"$MLBENCH" probe --fresh --json >out 2>err &
+	pid=$!
+	sleep "$after"
+	kill -INT "$pid"
+	begun=$(date +%s%N)
+	wait "$pid"
+	status=$?
+	took=$((($(date +%s%N) - begun) / 1000000))
+	[ "$status" -eq 130 ] || fail "exit $status after SIGINT, not 130"
+	[ "$took" -lt 3000 ] || fail "it took $took ms to stop"
+	is_json mlbench.ceilings/1
+	[ "$(json 'd["interrupted"]')" = True ] || fail "it does not say that it was interrupted"
+	cmp -s "$kept" whole.json || fail "an interrupted probe was kept"
+done
+ls -A | grep -q mlbench-probe && fail "a scratch file is left"
+
+# A torn file is as if there were none; a folder that takes no file, and no place to keep results: reasons, and
+# the rest.
+head -c 500 "$kept" >torn && cp torn "$kept"
+expect_measured "$MLBENCH" run tiny.ini $ONE --out torn_cache
+prints "ceilings: none"
+says "are left out"
+XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" probe --quick --path /proc
+says "not kept for later runs"
+prints "storage: no scratch file in '/proc'"
+prints "triad"
+prints "lock hand-off"

@@ -1,0 +1,101 @@
+# What-if on a small real run: the sign and size of a doubled step time, tables, fleets, and what is refused.
+. "$CLI/lib.sh"
+write_config
+# On a busy machine a run may be too noisy to tell from: then longer ones are.
+for seconds in 1500ms 3s 6s; do
+	rm -rf run
+	expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=1ms --set measure.duration=$seconds --out run
+	"$MLBENCH" what-if run --set step.time=2ms --json >out 2>err && break
+	[ "$(tail -c 200 err | grep -c needed)" -eq 1 ] || fail "no answer, for another reason than too few samples"
+done
+is_json mlbench.what-if/1
+[ "$(json 'd["predicted"] and d["complete"] and d["alternatives"][0]["predicted"]')" = True ] || fail "not marked as predicted"
+[ "$(json '-0.55 < d["alternatives"][0]["gain"] < -0.4')" = True ] || fail "half as fast a step gains $(json 'd["alternatives"][0]["gain"]')"
+[ "$(json 'd["alternatives"][0]["limit"]["stage"]')" = step ] || fail "the step is not the limit"
+[ "$(json 'd["alternatives"][0]["interval90"][0] < d["alternatives"][0]["throughput"] < d["alternatives"][0]["interval90"][1]')" = True ] || fail "no interval around it"
+cp out first
+expect 0 "$MLBENCH" what-if run --set step.time=2ms --json
+cmp -s out first || fail "not the same answer twice"
+expect 0 "$MLBENCH" what-if run --set step.time=2ms
+prints "predicted by replay of what was measured, nothing was run"
+prints "gives    predicted"
+prints "measured"
+
+# A list is a table; lists are combined; what the machine does not have is said.
+expect 0 "$MLBENCH" what-if run --set decode.workers=1,2,64 --set step.time=1ms,2ms
+[ "$(grep -cE '^ +(1|2|64) +(1ms|2ms) +~' out)" -eq 6 ] || fail "not six settings"
+prints "64 workers share"
+expect 0 "$MLBENCH" what-if run --set sweep.decode.workers=1-8*2 --json
+[ "$(json 'len(d["alternatives"])')" = 4 ] || fail "a range of four is not"
+
+# A published device instead of a given time.
+expect 0 "$MLBENCH" what-if run --set step.time=0 --set step.device=a100,h100 --json
+[ "$(json 'd["alternatives"][0]["throughput"] < 0.6 * d["alternatives"][1]["throughput"]')" = True ] || fail "an a100 is not half an h100"
+expect 0 "$MLBENCH" what-if run --set step.device=h100
+prints "step.time is set"
+
+# Fleets: more nodes give more until the file server is full.
+expect 0 "$MLBENCH" what-if run --fleet 1,2,1000 --storage 30MB/s --json
+[ "$(json '[p["limit"] == "file server" for p in d["fleet"]["points"]]')" = "[False, False, True]" ] || fail "the file server binds elsewhere"
+[ "$(json 'abs(d["fleet"]["points"][2]["throughput"] * d["fleet"]["bytes_per_sample"] / 3e7 - 1) < 0.01')" = True ] || fail "more than the file server gives"
+[ "$(json 'abs(d["fleet"]["points"][1]["efficiency"] - 1) < 0.01')" = True ] || fail "two nodes share nothing, and lose"
+expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us
+prints "on paper"
+prints "the network is the limit from 2 nodes on"
+prints "none of it hidden"
+expect 0 "$MLBENCH" what-if run --fleet 4 --network-bandwidth 1GB/s --gradient-bytes 1k --overlap 50% --all-reduce tree --json
+[ "$(json 'd["fleet"]["points"][0]["exchange"]')" = tree ] || fail "not the asked all-reduce"
+
+# Refused, with what would be right.
+expect 2 "$MLBENCH" what-if run --set augment.size=8
+says "'augment.size' cannot be predicted"
+says "decode.workers"
+expect 2 "$MLBENCH" what-if run --set decode.worker=8 --json
+says "did you mean 'decode.workers'"
+is_json mlbench.error/1
+expect 2 "$MLBENCH" what-if run --set decode.workers=0
+expect 2 "$MLBENCH" what-if run --set decode.workers=1-1000+1 --set read.depth=1,2
+says "2000 settings"
+expect 2 "$MLBENCH" what-if run
+says "needs a change"
+expect 2 "$MLBENCH" what-if run --set decode.workers=2 --point 1
+says "no point of this result (0 to 0)"
+expect 2 "$MLBENCH" what-if run --set decode.workers=2 --storage 1GB/s
+says "--fleet"
+for bad in 0 -1 x 1-3*1 70000 1,,2 8-4; do
+	expect 2 "$MLBENCH" what-if run --fleet "$bad"
+	says "--fleet"
+done
+expect 2 "$MLBENCH" what-if run --fleet 2 --storage fast
+says "--storage"
+expect 2 "$MLBENCH" what-if run --fleet 2 --overlap 3
+says "--overlap"
+expect 2 "$MLBENCH" what-if run --fleet 2 --all-reduce star
+says "ring|tree"
+expect 2 "$MLBENCH" what-if run --fleet 2 --set decode.workers=1,2
+says "one setting"
+expect 2 "$MLBENCH" what-if nothing --set decode.workers=2
+says "no such result"
+mkdir hostile
+expect 2 "$MLBENCH" what-if hostile --set decode.workers=2
+printf 'not json\n' >hostile/points.jsonl
+expect 2 "$MLBENCH" what-if hostile --set decode.workers=2 --json
+is_json mlbench.error/1
+printf '{"schema":"mlbench.points/0"}\n' >hostile/points.jsonl
+expect 2 "$MLBENCH" what-if hostile --set decode.workers=2
+says "mlbench.points/0"
+
+# Too little to tell from, no service times at all, or torn ones: said, never guessed.
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=1ms --out short
+expect 3 "$MLBENCH" what-if short --set decode.workers=2
+says "needed"
+cp -r run without
+rm -r without/traces
+expect 3 "$MLBENCH" what-if without --set decode.workers=2
+says "no service times"
+cp -r run torn
+for file in torn/traces/*; do head -c 500 "$file" >cut && cp cut "$file"; done
+"$MLBENCH" what-if torn --set decode.workers=2 >out 2>err
+status=$?
+[ "$status" -eq 2 ] || [ "$status" -eq 3 ] || fail "torn traces: exit $status"
+says "traces"

@@ -1,0 +1,267 @@
+/* Turning keys: the altered model of one run foretells another whose truth is known; what cannot be
+ * modelled is refused by name. */
+#include "tests/unit/model_fixture.h"
+
+#include <errno.h>
+
+static const struct truth plain = {
+	.settings = {"decode.workers=2", "step.time=8ms", NULL},
+	.read_cpu_us = 15,
+	.read_latency_us = 100,
+	.decode_us = 800,
+	.decode_cv = 0.3,
+	.step_ms = 8,
+	.host_us = 20,
+	.cores = 16,
+	.samples = 2000,
+};
+
+/* Published 10 us a sample on h100, twice that on anything else, of models but bert. */
+static double published(const struct config *config, uint32_t batch_size)
+{
+	const bool quick = strcmp(config_text(config, KEY_STEP_DEVICE), "h100") == 0;
+	if (strcmp(config_text(config, KEY_STEP_MODEL), "bert") == 0)
+		return NAN;
+	return (quick ? 10e3 : 20e3) * batch_size;
+}
+
+struct altered {
+	struct truth_run *run;
+	struct model model;
+	struct config config;
+	int code;
+	struct error err;
+};
+
+static struct altered *alter_with(
+	const struct truth *t, model_step_time *step_time, const char *const *settings)
+{
+	struct altered *a = calloc(1, sizeof *a);
+	a->run = truth_make(t);
+	a->run->source.step_time = step_time;
+	truth_open(&a->model, a->run);
+	truth_configure(&a->config, a->run, settings);
+	a->code = model_alter(&a->model, &a->run->config, &a->config, &a->err);
+	return a;
+}
+
+static void done(struct altered *a)
+{
+	model_close(&a->model);
+	config_release(&a->config);
+	truth_free(a->run);
+	free(a);
+}
+
+#define SETTINGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* The model of `from`, turned by the settings, against a replay of the truth of `to`. */
+static void foretells(const struct truth *from, const struct truth *to, const char *const *settings)
+{
+	struct altered *a = alter_with(from, NULL, settings);
+	if (a->code)
+		fail_msg("%s", a->err.text);
+	struct truth_run *target = truth_make(to);
+	struct prediction prediction;
+	assert_int_equal(model_predict(&a->model, 8, &prediction, &a->err), 0);
+	print_message("%-60s from %7.1f truth %7.1f predicted %7.1f [%7.1f %7.1f]\n", settings[0],
+		a->run->throughput, target->throughput, prediction.throughput,
+		prediction.interval.low, prediction.interval.high);
+	assert_about(prediction.throughput, target->throughput, 0.02);
+	assert_true(prediction.interval.low <= target->throughput &&
+		    target->throughput <= prediction.interval.high);
+	truth_free(target);
+	done(a);
+}
+
+static void structure_is_foretold(void **state)
+{
+	(void)state;
+	struct truth to = plain;
+	to.settings[0] = "decode.workers=3";
+	foretells(&plain, &to, SETTINGS("decode.workers=3"));
+	to = plain;
+	to.settings[2] = "prefetch.depth=8";
+	foretells(&plain, &to, SETTINGS("prefetch.depth=8"));
+	to = plain;
+	to.settings[2] = "batch.order=as-completed";
+	foretells(&plain, &to, SETTINGS("batch.order=as-completed"));
+	struct truth slow = plain;
+	slow.read_latency_us = 10000;
+	to = slow;
+	to.settings[2] = "read.depth=2";
+	foretells(&slow, &to, SETTINGS("read.depth=2"));
+	to.settings[2] = "read.threads=2";
+	foretells(&slow, &to, SETTINGS("read.threads=2"));
+	to.settings[2] = "decode.queue=4";
+	foretells(&slow, &to, SETTINGS("decode.queue=4"));
+}
+
+static void many_workers_on_few_cores(void **state)
+{
+	(void)state;
+	struct truth from = plain;
+	from.cores = 4;
+	from.settings[1] = "step.time=1ms";
+	from.step_ms = 1;
+	struct truth to = from;
+	to.settings[0] = "decode.workers=4";
+	foretells(&from, &to, SETTINGS("decode.workers=4"));
+}
+
+static void a_fixed_step_time_is_of_any_batch(void **state)
+{
+	(void)state;
+	struct truth to = plain;
+	to.settings[2] = "batch.size=4";
+	foretells(&plain, &to, SETTINGS("batch.size=4"));
+	to = plain;
+	to.settings[1] = "step.time=20ms";
+	to.step_ms = 20;
+	foretells(&plain, &to, SETTINGS("step.time=20ms"));
+	to.settings[2] = "batch.size=8";
+	foretells(&plain, &to, SETTINGS("step.time=20ms", "batch.size=8"));
+}
+
+static void a_published_step_goes_with_the_batch(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.settings[1] = NULL;
+	t.step_ms = 0.16;
+	struct altered *a = alter_with(&t, NULL, SETTINGS("batch.size=32"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), 320, 0.001);
+	done(a);
+	a = alter_with(&t, published, SETTINGS("batch.size=32", "step.device=a100"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), 640, 0.001);
+	assert_about(a->model.samples_per_batch, 32, 0);
+	done(a);
+	a = alter_with(&t, published, SETTINGS("step.model=bert"));
+	assert_int_equal(a->code, -ENOTSUP);
+	done(a);
+	a = alter_with(&t, NULL, SETTINGS("step.device=a100"));
+	assert_int_equal(a->code, -ENOTSUP);
+	assert_non_null(strstr(a->err.text, "step.time"));
+	done(a);
+	a = alter_with(&t, published, SETTINGS("step.time=5ms"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), 5000, 0.001);
+	done(a);
+}
+
+static void upload_goes_with_the_batch(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.settings[2] = "upload.mode=copy";
+	t.upload_us = 3000;
+	struct truth to = t;
+	to.settings[3] = "inject.upload_factor=4";
+	to.upload_us = 12000;
+	foretells(&t, &to, SETTINGS("inject.upload_factor=4"));
+	struct altered *a = alter_with(&t, NULL, SETTINGS("batch.size=64", "upload.depth=4"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_UPLOAD), 12000, 0.001);
+	assert_int_equal(a->model.replay.shape.staging_slots, 5);
+	done(a);
+	a = alter_with(&t, NULL, SETTINGS("upload.mode=none"));
+	assert_int_equal(a->code, 0);
+	assert_int_equal(a->model.replay.series[COST_UPLOAD].count, 0);
+	assert_int_equal(a->model.replay.shape.staging_slots, 0);
+	done(a);
+	a = alter_with(&plain, NULL, SETTINGS("upload.mode=copy"));
+	assert_int_equal(a->code, -ENOTSUP);
+	done(a);
+}
+
+static void injected_slow_downs_scale(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL,
+		SETTINGS("inject.decode_factor=2", "inject.read_factor=3", "inject.step_factor=1.5",
+			"inject.decode_wait=2ms", "inject.step_launch=100us"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_CPU), 1600, 0.03);
+	assert_about(truth_mean(&a->model, COST_READ_LATENCY), 300, 0.01);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), 12000, 0.001);
+	assert_about(truth_mean(&a->model, COST_DECODE_WAIT), 2000, 0.001);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), 120, 0.001);
+	/* And back again. */
+	assert_int_equal(model_alter(&a->model, &a->config, &a->run->config, &a->err), 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_CPU), 800, 0.03);
+	assert_about(truth_mean(&a->model, COST_DECODE_WAIT), 0, 0);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), 20, 0.01);
+	done(a);
+}
+
+static void jitter_is_drawn(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("step.jitter=0.5"));
+	assert_int_equal(a->code, 0);
+	const struct replay_series *series = &a->model.replay.series[COST_STEP_DEVICE];
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < series->count; i++) {
+		sum += (double)series->ns[i];
+		squares += (double)series->ns[i] * (double)series->ns[i];
+	}
+	const double n = (double)series->count;
+	const double mean = sum / n;
+	assert_about(mean, 8e6, 0.001);
+	assert_about(sqrt(squares / n - mean * mean) / mean, 0.5, 0.12);
+	done(a);
+}
+
+static void others_are_refused(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("augment.size=160"));
+	assert_int_equal(a->code, -ENOTSUP);
+	assert_non_null(strstr(a->err.text, "augment.size"));
+	assert_non_null(strstr(a->err.text, "decode.workers"));
+	assert_non_null(strstr(a->err.text, "read.threads"));
+	done(a);
+	a = alter_with(
+		&plain, NULL, SETTINGS("measure.duration=9s", "run.seed=7", "run.name=other"));
+	assert_int_equal(a->code, 0);
+	done(a);
+	assert_true(model_knows(KEY_DECODE_WORKERS) && model_knows(KEY_INJECT_READ_FACTOR));
+	assert_false(model_knows(KEY_AUGMENT_SIZE) || model_knows(KEY_CODEC_NAME));
+}
+
+static void extrapolation_is_noted(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.cores = 4;
+	struct altered *a = alter_with(&t, NULL, SETTINGS("decode.workers=8", "read.depth=64"));
+	assert_int_equal(a->code, 0);
+	bool workers = false;
+	bool depth = false;
+	for (size_t i = 0; i < a->model.note_count; i++) {
+		workers = workers || strstr(a->model.notes[i], "8 workers share 4 cores");
+		depth = depth || strstr(a->model.notes[i], "more files in flight than measured");
+	}
+	assert_true(workers && depth);
+	assert_true(a->model.altered > 1);
+	done(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(structure_is_foretold),
+		cmocka_unit_test(many_workers_on_few_cores),
+		cmocka_unit_test(a_fixed_step_time_is_of_any_batch),
+		cmocka_unit_test(a_published_step_goes_with_the_batch),
+		cmocka_unit_test(upload_goes_with_the_batch),
+		cmocka_unit_test(injected_slow_downs_scale),
+		cmocka_unit_test(jitter_is_drawn),
+		cmocka_unit_test(others_are_refused),
+		cmocka_unit_test(extrapolation_is_noted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* What is computed from a calibrated model: elasticities that sum to 1, the ladder, the knee, intervals,
+ * and how long they take. */
+#include "tests/unit/model_fixture.h"
+
+#include "harness/base/clock.h"
+
+#include <stdlib.h>
+
+static const struct truth plain = {
+	.settings = {"decode.workers=2", "step.time=8ms", NULL},
+	.read_cpu_us = 15,
+	.read_latency_us = 500,
+	.decode_us = 800,
+	.decode_cv = 0.3,
+	.step_ms = 8,
+	.host_us = 20,
+	.cores = 16,
+	.samples = 4000,
+};
+
+static struct elasticities elasticities_of(const struct truth *t, unsigned effort)
+{
+	struct truth_run *run = truth_make(t);
+	struct model model;
+	struct elasticities e;
+	struct error err = {""};
+	truth_open(&model, run);
+	if (model_elasticities(&model, effort, &e, &err))
+		fail_msg("%s", err.text);
+	model_close(&model);
+	truth_free(run);
+	return e;
+}
+
+static void print(const char *what, const struct elasticities *e)
+{
+	print_message("%-24s", what);
+	for (int c = 0; c < COSTS; c++)
+		if (e->costs[c].value != 0)
+			print_message(" %s/%s %.3f [%.3f %.3f]",
+				replay_cost_stage((enum replay_cost)c),
+				replay_cost_resource((enum replay_cost)c), e->costs[c].value,
+				e->costs[c].interval.low, e->costs[c].interval.high);
+	print_message(" sum %.3f unmodelled %.3f\n", e->sum, e->unmodelled);
+}
+
+static void one_limit_has_it_all(void **state)
+{
+	(void)state;
+	struct elasticities e = elasticities_of(&plain, 8);
+	print("step waits", &e);
+	/* 4 ms of step a batch of 16 against 6.4 ms of decoding */
+	struct truth t = plain;
+	t.step_ms = 4;
+	t.settings[1] = "step.time=4ms";
+	e = elasticities_of(&t, 8);
+	print("decode binds", &e);
+	assert_about(e.costs[COST_DECODE_CPU].value, 1, 0.03);
+	assert_about(e.sum, 1, 0.03);
+	t.step_ms = 12;
+	t.settings[1] = "step.time=12ms";
+	e = elasticities_of(&t, 8);
+	print("step binds", &e);
+	assert_about(e.costs[COST_STEP_DEVICE].value, 1, 0.03);
+	assert_about(e.sum, 1, 0.03);
+	t = plain;
+	t.step_ms = 1;
+	t.settings[1] = "step.time=1ms";
+	t.read_latency_us = 10000;
+	t.samples = 2000;
+	e = elasticities_of(&t, 8);
+	print("latency binds", &e);
+	assert_true(e.costs[COST_READ_LATENCY].value > 0.9);
+	assert_about(e.sum, 1, 0.03);
+}
+
+/* With one batch in flight at a time and no queue, the parts of a cycle share it. */
+static void a_pair_shares(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 6.4;
+	t.settings[1] = "step.time=6400us";
+	t.settings[2] = "prefetch.depth=1";
+	t.decode_cv = 1;
+	const struct elasticities e = elasticities_of(&t, 8);
+	print("balanced", &e);
+	assert_true(e.costs[COST_DECODE_CPU].value > 0.2);
+	assert_true(e.costs[COST_STEP_DEVICE].value > 0.2);
+	assert_about(e.sum, 1, 0.04);
+}
+
+static void what_is_missing_is_counted(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 2;
+	t.settings[1] = "step.time=2ms";
+	t.unmodelled = 0.25;
+	const struct elasticities e = elasticities_of(&t, 8);
+	print("a quarter unexplained", &e);
+	assert_about(e.unmodelled, 1 - exp(-0.25), 0.06);
+	assert_about(e.sum + e.unmodelled, 1, 0.03);
+	assert_true(e.sum < 0.85);
+}
+
+static void the_ladder_ends_at_the_step(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 2;
+	t.settings[1] = "step.time=2ms";
+	t.read_latency_us = 3000;
+	struct truth_run *run = truth_make(&t);
+	struct model model;
+	struct ladder ladder;
+	struct error err = {""};
+	truth_open(&model, run);
+	assert_int_equal(model_ladder(&model, &ladder, &err), 0);
+	for (size_t i = 0; i < ladder.count; i++)
+		print_message("rung %zu: %s / %s %.1f samples/s\n", i + 1, ladder.rungs[i].stage,
+			ladder.rungs[i].resource, ladder.rungs[i].throughput);
+	assert_int_equal(ladder.count, 3);
+	assert_string_equal(ladder.rungs[0].stage, "decode");
+	assert_string_equal(ladder.rungs[0].resource, "cpu");
+	assert_about(ladder.rungs[0].throughput, model.measured, 0.01);
+	/* 8 files at once, 3.015 ms each */
+	assert_string_equal(ladder.rungs[1].stage, "read");
+	assert_string_equal(ladder.rungs[1].resource, "latency");
+	assert_about(ladder.rungs[1].throughput, 8 / 3.015e-3, 0.06);
+	assert_string_equal(ladder.rungs[2].stage, "step");
+	assert_about(ladder.rungs[2].throughput, 16 / 2.02e-3, 0.02);
+	model_close(&model);
+	truth_free(run);
+}
+
+static void the_knee_is_where_doubling_gains_nothing(void **state)
+{
+	(void)state;
+	struct truth_run *run = truth_make(&plain);
+	struct model model;
+	struct knee knee;
+	struct error err = {""};
+	truth_open(&model, run);
+	assert_int_equal(model_knee(&model, 64, &knee, &err), 0);
+	/* 2,000 samples/s of the step, 1,250 a worker: two give 2,000 nearly, and doubling adds little. */
+	print_message("knee at %u workers: %.1f, doubled %.1f\n", knee.workers, knee.throughput,
+		knee.doubled);
+	assert_int_equal(knee.workers, 2);
+	assert_true(knee.doubled < 1.05 * knee.throughput);
+	model_close(&model);
+	truth_free(run);
+	struct truth t = plain;
+	t.decode_us = 8000;
+	t.samples = 1000;
+	t.cores = 64;
+	run = truth_make(&t);
+	truth_open(&model, run);
+	assert_int_equal(model_knee(&model, 64, &knee, &err), 0);
+	print_message("knee at %u workers: %.1f, doubled %.1f\n", knee.workers, knee.throughput,
+		knee.doubled);
+	assert_true(knee.workers >= 14 && knee.workers <= 16);
+	assert_int_equal(model_knee(&model, 4, &knee, &err), 0);
+	assert_int_equal(knee.workers, 0); /* beyond what was asked for */
+	model_close(&model);
+	truth_free(run);
+}
+
+static void intervals_grow_with_what_is_not_known(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.repeats = 3;
+	t.samples = 1000;
+	struct truth_run *run = truth_make(&t);
+	struct model model;
+	struct prediction quiet;
+	struct prediction again;
+	struct prediction noisy;
+	struct error err = {""};
+	truth_open(&model, run);
+	assert_int_equal(model_predict(&model, 8, &quiet, &err), 0);
+	assert_int_equal(model_predict(&model, 8, &again, &err), 0);
+	assert_true(quiet.interval.low == again.interval.low);
+	assert_about(quiet.throughput, model.measured, 0.002);
+	assert_true(
+		quiet.interval.low < quiet.throughput && quiet.throughput < quiet.interval.high);
+	model_close(&model);
+	truth_free(run);
+	t.noise = 0.08;
+	run = truth_make(&t);
+	truth_open(&model, run);
+	assert_int_equal(model_predict(&model, 8, &noisy, &err), 0);
+	assert_true(noisy.interval.high / noisy.interval.low >
+		    1.05 * quiet.interval.high / quiet.interval.low);
+	model_close(&model);
+	truth_free(run);
+}
+
+static double best_ms(const struct model *model, unsigned effort)
+{
+	double best = HUGE_VAL;
+	for (int i = 0; i < 5; i++) {
+		struct elasticities e;
+		struct error err;
+		const uint64_t start_ns = clock_thread_cpu_ns();
+		assert_int_equal(model_elasticities(model, effort, &e, &err), 0);
+		best = fmin(best, (double)(clock_thread_cpu_ns() - start_ns) / 1e6);
+	}
+	return best;
+}
+
+static void it_is_quick(void **state)
+{
+	(void)state;
+	struct truth_run *run = truth_make(&plain);
+	struct model model;
+	truth_open(&model, run);
+	const double four = best_ms(&model, 4);
+	const double sixteen = best_ms(&model, 16);
+	print_message("elasticities at effort 4: %.0f ms, at 16: %.0f ms\n", four, sixteen);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	assert_true(four < 150);
+	assert_true(sixteen < 1000);
+#endif
+	model_close(&model);
+	truth_free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_limit_has_it_all),
+		cmocka_unit_test(a_pair_shares),
+		cmocka_unit_test(what_is_missing_is_counted),
+		cmocka_unit_test(the_ladder_ends_at_the_step),
+		cmocka_unit_test(the_knee_is_where_doubling_gains_nothing),
+		cmocka_unit_test(intervals_grow_with_what_is_not_known),
+		cmocka_unit_test(it_is_quick),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
