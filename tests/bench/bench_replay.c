@@ -24,20 +24,21 @@ struct structure {
 
 static const struct structure structures[] = {
 	{"cpu-bound, unlimited cores", 1, 16, 4, 64, 2, 0, true, HUGE_VAL,
-		{17e3, 0, 0, 900e3, 0, 0, 0, 0, 5e6}},
+		{17e3, 0, 0, 900e3, 0, 0, 0, 0, 5e6}, 0},
 	{"cpu-bound, 2 cores shared", 1, 16, 4, 64, 2, 0, true, 2,
-		{17e3, 100e3, 0, 900e3, 0, 0, 0, 0, 5e6}},
-	{"latency-bound reads", 2, 8, 8, 64, 4, 0, true, 8, {17e3, 2e6, 0, 100e3, 0, 0, 0, 0, 1e6}},
+		{17e3, 100e3, 0, 900e3, 0, 0, 0, 0, 5e6}, 0},
+	{"latency-bound reads", 2, 8, 8, 64, 4, 0, true, 8, {17e3, 2e6, 0, 100e3, 0, 0, 0, 0, 1e6},
+		0},
 	{"one device, deep", 4, 64, 16, 64, 4, 0, false, 16,
-		{10e3, 500e3, 90e3, 900e3, 0, 0, 0, 0, 5e6}},
+		{10e3, 500e3, 90e3, 900e3, 0, 0, 0, 0, 5e6}, 0},
 	{"64 workers on 16 cores", 4, 16, 64, 256, 4, 2, true, 16,
-		{17e3, 300e3, 20e3, 900e3, 0, 0, 2e6, 1e6, 10e6}},
+		{17e3, 300e3, 20e3, 900e3, 0, 0, 2e6, 1e6, 10e6}, 0},
 	{"the same in slices of 4 ms", 4, 16, 64, 256, 4, 2, true, 16,
 		{17e3, 300e3, 20e3, 900e3, 0, 0, 2e6, 1e6, 10e6}, 4e6},
 	{"team lock and waits", 1, 16, 8, 64, 2, 0, true, 8,
-		{17e3, 100e3, 0, 500e3, 200e3, 100e3, 0, 0, 5e6}},
-	{"tiny samples in chunks", 1, 64, 4, 256, 4, 0, true, 4,
-		{200, 0, 0, 900, 0, 0, 0, 0, 50e3}},
+		{17e3, 100e3, 0, 500e3, 200e3, 100e3, 0, 0, 5e6}, 0},
+	{"tiny samples in chunks", 1, 64, 4, 256, 4, 0, true, 4, {200, 0, 0, 900, 0, 0, 0, 0, 50e3},
+		0},
 };
 
 static float *draw(uint64_t stream)
