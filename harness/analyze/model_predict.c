@@ -42,9 +42,11 @@ static double same_limit(const struct model *model, const struct replay_result *
 	return overlap;
 }
 
+/* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were recorded. */
 static double resampling_spread(const struct model *model, unsigned effort, struct error *err)
 {
 	double logs[REPLAYS_MOST];
+	double through = 0;
 	const unsigned replays = effort < REPLAYS_MOST ? effort : REPLAYS_MOST;
 	for (unsigned r = 0; r < replays; r++) {
 		const struct replay_options options =
@@ -53,8 +55,11 @@ static double resampling_spread(const struct model *model, unsigned effort, stru
 		if (replay_run(&model->replay, &options, &result, err))
 			return NAN;
 		logs[r] = log(result.throughput);
+		through = (double)result.samples;
 	}
-	return replays >= 2 ? statistics_deviation(logs, replays) : 0;
+	if (replays < 2)
+		return 0;
+	return statistics_deviation(logs, replays) * sqrt(through / (double)model->recorded);
 }
 
 /* With more files in flight than measured, a device that latency hid may bind: the throughput with the
@@ -101,6 +106,7 @@ int model_predict(
 				unexplained * unexplained;
 	const double half = Z90 * sqrt(variance);
 	out->interval =
-		(struct interval){out->throughput * exp(-half), out->throughput * exp(half)};
+		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
+			out->throughput * exp(half)};
 	return 0;
 }

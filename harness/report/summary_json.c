@@ -2,6 +2,7 @@
  * null, and the object's "missing" says why. */
 #include "harness/base/clock.h"
 #include "harness/report/config_json.h"
+#include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/part.h"
 #include "harness/report/record_json.h"
@@ -138,6 +139,12 @@ static json_t *queues_json(const struct point_summary *p)
 	return array;
 }
 
+static json_t *diagnosis_of_point(const struct report *report, size_t point)
+{
+	const struct diagnosis *d = report->diagnoses ? report->diagnoses[point] : NULL;
+	return d ? diagnosis_parts_json(d) : json_null();
+}
+
 static json_t *verdict_json(const struct verdict *v)
 {
 	struct part part = part_open();
@@ -228,6 +235,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));
 	part_put(&part, "verdict", verdict_json(&p->verdict));
+	part_put(&part, "diagnosis", diagnosis_of_point(report, point));
 	part_put(&part, "notes", notes_json(p));
 	return part_close(&part);
 }
