@@ -2,6 +2,7 @@
 #include "pipelines/monitor.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,12 +11,8 @@
 
 int monitor_open(struct monitor *m)
 {
-	m->edges = malloc(EDGES_MAX * sizeof *m->edges);
-	if (!m->edges)
-		return -ENOMEM;
-	memset(m->edges, 0,
-		EDGES_MAX * sizeof *m->edges); /* page faults now, not while measuring */
-	return 0;
+	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
+	return m->edges ? 0 : -ENOMEM;
 }
 
 void monitor_close(struct monitor *m)

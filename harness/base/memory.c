@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,11 +37,21 @@ static bool try_map(struct memory_block *block, size_t size, int flags)
 }
 
 /* Touching each page now keeps page faults out of what is measured. */
-static void touch(const struct memory_block *block)
+static void touch(void *data, size_t size)
 {
-	volatile uint8_t *bytes = block->data;
-	for (size_t at = 0; at < block->size; at += PAGE_BYTES)
+	volatile uint8_t *const bytes = data;
+	for (size_t at = 0; at < size; at += PAGE_BYTES)
 		bytes[at] = 0;
+}
+
+void *memory_touched(size_t count, size_t size)
+{
+	void *const data = calloc(count, size);
+	if (data && count > 0 && size > 0) {
+		touch(data, count * size);
+		((volatile uint8_t *)data)[count * size - 1] = 0;
+	}
+	return data;
 }
 
 /* On a boundary of 2 MiB: a huge page needs one.  What is mapped too much is given back. */
@@ -82,7 +93,7 @@ int memory_map(struct memory_block *block, size_t size, bool want_huge)
 	if (!(huge ? try_map_huge(block, round_up(size, HUGE_PAGE_BYTES))
 		   : try_map(block, round_up(size > 0 ? size : 1, PAGE_BYTES), 0)))
 		return -ENOMEM;
-	touch(block);
+	touch(block->data, block->size);
 	atomic_fetch_add(&mapped_bytes, block->size);
 	return 0;
 }

@@ -29,6 +29,11 @@ int memory_map(struct memory_block *block, size_t size, bool want_huge);
 void memory_unmap(struct memory_block *block); /* safe on {0} */
 const char *memory_pages_name(enum memory_pages pages);
 
+/* Zeroed and touched, from the heap; free it.  (A compiler makes calloc of malloc and memset, whose pages
+ * are touched only when they are used: page faults while measuring, and memory that seems to leak.)
+ * NULL without memory. */
+void *memory_touched(size_t count, size_t size);
+
 /* Bytes mapped by memory_map now. */
 uint64_t memory_mapped_bytes(void);
 

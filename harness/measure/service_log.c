@@ -1,6 +1,8 @@
 /* Histograms per segment of time. */
 #include "harness/measure/service_log.h"
 
+#include "harness/base/memory.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +10,8 @@
 int service_log_open(struct service_log *log, unsigned segments)
 {
 	*log = (struct service_log){.segments = segments};
-	log->histograms = malloc(segments * sizeof *log->histograms);
-	if (!log->histograms)
-		return -ENOMEM;
-	memset(log->histograms, 0, segments * sizeof *log->histograms);
-	return 0;
+	log->histograms = memory_touched(segments, sizeof *log->histograms);
+	return log->histograms ? 0 : -ENOMEM;
 }
 
 void service_log_close(struct service_log *log)

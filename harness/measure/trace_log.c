@@ -1,6 +1,8 @@
 /* Logs of items, and the trace of a stage from those of its threads. */
 #include "harness/measure/trace_log.h"
 
+#include "harness/base/memory.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,11 +18,8 @@ uint32_t trace_log_room(unsigned workers)
 int trace_log_open(struct trace_log *log, uint32_t room)
 {
 	*log = (struct trace_log){.limit = UINT64_MAX, .room = room};
-	log->entries = malloc(room * sizeof *log->entries);
-	if (!log->entries)
-		return -ENOMEM;
-	memset(log->entries, 0, room * sizeof *log->entries);
-	return 0;
+	log->entries = memory_touched(room, sizeof *log->entries);
+	return log->entries ? 0 : -ENOMEM;
 }
 
 void trace_log_close(struct trace_log *log)

@@ -172,6 +172,9 @@ void report_close(struct report *report)
 			point_summary_release(report->points[i]);
 		free(report->points[i]);
 	}
+	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
+		free(report->diagnoses[i]);
+	free(report->diagnoses);
 	free(report->points);
 	free(report->forecasts);
 	*report = (struct report){0};

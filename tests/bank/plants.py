@@ -80,7 +80,7 @@ COMMON: Settings = {
     "measure.repeats": "1",
     "measure.limits": "off",
     "measure.warmup": "400ms",
-    "measure.duration": "1200ms",
+    "measure.duration": "1600ms",
     "measure.window": "50ms",
 }
 RAW: Settings = {**COMMON, "dataset.format": "raw", "dataset.width": "64", "dataset.height": "64", "dataset.samples": "512"}
@@ -89,14 +89,22 @@ JPEG: Settings = {**COMMON, "dataset.format": "jpeg", "dataset.width": "160", "d
 # The device is the limit; everything else could do ten times as much.
 STEP_BOUND: Settings = {**RAW, "step.time": step_time(BATCH, STEP_RATE)}
 # The same with files whose decoding takes real work.
-STEP_BOUND_JPEG: Settings = {**JPEG, "step.time": step_time(BATCH, 1000.0), "decode.workers": "1"}
+STEP_BOUND_JPEG: Settings = {**JPEG, "step.time": step_time(BATCH, STEP_RATE), "decode.workers": "1"}
 # Workers that wait for a service elsewhere are the limit, on any number of cores; the device is hardly used.
 WAIT_BOUND: Settings = {**RAW, "decode.workers": "4", "inject.decode_wait": "2ms", "step.time": step_time(BATCH, 8 * STEP_RATE)}
 
 
+# Fast, so that a few seconds have enough slow items for a throughput that means something.
+STRAGGLERS_WAIT_S = 0.5e-3
+STRAGGLERS: Settings = {
+    **RAW, "read.engine": "memory", "decode.workers": "16", "inject.decode_wait": microseconds(STRAGGLERS_WAIT_S),
+    "batch.size": "16", "prefetch.depth": "2", "step.time": step_time(16, 8 * STEP_RATE), "measure.duration": "5s",
+}
+
+
 def cpu_bound(cores: int) -> Settings:
     """Decoding on all cores is the limit, and nothing else takes a core."""
-    return {**JPEG, "decode.workers": str(cores), "step.backend": "null"}
+    return {**JPEG, "decode.workers": str(cores), "step.backend": "null", "measure.duration": "2400ms"}
 
 
 # --- the table ---------------------------------------------------------------------------------------
@@ -112,10 +120,10 @@ def slow_window(workers: int, batch: int, depth: int) -> float:
 
 
 def depth_keys(aim: float, h: Healthy) -> Settings:
-    """1 % slow items, each `f` times 2 ms; what the queue holds covers a part of one."""
-    window_s = slow_window(16, 4, 2) / h.throughput
+    """1 % slow items, each `f` times 0.5 ms; what the queue holds covers a part of one."""
+    window_s = slow_window(16, 16, 2) / h.throughput
     between_s = 100 / h.throughput
-    factor = ((aim - 1) * between_s + window_s) / 2e-3
+    factor = ((aim - 1) * between_s + window_s) / STRAGGLERS_WAIT_S
     return {"inject.slow_share": "1%", "inject.slow_factor": text(max(factor, 1.5))}
 
 
@@ -165,9 +173,7 @@ def plants(cores: int) -> List[Plant]:
             lambda aim, h: {"inject.slow_worker": text(max(1.05, aim / 0.8))},
         ),
         Plant(
-            "stragglers", "1 % of the items are slow, at prefetch depth 2",
-            {**RAW, "decode.workers": "16", "inject.decode_wait": "2ms", "batch.size": "4", "prefetch.depth": "2",
-             "step.time": step_time(4, STEP_RATE), "measure.duration": "3s"},
+            "stragglers", "1 % of the items are slow, at prefetch depth 2", STRAGGLERS,
             [("prefetch", "depth")], depth_keys, healthy_truth=HEALTHY_STEP,
         ),
         Plant(
@@ -245,5 +251,6 @@ def controls() -> List[Plant]:
                 {**RAW, "batch.size": "64", "prefetch.depth": "1", "decode.workers": "4", "inject.decode_wait": "1520us",
                  "step.time": step_time(64, STEP_RATE)}),
         control("page-cache", "the page cache grows, the job does not",
-                {**STEP_BOUND, "dataset.samples": "8192", "read.cache": "cold", "measure.duration": "3s"}),
+                {**STEP_BOUND, "dataset.samples": "8192", "read.cache": "cold", "step.time": step_time(BATCH, STEP_RATE / 2),
+                 "measure.duration": "3s"}),
     ]
