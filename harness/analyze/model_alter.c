@@ -168,7 +168,8 @@ static double step_ratio(const struct change *c)
 	return batch_of(c, c->to) / batch_of(c, c->from);
 }
 
-/* How late the thread is does not go with the device's time. */
+/* How late the thread is goes with the device's time less than in proportion: it is a scheduler's slices, but
+ * no more than what there is to do meanwhile.  Between the two, by measurement: by its root. */
 static int scale_step(const struct change *c, double ratio)
 {
 	struct model *model = c->model;
@@ -180,7 +181,9 @@ static int scale_step(const struct change *c, double ratio)
 	replay->scale[COST_STEP_DEVICE] *= ratio;
 	if (replay->series[COST_STEP_DEVICE].count == 0 || !(model->late_ns > 0))
 		return 0;
-	return add_to_cost(c, COST_STEP_DEVICE, model->late_ns * (1 - ratio));
+	const double more = model->late_ns * (sqrt(ratio) - ratio);
+	model->late_ns *= sqrt(ratio);
+	return add_to_cost(c, COST_STEP_DEVICE, more);
 }
 
 static int turn_batch(const struct change *c)

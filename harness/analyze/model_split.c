@@ -83,7 +83,7 @@ double busy_beside_decode(const struct measurement *m, double cores)
 	return fmin(1 + busy, fmax(cores, 1));
 }
 
-double outside_threads(const struct measurement *m, double cores)
+struct outside outside_threads(const struct measurement *m, double cores)
 {
 	const double got = or_zero(m->cores_busy_outside) + others_of_ours(m);
 	double cpu = 0;
@@ -95,7 +95,7 @@ double outside_threads(const struct measurement *m, double cores)
 	/* Where cores are short, all that want one get the same share of what they want. */
 	const double is_short = shortness(m, cores) * share_of(got, VISITORS, BURDEN);
 	const double share = cpu > 0 ? cpu / (cpu + is_short * queued) : 1;
-	return fmin(got / share, OUTSIDE_MOST * cores);
+	return (struct outside){got, fmin(got / share, OUTSIDE_MOST * cores)};
 }
 
 enum replay_stage model_cost_stage(enum replay_cost cost)
