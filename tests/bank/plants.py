@@ -15,6 +15,8 @@ Settings = Dict[str, str]
 BATCH = 8
 STEP_RATE = 2000.0  # samples/s of the emulated device in most healthy runs
 HEALTHY_STEP: List[Pair] = [("step", "compute")]
+# Every thread of the job waits for cores then; which stage is held up most is of no matter.
+EXTERNAL: List[Pair] = [("decode", "external"), ("read", "external"), ("step", "external"), ("prefetch", "external")]
 
 
 @dataclass
@@ -103,8 +105,10 @@ STRAGGLERS: Settings = {
 
 
 def cpu_bound(cores: int) -> Settings:
-    """Decoding on all cores is the limit, and nothing else takes a core."""
-    return {**JPEG, "decode.workers": str(cores), "step.backend": "null", "measure.duration": "2400ms"}
+    """Decoding on all cores is the limit, and nothing else takes a core.  Queues are deep enough for threads that
+    get a core late."""
+    return {**JPEG, "dataset.width": "400", "dataset.height": "300", "decode.workers": str(cores), "decode.queue": "64",
+            "prefetch.depth": "16", "step.backend": "null", "measure.duration": "2400ms"}
 
 
 # --- the table ---------------------------------------------------------------------------------------
@@ -140,7 +144,7 @@ def plants(cores: int) -> List[Plant]:
             healthy_truth=HEALTHY_STEP,
         ),
         Plant(
-            "cache", "a cache for 35 % of the data, least recently used out first", STEP_BOUND,
+            "cache", "a cache for 35 % of the data, least recently used out first", {**STEP_BOUND, "dataset.samples": "128"},
             [("read", "cache")],
             lambda aim, h: {"inject.read_bandwidth": rate(0.93 * lose(h, aim) * h.file_bytes), "inject.read_cache": "35%"},
             healthy_truth=HEALTHY_STEP,
@@ -177,12 +181,12 @@ def plants(cores: int) -> List[Plant]:
             [("prefetch", "depth")], depth_keys, healthy_truth=HEALTHY_STEP,
         ),
         Plant(
-            "cpu-hog", "busy processes outside the job", cpu_bound(cores), [("decode", "external")],
+            "cpu-hog", "busy processes outside the job", cpu_bound(cores), EXTERNAL,
             lambda aim, h: {"inject.cpu_hog": str(max(1, round(h.cores * (aim - 1))))},
             intensities=(1.5, 4.0), least_loss=1.25, hogs=True,
         ),
         Plant(
-            "memory-hog", "processes outside the job stream through memory", cpu_bound(cores), [("decode", "external")],
+            "memory-hog", "processes outside the job stream through memory", cpu_bound(cores), EXTERNAL,
             lambda aim, h: {"inject.memory_hog": str(max(1, round(h.cores * (aim - 1))))},
             intensities=(1.5, 4.0), least_loss=1.25, hogs=True,
         ),
