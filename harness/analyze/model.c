@@ -192,6 +192,17 @@ static int series_of_read(
 	return code;
 }
 
+/* Of what a decode worker does, the part that it sleeps, with the lock or without. */
+static double asleep_share(const struct measurement *m, double slowed)
+{
+	const struct stage_measurement *decode = model_stage(m, "decode");
+	if (!decode)
+		return 0;
+	const struct time_split split = time_split_of(decode);
+	const double all = split.cpu / slowed + split.sleep;
+	return all > 0 ? split.sleep / all : 0;
+}
+
 static int series_of_repeat(struct model *model, struct cost_series series[COSTS],
 	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
@@ -209,6 +220,7 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 		code = series_of_step(
 			series, m, step, model->facts.step_on_cores, slowed, &late_ns);
 	model->late_ns += late_ns / (double)repeats;
+	model->replay.lock_off_cores += asleep_share(m, slowed) / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
 	return code;
 }

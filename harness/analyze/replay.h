@@ -72,6 +72,8 @@ struct replay_model {
 	 * to the team's lock meanwhile takes it, and the woken one goes to the end of the line, as at a futex:
 	 * with 0 the lock is served in order.  Some 20 us on plain hardware. */
 	double wake_ns;
+	/* Share of DECODE_LOCK that is spent off the cores, with the lock still held: 0 to 1. */
+	double lock_off_cores;
 };
 
 struct replay_options {

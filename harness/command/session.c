@@ -335,7 +335,8 @@ static int final_status(const struct session *session, const struct report *repo
 	if (session->record.interrupted) {
 		log_warn(
 			"interrupted: what was measured is kept; 'mlbench %s --resume %s' does the rest",
-			session->invocation->command->name, session->record.folder);
+			session->sequel ? "run" : session->invocation->command->name,
+			session->record.folder);
 		return EXIT_STATUS_INTERRUPTED;
 	}
 	if (report->good + report->unsteady == 0) {

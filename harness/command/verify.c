@@ -219,6 +219,7 @@ int verify_load(const char *folder, size_t point, struct verification *v, struct
 	uint32_t of = 0;
 	int code = path ? files_read(path, FILE_BYTES_MAX, &text, &size, err) : -ENOMEM;
 	if (code == -ENOENT) {
+		err->text[0] = '\0';
 		free(path);
 		return 0;
 	}

@@ -7,6 +7,7 @@
 #include "harness/report/part.h"
 #include "harness/report/record_json.h"
 #include "harness/report/report.h"
+#include "harness/report/scaling.h"
 
 #include <errno.h>
 #include <math.h>
@@ -335,5 +336,6 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "step", record_step_to_json(&record->step));
 	part_put(&part, "points", points_json(report));
 	part_put(&part, "limits", limits_json(record));
+	part_put(&part, "scaling", scaling_to_json(report));
 	return part_close(&part);
 }

@@ -8,6 +8,7 @@
 #include "harness/report/heatmap.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
+#include "harness/report/scaling.h"
 #include "harness/report/stage_table.h"
 #include "harness/report/table.h"
 
@@ -340,6 +341,16 @@ static void render_best(const struct report *report, const struct style *style, 
 	buffer_release(&text);
 }
 
+static void render_scaling(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	scaling_describe(report, &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_DIM, "scaling", text.data, out);
+	buffer_release(&text);
+}
+
 static const struct diagnosis *diagnosis_at(const struct report *report, size_t point)
 {
 	return report->diagnoses ? report->diagnoses[point] : NULL;
@@ -457,6 +468,7 @@ void report_terminal(
 	render_predicted(report, style, out);
 	if (report->best < points) {
 		render_best(report, style, out);
+		render_scaling(report, style, out);
 		render_verdict(report, style, out);
 		if (report->record->config.axis_count == 0) {
 			render_model(report, report->best, true, style, out);
