@@ -17,7 +17,7 @@ static bool launch(
 		return false;
 	const struct trace_set set =
 		trace_set_of(base->source->traces, base->source->count, stage->name);
-	const double host = trace_host_share(&set);
+	const double host = trace_host_share(&set, base->facts->step_emulated);
 	const double by_host = cause_elasticity(base, COST_STEP_HOST);
 	const double by_device = cause_elasticity(base, COST_STEP_DEVICE);
 	if (!(host >= HOST_BOUND) && !(by_host > by_device))

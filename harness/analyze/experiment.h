@@ -25,6 +25,8 @@ enum {
 	EXPERIMENT_WHAT_BYTES = 160,
 	EXPERIMENT_STAGES_MAX = 4,
 	EXPERIMENT_BLOCKS_LEAST = 2,
+	EXPERIMENT_BLOCKS_DOUBTED =
+		4, /* before a prediction is left failed or unclear, time permitting */
 };
 
 enum experiment_kind {
@@ -102,8 +104,8 @@ double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
 /* Takes a block in. */
 void experiment_add(struct experiment *experiment, double ratio, double baseline);
 
-/* Which experiment gets the next block: all their first two, in random order, then whichever is
- * least sure beside what it is needed for.  count: all are sure enough. */
+/* Which experiment gets the next block: all their first two, in random order, then those that speak
+ * against their predictions up to their fourth, then whichever is least sure beside what it is needed for.  count: all are sure enough. */
 size_t verification_next(const struct verification *verification);
 
 /* Intervals, outcomes, elasticities and their sum, from the ratios. */

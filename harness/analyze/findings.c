@@ -23,19 +23,29 @@ static double mean_of(const struct replay_model *replay, enum replay_cost cost)
 	return series->count > 0 ? replay->scale[cost] * sum / (double)series->count : 0;
 }
 
+/* So much more of a cost; the locked series in its place when there is none of it. */
+static void add_cost(struct replay_model *replay, enum replay_cost cost, double more)
+{
+	const double own = mean_of(replay, cost);
+	if (more <= 0)
+		return;
+	if (own <= 0) {
+		const double locked = mean_of(replay, COST_DECODE_LOCK);
+		replay->series[cost] = replay->series[COST_DECODE_LOCK];
+		replay->scale[cost] = replay->scale[COST_DECODE_LOCK] * more / locked;
+	} else {
+		replay->scale[cost] *= (own + more) / own;
+	}
+}
+
 /* The work that was done under the lock is done without it. */
 static bool take_lock(struct replay_model *replay)
 {
 	const double locked = mean_of(replay, COST_DECODE_LOCK);
-	const double free = mean_of(replay, COST_DECODE_CPU);
 	if (locked <= 0)
 		return false;
-	if (free > 0) {
-		replay->scale[COST_DECODE_CPU] *= (free + locked) / free;
-	} else {
-		replay->series[COST_DECODE_CPU] = replay->series[COST_DECODE_LOCK];
-		replay->scale[COST_DECODE_CPU] = replay->scale[COST_DECODE_LOCK];
-	}
+	add_cost(replay, COST_DECODE_CPU, locked * (1 - replay->lock_off_cores));
+	add_cost(replay, COST_DECODE_WAIT, locked * replay->lock_off_cores);
 	replay->series[COST_DECODE_LOCK].count = 0;
 	return true;
 }

@@ -80,9 +80,9 @@ static struct estimate estimate_point(const struct forecast_input *input, size_t
 	struct neighbour near[FORECAST_NEAREST];
 	const size_t count = nearest(input, point, near);
 	struct estimate out = {0};
-	double value[FORECAST_NEAREST];
-	double own[FORECAST_NEAREST];
-	double weight[FORECAST_NEAREST];
+	double value[FORECAST_NEAREST] = {0};
+	double own[FORECAST_NEAREST] = {0};
+	double weight[FORECAST_NEAREST] = {0};
 	double total = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct forecast_guess guess = {0};

@@ -21,11 +21,13 @@ enum {
 static const double SECONDS_MIN = 2;
 static const double GROWTH_LEAST = 2 << 20; /* bytes in all: less is an allocator's breath */
 static const double SLOPE_LEAST = 16 << 10; /* bytes/s */
-static const double LAST_OF_FIRST = 0.5;    /* rise of the last third over that of the first */
-static const double FALL_OF_GROWTH = 0.3;   /* a fall so large makes it a saw-tooth */
+/* Growth of the troughs, of the fall to them: windows meet a trough at different moments. */
+static const double TROUGHS_OF_FALL = 0.1;
+static const double JUMP_OF_GROWTH = 0.6;
+static const double LAST_OF_FIRST = 0.4;  /* rise of the last third over that of the first */
+static const double FALL_OF_GROWTH = 0.3; /* a fall so large makes it a saw-tooth */
 /* Median size of y - 2 y' + y'' of normal values of deviation 1: 0.6745 x sqrt(6). */
 static const double SECOND_DIFFERENCE = 1.652;
-static const double NOISE_DOUBT = 1; /* deviations that a rise may be wrong by */
 static const double NOISE_TIMES = 4; /* that growth must exceed it */
 static const double LEVEL = 0.90, SLOPE_QUANTILE = 0.05;
 
@@ -127,6 +129,15 @@ static size_t find_troughs(const double *y, size_t n, double fall, size_t *place
 	return count;
 }
 
+/* All in one jump: something was taken once, and kept. */
+static bool is_one_jump(const struct blocks *b)
+{
+	double most = 0;
+	for (size_t i = 1; i < b->count; i++)
+		most = fmax(most, b->y[i] - b->y[i - 1]);
+	return most > JUMP_OF_GROWTH * (b->y[b->count - 1] - b->y[0]);
+}
+
 static bool significant(const struct growth *g, double seconds, double noise)
 {
 	return g->interval.low > 0 && g->slope >= SLOPE_LEAST &&
@@ -171,7 +182,8 @@ static struct growth growth_of_troughs(
 	}
 	g.slope = statistics_robust_slope(b.t, b.y, b.count);
 	g.interval = slope_interval(&b, g.slope, seed);
-	if (significant(&g, lt[count - 1] - lt[0], noise_of(&b)))
+	const double seconds = lt[count - 1] - lt[0];
+	if (significant(&g, seconds, noise_of(&b)) && g.slope * seconds >= TROUGHS_OF_FALL * fall)
 		g.shape = GROWTH_ENDLESS;
 	return g;
 }
@@ -202,9 +214,9 @@ struct growth growth_of(const double *t, const double *bytes, size_t count, uint
 	const double first = rise_of_third(bytes, count, 0);
 	const double last = rise_of_third(bytes, count, THIRD - 1);
 	const double usual = fmax(first, g.slope * seconds / THIRD);
-	if (b.y[b.count - 1] - b.y[0] >= GROWTH_LEAST &&
-		last + NOISE_DOUBT * noise_of(&b) < LAST_OF_FIRST * usual)
-		g.shape = GROWTH_LEVELS_OFF;
+	const bool grew = b.y[b.count - 1] - b.y[0] >= GROWTH_LEAST;
+	if (is_one_jump(&b) || last < LAST_OF_FIRST * usual)
+		g.shape = grew ? GROWTH_LEVELS_OFF : GROWTH_NONE;
 	else
 		g.shape = significant(&g, seconds, noise_of(&b)) ? GROWTH_ENDLESS : GROWTH_NONE;
 	return g;

@@ -82,13 +82,15 @@ static void take_contention(struct model *model, const struct model_source *sour
 	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
 }
 
-static void take_outside(struct model *model, const struct model_source *source)
+static struct outside take_outside(const struct model *model, const struct model_source *source)
 {
-	double sum = 0;
-	for (size_t i = 0; i < source->count; i++)
-		sum += outside_threads(source->repeats[i], model->replay.cores);
-	const double outside = sum / (double)source->count;
-	model->replay.outside = outside > OUTSIDE_LEAST ? outside : 0;
+	struct outside mean = {0, 0};
+	for (size_t i = 0; i < source->count; i++) {
+		const struct outside one = outside_threads(source->repeats[i], model->replay.cores);
+		mean.got += one.got / (double)source->count;
+		mean.wanted += one.wanted / (double)source->count;
+	}
+	return mean.got > OUTSIDE_LEAST ? mean : (struct outside){0, 0};
 }
 
 /* --- costs --------------------------------------------------------------------------------------------- */
@@ -190,6 +192,17 @@ static int series_of_read(
 	return code;
 }
 
+/* Of what a decode worker does, the part that it sleeps, with the lock or without. */
+static double asleep_share(const struct measurement *m, double slowed)
+{
+	const struct stage_measurement *decode = model_stage(m, "decode");
+	if (!decode)
+		return 0;
+	const struct time_split split = time_split_of(decode);
+	const double all = split.cpu / slowed + split.sleep;
+	return all > 0 ? split.sleep / all : 0;
+}
+
 static int series_of_repeat(struct model *model, struct cost_series series[COSTS],
 	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
@@ -207,6 +220,7 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 		code = series_of_step(
 			series, m, step, model->facts.step_on_cores, slowed, &late_ns);
 	model->late_ns += late_ns / (double)repeats;
+	model->replay.lock_off_cores += asleep_share(m, slowed) / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
 	return code;
 }
@@ -291,11 +305,11 @@ static int calibrate(struct model *model, const struct model_source *source, str
 		return code;
 	take_facts(model, source);
 	take_contention(model, source);
-	take_outside(model, source);
+	const struct outside outside = take_outside(model, source);
 	if (take_costs(model, source))
 		return error_set(err, -ENOMEM, "out of memory");
 	code = model_measured(model, source, err);
-	return code ? code : model_baseline(model, err);
+	return code ? code : model_baseline(model, &outside, err);
 }
 
 int model_open(struct model *model, const struct model_source *source, struct error *err)

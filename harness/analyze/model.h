@@ -55,6 +55,7 @@ struct model {
 	double calibrated; /* samples/s of that replay */
 	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
 	double late_ns;
+	double late_guess_ns; /* of which so much was not measured, but follows from more or fewer workers */
 	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
 	/* Of reading, when no device showed: time that might be a device's after all (model_read.h), and
 	 * the files in flight that it was seen with.  Matters when more of them are to be. */

@@ -61,9 +61,12 @@ static int fill_cost(const struct model *model, int cost, unsigned resamples, si
 		values[r] *= weight;
 	}
 	out->value = statistics_mean(values, resamples);
-	/* Of the mean of so many runs as were measured: one, so the spread of one resample. */
-	out->interval = (struct interval){statistics_quantile(values, resamples, 0.05),
-		statistics_quantile(values, resamples, 0.95)};
+	/* As wide as draws of as many items as were recorded would be. */
+	const double width = sqrt((double)samples / (double)model->recorded);
+	const double low = statistics_quantile(values, resamples, 0.05);
+	const double high = statistics_quantile(values, resamples, 0.95);
+	out->interval = (struct interval){
+		out->value + width * (low - out->value), out->value + width * (high - out->value)};
 	return 0;
 }
 

@@ -25,8 +25,12 @@ struct time_split time_split_of(const struct stage_measurement *stage);
 
 /* How many cores are busy while a decode worker is on one, itself included. */
 double busy_beside_decode(const struct measurement *m, double cores);
-/* Threads of others that wanted a core, from the time they got (cores busy outside). */
-double outside_threads(const struct measurement *m, double cores);
+/* Threads of others: the cores that they got, and how many of them wanted one if the scheduler treats them
+ * as it does ours.  It need not: those of another session or container share as a group. */
+struct outside {
+	double got, wanted;
+};
+struct outside outside_threads(const struct measurement *m, double cores);
 
 /* --- model_series.c: costs from traces -------------------------------------------------------------- */
 
@@ -59,8 +63,9 @@ struct replay_options model_options(const struct model *model, size_t samples);
 struct replay_options model_resample(const struct model *model, size_t samples, uint64_t seed);
 /* Fills measured and noise. */
 int model_measured(struct model *model, const struct model_source *source, struct error *err);
-/* Fills calibrated, calibrated_busy, unmodelled.  -ENODATA: too few samples for a prediction. */
-int model_baseline(struct model *model, struct error *err);
+/* Chooses outside so that the replay comes nearest to what was measured; fills calibrated, calibrated_busy,
+ * unmodelled.  -ENODATA: too few samples for a prediction. */
+int model_baseline(struct model *model, const struct outside *outside, struct error *err);
 /* How much time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
 

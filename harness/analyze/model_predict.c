@@ -1,8 +1,9 @@
 /* Predictions and what is computed from replays that share their random numbers.
  *
- * The interval of a prediction has three parts, in relative terms and added as variances:
+ * The interval of a prediction has four parts, in relative terms and added as variances:
  *   resampling  the spread of replays of blocks drawn anew from the recorded items
  *   noise       of one repetition, and of the median of those that were calibrated from
+ *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers
  *   model       MODEL_ERROR, a share of what the calibration left unexplained, and more the further the
  *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
 #include "harness/analyze/model.h"
@@ -18,6 +19,7 @@ enum { REPLAYS_MOST = 64, SEED = 20240601, SAMPLES_PER_REPLAY = 4000 };
 static const double Z90 = 1.645;
 static const double MODEL_ERROR = 0.008;
 static const double MODEL_UNEXPLAINED = 0.5;
+static const double MODEL_LATENESS = 0.5;
 static const double MODEL_DISTANCE = 0.015;
 /* How sharply a stage that is busier than another is the one that binds. */
 static const double SHARPNESS = 12;
@@ -42,9 +44,11 @@ static double same_limit(const struct model *model, const struct replay_result *
 	return overlap;
 }
 
+/* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were recorded. */
 static double resampling_spread(const struct model *model, unsigned effort, struct error *err)
 {
 	double logs[REPLAYS_MOST];
+	double through = 0;
 	const unsigned replays = effort < REPLAYS_MOST ? effort : REPLAYS_MOST;
 	for (unsigned r = 0; r < replays; r++) {
 		const struct replay_options options =
@@ -53,8 +57,11 @@ static double resampling_spread(const struct model *model, unsigned effort, stru
 		if (replay_run(&model->replay, &options, &result, err))
 			return NAN;
 		logs[r] = log(result.throughput);
+		through = (double)result.samples;
 	}
-	return replays >= 2 ? statistics_deviation(logs, replays) : 0;
+	if (replays < 2)
+		return 0;
+	return statistics_deviation(logs, replays) * sqrt(through / (double)model->recorded);
 }
 
 /* With more files in flight than measured, a device that latency hid may bind: the throughput with the
@@ -97,10 +104,13 @@ int model_predict(
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));
 	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
 	const double unexplained = MODEL_UNEXPLAINED * (1 - same) * model->unmodelled;
-	const double variance = spread * spread + 2 * model->noise * model->noise + own * own +
-				unexplained * unexplained;
+	const double late = MODEL_LATENESS * model->late_guess_ns * 1e-9 * out->throughput /
+			    model->samples_per_batch * replay_busy(&out->replay, REPLAY_STEP);
+	const double variance = late * late + spread * spread + 2 * model->noise * model->noise +
+				own * own + unexplained * unexplained;
 	const double half = Z90 * sqrt(variance);
 	out->interval =
-		(struct interval){out->throughput * exp(-half), out->throughput * exp(half)};
+		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
+			out->throughput * exp(half)};
 	return 0;
 }

@@ -67,9 +67,8 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 		const double waited = or_zero(item->lock_wait_ns);
 		const double free_ns = fmax(usual * (or_zero(item->service_ns) - waited) - held, 0);
 		values[i] = (float)(free_ns * split.cpu / slowed);
-		values[trace->count + i] = (float)(held * split.cpu / slowed);
-		/* Whoever sleeps with the lock keeps it, but an interpreter's lock is let go of. */
-		values[2 * trace->count + i] = (float)((free_ns + held) * split.sleep);
+		values[trace->count + i] = (float)(held * (split.cpu / slowed + split.sleep));
+		values[2 * trace->count + i] = (float)(free_ns * split.sleep);
 	}
 	const int code = append_three(series, costs, values, trace->count);
 	free(values);

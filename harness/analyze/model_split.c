@@ -9,6 +9,10 @@ static const double SLEEP_LEAST = 0.01;
 /* Shares of the cores that are busy: below, one is always free; above, there is always a queue. */
 static const double SHORT_FROM = 0.8;
 static const double SHORT_TO = 0.95;
+/* Cores got by others: below, they are short visits that get a core at once; above, threads that compute
+ * and have to share. */
+static const double VISITORS = 0.1;
+static const double BURDEN = 0.3;
 static const double OUTSIDE_MOST = 4; /* a core */
 
 const struct stage_measurement *model_stage(const struct measurement *m, const char *name)
@@ -79,7 +83,7 @@ double busy_beside_decode(const struct measurement *m, double cores)
 	return fmin(1 + busy, fmax(cores, 1));
 }
 
-double outside_threads(const struct measurement *m, double cores)
+struct outside outside_threads(const struct measurement *m, double cores)
 {
 	const double got = or_zero(m->cores_busy_outside) + others_of_ours(m);
 	double cpu = 0;
@@ -89,8 +93,9 @@ double outside_threads(const struct measurement *m, double cores)
 		queued += or_zero(m->stages[i].run_queue_seconds);
 	}
 	/* Where cores are short, all that want one get the same share of what they want. */
-	const double share = cpu > 0 ? cpu / (cpu + shortness(m, cores) * queued) : 1;
-	return fmin(got / share, OUTSIDE_MOST * cores);
+	const double is_short = shortness(m, cores) * share_of(got, VISITORS, BURDEN);
+	const double share = cpu > 0 ? cpu / (cpu + is_short * queued) : 1;
+	return (struct outside){got, fmin(got / share, OUTSIDE_MOST * cores)};
 }
 
 enum replay_stage model_cost_stage(enum replay_cost cost)

@@ -133,8 +133,9 @@ static int follow_chain(const struct recommend_start *start, struct place *place
 			break;
 		if (code)
 			return code;
-		/* Not above its own interval: not worth saying. */
-		if (link.predicted < reached * (1 + GAIN_LEAST) || link.interval.low <= now)
+		/* An interval that reaches down to what there is says that the model may be wrong, as where
+		 * one file at a time cannot tell latency from a device: the way to know is to set it. */
+		if (link.predicted < reached * (1 + GAIN_LEAST))
 			break;
 		describe(&link, now);
 		out->recommendations[out->recommendation_count++] = link;

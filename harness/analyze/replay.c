@@ -221,6 +221,7 @@ static void set_up(
 	set_up_cores(&r->cores, model);
 	r->visit_ns = model->visit_ns;
 	r->wake_ns = model->wake_ns;
+	r->lock_off_cores = model->lock_off_cores;
 	r->prefetch_depth = model->shape.prefetch_depth;
 	r->events_max = options->events_max > 0 ? options->events_max : EVENTS_MAX_DEFAULT;
 }

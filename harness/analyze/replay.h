@@ -8,15 +8,17 @@
  *              device, its own time in it; not their sum).  Done files are handed in together, when all
  *              that were taken have been submitted
  *   worker j   takes the ready file with the lowest ticket whose batch has a slot (slots go to batches in
- *              order); first DECODE_LOCK on a core under the one lock of the team, then DECODE_CPU on a core, then DECODE_WAIT off the cores.  Tiny samples are taken
- *              in chunks, by the pipeline's rule
+ *              order); first DECODE_LOCK on a core under the one lock of the team, then DECODE_CPU on a
+ *              core, then DECODE_WAIT off the cores.  Tiny samples are taken in chunks, by the pipeline's
+ *              rule
  *   batches    are delivered in order, or as completed; what bounds them is the number of slots
  *              (prefetch_depth only caps the count of those that wait, as in the measurement)
  *   upload     takes a batch, then a staging slot; UPLOAD on a core; then its slot is free again
  *   step       STEP_HOST on shape.step_threads cores at once (at least one), then STEP_DEVICE off them
- * * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
- * processes take their equal part.  Item t of a stage takes entry t modulo count of
- * the cost's series, times its scale: per sample for read and decode, per batch for upload and step. */
+ *
+ * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
+ * processes take their equal part.  Item t of a stage takes entry t modulo count of the cost's series,
+ * times its scale: per sample for read and decode, per batch for upload and step. */
 #ifndef MLBENCH_ANALYZE_REPLAY_H
 #define MLBENCH_ANALYZE_REPLAY_H
 
@@ -49,19 +51,20 @@ struct replay_series {
 
 struct replay_model {
 	struct pipeline_shape shape;
-	double cores; /* > 0; HUGE_VAL: as many as wanted */
-	double outside;
-	/* threads of others that are always runnable */ /* How long a thread keeps a core while others wait for one, ns: the kernel's scheduler has a
-	 * sample lie half decoded for as long as that, which delivery in order waits for.  It matters
-	 * when more threads are runnable than there are cores and items are shorter.  0: cores are
-	 * shared evenly at every moment (processor sharing).  4 ms is usual (a tick at HZ = 250). */
+	double cores;   /* > 0; HUGE_VAL: as many as wanted */
+	double outside; /* threads of others that are always runnable */
+	/* How long a thread keeps a core while others wait for one, ns: under a kernel's scheduler a sample
+	 * lies half decoded for as long as that, which delivery in order waits for, and a thread that is
+	 * woken waits for a core first.  It matters when more threads are runnable than there are cores
+	 * and items are shorter.  0: cores are shared evenly at every moment (processor sharing).  4 ms is
+	 * usual (a tick at HZ = 250). */
 	double slice_ns;
 	/* Cores slow each other down: with n of them busy each runs at 1 / (1 + contention x (n - 1)) */
 	double contention;
 	struct replay_series series[COSTS];
 	double scale[COSTS]; /* 1: as recorded */
-	const float *
-		worker_factor; /* (decode_workers): a slow worker's items take longer; NULL: alike */
+	/* (decode_workers): a slow worker's items take longer, all parts of them; NULL: alike */
+	const float *worker_factor;
 	/* Zero-cost hand-overs are free; this is what a visit at the exchange costs a worker, ns on a core,
 	 * in its working time. */
 	double visit_ns;
@@ -69,6 +72,8 @@ struct replay_model {
 	 * to the team's lock meanwhile takes it, and the woken one goes to the end of the line, as at a futex:
 	 * with 0 the lock is served in order.  Some 20 us on plain hardware. */
 	double wake_ns;
+	/* Share of DECODE_LOCK that is spent off the cores, with the lock still held: 0 to 1. */
+	double lock_off_cores;
 };
 
 struct replay_options {

@@ -41,9 +41,12 @@ static int check_numbers(const struct replay_model *model, struct error *err)
 		{"a time slice", model->slice_ns},
 		{"a visit's time", model->visit_ns},
 		{"a wake-up's time", model->wake_ns},
+		{"the lock's share off the cores", model->lock_off_cores},
 	};
 	if (!(model->cores > 0))
 		return refuse(err, "cores", model->cores);
+	if (model->lock_off_cores > 1)
+		return refuse(err, "the lock's share off the cores", model->lock_off_cores);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		if (!(numbers[i].value >= 0) || !isfinite(numbers[i].value))
 			return refuse(err, numbers[i].what, numbers[i].value);

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-enum { REPLAY_NOBODY = UINT32_MAX };
+static const uint32_t REPLAY_NOBODY = UINT32_MAX;
 
 struct replay_thread {
 	double used;      /* service in all; raised after a sleep, so that no credit is saved up */

@@ -36,6 +36,7 @@ enum worker_phase {
 	WORKER_VISITS,
 	WORKER_ENTERS,
 	WORKER_LOCKS,
+	WORKER_HOLDS, /* the lock, off the cores from now on */
 	WORKER_UNLOCKS,
 	WORKER_COMPUTES,
 	WORKER_WAITED
@@ -136,7 +137,7 @@ struct replay {
 	struct replay_ends ends;
 	uint32_t first_thread[REPLAY_COMPUTING_KINDS]; /* on the cores, by kind */
 	uint32_t *event_of; /* (threads): what ends with the work of one */
-	double visit_ns, wake_ns;
+	double visit_ns, wake_ns, lock_off_cores;
 	uint32_t prefetch_depth;
 	uint64_t events, events_max, batches_end;
 	double integral[LEVELS]; /* over the time since replay_clear, ns */

@@ -103,14 +103,30 @@ static bool compute(struct replay *r, const struct replay_worker *w, double ns)
 	return true;
 }
 
+static uint32_t id_of(const struct replay *r, const struct replay_worker *w)
+{
+	return replay_event_id(EVENT_WORKER, (uint32_t)(w - r->team.workers));
+}
+
+/* With the lock, but without a core; false: none of its time is spent so. */
+static bool hold_off_cores(struct replay *r, struct replay_worker *w)
+{
+	const double ns = cost(r, w, COST_DECODE_LOCK) * r->lock_off_cores;
+	w->phase = WORKER_UNLOCKS;
+	if (ns > 0)
+		replay_wait(r, id_of(r, w), ns);
+	return ns > 0;
+}
+
 /* Takes the lock or waits for it, at the end of the line. */
 static void take_lock(struct replay *r, struct replay_worker *w)
 {
 	struct replay_team *team = &r->team;
 	if (!team->locked) {
 		team->locked = true;
-		w->phase = WORKER_UNLOCKS;
-		(void)compute(r, w, cost(r, w, COST_DECODE_LOCK));
+		w->phase = WORKER_HOLDS;
+		if (!compute(r, w, cost(r, w, COST_DECODE_LOCK) * (1 - r->lock_off_cores)))
+			hold_off_cores(r, w);
 		return;
 	}
 	w->phase = WORKER_LOCKS;
@@ -147,6 +163,8 @@ static bool work(struct replay *r, struct replay_worker *w)
 		r->team.lock_woken = false;
 		take_lock(r, w);
 		return true;
+	case WORKER_HOLDS:
+		return hold_off_cores(r, w);
 	case WORKER_UNLOCKS:
 		w->phase = WORKER_COMPUTES;
 		release_lock(r);
@@ -160,7 +178,7 @@ static bool work(struct replay *r, struct replay_worker *w)
 		w->at++;
 		if (ns <= 0)
 			return false;
-		replay_wait(r, replay_event_id(EVENT_WORKER, (uint32_t)(w - r->team.workers)), ns);
+		replay_wait(r, id_of(r, w), ns);
 		return true;
 	}
 	}

@@ -254,7 +254,7 @@ double trace_tail_share(const struct trace_set *set)
 	return tail / all;
 }
 
-double trace_host_share(const struct trace_set *set)
+double trace_host_share(const struct trace_set *set, bool apart)
 {
 	double host = 0;
 	double all = 0;
@@ -264,7 +264,7 @@ double trace_host_share(const struct trace_set *set)
 			if (!isfinite(item->host_ns) || !isfinite(item->service_ns))
 				continue;
 			host += (double)item->host_ns;
-			all += fmax((double)item->service_ns, (double)item->host_ns);
+			all += (double)item->service_ns + (apart ? (double)item->host_ns : 0);
 		}
 	return all > 0 ? host / all : NAN;
 }

@@ -50,7 +50,8 @@ struct trace_pacing trace_pacing_of(const struct trace_set *set);
 /* Of the stage's service time, what items longer than 4 medians take; NAN without items. */
 double trace_tail_share(const struct trace_set *set);
 
-/* Host time over host and device time of steps; NAN: not recorded. */
-double trace_host_share(const struct trace_set *set);
+/* Host time over the whole time of steps; NAN: not recorded.  apart: the service time is the device's alone
+ * (emulated), else the host's is a part of it. */
+double trace_host_share(const struct trace_set *set, bool apart);
 
 #endif

@@ -186,6 +186,9 @@ static double need_of(const struct verification *v, const struct experiment *e)
 	double freedom;
 	const double deviation = block_deviation(v, e, &freedom);
 	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
+	const bool doubted = e->outcome == EXPERIMENT_FAILED || e->outcome == EXPERIMENT_UNCLEAR;
+	if (doubted && e->blocks < EXPERIMENT_BLOCKS_DOUBTED)
+		return HUGE_VAL;
 	if (e->kind == EXPERIMENT_SLOW)
 		return half / (ELASTICITY_HALF * log(e->factor));
 	const double asked = log(e->predicted_90.high / e->predicted_90.low) / 2;

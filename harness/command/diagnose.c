@@ -256,6 +256,9 @@ static int run(const struct invocation *invocation, struct error *err)
 	if (!request.is_saved)
 		status = measure(&request, finding, &folder, err);
 	const bool stopped = status == EXIT_STATUS_INTERRUPTED;
+	if (status && !request.is_saved && !folder && !err->text[0])
+		(void)error_set(err, -ENODATA, "%s before there was anything to diagnose",
+			stopped ? "interrupted" : "it failed");
 	request.verify = request.verify && !stopped;
 	const char *name = request.is_saved ? invocation->options.arguments[0] : folder;
 	if (name && (status == EXIT_STATUS_DONE || stopped)) {

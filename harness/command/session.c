@@ -335,7 +335,8 @@ static int final_status(const struct session *session, const struct report *repo
 	if (session->record.interrupted) {
 		log_warn(
 			"interrupted: what was measured is kept; 'mlbench %s --resume %s' does the rest",
-			session->invocation->command->name, session->record.folder);
+			session->sequel ? "run" : session->invocation->command->name,
+			session->record.folder);
 		return EXIT_STATUS_INTERRUPTED;
 	}
 	if (report->good + report->unsteady == 0) {
@@ -353,17 +354,10 @@ static int final_status(const struct session *session, const struct report *repo
 	return report->good == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
-/* Predictions are made anew from the record, and its files written again with them. */
-static int add_forecasts(struct session *session, struct report *report, struct error *err)
+/* Predictions are made anew from the record. */
+static int add_forecasts(const struct session *session, struct report *report, struct error *err)
 {
-	struct error saving = {0};
-	if (!session->adaptive)
-		return 0;
-	const int code = adaptive_sweep_forecast(report, err);
-	const int saved = code || session->trouble_code ? 0 : report_write_files(report, &saving);
-	if (saved)
-		cannot_save(session, saved, &saving);
-	return code;
+	return session->adaptive ? adaptive_sweep_forecast(report, err) : 0;
 }
 
 static int print_and_judge(
@@ -389,13 +383,17 @@ static int finish(struct session *session, struct error *err)
 	struct error saving = {0};
 	session->record.interrupted =
 		atomic_load(session->invocation->stop) || (session->adaptive && !session->complete);
-	const int saved = record_finish(&session->record, &saving);
-	if (saved)
-		cannot_save(session, saved, &saving);
+	int saved = record_end(&session->record, &saving);
 	int code = report_open(&report, &session->record, err);
 	if (code)
 		return command_status(code);
-	code = add_forecasts(session, &report, err);
+	code = report_diagnose(&report, err);
+	if (!code)
+		code = add_forecasts(session, &report, err);
+	if (!code && !saved)
+		saved = report_write_files(&report, &saving);
+	if (saved)
+		cannot_save(session, saved, &saving);
 	if (code) {
 		report_close(&report);
 		return command_status(code);

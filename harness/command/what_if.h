@@ -11,7 +11,7 @@
 
 enum {
 	WHAT_IF_POINTS_MAX = 1000,
-	WHAT_IF_SECONDS_MAX = 10,
+	WHAT_IF_SECONDS_MAX = 10, /* of computing, on one core */
 	WHAT_IF_SOURCES_MAX = 12, /* measured points that are calibrated from, the nearest */
 	WHAT_IF_NOTES_MAX = 8,
 	FLEET_COUNTS_MAX = 64,

@@ -115,13 +115,13 @@ static int answer(struct what_if *what_if, struct alternative *alternative, stru
 static bool out_of_time(const struct what_if *what_if, uint64_t begun)
 {
 	return atomic_load(what_if->invocation->stop) ||
-	       clock_now_ns() - begun > WHAT_IF_SECONDS_MAX * NS_PER_S;
+	       clock_thread_cpu_ns() - begun > WHAT_IF_SECONDS_MAX * NS_PER_S;
 }
 
 int what_if_answer(struct what_if *what_if, struct error *err)
 {
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
-	const uint64_t begun = clock_now_ns();
+	const uint64_t begun = clock_thread_cpu_ns();
 	forecast_errors_find(&input, &what_if->errors);
 	int code = 0;
 	for (size_t i = 0; i < what_if->grid.points && !code; i++) {
@@ -130,7 +130,8 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 		code = answer(what_if, &what_if->alternatives[i], err);
 	}
 	if (!code && what_if->done < what_if->grid.points)
-		log_warn("stopped after %d s: %zu of %zu settings are predicted; ask for fewer",
+		log_warn(
+			"stopped after %d s of computing: %zu of %zu settings are predicted; ask for fewer",
 			WHAT_IF_SECONDS_MAX, what_if->done, what_if->grid.points);
 	return code;
 }

@@ -230,10 +230,10 @@ static void set_effort(struct forecaster *forecaster, size_t settings)
 		size_t most;
 		unsigned effort;
 		size_t nearest;
-	} table[] = {{1, 40, FORECAST_NEAREST}, {16, 16, FORECAST_NEAREST},
-		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 4, 2}};
+	} table[] = {{1, 24, FORECAST_NEAREST}, {16, 16, FORECAST_NEAREST},
+		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 3, 2}};
 	size_t row = 0;
-	while (settings > table[row].most)
+	while (row + 1 < sizeof table / sizeof table[0] && settings > table[row].most)
 		row++;
 	forecaster->effort = table[row].effort;
 	forecaster->nearest = table[row].nearest;
@@ -256,7 +256,8 @@ int what_if_ask(struct what_if *what_if, struct error *err)
 	if (!code)
 		code = forecaster_open(&what_if->forecaster, record,
 			what_if->point_count + what_if->grid.points, 0, err);
-	set_effort(&what_if->forecaster, what_if->grid.points);
+	if (!code)
+		set_effort(&what_if->forecaster, what_if->grid.points);
 	if (!code)
 		code = add_points(what_if, err);
 	if (!code)

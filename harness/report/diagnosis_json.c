@@ -165,6 +165,30 @@ static json_t *sentence_json(const struct diagnosis_view *view)
 	return value;
 }
 
+static void put_parts(struct part *out, const struct diagnosis *d)
+{
+	part_put(out, "samples_needed", json_integer((json_int_t)d->samples_needed));
+	part_put(out, "replayed", d->modelled ? fields_number(d->replayed) : json_null());
+	part_put(out, "not_modelled", d->modelled ? json_null() : fields_text(d->why_not));
+	part_put(out, "elasticities", elasticities_json(d));
+	part_put(out, "elasticity_sum",
+		d->modelled ? fields_number(d->elasticities.sum) : json_null());
+	part_put(out, "unmodelled",
+		d->modelled ? fields_number(d->elasticities.unmodelled) : json_null());
+	part_put(out, "ladder", ladder_json(d));
+	part_put(out, "recommendations", recommendations_json(d));
+	part_put(out, "knee", knee_json(&d->knee));
+	part_put(out, "memory", memory_json(&d->memory));
+	part_put(out, "phases", phases_json(d));
+}
+
+json_t *diagnosis_parts_json(const struct diagnosis *diagnosis)
+{
+	struct part part = part_open();
+	put_parts(&part, diagnosis);
+	return part_close(&part);
+}
+
 json_t *diagnosis_json(const struct diagnosis_view *view)
 {
 	const struct diagnosis *d = view->diagnosis;
@@ -181,19 +205,7 @@ json_t *diagnosis_json(const struct diagnosis_view *view)
 	part_put(&part, "measured", fields_number(p->median));
 	part_put(&part, "measured_95", interval_json(p->ci95));
 	part_put(&part, "samples", json_integer((json_int_t)view->samples));
-	part_put(&part, "samples_needed", json_integer((json_int_t)d->samples_needed));
-	part_put(&part, "replayed", d->modelled ? fields_number(d->replayed) : json_null());
-	part_put(&part, "not_modelled", d->modelled ? json_null() : fields_text(d->why_not));
-	part_put(&part, "elasticities", elasticities_json(d));
-	part_put(&part, "elasticity_sum",
-		d->modelled ? fields_number(d->elasticities.sum) : json_null());
-	part_put(&part, "unmodelled",
-		d->modelled ? fields_number(d->elasticities.unmodelled) : json_null());
-	part_put(&part, "ladder", ladder_json(d));
-	part_put(&part, "recommendations", recommendations_json(d));
-	part_put(&part, "knee", knee_json(&d->knee));
-	part_put(&part, "memory", memory_json(&d->memory));
-	part_put(&part, "phases", phases_json(d));
+	put_parts(&part, d);
 	part_put(&part, "verification", verification_experiments_json(view->verification));
 	part_put(
 		&part, "measured_elasticities", verification_elasticities_json(view->verification));

@@ -56,10 +56,16 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out);
 
 void diagnosis_text(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out);
-/* Parts of it. */
+/* Parts of it: what stands below the verdict. */
+void diagnosis_model_text(const struct diagnosis *diagnosis, double measured,
+	const struct style *style, struct buffer *out);
 void verification_text(const struct verification *verification, const struct verdict *verdict,
 	const struct style *style, struct buffer *out);
 void follow_text(const struct follow *follow, const struct style *style, struct buffer *out);
+
+/* The parts that rest on replay, windows and memory, without the verdict: of a point in summary.json; NULL
+ * without memory. */
+json_t *diagnosis_parts_json(const struct diagnosis *diagnosis);
 
 /* The document of --json, mlbench.diagnosis/1 (docs/diagnosis.schema.json); NULL without memory. */
 json_t *diagnosis_json(const struct diagnosis_view *view);

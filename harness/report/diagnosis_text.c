@@ -161,10 +161,8 @@ static void render_recommendations(
 /* --- the rest ---------------------------------------------------------------------------------- */
 
 static void render_replay(
-	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
+	const struct diagnosis *d, double measured, const struct style *style, struct buffer *out)
 {
-	const struct diagnosis *d = view->diagnosis;
-	const double measured = view->summary->median;
 	char replayed[UNITS_BYTES];
 	char number[UNITS_BYTES];
 	struct buffer text = {0};
@@ -177,8 +175,9 @@ static void render_replay(
 			&text, "none: %s", d->why_not[0] ? d->why_not : "it was not asked for");
 	layout_labelled_buffer(style, d->modelled ? INK_DIM : INK_WARN, "replay", &text, out);
 	if (d->knee.workers > 0)
-		buffer_format(&text, "%u decode workers: %s samples/s, twice as many give %s",
-			d->knee.workers, units_format_count(d->knee.throughput, number),
+		buffer_format(&text, "%u decode worker%s: %s samples/s, twice as many give %s",
+			d->knee.workers, d->knee.workers == 1 ? "" : "s",
+			units_format_count(d->knee.throughput, number),
 			units_format_count(d->knee.doubled, replayed));
 	layout_labelled_buffer(style, INK_DIM, "knee", &text, out);
 }
@@ -199,7 +198,7 @@ static void render_memory(
 		buffer_text(&text, "too short a run to tell whether memory grows");
 	else
 		buffer_text(&text, "memory does not grow beyond its pools");
-	if (memory->leaks && isfinite(memory->seconds_to_full))
+	if (memory->leaks && !memory->words[0] && isfinite(memory->seconds_to_full))
 		buffer_format(&text, "; full in %s",
 			units_format_duration(memory->seconds_to_full * (double)NS_PER_S, time));
 	layout_labelled_buffer(style, memory->leaks ? INK_BAD : INK_DIM, "growth", &text, out);
@@ -232,13 +231,10 @@ static void render_phases(const struct diagnosis *d, const struct style *style, 
 	table_close(&table);
 }
 
-void diagnosis_text(
-	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
+void diagnosis_model_text(
+	const struct diagnosis *d, double measured, const struct style *style, struct buffer *out)
 {
-	const struct diagnosis *d = view->diagnosis;
-	render_head(view, style, out);
-	render_verdict(view, style, out);
-	render_replay(view, style, out);
+	render_replay(d, measured, style, out);
 	render_memory(&d->memory, style, out);
 	render_phases(d, style, out);
 	if (d->modelled && d->samples_needed == 0) {
@@ -246,6 +242,15 @@ void diagnosis_text(
 		render_ladder(&d->ladder, style, out);
 	}
 	render_recommendations(d, style, out);
+}
+
+void diagnosis_text(
+	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
+{
+	const struct diagnosis *d = view->diagnosis;
+	render_head(view, style, out);
+	render_verdict(view, style, out);
+	diagnosis_model_text(d, view->summary->median, style, out);
 	if (view->verification)
 		verification_text(view->verification, &d->verdict, style, out);
 	if (view->follow)

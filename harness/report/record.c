@@ -336,16 +336,23 @@ int record_open(struct record *record, const char *folder, struct error *err)
 	return code;
 }
 
-int record_finish(struct record *record, struct error *err)
+int record_end(struct record *record, struct error *err)
 {
 	const bool ended = record->finished > 0;
 	settle_end(record);
 	if (!ended)
 		record->finished = now_seconds();
-	int code = append_json(record, record_end_to_json(record), err);
+	return append_json(record, record_end_to_json(record), err);
+}
+
+int record_finish(struct record *record, struct error *err)
+{
 	struct report report;
+	int code = record_end(record, err);
 	const int built = report_open(&report, record, code ? NULL : err);
 	code = code ? code : built;
+	if (!code)
+		code = report_diagnose(&report, err);
 	if (!code)
 		code = report_write_files(&report, err);
 	if (!built)

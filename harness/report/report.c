@@ -24,6 +24,43 @@ static double storage_ceiling(const struct record *record)
 	return isnan(best) ? 0 : best;
 }
 
+/* The least of the machine's memory and the cgroup's limit; 0: neither is known. */
+static double memory_limit(const struct record *record)
+{
+	const struct fact *total = fact_find(&record->environment, "memory", "total");
+	const struct fact *limit = fact_find(&record->environment, "cgroup", "memory_limit");
+	double least = 0;
+	if (total && total->kind == FACT_NUMBER)
+		least = total->number;
+	if (limit && limit->kind == FACT_NUMBER && (least <= 0 || limit->number < least))
+		least = limit->number;
+	return least;
+}
+
+/* What so many decode workers gave alone: only where every swept key leaves decoding itself as it is; 0: not
+ * known. */
+static double decode_alone(const struct record *record, long long workers)
+{
+	static const char *const harmless[] = {
+		"decode", "batch", "prefetch", "read", "upload", "step"};
+	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
+		const char *section = config_keys[record->config.axes[axis].key].section;
+		bool known = false;
+		for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+			known = known || strcmp(section, harmless[i]) == 0;
+		if (!known)
+			return 0;
+	}
+	for (size_t i = 0; i < record->limit_count; i++) {
+		const struct stage_limit *limit = &record->limits[i];
+		long long alone;
+		if (strcmp(limit->stage, "decode") == 0 && isfinite(limit->capacity) &&
+			sscanf(limit->how, "alone: %lld worker", &alone) == 1 && alone == workers)
+			return limit->capacity;
+	}
+	return 0;
+}
+
 static void facts_of(
 	const struct record *record, const struct config *config, struct point_facts *facts)
 {
@@ -40,6 +77,9 @@ static void facts_of(
 		.step_emulated = record->step.emulated,
 		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
 		.storage_bytes_per_s = storage_ceiling(record),
+		.decode_alone =
+			decode_alone(record, (long long)config_integer(config, KEY_DECODE_WORKERS)),
+		.memory_limit_bytes = memory_limit(record),
 		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
 	};
 }
@@ -172,6 +212,9 @@ void report_close(struct report *report)
 			point_summary_release(report->points[i]);
 		free(report->points[i]);
 	}
+	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
+		free(report->diagnoses[i]);
+	free(report->diagnoses);
 	free(report->points);
 	free(report->forecasts);
 	*report = (struct report){0};

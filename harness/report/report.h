@@ -13,11 +13,16 @@
 
 enum { INJECTED_MAX = 16 }; /* lines of report_injected */
 
+struct diagnosis; /* harness/analyze/diagnose.h */
+
 struct report {
 	const struct record *record;
 	struct point_summary **points; /* (grid.points): NULL where nothing was measured; owned */
 	size_t best; /* the point of the highest median; grid.points when there is none */
 	size_t good, unsteady, failed; /* points; the rest was not measured */
+
+	/* By report_diagnose; NULL: not asked for, or nothing was measured at that point. */
+	struct diagnosis **diagnoses; /* (grid.points), owned */
 
 	/* An adaptive sweep's predictions of points that were not measured, filled by who can make them;
 	 * NULL where there are none.  They are never mixed with measurements: every writer marks them. */
@@ -29,6 +34,10 @@ struct report {
 
 int report_open(struct report *report, const struct record *record, struct error *err);
 void report_close(struct report *report); /* safe on {0} */
+
+/* Diagnoses every measured point from its record and traces; their verdicts take the place of the first
+ * ones.  What cannot be modelled keeps its first verdict, and its diagnosis says why. */
+int report_diagnose(struct report *report, struct error *err);
 
 /* What analysis must know of a point's configuration. */
 int report_facts(

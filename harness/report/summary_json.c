@@ -2,10 +2,12 @@
  * null, and the object's "missing" says why. */
 #include "harness/base/clock.h"
 #include "harness/report/config_json.h"
+#include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/part.h"
 #include "harness/report/record_json.h"
 #include "harness/report/report.h"
+#include "harness/report/scaling.h"
 
 #include <errno.h>
 #include <math.h>
@@ -138,6 +140,53 @@ static json_t *queues_json(const struct point_summary *p)
 	return array;
 }
 
+/* Why a member of a point's diagnosis is null. */
+static const char *why_null(const char *name, const struct diagnosis *d)
+{
+	const char *model = d->why_not[0] ? d->why_not : "not known";
+	if (strcmp(name, "not_modelled") == 0)
+		return "it is modelled";
+	if (strcmp(name, "knee") == 0)
+		return d->modelled ? "not looked for, or at more workers than were tried" : model;
+	if (strcmp(name, "stage") == 0)
+		return "no stage's own allocations make up the growth";
+	if (strcmp(name, "bytes_per_s") == 0 || strcmp(name, "seconds_to_full") == 0)
+		return d->memory.words;
+	return strcmp(name, "interval") == 0 ? "too little was measured" : model;
+}
+
+static int explain_nulls(json_t *value, const struct diagnosis *d)
+{
+	int bad = 0;
+	size_t i;
+	json_t *member;
+	const char *name;
+	json_t *missing = json_object();
+	json_array_foreach(value, i, member) bad |= explain_nulls(member, d);
+	json_object_foreach(value, name, member)
+	{
+		bad |= explain_nulls(member, d);
+		if (json_is_null(member))
+			bad |= json_object_set_new(missing, name, fields_text(why_null(name, d)));
+	}
+	if (json_object_size(missing) > 0)
+		return bad | json_object_set_new(value, "missing", missing);
+	json_decref(missing);
+	return bad;
+}
+
+static void put_diagnosis(struct part *part, const struct report *report, size_t point)
+{
+	const struct diagnosis *d = report->diagnoses ? report->diagnoses[point] : NULL;
+	if (!d) {
+		part_number(part, "diagnosis", NAN, "nothing was measured, or all of it failed");
+		return;
+	}
+	json_t *parts = diagnosis_parts_json(d);
+	part->bad |= explain_nulls(parts, d);
+	part_put(part, "diagnosis", parts);
+}
+
 static json_t *verdict_json(const struct verdict *v)
 {
 	struct part part = part_open();
@@ -228,6 +277,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));
 	part_put(&part, "verdict", verdict_json(&p->verdict));
+	put_diagnosis(&part, report, point);
 	part_put(&part, "notes", notes_json(p));
 	return part_close(&part);
 }
@@ -286,5 +336,6 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "step", record_step_to_json(&record->step));
 	part_put(&part, "points", points_json(report));
 	part_put(&part, "limits", limits_json(record));
+	part_put(&part, "scaling", scaling_to_json(report));
 	return part_close(&part);
 }

@@ -1,11 +1,14 @@
 /* The report that people read.  First what was run (and whether its step is emulated), then every
  * point, the map, where the time went at the best point, each stage's limit, and the verdict. */
+#include "harness/analyze/limit_kind.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/report/config_json.h"
+#include "harness/report/diagnosis_report.h"
 #include "harness/report/heatmap.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
+#include "harness/report/scaling.h"
 #include "harness/report/stage_table.h"
 #include "harness/report/table.h"
 
@@ -338,26 +341,35 @@ static void render_best(const struct report *report, const struct style *style, 
 	buffer_release(&text);
 }
 
-static const char *resource_words(const char *resource)
+static void render_scaling(
+	const struct report *report, const struct style *style, struct buffer *out)
 {
-	static const struct {
-		const char *resource, *words;
-	} table[] = {
-		{"cpu", "its CPU time"},
-		{"device", "the device's bandwidth"},
-		{"latency", "the latency of each request"},
-		{"storage", "storage, its bandwidth or its latency"},
-		{"compute", "its computing"},
-		{"copy", "copying"},
-		{"cores", "too few cores"},
-		{"lock", "waiting for a lock"},
-		{"depth", "the depth of the queue"},
-		{"external", "other processes"},
-	};
-	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-		if (strcmp(resource, table[i].resource) == 0)
-			return table[i].words;
-	return "what is not known";
+	struct buffer text = {0};
+	scaling_describe(report, &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_DIM, "scaling", text.data, out);
+	buffer_release(&text);
+}
+
+static const struct diagnosis *diagnosis_at(const struct report *report, size_t point)
+{
+	return report->diagnoses ? report->diagnoses[point] : NULL;
+}
+
+/* What was found beside the verdict, and where more is said. */
+static void render_beside_verdict(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct verdict *v = &report->points[report->best]->verdict;
+	const struct diagnosis *d = diagnosis_at(report, report->best);
+	char pair[PAIR_BYTES];
+	struct buffer text = {0};
+	if (d && d->memory.leaks)
+		layout_labelled(style, INK_BAD, "memory", d->memory.words, out);
+	if (!limit_kind_find(v->stage, v->resource))
+		return;
+	buffer_format(&text, "mlbench explain %s", limit_kind_pair(v->stage, v->resource, pair));
+	layout_labelled_buffer(style, INK_DIM, "more", &text, out);
 }
 
 static void render_verdict(
@@ -367,16 +379,25 @@ static void render_verdict(
 	struct buffer text = {0};
 	if (v->stage[0] && strcmp(v->stage, "none") != 0)
 		buffer_format(&text, "%s%s%s is the limit there, by %s (confidence %.2f)", v->stage,
-			v->also[0] ? " with " : "", v->also, resource_words(v->resource),
+			v->also[0] ? " with " : "", v->also, limit_kind_words(v->resource),
 			v->confidence);
 	else
 		buffer_text(&text, "it cannot tell which stage is the limit there");
-	layout_labelled(style, INK_BOLD, "limit", text.data ? text.data : "", out);
-	buffer_release(&text);
+	layout_labelled_buffer(style, INK_BOLD, "limit", &text, out);
 	for (size_t i = 0; i < v->evidence_count; i++)
 		layout_labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
 	if (v->advice[0])
 		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
+	render_beside_verdict(report, style, out);
+}
+
+/* What the replay of a point says; of one without, that there is none only where it is asked for. */
+static void render_model(const struct report *report, size_t point, bool always,
+	const struct style *style, struct buffer *out)
+{
+	const struct diagnosis *d = diagnosis_at(report, point);
+	if (d && (always || d->modelled || d->phase_count > 1))
+		diagnosis_model_text(d, report->points[point]->median, style, out);
 }
 
 static void render_notes(
@@ -422,6 +443,8 @@ static void render_stages(
 		layout_heading(style, title.data ? title.data : "", out);
 		buffer_release(&title);
 		stage_table_render(p, style, LAYOUT_INDENT, out);
+		if (verbose && !one)
+			render_model(report, i, false, style, out);
 	}
 }
 
@@ -445,7 +468,12 @@ void report_terminal(
 	render_predicted(report, style, out);
 	if (report->best < points) {
 		render_best(report, style, out);
+		render_scaling(report, style, out);
 		render_verdict(report, style, out);
+		if (report->record->config.axis_count == 0) {
+			render_model(report, report->best, true, style, out);
+			buffer_text(out, "\n");
+		}
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
 	render_bad_samples(report, style, out);

@@ -10,6 +10,7 @@
 enum { RANGE_BYTES = 3 * UNITS_BYTES };
 
 static const double SUM_LOW = 0.93, SUM_HIGH = 1.07;
+static const double BASELINE_SAME = 0.05; /* |ln| */
 
 /* "1,190 (1,120-1,240)" */
 static const char *with_interval(
@@ -151,6 +152,34 @@ static void render_elasticities(
 	table_close(&table);
 }
 
+/* The baseline runs again what was diagnosed: samples/s over all experiments; NAN: none was run. */
+static double baseline_of(const struct verification *v)
+{
+	double sum = 0;
+	size_t blocks = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		sum += e->blocks > 0 ? (double)e->blocks * log(e->baseline) : 0;
+		blocks += e->blocks;
+	}
+	return blocks > 0 ? exp(sum / (double)blocks) : NAN;
+}
+
+static void render_baseline(
+	const struct verification *v, const struct style *style, struct buffer *out)
+{
+	const double baseline = baseline_of(v);
+	char now[UNITS_BYTES];
+	char then[UNITS_BYTES];
+	struct buffer text = {0};
+	if (!isnan(baseline) && fabs(log(baseline / v->throughput)) > BASELINE_SAME)
+		buffer_format(&text,
+			"the configuration as it is gave %s samples/s among the experiments, and %s when it was "
+			"diagnosed: the node has changed, or the short runs are not like the long ones",
+			units_format_count(baseline, now), units_format_count(v->throughput, then));
+	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
+}
+
 static void render_conclusion(const struct verification *v, const struct verdict *verdict,
 	const struct style *style, struct buffer *out)
 {
@@ -181,6 +210,7 @@ static void render_conclusion(const struct verification *v, const struct verdict
 			"alone makes a new limit",
 			v->elasticity_sum);
 	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
+	render_baseline(v, style, out);
 }
 
 void verification_text(const struct verification *v, const struct verdict *verdict,

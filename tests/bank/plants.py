@@ -144,7 +144,7 @@ def plants(cores: int) -> List[Plant]:
             healthy_truth=HEALTHY_STEP,
         ),
         Plant(
-            "cache", "a cache for 35 % of the data, least recently used out first", STEP_BOUND,
+            "cache", "a cache for 35 % of the data, least recently used out first", {**STEP_BOUND, "dataset.samples": "128"},
             [("read", "cache")],
             lambda aim, h: {"inject.read_bandwidth": rate(0.93 * lose(h, aim) * h.file_bytes), "inject.read_cache": "35%"},
             healthy_truth=HEALTHY_STEP,

@@ -200,6 +200,8 @@ static void print_calibration(const struct sweep *sweep, size_t i)
 		if (series->count)
 			printf(" %s %.1f us;", names[c], sum / (double)series->count / 1e3);
 	}
+	if (model->hidden_device_ns > 0)
+		printf(" hidden device up to %.1f us", model->hidden_device_ns / 1e3);
 	printf("\n");
 	for (size_t n = 0; n < model->note_count; n++)
 		printf("    %s\n", model->notes[n]);
@@ -325,24 +327,25 @@ static void all_pairs(struct sweep *sweep)
 	size_t covered = 0;
 	if (!errors)
 		abort();
-	printf("columns: calibrated from; rows: predicted; error in %%\n      ");
+	printf("columns: calibrated from; rows: predicted; error in %%, ! outside its interval\n      ");
 	for (size_t j = 0; j < sweep->count; j++)
-		printf(" %6zu", j);
+		printf(" %7zu", j);
 	for (size_t i = 0; i < sweep->count; i++) {
 		printf("\n%5zu:", i);
 		for (size_t j = 0; j < sweep->count; j++) {
 			struct forecast_guess guess;
 			struct error err;
 			if (!sweep->points[j].open || predict(sweep, j, i, &guess, &err)) {
-				printf("      -");
+				printf("       -");
 				continue;
 			}
 			const double off = guess.throughput / sweep->points[i].measured - 1;
-			printf(" %+6.1f", 100 * off);
+			const bool inside = sweep->points[i].measured >= guess.interval.low &&
+					    sweep->points[i].measured <= guess.interval.high;
+			printf(" %+6.1f%s", 100 * off, inside ? " " : "!");
 			if (i == j)
 				continue;
-			covered += sweep->points[i].measured >= guess.interval.low &&
-				   sweep->points[i].measured <= guess.interval.high;
+			covered += inside;
 			noise[n] = sweep->points[i].noise;
 			errors[n++] = fabs(off);
 		}

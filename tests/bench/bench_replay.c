@@ -19,22 +19,26 @@ struct structure {
 	bool in_order;
 	double cores;
 	double mean_ns[COSTS];
+	double slice_ns;
 };
 
 static const struct structure structures[] = {
 	{"cpu-bound, unlimited cores", 1, 16, 4, 64, 2, 0, true, HUGE_VAL,
-		{17e3, 0, 0, 900e3, 0, 0, 0, 0, 5e6}},
+		{17e3, 0, 0, 900e3, 0, 0, 0, 0, 5e6}, 0},
 	{"cpu-bound, 2 cores shared", 1, 16, 4, 64, 2, 0, true, 2,
-		{17e3, 100e3, 0, 900e3, 0, 0, 0, 0, 5e6}},
-	{"latency-bound reads", 2, 8, 8, 64, 4, 0, true, 8, {17e3, 2e6, 0, 100e3, 0, 0, 0, 0, 1e6}},
+		{17e3, 100e3, 0, 900e3, 0, 0, 0, 0, 5e6}, 0},
+	{"latency-bound reads", 2, 8, 8, 64, 4, 0, true, 8, {17e3, 2e6, 0, 100e3, 0, 0, 0, 0, 1e6},
+		0},
 	{"one device, deep", 4, 64, 16, 64, 4, 0, false, 16,
-		{10e3, 500e3, 90e3, 900e3, 0, 0, 0, 0, 5e6}},
+		{10e3, 500e3, 90e3, 900e3, 0, 0, 0, 0, 5e6}, 0},
 	{"64 workers on 16 cores", 4, 16, 64, 256, 4, 2, true, 16,
-		{17e3, 300e3, 20e3, 900e3, 0, 0, 2e6, 1e6, 10e6}},
+		{17e3, 300e3, 20e3, 900e3, 0, 0, 2e6, 1e6, 10e6}, 0},
+	{"the same in slices of 4 ms", 4, 16, 64, 256, 4, 2, true, 16,
+		{17e3, 300e3, 20e3, 900e3, 0, 0, 2e6, 1e6, 10e6}, 4e6},
 	{"team lock and waits", 1, 16, 8, 64, 2, 0, true, 8,
-		{17e3, 100e3, 0, 500e3, 200e3, 100e3, 0, 0, 5e6}},
-	{"tiny samples in chunks", 1, 64, 4, 256, 4, 0, true, 4,
-		{200, 0, 0, 900, 0, 0, 0, 0, 50e3}},
+		{17e3, 100e3, 0, 500e3, 200e3, 100e3, 0, 0, 5e6}, 0},
+	{"tiny samples in chunks", 1, 64, 4, 256, 4, 0, true, 4, {200, 0, 0, 900, 0, 0, 0, 0, 50e3},
+		0},
 };
 
 static float *draw(uint64_t stream)
@@ -59,6 +63,8 @@ static struct replay_model model_of(const struct structure *s, float *const *ser
 			.staging_slots = s->staging,
 			.in_order = s->in_order},
 		.cores = s->cores,
+		.slice_ns = s->slice_ns,
+		.wake_ns = s->slice_ns > 0 ? 20e3 : 0,
 	};
 	const uint32_t blobs = s->readers * s->depth + 2 * s->workers;
 	model.shape.blobs = blobs < 16 ? 16 : blobs;
@@ -128,7 +134,8 @@ static double bench_grid(float *const *series)
 	double total = 0;
 	for (int i = 0; i < POINTS; i++) {
 		const struct structure s = {"", 1, 16, workers[i % 9], batches[i / 9 % 4],
-			prefetch[i / 36], 0, true, 8, {17e3, 120e3, 10e3, 900e3, 0, 0, 0, 0, 3e6}};
+			prefetch[i / 36], 0, true, 8, {17e3, 120e3, 10e3, 900e3, 0, 0, 0, 0, 3e6},
+			4e6};
 		const struct replay_model model = model_of(&s, series);
 		double seconds;
 		(void)replay(&model, SAMPLES_A_POINT, 0, &seconds);

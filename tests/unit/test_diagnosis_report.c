@@ -135,6 +135,24 @@ static double number(const json_t *object, const char *name)
 	return json_number_value(json_object_get(object, name));
 }
 
+static void another_baseline(void **state)
+{
+	const struct style style = {.width = 200};
+	struct told told;
+	struct buffer text = {0};
+	(void)state;
+	told_open(&told);
+	diagnosis_text(&told.view, &style, &text);
+	assert_null(strstr(text.data, "the node has changed"));
+	buffer_release(&text);
+	for (size_t i = 0; i < told.verification.count; i++)
+		told.verification.experiments[i].baseline = 500;
+	diagnosis_text(&told.view, &style, &text);
+	assert_has(
+		&text, "gave 500 samples/s among the experiments, and 612 when it was diagnosed");
+	buffer_release(&text);
+}
+
 static void document(void **state)
 {
 	struct told told;
@@ -221,6 +239,7 @@ int main(void)
 		cmocka_unit_test(text_says_it_all),
 		cmocka_unit_test(text_fits),
 		cmocka_unit_test(without_a_replay),
+		cmocka_unit_test(another_baseline),
 		cmocka_unit_test(document),
 		cmocka_unit_test(verification_comes_back),
 		cmocka_unit_test(damaged_verifications),

@@ -287,6 +287,27 @@ static void blocks_go_where_they_are_needed(void **state)
 	assert_true(blocks < 100);
 }
 
+/* One that fails after two blocks is tried twice more before that is left to stand. */
+static void doubts_are_tried_again(void **state)
+{
+	(void)state;
+	struct verification v = {.seed = 9};
+	struct rng rng;
+	rng_init(&rng, 3, 0);
+	for (int i = 0; i < 4; i++) {
+		struct experiment *e = add(&v, EXPERIMENT_SUBSTITUTE, "step", 1);
+		e->predicted = i == 2 ? 1.2 : 1;
+		e->predicted_90 = (struct interval){0.97 * e->predicted, 1.03 * e->predicted};
+	}
+	for (size_t next = verification_next(&v); next < v.count; next = verification_next(&v)) {
+		run_blocks(&rng, &v.experiments[next], 1, 0, 1e-4);
+		verification_weigh(&v);
+	}
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(v.experiments[i].blocks, i == 2 ? EXPERIMENT_BLOCKS_DOUBTED : 2);
+	assert_int_equal(v.failed, 1);
+}
+
 static void time_is_bounded(void **state)
 {
 	(void)state;
@@ -315,6 +336,7 @@ int main(void)
 		cmocka_unit_test(confidence_falls),
 		cmocka_unit_test(another_stage_contradicts),
 		cmocka_unit_test(blocks_go_where_they_are_needed),
+		cmocka_unit_test(doubts_are_tried_again),
 		cmocka_unit_test(time_is_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void a_small_leak_is_found_within_a_minute(void **state)
 {
 	(void)state;
 	assert_int_equal(endless(ramp, 60, LEAK, 0.1 * MB), TRIALS);
-	assert_true(endless(ramp, 60, LEAK, 0.5 * MB) >= TRIALS - 2);
+	assert_true(endless(ramp, 60, LEAK, 0.3 * MB) >= TRIALS - 2);
 	assert_true(endless(ramp, 30, LEAK, 0.1 * MB) >= TRIALS - 2);
 	assert_true(endless(stairs, 60, LEAK, 0.05 * MB) >= TRIALS - 2);
 	assert_true(endless(leaking_saw_tooth, 60, 4 * LEAK, 0.1 * MB) >= TRIALS - 5);
@@ -130,7 +130,8 @@ static void what_is_no_leak_is_not_found(void **state)
 		for (size_t k = 0; k < 3; k++) {
 			if (endless(shapes[s], seconds[k], 3 * MB, 0.1 * MB) != 0)
 				fail_msg("shape %zu, %.0f s", s, seconds[k]);
-			assert_true(endless(shapes[s], seconds[k], LEAK, 0.5 * MB) <= 2);
+			if (endless(shapes[s], seconds[k], LEAK, 0.3 * MB) > 2)
+				fail_msg("noisy shape %zu, %.0f s", s, seconds[k]);
 		}
 }
 

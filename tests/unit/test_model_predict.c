@@ -197,6 +197,39 @@ static void intervals_grow_with_what_is_not_known(void **state)
 	truth_free(run);
 }
 
+/* Latency overlaps at any depth, as far as was seen: a device that it hid may not. */
+static void more_in_flight_than_measured_is_uncertain(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 1;
+	t.settings[1] = "step.time=1ms";
+	t.settings[2] = "read.depth=4";
+	t.read_latency_us = 10000;
+	struct truth_run *run = truth_make(&t);
+	struct model model;
+	struct prediction before;
+	struct prediction after;
+	struct config config;
+	struct error err = {""};
+	truth_open(&model, run);
+	assert_int_equal(model_predict(&model, 8, &before, &err), 0);
+	assert_true(before.interval.high / before.interval.low < 1.15);
+	const char *const settings[] = {"read.depth=16", NULL};
+	truth_configure(&config, run, settings);
+	assert_int_equal(model_alter(&model, &run->config, &config, &err), 0);
+	assert_int_equal(model_predict(&model, 8, &after, &err), 0);
+	print_message("depth 4: %.1f [%.1f %.1f], 16: %.1f [%.1f %.1f], hidden %.0f us\n",
+		before.throughput, before.interval.low, before.interval.high, after.throughput,
+		after.interval.low, after.interval.high, model.hidden_device_ns / 1e3);
+	assert_about(after.throughput, 4 * before.throughput, 0.02);
+	assert_true(after.interval.low < 2 * before.throughput);
+	assert_true(after.interval.low > 0.85 * before.throughput);
+	config_release(&config);
+	model_close(&model);
+	truth_free(run);
+}
+
 static double best_ms(const struct model *model, unsigned effort)
 {
 	double best = HUGE_VAL;
@@ -236,6 +269,7 @@ int main(void)
 		cmocka_unit_test(the_ladder_ends_at_the_step),
 		cmocka_unit_test(the_knee_is_where_doubling_gains_nothing),
 		cmocka_unit_test(intervals_grow_with_what_is_not_known),
+		cmocka_unit_test(more_in_flight_than_measured_is_uncertain),
 		cmocka_unit_test(it_is_quick),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,22 @@ static void dashes_end_the_options(void **state)
 	options_release(&o);
 }
 
+/* Every option with a value keeps the last one given. */
+static void values_are_kept(void **state)
+{
+	struct options o;
+	struct error err;
+	const char *const argv[] = {"--fleet", "1,2", "--storage=1GB/s", "--fleet=8"};
+	(void)state;
+	assert_int_equal(options_parse(&o, OPTION_BIT(OPTION_FLEET) | OPTION_BIT(OPTION_STORAGE), 4,
+				 argv, &err),
+		0);
+	assert_string_equal(options_value(&o, OPTION_FLEET), "8");
+	assert_string_equal(options_value(&o, OPTION_STORAGE), "1GB/s");
+	assert_null(options_value(&o, OPTION_POINT));
+	options_release(&o);
+}
+
 static void nothing_is_fine(void **state)
 {
 	struct options o;
@@ -154,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_every_form),
 		cmocka_unit_test(dashes_end_the_options),
+		cmocka_unit_test(values_are_kept),
 		cmocka_unit_test(nothing_is_fine),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(table_is_whole),

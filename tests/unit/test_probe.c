@@ -292,6 +292,24 @@ static void offsets(void **state)
 		assert_true(read_slot_next(&slot, &taken, &offset));
 }
 
+static void rates(void **state)
+{
+	(void)state;
+	struct read_tally tally = {.begin_ns = 1000, .first_ns = 1100, .last_ns = 2100};
+	assert_true(isnan(read_tally_rate(&tally)));
+	tally.first_count = 7;
+	assert_true(isnan(read_tally_rate(&tally)));
+	tally.count = 10;
+	assert_true(read_tally_rate(&tally) == 1e7); /* 10 in 1 us */
+	/* Kept from looking for nearly all of the slot: not 10 in 1 ns. */
+	tally.first_ns = 2099;
+	assert_true(fabs(read_tally_rate(&tally) - 17 / 1.1e-6) < 1);
+	/* All at once */
+	tally.first_ns = tally.last_ns;
+	tally.count = 0;
+	assert_true(fabs(read_tally_rate(&tally) - 7 / 1.1e-6) < 1);
+}
+
 static void reads_stop(void **state)
 {
 	(void)state;
@@ -676,6 +694,7 @@ int main(void)
 		TEST(reads_by_a_ring),
 		TEST(reads_by_threads),
 		TEST(offsets),
+		TEST(rates),
 		TEST(reads_stop),
 		TEST(a_stop_keeps_what_there_is),
 		TEST(reads_end_in_time),

@@ -191,6 +191,25 @@ static void the_lock_serialises(void **state)
 	}
 }
 
+/* Whoever sleeps with the lock keeps it, but not a core. */
+static void a_lock_is_held_in_sleep(void **state)
+{
+	(void)state;
+	const double asleep[] = {0, 0.75, 1};
+	for (size_t i = 0; i < sizeof asleep / sizeof *asleep; i++) {
+		struct case_model c = case_plain();
+		c.model.cores = 4;
+		c.model.shape.decode_workers = 4;
+		c.model.lock_off_cores = asleep[i];
+		case_set(&c, COST_DECODE_LOCK, CONSTANT, 1 * MS);
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 0.5 * MS);
+		const struct replay_result r = case_run(&c, 1, 12 * 40);
+		assert_close(r.throughput, 1e3, EXACT);
+		assert_close(r.lock_utilisation, 1, EXACT);
+		assert_close(r.core_utilisation, (1 - asleep[i] + 0.5) / 4, 0.01);
+	}
+}
+
 /* Woken workers that find the lock taken go to the end of the line.  Three that only want the lock: the
  * one that gives it back is there again at once, so it keeps the lock; in order, the others' samples are
  * missing, until all slots but theirs are used up. */
@@ -754,6 +773,7 @@ int main(void)
 		cmocka_unit_test(seldom_runners_come_first),
 		cmocka_unit_test(a_step_on_cores_counts_as_many),
 		cmocka_unit_test(the_lock_serialises),
+		cmocka_unit_test(a_lock_is_held_in_sleep),
 		cmocka_unit_test(a_lock_can_be_taken_before_who_waits),
 		cmocka_unit_test(upload_and_step),
 		cmocka_unit_test(one_slow_worker_in_order),

@@ -38,7 +38,7 @@ static void too_few_cores(void **state)
 	m.stages[1].cpu_seconds = 0.55 * m.stages[1].seconds[THREAD_WORKING];
 	m.stages[1].run_queue_seconds = 0.43 * m.stages[1].seconds[THREAD_WORKING];
 	struct point_facts facts = hand_facts();
-	facts.decode_workers = 4;
+	facts.decode_workers = m.stages[1].workers = 4;
 	m.cores_busy_outside = 0.05;
 	struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "cores");

@@ -37,6 +37,17 @@ struct read_slot {
 /* The offset of the next request; false: the slot is over. */
 bool read_slot_next(struct read_slot *slot, uint32_t *taken, uint64_t *offset);
 
+/* What came back in a slot. */
+struct read_tally {
+	uint64_t begin_ns, first_ns, last_ns; /* of the slot, its first burst, and its last */
+	uint64_t first_count, count;          /* in the first burst, and after it */
+};
+
+/* Requests per second.  The first burst only starts the count, as it waited for nothing before it; but
+ * where it came late (this process was kept from looking), what follows it at once did not take so
+ * little, and all are counted from the beginning.  NAN: too few came back. */
+double read_tally_rate(const struct read_tally *tally);
+
 /* Room for PROBE_DEPTH_MOST requests of `each` bytes; borrowed. */
 struct read_buffers {
 	uint8_t *bytes;

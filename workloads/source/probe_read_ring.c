@@ -68,18 +68,23 @@ void read_ring_close(struct read_ring *ring)
 	free(ring);
 }
 
-/* What came back in a slot.  The first burst only starts the count: it has waited for nothing. */
-struct tally {
-	uint64_t first_ns, last_ns;
-	uint64_t count; /* after the first burst */
-	double latency_ns;
-};
+double read_tally_rate(const struct read_tally *tally)
+{
+	static const double LATE_SHARE = 0.5; /* of the slot, before the first burst */
+	const double all = (double)(tally->last_ns - tally->begin_ns);
+	const double after = (double)(tally->last_ns - tally->first_ns);
+	const bool late = after < (1 - LATE_SHARE) * all;
+	const double count = (double)tally->count + (late ? (double)tally->first_count : 0.0);
+	const double spent = late ? all : after;
+	return tally->first_count && count > 0 && spent > 0 ? count * (double)NS_PER_S / spent
+							    : (double)NAN;
+}
 
 struct run {
 	struct read_ring *ring;
 	struct read_slot *slot;
-	struct tally tally;
-	uint64_t begin_ns;
+	struct read_tally tally;
+	double latency_ns; /* of those counted after the first burst, together */
 	uint32_t taken;
 	unsigned in_flight;
 	int status;
@@ -110,11 +115,12 @@ static bool submit_one(struct run *run, uint64_t now)
 static bool is_over(const struct run *run, uint64_t now)
 {
 	const struct read_slot *slot = run->slot;
-	const uint64_t length = slot->end_ns > run->begin_ns ? slot->end_ns - run->begin_ns : 0;
+	const uint64_t length =
+		slot->end_ns > run->tally.begin_ns ? slot->end_ns - run->tally.begin_ns : 0;
 	if (run->status || probe_stopped(slot->control))
 		return true;
-	return now >= slot->end_ns &&
-	       (run->tally.count >= REQUESTS_LEAST || now >= run->begin_ns + SLOT_TIMES * length);
+	return now >= slot->end_ns && (run->tally.count >= REQUESTS_LEAST ||
+					      now >= run->tally.begin_ns + SLOT_TIMES * length);
 }
 
 /* One completion; now is that of its burst. */
@@ -129,7 +135,7 @@ static void complete(struct run *run, const struct io_uring_cqe *cqe, uint64_t n
 	if (!counts)
 		return;
 	run->tally.count++;
-	run->tally.latency_ns += (double)(now - ring->submitted_ns[place]);
+	run->latency_ns += (double)(now - ring->submitted_ns[place]);
 }
 
 static void reap(struct run *run)
@@ -148,8 +154,10 @@ static void reap(struct run *run)
 	io_uring_cq_advance(&run->ring->ring, seen);
 	if (seen == 0 || over)
 		return;
-	if (first)
+	if (first) {
 		run->tally.first_ns = now;
+		run->tally.first_count = seen;
+	}
 	run->tally.last_ns = now;
 }
 
@@ -198,13 +206,12 @@ static int keep_going(struct run *run)
 
 int read_ring_run(struct read_ring *ring, struct read_slot *slot, struct error *err)
 {
-	struct run run = {.ring = ring, .slot = slot, .begin_ns = clock_now_ns()};
+	struct run run = {.ring = ring, .slot = slot, .tally.begin_ns = clock_now_ns()};
 	const int code = keep_going(&run);
-	const struct tally *tally = &run.tally;
-	const double seconds = (double)(tally->last_ns - tally->first_ns) / (double)NS_PER_S;
-	slot->requests = tally->count;
-	slot->requests_per_s = seconds > 0 ? (double)tally->count / seconds : (double)NAN;
-	slot->latency_ns = tally->count ? tally->latency_ns / (double)tally->count : (double)NAN;
+	const uint64_t count = run.tally.count;
+	slot->requests = count;
+	slot->requests_per_s = read_tally_rate(&run.tally);
+	slot->latency_ns = count ? run.latency_ns / (double)count : (double)NAN;
 	if (code == -ETIMEDOUT)
 		return error_set(err, code, "a read did not come back in %d s", STUCK_MS / 1000);
 	return code ? error_set_errno(err, -code, "reading the scratch file") : 0;

@@ -1,0 +1,333 @@
+/* The whole diagnosis on points made by the replay, whose limit is known: the pair, the recommendation and
+ * what it predicts, abstention, phases, and points without service times. */
+#include "harness/analyze/limit_kind.h"
+#include "tests/unit/diagnose_fixture.h"
+
+enum { THOROUGH = 16, SKETCH = 2 };
+
+
+static void diagnose(struct made_point *p, unsigned effort, struct diagnosis *d)
+{
+	struct error err;
+	assert_int_equal(diagnose_point(&p->input, effort, d, &err), 0);
+	assert_non_null(limit_kind_find(d->verdict.stage, d->verdict.resource));
+	assert_true(d->verdict.confidence >= 0 && d->verdict.confidence <= 1);
+}
+
+static void expect_pair(const struct diagnosis *d, const char *stage, const char *resource)
+{
+	if (strcmp(d->verdict.stage, stage) != 0 || strcmp(d->verdict.resource, resource) != 0)
+		fail_msg("got %s/%s (%s), expected %s/%s", d->verdict.stage, d->verdict.resource,
+			d->verdict.evidence_count > 1 ? d->verdict.evidence[1] : "", stage,
+			resource);
+}
+
+static bool says(const struct diagnosis *d, const char *text)
+{
+	for (size_t i = 0; i < d->verdict.evidence_count; i++)
+		if (strstr(d->verdict.evidence[i], text))
+			return true;
+	return strstr(d->verdict.advice, text) != NULL;
+}
+
+static const struct made_plan decode_bound = {
+	.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=4ms"},
+	.ns = {[COST_READ_CPU] = 20 * 1e3,
+		[COST_DECODE_CPU] = 4 * 1e6,
+		[COST_STEP_DEVICE] = 4 * 1e6},
+	.variation = 0.3,
+	.cores = 8};
+
+static void workers_are_recommended_as_far_as_they_gain(void **state)
+{
+	(void)state;
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &decode_bound);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "decode", "cpu");
+	assert_true(d.modelled && d.why_not[0] == '\0');
+	assert_true(d.verdict.confidence >= 0.9);
+	assert_true(fabs(d.replayed / p.summary.median - 1) < 0.03);
+	assert_true(fabs(d.elasticities.sum - 1) < 0.05);
+	/* 500 samples/s of two; the step takes 2000. */
+	assert_true(d.recommendation_count >= 1);
+	const struct recommendation *best = &d.recommendations[0];
+	assert_int_equal(best->setting_count, 1);
+	assert_string_equal(best->settings[0], "decode.workers=8");
+	assert_true(best->predicted > 1700 && best->predicted <= 2050);
+	assert_true(best->interval.low < best->predicted && best->predicted < best->interval.high);
+	assert_true(says(&d, "set decode.workers=8: predicted "));
+	assert_true(d.ladder.count >= 2);
+	assert_string_equal(d.ladder.rungs[0].stage, "decode");
+	assert_string_equal(d.ladder.rungs[1].stage, "step");
+	assert_true(d.knee.workers >= 6 && d.knee.workers <= 10);
+	assert_int_equal(d.phase_count, 1);
+	assert_false(d.memory.leaks);
+	made_close(&p);
+}
+
+static void a_chain_of_settings_goes_on_to_the_next_limit(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "read.depth=1",
+			"step.time=1ms"},
+		.ns = {[COST_READ_CPU] = 10 * 1e3,
+			[COST_READ_LATENCY] = 1.2 * 1e6,
+			[COST_DECODE_WAIT] = 4 * 1e6,
+			[COST_STEP_DEVICE] = 1e6},
+		.variation = 0.1,
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "decode", "wait");
+	assert_true(d.recommendation_count >= 2);
+	const struct recommendation *best = &d.recommendations[0];
+	assert_true(best->setting_count >= 2);
+	bool workers = false;
+	bool depth = false;
+	for (size_t i = 0; i < best->setting_count; i++) {
+		workers = workers || strncmp(best->settings[i], "decode.workers=", 15) == 0;
+		depth = depth || strncmp(best->settings[i], "read.depth=", 11) == 0;
+	}
+	assert_true(workers && depth);
+	for (size_t i = 1; i < d.recommendation_count; i++)
+		assert_true(d.recommendations[i - 1].predicted >= d.recommendations[i].predicted);
+	made_close(&p);
+}
+
+static void a_busy_step_has_nothing_to_turn(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=8ms"},
+		.ns = {[COST_READ_CPU] = 20 * 1e3,
+			[COST_DECODE_CPU] = 0.5 * 1e6,
+			[COST_STEP_DEVICE] = 8 * 1e6},
+		.variation = 0.3,
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "step", "compute");
+	assert_int_equal(d.recommendation_count, 0);
+	assert_true(says(&d, "no fault"));
+	assert_int_equal(d.ladder.count, 1);
+	made_close(&p);
+}
+
+static void launching_is_told_from_computing(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"decode.workers=2", "batch.size=4", "prefetch.depth=4", "step.time=1ms"},
+		.ns = {[COST_READ_CPU] = 20 * 1e3,
+			[COST_DECODE_CPU] = 0.2 * 1e6,
+			[COST_STEP_HOST] = 4 * 1e6,
+			[COST_STEP_DEVICE] = 1e6},
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, SKETCH, &d);
+	expect_pair(&d, "step", "launch");
+	made_close(&p);
+}
+
+static void a_slow_worker_is_named(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"decode.workers=8", "batch.size=1", "prefetch.depth=1", "step.time=100us"},
+		.ns = {[COST_READ_CPU] = 5 * 1e3,
+			[COST_DECODE_WAIT] = 4 * 1e6,
+			[COST_STEP_DEVICE] = 0.1 * 1e6},
+		.variation = 0.05,
+		.worker_0 = 5,
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "decode", "imbalance");
+	assert_true(says(&d, "worker 0 takes 20.0 ms a sample and the others 4.0"));
+	made_close(&p);
+}
+
+static void rare_slow_items_are_the_queues_matter(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"decode.workers=16", "batch.size=4", "prefetch.depth=2", "step.time=2ms"},
+		.ns = {[COST_READ_CPU] = 5 * 1e3,
+			[COST_DECODE_WAIT] = 2 * 1e6,
+			[COST_STEP_DEVICE] = 2 * 1e6},
+		.slow_share = 0.01,
+		.slow_factor = 20,
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "prefetch", "depth");
+	if (d.recommendation_count == 0)
+		fail_msg("%.0f measured, %s / %s / %s", p.summary.median, d.why_not,
+			d.verdict.evidence[0], d.verdict.evidence[1]);
+	assert_true(d.recommendation_count >= 1);
+	assert_non_null(strstr(d.recommendations[0].settings[0], "prefetch.depth="));
+	made_close(&p);
+}
+
+static void two_alike_are_a_pair(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=8ms"},
+		.ns = {[COST_READ_CPU] = 20 * 1e3,
+			[COST_DECODE_CPU] = 2 * 1e6,
+			[COST_STEP_DEVICE] = 8.1 * 1e6},
+		.variation = 0.2,
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	const struct verdict *v = &d.verdict;
+	const bool both = (strcmp(v->stage, "step") == 0 && strcmp(v->also, "decode") == 0) ||
+			  (strcmp(v->stage, "decode") == 0 && strcmp(v->also, "step") == 0);
+	if (!both)
+		fail_msg("got %s and '%s'", v->stage, v->also);
+	assert_true(v->confidence <= 0.65);
+	made_close(&p);
+}
+
+static void without_service_times_the_first_verdict_stands(void **state)
+{
+	(void)state;
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &decode_bound);
+	p.input.source.traces = NULL;
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "decode", "cpu");
+	assert_false(d.modelled);
+	assert_non_null(strstr(d.why_not, "no service times"));
+	assert_int_equal(d.recommendation_count, 0);
+	assert_string_equal(d.verdict.advice, p.summary.verdict.advice);
+	p.input.source.traces = p.traces_list;
+	diagnose(&p, 0, &d);
+	assert_false(d.modelled);
+	expect_pair(&d, "decode", "cpu");
+	made_close(&p);
+}
+
+static void too_few_samples_are_said(void **state)
+{
+	(void)state;
+	struct made_plan plan = decode_bound;
+	struct made_point p;
+	struct diagnosis d;
+	plan.seconds = 0.02;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "none", "unknown");
+	assert_true(d.samples_needed >= 64 && d.samples_needed < 1000);
+	assert_true(says(&d, " samples, "));
+	assert_true(d.verdict.confidence <= 0.2);
+	made_close(&p);
+}
+
+/* The rate of one repetition halves for the middle third, and the reader is what waits then. */
+static void slow_in_the_middle(struct measurement *m)
+{
+	double samples = 0;
+	double before = 0;
+	for (size_t i = 0; i < m->window_count; i++) {
+		struct window *w = &m->windows[i];
+		const bool middle = 3 * i >= m->window_count && 3 * i < 2 * m->window_count;
+		const double dt = w->t - before;
+		const double share[2][THREAD_STATES] = {{0, 0.05, 0.95}, {0, 1, 0}};
+		samples += m->throughput * dt * (middle ? 0.4 : 1);
+		for (int state = 0; state < THREAD_STATES; state++) {
+			const struct window *last = i > 0 ? w - 1 : NULL;
+			double *read = &w->stage_seconds[0][state];
+			double *decode = &w->stage_seconds[1][state];
+			*read = (last ? last->stage_seconds[0][state] : 0) +
+				share[middle][state] * dt;
+			if (state == THREAD_STARVED)
+				*decode = (last ? last->stage_seconds[1][state] : 0) +
+					  (middle ? 2 * dt * 0.6 : 0);
+			if (state == THREAD_WORKING)
+				*decode = (last ? last->stage_seconds[1][state] : 0) +
+					  2 * dt * (middle ? 0.4 : 0.99);
+		}
+		w->samples = (uint64_t)samples;
+		before = w->t;
+	}
+	m->status = MEASUREMENT_UNSTEADY;
+	m->samples = (uint64_t)samples;
+	m->throughput = samples / m->measured_seconds;
+}
+
+static void a_changing_limit_is_cut_into_phases(void **state)
+{
+	(void)state;
+	struct made_point p;
+	struct diagnosis d;
+	struct error err;
+	made_open(&p, &decode_bound);
+	for (size_t r = 0; r < MADE_REPEATS; r++)
+		slow_in_the_middle(&p.repeats[r]);
+	point_summary_release(&p.summary);
+	assert_int_equal(
+		summary_of_point(p.repeat_list, MADE_REPEATS, &p.facts, &p.summary, &err), 0);
+	assert_int_equal(p.summary.status, POINT_UNSTEADY);
+	diagnose(&p, SKETCH, &d);
+	assert_int_equal(d.phase_count, 3);
+	assert_string_equal(d.phases[0].stage, "decode");
+	assert_string_equal(d.phases[1].stage, "read");
+	assert_string_equal(d.phases[2].stage, "decode");
+	const double whole = p.repeats[0].cut_seconds + p.repeats[0].measured_seconds;
+	assert_true(fabs(d.phases[1].begin_s - whole / 3) < 0.06 * whole);
+	assert_true(fabs(d.phases[1].end_s - 2 * whole / 3) < 0.06 * whole);
+	assert_string_equal(d.verdict.stage, "read");
+	assert_true(says(&d, "the limit changes: "));
+	made_close(&p);
+}
+
+static void the_same_input_gives_the_same_diagnosis(void **state)
+{
+	(void)state;
+	struct made_point p;
+	static struct diagnosis a;
+	static struct diagnosis b;
+	made_open(&p, &decode_bound);
+	diagnose(&p, THOROUGH, &a);
+	diagnose(&p, THOROUGH, &b);
+	assert_true(a.replayed == b.replayed && a.verdict.confidence == b.verdict.confidence);
+	assert_int_equal(a.recommendation_count, b.recommendation_count);
+	assert_true(a.recommendations[0].predicted == b.recommendations[0].predicted);
+	made_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(workers_are_recommended_as_far_as_they_gain),
+		cmocka_unit_test(a_chain_of_settings_goes_on_to_the_next_limit),
+		cmocka_unit_test(a_busy_step_has_nothing_to_turn),
+		cmocka_unit_test(launching_is_told_from_computing),
+		cmocka_unit_test(a_slow_worker_is_named),
+		cmocka_unit_test(rare_slow_items_are_the_queues_matter),
+		cmocka_unit_test(two_alike_are_a_pair),
+		cmocka_unit_test(without_service_times_the_first_verdict_stands),
+		cmocka_unit_test(too_few_samples_are_said),
+		cmocka_unit_test(a_changing_limit_is_cut_into_phases),
+		cmocka_unit_test(the_same_input_gives_the_same_diagnosis),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
