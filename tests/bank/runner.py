@@ -41,8 +41,11 @@ class Runner:
             if cores:
                 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
-        return subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=timeout,
-                              preexec_fn=restrict if cores else None)
+        try:
+            return subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=timeout,
+                                  preexec_fn=restrict if cores else None)
+        except subprocess.TimeoutExpired as expired:
+            raise Failed("mlbench %s: no answer within %.0f s" % (arguments[0], timeout)) from expired
 
     def has_diagnose(self) -> bool:
         return self.call(["help", "diagnose"]).returncode == 0
