@@ -298,6 +298,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--report-only", action="store_true", help="exit 0 whatever the score")
     parser.add_argument("--out", default="", help="folder of bank.json and bank.md (default: results/bank/TIME)")
     parser.add_argument("--data", default="build/bank-data", help="folder for the data sets")
+    parser.add_argument("--score", nargs="+", metavar="BANK.JSON", help="plant nothing: score the cases of these banks together")
     parser.add_argument("--list", action="store_true", help="list plants and controls")
     options = parser.parse_args(arguments)
     if options.quick:
@@ -363,8 +364,23 @@ def cpu_name() -> str:
         return "an unknown CPU"
 
 
-def save(options: argparse.Namespace, result: dict) -> str:
-    folder = options.out or os.path.join("results", "bank", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+def scored(cases: List[dict], seconds: float, diagnoses: bool) -> dict:
+    return {"cases": cases, "bars": score.bars(cases), "rules": score.rule_scores(cases), "cores": len(os.sched_getaffinity(0)),
+            "cpu": cpu_name(), "seconds": seconds, "diagnosed_by": "diagnose" if diagnoses else "show"}
+
+
+def merged(files: List[str]) -> dict:
+    """The cases of several banks of one machine, scored together."""
+    results = []
+    for name in files:
+        with open(name) as file:
+            results.append(json.load(file))
+    cases = [case for result in results for case in result["cases"]]
+    return scored(cases, sum(result["seconds"] for result in results), all(r["diagnosed_by"] == "diagnose" for r in results))
+
+
+def save(options: argparse.Namespace, folder: Optional[str], result: dict) -> str:
+    folder = folder or options.out or os.path.join("results", "bank", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "bank.json"), "w") as file:
         json.dump(result, file, indent=1)
@@ -380,7 +396,12 @@ def main(arguments: List[str]) -> int:
         for plant in table.plants(cores) + table.controls():
             print("%-16s %-28s %s" % (plant.name, score.name_of(plant.truth[0]), plant.what))
         return 0
+    if options.score:
+        result = merged(options.score)
+        print(report.markdown(result))
+        return finish(options, result)
     began = time.monotonic()
+    folder: Optional[str] = None
     work = tempfile.mkdtemp(prefix="mlbench-bank-")
     cases: List[dict] = []
     try:
@@ -392,12 +413,13 @@ def main(arguments: List[str]) -> int:
             done = quick_round(bank, plant, intensity, seed, began) if options.quick else bank.attempt(plant, intensity, seed)
             cases += done
             print(report.case_line(done[0]), flush=True)
-        result = {"cases": cases, "bars": score.bars(cases), "rules": score.rule_scores(cases), "cores": cores, "cpu": cpu_name(),
-                  "seconds": time.monotonic() - began, "diagnosed_by": "diagnose" if bank.runner.diagnoses else "show"}
+            # A kill loses the case in flight.
+            folder = save(options, folder, scored(cases, time.monotonic() - began, bank.runner.diagnoses))
+        result = scored(cases, time.monotonic() - began, bank.runner.diagnoses)
     finally:
         if not options.keep:
             shutil.rmtree(work, ignore_errors=True)
-    folder = save(options, result)
+    folder = save(options, folder, result)
     print()
     print(report.markdown(result))
     print("saved in %s" % folder)

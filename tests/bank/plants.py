@@ -172,7 +172,9 @@ def plants(cores: int) -> List[Plant]:
         Plant(
             "worker", "one worker of 8 is slower, delivery in order",
             {**RAW, "decode.workers": "8", "inject.decode_wait": "4ms", "batch.size": "1", "prefetch.depth": "1",
-             "step.time": microseconds(1 / (4 * STEP_RATE))},
+             "step.time": microseconds(1 / (4 * STEP_RATE)),
+             # Batches come in bursts, as often as the slow worker delivers: many of them in a window.
+             "measure.window": "200ms", "measure.duration": "2400ms"},
             [("decode", "imbalance")],
             lambda aim, h: {"inject.slow_worker": text(max(1.05, aim / 0.8))},
         ),

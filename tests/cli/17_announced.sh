@@ -11,7 +11,7 @@ for setting in read_bandwidth=50MiB/s read_latency=1ms decode_factor=2 lock_shar
 	key=${setting%%=*}
 	expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.$setting --set measure.repeats=1 --out "run_$key"
 	head -n 8 out | grep -q "^  injected .*$key" || fail "the head does not announce $key"
-	grep -q "injected: .*inject.$key" out || fail "the notes do not announce $key"
+	tr -s ' \n' ' ' <out | grep -q "injected: .*inject.$key" || fail "the notes do not announce $key"
 	grep -q "$key" err || fail "the plan does not announce $key"
 	cp out printed
 	mkdir -p elsewhere && mv "run_$key" elsewhere/ # as one copies results from a node
