@@ -5,7 +5,6 @@
 
 enum { THOROUGH = 16, SKETCH = 2 };
 
-
 static void diagnose(struct made_point *p, unsigned effort, struct diagnosis *d)
 {
 	struct error err;
