@@ -18,21 +18,19 @@ from typing import List, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import labels
 import plants as table
 import report
 import rules
 import score
 from runner import Failed, Mistake, Runner
 
-RETURNED = 0.9        # of the lost throughput must come back
 REFINEMENTS = 3       # corrections of a plant's strength
-NEAR_ENOUGH = 0.12    # of ln(loss): a plant this close to its aim is not corrected
 DISTURBED_CORES = 0.3 # unless --disturbed says otherwise: kept busy from outside while nothing of ours does
 HEALTHY_USE = 0.95    # of the device's time, in a run that is to be called healthy
 PAIR_WITHIN = 0.05
 QUICK_INTENSITY = 4.0
 QUICK_PATIENCE_S = 150 # after which no case is repeated
-MIDDLE = (1 / 3, 2 / 3)
 
 
 class Bank:
@@ -50,7 +48,7 @@ class Bank:
         decode = next(stage for stage in measured["stages"] if stage["name"] == "decode")
         return table.Healthy(
             throughput=measured["throughput"],
-            file_bytes=measured.get("file_bytes_mean") or mean_file_bytes(measured),
+            file_bytes=measured.get("file_bytes_mean") or labels.mean_file_bytes(measured),
             cores=self.cores,
             decode_s=decode["seconds"][1] / max(1, decode["items"]),
         )
@@ -66,15 +64,15 @@ class Bank:
             if plant.kind not in ("single", "phases") or plant.least_loss or attempt == REFINEMENTS:
                 return measured
             loss = self.loss(plant, healthy.throughput, measured)
-            if close(loss, intensity):
+            if labels.close(loss, intensity):
                 return measured
             shutil.rmtree(measured["folder"], ignore_errors=True)
-            aim = corrected(aim, intensity, loss)
+            aim = labels.corrected(aim, intensity, loss)
         raise AssertionError
 
     def loss(self, plant: table.Plant, without: float, measured: dict) -> float:
         if plant.kind == "phases":
-            return without / max(rate_in_middle(measured), 1e-9)
+            return without / max(labels.rate_in_middle(measured), 1e-9)
         return without / measured["throughput"]
 
     # --- labels --------------------------------------------------------------------------------------
@@ -90,16 +88,16 @@ class Bank:
             return self.check_pair(plant, case, healthy, measured)
         case["throughput"]["removed"] = removed["throughput"]
         if plant.kind == "leak":
-            return check_leak(measured, removed)
+            return labels.check_leak(measured, removed)
         before, after = healthy.throughput, removed["throughput"]
-        now = rate_in_middle(measured) if plant.kind == "phases" else measured["throughput"]
+        now = labels.rate_in_middle(measured) if plant.kind == "phases" else measured["throughput"]
         case["loss"] = after / now
         case["returned"] = (after - now) / (before - now) if before > now else 0.0
-        if case["returned"] < RETURNED:
+        if case["returned"] < labels.RETURNED:
             return "only %.0f %% of the loss came back" % (100 * case["returned"])
         if plant.least_loss and case["loss"] < plant.least_loss:
             return "it loses no more than x%.2f" % case["loss"]
-        if not plant.least_loss and not close(case["loss"], case["intensity"], 2):
+        if not plant.least_loss and not labels.close(case["loss"], case["intensity"], 2):
             return "it loses x%.2f, not x%.3g" % (case["loss"], case["intensity"])
         return ""
 
@@ -165,7 +163,7 @@ class Bank:
         case["valid"] = not case["why_invalid"]
         self.judge(case, measured)
         if plant.kind == "phases":
-            case["phases_right"] = phases_right(case, plant, measured)
+            case["phases_right"] = labels.phases_right(case, plant, measured)
         if self.options.knobs:
             case["knob"] = self.turn_knob(plant, case, seed)
         cases = [case]
@@ -207,75 +205,15 @@ class Bank:
             shutil.rmtree(measured["folder"], ignore_errors=True)
 
     def attempt(self, plant: table.Plant, intensity: float, seed: int) -> List[dict]:
+        began = time.monotonic()
         try:
-            return self.case(plant, intensity, seed)
+            cases = self.case(plant, intensity, seed)
+            cases[0]["seconds"] = time.monotonic() - began
+            return cases
         except Failed as failure:
             case = self.new_case(plant, intensity, seed)
             case.update(why_invalid=str(failure), verdict=None, rules={})
             return [case]
-
-
-# --- arithmetic ---------------------------------------------------------------------------------------------
-
-
-def mean_file_bytes(measured: dict) -> float:
-    read = next(stage for stage in measured["stages"] if stage["name"] == "read")
-    return measured["bytes_read"] / max(1, read["items"])
-
-
-def close(loss: float, wanted: float, slack: float = 1) -> bool:
-    """Within a tenth of the factor, or 2 % of the throughput, whichever is more."""
-    return abs(math.log(loss / wanted)) <= slack * max(NEAR_ENOUGH * abs(math.log(wanted)), 0.02)
-
-
-def corrected(aim: float, wanted: float, loss: float) -> float:
-    """The strength for another try: what is lost above 1 grows about in proportion."""
-    factor = (wanted - 1) / max(loss - 1, 0.02)
-    return 1 + max(aim - 1, 0.02) * min(max(factor, 0.2), 5)
-
-
-def columns(measured: dict) -> List[dict]:
-    return [dict(zip(measured["window_columns"], row)) for row in measured["windows"]]
-
-
-def rate_in_middle(measured: dict) -> float:
-    """Samples/s between 40 % and 60 % of the repetition: well inside the throttled third."""
-    windows = columns(measured)
-    end = measured["wall_seconds"]
-    inside = [w for w in windows if 0.4 * end <= w["t"] <= 0.6 * end]
-    if len(inside) < 2:
-        raise Failed("too few windows to tell the throttled third")
-    return (inside[-1]["samples"] - inside[0]["samples"]) / (inside[-1]["t"] - inside[0]["t"])
-
-
-def growth(measured: dict) -> float:
-    """Bytes/s of the resident set after the cut, by the medians of its thirds."""
-    points = [(w["t"], w["resident_bytes"]) for w in columns(measured) if w["t"] >= measured["cut_seconds"]]
-    third = max(1, len(points) // 3)
-    middle = lambda part: sorted(part, key=lambda p: p[1])[len(part) // 2]
-    first, last = middle(points[:third]), middle(points[-third:])
-    return (last[1] - first[1]) / max(last[0] - first[0], 1e-9)
-
-
-def check_leak(measured: dict, removed: dict) -> str:
-    planted, without = growth(measured), growth(removed)
-    if planted <= 0 or without > (1 - RETURNED) * planted:
-        return "memory grows by %.0f bytes/s with the leak and by %.0f without" % (planted, without)
-    return ""
-
-
-def phases_right(case: dict, plant: table.Plant, measured: dict) -> bool:
-    """A phase of the plant's label in the middle, the healthy label before and after, and their times."""
-    phases = case["verdict"]["phases"]
-    planned = measured["wall_seconds"]
-    slack = 0.08 * planned
-    throttled = [p for p in phases if (p["stage"], p["resource"]) in plant.truth]
-    others = [p for p in phases if p not in throttled]
-    if len(throttled) != 1 or not others:
-        return False
-    begin, end = (share * planned for share in MIDDLE)
-    on_time = abs(throttled[0]["begin_s"] - begin) <= slack and abs(throttled[0]["end_s"] - end) <= slack
-    return on_time and all((p["stage"], p["resource"]) in plant.healthy_truth for p in others)
 
 
 # --- the command ----------------------------------------------------------------------------------------------
@@ -283,7 +221,7 @@ def phases_right(case: dict, plant: table.Plant, measured: dict) -> bool:
 
 def parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="plants known bottlenecks and scores their diagnosis")
-    parser.add_argument("program", help="the built mlbench")
+    parser.add_argument("program", nargs="?", help="the built mlbench")
     parser.add_argument("--quick", action="store_true", help="plants of 4 x and controls, one seed; every answer must be right")
     parser.add_argument("--only", default="", help="names of plants and controls, separated by commas")
     parser.add_argument("--intensities", default="", help="losses aimed at instead of each plant's own, as 1.5,4")
@@ -297,10 +235,12 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the results of the planted runs")
     parser.add_argument("--report-only", action="store_true", help="exit 0 whatever the score")
     parser.add_argument("--out", default="", help="folder of bank.json and bank.md (default: results/bank/TIME)")
+    parser.add_argument("--score", nargs="+", default=[], metavar="RESULT", help="score saved banks again, as one")
     parser.add_argument("--data", default="build/bank-data", help="folder for the data sets")
-    parser.add_argument("--score", nargs="+", metavar="BANK.JSON", help="plant nothing: score the cases of these banks together")
     parser.add_argument("--list", action="store_true", help="list plants and controls")
     options = parser.parse_args(arguments)
+    if not (options.program or options.list or options.score):
+        parser.error("which mlbench?")
     if options.quick:
         options.seeds = 1
         options.knobs = False
@@ -364,29 +304,28 @@ def cpu_name() -> str:
         return "an unknown CPU"
 
 
-def scored(cases: List[dict], seconds: float, diagnoses: bool) -> dict:
-    return {"cases": cases, "bars": score.bars(cases), "rules": score.rule_scores(cases), "cores": len(os.sched_getaffinity(0)),
-            "cpu": cpu_name(), "seconds": seconds, "diagnosed_by": "diagnose" if diagnoses else "show"}
+def scored(cases: List[dict], cores: int, seconds: float, diagnosed_by: str) -> dict:
+    return {"cases": cases, "bars": score.bars(cases), "rules": score.rule_scores(cases), "cores": cores, "cpu": cpu_name(),
+            "seconds": seconds, "diagnosed_by": diagnosed_by}
 
 
-def merged(files: List[str]) -> dict:
-    """The cases of several banks of one machine, scored together."""
-    results = []
-    for name in files:
-        with open(name) as file:
-            results.append(json.load(file))
-    cases = [case for result in results for case in result["cases"]]
-    return scored(cases, sum(result["seconds"] for result in results), all(r["diagnosed_by"] == "diagnose" for r in results))
+def score_again(paths: List[str]) -> dict:
+    """Saved banks as one, by the bars as they are now."""
+    banks = []
+    for path in paths:
+        with open(os.path.join(path, "bank.json") if os.path.isdir(path) else path) as file:
+            banks.append(json.load(file))
+    cases = [case for one in banks for case in one["cases"]]
+    result = scored(cases, banks[0].get("cores", 0), sum(one["seconds"] for one in banks), banks[0]["diagnosed_by"])
+    return {**result, "cpu": banks[0].get("cpu", "an unknown CPU")}
 
 
-def save(options: argparse.Namespace, folder: Optional[str], result: dict) -> str:
-    folder = folder or options.out or os.path.join("results", "bank", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+def save(folder: str, result: dict) -> None:
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "bank.json"), "w") as file:
-        json.dump(result, file, indent=1)
-    with open(os.path.join(folder, "bank.md"), "w") as file:
-        file.write(report.markdown(result))
-    return folder
+    for name, content in (("bank.json", json.dumps(result, indent=1)), ("bank.md", report.markdown(result))):
+        with open(os.path.join(folder, name + ".new"), "w") as file:
+            file.write(content)
+        os.replace(os.path.join(folder, name + ".new"), os.path.join(folder, name))
 
 
 def main(arguments: List[str]) -> int:
@@ -396,12 +335,11 @@ def main(arguments: List[str]) -> int:
         for plant in table.plants(cores) + table.controls():
             print("%-16s %-28s %s" % (plant.name, score.name_of(plant.truth[0]), plant.what))
         return 0
+    folder = options.out or os.path.join("results", "bank", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
     if options.score:
-        result = merged(options.score)
-        print(report.markdown(result))
-        return finish(options, result)
+        return finish(options, folder, score_again(options.score))
     began = time.monotonic()
-    folder: Optional[str] = None
+    result = scored([], cores, 0.0, "nothing")
     work = tempfile.mkdtemp(prefix="mlbench-bank-")
     cases: List[dict] = []
     try:
@@ -413,21 +351,20 @@ def main(arguments: List[str]) -> int:
             done = quick_round(bank, plant, intensity, seed, began) if options.quick else bank.attempt(plant, intensity, seed)
             cases += done
             print(report.case_line(done[0]), flush=True)
-            # A kill loses the case in flight.
-            folder = save(options, folder, scored(cases, time.monotonic() - began, bank.runner.diagnoses))
-        result = scored(cases, time.monotonic() - began, bank.runner.diagnoses)
+            result = scored(cases, cores, time.monotonic() - began, "diagnose" if bank.runner.diagnoses else "show")
+            save(folder, result)  # a kill loses the case in flight at most
     finally:
         if not options.keep:
             shutil.rmtree(work, ignore_errors=True)
-    folder = save(options, folder, result)
+    return finish(options, folder, result)
+
+
+def finish(options: argparse.Namespace, folder: str, result: dict) -> int:
+    cases = result["cases"]
+    save(folder, result)
     print()
     print(report.markdown(result))
     print("saved in %s" % folder)
-    return finish(options, result)
-
-
-def finish(options: argparse.Namespace, result: dict) -> int:
-    cases = result["cases"]
     if options.quick:
         wrong = quick_verdict(cases)
         right = len(score.valid(cases)) - len(wrong)

@@ -180,7 +180,7 @@ def plants(cores: int) -> List[Plant]:
         ),
         Plant(
             "stragglers", "1 % of the items are slow, at prefetch depth 2", STRAGGLERS,
-            [("prefetch", "depth")], depth_keys, healthy_truth=HEALTHY_STEP,
+            [("prefetch", "depth")], depth_keys,
         ),
         Plant(
             "cpu-hog", "busy processes outside the job", cpu_bound(cores), EXTERNAL,
@@ -202,7 +202,7 @@ def plants(cores: int) -> List[Plant]:
             {**JPEG, "decode.workers": "1", "augment.size": "64", "batch.size": "64", "step.backend": "openblas",
              "step.model": "mlp", "step.threads": str(max(1, cores - 1)), "prefetch.depth": "2"},
             [("step", "cores"), ("decode", "cores")],
-            lambda aim, h: {"step.threads": str(round(2 * aim) * h.cores), "decode.workers": str(2 * h.cores)},
+            lambda aim, h: {"step.threads": str(round(4 * aim) * h.cores), "decode.workers": str(2 * h.cores)},
             intensities=(1.5, 4.0), least_loss=1.25, needs_cores=2,
         ),
         Plant(

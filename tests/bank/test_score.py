@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bank
+import labels
 import plants
 import report
 import rules
@@ -161,6 +162,18 @@ class Rules(unittest.TestCase):
         self.assertEqual(rules.empty_queue(measured), "upload")
 
 
+class Saved(unittest.TestCase):
+    def test_saved_banks_are_scored_as_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, answer in (("a", ("decode", "cpu")), ("b", ("decode", "lock"))):
+                cases = [case(("decode", "cpu"), answer) for _ in range(10)]
+                bank.save(os.path.join(folder, name), bank.scored(cases, 2, 5.0, "diagnose"))
+            result = bank.score_again([os.path.join(folder, "a"), os.path.join(folder, "b", "bank.json")])
+        self.assertEqual(len(result["cases"]), 20)
+        self.assertEqual(result["seconds"], 10)
+        self.assertEqual(value_of(result["cases"], "right (stage, resource)")["value"], 0.5)
+
+
 class Knobs(unittest.TestCase):
     def knob(self, predicted, measured, interval):
         return {"predicted": predicted, "before": 100.0, "measured": measured, "interval": interval}
@@ -193,25 +206,26 @@ def windows(rate_at, end=3.0, memory_at=lambda t: 1e7, step=0.05):
 
 class Arithmetic(unittest.TestCase):
     def test_what_is_close(self):
-        self.assertTrue(bank.close(1.1, 1.1) and bank.close(4.4, 4.0) and bank.close(1.52, 1.5))
-        self.assertFalse(bank.close(1.0, 1.1) or bank.close(5.5, 4.0) or bank.close(1.3, 1.5))
+        self.assertTrue(labels.close(1.1, 1.1) and labels.close(4.4, 4.0) and labels.close(1.52, 1.5))
+        self.assertFalse(labels.close(1.0, 1.1) or labels.close(5.5, 4.0) or labels.close(1.3, 1.5))
 
     def test_a_weak_plant_is_strengthened(self):
-        self.assertGreater(bank.corrected(4.0, 4.0, 3.0), 4.0)
-        self.assertLess(bank.corrected(4.0, 4.0, 6.0), 4.0)
-        self.assertGreater(bank.corrected(1.1, 1.1, 1.0), 1.1)
+        self.assertGreater(labels.corrected(4.0, 4.0, 3.0), 4.0)
+        self.assertLess(labels.corrected(4.0, 4.0, 6.0), 4.0)
+        self.assertGreater(labels.corrected(1.1, 1.1, 1.0), 1.1)
+        self.assertLess(labels.corrected(1.1, 1.1, 1.5), 0.9)  # one that loses too much at any aim above 1
 
     def test_the_throttled_third(self):
         measured = windows(lambda t: 250.0 if 1 <= t <= 2 else 1000.0)
-        self.assertAlmostEqual(bank.rate_in_middle(measured), 250, delta=5)
+        self.assertAlmostEqual(labels.rate_in_middle(measured), 250, delta=5)
 
     def test_growth(self):
-        self.assertAlmostEqual(bank.growth(windows(lambda t: 1, memory_at=lambda t: 1e7 + 1e6 * t)), 1e6, delta=1e4)
+        self.assertAlmostEqual(labels.growth(windows(lambda t: 1, memory_at=lambda t: 1e7 + 1e6 * t)), 1e6, delta=1e4)
         leaking = windows(lambda t: 1, memory_at=lambda t: 1e7 + 1e6 * t)
         flat = windows(lambda t: 1)
-        self.assertEqual(bank.check_leak(leaking, flat), "")
-        self.assertIn("without", bank.check_leak(leaking, leaking))
-        self.assertIn("without", bank.check_leak(flat, flat))
+        self.assertEqual(labels.check_leak(leaking, flat), "")
+        self.assertIn("without", labels.check_leak(leaking, leaking))
+        self.assertIn("without", labels.check_leak(flat, flat))
 
     def test_disturbance(self):
         quiet = bank.Bank(None, bank.parse(["mlbench"]))
@@ -224,7 +238,7 @@ class Arithmetic(unittest.TestCase):
 
         def judged(*phases):
             listed = [{"begin_s": b, "end_s": e, "stage": s, "resource": r} for b, e, s, r in phases]
-            return bank.phases_right({"verdict": {"phases": listed}}, plant, {"wall_seconds": 3.0})
+            return labels.phases_right({"verdict": {"phases": listed}}, plant, {"wall_seconds": 3.0})
 
         step = ("step", "compute")
         self.assertTrue(judged((0.4, 1.0, *step), (1.0, 2.0, "read", "device"), (2.0, 3.0, *step)))
