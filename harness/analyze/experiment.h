@@ -39,7 +39,9 @@ enum experiment_kind {
 enum experiment_outcome {
 	EXPERIMENT_UNTRIED,     /* no block was finished */
 	EXPERIMENT_UNPREDICTED, /* measured, without a prediction to hold it against */
-	EXPERIMENT_UNCLEAR, /* outside the prediction's interval, by less than the measurement is sure of */
+	/* Outside the prediction's interval, by less than the measurement is sure of, or than the baseline
+	 * among the experiments is away from what was diagnosed (slow-downs excepted: they are local). */
+	EXPERIMENT_UNCLEAR,
 	EXPERIMENT_CONFIRMED, /* inside the prediction's 90 % interval */
 	EXPERIMENT_FAILED, /* outside, and the measurement's own 90 % interval does not reach it */
 	EXPERIMENT_OUTCOMES

@@ -209,6 +209,29 @@ static void outcomes(void **state)
 	assert_true(isnan(none->measured));
 }
 
+/* A baseline that is not what was diagnosed makes a failure unclear, if it may be the reason. */
+static void a_moved_baseline_fails_nothing(void **state)
+{
+	(void)state;
+	const double diagnosed[] = {1000, 1060, 1000 / 1.06, 1300};
+	const enum experiment_outcome wanted[] = {
+		EXPERIMENT_FAILED, EXPERIMENT_UNCLEAR, EXPERIMENT_FAILED, EXPERIMENT_UNCLEAR};
+	for (size_t i = 0; i < sizeof diagnosed / sizeof *diagnosed; i++) {
+		struct verification v = {.throughput = diagnosed[i]};
+		struct experiment *knob = add(&v, EXPERIMENT_KNOB, "decode", 1);
+		struct experiment *slow = add(&v, EXPERIMENT_SLOW, "decode", 1.1);
+		knob->predicted = slow->predicted = 1.2;
+		knob->predicted_90 = slow->predicted_90 = (struct interval){1.18, 1.22};
+		for (int block = 0; block < 3; block++) {
+			experiment_add(knob, log(1.28) + block * 1e-5, 1000);
+			experiment_add(slow, log(1.28) + block * 1e-5, 1000);
+		}
+		verification_weigh(&v);
+		assert_int_equal(knob->outcome, wanted[i]);
+		assert_int_equal(slow->outcome, EXPERIMENT_FAILED);
+	}
+}
+
 static void one_block_says_little(void **state)
 {
 	(void)state;
@@ -332,6 +355,7 @@ int main(void)
 		cmocka_unit_test(intervals_cover),
 		cmocka_unit_test(elasticities_come_back),
 		cmocka_unit_test(outcomes),
+		cmocka_unit_test(a_moved_baseline_fails_nothing),
 		cmocka_unit_test(one_block_says_little),
 		cmocka_unit_test(confidence_falls),
 		cmocka_unit_test(another_stage_contradicts),
