@@ -18,7 +18,7 @@ static void announce_reading(const struct config *config, struct measurement *m)
 			units_format_duration((double)latency, text));
 	if (cached > 0)
 		measurement_note(m,
-			"injected: a cache of %.3g %% of the data set's bytes in front of the emulated storage (inject.read_cache)",
+			"injected: a cache for %.3g %% of the data in front of that storage (inject.read_cache)",
 			cached * 100);
 	if (factor > 1)
 		measurement_note(
