@@ -190,6 +190,6 @@ void memory_find(const struct measurement *const *repeats, size_t count,
 	out->interval = (struct interval){statistics_median(tally.lows, tally.told),
 		statistics_median(tally.highs, tally.told)};
 	out->seconds_to_full = HUGE_VAL;
-	if (shape == GROWTH_ENDLESS)
+	if (shape == GROWTH_ENDLESS && tally.example)
 		judge_endless(tally.example, facts, out);
 }

@@ -213,7 +213,7 @@ bool worker_factors(
 	for (unsigned w = 0; w < workers; w++)
 		factor[w] = 1;
 	const size_t items = decode_items(traces, count);
-	struct worker_times *times = calloc(workers, sizeof *times);
+	struct worker_times *times = calloc(workers + 1U, sizeof *times);
 	double *work = calloc((items > workers ? items : workers) + 1, sizeof *work);
 	bool any = false;
 	if (times && work) {

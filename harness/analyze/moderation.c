@@ -11,8 +11,10 @@ static const double VARIANCE_LEAST = 1e-14;
 double moderation_digamma(double x)
 {
 	double sum = 0;
-	for (; x < SERIES_FROM; x++)
+	while (x < SERIES_FROM) {
 		sum -= 1 / x;
+		x += 1;
+	}
 	const double y = 1 / (x * x);
 	return sum + log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252));
 }
@@ -20,8 +22,10 @@ double moderation_digamma(double x)
 double moderation_trigamma(double x)
 {
 	double sum = 0;
-	for (; x < SERIES_FROM; x++)
+	while (x < SERIES_FROM) {
 		sum += 1 / (x * x);
+		x += 1;
+	}
 	const double y = 1 / (x * x);
 	return sum + 1 / x + y / 2 + y / x * (1.0 / 6 - y * (1.0 / 30 - y / 42));
 }

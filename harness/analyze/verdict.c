@@ -13,7 +13,7 @@ static const double DEPTH_GAIN_LEAST = 0.05;
 
 static double completeness_of(const struct evidence_base *base, bool replayed)
 {
-	if (replayed)
+	if (replayed && base->findings)
 		return confidence_completeness(base->findings->elasticities.unmodelled);
 	return base->findings ? CONFIDENCE_MISFIT : 1;
 }

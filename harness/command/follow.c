@@ -45,10 +45,10 @@ int follow_measure(const struct invocation *invocation, const char *const *sets,
 	*folder = NULL;
 	if (!all)
 		return command_status(error_set(err, -ENOMEM, "out of memory for the settings"));
-	for (size_t i = 0; i < before; i++)
-		all[i] = invocation->options.sets[i];
-	for (size_t i = 0; i < count; i++)
-		all[before + i] = sets[i];
+	if (before > 0)
+		memcpy(all, invocation->options.sets, before * sizeof *all);
+	if (count > 0)
+		memcpy(all + before, sets, count * sizeof *all);
 	with.options.sets = all;
 	with.options.set_count = before + count;
 	if (out)
@@ -210,7 +210,8 @@ static int measure_step(struct way *way, const struct recommendation *r, struct 
 	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
 	if (status == EXIT_STATUS_DONE && folder && diagnosis)
 		status = command_status(look(folder, diagnosis, step, err));
-	if (status == EXIT_STATUS_DONE && step->measured > (1 + GAIN_SEEN) * way->measured) {
+	if (status == EXIT_STATUS_DONE && diagnosis &&
+		step->measured > (1 + GAIN_SEEN) * way->measured) {
 		keep(way, r, diagnosis, step, folder);
 		folder = NULL;
 	} else {
@@ -267,12 +268,12 @@ int follow_advice(const struct invocation *invocation, size_t steps, char **fold
 		.predicted = NAN,
 		.predicted_90 = {NAN, NAN},
 		.kept = true};
-	if (!status) {
+	if (!status && way) {
 		*way = (struct way){
 			.invocation = invocation, .follow = follow, .root = root, .folder = folder};
 		status = command_status(look(*folder, &way->diagnosis, &follow->steps[0], err));
 	}
-	if (!status) {
+	if (!status && way) {
 		way->measured = follow->steps[0].measured;
 		status = walk(way, steps, err);
 		tell_settings(way);

@@ -46,11 +46,14 @@ int node_identify(const char *data_path, struct node_identity *node, struct erro
 	if (!mount)
 		return error_set(err, -ENOMEM, "out of memory");
 	const int code = environment_mount_of(data_path, mount);
+	/* Below a changed root no mount need be listed that holds the path. */
 	if (!code)
 		(void)snprintf(node->storage, sizeof node->storage, "%.40s on %.200s", mount->type,
 			mount->source);
+	else if (code == -ENOENT)
+		(void)snprintf(node->storage, sizeof node->storage, "unknown file system");
 	free(mount);
-	if (code)
+	if (code && code != -ENOENT)
 		return error_set_errno(
 			err, -code, "cannot find the file system of '%s'", data_path);
 	read_cpu(node);

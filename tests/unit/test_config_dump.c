@@ -206,7 +206,8 @@ static void dump_shows_every_key(void **state)
 	assert_non_null(strstr(dump, "[dataset]\npath = /a $${b} $#c\nrecipe = none\n"));
 	assert_non_null(strstr(dump, "\nratio_max = 1.33333333\nflip = 50%\n"));
 	assert_non_null(strstr(dump, "\n[measure]\nduration = 3s\nwarmup = 1s\n"));
-	assert_non_null(strstr(dump, "\n[sweep]\nzip = \nexclude = \ndecode.workers = 1,2,4\n"));
+	assert_non_null(strstr(dump,
+		"\n[sweep]\nmode = grid\nerror = 5%\nzip = \nexclude = \ndecode.workers = 1,2,4\n"));
 	size_t lines = 0;
 	for (const char *at = dump; (at = strstr(at, " = ")); at++)
 		lines++;
