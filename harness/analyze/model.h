@@ -70,6 +70,10 @@ struct model {
  * needed). */
 int model_open(struct model *model, const struct model_source *source, struct error *err);
 
+/* Whether a sample costs the decoder as much at all values of the key: points of a sweep that differ in
+ * others tell nothing of how decoding scales, nor of how cores slow each other down. */
+bool model_keeps_decode_cost(enum key_id key);
+
 /* How cores slow each other down, from several points of a sweep: busy[i] cores were busy on average
  * while an item of CPU work took cpu_ns[i] of CPU time; cpu = c (1 + contention (busy - 1)).  Not below 0;
  * NAN: the points are too few or too much alike (fewer than two, or less than half a core apart). */

@@ -4,8 +4,18 @@
 #include "harness/analyze/model_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double SPREAD_LEAST = 0.5; /* cores */
+
+bool model_keeps_decode_cost(enum key_id key)
+{
+	static const char *const sections[] = {"decode", "batch", "prefetch", "step", "upload"};
+	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+		if (strcmp(config_keys[key].section, sections[i]) == 0)
+			return true;
+	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
+}
 
 bool model_contention_point(
 	const struct measurement *measurement, unsigned cores, double *busy, double *cpu_ns)

@@ -103,21 +103,10 @@ int calibration_refuse(enum key_id key, struct error *err)
 	return code;
 }
 
-/* Keys that change what an item costs to decode, or where the bytes come from: points that differ in them
- * tell nothing of how cores slow each other down. */
-static bool keeps_costs(enum key_id key)
-{
-	static const char *const sections[] = {"decode", "batch", "prefetch", "step", "upload"};
-	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-		if (strcmp(config_keys[key].section, sections[i]) == 0)
-			return true;
-	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
-}
-
 double calibration_contention(const struct record *record, const size_t *points, size_t count)
 {
 	for (size_t i = 0; i < record->config.axis_count; i++)
-		if (!keeps_costs(record->config.axes[i].key))
+		if (!model_keeps_decode_cost(record->config.axes[i].key))
 			return NAN;
 	double *busy = calloc(record->entry_count + 1, sizeof *busy);
 	double *cpu = calloc(record->entry_count + 1, sizeof *cpu);

@@ -9,17 +9,6 @@
 
 static const char STAGE[] = "decode";
 
-/* Whether a sample costs the decoder as much at all values of the axis. */
-static bool keeps_costs(enum key_id key)
-{
-	static const char *const sections[] = {"decode", "batch", "prefetch", "upload", "read"};
-	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-		if (strcmp(config_keys[key].section, sections[i]) == 0)
-			return true;
-	/* A step that computes takes cores from the decoders. */
-	return key == KEY_STEP_TIME || key == KEY_STEP_DEVICE;
-}
-
 static const struct stage_summary *stage_of(const struct point_summary *point)
 {
 	for (size_t i = 0; point && i < point->stage_count; i++)
@@ -33,7 +22,7 @@ bool scaling_of_report(const struct report *report, struct scaling *scaling)
 	const struct record *record = report->record;
 	*scaling = (struct scaling){0};
 	for (size_t i = 0; i < record->config.axis_count; i++)
-		if (!keeps_costs(record->config.axes[i].key))
+		if (!model_keeps_decode_cost(record->config.axes[i].key))
 			return false;
 	double *n = calloc(record->grid.points + 1, sizeof *n);
 	double *x = calloc(record->grid.points + 1, sizeof *x);
