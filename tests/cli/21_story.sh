@@ -1,13 +1,16 @@
 # The story of configs/story.ini: from a device that swings between idle and busy to one that is fed, by the
-# diagnosis's own advice alone, step by step, and then all at once.
+# diagnosis's own advice alone, step by step, and then all at once.  STORY_VERIFY=1: each step is proved by
+# experiments, too, and one that fails fails the test (about two minutes a step).
 . "$CLI/lib.sh"
 export MLBENCH_DATA="$PWD/data"
 short=(--set measure.duration=2500ms --set measure.repeats=1)
 STEPS=6
+proof=()
+[ -z "${STORY_VERIFY:-}" ] || proof=(--verify --budget 110s)
 sets=()
 first=
 for step in $(seq 0 $STEPS); do
-	"$MLBENCH" diagnose "$ROOT/configs/story.ini" "${short[@]}" "${sets[@]}" --json --out "step_$step" >out 2>err
+	"$MLBENCH" diagnose "$ROOT/configs/story.ini" "${short[@]}" "${sets[@]}" "${proof[@]}" --json --out "step_$step" >out 2>err
 	status=$?
 	[ "$status" -eq 0 ] || fail "step $step: exit $status"
 	now=$(json 'd["measured"]')
