@@ -33,8 +33,12 @@ static int open_backend(struct stepper *s, struct error *err)
 	const struct stepper_options *o = &s->options;
 	const size_t element =
 		config_integer(o->config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
-	const int code = backend_open(&s->backend, o->config, (uint32_t)(o->sample_bytes / element),
-		(uint32_t)o->dataset->class_count, &o->crew->stopping, err);
+	const int code = backend_open(&s->backend,
+		&(const struct backend_options){.config = o->config,
+			.sample_elements = (uint32_t)(o->sample_bytes / element),
+			.class_count = (uint32_t)o->dataset->class_count,
+			.stop = &o->crew->stopping},
+		err);
 	if (code)
 		return code;
 	s->account.emulated = s->backend->emulated;

@@ -112,7 +112,10 @@ static void describe_step(struct plan *plan, const struct config *config)
 	step->flops_per_sample = model ? model_training_flops(model) : 0;
 	struct backend *backend = NULL;
 	if (null || step->emulated)
-		(void)backend_open(&backend, config, 1, 1, NULL, NULL);
+		(void)backend_open(&backend,
+			&(const struct backend_options){
+				.config = config, .sample_elements = 1, .class_count = 1},
+			NULL);
 	if (backend)
 		(void)snprintf(
 			step->description, sizeof step->description, "%s", backend->description);

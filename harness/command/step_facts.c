@@ -28,7 +28,10 @@ double step_facts_time(const struct config *config, uint32_t batch_size)
 	const double given = config_real(config, KEY_STEP_TIME);
 	if (given > 0)
 		return given;
-	if (backend_open(&backend, config, 1, 1, NULL, NULL) != 0)
+	if (backend_open(&backend,
+		    &(const struct backend_options){
+			    .config = config, .sample_elements = 1, .class_count = 1},
+		    NULL) != 0)
 		return NAN;
 	const double each = backend->nominal_step_ns / backend->batch_size;
 	backend_close(backend);

@@ -71,8 +71,10 @@ enum codec_png { CODEC_PNG_LIBPNG, CODEC_PNG_FAST };
 enum augment_crop { AUGMENT_CROP_RANDOM, AUGMENT_CROP_CENTER, AUGMENT_CROP_NONE };
 enum augment_type { AUGMENT_TYPE_FLOAT32, AUGMENT_TYPE_UINT8 };
 enum augment_layout { AUGMENT_LAYOUT_CHW, AUGMENT_LAYOUT_HWC };
+enum augment_device { AUGMENT_DEVICE_CPU, AUGMENT_DEVICE_GPU };
 enum batch_order { BATCH_ORDER_IN_ORDER, BATCH_ORDER_AS_COMPLETED };
-enum upload_mode { UPLOAD_MODE_NONE, UPLOAD_MODE_COPY };
+enum upload_mode { UPLOAD_MODE_NONE, UPLOAD_MODE_COPY, UPLOAD_MODE_AUTO };
+enum upload_memory { UPLOAD_MEMORY_PINNED, UPLOAD_MEMORY_PAGEABLE };
 enum step_backend {
 	STEP_BACKEND_AUTO,
 	STEP_BACKEND_NULL,
@@ -81,6 +83,13 @@ enum step_backend {
 	STEP_BACKEND_CUDA
 };
 enum step_optimizer { STEP_OPTIMIZER_SGD, STEP_OPTIMIZER_ADAM };
+enum step_precision {
+	STEP_PRECISION_FP32,
+	STEP_PRECISION_TF32,
+	STEP_PRECISION_BF16,
+	STEP_PRECISION_FP16,
+	STEP_PRECISION_FP8
+};
 enum sweep_mode { SWEEP_MODE_GRID, SWEEP_MODE_ADAPTIVE };
 
 /* One value; which member holds it is the key's type (integer: BOOLEAN INTEGER SIZE DURATION RATE

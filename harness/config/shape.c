@@ -16,6 +16,12 @@ static uint32_t blobs_of(const struct config *config, const struct shape_facts *
 	return (uint32_t)(blobs > least ? blobs : least);
 }
 
+bool shape_uploads(const struct config *config, const struct shape_facts *facts)
+{
+	const int64_t mode = config_integer(config, KEY_UPLOAD_MODE);
+	return mode == UPLOAD_MODE_COPY || (mode == UPLOAD_MODE_AUTO && facts->step_has_memory);
+}
+
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape)
 {
@@ -32,13 +38,14 @@ void pipeline_shape_of(
 		.step_threads = facts->step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
+		.devices = (unsigned)config_integer(config, KEY_STEP_DEVICES),
 	};
 	shape->blobs = blobs_of(config, facts, shape);
 	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part
 	 * of one begins the next in a slot of the queue, if the queue is not full. */
 	const uint32_t filling =
 		(shape->decode_workers + shape->batch_size - 1) / shape->batch_size;
-	shape->slots = shape->prefetch_depth + filling + 1;
-	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+	shape->slots = shape->prefetch_depth + filling + shape->devices;
+	if (shape_uploads(config, facts))
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
 }

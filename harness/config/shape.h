@@ -15,6 +15,7 @@ struct shape_facts {
 	bool in_memory;   /* the source has the bytes itself */
 	bool blocking_reads; /* one file at a time per reader thread, whatever read.depth says (pread) */
 	bool step_on_cores; /* the step computes on this node's cores (openblas) */
+	bool step_has_memory; /* the step's device has memory of its own (a GPU): batches are copied to it */
 };
 
 struct pipeline_shape {
@@ -24,11 +25,16 @@ struct pipeline_shape {
 	unsigned decode_workers;
 	uint32_t batch_size; /* samples a step, at most the data set */
 	uint32_t prefetch_depth;
-	uint32_t slots;         /* batches being filled, waiting, and in the step */
-	uint32_t staging_slots; /* uploaded batches, the step's own included; 0: no upload stage */
+	uint32_t slots; /* batches being filled, waiting, and in the steps */
+	uint32_t
+		staging_slots; /* of each device: uploaded batches, the step's own included; 0: no upload stage */
+	unsigned devices; /* step threads, and upload threads where there is that stage */
 	bool in_order;
 	unsigned step_threads; /* cores that the step keeps busy while it computes; 0: none */
 };
+
+/* Whether batches go through an upload stage: upload.mode = copy, or auto with a device that has memory. */
+bool shape_uploads(const struct config *config, const struct shape_facts *facts);
 
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape);

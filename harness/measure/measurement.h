@@ -19,6 +19,8 @@ enum {
 	NAME_BYTES = 24,
 	NOTE_BYTES = 256,
 	NOTES_MAX = 32,
+	DEVICES_MAX = 16, /* that one run can train on */
+	THROTTLES_MAX = 8,
 };
 
 /* A thread of a stage is in exactly one of these at any moment. */
@@ -47,6 +49,46 @@ struct stage_measurement {
 	struct histogram service;
 };
 
+/* Least, mean and largest of what was sampled over the measured part; NAN: not available, a note of the
+ * measurement says why. */
+struct device_range {
+	double low, mean, high;
+};
+
+/* A device that computed steps (not: the CPU).  Times are the device's own (CUDA events mapped to the
+ * monotonic clock), never a host clock around an asynchronous call. */
+struct device_measurement {
+	unsigned index;             /* among the node's, as the driver counts */
+	char name[64];              /* "NVIDIA H200", "emulated h100", "test double ..." */
+	char bus[32];               /* PCI address; "" */
+	char precision[NAME_BYTES]; /* of the products: "bf16" */
+	bool emulated;
+	/* Seconds of the measured part in which a step, a copy to it, an exchange of gradients ran.  NAN: unknown. */
+	double step_seconds, upload_seconds, sync_seconds;
+	double idle_share;   /* of step_seconds: no kernel ran, inside a step; NAN: not measured */
+	double launch_ns;    /* host time to launch a step, mean; NAN */
+	double upload_bytes; /* copied to it */
+	double flops_per_step;    /* exact, of the model's products; 0: no model */
+	double achieved_flops;    /* per second of step_seconds */
+	double peak_flops;        /* published dense peak at this precision; NAN: unknown device */
+	double model_utilisation; /* flops of the measured part / wall time / peak; NAN */
+	double clock_map_error_ns; /* largest error of the mapping of its event times; NAN: not mapped */
+	double gradient_norm, nonfinite_share, activation_mean,
+		activation_deviation; /* last sampled; NAN */
+	bool deterministic; /* every library that computed promises the same bits for the same input */
+	/* NVML's, see nvml.h. */
+	struct device_range sm_clock_mhz, memory_clock_mhz, power_w, temperature_c,
+		memory_used_bytes, pcie_to_device_bytes_per_s, pcie_from_device_bytes_per_s;
+	double busy_share; /* "a kernel was resident" share; no measure of how busy the device was */
+	double ecc_corrected, ecc_uncorrected; /* that came in during the run */
+	struct {
+		char reason[NAME_BYTES]; /* "power cap", "thermal", ... */
+		double share;            /* of the samples */
+	} throttles[THROTTLES_MAX];
+	size_t throttle_count;
+	double samples; /* of NVML */
+};
+
 struct queue_measurement {
 	/* "samples" (read, before decode), "batches" (before step), "uploaded" */
 	char name[NAME_BYTES];
@@ -69,6 +111,8 @@ struct window {
 	uint64_t stage_allocated[STAGES_MAX];
 	/* malloc's: in use, and free inside its arenas (fragmentation); NAN: not available. */
 	double heap_used_bytes, heap_free_bytes;
+	/* Of the first device, at this moment; NAN: not available. */
+	float device_clock_mhz, device_power_w, device_temperature_c;
 };
 
 enum measurement_status {
@@ -124,6 +168,9 @@ struct measurement {
 	size_t stage_count;
 	struct queue_measurement queues[QUEUES_MAX];
 	size_t queue_count;
+	struct device_measurement
+		devices[DEVICES_MAX]; /* none: the step is the CPU's, or nothing */
+	size_t device_count;
 	struct window *windows; /* window_count of them; owned */
 	size_t window_count;
 	double window_seconds;

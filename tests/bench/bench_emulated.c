@@ -42,7 +42,10 @@ static int measure(const struct timing *timing, struct errors *errors)
 	config_init(&config);
 	if (config_set_key(&config, KEY_STEP_BACKEND, "emulated", &err) < 0 ||
 		config_set_key(&config, KEY_STEP_TIME, timing->time, &err) < 0 ||
-		backend_open(&backend, &config, 0, 1, NULL, &err) < 0) {
+		backend_open(&backend,
+			&(const struct backend_options){
+				.config = &config, .sample_elements = 0, .class_count = 1},
+			&err) < 0) {
 		fprintf(stderr, "bench_emulated: %s\n", err.text);
 		return -1;
 	}

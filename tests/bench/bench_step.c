@@ -110,7 +110,11 @@ static int bench(const char *model, const char *size, const char *threads, const
 		config_set_key(&config, KEY_STEP_THREADS, threads, &err) < 0 ||
 		config_set_key(&config, KEY_STEP_OPTIMIZER, optimizer, &err) < 0 ||
 		config_set_key(&config, KEY_STEP_LEARNING_RATE, "1e-6", &err) < 0 ||
-		backend_open(&backend, &config, IMAGE_ELEMENTS, 10, NULL, &err) < 0) {
+		backend_open(&backend,
+			&(const struct backend_options){.config = &config,
+				.sample_elements = IMAGE_ELEMENTS,
+				.class_count = 10},
+			&err) < 0) {
 		fprintf(stderr, "bench_step: %s\n", err.text);
 		return 1;
 	}

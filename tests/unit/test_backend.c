@@ -86,7 +86,12 @@ static void cuda_by_name_is_refused_with_the_reason(void **state)
 	assert_null(backend_choose(&config, NULL, 0, &err));
 	assert_non_null(strstr(err.text, why));
 	assert_int_equal(backend_validate(&config, &err), -ENOTSUP);
-	assert_int_equal(backend_open(&backend, &config, 12, 2, NULL, &err), -ENOTSUP);
+	assert_int_equal(
+		backend_open(&backend,
+			&(const struct backend_options){
+				.config = &config, .sample_elements = 12, .class_count = 2},
+			&err),
+		-ENOTSUP);
 	assert_null(backend);
 	assert_int_equal(backend_bytes(&config, 12, 2), 0);
 	config_release(&config);
@@ -130,7 +135,12 @@ static void null_does_nothing(void **state)
 	(void)state;
 	struct config config = config_with("null", "resnet50");
 	struct backend *backend = NULL;
-	assert_int_equal(backend_open(&backend, &config, 12, 2, NULL, NULL), 0);
+	assert_int_equal(
+		backend_open(&backend,
+			&(const struct backend_options){
+				.config = &config, .sample_elements = 12, .class_count = 2},
+			NULL),
+		0);
 	assert_false(backend->emulated);
 	assert_true(strlen(backend->description) > 0);
 	const struct batch_view batch = {.size = 1}, empty = {.size = 0}, large = {.size = 65};

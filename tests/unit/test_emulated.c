@@ -140,7 +140,12 @@ static struct backend *open_backend(const struct config *config, const atomic_bo
 {
 	struct backend *backend = NULL;
 	struct error err = {""};
-	if (backend_open(&backend, config, 3 * 224 * 224, 1000, stop, &err) < 0)
+	if (backend_open(&backend,
+		    &(const struct backend_options){.config = config,
+			    .sample_elements = 3 * 224 * 224,
+			    .class_count = 1000,
+			    .stop = stop},
+		    &err) < 0)
 		fail_msg("%s", err.text);
 	assert_true(backend->emulated);
 	return backend;

@@ -85,7 +85,10 @@ static struct backend *open_backend(
 {
 	struct backend *backend = NULL;
 	struct error err = {""};
-	if (backend_open(&backend, config, elements, classes, NULL, &err) < 0)
+	if (backend_open(&backend,
+		    &(const struct backend_options){
+			    .config = config, .sample_elements = elements, .class_count = classes},
+		    &err) < 0)
 		fail_msg("%s", err.text);
 	return backend;
 }
@@ -193,7 +196,13 @@ static void a_step_can_be_stopped(void **state)
 	struct config config = openblas_config("resnet50", "2");
 	struct backend *backend = NULL;
 	struct error err = {""};
-	assert_int_equal(backend_open(&backend, &config, IMAGE_ELEMENTS, 1000, &stop, &err), 0);
+	assert_int_equal(backend_open(&backend,
+				 &(const struct backend_options){.config = &config,
+					 .sample_elements = IMAGE_ELEMENTS,
+					 .class_count = 1000,
+					 .stop = &stop},
+				 &err),
+		0);
 	float *data = normals(2 * (size_t)IMAGE_ELEMENTS, 1);
 	const uint32_t labels[2] = {1, 2};
 	const struct batch_view batch = view_of(data, labels, 2, IMAGE_ELEMENTS);
@@ -385,8 +394,12 @@ static void threads_are_the_asked_number(void **state)
 	set(&config, KEY_STEP_THREADS, "1024");
 	struct backend *backend = NULL;
 	struct error err = {""};
-	assert_int_equal(
-		backend_open(&backend, &config, TASK_ELEMENTS, TASK_CLASSES, NULL, &err), -EINVAL);
+	assert_int_equal(backend_open(&backend,
+				 &(const struct backend_options){.config = &config,
+					 .sample_elements = TASK_ELEMENTS,
+					 .class_count = TASK_CLASSES},
+				 &err),
+		-EINVAL);
 	assert_non_null(strstr(err.text, "step.threads"));
 	assert_null(backend);
 	assert_int_equal(omp_get_max_threads(), before);

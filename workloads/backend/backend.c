@@ -78,10 +78,10 @@ uint64_t backend_bytes(const struct config *config, uint32_t sample_elements, ui
 	return ops && ops->bytes ? ops->bytes(config, sample_elements, class_count) : 0;
 }
 
-int backend_open(struct backend **out, const struct config *config, uint32_t sample_elements,
-	uint32_t class_count, const atomic_bool *stop, struct error *err)
+int backend_open(struct backend **out, const struct backend_options *options, struct error *err)
 {
 	*out = NULL;
+	const struct config *config = options->config;
 	const int valid = backend_validate(config, err);
 	if (valid < 0)
 		return valid;
@@ -92,9 +92,14 @@ int backend_open(struct backend **out, const struct config *config, uint32_t sam
 	backend->ops = ops;
 	backend->config = config;
 	backend->batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE);
-	backend->sample_elements = sample_elements;
-	backend->class_count = class_count > 0 ? class_count : 1;
-	backend->stop = stop;
+	backend->sample_elements = options->sample_elements;
+	backend->class_count = options->class_count > 0 ? options->class_count : 1;
+	backend->stop = options->stop;
+	backend->device_index = options->device_index;
+	backend->device_count = options->device_count > 0 ? options->device_count : 1;
+	backend->group = options->group;
+	backend->staging_places = options->staging_places;
+	backend->batch_room = options->batch_room;
 	backend->slowdown = 1;
 	const int opened = ops->open(backend, err);
 	if (opened < 0) {

@@ -5,28 +5,13 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/measure/measurement.h"
+#include "workloads/backend/batch.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A full batch as the step receives it: (B, 3, H, W) or (B, H, W, 3), float or uint8. */
-struct batch_view {
-	const void *data;
-	const uint32_t *labels; /* (B) */
-	uint32_t size;          /* B; the last of an epoch may be smaller */
-	size_t sample_bytes;
-	enum augment_type type;
-	uint64_t index; /* of the batch since the run began */
-};
-
-struct step_result {
-	uint64_t device_ns; /* time the device was at work: nominal for emulated (less when it was
-			     * stopped early), measured for a real one */
-	uint64_t oversleep_ns; /* emulated: return after the deadline */
-	double loss;           /* NaN where there is none */
-};
 
 struct backend;
 
@@ -41,6 +26,36 @@ struct backend_ops {
 	int (*validate)(const struct config *config, struct error *err); /* optional */
 	uint64_t (*bytes)(const struct config *config, uint32_t sample_elements,
 		uint32_t class_count); /* that open allocates; optional: none */
+
+	/* A device that works by itself (cuda).  All of these, or none; with them, step is not called.
+	 *
+	 * The step thread: launch begins a step and returns; finish waits for the oldest that was launched;
+	 * finished says whether it would return at once.  Steps are finished in the order of launches; at
+	 * most 1 + step.ahead are in flight.
+	 *
+	 * The uploader, at the same time as the step thread: upload begins the copy of a batch from host
+	 * memory to the staging place `place` of the device; upload_finish waits until the host memory may
+	 * be used again.  A step of that batch may be launched at once: the device orders the two.  A place
+	 * is used again only after the step of its batch was finished.
+	 *
+	 * pin makes host memory one that the device copies from directly; it ends with close.  Called on
+	 * the step thread before anything is uploaded.  memory: mapped for the life of the backend. */
+	int (*launch)(struct backend *backend, const struct batch_view *batch, struct error *err);
+	int (*finish)(struct backend *backend, struct step_result *out, struct error *err);
+	bool (*finished)(struct backend *backend);
+	int (*upload)(struct backend *backend, unsigned place, const struct batch_view *batch,
+		struct error *err);
+	int (*upload_finish)(struct backend *backend, unsigned place, struct upload_result *out,
+		struct error *err);
+	bool (*upload_finished)(struct backend *backend, unsigned place);
+	int (*pin)(struct backend *backend, void *memory, size_t bytes, struct error *err);
+
+	/* Of this device, for the measurement: names, peak, determinism, what was sampled of training; times
+	 * and NVML's figures are filled by others.  Optional. */
+	void (*describe)(struct backend *backend, struct device_measurement *out);
+
+	/* Marks a stage of the calling thread for an outside profiler (NVTX); NULL name: its end.  Optional. */
+	void (*mark)(const char *name);
 };
 
 /* open, step and close are called on the step thread: they set its timer slack, its floating-point
@@ -50,6 +65,10 @@ struct backend {
 	const struct config *config;
 	uint32_t batch_size, sample_elements, class_count;
 	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
+	unsigned device_index, device_count; /* of step.devices that train together */
+	struct backend_group *group;         /* of those; NULL: alone */
+	unsigned staging_places; /* uploaded batches at once; 0: launch copies (or step reads) */
+	size_t batch_room;       /* bytes of the largest batch that is uploaded or stepped */
 	double slowdown; /* emulated: the next steps take so many times as long; 1 at first */
 
 	/* Filled by open. */
@@ -64,13 +83,27 @@ extern const struct backend_ops *const backend_list[]; /* NULL-terminated */
 
 /* Resolves step.backend (auto: a real device, else emulated).  NULL: -ENOTSUP with the reason for
  * one asked by name; why_not says, for auto, why no real device was taken. */
+/* Whether its device works by itself, in memory of its own. */
+static inline bool backend_is_device(const struct backend_ops *ops)
+{
+	return ops->launch != NULL;
+}
+
 const struct backend_ops *backend_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
 /* class_count: for the labels' head.  -EINVAL: model or device unknown (with a suggestion), or a
  * pair without a published time and no step.time. */
-int backend_open(struct backend **out, const struct config *config, uint32_t sample_elements,
-	uint32_t class_count, const atomic_bool *stop, struct error *err);
+struct backend_options {
+	const struct config *config;
+	uint32_t sample_elements, class_count;
+	const atomic_bool *stop;             /* may be NULL */
+	unsigned device_index, device_count; /* 0 of 1: alone */
+	struct backend_group *group;         /* NULL: alone */
+	unsigned staging_places;
+	size_t batch_room;
+};
+int backend_open(struct backend **out, const struct backend_options *options, struct error *err);
 int backend_step(struct backend *backend, const struct batch_view *batch, struct step_result *out,
 	struct error *err);
 void backend_close(struct backend *backend); /* NULL is fine */

@@ -1,0 +1,59 @@
+/* A batch as a step receives it, and what a step gives back: what the program and the plug-in of a device
+ * hand each other, so that it knows nothing of configurations. */
+#ifndef MLBENCH_WORKLOADS_BACKEND_BATCH_H
+#define MLBENCH_WORKLOADS_BACKEND_BATCH_H
+
+#include "harness/config/config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A decoded picture that the device will crop, resize, flip and normalise (augment.device = gpu): RGB bytes
+ * (height, width, 3) at data + offset, and the box of it that becomes the sample. */
+struct batch_picture {
+	uint64_t offset;
+	uint32_t width, height;
+	float x, y, box_width, box_height; /* in its pixels, with fractions, inside it */
+	uint32_t flip;
+	uint32_t bad; /* could not be decoded: the sample is zeros, and there are no bytes */
+};
+
+enum { BATCH_ON_HOST = -1 };
+
+/* (B, 3, H, W) or (B, H, W, 3), float or uint8; or pictures. */
+struct batch_view {
+	const void *data;       /* in host memory; ignored when it was uploaded */
+	const uint32_t *labels; /* (B), host memory; likewise */
+	const struct batch_picture
+		*pictures;      /* (B), host memory; NULL: data are finished samples */
+	size_t bytes;           /* of data in use */
+	uint32_t size;          /* B; the last of an epoch may be smaller */
+	size_t sample_bytes;    /* of a finished sample */
+	enum augment_type type; /* of finished samples */
+	uint64_t index;         /* of the batch since the run began */
+	int place;              /* staging place that it was uploaded to, or BATCH_ON_HOST */
+};
+
+/* Times on the monotonic clock, ns. */
+struct step_result {
+	uint64_t device_ns; /* time the device was at work: nominal for emulated (less when it was
+			     * stopped early), measured for a real one */
+	uint64_t oversleep_ns; /* emulated: return after the deadline */
+	double loss;           /* NaN where there is none */
+
+	/* Devices that work by themselves; 0 elsewhere. */
+	uint64_t begin_ns, end_ns; /* of the step on the device */
+	uint64_t launch_ns;        /* the host's time in launching it */
+	uint64_t sync_ns; /* of device_ns: the exchange of gradients, waiting for others included */
+	uint64_t copy_ns; /* of device_ns: copying the batch, where it was not uploaded before */
+	double idle_share; /* of device_ns in which no kernel ran; NAN: not measured in this step */
+	/* Sampled by step.statistics; NAN in other steps. */
+	double gradient_norm, nonfinite_share, activation_mean, activation_deviation;
+};
+
+struct upload_result {
+	uint64_t begin_ns, end_ns; /* of the copy on the device; 0: not known */
+	uint64_t device_ns;        /* time that it took there */
+};
+
+#endif

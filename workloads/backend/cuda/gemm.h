@@ -1,0 +1,73 @@
+/* Matrix products through cuBLASLt.  A plan is chosen once, outside the hot path: the heuristics' candidates are timed on
+ * the device and the fastest is kept.  Matrices are row-major, as everywhere else in this program; the translation to
+ * cuBLASLt's column-major view is in gemm.c alone. */
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_GEMM_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_GEMM_H
+
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+#include "workloads/backend/cuda/kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Fused behind the product.  GEMM_BIAS_RELU_MASK also writes which outputs were positive (aux, bits); GEMM_RELU_BACKWARD
+ * multiplies by that mask, and GEMM_RELU_BACKWARD_BIAS also sums the bias gradient. */
+enum gemm_epilogue {
+	GEMM_PLAIN,
+	GEMM_BIAS,
+	GEMM_BIAS_RELU,
+	GEMM_BIAS_RELU_MASK,
+	GEMM_RELU_BACKWARD,
+	GEMM_RELU_BACKWARD_BIAS,
+	GEMM_BIAS_BACKWARD, /* sums the columns of the gradient operand beside the product */
+};
+
+/* D (m, n) = alpha op(A) op(B) + beta D, `batch` times with strides in elements. */
+struct gemm_problem {
+	uint64_t m, n, k;
+	bool a_transposed,
+		b_transposed;   /* A is (m, k), or (k, m) transposed; B (k, n), or (n, k) */
+	uint64_t lda, ldb, ldd; /* elements from row to row */
+	enum element a_type, b_type, d_type;
+	enum step_precision precision; /* tf32 differs from fp32 in nothing else */
+	uint32_t batch;                /* 1: a single product */
+	int64_t stride_a, stride_b, stride_d;
+	enum gemm_epilogue epilogue;
+	uint64_t aux_ld; /* mask: bits from row to row */
+	bool adds;       /* beta may be other than 0 */
+};
+
+struct gemm_context; /* a cuBLASLt handle, its workspace, a stream to time on: one device, one thread */
+struct gemm_plan;
+
+int gemm_context_open(struct gemm_context **out, size_t workspace_bytes, struct error *err);
+void gemm_context_close(struct gemm_context *context); /* NULL is fine */
+
+/* candidates: how many of the heuristics' proposals are timed (1: the first is taken untimed).  -ENOTSUP: the library has
+ * no kernel for it (err says so): the caller falls back to GEMM_PLAIN and a kernel of its own. */
+int gemm_plan_open(struct gemm_plan **out, struct gemm_context *context,
+	const struct gemm_problem *problem, unsigned candidates, struct error *err);
+void gemm_plan_close(struct gemm_plan *plan); /* NULL is fine */
+
+struct gemm_operands {
+	const void *a, *b;
+	void *d;
+	float alpha, beta;
+	void *bias; /* (n) float: read, or (backward) written */
+	void *aux;
+	const float *a_scale,
+		*b_scale; /* fp8: on the device, what a value was multiplied by, inverted */
+	void *workspace;  /* NULL: the context's; streams at the same time need one each */
+};
+int gemm_run(const struct gemm_plan *plan, const struct gemm_operands *operands, cuda_stream stream,
+	struct error *err);
+
+size_t gemm_workspace_bytes(const struct gemm_plan *plan);
+double gemm_plan_ns(const struct gemm_plan *plan);    /* of the kept one when it was timed; NAN */
+double gemm_plan_flops(const struct gemm_plan *plan); /* of one run */
+/* Whether the same input gives the same bits each time (no split-K by atomics). */
+bool gemm_plan_deterministic(const struct gemm_plan *plan);
+
+#endif

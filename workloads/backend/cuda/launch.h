@@ -1,0 +1,21 @@
+/* How a kernel is launched, for the two compilers that compile it: nvcc, and the host's C++ compiler for the test double
+ * (see kernels.h).  Only .cu files include this. */
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_LAUNCH_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_LAUNCH_H
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+
+#ifdef MLBENCH_CUDA_DOUBLE
+#include "tests/device/double/launch_double.h"
+#else
+/* The error code of the launch. */
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
+	(kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__), (int)cudaGetLastError())
+/* An array shared by a block's threads; count is a constant. */
+#define CUDA_SHARED(type, name, count) __shared__ type name[count]
+#endif
+
+#endif
