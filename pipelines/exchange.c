@@ -228,6 +228,33 @@ static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
 }
 
+/* Takes a seat out of a list; false: it was taken out already, and is being woken. */
+static bool withdraw(struct seat **list, const struct seat *seat)
+{
+	while (*list && *list != seat)
+		list = &(*list)->next;
+	if (!*list)
+		return false;
+	*list = seat->next;
+	return true;
+}
+
+/* The same until until_ns at most, in the state that the seat's clock has. */
+static void doze_in(struct exchange *x, struct seat **list, struct seat *seat, uint64_t until_ns,
+	uint64_t *now_ns)
+{
+	push(list, seat);
+	leave(x, *now_ns);
+	const bool woken = parker_wait_until(&seat->parker, until_ns);
+	if (*now_ns > 0)
+		*now_ns = clock_now_ns();
+	uint64_t woken_ns = *now_ns;
+	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
+	/* Whoever took it out wakes it after leaving the lock: that token must not be left. */
+	if (!woken && !withdraw(list, seat))
+		parker_wait(&seat->parker, 0);
+}
+
 /* --- readers ------------------------------------------------------------------------------------------ */
 
 static void put_read(struct exchange *x, struct blob *const *done, size_t n_done)
@@ -365,6 +392,33 @@ struct slot *exchange_next_batch(
 		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	leave(x, *now_ns);
 	return slot;
+}
+
+struct slot *exchange_try_batch(struct exchange *x, struct seat *seat, struct slot *used,
+	uint64_t until_ns, bool *over, uint64_t *now_ns)
+{
+	struct slot *slot = NULL;
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
+	if (used)
+		slots_release(&x->slots, used);
+	while (!stopping(x) && x->slots.next_delivered < x->total_batches) {
+		slot = slots_deliver(&x->slots);
+		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
+			break;
+		doze_in(x, &x->idle_consumer, seat, until_ns, now_ns);
+	}
+	*over = !slot && (stopping(x) || x->slots.next_delivered >= x->total_batches);
+	if (slot && seat->clock)
+		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
+	leave(x, *now_ns);
+	return slot;
+}
+
+void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
+{
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
+	slots_release(&x->slots, used);
+	leave(x, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */

@@ -89,6 +89,13 @@ static inline bool backend_is_device(const struct backend_ops *ops)
 	return ops->launch != NULL;
 }
 
+/* Marks a stage of the calling thread (NULL: its end) for an outside profiler, where the backend knows of one. */
+static inline void backend_mark(const struct backend_ops *ops, const char *name)
+{
+	if (ops->mark)
+		ops->mark(name);
+}
+
 const struct backend_ops *backend_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
