@@ -152,16 +152,17 @@ static struct slot *next_batch(struct flights *f, struct slot *used, uint64_t *n
 	const struct stepper_options *o = &s->options;
 	struct slot *slot;
 	if (f->launched == f->finished) {
-		slot = o->upload ? upload_next_batch(o->upload, &s->seat, used, now_ns)
-				 : exchange_next_batch(o->exchange, &s->seat, used, now_ns);
+		slot = o->upload
+			       ? upload_next_batch(o->upload, &s->seat, used, now_ns)
+			       : exchange_next_batch(o->exchange, o->lane, &s->seat, used, now_ns);
 		f->over = !slot;
 		return slot;
 	}
 	const uint64_t until_ns =
 		s->backend->ops->finished(s->backend) ? 0 : clock_now_ns() + f->look_ns;
 	return o->upload ? upload_try_batch(o->upload, &s->seat, used, until_ns, &f->over, now_ns)
-			 : exchange_try_batch(
-				   o->exchange, &s->seat, used, until_ns, &f->over, now_ns);
+			 : exchange_try_batch(o->exchange, o->lane, &s->seat, used, until_ns,
+				   &f->over, now_ns);
 }
 
 static void fly(struct flights *f)

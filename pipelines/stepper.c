@@ -56,7 +56,7 @@ static struct slot *next_batch(struct stepper *s, struct slot *used, uint64_t *n
 {
 	const struct stepper_options *o = &s->options;
 	return o->upload ? upload_next_batch(o->upload, &s->seat, used, now_ns)
-			 : exchange_next_batch(o->exchange, &s->seat, used, now_ns);
+			 : exchange_next_batch(o->exchange, o->lane, &s->seat, used, now_ns);
 }
 
 /* The backend's step, planted to take `factor` times as long. */

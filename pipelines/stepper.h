@@ -18,6 +18,7 @@ struct stepper_options {
 	const struct dataset *dataset;
 	struct crew *crew;
 	struct exchange *exchange;
+	unsigned lane; /* at the exchange */
 	struct upload *upload; /* NULL: batches come from the exchange */
 	const struct injection *injection;
 	const struct placement *placement;

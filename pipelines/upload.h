@@ -21,6 +21,7 @@ struct backend;
 struct upload_options {
 	struct crew *crew;
 	struct exchange *exchange;
+	unsigned lane; /* at the exchange */
 	struct first_epoch *first;
 	const struct injection *injection;
 	const struct placement *placement;

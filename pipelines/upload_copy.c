@@ -18,7 +18,7 @@ void upload_by_copying(struct upload *u, uint64_t start_ns)
 	uint64_t now = o->meter ? start_ns : 0;
 	struct slot *from = NULL;
 	for (uint64_t number = 0;; number++) {
-		from = exchange_next_batch(o->exchange, &u->seat, from, &now);
+		from = exchange_next_batch(o->exchange, o->lane, &u->seat, from, &now);
 		struct slot *to = from ? upload_take_place(u, number, true, &now) : NULL;
 		if (!to)
 			break;

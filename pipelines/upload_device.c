@@ -121,10 +121,11 @@ static bool begin_next(
 {
 	struct upload *u = c->upload;
 	struct exchange *x = u->options.exchange;
+	const unsigned lane = u->options.lane;
 	const bool flying = c->begun > c->ended;
 	struct slot *const from =
-		flying ? exchange_try_batch(x, &u->seat, used, 0, &c->over, now_ns)
-		       : exchange_next_batch(x, &u->seat, used, now_ns);
+		flying ? exchange_try_batch(x, lane, &u->seat, used, 0, &c->over, now_ns)
+		       : exchange_next_batch(x, lane, &u->seat, used, now_ns);
 	c->over = c->over || (!flying && !from);
 	*begun = from != NULL;
 	return !from || begin(c, to, from, *now_ns);
