@@ -16,10 +16,10 @@ static const struct copy_kind {
 	bool to_device, pinned;
 	const char *head;
 } copy_kinds[KINDS] = {
-	{true, true, "to device\npinned"},
-	{true, false, "to device\npageable"},
-	{false, true, "from device\npinned"},
-	{false, false, "from device\npageable"},
+	{true, true, "to GPU\npinned"},
+	{true, false, "to GPU\npageable"},
+	{false, true, "from GPU\npinned"},
+	{false, false, "from GPU\npageable"},
 };
 
 static const struct copy_ceiling *find_copy(
