@@ -155,10 +155,10 @@ static int open_source(struct run *run, struct error *err)
 
 static void note_backend(struct run *run)
 {
-	char why_not[128] = "";
+	char why_not[BACKEND_WHY_BYTES] = "";
 	struct error err;
 	if (backend_choose(run->config, why_not, sizeof why_not, &err) && why_not[0])
-		measurement_note(run->m, "step.backend = auto: no real device: %s", why_not);
+		measurement_note(run->m, "step.backend = auto: %s", why_not);
 }
 
 static int open_run(struct run *run, struct error *err)

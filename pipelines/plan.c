@@ -107,7 +107,7 @@ static int check_memory(const struct pipeline_plan *plan, struct error *err)
 
 static int describe_step(const struct config *config, struct pipeline_plan *plan, struct error *err)
 {
-	char why_not[128] = "";
+	char why_not[BACKEND_WHY_BYTES] = "";
 	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
 	if (!ops)
 		return -ENOTSUP;

@@ -52,7 +52,7 @@ static struct slot *next_batch(struct stepper *s, struct slot *used, uint64_t *n
 {
 	const struct stepper_options *o = &s->options;
 	return o->upload ? upload_next_batch(o->upload, &s->seat, used, now_ns)
-			 : exchange_next_batch(o->exchange, &s->seat, used, now_ns);
+			 : exchange_next_batch(o->exchange, 0, &s->seat, used, now_ns);
 }
 
 /* With run.verify: batches of epoch 0, wherever they come, are combined in their own order. */

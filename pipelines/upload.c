@@ -109,7 +109,7 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 	struct thread_meter *meter = u->options.meter;
 	uint64_t now = meter ? start_ns : 0;
 	struct slot *from = NULL;
-	while ((from = exchange_next_batch(u->options.exchange, &u->seat, from, &now))) {
+	while ((from = exchange_next_batch(u->options.exchange, 0, &u->seat, from, &now))) {
 		struct slot *to = take_staging(u, &now);
 		if (!to)
 			break;

@@ -3,6 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "workloads/backend/backends.h"
+#include "workloads/model/model.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +19,7 @@ const struct backend_ops *const backend_list[] = {
 	NULL,
 };
 
-enum { REASON_BYTES = 256 };
+enum { REASON_BYTES = BACKEND_WHY_BYTES };
 
 /* In the order of enum step_backend; auto is no backend of its own. */
 static const struct backend_ops *by_choice(int64_t choice)
@@ -42,8 +43,7 @@ static const struct backend_ops *choose_real_or_emulated(char *why_not, size_t r
 	if (!missing)
 		return &cuda_backend_ops;
 	if (why_not && room > 0)
-		(void)snprintf(why_not, room, "no real device: this build has no CUDA plug-in (%s)",
-			missing);
+		(void)snprintf(why_not, room, "no real device: %s", missing);
 	return &emulated_backend_ops;
 }
 
@@ -137,6 +137,18 @@ size_t backend_add_name(const char **names, size_t count, size_t room, const cha
 	if (count < room)
 		names[count++] = name;
 	return count;
+}
+
+int backend_check_model(const struct config *config, struct error *err)
+{
+	const char *name = config_text(config, KEY_STEP_MODEL);
+	if (model_find(name))
+		return 0;
+	const char *names[BACKEND_NAMES_MAX];
+	size_t count = 0;
+	for (const struct model *const *model = model_list; *model; model++)
+		count = backend_add_name(names, count, BACKEND_NAMES_MAX, (*model)->name);
+	return backend_refuse_name(err, "model", name, names, count);
 }
 
 int backend_refuse_name(struct error *err, const char *kind, const char *word,

@@ -19,6 +19,8 @@ struct backend_ops {
 	const char *name, *summary;
 	size_t size; /* of the implementation's struct, which begins with struct backend */
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */
+	/* What there is, in one line: versions, devices.  Optional; also where it is unavailable. */
+	const char *(*details)(char *out, size_t room);
 	int (*open)(struct backend *backend, struct error *err);
 	int (*step)(struct backend *backend, const struct batch_view *batch,
 		struct step_result *out, struct error *err);
@@ -81,14 +83,16 @@ struct backend {
 
 extern const struct backend_ops *const backend_list[]; /* NULL-terminated */
 
-/* Resolves step.backend (auto: a real device, else emulated).  NULL: -ENOTSUP with the reason for
- * one asked by name; why_not says, for auto, why no real device was taken. */
+enum { BACKEND_WHY_BYTES = 400 }; /* room for why_not that cuts no reason short */
+
 /* Whether its device works by itself, in memory of its own. */
 static inline bool backend_is_device(const struct backend_ops *ops)
 {
 	return ops->launch != NULL;
 }
 
+/* Resolves step.backend (auto: a real device, else emulated).  NULL: -ENOTSUP with the reason for
+ * one asked by name; why_not says, for auto, why no real device was taken. */
 const struct backend_ops *backend_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
