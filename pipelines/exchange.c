@@ -257,6 +257,36 @@ static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
 }
 
+/* Takes a seat out of a list; false: it was taken out already, and is being woken. */
+static bool withdraw(struct seat **list, const struct seat *seat)
+{
+	while (*list && *list != seat)
+		list = &(*list)->next;
+	if (!*list)
+		return false;
+	*list = seat->next;
+	return true;
+}
+
+/* The same until until_ns at most, in the state that the seat's clock has.  Whether it was woken. */
+static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, uint64_t until_ns,
+	uint64_t *now_ns)
+{
+	push(list, seat);
+	leave(x, *now_ns);
+	bool woken = parker_wait_until(&seat->parker, until_ns);
+	if (*now_ns > 0)
+		*now_ns = clock_now_ns();
+	uint64_t woken_ns = *now_ns;
+	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
+	/* Whoever took it out wakes it after leaving the lock: that token must not be left. */
+	if (!woken && !withdraw(list, seat)) {
+		parker_wait(&seat->parker, 0);
+		woken = true;
+	}
+	return woken;
+}
+
 /* --- readers ------------------------------------------------------------------------------------------ */
 
 static void put_read(struct exchange *x, struct blob *const *done, size_t n_done)
@@ -396,6 +426,35 @@ struct slot *exchange_next_batch(
 		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	leave(x, *now_ns);
 	return slot;
+}
+
+struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *seat,
+	struct slot *used, uint64_t until_ns, bool *over, uint64_t *now_ns)
+{
+	struct slot *slot = NULL;
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
+	if (used)
+		slots_release(&x->slots, used);
+	while (!stopping(x) && x->slots.delivered[lane] < x->lane_batches) {
+		slot = slots_deliver(&x->slots, lane);
+		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
+			break;
+		if (doze_in(x, &x->idle_consumers[lane], seat, until_ns, now_ns) &&
+			x->consumers_woken > 0)
+			x->consumers_woken--;
+	}
+	*over = !slot && (stopping(x) || x->slots.delivered[lane] >= x->lane_batches);
+	if (slot && seat->clock)
+		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
+	leave(x, *now_ns);
+	return slot;
+}
+
+void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
+{
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
+	slots_release(&x->slots, used);
+	leave(x, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */

@@ -13,6 +13,10 @@
  *   - If none is ready, all blobs are free: a reader can take a ticket.  Readers that wait for more
  *     room than one blob (wake_free) are woken when nothing is ready, so they do.
  *   - If the sampler is exhausted too, every ticket was written and every batch was delivered: the end.
+ * A consumer may hold batches in flight on a device, steps or copies.  These end by themselves: a step
+ * waits for the copy of its own batch at most, which was begun before it was launched, and a copy for
+ * nothing.  While any is in flight the consumer never waits for a batch without end; what has ended is
+ * finished and its slot given back first.  So one that waits without end holds no slot, as above.
  *
  * Several devices that train together wait for each other in every step: none begins its step n + 1 before
  * all have computed step n.  Each is a lane here, with a consumer of its own.  In order, batch b goes to lane b %
@@ -130,6 +134,15 @@ size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob
  * batch.  NULL: the run is over. */
 struct slot *exchange_next_batch(struct exchange *exchange, unsigned lane, struct seat *seat,
 	struct slot *used, uint64_t *now_ns);
+
+/* The same for a consumer with work of its own in flight: it waits until until_ns at most (0: not at
+ * all), and is working meanwhile.  NULL: no batch came; *over: none will. */
+struct slot *exchange_try_batch(struct exchange *exchange, unsigned lane, struct seat *seat,
+	struct slot *used, uint64_t until_ns, bool *over, uint64_t *now_ns);
+
+/* The consumer: gives back a slot, and takes nothing. */
+void exchange_release(
+	struct exchange *exchange, struct seat *seat, struct slot *used, uint64_t *now_ns);
 
 /* After *stopping became true: wakes everybody. */
 void exchange_wake_all(struct exchange *exchange);

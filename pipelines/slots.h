@@ -11,6 +11,7 @@
 #define MLBENCH_PIPELINES_SLOTS_H
 
 #include "harness/measure/measurement.h"
+#include "workloads/backend/batch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +79,21 @@ bool slots_has_for(const struct slots *slots, uint32_t lane);
 struct slot *slots_deliver(struct slots *slots, uint32_t lane);
 
 void slots_release(struct slots *slots, struct slot *slot);
+
+/* As a step or an upload of it receives it; place: where it was uploaded to, or BATCH_ON_HOST. */
+static inline struct batch_view slot_view(
+	const struct slot *slot, size_t sample_bytes, enum augment_type type, int place)
+{
+	return (struct batch_view){
+		.data = slot->data,
+		.labels = slot->labels,
+		.bytes = slot->size * sample_bytes,
+		.size = slot->size,
+		.sample_bytes = sample_bytes,
+		.type = type,
+		.index = slot->batch,
+		.place = place,
+	};
+}
 
 #endif
