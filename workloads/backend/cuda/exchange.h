@@ -12,6 +12,9 @@ struct flight;
 
 /* Joins options.group, where there is one; all its sessions at the same time. */
 int exchange_join(struct cuda_session *session, struct error *err);
+/* This session will not go on: the others need not wait for it. */
+void exchange_fail(struct cuda_session *session);
+/* Before anything is freed or waited for. */
 void exchange_leave(struct cuda_session *session);
 
 /* The sum over all devices in place of each one's gradients, between the flight's two events. */

@@ -54,8 +54,8 @@ struct cuda_options {
 	bool augments, antialias;
 	uint32_t picture_size;    /* edge of a sample */
 	struct cuda_group *group; /* NULL: alone */
-	unsigned rank;
-	const atomic_bool *stop; /* waiting gives up soon after it becomes true; may be NULL */
+	unsigned rank, devices;   /* of that group; devices below 2: alone */
+	const atomic_bool *stop;  /* waiting gives up soon after it becomes true; may be NULL */
 };
 
 struct cuda_session; /* one device at work */

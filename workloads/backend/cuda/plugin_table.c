@@ -3,6 +3,7 @@
 
 #include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/group.h"
 #include "workloads/backend/cuda/nvtx.h"
 #include "workloads/backend/cuda/session.h"
 
@@ -154,8 +155,8 @@ static struct cuda_plugin plugin = {
 	.upload_finish = session_upload_finish,
 	.upload_finished = session_upload_finished,
 	.device_bytes = session_device_bytes,
-	.group_open = NULL,
-	.group_close = NULL,
+	.group_open = group_open,
+	.group_close = group_close,
 	.probe = NULL,
 	.mark = nvtx_mark,
 };

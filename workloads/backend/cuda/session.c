@@ -63,6 +63,9 @@ static int allocate(struct cuda_session *session, struct error *err)
 	session->statistics = memory;
 	if (!code && samples > 0)
 		code = CUDA_TRY(err, cudaMalloc(&session->augmented, samples));
+	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	if (!code && samples > 0)
+		code = CUDA_TRY(err, cudaMemset(session->augmented, 0, samples));
 	memory = NULL;
 	if (!code)
 		code = CUDA_TRY(
@@ -177,11 +180,13 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 		return error_set(err, -ENOMEM, "cuda: out of memory");
 	session->options = *options;
 	session->room = 1 + options->ahead;
-	session->devices = 1;
+	session->devices = options->group && options->devices > 1 ? options->devices : 1;
 	session->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	code = open_parts(session, err);
-	if (!code)
+	if (code)
+		exchange_fail(session);
+	else
 		code = exchange_join(session, err);
 	/* What open enqueued has ended before the first launch, and its errors are found here. */
 	if (!code)
@@ -272,6 +277,7 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 	(void)cudaRuntimeGetVersion(&runtime);
 	if (options->streams > 1)
 		(void)snprintf(extras, sizeof extras, ", %u streams", options->streams);
+	const char *note = train_note(session->train);
 	*out = (struct cuda_description){
 		.flops_per_sample = train_flops_per_sample(session->train),
 		.device_bytes = session_device_bytes(options),
@@ -279,12 +285,13 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 			train_deterministic(session->train) && exchange_deterministic(session),
 		.clock_map_error_ns = device_clock_error_ns((struct device_clock *)&session->clock),
 	};
-	(void)snprintf(out->text, sizeof out->text, "%s (cuda %d.%d), %s: %s with %s in %s%s%s",
-		session->device_name, runtime / MAJOR_FACTOR, runtime % MAJOR_FACTOR / MINOR_FACTOR,
-		options->model,
+	(void)snprintf(out->text, sizeof out->text,
+		"%s (cuda %d.%d), %s: %s with %s in %s%s%s%s%.96s", session->device_name,
+		runtime / MAJOR_FACTOR, runtime % MAJOR_FACTOR / MINOR_FACTOR, options->model,
 		model_find(options->model)->complete ? "training step" : "GEMMs of a training step",
 		options->rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd",
-		precision_name(options->precision), options->graph ? ", graph" : "", extras);
+		precision_name(options->precision), options->graph ? ", graph" : "", extras,
+		*note ? "; " : "", note);
 }
 
 int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct error *err)

@@ -64,8 +64,7 @@ struct cuda_session {
 	uint64_t launched, finished;
 	unsigned devices;     /* that train together */
 	unsigned accumulated; /* batches whose gradients wait for an update */
-	uint64_t last_ns
-		[2]; /* device time of the two steps that were finished last, per full batch */
+	uint64_t last_ns[2];  /* device time of the two full batches that were finished last */
 	uint64_t last_end_ns;
 	bool joined;        /* the group */
 	bool broken;        /* an earlier call failed: what is on the device is unknown */

@@ -71,6 +71,11 @@ static int open_place(
 		code = allocate(&memory, words, "labels", err);
 	place->words = memory;
 	memory = NULL;
+	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	if (!code)
+		code = CUDA_TRY(err, cudaMemset(place->data, 0, aligned(options->batch_room)));
+	if (!code)
+		code = CUDA_TRY(err, cudaMemset(place->words, 0, words));
 	if (!code)
 		code = CUDA_TRY(err, cudaHostAlloc(&memory, words, cudaHostAllocDefault));
 	place->host_words = memory;

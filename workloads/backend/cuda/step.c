@@ -1,5 +1,6 @@
 /* Launching and finishing steps: which batch goes how, and what the device's events say of it afterwards. */
 #include "harness/base/clock.h"
+#include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
 #include "workloads/backend/cuda/session.h"
 #include "workloads/backend/cuda/wait.h"
@@ -15,6 +16,14 @@ static int use_device(const struct cuda_session *session, struct error *err)
 	if (session->broken)
 		return error_set(err, -EIO, "cuda: an earlier step failed");
 	return CUDA_TRY(err, cudaSetDevice((int)session->options.device));
+}
+
+/* What is on the device is unknown from now on. */
+static int give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
+{
+	session->broken = true;
+	exchange_fail(session);
+	return error_prefix(err, code, "step of batch %llu", (unsigned long long)batch);
 }
 
 /* --- launching -------------------------------------------------------------------------------------------------------- */
@@ -132,6 +141,7 @@ static int read_sync(struct cuda_session *session, const struct flight *flight,
 	const int code = device_clock_span(
 		&session->clock, flight->stamp, flight->sync_begin, flight->sync_end, &span, err);
 	out->sync_ns = span.device_ns;
+	out->sync_begin_ns = span.begin_ns;
 	return code;
 }
 
@@ -210,13 +220,12 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	code = wait_and_collect(session, flight, out, err);
 	if (code == -ECANCELED)
 		return code;
-	if (code) {
+	if (code)
 		session->broken = true;
-		return error_prefix(
-			err, code, "step of batch %llu", (unsigned long long)flight->batch);
-	}
-	session->finished++;
-	return 0;
+	return error_prefix(err, code, "step of batch %llu", (unsigned long long)flight->batch);
+}
+session->finished++;
+return 0;
 }
 
 bool session_finished(struct cuda_session *session)
