@@ -77,6 +77,11 @@ int backend_validate(const struct config *config, struct error *err)
 	const struct backend_ops *ops = backend_choose(config, NULL, 0, err);
 	if (!ops)
 		return -ENOTSUP;
+	const int64_t devices = config_integer(config, KEY_STEP_DEVICES);
+	if (devices > 1 && !ops->group_open)
+		return error_set(err, -EINVAL,
+			"step.devices = %lld: the '%s' backend has one device; emulated and cuda can have several",
+			(long long)devices, ops->name);
 	return ops->validate ? ops->validate(config, err) : 0;
 }
 
@@ -106,9 +111,11 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 	backend->device_index = options->device_index;
 	backend->device_count = options->device_count > 0 ? options->device_count : 1;
 	backend->group = options->group;
+	backend->watch = options->watch;
 	backend->staging_places = options->staging_places;
 	backend->batch_room = options->batch_room;
 	backend->slowdown = 1;
+	backend->exchange_slowdown = 1;
 	const int opened = ops->open(backend, err);
 	if (opened < 0) {
 		free(backend);
