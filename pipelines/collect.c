@@ -268,8 +268,7 @@ static void fill_throughput(
 				       ? (double)steps->oversleep_ns / (double)steps->batches
 				       : NAN;
 	m->oversleep_max_ns = r->step->emulated ? (double)r->step->oversleep_max_ns : NAN;
-	m->has_checksum = r->step->has_checksum;
-	m->checksum = r->step->checksum;
+	m->has_checksum = first_epoch_checksum(r->first_epoch, &m->checksum);
 	if (config_on(r->config, KEY_RUN_VERIFY) && !m->has_checksum)
 		measurement_note(m, "no checksum: the run ended before its first epoch did");
 }

@@ -15,6 +15,7 @@ struct recorded {
 	const struct pipeline_plan *plan;
 	const struct monitor *monitor; /* at least two edges */
 	const struct step_account *step;
+	const struct first_epoch *first_epoch;
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
 	bool reads_memory; /* the memory engine */

@@ -182,7 +182,8 @@ struct measurement {
 	size_t note_count;
 };
 
-void measurement_release(struct measurement *m); /* safe on {0} */
+void device_measurement_init(struct device_measurement *device); /* nothing is known of it yet */
+void measurement_release(struct measurement *m);                 /* safe on {0} */
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
 
