@@ -97,17 +97,6 @@ $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 unit-%: $(B)/tests/test_%
 	$<
 
-# A libnvidia-ml.so.1 that follows a script (tests/device/nvml), and one of an old driver: for tests of what
-# is asked of NVML.  LD_LIBRARY_PATH=$(B)/nvml/new gives it to the program.
-FAKE_NVML := $(B)/nvml/new/libnvidia-ml.so.1 $(B)/nvml/old/libnvidia-ml.so.1
-$(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
-	@mkdir -p $(@D)
-	$(call say,FAKE,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
-	        $(LDFLAGS_ALL) -o $@ $<
-$(B)/tests/test_nvml: | $(FAKE_NVML)
-$(B)/tests/test_environment: | $(FAKE_NVML)
-
 # --- plug-in for NVIDIA devices ---------------------------------------------------------------------
 # C of ours, kernels by nvcc, and what it needs of the plain files: all position-independent, in folders of their own.
 CUDA_C := $(sort $(wildcard workloads/backend/cuda/*.c))
@@ -202,6 +191,16 @@ double-tests: $(if $(CUDA_HEADERS),$(DOUBLE_TESTS) double)
 device-tests: $(if $(CUDA_NVCC),$(DEVICE_TESTS))
 device-%: $(DOUBLE_B)/test_%
 	$<
+# A libnvidia-ml.so.1 that follows a script (tests/device/nvml), and one of an old driver: for tests of what
+# is asked of NVML.  LD_LIBRARY_PATH=$(B)/nvml/new gives it to the program.
+FAKE_NVML := $(B)/nvml/new/libnvidia-ml.so.1 $(B)/nvml/old/libnvidia-ml.so.1
+$(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
+	@mkdir -p $(@D)
+	$(call say,FAKE,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
+	        $(LDFLAGS_ALL) -o $@ $<
+$(B)/tests/test_nvml: | $(FAKE_NVML)
+$(B)/tests/test_environment: | $(FAKE_NVML)
 
 # Programs of tests/compat, which compares with other software.
 $(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
