@@ -192,6 +192,16 @@ double-tests: $(if $(CUDA_HEADERS),$(DOUBLE_TESTS) double)
 device-tests: $(if $(CUDA_NVCC),$(DEVICE_TESTS))
 device-%: $(DOUBLE_B)/test_%
 	$<
+# A libnvidia-ml.so.1 that follows a script (tests/device/nvml), and one of an old driver: for tests of what
+# is asked of NVML.  LD_LIBRARY_PATH=$(B)/nvml/new gives it to the program.
+FAKE_NVML := $(B)/nvml/new/libnvidia-ml.so.1 $(B)/nvml/old/libnvidia-ml.so.1
+$(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
+	@mkdir -p $(@D)
+	$(call say,FAKE,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
+	        $(LDFLAGS_ALL) -o $@ $<
+$(B)/tests/test_nvml: | $(FAKE_NVML)
+$(B)/tests/test_environment: | $(FAKE_NVML)
 
 # Programs of tests/compat, which compares with other software.
 $(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
@@ -204,7 +214,7 @@ $(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -ldeflate
 
-unit-tests: $(TESTS)
+unit-tests: $(TESTS) $(FAKE_NVML)
 benches: $(BENCHES)
 
 # --- the two commands ---------------------------------------------------------------------------
@@ -224,7 +234,7 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
+THREAD_TESTS := nvml planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(filter $(THREAD_DEVICE_TESTS:%=$(DOUBLE_B)/test_%),$(DOUBLE_TESTS)))

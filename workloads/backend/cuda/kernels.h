@@ -51,7 +51,7 @@ struct input_task {
 };
 int kernel_input(cuda_stream stream, const struct input_task *task);
 
-/* --- layers (kernels_layers.cu) ---------------------------------------------------------------------- */
+/* --- layers (kernels_layers.cu, kernels_norm.cu, kernels_copy.cu) ------------------------------------------ */
 
 /* x <- x / sqrt(mean(x^2) + 1e-6), row by row in place; scales (samples * rows) float keeps the factors. */
 int kernel_norm_forward(cuda_stream stream, const struct device_rows *x, float *scales);
@@ -63,7 +63,7 @@ int kernel_bias_relu(cuda_stream stream, const struct device_rows *y, const floa
 /* dy <- dy where y > 0, else 0. */
 int kernel_relu_backward(
 	cuda_stream stream, const struct device_rows *y, const struct device_rows *gradient);
-/* db <- carry * db + column sums of dy.  scratch: kernel_bias_scratch floats. */
+/* db <- carry * db + column sums of dy; with carry 0, what is there is not read.  scratch: kernel_bias_scratch floats. */
 int kernel_bias_backward(cuda_stream stream, const struct device_rows *gradient, float carry,
 	float *bias_gradient, float *scratch);
 size_t kernel_bias_scratch(const struct device_rows *gradient); /* floats */
@@ -77,6 +77,8 @@ int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
 /* Every element of `count` at data <- value; and a seeded uniform in [-amplitude, amplitude]: a hash of
  * (seed, index), for the constants in gaps. */
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value);
+int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count, float amplitude,
+	uint64_t seed);
 
 /* (samples, rows, 3 heads width) as (q | k | v) -> three tensors (samples * heads, rows, width), one after the
  * other; and back (gradients, all three).  And (samples * heads, rows, width) -> (samples, rows, heads width). */
@@ -129,8 +131,9 @@ struct optimizer_task {
 	size_t count;
 	float learning_rate, gradient_factor;
 	float first_correction, second_correction;
-	/* On the device; so that a recorded graph can be launched again for step after step: adam's step count is
-	 * kept there and the corrections are computed from it.  NULL: the two above. */
+	/* On the device, so that a recorded graph can be launched again for step after step: the number of adam's
+	 * updates so far.  The corrections are computed from it, and unless the update is skipped it is counted up by
+	 * one, in a launch of its own.  NULL: the two above. */
 	uint32_t *step;
 	const uint32_t *skip;
 };
@@ -149,6 +152,15 @@ int kernel_gradient_statistics(
 /* out[0] <- sum, out[1] <- sum of squares, out[2] <- number of non-finite. */
 int kernel_activation_statistics(
 	cuda_stream stream, const struct device_rows *x, double *out, float *partials);
+
+/* What both leave, in the words of struct step_result: out (4) <- norm of the gradient, times gradient_factor; share of
+ * non-finite gradients; mean and standard deviation of the finite activations (NAN where there are none). */
+struct statistics_task {
+	const double *gradient, *activation; /* (2), (3): as above */
+	double gradient_count, activation_count, gradient_factor;
+	double *out;
+};
+int kernel_finish_statistics(cuda_stream stream, const struct statistics_task *task);
 
 /* --- augmentation (kernels_augment.cu) -------------------------------------------------------------------- */
 

@@ -1,0 +1,402 @@
+/* What a layer does beside its products: biases, ReLU, the mean of rows, the order of heads, copies.  Each is bound by
+ * memory: one pass, 16 bytes at a time where the layout allows.  The norms are in kernels_norm.cu. */
+#include "workloads/backend/cuda/rows.h"
+
+enum {
+	SUM_DOWN = 8,     /* rows of a block at once, in column sums */
+	SUM_ACROSS = 32,  /* threads along a row */
+	SUM_BLOCKS = 1024,
+	SUM_ROWS_LEAST = 4 * SUM_DOWN, /* of a slice */
+	MEAN_WIDTH = 4,   /* elements of a thread in the mean of rows: more threads, each with more loads ahead */
+	MEAN_AHEAD = 8,
+};
+
+/* --- bias and ReLU --------------------------------------------------------------------------------- */
+
+template <class T> struct bias_relu {
+	T *y;
+	struct row_places places;
+	const float *bias;
+	bool bias_aligned, relu;
+
+	template <int N> __device__ void at(uint32_t row, size_t column) const
+	{
+		T *const place = y + row_offset(places, row) + column;
+		float values[N], biases[N];
+		load_floats<N>(place, values);
+		load_biases<N>(bias + column, biases);
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++) {
+			const float sum = values[i] + biases[i];
+			values[i] = relu && sum < 0 ? 0.0f : sum; /* NaN stays */
+		}
+		store_floats<N>(place, values);
+	}
+
+	template <int N> __device__ void load_biases(const float *from, float *out) const
+	{
+		if (bias_aligned) {
+			load_floats<N>(from, out);
+			return;
+		}
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			out[i] = from[i];
+	}
+};
+
+template <class T>
+static int run_bias_relu(cuda_stream stream, const struct device_rows *y, const float *bias, bool relu)
+{
+	struct bias_relu<T> work;
+	work.y = (T *)y->data;
+	work.places = row_places(y);
+	work.bias = bias;
+	work.bias_aligned = is_aligned(bias, ACCESS_BYTES);
+	work.relu = relu;
+	if (rows_are_aligned(y, ACCESS_BYTES))
+		return map_rows<wide<T>::COUNT>(stream, work, count_rows(y), y->columns);
+	return map_rows<1>(stream, work, count_rows(y), y->columns);
+}
+
+int kernel_bias_relu(cuda_stream stream, const struct device_rows *y, const float *bias, bool relu)
+{
+	if (!bias)
+		return (int)cudaErrorInvalidValue;
+	FOR_ELEMENT(y->type, run_bias_relu<T>(stream, y, bias, relu));
+}
+
+template <class T> struct relu_backward {
+	const T *y;
+	T *gradient;
+	struct row_places y_places, places;
+
+	template <int N> __device__ void at(uint32_t row, size_t column) const
+	{
+		T *const place = gradient + row_offset(places, row) + column;
+		const packet<T, N> output = load_packet<N>(y + row_offset(y_places, row) + column);
+		packet<T, N> values = load_packet<N>(place);
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			if (!(to_float(output.values[i]) > 0))
+				set_element(&values.values[i], 0.0f);
+		store_packet<N>(place, values);
+	}
+};
+
+/* Compact matrices are one long row, so that the end of each row needs no care. */
+static uint32_t join_rows(const struct device_rows *a, const struct device_rows *b, size_t *columns)
+{
+	const uint32_t rows = count_rows(a);
+	const bool joins = is_compact(a) && is_compact(b);
+	*columns = joins ? (size_t)rows * a->columns : a->columns;
+	return joins && rows ? 1 : rows;
+}
+
+/* Of two matrices that are joined or not. */
+static bool pair_is_aligned(const struct device_rows *a, const struct device_rows *b, bool joined, size_t a_bytes,
+	size_t b_bytes)
+{
+	if (joined)
+		return is_aligned(a->data, a_bytes) && is_aligned(b->data, b_bytes);
+	return rows_are_aligned(a, a_bytes) && rows_are_aligned(b, b_bytes);
+}
+
+template <class T>
+static int run_relu_backward(
+	cuda_stream stream, const struct device_rows *y, const struct device_rows *gradient)
+{
+	size_t columns;
+	const uint32_t rows = join_rows(gradient, y, &columns);
+	const bool joined = columns != gradient->columns;
+	struct relu_backward<T> work;
+	work.y = (const T *)y->data;
+	work.gradient = (T *)gradient->data;
+	work.y_places = row_places(y);
+	work.places = row_places(gradient);
+	if (pair_is_aligned(gradient, y, joined, ACCESS_BYTES, ACCESS_BYTES))
+		return map_rows<wide<T>::COUNT>(stream, work, rows, columns);
+	return map_rows<1>(stream, work, rows, columns);
+}
+
+int kernel_relu_backward(
+	cuda_stream stream, const struct device_rows *y, const struct device_rows *gradient)
+{
+	if (!same_shape(y, gradient) || y->type != gradient->type || !count_rows(y))
+		return (int)cudaErrorInvalidValue;
+	FOR_ELEMENT(y->type, run_relu_backward<T>(stream, y, gradient));
+}
+
+/* --- column sums ------------------------------------------------------------------------------------- */
+
+/* Rows are cut into slices, whose sums go to scratch (slices, columns) and are added up by a second launch. */
+struct column_slices {
+	uint32_t count, rows; /* of each but the last */
+	uint32_t column_tiles;
+};
+
+/* A function of the shape alone, so that sums are the same whatever the alignment. */
+static struct column_slices slice_columns(const struct device_rows *gradient)
+{
+	const uint32_t rows = count_rows(gradient);
+	const uint32_t per_tile = SUM_ACROSS * MEAN_WIDTH;
+	struct column_slices slices = {0, 0, 0};
+	if (rows == 0)
+		return slices;
+	slices.column_tiles = (gradient->columns - 1) / per_tile + 1;
+	uint32_t wanted = slices.column_tiles < SUM_BLOCKS ? SUM_BLOCKS / slices.column_tiles : 1;
+	const uint32_t most = (rows - 1) / SUM_ROWS_LEAST + 1;
+	wanted = wanted < most ? wanted : most;
+	slices.rows = (rows - 1) / wanted + 1;
+	slices.count = (rows - 1) / slices.rows + 1;
+	return slices;
+}
+
+size_t kernel_bias_scratch(const struct device_rows *gradient)
+{
+	return (size_t)slice_columns(gradient).count * gradient->columns;
+}
+
+struct column_sums {
+	struct row_places places;
+	uint32_t rows, columns;
+	struct column_slices slices;
+	float carry;
+	float *out; /* (slices, columns); with one slice the gradient itself */
+};
+
+/* sums += the columns of rows first, first + SUM_DOWN, ... */
+template <int N, class T>
+CUDA_FUNCTION void add_rows(const T *data, const struct column_sums &task, uint32_t first, uint32_t end,
+	float *sums)
+{
+	uint32_t row = first;
+	for (; row < end && end - row > (MEAN_AHEAD - 1) * SUM_DOWN; row += MEAN_AHEAD * SUM_DOWN) {
+		float ahead[MEAN_AHEAD][N];
+		CUDA_UNROLL
+		for (int a = 0; a < MEAN_AHEAD; a++)
+			load_floats<N>(data + row_offset(task.places, row + (uint32_t)a * SUM_DOWN), ahead[a]);
+		CUDA_UNROLL
+		for (int a = 0; a < MEAN_AHEAD; a++)
+			CUDA_UNROLL
+			for (int i = 0; i < N; i++)
+				sums[i] += ahead[a][i];
+	}
+	for (; row < end; row += SUM_DOWN) {
+		float values[N];
+		load_floats<N>(data + row_offset(task.places, row), values);
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			sums[i] += values[i];
+	}
+}
+
+/* The sums of MEAN_WIDTH columns, of which the last ones may be missing. */
+template <bool ALIGNED, class T>
+CUDA_FUNCTION void sum_columns(
+	const T *data, const struct column_sums &task, uint32_t column, uint32_t slice, float *sums)
+{
+	const uint32_t first = slice * task.slices.rows;
+	const uint32_t end = task.rows - first > task.slices.rows ? first + task.slices.rows : task.rows;
+	if (ALIGNED && column + MEAN_WIDTH <= task.columns) {
+		add_rows<MEAN_WIDTH>(data + column, task, first + threadIdx.y, end, sums);
+		return;
+	}
+	CUDA_UNROLL
+	for (int i = 0; i < MEAN_WIDTH; i++)
+		if (column + (uint32_t)i < task.columns)
+			add_rows<1>(data + column + i, task, first + threadIdx.y, end, sums + i);
+}
+
+template <bool ALIGNED, class T>
+__global__ void CUDA_THREADS(SUM_ACROSS *SUM_DOWN)
+	column_sums_kernel(const T *data, struct column_sums task)
+{
+	CUDA_SHARED(float, slots, SUM_DOWN *SUM_ACROSS *MEAN_WIDTH);
+	const uint32_t tile = blockIdx.x % task.slices.column_tiles;
+	const uint32_t slice = blockIdx.x / task.slices.column_tiles;
+	const uint32_t column = (tile * SUM_ACROSS + threadIdx.x) * MEAN_WIDTH;
+	float sums[MEAN_WIDTH] = {0};
+	sum_columns<ALIGNED>(data, task, column, slice, sums);
+	CUDA_UNROLL
+	for (int i = 0; i < MEAN_WIDTH; i++)
+		slots[(threadIdx.y * MEAN_WIDTH + (unsigned)i) * SUM_ACROSS + threadIdx.x] = sums[i];
+	__syncthreads();
+	/* Thread (x, y) with y < MEAN_WIDTH finishes column y of x's. */
+	const uint32_t mine = column + threadIdx.y;
+	if (threadIdx.y >= MEAN_WIDTH || mine >= task.columns)
+		return;
+	float sum = 0;
+	CUDA_UNROLL
+	for (unsigned y = 0; y < SUM_DOWN; y++)
+		sum += slots[(y * MEAN_WIDTH + threadIdx.y) * SUM_ACROSS + threadIdx.x];
+	float *const place = task.out + (size_t)slice * task.columns + mine;
+	if (task.slices.count > 1)
+		*place = sum;
+	else
+		*place = task.carry == 0 ? sum : task.carry * *place + sum;
+}
+
+/* Adds the slices of a column up, and to what is there. */
+__global__ void add_slices_kernel(const float *scratch, uint32_t slices, uint32_t columns, float carry,
+	float *bias_gradient)
+{
+	const uint32_t column = blockIdx.x * blockDim.x + threadIdx.x;
+	if (column >= columns)
+		return;
+	float sum = 0;
+	for (uint32_t slice = 0; slice < slices; slice++)
+		sum += scratch[(size_t)slice * columns + column];
+	bias_gradient[column] = carry == 0 ? sum : carry * bias_gradient[column] + sum;
+}
+
+template <class T>
+static int run_column_sums(
+	cuda_stream stream, const struct device_rows *gradient, const struct column_sums *task)
+{
+	const T *const data = (const T *)gradient->data;
+	const dim3 blocks(task->slices.count * task->slices.column_tiles);
+	const dim3 threads(SUM_ACROSS, SUM_DOWN);
+	if (rows_are_aligned(gradient, MEAN_WIDTH * sizeof(T)))
+		return CUDA_LAUNCH((column_sums_kernel<true, T>), blocks, threads, stream, data, *task);
+	return CUDA_LAUNCH((column_sums_kernel<false, T>), blocks, threads, stream, data, *task);
+}
+
+static int start_column_sums(
+	cuda_stream stream, const struct device_rows *gradient, const struct column_sums *task)
+{
+	FOR_ELEMENT(gradient->type, run_column_sums<T>(stream, gradient, task));
+}
+
+int kernel_bias_backward(cuda_stream stream, const struct device_rows *gradient, float carry,
+	float *bias_gradient, float *scratch)
+{
+	struct column_sums task;
+	task.places = row_places(gradient);
+	task.rows = count_rows(gradient);
+	task.columns = gradient->columns;
+	task.slices = slice_columns(gradient);
+	task.carry = carry;
+	task.out = task.slices.count > 1 ? scratch : bias_gradient;
+	if (task.rows == 0 || !task.out || !bias_gradient)
+		return (int)cudaErrorInvalidValue;
+	const int result = start_column_sums(stream, gradient, &task);
+	if (result || task.slices.count == 1)
+		return result;
+	const unsigned blocks = (task.columns - 1) / MAP_THREADS + 1;
+	return CUDA_LAUNCH(add_slices_kernel, dim3(blocks), dim3(MAP_THREADS), stream,
+		(const float *)scratch, task.slices.count, task.columns, carry, bias_gradient);
+}
+
+/* --- the mean of a sample's rows ------------------------------------------------------------------------ */
+
+template <class T> struct average_rows {
+	const T *x;
+	size_t ld, sample_stride;
+	uint32_t rows, columns;
+	float share;
+	T *averaged; /* (samples, columns) */
+
+	/* Here a row is a sample. */
+	template <int N> __device__ void at(uint32_t sample, size_t column) const
+	{
+		const T *from = x + sample * sample_stride + column;
+		float sums[N] = {0};
+		uint32_t row = 0;
+		for (; row + MEAN_AHEAD <= rows; row += MEAN_AHEAD) {
+			float ahead[MEAN_AHEAD][N];
+			CUDA_UNROLL
+			for (int a = 0; a < MEAN_AHEAD; a++, from += ld)
+				load_floats<N>(from, ahead[a]);
+			CUDA_UNROLL
+			for (int a = 0; a < MEAN_AHEAD; a++)
+				add<N>(ahead[a], sums);
+		}
+		for (; row < rows; row++, from += ld) {
+			float values[N];
+			load_floats<N>(from, values);
+			add<N>(values, sums);
+		}
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			sums[i] *= share;
+		store_floats<N>(averaged + (size_t)sample * columns + column, sums);
+	}
+
+	template <int N> static __device__ void add(const float *values, float *sums)
+	{
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			sums[i] += values[i];
+	}
+};
+
+/* Whether averaged rows (samples, columns) begin at multiples of `bytes`, as x does. */
+static bool averaged_is_aligned(const struct device_rows *x, const void *averaged, size_t bytes)
+{
+	return rows_are_aligned(x, bytes) && is_aligned(averaged, bytes) &&
+	       x->columns * element_bytes(x->type) % bytes == 0;
+}
+
+template <class T>
+static int run_average_rows(cuda_stream stream, const struct device_rows *x, T *averaged)
+{
+	struct average_rows<T> work;
+	work.x = (const T *)x->data;
+	work.ld = x->ld;
+	work.sample_stride = x->samples == 1 ? 0 : x->sample_stride;
+	work.rows = x->rows;
+	work.columns = x->columns;
+	work.share = 1 / (float)x->rows;
+	work.averaged = averaged;
+	if (averaged_is_aligned(x, averaged, MEAN_WIDTH * sizeof(T)))
+		return map_rows<MEAN_WIDTH>(stream, work, x->samples, x->columns);
+	return map_rows<1>(stream, work, x->samples, x->columns);
+}
+
+int kernel_average_rows(cuda_stream stream, const struct device_rows *x, void *averaged)
+{
+	if (!count_rows(x) || !averaged)
+		return (int)cudaErrorInvalidValue;
+	FOR_ELEMENT(x->type, run_average_rows<T>(stream, x, (T *)averaged));
+}
+
+template <class T> struct spread_rows {
+	const T *averaged;
+	T *gradient;
+	struct row_places places;
+	uint32_t rows, columns;
+	float share;
+
+	template <int N> __device__ void at(uint32_t row, size_t column) const
+	{
+		float values[N];
+		load_floats<N>(averaged + (size_t)(row / rows) * columns + column, values);
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			values[i] *= share;
+		store_floats<N>(gradient + row_offset(places, row) + column, values);
+	}
+};
+
+template <class T>
+static int run_spread_rows(cuda_stream stream, const T *averaged, const struct device_rows *gradient)
+{
+	struct spread_rows<T> work;
+	work.averaged = averaged;
+	work.gradient = (T *)gradient->data;
+	work.places = row_places(gradient);
+	work.rows = gradient->rows;
+	work.columns = gradient->columns;
+	work.share = 1 / (float)gradient->rows;
+	if (averaged_is_aligned(gradient, averaged, ACCESS_BYTES))
+		return map_rows<wide<T>::COUNT>(stream, work, count_rows(gradient), gradient->columns);
+	return map_rows<1>(stream, work, count_rows(gradient), gradient->columns);
+}
+
+int kernel_spread_rows(cuda_stream stream, const void *averaged, const struct device_rows *gradient)
+{
+	if (!count_rows(gradient) || !averaged)
+		return (int)cudaErrorInvalidValue;
+	FOR_ELEMENT(gradient->type, run_spread_rows<T>(stream, (const T *)averaged, gradient));
+}
