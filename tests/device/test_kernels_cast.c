@@ -62,9 +62,9 @@ static float scale_for(const struct cast_case *c)
 	return (float)format_of(c->task.type).largest / fmaxf(amax, 1e-30f);
 }
 
-static double wanted_byte(const struct cast_case *c, size_t number)
+static double wanted_byte(const struct cast_case *c, size_t number, float scale)
 {
-	const float scaled = (float)initial_element(&c->from, number) * scale_for(c);
+	const float scaled = (float)initial_element(&c->from, number) * scale;
 	const double largest = format_of(c->task.type).largest;
 	const double rounded = rounded_to(c->task.type, (double)scaled);
 	return isnan(rounded) ? NAN : fmax(-largest, fmin(largest, rounded));
@@ -81,8 +81,9 @@ static void check_result(const struct cast_case *c, uint32_t out_offset)
 {
 	const size_t count = matrix_count(&c->from), columns = c->from.rows.columns;
 	const size_t rows = count / columns;
+	const float scale = scale_for(c);
 	for (size_t i = 0; i < count; i++) {
-		const double wanted = wanted_byte(c, i);
+		const double wanted = wanted_byte(c, i, scale);
 		if (c->task.out)
 			check_byte(c, c->out, out_offset + i, wanted);
 		if (c->task.transposed)
@@ -94,7 +95,7 @@ static void check_result(const struct cast_case *c, uint32_t out_offset)
 	if (!c->task.transposed)
 		assert_unchanged(c->transposed);
 	assert_true(get_float(c->amax->result) == own_amax(c));
-	assert_true(get_float(c->scale_inverse->result) == 1 / scale_for(c));
+	assert_true(get_float(c->scale_inverse->result) == 1 / scale);
 	assert_unchanged(c->from.buffer);
 }
 

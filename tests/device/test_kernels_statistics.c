@@ -60,9 +60,10 @@ static struct sums sum_of(const struct sums_case *c)
 	struct sums sums = {0};
 	for (size_t i = 0; i < matrix_count(&c->x); i++) {
 		const double value = initial_element(&c->x, i);
-		sums.nonfinite += !isfinite(value);
-		if (!isfinite(value))
+		if (!isfinite(value)) {
+			sums.nonfinite++;
 			continue;
+		}
 		sum += (long double)value;
 		squares += (long double)value * (long double)value;
 		magnitude += (long double)fabs(value);
