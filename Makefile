@@ -3,6 +3,7 @@
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
 # The others: make, make install PREFIX=, dist, bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
+# CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is.
 
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
@@ -51,7 +52,25 @@ TESTS := $(TEST_SOURCES:tests/unit/%.c=$(B)/tests/%)
 BENCH_SOURCES := $(sort $(wildcard tests/bench/bench_*.c))
 BENCHES := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 
-all: $(B)/mlbench
+# --- the toolkit: is it there? ----------------------------------------------------------------------
+CUDA_HOME ?= /usr/local/cuda
+CUDA ?= auto
+NVCC := $(CUDA_HOME)/bin/nvcc
+CXX_ALL := $(subst gcc,g++,$(subst clang,clang++,$(CC)))
+# Headers are enough for the test double; devices need nvcc.  A build with sanitizers has the double alone.
+PLUGIN = $(if $(wildcard workloads/backend/cuda/plugin.c),$(B)/libmlbench-cuda.so)
+CUDA_WANTED := $(filter-out 0 no off,$(CUDA))
+CUDA_HEADERS := $(if $(CUDA_WANTED),$(if $(shell command -v $(CXX_ALL)),$(wildcard $(CUDA_HOME)/include/cublasLt.h)))
+CUDA_NVCC := $(if $(SAN),,$(if $(CUDA_HEADERS),$(wildcard $(NVCC))))
+ifneq ($(filter 1 yes on,$(CUDA)),)
+  ifeq ($(wildcard $(NVCC)),)
+    $(error CUDA=$(CUDA), but there is no $(NVCC): set CUDA_HOME)
+  endif
+endif
+
+all: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN))
+# ALLOW_UNDEFINED=1: plug-in and device tests link although functions that they call are not written yet.
+UNDEFINED := $(if $(ALLOW_UNDEFINED),-Wl$(comma)--unresolved-symbols=ignore-all,)
 
 $(B)/libmlbench.a: $(OBJECTS)
 	@rm -f $@
@@ -78,6 +97,111 @@ $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 unit-%: $(B)/tests/test_%
 	$<
 
+# --- plug-in for NVIDIA devices ---------------------------------------------------------------------
+# C of ours, kernels by nvcc, and what it needs of the plain files: all position-independent, in folders of their own.
+CUDA_C := $(sort $(wildcard workloads/backend/cuda/*.c))
+CUDA_KERNELS := $(sort $(wildcard workloads/backend/cuda/*.cu))
+DEVICE_KERNELS := $(sort $(wildcard tests/device/*.cu))
+CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c units.c units_format.c) $(sort $(wildcard workloads/model/*.c)) \
+              $(addprefix workloads/backend/,network_plan.c)
+CUDA_PIC := $(CUDA_C:%.c=$(B)/pic/%.o)
+CUDA_TARGETS := sm_80 sm_90 sm_100, PTX compute_100
+CUDA_GENCODE := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+                -gencode 'arch=compute_100,code=[sm_100,compute_100]'
+NVCC_HOST_FLAGS := -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra$(if $(DEV),$(comma)-Werror)
+NVCC_FLAGS := -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Xcompiler $(NVCC_HOST_FLAGS) $(if $(DEV),-Werror all-warnings) $(NVCCFLAGS)
+CUDA_C_FLAGS := $(CFLAGS_ALL) -fPIC -isystem $(CUDA_HOME)/include -DMLBENCH_CUDA_TARGETS='"$(CUDA_TARGETS)"'
+CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -Wl,-rpath,$(CUDA_HOME)/lib64
+PLUGIN_EXPORTS := workloads/backend/cuda/exports.map
+PLUGIN_LDFLAGS := $(LDFLAGS_ALL) -shared -Wl,--version-script=$(PLUGIN_EXPORTS) $(if $(SAN)$(UNDEFINED),$(UNDEFINED),-Wl$(comma)-z$(comma)defs)
+
+$(B)/pic/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (plug-in)")
+	$(Q)$(CC) $(CUDA_C_FLAGS) -MMD -MP -c -o $@ $<
+$(B)/pic/%.cu.o: %.cu Makefile
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(B)/pic/plain.a: $(CUDA_PLAIN:%.c=$(B)/pic/%.o)
+	@rm -f $@
+	@ar rcs $@ $^
+$(B)/pic/plugin.a: $(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(DEVICE_KERNELS:%.cu=$(B)/pic/%.cu.o)
+	@rm -f $@
+	@ar rcs $@ $^
+$(B)/libmlbench-cuda.so: $(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(B)/pic/plain.a $(PLUGIN_EXPORTS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) -lm -ldl
+
+# --- test double: the toolkit's libraries on the CPU, and the plug-in on them ---------------------------
+# docs/TESTING.md says what it proves.  The same C; kernels by the C++ compiler; only plugin.c is compiled anew.
+DOUBLE_B := $(B)/double
+DOUBLE_CXX := $(sort $(wildcard tests/device/double/*.cc))
+DOUBLE_NCCL := $(filter tests/device/double/nccl%,$(DOUBLE_CXX))
+DOUBLE_PIC := $(filter-out %/plugin.o,$(CUDA_PIC)) $(patsubst %.c,$(DOUBLE_B)/%.o,$(filter %/plugin.c,$(CUDA_C))) \
+              $(CUDA_KERNELS:%.cu=$(DOUBLE_B)/%.cu.o)
+DOUBLE_FLAGS := -std=c++17 -O2 -g -fPIC -I. -isystem $(CUDA_HOME)/include -pthread -DMLBENCH_CUDA_DOUBLE -ffp-contract=off \
+                -fno-omit-frame-pointer -Wall -Wextra $(if $(DEV),-Werror) \
+                $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
+DOUBLE_LIBS := -L$(DOUBLE_B) -lcuda-double '-Wl,-rpath,$$ORIGIN'
+
+$(DOUBLE_B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (double)")
+	$(Q)$(CC) $(CUDA_C_FLAGS) -DMLBENCH_CUDA_DOUBLE -MMD -MP -c -o $@ $<
+$(DOUBLE_B)/%.cu.o: %.cu Makefile
+	@mkdir -p $(@D)
+	$(call say,CXX,"$< (double)")
+	$(Q)$(CXX_ALL) $(DOUBLE_FLAGS) -x c++ -MMD -MP -c -o $@ $<
+$(DOUBLE_B)/%.cc.o: %.cc Makefile
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX_ALL) $(DOUBLE_FLAGS) -Wpedantic -Wshadow -MMD -MP -c -o $@ $<
+$(DOUBLE_B)/libcuda-double.so: $(patsubst %,$(DOUBLE_B)/%.o,$(filter-out $(DOUBLE_NCCL),$(DOUBLE_CXX)))
+	$(call say,LINK,$@)
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
+$(DOUBLE_B)/libnccl.so.2: $(patsubst %,$(DOUBLE_B)/%.o,$(DOUBLE_NCCL)) $(DOUBLE_B)/libcuda-double.so
+	$(call say,LINK,$@)
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) $(DOUBLE_LIBS)
+$(DOUBLE_B)/libmlbench-cuda.so: $(DOUBLE_PIC) $(B)/pic/plain.a $(DOUBLE_B)/libcuda-double.so $(PLUGIN_EXPORTS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX_ALL) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(DOUBLE_LIBS) -lm -ldl
+$(DOUBLE_B)/plugin.a: $(DOUBLE_PIC) $(DEVICE_KERNELS:%.cu=$(DOUBLE_B)/%.cu.o)
+	@rm -f $@
+	@ar rcs $@ $^
+double: $(DOUBLE_B)/libnccl.so.2 $(if $(PLUGIN),$(DOUBLE_B)/libmlbench-cuda.so)
+
+# Programs of tests/device, linked with what they use of the plug-in: once on the double (`make device-NAME` builds and runs
+# one; test_double* need it), once on the real libraries, for tests/device/run.sh on a machine with a device.
+DEVICE_SOURCES := $(sort $(wildcard tests/device/test_*.c))
+DOUBLE_TESTS := $(DEVICE_SOURCES:tests/device/%.c=$(DOUBLE_B)/%)
+DEVICE_TESTS := $(patsubst tests/device/%.c,$(B)/device/%,$(filter-out tests/device/test_double%,$(DEVICE_SOURCES)))
+DEVICE_C_FLAGS := $(CFLAGS_ALL) -isystem $(CUDA_HOME)/include
+
+$(DOUBLE_B)/test_%: tests/device/test_%.c $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
+	$(call say,CC,"$< (double)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -DMLBENCH_CUDA_DOUBLE -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS) -lcmocka
+$(B)/device/test_%: tests/device/test_%.c $(B)/pic/plugin.a $(B)/libmlbench.a
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (device)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
+	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
+double-tests: $(if $(CUDA_HEADERS),$(DOUBLE_TESTS) double)
+device-tests: $(if $(CUDA_NVCC),$(DEVICE_TESTS))
+device-%: $(DOUBLE_B)/test_%
+	$<
+# A libnvidia-ml.so.1 that follows a script (tests/device/nvml), and one of an old driver: for tests of what
+# is asked of NVML.  LD_LIBRARY_PATH=$(B)/nvml/new gives it to the program.
+FAKE_NVML := $(B)/nvml/new/libnvidia-ml.so.1 $(B)/nvml/old/libnvidia-ml.so.1
+$(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
+	@mkdir -p $(@D)
+	$(call say,FAKE,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
+	        $(LDFLAGS_ALL) -o $@ $<
+$(B)/tests/test_nvml: | $(FAKE_NVML)
+$(B)/tests/test_environment: | $(FAKE_NVML)
+
 # Programs of tests/compat, which compares with other software.
 $(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
@@ -89,7 +213,7 @@ $(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -ldeflate
 
-unit-tests: $(TESTS)
+unit-tests: $(TESTS) $(FAKE_NVML)
 benches: $(BENCHES)
 
 # --- the two commands ---------------------------------------------------------------------------
@@ -104,14 +228,16 @@ sweep: setup
 	$(B)/mlbench sweep $(CONFIG) $(ARGS)
 
 check: setup-check
-	@$(MAKE) --no-print-directory -j2 all unit-tests
+	@$(MAKE) --no-print-directory -j2 all unit-tests double-tests device-tests
 	@$(if $(SAN),,$(MAKE) --no-print-directory -j2 SAN=thread thread-tests)
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
+THREAD_TESTS := nvml planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
-thread-tests: $(THREAD_TEST_PROGRAMS)
+THREAD_DEVICE_TESTS := runtime
+THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(filter $(THREAD_DEVICE_TESTS:%=$(DOUBLE_B)/test_%),$(DOUBLE_TESTS)))
+thread-tests: $(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS)
 
 # --- fuzzing: libFuzzer, clang ------------------------------------------------------------------
 FUZZ_CC ?= clang-14
@@ -164,6 +290,8 @@ install: all man
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 \
 	        $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated
 	install -m 755 $(B)/mlbench $(DESTDIR)$(PREFIX)/bin/mlbench
+	$(if $(and $(CUDA_NVCC),$(PLUGIN)),install -d $(DESTDIR)$(PREFIX)/lib/mlbench)
+	$(if $(and $(CUDA_NVCC),$(PLUGIN)),install -m 755 $(B)/libmlbench-cuda.so $(DESTDIR)$(PREFIX)/lib/mlbench/)
 	install -m 644 $(B)/man/mlbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(B)/man/mlbench.ini.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
@@ -184,7 +312,8 @@ dist: all man
 	@echo build/dist/$(DIST).tar.gz
 
 # --- style ----------------------------------------------------------------------------------------
-STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch])
+STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
+                     workloads/backend/cuda/*.[ch] workloads/backend/cuda/*.cu tests/device/*.cu tests/device/double/*.cc tests/device/double/*.h)
 TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fopenmp $(PKG_CFLAGS)
 format:
 	@clang-format-14 -i $(STYLED)
@@ -192,6 +321,8 @@ lint:
 	@clang-format-14 --dry-run -Werror $(STYLED)
 	tests/layering.sh
 	@printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 sh -c 'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS)' tidy
+	@$(if $(CUDA_HEADERS),printf '%s\n' $(CUDA_C) | xargs -r -P 2 -n 4 sh -c \
+	        'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS) -isystem $(CUDA_HOME)/include -DMLBENCH_CUDA_TARGETS=\"\"' tidy)
 
 clean:
 	rm -rf build
@@ -199,7 +330,9 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
+.PHONY: all double double-tests device-tests setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
 .SECONDARY:
 
+-include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \
+         $(patsubst %,$(DOUBLE_B)/%.d,$(DOUBLE_CXX) $(DEVICE_KERNELS)) $(DEVICE_KERNELS:%=$(B)/pic/%.d) $(DOUBLE_TESTS:=.d) $(DEVICE_TESTS:=.d)
 -include $(OBJECTS:.o=.d) $(B)/harness/main.d $(TESTS:=.d) $(BENCHES:=.d) $(FUZZ_OBJECTS:.o=.d)

@@ -10,11 +10,20 @@
 #include "pipelines/pipeline.h"
 #include "pipelines/stepper.h"
 
+/* The part that is measured: between the edge at the cut and the last one. */
+struct span {
+	const struct edge *from, *to;
+	double seconds;
+	struct completion steps; /* between completions */
+	uint64_t completions;
+};
+
 struct recorded {
 	const struct config *config;
 	const struct pipeline_plan *plan;
 	const struct monitor *monitor; /* at least two edges */
 	const struct step_account *step;
+	const struct first_epoch *first_epoch;
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;
 	bool reads_memory; /* the memory engine */

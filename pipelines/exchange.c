@@ -39,9 +39,25 @@ static uint32_t wake_threshold(const struct exchange_options *o)
 	return threshold > 0 ? threshold : 1;
 }
 
+static int open_slots(struct exchange *x)
+{
+	const struct exchange_options *o = &x->options;
+	const struct slots_options options = {
+		.count = o->slots,
+		.lanes = o->lanes,
+		.in_order = o->in_order,
+		.data = o->slot_memory,
+		.slot_bytes = o->slot_samples * o->sample_bytes,
+		.labels = o->label_memory,
+		.slot_labels = o->slot_samples,
+	};
+	return slots_open(&x->slots, &options);
+}
+
 int exchange_open(struct exchange *x, const struct exchange_options *o)
 {
 	*x = (struct exchange){.options = *o, .chunk = 1, .wake_free = wake_threshold(o)};
+	x->options.lanes = o->lanes > 0 ? o->lanes : 1;
 	int code = timed_lock_open(&x->lock, TIMED_LOCK_SHORT);
 	if (code) {
 		*x = (struct exchange){0};
@@ -53,8 +69,7 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 	if (!code)
 		code = ready_open(&x->ready, span);
 	if (!code)
-		code = slots_open(&x->slots, o->slots, o->in_order, o->slot_memory,
-			o->slot_samples * o->sample_bytes, o->label_memory, o->slot_samples);
+		code = open_slots(x);
 	if (!code)
 		code = open_blobs(x);
 	if (code) {
@@ -63,6 +78,7 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 	}
 	x->total_batches =
 		o->sampler.epochs ? o->sampler.epochs * x->sampler.batches_per_epoch : UINT64_MAX;
+	x->lane_batches = x->total_batches / x->options.lanes;
 	return 0;
 }
 
@@ -175,6 +191,19 @@ static void wake_readers(struct exchange *x, struct seat **wake)
 	}
 }
 
+/* In order a lane waits for its own batch; as completed for any, and who was woken will take one. */
+static void wake_consumers(struct exchange *x, struct seat **wake)
+{
+	for (uint32_t lane = 0; lane < x->options.lanes; lane++) {
+		if (!x->idle_consumers[lane] || !slots_has_for(&x->slots, lane))
+			continue;
+		if (!x->options.in_order && x->consumers_woken >= x->slots.deliverable)
+			return;
+		move(&x->idle_consumers[lane], wake);
+		x->consumers_woken++;
+	}
+}
+
 /* Before the lock is left: the meters, and who can go on now.  They are woken after it was left. */
 static struct seat *settle(struct exchange *x, uint64_t now_ns)
 {
@@ -183,8 +212,8 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 		wake_workers(x, now_ns, &wake);
 	if (x->idle_readers)
 		wake_readers(x, &wake);
-	if (x->idle_consumer && x->slots.deliverable > 0)
-		move(&x->idle_consumer, &wake);
+	if (x->slots.deliverable > 0)
+		wake_consumers(x, &wake);
 	if (now_ns > 0) {
 		const bool no_room = x->free_count + x->being_read < x->wake_free;
 		queue_meter_set(&x->samples, x->ready.count, no_room, now_ns);
@@ -226,6 +255,36 @@ static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
 	/* Waiting for the lock is work already: from *now_ns on. */
 	uint64_t woken_ns = *now_ns;
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
+}
+
+/* Takes a seat out of a list; false: it was taken out already, and is being woken. */
+static bool withdraw(struct seat **list, const struct seat *seat)
+{
+	while (*list && *list != seat)
+		list = &(*list)->next;
+	if (!*list)
+		return false;
+	*list = seat->next;
+	return true;
+}
+
+/* The same until until_ns at most, in the state that the seat's clock has.  Whether it was woken. */
+static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, uint64_t until_ns,
+	uint64_t *now_ns)
+{
+	push(list, seat);
+	leave(x, *now_ns);
+	bool woken = parker_wait_until(&seat->parker, until_ns);
+	if (*now_ns > 0)
+		*now_ns = clock_now_ns();
+	uint64_t woken_ns = *now_ns;
+	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
+	/* Whoever took it out wakes it after leaving the lock: that token must not be left. */
+	if (!woken && !withdraw(list, seat)) {
+		parker_wait(&seat->parker, 0);
+		woken = true;
+	}
+	return woken;
 }
 
 /* --- readers ------------------------------------------------------------------------------------------ */
@@ -349,22 +408,53 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 /* --- the consumer -------------------------------------------------------------------------------------- */
 
 struct slot *exchange_next_batch(
-	struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
+	struct exchange *x, unsigned lane, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	if (used)
 		slots_release(&x->slots, used);
-	while (!stopping(x) && x->slots.next_delivered < x->total_batches) {
-		slot = slots_deliver(&x->slots);
+	while (!stopping(x) && x->slots.delivered[lane] < x->lane_batches) {
+		slot = slots_deliver(&x->slots, lane);
 		if (slot)
 			break;
-		sleep_in(x, &x->idle_consumer, seat, THREAD_STARVED, now_ns);
+		sleep_in(x, &x->idle_consumers[lane], seat, THREAD_STARVED, now_ns);
+		if (x->consumers_woken > 0)
+			x->consumers_woken--;
 	}
 	if (seat->clock)
 		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	leave(x, *now_ns);
 	return slot;
+}
+
+struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *seat,
+	struct slot *used, uint64_t until_ns, bool *over, uint64_t *now_ns)
+{
+	struct slot *slot = NULL;
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
+	if (used)
+		slots_release(&x->slots, used);
+	while (!stopping(x) && x->slots.delivered[lane] < x->lane_batches) {
+		slot = slots_deliver(&x->slots, lane);
+		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
+			break;
+		if (doze_in(x, &x->idle_consumers[lane], seat, until_ns, now_ns) &&
+			x->consumers_woken > 0)
+			x->consumers_woken--;
+	}
+	*over = !slot && (stopping(x) || x->slots.delivered[lane] >= x->lane_batches);
+	if (slot && seat->clock)
+		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
+	leave(x, *now_ns);
+	return slot;
+}
+
+void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
+{
+	timed_lock_enter(&x->lock, seat->lock, now_ns);
+	slots_release(&x->slots, used);
+	leave(x, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */
@@ -377,8 +467,9 @@ void exchange_wake_all(struct exchange *x)
 		move(&x->idle_workers, &wake);
 	while (x->idle_readers)
 		move(&x->idle_readers, &wake);
-	while (x->idle_consumer)
-		move(&x->idle_consumer, &wake);
+	for (uint32_t lane = 0; lane < x->options.lanes; lane++)
+		while (x->idle_consumers[lane])
+			move(&x->idle_consumers[lane], &wake);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
 		parker_wake(&pop(&wake)->parker);

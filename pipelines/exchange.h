@@ -1,4 +1,4 @@
-/* Everything that readers, decode workers and the consumer of batches (step or uploader) hand each
+/* Everything that readers, decode workers and the consumers of batches (step or uploader of each device) hand each
  * other, behind one lock: blobs, tickets, ready files, slots.  A thread comes with what it has done and
  * leaves with what is next, in one visit: two visits a sample at most, and one per 32 when samples are
  * tiny.  Sleepers are woken by name, as many as there is work for (parker.h).
@@ -9,10 +9,30 @@
  *     and is neither being read, ready nor being decoded: it was written.  So every batch below b is
  *     complete, can be delivered, and its slot comes back; the consumer is not waiting unless all were.
  *     Slots are given out in the order of batches, so a batch above b has one only if b has.  Hence
- *     b has a slot, or all slots are free: a worker can take t.
+ *     b has a slot, or all slots are free: a worker can take t.  (With several devices: below.)
  *   - If none is ready, all blobs are free: a reader can take a ticket.  Readers that wait for more
  *     room than one blob (wake_free) are woken when nothing is ready, so they do.
  *   - If the sampler is exhausted too, every ticket was written and every batch was delivered: the end.
+ * A consumer may hold batches in flight on a device, steps or copies.  These end by themselves: a step
+ * waits for the copy of its own batch at most, which was begun before it was launched, and a copy for
+ * nothing.  While any is in flight the consumer never waits for a batch without end; what has ended is
+ * finished and its slot given back first.  So one that waits without end holds no slot, as above.
+ *
+ * Several devices that train together wait for each other in every step: none begins its step n + 1 before
+ * all have computed step n.  Each is a lane here, with a consumer of its own.  In order, batch b goes to lane b %
+ * lanes, so round n is the batches from n x lanes on, and which device computes what is no matter of timing.  As
+ * completed, a lane gets whatever is complete when it asks; it gets no more batches than any other has to get, so that
+ * all make the same number of steps.  The sampler leaves out a round that is not full at the end of an epoch.  It
+ * still cannot deadlock, with one slot more than the other devices can hold (shape.c gives each device's
+ * own).  Suppose again that b is the lowest ready batch and has no slot: then no batch from b on has one, and all
+ * below are complete.  Let m be a device that the others wait for, in step n, the lowest that any has
+ * not begun; it has no batch to begin it with, so that its consumer waits here.
+ *   - In order it waits for batch n x lanes + m, which is b or above.  Every other device has its own
+ *     batch of step n or waits here for it likewise; so no batch below b is undelivered.
+ *   - As completed no batch is undelivered, since m would have it.
+ *   Slots out are those that the other devices hold, each for steps from n on and, in order, below b: one at
+ *   most each.  As completed a device that launches ahead may hold more, so many as shape.c counts for it.  One slot is
+ *   free: b gets it.
  *
  * A worker that waits is starved when nothing is ready, and blocked when files are ready but the lowest
  * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the
@@ -64,6 +84,7 @@ struct exchange_options {
 	uint32_t slot_samples;
 	size_t sample_bytes;
 	bool in_order;
+	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;
 	const atomic_bool *stopping; /* once true, nobody gets anything more */
 };
@@ -80,10 +101,13 @@ struct exchange {
 	uint32_t being_read;    /* blobs with the readers */
 	uint64_t handed;        /* tickets that workers took */
 	uint64_t total_batches; /* UINT64_MAX: without end */
+	uint64_t lane_batches;  /* of these, for each lane */
 	uint64_t service_ns;    /* mean time of a sample, smoothed; 0: not known yet */
 	uint32_t chunk;         /* samples worth taking at once, from it */
-	unsigned workers_woken, readers_woken; /* and not yet back under the lock */
-	struct seat *idle_workers, *idle_readers, *idle_consumer;
+	/* and not yet back under the lock */
+	unsigned workers_woken, readers_woken, consumers_woken;
+	struct seat *idle_workers, *idle_readers;
+	struct seat *idle_consumers[LANES_MAX]; /* one at most in each */
 	struct queue_meter samples, batches;
 };
 
@@ -106,8 +130,18 @@ size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *
 size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob **items,
 	size_t n_done, uint64_t service_ns, uint64_t *now_ns);
 
-/* The consumer: gives back a slot (or NULL) and takes the next batch.  NULL: the run is over. */
-struct slot *exchange_next_batch(
+/* The consumer of a lane (0 where there is one device): gives back a slot (or NULL) and takes the lane's next
+ * batch.  NULL: the run is over. */
+struct slot *exchange_next_batch(struct exchange *exchange, unsigned lane, struct seat *seat,
+	struct slot *used, uint64_t *now_ns);
+
+/* The same for a consumer with work of its own in flight: it waits until until_ns at most (0: not at
+ * all), and is working meanwhile.  NULL: no batch came; *over: none will. */
+struct slot *exchange_try_batch(struct exchange *exchange, unsigned lane, struct seat *seat,
+	struct slot *used, uint64_t until_ns, bool *over, uint64_t *now_ns);
+
+/* The consumer: gives back a slot, and takes nothing. */
+void exchange_release(
 	struct exchange *exchange, struct seat *seat, struct slot *used, uint64_t *now_ns);
 
 /* After *stopping became true: wakes everybody. */

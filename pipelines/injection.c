@@ -105,13 +105,12 @@ static void spin_until(uint64_t until_ns, const atomic_bool *stop)
 }
 
 /* Without a core, and on time. */
-static void wait_for(uint64_t wait_ns, const atomic_bool *stop)
+void injection_hold(uint64_t until_ns, const atomic_bool *stop)
 {
 	static _Thread_local bool is_exact;
 	if (!is_exact)
 		is_exact = prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) == 0;
 	uint64_t now_ns = clock_now_ns();
-	const uint64_t until_ns = now_ns + wait_ns;
 	while (now_ns < until_ns && !is_stopped(stop)) {
 		const uint64_t slice_ns = now_ns + WAIT_SLICE_NS;
 		clock_sleep_until_ns(until_ns < slice_ns ? until_ns : slice_ns);
@@ -166,7 +165,9 @@ void injection_end(struct injection *in, unsigned worker, const struct ticket *t
 		if (times > 1)
 			spin_until(began_ns + (uint64_t)(times * (double)(now - began_ns)), stop);
 		if (in->decode_wait_ns > 0)
-			wait_for((uint64_t)(times * (double)in->decode_wait_ns), stop);
+			injection_hold(
+				clock_now_ns() + (uint64_t)(times * (double)in->decode_wait_ns),
+				stop);
 	}
 	if (holds_lock(in, ticket))
 		timed_lock_leave(&in->lock, meter, clock_now_ns());
@@ -174,9 +175,25 @@ void injection_end(struct injection *in, unsigned worker, const struct ticket *t
 		leak(in, now - start_ns);
 }
 
+bool injection_slows_copies(const struct injection *in)
+{
+	return in->upload_factor > 1 || in->upload_bytes_per_s > 0;
+}
+
+uint64_t injection_copy_ns(
+	const struct injection *in, uint64_t began_ns, uint64_t took_ns, size_t bytes)
+{
+	if (!injection_slows_copies(in) || !is_active(in, began_ns))
+		return took_ns;
+	const double took = (double)took_ns;
+	const double rate = in->upload_bytes_per_s;
+	const double least = rate > 0 ? (double)bytes * (double)NS_PER_S / rate : 0;
+	return (uint64_t)(in->upload_factor * (took > least ? took : least));
+}
+
 uint64_t injection_begin_copy(const struct injection *in)
 {
-	return in->upload_factor > 1 || in->upload_bytes_per_s > 0 ? clock_now_ns() : 0;
+	return injection_slows_copies(in) ? clock_now_ns() : 0;
 }
 
 void injection_end_copy(
@@ -184,10 +201,8 @@ void injection_end_copy(
 {
 	if (began_ns == 0 || !is_active(in, began_ns))
 		return;
-	const double took = (double)(clock_now_ns() - began_ns);
-	const double rate = in->upload_bytes_per_s;
-	const double least = rate > 0 ? (double)bytes * (double)NS_PER_S / rate : 0;
-	spin_until(began_ns + (uint64_t)(in->upload_factor * (took > least ? took : least)), stop);
+	const uint64_t took_ns = clock_now_ns() - began_ns;
+	spin_until(began_ns + injection_copy_ns(in, began_ns, took_ns, bytes), stop);
 }
 
 double injection_begin_step(const struct injection *in, const atomic_bool *stop)

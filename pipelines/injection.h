@@ -59,6 +59,14 @@ void injection_end_copy(const struct injection *injection, uint64_t began_ns, si
 double injection_begin_step(const struct injection *injection, const atomic_bool *stop);
 void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *stop);
 
+/* The same for devices that work by themselves: how long what took took_ns, and began at began_ns, is
+ * to last; the caller holds what comes of it back. */
+bool injection_slows_copies(const struct injection *injection);
+uint64_t injection_copy_ns(
+	const struct injection *injection, uint64_t began_ns, uint64_t took_ns, size_t bytes);
+/* Sleeps until then, or until *stop becomes true. */
+void injection_hold(uint64_t until_ns, const atomic_bool *stop);
+
 /* "injected: ..." for each that is active, those of reading too. */
 void injection_announce(const struct config *config, struct measurement *m);
 

@@ -52,7 +52,10 @@ static int open_stage(struct run *run, enum stage_id id, const char *name, unsig
 	if (!run->timed || workers == 0)
 		return 0;
 	stage->meters = thread_meters_open(workers, segments);
-	return stage->meters ? 0 : -ENOMEM;
+	if (!stage->meters)
+		return -ENOMEM;
+	const bool on_device = (id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.step_on_device;
+	return on_device ? thread_meters_add_devices(stage->meters, workers) : 0;
 }
 
 static int open_stages(struct run *run)
@@ -85,7 +88,7 @@ static int open_pools(struct run *run, struct error *err)
 		return no_memory(err);
 	if (memory_map(&run->slot_block, plan->slot_pool_bytes, false))
 		return no_memory(err);
-	if (plan->staging_slots > 0 && memory_map(&run->staging_block, plan->staging_bytes, false))
+	if (plan->staging_bytes > 0 && memory_map(&run->staging_block, plan->staging_bytes, false))
 		return no_memory(err);
 	return 0;
 }
@@ -155,10 +158,18 @@ static int open_source(struct run *run, struct error *err)
 
 static void note_backend(struct run *run)
 {
-	char why_not[128] = "";
+	char why_not[BACKEND_WHY_BYTES] = "";
 	struct error err;
 	if (backend_choose(run->config, why_not, sizeof why_not, &err) && why_not[0])
-		measurement_note(run->m, "step.backend = auto: no real device: %s", why_not);
+		measurement_note(run->m, "step.backend = auto: %s", why_not);
+}
+
+static int open_first_epoch(struct run *run, struct error *err)
+{
+	return first_epoch_open(&run->first_epoch, run->plan.batches_per_epoch,
+		       run->plan.sample_bytes, config_on(run->config, KEY_RUN_VERIFY))
+		       ? no_memory(err)
+		       : 0;
 }
 
 static int open_run(struct run *run, struct error *err)
@@ -179,6 +190,8 @@ static int open_run(struct run *run, struct error *err)
 	}
 	if (!code && (open_stages(run) || monitor_open(&run->monitor)))
 		code = no_memory(err);
+	if (!code)
+		code = open_first_epoch(run, err);
 	if (!code)
 		code = open_pools(run, err);
 	if (!code)
@@ -260,6 +273,7 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.plan = &run->plan,
 		.monitor = &run->monitor,
 		.step = stepper_account(run->stepper),
+		.first_epoch = &run->first_epoch,
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
 		.reads_memory = run->reads_memory,
@@ -309,6 +323,7 @@ static void close_run(struct run *run)
 	readers_free(run->readers);
 	source_close(run->source);
 	exchange_close(&run->exchange);
+	first_epoch_close(&run->first_epoch);
 	memory_unmap(&run->staging_block);
 	memory_unmap(&run->slot_block);
 	memory_unmap(&run->blob_block);

@@ -51,7 +51,8 @@ static void size_batches(const struct config *config, const struct sampler_optio
 	plan->batch_bytes = slot_samples * plan->sample_bytes;
 	const uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
-	plan->staging_bytes = plan->staging_slots * slot_bytes;
+	/* On a device they are in its memory. */
+	plan->staging_bytes = plan->step_on_device ? 0 : plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
 }
@@ -59,7 +60,11 @@ static void size_batches(const struct config *config, const struct sampler_optio
 static void count_parts(const struct config *config, const struct dataset *dataset, bool in_memory,
 	struct pipeline_plan *plan)
 {
-	const struct shape_facts facts = {.samples = dataset->count, .in_memory = in_memory};
+	const struct shape_facts facts = {
+		.samples = dataset->count,
+		.in_memory = in_memory,
+		.step_has_memory = plan->step_on_device,
+	};
 	struct pipeline_shape shape;
 	pipeline_shape_of(config, &facts, &shape);
 	plan->reader_threads = shape.reader_threads;
@@ -107,12 +112,13 @@ static int check_memory(const struct pipeline_plan *plan, struct error *err)
 
 static int describe_step(const struct config *config, struct pipeline_plan *plan, struct error *err)
 {
-	char why_not[128] = "";
+	char why_not[BACKEND_WHY_BYTES] = "";
 	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
 	if (!ops)
 		return -ENOTSUP;
 	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name,
 		ops->summary);
+	plan->step_on_device = backend_is_device(ops);
 	return backend_validate(config, err);
 }
 

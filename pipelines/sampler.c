@@ -5,8 +5,13 @@
 
 uint32_t sampler_used(const struct sampler_options *options)
 {
-	return options->drop_last ? options->count - options->count % options->batch_size
-				  : options->count;
+	const uint64_t size = options->batch_size;
+	const uint64_t round = options->devices > 1 ? options->devices : 1;
+	const uint64_t samples =
+		options->drop_last ? options->count - options->count % size : options->count;
+	const uint64_t batches = (samples + size - 1) / size;
+	const uint64_t in_rounds = (batches - batches % round) * size;
+	return (uint32_t)(in_rounds < samples ? in_rounds : samples);
 }
 
 uint64_t sampler_bytes(uint32_t count)

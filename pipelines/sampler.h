@@ -17,6 +17,9 @@ struct sampler_options {
 	uint32_t count;      /* samples in the data set, > 0 */
 	uint32_t batch_size; /* > 0 */
 	bool shuffle, drop_last;
+	/* Devices that train together take a batch each: at the end of an epoch the batches that are too few for
+	 * all of them are left out, as a distributed sampler with drop_last does it.  0 or 1: one device. */
+	uint32_t devices;
 	uint64_t epochs; /* 0: without end */
 };
 
@@ -31,7 +34,8 @@ struct ticket {
 
 struct sampler {
 	struct sampler_options options;
-	uint32_t used; /* samples per epoch: count, less the incomplete batch if dropped */
+	uint32_t
+		used; /* samples per epoch: count, less the incomplete batch and round if dropped */
 	uint64_t batches_per_epoch;
 	uint64_t total; /* tickets in the run; UINT64_MAX without end */
 	uint64_t next, epoch, epoch_seed, batch;
@@ -42,7 +46,7 @@ struct sampler {
 	struct memory_block block;
 };
 
-/* 0, -EINVAL (drop_last leaves no batch at all) or -ENOMEM. */
+/* 0, -EINVAL (no batch at all is left, or fewer than devices) or -ENOMEM. */
 int sampler_open(struct sampler *sampler, const struct sampler_options *options);
 void sampler_close(struct sampler *sampler); /* safe on {0} */
 

@@ -6,24 +6,29 @@
 
 static const uint32_t NO_SLOT = UINT32_MAX;
 
-int slots_open(struct slots *s, uint32_t count, bool in_order, uint8_t *data, size_t slot_bytes,
-	uint32_t *labels, size_t slot_labels)
+int slots_open(struct slots *s, const struct slots_options *o)
 {
-	*s = (struct slots){.count = count, .in_order = in_order};
-	s->slots = calloc(count, sizeof *s->slots);
-	s->free = calloc(count, sizeof *s->free);
-	s->filling = calloc(count, sizeof *s->filling);
-	s->finished = calloc(count, sizeof *s->finished);
+	*s = (struct slots){
+		.count = o->count,
+		.lanes = o->lanes,
+		.in_order = o->in_order,
+		.ring = o->count * o->lanes,
+	};
+	s->slots = calloc(s->count, sizeof *s->slots);
+	s->free = calloc(s->count, sizeof *s->free);
+	s->filling = calloc(s->count, sizeof *s->filling);
+	s->finished = calloc(s->ring, sizeof *s->finished);
 	if (!s->slots || !s->free || !s->filling || !s->finished) {
 		slots_close(s);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		s->slots[i].data = data + i * slot_bytes;
-		s->slots[i].labels = labels + i * slot_labels;
-		s->slots[i].index = i;
+	for (uint32_t i = 0; i < s->ring; i++)
 		s->finished[i] = NO_SLOT;
-		s->free[s->free_count++] = count - 1 - i;
+	for (uint32_t i = 0; i < s->count; i++) {
+		s->slots[i].data = o->data + i * o->slot_bytes;
+		s->slots[i].labels = o->labels + i * o->slot_labels;
+		s->slots[i].index = i;
+		s->free[s->free_count++] = s->count - 1 - i;
 	}
 	return 0;
 }
@@ -69,14 +74,29 @@ static void stop_filling(struct slots *s, const struct slot *slot)
 		s->filling[i] = s->filling[i + 1];
 }
 
-/* In order, the batches between the next one and a missing one can be delivered: every batch that
- * holds a slot is less than `count` from the next one, so the ring has a place for each. */
+/* Number n of a lane's batches, in order. */
+static uint32_t *place_of(const struct slots *s, uint32_t lane, uint64_t n)
+{
+	return &s->finished[(n * s->lanes + lane) % s->ring];
+}
+
+/* Complete batches wait in slots, so a lane has at most `count` of them in front of its next one, and batches of
+ * all lanes that are not delivered lie within count x lanes of each other: the ring has a place for each. */
 static void finish_in_order(struct slots *s, const struct slot *slot)
 {
-	s->finished[slot->batch % s->count] = slot->index;
-	while (s->deliverable < s->count &&
-		s->finished[(s->next_delivered + s->deliverable) % s->count] != NO_SLOT)
+	const uint32_t lane = (uint32_t)(slot->batch % s->lanes);
+	s->finished[slot->batch % s->ring] = slot->index;
+	while (s->complete[lane] - s->delivered[lane] < s->count &&
+		*place_of(s, lane, s->complete[lane]) != NO_SLOT) {
+		s->complete[lane]++;
 		s->deliverable++;
+	}
+}
+
+static void finish(struct slots *s, const struct slot *slot)
+{
+	s->finished[s->complete[0]++ % s->ring] = slot->index;
+	s->deliverable++;
 }
 
 bool slots_filled(struct slots *s, struct slot *slot, uint32_t n, uint32_t bad)
@@ -90,18 +110,25 @@ bool slots_filled(struct slots *s, struct slot *slot, uint32_t n, uint32_t bad)
 	if (s->in_order)
 		finish_in_order(s, slot);
 	else
-		s->finished[(s->next_delivered + s->deliverable++) % s->count] = slot->index;
+		finish(s, slot);
 	return true;
 }
 
-struct slot *slots_deliver(struct slots *s)
+bool slots_has_for(const struct slots *s, uint32_t lane)
 {
-	if (s->deliverable == 0)
+	return s->in_order ? s->delivered[lane] < s->complete[lane] : s->deliverable > 0;
+}
+
+struct slot *slots_deliver(struct slots *s, uint32_t lane)
+{
+	if (!slots_has_for(s, lane))
 		return NULL;
-	uint32_t *const place = &s->finished[s->next_delivered % s->count];
+	uint32_t *const place = s->in_order ? place_of(s, lane, s->delivered[lane])
+					    : &s->finished[s->taken % s->ring];
 	struct slot *slot = &s->slots[*place];
 	*place = NO_SLOT;
-	s->next_delivered++;
+	s->delivered[lane]++;
+	s->taken++;
 	s->deliverable--;
 	s->finished_count--;
 	return slot;

@@ -2,10 +2,16 @@
  * step (or the uploader).  Slots are given to batches strictly in the order of batches: that is what
  * makes a bounded number of them free of deadlock (see exchange.h).
  *
+ * Batches leave by lanes, one for each device: in order, batch b by lane b % lanes, each lane's in their order;
+ * as completed, any batch by whichever lane asks.
+ *
  * Not locked: the caller holds the exchange's lock; the bytes of a slot being filled belong to the
  * workers that took its samples. */
 #ifndef MLBENCH_PIPELINES_SLOTS_H
 #define MLBENCH_PIPELINES_SLOTS_H
+
+#include "harness/measure/measurement.h"
+#include "workloads/backend/batch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,21 +27,35 @@ struct slot {
 	uint32_t index;     /* its own, in the pool */
 };
 
+enum { LANES_MAX = DEVICES_MAX };
+
 struct slots {
 	struct slot *slots; /* (count); owned */
-	uint32_t count;
+	uint32_t count, lanes;
 	uint32_t *free, free_count;       /* stack of indices */
 	uint32_t *filling, filling_count; /* in the order of their batches */
-	uint32_t *finished;               /* ring: by batch % count in order, else as they came */
-	uint32_t finished_count;          /* all of them, deliverable or not */
-	uint32_t deliverable;
-	uint64_t next_assigned, next_delivered; /* batches; as completed: head of the ring */
+	/* Ring of count x lanes: by batch % ring in order, else as they came. */
+	uint32_t *finished, ring;
+	uint32_t finished_count; /* all of them, deliverable or not */
+	uint32_t deliverable;    /* over all lanes */
+	uint64_t next_assigned;
+	uint64_t delivered[LANES_MAX]; /* batches, by lane */
+	/* In order: batches that the lane could have had so far.  As completed: only its first, of all lanes. */
+	uint64_t complete[LANES_MAX];
+	uint64_t taken; /* as completed: batches delivered, over all lanes */
 	bool in_order;
 };
 
-/* data, labels: memory for count slots of slot_bytes and slot_labels each, the caller's. */
-int slots_open(struct slots *slots, uint32_t count, bool in_order, uint8_t *data, size_t slot_bytes,
-	uint32_t *labels, size_t slot_labels);
+struct slots_options {
+	uint32_t count;
+	uint32_t lanes; /* 1 to LANES_MAX */
+	bool in_order;
+	uint8_t *data; /* count x slot_bytes; the caller's */
+	size_t slot_bytes;
+	uint32_t *labels; /* count x slot_labels; the caller's */
+	size_t slot_labels;
+};
+int slots_open(struct slots *slots, const struct slots_options *options);
 void slots_close(struct slots *slots); /* safe on {0} */
 
 /* Whether batch has a slot, or could be given one now (with all batches before it). */
@@ -52,9 +72,28 @@ struct slot *slots_fill(struct slots *slots, uint64_t batch,
 /* n samples of it were written, `bad` of them zeroed.  True: that finished the batch. */
 bool slots_filled(struct slots *slots, struct slot *slot, uint32_t n, uint32_t bad);
 
-/* The next batch to deliver, now out of the queue, or NULL. */
-struct slot *slots_deliver(struct slots *slots);
+/* Whether slots_deliver would give the lane a batch. */
+bool slots_has_for(const struct slots *slots, uint32_t lane);
+
+/* The next batch to deliver to the lane, now out of the queue, or NULL. */
+struct slot *slots_deliver(struct slots *slots, uint32_t lane);
 
 void slots_release(struct slots *slots, struct slot *slot);
+
+/* As a step or an upload of it receives it; place: where it was uploaded to, or BATCH_ON_HOST. */
+static inline struct batch_view slot_view(
+	const struct slot *slot, size_t sample_bytes, enum augment_type type, int place)
+{
+	return (struct batch_view){
+		.data = slot->data,
+		.labels = slot->labels,
+		.bytes = slot->size * sample_bytes,
+		.size = slot->size,
+		.sample_bytes = sample_bytes,
+		.type = type,
+		.index = slot->batch,
+		.place = place,
+	};
+}
 
 #endif

@@ -1,10 +1,8 @@
 /* The step thread.  The backend is opened, used and closed here, since threads of a BLAS library belong
  * to the thread that first called it. */
-#include "pipelines/stepper.h"
+#include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/hash.h"
-#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,19 +12,17 @@
 
 enum { COMPLETIONS_ROOM = 16384 };
 
-struct stepper {
-	struct stepper_options options;
-	pthread_t thread;
-	bool started;
-	struct seat seat;
-	struct backend *backend;
-	struct step_account account;
-	struct completion sum;
-	uint64_t start_ns;
-	uint64_t first_epoch_batches, first_epoch_good;
-	uint64_t *hashes; /* (batches_per_epoch) of epoch 0, with run.verify; owned */
-	atomic_uint_least64_t samples, batches, last_step_ns;
-};
+/* A refusal is no failure: copies are then those from pageable memory, and the run says so. */
+static void pin(struct stepper *s)
+{
+	const struct stepper_options *o = &s->options;
+	if (!o->pin_memory || config_integer(o->config, KEY_UPLOAD_MEMORY) != UPLOAD_MEMORY_PINNED)
+		return;
+	struct error err = {0};
+	if (s->backend->ops->pin(s->backend, o->pin_memory, o->pin_bytes, &err))
+		(void)snprintf(
+			s->account.not_pinned, sizeof s->account.not_pinned, "%.250s", err.text);
+}
 
 static int open_backend(struct stepper *s, struct error *err)
 {
@@ -37,14 +33,22 @@ static int open_backend(struct stepper *s, struct error *err)
 		&(const struct backend_options){.config = o->config,
 			.sample_elements = (uint32_t)(o->sample_bytes / element),
 			.class_count = (uint32_t)o->dataset->class_count,
-			.stop = &o->crew->stopping},
+			.stop = &o->crew->stopping,
+			.staging_places = o->staging_places,
+			.batch_room = o->batch_room},
 		err);
 	if (code)
 		return code;
 	s->account.emulated = s->backend->emulated;
+	s->account.on_device = backend_is_device(s->backend->ops);
+	s->account.flops_per_sample = s->backend->flops_per_sample;
 	(void)snprintf(s->account.description, sizeof s->account.description, "%s",
 		s->backend->description);
 	atomic_store(&s->last_step_ns, (uint64_t)s->backend->nominal_step_ns);
+	if (s->account.on_device)
+		pin(s);
+	if (o->upload)
+		upload_use(o->upload, s->backend);
 	return 0;
 }
 
@@ -52,92 +56,7 @@ static struct slot *next_batch(struct stepper *s, struct slot *used, uint64_t *n
 {
 	const struct stepper_options *o = &s->options;
 	return o->upload ? upload_next_batch(o->upload, &s->seat, used, now_ns)
-			 : exchange_next_batch(o->exchange, &s->seat, used, now_ns);
-}
-
-/* With run.verify: batches of epoch 0, wherever they come, are combined in their own order. */
-static void verify(struct stepper *s, const struct slot *slot)
-{
-	if (!s->hashes || slot->batch >= s->options.batches_per_epoch)
-		return;
-	const uint64_t pixels =
-		hash_bytes(slot->data, slot->size * s->options.sample_bytes, slot->size);
-	s->hashes[slot->batch] =
-		hash_bytes(slot->labels, slot->size * sizeof *slot->labels, pixels);
-}
-
-static void finish_verify(struct stepper *s)
-{
-	if (!s->hashes)
-		return;
-	s->account.checksum =
-		hash_bytes(s->hashes, s->options.batches_per_epoch * sizeof *s->hashes, 0);
-	s->account.has_checksum = true;
-}
-
-/* The first epoch without a single good sample ends the run. */
-static bool count_first_epoch(struct stepper *s, const struct slot *slot)
-{
-	if (slot->batch >= s->options.batches_per_epoch)
-		return true;
-	s->first_epoch_good += slot->size - slot->bad;
-	if (++s->first_epoch_batches < s->options.batches_per_epoch)
-		return true;
-	finish_verify(s);
-	if (s->first_epoch_good > 0)
-		return true;
-	struct error err;
-	crew_fail(s->options.crew,
-		error_set(
-			&err, -EIO, "not one sample of the first epoch could be read and decoded"),
-		&err);
-	return false;
-}
-
-/* When a step had its batch, when the backend was called, and when it was done. */
-struct step_times {
-	uint64_t began_ns, called_ns, ended_ns;
-};
-
-static void meter(struct stepper *s, const struct slot *slot, const struct step_result *result,
-	const struct step_times *times)
-{
-	const uint64_t service_ns =
-		s->account.emulated ? result->device_ns : times->ended_ns - times->began_ns;
-	struct thread_meter *const meter = s->options.meter;
-	thread_meter_add(meter, times->ended_ns, service_ns, 1);
-	struct trace_entry *const entry = trace_log_next(&meter->trace, slot->batch);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = slot->batch,
-			.end_ns = times->ended_ns,
-			.service_ns = (float)service_ns,
-			.host_ns = (float)(times->called_ns - times->began_ns),
-		};
-}
-
-static void count(struct stepper *s, const struct slot *slot, const struct step_result *result,
-	const struct step_times *times)
-{
-	const uint64_t now_ns = times->ended_ns;
-	s->sum.t_ns = now_ns - s->start_ns;
-	s->sum.samples += slot->size - slot->bad;
-	s->sum.batches++;
-	s->sum.device_ns += result->device_ns;
-	s->sum.oversleep_ns += result->oversleep_ns;
-	completions_add(&s->account.completions, &s->sum);
-	s->account.epochs = s->sum.batches / s->options.batches_per_epoch;
-	if (s->sum.t_ns >= s->options.warmup_ns &&
-		result->oversleep_ns > s->account.oversleep_max_ns)
-		s->account.oversleep_max_ns = result->oversleep_ns;
-	if (isnan(s->account.loss_first))
-		s->account.loss_first = result->loss;
-	s->account.loss_last = result->loss;
-	if (s->options.meter)
-		meter(s, slot, result, times);
-	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
-	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);
-	atomic_store_explicit(&s->last_step_ns, now_ns - times->began_ns, memory_order_relaxed);
+			 : exchange_next_batch(o->exchange, o->lane, &s->seat, used, now_ns);
 }
 
 /* The backend's step, planted to take `factor` times as long. */
@@ -157,22 +76,15 @@ static int compute(struct stepper *s, const struct batch_view *view, double fact
 static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 {
 	const struct stepper_options *o = &s->options;
-	const struct batch_view view = {
-		.data = slot->data,
-		.labels = slot->labels,
-		.size = slot->size,
-		.sample_bytes = o->sample_bytes,
-		.type = (enum augment_type)config_integer(o->config, KEY_AUGMENT_TYPE),
-		.index = slot->batch,
-	};
-	verify(s, slot);
+	const struct batch_view view = stepper_view(s, slot);
+	first_epoch_hash(o->first, slot);
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
-	struct step_times times = {.began_ns = *now_ns};
+	const uint64_t began_ns = *now_ns;
 	const double factor = injection_begin_step(o->injection, &o->crew->stopping);
-	times.called_ns = clock_now_ns();
-	const int code = compute(s, &view, factor, times.called_ns, &result, &err);
-	times.ended_ns = clock_now_ns();
+	const uint64_t called_ns = clock_now_ns();
+	const int code = compute(s, &view, factor, called_ns, &result, &err);
+	const uint64_t ended_ns = clock_now_ns();
 	/* A step that was cut short by the end of the run does not count. */
 	if (crew_stopping(o->crew))
 		return false;
@@ -180,12 +92,17 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 		crew_fail(o->crew, code, &err);
 		return false;
 	}
-	count(s, slot, &result, &times);
-	*now_ns = times.ended_ns;
-	return count_first_epoch(s, slot);
+	*now_ns = ended_ns;
+	const struct step_record record = {
+		.ended_ns = ended_ns,
+		.service_ns = s->account.emulated ? result.device_ns : ended_ns - began_ns,
+		.host_ns = called_ns - began_ns,
+		.took_ns = ended_ns - began_ns,
+	};
+	return stepper_count(s, slot, &result, &record);
 }
 
-static void run_steps(struct stepper *s)
+void step_in_turn(struct stepper *s)
 {
 	uint64_t now_ns = s->start_ns;
 	/* Untimed, the time is kept here alone: the exchange then keeps none. */
@@ -194,9 +111,45 @@ static void run_steps(struct stepper *s)
 	struct slot *slot = NULL;
 	while ((slot = next_batch(s, slot, visit_ns)) && step(s, slot, &now_ns))
 		continue;
+}
+
+static void run_steps(struct stepper *s)
+{
+	if (s->account.on_device)
+		step_by_device(s);
+	else
+		step_in_turn(s);
 	if (s->options.meter)
 		state_clock_enter(&s->options.meter->clock, THREAD_STARVED, clock_now_ns());
 	crew_finish(s->options.crew);
+}
+
+/* What the backend says of its device, beside what was sampled of the steps. */
+static void describe_device(struct stepper *s)
+{
+	struct device_measurement told;
+	device_measurement_init(&told);
+	s->backend->ops->describe(s->backend, &told);
+	const struct device_measurement *const sampled = &s->account.device;
+	if (!isnan(sampled->gradient_norm) || !isnan(sampled->nonfinite_share)) {
+		told.gradient_norm = sampled->gradient_norm;
+		told.nonfinite_share = sampled->nonfinite_share;
+		told.activation_mean = sampled->activation_mean;
+		told.activation_deviation = sampled->activation_deviation;
+	}
+	s->account.device = told;
+	s->account.described = true;
+}
+
+/* The uploader uses the backend, too. */
+static void close_backend(struct stepper *s)
+{
+	struct backend *const backend = s->backend;
+	if (s->options.upload)
+		upload_wait_end(s->options.upload, &s->seat);
+	if (backend && backend->ops->describe)
+		describe_device(s);
+	backend_close(backend);
 }
 
 static void *run(void *context)
@@ -215,7 +168,7 @@ static void *run(void *context)
 			thread_meter_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
 		run_steps(s);
 	}
-	backend_close(s->backend);
+	close_backend(s);
 	if (o->meter)
 		thread_meter_detach(o->meter);
 	return NULL;
@@ -225,12 +178,8 @@ static int open_account(struct stepper *s)
 {
 	s->account.loss_first = NAN;
 	s->account.loss_last = NAN;
-	if (completions_open(&s->account.completions, COMPLETIONS_ROOM))
-		return -ENOMEM;
-	if (!config_on(s->options.config, KEY_RUN_VERIFY))
-		return 0;
-	s->hashes = calloc(s->options.batches_per_epoch, sizeof *s->hashes);
-	return s->hashes ? 0 : -ENOMEM;
+	device_measurement_init(&s->account.device);
+	return completions_open(&s->account.completions, COMPLETIONS_ROOM);
 }
 
 int stepper_start(struct stepper **out, const struct stepper_options *options, struct error *err)
@@ -266,7 +215,6 @@ void stepper_free(struct stepper *s)
 	if (!s)
 		return;
 	completions_close(&s->account.completions);
-	free(s->hashes);
 	free(s);
 }
 

@@ -1,5 +1,5 @@
 /* The step thread: takes batches, has the backend compute a step of each, and keeps the account of
- * what came through.  States: starved (waits for a batch), working (in the step); never blocked. */
+ * what came through.  States: starved (waits for a batch, with no step in flight), working; never blocked. */
 #ifndef MLBENCH_PIPELINES_STEPPER_H
 #define MLBENCH_PIPELINES_STEPPER_H
 
@@ -7,6 +7,7 @@
 #include "harness/measure/thread_meter.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
+#include "pipelines/first_epoch.h"
 #include "pipelines/injection.h"
 #include "pipelines/placement.h"
 #include "pipelines/upload.h"
@@ -17,10 +18,18 @@ struct stepper_options {
 	const struct dataset *dataset;
 	struct crew *crew;
 	struct exchange *exchange;
+	unsigned lane; /* at the exchange */
 	struct upload *upload; /* NULL: batches come from the exchange */
 	const struct injection *injection;
 	const struct placement *placement;
 	unsigned first_place, places;
+	struct first_epoch *first;
+	/* For a backend that works by itself: places that upload copies to (0: none), room of the largest
+	 * batch, and the memory of batches, to be pinned (NULL: no). */
+	unsigned staging_places;
+	size_t batch_room;
+	void *pin_memory;
+	size_t pin_bytes;
 	struct thread_meter *meter; /* or NULL: not timed */
 	uint64_t segment_ns;
 	size_t sample_bytes;
@@ -36,8 +45,11 @@ struct step_account {
 	uint64_t epochs;              /* finished */
 	uint64_t oversleep_max_ns;    /* after the configured warm-up */
 	double loss_first, loss_last; /* NAN: none */
-	bool has_checksum;
-	uint64_t checksum; /* of epoch 0 */
+	bool on_device;               /* steps are launched on a device that works by itself */
+	double flops_per_sample;
+	bool described;
+	struct device_measurement device; /* what the backend says; with `described` */
+	char not_pinned[256];             /* why; "" */
 };
 
 struct stepper;

@@ -1,5 +1,5 @@
-/* Uploader: a ring of staging slots between it and the step, filled and emptied in order. */
-#include "pipelines/upload.h"
+/* Uploader: its thread, and the ring of staging places between it and the step. */
+#include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
 
@@ -7,20 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct upload {
-	struct upload_options options;
-	pthread_t thread;
-	bool started;
-	struct seat seat; /* of the uploader */
-	pthread_mutex_t lock;
-	struct slot *staging; /* (count) */
-	uint32_t count;       /* options.depth + 1: the step holds one */
-	uint64_t filled, taken, released;
-	bool ended; /* no batch will follow */
-	struct seat *idle_step, *idle_upload;
-	struct queue_meter meter;
-};
 
 static uint32_t waiting(const struct upload *u)
 {
@@ -43,46 +29,45 @@ static void leave(struct upload *u, struct seat **list)
 		parker_wake(&seat->parker);
 }
 
-static void sleep_in(struct upload *u, struct seat **list, struct seat *seat,
-	enum thread_state state, uint64_t *now_ns)
+/* The uploader sleeps until a place is given back. */
+static void uploader_sleeps(struct upload *u, uint64_t *now_ns)
 {
-	*list = seat;
-	if (seat->clock)
-		state_clock_enter(seat->clock, state, *now_ns);
+	u->idle_upload = &u->seat;
+	if (u->seat.clock)
+		state_clock_enter(u->seat.clock, THREAD_BLOCKED, *now_ns);
 	(void)pthread_mutex_unlock(&u->lock);
-	parker_wait(&seat->parker, 0);
+	parker_wait(&u->seat.parker, 0);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
 	(void)pthread_mutex_lock(&u->lock);
 }
 
-/* The next staging slot; NULL: the run is over. */
-static struct slot *take_staging(struct upload *u, uint64_t *now_ns)
+struct slot *upload_take_place(struct upload *u, uint64_t number, bool may_wait, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	while (!slot && !crew_stopping(u->options.crew)) {
-		if (u->filled - u->released < u->count)
-			slot = &u->staging[u->filled % u->count];
+		if (number - u->released < u->count)
+			slot = &u->staging[number % u->count];
+		else if (may_wait)
+			uploader_sleeps(u, now_ns);
 		else
-			sleep_in(u, &u->idle_upload, &u->seat, THREAD_BLOCKED, now_ns);
+			break;
 	}
-	if (slot && u->seat.clock)
+	if (may_wait && slot && u->seat.clock)
 		state_clock_enter(u->seat.clock, THREAD_WORKING, *now_ns);
 	(void)pthread_mutex_unlock(&u->lock);
 	return slot;
 }
 
-static void copy(struct upload *u, struct slot *to, const struct slot *from)
+void upload_label(struct slot *to, const struct slot *from)
 {
-	memcpy(to->data, from->data, from->size * u->options.sample_bytes);
-	memcpy(to->labels, from->labels, from->size * sizeof *from->labels);
 	to->batch = from->batch;
 	to->size = from->size;
 	to->bad = from->bad;
 }
 
-static void deliver(struct upload *u, uint64_t now_ns)
+void upload_deliver(struct upload *u, uint64_t now_ns)
 {
 	(void)pthread_mutex_lock(&u->lock);
 	u->filled++;
@@ -90,45 +75,52 @@ static void deliver(struct upload *u, uint64_t now_ns)
 	leave(u, &u->idle_step);
 }
 
-static void meter_batch(
-	struct thread_meter *meter, uint64_t batch, uint64_t now_ns, uint64_t service_ns)
+/* One writer. */
+static void add(atomic_uint_least64_t *total, uint64_t n)
 {
-	thread_meter_add(meter, now_ns, service_ns, 1);
-	struct trace_entry *const entry = trace_log_next(&meter->trace, batch);
+	atomic_store_explicit(
+		total, atomic_load_explicit(total, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+void upload_count(struct upload *u, const struct copy_times *copy, bool on_device)
+{
+	struct thread_meter *const meter = u->options.meter;
+	add(&u->batches, 1);
+	add(&u->bytes, copy->bytes);
+	if (on_device)
+		add(&u->device_ns, copy->service_ns);
+	if (!meter)
+		return;
+	thread_meter_add(meter, copy->ended_ns, copy->service_ns, 1);
+	const struct trace_entry item = {
+		.number = copy->batch,
+		.end_ns = copy->ended_ns,
+		.service_ns = (float)copy->service_ns,
+		.host_ns = NAN,
+	};
+	struct trace_entry *const entry = trace_log_next(&meter->trace, copy->batch);
 	if (entry)
-		*entry = (struct trace_entry){
-			.number = batch,
-			.end_ns = now_ns,
-			.service_ns = (float)service_ns,
-			.host_ns = NAN,
-		};
+		*entry = item;
+}
+
+static void end(struct upload *u)
+{
+	(void)pthread_mutex_lock(&u->lock);
+	u->ended = true;
+	leave(u, &u->idle_step);
 }
 
 static void upload_batches(struct upload *u, uint64_t start_ns)
 {
-	struct thread_meter *meter = u->options.meter;
-	uint64_t now = meter ? start_ns : 0;
-	struct slot *from = NULL;
-	while ((from = exchange_next_batch(u->options.exchange, &u->seat, from, &now))) {
-		struct slot *to = take_staging(u, &now);
-		if (!to)
-			break;
-		const uint64_t began_ns = now;
-		const uint64_t copied_ns = injection_begin_copy(u->options.injection);
-		copy(u, to, from);
-		injection_end_copy(u->options.injection, copied_ns,
-			from->size * u->options.sample_bytes, &u->options.crew->stopping);
-		if (meter) {
-			now = clock_now_ns();
-			meter_batch(meter, to->batch, now, now - began_ns);
-		}
-		deliver(u, now);
-	}
+	struct thread_meter *const meter = u->options.meter;
+	if (meter)
+		thread_meter_start(meter, THREAD_STARVED, start_ns, u->options.segment_ns);
+	if (u->options.device)
+		upload_by_device(u, start_ns);
+	else
+		upload_by_copying(u, start_ns);
 	if (meter)
 		state_clock_enter(&meter->clock, THREAD_STARVED, clock_now_ns());
-	(void)pthread_mutex_lock(&u->lock);
-	u->ended = true;
-	leave(u, &u->idle_step);
 }
 
 static void *run(void *context)
@@ -138,15 +130,31 @@ static void *run(void *context)
 	if (u->options.meter)
 		thread_meter_attach(u->options.meter);
 	uint64_t start_ns;
-	if (crew_arrive(u->options.crew, &start_ns)) {
-		if (u->options.meter)
-			thread_meter_start(
-				u->options.meter, THREAD_STARVED, start_ns, u->options.segment_ns);
+	if (crew_arrive(u->options.crew, &start_ns))
 		upload_batches(u, start_ns);
-	}
+	end(u);
 	if (u->options.meter)
 		thread_meter_detach(u->options.meter);
 	return NULL;
+}
+
+void upload_use(struct upload *u, struct backend *backend)
+{
+	(void)pthread_mutex_lock(&u->lock);
+	u->backend = backend;
+	(void)pthread_mutex_unlock(&u->lock);
+}
+
+void upload_wait_end(struct upload *u, struct seat *seat)
+{
+	(void)pthread_mutex_lock(&u->lock);
+	while (!u->ended) {
+		u->idle_step = seat;
+		(void)pthread_mutex_unlock(&u->lock);
+		parker_wait(&seat->parker, 0);
+		(void)pthread_mutex_lock(&u->lock);
+	}
+	(void)pthread_mutex_unlock(&u->lock);
 }
 
 int upload_start(struct upload **out, const struct upload_options *options, struct error *err)
@@ -157,6 +165,11 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 	memset(u, 0, sizeof *u);
 	u->options = *options;
 	u->count = options->depth + 1;
+	if (u->count > UPLOAD_PLACES_MAX) {
+		free(u);
+		return error_set(err, -EINVAL, "upload.depth = %u: at most %d", options->depth,
+			UPLOAD_PLACES_MAX - 1);
+	}
 	u->seat.clock = options->meter ? &options->meter->clock : NULL;
 	u->seat.lock = options->meter ? &options->meter->lock : NULL;
 	u->staging = calloc(u->count, sizeof *u->staging);
@@ -168,6 +181,9 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 	}
 	*out = u;
 	for (uint32_t i = 0; i < u->count; i++) {
+		u->staging[i].index = i;
+		if (options->device)
+			continue;
 		u->staging[i].data =
 			options->memory + i * options->slot_samples * options->sample_bytes;
 		u->staging[i].labels = options->labels + i * options->slot_samples;
@@ -206,6 +222,25 @@ void upload_wake(struct upload *u)
 		parker_wake(&step->parker);
 }
 
+/* Under the lock: the next uploaded batch, if there is one. */
+static struct slot *take(struct upload *u)
+{
+	return u->taken < u->filled ? &u->staging[u->taken++ % u->count] : NULL;
+}
+
+/* The step sleeps; what it gave back may be what the uploader waits for. */
+static void step_sleeps(struct upload *u, struct seat *seat, uint64_t *now_ns)
+{
+	u->idle_step = seat;
+	if (seat->clock)
+		state_clock_enter(seat->clock, THREAD_STARVED, *now_ns);
+	leave(u, &u->idle_upload);
+	parker_wait(&seat->parker, 0);
+	if (*now_ns > 0)
+		*now_ns = clock_now_ns();
+	(void)pthread_mutex_lock(&u->lock);
+}
+
 struct slot *upload_next_batch(
 	struct upload *u, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
@@ -213,19 +248,85 @@ struct slot *upload_next_batch(
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
 		u->released++;
-	while (!slot && !crew_stopping(u->options.crew)) {
-		if (u->taken < u->filled)
-			slot = &u->staging[u->taken++ % u->count];
-		else if (u->ended)
+	while (!crew_stopping(u->options.crew)) {
+		slot = take(u);
+		if (slot || u->ended)
 			break;
-		else
-			sleep_in(u, &u->idle_step, seat, THREAD_STARVED, now_ns);
+		step_sleeps(u, seat, now_ns);
 	}
 	if (seat->clock)
 		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	set_meter(u, *now_ns);
 	leave(u, &u->idle_upload);
 	return slot;
+}
+
+/* Waits for the uploader until until_ns at most, the lock held before and after. */
+static void doze(struct upload *u, struct seat *seat, uint64_t until_ns, uint64_t *now_ns)
+{
+	u->idle_step = seat;
+	leave(u, &u->idle_upload);
+	const bool woken = parker_wait_until(&seat->parker, until_ns);
+	if (*now_ns > 0)
+		*now_ns = clock_now_ns();
+	(void)pthread_mutex_lock(&u->lock);
+	if (woken)
+		return;
+	/* Whoever emptied the list wakes its seat after leaving the lock: that token must not be left. */
+	if (u->idle_step == seat)
+		u->idle_step = NULL;
+	else
+		parker_wait(&seat->parker, 0);
+}
+
+/* Under the lock: whether the copy of that batch has ended; the step's clock says so, too. */
+static bool is_here(const struct upload *u, struct seat *seat, uint64_t oldest, uint64_t now_ns)
+{
+	const bool here = u->copied > oldest;
+	const enum thread_state state = here ? THREAD_WORKING : THREAD_STARVED;
+	if (seat->clock && state_clock_state(seat->clock) != state)
+		state_clock_enter(seat->clock, state, now_ns);
+	return here;
+}
+
+struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *used,
+	uint64_t oldest, uint64_t until_ns, bool *over, uint64_t *now_ns)
+{
+	struct slot *slot = NULL;
+	(void)pthread_mutex_lock(&u->lock);
+	if (used)
+		u->released++;
+	while (!crew_stopping(u->options.crew)) {
+		u->wanted = is_here(u, seat, oldest, *now_ns) ? 0 : oldest + 1;
+		slot = take(u);
+		if (slot || u->ended || until_ns == 0 || clock_now_ns() >= until_ns)
+			break;
+		doze(u, seat, until_ns, now_ns);
+	}
+	u->wanted = 0;
+	*over = !slot && (crew_stopping(u->options.crew) || u->ended);
+	set_meter(u, *now_ns);
+	leave(u, &u->idle_upload);
+	return slot;
+}
+
+void upload_wait_copy(struct upload *u, struct seat *seat, uint64_t oldest, uint64_t *now_ns)
+{
+	(void)pthread_mutex_lock(&u->lock);
+	while (!crew_stopping(u->options.crew) && !is_here(u, seat, oldest, *now_ns)) {
+		u->wanted = oldest + 1;
+		step_sleeps(u, seat, now_ns);
+	}
+	u->wanted = 0;
+	leave(u, &u->idle_upload);
+}
+
+void upload_copied(struct upload *u)
+{
+	struct seat *none = NULL;
+	(void)pthread_mutex_lock(&u->lock);
+	u->copied++;
+	leave(u, u->wanted > 0 && u->copied >= u->wanted ? &u->idle_step : &none);
 }
 
 void upload_start_meter(struct upload *u, uint64_t now_ns)
@@ -243,4 +344,13 @@ uint32_t upload_read_queue(struct upload *u, uint64_t now_ns, struct queue_integ
 	const uint32_t depth = waiting(u);
 	(void)pthread_mutex_unlock(&u->lock);
 	return depth;
+}
+
+struct upload_totals upload_read_totals(const struct upload *u)
+{
+	return (struct upload_totals){
+		.batches = atomic_load_explicit(&u->batches, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&u->bytes, memory_order_relaxed),
+		.device_ns = atomic_load_explicit(&u->device_ns, memory_order_relaxed),
+	};
 }

@@ -46,17 +46,21 @@ static int start_upload(struct run *run, struct error *err)
 	const struct upload_options options = {
 		.crew = &run->crew,
 		.exchange = &run->exchange,
+		.first = &run->first_epoch,
 		.injection = &run->injection,
 		.placement = &run->placement,
 		.place = run->plan.decode_workers + run->plan.reader_threads,
 		.meter = run->stages[STAGE_UPLOAD].meters,
 		.segment_ns = run->segment_ns,
 		.depth = run->plan.staging_slots - 1,
+		.device = run->plan.step_on_device,
 		.memory = memory,
-		.labels = (uint32_t *)(void *)(memory +
-					       run->plan.staging_slots * run->plan.batch_bytes),
+		.labels = memory ? (uint32_t *)(void *)(memory + run->plan.staging_slots *
+									 run->plan.batch_bytes)
+				 : NULL,
 		.slot_samples = run->exchange.options.slot_samples,
 		.sample_bytes = run->plan.sample_bytes,
+		.type = (enum augment_type)config_integer(run->config, KEY_AUGMENT_TYPE),
 	};
 	return upload_start(&run->upload, &options, err);
 }
@@ -69,6 +73,11 @@ static int start_stepper(struct run *run, struct error *err)
 		.crew = &run->crew,
 		.exchange = &run->exchange,
 		.upload = run->upload,
+		.first = &run->first_epoch,
+		.staging_places = run->plan.staging_slots,
+		.batch_room = run->plan.batch_bytes,
+		.pin_memory = run->slot_block.data,
+		.pin_bytes = run->slot_block.size,
 		.injection = &run->injection,
 		.placement = &run->placement,
 		.first_place = run->plan.decode_workers + run->plan.reader_threads,

@@ -6,6 +6,7 @@
 #include "pipelines/bad_samples.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"
+#include "pipelines/first_epoch.h"
 #include "pipelines/injection.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
@@ -33,6 +34,7 @@ struct run {
 	struct bad_samples bad;
 	struct source *source;
 	struct exchange exchange;
+	struct first_epoch first_epoch;
 	struct crew crew;
 	struct stage stages[STAGE_IDS];
 	struct readers *readers;

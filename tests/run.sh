@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
-#   tests/run.sh BUILD_FOLDER [unit|threads|layering|docs|cli|fuzz|compat|score|bank …]   (by default all)
+#   tests/run.sh BUILD_FOLDER [unit|threads|device|layering|docs|cli|fuzz|compat|score|bank …]   (by default all)
 # A part prints its own closing line in that form, or is a cmocka program.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=$1
 shift
-parts=${*:-unit threads layering docs cli fuzz compat score bank}
+parts=${*:-unit threads device layering docs cli fuzz compat score bank}
 export MLBENCH="$PWD/$build/mlbench"
 logs="$build/test-logs"
 mkdir -p "$logs"
@@ -67,6 +67,14 @@ script() { # name command …
 	[ "$f" -eq 0 ] || fail "$name" "$log"
 }
 
+no_toolkit() { # true, with the reason, where there can be no test double
+	case ${CUDA:-auto} in 0 | no | off) echo "CUDA=$CUDA leaves the plug-in out"; return 0 ;; esac
+	local headers=${CUDA_HOME:-/usr/local/cuda}/include
+	[ -e "$headers/cublasLt.h" ] || { echo "no CUDA toolkit: $headers/cublasLt.h is not there"; return 0; }
+	command -v g++ >/dev/null || { echo "no g++ for the test double"; return 0; }
+	return 1
+}
+
 for part in $parts; do
 	case $part in
 	unit) for program in "$build"/tests/test_*; do
@@ -75,9 +83,19 @@ for part in $parts; do
 	done ;;
 	threads) # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
 		case $build in *san-*) continue ;; esac
-		for program in build/san-thread/tests/test_*; do
-			case $program in *.d | *\*) continue ;; esac
+		for program in build/san-thread/tests/test_* build/san-thread/double/test_*; do
+			case $program in *.[do] | *\*) continue ;; esac
 			cmocka_program "$program" thread-san-
+		done ;;
+	device) # the plug-in and its parts on the test double; tests/device/run.sh has them on a device
+		if why=$(no_toolkit); then
+			printf '%-34s %4d passed %3d failed %3d skipped\n    skipped: %s\n' device 0 0 1 "$why"
+			skipped=$((skipped + 1))
+			continue
+		fi
+		for program in "$build"/double/test_*; do
+			case $program in *.[do] | *\*) continue ;; esac
+			cmocka_program "$program" device-
 		done ;;
 	layering) script layering tests/layering.sh ;;
 	docs) script docs tests/docs.sh ;;

@@ -1,5 +1,6 @@
 /* The order in which an adaptive sweep measures. */
 #include "harness/analyze/adaptive.h"
+#include "harness/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,13 +11,6 @@ enum { RUNS_FEW = 4, RUNS_MANY = ADAPTIVE_DESIGN_MAX - 1, FEW_DIMENSIONS_MAX = 3
  * plateau noise would ask for one measurement after the other. */
 static const double WORTH_HAVING = 1.01;
 
-static int ascending(const void *a, const void *b)
-{
-	const double left = *(const double *)a;
-	const double right = *(const double *)b;
-	return left < right ? -1 : left > right;
-}
-
 /* Rank of each point's value among the distinct ones of a dimension, over the highest: 0 to 1. */
 static void rank_dimension(
 	const struct forecast_space *space, size_t dimension, double *sorted, double *ranks)
@@ -24,14 +18,14 @@ static void rank_dimension(
 	size_t distinct = 0;
 	for (size_t i = 0; i < space->points; i++)
 		sorted[i] = space->at[i * space->dimensions + dimension];
-	qsort(sorted, space->points, sizeof *sorted, ascending);
+	sort_doubles(sorted, space->points);
 	for (size_t i = 0; i < space->points; i++)
 		if (distinct == 0 || sorted[i] > sorted[distinct - 1])
 			sorted[distinct++] = sorted[i];
 	for (size_t i = 0; i < space->points; i++) {
 		const size_t at = i * space->dimensions + dimension;
 		const double *found =
-			bsearch(&space->at[at], sorted, distinct, sizeof *sorted, ascending);
+			bsearch(&space->at[at], sorted, distinct, sizeof *sorted, order_doubles);
 		ranks[at] = found && distinct > 1
 				    ? (double)(found - sorted) / (double)(distinct - 1)
 				    : 0;

@@ -1,4 +1,5 @@
 /* What to turn, and what may be expected of it: words tied to the keys of the configuration. */
+#include "harness/analyze/device_view.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
@@ -104,9 +105,33 @@ static void advise_storage(
 			depth * 2, base->facts->read_threads * 2);
 }
 
+/* A real device; false: there is none. */
+static bool advise_device(
+	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
+{
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	if (!view.any)
+		return false;
+	if (strcmp(cause->resource, "throttled") == 0)
+		advise(out,
+			"cool the device or raise its power limit: nothing in the input pipeline will help");
+	else if (strcmp(cause->resource, "copy") == 0)
+		advise(out,
+			"upload.mode = copy: a stage of its own copies while an earlier step computes; "
+			"augment.type = uint8 has a quarter of the bytes");
+	else if (strcmp(cause->resource, "launch") == 0)
+		advise(out,
+			"step.graph = on launches a step at once; a larger batch.size makes fewer and larger kernels");
+	else
+		return false;
+	return true;
+}
+
 static void advise_step(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
+	if (advise_device(base, cause, out))
+		return;
 	const double waits = base->point->stages[base->point->stage_count - 1].starved;
 	if (strcmp(cause->resource, "compute") == 0 && waits > FED_WAIT_MOST)
 		advise(out,
@@ -120,7 +145,10 @@ static void advise_step(
 	else if (strcmp(cause->resource, "compute") == 0)
 		advise(out,
 			"the input feeds the step at its full rate: nothing to gain in the input pipeline; "
-			"a larger batch.size or more step.threads may help the step");
+			"%s may help the step",
+			device_view_of(base->repeats, base->count).any
+				? "a lower step.precision or a larger batch.size"
+				: "a larger batch.size or more step.threads");
 	else
 		advise(out,
 			"the step does not get its CPU: set step.threads and decode.workers so that they "
@@ -166,6 +194,11 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 			"the reader threads' CPU limits: raise read.threads, or read larger files");
 	else if (strcmp(stage, "read") == 0)
 		advise_storage(base, cause, out);
+	else if (strcmp(cause->resource, "copy") == 0 &&
+		 device_view_of(base->repeats, base->count).any)
+		advise(out,
+			"copying to the device limits: upload.memory = pinned where it is not, augment.type = uint8 "
+			"for a quarter of the bytes, augment.device = gpu where crops are small");
 	else if (strcmp(cause->resource, "copy") == 0)
 		advise(out,
 			"copying batches limits: upload.mode = none, or augment.type = uint8 for a quarter "

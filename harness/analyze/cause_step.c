@@ -1,13 +1,100 @@
 /* Why the step, or the copy to it, does not go faster. */
+#include "harness/analyze/device_view.h"
 #include "harness/analyze/trace_features.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const double CPU_BOUND = 0.90; /* of working time on a CPU */
 static const double CPU_LIKELY = 0.80;
 static const double HOST_BOUND = 0.50; /* of a step's time, spent by its thread beforehand */
+
+static const double LAUNCH_BOUND =
+	0.90; /* of a step's device time, spent by the host in launching it */
+static const double IDLE_BOUND = 0.25;   /* of a step's device time, without a kernel */
+static const double COPY_BOUND = 0.30;   /* of a step's device time, copying its own batch */
+static const double SLOWED_BOUND = 0.50; /* of the samples */
+static const double COPIES_MOSTLY = 0.5; /* of the uploader's working time, something is copied */
+static const double CLOCK_LOW = 0.85;    /* of the highest clock: a power cap that matters */
+
+/* --- a device that works by itself: what it and NVML say of it ----------------------------------------- */
+
+static bool device_throttled(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	if (!view.any)
+		return false;
+	if (view.slowed >= SLOWED_BOUND)
+		return cause_is(out, "throttled", certainty_above(view.slowed, SLOWED_BOUND),
+			"%s held its clocks down in %.0f %% of the samples: %s", view.name,
+			view.slowed * 100, view.reason);
+	if (view.capped >= SLOWED_BOUND && view.clock_share < CLOCK_LOW)
+		return cause_is(out, "throttled",
+			certainty_above(1 - view.clock_share, 1 - CLOCK_LOW),
+			"the power cap held %s at %.0f %% of its highest clock, in %.0f %% of the samples",
+			view.name, view.clock_share * 100, view.capped * 100);
+	return false;
+}
+
+/* Without an upload stage the step begins with the copy. */
+static bool device_copies(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	for (size_t i = 0; i < base->point->stage_count; i++)
+		if (strcmp(base->point->stages[i].name, "upload") == 0)
+			return false;
+	if (!view.any || !(view.copy_share >= COPY_BOUND))
+		return false;
+	return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
+		"%.0f %% of a step's time on %s is the copy of its batch, at %.1f GB/s",
+		view.copy_share * 100, view.name, view.copy_rate / 1e9);
+}
+
+static bool device_launch(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	if (!view.any)
+		return false;
+	if (view.launch_share >= LAUNCH_BOUND)
+		return cause_is(out, "launch",
+			isfinite(view.idle) && view.idle < IDLE_BOUND ? 0.6 : 0.9,
+			"launching a step takes the host %.0f %% of the time that the device needs for it%s",
+			view.launch_share * 100,
+			isfinite(view.idle) ? "" : " (idle time inside a step: not measured)");
+	if (view.idle >= IDLE_BOUND)
+		return cause_is(out, "launch", certainty_above(view.idle, IDLE_BOUND),
+			"no kernel runs in %.0f %% of a step's time on the device",
+			view.idle * 100);
+	return false;
+}
+
+static bool device_computes(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	char peak[64] = "";
+	char capped[64] = "";
+	if (!view.any)
+		return false;
+	if (isfinite(view.utilisation))
+		(void)snprintf(peak, sizeof peak, ", %.0f %% of its published peak",
+			view.utilisation * 100);
+	if (view.capped >= SLOWED_BOUND)
+		(void)snprintf(capped, sizeof capped,
+			"; its power cap was reached in %.0f %% of the samples", view.capped * 100);
+	return cause_is(out, "compute", 0.95, "%s computes %.1f %% of the time%s%s", view.name,
+		fmin(isfinite(view.busy) ? view.busy : stage->busy, 1) * 100, peak, capped);
+}
+
+/* --- any other --------------------------------------------------------------------------------------- */
 
 /* The device waits for its thread: as with many small kernels. */
 static bool launch(
@@ -57,6 +144,19 @@ static bool computes(
 	return works_on_cpu(stage, "compute", out);
 }
 
+static bool device_uploads(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	/* A thread that works while nothing is copied lacks something on the host. */
+	if (!view.any || !isfinite(view.copy_rate) ||
+		!(view.copying >= COPIES_MOSTLY * stage->busy))
+		return false;
+	return cause_is(out, "copy", 0.95,
+		"batches are copied to %s %.0f %% of the time, at %.1f GB/s", view.name,
+		stage->busy * 100, view.copy_rate / 1e9);
+}
+
 static bool copies(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -72,7 +172,8 @@ static bool copies(
 		stage->cpu * 100, asleep * 100);
 }
 
-cause_rule *const cause_rules_step[] = {launch, on_device, cause_unknown_split, cause_external,
-	cause_cores, computes, cause_unexplained, NULL};
-cause_rule *const cause_rules_upload[] = {
-	cause_unknown_split, cause_external, cause_cores, copies, cause_unexplained, NULL};
+cause_rule *const cause_rules_step[] = {device_throttled, device_copies, device_launch,
+	device_computes, launch, on_device, cause_unknown_split, cause_external, cause_cores,
+	computes, cause_unexplained, NULL};
+cause_rule *const cause_rules_upload[] = {device_uploads, cause_unknown_split, cause_external,
+	cause_cores, copies, cause_unexplained, NULL};

@@ -3,6 +3,7 @@
 #include "harness/analyze/change_points.h"
 
 #include "harness/analyze/statistics.h"
+#include "harness/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,13 +59,6 @@ static void clip(struct change_series *series, size_t n)
 
 /* --- one split -------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Mean of the rest when a share of the largest squares of a normal variable is left out; up to a fifth. */
 static double kept_of(double share)
 {
@@ -85,7 +79,7 @@ static double mean_squared_difference(const double *x, size_t n, size_t lag)
 		squares[pairs++] = (x[i + lag] - x[i]) * (x[i + lag] - x[i]);
 	if (pairs == 0)
 		return 0;
-	qsort(squares, pairs, sizeof *squares, by_value);
+	sort_doubles(squares, pairs);
 	const size_t trimmed = lag * pairs / TRIM_SHARE;
 	return statistics_mean(squares, pairs - trimmed) / kept_of((double)trimmed / (double)pairs);
 }

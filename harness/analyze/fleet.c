@@ -1,35 +1,13 @@
 /* One node, multiplied: the formulas of fleet.h. */
 #include "harness/analyze/fleet.h"
 
+#include "harness/config/all_reduce.h"
+
 #include <errno.h>
 #include <math.h>
 
 /* A network that costs less than this is not what binds. */
 static const double NETWORK_MATTERS = 1.05;
-
-double fleet_ring_seconds(double bytes, unsigned nodes, double bytes_per_s, double latency_s)
-{
-	if (nodes < 2)
-		return 0;
-	const double p = nodes;
-	return 2 * (p - 1) * latency_s + 2 * (p - 1) / p * bytes / bytes_per_s;
-}
-
-/* ceil(log2 nodes), without rounding. */
-static unsigned rounds_of(unsigned nodes)
-{
-	unsigned rounds = 0;
-	for (unsigned reached = 1; reached < nodes; reached *= 2)
-		rounds++;
-	return rounds;
-}
-
-double fleet_tree_seconds(double bytes, unsigned nodes, double bytes_per_s, double latency_s)
-{
-	if (nodes < 2)
-		return 0;
-	return 2 * (double)rounds_of(nodes) * (latency_s + bytes / bytes_per_s);
-}
 
 int fleet_check(const struct fleet *fleet, struct error *err)
 {
@@ -63,9 +41,9 @@ static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
 {
 	if (fleet->gradient_bytes <= 0 || point->nodes < 2)
 		return;
-	const double ring = fleet_ring_seconds(fleet->gradient_bytes, point->nodes,
+	const double ring = all_reduce_ring_seconds(fleet->gradient_bytes, point->nodes,
 		fleet->network_bytes_per_s, fleet->network_latency_s);
-	const double tree = fleet_tree_seconds(fleet->gradient_bytes, point->nodes,
+	const double tree = all_reduce_tree_seconds(fleet->gradient_bytes, point->nodes,
 		fleet->network_bytes_per_s, fleet->network_latency_s);
 	const bool takes_ring = fleet->exchange == FLEET_EXCHANGE_RING ||
 				(fleet->exchange == FLEET_EXCHANGE_CHEAPER && ring <= tree);

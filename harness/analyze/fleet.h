@@ -11,14 +11,8 @@
  * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).  Nodes
  * are alike: waiting for the slowest of them is not in it.
  *
- * exposed(N) = max(0, C(N) - overlap x T_step), with the all-reduce of n bytes over p nodes, a latency of
- * alpha a message and beta seconds a byte (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of
- * Collective Communication Operations in MPICH", Int. J. High Performance Computing Applications 19(1),
- * 2005: ring all-gather, pairwise reduce-scatter, binomial broadcast and reduce; the time to add up is left
- * out):
- *
- *   ring      2 (p - 1) alpha + 2 (p - 1) / p n beta        reduce-scatter, then all-gather
- *   tree      2 ceil(log2 p) (alpha + n beta)               reduce to a root, then broadcast (binomial) */
+ * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or a tree's
+ * (harness/config/all_reduce.h). */
 #ifndef MLBENCH_ANALYZE_FLEET_H
 #define MLBENCH_ANALYZE_FLEET_H
 
@@ -58,10 +52,6 @@ struct fleet_point {
 	enum fleet_limit limit;
 	double storage_share; /* of the file server's rate that is in use */
 };
-
-/* Seconds of an all-reduce of `bytes` over `nodes`; 0 for one node. */
-double fleet_ring_seconds(double bytes, unsigned nodes, double bytes_per_s, double latency_s);
-double fleet_tree_seconds(double bytes, unsigned nodes, double bytes_per_s, double latency_s);
 
 /* -EINVAL when a figure makes no sense (err says which). */
 int fleet_check(const struct fleet *fleet, struct error *err);

@@ -34,6 +34,8 @@ const struct limit_kind limit_kinds[] = {
 	{"upload", "unknown", UNKNOWN},
 	{"step", "compute", "its computing"},
 	{"step", "launch", "the host's work for each step"},
+	{"step", "copy", "copying its batch"},
+	{"step", "throttled", "clocks that the device holds down"},
 	{"step", "cores", CORES},
 	{"step", "external", EXTERNAL},
 	{"step", "unknown", UNKNOWN},

@@ -231,6 +231,8 @@ static void note_accounting(struct model *model, const struct measurement *m)
 	if (decode && isnan(decode->cpu_seconds))
 		model_note(model,
 			"no CPU accounting here (schedstat): all working time is taken as CPU time");
+	if (isnan(m->cores_busy_outside))
+		model_note(model, "load from outside the job is not known: taken as none");
 }
 
 static bool is_nothing(const struct cost_series *series)

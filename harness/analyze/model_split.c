@@ -104,5 +104,7 @@ enum replay_stage model_cost_stage(enum replay_cost cost)
 		return REPLAY_READ;
 	if (cost <= COST_DECODE_WAIT)
 		return REPLAY_DECODE;
+	if (cost == COST_SYNC)
+		return REPLAY_SYNC;
 	return cost == COST_UPLOAD ? REPLAY_UPLOAD : REPLAY_STEP;
 }

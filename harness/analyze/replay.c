@@ -58,12 +58,18 @@ static void place_files(
 	files->held = piece(b, span / REPLAY_WORD_BITS, sizeof *files->held);
 }
 
+static uint32_t devices_of(const struct pipeline_shape *shape)
+{
+	return shape->devices > 1 ? shape->devices : 1;
+}
+
 static void place_slots(
 	struct replay_slots *slots, const struct pipeline_shape *shape, struct block *b)
 {
 	const uint64_t taking = ready_span(shape) / shape->batch_size + 3;
-	const uint64_t batches =
-		power_of_two(taking > shape->slots + 1ULL ? taking : shape->slots + 1ULL);
+	/* Of a lane that is behind, batches lie as many rounds back as there are slots. */
+	const uint64_t behind = (uint64_t)shape->slots * devices_of(shape) + 1;
+	const uint64_t batches = power_of_two(taking > behind ? taking : behind);
 	slots->mask = batches - 1;
 	slots->missing = piece(b, shape->slots, sizeof *slots->missing);
 	slots->unused = piece(b, shape->slots, sizeof *slots->unused);
@@ -76,7 +82,7 @@ static void place_slots(
 static uint32_t threads_most(const struct pipeline_shape *shape)
 {
 	const uint32_t step = shape->step_threads > 0 ? shape->step_threads : 1;
-	return shape->decode_workers + shape->reader_threads + 1 + step;
+	return shape->decode_workers + shape->reader_threads + devices_of(shape) * (1 + step);
 }
 
 static void place_threads(struct replay *r, const struct pipeline_shape *shape, struct block *b)
@@ -92,9 +98,11 @@ static void place_threads(struct replay *r, const struct pipeline_shape *shape, 
 		r->crew.readers[i].taken = lists + 2 * i * shape->read_depth;
 		r->crew.readers[i].done = r->crew.readers[i].taken + shape->read_depth;
 	}
-	/* A reader has a timer or is being woken; a worker waits or is; so do upload and step. */
+	/* A reader has a timer or is being woken; a worker waits or is; so do uploads and steps; or they sync. */
 	const uint64_t in_flight = flying < shape->blobs ? flying : shape->blobs;
-	r->timed.events = piece(b, in_flight + 2 * readers + workers + 2, sizeof *r->timed.events);
+	const uint64_t ends = 2 * (uint64_t)devices_of(shape) + 1;
+	r->timed.events =
+		piece(b, in_flight + 2 * readers + workers + ends, sizeof *r->timed.events);
 }
 
 static void place_cores(struct replay *r, const struct pipeline_shape *shape, struct block *b)
@@ -138,6 +146,7 @@ static void set_up_files(
 	slots->free = slots->count;
 	slots->batch_size = model->shape.batch_size;
 	slots->in_order = model->shape.in_order;
+	slots->lanes = devices_of(&model->shape);
 	for (uint32_t i = slots->count; i > 0; i--)
 		slots->unused[slots->unused_count++] = i - 1;
 }
@@ -172,6 +181,11 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->upload_cost, model, options, COST_UPLOAD);
 	replay_cursor_open(&ends->host_cost, model, options, COST_STEP_HOST);
 	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
+	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
+	ends->count = devices_of(&model->shape);
+	for (uint32_t i = 0; i < ends->count; i++)
+		ends->devices[i].factor =
+			model->device_factor ? (double)model->device_factor[i] : 1;
 	ends->staging = model->shape.staging_slots;
 	ends->on_cores = model->shape.step_threads > 0;
 	ends->step_threads = ends->on_cores ? model->shape.step_threads : 1;
@@ -181,8 +195,8 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 static void number_threads(struct replay *r, const struct pipeline_shape *shape)
 {
 	const uint32_t counts[REPLAY_COMPUTING_KINDS] = {
-		[EVENT_STEP] = r->ends.step_threads,
-		[EVENT_UPLOAD] = 1,
+		[EVENT_STEP] = r->ends.step_threads * r->ends.count,
+		[EVENT_UPLOAD] = r->ends.count,
 		[EVENT_WORKER] = shape->decode_workers,
 		[EVENT_READER] = shape->reader_threads,
 	};
@@ -190,8 +204,8 @@ static void number_threads(struct replay *r, const struct pipeline_shape *shape)
 	for (int kind = 0; kind < REPLAY_COMPUTING_KINDS; kind++) {
 		r->first_thread[kind] = next;
 		for (uint32_t i = 0; i < counts[kind]; i++)
-			r->event_of[next++] = replay_event_id(
-				(enum replay_event_kind)kind, kind == EVENT_STEP ? 0 : i);
+			r->event_of[next++] = replay_event_id((enum replay_event_kind)kind,
+				kind == EVENT_STEP ? i / r->ends.step_threads : i);
 	}
 }
 
@@ -239,16 +253,21 @@ static void fill_shares(const struct replay *r, double ns, struct replay_result 
 {
 	const double readers = ns * r->crew.count;
 	const double workers = ns * r->team.count;
+	const double devices = ns * r->ends.count;
 	const double *sum = r->integral;
 	const double waits[REPLAY_STAGES][2] = {
 		[REPLAY_READ] = {0, sum[LEVEL_READ_BLOCKED] / readers},
 		[REPLAY_DECODE] = {sum[LEVEL_DECODE_STARVED] / workers,
 			sum[LEVEL_DECODE_BLOCKED] / workers},
-		[REPLAY_UPLOAD] = {sum[LEVEL_UPLOAD_STARVED] / ns, sum[LEVEL_UPLOAD_BLOCKED] / ns},
-		[REPLAY_STEP] = {sum[LEVEL_STEP_STARVED] / ns, 0},
+		[REPLAY_UPLOAD] = {sum[LEVEL_UPLOAD_STARVED] / devices,
+			sum[LEVEL_UPLOAD_BLOCKED] / devices},
+		[REPLAY_STEP] = {sum[LEVEL_STEP_STARVED] / devices,
+			sum[LEVEL_STEP_BLOCKED] / devices},
+		[REPLAY_SYNC] = {1 - sum[LEVEL_SYNC_BUSY] / ns, 0},
 	};
 	for (int stage = 0; stage < REPLAY_STAGES; stage++) {
-		if (stage == REPLAY_UPLOAD && r->ends.staging == 0)
+		if ((stage == REPLAY_UPLOAD && r->ends.staging == 0) ||
+			(stage == REPLAY_SYNC && r->ends.count == 1))
 			continue;
 		out->share[stage][THREAD_STARVED] = waits[stage][0];
 		out->share[stage][THREAD_BLOCKED] = waits[stage][1];
@@ -268,23 +287,31 @@ static void fill(const struct replay *r, const struct replay_model *model, doubl
 	out->core_utilisation = isinf(model->cores) ? 0 : sum[LEVEL_CORES] / ns / model->cores;
 	out->lock_utilisation = sum[LEVEL_LOCK] / ns;
 	out->device_utilisation = (link_worked(r) - link_worked_before) / ns;
-	out->step_utilisation = sum[LEVEL_STEP_BUSY] / ns;
+	out->step_utilisation = sum[LEVEL_STEP_BUSY] / ns / r->ends.count;
 	out->samples_waiting = sum[LEVEL_SAMPLES] / ns;
 	out->batches_waiting = sum[LEVEL_BATCHES] / ns;
 	out->order_wait_share = sum[LEVEL_ORDER_WAIT] / ns;
 }
 
+/* Several devices end their steps together. */
+static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
+{
+	return (batches + r->ends.count - 1) / r->ends.count * r->ends.count;
+}
+
 static int run(struct replay *r, const struct replay_model *model,
 	const struct replay_options *options, struct replay_result *out, struct error *err)
 {
+	const uint64_t warmup = whole_rounds(r, options->warmup_batches);
+	const uint64_t batches = whole_rounds(r, options->batches);
 	replay_start(r);
-	int code = replay_until(r, options->warmup_batches);
+	int code = replay_until(r, warmup);
 	const double begin = r->now;
 	const double worked = link_worked(r);
 	for (int level = 0; level < LEVELS; level++)
 		r->integral[level] = 0;
 	if (!code)
-		code = replay_until(r, options->warmup_batches + options->batches);
+		code = replay_until(r, warmup + batches);
 	if (code == -E2BIG)
 		return error_set(err, code, "a replay of %llu batches takes more than %llu events",
 			(unsigned long long)(options->warmup_batches + options->batches),
@@ -293,7 +320,7 @@ static int run(struct replay *r, const struct replay_model *model,
 		return error_set(err, code, "the replayed pipeline stands still");
 	if (r->now <= begin)
 		return error_set(err, -EINVAL, "cannot replay what takes no time at all");
-	out->batches = options->batches;
+	out->batches = batches;
 	fill(r, model, r->now - begin, worked, out);
 	return 0;
 }

@@ -15,10 +15,13 @@
  *              (prefetch_depth only caps the count of those that wait, as in the measurement)
  *   upload     takes a batch, then a staging slot; UPLOAD on a core; then its slot is free again
  *   step       STEP_HOST on shape.step_threads cores at once (at least one), then STEP_DEVICE off them
+ *   sync       shape.devices > 1: each device has an upload and a step of its own and takes the batches of its lane
+ *              (exchange.h); when all have computed a step, SYNC passes off the cores, once for all of them, and
+ *              then they go on
  *
  * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
  * processes take their equal part.  Item t of a stage takes entry t modulo count of the cost's series,
- * times its scale: per sample for read and decode, per batch for upload and step. */
+ * times its scale: per sample for read and decode, per batch for upload and step, per round of batches for sync. */
 #ifndef MLBENCH_ANALYZE_REPLAY_H
 #define MLBENCH_ANALYZE_REPLAY_H
 
@@ -39,10 +42,18 @@ enum replay_cost {
 	COST_UPLOAD,
 	COST_STEP_HOST,
 	COST_STEP_DEVICE,
+	COST_SYNC,
 	COSTS
 };
 
-enum replay_stage { REPLAY_READ, REPLAY_DECODE, REPLAY_UPLOAD, REPLAY_STEP, REPLAY_STAGES };
+enum replay_stage {
+	REPLAY_READ,
+	REPLAY_DECODE,
+	REPLAY_UPLOAD,
+	REPLAY_STEP,
+	REPLAY_SYNC,
+	REPLAY_STAGES
+};
 
 struct replay_series {
 	const float *ns; /* (count), borrowed */
@@ -65,6 +76,8 @@ struct replay_model {
 	double scale[COSTS]; /* 1: as recorded */
 	/* (decode_workers): a slow worker's items take longer, all parts of them; NULL: alike */
 	const float *worker_factor;
+	/* (devices): a slow device's STEP_DEVICE takes longer; NULL: alike */
+	const float *device_factor;
 	/* Zero-cost hand-overs are free; this is what a visit at the exchange costs a worker, ns on a core,
 	 * in its working time. */
 	double visit_ns;
@@ -77,7 +90,8 @@ struct replay_model {
 };
 
 struct replay_options {
-	uint64_t batches, warmup_batches; /* through the step, warm-up first: not counted */
+	/* Through the step, warm-up first: not counted.  Rounded up to whole rounds of several devices. */
+	uint64_t batches, warmup_batches;
 	size_t offset; /* first entry of each series: another one is another resample (block bootstrap) */
 	/* Blocks of so many entries are drawn at random, seeded, instead of the sequence itself; 0: the
 	 * sequence as it is. */
@@ -90,7 +104,8 @@ struct replay_result {
 	double throughput; /* samples/s */
 	double seconds;    /* simulated, measured part */
 	uint64_t samples, batches, events;
-	/* Shares of the stage's thread time, as the state clocks would show; zeros without an upload. */
+	/* Shares of the stage's thread time, as the state clocks would show; zeros without an upload, and of sync with one
+	 * device.  A device that waits for others, or exchanges, is blocked in step. */
 	double share[REPLAY_STAGES][THREAD_STATES];
 	double core_utilisation; /* cores busy, with outside threads, / cores; 0 of unlimited ones */
 	double lock_utilisation, device_utilisation; /* device: of reading */

@@ -27,6 +27,11 @@ static int check_counts(const struct pipeline_shape *shape, struct error *err)
 			return refuse(err, counts[i].what, (double)counts[i].value);
 	if (shape->step_threads > REPLAY_THREADS_MAX)
 		return refuse(err, "threads of the step", shape->step_threads);
+	if (shape->devices > DEVICES_MAX)
+		return refuse(err, "devices", shape->devices);
+	if (shape->devices > 1 && shape->step_threads > 0)
+		return refuse(err, "several devices that compute on cores, threads of each",
+			shape->step_threads);
 	return 0;
 }
 
@@ -54,6 +59,10 @@ static int check_numbers(const struct replay_model *model, struct error *err)
 		if (!(model->worker_factor[i] > 0) || !isfinite(model->worker_factor[i]))
 			return refuse(err, "a factor on a worker's time",
 				(double)model->worker_factor[i]);
+	for (unsigned i = 0; model->device_factor && i < model->shape.devices; i++)
+		if (!(model->device_factor[i] > 0) || !isfinite(model->device_factor[i]))
+			return refuse(err, "a factor on a device's time",
+				(double)model->device_factor[i]);
 	return 0;
 }
 

@@ -16,6 +16,7 @@ static const struct {
 	[COST_UPLOAD] = {"upload", "copy", REPLAY_UPLOAD},
 	[COST_STEP_HOST] = {"step", "launch", REPLAY_STEP},
 	[COST_STEP_DEVICE] = {"step", "compute", REPLAY_STEP},
+	[COST_SYNC] = {"sync", "exchange", REPLAY_SYNC},
 };
 
 const char *replay_cost_stage(enum replay_cost cost)

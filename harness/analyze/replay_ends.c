@@ -1,116 +1,153 @@
 /* Upload and step of a replay: exchange_next_batch of pipelines/exchange.c, the loops of upload.c and
- * stepper.c. */
+ * stepper.c for each device, and the exchange of gradients between them. */
 #include "harness/analyze/replay_line.h"
 
 /* The exchange's consumer gives back what it held and takes a batch; false: there is none. */
-static bool fetch(struct replay *r, bool *holds)
+static bool fetch(struct replay *r, uint32_t lane, bool *holds)
 {
 	r->slots.free += *holds;
-	*holds = r->slots.deliverable > 0;
+	*holds = replay_slots_have(&r->slots, lane);
 	if (*holds)
-		replay_slots_deliver(&r->slots);
+		replay_slots_deliver(&r->slots, lane);
 	return *holds;
 }
 
 /* The same from the staging slots. */
-static bool fetch_staged(struct replay_ends *ends)
+static bool fetch_staged(struct replay_device *device)
 {
-	ends->released += ends->step_holds;
-	ends->step_holds = ends->taken < ends->filled;
-	ends->taken += ends->step_holds;
-	return ends->step_holds;
+	device->released += device->step_holds;
+	device->step_holds = device->taken < device->filled;
+	device->taken += device->step_holds;
+	return device->step_holds;
 }
 
-void replay_step_go(struct replay *r)
+/* The last device to come begins the exchange. */
+static void gather(struct replay *r, struct replay_device *device)
 {
 	struct replay_ends *ends = &r->ends;
+	device->step = STEP_SYNCS;
+	if (++ends->gathered == ends->count)
+		replay_wait(
+			r, replay_event_id(EVENT_SYNC, 0), replay_cursor_next(&ends->sync_cost));
+}
+
+void replay_sync_done(struct replay *r)
+{
+	struct replay_ends *ends = &r->ends;
+	ends->gathered = 0;
+	ends->batches += ends->count;
+	for (uint32_t i = 0; i < ends->count; i++)
+		ends->devices[i].step = STEP_FETCHES;
+	for (uint32_t i = 0; i < ends->count && !replay_over(r); i++)
+		replay_resume(r, replay_event_id(EVENT_STEP, i));
+}
+
+void replay_step_go(struct replay *r, uint32_t index)
+{
+	struct replay_ends *ends = &r->ends;
+	struct replay_device *device = &ends->devices[index];
 	double ns;
 	for (;;) {
-		switch (ends->step) {
+		switch (device->step) {
 		case STEP_FETCHES:
-			ends->step_woken = false;
-			ends->step_waits = ends->staging > 0 ? !fetch_staged(ends)
-							     : !fetch(r, &ends->step_holds);
-			if (ends->step_waits)
+			device->step_woken = false;
+			device->step_waits = ends->staging > 0
+						     ? !fetch_staged(device)
+						     : !fetch(r, index, &device->step_holds);
+			if (device->step_waits)
 				return;
-			ends->step = STEP_LAUNCHES;
+			device->step = STEP_LAUNCHES;
 			ns = replay_cursor_next(&ends->host_cost);
 			if (ns <= 0)
 				break;
 			for (uint32_t i = 0; i < ends->step_threads; i++)
-				replay_compute(r, EVENT_STEP, i, ns);
-			ends->computing = ends->step_threads;
+				replay_compute(r, EVENT_STEP, index * ends->step_threads + i, ns);
+			device->computing = ends->step_threads;
 			return;
 		case STEP_LAUNCHES:
-			if (ends->computing > 0 && --ends->computing > 0)
+			if (device->computing > 0 && --device->computing > 0)
 				return;
-			ends->step = STEP_ENDS;
-			ns = replay_cursor_next(&ends->device_cost);
+			device->step = STEP_ENDS;
+			ns = device->factor * replay_cursor_next(&ends->device_cost);
 			if (ns <= 0)
 				break;
-			replay_wait(r, replay_event_id(EVENT_STEP, 0), ns);
+			replay_wait(r, replay_event_id(EVENT_STEP, index), ns);
 			return;
 		case STEP_ENDS:
-			ends->step = STEP_FETCHES;
+			if (ends->count > 1) {
+				gather(r, device);
+				return;
+			}
+			device->step = STEP_FETCHES;
 			ends->batches++;
 			if (replay_over(r))
 				return;
+			break;
+		case STEP_SYNCS:
+			return;
 		}
 	}
 }
 
-void replay_upload_go(struct replay *r)
+void replay_upload_go(struct replay *r, uint32_t index)
 {
 	struct replay_ends *ends = &r->ends;
+	struct replay_device *device = &ends->devices[index];
 	double ns;
 	for (;;) {
-		switch (ends->upload) {
+		switch (device->upload) {
 		case UPLOAD_FETCHES:
-			ends->upload_woken = false;
-			ends->upload_starved = !fetch(r, &ends->upload_holds);
-			if (ends->upload_starved)
+			device->upload_woken = false;
+			device->upload_starved = !fetch(r, index, &device->upload_holds);
+			if (device->upload_starved)
 				return;
-			ends->upload = UPLOAD_STAGES;
+			device->upload = UPLOAD_STAGES;
 			break;
 		case UPLOAD_STAGES:
-			ends->upload_woken = false;
-			ends->upload_blocked = ends->filled - ends->released >= ends->staging;
-			if (ends->upload_blocked)
+			device->upload_woken = false;
+			device->upload_blocked = device->filled - device->released >= ends->staging;
+			if (device->upload_blocked)
 				return;
-			ends->upload = UPLOAD_ENDS;
+			device->upload = UPLOAD_ENDS;
 			ns = replay_cursor_next(&ends->upload_cost);
 			if (ns <= 0)
 				break;
-			replay_compute(r, EVENT_UPLOAD, 0, ns);
+			replay_compute(r, EVENT_UPLOAD, index, ns);
 			return;
 		case UPLOAD_ENDS:
-			ends->filled++;
-			ends->upload = UPLOAD_FETCHES;
+			device->filled++;
+			device->upload = UPLOAD_FETCHES;
 		}
 	}
 }
 
-static bool wake_upload(struct replay *r)
+static bool wake_upload(struct replay *r, uint32_t index)
 {
-	struct replay_ends *ends = &r->ends;
-	const bool fed = ends->upload_starved && r->slots.deliverable > 0;
-	const bool room = ends->upload_blocked && ends->filled - ends->released < ends->staging;
-	if (ends->upload_woken || !(fed || room))
+	struct replay_device *device = &r->ends.devices[index];
+	const bool fed = device->upload_starved && replay_slots_have(&r->slots, index);
+	const bool room =
+		device->upload_blocked && device->filled - device->released < r->ends.staging;
+	if (device->upload_woken || !(fed || room))
 		return false;
-	ends->upload_woken = true;
-	replay_wake(r, replay_event_id(EVENT_UPLOAD, 0));
+	device->upload_woken = true;
+	replay_wake(r, replay_event_id(EVENT_UPLOAD, index));
 	return true;
 }
 
 bool replay_wake_ends(struct replay *r)
 {
-	struct replay_ends *ends = &r->ends;
-	bool any = ends->staging > 0 && wake_upload(r);
-	const bool fed = ends->staging > 0 ? ends->taken < ends->filled : r->slots.deliverable > 0;
-	if (ends->step_waits && !ends->step_woken && fed) {
-		ends->step_woken = true;
-		replay_wake(r, replay_event_id(EVENT_STEP, 0));
-		any = true;
+	const struct replay_ends *ends = &r->ends;
+	bool any = false;
+	for (uint32_t i = 0; i < ends->count; i++) {
+		struct replay_device *device = &r->ends.devices[i];
+		any = (ends->staging > 0 && wake_upload(r, i)) || any;
+		const bool fed = ends->staging > 0 ? device->taken < device->filled
+						   : replay_slots_have(&r->slots, i);
+		if (device->step_waits && !device->step_woken && fed) {
+			device->step_woken = true;
+			replay_wake(r, replay_event_id(EVENT_STEP, i));
+			any = true;
+		}
 	}
 	return any;
 }

@@ -8,10 +8,10 @@ void replay_dispatch(struct replay *r, uint32_t id)
 	const uint32_t index = id & EVENT_INDEX_MASK;
 	switch ((enum replay_event_kind)(id >> EVENT_INDEX_BITS)) {
 	case EVENT_STEP:
-		replay_step_go(r);
+		replay_step_go(r, index);
 		break;
 	case EVENT_UPLOAD:
-		replay_upload_go(r);
+		replay_upload_go(r, index);
 		break;
 	case EVENT_WORKER:
 		replay_worker_go(r, index);
@@ -24,6 +24,9 @@ void replay_dispatch(struct replay *r, uint32_t id)
 		break;
 	case EVENT_LOOK:
 		replay_reader_look(r, index);
+		break;
+	case EVENT_SYNC:
+		replay_sync_done(r);
 		break;
 	}
 }
@@ -40,26 +43,38 @@ static void settle(struct replay *r)
 	replay_cores_fill(&r->cores);
 }
 
-static bool step_is_busy(const struct replay_ends *ends)
+static bool step_is_busy(const struct replay_ends *ends, const struct replay_device *device)
 {
-	return ends->step == STEP_ENDS || (ends->step == STEP_LAUNCHES && ends->on_cores);
+	return device->step == STEP_ENDS || (device->step == STEP_LAUNCHES && ends->on_cores);
+}
+
+/* True: a consumer of batches waits for one. */
+static bool pass_ends(const struct replay_ends *ends, double ns, double *sum)
+{
+	bool waits = false;
+	for (uint32_t i = 0; i < ends->count; i++) {
+		const struct replay_device *device = &ends->devices[i];
+		sum[LEVEL_UPLOAD_STARVED] += ns * device->upload_starved;
+		sum[LEVEL_UPLOAD_BLOCKED] += ns * device->upload_blocked;
+		sum[LEVEL_STEP_STARVED] += ns * device->step_waits;
+		sum[LEVEL_STEP_BUSY] += ns * step_is_busy(ends, device);
+		sum[LEVEL_STEP_BLOCKED] += ns * (device->step == STEP_SYNCS);
+		waits = waits || (ends->staging > 0 ? device->upload_starved : device->step_waits);
+	}
+	sum[LEVEL_SYNC_BUSY] += ns * (ends->gathered == ends->count);
+	return waits;
 }
 
 static void pass(struct replay *r, double ns)
 {
-	const struct replay_ends *ends = &r->ends;
 	const struct replay_slots *slots = &r->slots;
 	const uint32_t waiting =
 		slots->deliverable < r->prefetch_depth ? slots->deliverable : r->prefetch_depth;
-	const bool consumer_waits = ends->staging > 0 ? ends->upload_starved : ends->step_waits;
 	double *sum = r->integral;
+	const bool consumer_waits = pass_ends(&r->ends, ns, sum);
 	sum[LEVEL_READ_BLOCKED] += ns * r->crew.blocked;
 	sum[LEVEL_DECODE_STARVED] += ns * r->team.waiting[THREAD_STARVED];
 	sum[LEVEL_DECODE_BLOCKED] += ns * r->team.waiting[THREAD_BLOCKED];
-	sum[LEVEL_UPLOAD_STARVED] += ns * ends->upload_starved;
-	sum[LEVEL_UPLOAD_BLOCKED] += ns * ends->upload_blocked;
-	sum[LEVEL_STEP_STARVED] += ns * ends->step_waits;
-	sum[LEVEL_STEP_BUSY] += ns * step_is_busy(ends);
 	sum[LEVEL_LOCK] += ns * r->team.locked;
 	sum[LEVEL_CORES] += ns * r->cores.busy;
 	sum[LEVEL_SAMPLES] += ns * r->files.ready;
@@ -104,9 +119,9 @@ static bool next_event(struct replay *r)
 int replay_until(struct replay *r, uint64_t batches)
 {
 	r->batches_end = batches;
-	/* The step stopped where the last goal was reached. */
-	if (r->ends.batches > 0)
-		replay_step_go(r);
+	/* The steps stopped where the last goal was reached. */
+	for (uint32_t i = 0; r->ends.batches > 0 && i < r->ends.count; i++)
+		replay_step_go(r, i);
 	settle(r);
 	while (!replay_over(r)) {
 		if (r->events >= r->events_max)
@@ -125,7 +140,8 @@ void replay_start(struct replay *r)
 		replay_reader_go(r, i);
 	for (uint32_t i = 0; i < r->team.count; i++)
 		replay_worker_go(r, i);
-	if (r->ends.staging > 0)
-		replay_upload_go(r);
-	replay_step_go(r);
+	for (uint32_t i = 0; r->ends.staging > 0 && i < r->ends.count; i++)
+		replay_upload_go(r, i);
+	for (uint32_t i = 0; i < r->ends.count; i++)
+		replay_step_go(r, i);
 }

@@ -18,7 +18,8 @@ enum replay_event_kind {
 	EVENT_WORKER,
 	EVENT_READER,
 	EVENT_FILE,
-	EVENT_LOOK
+	EVENT_LOOK,
+	EVENT_SYNC
 };
 enum { EVENT_INDEX_BITS = 28, EVENT_INDEX_MASK = (1 << EVENT_INDEX_BITS) - 1 };
 
@@ -92,22 +93,29 @@ struct replay_crew {
 	double link_given; /* ns of its time so far */
 };
 
-enum step_phase { STEP_FETCHES, STEP_LAUNCHES, STEP_ENDS };
+enum step_phase { STEP_FETCHES, STEP_LAUNCHES, STEP_ENDS, STEP_SYNCS };
 enum upload_phase { UPLOAD_FETCHES, UPLOAD_STAGES, UPLOAD_ENDS };
 
-/* Upload and step.  The one that takes batches from the exchange is its consumer. */
-struct replay_ends {
-	struct replay_cursor upload_cost, host_cost, device_cost;
+/* Upload and step of one device.  The one that takes batches from the exchange is its consumer. */
+struct replay_device {
 	enum step_phase step;
 	enum upload_phase upload;
 	bool step_waits, upload_starved, upload_blocked;
 	bool step_woken, upload_woken;
-	bool step_holds, upload_holds; /* a batch, whose slot is given back at the next visit */
-	uint32_t staging, step_threads;
+	bool step_holds, upload_holds;    /* a batch, whose slot is given back at the next visit */
 	uint32_t computing;               /* threads of the step that have not ended their part */
 	uint64_t filled, taken, released; /* staging slots */
-	bool on_cores;                    /* the step's host time is its computing */
-	uint64_t batches;                 /* through the step */
+	double factor;                    /* on the time that it computes */
+};
+
+struct replay_ends {
+	struct replay_cursor upload_cost, host_cost, device_cost, sync_cost;
+	struct replay_device devices[DEVICES_MAX];
+	uint32_t count; /* devices */
+	uint32_t staging, step_threads;
+	uint32_t gathered; /* devices that have computed their step of this round */
+	bool on_cores;     /* the step's host time is its computing */
+	uint64_t batches;  /* through the step */
 };
 
 enum replay_level {
@@ -118,6 +126,8 @@ enum replay_level {
 	LEVEL_UPLOAD_BLOCKED,
 	LEVEL_STEP_STARVED,
 	LEVEL_STEP_BUSY,
+	LEVEL_STEP_BLOCKED,
+	LEVEL_SYNC_BUSY,
 	LEVEL_LOCK,
 	LEVEL_CORES,
 	LEVEL_SAMPLES,
@@ -194,8 +204,9 @@ void replay_reader_go(struct replay *r, uint32_t index);
 void replay_file_done(struct replay *r, uint32_t blob);
 void replay_reader_look(struct replay *r, uint32_t index);
 bool replay_wake_readers(struct replay *r);
-void replay_upload_go(struct replay *r);
-void replay_step_go(struct replay *r);
+void replay_upload_go(struct replay *r, uint32_t device);
+void replay_step_go(struct replay *r, uint32_t device);
+void replay_sync_done(struct replay *r);
 bool replay_wake_ends(struct replay *r);
 
 #endif

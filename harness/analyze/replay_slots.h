@@ -3,18 +3,22 @@
 #ifndef MLBENCH_ANALYZE_REPLAY_SLOTS_H
 #define MLBENCH_ANALYZE_REPLAY_SLOTS_H
 
+#include "harness/measure/measurement.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct replay_slots {
-	uint32_t count, free, batch_size;
+	uint32_t count, free, batch_size, lanes;
 	bool in_order;
 	uint32_t *missing, *unused, unused_count; /* (count) counters; those not in use */
 	uint32_t *counter_of; /* (mask + 1) by batch: of those with samples that no worker took */
 	bool *finished;       /* (mask + 1) by batch; in order only */
 	uint64_t *batch_of;   /* (count) by counter */
 	uint64_t mask;
-	uint64_t next_assigned, next_delivered;
+	uint64_t next_assigned;
+	uint64_t delivered[DEVICES_MAX],
+		complete[DEVICES_MAX]; /* batches of each lane; in order only */
 	uint32_t finished_count, deliverable;
 };
 
@@ -47,16 +51,24 @@ static inline void replay_slots_filled(struct replay_slots *s, uint32_t counter)
 		s->deliverable++;
 		return;
 	}
+	const uint64_t lane = s->batch_of[counter] % s->lanes;
 	s->finished[s->batch_of[counter] & s->mask] = true;
-	while (s->finished[(s->next_delivered + s->deliverable) & s->mask])
+	while (s->finished[(s->complete[lane] * s->lanes + lane) & s->mask]) {
+		s->complete[lane]++;
 		s->deliverable++;
+	}
 }
 
-/* One is deliverable. */
-static inline void replay_slots_deliver(struct replay_slots *s)
+static inline bool replay_slots_have(const struct replay_slots *s, uint32_t lane)
 {
-	s->finished[s->next_delivered & s->mask] = false;
-	s->next_delivered++;
+	return s->in_order ? s->delivered[lane] < s->complete[lane] : s->deliverable > 0;
+}
+
+/* There is one for the lane. */
+static inline void replay_slots_deliver(struct replay_slots *s, uint32_t lane)
+{
+	if (s->in_order)
+		s->finished[(s->delivered[lane]++ * s->lanes + lane) & s->mask] = false;
 	s->deliverable--;
 	s->finished_count--;
 }

@@ -1,6 +1,7 @@
 /* Robust statistics on small sets.  Everything sorts copies: the caller's values stay as they are.
  */
 #include "harness/analyze/statistics.h"
+#include "harness/base/order.h"
 
 #include "harness/base/rng.h"
 
@@ -15,20 +16,13 @@ enum {
 	SLOPE_POINTS_MAX = 512
 };
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* NULL without memory or values. */
 static double *sorted_copy(const double *values, size_t count)
 {
 	double *copy = count > 0 ? malloc(count * sizeof *copy) : NULL;
 	if (copy) {
 		memcpy(copy, values, count * sizeof *copy);
-		qsort(copy, count, sizeof *copy, by_value);
+		sort_doubles(copy, count);
 	}
 	return copy;
 }
@@ -82,7 +76,7 @@ static void resample_medians(
 	for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
 		for (size_t i = 0; i < count; i++)
 			sample[i] = values[rng_below(&rng, count)];
-		qsort(sample, count, sizeof *sample, by_value);
+		sort_doubles(sample, count);
 		medians[r] = quantile_of_sorted(sample, count, 0.5);
 	}
 }

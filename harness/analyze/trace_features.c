@@ -3,6 +3,7 @@
 #include "harness/analyze/trace_features.h"
 
 #include "harness/analyze/statistics.h"
+#include "harness/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,13 +33,6 @@ struct trace_set trace_set_of(const struct traces *const *traces, size_t count, 
 		set.items += trace->count;
 	}
 	return set;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 /* Service times that are numbers above zero; NULL when there are none.  The caller frees. */
@@ -94,7 +88,7 @@ struct trace_modes trace_modes_of(const struct trace_set *set)
 	for (size_t i = 0; x && i < n; i++)
 		x[i] = log(x[i]);
 	if (x && n >= MODES_ITEMS_MIN) {
-		qsort(x, n, sizeof *x, by_value);
+		sort_doubles(x, n);
 		modes = split_sorted(x, n);
 	}
 	free(x);
@@ -116,7 +110,7 @@ static double worker_median(const struct trace_set *set, unsigned worker, double
 		}
 	if (n < WORKER_ITEMS_MIN)
 		return NAN;
-	qsort(scratch, n, sizeof *scratch, by_value);
+	sort_doubles(scratch, n);
 	return scratch[n / 2];
 }
 

@@ -2,6 +2,7 @@
 #include "harness/command/calibration.h"
 
 #include "harness/base/buffer.h"
+#include "harness/base/order.h"
 #include "harness/command/material.h"
 #include "harness/command/step_facts.h"
 #include "harness/report/config_json.h"
@@ -132,13 +133,6 @@ double calibration_contention(const struct record *record, const size_t *points,
 	return contention;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double left = *(const double *)a;
-	const double right = *(const double *)b;
-	return left < right ? -1 : left > right;
-}
-
 double *calibration_repeats(const struct record *record, size_t point, size_t *count)
 {
 	size_t good;
@@ -156,7 +150,7 @@ double *calibration_repeats(const struct record *record, size_t point, size_t *c
 	}
 	free(m);
 	if (values)
-		qsort(values, *count, sizeof *values, ascending);
+		sort_doubles(values, *count);
 	return values;
 }
 

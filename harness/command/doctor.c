@@ -15,7 +15,7 @@ enum {
 	ALL_MAX = DOCTOR_FINDINGS_MAX + 16,
 	SUBJECT_COLUMNS = 18,
 	INDENT_COLUMNS = 8,
-	WHY_BYTES = 160
+	WHY_BYTES = BACKEND_WHY_BYTES
 };
 
 struct findings {
@@ -53,6 +53,17 @@ static void add_sources(struct findings *findings)
 	}
 }
 
+/* What there is of it, versions and devices, also where something is lacking. */
+static void state_backend(
+	struct doctor_finding *finding, const struct backend_ops *ops, const char *reason)
+{
+	char details[WHY_BYTES] = "";
+	if (ops->details)
+		(void)ops->details(details, sizeof details);
+	(void)snprintf(finding->state, sizeof finding->state, "%s%s%s%s", reason ? reason : "works",
+		*details ? (reason ? " (" : ": ") : "", details, *details && reason ? ")" : "");
+}
+
 static void add_backends(struct findings *findings)
 {
 	for (size_t i = 0; backend_list[i]; i++) {
@@ -64,8 +75,7 @@ static void add_backends(struct findings *findings)
 		(void)snprintf(subject, sizeof subject, "backend %s", backend_list[i]->name);
 		struct doctor_finding *finding =
 			next_finding(findings, reason ? DOCTOR_NOTE : DOCTOR_OK, subject);
-		(void)snprintf(
-			finding->state, sizeof finding->state, "%s", reason ? reason : "works");
+		state_backend(finding, backend_list[i], reason);
 		if (reason)
 			(void)snprintf(finding->consequence, sizeof finding->consequence,
 				"step.backend = auto emulates a device, and every output says so");

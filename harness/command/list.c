@@ -52,11 +52,16 @@ static void list_codecs(struct listing *listing)
 static void list_backends(struct listing *listing)
 {
 	for (size_t i = 0; backend_list[i]; i++) {
-		char why[WHY_BYTES];
-		const char *reason = backend_list[i]->unavailable
-					     ? backend_list[i]->unavailable(why, sizeof why)
-					     : NULL;
-		listing_add(listing, backend_list[i]->name, reason, backend_list[i]->summary);
+		const struct backend_ops *ops = backend_list[i];
+		char why[BACKEND_WHY_BYTES];
+		char details[BACKEND_WHY_BYTES] = "";
+		char text[TEXT_BYTES];
+		const char *reason = ops->unavailable ? ops->unavailable(why, sizeof why) : NULL;
+		if (ops->details)
+			(void)ops->details(details, sizeof details);
+		(void)snprintf(
+			text, sizeof text, "%s%s%s", ops->summary, *details ? ": " : "", details);
+		listing_add(listing, ops->name, reason, text);
 	}
 }
 

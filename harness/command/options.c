@@ -9,8 +9,9 @@
 
 const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_SET] = {"set", 0, "KEY=VALUE",
-		"Override a key of the configuration, as 'decode.workers=4', or sweep it, as "
-		"'sweep.decode.workers=1,2,4'. May be given many times; the last one holds."},
+		"Override a key of the configuration, as 'decode.workers=4'; where a sweep is run or asked "
+		"about, also a list, as 'sweep.decode.workers=1,2,4'. May be given many times; the last "
+		"one holds."},
 	[OPTION_OUT] = {"out", 0, "DIR",
 		"Write the results into this folder instead of results/NAME/TIME."},
 	[OPTION_RESUME] = {"resume", 0, "DIR",
@@ -36,8 +37,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
 	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
 	[OPTION_POINT] = {"point", 0, "N",
-		"The point of the sweep to start from, by its number in points.csv. Default: the best "
-		"one measured; predictions then come from those nearest to the asked setting."},
+		"The point of the saved sweep that is meant, by its number in points.csv. Default: the best "
+		"one measured (what-if then predicts from those nearest to the asked setting)."},
 	[OPTION_FLEET] = {"fleet", 0, "N[,N...]",
 		"Multiply the node: throughput of so many nodes, and which of the file server, the "
 		"network and the node itself is the limit. A list or a range, as '1-64*2'."},

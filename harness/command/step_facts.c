@@ -2,12 +2,9 @@
 #include "harness/command/step_facts.h"
 
 #include "workloads/backend/backend.h"
-#include "workloads/model/model.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { PARAMETER_BYTES = 4 };
 
 const char *step_facts_backend(const struct config *config)
 {
@@ -40,6 +37,11 @@ double step_facts_time(const struct config *config, uint32_t batch_size)
 
 double step_facts_gradient_bytes(const struct config *config)
 {
-	const struct model *model = model_find(config_text(config, KEY_STEP_MODEL));
-	return model ? (double)model_parameters(model) * PARAMETER_BYTES : 0;
+	return backend_gradient_bytes(config);
+}
+
+double step_facts_exchange(const struct config *config)
+{
+	return strcmp(step_facts_backend(config), "emulated") == 0 ? backend_exchange_ns(config)
+								   : (double)NAN;
 }

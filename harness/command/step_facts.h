@@ -17,6 +17,9 @@ int step_facts_check(const struct config *config, struct error *err);
  * step.model on step.device, scaled from its batch; NAN otherwise.  A model_step_time (model.h). */
 double step_facts_time(const struct config *config, uint32_t batch_size);
 
+/* ns of an exchange of gradients where the step is emulated; NAN otherwise.  A model_exchange_time (model.h). */
+double step_facts_exchange(const struct config *config);
+
 /* 4 bytes for each parameter of step.model; 0: its size is not known here. */
 double step_facts_gradient_bytes(const struct config *config);
 

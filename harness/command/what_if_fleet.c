@@ -237,7 +237,11 @@ static void note_storage(const struct what_if *what_if, struct fleet_answer *ans
 			units_format_rate(fleet->storage_bytes_per_s, text),
 			record->ceilings.storage);
 	if (isinf(fleet->storage_bytes_per_s)) {
-		note(answer, "no file server: --storage is not given");
+		note(answer,
+			record->has_ceilings
+				? "no file server: --storage is not given, and 'mlbench probe' "
+				  "read no such files cold"
+				: "no file server: --storage is not given");
 		fleet->bytes_per_sample =
 			isnan(fleet->bytes_per_sample) ? 0 : fleet->bytes_per_sample;
 		return;

@@ -17,6 +17,18 @@ static void clear_range(struct ceiling_range *range)
 	*range = (struct ceiling_range){.low = NAN, .high = NAN};
 }
 
+static void device_ceiling_init(struct device_ceiling *device)
+{
+	device->memory_bytes = device->cache_bytes = device->seconds = NAN;
+	device->memory_bytes_per_s = device->launch_ns = device->kernel_ns = NAN;
+	device->graph_kernel_ns = device->round_trip_ns = NAN;
+	clear_range(&device->memory_range);
+	clear_range(&device->launch_range);
+	clear_range(&device->kernel_range);
+	clear_range(&device->graph_kernel_range);
+	clear_range(&device->round_trip_range);
+}
+
 void ceilings_init(struct ceilings *ceilings)
 {
 	*ceilings = (struct ceilings){0};
@@ -36,6 +48,7 @@ void ceilings_init(struct ceilings *ceilings)
 	clear_range(&ceilings->clock_range);
 	clear_range(&ceilings->cpu_clock_range);
 	clear_range(&ceilings->oversleep_range);
+	device_ceiling_init(&ceilings->device);
 }
 
 void ceilings_lack(struct ceilings *ceilings, const char *format, ...)
@@ -109,6 +122,67 @@ double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads)
 	return best;
 }
 
+/* The nearest sizes measured on both sides of what is asked; NULL: none. */
+struct copy_neighbours {
+	const struct copy_ceiling *below, *above;
+};
+
+static struct copy_neighbours find_copies(
+	const struct device_ceiling *device, double bytes, bool pinned, bool to_device)
+{
+	struct copy_neighbours near = {0};
+	for (size_t i = 0; i < device->copy_count; i++) {
+		const struct copy_ceiling *copy = &device->copies[i];
+		if (copy->pinned != pinned || copy->to_device != to_device ||
+			!(copy->bytes_per_s > 0))
+			continue;
+		if (copy->bytes <= bytes && (!near.below || copy->bytes > near.below->bytes))
+			near.below = copy;
+		if (copy->bytes >= bytes && (!near.above || copy->bytes < near.above->bytes))
+			near.above = copy;
+	}
+	return near;
+}
+
+static double copy_seconds(const struct copy_ceiling *copy)
+{
+	return copy->bytes / copy->bytes_per_s;
+}
+
+double ceilings_copy_bytes_per_s(
+	const struct ceilings *ceilings, double bytes, bool pinned, bool to_device)
+{
+	if (!ceilings->has_device || !(bytes > 0))
+		return NAN;
+	const struct copy_neighbours near =
+		find_copies(&ceilings->device, bytes, pinned, to_device);
+	if (!near.above)
+		return near.below ? near.below->bytes_per_s : NAN;
+	if (!near.below)
+		return bytes / copy_seconds(near.above);
+	const double span = near.above->bytes - near.below->bytes;
+	const double along = span > 0 ? (bytes - near.below->bytes) / span : 0;
+	const double seconds =
+		copy_seconds(near.below) * (1 - along) + copy_seconds(near.above) * along;
+	return bytes / seconds;
+}
+
+double ceilings_device_flops(const struct ceilings *ceilings, const char *precision)
+{
+	double best = NAN;
+	for (size_t i = 0; ceilings->has_device && i < ceilings->device.gemm_count; i++) {
+		const struct device_gemm_ceiling *gemm = &ceilings->device.gemms[i];
+		if (gemm->is_best && strcmp(gemm->precision, precision) == 0)
+			best = fmax(best, gemm->flops);
+	}
+	return best;
+}
+
+double ceilings_launch_ns(const struct ceilings *ceilings)
+{
+	return ceilings->has_device ? ceilings->device.launch_ns : NAN;
+}
+
 const char *ceilings_age(
 	const struct ceilings *ceilings, double moment, const char *word, char *out, size_t room)
 {
@@ -129,7 +203,7 @@ const char *ceilings_age(
 }
 
 bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores, const char *kernel,
-	char *why, size_t room)
+	const char *gpu, char *why, size_t room)
 {
 	const double age = now - ceilings->measured_at;
 	why[0] = '\0';
@@ -139,6 +213,9 @@ bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores,
 	else if (strcmp(ceilings->kernel, kernel) != 0)
 		(void)snprintf(
 			why, room, "probed under kernel %s, this is %s", ceilings->kernel, kernel);
+	else if (strcmp(ceilings->gpu, gpu) != 0)
+		(void)snprintf(why, room, "probed with %s, now there is %s",
+			ceilings->gpu[0] ? ceilings->gpu : "no GPU", gpu[0] ? gpu : "none");
 	else if (isnan(age) || age < -CLOCKS_AGREE_S || age > (double)STALE_DAYS * DAY_S)
 		(void)ceilings_age(ceilings, now, "ago", why, room);
 	return why[0] != '\0';

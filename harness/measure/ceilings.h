@@ -13,6 +13,7 @@ enum {
 	CEILING_READS_MAX = 64,
 	CEILING_GEMMS_MAX = 32,
 	CEILING_CORES_MAX = 16,
+	CEILING_COPIES_MAX = 64,
 	CEILINGS_NODE_BYTES = 64,
 	CEILINGS_NAME_BYTES = 96,
 };
@@ -48,6 +49,46 @@ struct core_ceiling {
 	unsigned cores;
 	double samples_per_s;
 	struct ceiling_range range;
+};
+
+/* Copies between the host's memory and a device's, one after the other on one stream. */
+struct copy_ceiling {
+	bool to_device;
+	bool pinned; /* page-locked host memory, timed by the device; pageable: by the host, see the note */
+	double bytes; /* of one copy */
+	double bytes_per_s;
+	struct ceiling_range range;
+};
+
+struct device_gemm_ceiling {
+	char precision[NAME_BYTES]; /* "bf16" */
+	long long m, n, k;
+	double flops; /* per second */
+	bool is_best; /* of the square shapes tried at this precision; else a shape of the configured model */
+	struct ceiling_range range;
+	double efficiency; /* flops / those of the best shape at this precision; NAN: there is none */
+	char name[NAME_BYTES]; /* layer of the model; "square" where is_best */
+};
+
+/* An accelerator, as the CUDA plug-in probed it: operands are random, because zeros draw less power and flatter. */
+struct device_ceiling {
+	unsigned index, count; /* the one that was probed, of so many in the node */
+	char name[64], capability[8];
+	char versions[NOTE_BYTES];        /* driver, runtime, libraries */
+	bool test_double;                 /* computed on the CPU: no figure here means anything */
+	double memory_bytes, cache_bytes; /* its memory, its L2 */
+	double seconds;                   /* that probing it took */
+	struct copy_ceiling copies[CEILING_COPIES_MAX];
+	size_t copy_count;
+	struct device_gemm_ceiling gemms[CEILING_GEMMS_MAX];
+	size_t gemm_count;
+	double memory_bytes_per_s; /* read + written by a copy of several times its L2 */
+	double launch_ns;          /* host time to launch an empty kernel, back to back */
+	double kernel_ns; /* the device's own, from one empty kernel to the next, all launched before */
+	double graph_kernel_ns; /* the same inside a recorded graph */
+	double round_trip_ns;   /* launch, run, and the host sees the end */
+	struct ceiling_range memory_range, launch_range, kernel_range, graph_kernel_range,
+		round_trip_range;
 };
 
 struct ceilings {
@@ -89,6 +130,10 @@ struct ceilings {
 	double oversleep_p99_ns; /* over all sleeps of all repeats */
 	char notes[NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
+
+	char gpu[CEILINGS_NAME_BYTES]; /* GPUs of the node and their driver; "": none */
+	bool has_device;
+	struct device_ceiling device; /* where has_device */
 };
 
 /* Nothing measured: every number NAN, no lines. */
@@ -109,14 +154,27 @@ double ceilings_read_bytes_per_s(
 /* Best GEMM rate (FLOP/s) with so many threads; NAN: not measured. */
 double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads);
 
+/* --- of the device; NAN: none was probed, or not that ----------------------------------------------- */
+
+/* What copies of so many bytes give, bytes/s.  Between the sizes measured the time of a copy is interpolated, smaller ones take
+ * as long as the smallest, larger ones run at the rate of the largest. */
+double ceilings_copy_bytes_per_s(
+	const struct ceilings *ceilings, double bytes, bool pinned, bool to_device);
+
+/* Best rate of a square product, FLOP/s, at a precision as step.precision names it. */
+double ceilings_device_flops(const struct ceilings *ceilings, const char *precision);
+
+/* Host time to launch one kernel. */
+double ceilings_launch_ns(const struct ceilings *ceilings);
+
 /* "probed 3 h ago": at `moment` (seconds since the epoch), of which `word` says how it lies to the reader:
  * "ago", or "before" when it is that of an earlier run.  Returns out. */
 const char *ceilings_age(
 	const struct ceilings *ceilings, double moment, const char *word, char *out, size_t room);
 
-/* Why they should be measured again: older than 30 days, measured with other cores or under another
- * kernel; false: they hold. */
+/* Why they should be measured again: older than 30 days, measured with other cores, under another
+ * kernel, or with other GPUs (as in `gpu`); false: they hold. */
 bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores, const char *kernel,
-	char *why, size_t room);
+	const char *gpu, char *why, size_t room);
 
 #endif

@@ -6,7 +6,9 @@
 #include "harness/measure/environment_parts.h"
 #include "harness/measure/probe.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +41,67 @@ static void read_names(struct node_identity *node)
 		(void)snprintf(node->machine, sizeof node->machine, "%s", name.nodename);
 }
 
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul ..." -> "580.65.06"; "unknown". */
+static void driver_version(char *out, size_t room)
+{
+	char *text = environment_text("/proc/driver/nvidia/version");
+	(void)snprintf(out, room, "unknown");
+	for (const char *at = text; at && *at && *at != '\n'; at++) {
+		const size_t length = strspn(at, "0123456789.");
+		const bool begins = at == text || isspace((unsigned char)at[-1]);
+		if (begins && length >= 4 && isspace((unsigned char)at[length]) &&
+			memchr(at, '.', length)) {
+			(void)snprintf(out, room, "%.*s", (int)length, at);
+			break;
+		}
+	}
+	free(text);
+}
+
+/* The driver's files say which GPUs there are, without starting anything on them. */
+static void read_gpus(char gpu[CEILINGS_NAME_BYTES])
+{
+	char model[48] = "";
+	char version[24];
+	glob_t found;
+	size_t count = 0;
+	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
+		count = found.gl_pathc;
+		char *text = environment_text(found.gl_pathv[0]);
+		if (!text || !parse_field(text, "Model", model, sizeof model))
+			(void)snprintf(model, sizeof model, "unknown GPU");
+		free(text);
+		globfree(&found);
+	}
+	driver_version(version, sizeof version);
+	if (count == 1)
+		(void)snprintf(gpu, CEILINGS_NAME_BYTES, "%s, driver %s", model, version);
+	else if (count > 1)
+		(void)snprintf(
+			gpu, CEILINGS_NAME_BYTES, "%zu x %s, driver %s", count, model, version);
+}
+
+/* The end of a long path tells two of them apart. */
+static void add_plugin(char gpu[CEILINGS_NAME_BYTES])
+{
+	const char *path = getenv("MLBENCH_CUDA_PLUGIN");
+	if (!path || !*path)
+		return;
+	const size_t used = strlen(gpu);
+	const size_t room = CEILINGS_NAME_BYTES - used;
+	const char *const head = used ? ", plug-in " : "plug-in ";
+	const size_t length = strlen(path);
+	const size_t fits = room > strlen(head) + 1 ? room - strlen(head) - 1 : 0;
+	(void)snprintf(gpu + used, room, "%s%s", head, path + (length > fits ? length - fits : 0));
+}
+
+void node_gpus(char gpu[CEILINGS_NAME_BYTES])
+{
+	gpu[0] = '\0';
+	read_gpus(gpu);
+	add_plugin(gpu);
+}
+
 int node_identify(const char *data_path, struct node_identity *node, struct error *err)
 {
 	*node = (struct node_identity){.cores = probe_cores()};
@@ -58,6 +121,7 @@ int node_identify(const char *data_path, struct node_identity *node, struct erro
 			err, -code, "cannot find the file system of '%s'", data_path);
 	read_cpu(node);
 	read_names(node);
+	node_gpus(node->gpu);
 	return 0;
 }
 
@@ -72,7 +136,9 @@ void node_key(const struct node_identity *node, char out[CEILINGS_NODE_BYTES])
 	(void)snprintf(cores, sizeof cores, "%u", node->cores);
 	const uint64_t hardware =
 		add_text(add_text(add_text(0, node->machine), node->cpu), node->storage);
-	const uint64_t state = add_text(add_text(0, cores), node->kernel);
+	uint64_t state = add_text(add_text(0, cores), node->kernel);
+	if (node->gpu[0])
+		state = add_text(state, node->gpu);
 	(void)snprintf(out, CEILINGS_NODE_BYTES, "%016" PRIx64 "-%016" PRIx64, hardware, state);
 }
 
@@ -83,5 +149,6 @@ void node_describe(const struct node_identity *node, struct ceilings *ceilings)
 	(void)snprintf(ceilings->host, sizeof ceilings->host, "%s", node->host);
 	(void)snprintf(ceilings->cpu, sizeof ceilings->cpu, "%s", node->cpu);
 	(void)snprintf(ceilings->kernel, sizeof ceilings->kernel, "%s", node->kernel);
+	(void)snprintf(ceilings->gpu, sizeof ceilings->gpu, "%s", node->gpu);
 	(void)snprintf(ceilings->storage, sizeof ceilings->storage, "%s", node->storage);
 }

@@ -71,6 +71,13 @@ uint64_t completions_between(
 	out->batches = b->batches - a->batches;
 	out->device_ns = b->device_ns - a->device_ns;
 	out->oversleep_ns = b->oversleep_ns - a->oversleep_ns;
+	out->stepped = b->stepped - a->stepped;
+	out->launch_ns = b->launch_ns - a->launch_ns;
+	out->sync_ns = b->sync_ns - a->sync_ns;
+	out->copy_ns = b->copy_ns - a->copy_ns;
+	out->copy_bytes = b->copy_bytes - a->copy_bytes;
+	out->idle_ns = b->idle_ns - a->idle_ns;
+	out->idle_of_ns = b->idle_of_ns - a->idle_of_ns;
 	return out->batches + 1;
 }
 

@@ -41,7 +41,7 @@ enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_LACKS };
 struct doctor_finding {
 	enum doctor_level level;
 	char subject[32];      /* "io_uring" */
-	char state[160];       /* what is the case */
+	char state[480];       /* what is the case */
 	char consequence[200]; /* what follows for measuring; "" if nothing */
 	char remedy[200];      /* how to mend it; "" if nothing */
 };

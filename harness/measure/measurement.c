@@ -1,10 +1,43 @@
 /* Life of a measurement: what it owns, and its notes. */
 #include "harness/measure/measurement.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void device_measurement_init(struct device_measurement *device)
+{
+	static const struct device_range unknown = {NAN, NAN, NAN};
+	*device = (struct device_measurement){
+		.step_seconds = NAN,
+		.upload_seconds = NAN,
+		.sync_seconds = NAN,
+		.idle_share = NAN,
+		.launch_ns = NAN,
+		.upload_bytes = NAN,
+		.achieved_flops = NAN,
+		.peak_flops = NAN,
+		.model_utilisation = NAN,
+		.clock_map_error_ns = NAN,
+		.gradient_norm = NAN,
+		.nonfinite_share = NAN,
+		.activation_mean = NAN,
+		.activation_deviation = NAN,
+		.sm_clock_mhz = unknown,
+		.memory_clock_mhz = unknown,
+		.power_w = unknown,
+		.temperature_c = unknown,
+		.memory_used_bytes = unknown,
+		.pcie_to_device_bytes_per_s = unknown,
+		.pcie_from_device_bytes_per_s = unknown,
+		.sm_clock_max_mhz = NAN,
+		.busy_share = NAN,
+		.ecc_corrected = NAN,
+		.ecc_uncorrected = NAN,
+	};
+}
 
 void measurement_release(struct measurement *m)
 {

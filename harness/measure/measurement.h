@@ -79,6 +79,7 @@ struct device_measurement {
 	/* NVML's, see nvml.h. */
 	struct device_range sm_clock_mhz, memory_clock_mhz, power_w, temperature_c,
 		memory_used_bytes, pcie_to_device_bytes_per_s, pcie_from_device_bytes_per_s;
+	double sm_clock_max_mhz; /* the highest that the device has; NAN */
 	double busy_share; /* "a kernel was resident" share; no measure of how busy the device was */
 	double ecc_corrected, ecc_uncorrected; /* that came in during the run */
 	struct {
@@ -181,7 +182,8 @@ struct measurement {
 	size_t note_count;
 };
 
-void measurement_release(struct measurement *m); /* safe on {0} */
+void device_measurement_init(struct device_measurement *device); /* nothing is known of it yet */
+void measurement_release(struct measurement *m);                 /* safe on {0} */
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
 

@@ -2,6 +2,7 @@
 #include "harness/measure/probe.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -37,13 +38,6 @@ void probe_add(struct probe_values *values, double value)
 		values->at[values->count++] = value;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double left = *(const double *)a;
-	const double right = *(const double *)b;
-	return left < right ? -1 : left > right;
-}
-
 double probe_median(const struct probe_values *values, struct ceiling_range *range)
 {
 	struct ceiling_range found = {.low = NAN, .high = NAN, .repeats = values->count};
@@ -52,7 +46,7 @@ double probe_median(const struct probe_values *values, struct ceiling_range *ran
 	if (values->count > 0) {
 		const unsigned n = values->count;
 		memcpy(sorted, values->at, n * sizeof *sorted);
-		qsort(sorted, n, sizeof *sorted, ascending);
+		sort_doubles(sorted, n);
 		found.low = sorted[0];
 		found.high = sorted[n - 1];
 		median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;

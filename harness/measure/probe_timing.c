@@ -3,6 +3,7 @@
 #include "harness/measure/probe.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -42,19 +43,12 @@ static double cpu_clock_cost_ns(void)
 	return (double)(clock_now_ns() - begin) / CPU_CLOCK_READS;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double left = *(const double *)a;
-	const double right = *(const double *)b;
-	return left < right ? -1 : left > right;
-}
-
 /* Sorts values; NAN without any. */
 static double quantile(double *values, size_t count, size_t per_mille)
 {
 	if (count == 0)
 		return NAN;
-	qsort(values, count, sizeof *values, ascending);
+	sort_doubles(values, count);
 	return values[(count - 1) * per_mille / 1000];
 }
 

@@ -2,6 +2,7 @@
  * change of level whose noise is taken from differences and inflated for first-order
  * autocorrelation, so that the ordinary slow wobble of a pipeline is no alarm. */
 #include "harness/measure/steady.h"
+#include "harness/base/order.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -55,13 +56,6 @@ static double squares_about(const double *x, size_t n, double mean)
 	return sum;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Marginal standard error rule: the cut d that makes squares(d) / (n - d)^2 least. */
 static size_t mser_cut(const double *x, size_t n)
 {
@@ -97,7 +91,7 @@ static double mean_squared_difference(
 			squares[pairs++] = (x[i + lag] - x[i]) * (x[i + lag] - x[i]);
 	if (pairs == 0)
 		return 0;
-	qsort(squares, pairs, sizeof *squares, by_value);
+	sort_doubles(squares, pairs);
 	const size_t trimmed = trim ? pairs / TRIM_SHARE : 0;
 	const double kept = 1 - TRIMMED_PER_SHARE * (double)trimmed / (double)pairs;
 	return mean_of(squares, pairs - trimmed) / kept;
@@ -178,7 +172,7 @@ static double median_of(const double *x, size_t n)
 {
 	double sorted[SERIES_MAX];
 	memcpy(sorted, x, n * sizeof *x);
-	qsort(sorted, n, sizeof *sorted, by_value);
+	sort_doubles(sorted, n);
 	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 

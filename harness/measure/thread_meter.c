@@ -29,6 +29,14 @@ struct thread_meter *thread_meters_open(unsigned count, unsigned segments)
 	return meters;
 }
 
+int thread_meters_add_devices(struct thread_meter *meters, unsigned count)
+{
+	int code = 0;
+	for (unsigned i = 0; i < count && !code; i++)
+		code = trace_log_open(&meters[i].device, trace_log_room(count));
+	return code;
+}
+
 static void close_file(const atomic_int *file)
 {
 	const int fd = atomic_load(file);
@@ -45,6 +53,7 @@ void thread_meters_close(struct thread_meter *meters, unsigned count)
 		close_file(&meters[i].io_delay);
 		service_log_close(&meters[i].service);
 		trace_log_close(&meters[i].trace);
+		trace_log_close(&meters[i].device);
 	}
 	free(meters);
 }

@@ -18,6 +18,7 @@ struct thread_meter {
 	struct state_clock clock;
 	_Alignas(COUNTER_ALIGN_BYTES) struct service_log service;
 	struct trace_log trace;
+	struct trace_log device; /* what a device did for the thread; closed unless asked for */
 	atomic_uint_least64_t items;
 	struct lock_meter lock;
 	struct memory_account allocated; /* by the thread, after its start */
@@ -38,6 +39,9 @@ struct thread_times {
 struct thread_meter *thread_meters_open(unsigned count, unsigned segments);
 void thread_meters_close(struct thread_meter *meters, unsigned count); /* NULL is fine */
 
+/* Opens the logs of what devices do for these threads.  0 or -ENOMEM. */
+int thread_meters_add_devices(struct thread_meter *meters, unsigned count);
+
 /* The thread itself, once, at its start and at its end. */
 void thread_meter_attach(struct thread_meter *meter);
 void thread_meter_detach(struct thread_meter *meter);
@@ -52,6 +56,13 @@ static inline void thread_meter_add(
 	atomic_store_explicit(&meter->items,
 		atomic_load_explicit(&meter->items, memory_order_relaxed) + n,
 		memory_order_relaxed);
+}
+
+/* The thread itself: its entry for what the device did, to be filled whole, or NULL. */
+static inline struct trace_entry *thread_meter_device_item(
+	struct thread_meter *meter, uint64_t number)
+{
+	return meter->device.room > 0 ? trace_log_next(&meter->device, number) : NULL;
 }
 
 /* The sampler: everything up to now_ns.  False: the kernel's accounting is not available (what it said

@@ -151,5 +151,7 @@ bool ceilings_stale_here(const struct ceilings *ceilings, char *why, size_t room
 {
 	struct utsname name;
 	const char *kernel = uname(&name) == 0 ? name.release : "";
-	return ceilings_stale(ceilings, (double)time(NULL), probe_cores(), kernel, why, room);
+	char gpu[CEILINGS_NAME_BYTES];
+	node_gpus(gpu);
+	return ceilings_stale(ceilings, (double)time(NULL), probe_cores(), kernel, gpu, why, room);
 }

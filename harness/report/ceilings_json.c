@@ -61,6 +61,49 @@ static const struct field head_fields[] = {
 	FIELD(ceilings, oversleep_ns, FIELD_REAL),
 	RANGE(ceilings, oversleep_range, oversleep),
 	FIELD(ceilings, oversleep_p99_ns, FIELD_REAL),
+	FIELD(ceilings, gpu, FIELD_TEXT),
+};
+
+static const struct field device_fields[] = {
+	FIELD(device_ceiling, index, FIELD_UINT32),
+	FIELD(device_ceiling, count, FIELD_UINT32),
+	FIELD(device_ceiling, name, FIELD_TEXT),
+	FIELD(device_ceiling, capability, FIELD_TEXT),
+	FIELD(device_ceiling, versions, FIELD_TEXT),
+	FIELD(device_ceiling, test_double, FIELD_BOOLEAN),
+	FIELD(device_ceiling, memory_bytes, FIELD_REAL),
+	FIELD(device_ceiling, cache_bytes, FIELD_REAL),
+	FIELD(device_ceiling, seconds, FIELD_REAL),
+	FIELD(device_ceiling, memory_bytes_per_s, FIELD_REAL),
+	RANGE(device_ceiling, memory_range, memory),
+	FIELD(device_ceiling, launch_ns, FIELD_REAL),
+	RANGE(device_ceiling, launch_range, launch),
+	FIELD(device_ceiling, kernel_ns, FIELD_REAL),
+	RANGE(device_ceiling, kernel_range, kernel),
+	FIELD(device_ceiling, graph_kernel_ns, FIELD_REAL),
+	RANGE(device_ceiling, graph_kernel_range, graph_kernel),
+	FIELD(device_ceiling, round_trip_ns, FIELD_REAL),
+	RANGE(device_ceiling, round_trip_range, round_trip),
+};
+
+static const struct field copy_fields[] = {
+	FIELD(copy_ceiling, to_device, FIELD_BOOLEAN),
+	FIELD(copy_ceiling, pinned, FIELD_BOOLEAN),
+	FIELD(copy_ceiling, bytes, FIELD_REAL),
+	FIELD(copy_ceiling, bytes_per_s, FIELD_REAL),
+	OWN_RANGE(copy_ceiling),
+};
+
+static const struct field device_gemm_fields[] = {
+	FIELD(device_gemm_ceiling, name, FIELD_TEXT),
+	FIELD(device_gemm_ceiling, precision, FIELD_TEXT),
+	FIELD(device_gemm_ceiling, m, FIELD_UINT64),
+	FIELD(device_gemm_ceiling, n, FIELD_UINT64),
+	FIELD(device_gemm_ceiling, k, FIELD_UINT64),
+	FIELD(device_gemm_ceiling, is_best, FIELD_BOOLEAN),
+	FIELD(device_gemm_ceiling, flops, FIELD_REAL),
+	OWN_RANGE(device_gemm_ceiling),
+	FIELD(device_gemm_ceiling, efficiency, FIELD_REAL),
 };
 
 static const struct field read_fields[] = {
@@ -93,36 +136,40 @@ static const struct field gemm_fields[] = {
 	FIELD(gemm_ceiling, share, FIELD_REAL),
 };
 
-/* A list inside the data sheet: an array of structures and how many of it are in use. */
+/* A list inside a structure: an array of structures and how many of it are in use. */
 struct list {
 	const char *name;
 	const struct field *fields;
 	size_t field_count, offset, entry_bytes, most, count_offset;
 };
 
-#define LIST(name, table, member, count, most)                                \
-	{                                                                     \
-		name, table, COUNT(table), offsetof(struct ceilings, member), \
-			sizeof(((struct ceilings *)0)->member[0]), most,      \
-			offsetof(struct ceilings, count)                      \
+#define LIST(type, name, table, member, count, most)                                              \
+	{                                                                                         \
+		name, table, COUNT(table), offsetof(struct type, member),                         \
+			sizeof(((struct type *)0)->member[0]), most, offsetof(struct type, count) \
 	}
 
 static const struct list lists[] = {
-	LIST("reads", read_fields, reads, read_count, CEILING_READS_MAX),
-	LIST("decode", decode_fields, decode, decode_count, CEILING_CORES_MAX),
-	LIST("gemms", gemm_fields, gemms, gemm_count, CEILING_GEMMS_MAX),
+	LIST(ceilings, "reads", read_fields, reads, read_count, CEILING_READS_MAX),
+	LIST(ceilings, "decode", decode_fields, decode, decode_count, CEILING_CORES_MAX),
+	LIST(ceilings, "gemms", gemm_fields, gemms, gemm_count, CEILING_GEMMS_MAX),
 };
 
-static size_t *count_of(const struct list *list, struct ceilings *ceilings)
+static const struct list device_lists[] = {
+	LIST(device_ceiling, "copies", copy_fields, copies, copy_count, CEILING_COPIES_MAX),
+	LIST(device_ceiling, "gemms", device_gemm_fields, gemms, gemm_count, CEILING_GEMMS_MAX),
+};
+
+static size_t *count_of(const struct list *list, void *owner)
 {
-	return (size_t *)(void *)((char *)ceilings + list->count_offset);
+	return (size_t *)(void *)((char *)owner + list->count_offset);
 }
 
-static json_t *list_to_json(const struct list *list, const struct ceilings *ceilings)
+static json_t *list_to_json(const struct list *list, const void *owner)
 {
-	const char *entries = (const char *)ceilings + list->offset;
+	const char *entries = (const char *)owner + list->offset;
 	const size_t *count =
-		(const size_t *)(const void *)((const char *)ceilings + list->count_offset);
+		(const size_t *)(const void *)((const char *)owner + list->count_offset);
 	json_t *array = json_array();
 	int bad = array ? 0 : -ENOMEM;
 	for (size_t i = 0; i < *count && !bad; i++) {
@@ -148,6 +195,21 @@ static json_t *lines_to_json(const char (*lines)[NOTE_BYTES], size_t count)
 	return array;
 }
 
+static json_t *device_to_json(const struct ceilings *ceilings)
+{
+	if (!ceilings->has_device)
+		return json_null();
+	json_t *object = json_object();
+	int bad = fields_encode(object, device_fields, COUNT(device_fields), &ceilings->device);
+	for (size_t i = 0; i < COUNT(device_lists); i++)
+		bad |= json_object_set_new(object, device_lists[i].name,
+			list_to_json(&device_lists[i], &ceilings->device));
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 json_t *ceilings_to_json(const struct ceilings *ceilings, double now)
 {
 	char when[CLOCK_UTC_BYTES] = "";
@@ -161,6 +223,7 @@ json_t *ceilings_to_json(const struct ceilings *ceilings, double now)
 	for (size_t i = 0; i < COUNT(lists); i++)
 		bad |= json_object_set_new(
 			object, lists[i].name, list_to_json(&lists[i], ceilings));
+	bad |= json_object_set_new(object, "device", device_to_json(ceilings));
 	bad |= json_object_set_new(
 		object, "missing", lines_to_json(ceilings->missing, ceilings->missing_count));
 	bad |= json_object_set_new(
@@ -172,9 +235,9 @@ json_t *ceilings_to_json(const struct ceilings *ceilings, double now)
 }
 
 static int list_from_json(
-	const struct list *list, const json_t *array, struct ceilings *ceilings, struct error *err)
+	const struct list *list, const json_t *array, void *owner, struct error *err)
 {
-	char *entries = (char *)ceilings + list->offset;
+	char *entries = (char *)owner + list->offset;
 	if (!json_is_array(array) || json_array_size(array) > list->most)
 		return error_set(
 			err, -EINVAL, "'%s' is no list of at most %zu", list->name, list->most);
@@ -187,7 +250,7 @@ static int list_from_json(
 			code = fields_decode(object, list->fields, list->field_count,
 				entries + i * list->entry_bytes, err);
 	}
-	*count_of(list, ceilings) = code ? 0 : json_array_size(array);
+	*count_of(list, owner) = code ? 0 : json_array_size(array);
 	return code ? error_prefix(err, code, "%s", list->name) : 0;
 }
 
@@ -207,6 +270,22 @@ static int lines_from_json(
 	return 0;
 }
 
+/* Absent in data sheets of nodes without one, and in older ones. */
+static int device_from_json(struct ceilings *ceilings, const json_t *object, struct error *err)
+{
+	if (!object || json_is_null(object))
+		return 0;
+	if (!json_is_object(object))
+		return error_set(err, -EINVAL, "'device' is no object");
+	struct device_ceiling *device = &ceilings->device;
+	int code = fields_decode(object, device_fields, COUNT(device_fields), device, err);
+	for (size_t i = 0; i < COUNT(device_lists) && !code; i++)
+		code = list_from_json(&device_lists[i],
+			json_object_get(object, device_lists[i].name), device, err);
+	ceilings->has_device = code == 0;
+	return code ? error_prefix(err, code, "device") : 0;
+}
+
 int ceilings_from_json(struct ceilings *ceilings, const json_t *object, struct error *err)
 {
 	const char *schema = json_string_value(json_object_get(object, "schema"));
@@ -218,6 +297,8 @@ int ceilings_from_json(struct ceilings *ceilings, const json_t *object, struct e
 	for (size_t i = 0; i < COUNT(lists) && !code; i++)
 		code = list_from_json(
 			&lists[i], json_object_get(object, lists[i].name), ceilings, err);
+	if (!code)
+		code = device_from_json(ceilings, json_object_get(object, "device"), err);
 	if (!code)
 		code = lines_from_json(json_object_get(object, "missing"), ceilings->missing,
 			&ceilings->missing_count, err);

@@ -1,22 +1,14 @@
 /* One table a request size: depths down, states of the page cache across.  Small requests are counted
  * in requests, large ones in bytes; the unit is one for a whole table, so that columns compare. */
-#include "harness/report/ceilings_reads.h"
+#include "harness/report/ceilings_parts.h"
 
 #include "harness/base/units.h"
-#include "harness/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	STATES = 3,
-	STATE_WARM = 2,
-	STATE_COLUMNS = 3,
-	INDENT = 2,
-	LINE_BYTES = 400,
-	HEAD_BYTES = 40
-};
+enum { STATES = 3, STATE_WARM = 2, STATE_COLUMNS = 3, HEAD_BYTES = 40 };
 
 static const double SMALL_REQUEST_BYTES = 16384;
 
@@ -57,10 +49,11 @@ static struct scale choose_scale(const struct ceilings *ceilings, double request
 			   : (struct scale){"MiB/s", 1 / MIB, false};
 }
 
-static void number(double value, char out[UNITS_BYTES])
+const char *sheet_number(double value, char out[UNITS_BYTES])
 {
 	const int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 	(void)snprintf(out, UNITS_BYTES, "%.*f", value < 0.0995 ? 3 : digits, value);
+	return out;
 }
 
 /* A warm read is done when it is submitted: it waits for those submitted with it, and nothing else. */
@@ -81,11 +74,9 @@ static void add_read(
 	}
 	const double by =
 		view->scale.requests ? view->scale.by / read->request_bytes : view->scale.by;
-	number(read->bytes_per_s * by, text);
-	table_add(table, INK_BOLD, "%s", text);
-	number(read->range.low * by, text);
-	number(read->range.high * by, high);
-	table_add(table, INK_DIM, "%s-%s", text, high);
+	table_add(table, INK_BOLD, "%s", sheet_number(read->bytes_per_s * by, text));
+	table_add(table, INK_DIM, "%s-%s", sheet_number(read->range.low * by, text),
+		sheet_number(read->range.high * by, high));
 	if (has_latency(state))
 		table_add(table, INK_PLAIN, "%s", units_format_duration(read->latency_ns, text));
 }
@@ -136,14 +127,14 @@ static void render_table(const struct view *view, const struct style *style, str
 			if (view->shown[state])
 				add_read(&table, view, state, find(view, state, depth));
 	}
-	table_render(&table, style, INDENT, true, out);
+	table_render(&table, style, SHEET_INDENT, true, out);
 	table_close(&table);
 }
 
 static void render_size(const struct ceilings *ceilings, double request_bytes,
 	const struct style *style, struct buffer *out)
 {
-	char text[LINE_BYTES];
+	char text[SHEET_LINE_BYTES];
 	char size[UNITS_BYTES];
 	struct view view = {.ceilings = ceilings,
 		.request_bytes = request_bytes,
@@ -160,7 +151,7 @@ static void render_size(const struct ceilings *ceilings, double request_bytes,
 void ceilings_reads_render(
 	const struct ceilings *ceilings, const struct style *style, struct buffer *out)
 {
-	char text[LINE_BYTES];
+	char text[SHEET_LINE_BYTES];
 	char size[UNITS_BYTES];
 	double last = 0;
 	if (ceilings->read_count == 0)

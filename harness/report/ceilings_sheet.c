@@ -1,16 +1,15 @@
-/* The data sheet: a head, then storage, cores, memory, matrix products and timing. */
+/* The data sheet: a head, then storage, cores, memory, matrix products, timing and the device. */
 #include "harness/report/ceilings_sheet.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
-#include "harness/report/ceilings_reads.h"
-#include "harness/report/table.h"
+#include "harness/report/ceilings_parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { INDENT = 2, LABEL_COLUMNS = 9, LINE_BYTES = 400, RANGE_BYTES = 2 * UNITS_BYTES + 4 };
+enum { LABEL_COLUMNS = 9 };
 
 static const double PERCENT = 100;
 
@@ -20,21 +19,19 @@ void sheet_heading(
 	const struct style *style, const char *title, const char *about, struct buffer *out)
 {
 	buffer_text(out, "\n");
-	buffer_repeat(out, " ", INDENT);
+	buffer_repeat(out, " ", SHEET_INDENT);
 	style_field(style, INK_BOLD, title, LABEL_COLUMNS, out);
-	style_wrap(style, about, INDENT + LABEL_COLUMNS, INDENT + LABEL_COLUMNS, out);
+	style_wrap(style, about, SHEET_INDENT + LABEL_COLUMNS, SHEET_INDENT + LABEL_COLUMNS, out);
 }
 
 static void line(const struct style *style, const char *label, const char *text, struct buffer *out)
 {
-	buffer_repeat(out, " ", INDENT);
+	buffer_repeat(out, " ", SHEET_INDENT);
 	style_field(style, INK_DIM, label, LABEL_COLUMNS, out);
-	style_wrap(style, text, INDENT + LABEL_COLUMNS, INDENT + LABEL_COLUMNS, out);
+	style_wrap(style, text, SHEET_INDENT + LABEL_COLUMNS, SHEET_INDENT + LABEL_COLUMNS, out);
 }
 
-typedef const char *format(double value, char out[UNITS_BYTES]);
-
-static const char *format_flops(double flops, char out[UNITS_BYTES])
+const char *sheet_flops(double flops, char out[UNITS_BYTES])
 {
 	const char *const unit[] = {"MFLOP/s", "GFLOP/s", "TFLOP/s"};
 	double value = flops * 1e-6;
@@ -49,9 +46,8 @@ static const char *format_flops(double flops, char out[UNITS_BYTES])
 	return out;
 }
 
-/* "31.2 - 33.0 GiB/s": the unit once where both have the same. */
-static const char *range_text(
-	format *write, const struct ceiling_range *range, char out[RANGE_BYTES])
+const char *sheet_range(
+	sheet_format *write, const struct ceiling_range *range, char out[SHEET_RANGE_BYTES])
 {
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
@@ -65,21 +61,20 @@ static const char *range_text(
 	const char *other = strchr(high, ' ');
 	if (unit && other && strcmp(unit, other) == 0)
 		*unit = '\0';
-	(void)snprintf(out, RANGE_BYTES, "%s - %s", low, high);
+	(void)snprintf(out, SHEET_RANGE_BYTES, "%s - %s", low, high);
 	return out;
 }
 
-/* "what   median   min - max   remark": the row of a table of single figures. */
-static void add_figure(struct table *table, const char *what, format *write, double value,
+void sheet_add_figure(struct table *table, const char *what, sheet_format *write, double value,
 	const struct ceiling_range *range, const char *remark)
 {
 	char text[UNITS_BYTES];
-	char spread[RANGE_BYTES];
+	char spread[SHEET_RANGE_BYTES];
 	if (isnan(value))
 		return;
 	table_add(table, INK_PLAIN, "%s", what);
 	table_add(table, INK_BOLD, "%s", write(value, text));
-	table_add(table, INK_DIM, "%s", range_text(write, range, spread));
+	table_add(table, INK_DIM, "%s", sheet_range(write, range, spread));
 	table_add(table, INK_DIM, "%s", remark);
 }
 
@@ -90,15 +85,15 @@ static const struct table_column figure_columns[] = {
 	{.head = "", .left = true, .wraps = true},
 };
 
-static void open_figures(struct table *table)
+void sheet_open_figures(struct table *table)
 {
 	table_open(table, figure_columns, sizeof figure_columns / sizeof *figure_columns);
 }
 
-static void close_table(struct table *table, const struct style *style, struct buffer *out)
+void sheet_close_table(struct table *table, const struct style *style, struct buffer *out)
 {
 	if (table->cell_count > 0)
-		table_render(table, style, INDENT, true, out);
+		table_render(table, style, SHEET_INDENT, true, out);
 	table_close(table);
 }
 
@@ -116,9 +111,9 @@ static unsigned repeats_of(const struct ceilings *ceilings)
 static void render_head(
 	const struct ceilings *ceilings, double now, const struct style *style, struct buffer *out)
 {
-	char text[LINE_BYTES];
+	char text[SHEET_LINE_BYTES];
 	char when[CLOCK_UTC_BYTES] = "at an unknown time";
-	char age[LINE_BYTES / 4];
+	char age[SHEET_LINE_BYTES / 4];
 	char took[UNITS_BYTES];
 	buffer_format(out, "%sceilings of this node%s  %s\n", style_ink(style, INK_BOLD),
 		style_end(style), ceilings->host);
@@ -149,7 +144,7 @@ static void render_decode(
 	};
 	struct table table;
 	char number[UNITS_BYTES];
-	char spread[RANGE_BYTES];
+	char spread[SHEET_RANGE_BYTES];
 	if (ceilings->decode_count == 0)
 		return;
 	sheet_heading(style, "decode", ceilings->decode_what, out);
@@ -160,19 +155,19 @@ static void render_decode(
 		table_add(&table, INK_PLAIN, "%u", entry->cores);
 		table_add(&table, INK_BOLD, "%s", units_format_count(entry->samples_per_s, number));
 		table_add(&table, INK_DIM, "%s",
-			range_text(units_format_count, &entry->range, spread));
+			sheet_range(units_format_count, &entry->range, spread));
 		table_add(&table, INK_PLAIN, "%s", units_format_count(each, number));
 		table_add(&table, INK_PLAIN, "%.2f", each / ceilings->decode_one_core);
 		table_add(&table, INK_ACCENT, "%.4f",
 			entry->samples_per_s / (ceilings->cores * ceilings->decode_one_core));
 	}
-	close_table(&table, style, out);
+	sheet_close_table(&table, style, out);
 }
 
 static void render_memory(
 	const struct ceilings *ceilings, const struct style *style, struct buffer *out)
 {
-	char text[LINE_BYTES];
+	char text[SHEET_LINE_BYTES];
 	char array[UNITS_BYTES];
 	char caches[UNITS_BYTES];
 	struct table table;
@@ -185,27 +180,27 @@ static void render_memory(
 		isnan(ceilings->cache_bytes) ? "unknown size"
 					     : units_format_size(ceilings->cache_bytes, caches));
 	sheet_heading(style, "memory", text, out);
-	open_figures(&table);
+	sheet_open_figures(&table);
 	(void)snprintf(text, sizeof text, "triad, %u core%s", ceilings->cores,
 		ceilings->cores == 1 ? "" : "s");
-	add_figure(&table, "triad, 1 core", units_format_rate, ceilings->memory_bytes_per_s_one,
-		&ceilings->memory_range_one, "");
-	add_figure(&table, text, units_format_rate, ceilings->memory_bytes_per_s_all,
+	sheet_add_figure(&table, "triad, 1 core", units_format_rate,
+		ceilings->memory_bytes_per_s_one, &ceilings->memory_range_one, "");
+	sheet_add_figure(&table, text, units_format_rate, ceilings->memory_bytes_per_s_all,
 		&ceilings->memory_range_all, "");
-	add_figure(&table, "memcpy, 1 core", units_format_rate, ceilings->copy_bytes_per_s,
+	sheet_add_figure(&table, "memcpy, 1 core", units_format_rate, ceilings->copy_bytes_per_s,
 		&ceilings->copy_range, "bytes copied: each is read once and written once");
-	close_table(&table, style, out);
+	sheet_close_table(&table, style, out);
 }
 
 static void add_gemm(struct table *table, const struct gemm_ceiling *gemm)
 {
 	char number[UNITS_BYTES];
-	char spread[RANGE_BYTES];
+	char spread[SHEET_RANGE_BYTES];
 	table_add(table, INK_PLAIN, "%s", gemm->is_best ? "best square" : gemm->name);
 	table_add(table, INK_PLAIN, "%lld x %lld x %lld", gemm->m, gemm->n, gemm->k);
 	table_add(table, INK_PLAIN, "%u", gemm->threads);
-	table_add(table, INK_BOLD, "%s", format_flops(gemm->flops, number));
-	table_add(table, INK_DIM, "%s", range_text(format_flops, &gemm->range, spread));
+	table_add(table, INK_BOLD, "%s", sheet_flops(gemm->flops, number));
+	table_add(table, INK_DIM, "%s", sheet_range(sheet_flops, &gemm->range, spread));
 	if (isnan(gemm->efficiency))
 		table_add(table, INK_DIM, "-");
 	else
@@ -228,7 +223,7 @@ static void render_gemms(
 		{.head = "of best"},
 		{.head = "of the\nmodel"},
 	};
-	char text[LINE_BYTES];
+	char text[SHEET_LINE_BYTES];
 	struct table table;
 	if (ceilings->gemm_count == 0)
 		return;
@@ -242,31 +237,31 @@ static void render_gemms(
 	table_open(&table, columns, sizeof columns / sizeof *columns);
 	for (size_t i = 0; i < ceilings->gemm_count; i++)
 		add_gemm(&table, &ceilings->gemms[i]);
-	close_table(&table, style, out);
+	sheet_close_table(&table, style, out);
 }
 
 static void render_timing(
 	const struct ceilings *ceilings, const struct style *style, struct buffer *out)
 {
 	struct table table;
-	char remark[LINE_BYTES] = "";
+	char remark[SHEET_LINE_BYTES] = "";
 	char p99[UNITS_BYTES];
-	open_figures(&table);
-	add_figure(&table, "lock hand-off", units_format_duration, ceilings->lock_handoff_ns,
+	sheet_open_figures(&table);
+	sheet_add_figure(&table, "lock hand-off", units_format_duration, ceilings->lock_handoff_ns,
 		&ceilings->lock_range, "a mutex, to a thread that sleeps on it");
-	add_figure(&table, "CLOCK_MONOTONIC", units_format_duration, ceilings->clock_read_ns,
+	sheet_add_figure(&table, "CLOCK_MONOTONIC", units_format_duration, ceilings->clock_read_ns,
 		&ceilings->clock_range, "a read");
-	add_figure(&table, "thread CPU clock", units_format_duration, ceilings->cpu_clock_read_ns,
-		&ceilings->cpu_clock_range, "a read");
+	sheet_add_figure(&table, "thread CPU clock", units_format_duration,
+		ceilings->cpu_clock_read_ns, &ceilings->cpu_clock_range, "a read");
 	if (isfinite(ceilings->oversleep_p99_ns))
 		(void)snprintf(remark, sizeof remark,
 			"mean of an absolute sleep beyond its end; 99 %% at most %s",
 			units_format_duration(ceilings->oversleep_p99_ns, p99));
-	add_figure(&table, "oversleep", units_format_duration, ceilings->oversleep_ns,
+	sheet_add_figure(&table, "oversleep", units_format_duration, ceilings->oversleep_ns,
 		&ceilings->oversleep_range, remark);
 	if (table.cell_count > 0)
 		sheet_heading(style, "timing", "locks, clocks, sleep", out);
-	close_table(&table, style, out);
+	sheet_close_table(&table, style, out);
 }
 
 static void render_lines(const char *label, const char (*lines)[NOTE_BYTES], size_t count,
@@ -287,6 +282,7 @@ void ceilings_sheet(
 	render_memory(ceilings, style, out);
 	render_gemms(ceilings, style, out);
 	render_timing(ceilings, style, out);
+	ceilings_device_render(ceilings, style, out);
 	render_lines("missing", ceilings->missing, ceilings->missing_count, style, out);
 	render_lines("notes", ceilings->notes, ceilings->note_count, style, out);
 }

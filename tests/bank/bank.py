@@ -4,13 +4,14 @@ takes the plant away again to see whether the label was true, and scores the ans
 
     tests/bank/bank.py MLBENCH [--quick] [--only NAME,…] [--intensities 1.5,4] [--seeds 3] …
 
-Exit status: 0 all bars are met, 1 one is missed (or, with --quick, an answer is wrong), 2 wrong use."""
+Exit status: 0 all bars are met, 1 one is missed (or, with --quick, an answer is wrong), 2 wrong use, 3 no device for --device."""
 
 import argparse
 import json
 import math
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from typing import List, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import device_plants
 import labels
 import plants as table
 import report
@@ -29,6 +31,7 @@ REFINEMENTS = 3       # corrections of a plant's strength
 DISTURBED_CORES = 0.3 # unless --disturbed says otherwise: kept busy from outside while nothing of ours does
 HEALTHY_USE = 0.95    # of the device's time, in a run that is to be called healthy
 PAIR_WITHIN = 0.05
+CANNOT = 3             # exit status: no device
 QUICK_INTENSITY = 4.0
 QUICK_PATIENCE_S = 150 # after which no case is repeated
 
@@ -136,7 +139,8 @@ class Bank:
         case["disturbed"] = measured["cores_busy_outside"] or 0.0
         used = measured["step_utilisation"] or 0.0
         case["why_invalid"] = self.disturbance(case)
-        if used < HEALTHY_USE and not case["why_invalid"]:
+        starves = case["truth"] == [list(p) for p in table.HEALTHY_STEP] and used < HEALTHY_USE
+        if starves and not case["why_invalid"]:
             case["why_invalid"] = "the device was used %.0f %% only" % (100 * used)
         case["valid"] = not case["why_invalid"]
         self.judge(case, measured)
@@ -237,6 +241,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--out", default="", help="folder of bank.json and bank.md (default: results/bank/TIME)")
     parser.add_argument("--score", nargs="+", default=[], metavar="RESULT", help="score saved banks again, as one")
     parser.add_argument("--data", default="build/bank-data", help="folder for the data sets")
+    parser.add_argument("--device", action="store_true", help="the plants of a real device instead; needs a GPU")
     parser.add_argument("--list", action="store_true", help="list plants and controls")
     options = parser.parse_args(arguments)
     if not (options.program or options.list or options.score):
@@ -248,8 +253,14 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     return options
 
 
+def all_plants(options: argparse.Namespace, cores: int) -> List[table.Plant]:
+    if options.device:
+        return device_plants.device_plants() + device_plants.device_controls()
+    return table.plants(cores) + table.controls()
+
+
 def chosen(options: argparse.Namespace, cores: int) -> List[table.Plant]:
-    listed = table.plants(cores) + table.controls()
+    listed = all_plants(options, cores)
     names = [name for name in options.only.split(",") if name]
     unknown = [name for name in names if name not in [plant.name for plant in listed]]
     if unknown:
@@ -328,16 +339,26 @@ def save(folder: str, result: dict) -> None:
         os.replace(os.path.join(folder, name + ".new"), os.path.join(folder, name))
 
 
+def no_device(program: str) -> str:
+    """Why the program cannot use a GPU; '' when it can."""
+    listed = subprocess.run([program, "list", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    cuda = next(row for row in json.loads(listed.stdout)["backends"] if row["name"] == "cuda")
+    return cuda["unavailable"] or ""
+
+
 def main(arguments: List[str]) -> int:
     options = parse(arguments)
     cores = len(os.sched_getaffinity(0))
     if options.list:
-        for plant in table.plants(cores) + table.controls():
+        for plant in all_plants(options, cores):
             print("%-16s %-28s %s" % (plant.name, score.name_of(plant.truth[0]), plant.what))
         return 0
     folder = options.out or os.path.join("results", "bank", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
     if options.score:
         return finish(options, folder, score_again(options.score))
+    if options.device and (missing := no_device(options.program)):
+        print("bank: the plants of a device cannot run here: %s" % missing)
+        return CANNOT
     began = time.monotonic()
     result = scored([], cores, 0.0, "nothing")
     work = tempfile.mkdtemp(prefix="mlbench-bank-")

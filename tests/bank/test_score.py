@@ -2,6 +2,8 @@
 """The scorer itself: fake diagnosers that are right, wrong, overconfident or silent get the matrix and the bars that
 they deserve; what the bank computes from measurements is held to made-up ones; and no label reaches the diagnoser."""
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -11,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bank
+import device_plants
 import labels
 import plants
 import report
@@ -342,6 +345,27 @@ class Table(unittest.TestCase):
                 self.assertTrue(all("." in key for key in keys))
                 self.assertTrue(keys or plant.cores or plant.kind == "control", plant.name)
         self.assertGreaterEqual(len(plants.controls()), 4)
+
+    def test_device_plants_can_be_planted(self):
+        healthy = plants.Healthy(throughput=2500.0, file_bytes=12300.0, cores=16, decode_s=1e-5)
+        listed = device_plants.device_plants() + device_plants.device_controls()
+        self.assertEqual(len({plant.name for plant in listed}), len(listed))
+        for plant in listed:
+            self.assertEqual(plant.base["step.backend"], "cuda")
+            for value in {**plant.base, **plant.keys(4.0, healthy)}.values():
+                self.assertIsInstance(value, str)
+            self.assertTrue(plant.kind == "control" or plant.keys(4.0, healthy) != plant.keys(1.5, healthy), plant.name)
+
+    def test_without_a_device_its_plants_say_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "mlbench")
+            with open(program, "w") as file:
+                file.write("""#!/bin/sh\necho '{"backends": [{"name": "cuda", "unavailable": "no device: none"}]}'\n""")
+            os.chmod(program, 0o755)
+            self.assertEqual(bank.no_device(program), "no device: none")
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertEqual(bank.main([program, "--device"]), bank.CANNOT)
+            self.assertIn("no device: none", said.getvalue())
 
     def test_stronger_is_more(self):
         healthy = plants.Healthy(throughput=2000, file_bytes=12000, cores=2, decode_s=1e-4)

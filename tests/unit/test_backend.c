@@ -1,5 +1,6 @@
 /* The list of backends, the choice among them, and the null one. */
 #include "workloads/backend/backend.h"
+#include "workloads/backend/cuda_load.h"
 
 #include <errno.h>
 #include <math.h>
@@ -63,7 +64,7 @@ static void auto_says_why_it_emulates(void **state)
 {
 	(void)state;
 	struct config config = config_with("auto", "resnet50");
-	char why_not[256];
+	char why_not[BACKEND_WHY_BYTES];
 	assert_ptr_equal(
 		backend_choose(&config, why_not, sizeof why_not, NULL), listed("emulated"));
 	print_message("%s\n", why_not);
@@ -76,11 +77,13 @@ static void cuda_by_name_is_refused_with_the_reason(void **state)
 {
 	(void)state;
 	struct config config = config_with("cuda", "resnet50");
-	char why[256] = "";
+	char why[BACKEND_WHY_BYTES] = "";
 	assert_ptr_equal(listed("cuda")->unavailable(why, sizeof why), why);
+	/* The plug-in is beside the program, not beside its tests. */
 	const bool present =
 		access("/dev/nvidiactl", F_OK) == 0 && access("/dev/nvidia0", F_OK) == 0;
-	assert_non_null(strstr(why, present ? "no CUDA plug-in" : "no device: /dev/nvidia"));
+	assert_non_null(strstr(why, "this build has no CUDA plug-in (" CUDA_PLUGIN_FILE));
+	assert_non_null(strstr(why, present ? "a device is visible" : "no device is visible"));
 	struct error err = {""};
 	struct backend *backend = NULL;
 	assert_null(backend_choose(&config, NULL, 0, &err));
@@ -109,6 +112,32 @@ static void openblas_knows_its_models(void **state)
 	assert_int_equal(backend_validate(&config, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "there are: mlp resnet50 vit_b16 gpt2_small"));
 	config_release(&config);
+}
+
+/* What would change the computation is not left out in silence. */
+static void openblas_refuses_what_it_does_not_do(void **state)
+{
+	(void)state;
+	static const struct {
+		enum key_id key;
+		const char *value, *says;
+	} cases[] = {
+		{KEY_STEP_PRECISION, "bf16", "openblas computes in fp32"},
+		{KEY_STEP_ACCUMULATE, "4", "openblas updates the weights in every step"},
+		{KEY_STEP_STATISTICS, "10", "openblas takes none"},
+		{KEY_STEP_GRAPH, "on", "not openblas"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct config config = config_with("openblas", "mlp");
+		struct error err = {""};
+		assert_int_equal(config_set_key(&config, cases[i].key, cases[i].value, NULL), 0);
+		assert_int_equal(backend_validate(&config, &err), -EINVAL);
+		assert_non_null(strstr(err.text, cases[i].says));
+		/* Where a step is a clock or nothing, one file serves nodes with and without a device. */
+		assert_int_equal(config_set_key(&config, KEY_STEP_BACKEND, "null", NULL), 0);
+		assert_int_equal(backend_validate(&config, &err), 0);
+		config_release(&config);
+	}
 }
 
 static void only_openblas_takes_memory(void **state)
@@ -164,6 +193,7 @@ int main(void)
 		cmocka_unit_test(auto_says_why_it_emulates),
 		cmocka_unit_test(cuda_by_name_is_refused_with_the_reason),
 		cmocka_unit_test(openblas_knows_its_models),
+		cmocka_unit_test(openblas_refuses_what_it_does_not_do),
 		cmocka_unit_test(only_openblas_takes_memory),
 		cmocka_unit_test(null_does_nothing),
 	};

@@ -70,6 +70,49 @@ static void fill_reads(struct ceilings *c, struct rng *rng)
 						.range = range(rng)};
 }
 
+static void fill_device(struct ceilings *c, struct rng *rng)
+{
+	struct device_ceiling *device = &c->device;
+	c->has_device = true;
+	*device = (struct device_ceiling){.index = 1,
+		.count = 8,
+		.memory_bytes = 140e9,
+		.cache_bytes = 50e6,
+		.seconds = 11.5,
+		.memory_bytes_per_s = 4.1e12,
+		.launch_ns = 2100,
+		.kernel_ns = 1300,
+		.graph_kernel_ns = 900,
+		.round_trip_ns = 7100,
+		.memory_range = range(rng),
+		.launch_range = range(rng),
+		.kernel_range = range(rng),
+		.graph_kernel_range = range(rng),
+		.round_trip_range = range(rng)};
+	(void)snprintf(device->name, sizeof device->name, "A GPU");
+	(void)snprintf(device->capability, sizeof device->capability, "9.0");
+	(void)snprintf(device->versions, sizeof device->versions, "driver 13.0");
+	for (unsigned i = 0; i < 9 * 4; i++)
+		device->copies[device->copy_count++] = (struct copy_ceiling){.to_device = i % 2,
+			.pinned = i / 2 % 2,
+			.bytes = (double)(4096U << (2 * (i / 4))),
+			.bytes_per_s = 1e9 * (i + 1),
+			.range = {.low = 1e9 * i, .high = 2e9 * (i + 1), .repeats = 5}};
+	for (unsigned i = 0; i < CEILING_GEMMS_MAX; i++) {
+		struct device_gemm_ceiling *gemm = &device->gemms[device->gemm_count++];
+		*gemm = (struct device_gemm_ceiling){.m = 8192 + i,
+			.n = 8192,
+			.k = 4096,
+			.flops = 1e14 + i,
+			.is_best = i < 4,
+			.range = range(rng),
+			.efficiency = 0.25};
+		(void)snprintf(
+			gemm->precision, sizeof gemm->precision, "%s", i % 2 ? "bf16" : "fp32");
+		(void)snprintf(gemm->name, sizeof gemm->name, "layer%u", i);
+	}
+}
+
 /* Something in every member, and the arrays full. */
 static struct ceilings *full(void)
 {
@@ -108,6 +151,7 @@ static struct ceilings *full(void)
 		&c->copy_range, &c->lock_range, &c->clock_range, &c->cpu_clock_range};
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
 		*ranges[i] = range(&rng);
+	fill_device(c, &rng);
 	c->measured_at = NOW - 3 * 3600;
 	c->cores = 2;
 	c->batch = 64;
@@ -190,6 +234,59 @@ static void the_best_product(void **state)
 	free(c);
 }
 
+static void add_copy(struct ceilings *c, bool pinned, double bytes, double rate)
+{
+	c->device.copies[c->device.copy_count++] = (struct copy_ceiling){
+		.to_device = true, .pinned = pinned, .bytes = bytes, .bytes_per_s = rate};
+}
+
+/* Between two sizes the time of a copy is on the straight line, so a latency plus a rate is met exactly. */
+static void copies_between_the_sizes(void **state)
+{
+	(void)state;
+	static const double LATENCY_S = 5e-6;
+	static const double RATE = 50e9;
+	static const double sizes[] = {1e6, 4e3, 64e6}; /* in no order */
+	struct ceilings *c = calloc(1, sizeof *c);
+	assert_non_null(c);
+	ceilings_init(c);
+	assert_true(isnan(ceilings_copy_bytes_per_s(c, 1e6, true, true)));
+	c->has_device = true;
+	assert_true(isnan(ceilings_copy_bytes_per_s(c, 1e6, true, true)));
+	for (size_t i = 0; i < 3; i++)
+		add_copy(c, true, sizes[i], sizes[i] / (LATENCY_S + sizes[i] / RATE));
+	add_copy(c, true, 16e6, NAN); /* not measured: as if it were not there */
+	add_copy(c, false, 1e6, 1e9);
+	static const double asked[] = {4e3, 5e4, 1e6, 3e6, 16e6, 64e6};
+	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+		const double want = asked[i] / (LATENCY_S + asked[i] / RATE);
+		assert_near(ceilings_copy_bytes_per_s(c, asked[i], true, true), want, 1e-9 * want);
+	}
+	const double most = 64e6 / (LATENCY_S + 64e6 / RATE);
+	assert_near(ceilings_copy_bytes_per_s(c, 1e9, true, true), most, 0);
+	const double least_s = LATENCY_S + 4e3 / RATE;
+	assert_near(ceilings_copy_bytes_per_s(c, 100, true, true), 100 / least_s, 1e-6);
+	assert_near(ceilings_copy_bytes_per_s(c, 2e6, false, true), 1e9, 0);
+	assert_true(isnan(ceilings_copy_bytes_per_s(c, 1e6, true, false)));
+	assert_true(isnan(ceilings_copy_bytes_per_s(c, 0, true, true)));
+	assert_true(isnan(ceilings_copy_bytes_per_s(c, NAN, true, true)));
+	free(c);
+}
+
+static void what_the_device_gives(void **state)
+{
+	(void)state;
+	struct ceilings *c = full();
+	assert_near(ceilings_device_flops(c, "fp32"), 1e14 + 2, 0);
+	assert_near(ceilings_device_flops(c, "bf16"), 1e14 + 3, 0);
+	assert_true(isnan(ceilings_device_flops(c, "fp8")));
+	assert_near(ceilings_launch_ns(c), 2100, 0);
+	c->has_device = false;
+	assert_true(isnan(ceilings_device_flops(c, "fp32")));
+	assert_true(isnan(ceilings_launch_ns(c)));
+	free(c);
+}
+
 static void lines_have_bounds(void **state)
 {
 	(void)state;
@@ -231,19 +328,25 @@ static void staleness(void **state)
 	(void)state;
 	struct ceilings *c = full();
 	char why[128];
-	assert_false(ceilings_stale(c, NOW, 2, "6.1.0", why, sizeof why));
+	assert_false(ceilings_stale(c, NOW, 2, "6.1.0", "", why, sizeof why));
 	assert_string_equal(why, "");
-	assert_true(ceilings_stale(c, NOW, 4, "6.1.0", why, sizeof why));
+	assert_true(ceilings_stale(c, NOW, 4, "6.1.0", "", why, sizeof why));
 	assert_non_null(strstr(why, "2 cores, now there are 4"));
-	assert_true(ceilings_stale(c, NOW, 2, "6.2.0", why, sizeof why));
+	assert_true(ceilings_stale(c, NOW, 2, "6.2.0", "", why, sizeof why));
 	assert_non_null(strstr(why, "6.1.0, this is 6.2.0"));
+	assert_true(ceilings_stale(c, NOW, 2, "6.1.0", "A GPU, driver 1", why, sizeof why));
+	assert_string_equal(why, "probed with no GPU, now there is A GPU, driver 1");
+	(void)snprintf(c->gpu, sizeof c->gpu, "A GPU, driver 1");
+	assert_false(ceilings_stale(c, NOW, 2, "6.1.0", "A GPU, driver 1", why, sizeof why));
+	assert_true(ceilings_stale(c, NOW, 2, "6.1.0", "A GPU, driver 2", why, sizeof why));
+	c->gpu[0] = '\0';
 	c->measured_at = NOW - 29.9 * DAY_S;
-	assert_false(ceilings_stale(c, NOW, 2, "6.1.0", why, sizeof why));
+	assert_false(ceilings_stale(c, NOW, 2, "6.1.0", "", why, sizeof why));
 	c->measured_at = NOW - 31 * DAY_S;
-	assert_true(ceilings_stale(c, NOW, 2, "6.1.0", why, sizeof why));
+	assert_true(ceilings_stale(c, NOW, 2, "6.1.0", "", why, sizeof why));
 	assert_non_null(strstr(why, "31 days"));
 	c->measured_at = NOW + DAY_S;
-	assert_true(ceilings_stale(c, NOW, 2, "6.1.0", why, sizeof why));
+	assert_true(ceilings_stale(c, NOW, 2, "6.1.0", "", why, sizeof why));
 	free(c);
 }
 
@@ -275,9 +378,39 @@ static void round_trip(void **state)
 	assert_near(back->lock_range.low, c->lock_range.low, 1e-12);
 	assert_near(back->cpu_clock_range.high, c->cpu_clock_range.high, 1e-12);
 	assert_near(back->decode[15].samples_per_s, 15001, 1e-9);
+	assert_true(back->has_device);
+	assert_int_equal(back->device.copy_count, 36);
+	assert_true(back->device.copies[3].to_device && back->device.copies[3].pinned);
+	assert_near(back->device.copies[35].bytes, 268435456, 0);
+	assert_near(back->device.copies[35].range.high, 72e9, 1);
+	assert_string_equal(back->device.gemms[1].precision, "bf16");
+	assert_near(back->device.gemms[31].flops, 1e14 + 31, 1);
+	assert_near(back->device.graph_kernel_ns, 900, 1e-9);
+	assert_near(back->device.round_trip_range.low, c->device.round_trip_range.low, 1e-12);
+	assert_int_equal(back->device.count, 8);
 	free(first);
 	free(second);
 	free(back);
+	free(c);
+}
+
+/* Data sheets of nodes without a device, and those from before there were any. */
+static void without_a_device(void **state)
+{
+	(void)state;
+	struct ceilings *c = full();
+	struct error err = {0};
+	c->has_device = false;
+	for (int absent = 0; absent < 2; absent++) {
+		json_t *object = ceilings_to_json(c, NOW);
+		assert_true(json_is_null(json_object_get(object, "device")));
+		if (absent)
+			assert_int_equal(json_object_del(object, "device"), 0);
+		assert_int_equal(ceilings_from_json(c, object, &err), 0);
+		assert_false(c->has_device);
+		assert_true(isnan(c->device.launch_ns));
+		json_decref(object);
+	}
 	free(c);
 }
 
@@ -318,6 +451,13 @@ static void bad_documents(void **state)
 	refuse("decode", long_list(1, json_pack("{s:s}", "cores", "all")), "decode");
 	refuse("notes", long_list(NOTES_MAX + 1, json_string("n")), "at most");
 	refuse("missing", json_true(), "list");
+	refuse("device", json_string("none"), "device");
+	refuse("device", json_pack("{s:s}", "launch_ns", "short"), "launch_ns");
+	refuse("device", json_pack("{s:[],s:i}", "copies", "gemms", 3), "gemms");
+	refuse("device",
+		json_pack("{s:o,s:[]}", "copies", long_list(CEILING_COPIES_MAX + 1, json_object()),
+			"gemms"),
+		"at most 64");
 	struct ceilings *c = full();
 	assert_int_equal(ceilings_from_json(c, NULL, NULL), -EINVAL);
 	assert_int_equal(c->read_count, 0);
@@ -356,6 +496,11 @@ static void keys(void **state)
 	node_key(&node, other);
 	assert_memory_equal(key, other, NODE_HARDWARE_DIGITS + 1);
 	assert_string_not_equal(key, other);
+	node = some_node();
+	(void)snprintf(node.gpu, sizeof node.gpu, "A GPU, driver 1");
+	node_key(&node, other);
+	assert_memory_equal(key, other, NODE_HARDWARE_DIGITS + 1);
+	assert_string_not_equal(key, other);
 	/* hardware: the other way round */
 	char *const parts[] = {node.machine, node.cpu, node.storage};
 	for (size_t i = 0; i < 3; i++) {
@@ -387,6 +532,28 @@ static void this_node(void **state)
 	/* what is not there yet lies where its nearest parent does */
 	assert_int_equal(node_identify("/proc/self/none/at/all", &below, &err), 0);
 	assert_non_null(strstr(below.storage, "proc"));
+}
+
+/* A plug-in asked for by name is part of the state: the end of its path tells two of them apart. */
+static void plugins_differ(void **state)
+{
+	(void)state;
+	char before[CEILINGS_NAME_BYTES];
+	char one[CEILINGS_NAME_BYTES];
+	char other[CEILINGS_NAME_BYTES];
+	char path[4 * CEILINGS_NAME_BYTES];
+	assert_int_equal(unsetenv("MLBENCH_CUDA_PLUGIN"), 0);
+	node_gpus(before);
+	(void)snprintf(path, sizeof path, "/%0*d/one.so", 3 * CEILINGS_NAME_BYTES, 0);
+	assert_int_equal(setenv("MLBENCH_CUDA_PLUGIN", path, 1), 0);
+	node_gpus(one);
+	assert_int_equal(setenv("MLBENCH_CUDA_PLUGIN", "two.so", 1), 0);
+	node_gpus(other);
+	assert_int_equal(unsetenv("MLBENCH_CUDA_PLUGIN"), 0);
+	assert_non_null(strstr(one, "one.so"));
+	assert_non_null(strstr(other, "plug-in two.so"));
+	assert_string_not_equal(one, other);
+	assert_memory_equal(before, other, strlen(before));
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */
@@ -456,7 +623,7 @@ static void another_state_of_the_node(void **state)
 	(void)snprintf(node.kernel, sizeof node.kernel, "6.9.0");
 	assert_int_equal(ceilings_load_node(&node, c, &err), 0);
 	assert_string_equal(c->kernel, "6.1.1");
-	assert_true(ceilings_stale(c, NOW, 2, "6.9.0", why, sizeof why));
+	assert_true(ceilings_stale(c, NOW, 2, "6.9.0", "", why, sizeof why));
 	free(c);
 }
 
@@ -559,7 +726,9 @@ static void the_sheet_fits(void **state)
 	static const char *const wanted[] = {"probed 3 h ago", "ext4 on /dev/vda", "4.00 KiB",
 		"128 KiB", "96.0 KiB a request, the mean file", "cold, direct", "triad", "memcpy",
 		"best square", "lock hand-off", "oversleep: no time", "reads: by threads",
-		"node-17"};
+		"node-17", "A GPU (device 1 of 8)", "to GPU", "from GPU", "pageable",
+		"256 MiB", "launch", "2.10 us", "kernel in a graph", "round trip", "layer31",
+		"100 TFLOP/s"};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (!strstr(text.data, wanted[i]))
 			fail_msg("no '%s' in:\n%s", wanted[i], text.data);
@@ -582,13 +751,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_best_read),
 		cmocka_unit_test(the_best_product),
+		cmocka_unit_test(copies_between_the_sizes),
+		cmocka_unit_test(what_the_device_gives),
 		cmocka_unit_test(lines_have_bounds),
 		cmocka_unit_test(ages),
 		cmocka_unit_test(staleness),
 		cmocka_unit_test(round_trip),
+		cmocka_unit_test(without_a_device),
 		cmocka_unit_test(bad_documents),
 		cmocka_unit_test(keys),
 		cmocka_unit_test(this_node),
+		cmocka_unit_test(plugins_differ),
 		cmocka_unit_test(kept_and_found),
 		cmocka_unit_test(another_state_of_the_node),
 		cmocka_unit_test(torn_and_foreign_files),

@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READERS_MAX = 3, WORKERS_MAX = 5, BLOBS_MAX = 40 };
+enum { READERS_MAX = 3, WORKERS_MAX = 5, LANES = 4, BLOBS_MAX = 40 };
 
 struct game {
 	uint64_t seed;
-	unsigned readers, workers, blobs, slots, depth;
+	unsigned readers, workers, blobs, slots, depth, lanes;
 	uint32_t samples, batch;
 	uint64_t epochs, service_ns; /* claimed: decides how many are taken at once */
 	bool in_order, drop_last;
@@ -29,6 +29,9 @@ struct game {
 	atomic_bool stopping;
 	uint8_t *slot_memory;
 	uint32_t *labels;
+	atomic_uint wrong;         /* of what the devices, which are threads, found */
+	atomic_uchar *seen;        /* (total_batches) */
+	pthread_barrier_t barrier; /* of the devices, in each step */
 };
 
 struct player {
@@ -98,44 +101,48 @@ static void *play_worker(void *context)
 	return NULL;
 }
 
-static void check_batch(
-	const struct game *g, const struct slot *slot, uint64_t count, uint8_t *seen)
+static void expect(struct game *g, bool holds)
+{
+	g->wrong += !holds;
+}
+
+/* The lane's batch number `count`. */
+static void check_batch(struct game *g, const struct slot *slot, uint64_t count, unsigned lane)
 {
 	const struct sampler *sampler = &g->exchange.sampler;
 	const uint64_t batches = sampler->batches_per_epoch;
 	if (g->in_order)
-		assert_int_equal(slot->batch, count);
-	assert_int_equal(seen[slot->batch], 0);
-	seen[slot->batch] = 1;
-	assert_int_equal(slot->size, sampler_batch_size(sampler, slot->batch));
+		expect(g, slot->batch == count * g->lanes + lane);
+	expect(g, atomic_fetch_add(&g->seen[slot->batch], 1) == 0);
+	expect(g, slot->size == sampler_batch_size(sampler, slot->batch));
 	const uint64_t first =
 		slot->batch / batches * sampler->used + slot->batch % batches * g->batch;
 	uint32_t bad = 0;
 	for (uint32_t i = 0; i < slot->size; i++) {
 		uint64_t number;
 		memcpy(&number, slot->data + i * sizeof number, sizeof number);
-		assert_int_equal(number, first + i);
+		expect(g, number == first + i);
 		bad += slot->labels[i] % 5 == 0;
 	}
-	assert_int_equal(slot->bad, bad);
+	expect(g, slot->bad == bad);
 }
 
-static void consume(struct player *p)
+/* A device: takes a batch, and waits for the others in every step, still holding it. */
+static void *consume(void *context)
 {
+	struct player *p = context;
 	struct game *g = p->game;
-	const uint64_t total = g->exchange.total_batches;
-	uint8_t *seen = calloc(total, 1);
-	assert_non_null(seen);
 	uint64_t count = 0;
 	struct slot *slot = NULL;
 	uint64_t now = clock_now_ns();
-	while ((slot = exchange_next_batch(&g->exchange, &p->seat, slot, &now))) {
-		check_batch(g, slot, count++, seen);
+	while ((slot = exchange_next_batch(&g->exchange, p->index, &p->seat, slot, &now))) {
+		check_batch(g, slot, count++, p->index);
 		dawdle(p);
+		(void)pthread_barrier_wait(&g->barrier);
 		now = clock_now_ns();
 	}
-	assert_int_equal(count, total);
-	free(seen);
+	expect(g, count == g->exchange.total_batches / g->lanes);
+	return NULL;
 }
 
 static void open_game(struct game *g, uint64_t seed)
@@ -157,7 +164,11 @@ static void open_game(struct game *g, uint64_t seed)
 	};
 	if (g->samples < g->batch)
 		g->drop_last = false;
-	g->slots = 2 + (unsigned)rng_below(&rng, 4);
+	g->lanes = 1 + (unsigned)rng_below(&rng, LANES);
+	const uint32_t batches = g->samples / g->batch;
+	if (g->lanes > batches)
+		g->lanes = batches > 0 ? batches : 1;
+	g->slots = g->lanes + (unsigned)rng_below(&rng, 4);
 	g->slot_memory = calloc(g->slots * g->batch, sizeof(uint64_t));
 	g->labels = calloc(g->slots * g->batch, sizeof *g->labels);
 	assert_non_null(g->slot_memory);
@@ -168,6 +179,7 @@ static void open_game(struct game *g, uint64_t seed)
 			.batch_size = g->batch,
 			.shuffle = true,
 			.drop_last = g->drop_last,
+			.devices = g->lanes,
 			.epochs = g->epochs},
 		.blobs = g->blobs,
 		.slots = g->slots,
@@ -177,6 +189,7 @@ static void open_game(struct game *g, uint64_t seed)
 		.slot_samples = g->batch,
 		.sample_bytes = sizeof(uint64_t),
 		.in_order = g->in_order,
+		.lanes = g->lanes,
 		.workers = g->workers,
 		.readers = g->readers,
 		.read_depth = g->depth,
@@ -184,6 +197,18 @@ static void open_game(struct game *g, uint64_t seed)
 		.stopping = &g->stopping,
 	};
 	assert_int_equal(exchange_open(&g->exchange, &options), 0);
+	g->seen = calloc(g->exchange.total_batches, sizeof *g->seen);
+	assert_non_null(g->seen);
+	assert_int_equal(pthread_barrier_init(&g->barrier, NULL, g->lanes), 0);
+}
+
+static void close_game(struct game *g)
+{
+	exchange_close(&g->exchange);
+	(void)pthread_barrier_destroy(&g->barrier);
+	free(g->seen);
+	free(g->slot_memory);
+	free(g->labels);
 }
 
 static void start(struct player *p, struct game *g, unsigned index)
@@ -199,24 +224,35 @@ static void start(struct player *p, struct game *g, unsigned index)
 static void play(uint64_t seed)
 {
 	struct game g;
-	static struct player players[READERS_MAX + WORKERS_MAX + 1];
+	static struct player players[READERS_MAX + WORKERS_MAX];
+	static struct player devices[LANES];
 	pthread_t threads[READERS_MAX + WORKERS_MAX];
+	pthread_t steps[LANES];
 	open_game(&g, seed);
 	print_message(
-		"SEED=%llu: %u readers, %u workers, %u blobs, %u slots, depth %u, %u samples, batch %u, "
+		"SEED=%llu: %u readers, %u workers, %u devices, %u blobs, %u slots, depth %u, %u samples, batch %u, "
 		"%llu epochs, %s%s\n",
-		(unsigned long long)seed, g.readers, g.workers, g.blobs, g.slots, g.depth,
+		(unsigned long long)seed, g.readers, g.workers, g.lanes, g.blobs, g.slots, g.depth,
 		g.samples, g.batch, (unsigned long long)g.epochs,
 		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
 	exchange_start_meters(&g.exchange, clock_now_ns());
 	const unsigned count = g.readers + g.workers;
-	for (unsigned i = 0; i <= count; i++)
+	for (unsigned i = 0; i < count; i++)
 		start(&players[i], &g, i);
+	for (unsigned i = 0; i < g.lanes; i++) {
+		start(&devices[i], &g, i);
+		rng_init(&devices[i].rng, seed, 100 + i);
+		assert_int_equal(pthread_create(&steps[i], NULL, consume, &devices[i]), 0);
+	}
 	for (unsigned i = 0; i < count; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL,
 					 i < g.readers ? play_reader : play_worker, &players[i]),
 			0);
-	consume(&players[count]);
+	for (unsigned i = 0; i < g.lanes; i++)
+		assert_int_equal(pthread_join(steps[i], NULL), 0);
+	assert_int_equal(g.wrong, 0);
+	for (uint64_t b = 0; b < g.exchange.total_batches; b++)
+		assert_int_equal(g.seen[b], 1);
 	uint64_t items = 0;
 	for (unsigned i = 0; i < count; i++) {
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -225,9 +261,7 @@ static void play(uint64_t seed)
 	assert_int_equal(items, g.exchange.sampler.total);
 	assert_int_equal(g.exchange.free_count, g.blobs);
 	assert_int_equal(g.exchange.slots.free_count, g.slots);
-	exchange_close(&g.exchange);
-	free(g.slot_memory);
-	free(g.labels);
+	close_game(&g);
 }
 
 static void every_ticket_comes_out_once(void **state)
@@ -296,15 +330,13 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	assert_true(total[THREAD_BLOCKED] >= 19 * NS_PER_MS);
 	assert_true(total[THREAD_STARVED] >= 38 * NS_PER_MS);
 	now = clock_now_ns();
-	struct slot *slot = exchange_next_batch(&g.exchange, &consumer.seat, NULL, &now);
-	slot = exchange_next_batch(&g.exchange, &consumer.seat, slot, &now);
+	struct slot *slot = exchange_next_batch(&g.exchange, 0, &consumer.seat, NULL, &now);
+	slot = exchange_next_batch(&g.exchange, 0, &consumer.seat, slot, &now);
 	assert_int_equal(slot->batch, 1);
 	atomic_store(&g.stopping, true);
 	exchange_wake_all(&g.exchange);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	exchange_close(&g.exchange);
-	free(g.slot_memory);
-	free(g.labels);
+	close_game(&g);
 }
 
 int main(void)

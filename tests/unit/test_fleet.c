@@ -1,5 +1,6 @@
 /* Fleets on paper, held to figures computed by hand, to limits, and to each other. */
 #include "harness/analyze/fleet.h"
+#include "harness/config/all_reduce.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,17 +33,18 @@ static struct fleet plain_fleet(void)
 static void costs_by_hand(void **state)
 {
 	(void)state;
-	assert_near(fleet_ring_seconds(1e8, 4, 1e10, 1e-5), 6e-5 + 0.015);
-	assert_near(fleet_tree_seconds(1e8, 4, 1e10, 1e-5), 4 * (1e-5 + 0.01));
-	assert_near(fleet_ring_seconds(1e8, 2, 1e10, 1e-5), 2e-5 + 0.01);
-	assert_near(fleet_tree_seconds(1e8, 5, 1e10, 1e-5), 6 * (1e-5 + 0.01));
-	assert_near(fleet_ring_seconds(1e8, 1, 1e10, 1e-5), 0);
-	assert_near(fleet_tree_seconds(1e8, 1, 1e10, 1e-5), 0);
+	assert_near(all_reduce_ring_seconds(1e8, 4, 1e10, 1e-5), 6e-5 + 0.015);
+	assert_near(all_reduce_tree_seconds(1e8, 4, 1e10, 1e-5), 4 * (1e-5 + 0.01));
+	assert_near(all_reduce_ring_seconds(1e8, 2, 1e10, 1e-5), 2e-5 + 0.01);
+	assert_near(all_reduce_tree_seconds(1e8, 5, 1e10, 1e-5), 6 * (1e-5 + 0.01));
+	assert_near(all_reduce_ring_seconds(1e8, 1, 1e10, 1e-5), 0);
+	assert_near(all_reduce_tree_seconds(1e8, 1, 1e10, 1e-5), 0);
 	/* Two nodes: the tree sends all twice one after the other, the ring half of it twice. */
-	assert_near(fleet_tree_seconds(1e8, 2, 1e10, 0), 2 * fleet_ring_seconds(1e8, 2, 1e10, 0));
+	assert_near(all_reduce_tree_seconds(1e8, 2, 1e10, 0),
+		2 * all_reduce_ring_seconds(1e8, 2, 1e10, 0));
 	/* Nothing but latency: 2 (p - 1) against 2 log2 p messages. */
-	assert_near(fleet_ring_seconds(0, 64, 1e10, 1e-5), 126e-5);
-	assert_near(fleet_tree_seconds(0, 64, 1e10, 1e-5), 12e-5);
+	assert_near(all_reduce_ring_seconds(0, 64, 1e10, 1e-5), 126e-5);
+	assert_near(all_reduce_tree_seconds(0, 64, 1e10, 1e-5), 12e-5);
 }
 
 static void nothing_shared_scales_perfectly(void **state)
@@ -139,11 +141,12 @@ static void the_cheaper_exchange_is_taken(void **state)
 	fleet.gradient_bytes = 1e9;
 	assert_int_equal(fleet_at(&fleet, 4).exchange, FLEET_EXCHANGE_RING);
 	fleet.exchange = FLEET_EXCHANGE_TREE;
-	assert_near(fleet_at(&fleet, 4).exchange_seconds, fleet_tree_seconds(1e9, 4, 1e10, 1e-5));
+	assert_near(
+		fleet_at(&fleet, 4).exchange_seconds, all_reduce_tree_seconds(1e9, 4, 1e10, 1e-5));
 	fleet.exchange = FLEET_EXCHANGE_RING;
 	fleet.gradient_bytes = 1e4;
-	assert_near(
-		fleet_at(&fleet, 1024).exchange_seconds, fleet_ring_seconds(1e4, 1024, 1e10, 1e-5));
+	assert_near(fleet_at(&fleet, 1024).exchange_seconds,
+		all_reduce_ring_seconds(1e4, 1024, 1e10, 1e-5));
 }
 
 /* One node gives what it gave, whatever it loses to its queues; the loss stays with more. */

@@ -394,6 +394,7 @@ static struct case_model mixed(enum law law)
 	case_set(&c, COST_UPLOAD, law, 2 * MS);
 	case_set(&c, COST_STEP_HOST, law, 0.5 * MS);
 	case_set(&c, COST_STEP_DEVICE, law, 3 * MS);
+	case_set(&c, COST_SYNC, law, 1 * MS);
 	return c;
 }
 
@@ -416,21 +417,24 @@ static void nothing_is_lost(void **state)
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct case_model c = mixed(seed % 2 ? EXPONENTIAL : HYPEREXPONENTIAL);
 		c.model.shape.in_order = seed % 3 > 0;
-		const struct replay_result r = case_run(&c, seed, 500);
-		assert_int_equal(r.batches, 500);
-		assert_int_equal(r.samples, 2000);
-		assert_close(r.throughput * r.seconds, 2000, EXACT);
+		const unsigned devices = 1 + (unsigned)seed % 4;
+		c.model.shape.devices = devices;
+		c.model.shape.slots += devices;
+		const struct replay_result r = case_run(&c, seed, 480);
+		assert_int_equal(r.batches, 480);
+		assert_int_equal(r.samples, 1920);
+		assert_close(r.throughput * r.seconds, 1920, EXACT);
 		for (int stage = 0; stage < REPLAY_STAGES; stage++) {
 			double sum = 0;
 			for (int k = 0; k < THREAD_STATES; k++) {
 				assert_true(r.share[stage][k] >= -EXACT);
 				sum += r.share[stage][k];
 			}
-			assert_close(sum, 1, EXACT);
+			assert_close(sum, stage == REPLAY_SYNC && devices == 1 ? 0 : 1, EXACT);
 		}
 		/* Work given is work done, within what is under way at the two ends. */
 		assert_close(r.device_utilisation, r.throughput * 0.7e-3, 0.15);
-		assert_close(r.step_utilisation, r.throughput / 4 * 3e-3, 0.25);
+		assert_close(r.step_utilisation, r.throughput / 4 * 3e-3 / devices, 0.25);
 		assert_true(r.core_utilisation <= 1 + EXACT && r.lock_utilisation <= 1 + EXACT);
 	}
 }
@@ -732,10 +736,11 @@ static void nothing_stands_still(void **state)
 		s->blobs = 1 + (uint32_t)rng_below(&rng, 20);
 		s->decode_workers = 1 + (unsigned)rng_below(&rng, 5);
 		s->batch_size = 1 + (uint32_t)rng_below(&rng, 6);
-		s->slots = 1 + (uint32_t)rng_below(&rng, 4);
+		s->devices = rng_below(&rng, 2) ? 1 + (unsigned)rng_below(&rng, 5) : 0;
+		s->slots = (s->devices > 1 ? s->devices : 1) + (uint32_t)rng_below(&rng, 4);
 		s->prefetch_depth = s->slots;
 		s->staging_slots = (uint32_t)rng_below(&rng, 3);
-		s->step_threads = (unsigned)rng_below(&rng, 4);
+		s->step_threads = s->devices > 1 ? 0 : (unsigned)rng_below(&rng, 4);
 		s->in_order = rng_below(&rng, 2);
 		c.model.wake_ns = rng_below(&rng, 2) ? 0.05 * MS : 0;
 		c.model.slice_ns = rng_below(&rng, 2) ? 0.03 * MS : 0;
@@ -743,9 +748,116 @@ static void nothing_stands_still(void **state)
 		for (int cost = 0; cost < COST_STEP_DEVICE; cost++)
 			c.model.scale[cost] = (double)rng_below(&rng, 3) / 100;
 		const struct replay_result r = case_run(&c, (uint64_t)i, 60);
-		assert_int_equal(r.batches, 60);
+		assert_int_equal(r.batches, 60); /* which is a multiple of 1 to 5 */
 		assert_true(r.throughput > 0 && isfinite(r.throughput));
 	}
+}
+
+/* --- several devices -------------------------------------------------------------------------- */
+
+static struct case_model team_of(unsigned devices, enum law law, double step_ms, double sync_ms)
+{
+	struct case_model c = case_plain();
+	c.model.shape = (struct pipeline_shape){.reader_threads = 1,
+		.read_depth = 4,
+		.blobs = 64,
+		.decode_workers = 4,
+		.batch_size = 4,
+		.prefetch_depth = devices,
+		.slots = 1 + 2 * devices,
+		.devices = devices,
+		.in_order = true};
+	c.model.cores = HUGE_VAL;
+	case_set(&c, COST_DECODE_CPU, CONSTANT, 0.001 * MS);
+	case_set(&c, COST_STEP_DEVICE, law, step_ms * MS);
+	case_set(&c, COST_SYNC, CONSTANT, sync_ms * MS);
+	return c;
+}
+
+/* Each takes a batch every step and exchange. */
+static void devices_step_together(void **state)
+{
+	(void)state;
+	for (unsigned devices = 1; devices <= 8; devices++) {
+		struct case_model c = team_of(devices, CONSTANT, 5, 1);
+		const double sync =
+			devices > 1 ? 1 : 0; /* a device alone has nobody to exchange with */
+		for (uint32_t staging = 0; staging <= 3; staging += 3) {
+			c.model.shape.staging_slots = staging;
+			const struct replay_result r = case_run(&c, 1, 1000);
+			assert_true(r.batches >= 1000 && r.batches % devices == 0);
+			assert_close(r.throughput, devices * 4e3 / (5 + sync), 1e-3);
+			assert_close(r.step_utilisation, 5 / (5 + sync), 1e-3);
+			assert_close(r.share[REPLAY_STEP][THREAD_BLOCKED], sync / (5 + sync), 1e-3);
+			assert_close(r.share[REPLAY_SYNC][THREAD_WORKING], sync / (5 + sync), 1e-3);
+		}
+	}
+}
+
+/* One device that is twice as slow is waited for by all. */
+static void the_slowest_device_sets_the_pace(void **state)
+{
+	(void)state;
+	static const float factor[4] = {1, 2, 1, 1};
+	struct case_model c = team_of(4, CONSTANT, 5, 1);
+	c.model.device_factor = factor;
+	const struct replay_result r = case_run(&c, 1, 1000);
+	assert_close(r.throughput, 16e3 / 11, 1e-3);
+	assert_close(r.share[REPLAY_SYNC][THREAD_WORKING], 1.0 / 11, 1e-3);
+	assert_close(r.share[REPLAY_STEP][THREAD_WORKING], 25.0 / 44, 1e-3);
+	assert_close(r.share[REPLAY_STEP][THREAD_BLOCKED], 19.0 / 44, 1e-3);
+}
+
+/* The mean of the largest of n exponential times is the n-th harmonic number of means. */
+static void uneven_steps_are_waited_for(void **state)
+{
+	(void)state;
+	double harmonic = 0;
+	for (unsigned devices = 1; devices <= 5; devices++) {
+		harmonic += 1.0 / devices;
+		if (devices == 1)
+			continue;
+		struct case_model c = team_of(devices, EXPONENTIAL, 5, 2);
+		const struct replay_result r = case_run(&c, 11, 60000);
+		assert_close(r.throughput, devices * 4e3 / (5 * harmonic + 2), 0.02);
+	}
+}
+
+/* Decoding that feeds one device and a half: more devices do not help, and starve. */
+static void devices_share_what_is_decoded(void **state)
+{
+	(void)state;
+	for (unsigned devices = 2; devices <= 4; devices++) {
+		struct case_model c = team_of(devices, CONSTANT, 6, 0);
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 4 * MS);
+		const struct replay_result r = case_run(&c, 1, 2400);
+		assert_close(r.throughput, 1000, 5e-3);
+		assert_close(r.step_utilisation, 6e-3 * 1000 / 4 / devices, 5e-3);
+		c.model.shape.in_order = false;
+		const struct replay_result other = case_run(&c, 1, 2400);
+		assert_close(other.throughput, 1000, 5e-3);
+	}
+}
+
+static void senseless_devices_are_refused(void **state)
+{
+	(void)state;
+	static const float factor[2] = {1, -1};
+	struct replay_result r;
+	struct error err;
+	const float step = 1e6F;
+	const struct replay_options options = {.batches = 10};
+	struct case_model c = team_of(2, CONSTANT, 1, 1);
+	c.model.series[COST_STEP_DEVICE] = (struct replay_series){&step, 1};
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), 0);
+	c.model.device_factor = factor;
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
+	c.model.device_factor = NULL;
+	c.model.shape.step_threads = 1;
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
+	c.model.shape.step_threads = 0;
+	c.model.shape.devices = DEVICES_MAX + 1;
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
 }
 
 static void costs_have_names(void **state)
@@ -791,6 +903,11 @@ int main(void)
 		cmocka_unit_test(senseless_numbers_are_refused),
 		cmocka_unit_test(options_are_checked_and_bounded),
 		cmocka_unit_test(nothing_stands_still),
+		cmocka_unit_test(devices_step_together),
+		cmocka_unit_test(the_slowest_device_sets_the_pace),
+		cmocka_unit_test(uneven_steps_are_waited_for),
+		cmocka_unit_test(devices_share_what_is_decoded),
+		cmocka_unit_test(senseless_devices_are_refused),
 		cmocka_unit_test(costs_have_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

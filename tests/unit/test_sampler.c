@@ -132,6 +132,31 @@ static void it_ends_after_its_epochs(void **state)
 	sampler_close(&sampler);
 }
 
+/* 7 batches of 10 (the last of 3) for 3 devices: 6 of them, and the next epoch begins with device 0 again. */
+static void incomplete_rounds_are_left_out(void **state)
+{
+	(void)state;
+	struct sampler_options options = {.count = 63, .batch_size = 10, .devices = 3, .epochs = 2};
+	struct sampler sampler;
+	assert_int_equal(sampler_used(&options), 60);
+	assert_int_equal(sampler_open(&sampler, &options), 0);
+	assert_int_equal(sampler.batches_per_epoch, 6);
+	assert_int_equal(sampler.total, 120);
+	for (uint64_t i = 0; !sampler_exhausted(&sampler); i++)
+		assert_int_equal(sampler_take(&sampler).batch, i / 10);
+	sampler_close(&sampler);
+	/* The smaller last batch stays where it fills its round. */
+	options.count = 85;
+	assert_int_equal(sampler_used(&options), 85);
+	options.drop_last = true;
+	assert_int_equal(sampler_used(&options), 60);
+	options.devices = 1;
+	assert_int_equal(sampler_used(&options), 80);
+	options = (struct sampler_options){.count = 20, .batch_size = 10, .devices = 3};
+	assert_int_equal(sampler_used(&options), 0);
+	assert_int_equal(sampler_open(&sampler, &options), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +166,7 @@ int main(void)
 		cmocka_unit_test(the_last_batch_may_be_smaller),
 		cmocka_unit_test(a_batch_may_be_larger_than_the_set),
 		cmocka_unit_test(it_ends_after_its_epochs),
+		cmocka_unit_test(incomplete_rounds_are_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "workloads/backend/backends.h"
+#include "workloads/model/model.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +19,14 @@ const struct backend_ops *const backend_list[] = {
 	NULL,
 };
 
-enum { REASON_BYTES = 256 };
+enum { REASON_BYTES = BACKEND_WHY_BYTES };
+
+static const struct backend_ops *device_ops = &cuda_backend_ops;
+
+void backend_replace_device(const struct backend_ops *ops)
+{
+	device_ops = ops ? ops : &cuda_backend_ops;
+}
 
 /* In the order of enum step_backend; auto is no backend of its own. */
 static const struct backend_ops *by_choice(int64_t choice)
@@ -29,7 +37,7 @@ static const struct backend_ops *by_choice(int64_t choice)
 	case STEP_BACKEND_OPENBLAS:
 		return &openblas_backend_ops;
 	case STEP_BACKEND_CUDA:
-		return &cuda_backend_ops;
+		return device_ops;
 	default:
 		return &emulated_backend_ops;
 	}
@@ -38,12 +46,12 @@ static const struct backend_ops *by_choice(int64_t choice)
 static const struct backend_ops *choose_real_or_emulated(char *why_not, size_t room)
 {
 	char reason[REASON_BYTES];
-	const char *missing = cuda_backend_ops.unavailable(reason, sizeof reason);
+	const char *missing =
+		device_ops->unavailable ? device_ops->unavailable(reason, sizeof reason) : NULL;
 	if (!missing)
-		return &cuda_backend_ops;
+		return device_ops;
 	if (why_not && room > 0)
-		(void)snprintf(why_not, room, "no real device: this build has no CUDA plug-in (%s)",
-			missing);
+		(void)snprintf(why_not, room, "no real device: %s", missing);
 	return &emulated_backend_ops;
 }
 
@@ -69,6 +77,11 @@ int backend_validate(const struct config *config, struct error *err)
 	const struct backend_ops *ops = backend_choose(config, NULL, 0, err);
 	if (!ops)
 		return -ENOTSUP;
+	const int64_t devices = config_integer(config, KEY_STEP_DEVICES);
+	if (devices > 1 && !ops->group_open)
+		return error_set(err, -EINVAL,
+			"step.devices = %lld: the '%s' backend has one device; emulated and cuda can have several",
+			(long long)devices, ops->name);
 	return ops->validate ? ops->validate(config, err) : 0;
 }
 
@@ -98,9 +111,11 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 	backend->device_index = options->device_index;
 	backend->device_count = options->device_count > 0 ? options->device_count : 1;
 	backend->group = options->group;
+	backend->watch = options->watch;
 	backend->staging_places = options->staging_places;
 	backend->batch_room = options->batch_room;
 	backend->slowdown = 1;
+	backend->exchange_slowdown = 1;
 	const int opened = ops->open(backend, err);
 	if (opened < 0) {
 		free(backend);
@@ -137,6 +152,18 @@ size_t backend_add_name(const char **names, size_t count, size_t room, const cha
 	if (count < room)
 		names[count++] = name;
 	return count;
+}
+
+int backend_check_model(const struct config *config, struct error *err)
+{
+	const char *name = config_text(config, KEY_STEP_MODEL);
+	if (model_find(name))
+		return 0;
+	const char *names[BACKEND_NAMES_MAX];
+	size_t count = 0;
+	for (const struct model *const *model = model_list; *model; model++)
+		count = backend_add_name(names, count, BACKEND_NAMES_MAX, (*model)->name);
+	return backend_refuse_name(err, "model", name, names, count);
 }
 
 int backend_refuse_name(struct error *err, const char *kind, const char *word,

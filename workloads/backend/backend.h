@@ -7,6 +7,7 @@
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
 #include "workloads/backend/batch.h"
+#include "workloads/backend/group.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,6 +20,8 @@ struct backend_ops {
 	const char *name, *summary;
 	size_t size; /* of the implementation's struct, which begins with struct backend */
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */
+	/* What there is, in one line: versions, devices.  Optional; also where it is unavailable. */
+	const char *(*details)(char *out, size_t room);
 	int (*open)(struct backend *backend, struct error *err);
 	int (*step)(struct backend *backend, const struct batch_view *batch,
 		struct step_result *out, struct error *err);
@@ -54,6 +57,12 @@ struct backend_ops {
 	 * and NVML's figures are filled by others.  Optional. */
 	void (*describe)(struct backend *backend, struct device_measurement *out);
 
+	/* Devices that train together (step.devices > 1); without it the backend has one device only.  *own is
+	 * handed to each backend as group->own, and to group_close when all of them are closed. */
+	int (*group_open)(
+		void **own, const struct config *config, unsigned count, struct error *err);
+	void (*group_close)(void *own);
+
 	/* Marks a stage of the calling thread for an outside profiler (NVTX); NULL name: its end.  Optional. */
 	void (*mark)(const char *name);
 };
@@ -66,10 +75,12 @@ struct backend {
 	uint32_t batch_size, sample_elements, class_count;
 	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
 	unsigned device_index, device_count; /* of step.devices that train together */
-	struct backend_group *group;         /* of those; NULL: alone */
+	const struct backend_group *group;   /* of those; NULL: alone */
+	const struct group_watch *watch;     /* told of the phases of a step; NULL: nobody */
 	unsigned staging_places; /* uploaded batches at once; 0: launch copies (or step reads) */
 	size_t batch_room;       /* bytes of the largest batch that is uploaded or stepped */
-	double slowdown; /* emulated: the next steps take so many times as long; 1 at first */
+	/* Emulated: the next steps, and exchanges of gradients, take so many times as long; 1 at first. */
+	double slowdown, exchange_slowdown;
 
 	/* Filled by open. */
 	bool emulated;
@@ -81,14 +92,23 @@ struct backend {
 
 extern const struct backend_ops *const backend_list[]; /* NULL-terminated */
 
-/* Resolves step.backend (auto: a real device, else emulated).  NULL: -ENOTSUP with the reason for
- * one asked by name; why_not says, for auto, why no real device was taken. */
+enum { BACKEND_WHY_BYTES = 400 }; /* room for why_not that cuts no reason short */
+
 /* Whether its device works by itself, in memory of its own. */
 static inline bool backend_is_device(const struct backend_ops *ops)
 {
 	return ops->launch != NULL;
 }
 
+/* Marks a stage of the calling thread (NULL: its end) for an outside profiler, where the backend knows of one. */
+static inline void backend_mark(const struct backend_ops *ops, const char *name)
+{
+	if (ops->mark)
+		ops->mark(name);
+}
+
+/* Resolves step.backend (auto: a real device, else emulated).  NULL: -ENOTSUP with the reason for
+ * one asked by name; why_not says, for auto, why no real device was taken. */
 const struct backend_ops *backend_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
@@ -99,7 +119,8 @@ struct backend_options {
 	uint32_t sample_elements, class_count;
 	const atomic_bool *stop;             /* may be NULL */
 	unsigned device_index, device_count; /* 0 of 1: alone */
-	struct backend_group *group;         /* NULL: alone */
+	const struct backend_group *group;   /* NULL: alone */
+	const struct group_watch *watch;     /* may be NULL */
 	unsigned staging_places;
 	size_t batch_room;
 };

@@ -9,10 +9,16 @@ extern const struct backend_ops emulated_backend_ops;
 extern const struct backend_ops openblas_backend_ops;
 extern const struct backend_ops cuda_backend_ops;
 
+/* For tests, before any thread chooses a backend: stands where cuda's would; NULL: cuda's again. */
+void backend_replace_device(const struct backend_ops *ops);
+
 /* Fills err with "step.KIND: unknown KIND 'word'", the nearest of names or else all of them;
  * -EINVAL. */
 int backend_refuse_name(struct error *err, const char *kind, const char *word,
 	const char *const *names, size_t count);
+
+/* For backends that compute: refuses a step.model that is none of ours; -EINVAL. */
+int backend_check_model(const struct config *config, struct error *err);
 
 /* Adds name to names (room of them) unless it is there; the new count. */
 size_t backend_add_name(const char **names, size_t count, size_t room, const char *name);

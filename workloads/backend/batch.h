@@ -45,7 +45,10 @@ struct step_result {
 	uint64_t begin_ns, end_ns; /* of the step on the device */
 	uint64_t launch_ns;        /* the host's time in launching it */
 	uint64_t sync_ns; /* of device_ns: the exchange of gradients, waiting for others included */
-	uint64_t copy_ns; /* of device_ns: copying the batch, where it was not uploaded before */
+	/* When the device had its gradients and that began; 0: alone, or not known.  What of sync_ns is waiting
+	 * for others follows from theirs. */
+	uint64_t sync_begin_ns;
+	uint64_t copy_ns;  /* of device_ns: copying the batch, where it was not uploaded before */
 	double idle_share; /* of device_ns in which no kernel ran; NAN: not measured in this step */
 	/* Sampled by step.statistics; NAN in other steps. */
 	double gradient_norm, nonfinite_share, activation_mean, activation_deviation;

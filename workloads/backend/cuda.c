@@ -1,45 +1,298 @@
-/* The CUDA device's place in the list.  This build has no plug-in for it, so it can only say so,
- * and whether there is a device that would be worth one. */
+/* NVIDIA GPUs: the backend's functions as calls of the plug-in's, and a configuration in its terms.  Nothing here knows CUDA;
+ * cuda_load.h finds the plug-in. */
+#include "workloads/backend/cuda_load.h"
+
+#include "harness/base/units.h"
 #include "workloads/backend/backends.h"
+#include "workloads/model/model.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
-static const char *const device_files[] = {"/dev/nvidiactl", "/dev/nvidia0"};
+enum { CHANNELS = 3, FLOAT_BYTES = 4 };
+
+struct cuda {
+	struct backend backend;
+	const struct cuda_plugin *plugin;
+	struct cuda_session *session;
+	struct step_result sampled; /* the statistics that came last */
+};
 
 static const char *cuda_unavailable(char *why, size_t room)
 {
-	for (size_t i = 0; i < sizeof device_files / sizeof device_files[0]; i++) {
-		if (access(device_files[i], F_OK) == 0)
-			continue;
-		(void)snprintf(why, room, "no device: %s is not there", device_files[i]);
-		return why;
-	}
-	(void)snprintf(why, room, "a device is present, but this build has no CUDA plug-in");
+	const struct cuda_found *found = cuda_find();
+	if (found->ready)
+		return NULL;
+	(void)snprintf(why, room, "%s", found->why);
 	return why;
 }
 
-static int cuda_open(struct backend *backend, struct error *err)
+static const char *cuda_details(char *out, size_t room)
 {
-	char why[sizeof backend->description];
-	return error_set(err, -ENOTSUP, "cuda: %s", cuda_unavailable(why, sizeof why));
+	return cuda_describe_node(cuda_find(), out, room);
 }
 
+/* --- a configuration in the plug-in's terms ---------------------------------------------------------------------- */
+
+static struct cuda_options options_from(
+	const struct config *config, uint32_t sample_elements, uint32_t class_count)
+{
+	const bool uint8 = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8;
+	const uint32_t batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE);
+	return (struct cuda_options){
+		.model = config_text(config, KEY_STEP_MODEL),
+		.batch_size = batch_size,
+		.sample_elements = sample_elements,
+		.class_count = class_count,
+		.type = (enum augment_type)config_integer(config, KEY_AUGMENT_TYPE),
+		.channels_last = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_HWC,
+		.precision = (enum step_precision)config_integer(config, KEY_STEP_PRECISION),
+		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),
+		.learning_rate = (float)config_real(config, KEY_STEP_LEARNING_RATE),
+		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
+		.accumulate = (unsigned)config_integer(config, KEY_STEP_ACCUMULATE),
+		.streams = (unsigned)config_integer(config, KEY_STEP_STREAMS),
+		.ahead = (unsigned)config_integer(config, KEY_STEP_AHEAD),
+		.statistics = (unsigned)config_integer(config, KEY_STEP_STATISTICS),
+		.graph = config_on(config, KEY_STEP_GRAPH),
+		.batch_room = (size_t)batch_size * sample_elements * (uint8 ? 1 : FLOAT_BYTES),
+		.augments = config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU,
+		.antialias = config_on(config, KEY_AUGMENT_ANTIALIAS),
+		.picture_size = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
+	};
+}
+
+/* --- what can be refused before anything runs ---------------------------------------------------------------------- */
+
+static int check_devices(
+	const struct config *config, const struct cuda_node *node, struct error *err)
+{
+	const size_t wanted = (size_t)config_integer(config, KEY_STEP_DEVICES);
+	if (wanted <= node->count)
+		return 0;
+	return error_set(err, -ENOTSUP, "step.devices = %zu: this node has %zu device%s", wanted,
+		node->count, node->count == 1 ? "" : "s");
+}
+
+static const char *precision_name(const struct config *config, char out[CONFIG_VALUE_BYTES])
+{
+	return config_format_value(
+		KEY_STEP_PRECISION, &config->values[KEY_STEP_PRECISION], out, CONFIG_VALUE_BYTES);
+}
+
+static int check_device(const struct config *config, const struct cuda_device_facts *device,
+	const struct cuda_options *options, uint64_t needed, struct error *err)
+{
+	char name[CONFIG_VALUE_BYTES];
+	char need[UNITS_BYTES];
+	char room[UNITS_BYTES];
+	if (!device->precisions[options->precision])
+		return error_set(err, -ENOTSUP,
+			"step.precision = %s: the device does not compute in it (%s, sm_%u%u)",
+			precision_name(config, name), device->name, device->major, device->minor);
+	if (device->memory_bytes > 0 && needed > device->memory_bytes)
+		return error_set(err, -ENOTSUP,
+			"step.model = %s with batch.size = %u needs at least %s of device memory, and %s has %s",
+			options->model, options->batch_size,
+			units_format_size((double)needed, need), device->name,
+			units_format_size((double)device->memory_bytes, room));
+	return 0;
+}
+
+static int cuda_validate(const struct config *config, struct error *err)
+{
+	const struct cuda_found *found = cuda_find();
+	int code = backend_check_model(config, err);
+	if (!code)
+		code = check_devices(config, &found->node, err);
+	if (code)
+		return code;
+	const uint32_t edge = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE);
+	const struct cuda_options options = options_from(config, CHANNELS * edge * edge, 1);
+	const uint64_t needed = found->plugin->device_bytes(&options);
+	const size_t devices = (size_t)config_integer(config, KEY_STEP_DEVICES);
+	for (size_t i = 0; i < devices && !code; i++)
+		code = check_device(config, &found->node.devices[i], &options, needed, err);
+	return code;
+}
+
+/* --- a session ------------------------------------------------------------------------------------------------- */
+
+static int cuda_open(struct backend *backend, struct error *err)
+{
+	struct cuda *cuda = (struct cuda *)backend;
+	cuda->plugin = cuda_find()->plugin;
+	cuda->sampled = (struct step_result){
+		.gradient_norm = NAN,
+		.nonfinite_share = NAN,
+		.activation_mean = NAN,
+		.activation_deviation = NAN,
+	};
+	struct cuda_options options =
+		options_from(backend->config, backend->sample_elements, backend->class_count);
+	options.device = backend->device_index;
+	options.staging_places = backend->staging_places;
+	if (backend->batch_room > 0)
+		options.batch_room = backend->batch_room;
+	options.group = backend->group ? backend->group->own : NULL;
+	options.rank = backend->device_index;
+	options.devices = backend->device_count;
+	options.stop = backend->stop;
+	const int code = cuda->plugin->open(&cuda->session, &options, err);
+	if (code)
+		return code;
+	struct cuda_description description;
+	cuda->plugin->describe(cuda->session, &description);
+	backend->flops_per_sample = description.flops_per_sample;
+	(void)snprintf(backend->description, sizeof backend->description, "%s", description.text);
+	return 0;
+}
+
+static void cuda_close(struct backend *backend)
+{
+	struct cuda *cuda = (struct cuda *)backend;
+	cuda->plugin->close(cuda->session);
+	cuda->session = NULL;
+}
+
+static int cuda_launch(struct backend *backend, const struct batch_view *batch, struct error *err)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->launch(cuda->session, batch, err);
+}
+
+static void keep_statistics(struct cuda *cuda, const struct step_result *result)
+{
+	if (!isnan(result->nonfinite_share))
+		cuda->sampled = *result;
+}
+
+static int cuda_finish(struct backend *backend, struct step_result *out, struct error *err)
+{
+	struct cuda *cuda = (struct cuda *)backend;
+	const int code = cuda->plugin->finish(cuda->session, out, err);
+	if (!code)
+		keep_statistics(cuda, out);
+	return code;
+}
+
+static bool cuda_finished(struct backend *backend)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->finished(cuda->session);
+}
+
+/* For who wants one step and no more at a time. */
 static int cuda_step(struct backend *backend, const struct batch_view *batch,
 	struct step_result *out, struct error *err)
 {
-	(void)backend;
-	(void)batch;
-	(void)out;
-	return error_set(err, -ENOTSUP, "cuda: this build has no CUDA plug-in");
+	const int code = cuda_launch(backend, batch, err);
+	return code ? code : cuda_finish(backend, out, err);
+}
+
+static int cuda_upload(
+	struct backend *backend, unsigned place, const struct batch_view *batch, struct error *err)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->upload(cuda->session, place, batch, err);
+}
+
+static int cuda_upload_finish(
+	struct backend *backend, unsigned place, struct upload_result *out, struct error *err)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->upload_finish(cuda->session, place, out, err);
+}
+
+static bool cuda_upload_finished(struct backend *backend, unsigned place)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->upload_finished(cuda->session, place);
+}
+
+static int cuda_pin(struct backend *backend, void *memory, size_t bytes, struct error *err)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->pin(cuda->session, memory, bytes, err);
+}
+
+static int cuda_group_open(
+	void **own, const struct config *config, unsigned count, struct error *err)
+{
+	(void)config;
+	struct cuda_group *group = NULL;
+	const int code = cuda_find()->plugin->group_open(&group, count, err);
+	*own = group;
+	return code;
+}
+
+static void cuda_group_close(void *own)
+{
+	cuda_find()->plugin->group_close(own);
+}
+
+static void cuda_mark(const char *name)
+{
+	const struct cuda_found *found = cuda_find();
+	if (found->plugin && found->plugin->mark)
+		found->plugin->mark(name);
+}
+
+/* --- for the measurement ---------------------------------------------------------------------------------------- */
+
+static void describe_device(const struct backend *backend, struct device_measurement *out)
+{
+	const struct cuda_found *found = cuda_find();
+	char precision[CONFIG_VALUE_BYTES];
+	out->index = backend->device_index;
+	out->emulated = false;
+	(void)snprintf(out->precision, sizeof out->precision, "%s",
+		precision_name(backend->config, precision));
+	if (backend->device_index >= found->node.count)
+		return;
+	const struct cuda_device_facts *facts = &found->node.devices[backend->device_index];
+	const bool unsaid = found->plugin->test_double && !strstr(facts->name, "test double");
+	(void)snprintf(
+		out->name, sizeof out->name, "%s%.48s", unsaid ? "test double " : "", facts->name);
+	(void)snprintf(out->bus, sizeof out->bus, "%s", facts->bus);
+}
+
+static void cuda_describe(struct backend *backend, struct device_measurement *out)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	struct cuda_description description;
+	cuda->plugin->describe(cuda->session, &description);
+	describe_device(backend, out);
+	out->flops_per_step = description.flops_per_sample * backend->batch_size;
+	out->deterministic = description.deterministic;
+	out->clock_map_error_ns = description.clock_map_error_ns;
+	out->gradient_norm = cuda->sampled.gradient_norm;
+	out->nonfinite_share = cuda->sampled.nonfinite_share;
+	out->activation_mean = cuda->sampled.activation_mean;
+	out->activation_deviation = cuda->sampled.activation_deviation;
 }
 
 const struct backend_ops cuda_backend_ops = {
 	.name = "cuda",
 	.summary = "NVIDIA GPU through the CUDA plug-in",
-	.size = sizeof(struct backend),
+	.size = sizeof(struct cuda),
 	.unavailable = cuda_unavailable,
+	.details = cuda_details,
 	.open = cuda_open,
 	.step = cuda_step,
+	.close = cuda_close,
+	.validate = cuda_validate,
+	.launch = cuda_launch,
+	.finish = cuda_finish,
+	.finished = cuda_finished,
+	.upload = cuda_upload,
+	.upload_finish = cuda_upload_finish,
+	.upload_finished = cuda_upload_finished,
+	.pin = cuda_pin,
+	.describe = cuda_describe,
+	.group_open = cuda_group_open,
+	.group_close = cuda_group_close,
+	.mark = cuda_mark,
 };

@@ -80,6 +80,11 @@ static uint64_t sleep_in_slices(uint64_t now, uint64_t wake_ns, const atomic_boo
 	return now;
 }
 
+uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop)
+{
+	return sleep_in_slices(clock_now_ns(), wake_ns, stop);
+}
+
 uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t nominal_ns,
 	const atomic_bool *stop)
 {

@@ -5,6 +5,7 @@
 #include "harness/base/units.h"
 #include "workloads/backend/backends.h"
 #include "workloads/backend/deadline.h"
+#include "workloads/backend/emulated_group.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ const char backend_custom_name[] = "custom";
 struct emulated {
 	struct backend backend;
 	struct deadline deadline;
+	double exchange_ns;  /* of gradients; 0: alone */
 	double jitter_sigma; /* of ln(step time); 0: none */
 	uint64_t seed;
 	int timer_slack_ns; /* the thread's own, to be put back */
@@ -85,6 +87,17 @@ static int refuse_pair(const char *device, const char *model, struct error *err)
 		model, device, others);
 }
 
+/* A bandwidth says nothing of gradients of unknown size. */
+static int exchange_is_known(const struct config *config, struct error *err)
+{
+	if (config_integer(config, KEY_STEP_DEVICES) < 2 ||
+		config_real(config, KEY_SYNC_BANDWIDTH) <= 0 || backend_gradient_bytes(config) > 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"sync.bandwidth: how many parameters the model '%s' has is not known here, so its gradients have no size; set sync.latency alone, or take one of `mlbench list models`",
+		config_text(config, KEY_STEP_MODEL));
+}
+
 static int emulated_validate(const struct config *config, struct error *err)
 {
 	const char *device = config_text(config, KEY_STEP_DEVICE);
@@ -94,7 +107,9 @@ static int emulated_validate(const struct config *config, struct error *err)
 		return refuse_device(device, err);
 	if (!is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
 		return refuse_model(model, err);
-	return timed || find_step(device, model) ? 0 : refuse_pair(device, model, err);
+	if (!timed && !find_step(device, model))
+		return refuse_pair(device, model, err);
+	return exchange_is_known(config, err);
 }
 
 static void describe(struct emulated *emulated, const struct emulated_step *published)
@@ -102,7 +117,7 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 	struct backend *backend = &emulated->backend;
 	const struct config *config = backend->config;
 	char step[UNITS_BYTES], original[UNITS_BYTES];
-	char time[2 * UNITS_BYTES + 64], jitter[64] = "";
+	char time[2 * UNITS_BYTES + 64], jitter[64] = "", devices[UNITS_BYTES + 64] = "";
 	units_format_duration(backend->nominal_step_ns, step);
 	if (!published)
 		(void)snprintf(time, sizeof time, "%s per batch of %u (step.time)", step,
@@ -117,9 +132,12 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 	if (emulated->jitter_sigma > 0)
 		(void)snprintf(
 			jitter, sizeof jitter, ", jitter %g", config_real(config, KEY_STEP_JITTER));
+	if (backend->device_count > 1)
+		(void)snprintf(devices, sizeof devices, ", %u devices, %s to exchange gradients",
+			backend->device_count, units_format_duration(emulated->exchange_ns, step));
 	(void)snprintf(backend->description, sizeof backend->description,
-		"emulated %.24s, %.24s: %s%s", config_text(config, KEY_STEP_DEVICE),
-		config_text(config, KEY_STEP_MODEL), time, jitter);
+		"emulated %.24s, %.24s: %s%s%s", config_text(config, KEY_STEP_DEVICE),
+		config_text(config, KEY_STEP_MODEL), time, jitter, devices);
 }
 
 static double model_flops(const struct backend *backend)
@@ -159,6 +177,7 @@ static int emulated_open(struct backend *backend, struct error *err)
 	const double jitter = config_real(config, KEY_STEP_JITTER);
 	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
+	emulated->exchange_ns = backend->group ? backend_exchange_ns(config) : 0;
 	backend->emulated = true;
 	backend->flops_per_sample = model_flops(backend);
 	describe(emulated, published);
@@ -181,6 +200,43 @@ static double jitter_factor(const struct emulated *emulated, uint64_t index)
 	return exp(sigma * rng_normal(&rng) - sigma * sigma / 2);
 }
 
+/* Cut short by the end of the run. */
+static int give_up(struct emulated *emulated, uint64_t start, uint64_t now, struct step_result *out)
+{
+	deadline_forget(&emulated->deadline);
+	out->device_ns = now > start ? now - start : 0;
+	return 0;
+}
+
+static void tell(const struct emulated *emulated, enum group_phase phase, uint64_t at_ns)
+{
+	const struct group_watch *watch = emulated->backend.watch;
+	if (!watch)
+		return;
+	if (deadline_sleep(at_ns, emulated->backend.stop) >= at_ns)
+		watch->enter(watch->context, phase, at_ns);
+}
+
+/* Gradients are there at computed; *end is when they are exchanged.  False: stopped. */
+static bool exchange(
+	struct emulated *emulated, uint64_t computed, uint64_t *end, struct step_result *out)
+{
+	const struct backend *backend = &emulated->backend;
+	const double ns = emulated->exchange_ns * backend->exchange_slowdown;
+	struct emulated_exchange met;
+	if (!emulated_group_meet(backend->group->own, computed, (uint64_t)llround(ns),
+		    backend->stop, backend->watch, &met))
+		return false;
+	if (met.begin_ns > computed)
+		tell(emulated, GROUP_WAITS, computed);
+	if (met.end_ns > met.begin_ns)
+		tell(emulated, GROUP_EXCHANGES, met.begin_ns);
+	*end = met.end_ns;
+	out->sync_begin_ns = computed;
+	out->sync_ns = met.end_ns - computed;
+	return true;
+}
+
 static int emulated_step(struct backend *backend, const struct batch_view *batch,
 	struct step_result *out, struct error *err)
 {
@@ -190,16 +246,31 @@ static int emulated_step(struct backend *backend, const struct batch_view *batch
 	const double factor = jitter_factor(emulated, batch->index) * backend->slowdown;
 	const uint64_t nominal = (uint64_t)llround(backend->nominal_step_ns * share * factor);
 	const uint64_t start = deadline_start(&emulated->deadline, clock_now_ns(), nominal);
-	const uint64_t end = start + nominal;
-	const uint64_t now = deadline_wait(&emulated->deadline, end, nominal, backend->stop);
-	if (now < end) {
-		deadline_forget(&emulated->deadline);
-		out->device_ns = now - start;
-		return 0;
-	}
-	out->device_ns = nominal;
+	uint64_t end = start + nominal;
+	if (backend->group && !exchange(emulated, end, &end, out))
+		return give_up(emulated, start, clock_now_ns(), out);
+	const uint64_t now = deadline_wait(&emulated->deadline, end, end - start, backend->stop);
+	if (now < end)
+		return give_up(emulated, start, now, out);
+	if (backend->watch)
+		backend->watch->enter(backend->watch->context, GROUP_COMPUTES, end);
+	out->device_ns = end - start;
 	out->oversleep_ns = deadline_done(&emulated->deadline, end, now);
 	return 0;
+}
+
+static int open_group(void **own, const struct config *config, unsigned count, struct error *err)
+{
+	(void)config;
+	struct emulated_group *group;
+	const int code = emulated_group_open(&group, count);
+	*own = group;
+	return code ? error_set_errno(err, -code, "cannot make a group of %u devices", count) : 0;
+}
+
+static void close_group(void *own)
+{
+	emulated_group_close(own);
 }
 
 static void emulated_close(struct backend *backend)
@@ -217,4 +288,6 @@ const struct backend_ops emulated_backend_ops = {
 	.step = emulated_step,
 	.close = emulated_close,
 	.validate = emulated_validate,
+	.group_open = open_group,
+	.group_close = close_group,
 };

@@ -9,7 +9,6 @@
 enum { PARALLEL_MIN = 1 << 15, ATTENTION_INPUTS = 3 };
 
 #define NORM_EPSILON 1e-6f
-#define CONTEXT_SHARE 0.25f
 
 /* A matrix as a product takes it. */
 struct matrix {
@@ -148,7 +147,7 @@ static float score_factor(const struct layer *layer)
 
 static float context_factor(const struct layer *layer)
 {
-	return CONTEXT_SHARE / sqrtf((float)layer->m);
+	return ATTENTION_SHARE / sqrtf((float)layer->m);
 }
 
 static void copy_rows(

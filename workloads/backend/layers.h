@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* By how much a row's own value outweighs what attention mixes in: see LAYER_ATTENTION. */
+#define ATTENTION_SHARE 0.25f
+
 enum layer_kind {
 	LAYER_DENSE, /* Y = X W [+ b] [then ReLU] */
 	LAYER_ATTENTION, /* Y = V + S V / (4 sqrt(m)), S = Q K^T / sqrt(width) per head, X = (Q | K | V) */

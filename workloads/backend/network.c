@@ -1,53 +1,22 @@
 /* A training step over a batch: groups of samples through the chain and back, then the update. */
 #include "workloads/backend/network.h"
 
-#include "harness/base/rng.h"
 #include "workloads/backend/loss.h"
 #include "workloads/backend/network_plan.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP_AMPLITUDE \
-	0.1f          /* of the constants that no output fills: small against outputs of order 1 */
-#define RELU_GAIN 2.0 /* He et al. 2015: half of the variance is cut off */
 #define BYTE_MIDDLE 128.0f
 #define BYTE_SCALE (1.0f / 64)
 
-static void fill_uniform(struct rng *rng, float *out, size_t count, float amplitude)
-{
-	for (size_t i = 0; i < count; i++)
-		out[i] = amplitude * (float)(2 * rng_uniform(rng) - 1);
-}
-
-/* Inputs of a row that carry a signal: those in gaps hold small constants. */
-static double signal_inputs(const struct network *network, size_t layer)
-{
-	const double k = network->layers[layer].k;
-	if (layer == 0 || !network->links[layer - 1].gaps)
-		return k;
-	const struct layer *before = &network->layers[layer - 1];
-	return k * before->n / (double)before->ld_out;
-}
-
-/* Weights such that outputs have the variance of the inputs; biases start at zero. */
 static void initialise(struct network *network)
 {
 	for (size_t i = 0; i < network->layer_count; i++) {
 		struct layer *layer = &network->layers[i];
-		struct rng rng;
-		rng_init(&rng, network->options.seed, i);
-		if (network->links[i].gaps)
-			fill_uniform(&rng, layer->output, network->group * network->links[i].floats,
-				GAP_AMPLITUDE);
-		if (layer->kind != LAYER_DENSE)
-			continue;
-		const double gain = layer->relu ? RELU_GAIN : 1;
-		const double deviation = sqrt(gain / signal_inputs(network, i));
-		fill_uniform(&rng, layer->parameters.values, (size_t)layer->k * layer->n,
-			(float)(sqrt(3) * deviation)); /* uniform in [-a, a] deviates a / sqrt(3) */
+		network_initial_values(network, i, network->links[i].gaps ? layer->output : NULL,
+			layer->parameters.values, layer->n);
 	}
 }
 

@@ -2,10 +2,17 @@
  * copied between layers; a pair of row strides makes the output of one the input of the next. */
 #include "workloads/backend/network_plan.h"
 
+#include "harness/base/rng.h"
+
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { ALIGN_BYTES = 64, QKV = 3 };
+
+#define GAP_AMPLITUDE \
+	0.1f          /* of the constants that no output fills: small against outputs of order 1 */
+#define RELU_GAIN 2.0 /* He et al. 2015: half of the variance is cut off */
 
 static size_t elements_in(const struct layer *layer)
 {
@@ -236,4 +243,37 @@ size_t network_place(struct network *network, char *base)
 		place_layer(&arena, network, i);
 	place_scratch(&arena, network);
 	return arena.used;
+}
+
+static void fill_uniform(struct rng *rng, float *out, size_t count, float amplitude)
+{
+	for (size_t i = 0; i < count; i++)
+		out[i] = amplitude * (float)(2 * rng_uniform(rng) - 1);
+}
+
+/* Inputs of a row that carry a signal: those in gaps hold small constants. */
+static double signal_inputs(const struct network *network, size_t layer)
+{
+	const double k = network->layers[layer].k;
+	if (layer == 0 || !network->links[layer - 1].gaps)
+		return k;
+	const struct layer *before = &network->layers[layer - 1];
+	return k * before->n / (double)before->ld_out;
+}
+
+void network_initial_values(
+	const struct network *network, size_t i, float *gaps, float *weights, size_t ld)
+{
+	const struct layer *layer = &network->layers[i];
+	struct rng rng;
+	rng_init(&rng, network->options.seed, i);
+	if (network->links[i].gaps)
+		fill_uniform(&rng, gaps, network->group * network->links[i].floats, GAP_AMPLITUDE);
+	if (layer->kind != LAYER_DENSE)
+		return;
+	const double gain = layer->relu ? RELU_GAIN : 1;
+	const double deviation = sqrt(gain / signal_inputs(network, i));
+	for (size_t row = 0; row < layer->k; row++)
+		fill_uniform(&rng, weights + row * ld, layer->n,
+			(float)(sqrt(3) * deviation)); /* uniform in [-a, a] deviates a / sqrt(3) */
 }

@@ -50,16 +50,22 @@ static struct network_options options_from(
 	};
 }
 
+/* Settings of the cuda backend that would change what is computed: they are not left out in silence. */
 static int openblas_validate(const struct config *config, struct error *err)
 {
-	const char *name = config_text(config, KEY_STEP_MODEL);
-	if (model_find(name))
-		return 0;
-	const char *names[BACKEND_NAMES_MAX];
-	size_t count = 0;
-	for (const struct model *const *model = model_list; *model; model++)
-		count = backend_add_name(names, count, BACKEND_NAMES_MAX, (*model)->name);
-	return backend_refuse_name(err, "model", name, names, count);
+	if (config_integer(config, KEY_STEP_PRECISION) != STEP_PRECISION_FP32)
+		return error_set(err, -EINVAL,
+			"step.precision: openblas computes in fp32; other precisions need step.backend = cuda");
+	if (config_integer(config, KEY_STEP_ACCUMULATE) > 1)
+		return error_set(err, -EINVAL,
+			"step.accumulate: openblas updates the weights in every step; it needs step.backend = cuda");
+	if (config_integer(config, KEY_STEP_STATISTICS) > 0)
+		return error_set(err, -EINVAL,
+			"step.statistics: openblas takes none; they need step.backend = cuda");
+	if (config_on(config, KEY_STEP_GRAPH))
+		return error_set(err, -EINVAL,
+			"step.graph: a CUDA graph needs step.backend = cuda, not openblas");
+	return backend_check_model(config, err);
 }
 
 static uint64_t openblas_bytes(

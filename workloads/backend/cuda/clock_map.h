@@ -21,7 +21,7 @@ struct clock_map {
 };
 
 void clock_map_add(struct clock_map *map, const struct clock_anchor *anchor);
-/* 0 before the first anchor.  error_ns may be NULL. */
+/* 0 before the first anchor, with an error without end.  error_ns may be NULL. */
 uint64_t clock_map_host_ns(const struct clock_map *map, double device_ns, double *error_ns);
 
 #endif

@@ -1,0 +1,94 @@
+/* What came through the step. */
+#include "pipelines/stepper_parts.h"
+
+#include <errno.h>
+#include <math.h>
+
+struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
+{
+	const struct stepper_options *o = &s->options;
+	const bool uploaded = o->upload && backend_is_device(s->backend->ops);
+	return slot_view(slot, o->sample_bytes,
+		(enum augment_type)config_integer(o->config, KEY_AUGMENT_TYPE),
+		uploaded ? (int)slot->index : BATCH_ON_HOST);
+}
+
+static void meter(struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
+{
+	thread_meter_add(meter, r->ended_ns, r->service_ns, 1);
+	struct trace_entry *const entry = trace_log_next(&meter->trace, slot->batch);
+	if (entry)
+		*entry = (struct trace_entry){
+			.number = slot->batch,
+			.end_ns = r->ended_ns,
+			.service_ns = (float)r->service_ns,
+			.host_ns = (float)r->host_ns,
+		};
+}
+
+/* A device may not tell it of every step. */
+static void keep_loss(struct step_account *account, double loss)
+{
+	if (account->on_device && isnan(loss))
+		return;
+	if (isnan(account->loss_first))
+		account->loss_first = loss;
+	account->loss_last = loss;
+}
+
+static void add_device_times(struct completion *sum, const struct step_result *result)
+{
+	sum->launch_ns += result->launch_ns;
+	sum->copy_ns += result->copy_ns;
+	if (isnan(result->idle_share))
+		return;
+	sum->idle_ns += (uint64_t)(result->idle_share * (double)result->device_ns);
+	sum->idle_of_ns += result->device_ns;
+}
+
+/* The newest that was sampled. */
+static void keep_statistics(struct device_measurement *device, const struct step_result *result)
+{
+	if (isnan(result->gradient_norm) && isnan(result->nonfinite_share))
+		return;
+	device->gradient_norm = result->gradient_norm;
+	device->nonfinite_share = result->nonfinite_share;
+	device->activation_mean = result->activation_mean;
+	device->activation_deviation = result->activation_deviation;
+}
+
+bool stepper_count(struct stepper *s, const struct slot *slot, const struct step_result *result,
+	const struct step_record *record)
+{
+	s->sum.t_ns = record->ended_ns - s->start_ns;
+	s->sum.samples += slot->size - slot->bad;
+	s->sum.batches++;
+	s->sum.device_ns += result->device_ns;
+	s->sum.oversleep_ns += result->oversleep_ns;
+	s->sum.stepped += slot->size;
+	s->sum.sync_ns += result->sync_ns;
+	s->sum.copy_bytes += record->copy_bytes;
+	if (s->account.on_device) {
+		add_device_times(&s->sum, result);
+		keep_statistics(&s->account.device, result);
+	}
+	completions_add(&s->account.completions, &s->sum);
+	s->account.epochs = s->sum.batches / s->options.batches_per_epoch;
+	if (s->sum.t_ns >= s->options.warmup_ns &&
+		result->oversleep_ns > s->account.oversleep_max_ns)
+		s->account.oversleep_max_ns = result->oversleep_ns;
+	keep_loss(&s->account, result->loss);
+	if (s->options.meter)
+		meter(s->options.meter, slot, record);
+	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
+	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);
+	atomic_store_explicit(&s->last_step_ns, record->took_ns, memory_order_relaxed);
+	if (first_epoch_step(s->options.first, slot))
+		return true;
+	struct error err;
+	crew_fail(s->options.crew,
+		error_set(
+			&err, -EIO, "not one sample of the first epoch could be read and decoded"),
+		&err);
+	return false;
+}
