@@ -12,6 +12,7 @@
 #include "harness/base/memory.h"
 #include "harness/measure/io_delay.h"
 #include "harness/measure/steady.h"
+#include "pipelines/collect_device.h"
 #include "pipelines/collect_traces.h"
 
 #include <errno.h>
@@ -23,13 +24,6 @@
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
-
-struct span {
-	const struct edge *from, *to;
-	double seconds;
-	struct completion steps; /* between completions */
-	uint64_t completions;
-};
 
 /* --- the cut ---------------------------------------------------------------------------------------- */
 
@@ -127,6 +121,26 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 
 /* --- stages and queues ------------------------------------------------------------------------------- */
 
+/* By the device's own time. */
+static double device_capacity(const struct span *span, enum stage_id id)
+{
+	const uint64_t upload_ns = span->to->uploads.device_ns - span->from->uploads.device_ns;
+	const uint64_t batches = span->to->uploads.batches - span->from->uploads.batches;
+	const struct completion *const steps = &span->steps;
+	const double samples = (double)steps->samples;
+	if (id == STAGE_STEP)
+		return samples * (double)NS_PER_S / (double)steps->device_ns;
+	return samples / (double)steps->batches * (double)batches * (double)NS_PER_S /
+	       (double)upload_ns;
+}
+
+static bool is_device(const struct recorded *r, enum stage_id id)
+{
+	if (id == STAGE_STEP)
+		return r->step->emulated || r->step->on_device;
+	return id == STAGE_UPLOAD && r->step->on_device;
+}
+
 static double capacity(const struct recorded *r, const struct span *span, enum stage_id id,
 	const struct stage_measurement *stage)
 {
@@ -134,9 +148,8 @@ static double capacity(const struct recorded *r, const struct span *span, enum s
 				     ? (double)span->steps.samples / (double)span->steps.batches
 				     : NAN;
 	const double working = stage->seconds[THREAD_WORKING];
-	if (id == STAGE_STEP && r->step->emulated)
-		return (double)span->steps.samples * (double)NS_PER_S /
-		       (double)span->steps.device_ns;
+	if (is_device(r, id))
+		return device_capacity(span, id);
 	if (working <= 0 || stage->items == 0)
 		return NAN;
 	const double samples = (double)stage->items * (stage->per_batch ? batch : 1);
@@ -197,7 +210,7 @@ static void fill_stage(
 	(void)snprintf(out->name, sizeof out->name, "%s", stage->name);
 	out->workers = stage->workers;
 	out->per_batch = stage->per_batch;
-	out->device = id == STAGE_STEP && r->step->emulated;
+	out->device = is_device(r, id);
 	out->items = to->items - from->items;
 	for (int k = 0; k < THREAD_STATES; k++)
 		out->seconds[k] = seconds_between(from->state_ns[k], to->state_ns[k]);
@@ -398,6 +411,7 @@ int collect(const struct recorded *r, struct measurement *m, struct traces *trac
 	const struct span span = choose_span(r, m);
 	fill_throughput(r, &span, m);
 	fill_usage(r, &span, m);
+	collect_devices(r, &span, m);
 	if (!r->monitor->timed) {
 		measurement_note(m,
 			"measure.profiler is off: throughput only, no states, queues or windows");

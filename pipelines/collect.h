@@ -10,6 +10,14 @@
 #include "pipelines/pipeline.h"
 #include "pipelines/stepper.h"
 
+/* The part that is measured: between the edge at the cut and the last one. */
+struct span {
+	const struct edge *from, *to;
+	double seconds;
+	struct completion steps; /* between completions */
+	uint64_t completions;
+};
+
 struct recorded {
 	const struct config *config;
 	const struct pipeline_plan *plan;

@@ -2,18 +2,20 @@
 #include "pipelines/collect_traces.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static int gather(const struct stage *stage, enum trace_kind kind, const struct trace_span *span,
-	struct traces *traces)
+/* What the stage's threads did, or (device) what devices did for them. */
+static int gather(const struct stage *stage, const char *name, enum trace_kind kind, bool device,
+	const struct trace_span *span, struct traces *traces)
 {
 	const struct trace_log **logs = malloc(stage->workers * sizeof(const struct trace_log *));
 	if (!logs)
 		return -ENOMEM;
 	for (unsigned i = 0; i < stage->workers; i++)
-		logs[i] = &stage->meters[i].trace;
+		logs[i] = device ? &stage->meters[i].device : &stage->meters[i].trace;
 	const struct trace_source source = {
-		.stage = stage->name,
+		.stage = name,
 		.kind = kind,
 		.logs = logs,
 		.count = stage->workers,
@@ -37,13 +39,17 @@ int collect_traces(const struct stage *stages, const struct trace_span *span, st
 	};
 	traces->begin_s = (double)(span->begin_ns - span->start_ns) / 1e9;
 	traces->end_s = (double)(span->end_ns - span->start_ns) / 1e9;
-	for (int id = 0; id < STAGE_IDS; id++) {
-		const struct stage *stage = &stages[id];
-		const int code = stage->workers > 0 && stage->meters
-					 ? gather(stage, kinds[id], span, traces)
-					 : 0;
-		if (code)
-			return code;
+	int code = 0;
+	for (int id = 0; id < STAGE_IDS && !code; id++)
+		if (stages[id].workers > 0 && stages[id].meters)
+			code = gather(&stages[id], stages[id].name, kinds[id], false, span, traces);
+	for (int id = 0; id < STAGE_IDS && !code; id++) {
+		char name[NAME_BYTES];
+		if (stages[id].workers == 0 || !stages[id].meters ||
+			stages[id].meters->device.room == 0)
+			continue;
+		(void)snprintf(name, sizeof name, TRACE_DEVICE_PREFIX "%s", stages[id].name);
+		code = gather(&stages[id], name, kinds[id], true, span, traces);
 	}
-	return 0;
+	return code;
 }

@@ -86,6 +86,8 @@ void monitor_sample(struct monitor *m)
 	const struct step_progress progress = stepper_progress(m->stepper);
 	e->samples = progress.samples;
 	e->batches = progress.batches;
+	if (m->upload)
+		e->uploads = upload_read_totals(m->upload);
 	source_read_counts(m->source, &e->read);
 	process_usage_read(&e->usage);
 }

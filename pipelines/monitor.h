@@ -21,6 +21,7 @@ struct edge {
 	bool accounted[STAGE_IDS];             /* the kernel told CPU times */
 	struct queue_integrals queues[QUEUE_IDS];
 	uint32_t queue_depth[QUEUE_IDS];
+	struct upload_totals uploads;
 	struct process_usage usage;
 };
 

@@ -26,9 +26,10 @@ static void meter(struct thread_meter *meter, const struct slot *slot, const str
 		};
 }
 
+/* A device may not tell it of every step. */
 static void keep_loss(struct step_account *account, double loss)
 {
-	if (isnan(loss))
+	if (account->on_device && isnan(loss))
 		return;
 	if (isnan(account->loss_first))
 		account->loss_first = loss;
@@ -38,7 +39,6 @@ static void keep_loss(struct step_account *account, double loss)
 static void add_device_times(struct completion *sum, const struct step_result *result)
 {
 	sum->launch_ns += result->launch_ns;
-	sum->sync_ns += result->sync_ns;
 	sum->copy_ns += result->copy_ns;
 	if (isnan(result->idle_share))
 		return;
@@ -66,6 +66,8 @@ bool stepper_count(struct stepper *s, const struct slot *slot, const struct step
 	s->sum.device_ns += result->device_ns;
 	s->sum.oversleep_ns += result->oversleep_ns;
 	s->sum.stepped += slot->size;
+	s->sum.sync_ns += result->sync_ns;
+	s->sum.copy_bytes += record->copy_bytes;
 	if (s->account.on_device) {
 		add_device_times(&s->sum, result);
 		keep_statistics(&s->account.device, result);

@@ -25,9 +25,10 @@ enum {
 /* A step that was launched. */
 struct flight {
 	struct slot *slot;
-	uint64_t had_ns;    /* the thread had the batch */
-	uint64_t launch_ns; /* host time of launching it */
-	double factor;      /* planted */
+	uint64_t had_ns;     /* the thread had the batch */
+	uint64_t launch_ns;  /* host time of launching it */
+	double factor;       /* planted */
+	uint64_t copy_bytes; /* of a batch that was not uploaded before */
 };
 
 struct flights {
@@ -55,7 +56,11 @@ static bool launch(struct flights *f, struct slot *slot)
 	struct flight *const flight = &f->list[f->launched % f->room];
 	if (view.place == BATCH_ON_HOST)
 		first_epoch_hash(o->first, slot);
-	*flight = (struct flight){.slot = slot, .had_ns = clock_now_ns()};
+	*flight = (struct flight){
+		.slot = slot,
+		.had_ns = clock_now_ns(),
+		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
+	};
 	flight->factor = injection_begin_step(o->injection, &o->crew->stopping);
 	struct error err = {0};
 	backend_mark(s->backend->ops, "step");
@@ -82,6 +87,8 @@ static struct step_record judge(
 		result->begin_ns > 0 ? result->begin_ns : real_end_ns - result->device_ns;
 	began_ns = later(began_ns, f->last_end_ns);
 	const uint64_t took_ns = (uint64_t)(flight->factor * (double)result->device_ns);
+	/* The rest of a gap is waiting for the copy of the batch. */
+	const uint64_t gap_ns = began_ns > free_ns ? began_ns - free_ns : 0;
 	const bool planted = flight->factor > 1 || f->last_end_ns > real_end_ns;
 	const uint64_t end_ns = planted ? began_ns + took_ns : real_end_ns;
 	result->device_ns = took_ns;
@@ -89,8 +96,9 @@ static struct step_record judge(
 	const struct step_record record = {
 		.ended_ns = later(end_ns, f->last_end_ns),
 		.service_ns = took_ns,
-		.host_ns = began_ns > free_ns ? began_ns - free_ns : 0,
+		.host_ns = gap_ns < flight->launch_ns ? gap_ns : flight->launch_ns,
 		.took_ns = now_ns - flight->had_ns,
+		.copy_bytes = flight->copy_bytes,
 	};
 	f->last_end_ns = record.ended_ns;
 	return record;
@@ -119,10 +127,14 @@ static void trace_device(const struct stepper *s, uint64_t batch, const struct s
 }
 
 /* Waits for the oldest step; its slot is free again.  NULL: the run is over. */
-static struct slot *finish(struct flights *f)
+static struct slot *finish(struct flights *f, uint64_t *now_ns)
 {
 	struct stepper *s = f->stepper;
 	const struct stepper_options *o = &s->options;
+	if (o->upload)
+		upload_wait_copy(o->upload, &s->seat, f->finished, now_ns);
+	if (crew_stopping(o->crew))
+		return NULL;
 	const struct flight *const flight = &f->list[f->finished % f->room];
 	struct step_result result = {.loss = NAN,
 		.idle_share = NAN,
@@ -160,7 +172,8 @@ static struct slot *next_batch(struct flights *f, struct slot *used, uint64_t *n
 	}
 	const uint64_t until_ns =
 		s->backend->ops->finished(s->backend) ? 0 : clock_now_ns() + f->look_ns;
-	return o->upload ? upload_try_batch(o->upload, &s->seat, used, until_ns, &f->over, now_ns)
+	return o->upload ? upload_try_batch(o->upload, &s->seat, used, f->finished, until_ns,
+				   &f->over, now_ns)
 			 : exchange_try_batch(o->exchange, o->lane, &s->seat, used, until_ns,
 				   &f->over, now_ns);
 }
@@ -182,7 +195,7 @@ static void fly(struct flights *f)
 			going = launch(f, slot);
 		else if (in_flight > 0 &&
 			 (f->over || in_flight == f->room || ops->finished(s->backend)))
-			going = (used = finish(f)) != NULL;
+			going = (used = finish(f, &now_ns)) != NULL;
 		else if (f->over)
 			going = false;
 		if (s->options.meter)

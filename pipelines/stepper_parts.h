@@ -25,6 +25,7 @@ struct step_record {
 	uint64_t service_ns; /* as a trace has it */
 	uint64_t host_ns;    /* that delayed the device */
 	uint64_t took_ns;    /* from the batch to the end, as the thread saw it */
+	uint64_t copy_bytes; /* that the step itself copied to a device */
 };
 
 /* Adds it to the account.  False: the repetition is over: not one sample of the first epoch was good. */

@@ -279,25 +279,54 @@ static void doze(struct upload *u, struct seat *seat, uint64_t until_ns, uint64_
 		parker_wait(&seat->parker, 0);
 }
 
+/* Under the lock: whether the copy of that batch has ended; the step's clock says so, too. */
+static bool is_here(const struct upload *u, struct seat *seat, uint64_t oldest, uint64_t now_ns)
+{
+	const bool here = u->copied > oldest;
+	const enum thread_state state = here ? THREAD_WORKING : THREAD_STARVED;
+	if (seat->clock && state_clock_state(seat->clock) != state)
+		state_clock_enter(seat->clock, state, now_ns);
+	return here;
+}
+
 struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *used,
-	uint64_t until_ns, bool *over, uint64_t *now_ns)
+	uint64_t oldest, uint64_t until_ns, bool *over, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
 		u->released++;
 	while (!crew_stopping(u->options.crew)) {
+		u->wanted = is_here(u, seat, oldest, *now_ns) ? 0 : oldest + 1;
 		slot = take(u);
 		if (slot || u->ended || until_ns == 0 || clock_now_ns() >= until_ns)
 			break;
 		doze(u, seat, until_ns, now_ns);
 	}
+	u->wanted = 0;
 	*over = !slot && (crew_stopping(u->options.crew) || u->ended);
-	if (slot && seat->clock)
-		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
 	set_meter(u, *now_ns);
 	leave(u, &u->idle_upload);
 	return slot;
+}
+
+void upload_wait_copy(struct upload *u, struct seat *seat, uint64_t oldest, uint64_t *now_ns)
+{
+	(void)pthread_mutex_lock(&u->lock);
+	while (!crew_stopping(u->options.crew) && !is_here(u, seat, oldest, *now_ns)) {
+		u->wanted = oldest + 1;
+		step_sleeps(u, seat, now_ns);
+	}
+	u->wanted = 0;
+	leave(u, &u->idle_upload);
+}
+
+void upload_copied(struct upload *u)
+{
+	struct seat *none = NULL;
+	(void)pthread_mutex_lock(&u->lock);
+	u->copied++;
+	leave(u, u->wanted > 0 && u->copied >= u->wanted ? &u->idle_step : &none);
 }
 
 void upload_start_meter(struct upload *u, uint64_t now_ns)

@@ -54,8 +54,12 @@ void upload_wait_end(struct upload *upload, struct seat *seat);
  * place there. */
 struct slot *upload_next_batch(
 	struct upload *upload, struct seat *seat, struct slot *used, uint64_t *now_ns);
+/* oldest: number of the oldest batch that it has a step of in flight, counted from 0 as they were taken.
+ * While the copy of that one is under way the device has nothing to compute on: the step is starved. */
 struct slot *upload_try_batch(struct upload *upload, struct seat *seat, struct slot *used,
-	uint64_t until_ns, bool *over, uint64_t *now_ns);
+	uint64_t oldest, uint64_t until_ns, bool *over, uint64_t *now_ns);
+/* Waits, starved, until that copy has ended, or the run. */
+void upload_wait_copy(struct upload *upload, struct seat *seat, uint64_t oldest, uint64_t *now_ns);
 
 void upload_start_meter(struct upload *upload, uint64_t now_ns);
 uint32_t upload_read_queue(struct upload *upload, uint64_t now_ns, struct queue_integrals *out);

@@ -109,6 +109,7 @@ static struct slot *finish(struct copies *c, uint64_t *now_ns)
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
 	upload_count(u, &times, true);
+	upload_copied(u);
 	if (c->late)
 		upload_deliver(u, *now_ns);
 	return from;

@@ -18,6 +18,8 @@ struct upload {
 	struct slot *staging; /* (count) */
 	uint32_t count;       /* options.depth + 1: the step holds one */
 	uint64_t filled, taken, released;
+	uint64_t copied;         /* by a device: copies that have ended */
+	uint64_t wanted;         /* the step sleeps until so many have; 0: it waits for no copy */
 	bool ended;              /* no batch will follow, and the backend is used no more */
 	struct backend *backend; /* with options.device */
 	struct seat *idle_step, *idle_upload;
@@ -34,7 +36,9 @@ void upload_label(struct slot *to, const struct slot *from);
 /* Hands the next place to the step. */
 void upload_deliver(struct upload *upload, uint64_t now_ns);
 
-/* One copy has ended. */
+/* A device has ended one more copy. */
+void upload_copied(struct upload *upload);
+
 struct copy_times {
 	uint64_t batch, bytes;
 	uint64_t ended_ns, service_ns; /* service: of the copy itself */

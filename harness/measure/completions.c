@@ -75,6 +75,7 @@ uint64_t completions_between(
 	out->launch_ns = b->launch_ns - a->launch_ns;
 	out->sync_ns = b->sync_ns - a->sync_ns;
 	out->copy_ns = b->copy_ns - a->copy_ns;
+	out->copy_bytes = b->copy_bytes - a->copy_bytes;
 	out->idle_ns = b->idle_ns - a->idle_ns;
 	out->idle_of_ns = b->idle_of_ns - a->idle_of_ns;
 	return out->batches + 1;

@@ -19,7 +19,8 @@ struct completion {
 	uint64_t oversleep_ns;
 	/* Of steps on a device that works by itself; 0 elsewhere. */
 	uint64_t stepped; /* samples that were computed, bad ones included */
-	uint64_t launch_ns, sync_ns, copy_ns;
+	uint64_t launch_ns, sync_ns;
+	uint64_t copy_ns, copy_bytes; /* of batches that the step itself copied to the device */
 	uint64_t idle_ns,
 		idle_of_ns; /* no kernel ran; of so much device time in which that was measured */
 };

@@ -21,11 +21,21 @@ struct trace_item {
 	uint32_t
 		in_flight; /* read: files in flight on that thread when it was submitted, itself included */
 	/* read: submission to completion; decode: the whole item, locks and all; upload: the copy; step:
-	 * from when the step had the batch until the device was done (emulated: its nominal time) */
+	 * from when the step had the batch until the device was done (emulated: its nominal time).  Where a
+	 * device works by itself, upload and step: the time that it was at it, with what was planted */
 	float service_ns;
 	float lock_wait_ns, lock_hold_ns; /* decode: under the team's lock; parts of service_ns */
-	float host_ns; /* step: time that the thread itself needed before the device began */
+	/* step: time that the thread itself needed before the device began.  Where a device works by itself,
+	 * steps are launched while it is at earlier ones: only what of the launching delayed it counts, from
+	 * when it was free and the thread had the batch until it began.  device step: the launching,
+	 * whole. */
+	float host_ns;
 };
+
+/* Beside "upload" and "step" stand "device upload" and "device step" where a device works by itself: what its
+ * own clock says, on the monotonic clock as all times are (device_measurement.clock_map_error_ns).  An item lasts from
+ * end_s - service_ns to end_s.  Host threads and device streams are so on one clock. */
+#define TRACE_DEVICE_PREFIX "device "
 
 struct trace {
 	char stage[NAME_BYTES];

@@ -21,6 +21,13 @@ const struct backend_ops *const backend_list[] = {
 
 enum { REASON_BYTES = BACKEND_WHY_BYTES };
 
+static const struct backend_ops *device_ops = &cuda_backend_ops;
+
+void backend_replace_device(const struct backend_ops *ops)
+{
+	device_ops = ops ? ops : &cuda_backend_ops;
+}
+
 /* In the order of enum step_backend; auto is no backend of its own. */
 static const struct backend_ops *by_choice(int64_t choice)
 {
@@ -30,7 +37,7 @@ static const struct backend_ops *by_choice(int64_t choice)
 	case STEP_BACKEND_OPENBLAS:
 		return &openblas_backend_ops;
 	case STEP_BACKEND_CUDA:
-		return &cuda_backend_ops;
+		return device_ops;
 	default:
 		return &emulated_backend_ops;
 	}
@@ -39,9 +46,10 @@ static const struct backend_ops *by_choice(int64_t choice)
 static const struct backend_ops *choose_real_or_emulated(char *why_not, size_t room)
 {
 	char reason[REASON_BYTES];
-	const char *missing = cuda_backend_ops.unavailable(reason, sizeof reason);
+	const char *missing =
+		device_ops->unavailable ? device_ops->unavailable(reason, sizeof reason) : NULL;
 	if (!missing)
-		return &cuda_backend_ops;
+		return device_ops;
 	if (why_not && room > 0)
 		(void)snprintf(why_not, room, "no real device: %s", missing);
 	return &emulated_backend_ops;

@@ -9,6 +9,9 @@ extern const struct backend_ops emulated_backend_ops;
 extern const struct backend_ops openblas_backend_ops;
 extern const struct backend_ops cuda_backend_ops;
 
+/* For tests, before any thread chooses a backend: stands where cuda's would; NULL: cuda's again. */
+void backend_replace_device(const struct backend_ops *ops);
+
 /* Fills err with "step.KIND: unknown KIND 'word'", the nearest of names or else all of them;
  * -EINVAL. */
 int backend_refuse_name(struct error *err, const char *kind, const char *word,

@@ -1,0 +1,521 @@
+/* The pipeline around a device that works by itself: steps launched ahead, copies under way, slots and places
+ * given back in time, failures at every position, and what is measured of it all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/fake_device.h"
+#include "tests/pipeline_fixture.h"
+
+#include "pipelines/run.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { SAMPLES = 92, BATCH = 8, BATCHES = SAMPLES / BATCH };
+
+/* Some epochs on a quick device, checksums on. */
+static void open_fixture(struct pipeline_fixture *f)
+{
+	fixture_open(f, SAMPLES, 24, 20, 0);
+	fixture_set(f, KEY_AUGMENT_SIZE, "16");
+	fixture_set(f, KEY_BATCH_SIZE, "8");
+	fixture_set(f, KEY_MEASURE_EPOCHS, "3");
+	fixture_set(f, KEY_MEASURE_WARMUP, "0s");
+	fixture_set(f, KEY_MEASURE_WINDOW, "10ms");
+	fixture_set(f, KEY_RUN_VERIFY, "on");
+	fixture_set(f, KEY_STEP_BACKEND, "cuda");
+	fake_reset();
+	backend_replace_device(&fake_device_ops);
+}
+
+static void close_fixture(struct pipeline_fixture *f)
+{
+	backend_replace_device(NULL);
+	fixture_close(f);
+}
+
+static void set_duration(struct pipeline_fixture *f, const char *warmup, const char *duration)
+{
+	fixture_set(f, KEY_MEASURE_EPOCHS, "0");
+	fixture_set(f, KEY_MEASURE_WARMUP, warmup);
+	fixture_set(f, KEY_MEASURE_DURATION, duration);
+	fixture_set(f, KEY_MEASURE_MIN_BATCHES, "1");
+	fixture_set(f, KEY_RUN_VERIFY, "off");
+}
+
+static void check_report(void)
+{
+	if (fake_report.violation[0])
+		fail_msg("%s", fake_report.violation);
+	assert_int_equal(fake_report.opened, fake_report.closed);
+	assert_int_equal(fake_report.marked, 0);
+}
+
+static void run(const struct pipeline_fixture *f, struct measurement *m)
+{
+	const struct pipeline_limits limits = {
+		.no_progress_ns = 20 * NS_PER_S, .join_ns = 20 * NS_PER_S};
+	struct error err = {""};
+	if (pipeline_run_limited(&f->config, &f->dataset, NULL, &limits, m, &err))
+		fail_msg("%s", err.text);
+	check_report();
+}
+
+static bool has_note(const struct measurement *m, const char *part)
+{
+	for (size_t i = 0; i < m->note_count; i++)
+		if (strstr(m->notes[i], part))
+			return true;
+	return false;
+}
+
+static const struct stage_measurement *stage(const struct measurement *m, const char *name)
+{
+	for (size_t i = 0; i < m->stage_count; i++)
+		if (strcmp(m->stages[i].name, name) == 0)
+			return &m->stages[i];
+	fail_msg("no stage '%s'", name);
+	return &m->stages[STAGES_MAX - 1]; /* not reached */
+}
+
+static double share(const struct measurement *m, const char *name, enum thread_state state)
+{
+	const struct stage_measurement *s = stage(m, name);
+	return s->seconds[state] / (s->seconds[THREAD_STARVED] + s->seconds[THREAD_WORKING] +
+					   s->seconds[THREAD_BLOCKED]);
+}
+
+static uint64_t checksum(struct pipeline_fixture *f)
+{
+	struct measurement m;
+	run(f, &m);
+	assert_true(m.has_checksum);
+	assert_int_equal(m.status, MEASUREMENT_OK);
+	assert_int_equal(m.epochs, 3);
+	const uint64_t sum = m.checksum;
+	measurement_release(&m);
+	return sum;
+}
+
+/* --- what comes through ------------------------------------------------------------------------------ */
+
+static void a_device_gets_the_same_batches(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_STEP_BACKEND, "null");
+	const uint64_t expected = checksum(&f);
+	fixture_set(&f, KEY_STEP_BACKEND, "cuda");
+	fake_settings.step_ns = 100000;
+	fake_settings.copy_ns = 50000;
+	fake_settings.jitter = 1;
+	const char *modes[] = {"auto", "copy", "none"};
+	const char *orders[] = {"in-order", "as-completed"};
+	for (int i = 0; i < 6; i++) {
+		fake_settings.seed = (uint64_t)i;
+		fixture_set(&f, KEY_UPLOAD_MODE, modes[i % 3]);
+		fixture_set(&f, KEY_BATCH_ORDER, orders[i / 3]);
+		if (checksum(&f) != expected)
+			fail_msg("%s, %s: other batches", modes[i % 3], orders[i / 3]);
+	}
+	assert_int_equal(fake_report.launches, 6 * 3 * BATCHES);
+	assert_int_equal(fake_report.finishes, 6 * 3 * BATCHES);
+	assert_int_equal(fake_report.uploads, 4 * 3 * BATCHES);
+	assert_int_equal(fake_report.pins, 6);
+	assert_int_equal(fake_report.smallest_batch, BATCH);
+	close_fixture(&f);
+}
+
+static void the_last_batch_may_be_smaller(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	fixture_set(&f, KEY_STEP_BACKEND, "null");
+	const uint64_t expected = checksum(&f);
+	fixture_set(&f, KEY_STEP_BACKEND, "cuda");
+	for (int i = 0; i < 2; i++) {
+		fixture_set(&f, KEY_UPLOAD_MODE, i ? "none" : "copy");
+		assert_true(checksum(&f) == expected);
+		assert_int_equal(fake_report.smallest_batch, SAMPLES % BATCH);
+	}
+	assert_int_equal(fake_report.copied_bytes, 3 * SAMPLES * 16 * 16 * 3 * sizeof(float));
+	close_fixture(&f);
+}
+
+static void nothing_but_bad_files_is_an_error(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	for (size_t i = 0; i < SAMPLES; i++)
+		fixture_write(&f, i, "rubbish", 7);
+	for (int i = 0; i < 2; i++) {
+		struct measurement m;
+		struct error err = {""};
+		fixture_set(&f, KEY_UPLOAD_MODE, i ? "none" : "copy");
+		assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EIO);
+		assert_non_null(strstr(err.text, "not one sample"));
+		measurement_release(&m);
+		check_report();
+	}
+	close_fixture(&f);
+}
+
+/* --- how far ahead ------------------------------------------------------------------------------------ */
+
+static void steps_are_launched_ahead(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fake_settings.step_ns = 1000000;
+	for (unsigned ahead = 0; ahead <= 3; ahead++) {
+		char text[8];
+		(void)snprintf(text, sizeof text, "%u", ahead);
+		fake_report.most_in_flight = 0;
+		fake_settings.ahead = ahead;
+		fixture_set(&f, KEY_STEP_AHEAD, text);
+		fixture_set(&f, KEY_PREFETCH_DEPTH, "4");
+		fixture_set(&f, KEY_UPLOAD_DEPTH, "4");
+		(void)checksum(&f);
+		assert_int_equal(fake_report.most_in_flight, 1 + ahead);
+	}
+	assert_int_equal(fake_report.most_copies >= 2, 1);
+	close_fixture(&f);
+}
+
+static double throughput(struct pipeline_fixture *f, struct measurement *m)
+{
+	run(f, m);
+	assert_true(m->accounted > 0.99 && m->accounted < 1.01);
+	assert_int_equal(m->device_count, 1);
+	measurement_release(m);
+	return m->throughput / BATCH;
+}
+
+/* The device is slow: it computes all the time, copies hide behind its steps, and launching, too. */
+static void a_slow_device_never_waits(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "700ms");
+	fixture_set(&f, KEY_DECODE_WORKERS, "1");
+	fake_settings.step_ns = 10000000;
+	fake_settings.copy_ns = 6000000;
+	fake_settings.launch_ns = 2000000;
+	fake_settings.idle_share = 0.125;
+	fake_settings.statistics = 4;
+	const double rate = throughput(&f, &m);
+	const struct device_measurement *d = &m.devices[0];
+	print_message(
+		"copies of 6 ms, steps of 10 ms, launches of 2 ms: %.1f steps/s, device busy %.3f, "
+		"launch %.2f ms, step starved %.3f, upload working %.3f blocked %.3f\n",
+		rate, m.step_utilisation, d->launch_ns / 1e6, share(&m, "step", THREAD_STARVED),
+		share(&m, "upload", THREAD_WORKING), share(&m, "upload", THREAD_BLOCKED));
+	/* One after another, they would make 55 a second. */
+	assert_true(rate > 80 && rate < 101);
+	assert_true(m.step_utilisation > 0.85);
+	assert_true(share(&m, "step", THREAD_STARVED) < 0.1);
+	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.1);
+	assert_true(stage(&m, "step")->device && stage(&m, "upload")->device);
+	assert_true(fabs(stage(&m, "step")->capacity / BATCH / 95 - 1) < 0.1);
+	assert_true(fabs(stage(&m, "upload")->capacity / BATCH / 160 - 1) < 0.15);
+	assert_true(fabs(d->step_seconds / (m.step_utilisation * m.measured_seconds) - 1) < 0.01);
+	const double copying = d->upload_seconds / m.measured_seconds;
+	assert_true(copying > 0.5 && copying < share(&m, "upload", THREAD_WORKING) + 0.05);
+	assert_true(d->launch_ns > 2e6 && d->launch_ns < 4e6);
+	assert_true(fabs(d->idle_share - 0.125) < 1e-3);
+	assert_true(d->upload_bytes > 0);
+	assert_int_equal(d->flops_per_step, 1000 * BATCH);
+	assert_true(fabs(d->achieved_flops * 0.0101 / (1000 * BATCH) - 1) < 0.1);
+	assert_true(fabs(d->model_utilisation / (rate * 1000 * BATCH / 1e6) - 1) < 0.02);
+	assert_true((uint64_t)d->gradient_norm % 4 == 0 && d->gradient_norm > 8);
+	assert_true(isnan(d->activation_mean) && isnan(d->power_w.mean));
+	assert_true(fake_report.overlapped > 10);
+	close_fixture(&f);
+}
+
+/* The copy is slow: the step's thread is starved while the copy of its next batch is under way, though it
+ * launched the step already. */
+static void a_slow_copy_starves_the_step(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "700ms");
+	fixture_set(&f, KEY_DECODE_WORKERS, "1");
+	fake_settings.step_ns = 3000000;
+	fake_settings.copy_ns = 10000000;
+	const double rate = throughput(&f, &m);
+	print_message(
+		"copies of 10 ms, steps of 3 ms: %.1f steps/s, step starved %.3f, upload working %.3f\n",
+		rate, share(&m, "step", THREAD_STARVED), share(&m, "upload", THREAD_WORKING));
+	assert_true(rate > 80 && rate < 101);
+	assert_true(share(&m, "step", THREAD_STARVED) > 0.5);
+	assert_true(share(&m, "upload", THREAD_WORKING) > 0.9);
+	assert_true(m.step_utilisation > 0.25 && m.step_utilisation < 0.45);
+	assert_true(stage(&m, "step")->capacity > 2 * stage(&m, "upload")->capacity);
+	close_fixture(&f);
+}
+
+/* No upload stage: the batch's own slot is the step's until it is over. */
+static void without_uploads_steps_hold_their_slots(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	set_duration(&f, "50ms", "400ms");
+	fixture_set(&f, KEY_UPLOAD_MODE, "none");
+	fake_settings.step_ns = 5000000;
+	const double rate = throughput(&f, &m);
+	assert_true(rate > 150 && rate < 201);
+	assert_int_equal(fake_report.uploads, 0);
+	assert_int_equal(m.stage_count, 3);
+	assert_true(m.devices[0].upload_bytes > 0);
+	close_fixture(&f);
+}
+
+/* --- nothing gets stuck -------------------------------------------------------------------------------- */
+
+static void narrow_pipelines_do_not_deadlock(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_PREFETCH_DEPTH, "1");
+	fixture_set(&f, KEY_DECODE_QUEUE, "2");
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	const char *sizes[] = {"1", "8"};
+	const char *counts[] = {"0", "1", "2", "8"};
+	for (unsigned seed = 0; seed < (SANITIZED ? 24 : 48); seed++) {
+		struct rng rng;
+		rng_init(&rng, seed, 3);
+		fake_settings.seed = seed;
+		fake_settings.jitter = 1;
+		fake_settings.step_ns = 20000 << rng_next(&rng) % 6;
+		fake_settings.copy_ns = 20000 << rng_next(&rng) % 6;
+		fake_settings.launch_ns = seed % 5 ? 0 : 30000;
+		const unsigned ahead = (unsigned)(rng_next(&rng) % 4);
+		fake_settings.ahead = ahead == 3 ? 8 : ahead;
+		fixture_set(&f, KEY_STEP_AHEAD, counts[ahead]);
+		fixture_set(&f, KEY_UPLOAD_MODE, rng_next(&rng) % 4 ? "auto" : "none");
+		fixture_set(&f, KEY_UPLOAD_DEPTH, rng_next(&rng) % 2 ? "1" : "3");
+		fixture_set(&f, KEY_BATCH_SIZE, sizes[rng_next(&rng) % 2]);
+		fixture_set(&f, KEY_DECODE_WORKERS, rng_next(&rng) % 2 ? "1" : "3");
+		fixture_set(&f, KEY_BATCH_ORDER, rng_next(&rng) % 2 ? "in-order" : "as-completed");
+		fixture_set(&f, KEY_MEASURE_PROFILER, rng_next(&rng) % 4 ? "on" : "off");
+		(void)checksum(&f);
+	}
+	close_fixture(&f);
+}
+
+static atomic_bool stop_now;
+
+static void *stop_soon(void *context)
+{
+	clock_sleep_until_ns(clock_now_ns() + *(const uint64_t *)context);
+	atomic_store(&stop_now, true);
+	return NULL;
+}
+
+static void an_interrupt_ends_it_anywhere(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "50ms", "20s");
+	const struct pipeline_control control = {.stop = &stop_now};
+	for (unsigned i = 0; i < 6; i++) {
+		const uint64_t after_ns = (20 + 17 * i) * NS_PER_MS;
+		const bool slow = i % 2;
+		struct measurement m;
+		struct error err = {""};
+		pthread_t thread;
+		atomic_store(&stop_now, false);
+		fixture_set(&f, KEY_UPLOAD_MODE, i % 3 ? "copy" : "none");
+		fake_settings.step_ns = slow ? 100 * NS_PER_S : 1000000;
+		fake_settings.copy_ns = i == 5 ? 100 * NS_PER_S : 2000000;
+		assert_int_equal(
+			pthread_create(&thread, NULL, stop_soon, (void *)(uintptr_t)&after_ns), 0);
+		const uint64_t began_ns = clock_now_ns();
+		assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
+		assert_int_equal(m.status, MEASUREMENT_INTERRUPTED);
+		assert_true(clock_now_ns() - began_ns < after_ns + NS_PER_S * (SANITIZED ? 4 : 1));
+		(void)pthread_join(thread, NULL);
+		measurement_release(&m);
+		check_report();
+	}
+	close_fixture(&f);
+}
+
+/* Each of its functions fails, at its first call and at later ones. */
+static void a_failing_device_fails_the_run(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	set_duration(&f, "50ms", "20s");
+	const struct {
+		long *at;
+		int code;
+		const char *why;
+	} cases[] = {
+		{&fake_settings.fail_open, -ENODEV, "no device"},
+		{&fake_settings.fail_launch, -EIO, "launch failed"},
+		{&fake_settings.fail_finish, -EIO, "device is lost"},
+		{&fake_settings.fail_upload, -EIO, "upload failed"},
+		{&fake_settings.fail_upload_finish, -EIO, "copying failed"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (long at = 0; at < (i == 0 ? 1 : 4); at++) {
+			struct measurement m;
+			struct error err = {""};
+			fake_reset();
+			fake_settings.step_ns = 200000;
+			fake_settings.copy_ns = 100000;
+			*cases[i].at = at;
+			const int code = pipeline_run(&f.config, &f.dataset, NULL, &m, &err);
+			assert_int_equal(code, cases[i].code);
+			assert_non_null(strstr(err.text, cases[i].why));
+			assert_int_equal(m.status, MEASUREMENT_FAILED);
+			measurement_release(&m);
+			check_report();
+		}
+	close_fixture(&f);
+}
+
+/* --- planted conditions ------------------------------------------------------------------------------- */
+
+static double rate_with(struct pipeline_fixture *f, enum key_id key, const char *value,
+	const char *usual, struct measurement *m)
+{
+	fixture_set(f, key, value);
+	const double rate = throughput(f, m);
+	fixture_set(f, key, usual);
+	return rate;
+}
+
+static void planted_conditions_act_on_a_device(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	set_duration(&f, "100ms", "500ms");
+	fixture_set(&f, KEY_DECODE_WORKERS, "1");
+	fake_settings.step_ns = 4000000;
+	fake_settings.copy_ns = 2000000;
+	const double usual = throughput(&f, &m);
+	const double slow_step = rate_with(&f, KEY_INJECT_STEP_FACTOR, "3", "1", &m);
+	assert_true(m.step_utilisation > 0.9 && m.step_utilisation < 1.02);
+	const double slow_copy = rate_with(&f, KEY_INJECT_UPLOAD_FACTOR, "6", "1", &m);
+	assert_true(share(&m, "step", THREAD_STARVED) > 0.3);
+	/* 8 x 16 x 16 x 3 floats are 24,576 bytes: 20 ms */
+	const double thin_copy = rate_with(&f, KEY_INJECT_UPLOAD_BANDWIDTH, "1228800", "0", &m);
+	/* The launching alone takes longer than the step. */
+	const double launching = rate_with(&f, KEY_INJECT_STEP_LAUNCH, "10ms", "0", &m);
+	print_message(
+		"usual %.1f, step x 3 %.1f, copy x 6 %.1f, 20 ms copies %.1f, launch 10 ms %.1f\n",
+		usual, slow_step, slow_copy, thin_copy, launching);
+	assert_true(fabs(usual / slow_step / 3 - 1) < 0.15);
+	assert_true(fabs(slow_copy / 80 - 1) < 0.15);
+	assert_true(fabs(thin_copy / 50 - 1) < 0.1);
+	assert_true(launching > 99 * (SANITIZED ? 0.6 : 0.8) && launching < 101);
+	close_fixture(&f);
+}
+
+static void pinning_may_be_refused(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	fake_settings.pin_refused = true;
+	run(&f, &m);
+	assert_true(has_note(&m, "pinning is not allowed"));
+	assert_true(fake_report.pinned_bytes >= BATCH * 16 * 16 * 3 * sizeof(float));
+	measurement_release(&m);
+	fake_reset();
+	fixture_set(&f, KEY_UPLOAD_MEMORY, "pageable");
+	run(&f, &m);
+	assert_int_equal(fake_report.pins, 0);
+	measurement_release(&m);
+	close_fixture(&f);
+}
+
+/* --- traces ------------------------------------------------------------------------------------------- */
+
+static void traces_have_the_device_on_the_same_clock(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	struct traces traces;
+	struct error err = {""};
+	open_fixture(&f);
+	fake_settings.step_ns = 2000000;
+	fake_settings.copy_ns = 1000000;
+	fake_settings.launch_ns = 300000;
+	const struct pipeline_control control = {.traces = &traces};
+	assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
+	check_report();
+	const struct trace *step = traces_find(&traces, "step");
+	const struct trace *device_step = traces_find(&traces, "device step");
+	const struct trace *device_upload = traces_find(&traces, "device upload");
+	assert_non_null(step);
+	assert_non_null(device_step);
+	assert_non_null(device_upload);
+	assert_int_equal(traces.stage_count, 6);
+	assert_int_equal(device_step->count, 3 * BATCHES);
+	for (size_t i = 0; i < device_step->count; i++) {
+		const struct trace_item *item = &device_step->items[i];
+		assert_int_equal(item->number, i);
+		assert_true(item->service_ns >= 2e6 && item->host_ns >= 3e5);
+		assert_true(fabs(item->end_s - step->items[i].end_s) < 1e-4);
+		if (i == 0)
+			continue;
+		/* One after another, though launched at once; each after its own copy. */
+		const double began = item->end_s - (double)item->service_ns * 1e-9;
+		assert_true(began >= item[-1].end_s - 1e-6);
+		assert_true(began >= device_upload->items[i].end_s - 1e-6);
+		/* What of the launching delayed the device is at most all of it. */
+		assert_true(step->items[i].host_ns <= item->host_ns);
+	}
+	traces_release(&traces);
+	measurement_release(&m);
+	close_fixture(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_device_gets_the_same_batches),
+		cmocka_unit_test(the_last_batch_may_be_smaller),
+		cmocka_unit_test(nothing_but_bad_files_is_an_error),
+		cmocka_unit_test(steps_are_launched_ahead),
+		cmocka_unit_test(a_slow_device_never_waits),
+		cmocka_unit_test(a_slow_copy_starves_the_step),
+		cmocka_unit_test(without_uploads_steps_hold_their_slots),
+		cmocka_unit_test(narrow_pipelines_do_not_deadlock),
+		cmocka_unit_test(an_interrupt_ends_it_anywhere),
+		cmocka_unit_test(a_failing_device_fails_the_run),
+		cmocka_unit_test(planted_conditions_act_on_a_device),
+		cmocka_unit_test(pinning_may_be_refused),
+		cmocka_unit_test(traces_have_the_device_on_the_same_clock),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
