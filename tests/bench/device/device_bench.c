@@ -34,7 +34,7 @@ static int usage(const char *name, const char *about)
 {
 	(void)fprintf(stderr,
 		"bench_%s: %s\nusage: bench_%s [--quick] [--rounds N] [--device N] [--model NAME] [--batch N] [--json "
-		"FILE]\n",
+		"FILE] [--bars FILE]\n",
 		name, about, name);
 	return 2;
 }
@@ -46,6 +46,8 @@ static bool take(struct device_bench *bench, const char *option, const char *val
 	const bool is_number = *value && !*end && number >= 0 && number <= INT32_MAX;
 	if (strcmp(option, "--json") == 0)
 		bench->json_path = value;
+	else if (strcmp(option, "--bars") == 0)
+		bench->bars_path = value;
 	else if (strcmp(option, "--model") == 0)
 		bench->model = value;
 	else if (!is_number)
@@ -137,6 +139,15 @@ static json_t *entry(const char *what, const char *unit, const struct spread *sp
 		"values", all);
 }
 
+static void tell(const struct device_bench *bench, const char *status, const char *text)
+{
+	FILE *file = bench->bars_path ? fopen(bench->bars_path, "a") : NULL;
+	if (!file)
+		return;
+	(void)fprintf(file, "%s\t%s\n", status, text);
+	(void)fclose(file);
+}
+
 void device_bench_bar(struct device_bench *bench, const char *what, const double *values,
 	size_t count, enum bench_sense sense, double bar)
 {
@@ -151,6 +162,17 @@ void device_bench_bar(struct device_bench *bench, const char *what, const double
 	bench->missed = bench->missed || (!bench->small && !met);
 	printf("%-58s %12.4f %12.4f - %11.4f %s %-7.4g %s\n", what, spread.median, spread.low,
 		spread.high, sense == BENCH_AT_MOST ? "<=" : ">=", bar, verdict);
+	char text[256];
+	(void)snprintf(text, sizeof text, "%s: %s: %.4g [%.4g - %.4g], %s %.4g%s", bench->name,
+		what, spread.median, spread.low, spread.high,
+		sense == BENCH_AT_MOST ? "at most" : "at least", bar,
+		bench->small ? " (test double: not judged)" : "");
+	tell(bench,
+		bench->small ? "INFO"
+		: !measured  ? "NOT MEASURED"
+		: met        ? "PASS"
+			     : "FAIL",
+		text);
 	json_t *object = entry(what, "ratio", &spread, values, count);
 	(void)json_object_set_new(object, "bar", json_real(bar));
 	(void)json_object_set_new(

@@ -1,7 +1,9 @@
 /* What the benches of a real device share: options, sessions of the plug-in with random batches, and results as a table, as
  * JSON, and as bars that are met or missed.  On the test double everything runs in small, and no bar is judged.
  *
- *   bench_NAME [--quick] [--rounds N] [--device N] [--model NAME] [--batch N] [--json FILE]
+ *   bench_NAME [--quick] [--rounds N] [--device N] [--model NAME] [--batch N] [--json FILE] [--bars FILE]
+ *
+ * --bars: a line per bar as soon as it is known, for tests/device/run.sh: status, a tab, words.
  *
  * Exit status: 0 all bars are met (or not judged), 1 one is missed or could not be measured, 2 wrong use, 3 no device. */
 #ifndef MLBENCH_TESTS_BENCH_DEVICE_DEVICE_BENCH_H
@@ -17,8 +19,8 @@
 enum { BENCH_ROUNDS_MAX = 64, BENCH_CANNOT = 3 };
 
 struct device_bench {
-	const char *name, *json_path, *model; /* model: NULL: the bench's own choice */
-	bool quick, small;                    /* small: test double */
+	const char *name, *json_path, *bars_path, *model; /* model: NULL: the bench's own choice */
+	bool quick, small;                                /* small: test double */
 	size_t rounds;
 	unsigned device;
 	uint32_t batch; /* 0: the bench's own choice */
