@@ -58,7 +58,7 @@ CUDA ?= auto
 NVCC := $(CUDA_HOME)/bin/nvcc
 CXX_ALL := $(subst gcc,g++,$(subst clang,clang++,$(CC)))
 # Headers are enough for the test double; devices need nvcc.  A build with sanitizers has the double alone.
-PLUGIN = $(if $(wildcard workloads/backend/cuda/plugin.c),$(B)/libmlbench-cuda.so)
+PLUGIN = $(if $(wildcard workloads/backend/cuda/plugin.c workloads/backend/cuda/plugin_table.c),$(B)/libmlbench-cuda.so)
 CUDA_WANTED := $(filter-out 0 no off,$(CUDA))
 CUDA_HEADERS := $(if $(CUDA_WANTED),$(if $(shell command -v $(CXX_ALL)),$(wildcard $(CUDA_HOME)/include/cublasLt.h)))
 CUDA_NVCC := $(if $(SAN),,$(if $(CUDA_HEADERS),$(wildcard $(NVCC))))
@@ -134,11 +134,12 @@ $(B)/libmlbench-cuda.so: $(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(B)/p
 	$(Q)$(CC) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) -lm -ldl
 
 # --- test double: the toolkit's libraries on the CPU, and the plug-in on them ---------------------------
-# docs/TESTING.md says what it proves.  The same C; kernels by the C++ compiler; only plugin.c is compiled anew.
+# docs/TESTING.md says what it proves.  The same C; kernels by the C++ compiler; only files that mention the double are compiled anew.
 DOUBLE_B := $(B)/double
 DOUBLE_CXX := $(sort $(wildcard tests/device/double/*.cc))
 DOUBLE_NCCL := $(filter tests/device/double/nccl%,$(DOUBLE_CXX))
-DOUBLE_PIC := $(filter-out %/plugin.o,$(CUDA_PIC)) $(patsubst %.c,$(DOUBLE_B)/%.o,$(filter %/plugin.c,$(CUDA_C))) \
+DOUBLE_OWN := $(if $(CUDA_C),$(shell grep -l MLBENCH_CUDA_DOUBLE $(CUDA_C)))
+DOUBLE_PIC := $(patsubst %.c,$(B)/pic/%.o,$(filter-out $(DOUBLE_OWN),$(CUDA_C))) $(DOUBLE_OWN:%.c=$(DOUBLE_B)/%.o) \
               $(CUDA_KERNELS:%.cu=$(DOUBLE_B)/%.cu.o)
 DOUBLE_FLAGS := -std=c++17 -O2 -g -fPIC -I. -isystem $(CUDA_HOME)/include -pthread -DMLBENCH_CUDA_DOUBLE -ffp-contract=off \
                 -fno-omit-frame-pointer -Wall -Wextra $(if $(DEV),-Werror) \
