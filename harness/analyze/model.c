@@ -53,12 +53,14 @@ static void take_facts(struct model *model, const struct model_source *source)
 		.in_memory = reads_by(source, "memory", READ_ENGINE_MEMORY),
 		.blocking_reads = reads_by(source, "pread", READ_ENGINE_PREAD),
 		.step_on_cores = source->step_on_cores,
+		.step_has_memory = source->step_has_memory,
 	};
 	model->step_time = source->step_emulated ? source->step_time : NULL;
 	pipeline_shape_of(source->config, &model->facts, &model->replay.shape);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	model->replay.cores = source->cores > 0 ? source->cores : 1;
 	model->replay.wake_ns = WAKE_NS;
+	model->replay.copies_off_cores = model->facts.step_has_memory;
 	for (int c = 0; c < COSTS; c++)
 		model->replay.scale[c] = 1;
 }
@@ -215,10 +217,9 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	if (decode)
 		code = series_of_decode(series, m, decode, model->worker_factor, slowed);
 	if (!code && upload && model->replay.shape.staging_slots > 0)
-		code = series_of_upload(series, m, upload, slowed);
+		code = series_of_upload(series, m, upload, &model->facts, slowed);
 	if (!code && step)
-		code = series_of_step(
-			series, m, step, model->facts.step_on_cores, slowed, &late_ns);
+		code = series_of_step(series, m, step, &model->facts, slowed, &late_ns);
 	model->late_ns += late_ns / (double)repeats;
 	model->replay.lock_off_cores += asleep_share(m, slowed) / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
