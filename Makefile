@@ -141,7 +141,7 @@ DOUBLE_NCCL := $(filter tests/device/double/nccl%,$(DOUBLE_CXX))
 DOUBLE_PIC := $(filter-out %/plugin.o,$(CUDA_PIC)) $(patsubst %.c,$(DOUBLE_B)/%.o,$(filter %/plugin.c,$(CUDA_C))) \
               $(CUDA_KERNELS:%.cu=$(DOUBLE_B)/%.cu.o)
 DOUBLE_FLAGS := -std=c++17 -O2 -g -fPIC -I. -isystem $(CUDA_HOME)/include -pthread -DMLBENCH_CUDA_DOUBLE -ffp-contract=off \
-                -fno-omit-frame-pointer -Wall -Wextra -Wshadow $(if $(DEV),-Werror) \
+                -fno-omit-frame-pointer -Wall -Wextra $(if $(DEV),-Werror) \
                 $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
 DOUBLE_LIBS := -L$(DOUBLE_B) -lcuda-double '-Wl,-rpath,$$ORIGIN'
 
@@ -156,7 +156,7 @@ $(DOUBLE_B)/%.cu.o: %.cu Makefile
 $(DOUBLE_B)/%.cc.o: %.cc Makefile
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX_ALL) $(DOUBLE_FLAGS) -Wpedantic -MMD -MP -c -o $@ $<
+	$(Q)$(CXX_ALL) $(DOUBLE_FLAGS) -Wpedantic -Wshadow -MMD -MP -c -o $@ $<
 $(DOUBLE_B)/libcuda-double.so: $(patsubst %,$(DOUBLE_B)/%.o,$(filter-out $(DOUBLE_NCCL),$(DOUBLE_CXX)))
 	$(call say,LINK,$@)
 	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl

@@ -6,6 +6,7 @@
 #include "harness/report/ceilings_json.h"
 #include "harness/report/ceilings_sheet.h"
 #include "harness/report/style.h"
+#include "workloads/backend/cuda_load.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -109,6 +110,8 @@ static bool answers(const struct probing *probing, const struct ceilings *kept)
 		return false;
 	if (kept->quick && !probing->bounds->quick)
 		return false;
+	if (!kept->has_device && probing->target.node.gpu[0] && cuda_find()->ready)
+		return false; /* kept from before there was a plug-in */
 	if (!probing->configured)
 		return true;
 	const double file = probe_file_bytes(&probing->target);
@@ -129,7 +132,8 @@ static bool take_kept(struct probing *probing)
 static bool has_anything(const struct ceilings *ceilings)
 {
 	return ceilings->read_count > 0 || ceilings->decode_count > 0 || ceilings->gemm_count > 0 ||
-	       isfinite(ceilings->memory_bytes_per_s_one) || isfinite(ceilings->clock_read_ns);
+	       ceilings->has_device || isfinite(ceilings->memory_bytes_per_s_one) ||
+	       isfinite(ceilings->clock_read_ns);
 }
 
 static int measure(struct probing *probing)
@@ -188,13 +192,14 @@ static int run(const struct invocation *invocation, struct error *err)
 const struct command command_probe = {
 	.name = "probe",
 	.summary =
-		"measure what this node can give at best: storage, cores, memory, matrix products",
+		"measure what this node can give at best: storage, cores, memory, matrix products, its GPU",
 	.arguments = "[CONFIG]",
 	.description =
 		"Prints a node's data sheet: bytes and requests per second over requests in flight, cold past the "
 		"page cache, cold through it, and warm; decoding on one core, on all and between; memory "
 		"bandwidth; matrix products at their best shape and at the model's shapes; the cost of handing "
-		"over a lock, reading a clock, and sleeping. Each is the median of five interleaved repeats, with "
+		"over a lock, reading a clock, and sleeping; and of a GPU, copies to and from it (pinned and pageable "
+		"memory, 4 KiB to 256 MiB), its memory, launches, and products in every precision. Each is the median of five interleaved repeats, with "
 		"the least and the largest. It takes about a minute, --quick a quarter of it; what cannot be "
 		"measured says why.\n\n"
 		"With CONFIG, its data set's file system, mean file size, pictures, and model's shapes are "

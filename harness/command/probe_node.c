@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
+#include "workloads/backend/probe_device.h"
 #include "workloads/dataset/probe_pictures.h"
 #include "workloads/image/probe_decode.h"
 #include "workloads/model/model.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SMALL_REQUEST = 4096, LARGE_REQUEST = 128 * 1024, CHANNELS = 3 };
+enum { SMALL_REQUEST = 4096, LARGE_REQUEST = 128 * 1024, CHANNELS = 3, COPY_SHARE_OF_FREE = 8 };
 
 static const uint64_t FILE_REQUEST_MOST = 4 << 20;
 
@@ -27,6 +28,7 @@ const struct probe_bounds probe_bounds_full = {
 	.decode = {200 * NS_PER_MS, 9 * NS_PER_S},
 	.gemm = {30 * NS_PER_MS, 10 * NS_PER_S},
 	.reads = {70 * NS_PER_MS, 30 * NS_PER_S},
+	.device = {0, 12 * NS_PER_S}, /* chooses its slots itself */
 	.scan_ns = 3 * NS_PER_S,
 	.cold_bytes = 256 << 20,
 	.warm_bytes = 256 << 20,
@@ -39,6 +41,7 @@ const struct probe_bounds probe_bounds_full = {
 	.edge_count = 4,
 	.shapes = 8,
 	.call_flops = 4e9,
+	.copy_bytes = 256 << 20,
 };
 
 const struct probe_bounds probe_bounds_quick = {
@@ -49,6 +52,7 @@ const struct probe_bounds probe_bounds_quick = {
 	.decode = {60 * NS_PER_MS, 2500 * NS_PER_MS},
 	.gemm = {10 * NS_PER_MS, 2500 * NS_PER_MS},
 	.reads = {20 * NS_PER_MS, 6 * NS_PER_S},
+	.device = {0, 4 * NS_PER_S},
 	.scan_ns = NS_PER_S,
 	.cold_bytes = 64 << 20,
 	.warm_bytes = 64 << 20,
@@ -61,6 +65,7 @@ const struct probe_bounds probe_bounds_quick = {
 	.edge_count = 2,
 	.shapes = 4,
 	.call_flops = 1e9,
+	.copy_bytes = 256 << 20,
 };
 
 /* --- the data set -------------------------------------------------------------------------------- */
@@ -223,6 +228,27 @@ static int do_reads(const struct job *job, const struct probe_control *control, 
 	return code;
 }
 
+static int do_device(const struct job *job, const struct probe_control *control, struct error *err)
+{
+	const struct config *config = job->target->config;
+	const int64_t edge = config_integer(config, KEY_AUGMENT_SIZE);
+	const double room = probe_free_memory() / COPY_SHARE_OF_FREE;
+	const struct probe_device_plan plan = {
+		.device = 0,
+		.most_ns = job->bounds->device.most_ns,
+		.copy_most = room > 0 && room < (double)job->bounds->copy_bytes
+				     ? (size_t)room
+				     : (size_t)job->bounds->copy_bytes,
+		.model = model_find(config_text(config, KEY_STEP_MODEL)),
+		.shape = {(uint32_t)(CHANNELS * edge * edge),
+			(uint32_t)config_integer(config, KEY_DATASET_CLASSES)},
+		.batch = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
+		.precision = (enum step_precision)config_integer(config, KEY_STEP_PRECISION),
+		.shapes_most = (unsigned)job->bounds->shapes,
+	};
+	return probe_device(&plan, control, job->out, err);
+}
+
 static const struct part {
 	const char *name;
 	int (*run)(const struct job *job, const struct probe_control *control, struct error *err);
@@ -232,6 +258,7 @@ static const struct part {
 	{"memory", do_memory, offsetof(struct probe_bounds, memory)},
 	{"gemm", do_gemm, offsetof(struct probe_bounds, gemm)},
 	{"decode", do_decode, offsetof(struct probe_bounds, decode)},
+	{"device", do_device, offsetof(struct probe_bounds, device)},
 	{"storage", do_reads, offsetof(struct probe_bounds, reads)},
 };
 

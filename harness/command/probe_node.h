@@ -20,7 +20,7 @@ struct probe_share {
 struct probe_bounds {
 	bool quick;
 	unsigned rounds;
-	struct probe_share timing, memory, decode, gemm, reads;
+	struct probe_share timing, memory, decode, gemm, reads, device;
 	uint64_t scan_ns; /* for looking at the data set */
 	uint64_t cold_bytes, warm_bytes, write_ns;
 	unsigned depths[PROBE_DEPTHS_MAX];
@@ -30,6 +30,7 @@ struct probe_bounds {
 	unsigned edges[PROBE_EDGES_MAX];
 	size_t edge_count, shapes;
 	double call_flops;
+	uint64_t copy_bytes; /* of the largest copy to a device */
 };
 
 extern const struct probe_bounds probe_bounds_full, probe_bounds_quick;

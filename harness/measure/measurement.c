@@ -32,6 +32,7 @@ void device_measurement_init(struct device_measurement *device)
 		.memory_used_bytes = unknown,
 		.pcie_to_device_bytes_per_s = unknown,
 		.pcie_from_device_bytes_per_s = unknown,
+		.sm_clock_max_mhz = NAN,
 		.busy_share = NAN,
 		.ecc_corrected = NAN,
 		.ecc_uncorrected = NAN,

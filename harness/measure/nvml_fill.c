@@ -18,6 +18,7 @@ void nvml_forget(struct device_measurement *d)
 	d->sm_clock_mhz = d->memory_clock_mhz = d->power_w = d->temperature_c = unknown;
 	d->memory_used_bytes = unknown;
 	d->pcie_to_device_bytes_per_s = d->pcie_from_device_bytes_per_s = unknown;
+	d->sm_clock_max_mhz = NAN;
 	d->busy_share = NAN;
 	d->ecc_corrected = d->ecc_uncorrected = NAN;
 	d->throttle_count = 0;
@@ -67,6 +68,7 @@ static void fill_device(struct nvml_watch *w, size_t i, uint64_t from_ns, uint64
 	const struct nvml_span span = nvml_series_span(quick, from_ns, to_ns);
 	const struct nvml_span copies = nvml_series_span(slow, from_ns, to_ns);
 	d->samples = (double)span.count;
+	d->sm_clock_max_mhz = w->clock_max[i];
 	d->sm_clock_mhz = range_of(&span, &nvml_quick, NVML_SM_CLOCK);
 	d->memory_clock_mhz = range_of(&span, &nvml_quick, NVML_MEMORY_CLOCK);
 	d->power_w = range_of(&span, &nvml_quick, NVML_POWER);

@@ -126,8 +126,12 @@ static bool open_nvml(struct nvml_watch *w)
 	}
 	for (size_t i = 0; i < w->count; i++) {
 		w->codes[i] = nvml_find(w->library, w->buses[i], &w->devices[i]);
+		w->clock_max[i] = NAN;
 		if (w->codes[i])
 			w->devices[i] = NULL;
+		else
+			(void)nvml_ask(w->library, w->devices[i], NVML_SM_CLOCK_MAX,
+				&w->clock_max[i]);
 	}
 	enter(w, NVML_PHASE_READY, "");
 	return true;

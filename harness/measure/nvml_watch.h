@@ -34,6 +34,7 @@ struct nvml_watch {
 	const struct nvml_library *library;
 	struct nvml_handle *devices[DEVICES_MAX]; /* NULL: not found, codes says why */
 	int codes[DEVICES_MAX];
+	double clock_max[DEVICES_MAX]; /* MHz; NAN */
 	struct nvml_sampler samplers[NVML_PACES];
 	uint64_t started_ns, stopped_ns;
 };

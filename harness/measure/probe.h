@@ -42,6 +42,9 @@ double probe_median(const struct probe_values *values, struct ceiling_range *ran
 /* Cores that this process may use now. */
 unsigned probe_cores(void);
 
+/* Bytes of memory that may still be taken: of the node, less where a cgroup has less; 0: not known. */
+double probe_free_memory(void);
+
 /* Runs work(context, index) for index 0 .. threads-1, each on a thread of its own, begun together.
  * pinned: thread i on the i-th core that the process may use (left to the kernel where it refuses).
  * Signals are left to the calling thread.  -EAGAIN: not all threads could be had; none then works. */

@@ -62,8 +62,7 @@ static struct caches find_caches(void)
 	return found;
 }
 
-/* Of the node, less where a cgroup has less; 0: not known. */
-static double free_memory(void)
+double probe_free_memory(void)
 {
 	double bytes = 0;
 	char *meminfo = environment_text("/proc/meminfo");
@@ -77,7 +76,7 @@ static double free_memory(void)
 static uint64_t choose_bytes(const struct caches *caches, struct ceilings *out)
 {
 	const uint64_t wanted = CACHE_TIMES * (caches->bytes ? caches->bytes : CACHE_UNKNOWN_BYTES);
-	const uint64_t most = (uint64_t)(free_memory() / FREE_SHARE / STREAMS);
+	const uint64_t most = (uint64_t)(probe_free_memory() / FREE_SHARE / STREAMS);
 	if (caches->bytes == 0)
 		ceilings_note(out, "memory: the size of the caches is not known (hwloc)");
 	if (most == 0 || wanted <= most)

@@ -36,6 +36,8 @@ static json_t *encode_member(const struct field *field, const char *at)
 	switch (field->kind) {
 	case FIELD_REAL:
 		return fields_number(*(const double *)(const void *)at);
+	case FIELD_FLOAT:
+		return fields_number(*(const float *)(const void *)at);
 	case FIELD_UINT64:
 		return json_integer((json_int_t) * (const uint64_t *)(const void *)at);
 	case FIELD_UINT32:
@@ -62,6 +64,10 @@ static bool decode_number(const struct field *field, const json_t *value, char *
 {
 	if (field->kind == FIELD_REAL) {
 		*(double *)(void *)at = fields_real(value);
+		return !value || json_is_number(value) || json_is_null(value);
+	}
+	if (field->kind == FIELD_FLOAT) {
+		*(float *)(void *)at = (float)fields_real(value);
 		return !value || json_is_number(value) || json_is_null(value);
 	}
 	if (value && !json_is_integer(value))

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-enum field_kind { FIELD_REAL, FIELD_UINT64, FIELD_UINT32, FIELD_BOOLEAN, FIELD_TEXT };
+enum field_kind { FIELD_REAL, FIELD_FLOAT, FIELD_UINT64, FIELD_UINT32, FIELD_BOOLEAN, FIELD_TEXT };
 
 struct field {
 	const char *name;

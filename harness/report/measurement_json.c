@@ -1,6 +1,7 @@
 /* Repetitions as JSON.  One table of members per structure serves both directions. */
 #include "harness/report/measurement_json.h"
 
+#include "harness/report/devices_json.h"
 #include "harness/report/fields.h"
 #include "harness/report/windows_json.h"
 
@@ -216,6 +217,8 @@ json_t *measurement_to_json(const struct measurement *m)
 	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
 	bad |= json_object_set_new(object, "stages", stages_to_json(m));
 	bad |= json_object_set_new(object, "queues", queues_to_json(m));
+	if (m->device_count > 0)
+		bad |= json_object_set_new(object, "devices", devices_to_json(m));
 	bad |= json_object_set_new(object, "notes", notes_to_json(m));
 	bad |= json_object_set_new(object, "window_columns", window_columns_to_json(m));
 	bad |= json_object_set_new(object, "windows", windows_to_json(m));
@@ -276,6 +279,8 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
 	if (!code)
 		code = parts_from_json(m, object, err);
+	if (!code)
+		code = devices_from_json(m, json_object_get(object, "devices"), err);
 	if (code)
 		return code;
 	const char *checksum = json_string_value(json_object_get(object, "checksum"));

@@ -4,6 +4,7 @@
 #include "harness/report/fields.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 enum {
 	WINDOW_COLUMN_BYTES = 2 * NAME_BYTES,
-	WINDOW_COLUMNS_MAX = 8 + STAGES_MAX * (THREAD_STATES + 2) + QUEUES_MAX,
+	WINDOW_COLUMNS_MAX = 11 + STAGES_MAX * (THREAD_STATES + 2) + QUEUES_MAX,
 };
 
 static const char *const state_names[THREAD_STATES] = {"starved", "working", "blocked"};
@@ -61,9 +62,16 @@ static void columns_of(const struct measurement *m, struct window_columns *colum
 		FIELD(window, heap_used_bytes, FIELD_REAL),
 		FIELD(window, heap_free_bytes, FIELD_REAL),
 	};
+	static const struct field device[] = {
+		FIELD(window, device_clock_mhz, FIELD_FLOAT),
+		FIELD(window, device_power_w, FIELD_FLOAT),
+		FIELD(window, device_temperature_c, FIELD_FLOAT),
+	};
 	columns->count = 0;
 	for (size_t i = 0; i < COUNT(fixed); i++)
 		add_column(columns, "", fixed[i].name, fixed[i].kind, fixed[i].offset);
+	for (size_t i = 0; i < COUNT(device) && m->device_count > 0; i++)
+		add_column(columns, "", device[i].name, device[i].kind, device[i].offset);
 	for (size_t i = 0; i < m->stage_count; i++)
 		add_stage_columns(columns, m->stages[i].name, i);
 	for (size_t i = 0; i < m->queue_count; i++)
@@ -89,6 +97,8 @@ static int append_member(json_t *row, const struct window_column *column, const 
 	const void *at = (const char *)w + column->offset;
 	if (column->kind == FIELD_REAL)
 		return json_array_append_new(row, fields_number(*(const double *)at));
+	if (column->kind == FIELD_FLOAT)
+		return json_array_append_new(row, fields_number(*(const float *)at));
 	return json_array_append_new(row,
 		json_integer(column->kind == FIELD_UINT32 ? (json_int_t) * (const uint32_t *)at
 							  : (json_int_t) * (const uint64_t *)at));
@@ -137,6 +147,8 @@ static void set_member(struct window *w, const struct window_column *column, con
 	void *at = (char *)w + column->offset;
 	if (column->kind == FIELD_REAL)
 		*(double *)at = fields_real(value);
+	else if (column->kind == FIELD_FLOAT)
+		*(float *)at = (float)fields_real(value);
 	else if (column->kind == FIELD_UINT32)
 		*(uint32_t *)at = (uint32_t)json_integer_value(value);
 	else
@@ -170,6 +182,9 @@ int windows_from_json(struct measurement *m, const json_t *object, struct error 
 	if (!m->windows)
 		return error_set(err, -ENOMEM, "out of memory");
 	m->window_count = json_array_size(rows);
+	for (size_t i = 0; i < m->window_count; i++)
+		m->windows[i].device_clock_mhz = m->windows[i].device_power_w =
+			m->windows[i].device_temperature_c = NAN;
 	struct window_columns columns;
 	columns_of(m, &columns);
 	for (size_t k = 0; k < columns.count; k++) {

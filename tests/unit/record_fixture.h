@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -36,6 +37,43 @@ static void fill_stage(struct stage_measurement *stage, const char *name, struct
 	for (int i = 0; i < 500; i++)
 		histogram_add(&stage->service, rng_next(rng) >> (20 + rng_below(rng, 44)),
 			1 + (uint32_t)rng_below(rng, 9));
+}
+
+static struct device_range make_range(struct rng *rng)
+{
+	const double low = 1000 * rng_uniform(rng);
+	return (struct device_range){low, low + rng_uniform(rng), low + 2};
+}
+
+/* Hostile names: quotes, control characters, what is no UTF-8 (becomes '?'), and full to the brim. */
+static void fill_device(struct device_measurement *device, unsigned index, struct rng *rng)
+{
+	device_measurement_init(device);
+	device->index = index;
+	if (index == 0)
+		(void)snprintf(device->name, sizeof device->name,
+			"\"GPU\"\\ \n</script>\x1b[31m \u00b5, {\"a\":[1]}");
+	else
+		memset(device->name, 'x', sizeof device->name - 1);
+	(void)snprintf(device->bus, sizeof device->bus, "0000:%02x:00.0", index);
+	(void)snprintf(device->precision, sizeof device->precision, "bf16");
+	device->emulated = index > 0;
+	device->step_seconds = rng_uniform(rng);
+	device->upload_bytes = (double)rng_below(rng, 1ULL << 50);
+	device->flops_per_step = 1e15 * rng_uniform(rng);
+	device->achieved_flops = 1e15 * rng_uniform(rng);
+	device->idle_share = rng_uniform(rng);
+	device->deterministic = true;
+	device->sm_clock_mhz = make_range(rng);
+	device->power_w = make_range(rng);
+	device->sm_clock_max_mhz = 1980;
+	device->ecc_corrected = (double)rng_below(rng, 100);
+	device->samples = 30;
+	for (size_t i = 0; i < index; i++) {
+		(void)snprintf(device->throttles[i].reason, NAME_BYTES, "reason \"%zu\"", i);
+		device->throttles[i].share = rng_uniform(rng);
+	}
+	device->throttle_count = index;
 }
 
 static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uint64_t seed)
@@ -77,6 +115,9 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 		.mean_depth = rng_uniform(&rng),
 		.empty_share = 0.125,
 		.full_share = NAN};
+	m->device_count = seed % 3;
+	for (unsigned i = 0; i < m->device_count; i++)
+		fill_device(&m->devices[i], i * THROTTLES_MAX, &rng);
 	m->windows = calloc(WINDOWS, sizeof *m->windows);
 	assert_non_null(m->windows);
 	m->window_count = WINDOWS;
@@ -90,6 +131,9 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 		w->file_bytes = rng_below(&rng, 1 << 20);
 		w->heap_used_bytes = 1e6 * rng_uniform(&rng);
 		w->heap_free_bytes = NAN;
+		w->device_clock_mhz =
+			m->device_count > 0 ? (float)(1000 + rng_below(&rng, 1000)) + 0.1F : NAN;
+		w->device_power_w = w->device_temperature_c = NAN;
 		for (size_t stage = 0; stage < m->stage_count; stage++) {
 			for (size_t s = 0; s < THREAD_STATES; s++)
 				w->stage_seconds[stage][s] = rng_uniform(&rng);
@@ -130,6 +174,50 @@ static void assert_same_stage(const struct stage_measurement *a, const struct st
 	assert_memory_equal(&a->service, &b->service, sizeof a->service);
 }
 
+static void assert_same_range(const struct device_range *a, const struct device_range *b)
+{
+	assert_same_real(a->low, b->low);
+	assert_same_real(a->mean, b->mean);
+	assert_same_real(a->high, b->high);
+}
+
+static void assert_same_device(
+	const struct device_measurement *a, const struct device_measurement *b)
+{
+	assert_int_equal(a->index, b->index);
+	assert_string_equal(a->name, b->name);
+	assert_string_equal(a->bus, b->bus);
+	assert_string_equal(a->precision, b->precision);
+	assert_int_equal(a->emulated, b->emulated);
+	assert_int_equal(a->deterministic, b->deterministic);
+	assert_same_real(a->step_seconds, b->step_seconds);
+	assert_same_real(a->upload_seconds, b->upload_seconds);
+	assert_same_real(a->sync_seconds, b->sync_seconds);
+	assert_same_real(a->idle_share, b->idle_share);
+	assert_same_real(a->launch_ns, b->launch_ns);
+	assert_same_real(a->upload_bytes, b->upload_bytes);
+	assert_same_real(a->flops_per_step, b->flops_per_step);
+	assert_same_real(a->achieved_flops, b->achieved_flops);
+	assert_same_real(a->peak_flops, b->peak_flops);
+	assert_same_real(a->model_utilisation, b->model_utilisation);
+	assert_same_real(a->clock_map_error_ns, b->clock_map_error_ns);
+	assert_same_real(a->gradient_norm, b->gradient_norm);
+	assert_same_range(&a->sm_clock_mhz, &b->sm_clock_mhz);
+	assert_same_range(&a->memory_clock_mhz, &b->memory_clock_mhz);
+	assert_same_range(&a->power_w, &b->power_w);
+	assert_same_range(&a->pcie_to_device_bytes_per_s, &b->pcie_to_device_bytes_per_s);
+	assert_same_real(a->sm_clock_max_mhz, b->sm_clock_max_mhz);
+	assert_same_real(a->busy_share, b->busy_share);
+	assert_same_real(a->ecc_corrected, b->ecc_corrected);
+	assert_same_real(a->ecc_uncorrected, b->ecc_uncorrected);
+	assert_same_real(a->samples, b->samples);
+	assert_int_equal(a->throttle_count, b->throttle_count);
+	for (size_t i = 0; i < a->throttle_count; i++) {
+		assert_string_equal(a->throttles[i].reason, b->throttles[i].reason);
+		assert_same_real(a->throttles[i].share, b->throttles[i].share);
+	}
+}
+
 static void assert_same(const struct measurement *a, const struct measurement *b)
 {
 	assert_int_equal(a->point, b->point);
@@ -156,6 +244,9 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_string_equal(a->queues[0].name, b->queues[0].name);
 	assert_same_real(a->queues[0].mean_depth, b->queues[0].mean_depth);
 	assert_same_real(a->queues[0].full_share, b->queues[0].full_share);
+	assert_int_equal(a->device_count, b->device_count);
+	for (size_t i = 0; i < a->device_count; i++)
+		assert_same_device(&a->devices[i], &b->devices[i]);
 	assert_int_equal(a->window_count, b->window_count);
 	for (size_t i = 0; i < a->window_count; i++) {
 		assert_same_real(a->windows[i].t, b->windows[i].t);
@@ -168,6 +259,9 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 		assert_true(a->windows[i].resident_bytes == b->windows[i].resident_bytes);
 		assert_same_real(a->windows[i].heap_used_bytes, b->windows[i].heap_used_bytes);
 		assert_same_real(a->windows[i].heap_free_bytes, b->windows[i].heap_free_bytes);
+		assert_same_real((double)a->windows[i].device_clock_mhz,
+			(double)b->windows[i].device_clock_mhz);
+		assert_true(isnan(b->windows[i].device_power_w));
 		assert_true(a->windows[i].stage_allocated[1] == b->windows[i].stage_allocated[1]);
 	}
 	assert_int_equal(a->note_count, b->note_count);

@@ -3,6 +3,7 @@
 #include "tests/unit/record_fixture.h"
 
 #include <errno.h>
+#include <string.h>
 
 static void measurement_round_trip(void **state)
 {
@@ -47,6 +48,15 @@ static void measurement_refuses_nonsense(void **state)
 		"{\"status\": \"ok\", \"point\": 0, \"window_columns\": [\"t\"], \"windows\": [[1, 2]]}",
 		"{\"status\": \"ok\", \"point\": 0, \"windows\": [1]}",
 		"{\"status\": \"ok\", \"point\": 0, \"engine\": 3}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": 1}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [7]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{\"name\": 7}]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{\"step_seconds\": \"long\"}]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{\"power_w\": 600}]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{\"power_w\": [1, 2]}]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{\"throttles\": [[1, \"thermal\"]]}]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{\"throttles\": [0,0,0,0,0,0,0,0,0]}]}",
+		"{\"status\": \"ok\", \"point\": 0, \"devices\": [{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}",
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -92,8 +102,35 @@ static void an_older_line_is_read(void **state)
 	assert_int_equal(w->file_bytes, 0);
 	assert_int_equal(w->stage_allocated[0], 0);
 	assert_true(isnan(w->heap_used_bytes) && isnan(w->heap_free_bytes));
+	assert_int_equal(m.device_count, 0);
+	assert_true(isnan(w->device_clock_mhz) && isnan(w->device_temperature_c));
 	measurement_release(&m);
 	json_decref(object);
+}
+
+/* What a device did not say stays unknown; names that are no UTF-8 are made some. */
+static void a_device_of_few_words(void **state)
+{
+	(void)state;
+	struct measurement *m = make_measurement(0, 0, 3);
+	struct measurement back;
+	struct error err;
+	m->device_count = 1;
+	device_measurement_init(&m->devices[0]);
+	memcpy(m->devices[0].name, "GPU \xff\xc3", 7);
+	json_t *object = measurement_to_json(m);
+	assert_non_null(object);
+	const json_t *device = json_array_get(json_object_get(object, "devices"), 0);
+	assert_true(json_is_null(json_object_get(device, "power_w")));
+	assert_true(json_is_null(json_object_get(device, "busy_share")));
+	assert_int_equal(measurement_from_json(&back, object, &err), 0);
+	assert_string_equal(back.devices[0].name, "GPU ??");
+	assert_true(isnan(back.devices[0].power_w.mean) && isnan(back.devices[0].launch_ns));
+	assert_int_equal(back.devices[0].throttle_count, 0);
+	json_decref(object);
+	measurement_release(&back);
+	measurement_release(m);
+	free(m);
 }
 
 int main(void)
@@ -102,6 +139,7 @@ int main(void)
 		cmocka_unit_test(measurement_round_trip),
 		cmocka_unit_test(measurement_refuses_nonsense),
 		cmocka_unit_test(an_older_line_is_read),
+		cmocka_unit_test(a_device_of_few_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ static void a_run_is_sampled(void **state)
 	assert_true(d->power_w.low >= 300 && d->power_w.low < 360 && d->power_w.high > 540);
 	assert_true(d->temperature_c.low < 48 && d->temperature_c.high > 72);
 	assert_true(d->memory_clock_mhz.mean == 2619);
+	assert_true(d->sm_clock_max_mhz == 1980);
 	assert_true(d->memory_used_bytes.mean == 10.0 * (1 << 30));
 	assert_true(fabs(d->busy_share - 0.97) < 1e-9);
 	assert_true(d->pcie_to_device_bytes_per_s.mean == 12e9);

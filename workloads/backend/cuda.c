@@ -136,8 +136,9 @@ static int cuda_open(struct backend *backend, struct error *err)
 	options.staging_places = backend->staging_places;
 	if (backend->batch_room > 0)
 		options.batch_room = backend->batch_room;
-	options.group = (struct cuda_group *)backend->group;
+	options.group = backend->group ? backend->group->own : NULL;
 	options.rank = backend->device_index;
+	options.devices = backend->device_count;
 	options.stop = backend->stop;
 	const int code = cuda->plugin->open(&cuda->session, &options, err);
 	if (code)
@@ -217,6 +218,21 @@ static int cuda_pin(struct backend *backend, void *memory, size_t bytes, struct 
 	return cuda->plugin->pin(cuda->session, memory, bytes, err);
 }
 
+static int cuda_group_open(
+	void **own, const struct config *config, unsigned count, struct error *err)
+{
+	(void)config;
+	struct cuda_group *group = NULL;
+	const int code = cuda_find()->plugin->group_open(&group, count, err);
+	*own = group;
+	return code;
+}
+
+static void cuda_group_close(void *own)
+{
+	cuda_find()->plugin->group_close(own);
+}
+
 static void cuda_mark(const char *name)
 {
 	const struct cuda_found *found = cuda_find();
@@ -276,5 +292,7 @@ const struct backend_ops cuda_backend_ops = {
 	.upload_finished = cuda_upload_finished,
 	.pin = cuda_pin,
 	.describe = cuda_describe,
+	.group_open = cuda_group_open,
+	.group_close = cuda_group_close,
 	.mark = cuda_mark,
 };

@@ -4,6 +4,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "workloads/model/products.h"
 
 #include <cblas.h>
 #include <errno.h>
@@ -60,69 +61,32 @@ static void add_squares(struct sweep *sweep, unsigned threads)
 	}
 }
 
-static void cut_rows(const struct probe_gemm_plan *plan, struct cell *cell)
+static void add_product(struct sweep *sweep, const struct model_product *product)
 {
-	const double row = 2.0 * (double)cell->n * (double)cell->k;
-	const double widest = (double)(cell->n > cell->k ? cell->n : cell->k);
-	const double most = fmin(plan->call_flops_most / row, (double)FLOATS_MOST / widest);
-	if ((double)cell->m <= most)
-		return;
-	cell->m = most < 1 ? 1 : (long long)most;
-	cell->cut = true;
-}
-
-static int by_share(const void *a, const void *b)
-{
-	const struct cell *left = a;
-	const struct cell *right = b;
-	return left->share > right->share ? -1 : left->share < right->share;
-}
-
-static bool merge(struct cell *cells, size_t count, const struct cell *cell)
-{
-	for (size_t i = 0; i < count; i++)
-		if (cells[i].m == cell->m && cells[i].n == cell->n && cells[i].k == cell->k) {
-			cells[i].share += cell->share;
-			return true;
-		}
-	return false;
-}
-
-/* The model's distinct products, by their share of the forward FLOPs. */
-static size_t list_shapes(const struct probe_gemm_plan *plan, struct cell *cells, size_t room)
-{
-	const struct model *model = plan->model;
-	const double all = model_forward_flops_at(model, plan->shape);
-	size_t count = 0;
-	for (size_t i = 0; i < model->gemm_count && count < room; i++) {
-		const struct model_gemm gemm = model_gemm_at(model, i, plan->shape);
-		struct cell cell = {.m = (long long)gemm.m * (gemm.weights ? plan->batch : 1),
-			.n = gemm.n,
-			.k = gemm.k,
-			.threads = plan->threads,
-			.name = gemm.name};
-		cell.share = 2.0 * gemm.m * gemm.n * gemm.k * gemm.repeat * gemm.batched / all;
-		if (!merge(cells, count, &cell))
-			cells[count++] = cell;
-	}
-	qsort(cells, count, sizeof *cells, by_share);
-	return count;
+	const struct probe_gemm_plan *plan = sweep->plan;
+	struct cell *cell = &sweep->cells[sweep->cell_count++];
+	*cell = (struct cell){
+		.m = model_product_rows(product, plan->call_flops_most, (double)FLOATS_MOST),
+		.n = product->n,
+		.k = product->k,
+		.threads = plan->threads,
+		.share = product->share,
+		.name = product->name};
+	cell->cut = cell->m < product->m;
 }
 
 static int add_model(struct sweep *sweep, struct error *err)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
-	struct cell *cells = calloc(SHAPES_MAX, sizeof *cells);
-	if (!cells)
+	struct model_product *products = calloc(SHAPES_MAX, sizeof *products);
+	if (!products)
 		return error_set(err, -ENOMEM, "out of memory");
-	const size_t count = list_shapes(plan, cells, SHAPES_MAX);
-	for (size_t i = 0; i < count && i < plan->shapes_most; i++) {
-		if (sweep->cell_count == CELLS_MAX)
-			break;
-		cut_rows(plan, &cells[i]);
-		sweep->cells[sweep->cell_count++] = cells[i];
-	}
-	free(cells);
+	const size_t count =
+		model_products(plan->model, plan->shape, plan->batch, products, SHAPES_MAX);
+	for (size_t i = 0; i < count && i < plan->shapes_most; i++)
+		if (sweep->cell_count < CELLS_MAX)
+			add_product(sweep, &products[i]);
+	free(products);
 	return 0;
 }
 

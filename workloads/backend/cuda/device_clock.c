@@ -10,15 +10,14 @@
 
 enum {
 	TRIES = 8,
-	TRYING_NS = 150000,     /* once there is one, no further try begins after it */
-	PATIENCE_NS = 2000000,  /* for one try, while steps run */
+	TRYING_NS = 150000,    /* once there is one, no further try begins after it */
+	PATIENCE_NS = 2000000, /* for one try, while steps run */
 	FIRST_PATIENCE_NS = 1000000000,
 };
 
 static const double NS_PER_MILLISECOND = 1e6; /* cudaEventElapsedTime gives ms */
 
-int device_clock_between(
-	cudaEvent_t begin, cudaEvent_t end, uint64_t *device_ns, struct error *err)
+int device_clock_between(cudaEvent_t begin, cudaEvent_t end, uint64_t *device_ns, struct error *err)
 {
 	float ms = 0;
 	const int code = CUDA_TRY(err, cudaEventElapsedTime(&ms, begin, end));
@@ -141,8 +140,7 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 	if (no_lock)
 		return error_set_errno(err, no_lock, "cuda: cannot make a lock");
 	clock->has_lock = true;
-	int code = CUDA_TRY(
-		err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
+	int code = CUDA_TRY(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
 	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS && !code; i++)
 		code = CUDA_TRY(err, cudaEventCreate(&clock->stamps[i].event));
 	for (size_t i = 0; i < 2 && !code; i++)

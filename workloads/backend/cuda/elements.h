@@ -117,9 +117,13 @@ template <class T> struct wide {
 	static constexpr int COUNT = ACCESS_BYTES / (int)sizeof(T);
 };
 
-template <class V> static inline V least(V a, V b)
+template <class V> static __host__ __device__ inline V least(V a, V b)
 {
 	return a < b ? a : b;
+}
+template <class V> static __host__ __device__ inline V most(V a, V b)
+{
+	return a > b ? a : b;
 }
 
 static inline bool is_aligned(const void *data, size_t bytes)

@@ -153,6 +153,15 @@ int kernel_gradient_statistics(
 int kernel_activation_statistics(
 	cuda_stream stream, const struct device_rows *x, double *out, float *partials);
 
+/* What both leave, in the words of struct step_result: out (4) <- norm of the gradient, times gradient_factor; share of
+ * non-finite gradients; mean and standard deviation of the finite activations (NAN where there are none). */
+struct statistics_task {
+	const double *gradient, *activation; /* (2), (3): as above */
+	double gradient_count, activation_count, gradient_factor;
+	double *out;
+};
+int kernel_finish_statistics(cuda_stream stream, const struct statistics_task *task);
+
 /* --- augmentation (kernels_augment.cu) -------------------------------------------------------------------- */
 
 struct batch_picture;

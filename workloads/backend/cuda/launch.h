@@ -19,13 +19,13 @@
 #endif
 
 /* CUDA_UNROLL: in front of a loop of constant length over an array that must be in registers.  CUDA_THREADS: the
- * constant size of a kernel's blocks, in front of its name. */
+ * constant size of a kernel's blocks, and the least number of them on a multiprocessor, in front of its name. */
 #ifdef __CUDACC__
 #define CUDA_UNROLL _Pragma("unroll")
-#define CUDA_THREADS(count) __launch_bounds__(count)
+#define CUDA_THREADS(...) __launch_bounds__(__VA_ARGS__)
 #else
 #define CUDA_UNROLL
-#define CUDA_THREADS(count)
+#define CUDA_THREADS(...)
 #endif
 
 /* Of kernels, not seen outside their file. */

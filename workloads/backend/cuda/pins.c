@@ -59,7 +59,7 @@ int pins_add(struct pin **list, void *memory, size_t bytes, struct error *err)
 	(void)pthread_mutex_lock(&lock);
 	struct pinned *pinned = find(memory, bytes);
 	const int code = pinned ? 0 : register_memory(&pinned, memory, bytes, err);
-	if (!code)
+	if (pinned)
 		pinned->holders++;
 	(void)pthread_mutex_unlock(&lock);
 	if (code) {

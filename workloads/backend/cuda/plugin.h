@@ -54,8 +54,8 @@ struct cuda_options {
 	bool augments, antialias;
 	uint32_t picture_size;    /* edge of a sample */
 	struct cuda_group *group; /* NULL: alone */
-	unsigned rank;
-	const atomic_bool *stop; /* waiting gives up soon after it becomes true; may be NULL */
+	unsigned rank, devices;   /* of that group; devices below 2: alone */
+	const atomic_bool *stop;  /* waiting gives up soon after it becomes true; may be NULL */
 };
 
 struct cuda_session; /* one device at work */
@@ -81,10 +81,15 @@ struct cuda_probe_plan {
 	unsigned device;
 	unsigned
 		repeats; /* of each quantity, in rounds that visit all; 3 to CUDA_PROBE_REPEATS_MAX */
-	double seconds;               /* to spend, about */
-	size_t copy_least, copy_most; /* bytes: 4 KiB to 256 MiB, by factors of 4 */
-	const char *model;            /* whose GEMM shapes are measured too; NULL: none */
+	double seconds; /* to spend, about */
+	/* Bytes: 4 KiB to 256 MiB, by factors of 4.  The probe takes twice copy_most of host memory; of the device's memory at
+	 * most twice four times copy_most for copies, and as much as products of 8192 x 8192 take, where a quarter of
+	 * what is free has room for it. */
+	size_t copy_least, copy_most;
+	const char *model; /* whose GEMM shapes are measured too; NULL: none */
 	uint32_t batch_size, sample_elements, class_count;
+	enum step_precision precision; /* of the model's shapes; squares are measured in all */
+	unsigned shapes_most;          /* of the model: those with most FLOPs */
 	const atomic_bool *stop;
 };
 

@@ -86,8 +86,8 @@ struct map_shape {
 	uint32_t rows, row_tiles, column_tiles;
 };
 
-/* work.at<N>(row, column) for all, N columns from `column` on; the end of a row one by one. */
-template <int N, class WORK> __global__ void map_kernel(WORK work, struct map_shape shape)
+/* work.at<N>(row, column) for this block's share, N columns from `column` on; the end of a row one by one. */
+template <int N, class WORK> CUDA_FUNCTION void visit_tiles(WORK &work, const struct map_shape &shape)
 {
 	const uint32_t tiles = shape.row_tiles * shape.column_tiles;
 	for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -107,26 +107,48 @@ template <int N, class WORK> __global__ void map_kernel(WORK work, struct map_sh
 }
 
 template <int N, class WORK>
-static int map_rows(cuda_stream stream, const WORK &work, uint32_t rows, size_t columns)
+__global__ void CUDA_THREADS(MAP_THREADS) map_kernel(WORK work, struct map_shape shape)
 {
-	const size_t pieces = (columns + N - 1) / N;
+	visit_tiles<N>(work, shape);
+}
+
+/* How a map is launched. */
+struct map_launch {
+	struct map_shape shape;
+	unsigned blocks, across, down; /* threads of a block along and across rows */
+};
+
+/* False: nothing to do, or too much. */
+static inline bool map_plan(struct map_launch *launch, int width, uint32_t rows, size_t columns)
+{
+	const size_t pieces = (columns + (size_t)width - 1) / (size_t)width;
 	unsigned across = 1;
 	while (across < MAP_THREADS && across < pieces)
 		across *= 2;
 	const unsigned down = MAP_THREADS / across;
 	const uint64_t column_tiles = (pieces + across - 1) / across;
-	const uint32_t row_tiles = (rows - 1) / down + 1;
-	const uint64_t tiles = column_tiles * row_tiles;
+	const uint64_t row_tiles = ((uint64_t)rows + down - 1) / down;
 	/* The loop's counter passes the last tile by less than a grid. */
-	if (rows == 0 || columns == 0 || tiles > UINT32_MAX - MAP_BLOCKS_MAX)
+	if (rows == 0 || columns == 0 || column_tiles > INT32_MAX || column_tiles * row_tiles > INT32_MAX)
+		return false;
+	launch->across = across;
+	launch->down = down;
+	launch->blocks = (unsigned)least<uint64_t>(column_tiles * row_tiles, MAP_BLOCKS_MAX);
+	launch->shape.columns = columns;
+	launch->shape.rows = rows;
+	launch->shape.row_tiles = (uint32_t)row_tiles;
+	launch->shape.column_tiles = (uint32_t)column_tiles;
+	return true;
+}
+
+template <int N, class WORK>
+static int map_rows(cuda_stream stream, const WORK &work, uint32_t rows, size_t columns)
+{
+	struct map_launch launch;
+	if (!map_plan(&launch, N, rows, columns))
 		return (int)cudaErrorInvalidValue;
-	struct map_shape shape;
-	shape.columns = columns;
-	shape.rows = rows;
-	shape.row_tiles = row_tiles;
-	shape.column_tiles = (uint32_t)column_tiles;
-	const unsigned blocks = (unsigned)least<uint64_t>(tiles, MAP_BLOCKS_MAX);
-	return CUDA_LAUNCH((map_kernel<N, WORK>), dim3(blocks), dim3(across, down), stream, work, shape);
+	return CUDA_LAUNCH((map_kernel<N, WORK>), dim3(launch.blocks), dim3(launch.across, launch.down),
+		stream, work, launch.shape);
 }
 
 /* --- a block for each row ------------------------------------------------------------------------------ */

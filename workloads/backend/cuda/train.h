@@ -20,6 +20,11 @@ int train_open(struct train **out, const struct cuda_options *options, cuda_stre
 	struct error *err);
 void train_close(struct train *train); /* NULL is fine */
 
+/* Likewise, of a model that may be in no list; options->model is not looked at. */
+struct model;
+int train_open_model(struct train **out, const struct cuda_options *options,
+	const struct model *model, cuda_stream const *streams, struct error *err);
+
 uint64_t train_bytes(
 	const struct cuda_options *options); /* that open takes on the device; 0: unknown model */
 
@@ -28,7 +33,8 @@ struct train_batch {
 	const uint32_t *labels; /* (size), on the device */
 	uint32_t size;          /* at most batch_size */
 };
-/* Forward, loss, backward.  carry: what the gradients that are there are multiplied by: 0 at the first batch of an update, 1
+/* Forward, loss, backward.  A batch that is not full is computed as a full one, whose further samples have no gradient: it takes as
+ * long.  Samples lie 16-byte aligned.  Without step.accumulate carry must be 0.  carry: what the gradients that are there are multiplied by: 0 at the first batch of an update, 1
  * at further ones (step.accumulate). */
 int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err);
@@ -41,9 +47,13 @@ const float *train_loss(const struct train *train);
 /* Gradient norm, non-finite share, activation mean and deviation into (4) doubles on the device, on the first stream. */
 int train_statistics(struct train *train, double *out, struct error *err);
 
+/* What is to be said about the products, "" or such as "2 of 9 products in bf16". */
+const char *train_note(const struct train *train);
 double train_flops_per_sample(const struct train *train);
 bool train_deterministic(const struct train *train);
 /* The GEMMs of a step alone, in their order, without any other kernel: for the bench of their sum. */
 int train_products(struct train *train, struct error *err);
+/* The sum of the same GEMMs, each timed alone when its plan was chosen; NAN where one was not. */
+double train_products_ns(const struct train *train);
 
 #endif

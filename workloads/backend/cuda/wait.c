@@ -4,11 +4,11 @@
 #include "harness/base/clock.h"
 
 enum {
-	SPIN_NS = 10000,        /* looks without a pause */
+	SPIN_NS = 10000, /* looks without a pause */
 	PAUSE_LEAST_NS = 10000,
 	PAUSE_MOST_NS = 500000,
-	LATE_SHARE = 64,        /* of the time waited */
-	SLICE_NS = 10000000,    /* between looks at *stop */
+	LATE_SHARE = 64,     /* of the time waited */
+	SLICE_NS = 10000000, /* between looks at *stop */
 };
 
 cudaError_t wait_look(cudaEvent_t event)

@@ -1,0 +1,37 @@
+/* What a test can ask the test double of the CUDA libraries, beside their own functions.  Environment, read at the first
+ * call and again by double_configure:
+ *   MLBENCH_DOUBLE_DEVICES=2           how many devices (1); 0: cudaErrorNoDevice
+ *   MLBENCH_DOUBLE_DRIVER=12080        what the driver supports (13000); less than the runtime: too old; 0: none
+ *   MLBENCH_DOUBLE_MEMORY=BYTES        of each device (4 GiB)
+ *   MLBENCH_DOUBLE_CAPABILITY=80       compute capability times 10 (90): fp8 needs 89
+ *   MLBENCH_DOUBLE_FAIL=cudaMalloc:3,kernel:2   those calls fail, counted from 1; "kernel", "copy": on the device, later
+ *   MLBENCH_DOUBLE_NO_EPILOGUE=1       cuBLASLt knows plain products alone
+ * Speeds, all unset at first (as fast as it goes):
+ *   MLBENCH_DOUBLE_H2D, MLBENCH_DOUBLE_D2H=BYTES/S       copies take at least so long, one at a time each way
+ *   MLBENCH_DOUBLE_PAGEABLE=BYTES/S    staging of pageable memory, in the calling thread
+ *   MLBENCH_DOUBLE_KERNEL_NS           every kernel and product takes at least so long
+ *   MLBENCH_DOUBLE_LAUNCH_NS           the host is busy so long with every launch */
+#ifndef MLBENCH_TESTS_DEVICE_DOUBLE_H
+#define MLBENCH_TESTS_DEVICE_DOUBLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reads the environment anew and forgets faults, complaints, counts and a device's sticky error.  Nothing may be running. */
+void double_configure(void);
+/* The misuse found last, in words; "" when there was none.  Also on stderr when it is found.  Valid until the next. */
+const char *double_complaint(void);
+unsigned double_complaints(void); /* how many so far */
+unsigned double_calls(const char *function); /* of this name, so far; "kernel": launches, a graph's included */
+size_t double_allocated(void);               /* bytes of device memory that are taken now, all devices */
+size_t double_live(void); /* streams, events, graphs, cuBLASLt objects and NCCL communicators not destroyed yet */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,450 @@
+/* Matrix products through cuBLASLt: squares in every precision, and a model's largest products in one.
+ *
+ * Operands are random: zeros hardly switch a transistor, and the clocks that they allow are not those of training.  One
+ * pattern a type, of a prime number of elements, is repeated over the operands, so that what a product should give is known
+ * without copying them back; two elements of each are held to a sum in double. */
+#include "workloads/backend/cuda/gemm.h"
+#include "workloads/backend/cuda/probe_formats.h"
+#include "workloads/backend/cuda/probe_parts.h"
+#include "workloads/model/products.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TYPES = ELEMENT_E4M3 + 1,
+	PATTERN = 1048573, /* a prime */
+	EDGE_LEAST = 64,
+	EDGE_MOST = 8192,
+	SQUARES = 2, /* the largest edge, and half of it */
+	CANDIDATES = 8,
+	PADDING = 16, /* rows begin at multiples of so many elements */
+	SHARE_OF_FREE = 4,
+	PRODUCTS_LISTED = 256,
+};
+
+static const size_t WORKSPACE = (size_t)32 << 20;
+static const double RUN_MOST_NS = 1e8; /* of one product in fp32: larger ones are not tried */
+static const double GROWTH = 8;        /* of the time, for twice the edge */
+
+struct product {
+	struct gemm_problem problem;
+	struct gemm_plan *plan;
+	struct cuda_probe_gemm *out;
+};
+
+struct probing_products {
+	struct gemm_context *context;
+	void *left[TYPES], *right[TYPES]; /* operand_bytes(type) each */
+	void *result;                     /* of fp32 */
+	float *one;                       /* on the device: scale of fp8 operands */
+	void *patterns[TYPES];            /* (PATTERN) elements, in host memory */
+	size_t operand_elements;
+	struct product list[CUDA_PROBE_GEMMS_MAX];
+	size_t count;
+};
+
+static enum element operand_type(enum step_precision precision)
+{
+	static const enum element types[] = {[STEP_PRECISION_FP32] = ELEMENT_F32,
+		[STEP_PRECISION_TF32] = ELEMENT_F32,
+		[STEP_PRECISION_BF16] = ELEMENT_BF16,
+		[STEP_PRECISION_FP16] = ELEMENT_F16,
+		[STEP_PRECISION_FP8] = ELEMENT_E4M3};
+	return types[precision];
+}
+
+static enum element result_type(enum step_precision precision)
+{
+	return precision == STEP_PRECISION_FP8 ? ELEMENT_BF16 : operand_type(precision);
+}
+
+static const char *precision_name(enum step_precision precision)
+{
+	static const char *const names[] = {[STEP_PRECISION_FP32] = "fp32",
+		[STEP_PRECISION_TF32] = "tf32",
+		[STEP_PRECISION_BF16] = "bf16",
+		[STEP_PRECISION_FP16] = "fp16",
+		[STEP_PRECISION_FP8] = "fp8"};
+	return names[precision];
+}
+
+static uint64_t padded(uint64_t elements)
+{
+	return (elements + PADDING - 1) / PADDING * PADDING;
+}
+
+/* fp8 has one form only, and dimensions in multiples of 16. */
+static struct gemm_problem problem_of(
+	enum step_precision precision, uint64_t m, uint64_t n, uint64_t k)
+{
+	const bool fp8 = precision == STEP_PRECISION_FP8;
+	struct gemm_problem problem = {.m = fp8 ? padded(m) : m,
+		.n = fp8 ? padded(n) : n,
+		.k = fp8 ? padded(k) : k,
+		.b_transposed = fp8,
+		.a_type = operand_type(precision),
+		.b_type = operand_type(precision),
+		.d_type = result_type(precision),
+		.precision = precision,
+		.batch = 1,
+		.epilogue = GEMM_PLAIN,
+		.fast_sums = fp8};
+	problem.lda = padded(problem.k);
+	problem.ldb = padded(fp8 ? problem.k : problem.n);
+	problem.ldd = padded(problem.n);
+	return problem;
+}
+
+static int run_product(struct probing *probing, const void *what, struct error *err)
+{
+	const struct product *product = what;
+	const struct probing_products *all = probing->products;
+	const enum element type = product->problem.a_type;
+	const struct gemm_operands operands = {.a = all->left[type],
+		.b = all->right[type],
+		.d = all->result,
+		.alpha = 1,
+		.a_scale = all->one,
+		.b_scale = all->one};
+	return gemm_run(product->plan, &operands, probing->stream, err);
+}
+
+static double product_flops(const struct product *product)
+{
+	return 2.0 * (double)product->problem.m * (double)product->problem.n *
+	       (double)product->problem.k;
+}
+
+static int visit_product(
+	struct probing *probing, const struct quantity *quantity, double *value, struct error *err)
+{
+	const struct product *product = quantity->what;
+	double ns = NAN;
+	const int code =
+		probing_slot_ns(probing, probing_device_ns, run_product, product, &ns, err);
+	*value = ns > 0 ? product_flops(product) * (double)NS_PER_S / ns : NAN;
+	return code;
+}
+
+/* --- are they right? --------------------------------------------------------------------------------- */
+
+/* Of the sum of the absolute products: the rounding of the result, and of sums inside a tensor core. */
+static double tolerance(enum step_precision precision)
+{
+	static const double of[] = {[STEP_PRECISION_FP32] = 1e-5,
+		[STEP_PRECISION_TF32] = 2e-3,
+		[STEP_PRECISION_BF16] = 8e-3,
+		[STEP_PRECISION_FP16] = 2e-3,
+		[STEP_PRECISION_FP8] = 1.6e-2};
+	return of[precision];
+}
+
+static int check_element(struct probing *probing, const struct product *product, uint64_t row,
+	uint64_t column, struct error *err)
+{
+	const struct probing_products *all = probing->products;
+	const struct gemm_problem *problem = &product->problem;
+	const void *pattern = all->patterns[problem->a_type];
+	const size_t bytes = element_bytes(problem->d_type);
+	double sum = 0;
+	double absolute = 0;
+	uint32_t bits = 0;
+	for (uint64_t i = 0; i < problem->k; i++) {
+		const uint64_t b = problem->b_transposed ? column * problem->ldb + i
+							 : i * problem->ldb + column;
+		const double term = formats_value(problem->a_type, pattern,
+					    (row * problem->lda + i) % PATTERN) *
+				    formats_value(problem->b_type, pattern, b % PATTERN);
+		sum += term;
+		absolute += fabs(term);
+	}
+	const char *at = (const char *)all->result + (row * problem->ldd + column) * bytes;
+	const int code = CUDA_TRY(err, cudaMemcpy(&bits, at, bytes, cudaMemcpyDeviceToHost));
+	if (code)
+		return code;
+	const double value = formats_value(problem->d_type, &bits, 0);
+	if (fabs(value - sum) <= tolerance(problem->precision) * absolute)
+		return 0;
+	return error_set(err, -EIO,
+		"cuda: a product of %llu x %llu x %llu in %s gave %.9g where %.9g is right",
+		(unsigned long long)problem->m, (unsigned long long)problem->n,
+		(unsigned long long)problem->k, precision_name(problem->precision), value, sum);
+}
+
+int probing_check_products(struct probing *probing, struct error *err)
+{
+	struct probing_products *all = probing->products;
+	int code = 0;
+	for (size_t i = 0; all && i < all->count && code == 0; i++) {
+		const struct product *product = &all->list[i];
+		const struct gemm_problem *problem = &product->problem;
+		if (product->out->flops.count == 0)
+			continue;
+		code = CUDA_TRY(
+			err, cudaMemsetAsync(all->result, 0xff,
+				     problem->m * problem->ldd * element_bytes(problem->d_type),
+				     probing->stream)); /* NAN in every type */
+		if (code == 0)
+			code = run_product(probing, product, err);
+		if (code == 0)
+			code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+		if (code == 0)
+			code = check_element(probing, product, 0, 0, err);
+		if (code == 0)
+			code = check_element(probing, product, problem->m - 1, problem->n - 1, err);
+	}
+	return code;
+}
+
+/* --- operands ---------------------------------------------------------------------------------------- */
+
+static int repeat_pattern(struct probing *probing, void *operand, enum element type,
+	size_t elements, struct error *err)
+{
+	const struct probing_products *all = probing->products;
+	const size_t bytes = elements * element_bytes(type);
+	size_t done = PATTERN * element_bytes(type);
+	done = done < bytes ? done : bytes;
+	int code = CUDA_TRY(err, cudaMemcpyAsync(operand, all->patterns[type], done,
+					 cudaMemcpyHostToDevice, probing->stream));
+	while (done < bytes && code == 0) {
+		const size_t more = done < bytes - done ? done : bytes - done;
+		code = CUDA_TRY(err, cudaMemcpyAsync((char *)operand + done, operand, more,
+					     cudaMemcpyDeviceToDevice, probing->stream));
+		done += more;
+	}
+	return code ? code : CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+}
+
+static int open_operands(
+	struct probing *probing, enum element type, size_t elements, struct error *err)
+{
+	struct probing_products *all = probing->products;
+	const size_t bytes = elements * element_bytes(type);
+	if (all->left[type])
+		return 0;
+	if (!all->patterns[type]) {
+		all->patterns[type] = malloc((size_t)PATTERN * element_bytes(type));
+		if (!all->patterns[type])
+			return error_set(err, -ENOMEM, "cuda: out of memory for random operands");
+		formats_fill(type, all->patterns[type], PATTERN);
+	}
+	int code = CUDA_TRY(err, cudaMalloc(&all->left[type], bytes));
+	if (code == 0)
+		code = CUDA_TRY(err, cudaMalloc(&all->right[type], bytes));
+	if (code == 0)
+		code = repeat_pattern(probing, all->left[type], type, elements, err);
+	return code ? code : repeat_pattern(probing, all->right[type], type, elements, err);
+}
+
+static void close_operands(struct probing_products *all, enum element type)
+{
+	if (all->left[type])
+		(void)cudaFree(all->left[type]);
+	if (all->right[type])
+		(void)cudaFree(all->right[type]);
+	all->left[type] = all->right[type] = NULL;
+}
+
+static int open_result(struct probing_products *all, size_t elements, struct error *err)
+{
+	if (all->result)
+		(void)cudaFree(all->result);
+	all->result = NULL;
+	all->operand_elements = elements;
+	return CUDA_TRY(err, cudaMalloc(&all->result, elements * sizeof(float)));
+}
+
+/* --- which ------------------------------------------------------------------------------------------- */
+
+static int open_plan(
+	struct probing *probing, struct product *product, unsigned candidates, struct error *err)
+{
+	const enum element type = product->problem.a_type;
+	const int code = open_operands(probing, type, probing->products->operand_elements, err);
+	return code ? code
+		    : gemm_plan_open(&product->plan, probing->products->context, &product->problem,
+			      candidates, err);
+}
+
+/* A quantity more; what the library has not is a line of missing. */
+static void add_product(
+	struct probing *probing, const struct gemm_problem *problem, const char *layer)
+{
+	struct probing_products *all = probing->products;
+	struct cuda_probe *out = probing->out;
+	struct error err = {0};
+	if (all->count == CUDA_PROBE_GEMMS_MAX || probing_stopped(probing))
+		return;
+	struct product *product = &all->list[all->count];
+	*product = (struct product){.problem = *problem, .out = &out->gemms[all->count]};
+	if (open_plan(probing, product, CANDIDATES, &err)) {
+		probing_lack(probing, "%s in %s: %.180s", layer, precision_name(problem->precision),
+			err.text);
+		return;
+	}
+	all->count++;
+	out->gemm_count = all->count;
+	*product->out = (struct cuda_probe_gemm){.precision = problem->precision,
+		.m = (uint32_t)problem->m,
+		.n = (uint32_t)problem->n,
+		.k = (uint32_t)problem->k};
+	(void)snprintf(product->out->layer, sizeof product->out->layer, "%s", layer);
+	struct quantity *quantity =
+		probing_add(probing, "%s in %s", layer, precision_name(problem->precision));
+	if (!quantity)
+		return;
+	quantity->visit = visit_product;
+	quantity->what = product;
+	quantity->series = &product->out->flops;
+}
+
+/* Time of one square product in fp32, the second of two. */
+static int time_square(struct probing *probing, uint64_t edge, double *ns, struct error *err)
+{
+	struct product product = {.problem = problem_of(STEP_PRECISION_FP32, edge, edge, edge)};
+	int code = open_result(probing->products, (size_t)(edge * edge), err);
+	if (code == 0)
+		code = open_plan(probing, &product, 1, err);
+	if (code == 0)
+		code = probing_device_ns(probing, run_product, &product, 1, ns, err);
+	if (code == 0)
+		code = probing_device_ns(probing, run_product, &product, 1, ns, err);
+	gemm_plan_close(product.plan);
+	close_operands(probing->products, ELEMENT_F32);
+	return code;
+}
+
+/* Twice as large as long as one run stays short and the operands of all types fit: two of 4 + 2 + 2 + 1 bytes an element,
+ * and a result of 4. */
+static int choose_edge(struct probing *probing, uint64_t *edge, struct error *err)
+{
+	enum { BYTES_AN_ELEMENT = 2 * (4 + 2 + 2 + 1) + 4 };
+	size_t is_free = 0;
+	size_t total = 0;
+	double ns = NAN;
+	int code = CUDA_TRY(err, cudaMemGetInfo(&is_free, &total));
+	const double room = (double)is_free / SHARE_OF_FREE;
+	for (*edge = EDGE_LEAST; code == 0; *edge *= 2) {
+		code = time_square(probing, *edge, &ns, err);
+		const double next = 4.0 * (double)*edge * (double)*edge * BYTES_AN_ELEMENT;
+		if (*edge == EDGE_MOST || GROWTH * ns > RUN_MOST_NS || next > room ||
+			probing_stopped(probing))
+			break;
+	}
+	return code ? code : open_result(probing->products, (size_t)(*edge * *edge), err);
+}
+
+static void add_squares(struct probing *probing, uint64_t edge)
+{
+	for (int precision = STEP_PRECISION_FP32; precision <= STEP_PRECISION_FP8; precision++)
+		for (unsigned i = SQUARES; i-- > 0;) {
+			const uint64_t side = edge >> i;
+			const struct gemm_problem problem =
+				problem_of((enum step_precision)precision, side, side, side);
+			const size_t before = probing->products->count;
+			add_product(probing, &problem, "square");
+			if (probing->products->count == before)
+				break; /* nor will it have the next */
+		}
+}
+
+/* Rows are cut so that a product takes no longer than the largest square, and fits with the padding of its rows.  0: its
+ * weights alone are too large. */
+static uint64_t rows_of(const struct model_product *product, uint64_t edge)
+{
+	const struct model_product wide = {.m = product->m,
+		.n = (long long)padded((uint64_t)product->n),
+		.k = (long long)padded((uint64_t)product->k)};
+	const double widest = (double)(wide.n > wide.k ? wide.n : wide.k);
+	const double room = (double)edge * (double)edge;
+	if ((double)wide.n * (double)wide.k > room || widest * 2 * PADDING > room)
+		return 0;
+	return (uint64_t)model_product_rows(
+		&wide, 2 * room * (double)edge, room - widest * PADDING);
+}
+
+static void add_layers(struct probing *probing, uint64_t edge)
+{
+	const struct cuda_probe_plan *plan = probing->plan;
+	const struct model *model = plan->model ? model_find(plan->model) : NULL;
+	const struct model_shape shape = {plan->sample_elements, plan->class_count};
+	struct model_product *list = calloc(PRODUCTS_LISTED, sizeof *list);
+	unsigned large = 0;
+	if (plan->model && !model)
+		probing_lack(probing, "'%.40s' is no model whose products are known", plan->model);
+	const size_t count = model && list ? model_products(model, shape, plan->batch_size, list,
+						     PRODUCTS_LISTED)
+					   : 0;
+	for (size_t i = 0; i < count && i < plan->shapes_most; i++) {
+		const uint64_t m = rows_of(&list[i], edge);
+		large += m == 0;
+		const struct gemm_problem problem =
+			problem_of(plan->precision, m, (uint64_t)list[i].n, (uint64_t)list[i].k);
+		if (m > 0)
+			add_product(probing, &problem, list[i].name);
+	}
+	if (large > 0)
+		probing_lack(probing,
+			"%u products of %s: larger than squares of %llu, the largest measured here",
+			large, model->name, (unsigned long long)edge);
+	free(list);
+}
+
+static int open_context(struct probing *probing, struct error *err)
+{
+	const float one = 1;
+	struct probing_products *all = probing->products;
+	int code = gemm_context_open(&all->context, WORKSPACE, err);
+	if (code == 0)
+		code = CUDA_TRY(err, cudaMalloc((void **)&all->one, sizeof one));
+	return code ? code
+		    : CUDA_TRY(err, cudaMemcpy(all->one, &one, sizeof one, cudaMemcpyHostToDevice));
+}
+
+void probing_close_products(struct probing *probing)
+{
+	struct probing_products *all = probing->products;
+	if (!all)
+		return;
+	for (size_t i = 0; i < all->count; i++)
+		gemm_plan_close(all->list[i].plan);
+	gemm_context_close(all->context);
+	for (int type = 0; type < TYPES; type++) {
+		close_operands(all, (enum element)type);
+		free(all->patterns[type]);
+	}
+	if (all->result)
+		(void)cudaFree(all->result);
+	if (all->one)
+		(void)cudaFree(all->one);
+	free(all);
+	probing->products = NULL;
+}
+
+/* Without products the rest of a probe is worth having. */
+int probing_add_products(struct probing *probing, struct error *err)
+{
+	struct error why = {0};
+	uint64_t edge = 0;
+	probing->products = calloc(1, sizeof *probing->products);
+	if (!probing->products)
+		return error_set(err, -ENOMEM, "cuda: out of memory for products");
+	int code = open_context(probing, &why);
+	if (code == 0)
+		code = choose_edge(probing, &edge, &why);
+	if (code) {
+		probing_lack(probing, "products: %.200s", why.text);
+		return 0;
+	}
+	add_squares(probing, edge);
+	if (!probing_stopped(probing))
+		add_layers(probing, edge);
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* Places and copies.  Labels and descriptors are small and come from the pipeline's own arrays: they go through pinned words of the
+ * place, so that no copy is one from pageable memory, which would make the host wait. */
+#include "workloads/backend/cuda/staging.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_ALIGN = 256, CHANNELS = 3, FLOAT_BYTES = 4 };
+
+/* Of the time that the copy before took, so much is slept before the first look. */
+static const double EXPECTED_SHARE = 0.9;
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + WORDS_ALIGN - 1) / WORDS_ALIGN * WORDS_ALIGN;
+}
+
+static size_t labels_room(const struct cuda_options *options)
+{
+	return aligned(options->batch_size * sizeof(uint32_t));
+}
+
+static size_t words_room(const struct cuda_options *options)
+{
+	const size_t pictures =
+		options->augments ? options->batch_size * sizeof(struct batch_picture) : 0;
+	return labels_room(options) + aligned(pictures);
+}
+
+unsigned staging_count(const struct cuda_options *options)
+{
+	return options->staging_places > 0 ? options->staging_places : 1 + options->ahead;
+}
+
+uint64_t staging_bytes(const struct cuda_options *options)
+{
+	return (uint64_t)staging_count(options) *
+	       (aligned(options->batch_room) + words_room(options));
+}
+
+size_t staging_sample_bytes(const struct cuda_options *options)
+{
+	return (size_t)options->sample_elements *
+	       (options->type == AUGMENT_TYPE_UINT8 ? 1 : FLOAT_BYTES);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------------------- */
+
+static int allocate(void **out, size_t bytes, const char *what, struct error *err)
+{
+	char size[UNITS_BYTES];
+	const cudaError_t code = cudaMalloc(out, bytes);
+	return code == cudaSuccess ? 0
+				   : fail_cuda(err, (int)code, "cudaMalloc of %s for %s",
+					     units_format_size((double)bytes, size), what);
+}
+
+static int open_place(
+	struct staging_place *place, const struct cuda_options *options, struct error *err)
+{
+	const size_t words = words_room(options);
+	void *memory = NULL;
+	int code = allocate(&place->data, aligned(options->batch_room), "a batch", err);
+	if (!code)
+		code = allocate(&memory, words, "labels", err);
+	place->words = memory;
+	memory = NULL;
+	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	if (!code)
+		code = CUDA_TRY(err, cudaMemset(place->data, 0, aligned(options->batch_room)));
+	if (!code)
+		code = CUDA_TRY(err, cudaMemset(place->words, 0, words));
+	if (!code)
+		code = CUDA_TRY(err, cudaHostAlloc(&memory, words, cudaHostAllocDefault));
+	place->host_words = memory;
+	if (!code)
+		code = CUDA_TRY(err, cudaEventCreate(&place->begin));
+	if (!code)
+		code = CUDA_TRY(err, cudaEventCreate(&place->end));
+	if (!code)
+		code = CUDA_TRY(
+			err, cudaEventCreateWithFlags(&place->used, cudaEventDisableTiming));
+	return code;
+}
+
+int staging_open(struct staging *staging, const struct cuda_options *options,
+	struct device_clock *clock, struct error *err)
+{
+	staging->options = options;
+	staging->clock = clock;
+	staging->count = staging_count(options);
+	staging->pictures_at = labels_room(options);
+	staging->places = calloc(staging->count, sizeof *staging->places);
+	if (!staging->places)
+		return error_set(err, -ENOMEM, "cuda: out of memory");
+	int code =
+		CUDA_TRY(err, cudaStreamCreateWithFlags(&staging->stream, cudaStreamNonBlocking));
+	for (unsigned i = 0; i < staging->count && !code; i++)
+		code = open_place(&staging->places[i], options, err);
+	return code;
+}
+
+static void close_place(struct staging_place *place)
+{
+	const cudaEvent_t events[] = {place->begin, place->end, place->used};
+	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+		if (events[i])
+			(void)cudaEventDestroy(events[i]);
+	if (place->host_words)
+		(void)cudaFreeHost(place->host_words);
+	if (place->words)
+		(void)cudaFree(place->words);
+	if (place->data)
+		(void)cudaFree(place->data);
+}
+
+void staging_close(struct staging *staging)
+{
+	for (unsigned i = 0; staging->places && i < staging->count; i++)
+		close_place(&staging->places[i]);
+	if (staging->stream)
+		(void)cudaStreamDestroy(staging->stream);
+	free(staging->places);
+	*staging = (struct staging){0};
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------- */
+
+/* What a kernel would read outside of the batch would end the whole context. */
+static int check_pictures(
+	const struct cuda_options *options, const struct batch_view *batch, struct error *err)
+{
+	for (uint32_t i = 0; i < batch->size; i++) {
+		const struct batch_picture *picture = &batch->pictures[i];
+		const uint64_t bytes = (uint64_t)picture->width * picture->height * CHANNELS;
+		if (picture->bad)
+			continue;
+		if (bytes == 0 || bytes > batch->bytes || picture->offset > batch->bytes - bytes)
+			return error_set(err, -EINVAL,
+				"cuda: picture %u of batch %llu (%u x %u) is not inside of it", i,
+				(unsigned long long)batch->index, picture->width, picture->height);
+	}
+	if (batch->bytes > options->batch_room)
+		return error_set(err, -EINVAL,
+			"cuda: batch %llu has %zu bytes; there is room for %zu",
+			(unsigned long long)batch->index, batch->bytes, options->batch_room);
+	return 0;
+}
+
+int staging_check(const struct staging *staging, const struct batch_view *batch, struct error *err)
+{
+	const struct cuda_options *options = staging->options;
+	if (batch->size == 0 || batch->size > options->batch_size)
+		return error_set(err, -EINVAL, "a batch of %u samples for a step of at most %u",
+			batch->size, options->batch_size);
+	if (options->augments != (batch->pictures != NULL))
+		return error_set(err, -EINVAL, "cuda: batch %llu has %s",
+			(unsigned long long)batch->index,
+			options->augments ? "samples instead of pictures"
+					  : "pictures instead of samples");
+	if (options->augments)
+		return check_pictures(options, batch, err);
+	const size_t sample_bytes = staging_sample_bytes(options);
+	if (batch->type != options->type || batch->sample_bytes != sample_bytes ||
+		batch->size * sample_bytes > options->batch_room)
+		return error_set(err, -EINVAL,
+			"cuda: a sample of %zu bytes for a model that takes %zu",
+			batch->sample_bytes, sample_bytes);
+	return 0;
+}
+
+int staging_copy(struct staging *staging, struct staging_place *place,
+	const struct batch_view *batch, cudaStream_t stream, struct error *err)
+{
+	const struct cuda_options *options = staging->options;
+	const size_t labels = batch->size * sizeof(uint32_t);
+	const size_t pictures = batch->size * sizeof(struct batch_picture);
+	place->batch = batch->index;
+	place->bytes =
+		options->augments ? batch->bytes : batch->size * staging_sample_bytes(options);
+	memcpy(place->host_words, batch->labels, labels);
+	if (options->augments)
+		memcpy(place->host_words + staging->pictures_at, batch->pictures, pictures);
+	const size_t words = options->augments ? staging->pictures_at + pictures : labels;
+	int code = place->bytes > 0
+			   ? CUDA_TRY(err, cudaMemcpyAsync(place->data, batch->data, place->bytes,
+						   cudaMemcpyHostToDevice, stream))
+			   : 0;
+	if (!code)
+		code = CUDA_TRY(err, cudaMemcpyAsync(place->words, place->host_words, words,
+					     cudaMemcpyHostToDevice, stream));
+	return code;
+}
+
+/* --- uploads --------------------------------------------------------------------------------------------------------- */
+
+static int enqueue(struct staging *staging, struct staging_place *place,
+	const struct batch_view *batch, struct error *err)
+{
+	int code = CUDA_TRY(err, cudaStreamWaitEvent(staging->stream, place->used, 0));
+	if (!code)
+		code = CUDA_TRY(err, cudaEventRecord(place->begin, staging->stream));
+	if (!code)
+		code = staging_copy(staging, place, batch, staging->stream, err);
+	if (!code)
+		code = CUDA_TRY(err, cudaEventRecord(place->end, staging->stream));
+	return code;
+}
+
+static int prefix(const struct staging_place *place, int code, struct error *err)
+{
+	return error_prefix(err, code, "upload of batch %llu", (unsigned long long)place->batch);
+}
+
+/* A copy will hardly take less, by the one before it; a larger one is not taken to be slower, since a small one's time is
+ * mostly latency. */
+static uint64_t least_ns(const struct staging *staging, size_t bytes)
+{
+	const double share =
+		staging->last_bytes > bytes ? (double)bytes / (double)staging->last_bytes : 1;
+	return (uint64_t)(EXPECTED_SHARE * share * (double)staging->last_ns);
+}
+
+int staging_upload(
+	struct staging *staging, unsigned place, const struct batch_view *batch, struct error *err)
+{
+	if (staging->options->staging_places == 0 || place >= staging->count)
+		return error_set(err, -EINVAL, "cuda: there is no staging place %u", place);
+	struct staging_place *at = &staging->places[place];
+	int code = staging_check(staging, batch, err);
+	if (!code)
+		code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
+	if (code)
+		return code;
+	at->batch = batch->index;
+	at->stamp = device_clock_stamp(staging->clock);
+	code = enqueue(staging, at, batch, err);
+	if (code)
+		return prefix(at, code, err);
+	at->expected_ns = clock_now_ns() + least_ns(staging, at->bytes);
+	return 0;
+}
+
+int staging_upload_finish(
+	struct staging *staging, unsigned place, struct upload_result *out, struct error *err)
+{
+	*out = (struct upload_result){0};
+	if (place >= staging->count)
+		return error_set(err, -EINVAL, "cuda: there is no staging place %u", place);
+	struct staging_place *at = &staging->places[place];
+	int code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
+	if (code)
+		return code;
+	const cudaError_t came =
+		wait_for(at->end, at->expected_ns, UINT64_MAX, staging->options->stop);
+	if (came == cudaErrorNotReady)
+		return error_set(err, -ECANCELED, "cuda: stopped while a batch was uploaded");
+	if (came != cudaSuccess)
+		return prefix(at, fail_cuda(err, (int)came, "copy to the device"), err);
+	struct device_span span;
+	code = device_clock_span(staging->clock, at->stamp, at->begin, at->end, &span, err);
+	if (code)
+		return prefix(at, code, err);
+	*out = (struct upload_result){span.begin_ns, span.end_ns, span.device_ns};
+	staging->last_ns = span.device_ns;
+	staging->last_bytes = at->bytes;
+	return 0;
+}
+
+bool staging_upload_finished(struct staging *staging, unsigned place)
+{
+	if (place >= staging->count)
+		return true;
+	return wait_look(staging->places[place].end) != cudaErrorNotReady;
+}
