@@ -138,6 +138,19 @@ static int check_data(
 	return 0;
 }
 
+/* As config_validate has it of what a configuration alone says. */
+static int check_planted(
+	const struct config *config, const struct pipeline_plan *plan, struct error *err)
+{
+	const bool planted = config_real(config, KEY_INJECT_UPLOAD_FACTOR) > 1 ||
+			     config_real(config, KEY_INJECT_UPLOAD_BANDWIDTH) > 0;
+	if (!planted || plan->staging_slots > 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'inject.upload_factor' and 'inject.upload_bandwidth' slow the copy of batches, and with step.backend = %s there is none: they need 'upload.mode' = copy",
+		plan->step_description);
+}
+
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
@@ -155,6 +168,9 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 		return code;
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan->source_bytes > 0, plan);
+	code = check_planted(config, plan, err);
+	if (code)
+		return code;
 	size_blobs(dataset, plan->source_bytes > 0, plan);
 	size_batches(config, &sampler, plan);
 	plan->scratch_bytes = plan->decode_workers *

@@ -147,11 +147,21 @@ static int memory_reads_nothing(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* Where the backend is chosen only when the run is planned, that is where it is known. */
+static bool may_upload(const struct config *config)
+{
+	const int64_t mode = config_integer(config, KEY_UPLOAD_MODE);
+	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
+	if (mode == UPLOAD_MODE_AUTO)
+		return backend == STEP_BACKEND_CUDA || backend == STEP_BACKEND_AUTO;
+	return mode == UPLOAD_MODE_COPY;
+}
+
 /* A planted condition that would not act is no experiment. */
 static int planted_upload_has_a_copy(const struct config *config, struct error *err)
 {
 	static const enum key_id keys[] = {KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
-	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+	if (may_upload(config))
 		return 0;
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
 		if (config_real(config, keys[i]) > config_keys[keys[i]].min)

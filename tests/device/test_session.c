@@ -730,8 +730,6 @@ static void every_failure_is_said_and_leaves_nothing(void **state)
 		"cudaGraphInstantiate",
 		"cudaGraphLaunch",
 		"cudaDeviceSynchronize",
-		"kernel",
-		"copy",
 	};
 	struct cuda_options options = options_with(1, 1);
 	options.graph = true;
@@ -774,6 +772,28 @@ static void a_graph_that_was_asked_for_is_no_option(void **state)
 	expect_nothing_left();
 }
 
+/* What fails on the device itself ends its context: nothing can be given back there any more, but the failure is said, at the
+ * step where it came, and closing comes back. */
+static void a_lost_device_is_said_at_its_step(void **state)
+{
+	(void)state;
+	static const char *const faults[] = {"kernel:140", "kernel:145", "copy:8"};
+	struct cuda_options options = options_with(1, 1);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+		struct error err = {""};
+		assert_int_equal(setenv("MLBENCH_DOUBLE_FAIL", faults[i], 1), 0);
+		double_configure();
+		const uint64_t before = clock_now_ns();
+		const int code = live_a_little(&options, &err);
+		print_message("%s: %s\n", faults[i], err.text);
+		assert_true(code < 0);
+		assert_non_null(strstr(err.text, " of batch "));
+		assert_true(clock_now_ns() - before < 5 * NS_PER_S);
+	}
+	(void)unsetenv("MLBENCH_DOUBLE_FAIL");
+	double_configure();
+}
+
 static void nothing_was_misused(void **state)
 {
 	(void)state;
@@ -804,6 +824,7 @@ int main(void)
 		cmocka_unit_test(every_failure_is_said_and_leaves_nothing),
 		cmocka_unit_test(a_refused_recording_harms_no_step),
 		cmocka_unit_test(a_graph_that_was_asked_for_is_no_option),
+		cmocka_unit_test(a_lost_device_is_said_at_its_step),
 #endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
