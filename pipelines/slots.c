@@ -117,9 +117,18 @@ bool slots_filled(struct slots *s, struct slot *slot, uint32_t n, uint32_t bad)
 	return true;
 }
 
+static bool is_ahead(const struct slots *s, uint32_t lane)
+{
+	for (uint32_t other = 0; other < s->lanes; other++)
+		if (s->delivered[lane] > s->delivered[other])
+			return true;
+	return false;
+}
+
 bool slots_has_for(const struct slots *s, uint32_t lane)
 {
-	return s->in_order ? s->delivered[lane] < s->complete[lane] : s->deliverable > 0;
+	return s->in_order ? s->delivered[lane] < s->complete[lane]
+			   : s->deliverable > 0 && !is_ahead(s, lane);
 }
 
 struct slot *slots_deliver(struct slots *s, uint32_t lane)

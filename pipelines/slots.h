@@ -3,7 +3,7 @@
  * makes a bounded number of them free of deadlock (see exchange.h).
  *
  * Batches leave by lanes, one for each device: in order, batch b by lane b % lanes, each lane's in their order;
- * as completed, any batch by whichever lane asks.
+ * as completed, any batch by whichever lane asks, but none has one more than another before all have as many.
  *
  * Not locked: the caller holds the exchange's lock; the bytes of a slot being filled belong to the
  * workers that took its samples. */

@@ -124,8 +124,18 @@ static struct step_times step_times_of(const struct stage_measurement *stage,
 		.host_cpu_share = share, .late_ns = fmax(working - service - share * host, 0)};
 }
 
+int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
+{
+	int code = 0;
+	for (size_t i = 0; i < trace->count && !code; i++)
+		if (trace->items[i].worker == 0)
+			code = series_append(&series[COST_SYNC], &trace->items[i].service_ns, 1);
+	return code;
+}
+
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const struct shape_facts *facts, double slowed, double *late_ns)
+	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	double slowed, double *late_ns)
 {
 	const struct stage_measurement *stage = model_stage(m, "step");
 	const bool on_cores = facts->step_on_cores;
@@ -141,7 +151,9 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 	float *const device = values + trace->count;
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
-		const double service = or_zero(item->service_ns);
+		const double usual =
+			item->worker < DEVICES_MAX ? 1 / (double)factor[item->worker] : 1;
+		const double service = usual * or_zero(item->service_ns);
 		host[i] = (float)(on_cores ? service / slowed
 					   : mean.host_cpu_share * or_zero(item->host_ns));
 		device[i] = (float)(on_cores ? 0 : service + mean.late_ns);
@@ -161,12 +173,12 @@ struct worker_times {
 };
 
 /* work: as many as the traces have items. */
-static struct worker_times times_of_worker(
-	const struct traces *const *traces, size_t count, unsigned worker, double *work)
+static struct worker_times times_of_worker(const struct traces *const *traces, size_t count,
+	const char *stage, unsigned worker, double *work)
 {
 	size_t n = 0;
 	for (size_t r = 0; r < count; r++) {
-		const struct trace *trace = traces_find(traces[r], "decode");
+		const struct trace *trace = traces_find(traces[r], stage);
 		for (size_t i = 0; trace && i < trace->count; i++)
 			if (trace->items[i].worker == worker && trace->items[i].service_ns > 0)
 				work[n++] = log((double)trace->items[i].service_ns);
@@ -178,11 +190,11 @@ static struct worker_times times_of_worker(
 	return times;
 }
 
-static size_t decode_items(const struct traces *const *traces, size_t count)
+static size_t items_of(const struct traces *const *traces, size_t count, const char *stage)
 {
 	size_t n = 0;
 	for (size_t r = 0; r < count; r++) {
-		const struct trace *trace = traces_find(traces[r], "decode");
+		const struct trace *trace = traces_find(traces[r], stage);
 		n += trace ? trace->count : 0;
 	}
 	return n;
@@ -211,18 +223,18 @@ static bool judge_workers(
 	return any;
 }
 
-bool worker_factors(
-	const struct traces *const *traces, size_t count, unsigned workers, float *factor)
+bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
+	unsigned workers, float *factor)
 {
 	for (unsigned w = 0; w < workers; w++)
 		factor[w] = 1;
-	const size_t items = decode_items(traces, count);
+	const size_t items = items_of(traces, count, stage);
 	struct worker_times *times = calloc(workers + 1U, sizeof *times);
 	double *work = calloc((items > workers ? items : workers) + 1, sizeof *work);
 	bool any = false;
 	if (times && work) {
 		for (unsigned w = 0; w < workers; w++)
-			times[w] = times_of_worker(traces, count, w, work);
+			times[w] = times_of_worker(traces, count, stage, w, work);
 		any = judge_workers(times, workers, work, factor);
 	}
 	free(times);

@@ -46,7 +46,8 @@ struct model_source calibration_source(const struct config *config, const struct
 		.step_has_memory = strcmp(backend, "cuda") == 0,
 		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 		.contention = contention,
-		.step_time = step_facts_time};
+		.step_time = step_facts_time,
+		.exchange_time = step_facts_exchange};
 }
 
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,

@@ -1,9 +1,9 @@
 /* The plug-in's table, and what is there: versions and devices. */
 #include "workloads/backend/cuda/plugin.h"
 
-#include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
 #include "workloads/backend/cuda/group.h"
+#include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/nvtx.h"
 #include "workloads/backend/cuda/session.h"
 
@@ -121,7 +121,7 @@ static int read_node(struct cuda_node *out, struct error *err)
 	(void)cudaDriverGetVersion(&out->driver);
 	(void)cudaRuntimeGetVersion(&out->runtime);
 	add_cublas(out);
-	exchange_version(out->nccl, sizeof out->nccl);
+	nccl_version(out->nccl, sizeof out->nccl);
 	int count = 0;
 	const cudaError_t counted = cudaGetDeviceCount(&count);
 	if (counted != cudaSuccess || count <= 0)
