@@ -98,7 +98,14 @@ static int open_exchange(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
+	/* Batches, then pictures, then labels: each aligned as what is before it. */
 	uint8_t *const slots = run->slot_block.data;
+	uint8_t *const pictures = slots + plan->slots * plan->batch_bytes;
+	const uint32_t slot_samples = plan_slot_samples(&sampler);
+	const bool decoded_only = plan->picture_bytes > 0;
+	uint8_t *const labels = pictures + (decoded_only ? (size_t)plan->slots * slot_samples *
+								   sizeof(struct batch_picture)
+							 : 0);
 	const struct exchange_options options = {
 		.sampler = sampler,
 		.blobs = plan->blobs,
@@ -107,9 +114,10 @@ static int open_exchange(struct run *run, struct error *err)
 		.slots = plan->slots,
 		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
 		.slot_memory = slots,
-		.label_memory = (uint32_t *)(void *)(slots + plan->slots * plan->batch_bytes),
-		.slot_samples = plan_slot_samples(&sampler),
-		.sample_bytes = plan->sample_bytes,
+		.label_memory = (uint32_t *)(void *)labels,
+		.picture_memory = decoded_only ? (void *)pictures : NULL,
+		.slot_samples = slot_samples,
+		.slot_bytes = plan->batch_bytes,
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
 		.workers = plan->decode_workers,
 		.readers = plan->reader_threads,

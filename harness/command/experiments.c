@@ -65,16 +65,10 @@ static bool has_stage(const struct context *context, const struct stage *stage)
 	return strcmp(step_facts_backend(config), "null") != 0;
 }
 
-/* A device cannot do without the copy, and samples that it makes itself cannot be had without it. */
+/* A device cannot do without the copy. */
 static bool can_substitute(const struct context *context, const struct stage *stage)
 {
-	const struct config *config = &context->diagnosed->config;
-	const bool augments = config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU;
-	if (strcmp(stage->name, "upload") == 0)
-		return !is_device(context);
-	if (strcmp(stage->name, "read") == 0)
-		return true;
-	return !augments;
+	return strcmp(stage->name, "upload") != 0 || !is_device(context);
 }
 
 /* --- configurations ----------------------------------------------------------------------------- */
@@ -180,9 +174,10 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	(void)snprintf(e->what, sizeof e->what, "%s: %s", stage->name, how);
 	struct stage nothing = *stage;
 	/* No device, no copy to it. */
-	if (strcmp(stage->name, "step") == 0 && is_device(context) &&
-		config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_AUTO)
+	if (!code && strcmp(stage->name, "step") == 0 && is_device(context)) {
+		code = substitute_upload(config, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
+	}
 	predict_scaled(context, &nothing, nothing.cost_count, 0, e);
 	return code;
 }
