@@ -29,7 +29,7 @@ static const struct tolerance tolerances[PRECISIONS] = {
 	[STEP_PRECISION_TF32] = {"tf32", 16 * 0x1p-11, 2e-3},
 	[STEP_PRECISION_BF16] = {"bf16", 16 * 0x1p-8, 2e-2},
 	[STEP_PRECISION_FP16] = {"fp16", 16 * 0x1p-11, 4e-3},
-	[STEP_PRECISION_FP8] = {"fp8", 0.5, 0.1},
+	[STEP_PRECISION_FP8] = {"fp8", 0.25, 0.05},
 };
 
 static bool device_has(enum step_precision precision)
