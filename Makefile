@@ -188,6 +188,25 @@ $(B)/device/test_%: tests/device/test_%.c $(B)/pic/plugin.a $(B)/libmlbench.a
 	$(call say,CC,"$< (device)")
 	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
 	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
+# Benches of a device: tests/device/run.sh runs them and judges their bars; on the double they only show that they run.
+DEVICE_BENCH_SHARED := tests/bench/device/device_bench
+DEVICE_BENCHES := $(patsubst tests/bench/device/%.c,%,$(sort $(wildcard tests/bench/device/bench_*.c)))
+$(DOUBLE_B)/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEVICE_BENCH_SHARED).h $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
+	$(call say,CC,"$< (double)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS)
+$(B)/device/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEVICE_BENCH_SHARED).h $(B)/pic/plugin.a $(B)/libmlbench.a
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (device)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
+	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS)
+double-benches: $(if $(CUDA_HEADERS),$(DEVICE_BENCHES:%=$(DOUBLE_B)/%))
+device-benches: $(if $(CUDA_NVCC),$(DEVICE_BENCHES:%=$(B)/device/%))
+# Everything that tests/device/run.sh needs on a machine with a GPU.
+device: all device-tests device-benches
+
 double-tests: $(if $(CUDA_HEADERS),$(DOUBLE_TESTS) double)
 device-tests: $(if $(CUDA_NVCC),$(DEVICE_TESTS))
 device-%: $(DOUBLE_B)/test_%
@@ -201,7 +220,7 @@ $(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
 	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
 	        $(LDFLAGS_ALL) -o $@ $<
 $(B)/tests/test_nvml: | $(FAKE_NVML)
-$(B)/tests/test_environment: | $(FAKE_NVML)
+$(B)/tests/test_doctor_device: | $(FAKE_NVML)
 
 # Programs of tests/compat, which compares with other software.
 $(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a

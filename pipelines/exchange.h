@@ -21,18 +21,16 @@
  * Several devices that train together wait for each other in every step: none begins its step n + 1 before
  * all have computed step n.  Each is a lane here, with a consumer of its own.  In order, batch b goes to lane b %
  * lanes, so round n is the batches from n x lanes on, and which device computes what is no matter of timing.  As
- * completed, a lane gets whatever is complete when it asks; it gets no more batches than any other has to get, so that
- * all make the same number of steps.  The sampler leaves out a round that is not full at the end of an epoch.  It
- * still cannot deadlock, with one slot more than the other devices can hold (shape.c gives each device's
- * own).  Suppose again that b is the lowest ready batch and has no slot: then no batch from b on has one, and all
+ * completed, a lane gets whatever is complete when it asks, but not its next before every lane has had as many, so that all
+ * make the same number of steps.  The sampler leaves out a round that is not full at the end of an epoch.  It
+ * still cannot deadlock, with a slot for each device at least.  Suppose again that b is the lowest ready batch and has no slot: then no batch from b on has one, and all
  * below are complete.  Let m be a device that the others wait for, in step n, the lowest that any has
  * not begun; it has no batch to begin it with, so that its consumer waits here.
  *   - In order it waits for batch n x lanes + m, which is b or above.  Every other device has its own
  *     batch of step n or waits here for it likewise; so no batch below b is undelivered.
  *   - As completed no batch is undelivered, since m would have it.
- *   Slots out are those that the other devices hold, each for steps from n on and, in order, below b: one at
- *   most each.  As completed a device that launches ahead may hold more, so many as shape.c counts for it.  One slot is
- *   free: b gets it.
+ *   Slots out are those that the other devices hold for steps from n on: one at most each, in order since others would be of
+ *   batches above b, as completed since m would have had as many.  One slot is free: b gets it.
  *
  * A worker that waits is starved when nothing is ready, and blocked when files are ready but the lowest
  * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the
@@ -79,10 +77,12 @@ struct exchange_options {
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
 	uint8_t *blob_memory;       /* blobs x blob_bytes, or NULL */
 	uint32_t slots, prefetch_depth;
-	uint8_t *slot_memory;   /* slots x slot_samples x sample_bytes */
+	uint8_t *slot_memory;   /* slots x slot_bytes */
 	uint32_t *label_memory; /* slots x slot_samples */
+	/* slots x slot_samples; NULL: slots hold finished samples */
+	struct batch_picture *picture_memory;
 	uint32_t slot_samples;
-	size_t sample_bytes;
+	size_t slot_bytes;
 	bool in_order;
 	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;

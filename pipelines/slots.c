@@ -27,6 +27,8 @@ int slots_open(struct slots *s, const struct slots_options *o)
 	for (uint32_t i = 0; i < s->count; i++) {
 		s->slots[i].data = o->data + i * o->slot_bytes;
 		s->slots[i].labels = o->labels + i * o->slot_labels;
+		if (o->pictures)
+			s->slots[i].pictures = o->pictures + i * o->slot_labels;
 		s->slots[i].index = i;
 		s->free[s->free_count++] = s->count - 1 - i;
 	}
@@ -49,6 +51,7 @@ static void assign_next(struct slots *s, uint32_t size)
 	slot->size = size;
 	slot->remaining = size;
 	slot->bad = 0;
+	atomic_store_explicit(&slot->used, 0, memory_order_relaxed);
 	s->filling[s->filling_count++] = slot->index;
 }
 
@@ -114,9 +117,18 @@ bool slots_filled(struct slots *s, struct slot *slot, uint32_t n, uint32_t bad)
 	return true;
 }
 
+static bool is_ahead(const struct slots *s, uint32_t lane)
+{
+	for (uint32_t other = 0; other < s->lanes; other++)
+		if (s->delivered[lane] > s->delivered[other])
+			return true;
+	return false;
+}
+
 bool slots_has_for(const struct slots *s, uint32_t lane)
 {
-	return s->in_order ? s->delivered[lane] < s->complete[lane] : s->deliverable > 0;
+	return s->in_order ? s->delivered[lane] < s->complete[lane]
+			   : s->deliverable > 0 && !is_ahead(s, lane);
 }
 
 struct slot *slots_deliver(struct slots *s, uint32_t lane)

@@ -42,6 +42,7 @@ struct run {
 	struct upload *upload;
 	struct stepper *stepper;
 	struct monitor monitor;
+	struct nvml_watch *nvml; /* NULL: no device is watched */
 };
 
 /* Starts all threads; a failure goes to the crew.  They end in any case once the crew is stopped. */

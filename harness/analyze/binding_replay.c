@@ -79,7 +79,8 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
  * or the throughput would hardly rise without the first. */
 static size_t co_binding(const struct evidence_base *base, const struct ranking *r, double *gap)
 {
-	static const char *const names[REPLAY_STAGES] = {"read", "decode", "upload", "step"};
+	static const char *const names[REPLAY_STAGES] = {
+		"read", "decode", "upload", "step", "sync"};
 	const struct findings *f = base->findings;
 	const size_t none = base->point->stage_count;
 	if (f->relieved < RELIEVED_LEAST && f->next != f->limit) {

@@ -57,6 +57,13 @@ static bool even_workers(struct replay_model *replay)
 	return uneven;
 }
 
+static bool even_devices(struct replay_model *replay)
+{
+	const bool uneven = replay->device_factor != NULL;
+	replay->device_factor = NULL;
+	return uneven;
+}
+
 static bool enough_cores(struct replay_model *replay)
 {
 	const bool scarce = isfinite(replay->cores);
@@ -110,13 +117,6 @@ static int gain_of(const struct model *model, removal *take, size_t samples, dou
 	return code;
 }
 
-static double busy_of(const struct replay_result *result, enum replay_stage stage)
-{
-	if (stage == REPLAY_STEP)
-		return fmax(result->step_utilisation, result->share[stage][THREAD_WORKING]);
-	return result->share[stage][THREAD_WORKING];
-}
-
 static enum replay_stage highest_stage(const struct elasticities *e)
 {
 	double sums[REPLAY_STAGES] = {0};
@@ -133,7 +133,7 @@ static enum replay_stage busiest_but(const struct replay_result *result, enum re
 	double most = -1;
 	enum replay_stage busiest = but;
 	for (int s = 0; s < REPLAY_STAGES; s++) {
-		const double busy = busy_of(result, (enum replay_stage)s);
+		const double busy = replay_busy(result, (enum replay_stage)s);
 		if ((enum replay_stage)s == but || busy <= most)
 			continue;
 		most = busy;
@@ -173,6 +173,7 @@ int findings_of(const struct model *model, unsigned effort, struct findings *out
 	} tries[] = {
 		{take_lock, &out->unlocked},
 		{even_workers, &out->even},
+		{even_devices, &out->even_devices},
 		{enough_cores, &out->roomy},
 		{nothing_outside, &out->alone},
 		{deeper_prefetch, &out->deeper},

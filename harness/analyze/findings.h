@@ -14,8 +14,9 @@ struct findings {
 	struct elasticities elasticities;
 	/* Relative gains, 0.1: a tenth more; 0 where there is nothing to take away. */
 	double unlocked, even, roomy, alone;
-	double deeper;      /* with four times the prefetch depth */
-	double deeper_read; /* with four times the files in flight and waiting */
+	double even_devices; /* with no device slower than the others */
+	double deeper;       /* with four times the prefetch depth */
+	double deeper_read;  /* with four times the files in flight and waiting */
 	/* With the costs of the stage of the highest elasticity taken away, and the stage that is busiest
 	 * then: one that binds nearly as much, when the gain is small. */
 	double relieved;

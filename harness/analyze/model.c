@@ -53,12 +53,15 @@ static void take_facts(struct model *model, const struct model_source *source)
 		.in_memory = reads_by(source, "memory", READ_ENGINE_MEMORY),
 		.blocking_reads = reads_by(source, "pread", READ_ENGINE_PREAD),
 		.step_on_cores = source->step_on_cores,
+		.step_has_memory = source->step_has_memory,
 	};
 	model->step_time = source->step_emulated ? source->step_time : NULL;
+	model->exchange_time = source->step_emulated ? source->exchange_time : NULL;
 	pipeline_shape_of(source->config, &model->facts, &model->replay.shape);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	model->replay.cores = source->cores > 0 ? source->cores : 1;
 	model->replay.wake_ns = WAKE_NS;
+	model->replay.copies_off_cores = model->facts.step_has_memory;
 	for (int c = 0; c < COSTS; c++)
 		model->replay.scale[c] = 1;
 }
@@ -210,15 +213,18 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	const struct trace *decode = traces_find(traces, "decode");
 	const struct trace *upload = traces_find(traces, "upload");
 	const struct trace *step = traces_find(traces, "step");
+	const struct trace *sync = traces_find(traces, "sync");
 	double late_ns = 0;
 	int code = 0;
 	if (decode)
 		code = series_of_decode(series, m, decode, model->worker_factor, slowed);
 	if (!code && upload && model->replay.shape.staging_slots > 0)
-		code = series_of_upload(series, m, upload, slowed);
+		code = series_of_upload(series, m, upload, &model->facts, slowed);
 	if (!code && step)
 		code = series_of_step(
-			series, m, step, model->facts.step_on_cores, slowed, &late_ns);
+			series, m, step, model->device_factor, &model->facts, slowed, &late_ns);
+	if (!code && sync && model->replay.shape.devices > 1)
+		code = series_of_sync(series, sync);
 	model->late_ns += late_ns / (double)repeats;
 	model->replay.lock_off_cores += asleep_share(m, slowed) / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
@@ -262,7 +268,8 @@ static int take_workers(struct model *model, const struct model_source *source)
 	model->worker_factor = calloc(workers, sizeof *model->worker_factor);
 	if (!model->worker_factor)
 		return -ENOMEM;
-	if (worker_factors(source->traces, source->count, workers, model->worker_factor)) {
+	if (worker_factors(
+		    source->traces, source->count, "decode", workers, model->worker_factor)) {
 		for (unsigned w = 0; w < workers; w++)
 			if (model->worker_factor[w] > 1)
 				model_note(model,
@@ -273,10 +280,32 @@ static int take_workers(struct model *model, const struct model_source *source)
 	return 0;
 }
 
+static int take_devices(struct model *model, const struct model_source *source)
+{
+	const unsigned devices = model->replay.shape.devices;
+	model->device_factor = calloc(DEVICES_MAX, sizeof *model->device_factor);
+	if (!model->device_factor)
+		return -ENOMEM;
+	for (unsigned d = 0; d < DEVICES_MAX; d++)
+		model->device_factor[d] = 1;
+	if (devices > 1)
+		(void)worker_factors(
+			source->traces, source->count, "step", devices, model->device_factor);
+	for (unsigned d = 0; d < devices; d++)
+		if (model->device_factor[d] > 1)
+			model_note(model,
+				"device %u takes %.2f times as long to compute as the others", d,
+				(double)model->device_factor[d]);
+	model_use_devices(model);
+	return 0;
+}
+
 static int take_costs(struct model *model, const struct model_source *source)
 {
 	struct cost_series series[COSTS] = {0};
 	int code = take_workers(model, source);
+	if (!code)
+		code = take_devices(model, source);
 	if (!code)
 		code = series_of_read(model, series, source);
 	for (size_t i = 0; i < source->count && !code; i++)
@@ -326,11 +355,20 @@ int model_open(struct model *model, const struct model_source *source, struct er
 	return code;
 }
 
+void model_use_devices(struct model *model)
+{
+	model->replay.device_factor = NULL;
+	for (unsigned d = 0; d < model->replay.shape.devices && d < DEVICES_MAX; d++)
+		if (model->device_factor[d] > 1)
+			model->replay.device_factor = model->device_factor;
+}
+
 void model_close(struct model *model)
 {
 	for (int c = 0; c < COSTS; c++)
 		free(model->storage[c]);
 	free(model->worker_factor);
+	free(model->device_factor);
 	config_release(&model->config);
 	*model = (struct model){0};
 }
@@ -358,6 +396,9 @@ int model_copy(struct model *to, const struct model *from, struct error *err)
 	to->worker_factor = copy_floats(from->worker_factor, workers);
 	to->replay.worker_factor = from->replay.worker_factor ? to->worker_factor : NULL;
 	ok = ok && (to->worker_factor || !from->worker_factor);
+	to->device_factor = copy_floats(from->device_factor, DEVICES_MAX);
+	to->replay.device_factor = from->replay.device_factor ? to->device_factor : NULL;
+	ok = ok && to->device_factor;
 	const int code = ok ? config_copy(&to->config, &from->config, err)
 			    : error_set(err, -ENOMEM, "out of memory");
 	if (code)

@@ -19,6 +19,8 @@ enum { MODEL_NOTES_MAX = 16, LADDER_MAX = 8 };
  * backends, which analysis does not see, so that the command passes them in.  NAN: not known (another
  * backend, or a pair without a published time). */
 typedef double model_step_time(const struct config *config, uint32_t batch_size);
+/* Likewise ns of an exchange of gradients among its devices, nothing planted; NAN: not known. */
+typedef double model_exchange_time(const struct config *config);
 
 /* What it is calibrated from: all of one point. */
 struct model_source {
@@ -27,7 +29,7 @@ struct model_source {
 	const struct traces *const *traces; /* of the same repeats */
 	size_t count;
 	unsigned cores;
-	bool step_emulated, step_on_cores;
+	bool step_emulated, step_on_cores, step_has_memory; /* the last two: shape_facts */
 	const struct ceilings *ceilings; /* NULL: none */
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
@@ -35,16 +37,20 @@ struct model_source {
 	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be in
 	 * proportion to the batch unless step.time is set. */
 	model_step_time *step_time;
+	/* NULL: step.devices and sync.* cannot be altered. */
+	model_exchange_time *exchange_time;
 };
 
-/* The decode series are those of an ordinary worker; worker_factor says who is slower than his fellows by
- * more than chance, and how much. */
+/* The decode series are those of an ordinary worker, those of the step of an ordinary device; worker_factor and
+ * device_factor say who is slower than his fellows by more than chance, and how much. */
 struct model {
 	struct replay_model replay; /* its series are owned by storage */
 	float *storage[COSTS];      /* owned */
 	float *worker_factor;       /* (decode_workers); owned */
+	float *device_factor;       /* (DEVICES_MAX); owned */
 	struct config config;       /* that it is of: model_alter's `to`; owned */
 	model_step_time *step_time;
+	model_exchange_time *exchange_time;
 	struct shape_facts facts;
 	double samples_per_batch;
 	double measured;   /* samples/s: median of the repeats */

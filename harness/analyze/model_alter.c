@@ -2,6 +2,7 @@
  * function that builds the pipeline; a few keys also scale costs.  One table says which keys. */
 #include "harness/analyze/model.h"
 
+#include "harness/analyze/model_change.h"
 #include "harness/analyze/model_parts.h"
 #include "harness/base/rng.h"
 
@@ -19,30 +20,22 @@ enum { JITTER_BATCHES = 1024 };
 /* Beyond, the scheduler's slices are no longer taken in turn by all. */
 static const double CROWDING_MOST = 4;
 
-struct change {
-	struct model *model;
-	enum key_id key;
-	const struct config *from, *to;
-	struct error *err;
-};
-
-typedef int turn(const struct change *change);
-
-static double before(const struct change *c)
+bool change_keeps(const struct change *c, enum key_id key)
 {
-	return config_real(c->from, c->key);
-}
-
-static double after(const struct change *c)
-{
-	return config_real(c->to, c->key);
+	const struct config_value *a = &c->from->values[key];
+	const struct config_value *b = &c->to->values[key];
+	if (config_keys[key].type == KEY_TYPE_TEXT)
+		return strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
+	if (config_keys[key].type == KEY_TYPE_REAL || config_keys[key].type == KEY_TYPE_SHARE)
+		return a->real == b->real;
+	return a->integer == b->integer;
 }
 
 /* How far from the calibration a number was turned. */
-static void count_distance(const struct change *c)
+void change_count_distance(const struct change *c)
 {
-	if (before(c) > 0 && after(c) > 0)
-		c->model->altered += fabs(log(after(c) / before(c)));
+	if (change_before(c) > 0 && change_after(c) > 0)
+		c->model->altered += fabs(log(change_after(c) / change_before(c)));
 }
 
 static bool reads_take_time(const struct model *model)
@@ -55,7 +48,7 @@ static bool reads_take_time(const struct model *model)
 
 static int turn_structure(const struct change *c)
 {
-	count_distance(c);
+	change_count_distance(c);
 	return 0;
 }
 
@@ -95,7 +88,8 @@ static int crowd(const struct change *c)
 	const struct replay_model *replay = &model->replay;
 	if (model->facts.step_on_cores || replay->series[COST_STEP_DEVICE].count == 0)
 		return 0;
-	const double further = crowding(replay, after(c)) - crowding(replay, before(c));
+	const double further =
+		crowding(replay, change_after(c)) - crowding(replay, change_before(c));
 	const double more = fmax(further * slice_ns(replay->cores), -model->late_ns);
 	model->late_ns += more;
 	model->late_guess_ns += fabs(more);
@@ -105,8 +99,8 @@ static int crowd(const struct change *c)
 static int turn_workers(const struct change *c)
 {
 	struct model *model = c->model;
-	const unsigned old = (unsigned)before(c);
-	const unsigned now = (unsigned)after(c);
+	const unsigned old = (unsigned)change_before(c);
+	const unsigned now = (unsigned)change_after(c);
 	float *factor = malloc(now * sizeof *factor);
 	if (!factor)
 		return error_set(c->err, -ENOMEM, "out of memory");
@@ -116,7 +110,7 @@ static int turn_workers(const struct change *c)
 	model->worker_factor = factor;
 	if (model->replay.worker_factor)
 		model->replay.worker_factor = factor;
-	count_distance(c);
+	change_count_distance(c);
 	if (now > old && model->replay.contention <= 0 && old < model->replay.cores)
 		model_note(model,
 			"more workers than measured: that cores slow each other down is not known, "
@@ -128,7 +122,7 @@ static int turn_workers(const struct change *c)
 
 static int turn_read_parallelism(const struct change *c)
 {
-	if (after(c) > before(c) && reads_take_time(c->model) &&
+	if (change_after(c) > change_before(c) && reads_take_time(c->model) &&
 		!(c->key == KEY_READ_DEPTH && c->model->facts.blocking_reads))
 		model_note(c->model,
 			"more files in flight than measured: the storage is taken to stand them "
@@ -195,7 +189,7 @@ static int turn_batch(const struct change *c)
 	if (code)
 		return code;
 	model->replay.scale[COST_UPLOAD] *= ratio;
-	count_distance(c);
+	change_count_distance(c);
 	if (model->facts.step_on_cores)
 		model_note(model,
 			"the step is taken to be in proportion to the batch; its fixed part "
@@ -211,17 +205,6 @@ static int refuse_step(const struct change *c)
 		key->section, key->name);
 }
 
-static bool same(const struct change *c, enum key_id key)
-{
-	const struct config_value *a = &c->from->values[key];
-	const struct config_value *b = &c->to->values[key];
-	if (config_keys[key].type == KEY_TYPE_TEXT)
-		return strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
-	if (config_keys[key].type == KEY_TYPE_REAL || config_keys[key].type == KEY_TYPE_SHARE)
-		return a->real == b->real;
-	return a->integer == b->integer;
-}
-
 /* step.time, step.device and step.model are one change, and batch.size turns them with it: the first of
  * those that differ does it all. */
 static int turn_step_time(const struct change *c)
@@ -229,7 +212,7 @@ static int turn_step_time(const struct change *c)
 	static const enum key_id together[] = {
 		KEY_BATCH_SIZE, KEY_STEP_MODEL, KEY_STEP_DEVICE, KEY_STEP_TIME};
 	for (size_t i = 0; together[i] != c->key; i++)
-		if (!same(c, together[i]))
+		if (!change_keeps(c, together[i]))
 			return 0;
 	/* With step.time set on both sides, the names mean nothing. */
 	const double from = nominal(c, c->from);
@@ -237,7 +220,14 @@ static int turn_step_time(const struct change *c)
 	if (c->model->facts.step_on_cores || !(from > 0) || !(to > 0))
 		return refuse_step(c);
 	c->model->altered += fabs(log(to / from));
-	return scale_step(c, to / from);
+	const int code = scale_step(c, to / from);
+	/* Another model has other gradients. */
+	const bool exchanges = change_has_devices(c->from) && change_has_devices(c->to);
+	if (code || !exchanges || change_keeps(c, KEY_STEP_MODEL) ||
+		!change_keeps(c, KEY_SYNC_BANDWIDTH) || !change_keeps(c, KEY_SYNC_LATENCY) ||
+		!change_keeps(c, KEY_STEP_DEVICES))
+		return code;
+	return change_exchange(c);
 }
 
 /* A log-normal with its mean kept: the logarithms are stretched, or drawn where there were none. */
@@ -250,7 +240,7 @@ static int turn_jitter(const struct change *c)
 	double mean = 0;
 	for (size_t i = 0; i < series->count; i++)
 		mean += (double)series->ns[i] / (double)series->count;
-	const double sigma = sqrt(log1p(after(c) * after(c)));
+	const double sigma = sqrt(log1p(change_after(c) * change_after(c)));
 	struct rng rng;
 	rng_init(&rng, (uint64_t)config_integer(c->to, KEY_RUN_SEED), JITTER_STREAM);
 	float *drawn = malloc(JITTER_BATCHES * sizeof *drawn);
@@ -274,9 +264,15 @@ static int turn_jitter(const struct change *c)
 
 static int turn_upload(const struct change *c)
 {
-	if (config_integer(c->to, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+	const bool copies = shape_uploads(c->to, &c->model->facts);
+	if (copies == shape_uploads(c->from, &c->model->facts))
+		return 0;
+	if (copies)
 		return error_set(c->err, -ENOTSUP,
 			"upload.mode = copy: how long a copy takes was not measured");
+	if (c->model->facts.step_has_memory)
+		return error_set(c->err, -ENOTSUP,
+			"upload.mode = none: how long a step takes that copies its own batch was not measured");
 	c->model->replay.series[COST_UPLOAD] = (struct replay_series){0};
 	free(c->model->storage[COST_UPLOAD]);
 	c->model->storage[COST_UPLOAD] = NULL;
@@ -288,8 +284,8 @@ static int turn_upload(const struct change *c)
 static void scale_costs(const struct change *c, enum replay_cost first, enum replay_cost last)
 {
 	for (enum replay_cost cost = first; cost <= last; cost++)
-		c->model->replay.scale[cost] *= after(c) / before(c);
-	count_distance(c);
+		c->model->replay.scale[cost] *= change_after(c) / change_before(c);
+	change_count_distance(c);
 }
 
 static int turn_read_factor(const struct change *c)
@@ -312,8 +308,8 @@ static int turn_upload_factor(const struct change *c)
 
 static int turn_step_factor(const struct change *c)
 {
-	count_distance(c);
-	return scale_step(c, after(c) / before(c));
+	change_count_distance(c);
+	return scale_step(c, change_after(c) / change_before(c));
 }
 
 /* Adds to each item of a cost, not below 0. */
@@ -339,12 +335,18 @@ static int add_to_cost(const struct change *c, enum replay_cost cost, double mor
 
 static int turn_decode_wait(const struct change *c)
 {
-	return add_to_cost(c, COST_DECODE_WAIT, after(c) - before(c));
+	return add_to_cost(c, COST_DECODE_WAIT, change_after(c) - change_before(c));
 }
 
 static int turn_step_launch(const struct change *c)
 {
-	return add_to_cost(c, COST_STEP_HOST, after(c) - before(c));
+	return add_to_cost(c, COST_STEP_HOST, change_after(c) - change_before(c));
+}
+
+static int turn_sync_factor(const struct change *c)
+{
+	scale_costs(c, COST_SYNC, COST_SYNC);
+	return 0;
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------- */
@@ -360,6 +362,9 @@ static const struct turned {
 	{KEY_STEP_DEVICE, turn_step_time},
 	{KEY_STEP_TIME, turn_step_time},
 	{KEY_STEP_JITTER, turn_jitter},
+	{KEY_STEP_DEVICES, turn_devices},
+	{KEY_SYNC_BANDWIDTH, turn_exchange},
+	{KEY_SYNC_LATENCY, turn_exchange},
 	{KEY_PREFETCH_DEPTH, turn_structure},
 	{KEY_READ_DEPTH, turn_read_parallelism},
 	{KEY_READ_THREADS, turn_read_parallelism},
@@ -373,6 +378,8 @@ static const struct turned {
 	{KEY_INJECT_UPLOAD_FACTOR, turn_upload_factor},
 	{KEY_INJECT_STEP_FACTOR, turn_step_factor},
 	{KEY_INJECT_STEP_LAUNCH, turn_step_launch},
+	{KEY_INJECT_SYNC_FACTOR, turn_sync_factor},
+	{KEY_INJECT_SLOW_DEVICE, turn_slow_device},
 };
 
 enum { TURNED = sizeof turned / sizeof turned[0] };
@@ -414,12 +421,12 @@ int model_alter(
 {
 	struct change change = {model, 0, from, to, err};
 	for (enum key_id key = 0; key < KEY_COUNT; key++)
-		if (!is_beside_the_point(key) && !same(&change, key) && !model_knows(key))
+		if (!is_beside_the_point(key) && !change_keeps(&change, key) && !model_knows(key))
 			return refuse_key(key, err);
 	int code = 0;
 	for (size_t i = 0; i < TURNED && !code; i++) {
 		change.key = turned[i].key;
-		if (!same(&change, change.key))
+		if (!change_keeps(&change, change.key))
 			code = turned[i].turn(&change);
 	}
 	if (code)
@@ -431,6 +438,7 @@ int model_alter(
 	config_release(&model->config);
 	model->config = copy;
 	pipeline_shape_of(to, &model->facts, &model->replay.shape);
+	model_use_devices(model);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	return 0;
 }

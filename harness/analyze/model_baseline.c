@@ -29,10 +29,12 @@ struct replay_options model_options(const struct model *model, size_t samples)
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const uint64_t batch = shape->batch_size > 0 ? shape->batch_size : 1;
 	const uint64_t batches = (samples + batch - 1) / batch;
+	const uint64_t least = BATCHES_LEAST * (shape->devices > 1 ? shape->devices : 1ULL);
 	return (struct replay_options){
-		.batches = batches > BATCHES_LEAST ? batches : BATCHES_LEAST,
+		.batches = batches > least ? batches : least,
 		/* Until what is in flight at the start has been filled up and used. */
-		.warmup_batches = WARMUP_BATCHES + shape->slots + shape->staging_slots +
+		.warmup_batches = WARMUP_BATCHES + shape->slots +
+				  shape->staging_slots * (shape->devices > 1 ? shape->devices : 1) +
 				  2 * shape->blobs / batch,
 	};
 }
@@ -50,9 +52,12 @@ struct replay_options model_resample(const struct model *model, size_t samples, 
 double replay_busy(const struct replay_result *result, enum replay_stage stage)
 {
 	/* A reader is at work all the time that it is not blocked; that need not bind. */
-	return stage == REPLAY_STEP
-		       ? fmax(result->step_utilisation, result->share[stage][THREAD_WORKING])
-		       : result->share[stage][THREAD_WORKING];
+	if (stage != REPLAY_STEP)
+		return result->share[stage][THREAD_WORKING];
+	/* A device that exchanges, or waits for others, is as much taken as one that computes. */
+	const double taken =
+		result->share[stage][THREAD_WORKING] + result->share[stage][THREAD_BLOCKED];
+	return fmax(result->step_utilisation, taken);
 }
 
 /* --- what was measured -------------------------------------------------------------------------------- */

@@ -14,6 +14,9 @@ const struct stage_measurement *model_stage(
 
 enum replay_stage model_cost_stage(enum replay_cost cost);
 
+/* Has the replay know which devices are slow, if any; when device_factor or the number of devices changed. */
+void model_use_devices(struct model *model);
+
 /* --- model_split.c: a stage's working time ---------------------------------------------------------- */
 
 /* Shares of the working time that is not waiting for a lock; they and the run queue's sum to 1. */
@@ -44,16 +47,19 @@ struct cost_series {
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed);
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, double slowed);
-/* late_ns: of a batch, that is in its device time beyond the device's. */
+	const struct trace *trace, const struct shape_facts *facts, double slowed);
+/* late_ns: of a batch, that is in its device time beyond the device's.  factor: of each device. */
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, bool on_cores, double slowed, double *late_ns);
+	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	double slowed, double *late_ns);
+/* Once for all devices, which exchange at the same time. */
+int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 int series_append(struct cost_series *series, const float *ns, size_t count);
 
-/* Writes how many times as long worker i takes as an ordinary one, 1 where that may be chance; false:
+/* Writes how many times as long worker i of a stage takes as an ordinary one, 1 where that may be chance; false:
  * they are alike.  factor: (workers). */
-bool worker_factors(
-	const struct traces *const *traces, size_t count, unsigned workers, float *factor);
+bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
+	unsigned workers, float *factor);
 
 /* --- model_baseline.c: the replay as it stands ------------------------------------------------------ */
 

@@ -100,12 +100,14 @@ int model_predict(
 	if (isnan(spread) || isnan(least))
 		return -EINVAL;
 	const double same = same_limit(model, &out->replay);
+	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));
 	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
 	const double unexplained = MODEL_UNEXPLAINED * (1 - same) * model->unmodelled;
 	const double late = MODEL_LATENESS * model->late_guess_ns * 1e-9 * out->throughput /
-			    model->samples_per_batch * replay_busy(&out->replay, REPLAY_STEP);
+			    (model->samples_per_batch * devices) *
+			    replay_busy(&out->replay, REPLAY_STEP);
 	const double variance = late * late + spread * spread + 2 * model->noise * model->noise +
 				own * own + unexplained * unexplained;
 	const double half = Z90 * sqrt(variance);

@@ -76,7 +76,7 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 }
 
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, double slowed)
+	const struct trace *trace, const struct shape_facts *facts, double slowed)
 {
 	const struct stage_measurement *stage = model_stage(m, "upload");
 	float *values = calloc(trace->count + 1, sizeof *values);
@@ -84,8 +84,10 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU. */
-	const struct time_split split = time_split_of(stage);
+	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU, unless it is a
+	 * device's, which is as long as it is. */
+	const struct time_split split =
+		facts->step_has_memory ? (struct time_split){.sleep = 1} : time_split_of(stage);
 	for (size_t i = 0; i < trace->count; i++)
 		values[i] = (float)(or_zero(trace->items[i].service_ns) *
 				    (split.cpu / slowed + split.sleep));
@@ -101,9 +103,9 @@ struct step_times {
 
 /* A step's thread must get a core when its device is done; that it comes late shows in the stage's working
  * time, which lasts from batch to batch while data is ready.  BLAS threads spin at their barriers: a
- * computed step is taken as it is. */
-static struct step_times step_times_of(
-	const struct stage_measurement *stage, const struct trace *trace, bool on_cores)
+ * computed step is taken as it is.  A device that works by itself has the next step already. */
+static struct step_times step_times_of(const struct stage_measurement *stage,
+	const struct trace *trace, const struct shape_facts *facts)
 {
 	double service = 0;
 	double host = 0;
@@ -111,7 +113,8 @@ static struct step_times step_times_of(
 		service += or_zero(trace->items[i].service_ns) / (double)trace->count;
 		host += or_zero(trace->items[i].host_ns) / (double)trace->count;
 	}
-	if (on_cores || stage->items == 0 || trace->count == 0)
+	if (facts->step_on_cores || facts->step_has_memory || stage->items == 0 ||
+		trace->count == 0)
 		return (struct step_times){.host_cpu_share = 1};
 	const double items = (double)stage->items;
 	const double cpu = isnan(stage->cpu_seconds) ? host : stage->cpu_seconds * 1e9 / items;
@@ -121,23 +124,36 @@ static struct step_times step_times_of(
 		.host_cpu_share = share, .late_ns = fmax(working - service - share * host, 0)};
 }
 
+int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
+{
+	int code = 0;
+	for (size_t i = 0; i < trace->count && !code; i++)
+		if (trace->items[i].worker == 0)
+			code = series_append(&series[COST_SYNC], &trace->items[i].service_ns, 1);
+	return code;
+}
+
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, bool on_cores, double slowed, double *late_ns)
+	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	double slowed, double *late_ns)
 {
 	const struct stage_measurement *stage = model_stage(m, "step");
+	const bool on_cores = facts->step_on_cores;
 	*late_ns = 0;
 	float *values = calloc(2 * trace->count + 1, sizeof *values);
 	if (!stage || !values) {
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	const struct step_times mean = step_times_of(stage, trace, on_cores);
+	const struct step_times mean = step_times_of(stage, trace, facts);
 	*late_ns = mean.late_ns;
 	float *const host = values;
 	float *const device = values + trace->count;
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
-		const double service = or_zero(item->service_ns);
+		const double usual =
+			item->worker < DEVICES_MAX ? 1 / (double)factor[item->worker] : 1;
+		const double service = usual * or_zero(item->service_ns);
 		host[i] = (float)(on_cores ? service / slowed
 					   : mean.host_cpu_share * or_zero(item->host_ns));
 		device[i] = (float)(on_cores ? 0 : service + mean.late_ns);
@@ -157,12 +173,12 @@ struct worker_times {
 };
 
 /* work: as many as the traces have items. */
-static struct worker_times times_of_worker(
-	const struct traces *const *traces, size_t count, unsigned worker, double *work)
+static struct worker_times times_of_worker(const struct traces *const *traces, size_t count,
+	const char *stage, unsigned worker, double *work)
 {
 	size_t n = 0;
 	for (size_t r = 0; r < count; r++) {
-		const struct trace *trace = traces_find(traces[r], "decode");
+		const struct trace *trace = traces_find(traces[r], stage);
 		for (size_t i = 0; trace && i < trace->count; i++)
 			if (trace->items[i].worker == worker && trace->items[i].service_ns > 0)
 				work[n++] = log((double)trace->items[i].service_ns);
@@ -174,11 +190,11 @@ static struct worker_times times_of_worker(
 	return times;
 }
 
-static size_t decode_items(const struct traces *const *traces, size_t count)
+static size_t items_of(const struct traces *const *traces, size_t count, const char *stage)
 {
 	size_t n = 0;
 	for (size_t r = 0; r < count; r++) {
-		const struct trace *trace = traces_find(traces[r], "decode");
+		const struct trace *trace = traces_find(traces[r], stage);
 		n += trace ? trace->count : 0;
 	}
 	return n;
@@ -207,18 +223,18 @@ static bool judge_workers(
 	return any;
 }
 
-bool worker_factors(
-	const struct traces *const *traces, size_t count, unsigned workers, float *factor)
+bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
+	unsigned workers, float *factor)
 {
 	for (unsigned w = 0; w < workers; w++)
 		factor[w] = 1;
-	const size_t items = decode_items(traces, count);
+	const size_t items = items_of(traces, count, stage);
 	struct worker_times *times = calloc(workers + 1U, sizeof *times);
 	double *work = calloc((items > workers ? items : workers) + 1, sizeof *work);
 	bool any = false;
 	if (times && work) {
 		for (unsigned w = 0; w < workers; w++)
-			times[w] = times_of_worker(traces, count, w, work);
+			times[w] = times_of_worker(traces, count, stage, w, work);
 		any = judge_workers(times, workers, work, factor);
 	}
 	free(times);

@@ -17,8 +17,8 @@ struct replay_slots {
 	uint64_t *batch_of;   /* (count) by counter */
 	uint64_t mask;
 	uint64_t next_assigned;
-	uint64_t delivered[DEVICES_MAX],
-		complete[DEVICES_MAX]; /* batches of each lane; in order only */
+	uint64_t delivered[DEVICES_MAX]; /* batches of each lane */
+	uint64_t complete[DEVICES_MAX];  /* in order only: that it could have had */
 	uint32_t finished_count, deliverable;
 };
 
@@ -59,16 +59,27 @@ static inline void replay_slots_filled(struct replay_slots *s, uint32_t counter)
 	}
 }
 
+/* As completed, no lane has one more than another before all have as many. */
+static inline bool replay_slots_ahead(const struct replay_slots *s, uint32_t lane)
+{
+	for (uint32_t other = 0; other < s->lanes; other++)
+		if (s->delivered[lane] > s->delivered[other])
+			return true;
+	return false;
+}
+
 static inline bool replay_slots_have(const struct replay_slots *s, uint32_t lane)
 {
-	return s->in_order ? s->delivered[lane] < s->complete[lane] : s->deliverable > 0;
+	return s->in_order ? s->delivered[lane] < s->complete[lane]
+			   : s->deliverable > 0 && !replay_slots_ahead(s, lane);
 }
 
 /* There is one for the lane. */
 static inline void replay_slots_deliver(struct replay_slots *s, uint32_t lane)
 {
 	if (s->in_order)
-		s->finished[(s->delivered[lane]++ * s->lanes + lane) & s->mask] = false;
+		s->finished[(s->delivered[lane] * s->lanes + lane) & s->mask] = false;
+	s->delivered[lane]++;
 	s->deliverable--;
 	s->finished_count--;
 }

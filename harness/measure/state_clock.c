@@ -51,6 +51,28 @@ void state_clock_enter(struct state_clock *clock, enum thread_state state, uint6
 	end_write(clock, sequence);
 }
 
+void state_clock_move(struct state_clock *clock, enum thread_state from, enum thread_state to,
+	uint64_t ns, uint64_t now_ns)
+{
+	const unsigned state = atomic_load_explicit(&clock->state, memory_order_relaxed);
+	const uint64_t since = atomic_load_explicit(&clock->since_ns, memory_order_relaxed);
+	if (since == 0)
+		return;
+	const unsigned sequence = begin_write(clock);
+	if (now_ns > since) {
+		const uint64_t total =
+			atomic_load_explicit(&clock->total_ns[state], memory_order_relaxed);
+		store(&clock->total_ns[state], total + (now_ns - since));
+		store(&clock->since_ns, now_ns);
+	}
+	const uint64_t had = atomic_load_explicit(&clock->total_ns[from], memory_order_relaxed);
+	const uint64_t moved = ns < had ? ns : had;
+	store(&clock->total_ns[from], had - moved);
+	store(&clock->total_ns[to],
+		moved + atomic_load_explicit(&clock->total_ns[to], memory_order_relaxed));
+	end_write(clock, sequence);
+}
+
 void state_clock_read(
 	const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES])
 {

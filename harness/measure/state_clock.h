@@ -26,6 +26,11 @@ void state_clock_start(struct state_clock *clock, enum thread_state state, uint6
 /* Changes state at now_ns; a time before the last transition counts as that transition's. */
 void state_clock_enter(struct state_clock *clock, enum thread_state state, uint64_t now_ns);
 
+/* Of what was counted as one state up to now_ns, ns (or what there is) was another.  The writer.  A reader may see less of the
+ * one than it saw before. */
+void state_clock_move(struct state_clock *clock, enum thread_state from, enum thread_state to,
+	uint64_t ns, uint64_t now_ns);
+
 static inline enum thread_state state_clock_state(const struct state_clock *clock)
 {
 	return (enum thread_state)atomic_load_explicit(&clock->state, memory_order_relaxed);

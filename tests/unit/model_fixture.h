@@ -23,6 +23,8 @@ struct truth {
 	double decode_us, decode_cv, decode_wait_us, decode_lock_us; /* cpu, its spread, rest */
 	double step_ms, host_us, upload_us;
 	double slow_worker; /* worker 0; 0: not */
+	double sync_ms;     /* an exchange, with step.devices > 1 */
+	double slow_device; /* device 0; 0: not */
 	double contention, outside;
 	unsigned cores;
 	size_t samples, repeats;
@@ -79,6 +81,7 @@ static inline struct trace *truth_trace(struct traces *traces, const char *name,
 static inline void truth_replay(struct truth_run *run, const struct truth *t, const float *cpu)
 {
 	static float factor[64];
+	static float device_factor[DEVICES_MAX];
 	const float read_cpu = (float)(t->read_cpu_us * 1e3);
 	const float latency = (float)(t->read_latency_us * 1e3);
 	const float wait = (float)(t->decode_wait_us * 1e3);
@@ -86,6 +89,7 @@ static inline void truth_replay(struct truth_run *run, const struct truth *t, co
 	const float upload = (float)(t->upload_us * 1e3);
 	const float host = (float)(t->host_us * 1e3);
 	const float device = (float)(t->step_ms * 1e6);
+	const float sync = (float)(t->sync_ms * 1e6);
 	struct replay_model model = {
 		.cores = t->cores, .outside = t->outside, .contention = t->contention};
 	const struct shape_facts facts = {.samples = 100000};
@@ -96,7 +100,8 @@ static inline void truth_replay(struct truth_run *run, const struct truth *t, co
 		[COST_DECODE_LOCK] = &lock,
 		[COST_UPLOAD] = &upload,
 		[COST_STEP_HOST] = &host,
-		[COST_STEP_DEVICE] = &device};
+		[COST_STEP_DEVICE] = &device,
+		[COST_SYNC] = &sync};
 	for (int c = 0; c < COSTS; c++) {
 		model.scale[c] = 1;
 		if (one[c] && *one[c] > 0)
@@ -106,6 +111,9 @@ static inline void truth_replay(struct truth_run *run, const struct truth *t, co
 	for (unsigned w = 0; w < 64; w++)
 		factor[w] = w == 0 && t->slow_worker > 0 ? (float)t->slow_worker : 1;
 	model.worker_factor = factor;
+	for (unsigned d = 0; d < DEVICES_MAX; d++)
+		device_factor[d] = d == 0 && t->slow_device > 0 ? (float)t->slow_device : 1;
+	model.device_factor = device_factor;
 	const struct replay_options options = {
 		.batches = 20 + t->samples / model.shape.batch_size, .warmup_batches = 20};
 	struct error err = {""};
@@ -120,6 +128,35 @@ static inline double truth_slowed(
 {
 	const double busy = run->result.share[REPLAY_DECODE][THREAD_WORKING] * (workers - 1);
 	return 1 + t->contention * busy;
+}
+
+static inline void truth_step(struct measurement *m, struct traces *traces, const struct truth *t,
+	size_t batches, unsigned devices)
+{
+	struct trace *step = truth_trace(traces, "step", batches);
+	struct stage_measurement *stage = truth_stage(m, "step", devices, batches);
+	for (size_t i = 0; i < batches; i++) {
+		struct trace_item *item = &step->items[i];
+		item->worker = (uint32_t)(i % devices);
+		const double slow = item->worker == 0 && t->slow_device > 0 ? t->slow_device : 1;
+		item->service_ns = (float)(t->step_ms * 1e6 * slow);
+		item->host_ns = (float)(t->host_us * 1e3);
+		stage->seconds[THREAD_WORKING] += t->step_ms / 1e3 * slow + t->host_us / 1e6;
+	}
+	stage->per_batch = true;
+	stage->device = true;
+	stage->cpu_seconds = (double)batches * t->host_us / 1e6;
+	if (devices == 1)
+		return;
+	struct trace *sync = truth_trace(traces, "sync", batches);
+	for (size_t i = 0; i < batches; i++) {
+		sync->items[i].worker = (uint32_t)(i % devices);
+		sync->items[i].service_ns = (float)(t->sync_ms * 1e6);
+	}
+	stage = truth_stage(m, "sync", devices, batches);
+	stage->per_batch = true;
+	stage->cpu_seconds = NAN;
+	stage->seconds[THREAD_WORKING] = (double)batches * t->sync_ms / 1e3;
 }
 
 static inline void truth_repeat(
@@ -188,16 +225,7 @@ static inline void truth_repeat(
 		stage->seconds[THREAD_WORKING] = (double)batches * t->upload_us / 1e6;
 		stage->cpu_seconds = stage->seconds[THREAD_WORKING];
 	}
-	struct trace *step = truth_trace(traces, "step", batches);
-	for (size_t i = 0; i < batches; i++) {
-		step->items[i].service_ns = (float)(t->step_ms * 1e6);
-		step->items[i].host_ns = (float)(t->host_us * 1e3);
-	}
-	stage = truth_stage(m, "step", 1, batches);
-	stage->per_batch = true;
-	stage->device = true;
-	stage->seconds[THREAD_WORKING] = (double)batches * (t->step_ms / 1e3 + t->host_us / 1e6);
-	stage->cpu_seconds = (double)batches * t->host_us / 1e6;
+	truth_step(m, traces, t, batches, (unsigned)config_integer(&run->config, KEY_STEP_DEVICES));
 }
 
 static inline struct truth_run *truth_make(const struct truth *t)
