@@ -59,7 +59,7 @@ static void list_backends(struct listing *listing)
 		char details[BACKEND_WHY_BYTES] = "";
 		char text[TEXT_BYTES];
 		const char *reason = ops->unavailable ? ops->unavailable(why, sizeof why) : NULL;
-		if (ops->details)
+		if (ops->details && !reason)
 			(void)ops->details(details, sizeof details);
 		(void)snprintf(
 			text, sizeof text, "%s%s%s", ops->summary, *details ? ": " : "", details);
