@@ -256,6 +256,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	}
 	monitor_sample(monitor);
 	run->rounds.start_ns = monitor->start_ns;
+	run->rounds.live = !run->plan.step_on_device;
 	injection_start(&run->injection, monitor->start_ns);
 	source_start(run->source, monitor->start_ns);
 	crew_start(&run->crew, monitor->start_ns);

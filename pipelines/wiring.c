@@ -60,6 +60,7 @@ static int start_upload(struct run *run, unsigned device, struct error *err)
 		.crew = &run->crew,
 		.exchange = &run->exchange,
 		.lane = device,
+		.devices = run->plan.devices,
 		.first = &run->first_epoch,
 		.injection = &run->injection,
 		.placement = &run->placement,
