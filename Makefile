@@ -58,7 +58,7 @@ CUDA ?= auto
 NVCC := $(CUDA_HOME)/bin/nvcc
 CXX_ALL := $(subst gcc,g++,$(subst clang,clang++,$(CC)))
 # Headers are enough for the test double; devices need nvcc.  A build with sanitizers has the double alone.
-PLUGIN = $(if $(wildcard workloads/backend/cuda/plugin.c),$(B)/libmlbench-cuda.so)
+PLUGIN = $(if $(wildcard workloads/backend/cuda/plugin.c workloads/backend/cuda/plugin_table.c),$(B)/libmlbench-cuda.so)
 CUDA_WANTED := $(filter-out 0 no off,$(CUDA))
 CUDA_HEADERS := $(if $(CUDA_WANTED),$(if $(shell command -v $(CXX_ALL)),$(wildcard $(CUDA_HOME)/include/cublasLt.h)))
 CUDA_NVCC := $(if $(SAN),,$(if $(CUDA_HEADERS),$(wildcard $(NVCC))))
@@ -134,11 +134,12 @@ $(B)/libmlbench-cuda.so: $(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(B)/p
 	$(Q)$(CC) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) -lm -ldl
 
 # --- test double: the toolkit's libraries on the CPU, and the plug-in on them ---------------------------
-# docs/TESTING.md says what it proves.  The same C; kernels by the C++ compiler; only plugin.c is compiled anew.
+# docs/TESTING.md says what it proves.  The same C; kernels by the C++ compiler; only files that mention the double are compiled anew.
 DOUBLE_B := $(B)/double
 DOUBLE_CXX := $(sort $(wildcard tests/device/double/*.cc))
 DOUBLE_NCCL := $(filter tests/device/double/nccl%,$(DOUBLE_CXX))
-DOUBLE_PIC := $(filter-out %/plugin.o,$(CUDA_PIC)) $(patsubst %.c,$(DOUBLE_B)/%.o,$(filter %/plugin.c,$(CUDA_C))) \
+DOUBLE_OWN := $(if $(CUDA_C),$(shell grep -l MLBENCH_CUDA_DOUBLE $(CUDA_C)))
+DOUBLE_PIC := $(patsubst %.c,$(B)/pic/%.o,$(filter-out $(DOUBLE_OWN),$(CUDA_C))) $(DOUBLE_OWN:%.c=$(DOUBLE_B)/%.o) \
               $(CUDA_KERNELS:%.cu=$(DOUBLE_B)/%.cu.o)
 DOUBLE_FLAGS := -std=c++17 -O2 -g -fPIC -I. -isystem $(CUDA_HOME)/include -pthread -DMLBENCH_CUDA_DOUBLE -ffp-contract=off \
                 -fno-omit-frame-pointer -Wall -Wextra $(if $(DEV),-Werror) \
@@ -187,6 +188,25 @@ $(B)/device/test_%: tests/device/test_%.c $(B)/pic/plugin.a $(B)/libmlbench.a
 	$(call say,CC,"$< (device)")
 	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
 	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
+# Benches of a device: tests/device/run.sh runs them and judges their bars; on the double they only show that they run.
+DEVICE_BENCH_SHARED := tests/bench/device/device_bench
+DEVICE_BENCHES := $(patsubst tests/bench/device/%.c,%,$(sort $(wildcard tests/bench/device/bench_*.c)))
+$(DOUBLE_B)/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEVICE_BENCH_SHARED).h $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
+	$(call say,CC,"$< (double)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS)
+$(B)/device/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEVICE_BENCH_SHARED).h $(B)/pic/plugin.a $(B)/libmlbench.a
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (device)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
+	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS)
+double-benches: $(if $(CUDA_HEADERS),$(DEVICE_BENCHES:%=$(DOUBLE_B)/%))
+device-benches: $(if $(CUDA_NVCC),$(DEVICE_BENCHES:%=$(B)/device/%))
+# Everything that tests/device/run.sh needs on a machine with a GPU.
+device: all device-tests device-benches
+
 double-tests: $(if $(CUDA_HEADERS),$(DOUBLE_TESTS) double)
 device-tests: $(if $(CUDA_NVCC),$(DEVICE_TESTS))
 device-%: $(DOUBLE_B)/test_%
@@ -200,7 +220,7 @@ $(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
 	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
 	        $(LDFLAGS_ALL) -o $@ $<
 $(B)/tests/test_nvml: | $(FAKE_NVML)
-$(B)/tests/test_environment: | $(FAKE_NVML)
+$(B)/tests/test_doctor_device: | $(FAKE_NVML)
 
 # Programs of tests/compat, which compares with other software.
 $(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a

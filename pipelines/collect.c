@@ -427,8 +427,11 @@ static int fill_windows(const struct recorded *r, struct measurement *m)
 	if (!m->windows)
 		return -ENOMEM;
 	/* The first edge is the start; windows are known by their ends. */
-	for (size_t i = 1; i < monitor->count; i++)
-		fill_window(&monitor->edges[i], monitor, &m->windows[m->window_count++]);
+	for (size_t i = 1; i < monitor->count; i++) {
+		struct window *window = &m->windows[m->window_count++];
+		fill_window(&monitor->edges[i], monitor, window);
+		device_watch_window(r->nvml, monitor->start_ns + monitor->edges[i].t_ns, window);
+	}
 	return 0;
 }
 
@@ -450,6 +453,8 @@ int collect(const struct recorded *r, struct measurement *m, struct traces *trac
 	fill_throughput(r, &span, m);
 	fill_usage(r, &span, m);
 	collect_devices(r, &span, m);
+	device_watch_fill(r->nvml, r->monitor->start_ns + span.from->t_ns,
+		r->monitor->start_ns + span.to->t_ns, m);
 	if (!r->monitor->timed) {
 		measurement_note(m,
 			"measure.profiler is off: throughput only, no states, queues or windows");

@@ -6,6 +6,7 @@
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
 #include "harness/measure/trace.h"
+#include "pipelines/device_watch.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
 #include "pipelines/rounds.h"
@@ -34,6 +35,7 @@ struct recorded {
 	bool emulates_storage;
 	const char *engine; /* that read */
 	const struct dataset *dataset;
+	struct nvml_watch *nvml; /* stopped; NULL: the device was not watched */
 	bool interrupted;
 };
 

@@ -3,6 +3,7 @@
 #include "pipelines/pipeline.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/nvml.h"
 #include "pipelines/cache_state.h"
 #include "pipelines/collect.h"
 #include "pipelines/conduct.h"
@@ -101,7 +102,14 @@ static int open_exchange(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
+	/* Batches, then pictures, then labels: each aligned as what is before it. */
 	uint8_t *const slots = run->slot_block.data;
+	uint8_t *const pictures = slots + plan->slots * plan->batch_bytes;
+	const uint32_t slot_samples = plan_slot_samples(&sampler);
+	const bool decoded_only = plan->picture_bytes > 0;
+	uint8_t *const labels = pictures + (decoded_only ? (size_t)plan->slots * slot_samples *
+								   sizeof(struct batch_picture)
+							 : 0);
 	const struct exchange_options options = {
 		.sampler = sampler,
 		.blobs = plan->blobs,
@@ -110,9 +118,10 @@ static int open_exchange(struct run *run, struct error *err)
 		.slots = plan->slots,
 		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
 		.slot_memory = slots,
-		.label_memory = (uint32_t *)(void *)(slots + plan->slots * plan->batch_bytes),
-		.slot_samples = plan_slot_samples(&sampler),
-		.sample_bytes = plan->sample_bytes,
+		.label_memory = (uint32_t *)(void *)labels,
+		.picture_memory = decoded_only ? (void *)pictures : NULL,
+		.slot_samples = slot_samples,
+		.slot_bytes = plan->batch_bytes,
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
 		.lanes = plan->devices,
 		.workers = plan->decode_workers,
@@ -238,6 +247,19 @@ static uint64_t slowest_wait(const struct run *run)
 	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns);
 }
 
+/* The backends are open by now, and have said what they compute on. */
+static void watch_devices(struct run *run)
+{
+	const struct device_measurement *described[DEVICES_MAX];
+	size_t count = 0;
+	for (unsigned i = 0; i < run->devices.count; i++) {
+		const struct step_account *step = stepper_account(run->devices.steppers[i]);
+		if (step->described)
+			described[count++] = &step->device;
+	}
+	run->nvml = device_watch_start(run->config, described, count, run->window_ns, run->m);
+}
+
 static bool conduct(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits)
 {
@@ -249,6 +271,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	monitor->source = run->source;
 	monitor->timed = run->timed;
 	monitor->window_ns = run->window_ns;
+	watch_devices(run);
 	monitor->start_ns = clock_now_ns();
 	if (run->timed) {
 		exchange_start_meters(&run->exchange, monitor->start_ns);
@@ -270,7 +293,9 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		.no_progress_ns = limits->no_progress_ns,
 		.slowest_wait_ns = slowest_wait(run),
 	};
-	return conduct_run(&options);
+	const bool interrupted = conduct_run(&options);
+	device_watch_stop(run->nvml);
+	return interrupted;
 }
 
 static int finish(struct run *run, bool interrupted, struct traces *traces, struct error *err)
@@ -294,6 +319,7 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.emulates_storage = source_emulates_storage(run->source),
 		.engine = run->source->ops->name,
 		.dataset = run->dataset,
+		.nvml = run->nvml,
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
@@ -343,6 +369,7 @@ static void close_run(struct run *run)
 	memory_unmap(&run->slot_block);
 	memory_unmap(&run->blob_block);
 	monitor_close(&run->monitor);
+	nvml_watch_free(run->nvml);
 	for (int i = 0; i < STAGE_IDS; i++)
 		thread_meters_close(run->stages[i].meters, run->stages[i].workers);
 	if (run->bad_is_open)

@@ -6,12 +6,14 @@
 #include "harness/measure/process_usage.h"
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
+#include "pipelines/slots.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static const double MEMORY_SHARE_MAX = 0.9;
 
@@ -44,13 +46,31 @@ static void size_blobs(const struct dataset *dataset, bool in_memory, struct pip
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
 }
 
+/* Room for any picture of the data set, 0 where workers make the samples. */
+static uint64_t largest_picture(const struct config *config, const struct dataset *dataset)
+{
+	uint64_t most = 0;
+	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+		return 0;
+	for (size_t i = 0; i < dataset->count; i++) {
+		const uint64_t bytes = transform_picture_bytes(
+			config, dataset->samples[i].width, dataset->samples[i].height);
+		most = bytes > most ? bytes : most;
+	}
+	return slot_picture_room(most);
+}
+
 static void size_batches(const struct config *config, const struct sampler_options *sampler,
-	struct pipeline_plan *plan)
+	const struct dataset *dataset, struct pipeline_plan *plan)
 {
 	const uint32_t slot_samples = plan_slot_samples(sampler);
 	plan->sample_bytes = transform_sample_bytes(config);
-	plan->batch_bytes = slot_samples * plan->sample_bytes;
-	const uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
+	plan->picture_bytes = largest_picture(config, dataset);
+	plan->batch_bytes =
+		slot_samples * (plan->picture_bytes > 0 ? plan->picture_bytes : plan->sample_bytes);
+	uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
+	if (plan->picture_bytes > 0)
+		slot_bytes += slot_samples * sizeof(struct batch_picture);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
 	plan->staging_bytes =
@@ -86,7 +106,10 @@ static const char *largest_part(const struct pipeline_plan *plan)
 		uint64_t bytes;
 		const char *keys;
 	} parts[] = {
-		{plan->slot_pool_bytes, "batch.size, prefetch.depth and augment.size"},
+		{plan->slot_pool_bytes,
+			plan->picture_bytes > 0
+				? "batch.size and prefetch.depth, or set augment.device = cpu"
+				: "batch.size, prefetch.depth and augment.size"},
 		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
 		{plan->staging_bytes, "upload.depth and batch.size"},
 		{plan->source_bytes, "read.engine = memory"},
@@ -113,6 +136,23 @@ static int check_memory(const struct pipeline_plan *plan, struct error *err)
 		largest_part(plan));
 }
 
+/* As config_validate has it of backends that are named.  The null step wants no samples. */
+static int check_augment(const struct config *config, const struct backend_ops *ops,
+	const char *why_not, struct error *err)
+{
+	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+		return 0;
+	if (!backend_is_device(ops) && strcmp(ops->name, "null") != 0)
+		return error_set(err, -ENOTSUP,
+			"augment.device = gpu: the step's backend is '%s' here, which makes no samples (%s): set augment.device = cpu",
+			ops->name, why_not);
+	if (!backend_is_device(ops) && config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		return error_set(err, -EINVAL,
+			"augment.device = gpu does not go with upload.mode = copy where step.backend = %s",
+			ops->name);
+	return 0;
+}
+
 static int describe_step(const struct config *config, struct pipeline_plan *plan, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
@@ -122,7 +162,8 @@ static int describe_step(const struct config *config, struct pipeline_plan *plan
 	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name,
 		ops->summary);
 	plan->step_on_device = backend_is_device(ops);
-	return backend_validate(config, err);
+	const int code = backend_validate(config, err);
+	return code ? code : check_augment(config, ops, why_not, err);
 }
 
 /* Not one batch an epoch, or not one for each device. */
@@ -156,6 +197,19 @@ static int check_data(
 	return 0;
 }
 
+/* As config_validate has it of what a configuration alone says. */
+static int check_planted(
+	const struct config *config, const struct pipeline_plan *plan, struct error *err)
+{
+	const bool planted = config_real(config, KEY_INJECT_UPLOAD_FACTOR) > 1 ||
+			     config_real(config, KEY_INJECT_UPLOAD_BANDWIDTH) > 0;
+	if (!planted || plan->staging_slots > 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'inject.upload_factor' and 'inject.upload_bandwidth' slow the copy of batches, and with step.backend = %s there is none: they need 'upload.mode' = copy",
+		plan->step_description);
+}
+
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
@@ -173,8 +227,11 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 		return code;
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan->source_bytes > 0, plan);
+	code = check_planted(config, plan, err);
+	if (code)
+		return code;
 	size_blobs(dataset, plan->source_bytes > 0, plan);
-	size_batches(config, &sampler, plan);
+	size_batches(config, &sampler, dataset, plan);
 	plan->scratch_bytes = plan->decode_workers *
 			      transform_bytes(config, dataset->max_width, dataset->max_height);
 	const size_t element =

@@ -189,6 +189,8 @@ static void *run(void *context)
 	const int code = open_backend(s, &err);
 	if (code)
 		stepper_fail(s, code, &err);
+	else if (s->backend->ops->describe)
+		describe_device(s); /* which one it is; again at the end, with what came of it */
 	if (crew_arrive(o->crew, &s->start_ns)) {
 		if (o->meter)
 			thread_meter_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);

@@ -16,8 +16,10 @@
 #include <string.h>
 
 enum {
-	SAMPLED_VISITS = 8
-}; /* untimed, every so many visits are timed to learn how tiny samples are */
+	SAMPLED_VISITS =
+		8, /* untimed, every so many visits are timed to learn how tiny samples are */
+	PICTURE_CHANNELS = 3,
+};
 
 struct team {
 	struct team_options options;
@@ -36,31 +38,61 @@ struct worker {
 	uint64_t visits;
 };
 
-static void mark_bad(const struct worker *w, struct blob *blob, uint8_t *out, const char *reason)
+static void mark_bad(const struct worker *w, struct blob *blob, const char *reason)
 {
 	const struct team_options *o = &w->team->options;
+	const struct slot *const slot = blob->slot;
 	blob->bad = true;
-	memset(out, 0, o->sample_bytes);
+	if (slot->pictures)
+		slot->pictures[blob->ticket.place] = (struct batch_picture){.bad = 1};
+	else
+		memset(slot->data + blob->ticket.place * o->sample_bytes, 0, o->sample_bytes);
 	bad_samples_add(o->bad, blob->ticket.sample, reason);
+}
+
+/* The device will make the sample: its picture takes a place of its own in the slot. */
+static int decode_picture(struct worker *w, const struct blob *blob, struct error *err)
+{
+	struct slot *const slot = blob->slot;
+	struct batch_picture *const picture = &slot->pictures[blob->ticket.place];
+	const struct read_request *const request = &blob->request;
+	const int code = transform_choose(
+		w->transform, request->data, request->size, blob->ticket.seed, picture, err);
+	if (code)
+		return code;
+	const size_t bytes = PICTURE_CHANNELS * (size_t)picture->width * picture->height;
+	if (bytes > w->team->options.picture_bytes)
+		return error_set(err, -EINVAL,
+			"the picture is larger than any was when the data set was opened");
+	picture->offset = slot_place_picture(slot, bytes);
+	return transform_decode(w->transform, slot->data + picture->offset, err);
+}
+
+static int decode_sample(struct worker *w, const struct blob *blob, struct error *err)
+{
+	const struct read_request *const request = &blob->request;
+	if (blob->slot->pictures)
+		return decode_picture(w, blob, err);
+	uint8_t *const out = blob->slot->data + blob->ticket.place * w->team->options.sample_bytes;
+	return transform_sample(
+		w->transform, request->data, request->size, blob->ticket.seed, out, NULL, err);
 }
 
 static void decode(struct worker *w, struct blob *blob)
 {
 	const struct team_options *o = &w->team->options;
 	const struct read_request *request = &blob->request;
-	uint8_t *out = blob->slot->data + blob->ticket.place * o->sample_bytes;
 	blob->slot->labels[blob->ticket.place] = o->dataset->samples[blob->ticket.sample].label;
 	blob->bad = false;
 	if (request->status) {
 		char text[64];
-		mark_bad(w, blob, out, strerror_r(-request->status, text, sizeof text));
+		mark_bad(w, blob, strerror_r(-request->status, text, sizeof text));
 		return;
 	}
 	struct error err;
 	err.text[0] = '\0';
-	if (transform_sample(
-		    w->transform, request->data, request->size, blob->ticket.seed, out, NULL, &err))
-		mark_bad(w, blob, out, err.text);
+	if (decode_sample(w, blob, &err))
+		mark_bad(w, blob, err.text);
 }
 
 /* The same with planted conditions. */

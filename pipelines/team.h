@@ -24,6 +24,7 @@ struct team_options {
 	uint64_t segment_ns;
 	unsigned workers;
 	size_t sample_bytes;
+	size_t picture_bytes; /* room that a slot has for a picture; 0: slots hold finished samples */
 };
 
 struct team;

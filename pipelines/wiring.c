@@ -34,6 +34,7 @@ static int start_team(struct run *run, struct error *err)
 		.segment_ns = run->segment_ns,
 		.workers = run->plan.decode_workers,
 		.sample_bytes = run->plan.sample_bytes,
+		.picture_bytes = run->plan.picture_bytes,
 	};
 	return team_start(&run->team, &options, err);
 }

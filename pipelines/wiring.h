@@ -43,6 +43,7 @@ struct run {
 	struct rounds rounds;
 	struct devices devices;
 	struct monitor monitor;
+	struct nvml_watch *nvml; /* NULL: no device is watched */
 };
 
 /* Starts all threads; a failure goes to the crew.  They end in any case once the crew is stopped. */

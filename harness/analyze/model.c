@@ -53,6 +53,7 @@ static void take_facts(struct model *model, const struct model_source *source)
 		.in_memory = reads_by(source, "memory", READ_ENGINE_MEMORY),
 		.blocking_reads = reads_by(source, "pread", READ_ENGINE_PREAD),
 		.step_on_cores = source->step_on_cores,
+		.step_has_memory = source->step_has_memory,
 	};
 	model->step_time = source->step_emulated ? source->step_time : NULL;
 	model->exchange_time = source->step_emulated ? source->exchange_time : NULL;
@@ -60,6 +61,7 @@ static void take_facts(struct model *model, const struct model_source *source)
 	model->samples_per_batch = model->replay.shape.batch_size;
 	model->replay.cores = source->cores > 0 ? source->cores : 1;
 	model->replay.wake_ns = WAKE_NS;
+	model->replay.copies_off_cores = model->facts.step_has_memory;
 	for (int c = 0; c < COSTS; c++)
 		model->replay.scale[c] = 1;
 }
@@ -217,10 +219,10 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	if (decode)
 		code = series_of_decode(series, m, decode, model->worker_factor, slowed);
 	if (!code && upload && model->replay.shape.staging_slots > 0)
-		code = series_of_upload(series, m, upload, slowed);
+		code = series_of_upload(series, m, upload, &model->facts, slowed);
 	if (!code && step)
-		code = series_of_step(series, m, step, model->device_factor,
-			model->facts.step_on_cores, slowed, &late_ns);
+		code = series_of_step(
+			series, m, step, model->device_factor, &model->facts, slowed, &late_ns);
 	if (!code && sync && model->replay.shape.devices > 1)
 		code = series_of_sync(series, sync);
 	model->late_ns += late_ns / (double)repeats;

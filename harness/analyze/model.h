@@ -29,7 +29,7 @@ struct model_source {
 	const struct traces *const *traces; /* of the same repeats */
 	size_t count;
 	unsigned cores;
-	bool step_emulated, step_on_cores;
+	bool step_emulated, step_on_cores, step_has_memory; /* the last two: shape_facts */
 	const struct ceilings *ceilings; /* NULL: none */
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */

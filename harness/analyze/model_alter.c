@@ -264,9 +264,15 @@ static int turn_jitter(const struct change *c)
 
 static int turn_upload(const struct change *c)
 {
-	if (config_integer(c->to, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+	const bool copies = shape_uploads(c->to, &c->model->facts);
+	if (copies == shape_uploads(c->from, &c->model->facts))
+		return 0;
+	if (copies)
 		return error_set(c->err, -ENOTSUP,
 			"upload.mode = copy: how long a copy takes was not measured");
+	if (c->model->facts.step_has_memory)
+		return error_set(c->err, -ENOTSUP,
+			"upload.mode = none: how long a step takes that copies its own batch was not measured");
 	c->model->replay.series[COST_UPLOAD] = (struct replay_series){0};
 	free(c->model->storage[COST_UPLOAD]);
 	c->model->storage[COST_UPLOAD] = NULL;

@@ -47,11 +47,11 @@ struct cost_series {
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed);
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, double slowed);
+	const struct trace *trace, const struct shape_facts *facts, double slowed);
 /* late_ns: of a batch, that is in its device time beyond the device's.  factor: of each device. */
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const float *factor, bool on_cores, double slowed,
-	double *late_ns);
+	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	double slowed, double *late_ns);
 /* Once for all devices, which exchange at the same time. */
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 int series_append(struct cost_series *series, const float *ns, size_t count);

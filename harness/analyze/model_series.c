@@ -76,7 +76,7 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 }
 
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, double slowed)
+	const struct trace *trace, const struct shape_facts *facts, double slowed)
 {
 	const struct stage_measurement *stage = model_stage(m, "upload");
 	float *values = calloc(trace->count + 1, sizeof *values);
@@ -84,8 +84,10 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU. */
-	const struct time_split split = time_split_of(stage);
+	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU, unless it is a
+	 * device's, which is as long as it is. */
+	const struct time_split split =
+		facts->step_has_memory ? (struct time_split){.sleep = 1} : time_split_of(stage);
 	for (size_t i = 0; i < trace->count; i++)
 		values[i] = (float)(or_zero(trace->items[i].service_ns) *
 				    (split.cpu / slowed + split.sleep));
@@ -101,9 +103,9 @@ struct step_times {
 
 /* A step's thread must get a core when its device is done; that it comes late shows in the stage's working
  * time, which lasts from batch to batch while data is ready.  BLAS threads spin at their barriers: a
- * computed step is taken as it is. */
-static struct step_times step_times_of(
-	const struct stage_measurement *stage, const struct trace *trace, bool on_cores)
+ * computed step is taken as it is.  A device that works by itself has the next step already. */
+static struct step_times step_times_of(const struct stage_measurement *stage,
+	const struct trace *trace, const struct shape_facts *facts)
 {
 	double service = 0;
 	double host = 0;
@@ -111,7 +113,8 @@ static struct step_times step_times_of(
 		service += or_zero(trace->items[i].service_ns) / (double)trace->count;
 		host += or_zero(trace->items[i].host_ns) / (double)trace->count;
 	}
-	if (on_cores || stage->items == 0 || trace->count == 0)
+	if (facts->step_on_cores || facts->step_has_memory || stage->items == 0 ||
+		trace->count == 0)
 		return (struct step_times){.host_cpu_share = 1};
 	const double items = (double)stage->items;
 	const double cpu = isnan(stage->cpu_seconds) ? host : stage->cpu_seconds * 1e9 / items;
@@ -131,17 +134,18 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
 }
 
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const float *factor, bool on_cores, double slowed,
-	double *late_ns)
+	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	double slowed, double *late_ns)
 {
 	const struct stage_measurement *stage = model_stage(m, "step");
+	const bool on_cores = facts->step_on_cores;
 	*late_ns = 0;
 	float *values = calloc(2 * trace->count + 1, sizeof *values);
 	if (!stage || !values) {
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	const struct step_times mean = step_times_of(stage, trace, on_cores);
+	const struct step_times mean = step_times_of(stage, trace, facts);
 	*late_ns = mean.late_ns;
 	float *const host = values;
 	float *const device = values + trace->count;

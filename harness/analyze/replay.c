@@ -188,6 +188,7 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 			model->device_factor ? (double)model->device_factor[i] : 1;
 	ends->staging = model->shape.staging_slots;
 	ends->on_cores = model->shape.step_threads > 0;
+	ends->copies_off_cores = model->copies_off_cores;
 	ends->step_threads = ends->on_cores ? model->shape.step_threads : 1;
 }
 

@@ -13,7 +13,8 @@
  *              rule
  *   batches    are delivered in order, or as completed; what bounds them is the number of slots
  *              (prefetch_depth only caps the count of those that wait, as in the measurement)
- *   upload     takes a batch, then a staging slot; UPLOAD on a core; then its slot is free again
+ *   upload     takes a batch, then a staging slot; UPLOAD on a core (copies_off_cores: by a device, one copy after
+ *              another); then its slot is free again
  *   step       STEP_HOST on shape.step_threads cores at once (at least one), then STEP_DEVICE off them
  *   sync       shape.devices > 1: each device has an upload and a step of its own and takes the batches of its lane
  *              (exchange.h); when all have computed a step, SYNC passes off the cores, once for all of them, and
@@ -87,6 +88,7 @@ struct replay_model {
 	double wake_ns;
 	/* Share of DECODE_LOCK that is spent off the cores, with the lock still held: 0 to 1. */
 	double lock_off_cores;
+	bool copies_off_cores;
 };
 
 struct replay_options {

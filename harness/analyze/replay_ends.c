@@ -112,7 +112,10 @@ void replay_upload_go(struct replay *r, uint32_t index)
 			ns = replay_cursor_next(&ends->upload_cost);
 			if (ns <= 0)
 				break;
-			replay_compute(r, EVENT_UPLOAD, index, ns);
+			if (ends->copies_off_cores)
+				replay_wait(r, replay_event_id(EVENT_UPLOAD, index), ns);
+			else
+				replay_compute(r, EVENT_UPLOAD, index, ns);
 			return;
 		case UPLOAD_ENDS:
 			device->filled++;

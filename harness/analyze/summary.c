@@ -244,6 +244,7 @@ static void merge_parts(struct point_summary *out, const struct chosen *chosen, 
 	out->queue_count = first->queue_count;
 	for (size_t i = 0; i < first->queue_count; i++)
 		merge_queue(&out->queues[i], chosen, &first->queues[i]);
+	out->device_count = device_summaries(chosen->repeats, chosen->count, out->devices);
 	for (size_t i = 0; i < chosen->count; i++)
 		for (size_t n = 0; n < chosen->repeats[i]->note_count; n++)
 			add_note(out, chosen->repeats[i]->notes[n]);
@@ -263,6 +264,8 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		merge_throughput(out, &chosen, facts->seed);
 		merge_scalars(out, &chosen);
 		merge_parts(out, &chosen, scratch);
+		if (!facts->any_order)
+			out->same_results = device_same_results(chosen.repeats, chosen.count);
 		note_left_out(out, &chosen, repeats, count);
 		verdict_of_point(out, chosen.repeats, chosen.count, facts, &out->verdict);
 	}

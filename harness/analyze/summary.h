@@ -3,6 +3,7 @@
 #ifndef MLBENCH_ANALYZE_SUMMARY_H
 #define MLBENCH_ANALYZE_SUMMARY_H
 
+#include "harness/analyze/device_summary.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
 #include "harness/measure/measurement.h"
@@ -59,6 +60,9 @@ struct point_summary {
 	size_t stage_count;
 	struct queue_measurement queues[QUEUES_MAX];
 	size_t queue_count;
+	struct device_summary devices[DEVICES_MAX]; /* over the repeats that count */
+	size_t device_count;
+	enum same_results same_results; /* of the repeats that count; unknown where batches have no order */
 	struct verdict verdict;
 	char notes[NOTES_MAX][NOTE_BYTES]; /* union over the repeats */
 	size_t note_count;
@@ -72,6 +76,7 @@ struct point_facts {
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;
+	bool any_order; /* batches come as they are completed: the first need not be the same */
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
 				       known */
 	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */

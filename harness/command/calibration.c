@@ -43,6 +43,7 @@ struct model_source calibration_source(const struct config *config, const struct
 		.cores = record->cores,
 		.step_emulated = strcmp(backend, "emulated") == 0,
 		.step_on_cores = strcmp(backend, "openblas") == 0,
+		.step_has_memory = strcmp(backend, "cuda") == 0,
 		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 		.contention = contention,
 		.step_time = step_facts_time,

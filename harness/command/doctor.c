@@ -60,8 +60,8 @@ static void state_backend(
 	char details[WHY_BYTES] = "";
 	if (ops->details)
 		(void)ops->details(details, sizeof details);
-	(void)snprintf(finding->state, sizeof finding->state, "%s%s%s%s", reason ? reason : "works",
-		*details ? (reason ? " (" : ": ") : "", details, *details && reason ? ")" : "");
+	(void)snprintf(finding->state, sizeof finding->state, "%s%s%s", reason ? reason : "works",
+		*details ? (reason ? "; " : ": ") : "", details);
 }
 
 static void add_backends(struct findings *findings)

@@ -5,6 +5,7 @@
 #include "harness/base/units.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/substitute.h"
+#include "harness/config/shape.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,6 +47,11 @@ struct context {
 	struct error *err;
 };
 
+static bool is_device(const struct context *context)
+{
+	return strcmp(step_facts_backend(&context->diagnosed->config), "cuda") == 0;
+}
+
 static bool has_stage(const struct context *context, const struct stage *stage)
 {
 	const struct config *config = &context->diagnosed->config;
@@ -54,8 +60,15 @@ static bool has_stage(const struct context *context, const struct stage *stage)
 	if (strcmp(stage->name, "decode") == 0)
 		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
 	if (strcmp(stage->name, "upload") == 0)
-		return config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY;
+		return shape_uploads(
+			config, &(struct shape_facts){.step_has_memory = is_device(context)});
 	return strcmp(step_facts_backend(config), "null") != 0;
+}
+
+/* A device cannot do without the copy. */
+static bool can_substitute(const struct context *context, const struct stage *stage)
+{
+	return strcmp(stage->name, "upload") != 0 || !is_device(context);
 }
 
 /* --- configurations ----------------------------------------------------------------------------- */
@@ -159,7 +172,13 @@ static int add_substitution(struct context *context, const struct stage *stage)
 		return code;
 	code = substitute(context, stage, config, &how);
 	(void)snprintf(e->what, sizeof e->what, "%s: %s", stage->name, how);
-	predict_scaled(context, stage, stage->cost_count, 0, e);
+	struct stage nothing = *stage;
+	/* No device, no copy to it. */
+	if (!code && strcmp(stage->name, "step") == 0 && is_device(context)) {
+		code = substitute_upload(config, context->err);
+		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
+	}
+	predict_scaled(context, &nothing, nothing.cost_count, 0, e);
 	return code;
 }
 
@@ -247,7 +266,7 @@ int experiments_open(struct experiments *experiments, struct verification *verif
 	if (!code)
 		code = add_knob(&context);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
-		if (has_stage(&context, &stages[i]))
+		if (has_stage(&context, &stages[i]) && can_substitute(&context, &stages[i]))
 			code = add_substitution(&context, &stages[i]);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
 		for (size_t f = 0; f < sizeof FACTORS / sizeof FACTORS[0] && !code; f++)

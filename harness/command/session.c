@@ -2,6 +2,7 @@
  * so that stopping at any moment keeps what was measured. */
 #include "harness/command/session.h"
 
+#include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
@@ -162,6 +163,7 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
+	peaks_fill(m);
 	m->started = started;
 	if (code && atomic_load(session->invocation->stop))
 		m->status = MEASUREMENT_INTERRUPTED;

@@ -147,11 +147,37 @@ static int memory_reads_nothing(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* augment.device = gpu: who makes the samples, and of what. */
+static int gpu_makes_samples(const struct config *config, struct error *err)
+{
+	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
+	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+		return 0;
+	if (backend == STEP_BACKEND_EMULATED || backend == STEP_BACKEND_OPENBLAS)
+		return error_set(err, -EINVAL,
+			"'augment.device' = gpu does not go with 'step.backend' = %s, which makes no samples: it needs cuda",
+			backend == STEP_BACKEND_EMULATED ? "emulated" : "openblas");
+	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
+		return error_set(err, -EINVAL,
+			"'augment.device' = gpu does not go with 'codec.name' = null, which decodes no pictures for it");
+	return 0;
+}
+
+/* Where the backend is chosen only when the run is planned, that is where it is known. */
+static bool may_upload(const struct config *config)
+{
+	const int64_t mode = config_integer(config, KEY_UPLOAD_MODE);
+	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
+	if (mode == UPLOAD_MODE_AUTO)
+		return backend == STEP_BACKEND_CUDA || backend == STEP_BACKEND_AUTO;
+	return mode == UPLOAD_MODE_COPY;
+}
+
 /* A planted condition that would not act is no experiment. */
 static int planted_upload_has_a_copy(const struct config *config, struct error *err)
 {
 	static const enum key_id keys[] = {KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
-	if (config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+	if (may_upload(config))
 		return 0;
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
 		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
@@ -211,6 +237,7 @@ static int check_rules(const struct config *config, struct error *err)
 		crop_scale,
 		crop_ratio,
 		memory_reads_nothing,
+		gpu_makes_samples,
 		planted_upload_has_a_copy,
 		planted_cache_has_a_storage,
 		planted_devices_are_several,

@@ -3,6 +3,7 @@
 #include "harness/report/report.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* RFC 4180: fields with a comma, a quote or a line break are quoted. */
@@ -39,6 +40,20 @@ static const char *const stage_heads[] = {
 	"busy", "starved", "blocked", "capacity", "cpu", "run_queue", "io_wait", "lock_wait"};
 enum { STAGE_HEADS = sizeof stage_heads / sizeof *stage_heads };
 
+/* Of the first device, where any point has one; in the order of add_device. */
+static const char *const device_heads[] = {"name", "step_ms", "step_share", "idle_share",
+	"launch_us", "upload_bytes_per_s", "peak_share", "model_utilisation", "sm_clock_mhz",
+	"power_w", "throttled"};
+enum { DEVICE_HEADS = sizeof device_heads / sizeof *device_heads };
+
+static bool has_devices(const struct report *report)
+{
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		if (report->points[i] && report->points[i]->device_count > 0)
+			return true;
+	return false;
+}
+
 static void add_heads(
 	const struct report *report, const struct point_summary *first, struct buffer *out)
 {
@@ -54,6 +69,8 @@ static void add_heads(
 		for (size_t k = 0; k < STAGE_HEADS; k++)
 			buffer_format(out, ",%s.%s", first->stages[i].name, stage_heads[k]);
 	}
+	for (size_t k = 0; k < DEVICE_HEADS && has_devices(report); k++)
+		buffer_format(out, ",device.%s", device_heads[k]);
 	buffer_text(out,
 		",verdict_stage,verdict_resource,verdict_confidence,step_backend,injected,error,"
 		"predicted,predicted_samples_per_s,predicted_low,predicted_high\n");
@@ -76,6 +93,31 @@ static void add_stage(const struct point_summary *p, const char *name, struct bu
 		return;
 	}
 	buffer_repeat(out, ",", STAGE_HEADS);
+}
+
+static void add_device(const struct point_summary *p, struct buffer *out)
+{
+	if (p->device_count == 0) {
+		buffer_repeat(out, ",", DEVICE_HEADS);
+		return;
+	}
+	const struct device_summary *device = &p->devices[0];
+	const struct device_measurement *all = &device->all;
+	buffer_text(out, ",");
+	add_text(out, all->name);
+	add_number(out, device->step_ns / 1e6);
+	add_number(out, device->step_share);
+	add_number(out, all->idle_share);
+	add_number(out, all->launch_ns / 1e3);
+	add_number(out, device->upload_bytes_per_s);
+	add_number(out, device->peak_share);
+	add_number(out, all->model_utilisation);
+	add_number(out, all->sm_clock_mhz.mean);
+	add_number(out, all->power_w.mean);
+	/* The commonest reason; none: 0, if anything was sampled. */
+	add_number(out, all->throttle_count > 0 ? all->throttles[0].share
+			: all->samples > 0      ? 0
+						: (double)NAN);
 }
 
 static void add_numbers(const struct point_summary *p, struct buffer *out)
@@ -143,6 +185,8 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	add_numbers(p, out);
 	for (size_t i = 0; first && i < first->stage_count; i++)
 		add_stage(p, first->stages[i].name, out);
+	if (has_devices(report))
+		add_device(p, out);
 	buffer_text(out, ",");
 	add_text(out, p->verdict.stage);
 	buffer_text(out, ",");

@@ -3,6 +3,7 @@
 #ifndef MLBENCH_REPORT_DEVICES_JSON_H
 #define MLBENCH_REPORT_DEVICES_JSON_H
 
+#include "harness/analyze/summary.h"
 #include "harness/base/error.h"
 #include "harness/measure/measurement.h"
 
@@ -14,8 +15,7 @@ json_t *devices_to_json(const struct measurement *m);
 /* devices: of the repetition; NULL (an older file): there are none.  -EINVAL with what is wrong. */
 int devices_from_json(struct measurement *m, const json_t *devices, struct error *err);
 
-/* The parts, for the summary. */
-json_t *device_range_to_json(const struct device_range *range);
-json_t *device_throttles_to_json(const struct device_measurement *device);
+/* A point's devices for summary.json: each null has its reason. */
+json_t *device_summaries_to_json(const struct point_summary *point);
 
 #endif

@@ -76,6 +76,7 @@ static void facts_of(
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.step_emulated = record->step.emulated,
 		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
+		.any_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_AS_COMPLETED,
 		.storage_bytes_per_s = storage_ceiling(record),
 		.decode_alone =
 			decode_alone(record, (long long)config_integer(config, KEY_DECODE_WORKERS)),

@@ -101,6 +101,7 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 				.cores = record->cores,
 				.step_emulated = record->step.emulated,
 				.step_on_cores = strcmp(record->step.backend, "openblas") == 0,
+				.step_has_memory = strcmp(record->step.backend, "cuda") == 0,
 				.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 				.contention = NAN}};
 		code = diagnose_point(&input, effort, out, err);

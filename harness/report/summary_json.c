@@ -2,6 +2,7 @@
  * null, and the object's "missing" says why. */
 #include "harness/base/clock.h"
 #include "harness/report/config_json.h"
+#include "harness/report/devices_json.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/part.h"
@@ -238,6 +239,20 @@ static void put_forecast(struct part *part, const struct report *report, size_t 
 		part_put(part, "prediction", forecast_json(forecast));
 }
 
+/* Only where a device stepped. */
+static void put_devices(struct part *part, const struct point_summary *p)
+{
+	static const char *const same[] = {[SAME_YES] = "same", [SAME_NO] = "different"};
+	if (p->device_count == 0)
+		return;
+	part_put(part, "devices", device_summaries_to_json(p));
+	if (same[p->same_results])
+		part_put(part, "first_losses", json_string(same[p->same_results]));
+	else
+		part_number(part, "first_losses", NAN,
+			"fewer than two repetitions have a loss, or batches have no order");
+}
+
 static json_t *point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
@@ -276,6 +291,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));
+	put_devices(&part, p);
 	part_put(&part, "verdict", verdict_json(&p->verdict));
 	put_diagnosis(&part, report, point);
 	part_put(&part, "notes", notes_json(p));

@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/report/config_json.h"
+#include "harness/report/device_text.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/heatmap.h"
 #include "harness/report/layout.h"
@@ -443,6 +444,7 @@ static void render_stages(
 		layout_heading(style, title.data ? title.data : "", out);
 		buffer_release(&title);
 		stage_table_render(p, style, LAYOUT_INDENT, out);
+		device_text_render(p, style, out);
 		if (verbose && !one)
 			render_model(report, i, false, style, out);
 	}

@@ -10,11 +10,11 @@
 #include <cmocka.h>
 #include <cuda_runtime_api.h>
 
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		const int ok_error = (int)(call);                                                  \
-		if (ok_error != 0)                                                                 \
-			fail_msg("%s: %s", #call, cudaGetErrorString((cudaError_t)ok_error));      \
+#define OK(call)                                                                              \
+	do {                                                                                  \
+		const int ok_error = (int)(call);                                             \
+		if (ok_error != 0)                                                            \
+			fail_msg("%s: %s", #call, cudaGetErrorString((cudaError_t)ok_error)); \
 	} while (0)
 
 /* On a machine without a device the programs for devices have nothing to say. */

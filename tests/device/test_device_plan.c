@@ -243,6 +243,34 @@ static void add_parameters(struct places *places, const struct device_plan *plan
 	ADD(places, plan->statistics, 5 * sizeof(double));
 }
 
+/* What a kernel would use of the scratch that the layers share; the address is any. */
+static void add_scratch(
+	struct places *places, const struct device_plan *plan, const struct device_layer *layer)
+{
+	struct quantise_task task = {.from = {.data = places,
+					     .type = plan->type,
+					     .samples = BATCH,
+					     .rows = layer->m,
+					     .columns = layer->n,
+					     .ld = layer->output_gradient.ld,
+					     .sample_stride = layer->output_gradient.sample_stride},
+		.type = ELEMENT_E5M2};
+	const size_t bias = kernel_bias_scratch(&task.from),
+		     gradient = kernel_quantise_scratch(&task);
+	assert_true(bias > 0 && gradient > 0);
+	if (layer->bias)
+		ADD(places, plan->bias_scratch, bias * sizeof(float));
+	if (!layer->fp8)
+		return;
+	task.from.samples = 1;
+	task.from.rows = layer->k;
+	task.from.type = ELEMENT_F32;
+	task.from.ld = layer->ld_weights;
+	const size_t weights = kernel_quantise_scratch(&task);
+	ADD(places, plan->quantise_scratch,
+		(gradient > weights ? gradient : weights) * sizeof(float));
+}
+
 static void check_places(const struct device_plan *plan)
 {
 	struct places *places = calloc(1, sizeof *places);
@@ -275,6 +303,7 @@ static void check_places(const struct device_plan *plan)
 			ADD(now, plan->scores_gradient,
 				rows * layer->heads * layer->ld_scores * element);
 		}
+		add_scratch(now, plan, layer);
 		if (layer->fp8)
 			ADD(now, plan->quantised, rows * layer->k);
 		check_apart(now, plan->bytes);

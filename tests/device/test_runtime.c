@@ -157,7 +157,8 @@ static void events_measure_time(void **state)
 	(void)state;
 	need_device();
 	const cudaStream_t stream = open_stream();
-	const cudaEvent_t begin = open_event(cudaEventDefault), middle = open_event(cudaEventBlockingSync),
+	const cudaEvent_t begin = open_event(cudaEventDefault),
+			  middle = open_event(cudaEventBlockingSync),
 			  end = open_event(cudaEventDefault);
 	float *data = on_device(256), first, second, both;
 	assert_int_equal(cudaEventElapsedTime(&both, begin, end), cudaErrorInvalidResourceHandle);
@@ -202,7 +203,6 @@ static void default_stream_orders_blocking_ones(void **state)
 	OK(cudaFree(data));
 }
 
-
 /* A copy from pinned memory comes back before the memory was read. */
 static void pinned_copies_are_asynchronous(void **state)
 {
@@ -227,7 +227,8 @@ static void pinned_copies_are_asynchronous(void **state)
 		OK(cudaMemcpy(&seen, data, sizeof seen, cudaMemcpyDeviceToHost));
 		assert_true(seen == 1);
 	}
-	assert_int_equal(cudaHostRegister(registered, BYTES, 0), cudaErrorHostMemoryAlreadyRegistered);
+	assert_int_equal(
+		cudaHostRegister(registered, BYTES, 0), cudaErrorHostMemoryAlreadyRegistered);
 	(void)cudaGetLastError();
 	OK(cudaHostUnregister(registered));
 	OK(cudaFreeHost(allocated));

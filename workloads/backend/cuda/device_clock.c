@@ -8,12 +8,13 @@
 #include <errno.h>
 #include <math.h>
 
-enum {
-	TRIES = 8,
-	TRYING_NS = 150000,    /* once there is one, no further try begins after it */
-	PATIENCE_NS = 2000000, /* for one try, while steps run */
-	FIRST_PATIENCE_NS = 1000000000,
+struct effort {
+	int tries;
+	uint64_t trying_ns;   /* after the first one has come */
+	uint64_t patience_ns; /* for one try */
 };
+static const struct effort between_steps = {8, 150000, 2000000};
+static const struct effort at_the_beginning = {64, 3000000, 1000000000};
 
 static const double NS_PER_MILLISECOND = 1e6; /* cudaEventElapsedTime gives ms */
 
@@ -58,28 +59,24 @@ static int bracket_event(const struct device_clock *clock, cudaEvent_t event, ui
 }
 
 /* The narrowest of several brackets, its event in tries[0]; -EAGAIN: none came in time. */
-static int take_bracket(
-	struct device_clock *clock, uint64_t patience_ns, struct bracket *best, struct error *err)
+static int take_bracket(struct device_clock *clock, const struct effort *effort,
+	struct bracket *best, struct error *err)
 {
-	bool has_one = false;
-	const uint64_t until_ns = clock_now_ns() + TRYING_NS;
-	for (int i = 0; i < TRIES && (!has_one || clock_now_ns() < until_ns); i++) {
+	int code = bracket_event(clock, clock->tries[0], effort->patience_ns, best, err);
+	const uint64_t until_ns = best->end_ns + effort->trying_ns;
+	for (int i = 1; i < effort->tries && !code && clock_now_ns() < until_ns; i++) {
 		struct bracket next;
-		const int code = bracket_event(
-			clock, clock->tries[has_one ? 1 : 0], patience_ns, &next, err);
-		if (code)
-			return has_one && code == -EAGAIN ? 0 : code;
-		if (has_one && width(&next) >= width(best))
+		code = bracket_event(clock, clock->tries[1], effort->patience_ns, &next, err);
+		if (code == -EAGAIN)
+			return 0;
+		if (code || width(&next) >= width(best))
 			continue;
+		const cudaEvent_t better = clock->tries[1];
+		clock->tries[1] = clock->tries[0];
+		clock->tries[0] = better;
 		*best = next;
-		if (has_one) {
-			const cudaEvent_t better = clock->tries[1];
-			clock->tries[1] = clock->tries[0];
-			clock->tries[0] = better;
-		}
-		has_one = true;
 	}
-	return 0;
+	return code;
 }
 
 /* Since the first stamp, by the last one. */
@@ -115,11 +112,11 @@ static void publish(struct device_clock *clock, const struct bracket *bracket, d
 	(void)pthread_mutex_unlock(&clock->lock);
 }
 
-static int take_stamp(struct device_clock *clock, uint64_t patience_ns, struct error *err)
+static int take_stamp(struct device_clock *clock, const struct effort *effort, struct error *err)
 {
 	struct bracket bracket = {0};
 	double device_ns;
-	int code = take_bracket(clock, patience_ns, &bracket, err);
+	int code = take_bracket(clock, effort, &bracket, err);
 	if (!code)
 		code = chain(clock, &device_ns, err);
 	if (!code)
@@ -130,7 +127,7 @@ static int take_stamp(struct device_clock *clock, uint64_t patience_ns, struct e
 
 int device_clock_keep(struct device_clock *clock, struct error *err)
 {
-	return clock_now_ns() < clock->next_ns ? 0 : take_stamp(clock, PATIENCE_NS, err);
+	return clock_now_ns() < clock->next_ns ? 0 : take_stamp(clock, &between_steps, err);
 }
 
 int device_clock_open(struct device_clock *clock, struct error *err)
@@ -145,7 +142,7 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 		code = CUDA_TRY(err, cudaEventCreate(&clock->stamps[i].event));
 	for (size_t i = 0; i < 2 && !code; i++)
 		code = CUDA_TRY(err, cudaEventCreate(&clock->tries[i]));
-	return code ? code : take_stamp(clock, FIRST_PATIENCE_NS, err);
+	return code ? code : take_stamp(clock, &at_the_beginning, err);
 }
 
 void device_clock_close(struct device_clock *clock)

@@ -134,9 +134,11 @@ static void place_gradients(struct device_plan *plan)
 	}
 }
 
+/* For kernels that say what scratch they need: they look at the shape, but rows without an address are none to them. */
 static struct device_rows shape_of(const struct device_plan *plan, const struct device_view *view)
 {
-	return (struct device_rows){.type = view->type,
+	return (struct device_rows){.data = plan->layers,
+		.type = view->type,
 		.samples = plan->options.batch,
 		.rows = view->rows,
 		.columns = view->columns,
@@ -161,7 +163,8 @@ static void place_fp8_scratch(struct device_plan *plan)
 			continue;
 		const struct device_rows x = shape_of(plan, &layer->input);
 		const struct device_rows dy = shape_of(plan, &layer->output_gradient);
-		const struct device_rows w = {.type = ELEMENT_F32,
+		const struct device_rows w = {.data = plan->layers,
+			.type = ELEMENT_F32,
 			.samples = 1,
 			.rows = layer->k,
 			.columns = layer->n,

@@ -5,8 +5,6 @@
 #include "workloads/backend/cuda/group.h"
 #include "workloads/backend/cuda/session.h"
 
-#include <stdio.h>
-
 int exchange_join(struct cuda_session *session, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
@@ -47,9 +45,4 @@ int exchange_enqueue(struct cuda_session *session, const struct flight *flight, 
 bool exchange_deterministic(const struct cuda_session *session)
 {
 	return !session->joined || group_is_deterministic(session->options.group);
-}
-
-void exchange_version(char *out, size_t room)
-{
-	(void)snprintf(out, room, "not looked for");
 }

@@ -5,7 +5,6 @@
 #include "harness/base/error.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct cuda_session;
 struct flight;
@@ -22,8 +21,5 @@ int exchange_enqueue(struct cuda_session *session, const struct flight *flight, 
 
 /* Whether it gives the same bits for the same gradients. */
 bool exchange_deterministic(const struct cuda_session *session);
-
-/* "2.27.7", or why there is no library for it. */
-void exchange_version(char *out, size_t room);
 
 #endif

@@ -29,6 +29,17 @@ static int instantiate(struct record *record, cudaGraph_t graph, struct error *e
 	return code ? code : CUDA_TRY(err, cudaGraphInstantiate(&record->exec, graph, 0));
 }
 
+/* Whatever went wrong, the stream must not stay a recording one. */
+static cudaError_t end_capture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	const cudaError_t ended = cudaStreamEndCapture(stream, graph);
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	if (ended != cudaSuccess && cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+		status != cudaStreamCaptureStatusNone)
+		(void)cudaStreamEndCapture(stream, graph);
+	return ended;
+}
+
 /* Other threads upload meanwhile, so only this one's calls are held to what a recording allows. */
 static int capture(struct cuda_session *session, struct record *record, enqueuer *enqueue,
 	const void *what, struct error *err)
@@ -39,8 +50,7 @@ static int capture(struct cuda_session *session, struct record *record, enqueuer
 	if (code)
 		return code;
 	code = enqueue(session, what, err);
-	/* Always ended, or the stream would stay a recording one. */
-	const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+	const cudaError_t ended = end_capture(stream, &graph);
 	if (!code && ended != cudaSuccess)
 		code = fail_cuda(err, (int)ended, "recording a step");
 	if (!code)

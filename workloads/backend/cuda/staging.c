@@ -66,6 +66,7 @@ static int open_place(
 {
 	const size_t words = words_room(options);
 	void *memory = NULL;
+	place->batch = UINT64_MAX;
 	int code = allocate(&place->data, aligned(options->batch_room), "a batch", err);
 	if (!code)
 		code = allocate(&memory, words, "labels", err);

@@ -18,7 +18,7 @@ struct staging_place {
 	cudaEvent_t begin, end;      /* of the copy */
 	cudaEvent_t used;            /* after the step that took it */
 	uint64_t stamp, expected_ns; /* of the copy that is under way */
-	uint64_t batch;              /* that it holds */
+	uint64_t batch;              /* that it holds; UINT64_MAX: none yet */
 	size_t bytes;                /* of it */
 };
 

@@ -81,11 +81,8 @@ static int launch(struct cuda_session *session, const struct batch_view *batch, 
 	const struct step_plan plan = make_plan(session, batch);
 	begin_flight(session, flight, &plan, batch);
 	const int code = enqueue_step(session, flight, &plan, batch, err);
-	if (code) {
-		session->broken = true;
-		return error_prefix(
-			err, code, "step of batch %llu", (unsigned long long)batch->index);
-	}
+	if (code)
+		return give_up(session, batch->index, code, err);
 	session->accumulated = plan.updates ? 0 : session->accumulated + 1;
 	session->launched++;
 	flight->launch_ns = clock_now_ns() - flight->launched_ns;
@@ -221,11 +218,9 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	if (code == -ECANCELED)
 		return code;
 	if (code)
-		session->broken = true;
-	return error_prefix(err, code, "step of batch %llu", (unsigned long long)flight->batch);
-}
-session->finished++;
-return 0;
+		return give_up(session, flight->batch, code, err);
+	session->finished++;
+	return 0;
 }
 
 bool session_finished(struct cuda_session *session)

@@ -1,10 +1,11 @@
 /* The plug-in's table, and what is there: versions and devices. */
 #include "workloads/backend/cuda/plugin.h"
 
-#include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
 #include "workloads/backend/cuda/group.h"
+#include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/nvtx.h"
+#include "workloads/backend/cuda/probe.h"
 #include "workloads/backend/cuda/session.h"
 
 #include <cublasLt.h>
@@ -121,7 +122,7 @@ static int read_node(struct cuda_node *out, struct error *err)
 	(void)cudaDriverGetVersion(&out->driver);
 	(void)cudaRuntimeGetVersion(&out->runtime);
 	add_cublas(out);
-	exchange_version(out->nccl, sizeof out->nccl);
+	nccl_version(out->nccl, sizeof out->nccl);
 	int count = 0;
 	const cudaError_t counted = cudaGetDeviceCount(&count);
 	if (counted != cudaSuccess || count <= 0)
@@ -157,7 +158,7 @@ static struct cuda_plugin plugin = {
 	.device_bytes = session_device_bytes,
 	.group_open = group_open,
 	.group_close = group_close,
-	.probe = NULL,
+	.probe = probing_run,
 	.mark = nvtx_mark,
 };
 

@@ -1,0 +1,227 @@
+/* Merging what repetitions say of a device. */
+#include "harness/analyze/device_summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Repetitions of one point, and which device of them. */
+struct series {
+	const struct measurement *const *repeats;
+	size_t count, device;
+};
+
+static const struct device_measurement *device_at(const struct series *s, size_t repeat)
+{
+	const struct measurement *m = s->repeats[repeat];
+	return s->device < m->device_count ? &m->devices[s->device] : NULL;
+}
+
+/* --- members that are means ------------------------------------------------------------------------- */
+
+static const size_t means[] = {
+	offsetof(struct device_measurement, step_seconds),
+	offsetof(struct device_measurement, upload_seconds),
+	offsetof(struct device_measurement, sync_seconds),
+	offsetof(struct device_measurement, idle_share),
+	offsetof(struct device_measurement, launch_ns),
+	offsetof(struct device_measurement, upload_bytes),
+	offsetof(struct device_measurement, flops_per_step),
+	offsetof(struct device_measurement, achieved_flops),
+	offsetof(struct device_measurement, peak_flops),
+	offsetof(struct device_measurement, model_utilisation),
+	offsetof(struct device_measurement, sm_clock_max_mhz),
+	offsetof(struct device_measurement, busy_share),
+};
+
+static const size_t ranges[] = {
+	offsetof(struct device_measurement, sm_clock_mhz),
+	offsetof(struct device_measurement, memory_clock_mhz),
+	offsetof(struct device_measurement, power_w),
+	offsetof(struct device_measurement, temperature_c),
+	offsetof(struct device_measurement, memory_used_bytes),
+	offsetof(struct device_measurement, pcie_to_device_bytes_per_s),
+	offsetof(struct device_measurement, pcie_from_device_bytes_per_s),
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static double member(const struct device_measurement *device, size_t offset)
+{
+	double value;
+	memcpy(&value, (const char *)device + offset, sizeof value);
+	return value;
+}
+
+static double mean_of(const struct series *s, size_t offset)
+{
+	double sum = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct device_measurement *device = device_at(s, i);
+		const double value = device ? member(device, offset) : (double)NAN;
+		if (isnan(value))
+			continue;
+		sum += value;
+		known++;
+	}
+	return known > 0 ? sum / (double)known : (double)NAN;
+}
+
+static struct device_range range_of(const struct series *s, size_t offset)
+{
+	struct device_range out = {.low = NAN,
+		.mean = mean_of(s, offset + offsetof(struct device_range, mean)),
+		.high = NAN};
+	for (size_t i = 0; i < s->count; i++) {
+		const struct device_measurement *device = device_at(s, i);
+		if (!device)
+			continue;
+		/* They pass over NAN. */
+		out.low =
+			fmin(out.low, member(device, offset + offsetof(struct device_range, low)));
+		out.high = fmax(
+			out.high, member(device, offset + offsetof(struct device_range, high)));
+	}
+	return out;
+}
+
+/* --- the others --------------------------------------------------------------------------------------- */
+
+static double add_known(double sum, double value)
+{
+	return isnan(value) ? sum : isnan(sum) ? value : sum + value;
+}
+
+static void add_throttle(struct device_measurement *all, const char *reason, double share)
+{
+	size_t i = 0;
+	while (i < all->throttle_count && strcmp(all->throttles[i].reason, reason) != 0)
+		i++;
+	if (i == THROTTLES_MAX)
+		return;
+	if (i == all->throttle_count) {
+		memcpy(all->throttles[i].reason, reason, sizeof all->throttles[i].reason);
+		all->throttles[i].share = 0;
+		all->throttle_count++;
+	}
+	all->throttles[i].share += share;
+}
+
+/* Means over the repetitions that were sampled, the commonest first. */
+static void merge_throttles(const struct series *s, struct device_measurement *all)
+{
+	double sampled = 0;
+	all->throttle_count = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct device_measurement *device = device_at(s, i);
+		if (!device || !(device->samples > 0))
+			continue;
+		sampled++;
+		for (size_t k = 0; k < device->throttle_count; k++)
+			add_throttle(all, device->throttles[k].reason, device->throttles[k].share);
+	}
+	for (size_t i = 0; i < all->throttle_count; i++)
+		all->throttles[i].share /= sampled;
+	for (size_t i = 1; i < all->throttle_count; i++)
+		for (size_t k = i; k > 0 && all->throttles[k].share > all->throttles[k - 1].share;
+			k--) {
+			const __typeof__(all->throttles[0]) moved = all->throttles[k];
+			all->throttles[k] = all->throttles[k - 1];
+			all->throttles[k - 1] = moved;
+		}
+}
+
+static void take_statistics(const struct device_measurement *from, struct device_measurement *all)
+{
+	if (isnan(from->gradient_norm) && isnan(from->nonfinite_share))
+		return;
+	all->gradient_norm = from->gradient_norm;
+	all->nonfinite_share = from->nonfinite_share;
+	all->activation_mean = from->activation_mean;
+	all->activation_deviation = from->activation_deviation;
+}
+
+static void merge_others(const struct series *s, struct device_measurement *all)
+{
+	all->ecc_corrected = all->ecc_uncorrected = all->clock_map_error_ns = NAN;
+	all->samples = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct device_measurement *device = device_at(s, i);
+		if (!device)
+			continue;
+		all->ecc_corrected = add_known(all->ecc_corrected, device->ecc_corrected);
+		all->ecc_uncorrected = add_known(all->ecc_uncorrected, device->ecc_uncorrected);
+		all->clock_map_error_ns = fmax(all->clock_map_error_ns, device->clock_map_error_ns);
+		all->deterministic = all->deterministic && device->deterministic;
+		all->samples += device->samples;
+		take_statistics(device, all);
+	}
+	merge_throttles(s, all);
+}
+
+/* --- what follows ------------------------------------------------------------------------------------- */
+
+/* Devices that train together make the same number of steps each. */
+static void derive(const struct series *s, struct device_summary *out)
+{
+	double steps = 0;
+	double step_seconds = 0;
+	double measured = 0;
+	double copied = 0;
+	double copying = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct measurement *m = s->repeats[i];
+		const struct device_measurement *device = device_at(s, i);
+		if (!device)
+			continue;
+		steps += (double)m->batches / (double)m->device_count;
+		measured += m->measured_seconds;
+		step_seconds += device->step_seconds;
+		copied += device->upload_bytes;
+		copying += device->upload_seconds;
+	}
+	out->step_ns = steps > 0 && step_seconds > 0 ? step_seconds / steps * 1e9 : (double)NAN;
+	out->step_share = measured > 0 ? step_seconds / measured : (double)NAN;
+	out->upload_bytes_per_s = copying > 0 ? copied / copying : (double)NAN;
+	out->peak_share = out->all.achieved_flops / out->all.peak_flops;
+}
+
+static void summarise(const struct series *s, struct device_summary *out)
+{
+	out->all = s->repeats[0]->devices[s->device];
+	for (size_t i = 0; i < COUNT(means); i++) {
+		const double mean = mean_of(s, means[i]);
+		memcpy((char *)&out->all + means[i], &mean, sizeof mean);
+	}
+	for (size_t i = 0; i < COUNT(ranges); i++) {
+		const struct device_range range = range_of(s, ranges[i]);
+		memcpy((char *)&out->all + ranges[i], &range, sizeof range);
+	}
+	merge_others(s, &out->all);
+	derive(s, out);
+}
+
+size_t device_summaries(const struct measurement *const *repeats, size_t count,
+	struct device_summary out[DEVICES_MAX])
+{
+	struct series s = {.repeats = repeats, .count = count};
+	const size_t devices = count > 0 ? repeats[0]->device_count : 0;
+	for (; s.device < devices; s.device++)
+		summarise(&s, &out[s.device]);
+	return devices;
+}
+
+enum same_results device_same_results(const struct measurement *const *repeats, size_t count)
+{
+	if (count < 2)
+		return SAME_UNKNOWN;
+	for (size_t i = 0; i < count; i++)
+		if (isnan(repeats[i]->loss_first))
+			return SAME_UNKNOWN;
+	for (size_t i = 1; i < count; i++)
+		if (memcmp(&repeats[i]->loss_first, &repeats[0]->loss_first,
+			    sizeof repeats[0]->loss_first) != 0)
+			return SAME_NO;
+	return SAME_YES;
+}

@@ -1,0 +1,205 @@
+/* A device's figures as one sentence of steps and one of its state. */
+#include "harness/report/device_text.h"
+
+#include "harness/base/units.h"
+#include "harness/report/layout.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { LABEL_BYTES = 24 };
+
+/* Before every part but the first. */
+static void separate(struct buffer *text)
+{
+	if (text->size > 0)
+		buffer_text(text, "; ");
+}
+
+static void add_share(struct buffer *text, const char *before, double share, const char *after)
+{
+	char number[UNITS_BYTES];
+	if (isnan(share))
+		return;
+	separate(text);
+	buffer_format(text, "%s%s%s", before, units_format_share(share, number), after);
+}
+
+static void add_rate(struct buffer *text, const char *before, double bytes_per_s)
+{
+	char number[UNITS_BYTES];
+	if (isnan(bytes_per_s))
+		return;
+	separate(text);
+	buffer_format(text, "%s%s", before, units_format_rate(bytes_per_s, number));
+}
+
+static void add_duration(struct buffer *text, const char *before, double ns)
+{
+	char number[UNITS_BYTES];
+	if (isnan(ns))
+		return;
+	separate(text);
+	buffer_format(text, "%s%s", before, units_format_duration(ns, number));
+}
+
+/* "1980 (1695-1980) MHz"; the range only where there is one. */
+static void add_range(
+	struct buffer *text, const char *before, const struct device_range *range, const char *unit)
+{
+	if (isnan(range->mean))
+		return;
+	separate(text);
+	buffer_format(text, "%s%.0f", before, range->mean);
+	if (round(range->low) < round(range->high))
+		buffer_format(text, " (%.0f-%.0f)", range->low, range->high);
+	buffer_format(text, " %s", unit);
+}
+
+/* --- its steps --------------------------------------------------------------------------------------- */
+
+static void add_flops(struct buffer *text, const struct device_summary *device)
+{
+	const struct device_measurement *all = &device->all;
+	static const double TERA = 1e12;
+	if (isnan(all->achieved_flops) || all->achieved_flops <= 0)
+		return;
+	separate(text);
+	buffer_format(text, "%.3g TFLOP/s in a step, ", all->achieved_flops / TERA);
+	if (isnan(device->peak_share))
+		buffer_text(text, "peak unknown");
+	else
+		buffer_format(text, "%.0f %% of the published peak", 100 * device->peak_share);
+	if (!isnan(all->model_utilisation))
+		buffer_format(text, " (model utilisation over all time %.0f %%)",
+			100 * all->model_utilisation);
+}
+
+static void add_steps(struct buffer *text, const struct device_summary *device)
+{
+	const struct device_measurement *all = &device->all;
+	add_duration(text, "step ", device->step_ns);
+	add_share(text, "in a step ", device->step_share, " of the time");
+	add_flops(text, device);
+	add_share(text, "idle inside a step ", all->idle_share, "");
+	add_duration(text, "launch ", all->launch_ns);
+	add_rate(text, "upload ", device->upload_bytes_per_s);
+	if (all->sync_seconds > 0 && all->step_seconds > 0)
+		add_share(text, "exchange of gradients ", all->sync_seconds / all->step_seconds,
+			" of a step");
+	if (!isnan(all->nonfinite_share) && all->nonfinite_share > 0)
+		add_share(text, "NOT FINITE: ", all->nonfinite_share, " of the gradients");
+}
+
+/* --- its state, by the driver ------------------------------------------------------------------------- */
+
+static void add_throttles(struct buffer *text, const struct device_measurement *all)
+{
+	char number[UNITS_BYTES];
+	if (!(all->samples > 0))
+		return;
+	for (size_t i = 0; i < all->throttle_count; i++) {
+		if (i == 0)
+			separate(text);
+		buffer_format(text, "%s%s %s", i ? ", " : "throttled: ", all->throttles[i].reason,
+			units_format_share(all->throttles[i].share, number));
+	}
+}
+
+static void add_errors(struct buffer *text, const struct device_measurement *all)
+{
+	const double corrected = all->ecc_corrected;
+	const double uncorrected = all->ecc_uncorrected;
+	if (!(corrected > 0) && !(uncorrected > 0))
+		return;
+	separate(text);
+	buffer_text(text, "memory errors:");
+	if (corrected > 0)
+		buffer_format(text, " %.0f corrected", corrected);
+	if (uncorrected > 0)
+		buffer_format(text, "%s %.0f UNCORRECTED", corrected > 0 ? "," : "", uncorrected);
+}
+
+static void add_state(struct buffer *text, const struct device_measurement *all)
+{
+	char number[UNITS_BYTES];
+	add_range(text, "clock ", &all->sm_clock_mhz, "MHz");
+	if (!isnan(all->sm_clock_mhz.mean) && !isnan(all->sm_clock_max_mhz))
+		buffer_format(text, " of %.0f", all->sm_clock_max_mhz);
+	add_range(text, "power ", &all->power_w, "W");
+	add_range(text, "", &all->temperature_c, "C");
+	if (!isnan(all->memory_used_bytes.high)) {
+		separate(text);
+		buffer_format(
+			text, "memory %s", units_format_size(all->memory_used_bytes.high, number));
+	}
+	add_rate(text, "PCIe to it ", all->pcie_to_device_bytes_per_s.mean);
+	add_throttles(text, all);
+	add_errors(text, all);
+}
+
+/* --- whether it computes the same again ------------------------------------------------------------------ */
+
+static const char *results_words(const struct point_summary *point, bool promised)
+{
+	static const char *const words[2][SAME_NO + 1] = {
+		{"bit-identical results are not promised",
+			"bit-identical results are not promised; the first loss of all repetitions is",
+			"bit-identical results are not promised; the first loss differs between repetitions"},
+		{"bit-identical results are promised; nothing was compared",
+			"results bit-identical: promised, and the first loss of all repetitions is",
+			"results NOT bit-identical, though promised: the first loss differs between repetitions"},
+	};
+	return words[promised][point->same_results];
+}
+
+static void render_results(
+	const struct point_summary *point, const struct style *style, struct buffer *out)
+{
+	bool promised = true;
+	for (size_t i = 0; i < point->device_count; i++) {
+		if (point->devices[i].all.emulated)
+			return;
+		promised = promised && point->devices[i].all.deterministic;
+	}
+	const bool broken = promised && point->same_results == SAME_NO;
+	layout_labelled(style, broken ? INK_BAD : INK_DIM, broken ? "results" : "",
+		results_words(point, promised), out);
+}
+
+/* A name is what a driver, or a file, says: it moves no cursor. */
+static void add_name(struct buffer *text, const char *name)
+{
+	for (; *name; name++)
+		buffer_format(
+			text, "%c", (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+}
+
+static void render_device(
+	const struct device_summary *device, const struct style *style, struct buffer *out)
+{
+	const struct device_measurement *all = &device->all;
+	char label[LABEL_BYTES];
+	struct buffer text = {0};
+	struct buffer steps = {0};
+	(void)snprintf(label, sizeof label, all->index < 10 ? "device %u" : "dev %u", all->index);
+	add_steps(&steps, device);
+	add_name(&text, all->name);
+	buffer_text(&text, all->precision[0] ? " " : "");
+	add_name(&text, all->precision);
+	buffer_format(&text, "%s%s", steps.size > 0 ? ": " : "", steps.data ? steps.data : "");
+	buffer_release(&steps);
+	layout_labelled_buffer(style, INK_BOLD, label, &text, out);
+	add_state(&text, all);
+	const bool bad = all->ecc_uncorrected > 0;
+	layout_labelled_buffer(style, bad ? INK_BAD : INK_DIM, bad ? "errors" : "", &text, out);
+}
+
+void device_text_render(
+	const struct point_summary *point, const struct style *style, struct buffer *out)
+{
+	for (size_t i = 0; i < point->device_count; i++)
+		render_device(&point->devices[i], style, out);
+	if (point->device_count > 0)
+		render_results(point, style, out);
+}

@@ -1,0 +1,664 @@
+/* Products of every precision, transposition and epilogue against a float64 loop over the same operands.
+ *
+ * Tolerances.  An entry is sum a_i b_i, exact in float64 for operands as they are stored.  What a device adds is
+ *   - roundoff(D) |D|: the result's rounding, 2^-24 float, 2^-8 bf16, 2^-11 fp16;
+ *   - 4 u sum |a_i b_i|: rounding in a chain of k additions, whose partial sums grow as sqrt(i): it goes with sqrt(k) u times
+ *     the size of a result, and the factor is four deviations.  u is 2^-24 for fp32; 2^-23 where tensor cores add, as
+ *     they cut instead of rounding; 2^-11 for tf32, half of which are operands cut to 10 bits; 2^-12 for fp8, whose sums
+ *     keep 13 bits or so behind the largest term (fast_sums).
+ * Outputs are poisoned with NaN before, and gaps between rows must stay so. */
+#include "tests/device/device_values.h"
+#include "workloads/backend/cuda/gemm.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { SEED = 11, WORKSPACE = 4 << 20, CANDIDATES = 4, FP8_CAPABILITY = 89, DEVIATIONS = 4 };
+
+struct kind {
+	const char *name;
+	enum step_precision precision;
+	enum element a, b, d; /* d: of activations; gradients of weights are float */
+	double unit;          /* of sums */
+};
+
+static const struct kind kinds[] = {
+	{"fp32", STEP_PRECISION_FP32, ELEMENT_F32, ELEMENT_F32, ELEMENT_F32, 0x1p-24},
+	{"tf32", STEP_PRECISION_TF32, ELEMENT_F32, ELEMENT_F32, ELEMENT_F32, 0x1p-11},
+	{"bf16", STEP_PRECISION_BF16, ELEMENT_BF16, ELEMENT_BF16, ELEMENT_BF16, 0x1p-23},
+	{"fp16", STEP_PRECISION_FP16, ELEMENT_F16, ELEMENT_F16, ELEMENT_F16, 0x1p-23},
+	{"bf16 to float", STEP_PRECISION_BF16, ELEMENT_BF16, ELEMENT_BF16, ELEMENT_F32, 0x1p-23},
+	{"fp16 to float", STEP_PRECISION_FP16, ELEMENT_F16, ELEMENT_F16, ELEMENT_F32, 0x1p-23},
+	{"fp8", STEP_PRECISION_FP8, ELEMENT_E4M3, ELEMENT_E4M3, ELEMENT_BF16, 0x1p-12},
+	{"fp8 dX", STEP_PRECISION_FP8, ELEMENT_E5M2, ELEMENT_E4M3, ELEMENT_BF16, 0x1p-12},
+	{"fp8 dW", STEP_PRECISION_FP8, ELEMENT_E4M3, ELEMENT_E5M2, ELEMENT_F32, 0x1p-12},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static bool is_fp8(const struct kind *kind)
+{
+	return kind->precision == STEP_PRECISION_FP8;
+}
+
+static bool device_has(const struct kind *kind)
+{
+	int device = 0, major = 0, minor = 0;
+	DEVICE_OK(cudaGetDevice(&device));
+	DEVICE_OK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+	DEVICE_OK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+	return !is_fp8(kind) || 10 * major + minor >= FP8_CAPABILITY;
+}
+
+/* A problem, its operands on both sides, and its result. */
+struct product {
+	const struct kind *kind;
+	struct gemm_problem problem;
+	struct device_array a, b, c, d, bias;
+	struct gemm_operands operands;
+	double a_scale, b_scale;
+	struct device_array scales; /* (2) float */
+};
+
+static struct gemm_context *context;
+static cudaStream_t stream;
+
+static size_t rows_of_a(const struct gemm_problem *problem)
+{
+	return problem->a_transposed ? problem->k : problem->m;
+}
+
+static size_t rows_of_b(const struct gemm_problem *problem)
+{
+	return problem->b_transposed ? problem->n : problem->k;
+}
+
+static double a_at(const struct product *product, size_t batch, size_t i, size_t l)
+{
+	const struct gemm_problem *problem = &product->problem;
+	const size_t at = problem->a_transposed ? l * problem->lda + i : i * problem->lda + l;
+	return product->a_scale *
+	       device_array_get(&product->a, batch * (size_t)problem->stride_a + at);
+}
+
+static double b_at(const struct product *product, size_t batch, size_t l, size_t j)
+{
+	const struct gemm_problem *problem = &product->problem;
+	const size_t at = problem->b_transposed ? j * problem->ldb + l : l * problem->ldb + j;
+	return product->b_scale *
+	       device_array_get(&product->b, batch * (size_t)problem->stride_b + at);
+}
+
+static size_t d_index(const struct product *product, size_t batch, size_t i, size_t j)
+{
+	return batch * (size_t)product->problem.stride_d + i * product->problem.ldd + j;
+}
+
+/* Rows are `gap` elements further apart than they are long, matrices of a batch one row. */
+static struct gemm_problem problem_of(const struct kind *kind, size_t m, size_t n, size_t k,
+	bool a_transposed, bool b_transposed, size_t gap, uint32_t batch)
+{
+	struct gemm_problem problem = {.m = m,
+		.n = n,
+		.k = k,
+		.a_transposed = a_transposed,
+		.b_transposed = b_transposed,
+		.lda = (a_transposed ? m : k) + gap,
+		.ldb = (b_transposed ? k : n) + gap,
+		.ldd = n + gap,
+		.a_type = kind->a,
+		.b_type = kind->b,
+		.d_type = kind->d,
+		.precision = kind->precision,
+		.batch = batch};
+	problem.stride_a = (int64_t)((rows_of_a(&problem) + 1) * problem.lda);
+	problem.stride_b = (int64_t)((rows_of_b(&problem) + 1) * problem.ldb);
+	problem.stride_d = (int64_t)((m + 1) * problem.ldd);
+	return problem;
+}
+
+static void randomise(struct device_array *array, struct rng *rng)
+{
+	for (size_t i = 0; i < array->count; i++)
+		device_array_set(array, i, uniform(rng));
+	device_array_up(array);
+}
+
+static struct product product_of(const struct kind *kind, const struct gemm_problem *problem)
+{
+	struct product product = {.kind = kind, .problem = *problem, .a_scale = 1, .b_scale = 1};
+	struct rng rng;
+	rng_init(&rng, SEED, problem->m + problem->n + problem->k);
+	const size_t batch = problem->batch;
+	product.a = device_array(problem->a_type, batch * (size_t)problem->stride_a);
+	product.b = device_array(problem->b_type, batch * (size_t)problem->stride_b);
+	product.c = device_array(problem->d_type, batch * (size_t)problem->stride_d);
+	product.d = device_array(problem->d_type, batch * (size_t)problem->stride_d);
+	product.bias = device_array(problem->d_type, problem->n);
+	product.scales = device_array(ELEMENT_F32, 2);
+	randomise(&product.a, &rng);
+	randomise(&product.b, &rng);
+	randomise(&product.c, &rng);
+	randomise(&product.bias, &rng);
+	product.operands = (struct gemm_operands){.a = product.a.data,
+		.b = product.b.data,
+		.d = product.d.data,
+		.alpha = 1,
+		.bias = product.bias.data};
+	if (is_fp8(kind)) {
+		product.a_scale = 0.375;
+		product.b_scale = 3;
+		device_array_set(&product.scales, 0, product.a_scale);
+		device_array_set(&product.scales, 1, product.b_scale);
+		device_array_up(&product.scales);
+		product.operands.a_scale = (const float *)(void *)product.scales.data;
+		product.operands.b_scale = product.operands.a_scale + 1;
+	}
+	return product;
+}
+
+static void product_free(struct product *product)
+{
+	device_array_free(&product->a);
+	device_array_free(&product->b);
+	device_array_free(&product->c);
+	device_array_free(&product->d);
+	device_array_free(&product->bias);
+	device_array_free(&product->scales);
+}
+
+static bool takes_mask(const struct product *product)
+{
+	return product->problem.epilogue >= GEMM_BIAS_RELU_MASK &&
+	       product->problem.epilogue <= GEMM_RELU_BACKWARD_BIAS;
+}
+
+/* NULL: the library does not have it.  The double has everything but masks in fp8. */
+static struct gemm_plan *open_plan(const struct product *product)
+{
+	struct gemm_plan *plan = NULL;
+	struct error err = {""};
+	const int result = gemm_plan_open(&plan, context, &product->problem, CANDIDATES, &err);
+	if (result == 0)
+		return plan;
+#ifdef MLBENCH_CUDA_DOUBLE
+	const bool may_lack = is_fp8(product->kind) && takes_mask(product);
+#else
+	const bool may_lack = product->problem.epilogue != GEMM_PLAIN;
+#endif
+	if (result != -ENOTSUP || !may_lack)
+		fail_msg("%s, epilogue %d: %s", product->kind->name, (int)product->problem.epilogue,
+			err.text);
+	print_message("not here: %s, epilogue %d: %s\n", product->kind->name,
+		(int)product->problem.epilogue, err.text);
+	return NULL;
+}
+
+static void run(struct product *product, const struct gemm_plan *plan)
+{
+	struct error err = {""};
+	if (gemm_run(plan, &product->operands, stream, &err) < 0)
+		fail_msg("%s: %s", product->kind->name, err.text);
+	DEVICE_OK(cudaStreamSynchronize(stream));
+	device_array_down(&product->d);
+}
+
+/* sum of op(A) op(B) in float64, and of the sizes of its terms. */
+static double exact(const struct product *product, size_t batch, size_t i, size_t j, double *sizes)
+{
+	double sum = 0;
+	*sizes = 0;
+	for (size_t l = 0; l < product->problem.k; l++) {
+		const double term = a_at(product, batch, i, l) * b_at(product, batch, l, j);
+		sum += term;
+		*sizes += fabs(term);
+	}
+	return sum;
+}
+
+static double tolerance(const struct product *product, double result, double sizes)
+{
+	return value_roundoff(product->problem.d_type) * fabs(result) +
+	       DEVIATIONS * product->kind->unit * sizes + 1e-30;
+}
+
+static double beta_c(const struct product *product, size_t index)
+{
+	const double beta = (double)product->operands.beta;
+	return beta == 0 ? 0 : beta * device_array_get(&product->c, index);
+}
+
+static double bias_of(const struct product *product, size_t j)
+{
+	const enum gemm_epilogue epilogue = product->problem.epilogue;
+	const bool adds = epilogue == GEMM_BIAS || epilogue == GEMM_BIAS_RELU ||
+			  epilogue == GEMM_BIAS_RELU_MASK;
+	return adds ? device_array_get(&product->bias, j) : 0;
+}
+
+/* Every element of D, and every gap. */
+static void check_result(const struct product *product)
+{
+	const struct gemm_problem *problem = &product->problem;
+	const bool relu =
+		problem->epilogue == GEMM_BIAS_RELU || problem->epilogue == GEMM_BIAS_RELU_MASK;
+	for (size_t batch = 0; batch < problem->batch; batch++)
+		for (size_t i = 0; i <= problem->m; i++)
+			for (size_t j = 0; j < problem->ldd; j++) {
+				const size_t at = d_index(product, batch, i, j);
+				if (i == problem->m || j >= problem->n) {
+					assert_true(device_array_untouched(&product->d, at));
+					continue;
+				}
+				double sizes = 0;
+				double wanted = (double)product->operands.alpha *
+						exact(product, batch, i, j, &sizes);
+				sizes *= fabs((double)product->operands.alpha);
+				const double bias = bias_of(product, j),
+					     added = beta_c(product, at);
+				wanted += bias + added;
+				sizes += fabs(bias) + fabs(added);
+				if (relu && wanted < 0)
+					wanted = 0;
+				const double got = device_array_get(&product->d, at);
+				if (!(fabs(got - wanted) <= tolerance(product, wanted, sizes)))
+					fail_msg(
+						"%s %zux%zux%zu, %d%d, epilogue %d: (%zu, %zu, %zu) is %.9g, not %.9g",
+						product->kind->name, (size_t)problem->m,
+						(size_t)problem->n, (size_t)problem->k,
+						problem->a_transposed, problem->b_transposed,
+						(int)problem->epilogue, batch, i, j, got, wanted);
+			}
+}
+
+static void check_product(const struct kind *kind, const struct gemm_problem *problem)
+{
+	struct product product = product_of(kind, problem);
+	struct gemm_plan *plan = open_plan(&product);
+	if (plan) {
+		run(&product, plan);
+		check_result(&product);
+		gemm_plan_close(plan);
+	}
+	product_free(&product);
+}
+
+static void every_transposition(
+	const struct kind *kind, size_t m, size_t n, size_t k, size_t gap, uint32_t batch)
+{
+	for (unsigned turned = 0; turned < 4; turned++) {
+		const bool a = turned & 1, b = turned & 2;
+		if (is_fp8(kind) && (a || !b))
+			continue;
+		const struct gemm_problem problem = problem_of(kind, m, n, k, a, b, gap, batch);
+		check_product(kind, &problem);
+	}
+}
+
+static void plain_products_are_the_loop_s(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (!device_has(&kinds[i])) {
+			print_message("not on this device: %s\n", kinds[i].name);
+			continue;
+		}
+		every_transposition(&kinds[i], 48, 80, 64, 0, 1);
+		every_transposition(&kinds[i], 32, 16, 144, 16, 1);
+		if (!is_fp8(&kinds[i]))
+			every_transposition(&kinds[i], 33, 17, 29, 3, 1);
+	}
+}
+
+static void batches_are_strided(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (is_fp8(&kinds[i]))
+			continue; /* attention stays in bf16 */
+		every_transposition(&kinds[i], 24, 16, 40, 8, 5);
+		every_transposition(&kinds[i], 7, 5, 9, 1, 3);
+	}
+}
+
+/* beta multiplies D itself, or C where there is one; alpha the product. */
+static void products_add(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (!device_has(&kinds[i]))
+			continue;
+		struct gemm_problem problem = problem_of(
+			&kinds[i], 48, 32, 64, false, true, 0, is_fp8(&kinds[i]) ? 1 : 2);
+		problem.adds = true;
+		struct product product = product_of(&kinds[i], &problem);
+		struct gemm_plan *plan = open_plan(&product);
+		if (!plan) {
+			product_free(&product);
+			continue;
+		}
+		product.operands.alpha = 0.625f;
+		product.operands.beta = 1;
+		product.operands.c = product.c.data;
+		run(&product, plan);
+		check_result(&product);
+		/* In place; only where there is something, poison being NaN. */
+		product.operands.c = NULL;
+		product.operands.beta = -0.5f;
+		for (size_t batch = 0; batch < problem.batch; batch++)
+			for (size_t row = 0; row < problem.m; row++)
+				for (size_t j = 0; j < problem.n; j++) {
+					const size_t at = d_index(&product, batch, row, j);
+					device_array_set(
+						&product.d, at, device_array_get(&product.c, at));
+				}
+		device_array_up(&product.d);
+		run(&product, plan);
+		check_result(&product);
+		/* beta 0 does not read what is there. */
+		product.operands.beta = 0;
+		device_array_poison(&product.d);
+		run(&product, plan);
+		check_result(&product);
+		gemm_plan_close(plan);
+		product_free(&product);
+	}
+}
+
+/* --- what is fused ----------------------------------------------------------------------------------------- */
+
+static bool has_activations(const struct kind *kind)
+{
+	return kind->d != ELEMENT_F32 || kind->a == ELEMENT_F32;
+}
+
+static void biases_and_relu_are_fused(void **state)
+{
+	(void)state;
+	static const enum gemm_epilogue epilogues[] = {GEMM_BIAS, GEMM_BIAS_RELU};
+	for (size_t i = 0; i < KINDS; i++)
+		for (size_t e = 0; e < 2; e++) {
+			if (!device_has(&kinds[i]) || !has_activations(&kinds[i]))
+				continue;
+			struct gemm_problem problem =
+				problem_of(&kinds[i], 64, 48, 80, false, is_fp8(&kinds[i]), 16, 1);
+			problem.epilogue = epilogues[e];
+			check_product(&kinds[i], &problem);
+		}
+}
+
+/* The bits' order is the library's affair: what counts is that the backward product takes them as they were written. */
+static void check_mask(const struct kind *kind, bool with_bias)
+{
+	enum { M = 64, N = 48, K = 80, MASK_LD = GEMM_MASK_BITS };
+	struct gemm_problem forward = problem_of(kind, M, N, K, false, is_fp8(kind), 16, 1);
+	struct gemm_problem backward = problem_of(kind, M, N, 32, false, true, 16, 1);
+	forward.epilogue = GEMM_BIAS_RELU_MASK;
+	backward.epilogue = with_bias ? GEMM_RELU_BACKWARD_BIAS : GEMM_RELU_BACKWARD;
+	forward.aux_ld = backward.aux_ld = MASK_LD;
+	struct product first = product_of(kind, &forward), second = product_of(kind, &backward);
+	struct device_array mask = device_array(ELEMENT_E4M3, (size_t)M * MASK_LD / 8);
+	struct gemm_plan *first_plan = open_plan(&first), *second_plan = open_plan(&second);
+	first.operands.aux = second.operands.aux = mask.data;
+	if (first_plan && second_plan) {
+		size_t zeros = 0;
+		run(&first, first_plan);
+		check_result(&first);
+		device_array_poison(&second.bias);
+		run(&second, second_plan);
+		device_array_down(&second.bias);
+		for (size_t j = 0; j < N; j++) {
+			double column = 0, column_tolerance = 0;
+			for (size_t i = 0; i < M; i++) {
+				double sizes = 0;
+				const double y =
+					device_array_get(&first.d, d_index(&first, 0, i, j));
+				const double dy = y > 0 ? exact(&second, 0, i, j, &sizes) : 0;
+				const double got =
+					device_array_get(&second.d, d_index(&second, 0, i, j));
+				zeros += y == 0;
+				assert_true(fabs(got - dy) <= tolerance(&second, dy, sizes));
+				column += dy;
+				column_tolerance += tolerance(&second, dy, sizes);
+			}
+			if (with_bias)
+				assert_true(fabs(device_array_get(&second.bias, j) - column) <=
+					    column_tolerance +
+						    value_roundoff(kind->d) * fabs(column) +
+						    M * 0x1p-23);
+		}
+		assert_true(zeros > M * N / 4 && zeros < M * N * 3 / 4);
+	}
+	gemm_plan_close(first_plan);
+	gemm_plan_close(second_plan);
+	device_array_free(&mask);
+	product_free(&first);
+	product_free(&second);
+}
+
+static void masks_go_from_forward_to_backward(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		/* Of the fp8 kinds only the forward one makes a mask. */
+		const bool backward = is_fp8(&kinds[i]) && kinds[i].a != kinds[i].b;
+		if (!device_has(&kinds[i]) || !has_activations(&kinds[i]) || backward)
+			continue;
+		check_mask(&kinds[i], false);
+		check_mask(&kinds[i], true);
+	}
+}
+
+/* dW = X^T dY, and the column sums of dY beside it, both float. */
+static void bias_gradients_are_fused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (is_fp8(&kinds[i]) || kinds[i].d != ELEMENT_F32)
+			continue;
+		struct gemm_problem problem = problem_of(&kinds[i], 48, 32, 96, true, false, 8, 1);
+		problem.epilogue = GEMM_BIAS_BACKWARD;
+		struct product product = product_of(&kinds[i], &problem);
+		struct gemm_plan *plan = open_plan(&product);
+		if (plan) {
+			device_array_poison(&product.bias);
+			run(&product, plan);
+			check_result(&product);
+			device_array_down(&product.bias);
+		}
+		for (size_t j = 0; plan && j < problem.n; j++) {
+			double sum = 0, sizes = 0;
+			for (size_t l = 0; l < problem.k; l++) {
+				sum += b_at(&product, 0, l, j);
+				sizes += fabs(b_at(&product, 0, l, j));
+			}
+			assert_true(fabs(device_array_get(&product.bias, j) - sum) <=
+				    DEVIATIONS * kinds[i].unit * sizes + 0x1p-24 * fabs(sum));
+		}
+		gemm_plan_close(plan);
+		product_free(&product);
+	}
+}
+
+/* --- plans ------------------------------------------------------------------------------------------------- */
+
+static void the_same_input_gives_the_same_bits(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KINDS; i++) {
+		if (!device_has(&kinds[i]))
+			continue;
+		const struct gemm_problem problem =
+			problem_of(&kinds[i], 64, 48, 512, false, true, 0, 1);
+		struct product product = product_of(&kinds[i], &problem);
+		char *before = malloc(product.d.bytes);
+		assert_non_null(before);
+		for (unsigned round = 0; round < 3; round++) {
+			struct gemm_plan *plan = open_plan(&product);
+			if (!plan)
+				break;
+			assert_true(gemm_plan_deterministic(plan));
+			device_array_poison(&product.d);
+			run(&product, plan);
+			if (round > 0)
+				assert_memory_equal(before, product.d.host, product.d.bytes);
+			memcpy(before, product.d.host, product.d.bytes);
+			gemm_plan_close(plan);
+		}
+		free(before);
+		product_free(&product);
+	}
+}
+
+static void identical_problems_share_a_plan(void **state)
+{
+	(void)state;
+	struct gemm_problem problem = problem_of(&kinds[0], 32, 16, 48, false, false, 0, 1);
+	struct error err = {""};
+	struct gemm_plan *first = NULL, *second = NULL, *other = NULL;
+	DEVICE_OK(gemm_plan_open(&first, context, &problem, CANDIDATES, &err));
+	DEVICE_OK(gemm_plan_open(&second, context, &problem, CANDIDATES, &err));
+	problem.k = 64;
+	problem.lda = 64;
+	DEVICE_OK(gemm_plan_open(&other, context, &problem, 1, &err));
+	assert_ptr_equal(first, second);
+	assert_ptr_not_equal(first, other);
+	assert_true(gemm_plan_flops(first) == 2.0 * 32 * 16 * 48);
+	assert_true(gemm_plan_ns(first) > 0);
+	assert_true(isnan(gemm_plan_ns(other)));
+	assert_true(gemm_workspace_bytes(first) <= WORKSPACE);
+	gemm_plan_close(first);
+	gemm_plan_close(other);
+	struct product product = product_of(&kinds[0], &(struct gemm_problem){.m = 32,
+							       .n = 16,
+							       .k = 48,
+							       .lda = 48,
+							       .ldb = 16,
+							       .ldd = 16,
+							       .batch = 1,
+							       .stride_a = 33 * 48,
+							       .stride_b = 49 * 16,
+							       .stride_d = 33 * 16});
+	run(&product, second); /* closed once of twice */
+	check_result(&product);
+	gemm_plan_close(second);
+	product_free(&product);
+	gemm_plan_close(NULL);
+	gemm_context_close(NULL);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	(void)state;
+	struct gemm_plan *plan = NULL;
+	struct error err = {""};
+	const struct kind *fp8 = &kinds[6];
+	struct gemm_problem problem = problem_of(fp8, 32, 32, 40, false, true, 0, 1);
+	assert_int_equal(gemm_plan_open(&plan, context, &problem, 1, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "multiples of 16"));
+	problem = problem_of(fp8, 32, 32, 32, false, false, 0, 1);
+	assert_int_equal(gemm_plan_open(&plan, context, &problem, 1, &err), -ENOTSUP);
+	problem = problem_of(&kinds[0], 32, 32, 32, false, false, 0, 1);
+	problem.epilogue = GEMM_RELU_BACKWARD;
+	problem.aux_ld = 32;
+	assert_int_equal(gemm_plan_open(&plan, context, &problem, 1, &err), -ENOTSUP);
+	assert_null(plan);
+	/* A plan that does not add. */
+	problem = problem_of(&kinds[0], 32, 32, 32, false, false, 0, 1);
+	struct product product = product_of(&kinds[0], &problem);
+	plan = open_plan(&product);
+	assert_non_null(plan);
+	product.operands.beta = 1;
+	assert_int_equal(gemm_run(plan, &product.operands, stream, &err), -EINVAL);
+	gemm_plan_close(plan);
+	product_free(&product);
+}
+
+/* Candidates are timed on memory that is lent, where it is enough, and on no other. */
+static void lent_memory_is_what_is_overwritten(void **state)
+{
+	(void)state;
+	struct device_array lent = device_array(ELEMENT_F32, 1 << 16);
+	const struct gemm_problem problem = problem_of(&kinds[0], 40, 24, 56, true, false, 0, 1);
+	struct product product = product_of(&kinds[0], &problem);
+	gemm_context_lend(context, lent.data, lent.bytes);
+	struct gemm_plan *plan = open_plan(&product);
+	gemm_context_lend(context, NULL, 0);
+	assert_non_null(plan);
+	device_array_down(&lent); /* its frame is untouched */
+	assert_false(device_array_untouched(&lent, 0));
+	device_array_down(&product.d);
+	assert_true(device_array_untouched(&product.d, 0));
+	run(&product, plan);
+	check_result(&product);
+	gemm_plan_close(plan);
+	product_free(&product);
+	device_array_free(&lent);
+}
+
+/* Two streams at once, each with a workspace. */
+static void streams_have_workspaces(void **state)
+{
+	(void)state;
+	enum { ROUNDS = 8 };
+	const struct gemm_problem problem = problem_of(&kinds[2], 64, 64, 1024, true, false, 0, 1);
+	struct product first = product_of(&kinds[2], &problem),
+		       second = product_of(&kinds[2], &problem);
+	struct device_array workspace = device_array(ELEMENT_F32, WORKSPACE / sizeof(float));
+	struct gemm_plan *plan = open_plan(&first);
+	assert_non_null(plan);
+	cudaStream_t other;
+	struct error err = {""};
+	DEVICE_OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	second.operands.workspace = workspace.data;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		DEVICE_OK(gemm_run(plan, &first.operands, stream, &err));
+		DEVICE_OK(gemm_run(plan, &second.operands, other, &err));
+	}
+	DEVICE_OK(cudaDeviceSynchronize());
+	device_array_down(&first.d);
+	device_array_down(&second.d);
+	check_result(&first);
+	assert_memory_equal(first.d.host, second.d.host, first.d.bytes);
+	DEVICE_OK(cudaStreamDestroy(other));
+	gemm_plan_close(plan);
+	device_array_free(&workspace);
+	product_free(&first);
+	product_free(&second);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	struct error err = {""};
+	const int result = gemm_context_open(&context, WORKSPACE, &err);
+	if (result < 0) {
+		(void)fprintf(stderr, "%s\n", err.text);
+		return result;
+	}
+	return (int)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	gemm_context_close(context);
+	return (int)cudaStreamDestroy(stream);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_products_are_the_loop_s),
+		cmocka_unit_test(batches_are_strided),
+		cmocka_unit_test(products_add),
+		cmocka_unit_test(biases_and_relu_are_fused),
+		cmocka_unit_test(masks_go_from_forward_to_backward),
+		cmocka_unit_test(bias_gradients_are_fused),
+		cmocka_unit_test(the_same_input_gives_the_same_bits),
+		cmocka_unit_test(identical_problems_share_a_plan),
+		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(lent_memory_is_what_is_overwritten),
+		cmocka_unit_test(streams_have_workspaces),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
