@@ -23,8 +23,11 @@ struct copies {
 
 static bool report(const struct upload *u, int code, const struct error *err)
 {
+	struct error named = *err;
+	if (code && u->options.devices > 1)
+		(void)error_prefix(&named, code, "device %u", u->options.lane);
 	if (code && !crew_stopping(u->options.crew))
-		crew_fail(u->options.crew, code, err);
+		crew_fail(u->options.crew, code, &named);
 	return code == 0;
 }
 
@@ -34,6 +37,8 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 	const struct upload_options *o = &u->options;
 	first_epoch_hash(o->first, from);
 	upload_label(to, from);
+	/* They say what kind of batch it is; nothing is read there once it was uploaded. */
+	to->pictures = from->pictures;
 	const struct batch_view view = slot_view(from, o->sample_bytes, o->type, (int)to->index);
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();

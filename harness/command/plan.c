@@ -81,6 +81,13 @@ static void note_refusal(struct plan *plan, int code, const struct error *err)
 	plan->refusal_code = code;
 }
 
+static int note_lack(struct plan *plan, const struct error *err)
+{
+	if (plan->lacking++ == 0 && err)
+		plan->lack = *err;
+	return 0;
+}
+
 /* What is wrong with a point whatever the node: refused before anything runs. */
 static int check_point(struct plan *plan, size_t point, struct error *err)
 {
@@ -90,7 +97,8 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 		code = config_validate(&config, err);
 	if (!code) {
 		code = backend_validate(&config, err);
-		code = code == -ENOTSUP ? 0 : code; /* the node's lack, not the file's mistake */
+		if (code == -ENOTSUP) /* the node's lack, not the file's mistake */
+			code = note_lack(plan, err);
 	}
 	config_release(&config);
 	if (code)
@@ -217,6 +225,9 @@ static int plan_points(struct plan *plan, struct error *err)
 int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
 	struct error *err)
 {
+	/* Before anything is generated. */
+	if (plan->lacking == plan->grid.points)
+		return error_set(err, -ENOTSUP, "%s", plan->lack.text);
 	int code = data_open(
 		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
 	const bool recipe =
