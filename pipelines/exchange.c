@@ -47,7 +47,8 @@ static int open_slots(struct exchange *x)
 		.lanes = o->lanes,
 		.in_order = o->in_order,
 		.data = o->slot_memory,
-		.slot_bytes = o->slot_samples * o->sample_bytes,
+		.slot_bytes = o->slot_bytes,
+		.pictures = o->picture_memory,
 		.labels = o->label_memory,
 		.slot_labels = o->slot_samples,
 	};

@@ -77,10 +77,12 @@ struct exchange_options {
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
 	uint8_t *blob_memory;       /* blobs x blob_bytes, or NULL */
 	uint32_t slots, prefetch_depth;
-	uint8_t *slot_memory;   /* slots x slot_samples x sample_bytes */
+	uint8_t *slot_memory;   /* slots x slot_bytes */
 	uint32_t *label_memory; /* slots x slot_samples */
+	/* slots x slot_samples; NULL: slots hold finished samples */
+	struct batch_picture *picture_memory;
 	uint32_t slot_samples;
-	size_t sample_bytes;
+	size_t slot_bytes;
 	bool in_order;
 	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;

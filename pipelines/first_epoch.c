@@ -21,12 +21,29 @@ void first_epoch_close(struct first_epoch *first)
 	first->hashes = NULL;
 }
 
+/* Of what was decoded, wherever it lies in the slot. */
+static uint64_t hash_pictures(const struct slot *slot)
+{
+	uint64_t hash = slot->size;
+	for (uint32_t i = 0; i < slot->size; i++) {
+		struct batch_picture picture = slot->pictures[i];
+		const uint8_t *const pixels = slot->data + picture.offset;
+		picture.offset = 0;
+		hash = hash_bytes(&picture, sizeof picture, hash);
+		if (!picture.bad)
+			hash = hash_bytes(pixels, 3ULL * picture.width * picture.height, hash);
+	}
+	return hash;
+}
+
 void first_epoch_hash(struct first_epoch *first, const struct slot *slot)
 {
 	if (!first->hashes || slot->batch >= first->batches)
 		return;
 	const uint64_t pixels =
-		hash_bytes(slot->data, slot->size * first->sample_bytes, slot->size);
+		slot->pictures
+			? hash_pictures(slot)
+			: hash_bytes(slot->data, slot->size * first->sample_bytes, slot->size);
 	first->hashes[slot->batch] =
 		hash_bytes(slot->labels, slot->size * sizeof *slot->labels, pixels);
 }

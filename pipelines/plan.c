@@ -6,12 +6,14 @@
 #include "harness/measure/process_usage.h"
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
+#include "pipelines/slots.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static const double MEMORY_SHARE_MAX = 0.9;
 
@@ -28,6 +30,7 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.shuffle = config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE,
 		.drop_last = config_on(config, KEY_BATCH_DROP_LAST),
+		.devices = (uint32_t)config_integer(config, KEY_STEP_DEVICES),
 		.epochs = (uint64_t)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
 }
@@ -43,16 +46,35 @@ static void size_blobs(const struct dataset *dataset, bool in_memory, struct pip
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
 }
 
+/* Room for any picture of the data set, 0 where workers make the samples. */
+static uint64_t largest_picture(const struct config *config, const struct dataset *dataset)
+{
+	uint64_t most = 0;
+	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+		return 0;
+	for (size_t i = 0; i < dataset->count; i++) {
+		const uint64_t bytes = transform_picture_bytes(
+			config, dataset->samples[i].width, dataset->samples[i].height);
+		most = bytes > most ? bytes : most;
+	}
+	return slot_picture_room(most);
+}
+
 static void size_batches(const struct config *config, const struct sampler_options *sampler,
-	struct pipeline_plan *plan)
+	const struct dataset *dataset, struct pipeline_plan *plan)
 {
 	const uint32_t slot_samples = plan_slot_samples(sampler);
 	plan->sample_bytes = transform_sample_bytes(config);
-	plan->batch_bytes = slot_samples * plan->sample_bytes;
-	const uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
+	plan->picture_bytes = largest_picture(config, dataset);
+	plan->batch_bytes =
+		slot_samples * (plan->picture_bytes > 0 ? plan->picture_bytes : plan->sample_bytes);
+	uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
+	if (plan->picture_bytes > 0)
+		slot_bytes += slot_samples * sizeof(struct batch_picture);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
-	plan->staging_bytes = plan->step_on_device ? 0 : plan->staging_slots * slot_bytes;
+	plan->staging_bytes =
+		plan->step_on_device ? 0 : plan->devices * plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
 }
@@ -74,6 +96,7 @@ static void count_parts(const struct config *config, const struct dataset *datas
 	plan->blobs = shape.blobs;
 	plan->slots = shape.slots;
 	plan->staging_slots = shape.staging_slots;
+	plan->devices = shape.devices;
 }
 
 /* The keys of the largest part, to say what to turn down. */
@@ -83,7 +106,10 @@ static const char *largest_part(const struct pipeline_plan *plan)
 		uint64_t bytes;
 		const char *keys;
 	} parts[] = {
-		{plan->slot_pool_bytes, "batch.size, prefetch.depth and augment.size"},
+		{plan->slot_pool_bytes,
+			plan->picture_bytes > 0
+				? "batch.size and prefetch.depth, or set augment.device = cpu"
+				: "batch.size, prefetch.depth and augment.size"},
 		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
 		{plan->staging_bytes, "upload.depth and batch.size"},
 		{plan->source_bytes, "read.engine = memory"},
@@ -110,6 +136,23 @@ static int check_memory(const struct pipeline_plan *plan, struct error *err)
 		largest_part(plan));
 }
 
+/* As config_validate has it of backends that are named.  The null step wants no samples. */
+static int check_augment(const struct config *config, const struct backend_ops *ops,
+	const char *why_not, struct error *err)
+{
+	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+		return 0;
+	if (!backend_is_device(ops) && strcmp(ops->name, "null") != 0)
+		return error_set(err, -ENOTSUP,
+			"augment.device = gpu: the step's backend is '%s' here, which makes no samples (%s): set augment.device = cpu",
+			ops->name, why_not);
+	if (!backend_is_device(ops) && config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		return error_set(err, -EINVAL,
+			"augment.device = gpu does not go with upload.mode = copy where step.backend = %s",
+			ops->name);
+	return 0;
+}
+
 static int describe_step(const struct config *config, struct pipeline_plan *plan, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
@@ -119,7 +162,25 @@ static int describe_step(const struct config *config, struct pipeline_plan *plan
 	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name,
 		ops->summary);
 	plan->step_on_device = backend_is_device(ops);
-	return backend_validate(config, err);
+	const int code = backend_validate(config, err);
+	return code ? code : check_augment(config, ops, why_not, err);
+}
+
+/* Not one batch an epoch, or not one for each device. */
+static int refuse_no_batch(const struct sampler_options *sampler, struct error *err)
+{
+	const struct sampler_options alone = {.count = sampler->count,
+		.batch_size = sampler->batch_size,
+		.drop_last = sampler->drop_last};
+	const uint32_t used = sampler_used(&alone);
+	if (used > 0)
+		return error_set(err, -EINVAL,
+			"step.devices = %u is more than the data set's %u batch%s of batch.size = %u: each device gets one in every step",
+			sampler->devices, (used + sampler->batch_size - 1) / sampler->batch_size,
+			used > sampler->batch_size ? "es" : "", sampler->batch_size);
+	return error_set(err, -EINVAL,
+		"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on",
+		sampler->batch_size, sampler->count);
 }
 
 static int check_data(
@@ -132,9 +193,7 @@ static int check_data(
 			"the data set '%s' has more samples, or larger files, than 2^32",
 			dataset->root);
 	if (sampler_used(sampler) == 0)
-		return error_set(err, -EINVAL,
-			"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on",
-			sampler->batch_size, sampler->count);
+		return refuse_no_batch(sampler, err);
 	return 0;
 }
 
@@ -172,13 +231,14 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	if (code)
 		return code;
 	size_blobs(dataset, plan->source_bytes > 0, plan);
-	size_batches(config, &sampler, plan);
+	size_batches(config, &sampler, dataset, plan);
 	plan->scratch_bytes = plan->decode_workers *
 			      transform_bytes(config, dataset->max_width, dataset->max_height);
 	const size_t element =
 		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
-	plan->backend_bytes = backend_bytes(
-		config, (uint32_t)(plan->sample_bytes / element), (uint32_t)dataset->class_count);
+	plan->backend_bytes =
+		plan->devices * backend_bytes(config, (uint32_t)(plan->sample_bytes / element),
+					(uint32_t)dataset->class_count);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
 			   sampler_bytes(sampler.count);

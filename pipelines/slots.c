@@ -27,6 +27,8 @@ int slots_open(struct slots *s, const struct slots_options *o)
 	for (uint32_t i = 0; i < s->count; i++) {
 		s->slots[i].data = o->data + i * o->slot_bytes;
 		s->slots[i].labels = o->labels + i * o->slot_labels;
+		if (o->pictures)
+			s->slots[i].pictures = o->pictures + i * o->slot_labels;
 		s->slots[i].index = i;
 		s->free[s->free_count++] = s->count - 1 - i;
 	}
@@ -49,6 +51,7 @@ static void assign_next(struct slots *s, uint32_t size)
 	slot->size = size;
 	slot->remaining = size;
 	slot->bad = 0;
+	atomic_store_explicit(&slot->used, 0, memory_order_relaxed);
 	s->filling[s->filling_count++] = slot->index;
 }
 

@@ -13,12 +13,18 @@
 #include "harness/measure/measurement.h"
 #include "workloads/backend/batch.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+enum { PICTURE_ALIGN_BYTES = 64 };
+
 struct slot {
-	uint8_t *data;      /* (size, sample_bytes) */
+	/* (size, sample_bytes); or, with pictures, their bytes in any order, each aligned, `used` in all */
+	uint8_t *data;
+	struct batch_picture *pictures; /* (size); NULL: finished samples */
+	atomic_size_t used;
 	uint32_t *labels;   /* (size) */
 	uint64_t batch;     /* since the run began */
 	uint32_t size;      /* samples of this batch */
@@ -54,6 +60,8 @@ struct slots_options {
 	size_t slot_bytes;
 	uint32_t *labels; /* count x slot_labels; the caller's */
 	size_t slot_labels;
+	struct batch_picture
+		*pictures; /* count x slot_labels; the caller's; NULL: finished samples */
 };
 int slots_open(struct slots *slots, const struct slots_options *options);
 void slots_close(struct slots *slots); /* safe on {0} */
@@ -80,14 +88,28 @@ struct slot *slots_deliver(struct slots *slots, uint32_t lane);
 
 void slots_release(struct slots *slots, struct slot *slot);
 
+/* Bytes that a picture takes in a slot, and a place for it; any number of workers at once.  The slot has
+ * room for as many as it has samples, of the size that was planned. */
+static inline size_t slot_picture_room(size_t bytes)
+{
+	return (bytes + PICTURE_ALIGN_BYTES - 1) / PICTURE_ALIGN_BYTES * PICTURE_ALIGN_BYTES;
+}
+static inline size_t slot_place_picture(struct slot *slot, size_t bytes)
+{
+	return atomic_fetch_add_explicit(
+		&slot->used, slot_picture_room(bytes), memory_order_relaxed);
+}
+
 /* As a step or an upload of it receives it; place: where it was uploaded to, or BATCH_ON_HOST. */
 static inline struct batch_view slot_view(
 	const struct slot *slot, size_t sample_bytes, enum augment_type type, int place)
 {
+	const size_t used = atomic_load_explicit(&slot->used, memory_order_relaxed);
 	return (struct batch_view){
 		.data = slot->data,
 		.labels = slot->labels,
-		.bytes = slot->size * sample_bytes,
+		.pictures = slot->pictures,
+		.bytes = slot->pictures ? used : slot->size * sample_bytes,
 		.size = slot->size,
 		.sample_bytes = sample_bytes,
 		.type = type,

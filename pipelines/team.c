@@ -7,6 +7,7 @@
 #include "pipelines/team.h"
 
 #include "harness/base/clock.h"
+#include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 
 #include <errno.h>
@@ -16,8 +17,10 @@
 #include <string.h>
 
 enum {
-	SAMPLED_VISITS = 8
-}; /* untimed, every so many visits are timed to learn how tiny samples are */
+	SAMPLED_VISITS =
+		8, /* untimed, every so many visits are timed to learn how tiny samples are */
+	PICTURE_CHANNELS = 3,
+};
 
 struct team {
 	struct team_options options;
@@ -36,31 +39,61 @@ struct worker {
 	uint64_t visits;
 };
 
-static void mark_bad(const struct worker *w, struct blob *blob, uint8_t *out, const char *reason)
+static void mark_bad(const struct worker *w, struct blob *blob, const char *reason)
 {
 	const struct team_options *o = &w->team->options;
+	const struct slot *const slot = blob->slot;
 	blob->bad = true;
-	memset(out, 0, o->sample_bytes);
+	if (slot->pictures)
+		slot->pictures[blob->ticket.place] = (struct batch_picture){.bad = 1};
+	else
+		memset(slot->data + blob->ticket.place * o->sample_bytes, 0, o->sample_bytes);
 	bad_samples_add(o->bad, blob->ticket.sample, reason);
+}
+
+/* The device will make the sample: its picture takes a place of its own in the slot. */
+static int decode_picture(struct worker *w, const struct blob *blob, struct error *err)
+{
+	struct slot *const slot = blob->slot;
+	struct batch_picture *const picture = &slot->pictures[blob->ticket.place];
+	const struct read_request *const request = &blob->request;
+	const int code = transform_choose(
+		w->transform, request->data, request->size, blob->ticket.seed, picture, err);
+	if (code)
+		return code;
+	const size_t bytes = PICTURE_CHANNELS * (size_t)picture->width * picture->height;
+	if (bytes > w->team->options.picture_bytes)
+		return error_set(err, -EINVAL,
+			"the picture is larger than any was when the data set was opened");
+	picture->offset = slot_place_picture(slot, bytes);
+	return transform_decode(w->transform, slot->data + picture->offset, err);
+}
+
+static int decode_sample(struct worker *w, const struct blob *blob, struct error *err)
+{
+	const struct read_request *const request = &blob->request;
+	if (blob->slot->pictures)
+		return decode_picture(w, blob, err);
+	uint8_t *const out = blob->slot->data + blob->ticket.place * w->team->options.sample_bytes;
+	return transform_sample(
+		w->transform, request->data, request->size, blob->ticket.seed, out, NULL, err);
 }
 
 static void decode(struct worker *w, struct blob *blob)
 {
 	const struct team_options *o = &w->team->options;
 	const struct read_request *request = &blob->request;
-	uint8_t *out = blob->slot->data + blob->ticket.place * o->sample_bytes;
 	blob->slot->labels[blob->ticket.place] = o->dataset->samples[blob->ticket.sample].label;
 	blob->bad = false;
 	if (request->status) {
 		char text[64];
-		mark_bad(w, blob, out, strerror_r(-request->status, text, sizeof text));
+		mark_bad(w, blob, strerror_r(-request->status, text, sizeof text));
 		return;
 	}
 	struct error err;
 	err.text[0] = '\0';
-	if (transform_sample(
-		    w->transform, request->data, request->size, blob->ticket.seed, out, NULL, &err))
-		mark_bad(w, blob, out, err.text);
+	if (decode_sample(w, blob, &err))
+		mark_bad(w, blob, err.text);
 }
 
 /* The same with planted conditions. */
@@ -146,12 +179,16 @@ static uint64_t decode_items(
 static void work(struct worker *w)
 {
 	struct exchange *x = w->team->options.exchange;
+	const struct backend_ops *const backend = w->team->options.backend;
 	uint64_t now_ns = w->meter ? w->start_ns : 0;
 	uint64_t service_ns = 0;
 	struct blob *items[CHUNK_MAX];
 	size_t n = 0;
-	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0)
+	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0) {
+		backend_mark(backend, "decode");
 		service_ns = decode_items(w, items, n, &now_ns);
+		backend_mark(backend, NULL);
+	}
 }
 
 static void run_worker(struct worker *w)

@@ -19,11 +19,13 @@ struct team_options {
 	struct injection *injection;
 	struct bad_samples *bad;
 	const struct placement *placement;
+	const struct backend_ops *backend; /* whose marks are set */
 	unsigned first_place;
 	struct thread_meter *meters; /* (workers), or NULL: not timed */
 	uint64_t segment_ns;
 	unsigned workers;
 	size_t sample_bytes;
+	size_t picture_bytes; /* room that a slot has for a picture; 0: slots hold finished samples */
 };
 
 struct team;

@@ -1,6 +1,7 @@
 /* mlbench list: what there is to choose from, and why some of it cannot be had on this node. */
 #include "harness/command/list.h"
 
+#include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
@@ -8,6 +9,7 @@
 #include "harness/report/fields.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
+#include "workloads/backend/cuda_load.h"
 #include "workloads/image/codec.h"
 #include "workloads/model/model.h"
 #include "workloads/source/source.h"
@@ -57,7 +59,7 @@ static void list_backends(struct listing *listing)
 		char details[BACKEND_WHY_BYTES] = "";
 		char text[TEXT_BYTES];
 		const char *reason = ops->unavailable ? ops->unavailable(why, sizeof why) : NULL;
-		if (ops->details)
+		if (ops->details && !reason)
 			(void)ops->details(details, sizeof details);
 		(void)snprintf(
 			text, sizeof text, "%s%s%s", ops->summary, *details ? ": " : "", details);
@@ -106,6 +108,53 @@ static void list_devices(struct listing *listing)
 	}
 }
 
+/* "published dense TFLOP/s: fp32 67, tf32 494 (source)". */
+static void add_peaks(const char *name, struct buffer *text)
+{
+	static const char *const precisions[PEAK_PRECISIONS] = {
+		"fp32", "tf32", "bf16", "fp16", "fp8"};
+	const struct device_peak *peak = peak_find(name);
+	if (!peak) {
+		buffer_text(text, "; published peak unknown");
+		return;
+	}
+	buffer_text(text, "; published dense TFLOP/s:");
+	for (int i = 0; i < PEAK_PRECISIONS; i++)
+		if (peak->teraflops[i] > 0)
+			buffer_format(text, " %s %.4g,", precisions[i], peak->teraflops[i]);
+	text->size -= !text->failed; /* the last comma */
+	buffer_format(text, " (%s)", peak->source);
+}
+
+/* This node's devices before those that can be emulated. */
+static void list_real_devices(struct listing *listing)
+{
+	const struct cuda_found *found = cuda_find();
+	if (!found->ready)
+		listing_add(listing, "cuda", found->why, "");
+	for (size_t i = 0; i < found->node.count && found->ready; i++) {
+		const struct cuda_device_facts *facts = &found->node.devices[i];
+		char name[TEXT_BYTES];
+		char memory[UNITS_BYTES];
+		struct buffer text = {0};
+		(void)snprintf(name, sizeof name, "cuda %zu", i);
+		buffer_format(&text, "%s at %s, sm_%u%u, %s", facts->name, facts->bus, facts->major,
+			facts->minor, units_format_size((double)facts->memory_bytes, memory));
+		buffer_text(&text, found->plugin->test_double
+					   ? "; TEST DOUBLE, no figure means anything"
+					   : "");
+		add_peaks(facts->name, &text);
+		listing_add(listing, name, NULL, text.data ? text.data : "");
+		buffer_release(&text);
+	}
+}
+
+static void list_all_devices(struct listing *listing)
+{
+	list_real_devices(listing);
+	list_devices(listing);
+}
+
 static void list_keys(struct listing *listing)
 {
 	for (int key = 0; key < KEY_COUNT; key++) {
@@ -124,8 +173,9 @@ static const struct topic {
 	{"codecs", "codecs", list_codecs},
 	{"backends", "who computes a step (step.backend)", list_backends},
 	{"models", "models of a step (step.model)", list_models},
-	{"devices", "emulated devices (step.device), with their published step times",
-		list_devices},
+	{"devices",
+		"devices: this node's GPUs, and those that can be emulated (step.device) with their published step times",
+		list_all_devices},
 	{"configs", "configurations", list_configs},
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };

@@ -7,6 +7,7 @@
 #include "harness/report/ceilings_cache.h"
 #include "harness/report/config_json.h"
 #include "workloads/backend/backend.h"
+#include "workloads/backend/cuda_load.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -184,6 +185,18 @@ static void add_ceilings(struct record *record, const struct plan *plan)
 			text);
 }
 
+/* Versions of what a GPU computes with, or why there is none. */
+static void add_cuda(struct fact_list *list)
+{
+	const struct cuda_found *found = cuda_find();
+	char text[ERROR_TEXT_BYTES];
+	(void)cuda_describe_node(found, text, sizeof text);
+	if (found->ready)
+		fact_text(list, "mlbench", "cuda", "%s", text);
+	else
+		fact_missing(list, "mlbench", "cuda", "%s", found->why);
+}
+
 static void add_facts(struct record *record, const struct plan *plan)
 {
 	char text[BLAS_TEXT_BYTES];
@@ -192,6 +205,7 @@ static void add_facts(struct record *record, const struct plan *plan)
 	environment_capture(list, config_text(&plan->config, KEY_DATASET_PATH));
 	fact_text(list, "mlbench", "version", "%s", MLBENCH_VERSION);
 	fact_text(list, "mlbench", "blas", "%s", openblas_describe(text, sizeof text));
+	add_cuda(list);
 	fact_text(list, "mlbench", "engine", "%s%s%s", plan->engine, *plan->engine_note ? "; " : "",
 		plan->engine_note);
 	fact_number(list, "dataset", "samples", (double)set->count, NULL);

@@ -147,6 +147,22 @@ static int memory_reads_nothing(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* augment.device = gpu: who makes the samples, and of what. */
+static int gpu_makes_samples(const struct config *config, struct error *err)
+{
+	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
+	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+		return 0;
+	if (backend == STEP_BACKEND_EMULATED || backend == STEP_BACKEND_OPENBLAS)
+		return error_set(err, -EINVAL,
+			"'augment.device' = gpu does not go with 'step.backend' = %s, which makes no samples: it needs cuda",
+			backend == STEP_BACKEND_EMULATED ? "emulated" : "openblas");
+	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
+		return error_set(err, -EINVAL,
+			"'augment.device' = gpu does not go with 'codec.name' = null, which decodes no pictures for it");
+	return 0;
+}
+
 /* Where the backend is chosen only when the run is planned, that is where it is known. */
 static bool may_upload(const struct config *config)
 {
@@ -181,6 +197,19 @@ static int planted_cache_has_a_storage(const struct config *config, struct error
 		"'inject.read_cache' is the cache of an emulated storage: it needs 'inject.read_bandwidth' or 'inject.read_latency'");
 }
 
+static int planted_devices_are_several(const struct config *config, struct error *err)
+{
+	static const enum key_id keys[] = {KEY_INJECT_SLOW_DEVICE, KEY_INJECT_SYNC_FACTOR};
+	if (config_integer(config, KEY_STEP_DEVICES) > 1)
+		return 0;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
+			return error_set(err, -EINVAL,
+				"'inject.%s' is about devices that train together, and there is one: it needs 'step.devices' > 1",
+				config_keys[keys[i]].name);
+	return 0;
+}
+
 static int planted_span_is_one(const struct config *config, struct error *err)
 {
 	const double begin = config_real(config, KEY_INJECT_BEGIN);
@@ -208,8 +237,10 @@ static int check_rules(const struct config *config, struct error *err)
 		crop_scale,
 		crop_ratio,
 		memory_reads_nothing,
+		gpu_makes_samples,
 		planted_upload_has_a_copy,
 		planted_cache_has_a_storage,
+		planted_devices_are_several,
 		planted_span_is_one,
 	};
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {

@@ -344,17 +344,19 @@ static void check_clock(struct doctor *doctor)
 
 static void check_gpu(struct doctor *doctor)
 {
-	const double devices = doctor_number(doctor, "gpu", "devices");
+	/* A container may have the one and not the other. */
+	const double by_kernel = doctor_number(doctor, "gpu", "devices");
+	const double by_driver = doctor_number(doctor, "gpu", "nvml");
+	const double devices = fmax(by_kernel, by_driver);
 	const char *library = doctor_text(doctor, "gpu", "libcuda");
+	const char *model = doctor_text(doctor, "gpu", by_driver > 0 ? "name_0" : "model_0");
 	if (devices > 0 && library[0])
-		doctor_find(doctor, DOCTOR_OK, "GPU", "", "", "%.0f x %s", devices,
-			doctor_text(doctor, "gpu", "model_0"));
+		doctor_find(doctor, DOCTOR_OK, "GPU", "", "", "%.0f x %s", devices, model);
 	else if (devices > 0)
 		doctor_find(doctor, DOCTOR_LACKS, "GPU",
 			"the device cannot be used: steps are emulated",
 			"install the driver's libcuda.so.1, or pass it into the container",
-			"%.0f x %s, but no libcuda.so.1", devices,
-			doctor_text(doctor, "gpu", "model_0"));
+			"%.0f x %s, but no libcuda.so.1", devices, model);
 	else
 		doctor_find(doctor, DOCTOR_NOTE, "GPU",
 			"steps are emulated, or computed on the CPU", "", "no NVIDIA device");
@@ -379,6 +381,7 @@ size_t environment_doctor(struct doctor_finding *findings, size_t room, const ch
 		check_load,
 		check_clock,
 		check_gpu,
+		doctor_check_device,
 		doctor_check_file_system,
 		doctor_check_direct_io,
 		doctor_check_disk,

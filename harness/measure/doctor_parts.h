@@ -29,4 +29,7 @@ void doctor_check_file_system(struct doctor *doctor);
 void doctor_check_direct_io(struct doctor *doctor);
 void doctor_check_disk(struct doctor *doctor);
 
+/* doctor_device.c: what may make a GPU slower than its name. */
+void doctor_check_device(struct doctor *doctor);
+
 #endif

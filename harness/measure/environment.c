@@ -48,5 +48,6 @@ void environment_capture(struct fact_list *list, const char *data_path)
 	environment_kernel(list);
 	environment_storage(list, data_path);
 	environment_gpu(list);
+	environment_nvml(list);
 	environment_load(list);
 }

@@ -16,6 +16,7 @@ void environment_cgroup(struct fact_list *list);                         /* "cgr
 void environment_kernel(struct fact_list *list);                         /* "kernel" */
 void environment_storage(struct fact_list *list, const char *data_path); /* "data" */
 void environment_gpu(struct fact_list *list);                            /* "gpu" */
+void environment_nvml(struct fact_list *list);                           /* "gpu", by the driver */
 void environment_load(struct fact_list *list);                           /* "load" */
 
 /* First line of a small file as a fact, or missing with the reason. */

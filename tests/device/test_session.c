@@ -777,7 +777,7 @@ static void a_graph_that_was_asked_for_is_no_option(void **state)
 static void a_lost_device_is_said_at_its_step(void **state)
 {
 	(void)state;
-	static const char *const faults[] = {"kernel:140", "kernel:145", "copy:8"};
+	static const char *const faults[] = {"kernel:643", "kernel:649", "copy:8"};
 	struct cuda_options options = options_with(1, 1);
 	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
 		struct error err = {""};

@@ -97,7 +97,8 @@ static uint64_t checksum(struct pipeline_fixture *f)
 	struct measurement m;
 	run(f, &m);
 	assert_true(m.has_checksum);
-	assert_int_equal(m.status, MEASUREMENT_OK);
+	/* A device of random speed need not be steady. */
+	assert_true(m.status == MEASUREMENT_OK || m.status == MEASUREMENT_UNSTEADY);
 	assert_int_equal(m.epochs, 3);
 	const uint64_t sum = m.checksum;
 	measurement_release(&m);
@@ -131,6 +132,8 @@ static void a_device_gets_the_same_batches(void **state)
 	assert_int_equal(fake_report.uploads, 4 * 3 * BATCHES);
 	assert_int_equal(fake_report.pins, 6);
 	assert_int_equal(fake_report.smallest_batch, BATCH);
+	/* Ranges of launches, uploads, reads and decoding. */
+	assert_true(fake_report.marks > 10 * 3 * BATCHES + 6 * 3 * BATCHES);
 	close_fixture(&f);
 }
 
@@ -171,6 +174,100 @@ static void nothing_but_bad_files_is_an_error(void **state)
 	close_fixture(&f);
 }
 
+/* --- the device makes the samples ------------------------------------------------------------------------ */
+
+static void decoded_pictures_depend_on_nothing_else(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_STEP_BACKEND, "null");
+	const uint64_t finished = checksum(&f);
+	fixture_set(&f, KEY_AUGMENT_DEVICE, "gpu");
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	const uint64_t expected = checksum(&f);
+	assert_true(expected != finished);
+	fixture_set(&f, KEY_STEP_BACKEND, "cuda");
+	fake_settings.step_ns = 50000;
+	fake_settings.copy_ns = 50000;
+	fake_settings.jitter = 1;
+	const char *workers[] = {"1", "2", "4"};
+	for (int i = 0; i < 12; i++) {
+		fixture_set(&f, KEY_DECODE_WORKERS, workers[i % 3]);
+		fixture_set(&f, KEY_UPLOAD_MODE, i % 2 ? "auto" : "none");
+		fixture_set(&f, KEY_READ_ENGINE, i % 4 < 2 ? "memory" : "pread");
+		fixture_set(&f, KEY_BATCH_ORDER, i % 5 ? "in-order" : "as-completed");
+		if (checksum(&f) != expected)
+			fail_msg("%s workers, way %d: other pictures", workers[i % 3], i);
+	}
+	/* Never more than whole pictures, in places of 64 bytes. */
+	assert_true(fake_report.copied_bytes > 0);
+	assert_true(fake_report.copied_bytes < 6ULL * 3 * SAMPLES * (28 * 22 * 3 + 64));
+	fixture_set(&f, KEY_RUN_SEED, "2");
+	assert_true(checksum(&f) != expected);
+	close_fixture(&f);
+}
+
+static void bad_pictures_are_left_out(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	fixture_set(&f, KEY_AUGMENT_DEVICE, "gpu");
+	fixture_write(&f, 3, "rubbish", 7);
+	/* It has grown since the data set was opened. */
+	const struct sample before = f.dataset.samples[5];
+	fixture_write_picture(&f, 5, 29, 23);
+	f.dataset.samples[5].width = before.width;
+	f.dataset.samples[5].height = before.height;
+	f.dataset.max_bytes = f.dataset.samples[5].bytes;
+	run(&f, &m);
+	print_message("%llu bad\n", (unsigned long long)m.bad_samples);
+	assert_true(m.bad_samples >= 2 && m.bad_samples <= 6);
+	measurement_release(&m);
+	close_fixture(&f);
+}
+
+static void who_makes_no_samples_is_refused(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct pipeline_plan plan;
+	struct error err = {""};
+	open_fixture(&f);
+	fixture_set(&f, KEY_AUGMENT_DEVICE, "gpu");
+	assert_int_equal(config_validate(&f.config, &err), 0);
+	assert_int_equal(pipeline_plan(&f.config, &f.dataset, &plan, &err), 0);
+	/* 28 x 22 pixels at most, and as many bytes as 64 go into */
+	assert_int_equal(plan.picture_bytes, (28 * 22 * 3 + 63) / 64 * 64);
+	assert_int_equal(plan.batch_bytes, BATCH * plan.picture_bytes);
+	assert_int_equal(plan.staging_bytes, 0);
+	const char *backends[] = {"emulated", "openblas"};
+	for (int i = 0; i < 2; i++) {
+		fixture_set(&f, KEY_STEP_BACKEND, backends[i]);
+		assert_int_equal(config_validate(&f.config, &err), -EINVAL);
+		assert_non_null(strstr(err.text, "augment.device"));
+		assert_non_null(strstr(err.text, "step.backend"));
+	}
+	backend_replace_device(NULL);
+	char why_not[BACKEND_WHY_BYTES];
+	fixture_set(&f, KEY_STEP_BACKEND, "auto");
+	const struct backend_ops *ops = backend_choose(&f.config, why_not, sizeof why_not, &err);
+	if (!backend_is_device(ops)) {
+		assert_int_equal(pipeline_plan(&f.config, &f.dataset, &plan, &err), -ENOTSUP);
+		assert_non_null(strstr(err.text, "augment.device = cpu"));
+	}
+	fixture_set(&f, KEY_STEP_BACKEND, "null");
+	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
+	assert_int_equal(pipeline_plan(&f.config, &f.dataset, &plan, &err), -EINVAL);
+	fixture_set(&f, KEY_STEP_BACKEND, "cuda");
+	fixture_set(&f, KEY_CODEC_NAME, "null");
+	assert_int_equal(config_validate(&f.config, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "codec.name"));
+	close_fixture(&f);
+}
+
 /* --- how far ahead ------------------------------------------------------------------------------------ */
 
 static void steps_are_launched_ahead(void **state)
@@ -203,6 +300,25 @@ static double throughput(struct pipeline_fixture *f, struct measurement *m)
 	return m->throughput / BATCH;
 }
 
+/* Mean times, s, as the device measured them: the machine that this runs on may be slow at any time. */
+static double mean_step(const struct measurement *m)
+{
+	return m->devices[0].step_seconds / (double)m->batches;
+}
+
+static double mean_copy(const struct measurement *m)
+{
+	return m->devices[0].upload_seconds / (double)stage(m, "upload")->items;
+}
+
+static bool is_near(double value, double expected, double tolerance)
+{
+	if (fabs(value / expected - 1) < tolerance)
+		return true;
+	print_message("%g is not near %g\n", value, expected);
+	return false;
+}
+
 /* The device is slow: it computes all the time, copies hide behind its steps, and launching, too. */
 static void a_slow_device_never_waits(void **state)
 {
@@ -213,34 +329,36 @@ static void a_slow_device_never_waits(void **state)
 	set_duration(&f, "100ms", "700ms");
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	fake_settings.step_ns = 10000000;
-	fake_settings.copy_ns = 6000000;
+	fake_settings.copy_ns = 5000000;
 	fake_settings.launch_ns = 2000000;
 	fake_settings.idle_share = 0.125;
 	fake_settings.statistics = 4;
 	const double rate = throughput(&f, &m);
 	const struct device_measurement *d = &m.devices[0];
 	print_message(
-		"copies of 6 ms, steps of 10 ms, launches of 2 ms: %.1f steps/s, device busy %.3f, "
+		"copies of 5 ms, steps of 10 ms, launches of 2 ms: %.1f steps/s, device busy %.3f, "
 		"launch %.2f ms, step starved %.3f, upload working %.3f blocked %.3f\n",
 		rate, m.step_utilisation, d->launch_ns / 1e6, share(&m, "step", THREAD_STARVED),
 		share(&m, "upload", THREAD_WORKING), share(&m, "upload", THREAD_BLOCKED));
-	/* One after another, they would make 55 a second. */
-	assert_true(rate > 80 && rate < 101);
-	assert_true(m.step_utilisation > 0.85);
+	/* One after another, they would come to 0.6. */
+	assert_true(m.step_utilisation > 0.85 && m.step_utilisation < 1.01);
+	assert_true(is_near(rate * mean_step(&m), m.step_utilisation, 0.01));
+	assert_true(mean_step(&m) > 0.01 && mean_copy(&m) > 0.005);
 	assert_true(share(&m, "step", THREAD_STARVED) < 0.1);
-	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.1);
+	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.05);
 	assert_true(stage(&m, "step")->device && stage(&m, "upload")->device);
-	assert_true(fabs(stage(&m, "step")->capacity / BATCH / 95 - 1) < 0.1);
-	assert_true(fabs(stage(&m, "upload")->capacity / BATCH / 160 - 1) < 0.15);
-	assert_true(fabs(d->step_seconds / (m.step_utilisation * m.measured_seconds) - 1) < 0.01);
-	const double copying = d->upload_seconds / m.measured_seconds;
-	assert_true(copying > 0.5 && copying < share(&m, "upload", THREAD_WORKING) + 0.05);
-	assert_true(d->launch_ns > 2e6 && d->launch_ns < 4e6);
+	assert_true(is_near(stage(&m, "step")->capacity / BATCH, 1 / mean_step(&m), 0.01));
+	assert_true(is_near(stage(&m, "upload")->capacity / BATCH, 1 / mean_copy(&m), 0.1));
+	assert_true(is_near(d->step_seconds, m.step_utilisation * m.measured_seconds, 0.01));
+	assert_true(d->upload_seconds < (share(&m, "upload", THREAD_WORKING) + 0.05) *
+						(m.wall_seconds - m.cut_seconds));
+	assert_true(d->launch_ns >= 2e6);
 	assert_true(fabs(d->idle_share - 0.125) < 1e-3);
-	assert_true(d->upload_bytes > 0);
-	assert_int_equal(d->flops_per_step, 1000 * BATCH);
-	assert_true(fabs(d->achieved_flops * 0.0101 / (1000 * BATCH) - 1) < 0.1);
-	assert_true(fabs(d->model_utilisation / (rate * 1000 * BATCH / 1e6) - 1) < 0.02);
+	assert_true(is_near(d->upload_bytes,
+		(double)stage(&m, "upload")->items * BATCH * 16 * 16 * 3 * sizeof(float), 0.05));
+	assert_true(d->flops_per_step == 1000 * BATCH);
+	assert_true(is_near(d->achieved_flops, 1000 * BATCH / mean_step(&m), 0.01));
+	assert_true(is_near(d->model_utilisation, rate * 1000 * BATCH / 1e6, 0.01));
 	assert_true((uint64_t)d->gradient_norm % 4 == 0 && d->gradient_norm > 8);
 	assert_true(isnan(d->activation_mean) && isnan(d->power_w.mean));
 	assert_true(fake_report.overlapped > 10);
@@ -260,14 +378,13 @@ static void a_slow_copy_starves_the_step(void **state)
 	fake_settings.step_ns = 3000000;
 	fake_settings.copy_ns = 10000000;
 	const double rate = throughput(&f, &m);
-	print_message(
-		"copies of 10 ms, steps of 3 ms: %.1f steps/s, step starved %.3f, upload working %.3f\n",
+	print_message("copies of 10 ms, steps of 3 ms: %.1f steps/s, step starved %.3f, upload "
+		      "working %.3f\n",
 		rate, share(&m, "step", THREAD_STARVED), share(&m, "upload", THREAD_WORKING));
-	assert_true(rate > 80 && rate < 101);
-	assert_true(share(&m, "step", THREAD_STARVED) > 0.5);
+	assert_true(rate * mean_copy(&m) > 0.85 && rate * mean_copy(&m) < 1.02);
+	assert_true(is_near(share(&m, "step", THREAD_STARVED), 1 - m.step_utilisation, 0.2));
 	assert_true(share(&m, "upload", THREAD_WORKING) > 0.9);
-	assert_true(m.step_utilisation > 0.25 && m.step_utilisation < 0.45);
-	assert_true(stage(&m, "step")->capacity > 2 * stage(&m, "upload")->capacity);
+	assert_true(stage(&m, "step")->capacity > stage(&m, "upload")->capacity);
 	close_fixture(&f);
 }
 
@@ -282,7 +399,7 @@ static void without_uploads_steps_hold_their_slots(void **state)
 	fixture_set(&f, KEY_UPLOAD_MODE, "none");
 	fake_settings.step_ns = 5000000;
 	const double rate = throughput(&f, &m);
-	assert_true(rate > 150 && rate < 201);
+	assert_true(is_near(rate * mean_step(&m), 1, 0.15));
 	assert_int_equal(fake_report.uploads, 0);
 	assert_int_equal(m.stage_count, 3);
 	assert_true(m.devices[0].upload_bytes > 0);
@@ -409,6 +526,7 @@ static double rate_with(struct pipeline_fixture *f, enum key_id key, const char 
 	return rate;
 }
 
+/* What is planted is in what the device is said to have taken, and nothing else is. */
 static void planted_conditions_act_on_a_device(void **state)
 {
 	(void)state;
@@ -421,20 +539,23 @@ static void planted_conditions_act_on_a_device(void **state)
 	fake_settings.copy_ns = 2000000;
 	const double usual = throughput(&f, &m);
 	const double slow_step = rate_with(&f, KEY_INJECT_STEP_FACTOR, "3", "1", &m);
-	assert_true(m.step_utilisation > 0.9 && m.step_utilisation < 1.02);
+	assert_true(mean_step(&m) > 0.012);
+	assert_true(is_near(slow_step * mean_step(&m), 1, 0.1));
 	const double slow_copy = rate_with(&f, KEY_INJECT_UPLOAD_FACTOR, "6", "1", &m);
+	assert_true(mean_copy(&m) > 0.012);
+	assert_true(is_near(slow_copy * mean_copy(&m), 1, 0.1));
 	assert_true(share(&m, "step", THREAD_STARVED) > 0.3);
 	/* 8 x 16 x 16 x 3 floats are 24,576 bytes: 20 ms */
 	const double thin_copy = rate_with(&f, KEY_INJECT_UPLOAD_BANDWIDTH, "1228800", "0", &m);
+	assert_true(is_near(mean_copy(&m), 0.02, 0.02));
+	assert_true(is_near(thin_copy, 50, 0.1));
 	/* The launching alone takes longer than the step. */
 	const double launching = rate_with(&f, KEY_INJECT_STEP_LAUNCH, "10ms", "0", &m);
+	assert_true(m.devices[0].launch_ns >= 1e7);
+	assert_true(is_near(launching * m.devices[0].launch_ns / 1e9, 1, 0.2));
 	print_message(
 		"usual %.1f, step x 3 %.1f, copy x 6 %.1f, 20 ms copies %.1f, launch 10 ms %.1f\n",
 		usual, slow_step, slow_copy, thin_copy, launching);
-	assert_true(fabs(usual / slow_step / 3 - 1) < 0.15);
-	assert_true(fabs(slow_copy / 80 - 1) < 0.15);
-	assert_true(fabs(thin_copy / 50 - 1) < 0.1);
-	assert_true(launching > 99 * (SANITIZED ? 0.6 : 0.8) && launching < 101);
 	close_fixture(&f);
 }
 
@@ -506,6 +627,9 @@ int main(void)
 		cmocka_unit_test(a_device_gets_the_same_batches),
 		cmocka_unit_test(the_last_batch_may_be_smaller),
 		cmocka_unit_test(nothing_but_bad_files_is_an_error),
+		cmocka_unit_test(decoded_pictures_depend_on_nothing_else),
+		cmocka_unit_test(bad_pictures_are_left_out),
+		cmocka_unit_test(who_makes_no_samples_is_refused),
 		cmocka_unit_test(steps_are_launched_ahead),
 		cmocka_unit_test(a_slow_device_never_waits),
 		cmocka_unit_test(a_slow_copy_starves_the_step),

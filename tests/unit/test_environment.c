@@ -210,6 +210,7 @@ static const char *const wanted[][2] = {
 	{"gpu", "devices"},
 	{"gpu", "driver"},
 	{"gpu", "libcuda"},
+	{"gpu", "nvml"},
 	{"load", "average_1min"},
 	{"load", "steal_since_boot"},
 	{"load", "pressure_cpu"},

@@ -14,12 +14,26 @@ enum {
 	FORMATS = IMAGE_FORMAT_RAW + 1,
 	SHRINK_MOST = 8,
 	CHANNELS = 3,
+	PICTURE_SAMPLES =
+		16, /* a region of more bytes than so many samples is resized by the worker */
+};
+
+/* A picture on its way through a decoder. */
+struct chosen {
+	const struct decoder_ops *decoder; /* NULL: codec.name = null */
+	void *state;
+	struct image_info info;
+	uint32_t shrink;
+	struct resample_task task;
+	bool resized; /* by the worker, though samples are the device's */
 };
 
 struct transform {
 	struct augment_options augment;
 	bool is_null, decodes_crop, shrinks;
+	bool is_decoded_only; /* augment.device = gpu */
 	size_t sample_bytes;
+	struct chosen chosen; /* between transform_choose and transform_decode */
 	const struct decoder_ops *decoders[FORMATS]; /* by format; NULL for an unknown one */
 	void *states[FORMATS];
 	struct resampler *resampler;
@@ -84,11 +98,13 @@ static int open_decoders(
 static int open_parts(struct transform *transform, const struct config *config, uint32_t max_width,
 	uint32_t max_height, struct error *err)
 {
+	const bool decoded_only = transform->is_decoded_only;
 	const struct resample_options resample = {
 		.size = transform->augment.size,
 		.antialias = config_on(config, KEY_AUGMENT_ANTIALIAS),
-		.is_float = is_float(config),
-		.is_planar = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_CHW,
+		.is_float = is_float(config) && !decoded_only,
+		.is_planar = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_CHW &&
+			     !decoded_only,
 	};
 	choose_decoders(config, transform->decoders);
 	const int result = open_decoders(transform, max_width, max_height, err);
@@ -108,6 +124,8 @@ int transform_open(struct transform **out, const struct config *config, uint32_t
 	transform->is_null = config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL;
 	transform->decodes_crop = config_on(config, KEY_CODEC_CROP);
 	transform->shrinks = config_on(config, KEY_CODEC_JPEG_SCALED);
+	transform->is_decoded_only =
+		config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU;
 	transform->sample_bytes = transform_sample_bytes(config);
 	const int result =
 		transform->is_null ? 0 : open_parts(transform, config, max_width, max_height, err);
@@ -166,16 +184,15 @@ static void set_task(struct resample_task *task, const struct region *crop, uint
 	task->height = (double)crop->height / shrink;
 }
 
-static int select_region(const struct transform *transform, const struct decoder_ops *decoder,
-	void *state, const struct image_info *info, uint32_t shrink,
-	const struct resample_task *task, struct error *err)
+static int select_region(
+	const struct transform *transform, const struct chosen *chosen, struct error *err)
 {
 	const struct region whole = {
-		.width = divide_up(info->width, shrink),
-		.height = divide_up(info->height, shrink),
+		.width = divide_up(chosen->info.width, chosen->shrink),
+		.height = divide_up(chosen->info.height, chosen->shrink),
 	};
-	return decoder->select(
-		state, transform->decodes_crop ? &task->region : &whole, shrink, err);
+	return chosen->decoder->select(chosen->state,
+		transform->decodes_crop ? &chosen->task.region : &whole, chosen->shrink, err);
 }
 
 /* Alternates decoding and resizing; *resize_ns receives the time of the latter when not NULL. */
@@ -195,28 +212,44 @@ static int run_strips(struct transform *transform, const struct decoder_ops *dec
 	return more;
 }
 
-static int decode_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
-	void *out, uint64_t *resize_ns, struct error *err)
+/* Reads the picture's header, and says what of it becomes the sample. */
+static int choose(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
+	struct chosen *chosen, struct error *err)
 {
 	const enum image_format format = image_sniff(bytes, size);
 	const struct decoder_ops *const decoder = transform->decoders[format];
-	void *const state = transform->states[format];
-	struct image_info info;
 	if (!decoder)
 		return error_set(
 			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
-	int result = decoder->begin(state, bytes, size, &info, err);
+	*chosen = (struct chosen){.decoder = decoder, .state = transform->states[format]};
+	const int result = decoder->begin(chosen->state, bytes, size, &chosen->info, err);
 	if (result)
 		return result;
 	struct augment_choice choice;
-	augment_choose(&transform->augment, info.width, info.height, seed, &choice);
-	const uint32_t shrink = choose_shrink(transform, decoder, &choice.crop);
-	struct resample_task task = {.flip = choice.flip, .out = out};
-	set_task(&task, &choice.crop, shrink);
-	result = resampler_begin(transform->resampler, &task, err);
+	augment_choose(&transform->augment, chosen->info.width, chosen->info.height, seed, &choice);
+	chosen->shrink = choose_shrink(transform, decoder, &choice.crop);
+	chosen->task.flip = choice.flip;
+	set_task(&chosen->task, &choice.crop, chosen->shrink);
+	return 0;
+}
+
+static int resample(struct transform *transform, struct chosen *chosen, void *out,
+	uint64_t *resize_ns, struct error *err)
+{
+	chosen->task.out = out;
+	int result = resampler_begin(transform->resampler, &chosen->task, err);
 	if (!result)
-		result = select_region(transform, decoder, state, &info, shrink, &task, err);
-	return result ? result : run_strips(transform, decoder, state, resize_ns, err);
+		result = select_region(transform, chosen, err);
+	return result ? result
+		      : run_strips(transform, chosen->decoder, chosen->state, resize_ns, err);
+}
+
+static int decode_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
+	void *out, uint64_t *resize_ns, struct error *err)
+{
+	struct chosen chosen;
+	const int result = choose(transform, bytes, size, seed, &chosen, err);
+	return result ? result : resample(transform, &chosen, out, resize_ns, err);
 }
 
 int transform_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
@@ -233,5 +266,121 @@ int transform_sample(struct transform *transform, const void *bytes, size_t size
 		resampler_abandon(transform->resampler);
 		memset(out, 0, transform->sample_bytes);
 	}
+	return result;
+}
+
+/* ---- a picture for a device that makes the sample ------------------------------------------- */
+
+static size_t picture_room(uint32_t size)
+{
+	return (size_t)PICTURE_SAMPLES * size * size * CHANNELS;
+}
+
+size_t transform_picture_bytes(const struct config *config, uint32_t width, uint32_t height)
+{
+	const uint32_t size = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE);
+	const size_t sample = (size_t)size * size * CHANNELS;
+	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
+		return sample;
+	const size_t whole = (size_t)width * height * CHANNELS;
+	const size_t most = whole < picture_room(size) ? whole : picture_room(size);
+	return most > sample ? most : sample;
+}
+
+/* A sample that is there already: the box is all of it. */
+static struct batch_picture finished_picture(uint32_t size)
+{
+	return (struct batch_picture){
+		.width = size,
+		.height = size,
+		.box_width = (float)size,
+		.box_height = (float)size,
+	};
+}
+
+int transform_choose(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
+	struct batch_picture *out, struct error *err)
+{
+	struct chosen *const chosen = &transform->chosen;
+	*out = finished_picture(transform->augment.size);
+	*chosen = (struct chosen){0};
+	if (transform->is_null)
+		return 0;
+	const int result = choose(transform, bytes, size, seed, chosen, err);
+	if (result)
+		return result;
+	const struct resample_task *const task = &chosen->task;
+	const struct region *const region = &task->region;
+	chosen->resized = (size_t)region->width * region->height * CHANNELS >
+			  picture_room(transform->augment.size);
+	if (chosen->resized)
+		return 0;
+	*out = (struct batch_picture){
+		.width = region->width,
+		.height = region->height,
+		.x = (float)(task->x - region->x),
+		.y = (float)(task->y - region->y),
+		.box_width = (float)task->width,
+		.box_height = (float)task->height,
+		.flip = task->flip,
+	};
+	return 0;
+}
+
+/* A row of RGB and a byte to ignore, as RGB. */
+static void pack_row(uint8_t *to, const uint8_t *from, size_t width)
+{
+	for (size_t i = 0; i + 1 < width; i++)
+		memcpy(to + CHANNELS * i, from + 4 * i, 4); /* the next one covers the fourth */
+	memcpy(to + CHANNELS * (width - 1), from + 4 * (width - 1), CHANNELS);
+}
+
+/* The part of a strip that is in the region. */
+static void copy_strip(const struct strip *strip, const struct region *region, uint8_t *pixels)
+{
+	const size_t row_bytes = (size_t)region->width * CHANNELS;
+	for (uint32_t i = 0; i < strip->rows; i++) {
+		const uint32_t y = strip->y + i;
+		if (y < region->y || y - region->y >= region->height)
+			continue;
+		const uint8_t *const from = strip->pixels + i * strip->stride +
+					    (size_t)(region->x - strip->x) * strip->pixel_bytes;
+		uint8_t *const to = pixels + (y - region->y) * row_bytes;
+		if (strip->pixel_bytes == CHANNELS)
+			memcpy(to, from, row_bytes);
+		else
+			pack_row(to, from, region->width);
+	}
+}
+
+static int decode_region(const struct transform *transform, const struct chosen *chosen,
+	void *pixels, struct error *err)
+{
+	const struct region *const region = &chosen->task.region;
+	uint64_t rows = 0;
+	struct strip strip;
+	int more = select_region(transform, chosen, err);
+	if (more)
+		return more;
+	while ((more = chosen->decoder->next(chosen->state, &strip, err)) > 0) {
+		copy_strip(&strip, region, pixels);
+		rows = (uint64_t)strip.y + strip.rows;
+	}
+	if (!more && rows < (uint64_t)region->y + region->height)
+		return error_set(
+			err, -EINVAL, "the %s decoder gave too few rows", chosen->decoder->name);
+	return more;
+}
+
+int transform_decode(struct transform *transform, void *pixels, struct error *err)
+{
+	struct chosen *const chosen = &transform->chosen;
+	if (!chosen->decoder)
+		return 0;
+	if (!chosen->resized)
+		return decode_region(transform, chosen, pixels, err);
+	const int result = resample(transform, chosen, pixels, NULL, err);
+	if (result)
+		resampler_abandon(transform->resampler);
 	return result;
 }

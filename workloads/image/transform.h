@@ -8,6 +8,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "workloads/backend/batch.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +34,21 @@ uint64_t transform_bytes(const struct config *config, uint32_t max_width, uint32
  * measured resize time. */
 int transform_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
 	void *out, uint64_t *decoded_ns, struct error *err);
+
+/* --- augment.device = gpu: the worker only decodes, and the device makes the sample ------------------ */
+
+/* Bytes that a picture of this size may take, at most: its region in RGB.  Pictures whose region is larger than
+ * some 16 samples are made into one by the worker, as bytes, and the device leaves them as they are: a
+ * few huge pictures shall not dictate the memory of all batches.  Which they are depends on picture and configuration alone. */
+size_t transform_picture_bytes(const struct config *config, uint32_t width, uint32_t height);
+
+/* The same crop and flip as transform_sample's: out says how large the region is that will be decoded, and
+ * the box in it.  offset and bad are the caller's.  -EINVAL: the picture is bad. */
+int transform_choose(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
+	struct batch_picture *out, struct error *err);
+
+/* Then decodes it: RGB bytes (height, width, 3) at `pixels`.  -EINVAL: the picture is bad; what is there
+ * means nothing. */
+int transform_decode(struct transform *transform, void *pixels, struct error *err);
 
 #endif

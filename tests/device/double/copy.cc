@@ -73,9 +73,10 @@ bool classify(const char *name, const rows &what, cudaMemcpyKind kind, copying &
 	const location to = locate(what.to), from = locate(what.from);
 	const bool to_device = to.where == place::device, from_device = from.where == place::device;
 	const bool fits = kind == cudaMemcpyDefault ||
-		(to_device == (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) &&
-			from_device ==
-				(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
+			  (to_device == (kind == cudaMemcpyHostToDevice ||
+						kind == cudaMemcpyDeviceToDevice) &&
+				  from_device == (kind == cudaMemcpyDeviceToHost ||
+							 kind == cudaMemcpyDeviceToDevice));
 	if (!fits)
 		complain("%s: the pointers are not of that direction (to %s, from %s)", name,
 			to_device ? "device" : "host", from_device ? "device" : "host");
@@ -85,7 +86,7 @@ bool classify(const char *name, const rows &what, cudaMemcpyKind kind, copying &
 	else {
 		out = {to.where, from.where,
 			to_device && from_device ? WITHIN
-				: to_device      ? TO_DEVICE
+			: to_device              ? TO_DEVICE
 						 : FROM_DEVICE};
 		return true;
 	}
@@ -107,7 +108,8 @@ work staged(const rows &what)
 	copy_rows({stage->data(), what.width, what.from, what.from_pitch, what.width, what.height});
 	until_ns(begin + duration_ns(stage->size(), set.pageable));
 	return [what, stage] {
-		transfer({what.to, what.to_pitch, stage->data(), what.width, what.width, what.height},
+		transfer({what.to, what.to_pitch, stage->data(), what.width, what.width,
+				 what.height},
 			TO_DEVICE);
 	};
 }
@@ -124,8 +126,7 @@ cudaError_t copy_async(const char *name, const rows &what, cudaMemcpyKind kind, 
 	}
 	if (how.way == TO_DEVICE && how.from == place::pageable)
 		return submit(name, on, staged(what));
-	const cudaError_t error =
-		submit(name, on, [what, way = how.way] { transfer(what, way); });
+	const cudaError_t error = submit(name, on, [what, way = how.way] { transfer(what, way); });
 	if (error != cudaSuccess || how.to != place::pageable)
 		return error;
 	const stream_ref found = stream_find(on);
@@ -142,8 +143,8 @@ cudaError_t copy(const char *name, const rows &what, cudaMemcpyKind kind)
 	return sticky(current_device());
 }
 
-cudaError_t fill_async(
-	const char *name, char *data, size_t pitch, int value, size_t width, size_t height, cudaStream_t on)
+cudaError_t fill_async(const char *name, char *data, size_t pitch, int value, size_t width,
+	size_t height, cudaStream_t on)
 {
 	const rows what = {data, pitch, nullptr, 0, width, height};
 	const location at = locate(data);
@@ -190,9 +191,12 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 	size_t width, size_t height, cudaMemcpyKind kind)
 {
 	return api("cudaMemcpy2D", frame::any, [&] {
-		return width > to_pitch || width > from_pitch ? cudaErrorInvalidPitchValue
-							      : copy("cudaMemcpy2D",
-			{(char *)to, to_pitch, (const char *)from, from_pitch, width, height}, kind);
+		return width > to_pitch || width > from_pitch
+			       ? cudaErrorInvalidPitchValue
+			       : copy("cudaMemcpy2D",
+					 {(char *)to, to_pitch, (const char *)from, from_pitch,
+						 width, height},
+					 kind);
 	});
 }
 
@@ -200,17 +204,20 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 	size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
 	return api("cudaMemcpy2DAsync", frame::safe, [&] {
-		return width > to_pitch || width > from_pitch ? cudaErrorInvalidPitchValue
-							      : copy_async("cudaMemcpy2DAsync",
-			{(char *)to, to_pitch, (const char *)from, from_pitch, width, height}, kind,
-			stream);
+		return width > to_pitch || width > from_pitch
+			       ? cudaErrorInvalidPitchValue
+			       : copy_async("cudaMemcpy2DAsync",
+					 {(char *)to, to_pitch, (const char *)from, from_pitch,
+						 width, height},
+					 kind, stream);
 	});
 }
 
 cudaError_t cudaMemset(void *data, int value, size_t bytes)
 {
 	return api("cudaMemset", frame::any, [&] { /* asynchronous to the host, as documented */
-		return bytes ? fill_async("cudaMemset", (char *)data, bytes, value, bytes, 1, nullptr)
+		return bytes ? fill_async(
+				       "cudaMemset", (char *)data, bytes, value, bytes, 1, nullptr)
 			     : cudaSuccess;
 	});
 }
@@ -228,8 +235,8 @@ cudaError_t cudaMemset2DAsync(
 	void *data, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
 {
 	return api("cudaMemset2DAsync", frame::safe, [&] {
-		return fill_async("cudaMemset2DAsync", (char *)data, pitch, value, width, height,
-			stream);
+		return fill_async(
+			"cudaMemset2DAsync", (char *)data, pitch, value, width, height, stream);
 	});
 }
 

@@ -117,7 +117,10 @@ struct error_text {
 	cudaError_t code;
 	const char *name, *text;
 };
-#define ERROR(code, text) {code, #code, text}
+#define ERROR(code, text)         \
+	{                         \
+		code, #code, text \
+	}
 const error_text error_texts[] = {
 	ERROR(cudaSuccess, "no error"),
 	ERROR(cudaErrorInvalidValue, "invalid argument"),
@@ -146,7 +149,8 @@ const error_text error_texts[] = {
 		"operation failed due to a previous error during capture"),
 	ERROR(cudaErrorStreamCaptureMerge,
 		"operation would result in a merge of separate capture sequences"),
-	ERROR(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
+	ERROR(cudaErrorStreamCaptureUnmatched,
+		"capture was not ended in the same stream as it began"),
 	ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
 	ERROR(cudaErrorStreamCaptureIsolation,
 		"dependency created on uncaptured work in another stream"),

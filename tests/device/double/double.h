@@ -8,6 +8,7 @@
  *   MLBENCH_DOUBLE_NO_EPILOGUE=1       cuBLASLt knows plain products alone
  * Speeds, all unset at first (as fast as it goes):
  *   MLBENCH_DOUBLE_H2D, MLBENCH_DOUBLE_D2H=BYTES/S       copies take at least so long, one at a time each way
+ *   MLBENCH_DOUBLE_EXCHANGE=BYTES/S     sums over devices take at least so long
  *   MLBENCH_DOUBLE_PAGEABLE=BYTES/S    staging of pageable memory, in the calling thread
  *   MLBENCH_DOUBLE_KERNEL_NS           every kernel and product takes at least so long
  *   MLBENCH_DOUBLE_LAUNCH_NS           the host is busy so long with every launch */
@@ -26,9 +27,11 @@ void double_configure(void);
 /* The misuse found last, in words; "" when there was none.  Also on stderr when it is found.  Valid until the next. */
 const char *double_complaint(void);
 unsigned double_complaints(void); /* how many so far */
-unsigned double_calls(const char *function); /* of this name, so far; "kernel": launches, a graph's included */
-size_t double_allocated(void);               /* bytes of device memory that are taken now, all devices */
-size_t double_live(void); /* streams, events, graphs, cuBLASLt objects and NCCL communicators not destroyed yet */
+unsigned double_calls(
+	const char *function); /* of this name, so far; "kernel": launches, a graph's included */
+size_t double_allocated(void); /* bytes of device memory that are taken now, all devices */
+size_t double_live(
+	void); /* streams, events, graphs, cuBLASLt objects and NCCL communicators not destroyed yet */
 
 #ifdef __cplusplus
 }

@@ -66,7 +66,8 @@ cudaError_t record(const char *name, cudaEvent_t handle, cudaStream_t on, unsign
 		const event_ref what = find(name, handle);
 		where = stream_find(on);
 		if (!what || !where || (flags & ~(unsigned)cudaEventRecordExternal))
-			return what && where ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
+			return what && where ? cudaErrorInvalidValue
+					     : cudaErrorInvalidResourceHandle;
 		if (what->device != where->device) {
 			complain("%s: event of device %d on a stream of device %d", name,
 				what->device, where->device);

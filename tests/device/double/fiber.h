@@ -29,7 +29,7 @@ class fiber
 
 	void (*const body)(fiber *);
 	char *stack;
-	void *own_sp = nullptr, *owner_sp = nullptr; /* saved stack pointers, or contexts */
+	void *own_sp = nullptr, *owner_sp = nullptr;     /* saved stack pointers, or contexts */
 	void *own_fake = nullptr, *owner_fake = nullptr; /* AddressSanitizer's */
 	const void *owner_stack = nullptr;
 	size_t owner_stack_bytes = 0;

@@ -223,7 +223,8 @@ cudaError_t end(cudaStream_t handle, cudaGraph_t *out)
 		return cudaErrorIllegalState;
 	if (one->origin != first)
 		return cudaErrorStreamCaptureUnmatched;
-	if (one->mode != cudaStreamCaptureModeRelaxed && one->thread != std::this_thread::get_id()) {
+	if (one->mode != cudaStreamCaptureModeRelaxed &&
+		one->thread != std::this_thread::get_id()) {
 		complain("cudaStreamEndCapture: another thread began the capture");
 		return cudaErrorStreamCaptureWrongThread;
 	}
@@ -234,8 +235,8 @@ cudaError_t end(cudaStream_t handle, cudaGraph_t *out)
 	return error;
 }
 
-cudaError_t instantiate(const char *name, cudaGraphExec_t *out, cudaGraph_t handle,
-	unsigned long long flags)
+cudaError_t instantiate(
+	const char *name, cudaGraphExec_t *out, cudaGraph_t handle, unsigned long long flags)
 {
 	const std::lock_guard<std::recursive_mutex> guard(streams_lock());
 	const std::shared_ptr<graph> what = graphs().find(handle);
@@ -244,7 +245,7 @@ cudaError_t instantiate(const char *name, cudaGraphExec_t *out, cudaGraph_t hand
 		return cudaErrorInvalidValue;
 	}
 	if (flags & ~(unsigned long long)(cudaGraphInstantiateFlagAutoFreeOnLaunch |
-			    cudaGraphInstantiateFlagUseNodePriority))
+					  cudaGraphInstantiateFlagUseNodePriority))
 		return cudaErrorInvalidValue;
 	const auto one = std::make_shared<execution>();
 	/* A copy: the graph may be destroyed or changed, the executable one stays as it is. */
@@ -267,7 +268,7 @@ bool capture_forbids(const char *name)
 		const bool own = one->thread == std::this_thread::get_id();
 		const bool counts = own ? one->mode != cudaStreamCaptureModeRelaxed
 					: one->mode == cudaStreamCaptureModeGlobal &&
-				thread_mode == cudaStreamCaptureModeGlobal;
+						    thread_mode == cudaStreamCaptureModeGlobal;
 		if (!counts)
 			continue;
 		complain("%s: forbidden while a stream is being captured", name);
@@ -299,9 +300,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
 		const stream_ref found = stream_find(stream);
 		if (!found || !status)
 			return cudaErrorInvalidResourceHandle;
-		*status = !found->captured         ? cudaStreamCaptureStatusNone
-			: found->captured->invalid ? cudaStreamCaptureStatusInvalidated
-						   : cudaStreamCaptureStatusActive;
+		*status = !found->captured           ? cudaStreamCaptureStatusNone
+			  : found->captured->invalid ? cudaStreamCaptureStatusInvalidated
+						     : cudaStreamCaptureStatusActive;
 		return cudaSuccess;
 	});
 }
@@ -332,8 +333,8 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream)
 	return api("cudaGraphUpload", frame::safe, [&] {
 		const std::lock_guard<std::recursive_mutex> guard(streams_lock());
 		return executions().find(graph) && stream_find(stream)
-			? cudaSuccess
-			: cudaErrorInvalidResourceHandle;
+			       ? cudaSuccess
+			       : cudaErrorInvalidResourceHandle;
 	});
 }
 

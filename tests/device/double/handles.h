@@ -14,7 +14,9 @@ namespace twin
 template <typename Handle, typename Object> class handles
 {
       public:
-	explicit handles(uintptr_t base) : next(base) {}
+	explicit handles(uintptr_t base) : next(base)
+	{
+	}
 	Handle add(std::shared_ptr<Object> object)
 	{
 		const Handle handle = (Handle)(next += STEP);
@@ -34,7 +36,10 @@ template <typename Handle, typename Object> class handles
 		live--;
 		return true;
 	}
-	const std::map<Handle, std::shared_ptr<Object>> &all() const { return objects; }
+	const std::map<Handle, std::shared_ptr<Object>> &all() const
+	{
+		return objects;
+	}
 
       private:
 	enum { STEP = 16 };

@@ -44,14 +44,17 @@ struct arena {
 	char *memory = (char *)aligned_alloc(GUARD, SHARED_ROOM);
 	shared_entry entries[SHARED_MAX];
 	size_t count = 0, used = 0, bytes = 0;
-	~arena() { free(memory); }
+	~arena()
+	{
+		free(memory);
+	}
 };
 
 struct crew {
 	const std::function<void()> *once = nullptr;
 	const char *kernel = nullptr;
 	unsigned next = 0, count = 0, finished = 0;
-	unsigned round = 0;            /* barriers passed */
+	unsigned round = 0;                     /* barriers passed */
 	char begun = 0, met[2] = {}, ended = 0; /* points that order threads for ThreadSanitizer */
 	fiber *running = nullptr;
 	bool failed = false;
@@ -63,8 +66,14 @@ thread_local crew *crew_of_thread;
 
 struct crew_owner {
 	crew all;
-	crew_owner() { crew_of_thread = &all; }
-	~crew_owner() { crew_of_thread = nullptr; }
+	crew_owner()
+	{
+		crew_of_thread = &all;
+	}
+	~crew_owner()
+	{
+		crew_of_thread = nullptr;
+	}
 };
 
 crew &team()
@@ -236,9 +245,9 @@ bool fits(const launch_shape &shape)
 	const dim3 &grid = shape.grid, &block = shape.block;
 	const unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
 	const bool good = threads > 0 && threads <= THREADS_MAX && block.x <= THREADS_MAX &&
-		block.y <= THREADS_MAX && block.z <= BLOCK_Z_MAX && grid.x > 0 && grid.y > 0 &&
-		grid.z > 0 && grid.x <= (unsigned)INT_MAX && grid.y <= GRID_YZ_MAX &&
-		grid.z <= GRID_YZ_MAX;
+			  block.y <= THREADS_MAX && block.z <= BLOCK_Z_MAX && grid.x > 0 &&
+			  grid.y > 0 && grid.z > 0 && grid.x <= (unsigned)INT_MAX &&
+			  grid.y <= GRID_YZ_MAX && grid.z <= GRID_YZ_MAX;
 	if (!good)
 		complain("%s: grid (%u, %u, %u) of blocks (%u, %u, %u) cannot be launched",
 			shape.kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z);

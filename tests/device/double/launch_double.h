@@ -76,11 +76,11 @@ template <typename T, size_t count> array_of<T, count> &shared_array(const void 
 
 } // namespace twin
 
-#define CUDA_LAUNCH(kernel, grid, block, stream, ...)                                              \
-	twin::launch_typed(#kernel, (kernel), twin::extent(#kernel, (grid)),                       \
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...)                        \
+	twin::launch_typed(#kernel, (kernel), twin::extent(#kernel, (grid)), \
 		twin::extent(#kernel, (block)), (stream), ##__VA_ARGS__)
-#define CUDA_SHARED(type, name, count)                                                             \
-	static const char name##_key = 0;                                                          \
+#define CUDA_SHARED(type, name, count)    \
+	static const char name##_key = 0; \
 	twin::array_of<type, (count)> &name = twin::shared_array<type, (count)>(&name##_key)
 
 #define threadIdx (twin::here.thread)
@@ -112,17 +112,15 @@ template <typename T, typename V> static inline T atomicExch(T *at, V value)
 template <typename T, typename V, typename W> static inline T atomicCAS(T *at, V expected, W value)
 {
 	T old = (T)expected;
-	__atomic_compare_exchange_n(
-		at, &old, (T)value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(at, &old, (T)value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return old;
 }
 template <typename T, typename V> static inline T atomicMax(T *at, V value)
 {
 	static_assert(std::is_integral_v<T>, "integers alone");
 	T old = __atomic_load_n(at, __ATOMIC_RELAXED);
-	while (old < (T)value &&
-		!__atomic_compare_exchange_n(
-			at, &old, (T)value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (old < (T)value && !__atomic_compare_exchange_n(at, &old, (T)value, true,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	return old;
 }
@@ -130,9 +128,8 @@ template <typename T, typename V> static inline T atomicMin(T *at, V value)
 {
 	static_assert(std::is_integral_v<T>, "integers alone");
 	T old = __atomic_load_n(at, __ATOMIC_RELAXED);
-	while (old > (T)value &&
-		!__atomic_compare_exchange_n(
-			at, &old, (T)value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (old > (T)value && !__atomic_compare_exchange_n(at, &old, (T)value, true,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	return old;
 }

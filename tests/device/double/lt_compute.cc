@@ -71,9 +71,8 @@ float to_tf32(float value)
 /* Element (row, column) of a matrix as it lies. */
 size_t place_of(const layout &of, uint64_t row, uint64_t column, uint64_t batch)
 {
-	const uint64_t inside = of.order == CUBLASLT_ORDER_COL
-		? column * (uint64_t)of.ld + row
-		: row * (uint64_t)of.ld + column;
+	const uint64_t inside = of.order == CUBLASLT_ORDER_COL ? column * (uint64_t)of.ld + row
+							       : row * (uint64_t)of.ld + column;
 	return (size_t)(inside + batch * (uint64_t)of.stride);
 }
 
@@ -86,7 +85,8 @@ float scale_of(const product &asked, matrix which)
 /* op(A) or op(B) as (rows, columns) floats, compact and row-major. */
 floats packed(const product &asked, matrix which, const void *data, uint64_t batch)
 {
-	const uint64_t rows = which == A ? asked.m : asked.k, columns = which == A ? asked.k : asked.n;
+	const uint64_t rows = which == A ? asked.m : asked.k,
+		       columns = which == A ? asked.k : asked.n;
 	const bool turned = asked.how.transpose[which] != CUBLAS_OP_N,
 		   tf32 = asked.how.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
 	const layout &of = asked.of[which];
@@ -105,7 +105,8 @@ struct tile {
 	uint64_t row, rows, column, columns, from, to; /* of k */
 };
 
-void multiply_tile(const product &asked, const floats &a, const floats &b, floats &sums, const tile &at)
+void multiply_tile(
+	const product &asked, const floats &a, const floats &b, floats &sums, const tile &at)
 {
 	for (uint64_t p = at.from; p < at.to; p++) {
 		const float *const right = &b[p * asked.n + at.column];
@@ -118,16 +119,18 @@ void multiply_tile(const product &asked, const floats &a, const floats &b, float
 	}
 }
 
-void multiply_range(
-	const product &asked, const floats &a, const floats &b, floats &sums, uint64_t from, uint64_t to)
+void multiply_range(const product &asked, const floats &a, const floats &b, floats &sums,
+	uint64_t from, uint64_t to)
 {
 	for (uint64_t column = 0; column < asked.n; column += COLUMNS_AT_ONCE)
 		for (uint64_t p = from; p < to; p += DEPTH_AT_ONCE)
 			for (uint64_t row = 0; row < asked.m; row += ROWS_AT_ONCE)
 				multiply_tile(asked, a, b, sums,
-					{row, std::min<uint64_t>(ROWS_AT_ONCE, asked.m - row), column,
-						std::min<uint64_t>(COLUMNS_AT_ONCE, asked.n - column), p,
-						std::min(p + DEPTH_AT_ONCE, to)});
+					{row, std::min<uint64_t>(ROWS_AT_ONCE, asked.m - row),
+						column,
+						std::min<uint64_t>(
+							COLUMNS_AT_ONCE, asked.n - column),
+						p, std::min(p + DEPTH_AT_ONCE, to)});
 }
 
 floats multiply(const product &asked, const floats &a, const floats &b, unsigned splits)
@@ -158,7 +161,8 @@ void set_mask_bit(const product &asked, uint64_t row, uint64_t column, bool valu
 }
 
 /* The sum of a gradient's rows or columns, which becomes a bias gradient. */
-void sum_bias(const product &asked, const floats &from, uint64_t rows, uint64_t columns, bool over_columns)
+void sum_bias(const product &asked, const floats &from, uint64_t rows, uint64_t columns,
+	bool over_columns)
 {
 	const uint64_t length = over_columns ? rows : columns;
 	floats sums(length);
@@ -193,8 +197,8 @@ void finish(const product &asked, const operands &given, floats &sums, uint64_t 
 		for (uint64_t column = 0; column < asked.n; column++) {
 			float value = factor * sums[row * asked.n + column];
 			if (given.beta != 0)
-				value += c_factor *
-					read(c.type, given.data[C], place_of(c, row, column, batch));
+				value += c_factor * read(c.type, given.data[C],
+							    place_of(c, row, column, batch));
 			value = activated(asked, value, row, column);
 			sums[row * asked.n + column] = value;
 			amax = std::max(amax, std::fabs(value));

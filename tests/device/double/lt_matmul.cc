@@ -32,8 +32,8 @@ struct kind {
 	bool workspace;
 	double slowness;
 };
-const kind kinds[ALGORITHMS] = {{66, 1, false, 1.25}, {70, 2, true, 1.0}, {21, 1, true, 1.5},
-	{13, 3, true, 2.0}};
+const kind kinds[ALGORITHMS] = {
+	{66, 1, false, 1.25}, {70, 2, true, 1.0}, {21, 1, true, 1.5}, {13, 3, true, 2.0}};
 
 struct handle {
 	int device;
@@ -65,7 +65,8 @@ cublasStatus_t refuse(const char *who, cublasStatus_t status, const char *why)
 	return status;
 }
 
-cublasStatus_t ask(const char *who, cublasLtMatmulDesc_t how, const cublasLtMatrixLayout_t *of, product &out)
+cublasStatus_t ask(
+	const char *who, cublasLtMatmulDesc_t how, const cublasLtMatrixLayout_t *of, product &out)
 {
 	const matmul *const wanted = matmul_of(how);
 	if (!wanted)
@@ -119,8 +120,8 @@ algorithm describe(const product &asked, const kind &one, const preference &want
 	for (int i = A; i < MATRICES; i++) {
 		const uint32_t least = (uint32_t)type_bytes(asked.of[i].type);
 		out.alignment[i] = wanted.alignment[i] >= POINTER_BYTES ? (uint32_t)POINTER_BYTES
-			: wanted.alignment[i] > least                 ? wanted.alignment[i]
-								      : least;
+				   : wanted.alignment[i] > least        ? wanted.alignment[i]
+									: least;
 	}
 	out.slowness = one.slowness;
 	return out;
@@ -161,13 +162,14 @@ size_t bytes_of(const layout &of)
 	const uint64_t lines = of.order == CUBLASLT_ORDER_COL ? of.cols : of.rows,
 		       length = of.order == CUBLASLT_ORDER_COL ? of.rows : of.cols;
 	const uint64_t elements = (lines - 1) * (uint64_t)of.ld + length +
-		(uint64_t)(of.batch - 1) * (uint64_t)of.stride;
+				  (uint64_t)(of.batch - 1) * (uint64_t)of.stride;
 	return elements * type_bytes(of.type);
 }
 
 bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
-	return (const char *)a < (const char *)b + b_bytes && (const char *)b < (const char *)a + a_bytes;
+	return (const char *)a < (const char *)b + b_bytes &&
+	       (const char *)b < (const char *)a + a_bytes;
 }
 
 const char who[] = "cublasLtMatmul";
@@ -180,8 +182,8 @@ bool matrices_fit(const product &asked, const operands &given, const algorithm &
 			return false;
 		if ((uintptr_t)given.data[i] % chosen.alignment[i] == 0)
 			continue;
-		complain("%s: %s is not aligned to the %u bytes that its kernel was chosen for", who,
-			names[i], chosen.alignment[i]);
+		complain("%s: %s is not aligned to the %u bytes that its kernel was chosen for",
+			who, names[i], chosen.alignment[i]);
 		return false;
 	}
 	for (int i = A; i <= B; i++)
@@ -190,7 +192,8 @@ bool matrices_fit(const product &asked, const operands &given, const algorithm &
 			complain("%s: D overlaps %s", who, names[i]);
 			return false;
 		}
-	if (given.data[C] == given.data[D] && memcmp(&asked.of[C], &asked.of[D], sizeof asked.of[C])) {
+	if (given.data[C] == given.data[D] &&
+		memcmp(&asked.of[C], &asked.of[D], sizeof asked.of[C])) {
 		complain("%s: C and D are in one place with two layouts", who);
 		return false;
 	}
@@ -233,7 +236,8 @@ bool workspace_fits(const algorithm &chosen, void *workspace, size_t bytes, int 
 class workspace_use
 {
       public:
-	workspace_use(void *at, size_t bytes) : words((uint64_t *)at), count(bytes / sizeof(uint64_t))
+	workspace_use(void *at, size_t bytes)
+	    : words((uint64_t *)at), count(bytes / sizeof(uint64_t))
 	{
 		static std::atomic<uint64_t> uses;
 		mark = ++uses * 0x9e3779b97f4a7c15U;
@@ -282,7 +286,8 @@ cublasStatus_t choose(const product &asked, const cublasLtMatmulAlgo_t *algo, al
 	memcpy(&out, algo, sizeof out);
 	if (out.magic == ALGORITHM_MAGIC && out.problem == hash_of(asked))
 		return CUBLAS_STATUS_SUCCESS;
-	return refuse(who, CUBLAS_STATUS_INVALID_VALUE, "the algorithm was proposed for another product");
+	return refuse(
+		who, CUBLAS_STATUS_INVALID_VALUE, "the algorithm was proposed for another product");
 }
 
 } // namespace
@@ -321,9 +326,9 @@ size_t cublasLtGetCudartVersion(void)
 
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value)
 {
-	*value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR
-		: type == MINOR_VERSION ? CUBLAS_VER_MINOR
-					: CUBLAS_VER_PATCH;
+	*value = type == MAJOR_VERSION   ? CUBLAS_VER_MAJOR
+		 : type == MINOR_VERSION ? CUBLAS_VER_MINOR
+					 : CUBLAS_VER_PATCH;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -393,10 +398,11 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t which, cublasLtMatmulDesc_t how, const void *alpha,
-	const void *a, cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
-	const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
-	cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
-	size_t workspace_bytes, cudaStream_t stream)
+	const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+	cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+	cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes,
+	cudaStream_t stream)
 {
 	const cublasLtMatrixLayout_t of[] = {a_layout, b_layout, c_layout, d_layout};
 	const std::shared_ptr<handle> context = find(which);

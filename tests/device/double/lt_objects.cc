@@ -16,7 +16,10 @@ struct attribute {
 	int name;
 	size_t offset, size;
 };
-#define FIELD(type, name, member) {name, offsetof(type, member), sizeof(type::member)}
+#define FIELD(type, name, member)                                  \
+	{                                                          \
+		name, offsetof(type, member), sizeof(type::member) \
+	}
 
 const attribute layout_attributes[] = {
 	FIELD(layout, CUBLASLT_MATRIX_LAYOUT_TYPE, type),
@@ -270,8 +273,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t object,
 cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t object,
 	cublasLtMatmulDescAttributes_t name, void *to, size_t bytes, size_t *written)
 {
-	return get_attribute("cublasLtMatmulDescGetAttribute", matmul_of(object),
-		matmul_attributes, name, to, bytes, written);
+	return get_attribute("cublasLtMatmulDescGetAttribute", matmul_of(object), matmul_attributes,
+		name, to, bytes, written);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)

@@ -7,7 +7,11 @@
 namespace twin
 {
 
-enum : uint32_t { LAYOUT_MAGIC = 0x4c41594f, MATMUL_MAGIC = 0x4d41544d, PREFERENCE_MAGIC = 0x50524546 };
+enum : uint32_t {
+	LAYOUT_MAGIC = 0x4c41594f,
+	MATMUL_MAGIC = 0x4d41544d,
+	PREFERENCE_MAGIC = 0x50524546
+};
 
 struct layout {
 	uint32_t magic, type;
@@ -24,7 +28,8 @@ struct matmul {
 	uint32_t magic;
 	int32_t compute, scale, pointer_mode, transpose[3], fill;
 	uint32_t epilogue;
-	int32_t aux_type, bias_type, sm_target, scale_mode[MATRICES], aux_scale_mode, out_scale_mode;
+	int32_t aux_type, bias_type, sm_target, scale_mode[MATRICES], aux_scale_mode,
+		out_scale_mode;
 	int8_t fast_accumulation;
 	void *bias, *aux;
 	int64_t bias_stride, aux_ld, aux_stride, alpha_stride;

@@ -8,7 +8,14 @@ namespace twin
 namespace
 {
 
-enum { TILE_BYTES = 16, MASK_BITS = 128, CC_BF16 = 80, CC_FP8 = 89, CC_FP8_ANY = 100, CC_FP8_TN = 120 };
+enum {
+	TILE_BYTES = 16,
+	MASK_BITS = 128,
+	CC_BF16 = 80,
+	CC_FP8 = 89,
+	CC_FP8_ANY = 100,
+	CC_FP8_TN = 120
+};
 
 struct type_row {
 	uint32_t a, b, c, d, bias;
@@ -61,14 +68,14 @@ const char *contradiction(const product &asked)
 		if (of[i].rows != (turned ? cols[i] : rows[i]) ||
 			of[i].cols != (turned ? rows[i] : cols[i]))
 			return "the shapes of the matrices do not fit one another";
-		const uint64_t least =
-			of[i].order == CUBLASLT_ORDER_COL ? of[i].rows : of[i].cols;
+		const uint64_t least = of[i].order == CUBLASLT_ORDER_COL ? of[i].rows : of[i].cols;
 		if (of[i].ld < 0 || (uint64_t)of[i].ld < least)
 			return "a leading dimension is less than its rows";
 		if (of[i].batch != of[D].batch || of[i].batch < 1)
 			return "the matrices' batch counts differ";
 	}
-	if (of[D].batch > 1 && (uint64_t)of[D].stride < (uint64_t)of[D].ld * (asked.n - 1) + asked.m)
+	if (of[D].batch > 1 &&
+		(uint64_t)of[D].stride < (uint64_t)of[D].ld * (asked.n - 1) + asked.m)
 		return "the results of a batch overlap";
 	if (uses_mask(asked.how.epilogue) &&
 		(asked.how.aux_ld % MASK_BITS || (uint64_t)asked.how.aux_ld < asked.m))
@@ -81,7 +88,7 @@ bool computes_in_float(const product &asked)
 	const int compute = asked.how.compute;
 	const bool all_float = asked.of[A].type == CUDA_R_32F;
 	return compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
-		(all_float && compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+	       (all_float && compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
 const char *unsupported_fp8(const product &asked)
@@ -180,25 +187,26 @@ bool is_fp8(uint32_t type)
 
 bool writes_mask(uint32_t epilogue)
 {
-	return epilogue == CUBLASLT_EPILOGUE_RELU_AUX || epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+	return epilogue == CUBLASLT_EPILOGUE_RELU_AUX ||
+	       epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
 }
 
 bool uses_mask(uint32_t epilogue)
 {
 	return writes_mask(epilogue) || epilogue == CUBLASLT_EPILOGUE_DRELU ||
-		epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
+	       epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
 }
 
 bool adds_bias(uint32_t epilogue)
 {
 	return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
-		epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+	       epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
 }
 
 bool sums_bias(uint32_t epilogue)
 {
 	return epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD || epilogue == CUBLASLT_EPILOGUE_BGRADA ||
-		epilogue == CUBLASLT_EPILOGUE_BGRADB;
+	       epilogue == CUBLASLT_EPILOGUE_BGRADB;
 }
 
 uint32_t bias_type(const product &asked)

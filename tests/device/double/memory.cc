@@ -114,8 +114,7 @@ cudaError_t take_out(const char *name, void *pointer, place where, bool register
 	out = found->second;
 	memory.ranges.erase(found);
 	if (where == place::device)
-		memory.taken[out.device] -=
-			(out.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+		memory.taken[out.device] -= (out.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	return cudaSuccess;
 }
 
@@ -175,7 +174,8 @@ bool on_device(const char *who, const char *what, const void *pointer, size_t by
 	if (at.where != place::device)
 		complain("%s: %s %p is not in a device's memory", who, what, pointer);
 	else if (at.device != device)
-		complain("%s: %s is in the memory of device %d, not %d", who, what, at.device, device);
+		complain("%s: %s is in the memory of device %d, not %d", who, what, at.device,
+			device);
 	else if (at.room < bytes)
 		complain("%s: %s has %zu bytes, %zu are used", who, what, at.room, bytes);
 	else
@@ -239,7 +239,8 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
-	return api("cudaMallocHost", frame::any, [&] { return allocate(out, bytes, place::pinned); });
+	return api(
+		"cudaMallocHost", frame::any, [&] { return allocate(out, bytes, place::pinned); });
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
@@ -247,8 +248,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 	const unsigned known =
 		cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
 	return api("cudaHostAlloc", frame::any, [&] {
-		return flags & ~known ? cudaErrorInvalidValue
-				      : allocate(out, bytes, place::pinned);
+		return flags & ~known ? cudaErrorInvalidValue : allocate(out, bytes, place::pinned);
 	});
 }
 
@@ -264,10 +264,9 @@ cudaError_t cudaFreeHost(void *pointer)
 cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags)
 {
 	const unsigned known = cudaHostRegisterPortable | cudaHostRegisterMapped |
-		cudaHostRegisterIoMemory | cudaHostRegisterReadOnly;
-	return api("cudaHostRegister", frame::any, [&] {
-		return flags & ~known ? cudaErrorInvalidValue : enlist(pointer, bytes);
-	});
+			       cudaHostRegisterIoMemory | cudaHostRegisterReadOnly;
+	return api("cudaHostRegister", frame::any,
+		[&] { return flags & ~known ? cudaErrorInvalidValue : enlist(pointer, bytes); });
 }
 
 cudaError_t cudaHostUnregister(void *pointer)
@@ -294,9 +293,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *poi
 	return api("cudaPointerGetAttributes", frame::safe, [&] {
 		const location at = locate(pointer);
 		*out = cudaPointerAttributes{};
-		out->type = at.where == place::device ? cudaMemoryTypeDevice
-			: at.where == place::pinned   ? cudaMemoryTypeHost
-						      : cudaMemoryTypeUnregistered;
+		out->type = at.where == place::device   ? cudaMemoryTypeDevice
+			    : at.where == place::pinned ? cudaMemoryTypeHost
+							: cudaMemoryTypeUnregistered;
 		out->device = at.device;
 		out->devicePointer = at.where == place::pageable ? nullptr : (void *)pointer;
 		out->hostPointer = at.where == place::device ? nullptr : (void *)pointer;

@@ -58,9 +58,10 @@ void read_injections(const char *text)
 		const char *end = strchr(text, ',');
 		const std::string one = end ? std::string(text, end) : std::string(text);
 		const size_t colon = one.find(':');
-		const unsigned call = colon == std::string::npos
-			? 1
-			: (unsigned)strtoul(one.c_str() + colon + 1, nullptr, 10);
+		const unsigned call =
+			colon == std::string::npos
+				? 1
+				: (unsigned)strtoul(one.c_str() + colon + 1, nullptr, 10);
 		state().injections.push_back({one.substr(0, colon), call});
 		text = end ? end + 1 : nullptr;
 	}

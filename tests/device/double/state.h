@@ -47,7 +47,11 @@ cudaError_t keep_last(cudaError_t error); /* of the calling thread; returns it *
 /* Whether a capture that is under way forbids an unsafe call to this thread; then it is invalid from now on. */
 bool capture_forbids(const char *name);
 
-enum class frame { any, safe, always }; /* any: not while capturing; always: works without a driver, too */
+enum class frame {
+	any,
+	safe,
+	always
+}; /* any: not while capturing; always: works without a driver, too */
 
 cudaError_t enter(const char *name, frame kind);
 cudaError_t injected_error(const char *name);

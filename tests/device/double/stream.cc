@@ -71,7 +71,9 @@ uint64_t moment::ns()
 	return at_ns;
 }
 
-stream::stream(int on, unsigned how, int rank) : device(on), flags(how), priority(rank) {}
+stream::stream(int on, unsigned how, int rank) : device(on), flags(how), priority(rank)
+{
+}
 
 void stream::start(std::shared_ptr<stream> self)
 {
@@ -238,9 +240,9 @@ static cudaError_t create(const char *name, cudaStream_t *out, unsigned flags, i
 		if (!out || (flags & ~(unsigned)cudaStreamNonBlocking))
 			return cudaErrorInvalidValue;
 		/* A priority outside the range is brought into it. */
-		const int rank = priority > 0                ? 0
-			: priority < PRIORITY_GREATEST ? (int)PRIORITY_GREATEST
-						       : priority;
+		const int rank = priority > 0                   ? 0
+				 : priority < PRIORITY_GREATEST ? (int)PRIORITY_GREATEST
+								: priority;
 		const std::lock_guard<std::recursive_mutex> guard(streams_lock());
 		const stream_ref opened = stream_open(current_device(), flags, rank);
 		if (!(flags & cudaStreamNonBlocking)) {

@@ -39,7 +39,7 @@ class stream
 {
       public:
 	stream(int device, unsigned flags, int priority);
-	void push(work item); /* waits while the queue is full, as a driver does */
+	void push(work item);                 /* waits while the queue is full, as a driver does */
 	void note(const moment_ref &reached); /* it happens after all that was pushed so far */
 	moment_ref mark();                    /* likewise, a new one */
 	bool idle();

@@ -5,7 +5,7 @@
  *   name=Fake_GPU                underscores are shown as spaces
  *   span=1000                    ms from nvmlInit on over which things change
  *   clock=1980:1400              MHz, falling (or rising) over the span
- *   throttle=0x4                 reasons, in the middle third of the span; idle (0x1) before and after
+ *   throttle=0x4                 reasons, in the middle third of the span; idle (0x1) before and after; always=1: all the time
  *   power=300000:690000 temperature=40:80 corrected=0:3 uncorrected=0:1
  *   to=12000000 from=1000        PCIe, KB/s       width=8 generation=4 persistence=0
  *   init=9                       nvmlInit's code
@@ -302,7 +302,7 @@ int nvmlDeviceGetCurrentClocksEventReasons(struct device *device, unsigned long 
 {
 	const int code = ask("throttle", device);
 	const double part = elapsed_ms() / number("span", 1000);
-	const bool middle = part >= 1.0 / 3 && part < 2.0 / 3;
+	const bool middle = (part >= 1.0 / 3 && part < 2.0 / 3) || number("always", 0) > 0;
 	if (code == OK)
 		*bits = middle ? (unsigned long long)number("throttle", 0) : 1;
 	return code;

@@ -5,6 +5,7 @@
 #include "workloads/backend/cuda/group.h"
 #include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/nvtx.h"
+#include "workloads/backend/cuda/probe.h"
 #include "workloads/backend/cuda/session.h"
 
 #include <cublasLt.h>
@@ -157,7 +158,7 @@ static struct cuda_plugin plugin = {
 	.device_bytes = session_device_bytes,
 	.group_open = group_open,
 	.group_close = group_close,
-	.probe = NULL,
+	.probe = probing_run,
 	.mark = nvtx_mark,
 };
 
