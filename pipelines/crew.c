@@ -7,7 +7,8 @@ enum { GATHER_POLL_NS = 50000000 };
 
 int crew_open(struct crew *crew, unsigned expected, void (*wake)(void *context), void *context)
 {
-	*crew = (struct crew){.expected = expected, .wake = wake, .wake_context = context};
+	*crew = (struct crew){
+		.expected = expected, .stepping = 1, .wake = wake, .wake_context = context};
 	pthread_condattr_t attributes;
 	int code = pthread_condattr_init(&attributes);
 	if (code)
@@ -64,7 +65,9 @@ void crew_fail(struct crew *crew, int code, const struct error *err)
 void crew_finish(struct crew *crew)
 {
 	(void)pthread_mutex_lock(&crew->lock);
-	crew->finished = true;
+	if (crew->stepping > 0)
+		crew->stepping--;
+	crew->finished = crew->stepping == 0;
 	(void)pthread_cond_broadcast(&crew->changed);
 	(void)pthread_mutex_unlock(&crew->lock);
 }

@@ -77,8 +77,8 @@ int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
 /* Every element of `count` at data <- value; and a seeded uniform in [-amplitude, amplitude]: a hash of
  * (seed, index), for the constants in gaps. */
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value);
-int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count, float amplitude,
-	uint64_t seed);
+int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count,
+	float amplitude, uint64_t seed);
 
 /* (samples, rows, 3 heads width) as (q | k | v) -> three tensors (samples * heads, rows, width), one after the
  * other; and back (gradients, all three).  And (samples * heads, rows, width) -> (samples, rows, heads width). */
