@@ -60,6 +60,22 @@ mkdir -p "$XDG_CACHE_HOME"
 	[ -e "$at/libmlbench-cuda.so" ] && plugin=$at/libmlbench-cuda.so
 done
 
+# The CUDA libraries come from the node; where the linker does not find them, they are looked for where they usually lie.
+find_libraries() {
+	local library=${MLBENCH_CUDA_PLUGIN:-${plugin:-}} folder
+	[ -e "$library" ] || return 0
+	ldd "$library" 2>/dev/null | grep -q 'not found' || return 0
+	for folder in "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib64 /usr/local/cuda-1[3-9]*/lib64 /usr/lib/x86_64-linux-gnu/cuda* \
+		$(python3 -c 'import site, glob
+for base in site.getsitepackages() + [site.getusersitepackages()]:
+    print("\n".join(glob.glob(base + "/nvidia/*/lib")))' 2>/dev/null); do
+		[ -d "$folder" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+	done
+	export LD_LIBRARY_PATH
+	echo "CUDA libraries: LD_LIBRARY_PATH=$LD_LIBRARY_PATH"
+}
+find_libraries
+
 # --- what is known so far, always on disk -------------------------------------------------------------------
 summary=$out/summary.tsv
 touch "$summary"
