@@ -172,12 +172,13 @@ static int open_source(struct run *run, struct error *err)
 	return 0;
 }
 
-static void note_backend(struct run *run)
+static int choose_backend(struct run *run, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
-	struct error err;
-	if (backend_choose(run->config, why_not, sizeof why_not, &err) && why_not[0])
+	run->backend = backend_choose(run->config, why_not, sizeof why_not, err);
+	if (run->backend && why_not[0])
 		measurement_note(run->m, "step.backend = auto: %s", why_not);
+	return run->backend ? 0 : -ENOTSUP;
 }
 
 static int open_first_epoch(struct run *run, struct error *err)
@@ -190,11 +191,13 @@ static int open_first_epoch(struct run *run, struct error *err)
 
 static int open_run(struct run *run, struct error *err)
 {
-	note_backend(run);
+	int code = choose_backend(run, err);
+	if (code)
+		return code;
 	injection_announce(run->config, run->m);
 	/* The processes of inject.cpu_hog and memory_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
-	int code = injection_open(&run->injection, run->config, err);
+	code = injection_open(&run->injection, run->config, err);
 	if (!code)
 		code = placement_open(&run->placement,
 			(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY), err);

@@ -37,8 +37,6 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 	const struct upload_options *o = &u->options;
 	first_epoch_hash(o->first, from);
 	upload_label(to, from);
-	/* They say what kind of batch it is; nothing is read there once it was uploaded. */
-	to->pictures = from->pictures;
 	const struct batch_view view = slot_view(from, o->sample_bytes, o->type, (int)to->index);
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();

@@ -23,6 +23,7 @@ struct run {
 	const struct config *config;
 	const struct dataset *dataset;
 	struct pipeline_plan plan;
+	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;
 	bool reads_memory, timed;
 	unsigned cores;

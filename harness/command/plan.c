@@ -121,8 +121,10 @@ static void describe_step(struct plan *plan, const struct config *config)
 	struct backend *backend = NULL;
 	if (null || step->emulated)
 		(void)backend_open(&backend,
-			&(const struct backend_options){
-				.config = config, .sample_elements = 1, .class_count = 1},
+			&(const struct backend_options){.config = config,
+				.sample_elements = 1,
+				.class_count = 1,
+				.device_count = (unsigned)config_integer(config, KEY_STEP_DEVICES)},
 			NULL);
 	if (backend)
 		(void)snprintf(
@@ -159,7 +161,7 @@ static int describe_first(struct plan *plan, struct error *err)
 	}
 	config_release(&config);
 	const size_t used = strlen(plan->step.description);
-	if (sweeps_section(&plan->config, "step"))
+	if (sweeps_section(&plan->config, "step") || sweeps_section(&plan->config, "sync"))
 		(void)snprintf(plan->step.description + used, sizeof plan->step.description - used,
 			" (first point; swept)");
 	return code;

@@ -132,6 +132,8 @@ static void a_device_gets_the_same_batches(void **state)
 	assert_int_equal(fake_report.uploads, 4 * 3 * BATCHES);
 	assert_int_equal(fake_report.pins, 6);
 	assert_int_equal(fake_report.smallest_batch, BATCH);
+	/* Ranges of launches, uploads, reads and decoding. */
+	assert_true(fake_report.marks > 10 * 3 * BATCHES + 6 * 3 * BATCHES);
 	close_fixture(&f);
 }
 

@@ -35,10 +35,11 @@ static int check_place(
 	if (places == 0 && batch->place == BATCH_ON_HOST)
 		return 0;
 	if (batch->place >= 0 && (unsigned)batch->place < places &&
-		session->staging.places[batch->place].batch == batch->index)
+		session->staging.places[batch->place].batch == batch->index &&
+		session->staging.places[batch->place].size == batch->size)
 		return 0;
-	return error_set(err, -EINVAL, "cuda: batch %llu was not uploaded to place %d of %u",
-		(unsigned long long)batch->index, batch->place, places);
+	return error_set(err, -EINVAL, "cuda: batch %llu, of %u, was not uploaded to place %d of %u",
+		(unsigned long long)batch->index, batch->size, batch->place, places);
 }
 
 static struct step_plan make_plan(
@@ -92,7 +93,8 @@ static int launch(struct cuda_session *session, const struct batch_view *batch, 
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
 	int code = use_device(session, err);
-	if (!code)
+	/* What was uploaded was checked then; its host memory may hold another batch by now. */
+	if (!code && batch->place == BATCH_ON_HOST)
 		code = staging_check(&session->staging, batch, err);
 	if (!code)
 		code = check_place(session, batch, err);
