@@ -603,13 +603,14 @@ static void streams_have_workspaces(void **state)
 	const struct gemm_problem problem = problem_of(&kinds[2], 64, 64, 1024, true, false, 0, 1);
 	struct product first = product_of(&kinds[2], &problem),
 		       second = product_of(&kinds[2], &problem);
-	struct device_array workspace = device_array(ELEMENT_F32, WORKSPACE / sizeof(float));
+	void *workspace = NULL;
+	DEVICE_OK(cudaMalloc(&workspace, WORKSPACE));
 	struct gemm_plan *plan = open_plan(&first);
 	assert_non_null(plan);
 	cudaStream_t other;
 	struct error err = {""};
 	DEVICE_OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-	second.operands.workspace = workspace.data;
+	second.operands.workspace = workspace;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		DEVICE_OK(gemm_run(plan, &first.operands, stream, &err));
 		DEVICE_OK(gemm_run(plan, &second.operands, other, &err));
@@ -621,7 +622,7 @@ static void streams_have_workspaces(void **state)
 	assert_memory_equal(first.d.host, second.d.host, first.d.bytes);
 	DEVICE_OK(cudaStreamDestroy(other));
 	gemm_plan_close(plan);
-	device_array_free(&workspace);
+	DEVICE_OK(cudaFree(workspace));
 	product_free(&first);
 	product_free(&second);
 }
