@@ -2,7 +2,7 @@
 #   make sweep     set up, build, generate the data set, run the main job
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
-# The others: make, make install PREFIX=, dist, bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
+# The others: make, make install PREFIX=, dist, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is.
 
 VERSION := 0.1.0
@@ -180,6 +180,8 @@ DEVICE_SOURCES := $(sort $(wildcard tests/device/test_*.c))
 DOUBLE_TESTS := $(DEVICE_SOURCES:tests/device/%.c=$(DOUBLE_B)/%)
 DEVICE_TESTS := $(patsubst tests/device/%.c,$(B)/device/%,$(filter-out tests/device/test_double%,$(DEVICE_SOURCES)))
 DEVICE_C_FLAGS := $(CFLAGS_ALL) -isystem $(CUDA_HOME)/include
+# They travel with `make dist`, whose libraries are in lib/ beside their folder.
+DEVICE_LDFLAGS := $(LDFLAGS_ALL) $(UNDEFINED) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib'
 
 $(DOUBLE_B)/test_%: tests/device/test_%.c $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
 	$(call say,CC,"$< (double)")
@@ -189,7 +191,7 @@ $(B)/device/test_%: tests/device/test_%.c $(B)/pic/plugin.a $(B)/libmlbench.a
 	@mkdir -p $(@D)
 	$(call say,CC,"$< (device)")
 	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
-	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
+	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $@.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
 # Benches of a device: tests/device/run.sh runs them and judges their bars; on the double they only show that they run.
 DEVICE_BENCH_SHARED := tests/bench/device/device_bench
 DEVICE_BENCHES := $(patsubst tests/bench/device/%.c,%,$(sort $(wildcard tests/bench/device/bench_*.c)))
@@ -203,7 +205,7 @@ $(B)/device/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEV
 	$(call say,CC,"$< (device)")
 	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
 	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
-	$(Q)$(CC) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS)
+	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS)
 double-benches: $(if $(CUDA_HEADERS),$(DEVICE_BENCHES:%=$(DOUBLE_B)/%))
 device-benches: $(if $(CUDA_NVCC),$(DEVICE_BENCHES:%=$(B)/device/%))
 # Everything that tests/device/run.sh needs on a machine with a GPU.
@@ -250,7 +252,7 @@ sweep: setup
 	$(B)/mlbench sweep $(CONFIG) $(ARGS)
 
 check: setup-check
-	@$(MAKE) --no-print-directory -j2 all unit-tests double-tests device-tests
+	@$(MAKE) --no-print-directory -j2 all unit-tests double-tests double-benches device-tests device-benches
 	@$(if $(SAN),,$(MAKE) --no-print-directory -j2 SAN=thread thread-tests)
 	@tests/run.sh $(B) $(PARTS)
 
@@ -319,23 +321,33 @@ install: all man
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
 	install -m 644 configs/emulated/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated/
 
-# Everything beside glibc travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries too.
+# Everything beside glibc and the CUDA libraries travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries too.  With
+# the plug-in go the programs that tests/device/run.sh runs where there is a device.
 DIST := mlbench-$(VERSION)-linux-$(shell uname -m)
-dist: all man
-	rm -rf build/dist/$(DIST)
-	install -d build/dist/$(DIST)/bin build/dist/$(DIST)/lib build/dist/$(DIST)/man
+DIST_B := $(B)/dist/$(DIST)
+DIST_DEVICE := $(if $(and $(CUDA_NVCC),$(PLUGIN)),$(PLUGIN) $(DEVICE_TESTS) $(DEVICE_BENCHES:%=$(B)/device/%))
+NODES_OWN := libc|libm|libpthread|libdl|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libnccl
+dist: all man $(DIST_DEVICE)
+	rm -rf $(DIST_B)
+	install -d $(DIST_B)/bin $(DIST_B)/lib $(DIST_B)/man $(DIST_B)/tests/device $(DIST_B)/tests/bank
 	$(CC) $(filter-out -Wl$(comma)-rpath%,$(LDFLAGS_ALL)) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib' \
-	        -o build/dist/$(DIST)/bin/mlbench $(B)/harness/main.o $(B)/libmlbench.a $(LIBS)
-	ldd $(B)/mlbench | awk '$$3 ~ /^\// && $$1 !~ /^(libc|libm|libpthread|libdl|librt|libresolv)\.so/ { print $$3 }' | \
-	        xargs -I{} install -m 644 {} build/dist/$(DIST)/lib/
-	cp -r configs README.md LICENSE build/dist/$(DIST)/
-	cp $(B)/man/* build/dist/$(DIST)/man/
-	tar -C build/dist -czf build/dist/$(DIST).tar.gz $(DIST)
+	        -o $(DIST_B)/bin/mlbench $(B)/harness/main.o $(B)/libmlbench.a $(LIBS)
+	$(if $(DIST_DEVICE),install -d $(DIST_B)/lib/mlbench $(DIST_B)/device)
+	$(if $(DIST_DEVICE),install -m 755 $(PLUGIN) $(DIST_B)/lib/mlbench/)
+	$(if $(DIST_DEVICE),install -m 755 -s $(filter $(B)/device/%,$(DIST_DEVICE)) $(DIST_B)/device/)
+	ldd $(B)/mlbench $(filter-out %.so,$(DIST_DEVICE)) | awk '$$3 ~ /^\// && $$1 !~ /^($(NODES_OWN))\.so/ { print $$3 }' | sort -u | \
+	        xargs -I{} install -m 644 {} $(DIST_B)/lib/
+	cp -r configs README.md LICENSE $(DIST_B)/
+	cp $(B)/man/* $(DIST_B)/man/
+	cp tests/device/run.sh tests/device/judge.py $(DIST_B)/tests/device/
+	cp tests/bank/*.py $(DIST_B)/tests/bank/
+	mkdir -p build/dist
+	tar -C $(B)/dist -czf build/dist/$(DIST).tar.gz $(DIST)
 	@echo build/dist/$(DIST).tar.gz
 
 # --- style ----------------------------------------------------------------------------------------
 STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
-                     workloads/backend/cuda/*.[ch] workloads/backend/cuda/*.cu tests/device/*.cu tests/device/double/*.cc tests/device/double/*.h)
+                     workloads/backend/cuda/*.[ch] workloads/backend/cuda/*.cu tests/device/*.cu tests/device/double/*.cc tests/device/double/*.h tests/bench/device/*.[ch])
 TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fopenmp $(PKG_CFLAGS)
 format:
 	@clang-format-14 -i $(STYLED)
@@ -352,9 +364,9 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all no-plugin double double-tests device-tests setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
+.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \
-         $(patsubst %,$(DOUBLE_B)/%.d,$(DOUBLE_CXX) $(DEVICE_KERNELS)) $(DEVICE_KERNELS:%=$(B)/pic/%.d) $(DOUBLE_TESTS:=.d) $(DEVICE_TESTS:=.d)
+         $(patsubst %,$(DOUBLE_B)/%.d,$(DOUBLE_CXX) $(DEVICE_KERNELS)) $(DEVICE_KERNELS:%=$(B)/pic/%.d) $(DOUBLE_TESTS:=.d) $(DEVICE_TESTS:=.d) $(DEVICE_BENCHES:%=$(DOUBLE_B)/%.d) $(DEVICE_BENCHES:%=$(B)/device/%.d)
 -include $(OBJECTS:.o=.d) $(B)/harness/main.d $(TESTS:=.d) $(BENCHES:=.d) $(FUZZ_OBJECTS:.o=.d)

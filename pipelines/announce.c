@@ -74,6 +74,14 @@ static void announce_upload_and_step(const struct config *config, struct measure
 		measurement_note(m,
 			"injected: a step takes its device %.3g times as long (inject.step_factor)",
 			step_factor);
+	if (config_real(config, KEY_INJECT_SLOW_DEVICE) > 1)
+		measurement_note(m,
+			"injected: device 0 takes %.3g times as long to compute a step (inject.slow_device)",
+			config_real(config, KEY_INJECT_SLOW_DEVICE));
+	if (config_real(config, KEY_INJECT_SYNC_FACTOR) > 1)
+		measurement_note(m,
+			"injected: the exchange of gradients takes %.3g times as long (inject.sync_factor)",
+			config_real(config, KEY_INJECT_SYNC_FACTOR));
 	if (launch > 0)
 		measurement_note(m,
 			"injected: %s of CPU time before the device begins a step (inject.step_launch)",

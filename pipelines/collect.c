@@ -14,6 +14,7 @@
 #include "harness/measure/steady.h"
 #include "pipelines/collect_device.h"
 #include "pipelines/collect_traces.h"
+#include "pipelines/plan.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,12 +32,12 @@ static const double SHOWS_ITS_LIMIT = 0.5;
 static size_t window_rates(const struct recorded *r, double *rates)
 {
 	const uint64_t window_ns = r->monitor->window_ns;
-	const uint64_t last_ns = r->step->completions.last.t_ns;
+	const uint64_t last_ns = r->rounds->completions.last.t_ns;
 	size_t count = 0;
 	double before = 0;
 	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
 		const double after =
-			completions_samples_at(&r->step->completions, (count + 1) * window_ns);
+			completions_samples_at(&r->rounds->completions, (count + 1) * window_ns);
 		rates[count++] = (after - before) * (double)NS_PER_S / (double)window_ns;
 		before = after;
 	}
@@ -60,8 +61,9 @@ static struct span span_from(const struct recorded *r, uint64_t cut_ns)
 	};
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
 	const uint64_t from_ns = monitor->timed ? span.from->t_ns : cut_ns;
+	span.completed_from_ns = from_ns;
 	span.completions =
-		completions_between(&r->step->completions, from_ns, span.to->t_ns, &span.steps);
+		completions_between(&r->rounds->completions, from_ns, span.to->t_ns, &span.steps);
 	return span;
 }
 
@@ -122,21 +124,25 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 /* --- stages and queues ------------------------------------------------------------------------------- */
 
 /* By the device's own time. */
-static double device_capacity(const struct span *span, enum stage_id id)
+static double device_capacity(const struct span *span, enum stage_id id, unsigned devices)
 {
-	const uint64_t upload_ns = span->to->uploads.device_ns - span->from->uploads.device_ns;
-	const uint64_t batches = span->to->uploads.batches - span->from->uploads.batches;
 	const struct completion *const steps = &span->steps;
-	const double samples = (double)steps->samples;
+	const double samples = devices * (double)steps->samples;
 	if (id == STAGE_STEP)
 		return samples * (double)NS_PER_S / (double)steps->device_ns;
+	uint64_t upload_ns = 0;
+	uint64_t batches = 0;
+	for (unsigned i = 0; i < devices; i++) {
+		upload_ns += span->to->uploads[i].device_ns - span->from->uploads[i].device_ns;
+		batches += span->to->uploads[i].batches - span->from->uploads[i].batches;
+	}
 	return samples / (double)steps->batches * (double)batches * (double)NS_PER_S /
 	       (double)upload_ns;
 }
 
 static bool is_device(const struct recorded *r, enum stage_id id)
 {
-	if (id == STAGE_STEP)
+	if (id == STAGE_STEP || id == STAGE_SYNC)
 		return r->step->emulated || r->step->on_device;
 	return id == STAGE_UPLOAD && r->step->on_device;
 }
@@ -148,8 +154,8 @@ static double capacity(const struct recorded *r, const struct span *span, enum s
 				     ? (double)span->steps.samples / (double)span->steps.batches
 				     : NAN;
 	const double working = stage->seconds[THREAD_WORKING];
-	if (is_device(r, id))
-		return device_capacity(span, id);
+	if (is_device(r, id) && id != STAGE_SYNC)
+		return device_capacity(span, id, r->plan->devices);
 	if (working <= 0 || stage->items == 0)
 		return NAN;
 	const double samples = (double)stage->items * (stage->per_batch ? batch : 1);
@@ -181,6 +187,12 @@ static void fill_split(const struct recorded *r, const struct span *span, enum s
 	const char *name = r->monitor->stages[id].name;
 	const struct thread_times *from = &span->from->stages[id];
 	const struct thread_times *to = &span->to->stages[id];
+	if (id == STAGE_SYNC) {
+		/* No thread's: there is nothing that the kernel would know of it. */
+		out->cpu_seconds = out->run_queue_seconds = out->io_wait_seconds = NAN;
+		out->lock_wait_seconds = out->lock_held_seconds = NAN;
+		return;
+	}
 	const bool accounted = span->to->accounted[id];
 	const char *no_delays = io_delay_unavailable();
 	out->cpu_seconds = accounted ? seconds_between(from->cpu_ns, to->cpu_ns) : NAN;
@@ -249,17 +261,41 @@ static void fill_stages(const struct recorded *r, const struct span *span, struc
 			states += stage->seconds[k];
 		wall += stage->workers * span->seconds;
 		if (id == STAGE_STEP)
-			m->step_wait_share = stage->seconds[THREAD_STARVED] / span->seconds;
+			m->step_wait_share =
+				stage->seconds[THREAD_STARVED] / span->seconds / stage->workers;
 	}
 	m->accounted = states / wall;
 	fill_queue(span, QUEUE_SAMPLES, "samples", r->plan->blobs, m);
 	fill_queue(span, QUEUE_BATCHES, "batches",
 		(uint32_t)config_integer(r->config, KEY_PREFETCH_DEPTH), m);
 	if (r->plan->staging_slots > 0)
-		fill_queue(span, QUEUE_UPLOADED, "uploaded", r->plan->staging_slots - 1, m);
+		fill_queue(span, QUEUE_UPLOADED, "uploaded",
+			(r->plan->staging_slots - 1) * r->plan->devices, m);
 }
 
 /* --- the rest ------------------------------------------------------------------------------------------ */
+
+static double longest_oversleep(const struct recorded *r)
+{
+	uint64_t longest_ns = 0;
+	for (unsigned i = 0; i < r->devices->count; i++) {
+		const uint64_t own_ns = stepper_account(r->devices->steppers[i])->oversleep_max_ns;
+		longest_ns = own_ns > longest_ns ? own_ns : longest_ns;
+	}
+	return (double)longest_ns;
+}
+
+static void note_left_out(const struct recorded *r, struct measurement *m)
+{
+	const struct sampler_options all = plan_sampler(r->config, r->dataset);
+	struct sampler_options alone = all;
+	alone.devices = 1;
+	const uint32_t left_out = sampler_used(&alone) - sampler_used(&all);
+	if (left_out > 0)
+		measurement_note(m,
+			"%u samples of each epoch are left out: their batches do not make a whole round of %u devices",
+			left_out, all.devices);
+}
 
 static void fill_throughput(
 	const struct recorded *r, const struct span *span, struct measurement *m)
@@ -272,15 +308,17 @@ static void fill_throughput(
 	m->measured_seconds = seconds;
 	m->samples = steps->samples;
 	m->batches = steps->batches;
-	m->epochs = r->step->epochs;
+	m->epochs = r->rounds->sum.batches / r->plan->batches_per_epoch;
 	m->throughput = any ? (double)steps->samples / seconds : NAN;
-	m->step_utilisation = any ? (double)steps->device_ns / (double)steps->t_ns : NAN;
+	m->step_utilisation =
+		any ? (double)steps->device_ns / (double)steps->t_ns / r->plan->devices : NAN;
+	note_left_out(r, m);
 	m->loss_first = r->step->loss_first;
 	m->loss_last = r->step->loss_last;
 	m->oversleep_mean_ns = any && r->step->emulated
 				       ? (double)steps->oversleep_ns / (double)steps->batches
 				       : NAN;
-	m->oversleep_max_ns = r->step->emulated ? (double)r->step->oversleep_max_ns : NAN;
+	m->oversleep_max_ns = r->step->emulated ? longest_oversleep(r) : NAN;
 	m->has_checksum = first_epoch_checksum(r->first_epoch, &m->checksum);
 	if (config_on(r->config, KEY_RUN_VERIFY) && !m->has_checksum)
 		measurement_note(m, "no checksum: the run ended before its first epoch did");

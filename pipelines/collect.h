@@ -9,21 +9,25 @@
 #include "pipelines/device_watch.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
+#include "pipelines/rounds.h"
 #include "pipelines/stepper.h"
 
 /* The part that is measured: between the edge at the cut and the last one. */
 struct span {
 	const struct edge *from, *to;
 	double seconds;
-	struct completion steps; /* between completions */
+	struct completion steps; /* between completions, from this time on */
+	uint64_t completed_from_ns;
 	uint64_t completions;
 };
 
 struct recorded {
 	const struct config *config;
 	const struct pipeline_plan *plan;
-	const struct monitor *monitor; /* at least two edges */
-	const struct step_account *step;
+	const struct monitor *monitor;   /* at least two edges */
+	const struct step_account *step; /* of the first device: what is the same of all */
+	const struct devices *devices;
+	const struct rounds *rounds;
 	const struct first_epoch *first_epoch;
 	uint64_t warmup_ns; /* configured */
 	unsigned cores;

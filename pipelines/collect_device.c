@@ -13,12 +13,12 @@ static double seconds(uint64_t ns)
 	return (double)ns / (double)NS_PER_S;
 }
 
-static void fill_copies(const struct recorded *r, const struct span *span,
+static void fill_copies(const struct recorded *r, const struct span *span, unsigned device,
 	const struct completion *steps, struct device_measurement *out)
 {
 	const bool by_stage = r->plan->staging_slots > 0;
-	const struct upload_totals *const from = &span->from->uploads;
-	const struct upload_totals *const to = &span->to->uploads;
+	const struct upload_totals *const from = &span->from->uploads[device];
+	const struct upload_totals *const to = &span->to->uploads[device];
 	out->upload_seconds = seconds(by_stage ? to->device_ns - from->device_ns : steps->copy_ns);
 	out->upload_bytes = (double)(by_stage ? to->bytes - from->bytes : steps->copy_bytes);
 }
@@ -37,16 +37,21 @@ static void fill_flops(const struct step_account *step, const struct completion 
 		out->model_utilisation = flops / seconds(steps->t_ns) / out->peak_flops;
 }
 
-static void collect_device(const struct recorded *r, const struct span *span,
+static void collect_device(const struct recorded *r, const struct span *span, unsigned device,
 	const struct step_account *step, struct device_measurement *out)
 {
-	const struct completion *const steps = &span->steps;
+	struct completion own;
+	const struct completion *const steps = &own;
+	const uint64_t from_ns = span->completed_from_ns;
+	(void)completions_between(&step->completions, from_ns, span->to->t_ns, &own);
 	*out = step->device;
 	out->step_seconds = seconds(steps->device_ns);
 	out->sync_seconds = seconds(steps->sync_ns);
+	out->sync_wait_seconds = seconds(
+		span->to->rounds[device].waiting_ns - span->from->rounds[device].waiting_ns);
 	if (!step->on_device)
 		return;
-	fill_copies(r, span, steps, out);
+	fill_copies(r, span, device, steps, out);
 	fill_flops(step, steps, (uint32_t)config_integer(r->config, KEY_BATCH_SIZE), out);
 	if (steps->idle_of_ns > 0)
 		out->idle_share = (double)steps->idle_ns / (double)steps->idle_of_ns;
@@ -56,10 +61,14 @@ static void collect_device(const struct recorded *r, const struct span *span,
 
 void collect_devices(const struct recorded *r, const struct span *span, struct measurement *m)
 {
-	if (!r->step->described)
-		return;
-	collect_device(r, span, r->step, &m->devices[m->device_count++]);
-	if (r->step->not_pinned[0])
-		measurement_note(m, "upload.memory = pinned was refused, memory is pageable: %s",
-			r->step->not_pinned);
+	for (unsigned i = 0; i < r->devices->count; i++) {
+		const struct step_account *step = stepper_account(r->devices->steppers[i]);
+		if (!step->described)
+			continue;
+		collect_device(r, span, i, step, &m->devices[m->device_count++]);
+		if (step->not_pinned[0])
+			measurement_note(m,
+				"upload.memory = pinned was refused, memory is pageable: %s",
+				step->not_pinned);
+	}
 }

@@ -36,6 +36,7 @@ int collect_traces(const struct stage *stages, const struct trace_span *span, st
 		[STAGE_DECODE] = TRACE_DECODE,
 		[STAGE_UPLOAD] = TRACE_BATCH,
 		[STAGE_STEP] = TRACE_BATCH,
+		[STAGE_SYNC] = TRACE_BATCH,
 	};
 	traces->begin_s = (double)(span->begin_ns - span->start_ns) / 1e9;
 	traces->end_s = (double)(span->end_ns - span->start_ns) / 1e9;

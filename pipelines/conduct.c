@@ -30,14 +30,14 @@ static bool is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	if (elapsed_ns >= c->warmup_ns + EXTENSION * c->duration_ns)
 		return true;
 	/* One more, since time is measured from the first to the last. */
-	return stepper_progress(c->monitor->stepper).batches - s->batches_at_warmup >
+	return devices_progress(c->monitor->devices).batches - s->batches_at_warmup >
 	       c->min_batches;
 }
 
 static void watch(struct conducting *s, uint64_t now_ns)
 {
 	const struct conduct *c = s->c;
-	const struct step_progress progress = stepper_progress(c->monitor->stepper);
+	const struct step_progress progress = devices_progress(c->monitor->devices);
 	struct source_counts read;
 	source_read_counts(c->monitor->source, &read);
 	const uint64_t moved = read.files + progress.batches;
@@ -65,7 +65,7 @@ static void report(struct conducting *s, uint64_t now_ns)
 	const struct pipeline_control *control = s->c->control;
 	if (!control || !control->progress)
 		return;
-	const uint64_t samples = stepper_progress(s->c->monitor->stepper).samples;
+	const uint64_t samples = devices_progress(s->c->monitor->devices).samples;
 	const double since = (double)(now_ns - s->reported_at_ns) / (double)NS_PER_S;
 	const double rate = since > 0 ? (double)(samples - s->reported_samples) / since : 0;
 	control->progress(control->context,
@@ -80,7 +80,7 @@ static void note_warmup(struct conducting *s, uint64_t elapsed_ns)
 	if (s->warm || elapsed_ns < s->c->warmup_ns)
 		return;
 	s->warm = true;
-	s->batches_at_warmup = stepper_progress(s->c->monitor->stepper).batches;
+	s->batches_at_warmup = devices_progress(s->c->monitor->devices).batches;
 	if (!s->c->monitor->timed)
 		monitor_sample(s->c->monitor);
 }

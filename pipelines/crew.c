@@ -3,11 +3,14 @@
 
 #include "harness/base/clock.h"
 
+#include <errno.h>
+
 enum { GATHER_POLL_NS = 50000000 };
 
 int crew_open(struct crew *crew, unsigned expected, void (*wake)(void *context), void *context)
 {
-	*crew = (struct crew){.expected = expected, .wake = wake, .wake_context = context};
+	*crew = (struct crew){
+		.expected = expected, .stepping = 1, .wake = wake, .wake_context = context};
 	pthread_condattr_t attributes;
 	int code = pthread_condattr_init(&attributes);
 	if (code)
@@ -52,7 +55,8 @@ static void end(struct crew *crew)
 void crew_fail(struct crew *crew, int code, const struct error *err)
 {
 	(void)pthread_mutex_lock(&crew->lock);
-	if (crew->code == 0) {
+	/* Who gave up because another one failed does not hide why that one did. */
+	if (crew->code == 0 || (crew->code == -ECANCELED && code != -ECANCELED)) {
 		crew->code = code;
 		crew->error = *err;
 	}
@@ -64,7 +68,9 @@ void crew_fail(struct crew *crew, int code, const struct error *err)
 void crew_finish(struct crew *crew)
 {
 	(void)pthread_mutex_lock(&crew->lock);
-	crew->finished = true;
+	if (crew->stepping > 0)
+		crew->stepping--;
+	crew->finished = crew->stepping == 0;
 	(void)pthread_cond_broadcast(&crew->changed);
 	(void)pthread_mutex_unlock(&crew->lock);
 }

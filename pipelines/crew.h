@@ -17,7 +17,9 @@ struct crew {
 	pthread_cond_t changed;
 	enum crew_phase phase;
 	unsigned expected, arrived;
-	bool finished; /* the step has had every batch there is */
+	unsigned
+		stepping; /* step threads that have not had every batch there is for them; 1 at first */
+	bool finished; /* none is left */
 	int code;      /* of the first failure */
 	struct error error;
 	uint64_t start_ns;
@@ -35,7 +37,7 @@ bool crew_arrive(struct crew *crew, uint64_t *start_ns);
 /* Any thread: the repetition has failed; the first one's reason counts. */
 void crew_fail(struct crew *crew, int code, const struct error *err);
 
-/* The step: every batch was delivered. */
+/* A step: every batch there is for it was delivered. */
 void crew_finish(struct crew *crew);
 
 /* The control thread.  Waits until all have arrived; false: somebody failed, or *stop became true. */

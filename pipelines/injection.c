@@ -37,6 +37,8 @@ int injection_open(struct injection *in, const struct config *config, struct err
 		.upload_factor = config_real(config, KEY_INJECT_UPLOAD_FACTOR),
 		.upload_bytes_per_s = config_real(config, KEY_INJECT_UPLOAD_BANDWIDTH),
 		.step_factor = config_real(config, KEY_INJECT_STEP_FACTOR),
+		.slow_device = config_real(config, KEY_INJECT_SLOW_DEVICE),
+		.sync_factor = config_real(config, KEY_INJECT_SYNC_FACTOR),
 		.step_launch_ns = (uint64_t)config_integer(config, KEY_INJECT_STEP_LAUNCH),
 		.span = active_span_of(config),
 	};
@@ -205,16 +207,22 @@ void injection_end_copy(
 	spin_until(began_ns + injection_copy_ns(in, began_ns, took_ns, bytes), stop);
 }
 
-double injection_begin_step(const struct injection *in, const atomic_bool *stop)
+double injection_begin_step(const struct injection *in, unsigned device, const atomic_bool *stop)
 {
-	if (in->step_factor <= 1 && in->step_launch_ns == 0)
+	const double factor = in->step_factor * (device == 0 ? in->slow_device : 1);
+	if (factor <= 1 && in->step_launch_ns == 0)
 		return 1;
 	const uint64_t now_ns = clock_now_ns();
 	if (!is_active(in, now_ns))
 		return 1;
 	if (in->step_launch_ns > 0)
 		spin_until(now_ns + in->step_launch_ns, stop);
-	return in->step_factor;
+	return factor;
+}
+
+double injection_exchange_factor(const struct injection *in)
+{
+	return in->sync_factor > 1 && is_active(in, clock_now_ns()) ? in->sync_factor : 1;
 }
 
 void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *stop)

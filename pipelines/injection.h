@@ -21,7 +21,7 @@ struct injection {
 	uint64_t decode_wait_ns;
 	bool decode_active;                       /* any of the above: workers go item by item */
 	double upload_factor, upload_bytes_per_s; /* bytes/s 0: no cap */
-	double step_factor;
+	double step_factor, slow_device, sync_factor;
 	uint64_t step_launch_ns;
 	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
 	uint64_t start_ns;
@@ -56,7 +56,10 @@ void injection_end_copy(const struct injection *injection, uint64_t began_ns, si
 /* The step's thread, before the device begins: its launching; how many times as long the device takes
  * for this step.  After a step on a device that is not emulated (that one keeps the time itself): the
  * rest of the time, since the device began. */
-double injection_begin_step(const struct injection *injection, const atomic_bool *stop);
+double injection_begin_step(
+	const struct injection *injection, unsigned device, const atomic_bool *stop);
+/* How many times as long emulated devices exchange gradients in this step. */
+double injection_exchange_factor(const struct injection *injection);
 void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *stop);
 
 /* The same for devices that work by themselves: how long what took took_ns, and began at began_ns, is

@@ -47,6 +47,24 @@ static void sample_stage(
 	}
 }
 
+/* What devices told late was moved from one state to another (state_clock_move), maybe out of what an earlier edge has
+ * counted: then so much is taken from the state that grew most. */
+static void keep_growing(const struct thread_times *before, struct thread_times *now)
+{
+	int most = 0;
+	for (int k = 1; k < THREAD_STATES; k++)
+		if (now->state_ns[k] - before->state_ns[k] + (UINT64_MAX >> 1) >
+			now->state_ns[most] - before->state_ns[most] + (UINT64_MAX >> 1))
+			most = k;
+	for (int k = 0; k < THREAD_STATES; k++) {
+		if (now->state_ns[k] >= before->state_ns[k])
+			continue;
+		const uint64_t lacks = before->state_ns[k] - now->state_ns[k];
+		now->state_ns[k] = before->state_ns[k];
+		now->state_ns[most] -= lacks;
+	}
+}
+
 static void sample_queues(struct monitor *m, uint64_t now_ns, struct edge *e)
 {
 	struct exchange_queues queues;
@@ -55,9 +73,8 @@ static void sample_queues(struct monitor *m, uint64_t now_ns, struct edge *e)
 	e->queues[QUEUE_BATCHES] = queues.batches;
 	e->queue_depth[QUEUE_SAMPLES] = queues.samples_depth;
 	e->queue_depth[QUEUE_BATCHES] = queues.batches_depth;
-	if (m->upload)
-		e->queue_depth[QUEUE_UPLOADED] =
-			upload_read_queue(m->upload, now_ns, &e->queues[QUEUE_UPLOADED]);
+	e->queue_depth[QUEUE_UPLOADED] =
+		devices_read_queues(m->devices, now_ns, &e->queues[QUEUE_UPLOADED]);
 }
 
 /* Every second edge stays, the start (0) among them. */
@@ -81,13 +98,15 @@ void monitor_sample(struct monitor *m)
 	if (m->timed) {
 		for (int i = 0; i < STAGE_IDS; i++)
 			sample_stage(&m->stages[i], now_ns, &e->stages[i], &e->accounted[i]);
+		for (int i = 0; m->count > 1 && i < STAGE_IDS; i++)
+			keep_growing(&e[-1].stages[i], &e->stages[i]);
 		sample_queues(m, now_ns, e);
 	}
-	const struct step_progress progress = stepper_progress(m->stepper);
+	const struct step_progress progress = devices_progress(m->devices);
 	e->samples = progress.samples;
 	e->batches = progress.batches;
-	if (m->upload)
-		e->uploads = upload_read_totals(m->upload);
+	devices_read_uploads(m->devices, e->uploads);
+	rounds_read(m->rounds, e->rounds);
 	source_read_counts(m->source, &e->read);
 	process_usage_read(&e->usage);
 }

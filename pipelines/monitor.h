@@ -6,10 +6,10 @@
 
 #include "harness/measure/process_usage.h"
 #include "harness/measure/queue_meter.h"
+#include "pipelines/devices.h"
 #include "pipelines/exchange.h"
+#include "pipelines/rounds.h"
 #include "pipelines/stages.h"
-#include "pipelines/stepper.h"
-#include "pipelines/upload.h"
 #include "workloads/source/source.h"
 
 /* Everything that is known at one moment, cumulative since the start. */
@@ -21,15 +21,16 @@ struct edge {
 	bool accounted[STAGE_IDS];             /* the kernel told CPU times */
 	struct queue_integrals queues[QUEUE_IDS];
 	uint32_t queue_depth[QUEUE_IDS];
-	struct upload_totals uploads;
+	struct upload_totals uploads[DEVICES_MAX];
+	struct round_sums rounds[DEVICES_MAX];
 	struct process_usage usage;
 };
 
 struct monitor {
 	const struct stage *stages; /* (STAGE_IDS) */
 	struct exchange *exchange;
-	struct upload *upload; /* NULL: none */
-	struct stepper *stepper;
+	const struct devices *devices;
+	struct rounds *rounds;
 	const struct source *source;
 	bool timed;
 	uint64_t start_ns, window_ns;

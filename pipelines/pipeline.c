@@ -62,8 +62,10 @@ static int open_stage(struct run *run, enum stage_id id, const char *name, unsig
 static int open_stages(struct run *run)
 {
 	const struct pipeline_plan *plan = &run->plan;
-	const unsigned upload = plan->staging_slots > 0 ? 1 : 0;
-	const unsigned threads = plan->reader_threads + plan->decode_workers + upload + 1;
+	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
+	const unsigned syncs = plan->devices > 1 ? plan->devices : 0;
+	const unsigned threads =
+		plan->reader_threads + plan->decode_workers + uploads + plan->devices + syncs;
 	uint64_t segments = SEGMENT_BUDGET_BYTES / (threads * sizeof(struct histogram)) / 2 * 2;
 	segments = segments < SEGMENTS_LEAST ? SEGMENTS_LEAST : segments;
 	segments = segments > SERVICE_SEGMENTS_MAX ? SERVICE_SEGMENTS_MAX : segments;
@@ -75,9 +77,11 @@ static int open_stages(struct run *run)
 	if (!code)
 		code = open_stage(run, STAGE_DECODE, "decode", plan->decode_workers, false, n);
 	if (!code)
-		code = open_stage(run, STAGE_UPLOAD, "upload", upload, true, n);
+		code = open_stage(run, STAGE_UPLOAD, "upload", uploads, true, n);
 	if (!code)
-		code = open_stage(run, STAGE_STEP, "step", 1, true, n);
+		code = open_stage(run, STAGE_STEP, "step", plan->devices, true, n);
+	if (!code)
+		code = open_stage(run, STAGE_SYNC, "sync", syncs, true, n);
 	return code;
 }
 
@@ -119,6 +123,7 @@ static int open_exchange(struct run *run, struct error *err)
 		.slot_samples = slot_samples,
 		.slot_bytes = plan->batch_bytes,
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
+		.lanes = plan->devices,
 		.workers = plan->decode_workers,
 		.readers = plan->reader_threads,
 		.read_depth = plan->read_depth,
@@ -132,19 +137,21 @@ static void wake_everybody(void *context)
 {
 	struct run *run = context;
 	exchange_wake_all(&run->exchange);
-	if (run->upload)
-		upload_wake(run->upload);
+	devices_wake(&run->devices);
 }
 
 static int open_crew(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
-	const unsigned upload = plan->staging_slots > 0 ? 1 : 0;
-	const unsigned threads = plan->reader_threads + plan->decode_workers + upload + 1;
+	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
+	const unsigned threads =
+		plan->reader_threads + plan->decode_workers + uploads + plan->devices;
 	const int code = crew_open(&run->crew, threads, wake_everybody, run);
 	if (code)
 		return error_set_errno(err, -code, "cannot make the start gate");
 	run->crew_is_open = true;
+	run->crew.stepping = plan->devices;
+	run->devices.count = plan->devices;
 	return 0;
 }
 
@@ -165,12 +172,13 @@ static int open_source(struct run *run, struct error *err)
 	return 0;
 }
 
-static void note_backend(struct run *run)
+static int choose_backend(struct run *run, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
-	struct error err;
-	if (backend_choose(run->config, why_not, sizeof why_not, &err) && why_not[0])
+	run->backend = backend_choose(run->config, why_not, sizeof why_not, err);
+	if (run->backend && why_not[0])
 		measurement_note(run->m, "step.backend = auto: %s", why_not);
+	return run->backend ? 0 : -ENOTSUP;
 }
 
 static int open_first_epoch(struct run *run, struct error *err)
@@ -183,11 +191,13 @@ static int open_first_epoch(struct run *run, struct error *err)
 
 static int open_run(struct run *run, struct error *err)
 {
-	note_backend(run);
+	int code = choose_backend(run, err);
+	if (code)
+		return code;
 	injection_announce(run->config, run->m);
 	/* The processes of inject.cpu_hog and memory_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
-	int code = injection_open(&run->injection, run->config, err);
+	code = injection_open(&run->injection, run->config, err);
 	if (!code)
 		code = placement_open(&run->placement,
 			(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY), err);
@@ -201,6 +211,10 @@ static int open_run(struct run *run, struct error *err)
 		code = no_memory(err);
 	if (!code)
 		code = open_first_epoch(run, err);
+	if (!code && rounds_open(&run->rounds, run->plan.devices, run->stages[STAGE_SYNC].meters))
+		code = no_memory(err);
+	if (!code)
+		code = backend_group_open(&run->group, run->config, err);
 	if (!code)
 		code = open_pools(run, err);
 	if (!code)
@@ -232,17 +246,21 @@ static uint64_t slowest_wait(const struct run *run)
 					: 0;
 	const double step_ns = config_real(run->config, KEY_INJECT_STEP_LAUNCH) +
 			       config_real(run->config, KEY_INJECT_STEP_FACTOR) *
-				       (double)stepper_progress(run->stepper).last_step_ns;
+				       (double)devices_progress(&run->devices).last_step_ns;
 	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns);
 }
 
 /* The backends are open by now, and have said what they compute on. */
 static void watch_devices(struct run *run)
 {
-	const struct step_account *const step = stepper_account(run->stepper);
-	const struct device_measurement *const device = &step->device;
-	run->nvml = device_watch_start(
-		run->config, &device, step->described ? 1 : 0, run->window_ns, run->m);
+	const struct device_measurement *described[DEVICES_MAX];
+	size_t count = 0;
+	for (unsigned i = 0; i < run->devices.count; i++) {
+		const struct step_account *step = stepper_account(run->devices.steppers[i]);
+		if (step->described)
+			described[count++] = &step->device;
+	}
+	run->nvml = device_watch_start(run->config, described, count, run->window_ns, run->m);
 }
 
 static bool conduct(struct run *run, const struct pipeline_control *control,
@@ -251,8 +269,8 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	struct monitor *monitor = &run->monitor;
 	monitor->stages = run->stages;
 	monitor->exchange = &run->exchange;
-	monitor->upload = run->upload;
-	monitor->stepper = run->stepper;
+	monitor->devices = &run->devices;
+	monitor->rounds = &run->rounds;
 	monitor->source = run->source;
 	monitor->timed = run->timed;
 	monitor->window_ns = run->window_ns;
@@ -260,10 +278,11 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	monitor->start_ns = clock_now_ns();
 	if (run->timed) {
 		exchange_start_meters(&run->exchange, monitor->start_ns);
-		if (run->upload)
-			upload_start_meter(run->upload, monitor->start_ns);
+		devices_start_meters(&run->devices, monitor->start_ns);
 	}
 	monitor_sample(monitor);
+	run->rounds.start_ns = monitor->start_ns;
+	run->rounds.live = !run->plan.step_on_device;
 	injection_start(&run->injection, monitor->start_ns);
 	source_start(run->source, monitor->start_ns);
 	crew_start(&run->crew, monitor->start_ns);
@@ -293,7 +312,9 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.config = run->config,
 		.plan = &run->plan,
 		.monitor = &run->monitor,
-		.step = stepper_account(run->stepper),
+		.step = stepper_account(run->devices.steppers[0]),
+		.devices = &run->devices,
+		.rounds = &run->rounds,
 		.first_epoch = &run->first_epoch,
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
@@ -339,8 +360,9 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 
 static void close_run(struct run *run)
 {
-	stepper_free(run->stepper);
-	upload_free(run->upload);
+	devices_free(&run->devices);
+	backend_group_close(run->group);
+	rounds_close(&run->rounds);
 	team_free(run->team);
 	readers_free(run->readers);
 	source_close(run->source);

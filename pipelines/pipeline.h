@@ -30,6 +30,7 @@ struct pipeline_plan {
 	uint32_t blobs, blob_bytes; /* files in flight or waiting, and the room of each */
 	/* batches: being filled + prefetch.depth + in the step; and uploaded */
 	uint32_t slots, staging_slots;
+	unsigned devices;      /* that step; slots are for all of them, staging_slots for each */
 	bool step_on_device;   /* the step's backend works by itself, in memory of its own */
 	uint64_t sample_bytes; /* of a finished sample */
 	/* Room of a batch; and where the device makes the samples (augment.device = gpu), of one picture in it,

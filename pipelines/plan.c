@@ -30,6 +30,7 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.shuffle = config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE,
 		.drop_last = config_on(config, KEY_BATCH_DROP_LAST),
+		.devices = (uint32_t)config_integer(config, KEY_STEP_DEVICES),
 		.epochs = (uint64_t)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
 }
@@ -72,7 +73,8 @@ static void size_batches(const struct config *config, const struct sampler_optio
 		slot_bytes += slot_samples * sizeof(struct batch_picture);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
-	plan->staging_bytes = plan->step_on_device ? 0 : plan->staging_slots * slot_bytes;
+	plan->staging_bytes =
+		plan->step_on_device ? 0 : plan->devices * plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
 }
@@ -94,6 +96,7 @@ static void count_parts(const struct config *config, const struct dataset *datas
 	plan->blobs = shape.blobs;
 	plan->slots = shape.slots;
 	plan->staging_slots = shape.staging_slots;
+	plan->devices = shape.devices;
 }
 
 /* The keys of the largest part, to say what to turn down. */
@@ -156,11 +159,31 @@ static int describe_step(const struct config *config, struct pipeline_plan *plan
 	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
 	if (!ops)
 		return -ENOTSUP;
-	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name,
-		ops->summary);
+	char outline[sizeof plan->step_description] = "";
+	if (ops->outline)
+		(void)ops->outline(config, outline, sizeof outline);
+	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %.200s",
+		ops->name, *outline ? outline : ops->summary);
 	plan->step_on_device = backend_is_device(ops);
 	const int code = backend_validate(config, err);
 	return code ? code : check_augment(config, ops, why_not, err);
+}
+
+/* Not one batch an epoch, or not one for each device. */
+static int refuse_no_batch(const struct sampler_options *sampler, struct error *err)
+{
+	const struct sampler_options alone = {.count = sampler->count,
+		.batch_size = sampler->batch_size,
+		.drop_last = sampler->drop_last};
+	const uint32_t used = sampler_used(&alone);
+	if (used > 0)
+		return error_set(err, -EINVAL,
+			"step.devices = %u is more than the data set's %u batch%s of batch.size = %u: each device gets one in every step",
+			sampler->devices, (used + sampler->batch_size - 1) / sampler->batch_size,
+			used > sampler->batch_size ? "es" : "", sampler->batch_size);
+	return error_set(err, -EINVAL,
+		"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on",
+		sampler->batch_size, sampler->count);
 }
 
 static int check_data(
@@ -173,9 +196,7 @@ static int check_data(
 			"the data set '%s' has more samples, or larger files, than 2^32",
 			dataset->root);
 	if (sampler_used(sampler) == 0)
-		return error_set(err, -EINVAL,
-			"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on",
-			sampler->batch_size, sampler->count);
+		return refuse_no_batch(sampler, err);
 	return 0;
 }
 
@@ -218,8 +239,9 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 			      transform_bytes(config, dataset->max_width, dataset->max_height);
 	const size_t element =
 		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
-	plan->backend_bytes = backend_bytes(
-		config, (uint32_t)(plan->sample_bytes / element), (uint32_t)dataset->class_count);
+	plan->backend_bytes =
+		plan->devices * backend_bytes(config, (uint32_t)(plan->sample_bytes / element),
+					(uint32_t)dataset->class_count);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
 			   sampler_bytes(sampler.count);

@@ -2,6 +2,7 @@
 #include "pipelines/readers.h"
 
 #include "harness/base/clock.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -131,16 +132,19 @@ static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)
 static void read_files(struct one_reader *r, uint64_t start_ns)
 {
 	struct exchange *x = r->readers->options.exchange;
+	const struct backend_ops *const backend = r->readers->options.backend;
 	uint64_t now = r->meter ? start_ns : 0;
 	size_t n_done = 0;
 	while (!crew_stopping(r->readers->options.crew)) {
 		const size_t want = r->depth - r->in_flight;
 		const size_t n = exchange_read(
 			x, &r->seat, r->done, n_done, r->taken, want, r->in_flight == 0, &now);
-		submit(r, n);
-		if (r->in_flight == 0)
+		if (r->in_flight + n == 0)
 			break;
+		backend_mark(backend, "read");
+		submit(r, n);
 		const size_t n_reaped = reap(r, n < want);
+		backend_mark(backend, NULL);
 		if (r->meter)
 			now = clock_now_ns();
 		n_done = collect(r, n_reaped, now);

@@ -16,6 +16,7 @@ struct readers_options {
 	struct exchange *exchange;
 	struct source *source;
 	const struct placement *placement;
+	const struct backend_ops *backend; /* whose marks are set */
 	unsigned first_place;
 	struct thread_meter *meters; /* (count), or NULL: not timed */
 	uint64_t segment_ns;

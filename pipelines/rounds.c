@@ -69,8 +69,8 @@ static void count_exchange(struct rounds *r, const struct round *round)
 		const struct round_step *step = &round->steps[i];
 		const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
 		const uint64_t exchange_ns = beyond(ended_ns, began_ns);
-		r->waits[i].exchange_ns += exchange_ns;
-		r->waits[i].waiting_ns += beyond(step->sync_ns, exchange_ns);
+		r->sums[i].exchange_ns += exchange_ns;
+		r->sums[i].waiting_ns += beyond(step->sync_ns, exchange_ns);
 		if (r->meters)
 			meter(r, i, step, exchange_ns);
 	}
@@ -103,5 +103,13 @@ void rounds_add(struct rounds *r, unsigned device, const struct round_step *step
 		complete(r, round);
 		round->arrived = 0;
 	}
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void rounds_read(struct rounds *r, struct round_sums *out)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	for (unsigned i = 0; i < r->devices; i++)
+		out[i] = r->sums[i];
 	(void)pthread_mutex_unlock(&r->lock);
 }

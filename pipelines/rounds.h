@@ -32,10 +32,10 @@ struct round {
 	struct round_step steps[DEVICES_MAX];
 };
 
-/* Sums over all complete rounds. */
-struct rounds_waits {
-	uint64_t exchange_ns; /* once a round */
-	uint64_t waiting_ns;  /* for others, over all devices */
+/* What a device spent in all complete rounds. */
+struct round_sums {
+	uint64_t exchange_ns; /* exchanging gradients */
+	uint64_t waiting_ns;  /* waiting for others before that */
 };
 
 struct rounds {
@@ -49,7 +49,7 @@ struct rounds {
 	struct round open[ROUNDS_OPEN_MAX];
 	struct completions completions;
 	struct completion sum;
-	struct rounds_waits waits[DEVICES_MAX];
+	struct round_sums sums[DEVICES_MAX];
 };
 
 int rounds_open(struct rounds *rounds, unsigned devices, struct thread_meter *meters);
@@ -57,5 +57,8 @@ void rounds_close(struct rounds *rounds); /* safe on {0} */
 
 /* A device's thread, its steps in their order; rounds->start_ns was set before the first. */
 void rounds_add(struct rounds *rounds, unsigned device, const struct round_step *step);
+
+/* Any thread: of each device, (devices). */
+void rounds_read(struct rounds *rounds, struct round_sums *out);
 
 #endif

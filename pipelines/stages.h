@@ -6,7 +6,8 @@
 #include "harness/measure/measurement.h"
 #include "harness/measure/thread_meter.h"
 
-enum stage_id { STAGE_READ, STAGE_DECODE, STAGE_UPLOAD, STAGE_STEP, STAGE_IDS };
+/* STAGE_SYNC is no thread's: what of their steps the devices spend in exchanging gradients (rounds.h). */
+enum stage_id { STAGE_READ, STAGE_DECODE, STAGE_UPLOAD, STAGE_STEP, STAGE_SYNC, STAGE_IDS };
 
 /* One stage; a stage that the run does not have has no workers. */
 struct stage {

@@ -1,6 +1,8 @@
 /* What came through the step. */
 #include "pipelines/stepper_parts.h"
 
+#include "harness/base/clock.h"
+
 #include <errno.h>
 #include <math.h>
 
@@ -57,6 +59,37 @@ static void keep_statistics(struct device_measurement *device, const struct step
 	device->activation_deviation = result->activation_deviation;
 }
 
+void stepper_fail(const struct stepper *s, int code, struct error *err)
+{
+	if (s->options.devices > 1)
+		(void)error_prefix(err, code, "device %u", s->options.lane);
+	crew_fail(s->options.crew, code, err);
+}
+
+/* What of the step the device spent with others is known only now: its thread was counted as working. */
+static void move_sync(const struct stepper *s, const struct step_result *result)
+{
+	if (s->options.meter && s->account.on_device && result->sync_ns > 0)
+		state_clock_move(&s->options.meter->clock, THREAD_WORKING, THREAD_BLOCKED,
+			result->sync_ns, clock_now_ns());
+}
+
+static void add_round(struct stepper *s, const struct slot *slot, const struct step_result *result,
+	const struct step_record *record)
+{
+	const struct round_step step = {
+		.batch = slot->batch,
+		.ended_ns = record->ended_ns,
+		.samples = slot->size - slot->bad,
+		.stepped = slot->size,
+		.compute_ns = result->device_ns - result->sync_ns,
+		.oversleep_ns = result->oversleep_ns,
+		.sync_begin_ns = result->sync_begin_ns,
+		.sync_ns = result->sync_ns,
+	};
+	rounds_add(s->options.rounds, s->options.lane, &step);
+}
+
 bool stepper_count(struct stepper *s, const struct slot *slot, const struct step_result *result,
 	const struct step_record *record)
 {
@@ -73,7 +106,8 @@ bool stepper_count(struct stepper *s, const struct slot *slot, const struct step
 		keep_statistics(&s->account.device, result);
 	}
 	completions_add(&s->account.completions, &s->sum);
-	s->account.epochs = s->sum.batches / s->options.batches_per_epoch;
+	move_sync(s, result);
+	add_round(s, slot, result, record);
 	if (s->sum.t_ns >= s->options.warmup_ns &&
 		result->oversleep_ns > s->account.oversleep_max_ns)
 		s->account.oversleep_max_ns = result->oversleep_ns;

@@ -43,8 +43,9 @@ struct flights {
 
 static bool report(const struct stepper *s, int code, const struct error *err)
 {
+	struct error named = *err;
 	if (code && !crew_stopping(s->options.crew))
-		crew_fail(s->options.crew, code, err);
+		stepper_fail(s, code, &named);
 	return code == 0;
 }
 
@@ -61,7 +62,7 @@ static bool launch(struct flights *f, struct slot *slot)
 		.had_ns = clock_now_ns(),
 		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
 	};
-	flight->factor = injection_begin_step(o->injection, &o->crew->stopping);
+	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	struct error err = {0};
 	backend_mark(s->backend->ops, "step");
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
@@ -86,7 +87,9 @@ static struct step_record judge(
 	uint64_t began_ns =
 		result->begin_ns > 0 ? result->begin_ns : real_end_ns - result->device_ns;
 	began_ns = later(began_ns, f->last_end_ns);
-	const uint64_t took_ns = (uint64_t)(flight->factor * (double)result->device_ns);
+	/* Nothing is planted in what it spends with other devices. */
+	const uint64_t own_ns = result->device_ns - result->sync_ns;
+	const uint64_t took_ns = (uint64_t)(flight->factor * (double)own_ns) + result->sync_ns;
 	/* The rest of a gap is waiting for the copy of the batch. */
 	const uint64_t gap_ns = began_ns > free_ns ? began_ns - free_ns : 0;
 	const bool planted = flight->factor > 1 || f->last_end_ns > real_end_ns;
@@ -95,7 +98,7 @@ static struct step_record judge(
 	result->launch_ns = flight->launch_ns;
 	const struct step_record record = {
 		.ended_ns = later(end_ns, f->last_end_ns),
-		.service_ns = took_ns,
+		.service_ns = took_ns - result->sync_ns,
 		.host_ns = gap_ns < flight->launch_ns ? gap_ns : flight->launch_ns,
 		.took_ns = now_ns - flight->had_ns,
 		.copy_bytes = flight->copy_bytes,

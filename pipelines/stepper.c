@@ -24,6 +24,18 @@ static void pin(struct stepper *s)
 			s->account.not_pinned, sizeof s->account.not_pinned, "%.250s", err.text);
 }
 
+/* The device's thread, as its step goes on. */
+static void enter_phase(void *context, enum group_phase phase, uint64_t at_ns)
+{
+	const struct stepper *s = context;
+	const bool computes = phase == GROUP_COMPUTES;
+	if (s->options.sync_meter)
+		state_clock_enter(&s->options.sync_meter->clock,
+			phase == GROUP_EXCHANGES ? THREAD_WORKING : THREAD_STARVED, at_ns);
+	state_clock_enter(
+		&s->options.meter->clock, computes ? THREAD_WORKING : THREAD_BLOCKED, at_ns);
+}
+
 static int open_backend(struct stepper *s, struct error *err)
 {
 	const struct stepper_options *o = &s->options;
@@ -34,6 +46,10 @@ static int open_backend(struct stepper *s, struct error *err)
 			.sample_elements = (uint32_t)(o->sample_bytes / element),
 			.class_count = (uint32_t)o->dataset->class_count,
 			.stop = &o->crew->stopping,
+			.device_index = o->lane,
+			.device_count = o->devices,
+			.group = o->group,
+			.watch = o->group && o->meter ? &s->watch : NULL,
 			.staging_places = o->staging_places,
 			.batch_room = o->batch_room},
 		err);
@@ -64,6 +80,7 @@ static int compute(struct stepper *s, const struct batch_view *view, double fact
 	uint64_t began_ns, struct step_result *result, struct error *err)
 {
 	s->backend->slowdown = factor;
+	s->backend->exchange_slowdown = injection_exchange_factor(s->options.injection);
 	const int code = backend_step(s->backend, view, result, err);
 	if (s->backend->emulated || factor <= 1)
 		return code;
@@ -81,7 +98,7 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
 	const uint64_t began_ns = *now_ns;
-	const double factor = injection_begin_step(o->injection, &o->crew->stopping);
+	const double factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	const uint64_t called_ns = clock_now_ns();
 	const int code = compute(s, &view, factor, called_ns, &result, &err);
 	const uint64_t ended_ns = clock_now_ns();
@@ -89,13 +106,14 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	if (crew_stopping(o->crew))
 		return false;
 	if (code) {
-		crew_fail(o->crew, code, &err);
+		stepper_fail(s, code, &err);
 		return false;
 	}
 	*now_ns = ended_ns;
 	const struct step_record record = {
 		.ended_ns = ended_ns,
-		.service_ns = s->account.emulated ? result.device_ns : ended_ns - began_ns,
+		.service_ns = s->account.emulated ? result.device_ns - result.sync_ns
+						  : ended_ns - began_ns,
 		.host_ns = called_ns - began_ns,
 		.took_ns = ended_ns - began_ns,
 	};
@@ -152,6 +170,14 @@ static void close_backend(struct stepper *s)
 	backend_close(backend);
 }
 
+/* It has no thread of its own: what this one allocates is the step's. */
+static void start_sync(const struct stepper *s)
+{
+	struct thread_meter *const meter = s->options.sync_meter;
+	service_log_start(&meter->service, s->start_ns, s->options.segment_ns);
+	state_clock_start(&meter->clock, THREAD_STARVED, s->start_ns);
+}
+
 static void *run(void *context)
 {
 	struct stepper *s = context;
@@ -162,12 +188,14 @@ static void *run(void *context)
 		thread_meter_attach(o->meter);
 	const int code = open_backend(s, &err);
 	if (code)
-		crew_fail(o->crew, code, &err);
+		stepper_fail(s, code, &err);
 	else if (s->backend->ops->describe)
 		describe_device(s); /* which one it is; again at the end, with what came of it */
 	if (crew_arrive(o->crew, &s->start_ns)) {
 		if (o->meter)
 			thread_meter_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
+		if (o->sync_meter)
+			start_sync(s);
 		run_steps(s);
 	}
 	close_backend(s);
@@ -192,6 +220,7 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	memset(s, 0, sizeof *s);
 	*out = s;
 	s->options = *options;
+	s->watch = (struct group_watch){enter_phase, s};
 	s->seat.clock = options->meter ? &options->meter->clock : NULL;
 	s->seat.lock = options->meter ? &options->meter->lock : NULL;
 	int code = open_account(s);
@@ -201,7 +230,10 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	if (code)
 		return error_set_errno(err, code, "cannot start the step thread");
 	s->started = true;
-	(void)pthread_setname_np(s->thread, "mlb-step");
+	char name[16] = "mlb-step";
+	if (options->devices > 1)
+		(void)snprintf(name, sizeof name, "mlb-step-%u", options->lane % 100);
+	(void)pthread_setname_np(s->thread, name);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* The step thread: takes batches, has the backend compute a step of each, and keeps the account of
- * what came through.  States: starved (waits for a batch, with no step in flight), working; never blocked. */
+ * what came through.  States: starved (waits for a batch, with no step in flight), working; blocked while its
+ * device waits for the others that train with it, or exchanges gradients with them. */
 #ifndef MLBENCH_PIPELINES_STEPPER_H
 #define MLBENCH_PIPELINES_STEPPER_H
 
@@ -10,6 +11,7 @@
 #include "pipelines/first_epoch.h"
 #include "pipelines/injection.h"
 #include "pipelines/placement.h"
+#include "pipelines/rounds.h"
 #include "pipelines/upload.h"
 #include "workloads/dataset/dataset.h"
 
@@ -18,7 +20,10 @@ struct stepper_options {
 	const struct dataset *dataset;
 	struct crew *crew;
 	struct exchange *exchange;
-	unsigned lane; /* at the exchange */
+	unsigned lane; /* at the exchange, and which of the devices */
+	unsigned devices;
+	const struct backend_group *group; /* NULL: one device */
+	struct rounds *rounds;
 	struct upload *upload; /* NULL: batches come from the exchange */
 	const struct injection *injection;
 	const struct placement *placement;
@@ -31,9 +36,10 @@ struct stepper_options {
 	void *pin_memory;
 	size_t pin_bytes;
 	struct thread_meter *meter; /* or NULL: not timed */
+	struct thread_meter
+		*sync_meter; /* of the device in the stage sync; NULL: not timed, or alone */
 	uint64_t segment_ns;
 	size_t sample_bytes;
-	uint64_t batches_per_epoch;
 	uint64_t warmup_ns;
 };
 
@@ -42,7 +48,6 @@ struct step_account {
 	struct completions completions;
 	bool emulated;
 	char description[256];
-	uint64_t epochs;              /* finished */
 	uint64_t oversleep_max_ns;    /* after the configured warm-up */
 	double loss_first, loss_last; /* NAN: none */
 	bool on_device;               /* steps are launched on a device that works by itself */

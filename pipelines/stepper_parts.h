@@ -15,6 +15,7 @@ struct stepper {
 	struct backend *backend;
 	struct step_account account;
 	struct completion sum;
+	struct group_watch watch;
 	uint64_t start_ns;
 	atomic_uint_least64_t samples, batches, last_step_ns;
 };
@@ -31,6 +32,9 @@ struct step_record {
 /* Adds it to the account.  False: the repetition is over: not one sample of the first epoch was good. */
 bool stepper_count(struct stepper *stepper, const struct slot *slot,
 	const struct step_result *result, const struct step_record *record);
+
+/* The repetition has failed at this device, which the message names where there are several. */
+void stepper_fail(const struct stepper *stepper, int code, struct error *err);
 
 struct batch_view stepper_view(const struct stepper *stepper, const struct slot *slot);
 

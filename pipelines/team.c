@@ -7,6 +7,7 @@
 #include "pipelines/team.h"
 
 #include "harness/base/clock.h"
+#include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 
 #include <errno.h>
@@ -178,12 +179,16 @@ static uint64_t decode_items(
 static void work(struct worker *w)
 {
 	struct exchange *x = w->team->options.exchange;
+	const struct backend_ops *const backend = w->team->options.backend;
 	uint64_t now_ns = w->meter ? w->start_ns : 0;
 	uint64_t service_ns = 0;
 	struct blob *items[CHUNK_MAX];
 	size_t n = 0;
-	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0)
+	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0) {
+		backend_mark(backend, "decode");
 		service_ns = decode_items(w, items, n, &now_ns);
+		backend_mark(backend, NULL);
+	}
 }
 
 static void run_worker(struct worker *w)

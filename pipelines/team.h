@@ -19,6 +19,7 @@ struct team_options {
 	struct injection *injection;
 	struct bad_samples *bad;
 	const struct placement *placement;
+	const struct backend_ops *backend; /* whose marks are set */
 	unsigned first_place;
 	struct thread_meter *meters; /* (workers), or NULL: not timed */
 	uint64_t segment_ns;

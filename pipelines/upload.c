@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* All but the one that is being stepped: steps that are launched ahead are no further yet. */
 static uint32_t waiting(const struct upload *u)
 {
-	return (uint32_t)(u->filled - u->taken);
+	return (uint32_t)(u->filled - u->released - (u->taken > u->released));
 }
 
 static void set_meter(struct upload *u, uint64_t now_ns)

@@ -21,7 +21,8 @@ struct backend;
 struct upload_options {
 	struct crew *crew;
 	struct exchange *exchange;
-	unsigned lane; /* at the exchange */
+	unsigned lane; /* at the exchange, and which of the devices */
+	unsigned devices;
 	struct first_epoch *first;
 	const struct injection *injection;
 	const struct placement *placement;

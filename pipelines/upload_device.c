@@ -23,8 +23,11 @@ struct copies {
 
 static bool report(const struct upload *u, int code, const struct error *err)
 {
+	struct error named = *err;
+	if (code && u->options.devices > 1)
+		(void)error_prefix(&named, code, "device %u", u->options.lane);
 	if (code && !crew_stopping(u->options.crew))
-		crew_fail(u->options.crew, code, err);
+		crew_fail(u->options.crew, code, &named);
 	return code == 0;
 }
 

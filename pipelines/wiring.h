@@ -5,6 +5,7 @@
 #include "harness/base/memory.h"
 #include "pipelines/bad_samples.h"
 #include "pipelines/crew.h"
+#include "pipelines/devices.h"
 #include "pipelines/exchange.h"
 #include "pipelines/first_epoch.h"
 #include "pipelines/injection.h"
@@ -12,17 +13,17 @@
 #include "pipelines/pipeline.h"
 #include "pipelines/placement.h"
 #include "pipelines/readers.h"
+#include "pipelines/rounds.h"
 #include "pipelines/run.h"
 #include "pipelines/stages.h"
-#include "pipelines/stepper.h"
 #include "pipelines/team.h"
-#include "pipelines/upload.h"
 
 /* Everything one repetition owns. */
 struct run {
 	const struct config *config;
 	const struct dataset *dataset;
 	struct pipeline_plan plan;
+	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;
 	bool reads_memory, timed;
 	unsigned cores;
@@ -39,8 +40,9 @@ struct run {
 	struct stage stages[STAGE_IDS];
 	struct readers *readers;
 	struct team *team;
-	struct upload *upload;
-	struct stepper *stepper;
+	struct backend_group *group; /* NULL: one device */
+	struct rounds rounds;
+	struct devices devices;
 	struct monitor monitor;
 	struct nvml_watch *nvml; /* NULL: no device is watched */
 };

@@ -32,13 +32,15 @@ struct fake_settings {
 
 /* What it saw. */
 struct fake_report {
-	unsigned opened, closed;
-	uint64_t launches, finishes, uploads, upload_finishes, pins, marks;
+	/* Several devices may be at it. */
+	atomic_uint opened, closed;
+	atomic_uint_least64_t launches, finishes, uploads, upload_finishes, pins;
+	uint64_t marks;
 	int marked; /* ranges that were begun and not ended, over all threads */
-	uint64_t most_in_flight, most_copies, smallest_batch;
-	uint64_t pinned_bytes, copied_bytes;
-	uint64_t overlapped; /* copies that began while a step was computed */
-	char violation[160]; /* the first */
+	atomic_uint_least64_t most_in_flight, most_copies, smallest_batch;
+	atomic_uint_least64_t pinned_bytes, copied_bytes;
+	atomic_uint_least64_t overlapped; /* copies that began while a step was computed */
+	char violation[160];              /* the first */
 };
 
 struct fake_step {

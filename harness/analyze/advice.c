@@ -127,12 +127,25 @@ static bool advise_device(
 	return true;
 }
 
+static double step_starved(const struct point_summary *point)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, "step") == 0)
+			return point->stages[i].starved;
+	return 0;
+}
+
 static void advise_step(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
+	if (strcmp(cause->resource, "imbalance") == 0) {
+		advise(out,
+			"find what slows that device: its clocks and temperature, another process on it, its place on the bus; all wait for it in every step");
+		return;
+	}
 	if (advise_device(base, cause, out))
 		return;
-	const double waits = base->point->stages[base->point->stage_count - 1].starved;
+	const double waits = step_starved(base->point);
 	if (strcmp(cause->resource, "compute") == 0 && waits > FED_WAIT_MOST)
 		advise(out,
 			"the step still waits %.1f %% of the time, though the input is faster on average: "
@@ -185,6 +198,9 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 			stage);
 	else if (strcmp(stage, "step") == 0)
 		advise_step(base, cause, out);
+	else if (strcmp(stage, "sync") == 0)
+		advise(out,
+			"a larger batch.size exchanges as many gradients for more samples; a faster link between the devices; the input has nothing to gain");
 	else if (strcmp(cause->resource, "cores") == 0)
 		advise_cores(base, out);
 	else if (strcmp(cause->resource, "cpu") == 0 && strcmp(stage, "decode") == 0)

@@ -89,11 +89,32 @@ static size_t pointed_stage(const struct point_summary *point)
 	return best;
 }
 
+static bool is_stage(const struct point_summary *point, size_t stage, const char *name)
+{
+	return strcmp(point->stages[stage].name, name) == 0;
+}
+
+bool binding_takes_turns(const struct point_summary *point, size_t stage, size_t other)
+{
+	return (is_stage(point, stage, "step") && is_stage(point, other, "sync")) ||
+	       (is_stage(point, stage, "sync") && is_stage(point, other, "step"));
+}
+
+double binding_taken(const struct point_summary *point, size_t stage)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (binding_takes_turns(point, stage, i)) {
+			const size_t step = is_stage(point, i, "step") ? i : stage;
+			return 1 - point->stages[step].starved;
+		}
+	return point->stages[stage].busy;
+}
+
 static size_t busiest_stage(const struct point_summary *point)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < point->stage_count; i++)
-		if (point->stages[i].busy > point->stages[best].busy)
+		if (binding_taken(point, i) > binding_taken(point, best))
 			best = i;
 	return best;
 }
@@ -101,11 +122,11 @@ static size_t busiest_stage(const struct point_summary *point)
 /* The arrows decide, unless another stage is much busier: uneven times then hide in the waits. */
 static void choose_stage(const struct evidence_base *base, struct binding *binding)
 {
-	const struct stage_summary *stages = base->point->stages;
-	const size_t busiest = busiest_stage(base->point);
-	binding->stage = pointed_stage(base->point);
+	const struct point_summary *point = base->point;
+	const size_t busiest = busiest_stage(point);
+	binding->stage = pointed_stage(point);
 	binding->certainty = certainty_of(base, binding->stage);
-	if (stages[busiest].busy < stages[binding->stage].busy + CONFLICT_GAP)
+	if (binding_taken(point, busiest) < binding_taken(point, binding->stage) + CONFLICT_GAP)
 		return;
 	binding->stage = busiest;
 	binding->certainty = CONFLICT_CERTAINTY;
@@ -116,14 +137,21 @@ static void choose_stage(const struct evidence_base *base, struct binding *bindi
 static void find_second(const struct evidence_base *base, struct binding *binding)
 {
 	const struct point_summary *point = base->point;
-	const double busy = point->stages[binding->stage].busy;
 	size_t second = point->stage_count;
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (i != binding->stage &&
-			(second == point->stage_count ||
-				point->stages[i].busy > point->stages[second].busy))
-			second = i;
-	binding->second_gap = fmax(1 - point->stages[second].busy / fmax(busy, 1e-9), 0);
+	double nearest = 0;
+	for (size_t i = 0; i < point->stage_count; i++) {
+		/* Of two that take turns, the shorter binds as much if it is nearly as long. */
+		const bool turns = binding_takes_turns(point, i, binding->stage);
+		const double busy = turns ? point->stages[i].busy : binding_taken(point, i);
+		const double own = turns ? point->stages[binding->stage].busy
+					 : binding_taken(point, binding->stage);
+		const double near = busy / fmax(own, 1e-9);
+		if (i == binding->stage || (second < point->stage_count && near <= nearest))
+			continue;
+		second = i;
+		nearest = near;
+	}
+	binding->second_gap = fmax(1 - nearest, 0);
 	binding->second = binding->second_gap < CO_BINDING_GAP ? second : point->stage_count;
 }
 
@@ -131,11 +159,11 @@ static void find_second(const struct evidence_base *base, struct binding *bindin
  * since it cannot be at once. */
 static void find_depth(const struct point_summary *point, struct binding *binding)
 {
-	const double busiest = point->stages[busiest_stage(point)].busy;
+	const double busiest = binding_taken(point, busiest_stage(point));
 	double loss = 0;
 	for (size_t i = 0; i + 1 < point->stage_count; i++) {
 		const double both = fmin(point->stages[i].blocked, point->stages[i + 1].starved);
-		if (both > loss) {
+		if (both > loss && !binding_takes_turns(point, i, i + 1)) {
 			loss = both;
 			binding->queue_above = i;
 		}

@@ -48,7 +48,7 @@ static double busiest(const struct point_summary *point)
 {
 	double most = 0;
 	for (size_t i = 0; i < point->stage_count; i++)
-		most = fmax(most, point->stages[i].busy);
+		most = fmax(most, binding_taken(point, i));
 	return most;
 }
 

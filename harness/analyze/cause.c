@@ -49,6 +49,7 @@ struct cause cause_of_stage(const struct evidence_base *base, const struct stage
 		{"decode", cause_rules_decode},
 		{"upload", cause_rules_upload},
 		{"step", cause_rules_step},
+		{"sync", cause_rules_sync},
 	};
 	struct cause cause = {.resource = "unknown", .certainty = 0.5};
 	(void)snprintf(cause.words, sizeof cause.words, "there is no rule for %s", stage->name);

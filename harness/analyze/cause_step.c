@@ -172,8 +172,8 @@ static bool copies(
 		stage->cpu * 100, asleep * 100);
 }
 
-cause_rule *const cause_rules_step[] = {device_throttled, device_copies, device_launch,
-	device_computes, launch, on_device, cause_unknown_split, cause_external, cause_cores,
-	computes, cause_unexplained, NULL};
+cause_rule *const cause_rules_step[] = {cause_slow_device, device_throttled, device_copies,
+	device_launch, device_computes, launch, on_device, cause_unknown_split, cause_external,
+	cause_cores, computes, cause_unexplained, NULL};
 cause_rule *const cause_rules_upload[] = {device_uploads, cause_unknown_split, cause_external,
 	cause_cores, copies, cause_unexplained, NULL};

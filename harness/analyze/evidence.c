@@ -79,6 +79,20 @@ static void add_replayed(
 			share, name, binding->agree ? "there, too" : "elsewhere");
 }
 
+/* "3 devices: 33.1 % of the time exchanging gradients, 4.0 % waiting for one another" */
+static void add_devices(const struct point_summary *point, size_t at, struct verdict *out)
+{
+	const struct stage_summary *sync = NULL;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, "sync") == 0)
+			sync = &point->stages[i];
+	if (!sync || sync == &point->stages[at])
+		return;
+	evidence_add(out,
+		"%u devices exchange gradients %.1f %% of the time and wait for one another %.1f %%",
+		sync->workers, sync->busy * 100, devices_waiting(point) * 100);
+}
+
 static void add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
@@ -150,6 +164,7 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	add_second(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);
+	add_devices(base->point, binding->stage, out);
 	add_capacities(base->point, binding->stage, out);
 	add_others(base, cause, out);
 }

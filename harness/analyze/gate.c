@@ -81,8 +81,10 @@ static bool flow_conserved(
 	if (!read || !decode || read->items == 0 || decode->items == 0)
 		return true;
 	const double out = (double)(m->samples + m->bad_samples);
+	const struct stage_measurement *step = stage_of(m, "step");
+	const double devices = step && step->workers > 1 ? step->workers : 1;
 	const double waiting =
-		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4.0) +
+		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
 		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
 		2.0 * base->facts->decode_workers;
 	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;

@@ -36,9 +36,11 @@ const struct limit_kind limit_kinds[] = {
 	{"step", "launch", "the host's work for each step"},
 	{"step", "copy", "copying its batch"},
 	{"step", "throttled", "clocks that the device holds down"},
+	{"step", "imbalance", "one device that is slower"},
 	{"step", "cores", CORES},
 	{"step", "external", EXTERNAL},
 	{"step", "unknown", UNKNOWN},
+	{"sync", "exchange", "the exchange of gradients"},
 	{"memory", "leak", "memory that grows"},
 	{"none", "unknown", UNKNOWN},
 };
@@ -61,8 +63,11 @@ const char *limit_kind_pair(const char *stage, const char *resource, char out[PA
 	return out;
 }
 
-const char *limit_kind_words(const char *resource)
+const char *limit_kind_words(const char *stage, const char *resource)
 {
+	const struct limit_kind *kind = limit_kind_find(stage, resource);
+	if (kind)
+		return kind->words;
 	for (size_t i = 0; i < limit_kind_count; i++)
 		if (strcmp(limit_kinds[i].resource, resource) == 0)
 			return limit_kinds[i].words;

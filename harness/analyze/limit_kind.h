@@ -22,7 +22,7 @@ const struct limit_kind *limit_kind_find(const char *stage, const char *resource
 /* "decode/cpu" */
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
 
-/* What stands behind a resource, whatever the stage; "what is not known" for one that is not listed. */
-const char *limit_kind_words(const char *resource);
+/* What stands behind a resource of a stage, or of any stage; "what is not known" for one that is not listed. */
+const char *limit_kind_words(const char *stage, const char *resource);
 
 #endif

@@ -10,7 +10,8 @@ static const double SPREAD_LEAST = 0.5; /* cores */
 
 bool model_keeps_decode_cost(enum key_id key)
 {
-	static const char *const sections[] = {"decode", "batch", "prefetch", "step", "upload"};
+	static const char *const sections[] = {
+		"decode", "batch", "prefetch", "step", "sync", "upload"};
 	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
 		if (strcmp(config_keys[key].section, sections[i]) == 0)
 			return true;

@@ -35,6 +35,10 @@ static const struct {
 	{"step", "cores", "step.threads and decode.workers together should not exceed the cores"},
 	{"step", "external",
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
+	{"step", "imbalance",
+		"no key gains: find what slows that device (its clocks and temperature, another process on it, its place on the bus), or train without it"},
+	{"sync", "exchange",
+		"a larger batch.size makes fewer exchanges; a faster link between the devices (sync.bandwidth), or fewer of them (step.devices), are the rest"},
 	{"step", "compute",
 		"no fault: the input feeds the step at its full rate; only a faster step gains (step.device, batch.size, step.threads)"},
 };

@@ -32,7 +32,7 @@ static double confidence_of(
 	const double stage =
 		confidence_stage(binding->certainty, binding->replayed, binding->agree);
 	const double busy =
-		replayed ? 1 : confidence_busy(base->point->stages[binding->stage].busy);
+		replayed ? 1 : confidence_busy(binding_taken(base->point, binding->stage));
 	const double pair = confidence_pair(binding->second < base->point->stage_count);
 	return fmin(stage * cause->certainty * busy * pair * complete, most);
 }

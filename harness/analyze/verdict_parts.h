@@ -39,6 +39,11 @@ struct binding {
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
 };
 struct binding binding_find(const struct evidence_base *base);
+/* Share of the time that the stage's workers are taken: at work, and, of devices that train together, exchanging gradients
+ * or waiting for one another: step and exchange take turns, so that either is taken as long as both are. */
+double binding_taken(const struct point_summary *point, size_t stage);
+/* Whether the two are step and exchange of the same devices. */
+bool binding_takes_turns(const struct point_summary *point, size_t stage, size_t other);
 /* binding_replay.c: the same with what the replay found, which decides. */
 void binding_weigh(const struct evidence_base *base, struct binding *binding);
 /* The stage with the next least capacity after `but`; stage_count when none shows one. */
@@ -69,8 +74,13 @@ double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
 /* Rules of one stage each, ended by NULL: cause_read.c, cause_decode.c, cause_step.c; those that several
  * share are in cause_cores.c. */
 extern cause_rule *const cause_rules_read[],
-	*const cause_rules_decode[], *const cause_rules_upload[], *const cause_rules_step[];
-cause_rule cause_unknown_split, cause_external, cause_cores, cause_slowed, cause_unexplained;
+	*const cause_rules_decode[], *const cause_rules_upload[], *const cause_rules_step[],
+									  *const cause_rules_sync[];
+cause_rule cause_slow_device, cause_unknown_split, cause_external, cause_cores, cause_slowed,
+	cause_unexplained;
+
+/* Share of the time that devices wait for one another, before they exchange; NAN: there is one. */
+double devices_waiting(const struct point_summary *point);
 
 /* evidence.c: sentences with figures. */
 void evidence_write(const struct evidence_base *base, const struct binding *binding,

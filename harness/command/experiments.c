@@ -24,7 +24,7 @@ static const double WINDOWS_LEAST = 20, WINDOW_LEAST_S = 0.01;
 static const struct stage {
 	const char *name, *ready; /* what it is replaced by */
 	enum key_id factor;
-	enum replay_cost costs[3];
+	enum replay_cost costs[4];
 	size_t cost_count;
 	/* The first so many of the costs follow the factor key. */
 	size_t slowed;
@@ -35,6 +35,7 @@ static const struct stage {
 		{COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT}, 3, 3},
 	{"upload", "no copy", KEY_INJECT_UPLOAD_FACTOR, {COST_UPLOAD}, 1, 1},
 	{"step", "null step", KEY_INJECT_STEP_FACTOR, {COST_STEP_DEVICE, COST_STEP_HOST}, 2, 1},
+	{"sync", "no exchange", KEY_INJECT_SYNC_FACTOR, {COST_SYNC}, 1, 1},
 };
 enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
 
@@ -62,6 +63,8 @@ static bool has_stage(const struct context *context, const struct stage *stage)
 	if (strcmp(stage->name, "upload") == 0)
 		return shape_uploads(
 			config, &(struct shape_facts){.step_has_memory = is_device(context)});
+	if (strcmp(stage->name, "sync") == 0)
+		return step_facts_exchange(config) > 0;
 	return strcmp(step_facts_backend(config), "null") != 0;
 }
 
@@ -109,6 +112,8 @@ static int substitute(const struct context *context, const struct stage *stage,
 		return substitute_decode(config, context->err);
 	if (strcmp(stage->name, "upload") == 0)
 		return substitute_upload(config, context->err);
+	if (strcmp(stage->name, "sync") == 0)
+		return substitute_sync(config, context->err);
 	return substitute_step(config, context->err);
 }
 
@@ -173,8 +178,11 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	code = substitute(context, stage, config, &how);
 	(void)snprintf(e->what, sizeof e->what, "%s: %s", stage->name, how);
 	struct stage nothing = *stage;
+	const bool steps = strcmp(stage->name, "step") == 0;
+	if (steps && config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1)
+		nothing.costs[nothing.cost_count++] = COST_SYNC;
 	/* No device, no copy to it. */
-	if (!code && strcmp(stage->name, "step") == 0 && is_device(context)) {
+	if (!code && steps && is_device(context)) {
 		code = substitute_upload(config, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
 	}

@@ -138,11 +138,16 @@ int forecaster_calibrate(
 /* The stage farthest down that hardly waits for what is before it. */
 static const char *limit_of(const struct replay_result *result)
 {
-	static const enum replay_cost any[REPLAY_STAGES] = {[REPLAY_READ] = COST_READ_CPU,
+	static const enum replay_cost any[REPLAY_SYNC] = {[REPLAY_READ] = COST_READ_CPU,
 		[REPLAY_DECODE] = COST_DECODE_CPU,
 		[REPLAY_UPLOAD] = COST_UPLOAD,
 		[REPLAY_STEP] = COST_STEP_DEVICE};
 	int stage = REPLAY_STEP;
+	/* Step and exchange take turns: the longer of them. */
+	const double exchanging = result->share[REPLAY_SYNC][THREAD_WORKING];
+	const bool starves = result->share[REPLAY_STEP][THREAD_STARVED] >= STARVED_LEAST;
+	if (!starves && exchanging > result->share[REPLAY_STEP][THREAD_WORKING])
+		return replay_cost_stage(COST_SYNC);
 	for (; stage > REPLAY_READ; stage--) {
 		const double *share = result->share[stage];
 		const bool there = share[THREAD_WORKING] + share[THREAD_BLOCKED] > 0;

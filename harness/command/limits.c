@@ -201,10 +201,14 @@ static int add_step(const struct limit_context *context)
 	if (!code)
 		code = substitute_decode(&job->config, context->err);
 	const struct backend_ops *ops = backend_choose(&job->config, NULL, 0, NULL);
+	char devices[NAME_BYTES] = "";
+	if (config_integer(&job->config, KEY_STEP_DEVICES) > 1)
+		(void)snprintf(devices, sizeof devices, ", %lld devices",
+			(long long)config_integer(&job->config, KEY_STEP_DEVICES));
 	(void)snprintf(job->limit.how, sizeof job->limit.how,
-		"alone: %s %s, batches of %lld; %s, nothing decoded", ops ? ops->name : "no",
+		"alone: %s %s, batches of %lld%s; %s, nothing decoded", ops ? ops->name : "no",
 		config_text(&job->config, KEY_STEP_MODEL),
-		(long long)config_integer(&job->config, KEY_BATCH_SIZE), how);
+		(long long)config_integer(&job->config, KEY_BATCH_SIZE), devices, how);
 	return code;
 }
 

@@ -59,7 +59,7 @@ static void list_backends(struct listing *listing)
 		char details[BACKEND_WHY_BYTES] = "";
 		char text[TEXT_BYTES];
 		const char *reason = ops->unavailable ? ops->unavailable(why, sizeof why) : NULL;
-		if (ops->details)
+		if (ops->details && !reason)
 			(void)ops->details(details, sizeof details);
 		(void)snprintf(
 			text, sizeof text, "%s%s%s", ops->summary, *details ? ": " : "", details);
@@ -138,10 +138,11 @@ static void list_real_devices(struct listing *listing)
 		char memory[UNITS_BYTES];
 		struct buffer text = {0};
 		(void)snprintf(name, sizeof name, "cuda %zu", i);
-		buffer_format(&text, "%s%s at %s, sm_%u%u, %s",
-			found->plugin->test_double ? "TEST DOUBLE " : "", facts->name, facts->bus,
-			facts->major, facts->minor,
-			units_format_size((double)facts->memory_bytes, memory));
+		buffer_format(&text, "%s at %s, sm_%u%u, %s", facts->name, facts->bus, facts->major,
+			facts->minor, units_format_size((double)facts->memory_bytes, memory));
+		buffer_text(&text, found->plugin->test_double
+					   ? "; TEST DOUBLE, no figure means anything"
+					   : "");
 		add_peaks(facts->name, &text);
 		listing_add(listing, name, NULL, text.data ? text.data : "");
 		buffer_release(&text);

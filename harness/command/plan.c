@@ -81,6 +81,13 @@ static void note_refusal(struct plan *plan, int code, const struct error *err)
 	plan->refusal_code = code;
 }
 
+static int note_lack(struct plan *plan, const struct error *err)
+{
+	if (plan->lacking++ == 0 && err)
+		plan->lack = *err;
+	return 0;
+}
+
 /* What is wrong with a point whatever the node: refused before anything runs. */
 static int check_point(struct plan *plan, size_t point, struct error *err)
 {
@@ -90,7 +97,8 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 		code = config_validate(&config, err);
 	if (!code) {
 		code = backend_validate(&config, err);
-		code = code == -ENOTSUP ? 0 : code; /* the node's lack, not the file's mistake */
+		if (code == -ENOTSUP) /* the node's lack, not the file's mistake */
+			code = note_lack(plan, err);
 	}
 	config_release(&config);
 	if (code)
@@ -113,8 +121,10 @@ static void describe_step(struct plan *plan, const struct config *config)
 	struct backend *backend = NULL;
 	if (null || step->emulated)
 		(void)backend_open(&backend,
-			&(const struct backend_options){
-				.config = config, .sample_elements = 1, .class_count = 1},
+			&(const struct backend_options){.config = config,
+				.sample_elements = 1,
+				.class_count = 1,
+				.device_count = (unsigned)config_integer(config, KEY_STEP_DEVICES)},
 			NULL);
 	if (backend)
 		(void)snprintf(
@@ -151,7 +161,7 @@ static int describe_first(struct plan *plan, struct error *err)
 	}
 	config_release(&config);
 	const size_t used = strlen(plan->step.description);
-	if (sweeps_section(&plan->config, "step"))
+	if (sweeps_section(&plan->config, "step") || sweeps_section(&plan->config, "sync"))
 		(void)snprintf(plan->step.description + used, sizeof plan->step.description - used,
 			" (first point; swept)");
 	return code;
@@ -217,6 +227,9 @@ static int plan_points(struct plan *plan, struct error *err)
 int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
 	struct error *err)
 {
+	/* Before anything is generated. */
+	if (plan->lacking == plan->grid.points)
+		return error_set(err, -ENOTSUP, "%s", plan->lack.text);
 	int code = data_open(
 		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
 	const bool recipe =

@@ -30,6 +30,8 @@ struct plan {
 	size_t refused;       /* points that cannot run */
 	struct error refusal; /* of the first of them */
 	int refusal_code;
+	size_t lacking;    /* points whose step this node cannot compute */
+	struct error lack; /* of the first of them */
 
 	struct pipeline_plan largest; /* of the point with the largest pools; zeroed without data */
 	struct step_info step;

@@ -36,7 +36,8 @@ int substitute_read(
 
 int substitute_decode(struct config *config, struct error *err)
 {
-	static const char *const prefixes[] = {"decode_", "lock_", "slow_", "leak"};
+	static const char *const prefixes[] = {
+		"decode_", "lock_", "slow_worker", "slow_share", "slow_factor", "leak"};
 	int code = config_set_key(config, KEY_CODEC_NAME, "null", err);
 	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !code; i++)
 		code = reset_injection(config, prefixes[i], err);
@@ -51,6 +52,18 @@ int substitute_upload(struct config *config, struct error *err)
 
 int substitute_step(struct config *config, struct error *err)
 {
-	const int code = reset_injection(config, "step_", err);
-	return code ? code : config_set_key(config, KEY_STEP_BACKEND, "null", err);
+	static const char *const prefixes[] = {"step_", "sync_", "slow_device"};
+	int code = config_set_key(config, KEY_STEP_BACKEND, "null", err);
+	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !code; i++)
+		code = reset_injection(config, prefixes[i], err);
+	/* Which has one device, and nobody to exchange with. */
+	return code ? code : config_set_key(config, KEY_STEP_DEVICES, "1", err);
+}
+
+int substitute_sync(struct config *config, struct error *err)
+{
+	int code = reset_injection(config, "sync_", err);
+	if (!code)
+		code = config_set_key(config, KEY_SYNC_BANDWIDTH, "0", err);
+	return code ? code : config_set_key(config, KEY_SYNC_LATENCY, "0", err);
 }

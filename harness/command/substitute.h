@@ -16,5 +16,7 @@ int substitute_decode(struct config *config, struct error *err);
 int substitute_upload(struct config *config, struct error *err);
 /* The null step; the upload, if any, stays. */
 int substitute_step(struct config *config, struct error *err);
+/* The exchange of gradients between emulated devices. */
+int substitute_sync(struct config *config, struct error *err);
 
 #endif

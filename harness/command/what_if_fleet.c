@@ -181,7 +181,8 @@ static int throughput_without(const struct model *model, bool step, double *out,
 	if (code)
 		return code;
 	for (int cost = 0; cost < COSTS; cost++) {
-		const bool is_step = cost == COST_STEP_HOST || cost == COST_STEP_DEVICE;
+		const bool is_step =
+			cost == COST_STEP_HOST || cost == COST_STEP_DEVICE || cost == COST_SYNC;
 		if (is_step == step)
 			copy.replay.scale[cost] = 0;
 	}
@@ -205,7 +206,9 @@ static int take_node(const struct what_if *what_if, struct fleet *fleet, struct 
 	code = throughput_without(&model, true, &fleet->input_samples_per_s, err);
 	if (!code)
 		code = throughput_without(&model, false, &step_samples_per_s, err);
-	fleet->batch = model.replay.shape.batch_size;
+	/* A node's step is that of all its devices. */
+	const unsigned devices = model.replay.shape.devices > 1 ? model.replay.shape.devices : 1;
+	fleet->batch = (double)model.replay.shape.batch_size * devices;
 	fleet->step_seconds = step_samples_per_s > 0 && isfinite(step_samples_per_s)
 				      ? fleet->batch / step_samples_per_s
 				      : 0;

@@ -197,6 +197,19 @@ static int planted_cache_has_a_storage(const struct config *config, struct error
 		"'inject.read_cache' is the cache of an emulated storage: it needs 'inject.read_bandwidth' or 'inject.read_latency'");
 }
 
+static int planted_devices_are_several(const struct config *config, struct error *err)
+{
+	static const enum key_id keys[] = {KEY_INJECT_SLOW_DEVICE, KEY_INJECT_SYNC_FACTOR};
+	if (config_integer(config, KEY_STEP_DEVICES) > 1)
+		return 0;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
+			return error_set(err, -EINVAL,
+				"'inject.%s' is about devices that train together, and there is one: it needs 'step.devices' > 1",
+				config_keys[keys[i]].name);
+	return 0;
+}
+
 static int planted_span_is_one(const struct config *config, struct error *err)
 {
 	const double begin = config_real(config, KEY_INJECT_BEGIN);
@@ -227,6 +240,7 @@ static int check_rules(const struct config *config, struct error *err)
 		gpu_makes_samples,
 		planted_upload_has_a_copy,
 		planted_cache_has_a_storage,
+		planted_devices_are_several,
 		planted_span_is_one,
 	};
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {

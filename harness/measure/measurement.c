@@ -14,6 +14,7 @@ void device_measurement_init(struct device_measurement *device)
 		.step_seconds = NAN,
 		.upload_seconds = NAN,
 		.sync_seconds = NAN,
+		.sync_wait_seconds = NAN,
 		.idle_share = NAN,
 		.launch_ns = NAN,
 		.upload_bytes = NAN,

@@ -129,17 +129,24 @@ static void note_missing(const struct nvml_series *series, uint64_t from_ns, uin
 	}
 }
 
-static void note_cost(const struct nvml_watch *w, struct measurement *m)
+/* In decades, so that repetitions say the same: the next of 0.01, 0.1, 1, 10 and 100 %. */
+static double cost_percent(const struct nvml_watch *w)
 {
-	const struct nvml_sampler *quick = &w->samplers[NVML_PACE_QUICK];
 	const double wall = (double)(w->stopped_ns - w->started_ns);
 	double cpu = 0;
+	double bound = 0.01;
 	for (size_t i = 0; i < NVML_PACES; i++)
 		cpu += (double)w->samplers[i].cpu_ns;
-	measurement_note(m, "NVML: sampled every %.3g s%s; it took %.2g %% of a core",
-		(double)quick->period_ns / (double)NS_PER_S,
-		w->given_up ? " until a call did not come back" : "",
-		wall > 0 ? 100 * cpu / wall : 0);
+	while (wall > 0 && 100 * cpu / wall > bound)
+		bound *= 10;
+	return bound;
+}
+
+static void note_cost(const struct nvml_watch *w, struct measurement *m)
+{
+	measurement_note(m, "NVML: sampled every %.3g s%s; it took at most %.3g %% of a core",
+		(double)w->samplers[NVML_PACE_QUICK].period_ns / (double)NS_PER_S,
+		w->given_up ? " until a call did not come back" : "", cost_percent(w));
 }
 
 static size_t find_watched(const struct nvml_watch *w, const char *bus)

@@ -58,14 +58,26 @@ static void add_range(
 
 /* --- its steps --------------------------------------------------------------------------------------- */
 
+static void add_scaled(struct buffer *text, double value)
+{
+	static const struct {
+		double scale;
+		const char *name;
+	} units[] = {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1, ""}};
+	size_t i = 0;
+	while (i + 1 < sizeof units / sizeof units[0] && value < units[i].scale)
+		i++;
+	buffer_format(text, "%.3g %s", value / units[i].scale, units[i].name);
+}
+
 static void add_flops(struct buffer *text, const struct device_summary *device)
 {
 	const struct device_measurement *all = &device->all;
-	static const double TERA = 1e12;
 	if (isnan(all->achieved_flops) || all->achieved_flops <= 0)
 		return;
 	separate(text);
-	buffer_format(text, "%.3g TFLOP/s in a step, ", all->achieved_flops / TERA);
+	add_scaled(text, all->achieved_flops);
+	buffer_text(text, "FLOP/s in a step, ");
 	if (isnan(device->peak_share))
 		buffer_text(text, "peak unknown");
 	else
@@ -87,6 +99,9 @@ static void add_steps(struct buffer *text, const struct device_summary *device)
 	if (all->sync_seconds > 0 && all->step_seconds > 0)
 		add_share(text, "exchange of gradients ", all->sync_seconds / all->step_seconds,
 			" of a step");
+	if (all->sync_wait_seconds > 0 && all->sync_seconds > 0)
+		add_share(text, "of that waiting for other devices ",
+			all->sync_wait_seconds / all->sync_seconds, "");
 	if (!isnan(all->nonfinite_share) && all->nonfinite_share > 0)
 		add_share(text, "NOT FINITE: ", all->nonfinite_share, " of the gradients");
 }
@@ -143,12 +158,12 @@ static void add_state(struct buffer *text, const struct device_measurement *all)
 static const char *results_words(const struct point_summary *point, bool promised)
 {
 	static const char *const words[2][SAME_NO + 1] = {
-		{"bit-identical results are not promised",
-			"bit-identical results are not promised; the first loss of all repetitions is",
-			"bit-identical results are not promised; the first loss differs between repetitions"},
-		{"bit-identical results are promised; nothing was compared",
-			"results bit-identical: promised, and the first loss of all repetitions is",
-			"results NOT bit-identical, though promised: the first loss differs between repetitions"},
+		{"bit-identical: not promised",
+			"bit-identical: not promised; yes by the first loss of all repetitions",
+			"bit-identical: not promised, and the first loss differs between repetitions"},
+		{"bit-identical: promised by the libraries; nothing was compared",
+			"bit-identical: yes, as the libraries promise (first loss of all repetitions)",
+			"bit-identical: NO, though the libraries promise it: the first loss differs between repetitions"},
 	};
 	return words[promised][point->same_results];
 }

@@ -20,6 +20,7 @@ static const struct field device_fields[] = {
 	FIELD(device_measurement, step_seconds, FIELD_REAL),
 	FIELD(device_measurement, upload_seconds, FIELD_REAL),
 	FIELD(device_measurement, sync_seconds, FIELD_REAL),
+	FIELD(device_measurement, sync_wait_seconds, FIELD_REAL),
 	FIELD(device_measurement, idle_share, FIELD_REAL),
 	FIELD(device_measurement, launch_ns, FIELD_REAL),
 	FIELD(device_measurement, upload_bytes, FIELD_REAL),
@@ -193,6 +194,8 @@ static void put_times(struct part *part, const struct device_summary *device)
 	part_number(part, "upload_bytes_per_s", device->upload_bytes_per_s,
 		"no copy to the device was timed");
 	part_number(part, "sync_share", all->sync_seconds / all->step_seconds,
+		"no exchange of gradients was timed");
+	part_number(part, "sync_wait_share", all->sync_wait_seconds / all->sync_seconds,
 		"no exchange of gradients was timed");
 	part_number(part, "clock_map_error_us", all->clock_map_error_ns / 1e3,
 		"its event times were not mapped to the host's clock");

@@ -88,6 +88,6 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 	add_measured(view, out);
 	if (d->recommendation_count > 0)
 		add_recommended(&d->recommendations[0], out);
-	else if (strcmp(v->stage, "step") == 0)
+	else if (strcmp(v->stage, "step") == 0 || strcmp(v->stage, "sync") == 0)
 		buffer_text(out, "; the input keeps up: nothing to gain in it");
 }

@@ -42,7 +42,7 @@ static double memory_limit(const struct record *record)
 static double decode_alone(const struct record *record, long long workers)
 {
 	static const char *const harmless[] = {
-		"decode", "batch", "prefetch", "read", "upload", "step"};
+		"decode", "batch", "prefetch", "read", "upload", "step", "sync"};
 	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
 		const char *section = config_keys[record->config.axes[axis].key].section;
 		bool known = false;

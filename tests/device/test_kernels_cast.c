@@ -20,8 +20,8 @@ static float get_float(const uint8_t *from)
 	return value;
 }
 
-static void begin_cast(struct fixture *fixture, struct cast_case *c, enum element from, enum element to,
-	const struct matrix_shape *shape, float amax, uint32_t out_offset)
+static void begin_cast(struct fixture *fixture, struct cast_case *c, enum element from,
+	enum element to, const struct matrix_shape *shape, float amax, uint32_t out_offset)
 {
 	fixture_begin(fixture, 61);
 	c->from = add_matrix(fixture, from, shape);
@@ -70,7 +70,8 @@ static double wanted_byte(const struct cast_case *c, size_t number, float scale)
 	return isnan(rounded) ? NAN : fmax(-largest, fmin(largest, rounded));
 }
 
-static void check_byte(const struct cast_case *c, const struct buffer *buffer, size_t at, double wanted)
+static void check_byte(
+	const struct cast_case *c, const struct buffer *buffer, size_t at, double wanted)
 {
 	const double got = get_element(c->task.type, buffer->result + at);
 	if (!(got == wanted || (isnan(got) && isnan(wanted))))
@@ -102,8 +103,8 @@ static void check_result(const struct cast_case *c, uint32_t out_offset)
 /* Which outputs are wanted: bits. */
 enum { PLAIN = 1, TRANSPOSED = 2 };
 
-static void check_cast(enum element from, enum element to, const struct matrix_shape *shape, float amax,
-	unsigned outputs, uint32_t out_offset)
+static void check_cast(enum element from, enum element to, const struct matrix_shape *shape,
+	float amax, unsigned outputs, uint32_t out_offset)
 {
 	struct fixture fixture;
 	struct cast_case c;
@@ -158,7 +159,8 @@ static void test_zeros(void **state)
 	(void)state;
 	struct fixture fixture;
 	struct cast_case c;
-	begin_cast(&fixture, &c, ELEMENT_F32, ELEMENT_E4M3, &(struct matrix_shape){1, 3, 20, 0, 0, 0}, 0, 0);
+	begin_cast(&fixture, &c, ELEMENT_F32, ELEMENT_E4M3,
+		&(struct matrix_shape){1, 3, 20, 0, 0, 0}, 0, 0);
 	for (size_t i = 0; i < matrix_count(&c.from); i++)
 		set_initial(&c.from, i, 0);
 	run_twice(&fixture, run_quantise, &c);
@@ -183,7 +185,8 @@ static void test_nonfinite(void **state)
 		run_twice(&fixture, run_quantise, &c);
 		check_result(&c, 0);
 		assert_true(isnan(get_element(targets[to], c.out->result + 7)));
-		assert_true(get_element(targets[to], c.out->result + 5) == format_of(targets[to]).largest);
+		assert_true(get_element(targets[to], c.out->result + 5) ==
+			    format_of(targets[to]).largest);
 		fixture_end(&fixture);
 	}
 }
@@ -198,8 +201,10 @@ static void test_all_numbers_of_the_type(void **state)
 		begin_cast(&fixture, &c, ELEMENT_F32, targets[to],
 			&(struct matrix_shape){1, 1, 256, 0, 0, 0},
 			(float)format_of(targets[to]).largest, 0);
-		for (size_t i = 0; i < 256; i++)
-			set_initial(&c.from, i, get_element(targets[to], &(uint8_t){(uint8_t)i}));
+		for (size_t i = 0; i < 256; i++) {
+			const uint8_t bytes[4] = {(uint8_t)i}; /* room for any type */
+			set_initial(&c.from, i, get_element(targets[to], bytes));
+		}
 		run_twice(&fixture, run_quantise, &c);
 		for (size_t i = 0; i < 256; i++)
 			if (isfinite(initial_element(&c.from, i)))

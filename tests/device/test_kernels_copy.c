@@ -51,7 +51,7 @@ static void test_copies(void **state)
 	(void)state;
 	for (size_t to = 0; to < TYPES; to++)
 		FOR_EACH_SHAPE(type, shape)
-			check_copies(type, kernel_types[to], shape);
+	check_copies(type, kernel_types[to], shape);
 }
 
 /* Samples and rows may be divided otherwise, as long as their product is the same. */
@@ -67,8 +67,9 @@ static void test_copy_to_other_samples(void **state)
 static void test_special_numbers(void **state)
 {
 	(void)state;
-	static const double numbers[] = {0.0, -0.0, 1.00390625, 1.01171875, 65520, 65519, 0x1p-24, 0x1p-25,
-		0x1.8p-25, -0x1.8p-24, INFINITY, -INFINITY, 0x1.fffffep127, 0x1p-133, 0x1p-134, 0x1.004p0};
+	static const double numbers[] = {0.0, -0.0, 1.00390625, 1.01171875, 65520, 65519, 0x1p-24,
+		0x1p-25, 0x1.8p-25, -0x1.8p-24, INFINITY, -INFINITY, 0x1.fffffep127, 0x1p-133,
+		0x1p-134, 0x1.004p0};
 	const struct matrix_shape shape = {1, 1, sizeof numbers / sizeof *numbers, 0, 0, 0};
 	for (size_t to = 0; to < TYPES; to++) {
 		struct fixture fixture;
@@ -107,8 +108,8 @@ static int run_fill(void *argument)
 	return kernel_fill(NULL, c->x.rows.data, c->x.rows.type, count, c->value);
 }
 
-static const struct matrix_shape arrays[] = {
-	{1, 1, 1, 0, 0, 0}, {1, 1, 7, 0, 0, 1}, {1, 1, 8, 0, 0, 0}, {1, 1, 100003, 0, 0, 0}, {1, 1, 5000, 0, 0, 3}};
+static const struct matrix_shape arrays[] = {{1, 1, 1, 0, 0, 0}, {1, 1, 7, 0, 0, 1},
+	{1, 1, 8, 0, 0, 0}, {1, 1, 100003, 0, 0, 0}, {1, 1, 5000, 0, 0, 3}};
 
 static void test_fill(void **state)
 {
@@ -129,12 +130,14 @@ static void test_fill(void **state)
 }
 
 /* Numbers of one seed: a function of their index alone, within the amplitude, with the moments of a uniform. */
-static void check_uniform(enum element type, uint32_t offset, double *values, size_t count, uint64_t seed)
+static void check_uniform(
+	enum element type, uint32_t offset, double *values, size_t count, uint64_t seed)
 {
 	struct fixture fixture;
 	fixture_begin(&fixture, 14);
 	struct fill_case c = {.value = 0.5f, .is_uniform = true, .seed = seed};
-	c.x = add_matrix(&fixture, type, &(struct matrix_shape){1, 1, (uint32_t)count, 0, 0, offset});
+	c.x = add_matrix(
+		&fixture, type, &(struct matrix_shape){1, 1, (uint32_t)count, 0, 0, offset});
 	run_twice(&fixture, run_fill, &c);
 	double sum = 0, squares = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -180,7 +183,8 @@ struct heads_case {
 static int run_split(void *argument)
 {
 	const struct heads_case *const c = argument;
-	return kernel_split_heads(NULL, &c->task, c->packed.rows.data, c->apart.rows.data, c->parts);
+	return kernel_split_heads(
+		NULL, &c->task, c->packed.rows.data, c->apart.rows.data, c->parts);
 }
 
 static int run_join(void *argument)
@@ -195,22 +199,23 @@ static size_t apart_number(const struct heads_case *c, size_t sample, size_t row
 	const struct heads_task *const task = &c->task;
 	const size_t inside = column % task->width, head = column / task->width % task->heads;
 	const size_t part = column / task->width / task->heads;
-	return (((part * task->samples + sample) * task->heads + head) * task->rows + row) * task->width +
+	return (((part * task->samples + sample) * task->heads + head) * task->rows + row) *
+		       task->width +
 	       inside;
 }
 
-static void check_heads(enum element type, uint32_t samples, uint32_t rows, uint32_t heads, uint32_t width,
-	unsigned parts, uint32_t gap, bool splits)
+static void check_heads(enum element type, uint32_t samples, uint32_t rows, uint32_t heads,
+	uint32_t width, unsigned parts, uint32_t gap, bool splits)
 {
 	struct fixture fixture;
 	fixture_begin(&fixture, 15);
 	struct heads_case c = {.parts = parts};
 	c.packed = add_matrix(&fixture, type,
 		&(struct matrix_shape){samples, rows, parts * heads * width, gap, 2 * gap, 0});
-	c.apart = add_matrix(
-		&fixture, type, &(struct matrix_shape){1, parts * samples * heads * rows, width, 0, 0, 0});
-	c.task = (struct heads_task){samples, rows, heads, width, type, c.packed.rows.ld,
-		c.packed.rows.sample_stride};
+	c.apart = add_matrix(&fixture, type,
+		&(struct matrix_shape){1, parts * samples * heads * rows, width, 0, 0, 0});
+	c.task = (struct heads_task){
+		samples, rows, heads, width, type, c.packed.rows.ld, c.packed.rows.sample_stride};
 	fill_random(&fixture, splits ? &c.packed : &c.apart, 1);
 	run_twice(&fixture, splits ? run_split : run_join, &c);
 	for (size_t i = 0; i < matrix_count(&c.packed); i++) {

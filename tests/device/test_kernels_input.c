@@ -50,10 +50,10 @@ static void check_input(const struct input_task *task)
 	struct fixture fixture;
 	fixture_begin(&fixture, 21);
 	struct input_case c = {.task = *task};
-	c.batch = add_buffer(
-		&fixture, (size_t)task->samples * task->elements * (task->is_bytes ? 1 : sizeof(float)));
-	c.out = add_matrix(
-		&fixture, task->type, &(struct matrix_shape){1, task->samples, task->wanted, 0, 0, 0});
+	c.batch = add_buffer(&fixture,
+		(size_t)task->samples * task->elements * (task->is_bytes ? 1 : sizeof(float)));
+	c.out = add_matrix(&fixture, task->type,
+		&(struct matrix_shape){1, task->samples, task->wanted, 0, 0, 0});
 	fill_batch(&fixture, &c);
 	c.task.batch = c.batch->device;
 	c.task.out = c.out.rows.data;
@@ -71,8 +71,8 @@ static void check_input(const struct input_task *task)
 static void test_inputs(void **state)
 {
 	(void)state;
-	static const uint32_t sizes[][2] = {{3, 3}, {48, 48}, {192, 100}, {192, 1000}, {75, 75}, {75, 200},
-		{192, 193}, {3 * 57 * 57, 3 * 57 * 57}};
+	static const uint32_t sizes[][2] = {{3, 3}, {48, 48}, {192, 100}, {192, 1000}, {75, 75},
+		{75, 200}, {192, 193}, {3 * 57 * 57, 3 * 57 * 57}};
 	for (size_t t = 0; t < TYPES; t++)
 		for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
 			for (int bytes = 0; bytes < 2; bytes++)
@@ -89,7 +89,8 @@ static void test_empty_batches_are_refused(void **state)
 {
 	(void)state;
 	float data[3] = {0};
-	struct input_task task = {.batch = data, .out = data, .samples = 0, .elements = 3, .wanted = 3};
+	struct input_task task = {
+		.batch = data, .out = data, .samples = 0, .elements = 3, .wanted = 3};
 	assert_int_equal(kernel_input(NULL, &task), cudaErrorInvalidValue);
 	task.samples = 1;
 	task.elements = 0;

@@ -24,7 +24,8 @@ static float bias_at(const struct bias_case *c, size_t column)
 	return value;
 }
 
-static void check_bias(enum element type, const struct matrix_shape *shape, bool relu, size_t bias_offset)
+static void check_bias(
+	enum element type, const struct matrix_shape *shape, bool relu, size_t bias_offset)
 {
 	struct fixture fixture;
 	fixture_begin(&fixture, 1);
@@ -38,7 +39,8 @@ static void check_bias(enum element type, const struct matrix_shape *shape, bool
 	}
 	run_twice(&fixture, run_bias, &c);
 	for (size_t i = 0; i < matrix_count(&c.y); i++) {
-		const double sum = initial_element(&c.y, i) + (double)bias_at(&c, i % shape->columns);
+		const double sum =
+			initial_element(&c.y, i) + (double)bias_at(&c, i % shape->columns);
 		assert_close(type, result_element(&c.y, i), relu ? fmax(sum, 0) : sum, 3, 1);
 	}
 	assert_gaps_untouched(&c.y);
@@ -88,8 +90,8 @@ static int run_relu_backward(void *argument)
 }
 
 /* The two matrices of different strides: the gaps of the one are not those of the other. */
-static struct pair_case add_pair(struct fixture *fixture, enum element type, const struct matrix_shape *shape,
-	uint32_t more_gap)
+static struct pair_case add_pair(struct fixture *fixture, enum element type,
+	const struct matrix_shape *shape, uint32_t more_gap)
 {
 	struct matrix_shape other = *shape;
 	other.ld_gap += more_gap;
@@ -101,7 +103,8 @@ static struct pair_case add_pair(struct fixture *fixture, enum element type, con
 	return c;
 }
 
-static void check_relu_backward(enum element type, const struct matrix_shape *shape, uint32_t more_gap)
+static void check_relu_backward(
+	enum element type, const struct matrix_shape *shape, uint32_t more_gap)
 {
 	struct fixture fixture;
 	fixture_begin(&fixture, 2);
@@ -109,7 +112,8 @@ static void check_relu_backward(enum element type, const struct matrix_shape *sh
 	set_initial(&c.x, 0, 0); /* the border: no gradient */
 	run_twice(&fixture, run_relu_backward, &c);
 	for (size_t i = 0; i < matrix_count(&c.x); i++) {
-		const double kept = initial_element(&c.x, i) > 0 ? initial_element(&c.gradient, i) : 0;
+		const double kept =
+			initial_element(&c.x, i) > 0 ? initial_element(&c.gradient, i) : 0;
 		assert_true(result_element(&c.gradient, i) == kept);
 	}
 	assert_gaps_untouched(&c.gradient);
@@ -151,14 +155,16 @@ static void check_column(const struct sums_case *c, size_t column)
 {
 	const size_t columns = c->gradient.rows.columns;
 	const size_t rows = matrix_count(&c->gradient) / columns;
-	const double before = c->carry != 0 ? (double)c->carry * get_float(c->out->initial, column) : 0;
+	const double before =
+		c->carry != 0 ? (double)c->carry * get_float(c->out->initial, column) : 0;
 	double sum = before, magnitude = fabs(before);
 	for (size_t r = 0; r < rows; r++) {
 		sum += initial_element(&c->gradient, r * columns + column);
 		magnitude += fabs(initial_element(&c->gradient, r * columns + column));
 	}
 	/* Every partial sum is at most the magnitude, and there are as many as terms. */
-	assert_close(ELEMENT_F32, get_float(c->out->result, column), sum, magnitude, (double)rows + 1);
+	assert_close(
+		ELEMENT_F32, get_float(c->out->result, column), sum, magnitude, (double)rows + 1);
 }
 
 static void check_sums(enum element type, const struct matrix_shape *shape, float carry)
@@ -171,7 +177,8 @@ static void check_sums(enum element type, const struct matrix_shape *shape, floa
 	c.out = add_buffer(&fixture, shape->columns * sizeof(float));
 	c.scratch = add_buffer(&fixture, kernel_bias_scratch(&c.gradient.rows) * sizeof(float));
 	for (size_t j = 0; carry != 0 && j < shape->columns; j++)
-		put_element(ELEMENT_F32, c.out->initial + j * sizeof(float), uniform_in(&fixture, 1));
+		put_element(
+			ELEMENT_F32, c.out->initial + j * sizeof(float), uniform_in(&fixture, 1));
 	run_twice(&fixture, run_bias_backward, &c);
 	for (size_t j = 0; j < shape->columns; j++)
 		check_column(&c, j);
@@ -209,7 +216,8 @@ static int run_spread(void *argument)
 	return kernel_spread_rows(NULL, c->averaged.rows.data, &c->x.rows);
 }
 
-static struct mean_case add_mean(struct fixture *fixture, enum element type, const struct matrix_shape *shape)
+static struct mean_case add_mean(
+	struct fixture *fixture, enum element type, const struct matrix_shape *shape)
 {
 	const struct matrix_shape flat = {1, shape->samples, shape->columns, 0, 0, 0};
 	struct mean_case c;
@@ -232,7 +240,8 @@ static void check_average(enum element type, const struct matrix_shape *shape)
 			sum += initial_element(
 				&c.x, (i / columns * shape->rows + r) * columns + i % columns);
 		/* Sums of magnitude `rows` at most, and the share as a float and a product. */
-		assert_close(type, result_element(&c.averaged, i), sum / shape->rows, 1, shape->rows + 2.0);
+		assert_close(type, result_element(&c.averaged, i), sum / shape->rows, 1,
+			shape->rows + 2.0);
 	}
 	assert_unchanged(c.x.buffer);
 	fixture_end(&fixture);
@@ -249,7 +258,8 @@ static void check_spread(enum element type, const struct matrix_shape *shape)
 	for (size_t i = 0; i < matrix_count(&c.x); i++) {
 		const size_t sample = i / columns / shape->rows;
 		const double mean = initial_element(&c.averaged, sample * columns + i % columns);
-		assert_close(type, result_element(&c.x, i), mean / shape->rows, fabs(mean) / shape->rows, 2);
+		assert_close(type, result_element(&c.x, i), mean / shape->rows,
+			fabs(mean) / shape->rows, 2);
 	}
 	assert_gaps_untouched(&c.x);
 	assert_unchanged(c.averaged.buffer);
@@ -286,8 +296,8 @@ static int run_norm_backward(void *argument)
 		NULL, &c->pair.x.rows, &c->pair.gradient.rows, (const float *)c->scales->device);
 }
 
-static struct norm_case add_norm(
-	struct fixture *fixture, enum element type, const struct matrix_shape *shape, uint32_t more_gap)
+static struct norm_case add_norm(struct fixture *fixture, enum element type,
+	const struct matrix_shape *shape, uint32_t more_gap)
 {
 	struct norm_case c;
 	c.pair = add_pair(fixture, type, shape, more_gap);
@@ -321,7 +331,8 @@ static void check_norm_forward(enum element type, const struct matrix_shape *sha
 		assert_close(ELEMENT_F32, get_float(c.scales->result, r), scale, scale, operations);
 		for (size_t j = 0; j < columns; j++) {
 			const double wanted = scale * initial_element(x, r * columns + j);
-			assert_close(type, result_element(x, r * columns + j), wanted, fabs(wanted), operations);
+			assert_close(type, result_element(x, r * columns + j), wanted, fabs(wanted),
+				operations);
 		}
 	}
 	assert_gaps_untouched(x);
@@ -343,12 +354,15 @@ static void check_backward_row(const struct norm_case *c, size_t r)
 		const double before = initial_element(gradient, i), value = initial_element(x, i);
 		const double wanted = scale * (before - value * (sum / (double)columns));
 		/* The error of the mean is that of a sum of `columns` terms, over their number. */
-		const double most = scale * (fabs(before) + fabs(value) * magnitude / (double)columns);
-		assert_close(x->rows.type, result_element(gradient, i), wanted, most, norm_operations(columns));
+		const double most =
+			scale * (fabs(before) + fabs(value) * magnitude / (double)columns);
+		assert_close(x->rows.type, result_element(gradient, i), wanted, most,
+			norm_operations(columns));
 	}
 }
 
-static void check_norm_backward(enum element type, const struct matrix_shape *shape, uint32_t more_gap)
+static void check_norm_backward(
+	enum element type, const struct matrix_shape *shape, uint32_t more_gap)
 {
 	struct fixture fixture;
 	fixture_begin(&fixture, 7);

@@ -11,8 +11,9 @@ struct loss_case {
 static int run_loss(void *argument)
 {
 	const struct loss_case *const c = argument;
-	return kernel_softmax_cross_entropy(NULL, &c->logits.rows, (const uint32_t *)c->labels->device,
-		c->scale, (float *)c->losses->device, (float *)c->loss->device);
+	return kernel_softmax_cross_entropy(NULL, &c->logits.rows,
+		(const uint32_t *)c->labels->device, c->scale, (float *)c->losses->device,
+		(float *)c->loss->device);
 }
 
 static uint32_t label_of(const struct loss_case *c, size_t sample)
@@ -71,7 +72,8 @@ static double check_row(const struct loss_case *c, size_t row)
 	}
 	const double score = largest - initial_element(&c->logits, first + label);
 	const double wanted = log(sum) + score;
-	assert_close(ELEMENT_F32, get_float(c->losses, row), wanted, 1 + score + log(sum), operations);
+	assert_close(
+		ELEMENT_F32, get_float(c->losses, row), wanted, 1 + score + log(sum), operations);
 	return get_float(c->losses, row);
 }
 
@@ -116,7 +118,8 @@ static void test_vocabulary(void **state)
 	(void)state;
 	struct fixture fixture;
 	struct loss_case c;
-	begin_loss(&fixture, &c, ELEMENT_F16, &(struct matrix_shape){1, 2, 50257, 7, 0, 0}, 65536.0f / 2);
+	begin_loss(&fixture, &c, ELEMENT_F16, &(struct matrix_shape){1, 2, 50257, 7, 0, 0},
+		65536.0f / 2);
 	fill_random(&fixture, &c.logits, 3);
 	run_twice(&fixture, run_loss, &c);
 	check_loss_rows(&c);
@@ -135,7 +138,8 @@ static void test_minus_infinity_counts_as_nothing(void **state)
 	run_twice(&fixture, run_loss, &c);
 	assert_close(ELEMENT_F32, get_float(c.loss, 0), log(350), log(350), 4);
 	for (size_t i = 1; i < 700; i++)
-		assert_close(ELEMENT_F32, result_element(&c.logits, i), i % 2 ? 0 : 1.0 / 350, 1.0 / 350, 16);
+		assert_close(ELEMENT_F32, result_element(&c.logits, i), i % 2 ? 0 : 1.0 / 350,
+			1.0 / 350, 16);
 	fixture_end(&fixture);
 }
 
@@ -163,14 +167,16 @@ static void test_agrees_with_the_host(void **state)
 	enum { SAMPLES = 6, ROWS = 2, CLASSES = 1000, COUNT = SAMPLES * ROWS * CLASSES };
 	struct fixture fixture;
 	struct loss_case c;
-	begin_loss(&fixture, &c, ELEMENT_F32, &(struct matrix_shape){SAMPLES, ROWS, CLASSES, 0, 0, 0}, 0.5f);
+	begin_loss(&fixture, &c, ELEMENT_F32,
+		&(struct matrix_shape){SAMPLES, ROWS, CLASSES, 0, 0, 0}, 0.5f);
 	fill_random(&fixture, &c.logits, 5);
 	run_twice(&fixture, run_loss, &c);
 	static float host[COUNT];
 	memcpy(host, c.logits.buffer->initial, sizeof host);
 	uint32_t labels[SAMPLES];
 	memcpy(labels, c.labels->initial, sizeof labels);
-	const double sum = loss_softmax_cross_entropy(host, SAMPLES, ROWS, CLASSES, labels, 0.5f, 1);
+	const double sum =
+		loss_softmax_cross_entropy(host, SAMPLES, ROWS, CLASSES, labels, 0.5f, 1);
 	assert_true(fabs(sum / (SAMPLES * ROWS) - get_float(c.loss, 0)) < 1e-5);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_true(fabs((double)host[i] - result_element(&c.logits, i)) < 1e-6);

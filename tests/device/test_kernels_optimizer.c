@@ -47,8 +47,8 @@ static uint32_t get_count(const struct buffer *buffer)
 }
 
 /* copy: the type of the copy for products, or NULL: none. */
-static void begin_updates(struct fixture *fixture, struct update_case *c, uint32_t count, uint32_t offset,
-	const enum element *copy)
+static void begin_updates(struct fixture *fixture, struct update_case *c, uint32_t count,
+	uint32_t offset, const enum element *copy)
 {
 	const struct matrix_shape shape = {1, 1, count, 0, 0, offset};
 	fixture_begin(fixture, 41);
@@ -87,7 +87,8 @@ struct reference {
 	double weight, first, second, largest_update;
 };
 
-static void step_reference(const struct update_case *c, struct reference *r, double gradient, unsigned done)
+static void step_reference(
+	const struct update_case *c, struct reference *r, double gradient, unsigned done)
 {
 	const double before = r->weight;
 	const double beta1 = (double)0.9f, beta2 = (double)0.999f, rate = (double)RATE;
@@ -109,7 +110,8 @@ static struct reference make_reference(const struct update_case *c, size_t i)
 	struct reference r = {initial_element(&c->weights, i), initial_element(&c->first, i),
 		initial_element(&c->second, i), 0};
 	for (unsigned step = 0; step < STEPS; step++)
-		step_reference(c, &r, initial_element(&c->gradients, i) * (double)FACTOR, BEFORE + step);
+		step_reference(
+			c, &r, initial_element(&c->gradients, i) * (double)FACTOR, BEFORE + step);
 	return r;
 }
 
@@ -119,7 +121,8 @@ static void check_element(const struct update_case *c, size_t i)
 {
 	const struct reference r = make_reference(c, i);
 	const double unit = unit_roundoff(ELEMENT_F32);
-	const double allowed = STEPS * unit * (1.5 + 16 * r.largest_update) + 40 * STEPS * unit * (double)RATE;
+	const double allowed =
+		STEPS * unit * (1.5 + 16 * r.largest_update) + 40 * STEPS * unit * (double)RATE;
 	assert_true(fabs(result_element(&c->weights, i) - r.weight) <= allowed);
 	assert_true(fabs(result_element(&c->first, i) - r.first) <= 20 * STEPS * unit);
 	if (c->is_adam)
@@ -129,7 +132,8 @@ static void check_element(const struct update_case *c, size_t i)
 			    rounded_to(c->task.type, result_element(&c->weights, i)));
 }
 
-static void check_updates(bool is_adam, bool counts, uint32_t count, uint32_t offset, const enum element *copy)
+static void check_updates(
+	bool is_adam, bool counts, uint32_t count, uint32_t offset, const enum element *copy)
 {
 	struct fixture fixture;
 	struct update_case c = {.is_adam = is_adam, .counts = counts};
@@ -186,7 +190,8 @@ static void compare_with_host(bool is_adam)
 			gradients[i] = optimizer_carry(&host) * gradients[i] +
 				       (float)initial_element(&c.gradients, i) * FACTOR;
 		optimizer_begin(&host);
-		optimizer_update(&host, &(struct parameters){weights, gradients, first, second, COUNT});
+		optimizer_update(
+			&host, &(struct parameters){weights, gradients, first, second, COUNT});
 	}
 	for (size_t i = 0; i < COUNT; i++)
 		assert_true(fabs((double)weights[i] - result_element(&c.weights, i)) < 1e-6);

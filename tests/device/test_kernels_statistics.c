@@ -21,7 +21,8 @@ static float *partials_of(const struct sums_case *c)
 static int run_activations(void *argument)
 {
 	const struct sums_case *const c = argument;
-	return kernel_activation_statistics(NULL, &c->x.rows, (double *)c->out->device, partials_of(c));
+	return kernel_activation_statistics(
+		NULL, &c->x.rows, (double *)c->out->device, partials_of(c));
 }
 
 static int run_gradients(void *argument)
@@ -161,7 +162,8 @@ static void test_nothing_to_sum_is_refused(void **state)
 	(void)state;
 	float data[4] = {0};
 	double out[3];
-	assert_int_equal(kernel_gradient_statistics(NULL, data, 0, out, data), cudaErrorInvalidValue);
+	assert_int_equal(
+		kernel_gradient_statistics(NULL, data, 0, out, data), cudaErrorInvalidValue);
 	assert_int_equal(kernel_find_nonfinite(NULL, data, 4, NULL, data), cudaErrorInvalidValue);
 }
 

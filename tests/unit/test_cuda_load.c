@@ -3,6 +3,7 @@
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda_load.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,7 +141,7 @@ static void a_named_file_is_taken_and_no_other(void **state)
 	assert_int_equal(found.node.count, 1);
 	char text[400];
 	assert_string_equal(cuda_describe_node(&found, text, sizeof text),
-		"driver 13.0, runtime 13.0, cuBLAS 13.1.0, no NCCL (libnccl.so.2 is not there), built with CUDA 13.0; "
+		"driver 13.0, runtime 13.0, cuBLAS 13.1.0, no NCCL (libnccl.so.2 is not there), plug-in built with CUDA 13.0; "
 		"sm_90; 1 device: Tiny (sm_90, 1.00 MiB)");
 	/* A good one beside the program does not stand in for a bad one that was named. */
 	assert_int_equal(rename(inside("good.so"), inside(CUDA_PLUGIN_FILE)), 0);
@@ -170,17 +171,24 @@ static void places_are_searched_in_order(void **state)
 	assert_non_null(strstr(found.why, "a device is visible")
 				? strstr(found.why, "though")
 				: strstr(found.why, "no device is visible"));
+	const bool has_driver = dlopen("libcuda.so.1", RTLD_LAZY) != NULL;
+	char text[400];
 	static const char *const places[] = {"lib", "lib/mlbench", "bin"};
 	for (size_t i = 0; i < 3; i++) {
 		char path[256];
 		(void)snprintf(path, sizeof path, "%s/" CUDA_PLUGIN_FILE, places[i]);
 		assert_int_equal(link(inside("good.so"), inside(path)), 0);
 		cuda_look(&found, bin);
-		assert_true(found.ready);
+		/* It is opened where there is a driver that it could use. */
+		assert_true(found.ready == has_driver);
+		if (!has_driver)
+			assert_non_null(strstr(found.why, "no NVIDIA driver: libcuda.so.1"));
 		char *real = realpath(found.path, NULL);
 		assert_non_null(real);
 		assert_string_equal(real, inside(path));
 		free(real);
+		(void)cuda_describe_node(&found, text, sizeof text);
+		assert_non_null(strstr(text, "plug-in built with CUDA 13.0; sm_90"));
 	}
 }
 

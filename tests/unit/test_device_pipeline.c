@@ -132,6 +132,8 @@ static void a_device_gets_the_same_batches(void **state)
 	assert_int_equal(fake_report.uploads, 4 * 3 * BATCHES);
 	assert_int_equal(fake_report.pins, 6);
 	assert_int_equal(fake_report.smallest_batch, BATCH);
+	/* Ranges of launches, uploads, reads and decoding. */
+	assert_true(fake_report.marks > 10 * 3 * BATCHES + 6 * 3 * BATCHES);
 	close_fixture(&f);
 }
 
@@ -589,6 +591,7 @@ static void traces_have_the_device_on_the_same_clock(void **state)
 	fake_settings.step_ns = 2000000;
 	fake_settings.copy_ns = 1000000;
 	fake_settings.launch_ns = 300000;
+	fixture_set(&f, KEY_MEASURE_WINDOW, "10s"); /* nothing is cut off */
 	const struct pipeline_control control = {.traces = &traces};
 	assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
 	check_report();

@@ -174,7 +174,7 @@ static void a_device_is_described(void **state)
 	assert_says(text, "clock 1910 (1695-1980) MHz of 1980; power 612 (400-690) W; 61 C; "
 			  "throttled: power cap 12.0%; memory errors: 3 corrected");
 	assert_says(text, "device 1 NVIDIA H200 bf16: step 81.0 ms");
-	assert_says(text, "results bit-identical: promised");
+	assert_says(text, "bit-identical: yes, as the libraries promise");
 	assert_null(strstr(text, "nan"));
 	assert_null(strstr(text, "kernel"));
 	point_summary_release(point);
@@ -195,7 +195,7 @@ static void what_is_not_known_is_left_out(void **state)
 	struct point_summary *point = summarised();
 	const char *text = text_of(point);
 	assert_says(text, "device 0 GPU ?[31m?: 1 TFLOP/s in a step, peak unknown\n");
-	assert_says(text, "bit-identical results are not promised\n");
+	assert_says(text, "bit-identical: not promised\n");
 	assert_null(strstr(text, "nan"));
 	assert_null(strstr(text, "MHz"));
 	assert_null(strstr(text, "errors"));
@@ -230,7 +230,7 @@ static void broken_promises_and_lost_bits_are_loud(void **state)
 	measurements[0].devices[1].ecc_uncorrected = 4;
 	struct point_summary *point = summarised();
 	const char *text = text_of(point);
-	assert_says(text, "NOT bit-identical, though promised");
+	assert_says(text, "bit-identical: NO, though the libraries promise it");
 	assert_says(text, "memory errors: 1 corrected, 4 UNCORRECTED");
 	point_summary_release(point);
 	struct point_facts any = facts;

@@ -22,6 +22,8 @@ struct backend_ops {
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */
 	/* What there is, in one line: versions, devices.  Optional; also where it is unavailable. */
 	const char *(*details)(char *out, size_t room);
+	/* What a step would run on here, before anything is opened: "NVIDIA H200, mlp in bf16".  Optional. */
+	const char *(*outline)(const struct config *config, char *out, size_t room);
 	int (*open)(struct backend *backend, struct error *err);
 	int (*step)(struct backend *backend, const struct batch_view *batch,
 		struct step_result *out, struct error *err);
@@ -100,10 +102,11 @@ static inline bool backend_is_device(const struct backend_ops *ops)
 	return ops->launch != NULL;
 }
 
-/* Marks a stage of the calling thread (NULL: its end) for an outside profiler, where the backend knows of one. */
+/* Marks a stage of the calling thread (NULL: its end) for an outside profiler, where the backend knows of one: a
+ * test of a pointer where it does not. */
 static inline void backend_mark(const struct backend_ops *ops, const char *name)
 {
-	if (ops->mark)
+	if (__builtin_expect(ops->mark != NULL, 0))
 		ops->mark(name);
 }
 

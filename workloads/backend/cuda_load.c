@@ -83,6 +83,18 @@ static bool find_file(struct cuda_found *found, const char *folder)
 	return false;
 }
 
+/* The CUDA libraries are 200 MiB of resident memory, which a run on a node without a driver need not carry.  Only opened here:
+ * the runtime opens it again by the same name. */
+static bool has_driver(struct cuda_found *found)
+{
+	if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))
+		return true;
+	const char *reason = dlerror();
+	(void)snprintf(found->why, sizeof found->why, "no NVIDIA driver: %s",
+		reason ? reason : "libcuda.so.1 cannot be opened");
+	return false;
+}
+
 static bool choose_file(struct cuda_found *found, const char *folder)
 {
 	const char *named = getenv(CUDA_PLUGIN_VARIABLE);
@@ -93,7 +105,7 @@ static bool choose_file(struct cuda_found *found, const char *folder)
 		return true;
 	}
 	if (find_file(found, folder))
-		return true;
+		return has_driver(found);
 	(void)snprintf(found->why, sizeof found->why,
 		"this build has no CUDA plug-in (%s is not in '%.200s', nor in ../lib/mlbench or ../lib), %s",
 		CUDA_PLUGIN_FILE, folder, visible_device());
@@ -185,8 +197,10 @@ static void add_devices(char *out, size_t room, const struct cuda_node *node)
 const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t room)
 {
 	const struct cuda_node *node = &found->node;
+	const struct cuda_plugin *plugin = found->plugin;
 	out[0] = '\0';
-	if (!found->plugin)
+	/* Not opened for want of a driver: it can say at least what it is. */
+	if (!plugin && (!found->path[0] || cuda_open_plugin(&plugin, found->path, NULL) != 0))
 		return out;
 	add_version(out, room, "driver", node->driver);
 	add_version(out, room, "runtime", node->runtime);
@@ -196,7 +210,7 @@ const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t
 		add(out, room,
 			isdigit((unsigned char)node->nccl[0]) ? ", NCCL %s" : ", no NCCL (%s)",
 			node->nccl);
-	add(out, room, "%sbuilt with %s", *out ? ", " : "", found->plugin->built);
+	add(out, room, "%splug-in built with %s", *out ? ", " : "", plugin->built);
 	add_devices(out, room, node);
 	return out;
 }

@@ -13,19 +13,21 @@
 #define CUDA_PLUGIN_VARIABLE "MLBENCH_CUDA_PLUGIN"
 
 struct cuda_found {
-	const struct cuda_plugin *plugin; /* NULL: none could be opened */
-	char path[PATH_MAX];              /* its file; "" */
-	bool ready;                       /* it has at least one device */
+	const struct cuda_plugin
+		*plugin;       /* NULL: none could be opened, or there is no driver for it */
+	char path[PATH_MAX];   /* its file; "" */
+	bool ready;            /* it has at least one device */
 	struct cuda_node node; /* as far as it is known: versions even without a device */
 	/* Not ready: the reason, in one line. */
 	char why[ERROR_TEXT_BYTES];
 };
 
 /* Any thread; the first call looks (up to a second, where there is a driver), the others get what it found.  Looked at:
- * $MLBENCH_CUDA_PLUGIN, else the folder of the running program, then ../lib/mlbench and ../lib from there. */
+ * $MLBENCH_CUDA_PLUGIN, else the folder of the running program, then ../lib/mlbench and ../lib from there.
+ * One that is found, not named, is opened only where there is a driver. */
 const struct cuda_found *cuda_find(void);
 
-/* One line on what was found: "driver 13.0, runtime 13.0, cuBLAS 13.1.0, NCCL 2.28.3, built with CUDA 13.0; sm_80 sm_90;
+/* One line on what was found: "driver 13.0, runtime 13.0, cuBLAS 13.1.0, NCCL 2.28.3, plug-in built with CUDA 13.0; sm_80 sm_90;
  * 2 devices: NVIDIA H200 (sm_90, 140 GiB)".  What is not known is left out; "" without a plug-in.  Returns out. */
 const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t room);
 

@@ -177,7 +177,7 @@ static int emulated_open(struct backend *backend, struct error *err)
 	const double jitter = config_real(config, KEY_STEP_JITTER);
 	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
-	emulated->exchange_ns = backend->group ? backend_exchange_ns(config) : 0;
+	emulated->exchange_ns = backend->device_count > 1 ? backend_exchange_ns(config) : 0;
 	backend->emulated = true;
 	backend->flops_per_sample = model_flops(backend);
 	describe(emulated, published);

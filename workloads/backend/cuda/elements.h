@@ -78,7 +78,8 @@ template <int N, class T> CUDA_FUNCTION packet<T, N> load_packet(const T *at)
 	for (int i = 0; i < pack::access::COUNT; i++)
 		out.words[i] = ((const typename pack::word *)at)[i];
 #else
-	__builtin_memcpy((void *)&out, at, sizeof out); /* the same, within C++'s rules of aliasing */
+	__builtin_memcpy(
+		(void *)&out, at, sizeof out); /* the same, within C++'s rules of aliasing */
 #endif
 	return out;
 }
@@ -170,25 +171,25 @@ CUDA_FUNCTION double rounded_sum(double a, double b)
 #endif
 
 /* Evaluates a call for the type T that `element` names. */
-#define FOR_ELEMENT(element, ...) \
-	do { \
-		switch (element) { \
-		case ELEMENT_F32: { \
-			typedef float T; \
-			return __VA_ARGS__; \
-		} \
-		case ELEMENT_BF16: { \
-			typedef __nv_bfloat16 T; \
-			return __VA_ARGS__; \
-		} \
-		case ELEMENT_F16: { \
-			typedef __half T; \
-			return __VA_ARGS__; \
-		} \
-		case ELEMENT_E4M3: \
-		case ELEMENT_E5M2: \
-			break; \
-		} \
+#define FOR_ELEMENT(element, ...)                  \
+	do {                                       \
+		switch (element) {                 \
+		case ELEMENT_F32: {                \
+			typedef float T;           \
+			return __VA_ARGS__;        \
+		}                                  \
+		case ELEMENT_BF16: {               \
+			typedef __nv_bfloat16 T;   \
+			return __VA_ARGS__;        \
+		}                                  \
+		case ELEMENT_F16: {                \
+			typedef __half T;          \
+			return __VA_ARGS__;        \
+		}                                  \
+		case ELEMENT_E4M3:                 \
+		case ELEMENT_E5M2:                 \
+			break;                     \
+		}                                  \
 		return (int)cudaErrorInvalidValue; \
 	} while (0)
 

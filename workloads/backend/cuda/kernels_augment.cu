@@ -12,14 +12,14 @@
 #include <math.h>
 
 enum {
-	TILE = 32,       /* columns and rows of a sample */
-	CHUNK_ROWS = 32, /* of the picture, at once in shared memory */
-	CHUNK_TAPS = 32, /* weights of a column at once there */
-	DOWN = 8,        /* threads of a block down the tile; TILE across */
+	TILE = 32,         /* columns and rows of a sample */
+	CHUNK_ROWS = 32,   /* of the picture, at once in shared memory */
+	CHUNK_TAPS = 32,   /* weights of a column at once there */
+	DOWN = 8,          /* threads of a block down the tile; TILE across */
 	OWN = TILE / DOWN, /* rows of a thread */
 	AUGMENT_THREADS = TILE * DOWN,
 	AUGMENT_BLOCKS_MAX = 1 << 16,
-	AUGMENT_RESIDENT = 3, /* blocks on a multiprocessor that registers must do for */
+	AUGMENT_RESIDENT = 3,  /* blocks on a multiprocessor that registers must do for */
 	ACROSS_TAPS_ALIGN = 4, /* as in workloads/image/resample.c: it bounds the taps */
 	DOWN_TAPS_ALIGN = 2,
 	WEIGHT_BITS = 14, /* workloads/image/filter.h */
@@ -110,8 +110,8 @@ CUDA_FUNCTION int32_t next_weight(struct weight_maker *maker, const struct windo
 struct workplace {
 	struct window *across, *down; /* (TILE) each */
 	int32_t *across_weights;      /* (CHUNK_TAPS, TILE) */
-	int32_t *down_weights;        /* (CHUNK_ROWS, TILE): of the rows within an output's window */
-	uint32_t *rows;               /* (CHUNK_ROWS, TILE): pixels resized across, a byte a channel */
+	int32_t *down_weights; /* (CHUNK_ROWS, TILE): of the rows within an output's window */
+	uint32_t *rows;        /* (CHUNK_ROWS, TILE): pixels resized across, a byte a channel */
 };
 
 struct tile {
@@ -149,12 +149,16 @@ CUDA_FUNCTION struct tile tile_at(uint64_t index, uint32_t size)
 	return tile;
 }
 
-/* A box that is inside its picture, and not empty; NaN fails every comparison. */
+/* Whether the box is not empty and inside its pixels; NaN fails every comparison. */
+CUDA_FUNCTION bool is_inside(float start, float length, uint32_t pixels)
+{
+	return start >= 0 && length > 0 && (double)start + (double)length <= (double)pixels;
+}
+
 CUDA_FUNCTION bool is_usable(const struct batch_picture &picture)
 {
-	return !picture.bad && picture.x >= 0 && picture.x < (float)picture.width && picture.y >= 0 &&
-	       picture.y < (float)picture.height && picture.box_width > 0 && picture.box_height > 0 &&
-	       picture.box_width <= (float)picture.width && picture.box_height <= (float)picture.height;
+	return !picture.bad && is_inside(picture.x, picture.box_width, picture.width) &&
+	       is_inside(picture.y, picture.box_height, picture.height);
 }
 
 /* One axis of the box: pixels that it touches are those from its floor to its ceiling. */
@@ -171,8 +175,8 @@ CUDA_FUNCTION struct axis box_axis(float start, float length, uint32_t pixels, u
 }
 
 /* Where the part begins, and a window for each row and column of the tile, by one thread each. */
-CUDA_FUNCTION struct source set_up(const struct augment_task &task, const struct batch_picture &picture,
-	const struct tile &tile, const struct workplace &place)
+CUDA_FUNCTION struct source set_up(const struct augment_task &task,
+	const struct batch_picture &picture, const struct tile &tile, const struct workplace &place)
 {
 	uint32_t left, top;
 	struct axis across = box_axis(picture.x, picture.box_width, picture.width, &left);
@@ -182,8 +186,8 @@ CUDA_FUNCTION struct source set_up(const struct augment_task &task, const struct
 	down.taps_align = DOWN_TAPS_ALIGN;
 	const uint32_t column = tile.x + threadIdx.x;
 	if (threadIdx.y == 0 && threadIdx.x < tile.width)
-		place.across[threadIdx.x] =
-			find_window(across, picture.flip ? task.size - 1 - column : column, task.size);
+		place.across[threadIdx.x] = find_window(
+			across, picture.flip ? task.size - 1 - column : column, task.size);
 	if (threadIdx.y == 1 && threadIdx.x < tile.height)
 		place.down[threadIdx.x] = find_window(down, tile.y + threadIdx.x, task.size);
 	struct source source;
@@ -220,7 +224,8 @@ CUDA_FUNCTION void make_across(
 }
 
 /* Weights down of the chunk's rows, for the output that is the thread's. */
-CUDA_FUNCTION void make_down(const struct workplace &place, struct weight_maker *maker, uint32_t chunk)
+CUDA_FUNCTION void make_down(
+	const struct workplace &place, struct weight_maker *maker, uint32_t chunk)
 {
 	const struct window &window = place.down[threadIdx.x];
 	while (maker->next < window.count && window.first + maker->next < chunk + CHUNK_ROWS) {
@@ -231,7 +236,8 @@ CUDA_FUNCTION void make_down(const struct workplace &place, struct weight_maker 
 
 CUDA_FUNCTION uint32_t round_sum(int32_t sum)
 {
-	return (uint32_t)((sum + WEIGHT_ONE / 2) >> WEIGHT_BITS) & 0xff; /* weights are not negative */
+	return (uint32_t)((sum + WEIGHT_ONE / 2) >> WEIGHT_BITS) &
+	       0xff; /* weights are not negative */
 }
 
 CUDA_FUNCTION uint32_t round_pixel(const struct pixel_sums &sums)
@@ -240,7 +246,8 @@ CUDA_FUNCTION uint32_t round_pixel(const struct pixel_sums &sums)
 	       round_sum(sums.channels[2]) << 16;
 }
 
-CUDA_FUNCTION void add_pixel(struct pixel_sums *sums, int32_t weight, uint32_t red, uint32_t green, uint32_t blue)
+CUDA_FUNCTION void add_pixel(
+	struct pixel_sums *sums, int32_t weight, uint32_t red, uint32_t green, uint32_t blue)
 {
 	sums->channels[0] += weight * (int32_t)red;
 	sums->channels[1] += weight * (int32_t)green;
@@ -248,8 +255,8 @@ CUDA_FUNCTION void add_pixel(struct pixel_sums *sums, int32_t weight, uint32_t r
 }
 
 /* The chunk's rows at the thread's column, taps [first, first + CHUNK_TAPS). */
-CUDA_FUNCTION void add_across(const struct source &source, const struct workplace &place, uint32_t chunk,
-	uint32_t rows, uint32_t first, struct pixel_sums (&sums)[OWN])
+CUDA_FUNCTION void add_across(const struct source &source, const struct workplace &place,
+	uint32_t chunk, uint32_t rows, uint32_t first, struct pixel_sums (&sums)[OWN])
 {
 	const struct window &window = place.across[threadIdx.x];
 	const uint32_t end = least<uint32_t>(window.count, first + CHUNK_TAPS);
@@ -261,8 +268,8 @@ CUDA_FUNCTION void add_across(const struct source &source, const struct workplac
 		for (int own = 0; own < OWN; own++) {
 			if (threadIdx.y + (uint32_t)own * DOWN >= rows)
 				continue;
-			const uint8_t *const pixel =
-				from + (size_t)(own * DOWN) * source.stride + (size_t)tap * CHANNELS;
+			const uint8_t *const pixel = from + (size_t)(own * DOWN) * source.stride +
+						     (size_t)tap * CHANNELS;
 			add_pixel(&sums[own], weight, pixel[0], pixel[1], pixel[2]);
 		}
 	}
@@ -288,12 +295,13 @@ CUDA_FUNCTION void resize_across(const struct source &source, const struct tile 
 	}
 	CUDA_UNROLL
 	for (int own = 0; own < OWN; own++)
-		place.rows[(threadIdx.y + (uint32_t)own * DOWN) * TILE + threadIdx.x] = round_pixel(sums[own]);
+		place.rows[(threadIdx.y + (uint32_t)own * DOWN) * TILE + threadIdx.x] =
+			round_pixel(sums[own]);
 }
 
 /* The chunk's share of the thread's outputs. */
-CUDA_FUNCTION void add_down(const struct tile &tile, const struct workplace &place, uint32_t chunk, uint32_t rows,
-	struct pixel_sums (&sums)[OWN])
+CUDA_FUNCTION void add_down(const struct tile &tile, const struct workplace &place, uint32_t chunk,
+	uint32_t rows, struct pixel_sums (&sums)[OWN])
 {
 	CUDA_UNROLL
 	for (int own = 0; own < OWN; own++) {
@@ -332,8 +340,8 @@ CUDA_FUNCTION void make_tile(const struct source &source, const struct tile &til
 /* --- samples ------------------------------------------------------------------------------------------ */
 
 /* zero: the picture was bad, and the sample is zeros, as the host leaves it. */
-CUDA_FUNCTION void store_pixel(
-	const struct augment_task &task, uint32_t sample, uint32_t x, uint32_t y, uint32_t pixel, bool zero)
+CUDA_FUNCTION void store_pixel(const struct augment_task &task, uint32_t sample, uint32_t x,
+	uint32_t y, uint32_t pixel, bool zero)
 {
 	const size_t plane = (size_t)task.size * task.size, at = (size_t)y * task.size + x;
 	const size_t first = task.channels_last ? at * CHANNELS : at;
@@ -343,19 +351,21 @@ CUDA_FUNCTION void store_pixel(
 	for (unsigned c = 0; c < CHANNELS; c++) {
 		const uint8_t level = (uint8_t)(pixel >> 8 * c & 0xff);
 		if (task.is_float)
-			((float *)task.out)[begin + c * stride] = zero ? 0.0f : normalised(level, c);
+			((float *)task.out)[begin + c * stride] =
+				zero ? 0.0f : normalised(level, c);
 		else
 			((uint8_t *)task.out)[begin + c * stride] = zero ? 0 : level;
 	}
 }
 
-static __global__ void CUDA_THREADS(AUGMENT_THREADS, AUGMENT_RESIDENT) augment_kernel(struct augment_task task, uint64_t tiles)
+static __global__ void CUDA_THREADS(AUGMENT_THREADS, AUGMENT_RESIDENT)
+	augment_kernel(struct augment_task task, uint64_t tiles)
 {
 	CUDA_SHARED(struct window, across, TILE);
 	CUDA_SHARED(struct window, down, TILE);
-	CUDA_SHARED(int32_t, across_weights, CHUNK_TAPS *TILE);
-	CUDA_SHARED(int32_t, down_weights, CHUNK_ROWS *TILE);
-	CUDA_SHARED(uint32_t, rows, CHUNK_ROWS *TILE);
+	CUDA_SHARED(int32_t, across_weights, CHUNK_TAPS * TILE);
+	CUDA_SHARED(int32_t, down_weights, CHUNK_ROWS * TILE);
+	CUDA_SHARED(uint32_t, rows, CHUNK_ROWS * TILE);
 	const struct workplace place = {across, down, across_weights, down_weights, rows};
 	for (uint64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
 		const struct tile tile = tile_at(index, task.size);
@@ -385,6 +395,7 @@ int kernel_augment(cuda_stream stream, const struct augment_task *task)
 		task->size > UINT16_MAX)
 		return (int)cudaErrorInvalidValue;
 	const uint64_t edge = (task->size - 1) / TILE + 1, tiles = edge * edge * task->count;
-	const dim3 blocks((unsigned)least<uint64_t>(tiles, AUGMENT_BLOCKS_MAX)), threads(TILE, DOWN);
+	const dim3 blocks((unsigned)least<uint64_t>(tiles, AUGMENT_BLOCKS_MAX)),
+		threads(TILE, DOWN);
 	return CUDA_LAUNCH(augment_kernel, blocks, threads, stream, *task, tiles);
 }

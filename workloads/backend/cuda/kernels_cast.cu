@@ -11,12 +11,14 @@
 #define E5M2_MAX 57344.0f
 
 enum {
-	TILE = 64,       /* rows and columns */
-	TILE_PITCH = 68, /* bytes from column to column of a tile in shared memory: whole words, few conflicts */
+	TILE = 64, /* rows and columns */
+	TILE_PITCH =
+		68, /* bytes from column to column of a tile in shared memory: whole words, few conflicts */
 	CAST_THREADS = 256,
 	CAST_BLOCKS_MAX = 1 << 10,
-	CAST_RESIDENT = 6, /* blocks on a multiprocessor that registers must do for */
-	COLUMN_PIECE = TILE * TILE / CAST_THREADS, /* rows that a thread writes of a transposed column */
+	CAST_RESIDENT = 5, /* blocks on a multiprocessor that registers must do for */
+	COLUMN_PIECE =
+		TILE * TILE / CAST_THREADS, /* rows that a thread writes of a transposed column */
 };
 
 template <class T> struct cast_task {
@@ -26,8 +28,8 @@ template <class T> struct cast_task {
 	uint8_t *out, *transposed;
 	bool out_aligned, transposed_aligned; /* to N and COLUMN_PIECE bytes, in every row */
 	const float *amax;                    /* before */
-	const float *own_first;               /* (gridDim.x): by first_amax_kernel, where amax <= 0 */
-	float *partials;                      /* (gridDim.x) */
+	const float *own_first; /* (gridDim.x): by first_amax_kernel, where amax <= 0 */
+	float *partials;        /* (gridDim.x) */
 };
 
 /* Magnitude, where it is finite: an infinite one would leave no scale for the others. */
@@ -65,7 +67,8 @@ CUDA_FUNCTION float maximum_of(const float *partials, uint32_t count, float *slo
 
 /* Where a thread works in a tile: N columns of every PASS_ROWS-th row. */
 template <int N> struct tile_threads {
-	static constexpr int ACROSS = TILE / N, PASS_ROWS = CAST_THREADS / ACROSS, PASSES = TILE / PASS_ROWS;
+	static constexpr int ACROSS = TILE / N, PASS_ROWS = CAST_THREADS / ACROSS,
+			     PASSES = TILE / PASS_ROWS;
 };
 
 /* N elements of a row, zeros behind its end. */
@@ -78,7 +81,8 @@ CUDA_FUNCTION void load_piece(const T *row, uint32_t column, uint32_t columns, f
 	}
 	CUDA_UNROLL
 	for (int i = 0; i < N; i++)
-		values[i] = column + (uint32_t)i < columns ? to_float(row[column + (uint32_t)i]) : 0.0f;
+		values[i] =
+			column + (uint32_t)i < columns ? to_float(row[column + (uint32_t)i]) : 0.0f;
 }
 
 /* A thread's elements of a tile, zeros outside the matrix. */
@@ -88,40 +92,46 @@ CUDA_FUNCTION void load_tile(
 {
 	typedef tile_threads<N> threads;
 	const uint32_t row_tile = tile / task.column_tiles;
-	const uint32_t column = (tile - row_tile * task.column_tiles) * TILE + threadIdx.x % threads::ACROSS * N;
+	const uint32_t column =
+		(tile - row_tile * task.column_tiles) * TILE + threadIdx.x % threads::ACROSS * N;
 	const uint32_t first = row_tile * TILE + threadIdx.x / threads::ACROSS;
 	CUDA_UNROLL
 	for (int pass = 0; pass < threads::PASSES; pass++) {
 		const uint32_t row = first + (uint32_t)(pass * threads::PASS_ROWS);
-		if (row < task.rows)
-			load_piece<N>(task.from + row_offset(task.places, row), column, task.columns,
-				values[pass]);
-		else
-			CUDA_UNROLL
-			for (int i = 0; i < N; i++)
-				values[pass][i] = 0;
+		if (row < task.rows) {
+			load_piece<N>(task.from + row_offset(task.places, row), column,
+				task.columns, values[pass]);
+			continue;
+		}
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			values[pass][i] = 0;
 	}
 }
 
-template <int PASSES, int N> CUDA_FUNCTION float largest_of(const float (&values)[PASSES][N], float most)
+template <int PASSES, int N>
+CUDA_FUNCTION float largest_of(const float (&values)[PASSES][N], float most)
 {
 	CUDA_UNROLL
-	for (int pass = 0; pass < PASSES; pass++)
+	for (int pass = 0; pass < PASSES; pass++) {
 		CUDA_UNROLL
-	for (int i = 0; i < N; i++)
-		most = fmaxf(most, finite_magnitude(values[pass][i]));
+		for (int i = 0; i < N; i++)
+			most = fmaxf(most, finite_magnitude(values[pass][i]));
+	}
 	return most;
 }
 
 template <int N, class T>
-__global__ void CUDA_THREADS(CAST_THREADS, CAST_RESIDENT) first_amax_kernel(struct cast_task<T> task)
+__global__ void CUDA_THREADS(CAST_THREADS, CAST_RESIDENT)
+	first_amax_kernel(struct cast_task<T> task)
 {
 	CUDA_SHARED(float, slots, CAST_THREADS);
 	CUDA_SHARED(float, lanes, SUM_LANES);
 	if (*task.amax > 0)
 		return;
 	float own = 0;
-	for (uint32_t tile = blockIdx.x; tile < task.row_tiles * task.column_tiles; tile += gridDim.x) {
+	for (uint32_t tile = blockIdx.x; tile < task.row_tiles * task.column_tiles;
+		tile += gridDim.x) {
 		float values[tile_threads<N>::PASSES][N];
 		load_tile<N>(task, tile, values);
 		own = largest_of(values, own);
@@ -168,7 +178,8 @@ CUDA_FUNCTION void store_tile(const struct cast_task<T> &task, uint32_t tile,
 	const uint32_t column = (tile - row_tile * task.column_tiles) * TILE + in_column;
 	CUDA_UNROLL
 	for (int pass = 0; pass < threads::PASSES; pass++) {
-		const uint32_t in_row = threadIdx.x / threads::ACROSS + (uint32_t)(pass * threads::PASS_ROWS);
+		const uint32_t in_row =
+			threadIdx.x / threads::ACROSS + (uint32_t)(pass * threads::PASS_ROWS);
 		const uint32_t row = row_tile * TILE + in_row;
 		const packet<uint8_t, N> bytes = quantised<N, E5M2>(values[pass], scale);
 		CUDA_UNROLL
@@ -190,11 +201,13 @@ CUDA_FUNCTION void store_tile(const struct cast_task<T> &task, uint32_t tile,
 
 /* The shared tile, column by column: a thread takes COLUMN_PIECE rows of one. */
 template <class T>
-CUDA_FUNCTION void store_transposed(const struct cast_task<T> &task, uint32_t tile, const uint32_t *shared)
+CUDA_FUNCTION void store_transposed(
+	const struct cast_task<T> &task, uint32_t tile, const uint32_t *shared)
 {
 	constexpr uint32_t PIECES = TILE / COLUMN_PIECE, WORDS = COLUMN_PIECE / 4;
 	const uint32_t row_tile = tile / task.column_tiles;
-	const uint32_t in_column = threadIdx.x / PIECES, in_row = threadIdx.x % PIECES * COLUMN_PIECE;
+	const uint32_t in_column = threadIdx.x / PIECES,
+		       in_row = threadIdx.x % PIECES * COLUMN_PIECE;
 	const uint32_t column = (tile - row_tile * task.column_tiles) * TILE + in_column;
 	const uint32_t row = row_tile * TILE + in_row;
 	if (column >= task.columns || row >= task.rows)
@@ -219,13 +232,14 @@ __global__ void CUDA_THREADS(CAST_THREADS, CAST_RESIDENT) quantise_kernel(struct
 {
 	CUDA_SHARED(float, slots, CAST_THREADS);
 	CUDA_SHARED(float, lanes, SUM_LANES);
-	CUDA_SHARED(uint32_t, shared, TILE *TILE_PITCH / 4);
+	CUDA_SHARED(uint32_t, shared, TILE * TILE_PITCH / 4);
 	float amax = *task.amax;
 	if (!(amax > 0)) /* for all threads alike */
 		amax = maximum_of(task.own_first, gridDim.x, slots, lanes);
 	const float scale = scale_of<E5M2>(amax);
 	float own = 0;
-	for (uint32_t tile = blockIdx.x; tile < task.row_tiles * task.column_tiles; tile += gridDim.x) {
+	for (uint32_t tile = blockIdx.x; tile < task.row_tiles * task.column_tiles;
+		tile += gridDim.x) {
 		float values[tile_threads<N>::PASSES][N];
 		load_tile<N>(task, tile, values);
 		own = largest_of(values, own);
@@ -275,24 +289,26 @@ size_t kernel_quantise_scratch(const struct quantise_task *task)
 }
 
 template <int N, bool E5M2, class T>
-static int launch_quantise(cuda_stream stream, const struct quantise_task *task, struct cast_task<T> cast)
+static int launch_quantise(
+	cuda_stream stream, const struct quantise_task *task, struct cast_task<T> cast)
 {
 	const unsigned blocks = cast_blocks(&task->from);
 	cast.out_aligned = is_aligned(task->out, N) && cast.columns % N == 0;
 	struct cast_task<T> first = cast;
 	first.partials = task->scratch + blocks;
-	int result =
-		CUDA_LAUNCH((first_amax_kernel<N, T>), dim3(blocks), dim3(CAST_THREADS), stream, first);
+	int result = CUDA_LAUNCH(
+		(first_amax_kernel<N, T>), dim3(blocks), dim3(CAST_THREADS), stream, first);
 	if (result == 0)
-		result = CUDA_LAUNCH((quantise_kernel<N, E5M2, T>), dim3(blocks), dim3(CAST_THREADS), stream,
-			cast);
+		result = CUDA_LAUNCH((quantise_kernel<N, E5M2, T>), dim3(blocks),
+			dim3(CAST_THREADS), stream, cast);
 	if (result)
 		return result;
 	return CUDA_LAUNCH(finish_amax_kernel<E5M2>, dim3(1), dim3(CAST_THREADS), stream,
 		(const float *)task->scratch, blocks, task->amax, task->scale_inverse);
 }
 
-template <bool E5M2, class T> static int run_quantise(cuda_stream stream, const struct quantise_task *task)
+template <bool E5M2, class T>
+static int run_quantise(cuda_stream stream, const struct quantise_task *task)
 {
 	struct cast_task<T> cast;
 	cast.from = (const T *)task->from.data;
@@ -315,8 +331,8 @@ template <bool E5M2, class T> static int run_quantise(cuda_stream stream, const 
 
 int kernel_quantise(cuda_stream stream, const struct quantise_task *task)
 {
-	const bool is_complete =
-		(task->out || task->transposed) && task->amax && task->scale_inverse && task->scratch;
+	const bool is_complete = (task->out || task->transposed) && task->amax &&
+				 task->scale_inverse && task->scratch;
 	if (!is_complete || cast_blocks(&task->from) == 0)
 		return (int)cudaErrorInvalidValue;
 	if (task->type == ELEMENT_E4M3)

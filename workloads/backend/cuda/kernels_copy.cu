@@ -29,8 +29,8 @@ static bool begins_access(const struct device_rows *x, bool joined, int width)
 }
 
 template <class FROM, class TO>
-static int run_copy_rows(
-	cuda_stream stream, const struct device_rows *from, const struct device_rows *to, float factor)
+static int run_copy_rows(cuda_stream stream, const struct device_rows *from,
+	const struct device_rows *to, float factor)
 {
 	constexpr int WIDTH =
 		wide<FROM>::COUNT > wide<TO>::COUNT ? wide<FROM>::COUNT : wide<TO>::COUNT;
@@ -49,17 +49,18 @@ static int run_copy_rows(
 }
 
 template <class FROM>
-static int copy_rows_from(
-	cuda_stream stream, const struct device_rows *from, const struct device_rows *to, float factor)
+static int copy_rows_from(cuda_stream stream, const struct device_rows *from,
+	const struct device_rows *to, float factor)
 {
 	FOR_ELEMENT(to->type, run_copy_rows<FROM, T>(stream, from, to, factor));
 }
 
-int kernel_copy_rows(cuda_stream stream, const struct device_rows *from, const struct device_rows *to,
-	float factor)
+int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
+	const struct device_rows *to, float factor)
 {
-	const bool fits = (uint64_t)from->samples * from->rows == (uint64_t)to->samples * to->rows &&
-			  from->columns == to->columns;
+	const bool fits =
+		(uint64_t)from->samples * from->rows == (uint64_t)to->samples * to->rows &&
+		from->columns == to->columns;
 	if (!fits || !count_rows(from) || !count_rows(to))
 		return (int)cudaErrorInvalidValue;
 	FOR_ELEMENT(from->type, copy_rows_from<T>(stream, from, to, factor));
@@ -101,14 +102,16 @@ template <class T> struct fill_uniform {
 		CUDA_UNROLL
 		for (int i = 0; i < N; i++) {
 			/* 24 bits are exact in a float: [0, 2^24) to [-1, 1). */
-			const float bits = (float)(uint32_t)(hash_index(seed, column + (size_t)i) >> 40);
+			const float bits =
+				(float)(uint32_t)(hash_index(seed, column + (size_t)i) >> 40);
 			values[i] = amplitude * (bits * (1.0f / (1 << 23)) - 1);
 		}
 		store_floats<N>(data + column, values);
 	}
 };
 
-template <class T, class WORK> static int map_array(cuda_stream stream, WORK work, T *data, size_t count)
+template <class T, class WORK>
+static int map_array(cuda_stream stream, WORK work, T *data, size_t count)
 {
 	work.data = data;
 	if (is_aligned(data, ACCESS_BYTES))
@@ -131,7 +134,8 @@ int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count,
 }
 
 template <class T>
-static int run_fill_uniform(cuda_stream stream, T *data, size_t count, float amplitude, uint64_t seed)
+static int run_fill_uniform(
+	cuda_stream stream, T *data, size_t count, float amplitude, uint64_t seed)
 {
 	struct fill_uniform<T> work;
 	work.amplitude = amplitude;
@@ -139,8 +143,8 @@ static int run_fill_uniform(cuda_stream stream, T *data, size_t count, float amp
 	return map_array(stream, work, data, count);
 }
 
-int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count, float amplitude,
-	uint64_t seed)
+int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count,
+	float amplitude, uint64_t seed)
 {
 	if (!data || count == 0)
 		return (int)cudaErrorInvalidValue;
@@ -151,7 +155,8 @@ int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_
 
 /* A row of the map is a packed row; packed columns are (parts, heads, width). */
 template <class T, bool SPLITS> struct move_heads {
-	T *packed, *apart; /* (samples, rows, parts heads width) and (parts, samples, heads, rows, width) */
+	T *packed,
+		*apart; /* (samples, rows, parts heads width) and (parts, samples, heads, rows, width) */
 	struct row_places places;
 	uint32_t samples, rows, heads, width;
 
@@ -173,8 +178,8 @@ template <class T, bool SPLITS> struct move_heads {
 };
 
 template <bool SPLITS, class T>
-static int run_move_heads(
-	cuda_stream stream, const struct heads_task *task, const struct device_rows *packed, T *apart)
+static int run_move_heads(cuda_stream stream, const struct heads_task *task,
+	const struct device_rows *packed, T *apart)
 {
 	struct move_heads<T, SPLITS> work;
 	work.packed = (T *)packed->data;
@@ -184,15 +189,16 @@ static int run_move_heads(
 	work.rows = task->rows;
 	work.heads = task->heads;
 	work.width = task->width;
-	const bool is_wide = rows_are_aligned(packed, ACCESS_BYTES) && is_aligned(apart, ACCESS_BYTES) &&
-			     task->width % wide<T>::COUNT == 0;
+	const bool is_wide = rows_are_aligned(packed, ACCESS_BYTES) &&
+			     is_aligned(apart, ACCESS_BYTES) && task->width % wide<T>::COUNT == 0;
 	if (is_wide)
 		return map_rows<wide<T>::COUNT>(stream, work, count_rows(packed), packed->columns);
 	return map_rows<1>(stream, work, count_rows(packed), packed->columns);
 }
 
 /* The packed side as rows, with no columns where the task is senseless. */
-static struct device_rows packed_rows(const struct heads_task *task, const void *packed, unsigned parts)
+static struct device_rows packed_rows(
+	const struct heads_task *task, const void *packed, unsigned parts)
 {
 	const uint64_t columns = (uint64_t)parts * task->heads * task->width;
 	struct device_rows rows;
@@ -206,8 +212,8 @@ static struct device_rows packed_rows(const struct heads_task *task, const void 
 	return rows;
 }
 
-int kernel_split_heads(cuda_stream stream, const struct heads_task *task, const void *packed, void *qkv,
-	unsigned parts)
+int kernel_split_heads(cuda_stream stream, const struct heads_task *task, const void *packed,
+	void *qkv, unsigned parts)
 {
 	const struct device_rows rows = packed_rows(task, packed, parts);
 	if (!count_rows(&rows) || !qkv)
@@ -221,6 +227,6 @@ int kernel_join_heads(cuda_stream stream, const struct heads_task *task, const v
 	const struct device_rows rows = packed_rows(task, packed, parts);
 	if (!count_rows(&rows) || !parts_data)
 		return (int)cudaErrorInvalidValue;
-	FOR_ELEMENT(task->type,
-		run_move_heads<false>(stream, task, &rows, (T *)(uintptr_t)parts_data));
+	FOR_ELEMENT(
+		task->type, run_move_heads<false>(stream, task, &rows, (T *)(uintptr_t)parts_data));
 }

@@ -34,7 +34,8 @@ template <class FROM, class TO> struct input_rows {
 	template <int N> __device__ void at(uint32_t sample, size_t column) const
 	{
 		const uint32_t index = (uint32_t)column % shape.elements;
-		const packet<FROM, N> in = load_packet<N>(batch + (size_t)sample * shape.elements + index);
+		const packet<FROM, N> in =
+			load_packet<N>(batch + (size_t)sample * shape.elements + index);
 		float values[N];
 		CUDA_UNROLL
 		for (int i = 0; i < N; i++)
@@ -50,7 +51,8 @@ static bool access_is_aligned(const void *data, size_t element, size_t width, si
 	return is_aligned(data, bytes) && row * element % bytes == 0;
 }
 
-template <class FROM, class TO> static int run_input(cuda_stream stream, const struct input_task *task)
+template <class FROM, class TO>
+static int run_input(cuda_stream stream, const struct input_task *task)
 {
 	constexpr int WIDTH = wide<TO>::COUNT;
 	struct input_rows<FROM, TO> work;
@@ -77,8 +79,9 @@ template <class TO> static int run_input_to(cuda_stream stream, const struct inp
 
 int kernel_input(cuda_stream stream, const struct input_task *task)
 {
-	if (!task->batch || !task->out || task->samples == 0 || task->elements == 0 || task->wanted == 0 ||
-		task->elements > INT32_MAX || task->wanted > INT32_MAX || task->samples > INT32_MAX)
+	if (!task->batch || !task->out || task->samples == 0 || task->elements == 0 ||
+		task->wanted == 0 || task->elements > INT32_MAX || task->wanted > INT32_MAX ||
+		task->samples > INT32_MAX)
 		return (int)cudaErrorInvalidValue;
 	FOR_ELEMENT(task->type, run_input_to<T>(stream, task));
 }

@@ -3,11 +3,12 @@
 #include "workloads/backend/cuda/rows.h"
 
 enum {
-	SUM_DOWN = 8,     /* rows of a block at once, in column sums */
-	SUM_ACROSS = 32,  /* threads along a row */
+	SUM_DOWN = 8,    /* rows of a block at once, in column sums */
+	SUM_ACROSS = 32, /* threads along a row */
 	SUM_BLOCKS = 1024,
 	SUM_ROWS_LEAST = 4 * SUM_DOWN, /* of a slice */
-	MEAN_WIDTH = 4,   /* elements of a thread in the mean of rows: more threads, each with more loads ahead */
+	MEAN_WIDTH =
+		4, /* elements of a thread in the mean of rows: more threads, each with more loads ahead */
 	MEAN_AHEAD = 8,
 };
 
@@ -46,7 +47,8 @@ template <class T> struct bias_relu {
 };
 
 template <class T>
-static int run_bias_relu(cuda_stream stream, const struct device_rows *y, const float *bias, bool relu)
+static int run_bias_relu(
+	cuda_stream stream, const struct device_rows *y, const float *bias, bool relu)
 {
 	struct bias_relu<T> work;
 	work.y = (T *)y->data;
@@ -94,8 +96,8 @@ static uint32_t join_rows(const struct device_rows *a, const struct device_rows 
 }
 
 /* Of two matrices that are joined or not. */
-static bool pair_is_aligned(const struct device_rows *a, const struct device_rows *b, bool joined, size_t a_bytes,
-	size_t b_bytes)
+static bool pair_is_aligned(const struct device_rows *a, const struct device_rows *b, bool joined,
+	size_t a_bytes, size_t b_bytes)
 {
 	if (joined)
 		return is_aligned(a->data, a_bytes) && is_aligned(b->data, b_bytes);
@@ -127,9 +129,16 @@ int kernel_relu_backward(
 	FOR_ELEMENT(y->type, run_relu_backward<T>(stream, y, gradient));
 }
 
+template <int N> CUDA_FUNCTION void add_values(const float *values, float *sums)
+{
+	CUDA_UNROLL
+	for (int i = 0; i < N; i++)
+		sums[i] += values[i];
+}
+
 /* --- column sums ------------------------------------------------------------------------------------- */
 
-/* Rows are cut into slices, whose sums go to scratch (slices, columns) and are added up by a second launch. */
+/* Rows are cut into slices, whose sums go to scratch (slices, columns) and are added up by a second launch of the same. */
 struct column_slices {
 	uint32_t count, rows; /* of each but the last */
 	uint32_t column_tiles;
@@ -167,27 +176,24 @@ struct column_sums {
 
 /* sums += the columns of rows first, first + SUM_DOWN, ... */
 template <int N, class T>
-CUDA_FUNCTION void add_rows(const T *data, const struct column_sums &task, uint32_t first, uint32_t end,
-	float *sums)
+CUDA_FUNCTION void add_rows(
+	const T *data, const struct column_sums &task, uint32_t first, uint32_t end, float *sums)
 {
 	uint32_t row = first;
 	for (; row < end && end - row > (MEAN_AHEAD - 1) * SUM_DOWN; row += MEAN_AHEAD * SUM_DOWN) {
 		float ahead[MEAN_AHEAD][N];
 		CUDA_UNROLL
 		for (int a = 0; a < MEAN_AHEAD; a++)
-			load_floats<N>(data + row_offset(task.places, row + (uint32_t)a * SUM_DOWN), ahead[a]);
+			load_floats<N>(data + row_offset(task.places, row + (uint32_t)a * SUM_DOWN),
+				ahead[a]);
 		CUDA_UNROLL
 		for (int a = 0; a < MEAN_AHEAD; a++)
-			CUDA_UNROLL
-			for (int i = 0; i < N; i++)
-				sums[i] += ahead[a][i];
+			add_values<N>(ahead[a], sums);
 	}
 	for (; row < end; row += SUM_DOWN) {
 		float values[N];
 		load_floats<N>(data + row_offset(task.places, row), values);
-		CUDA_UNROLL
-		for (int i = 0; i < N; i++)
-			sums[i] += values[i];
+		add_values<N>(values, sums);
 	}
 }
 
@@ -197,7 +203,8 @@ CUDA_FUNCTION void sum_columns(
 	const T *data, const struct column_sums &task, uint32_t column, uint32_t slice, float *sums)
 {
 	const uint32_t first = slice * task.slices.rows;
-	const uint32_t end = task.rows - first > task.slices.rows ? first + task.slices.rows : task.rows;
+	const uint32_t end =
+		task.rows - first > task.slices.rows ? first + task.slices.rows : task.rows;
 	if (ALIGNED && column + MEAN_WIDTH <= task.columns) {
 		add_rows<MEAN_WIDTH>(data + column, task, first + threadIdx.y, end, sums);
 		return;
@@ -220,7 +227,8 @@ __global__ void CUDA_THREADS(SUM_ACROSS *SUM_DOWN)
 	sum_columns<ALIGNED>(data, task, column, slice, sums);
 	CUDA_UNROLL
 	for (int i = 0; i < MEAN_WIDTH; i++)
-		slots[(threadIdx.y * MEAN_WIDTH + (unsigned)i) * SUM_ACROSS + threadIdx.x] = sums[i];
+		slots[(threadIdx.y * MEAN_WIDTH + (unsigned)i) * SUM_ACROSS + threadIdx.x] =
+			sums[i];
 	__syncthreads();
 	/* Thread (x, y) with y < MEAN_WIDTH finishes column y of x's. */
 	const uint32_t mine = column + threadIdx.y;
@@ -237,19 +245,6 @@ __global__ void CUDA_THREADS(SUM_ACROSS *SUM_DOWN)
 		*place = task.carry == 0 ? sum : task.carry * *place + sum;
 }
 
-/* Adds the slices of a column up, and to what is there. */
-__global__ void add_slices_kernel(const float *scratch, uint32_t slices, uint32_t columns, float carry,
-	float *bias_gradient)
-{
-	const uint32_t column = blockIdx.x * blockDim.x + threadIdx.x;
-	if (column >= columns)
-		return;
-	float sum = 0;
-	for (uint32_t slice = 0; slice < slices; slice++)
-		sum += scratch[(size_t)slice * columns + column];
-	bias_gradient[column] = carry == 0 ? sum : carry * bias_gradient[column] + sum;
-}
-
 template <class T>
 static int run_column_sums(
 	cuda_stream stream, const struct device_rows *gradient, const struct column_sums *task)
@@ -258,7 +253,8 @@ static int run_column_sums(
 	const dim3 blocks(task->slices.count * task->slices.column_tiles);
 	const dim3 threads(SUM_ACROSS, SUM_DOWN);
 	if (rows_are_aligned(gradient, MEAN_WIDTH * sizeof(T)))
-		return CUDA_LAUNCH((column_sums_kernel<true, T>), blocks, threads, stream, data, *task);
+		return CUDA_LAUNCH(
+			(column_sums_kernel<true, T>), blocks, threads, stream, data, *task);
 	return CUDA_LAUNCH((column_sums_kernel<false, T>), blocks, threads, stream, data, *task);
 }
 
@@ -266,6 +262,24 @@ static int start_column_sums(
 	cuda_stream stream, const struct device_rows *gradient, const struct column_sums *task)
 {
 	FOR_ELEMENT(gradient->type, run_column_sums<T>(stream, gradient, task));
+}
+
+/* The slices in scratch are rows themselves, whose sums are taken in one slice. */
+static int add_slices(cuda_stream stream, struct column_sums task, float *scratch, float *out)
+{
+	struct device_rows slices;
+	slices.data = scratch;
+	slices.type = ELEMENT_F32;
+	slices.samples = 1;
+	slices.rows = task.slices.count;
+	slices.columns = task.columns;
+	slices.ld = task.columns;
+	slices.sample_stride = 0;
+	task.places = row_places(&slices);
+	task.rows = task.slices.rows = slices.rows;
+	task.slices.count = 1;
+	task.out = out;
+	return start_column_sums(stream, &slices, &task);
 }
 
 int kernel_bias_backward(cuda_stream stream, const struct device_rows *gradient, float carry,
@@ -283,9 +297,7 @@ int kernel_bias_backward(cuda_stream stream, const struct device_rows *gradient,
 	const int result = start_column_sums(stream, gradient, &task);
 	if (result || task.slices.count == 1)
 		return result;
-	const unsigned blocks = (task.columns - 1) / MAP_THREADS + 1;
-	return CUDA_LAUNCH(add_slices_kernel, dim3(blocks), dim3(MAP_THREADS), stream,
-		(const float *)scratch, task.slices.count, task.columns, carry, bias_gradient);
+	return add_slices(stream, task, scratch, bias_gradient);
 }
 
 /* --- the mean of a sample's rows ------------------------------------------------------------------------ */
@@ -310,24 +322,17 @@ template <class T> struct average_rows {
 				load_floats<N>(from, ahead[a]);
 			CUDA_UNROLL
 			for (int a = 0; a < MEAN_AHEAD; a++)
-				add<N>(ahead[a], sums);
+				add_values<N>(ahead[a], sums);
 		}
 		for (; row < rows; row++, from += ld) {
 			float values[N];
 			load_floats<N>(from, values);
-			add<N>(values, sums);
+			add_values<N>(values, sums);
 		}
 		CUDA_UNROLL
 		for (int i = 0; i < N; i++)
 			sums[i] *= share;
 		store_floats<N>(averaged + (size_t)sample * columns + column, sums);
-	}
-
-	template <int N> static __device__ void add(const float *values, float *sums)
-	{
-		CUDA_UNROLL
-		for (int i = 0; i < N; i++)
-			sums[i] += values[i];
 	}
 };
 
@@ -380,7 +385,8 @@ template <class T> struct spread_rows {
 };
 
 template <class T>
-static int run_spread_rows(cuda_stream stream, const T *averaged, const struct device_rows *gradient)
+static int run_spread_rows(
+	cuda_stream stream, const T *averaged, const struct device_rows *gradient)
 {
 	struct spread_rows<T> work;
 	work.averaged = averaged;
@@ -390,7 +396,8 @@ static int run_spread_rows(cuda_stream stream, const T *averaged, const struct d
 	work.columns = gradient->columns;
 	work.share = 1 / (float)gradient->rows;
 	if (averaged_is_aligned(gradient, averaged, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(stream, work, count_rows(gradient), gradient->columns);
+		return map_rows<wide<T>::COUNT>(
+			stream, work, count_rows(gradient), gradient->columns);
 	return map_rows<1>(stream, work, count_rows(gradient), gradient->columns);
 }
 

@@ -23,7 +23,8 @@ CUDA_FUNCTION struct soft_sum join_sums(const struct soft_sum &a, const struct s
 {
 	struct soft_sum both;
 	both.largest = fmaxf(a.largest, b.largest);
-	both.sum = a.sum * rescale(a.largest, both.largest) + b.sum * rescale(b.largest, both.largest);
+	both.sum =
+		a.sum * rescale(a.largest, both.largest) + b.sum * rescale(b.largest, both.largest);
 	return both;
 }
 
@@ -42,8 +43,7 @@ template <int N> CUDA_FUNCTION void add_values(struct soft_sum *total, const flo
 	total->sum = sum;
 }
 
-template <int N, class T>
-CUDA_FUNCTION struct soft_sum sum_own(const T *row, uint32_t columns)
+template <int N, class T> CUDA_FUNCTION struct soft_sum sum_own(const T *row, uint32_t columns)
 {
 	struct soft_sum total;
 	total.largest = -INFINITY;
@@ -63,7 +63,8 @@ CUDA_FUNCTION struct soft_sum sum_own(const T *row, uint32_t columns)
 }
 
 /* Of all threads, in a fixed order; one call may follow the other (see block_sum). */
-CUDA_FUNCTION struct soft_sum join_block(struct soft_sum own, struct soft_sum *slots, struct soft_sum *lanes)
+CUDA_FUNCTION struct soft_sum join_block(
+	struct soft_sum own, struct soft_sum *slots, struct soft_sum *lanes)
 {
 	slots[threadIdx.x] = own;
 	__syncthreads();
@@ -110,7 +111,8 @@ template <class T> struct loss_task {
 	float *losses;
 };
 
-template <int N, class T> __global__ void CUDA_THREADS(LOSS_THREADS) loss_kernel(struct loss_task<T> task)
+template <int N, class T>
+__global__ void CUDA_THREADS(LOSS_THREADS) loss_kernel(struct loss_task<T> task)
 {
 	CUDA_SHARED(struct soft_sum, slots, LOSS_THREADS);
 	CUDA_SHARED(struct soft_sum, lanes, SUM_LANES);
@@ -121,7 +123,8 @@ template <int N, class T> __global__ void CUDA_THREADS(LOSS_THREADS) loss_kernel
 		gradient.scale = task.scale;
 		const float score = to_float(row[gradient.label]);
 		/* Behind the first barrier nobody reads the score: the row may be overwritten. */
-		const struct soft_sum total = join_block(sum_own<N>(row, task.columns), slots, lanes);
+		const struct soft_sum total =
+			join_block(sum_own<N>(row, task.columns), slots, lanes);
 		gradient.largest = total.largest;
 		gradient.factor = task.scale / total.sum;
 		if (threadIdx.x == 0)
@@ -148,7 +151,8 @@ static __global__ void CUDA_THREADS(MEAN_THREADS)
 		*loss = (float)(sum / (double)count);
 }
 
-template <class T> static int run_loss(cuda_stream stream, const struct device_rows *logits, const uint32_t *labels,
+template <class T>
+static int run_loss(cuda_stream stream, const struct device_rows *logits, const uint32_t *labels,
 	float scale, float *losses)
 {
 	struct loss_task<T> task;
@@ -166,8 +170,8 @@ template <class T> static int run_loss(cuda_stream stream, const struct device_r
 	return CUDA_LAUNCH((loss_kernel<1, T>), blocks, threads, stream, task);
 }
 
-static int start_loss(cuda_stream stream, const struct device_rows *logits, const uint32_t *labels, float scale,
-	float *losses)
+static int start_loss(cuda_stream stream, const struct device_rows *logits, const uint32_t *labels,
+	float scale, float *losses)
 {
 	FOR_ELEMENT(logits->type, run_loss<T>(stream, logits, labels, scale, losses));
 }
@@ -181,6 +185,6 @@ int kernel_softmax_cross_entropy(cuda_stream stream, const struct device_rows *l
 	const int result = start_loss(stream, logits, labels, scale, losses);
 	if (result)
 		return result;
-	return CUDA_LAUNCH(mean_loss_kernel, dim3(1), dim3(MEAN_THREADS), stream, (const float *)losses, rows,
-		loss);
+	return CUDA_LAUNCH(mean_loss_kernel, dim3(1), dim3(MEAN_THREADS), stream,
+		(const float *)losses, rows, loss);
 }

@@ -58,8 +58,8 @@ template <class T> struct scale_rest {
 };
 
 template <int N, class T>
-__global__ void CUDA_THREADS(ROW_THREADS)
-	norm_forward_kernel(T *data, struct row_places places, uint32_t rows, uint32_t columns, float *scales)
+__global__ void CUDA_THREADS(ROW_THREADS) norm_forward_kernel(
+	T *data, struct row_places places, uint32_t rows, uint32_t columns, float *scales)
 {
 	CUDA_SHARED(float, slots, ROW_THREADS);
 	CUDA_SHARED(float, lanes, SUM_LANES);
@@ -108,10 +108,10 @@ static int run_norm_forward(cuda_stream stream, const struct device_rows *x, flo
 	T *const data = (T *)x->data;
 	const dim3 blocks(row_blocks(rows)), threads(ROW_THREADS);
 	if (rows_are_aligned(x, ACCESS_BYTES))
-		return CUDA_LAUNCH((norm_forward_kernel<wide<T>::COUNT, T>), blocks, threads, stream, data,
-			row_places(x), rows, x->columns, scales);
-	return CUDA_LAUNCH((norm_forward_kernel<1, T>), blocks, threads, stream, data, row_places(x), rows,
-		x->columns, scales);
+		return CUDA_LAUNCH((norm_forward_kernel<wide<T>::COUNT, T>), blocks, threads,
+			stream, data, row_places(x), rows, x->columns, scales);
+	return CUDA_LAUNCH((norm_forward_kernel<1, T>), blocks, threads, stream, data,
+		row_places(x), rows, x->columns, scales);
 }
 
 /* Counters of columns pass the end of a row by less than this. */
@@ -210,8 +210,8 @@ __global__ void CUDA_THREADS(ROW_THREADS) norm_backward_kernel(struct norm_backw
 				continue;
 			CUDA_UNROLL
 			for (int i = 0; i < N; i++)
-				held_gradient[h][i] =
-					scale * (held_gradient[h][i] - held[h][i] * projection.mean);
+				held_gradient[h][i] = scale * (held_gradient[h][i] -
+								      held[h][i] * projection.mean);
 			store_floats<N>(gradient + column, held_gradient[h]);
 		}
 		visit_rest<N, PIECES>(task.columns, projection);
@@ -219,8 +219,8 @@ __global__ void CUDA_THREADS(ROW_THREADS) norm_backward_kernel(struct norm_backw
 }
 
 template <class T>
-static int run_norm_backward(cuda_stream stream, const struct device_rows *x, const struct device_rows *gradient,
-	const float *scales)
+static int run_norm_backward(cuda_stream stream, const struct device_rows *x,
+	const struct device_rows *gradient, const float *scales)
 {
 	struct norm_backward_task<T> task;
 	task.x = (const T *)x->data;

@@ -28,7 +28,8 @@ struct update_factors {
 /* state: (2) arrays; sgd has one. */
 struct sgd_rule {
 	static constexpr int STATES = 1;
-	CUDA_FUNCTION float updated(const struct update_factors &factors, float weight, float gradient, float *state)
+	CUDA_FUNCTION float updated(
+		const struct update_factors &factors, float weight, float gradient, float *state)
 	{
 		state[0] = MOMENTUM * state[0] + gradient;
 		return weight - factors.rate * state[0];
@@ -37,12 +38,14 @@ struct sgd_rule {
 
 struct adam_rule {
 	static constexpr int STATES = 2;
-	CUDA_FUNCTION float updated(const struct update_factors &factors, float weight, float gradient, float *state)
+	CUDA_FUNCTION float updated(
+		const struct update_factors &factors, float weight, float gradient, float *state)
 	{
 		state[0] = ADAM_BETA1 * state[0] + (1 - ADAM_BETA1) * gradient;
 		state[1] = ADAM_BETA2 * state[1] + (1 - ADAM_BETA2) * gradient * gradient;
-		return weight - factors.rate * state[0] /
-					(sqrtf(factors.second_correction * state[1]) + ADAM_EPSILON);
+		return weight -
+		       factors.rate * state[0] /
+			       (sqrtf(factors.second_correction * state[1]) + ADAM_EPSILON);
 	}
 };
 
@@ -59,7 +62,8 @@ template <class T> struct update_arrays {
 };
 
 template <class RULE, int N, class T>
-CUDA_FUNCTION void update_some(const struct update_arrays<T> &arrays, const struct update_factors &factors, size_t at)
+CUDA_FUNCTION void update_some(
+	const struct update_arrays<T> &arrays, const struct update_factors &factors, size_t at)
 {
 	float weights[N], gradients[N], states[2][N];
 	load_floats<N>(arrays.weights + at, weights);
@@ -118,7 +122,8 @@ static __global__ void count_step_kernel(uint32_t *step, const uint32_t *skip)
 }
 
 template <class RULE, class T>
-static int run_update(cuda_stream stream, const struct optimizer_task *task, float *first, float *second)
+static int run_update(
+	cuda_stream stream, const struct optimizer_task *task, float *first, float *second)
 {
 	struct update_arrays<T> arrays;
 	arrays.weights = task->weights;
@@ -135,12 +140,13 @@ static int run_update(cuda_stream stream, const struct optimizer_task *task, flo
 	arrays.skip = task->skip;
 	constexpr int WIDTH = wide<float>::COUNT;
 	const bool is_wide = is_aligned(task->weights, ACCESS_BYTES) &&
-			     is_aligned(task->gradients, ACCESS_BYTES) && is_aligned(first, ACCESS_BYTES) &&
-			     is_aligned(second, ACCESS_BYTES) &&
+			     is_aligned(task->gradients, ACCESS_BYTES) &&
+			     is_aligned(first, ACCESS_BYTES) && is_aligned(second, ACCESS_BYTES) &&
 			     is_aligned(task->computed, WIDTH * sizeof(T));
 	const size_t pieces = is_wide ? (task->count - 1) / WIDTH + 1 : task->count;
 	const size_t blocks = (pieces - 1) / UPDATE_THREADS + 1;
-	const dim3 grid((unsigned)least<size_t>(blocks, UPDATE_BLOCKS_MAX)), threads(UPDATE_THREADS);
+	const dim3 grid((unsigned)least<size_t>(blocks, UPDATE_BLOCKS_MAX)),
+		threads(UPDATE_THREADS);
 	if (is_wide)
 		return CUDA_LAUNCH((update_kernel<RULE, WIDTH, T>), grid, threads, stream, arrays);
 	return CUDA_LAUNCH((update_kernel<RULE, 1, T>), grid, threads, stream, arrays);
@@ -166,7 +172,8 @@ int kernel_sgd(cuda_stream stream, const struct optimizer_task *task)
 
 static int start_adam(cuda_stream stream, const struct optimizer_task *task)
 {
-	FOR_ELEMENT(copy_type(task), run_update<adam_rule, T>(stream, task, task->first, task->second));
+	FOR_ELEMENT(
+		copy_type(task), run_update<adam_rule, T>(stream, task, task->first, task->second));
 }
 
 int kernel_adam(cuda_stream stream, const struct optimizer_task *task)

@@ -33,11 +33,13 @@ __global__ void CUDA_THREADS(COPY_THREADS)
 	}
 }
 
-template <class WORD> static int run_copy(cuda_stream stream, const void *from, void *to, size_t count)
+template <class WORD>
+static int run_copy(cuda_stream stream, const void *from, void *to, size_t count)
 {
 	const size_t tiles = (count - 1) / ((size_t)COPY_THREADS * COPY_AHEAD) + 1;
 	const dim3 blocks((unsigned)least<size_t>(tiles, COPY_BLOCKS_MAX)), threads(COPY_THREADS);
-	return CUDA_LAUNCH(copy_kernel<WORD>, blocks, threads, stream, (const WORD *)from, (WORD *)to, count);
+	return CUDA_LAUNCH(
+		copy_kernel<WORD>, blocks, threads, stream, (const WORD *)from, (WORD *)to, count);
 }
 
 int kernel_memory_copy(cuda_stream stream, const void *from, void *to, size_t bytes)

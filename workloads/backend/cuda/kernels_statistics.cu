@@ -138,17 +138,18 @@ static int run_reduce(cuda_stream stream, const struct reduce_source *source, ui
 	work.own.sum = work.own.squares = 0;
 	work.own.nonfinite = 0;
 	struct map_launch launch;
-	if (!partials || !map_plan(&launch, source->is_wide ? WIDTH : 1, source->rows, source->columns))
+	if (!partials ||
+		!map_plan(&launch, source->is_wide ? WIDTH : 1, source->rows, source->columns))
 		return (int)cudaErrorInvalidValue;
 	const unsigned blocks = least<unsigned>(launch.blocks, REDUCE_BLOCKS_MAX);
 	const dim3 threads(launch.across, launch.down);
 	int result;
 	if (source->is_wide)
-		result = CUDA_LAUNCH((reduce_kernel<WIDTH, taking>), dim3(blocks), threads, stream, work,
-			launch.shape, partials);
+		result = CUDA_LAUNCH((reduce_kernel<WIDTH, taking>), dim3(blocks), threads, stream,
+			work, launch.shape, partials);
 	else
-		result = CUDA_LAUNCH((reduce_kernel<1, taking>), dim3(blocks), threads, stream, work,
-			launch.shape, partials);
+		result = CUDA_LAUNCH((reduce_kernel<1, taking>), dim3(blocks), threads, stream,
+			work, launch.shape, partials);
 	if (result)
 		return result;
 	return CUDA_LAUNCH(add_partials_kernel, dim3(1), dim3(MAP_THREADS), stream,
@@ -175,7 +176,8 @@ static struct reduce_source rows_source(const struct device_rows *x)
 	source.places = row_places(x);
 	source.rows = joined && rows ? 1 : rows;
 	source.columns = joined ? (size_t)rows * x->columns : x->columns;
-	source.is_wide = joined ? is_aligned(x->data, ACCESS_BYTES) : rows_are_aligned(x, ACCESS_BYTES);
+	source.is_wide =
+		joined ? is_aligned(x->data, ACCESS_BYTES) : rows_are_aligned(x, ACCESS_BYTES);
 	return source;
 }
 

@@ -11,6 +11,7 @@
 enum {
 	MAP_THREADS = 256,
 	MAP_BLOCKS_MAX = 1 << 15,
+	MAP_RESIDENT = 5,  /* blocks on a multiprocessor that registers must do for */
 	ROW_THREADS = 128, /* a block for each row */
 	ROW_BLOCKS_MAX = 1 << 15,
 	SUM_LANES = 16,
@@ -25,7 +26,8 @@ struct row_places {
 	bool uniform;  /* the stride between samples goes on with ld */
 };
 
-static inline struct row_places row_places_of(uint32_t rows, size_t ld, size_t sample_stride, uint32_t samples)
+static inline struct row_places row_places_of(
+	uint32_t rows, size_t ld, size_t sample_stride, uint32_t samples)
 {
 	struct row_places places;
 	places.ld = rows == 1 ? sample_stride : ld;
@@ -87,7 +89,8 @@ struct map_shape {
 };
 
 /* work.at<N>(row, column) for this block's share, N columns from `column` on; the end of a row one by one. */
-template <int N, class WORK> CUDA_FUNCTION void visit_tiles(WORK &work, const struct map_shape &shape)
+template <int N, class WORK>
+CUDA_FUNCTION void visit_tiles(WORK &work, const struct map_shape &shape)
 {
 	const uint32_t tiles = shape.row_tiles * shape.column_tiles;
 	for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -107,7 +110,8 @@ template <int N, class WORK> CUDA_FUNCTION void visit_tiles(WORK &work, const st
 }
 
 template <int N, class WORK>
-__global__ void CUDA_THREADS(MAP_THREADS) map_kernel(WORK work, struct map_shape shape)
+__global__ void CUDA_THREADS(MAP_THREADS, MAP_RESIDENT)
+	map_kernel(WORK work, struct map_shape shape)
 {
 	visit_tiles<N>(work, shape);
 }
@@ -129,7 +133,8 @@ static inline bool map_plan(struct map_launch *launch, int width, uint32_t rows,
 	const uint64_t column_tiles = (pieces + across - 1) / across;
 	const uint64_t row_tiles = ((uint64_t)rows + down - 1) / down;
 	/* The loop's counter passes the last tile by less than a grid. */
-	if (rows == 0 || columns == 0 || column_tiles > INT32_MAX || column_tiles * row_tiles > INT32_MAX)
+	if (rows == 0 || columns == 0 || column_tiles > INT32_MAX ||
+		column_tiles * row_tiles > INT32_MAX)
 		return false;
 	launch->across = across;
 	launch->down = down;
@@ -147,8 +152,8 @@ static int map_rows(cuda_stream stream, const WORK &work, uint32_t rows, size_t 
 	struct map_launch launch;
 	if (!map_plan(&launch, N, rows, columns))
 		return (int)cudaErrorInvalidValue;
-	return CUDA_LAUNCH((map_kernel<N, WORK>), dim3(launch.blocks), dim3(launch.across, launch.down),
-		stream, work, launch.shape);
+	return CUDA_LAUNCH((map_kernel<N, WORK>), dim3(launch.blocks),
+		dim3(launch.across, launch.down), stream, work, launch.shape);
 }
 
 /* --- a block for each row ------------------------------------------------------------------------------ */

@@ -183,6 +183,7 @@ int staging_copy(struct staging *staging, struct staging_place *place,
 	const size_t labels = batch->size * sizeof(uint32_t);
 	const size_t pictures = batch->size * sizeof(struct batch_picture);
 	place->batch = batch->index;
+	place->size = batch->size;
 	place->bytes =
 		options->augments ? batch->bytes : batch->size * staging_sample_bytes(options);
 	memcpy(place->host_words, batch->labels, labels);

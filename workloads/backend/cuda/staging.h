@@ -20,6 +20,7 @@ struct staging_place {
 	uint64_t stamp, expected_ns; /* of the copy that is under way */
 	uint64_t batch;              /* that it holds; UINT64_MAX: none yet */
 	size_t bytes;                /* of it */
+	uint32_t size;               /* samples of it */
 };
 
 struct staging {

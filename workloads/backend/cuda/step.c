@@ -1,6 +1,5 @@
 /* Launching and finishing steps: which batch goes how, and what the device's events say of it afterwards. */
 #include "harness/base/clock.h"
-#include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
 #include "workloads/backend/cuda/session.h"
 #include "workloads/backend/cuda/wait.h"
@@ -22,7 +21,6 @@ static int use_device(const struct cuda_session *session, struct error *err)
 static int give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
 {
 	session->broken = true;
-	exchange_fail(session);
 	return error_prefix(err, code, "step of batch %llu", (unsigned long long)batch);
 }
 
@@ -35,10 +33,11 @@ static int check_place(
 	if (places == 0 && batch->place == BATCH_ON_HOST)
 		return 0;
 	if (batch->place >= 0 && (unsigned)batch->place < places &&
-		session->staging.places[batch->place].batch == batch->index)
+		session->staging.places[batch->place].batch == batch->index &&
+		session->staging.places[batch->place].size == batch->size)
 		return 0;
-	return error_set(err, -EINVAL, "cuda: batch %llu was not uploaded to place %d of %u",
-		(unsigned long long)batch->index, batch->place, places);
+	return error_set(err, -EINVAL, "cuda: batch %llu, of %u, was not uploaded to place %d of %u",
+		(unsigned long long)batch->index, batch->size, batch->place, places);
 }
 
 static struct step_plan make_plan(
@@ -92,7 +91,8 @@ static int launch(struct cuda_session *session, const struct batch_view *batch, 
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
 	int code = use_device(session, err);
-	if (!code)
+	/* What was uploaded was checked then; its host memory may hold another batch by now. */
+	if (!code && batch->place == BATCH_ON_HOST)
 		code = staging_check(&session->staging, batch, err);
 	if (!code)
 		code = check_place(session, batch, err);
