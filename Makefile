@@ -68,7 +68,9 @@ ifneq ($(filter 1 yes on,$(CUDA)),)
   endif
 endif
 
-all: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN))
+all: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN)) $(if $(CUDA_WANTED),,no-plugin)
+no-plugin: # of an earlier build, which the program would find
+	@rm -f $(B)/libmlbench-cuda.so
 # ALLOW_UNDEFINED=1: plug-in and device tests link although functions that they call are not written yet.
 UNDEFINED := $(if $(ALLOW_UNDEFINED),-Wl$(comma)--unresolved-symbols=ignore-all,)
 
@@ -160,10 +162,10 @@ $(DOUBLE_B)/%.cc.o: %.cc Makefile
 	$(Q)$(CXX_ALL) $(DOUBLE_FLAGS) -Wpedantic -Wshadow -MMD -MP -c -o $@ $<
 $(DOUBLE_B)/libcuda-double.so: $(patsubst %,$(DOUBLE_B)/%.o,$(filter-out $(DOUBLE_NCCL),$(DOUBLE_CXX)))
 	$(call say,LINK,$@)
-	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -o $@ $^ -ldl
 $(DOUBLE_B)/libnccl.so.2: $(patsubst %,$(DOUBLE_B)/%.o,$(DOUBLE_NCCL)) $(DOUBLE_B)/libcuda-double.so
 	$(call say,LINK,$@)
-	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) $(DOUBLE_LIBS)
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -o $@ $(filter %.o,$^) $(DOUBLE_LIBS)
 $(DOUBLE_B)/libmlbench-cuda.so: $(DOUBLE_PIC) $(B)/pic/plain.a $(DOUBLE_B)/libcuda-double.so $(PLUGIN_EXPORTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX_ALL) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(DOUBLE_LIBS) -lm -ldl
@@ -362,7 +364,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
+.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

@@ -12,6 +12,7 @@ declare -A may=(
 	[workloads/source]="harness/base harness/config harness/measure workloads"
 	[workloads/model]="harness/base harness/config harness/measure workloads"
 	[workloads/backend]="harness/base harness/config harness/measure workloads"
+	[workloads/backend/cuda]="harness/base harness/config harness/measure workloads tests/device/double/launch_double.h"
 	[pipelines]="harness/base harness/config harness/measure workloads pipelines"
 	[harness/analyze]="harness/base harness/config harness/measure harness/analyze"
 	[harness/report]="harness/base harness/config harness/measure harness/analyze harness/report"
@@ -21,12 +22,12 @@ declare -A may=(
 passed=0 failed=0
 for layer in "${!may[@]}"; do
 	bad=
-	for file in "$layer"/*.[ch]; do
+	for file in "$layer"/*.[ch] "$layer"/*.cu; do
 		[ -e "$file" ] || continue
 		while IFS= read -r include; do
 			ok=
 			for prefix in ${may[$layer]}; do
-				case "$include" in "$prefix"/*) ok=1 ;; esac
+				case "$include" in "$prefix" | "$prefix"/*) ok=1 ;; esac
 			done
 			[ -n "$ok" ] || bad="$bad
   $file includes $include"
@@ -41,7 +42,7 @@ for layer in "${!may[@]}"; do
 done
 
 # Only the program's entry may end the process; a child after fork uses _exit.
-exits=$(grep -nE '(^|[^_a-zA-Z.>])(exit|abort|quick_exit)\(' harness/*/*.c workloads/*/*.c pipelines/*.c 2>/dev/null |
+exits=$(grep -nE '(^|[^_a-zA-Z.>])(exit|abort|quick_exit)\(' harness/*/*.c workloads/*/*.c workloads/backend/cuda/*.c pipelines/*.c 2>/dev/null |
 	grep -vE '^\S+\s*(/\*|\*|//)' || true)
 if [ -n "$exits" ]; then
 	printf 'layering: only main may exit:\n%s\n' "$exits"

@@ -4,8 +4,10 @@
  *   MLBENCH_DOUBLE_DRIVER=12080        what the driver supports (13000); less than the runtime: too old; 0: none
  *   MLBENCH_DOUBLE_MEMORY=BYTES        of each device (4 GiB)
  *   MLBENCH_DOUBLE_CAPABILITY=80       compute capability times 10 (90): fp8 needs 89
- *   MLBENCH_DOUBLE_FAIL=cudaMalloc:3,kernel:2   those calls fail, counted from 1; "kernel", "copy": on the device, later
+ *   MLBENCH_DOUBLE_FAIL=cudaMalloc:3,kernel:2   those calls fail, counted from 1; "kernel", "product", "copy": on
+ *                                      the device, later
  *   MLBENCH_DOUBLE_NO_EPILOGUE=1       cuBLASLt knows plain products alone
+ *   MLBENCH_DOUBLE_VERBOSE=1           says on stderr why cuBLASLt has no kernel
  * Speeds, all unset at first (as fast as it goes):
  *   MLBENCH_DOUBLE_H2D, MLBENCH_DOUBLE_D2H=BYTES/S       copies take at least so long, one at a time each way
  *   MLBENCH_DOUBLE_EXCHANGE=BYTES/S     sums over devices take at least so long

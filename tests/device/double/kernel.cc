@@ -188,6 +188,8 @@ void run_threads(crew *all)
 			put_away(all, std::move(one), waiting);
 		}
 	}
+	for (char &point : all->met) /* those that never go on */
+		order_after(&point);
 	for (std::unique_ptr<fiber> &one : waiting)
 		all->lost.push_back(std::move(one));
 }
