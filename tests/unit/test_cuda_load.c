@@ -246,6 +246,16 @@ static void a_configuration_is_held_against_the_node(void **state)
 	assert_non_null(ops);
 	assert_string_equal(ops->name, "cuda");
 	assert_string_equal(why_not, "");
+	/* Unless what is asked for is an emulated one's. */
+	assert_int_equal(config_set_key(&config, KEY_STEP_TIME, "5ms", NULL), 0);
+	ops = backend_choose(&config, why_not, sizeof why_not, &err);
+	assert_string_equal(ops->name, "emulated");
+	assert_non_null(strstr(why_not, "step.time is set"));
+	assert_int_equal(config_set_key(&config, KEY_STEP_TIME, "0", NULL), 0);
+	assert_int_equal(config_set_key(&config, KEY_STEP_MODEL, "unet3d", NULL), 0);
+	ops = backend_choose(&config, why_not, sizeof why_not, &err);
+	assert_string_equal(ops->name, "emulated");
+	assert_non_null(strstr(why_not, "unet3d can only be emulated"));
 	config_release(&config);
 }
 

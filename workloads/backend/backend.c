@@ -43,15 +43,30 @@ static const struct backend_ops *by_choice(int64_t choice)
 	}
 }
 
-static const struct backend_ops *choose_real_or_emulated(char *why_not, size_t room)
+/* Why a device that is there would not do; NULL: it would. */
+static const char *why_emulate(const struct config *config, char *reason, size_t room)
+{
+	const char *missing = cuda_backend_ops.unavailable(reason, room);
+	if (missing)
+		return missing;
+	const char *model = config_text(config, KEY_STEP_MODEL);
+	if (config_integer(config, KEY_STEP_TIME) > 0)
+		return "step.time is set, and only an emulated device has one";
+	if (model_find(model))
+		return NULL;
+	(void)snprintf(reason, room, "step.model = %s can only be emulated", model);
+	return reason;
+}
+
+static const struct backend_ops *choose_real_or_emulated(
+	const struct config *config, char *why_not, size_t room)
 {
 	char reason[REASON_BYTES];
-	const char *missing =
-		device_ops->unavailable ? device_ops->unavailable(reason, sizeof reason) : NULL;
-	if (!missing)
-		return device_ops;
+	const char *why = why_emulate(config, reason, sizeof reason);
+	if (!why)
+		return &cuda_backend_ops;
 	if (why_not && room > 0)
-		(void)snprintf(why_not, room, "no real device: %s", missing);
+		(void)snprintf(why_not, room, "no real device: %s", why);
 	return &emulated_backend_ops;
 }
 
@@ -62,7 +77,7 @@ const struct backend_ops *backend_choose(
 		why_not[0] = '\0';
 	const int64_t choice = config_integer(config, KEY_STEP_BACKEND);
 	if (choice == STEP_BACKEND_AUTO)
-		return choose_real_or_emulated(why_not, room);
+		return choose_real_or_emulated(config, why_not, room);
 	const struct backend_ops *ops = by_choice(choice);
 	char reason[REASON_BYTES];
 	const char *missing = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;

@@ -110,8 +110,9 @@ static inline void backend_mark(const struct backend_ops *ops, const char *name)
 		ops->mark(name);
 }
 
-/* Resolves step.backend (auto: a real device, else emulated).  NULL: -ENOTSUP with the reason for
- * one asked by name; why_not says, for auto, why no real device was taken. */
+/* Resolves step.backend (auto: a real device that can compute step.model, unless step.time asks for an
+ * emulated one; else emulated).  NULL: -ENOTSUP with the reason for one asked by name; why_not says, for
+ * auto, why no real device was taken. */
 const struct backend_ops *backend_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
