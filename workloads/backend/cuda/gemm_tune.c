@@ -28,8 +28,9 @@ static size_t shape_bytes(const struct gemm_shape *shape, uint32_t batch)
 
 /* Operands for timing, from `memory` on; returns the bytes that they take.  NULL: only counts. */
 static size_t place_operands(
-	const struct gemm_plan *plan, char *memory, struct gemm_operands *operands)
+	const struct gemm_plan *plan, void *memory, struct gemm_operands *operands)
 {
+	char *const base = memory;
 	const struct gemm_problem *problem = &plan->problem;
 	const struct gemm_shape a = gemm_shape_a(problem), b = gemm_shape_b(problem),
 				d = gemm_shape_d(problem);
@@ -42,13 +43,13 @@ static size_t place_operands(
 		gemm_has_mask(problem->epilogue) ? problem->m * problem->aux_ld / BITS_PER_BYTE : 0;
 	if (memory)
 		*operands = (struct gemm_operands){
-			.a = memory,
-			.b = memory + at_b,
-			.d = memory + at_d,
+			.a = base,
+			.b = base + at_b,
+			.d = base + at_d,
 			.alpha = 1,
 			.beta = problem->adds ? 1 : 0,
-			.bias = memory + at_bias,
-			.aux = memory + at_mask,
+			.bias = base + at_bias,
+			.aux = base + at_mask,
 			.a_scale = plan->context->ones,
 			.b_scale = plan->context->ones,
 		};
@@ -147,7 +148,7 @@ static int choose_fastest(struct gemm_plan *plan, const cublasLtMatmulHeuristicR
 	size_t count, struct error *err)
 {
 	struct gemm_operands operands;
-	double ns[GEMM_CANDIDATES_MAX];
+	double ns[GEMM_CANDIDATES_MAX] = {0};
 	void *own = NULL;
 	int result = lend_scratch(plan, place_operands(plan, NULL, NULL), &own, &operands, err);
 	if (result == 0)

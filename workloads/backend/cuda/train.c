@@ -287,14 +287,14 @@ int train_statistics(struct train *train, double *out, struct error *err)
 	const struct device_view *view = device_plan_watched(plan);
 	struct device_rows watched = train_rows(train, view);
 	watched.samples = train->last_size;
-	const struct statistics_task task = {
+	struct statistics_task task = {
 		.gradient = sums,
 		.activation = sums + GRADIENT_STATISTICS,
 		.gradient_count = (double)plan->trained,
 		.activation_count = (double)watched.samples * watched.rows * watched.columns,
 		.gradient_factor = 1 / ((double)train->loss_scale * train->last_steps),
-		.out = out,
 	};
+	task.out = out;
 	int result = CUDA_TRY(
 		err, kernel_gradient_statistics(train->streams[0], train_at(train, plan->gradients),
 			     plan->parameters, sums, partials));
