@@ -180,10 +180,9 @@ static struct gemm_plan *open_plan(const struct product *product)
 	const int result = gemm_plan_open(&plan, context, &product->problem, CANDIDATES, &err);
 	if (result == 0)
 		return plan;
-#ifdef MLBENCH_CUDA_DOUBLE
-	const bool may_lack = is_fp8(product->kind) && takes_mask(product);
-#else
-	const bool may_lack = product->problem.epilogue != GEMM_PLAIN;
+	bool may_lack = is_fp8(product->kind) && takes_mask(product);
+#ifndef MLBENCH_CUDA_DOUBLE
+	may_lack = product->problem.epilogue != GEMM_PLAIN;
 #endif
 	if (result != -ENOTSUP || !may_lack)
 		fail_msg("%s, epilogue %d: %s", product->kind->name, (int)product->problem.epilogue,
