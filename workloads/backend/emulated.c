@@ -136,7 +136,7 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 		(void)snprintf(devices, sizeof devices, ", %u devices, %s to exchange gradients",
 			backend->device_count, units_format_duration(emulated->exchange_ns, step));
 	(void)snprintf(backend->description, sizeof backend->description,
-		"emulated %.24s, %.24s: %s%s%s", config_text(config, KEY_STEP_DEVICE),
+		"emulated %.24s, %.24s: %.100s%.24s%.68s", config_text(config, KEY_STEP_DEVICE),
 		config_text(config, KEY_STEP_MODEL), time, jitter, devices);
 }
 
