@@ -212,7 +212,7 @@ device: all device-tests device-benches
 double-tests: $(if $(CUDA_HEADERS),$(DOUBLE_TESTS) double)
 device-tests: $(if $(CUDA_NVCC),$(DEVICE_TESTS))
 device-%: $(DOUBLE_B)/test_%
-	$<
+	LD_LIBRARY_PATH=$(abspath $(DOUBLE_B)):$$LD_LIBRARY_PATH $<
 # A libnvidia-ml.so.1 that follows a script (tests/device/nvml), and one of an old driver: for tests of what
 # is asked of NVML.  LD_LIBRARY_PATH=$(B)/nvml/new gives it to the program.
 FAKE_NVML := $(B)/nvml/new/libnvidia-ml.so.1 $(B)/nvml/old/libnvidia-ml.so.1
@@ -257,7 +257,7 @@ check: setup-check
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
 THREAD_TESTS := nvml planted sample_cache sampler ready slots exchange state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
-THREAD_DEVICE_TESTS := runtime
+THREAD_DEVICE_TESTS := runtime graphs session double_nccl
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(filter $(THREAD_DEVICE_TESTS:%=$(DOUBLE_B)/test_%),$(DOUBLE_TESTS)))
 thread-tests: $(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS)
 

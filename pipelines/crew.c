@@ -3,6 +3,8 @@
 
 #include "harness/base/clock.h"
 
+#include <errno.h>
+
 enum { GATHER_POLL_NS = 50000000 };
 
 int crew_open(struct crew *crew, unsigned expected, void (*wake)(void *context), void *context)
@@ -53,7 +55,8 @@ static void end(struct crew *crew)
 void crew_fail(struct crew *crew, int code, const struct error *err)
 {
 	(void)pthread_mutex_lock(&crew->lock);
-	if (crew->code == 0) {
+	/* Who gave up because another one failed does not hide why that one did. */
+	if (crew->code == 0 || (crew->code == -ECANCELED && code != -ECANCELED)) {
 		crew->code = code;
 		crew->error = *err;
 	}

@@ -159,8 +159,11 @@ static int describe_step(const struct config *config, struct pipeline_plan *plan
 	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
 	if (!ops)
 		return -ENOTSUP;
-	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %s", ops->name,
-		ops->summary);
+	char outline[sizeof plan->step_description] = "";
+	if (ops->outline)
+		(void)ops->outline(config, outline, sizeof outline);
+	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %.200s",
+		ops->name, *outline ? outline : ops->summary);
 	plan->step_on_device = backend_is_device(ops);
 	const int code = backend_validate(config, err);
 	return code ? code : check_augment(config, ops, why_not, err);

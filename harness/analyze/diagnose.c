@@ -337,6 +337,8 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1) {
 		say_too_short(&enough, out);
+		(void)snprintf(out->why_not, sizeof out->why_not,
+			"no prediction: too little was measured");
 		whole_is_one_phase(input, out);
 		return 0;
 	}

@@ -123,8 +123,10 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 		return;
 	}
 	const double bytes = (double)plan->largest.pool_bytes;
-	buffer_format(out, "at most %s resident: %s of pools at the largest point, and 64 MiB\n",
-		units_format_size(bytes + PROGRAM_BYTES, all), units_format_size(bytes, pools));
+	buffer_format(out, "at most %s resident%s: %s of pools at the largest point, and 64 MiB\n",
+		units_format_size(bytes + PROGRAM_BYTES, all),
+		strcmp(plan->step.backend, "cuda") == 0 ? " (beside the CUDA libraries)" : "",
+		units_format_size(bytes, pools));
 }
 
 static void describe_conditions(const struct plan *plan, struct buffer *out)

@@ -110,7 +110,7 @@ static bool answers(const struct probing *probing, const struct ceilings *kept)
 		return false;
 	if (kept->quick && !probing->bounds->quick)
 		return false;
-	if (!kept->has_device && probing->target.node.gpu[0] && cuda_find()->ready)
+	if (!kept->has_device && cuda_find()->ready)
 		return false; /* kept from before there was a plug-in */
 	if (!probing->configured)
 		return true;

@@ -19,6 +19,16 @@ static void add_text(struct buffer *out, const char *text)
 	buffer_text(out, "\"");
 }
 
+/* A name that a driver gave, within its line. */
+static void add_line(struct buffer *out, const char *name)
+{
+	struct buffer text = {0};
+	for (; *name; name++)
+		buffer_format(&text, "%c", (unsigned char)*name < ' ' ? '?' : *name);
+	add_text(out, text.data ? text.data : "");
+	buffer_release(&text);
+}
+
 static void add_number(struct buffer *out, double value)
 {
 	buffer_text(out, ",");
@@ -104,7 +114,7 @@ static void add_device(const struct point_summary *p, struct buffer *out)
 	const struct device_summary *device = &p->devices[0];
 	const struct device_measurement *all = &device->all;
 	buffer_text(out, ",");
-	add_text(out, all->name);
+	add_line(out, all->name);
 	add_number(out, device->step_ns / 1e6);
 	add_number(out, device->step_share);
 	add_number(out, all->idle_share);

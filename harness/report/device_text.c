@@ -99,6 +99,9 @@ static void add_steps(struct buffer *text, const struct device_summary *device)
 	if (all->sync_seconds > 0 && all->step_seconds > 0)
 		add_share(text, "exchange of gradients ", all->sync_seconds / all->step_seconds,
 			" of a step");
+	if (all->sync_wait_seconds > 0 && all->sync_seconds > 0)
+		add_share(text, "of that waiting for other devices ",
+			all->sync_wait_seconds / all->sync_seconds, "");
 	if (!isnan(all->nonfinite_share) && all->nonfinite_share > 0)
 		add_share(text, "NOT FINITE: ", all->nonfinite_share, " of the gradients");
 }

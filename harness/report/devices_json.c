@@ -195,6 +195,8 @@ static void put_times(struct part *part, const struct device_summary *device)
 		"no copy to the device was timed");
 	part_number(part, "sync_share", all->sync_seconds / all->step_seconds,
 		"no exchange of gradients was timed");
+	part_number(part, "sync_wait_share", all->sync_wait_seconds / all->sync_seconds,
+		"no exchange of gradients was timed");
 	part_number(part, "clock_map_error_us", all->clock_map_error_ns / 1e3,
 		"its event times were not mapped to the host's clock");
 }

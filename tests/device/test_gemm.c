@@ -180,10 +180,9 @@ static struct gemm_plan *open_plan(const struct product *product)
 	const int result = gemm_plan_open(&plan, context, &product->problem, CANDIDATES, &err);
 	if (result == 0)
 		return plan;
-#ifdef MLBENCH_CUDA_DOUBLE
-	const bool may_lack = is_fp8(product->kind) && takes_mask(product);
-#else
-	const bool may_lack = product->problem.epilogue != GEMM_PLAIN;
+	bool may_lack = is_fp8(product->kind) && takes_mask(product);
+#ifndef MLBENCH_CUDA_DOUBLE
+	may_lack = product->problem.epilogue != GEMM_PLAIN;
 #endif
 	if (result != -ENOTSUP || !may_lack)
 		fail_msg("%s, epilogue %d: %s", product->kind->name, (int)product->problem.epilogue,
@@ -603,13 +602,14 @@ static void streams_have_workspaces(void **state)
 	const struct gemm_problem problem = problem_of(&kinds[2], 64, 64, 1024, true, false, 0, 1);
 	struct product first = product_of(&kinds[2], &problem),
 		       second = product_of(&kinds[2], &problem);
-	struct device_array workspace = device_array(ELEMENT_F32, WORKSPACE / sizeof(float));
+	void *workspace = NULL;
+	DEVICE_OK(cudaMalloc(&workspace, WORKSPACE));
 	struct gemm_plan *plan = open_plan(&first);
 	assert_non_null(plan);
 	cudaStream_t other;
 	struct error err = {""};
 	DEVICE_OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-	second.operands.workspace = workspace.data;
+	second.operands.workspace = workspace;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		DEVICE_OK(gemm_run(plan, &first.operands, stream, &err));
 		DEVICE_OK(gemm_run(plan, &second.operands, other, &err));
@@ -621,7 +621,7 @@ static void streams_have_workspaces(void **state)
 	assert_memory_equal(first.d.host, second.d.host, first.d.bytes);
 	DEVICE_OK(cudaStreamDestroy(other));
 	gemm_plan_close(plan);
-	device_array_free(&workspace);
+	DEVICE_OK(cudaFree(workspace));
 	product_free(&first);
 	product_free(&second);
 }

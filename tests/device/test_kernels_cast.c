@@ -201,8 +201,10 @@ static void test_all_numbers_of_the_type(void **state)
 		begin_cast(&fixture, &c, ELEMENT_F32, targets[to],
 			&(struct matrix_shape){1, 1, 256, 0, 0, 0},
 			(float)format_of(targets[to]).largest, 0);
-		for (size_t i = 0; i < 256; i++)
-			set_initial(&c.from, i, get_element(targets[to], &(uint8_t){(uint8_t)i}));
+		for (size_t i = 0; i < 256; i++) {
+			const uint8_t bytes[4] = {(uint8_t)i}; /* room for any type */
+			set_initial(&c.from, i, get_element(targets[to], bytes));
+		}
 		run_twice(&fixture, run_quantise, &c);
 		for (size_t i = 0; i < 256; i++)
 			if (isfinite(initial_element(&c.from, i)))

@@ -4,6 +4,7 @@
 #include "tests/device/toy_train.h"
 
 #include "harness/base/clock.h"
+#include "workloads/backend/cuda/group.h"
 #include "workloads/backend/cuda/session.h"
 
 #include <errno.h>
@@ -627,6 +628,134 @@ static void memory_is_pinned_once_for_all_sessions(void **state)
 	(void)munmap(memory, BYTES);
 }
 
+/* --- several devices --------------------------------------------------------------------------------------------------------------------- */
+
+struct rank {
+	struct cuda_options options;
+	float losses[BATCHES];
+	uint64_t sync_ns;
+	int code;
+	struct error err;
+};
+
+/* Rank r of n takes batches r, n + r, 2 n + r ... */
+static void *train_rank(void *context)
+{
+	struct rank *r = context;
+	struct cuda_session *session = NULL;
+	r->code = session_open(&session, &r->options, &r->err);
+	for (uint64_t i = 0; i < BATCHES && !r->code; i++) {
+		const uint64_t number = i * r->options.devices + r->options.rank;
+		const struct material m = make_material(number, BATCH);
+		const struct batch_view view = view_of(&m, number, BATCH_ON_HOST);
+		struct step_result result;
+		r->code = session_launch(session, &view, &r->err);
+		if (!r->code)
+			r->code = session_finish(session, &result, &r->err);
+		if (r->code)
+			break;
+		r->losses[i] = (float)result.loss;
+		r->sync_ns += result.sync_ns;
+		assert_true((result.sync_begin_ns > 0) == (result.sync_ns > 0));
+		assert_true(result.sync_begin_ns == 0 ||
+			    (result.sync_begin_ns >= result.begin_ns &&
+				    result.sync_begin_ns <= result.end_ns));
+	}
+	session_close(session);
+	return NULL;
+}
+
+static void run_ranks(struct rank *ranks, unsigned count)
+{
+	struct error err = {""};
+	struct cuda_group *group = NULL;
+	pthread_t threads[CUDA_DEVICES_MAX];
+	GOOD(group_open(&group, count, &err));
+	for (unsigned i = 0; i < count; i++) {
+		ranks[i].options.group = group;
+		ranks[i].options.device = i;
+		ranks[i].options.rank = i;
+		ranks[i].options.devices = count;
+		assert_int_equal(pthread_create(&threads[i], NULL, train_rank, &ranks[i]), 0);
+	}
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	group_close(group);
+}
+
+static bool has_devices(unsigned wanted)
+{
+	int count = 0;
+#ifdef MLBENCH_CUDA_DOUBLE
+	assert_int_equal(setenv("MLBENCH_DOUBLE_DEVICES", "2", 1), 0);
+	double_configure();
+#endif
+	return cudaGetDeviceCount(&count) == cudaSuccess && count >= (int)wanted;
+}
+
+static void two_devices_train_as_one(void **state)
+{
+	(void)state;
+	enum { DEVICES = 2 };
+	if (!has_devices(DEVICES)) {
+		print_message("skipped: one device\n");
+		skip();
+	}
+	for (unsigned way = 0; way < 4; way++) {
+		struct rank ranks[DEVICES] = {0};
+		struct reference references[DEVICES] = {0};
+		const unsigned accumulate = way & 1 ? 2 : 1;
+		for (unsigned r = 0; r < DEVICES; r++) {
+			ranks[r].options = options_with(0, 0);
+			ranks[r].options.accumulate = accumulate;
+			ranks[r].options.graph = (way & 2) != 0;
+			references[r].accumulate = BATCHES + 1; /* updates are made here */
+		}
+		run_ranks(ranks, DEVICES);
+		for (unsigned i = 0; i < BATCHES; i++) {
+			for (unsigned r = 0; r < DEVICES; r++) {
+				const struct material m =
+					make_material((uint64_t)i * DEVICES + r, BATCH);
+				const float loss = reference_step(&references[r], &m);
+				if (ranks[r].code)
+					fail_msg("%s", ranks[r].err.text);
+				assert_true(ranks[r].losses[i] == loss);
+			}
+			if ((i + 1) % accumulate > 0)
+				continue;
+			for (unsigned j = 0; j < ELEMENTS; j++) {
+				const float sum =
+					references[0].gradients[j] + references[1].gradients[j];
+				for (unsigned r = 0; r < DEVICES; r++) {
+					references[r].weights[j] +=
+						sum / (float)(accumulate * DEVICES);
+					references[r].accumulated = 0;
+				}
+			}
+		}
+		assert_true(ranks[0].sync_ns > 0 && ranks[1].sync_ns > 0);
+	}
+}
+
+/* One that cannot begin leaves nobody waiting for it. */
+static void a_rank_that_fails_ends_the_others(void **state)
+{
+	(void)state;
+	enum { DEVICES = 2 };
+	if (!has_devices(DEVICES)) {
+		print_message("skipped: one device\n");
+		skip();
+	}
+	struct rank ranks[DEVICES] = {0};
+	for (unsigned r = 0; r < DEVICES; r++)
+		ranks[r].options = options_with(0, 0);
+	ranks[1].options.batch_room = (size_t)1 << 50;
+	run_ranks(ranks, DEVICES);
+	print_message("%s; %s\n", ranks[0].err.text, ranks[1].err.text);
+	assert_int_equal(ranks[0].code, -ECANCELED);
+	assert_int_equal(ranks[1].code, -ENOMEM);
+}
+
 /* --- failures: on the double -------------------------------------------------------------------------------------------------------------- */
 
 #ifdef MLBENCH_CUDA_DOUBLE
@@ -818,6 +947,8 @@ int main(void)
 		cmocka_unit_test(stopping_ends_a_wait),
 		cmocka_unit_test(uploader_and_step_thread_work_side_by_side),
 		cmocka_unit_test(memory_is_pinned_once_for_all_sessions),
+		cmocka_unit_test(two_devices_train_as_one),
+		cmocka_unit_test(a_rank_that_fails_ends_the_others),
 #ifdef MLBENCH_CUDA_DOUBLE
 		cmocka_unit_test(nothing_was_misused),
 		cmocka_unit_test(too_little_memory_is_said_with_both_figures),

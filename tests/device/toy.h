@@ -15,8 +15,8 @@ struct toy {
 	uint32_t size, elements;
 	bool is_bytes;
 	float *weights, *gradients; /* (elements) */
-	float *loss;     /* (2), the second for nothing */
-	uint32_t rounds; /* of nothing, to take time */
+	float *loss;                /* (2), the second for nothing */
+	uint32_t rounds;            /* of nothing, to take time */
 };
 
 /* gradients <- carry gradients + sum over samples of data (1 + label); loss <- weights[0] + sum of labels + the last element of

@@ -45,7 +45,7 @@ static void all_are_there(void **state)
 	static const char *const names[] = {"imagenet_like", "imagenet_full", "png_medical",
 		"cpu_training", "io_only", "decode_only", "step_only", "null", "emulated/unet3d",
 		"emulated/resnet50", "emulated/cosmoflow", "emulated/retinanet", "emulated/flux",
-		"emulated/dlrm", "emulated/bert"};
+		"emulated/eight_devices", "emulated/dlrm", "emulated/bert"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		char path[64];
 		size_t found = 0;

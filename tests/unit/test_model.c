@@ -1,6 +1,7 @@
 /* The models' tables: FLOPs and parameters against what was published, and the order of execution.
  */
 #include "workloads/model/model.h"
+#include "workloads/model/products.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -112,6 +113,43 @@ static void walk_visits_each_gemm_as_often_as_it_repeats(void **state)
 	}
 }
 
+/* Layers of one shape are one product; together they are all of the model, the largest first. */
+static void products_are_the_whole_model(void **state)
+{
+	(void)state;
+	enum { ROOM = 256, BATCH = 8 };
+	const struct model_shape shape = {3 * 224 * 224, 1000};
+	struct model_product list[ROOM];
+	for (size_t i = 0; model_list[i]; i++) {
+		const struct model *model = model_list[i];
+		const size_t count = model_products(model, shape, BATCH, list, ROOM);
+		double share = 0;
+		assert_in_range(count, 1, model->gemm_count);
+		for (size_t j = 0; j < count; j++) {
+			share += list[j].share;
+			assert_true(j == 0 || list[j - 1].share >= list[j].share);
+			for (size_t k = 0; k < j; k++)
+				assert_false(list[k].m == list[j].m && list[k].n == list[j].n &&
+					     list[k].k == list[j].k);
+		}
+		assert_true(fabs(share - 1) < 1e-9);
+		assert_int_equal(model_products(model, shape, BATCH, list, 1), 1);
+	}
+	const struct model *mlp = model_find("mlp");
+	assert_int_equal(model_products(mlp, shape, BATCH, list, ROOM), 3);
+	assert_true(list[0].m == BATCH && list[0].n == 512 && list[0].k == 3 * 224 * 224);
+}
+
+static void products_can_be_cut(void **state)
+{
+	(void)state;
+	const struct model_product product = {.m = 1000, .n = 10, .k = 40};
+	assert_int_equal(model_product_rows(&product, 1e9, 1e9), 1000);
+	assert_int_equal(model_product_rows(&product, 800 * 500.0, 1e9), 500);
+	assert_int_equal(model_product_rows(&product, 1e9, 40 * 77.0), 77);
+	assert_int_equal(model_product_rows(&product, 1, 1), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +159,8 @@ int main(void)
 		cmocka_unit_test(training_is_three_products_less_one),
 		cmocka_unit_test(mlp_takes_its_input_as_given),
 		cmocka_unit_test(fixed_models_ignore_the_shape),
+		cmocka_unit_test(products_are_the_whole_model),
+		cmocka_unit_test(products_can_be_cut),
 		cmocka_unit_test(names_are_found),
 		cmocka_unit_test(walk_runs_blocks_in_order),
 		cmocka_unit_test(walk_visits_each_gemm_as_often_as_it_repeats),

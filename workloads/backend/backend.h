@@ -22,6 +22,8 @@ struct backend_ops {
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */
 	/* What there is, in one line: versions, devices.  Optional; also where it is unavailable. */
 	const char *(*details)(char *out, size_t room);
+	/* What a step would run on here, before anything is opened: "NVIDIA H200, mlp in bf16".  Optional. */
+	const char *(*outline)(const struct config *config, char *out, size_t room);
 	int (*open)(struct backend *backend, struct error *err);
 	int (*step)(struct backend *backend, const struct batch_view *batch,
 		struct step_result *out, struct error *err);

@@ -64,7 +64,7 @@ static struct cuda_options options_from(
 	};
 }
 
-/* --- what can be refused before anything runs ---------------------------------------------------------------------- */
+/* --- what can be told and refused before anything runs ---------------------------------------------------------------------- */
 
 static int check_devices(
 	const struct config *config, const struct cuda_node *node, struct error *err)
@@ -80,6 +80,19 @@ static const char *precision_name(const struct config *config, char out[CONFIG_V
 {
 	return config_format_value(
 		KEY_STEP_PRECISION, &config->values[KEY_STEP_PRECISION], out, CONFIG_VALUE_BYTES);
+}
+
+static const char *cuda_outline(const struct config *config, char *out, size_t room)
+{
+	const struct cuda_node *node = &cuda_find()->node;
+	const int64_t devices = config_integer(config, KEY_STEP_DEVICES);
+	char count[32] = "";
+	char precision[CONFIG_VALUE_BYTES];
+	if (devices > 1)
+		(void)snprintf(count, sizeof count, "%lld x ", (long long)devices);
+	(void)snprintf(out, room, "%s%s, %s in %s", count, node->devices[0].name,
+		config_text(config, KEY_STEP_MODEL), precision_name(config, precision));
+	return out;
 }
 
 static int check_device(const struct config *config, const struct cuda_device_facts *device,
@@ -280,6 +293,7 @@ const struct backend_ops cuda_backend_ops = {
 	.size = sizeof(struct cuda),
 	.unavailable = cuda_unavailable,
 	.details = cuda_details,
+	.outline = cuda_outline,
 	.open = cuda_open,
 	.step = cuda_step,
 	.close = cuda_close,

@@ -42,7 +42,7 @@ static void configure(const struct device_bench *bench, struct pipeline_fixture 
 	fixture_set(f, KEY_DECODE_WORKERS, "4");
 	fixture_set(f, KEY_PREFETCH_DEPTH, "4");
 	fixture_set(f, KEY_MEASURE_WARMUP, "0s");
-	fixture_set(f, KEY_MEASURE_EPOCHS, bench->small ? "2" : bench->quick ? "4" : "16");
+	fixture_set(f, KEY_MEASURE_EPOCHS, bench->small ? "2" : bench->quick ? "1" : "8");
 	fixture_set(f, KEY_MEASURE_DEVICE, "off");
 }
 

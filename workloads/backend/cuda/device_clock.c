@@ -71,7 +71,7 @@ static int take_bracket(struct device_clock *clock, const struct effort *effort,
 			return 0;
 		if (code || width(&next) >= width(best))
 			continue;
-		const cudaEvent_t better = clock->tries[1];
+		cudaEvent_t better = clock->tries[1];
 		clock->tries[1] = clock->tries[0];
 		clock->tries[0] = better;
 		*best = next;
@@ -103,7 +103,7 @@ static void publish(struct device_clock *clock, const struct bracket *bracket, d
 	(void)pthread_mutex_lock(&clock->lock);
 	const uint64_t number = ++clock->newest;
 	const size_t slot = number % DEVICE_CLOCK_STAMPS;
-	const cudaEvent_t old = clock->stamps[slot].event;
+	cudaEvent_t old = clock->stamps[slot].event;
 	clock->stamps[slot].event = clock->tries[0];
 	clock->stamps[slot].device_ns = device_ns;
 	clock->stamps[slot].number = number;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-	DEVICE_ALIGN_BYTES = 256,
+	DEVICE_ALIGN_BYTES = 256, /* workspaces ask for it */
 	/* Elements: parameters of a layer begin at multiples of it, 256 bytes in fp32 and 128 in bf16; and rows of weights
 	 * and of scores at multiples of the second, 16 bytes in bf16. */
 	DEVICE_PARAMETER_ALIGN = 64,

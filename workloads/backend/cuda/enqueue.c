@@ -111,7 +111,7 @@ static int compute_recorded(struct cuda_session *session, struct flight *flight,
 static int read_back(struct cuda_session *session, const struct flight *flight,
 	const struct step_plan *plan, struct error *err)
 {
-	const cudaStream_t stream = session->streams[0];
+	cudaStream_t stream = session->streams[0];
 	int code = CUDA_TRY(
 		err, cudaMemcpyAsync(&flight->readback->loss, train_loss(session->train),
 			     sizeof flight->readback->loss, cudaMemcpyDeviceToHost, stream));

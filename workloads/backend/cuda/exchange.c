@@ -32,7 +32,7 @@ void exchange_leave(struct cuda_session *session)
 int exchange_enqueue(struct cuda_session *session, const struct flight *flight, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
-	const cudaStream_t stream = session->streams[0];
+	cudaStream_t stream = session->streams[0];
 	size_t count;
 	float *gradients = train_gradient_array(session->train, &count);
 	int code = CUDA_TRY(err, cudaEventRecord(flight->sync_begin, stream));

@@ -80,7 +80,8 @@ struct gemm_operands {
 	void *aux;
 	const float *a_scale,
 		*b_scale; /* fp8: on the device, what a value was multiplied by, inverted */
-	void *workspace;  /* NULL: the context's; streams at the same time need one each */
+	/* As large as the context's, aligned to 256 bytes; NULL: the context's.  Streams at the same time need one each. */
+	void *workspace;
 };
 int gemm_run(const struct gemm_plan *plan, const struct gemm_operands *operands, cuda_stream stream,
 	struct error *err);

@@ -7,7 +7,23 @@
  * reached by all threads of a block or by none; shared memory is declared by CUDA_SHARED.
  *
  * All results are the same bits for the same input on the same device: sums are taken in a fixed order, and no
- * kernel adds floats atomically.  Functions return 0 or a CUDA error code (cudaError_t). */
+ * kernel adds floats atomically.  Functions return 0 or a CUDA error code (cudaError_t).
+ *
+ * All are bound by memory.  What they move of it at least, for a roofline; n: elements, e: bytes of one, c: columns:
+ *   input                        n e, and of each sample's elements 4 or 1, once (again from the cache where repeated)
+ *   norm_forward, _backward      2 n e, 3 n e; rows of more than 4096 (backward 2048) elements, or a fourth of that where
+ *                                rows do not begin at multiples of 16 bytes, are read again, from the cache
+ *   bias_relu, relu_backward     2 n e, 3 n e
+ *   bias_backward                n e + 8 c per slice of rows, of which there are up to 1024 128 / c
+ *   average_rows, spread_rows    n e + n e / rows
+ *   copy_rows, split, join       n (e from + e to)
+ *   softmax_cross_entropy        2 n e, and n e more from the cache, or from memory where rows are more than it holds
+ *   quantise                     n e + n for each output; n e more where there is no magnitude from before
+ *   sgd, adam                    20 n, 28 n; and n e for the copy
+ *   find_nonfinite, statistics   n e
+ *   augment                      the samples, and the boxes' pixels once from memory (3 bytes each)
+ *   memory_copy                  2 bytes for each
+ */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_KERNELS_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_KERNELS_H
 

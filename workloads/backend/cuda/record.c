@@ -45,7 +45,7 @@ static int capture(struct cuda_session *session, struct record *record, enqueuer
 	const void *what, struct error *err)
 {
 	cudaGraph_t graph = NULL;
-	const cudaStream_t stream = session->streams[0];
+	cudaStream_t stream = session->streams[0];
 	int code = CUDA_TRY(err, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	if (code)
 		return code;
@@ -121,7 +121,7 @@ static int time_launch(
 	struct cuda_session *session, const struct record *record, uint64_t *ns, struct error *err)
 {
 	const struct flight *flight = &session->flights[0];
-	const cudaStream_t stream = session->streams[0];
+	cudaStream_t stream = session->streams[0];
 	int code = CUDA_TRY(err, cudaEventRecord(flight->begin, stream));
 	if (!code)
 		code = CUDA_TRY(err, cudaGraphLaunch(record->exec, stream));
@@ -146,7 +146,7 @@ static int measure_gap(struct cuda_session *session, struct error *err)
 	if (!code)
 		code = capture(session, &record, enqueue_empty, &many, err);
 	for (int i = 0; i < EMPTY_REPEATS && !code; i++) {
-		uint64_t ns;
+		uint64_t ns = 0;
 		code = time_launch(session, &record, &ns, err);
 		if (!code && ns < least_ns)
 			least_ns = ns;

@@ -11,7 +11,7 @@
 enum {
 	MAP_THREADS = 256,
 	MAP_BLOCKS_MAX = 1 << 15,
-	MAP_RESIDENT = 5, /* blocks on a multiprocessor that registers must do for */
+	MAP_RESIDENT = 5,  /* blocks on a multiprocessor that registers must do for */
 	ROW_THREADS = 128, /* a block for each row */
 	ROW_BLOCKS_MAX = 1 << 15,
 	SUM_LANES = 16,
@@ -110,7 +110,8 @@ CUDA_FUNCTION void visit_tiles(WORK &work, const struct map_shape &shape)
 }
 
 template <int N, class WORK>
-__global__ void CUDA_THREADS(MAP_THREADS, MAP_RESIDENT) map_kernel(WORK work, struct map_shape shape)
+__global__ void CUDA_THREADS(MAP_THREADS, MAP_RESIDENT)
+	map_kernel(WORK work, struct map_shape shape)
 {
 	visit_tiles<N>(work, shape);
 }

@@ -255,6 +255,9 @@ void session_close(struct cuda_session *session)
 	if (session->timer_slack_ns > 0)
 		(void)prctl(PR_SET_TIMERSLACK, session->timer_slack_ns, 0, 0, 0);
 	(void)cudaSetDevice((int)session->options.device);
+	/* Not earlier: whoever steps has said by now what went wrong, and the others' "another failed" comes after it. */
+	if (session->broken)
+		exchange_fail(session);
 	exchange_leave(session);
 	/* Freeing waits for the device: one that hangs is left alone, with its memory. */
 	if (drain(session))

@@ -1,6 +1,5 @@
 /* Launching and finishing steps: which batch goes how, and what the device's events say of it afterwards. */
 #include "harness/base/clock.h"
-#include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
 #include "workloads/backend/cuda/session.h"
 #include "workloads/backend/cuda/wait.h"
@@ -22,7 +21,6 @@ static int use_device(const struct cuda_session *session, struct error *err)
 static int give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
 {
 	session->broken = true;
-	exchange_fail(session);
 	return error_prefix(err, code, "step of batch %llu", (unsigned long long)batch);
 }
 

@@ -33,9 +33,9 @@ struct train_batch {
 	const uint32_t *labels; /* (size), on the device */
 	uint32_t size;          /* at most batch_size */
 };
-/* Forward, loss, backward.  A batch that is not full is computed as a full one, whose further samples have no gradient: it takes as
- * long.  Samples lie 16-byte aligned.  Without step.accumulate carry must be 0.  carry: what the gradients that are there are multiplied by: 0 at the first batch of an update, 1
- * at further ones (step.accumulate). */
+/* Forward, loss, backward.  carry: what the gradients that are there are multiplied by: 0 at the first batch of an update, 1
+ * at further ones; without step.accumulate it must be 0.  A batch that is not full is computed as a full one, whose further
+ * samples have no gradient: it takes as long. */
 int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err);
 /* The gradient of all parameters, one array of fp32: the exchange between devices happens here, on the first stream. */

@@ -1,0 +1,51 @@
+# The whole program with the plug-in on the test double: steps, uploads, graphs, augmentation on the device, what is refused, and a
+# device that fails in the middle.  Skipped where the double is not built.
+. "$CLI/lib.sh"
+export MLBENCH_CUDA_PLUGIN=$(dirname "$MLBENCH")/double/libmlbench-cuda.so
+[ -e "$MLBENCH_CUDA_PLUGIN" ] || skip "the test double is not built (make double)"
+write_config
+expect 0 "$MLBENCH" gen tiny.ini
+cuda="--set step.backend=cuda --set step.model=mlp --set augment.size=8 --set batch.size=8 --set decode.workers=1"
+
+expect 0 "$MLBENCH" list backends
+prints "test double"
+expect 0 "$MLBENCH" check tiny.ini $cuda
+prints "cuda: test double (CPU), mlp in fp32"
+
+# Every way says whose figures they are, and leaves a device in the record.
+number=0
+for way in "" "--set step.graph=on" "--set upload.mode=none --set step.ahead=0" "--set augment.device=gpu --set augment.type=uint8" \
+	"--set step.precision=bf16 --set step.accumulate=2 --set step.statistics=3 --set step.optimizer=adam"; do
+	number=$((number + 1))
+	# shellcheck disable=SC2086
+	expect_measured "$MLBENCH" run tiny.ini $cuda $way --json --out way$number
+	[ "$(python3 -c 'import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+devices = [d for line in lines for d in line.get("devices", [])]
+print(len(devices) > 0 and all("test double" in d["name"] and d["step_seconds"] > 0 for d in devices))' way$number/points.jsonl)" = True ] ||
+		fail "no device in the record of '$way'"
+done
+
+# What this device cannot do is the node's lack; what nobody can, the file's mistake.
+expect 3 "$MLBENCH" run tiny.ini $cuda --set step.devices=2
+says "step.devices = 2: this node has 1 device"
+MLBENCH_DOUBLE_CAPABILITY=80 expect 3 "$MLBENCH" run tiny.ini $cuda --set step.precision=fp8
+says "step.precision = fp8: the device does not compute in it"
+MLBENCH_DOUBLE_MEMORY=1000000 expect 3 "$MLBENCH" run tiny.ini $cuda
+says "of device memory"
+expect 2 "$MLBENCH" run tiny.ini $cuda --set step.model=mlq
+says "did you mean 'mlp'?"
+MLBENCH_DOUBLE_DRIVER=12040 expect 3 "$MLBENCH" run tiny.ini $cuda
+says "the NVIDIA driver is too old: it supports CUDA 12.4, and the plug-in needs 13.0"
+MLBENCH_DOUBLE_DRIVER=0 expect 3 "$MLBENCH" run tiny.ini $cuda
+says "no NVIDIA driver"
+MLBENCH_DOUBLE_DEVICES=0 expect 3 "$MLBENCH" run tiny.ini $cuda
+says "no device"
+
+# A device that is lost takes the repetition with it, not the program, and is named with the step.
+MLBENCH_DOUBLE_FAIL=kernel:700 "$MLBENCH" run tiny.ini $cuda --set measure.repeats=1 --set measure.duration=1s --out lost >out 2>err
+status=$?
+[ "$status" -eq 1 ] || [ "$status" -eq 3 ] || fail "exit $status when the device is lost"
+says "of batch"
+says "unspecified launch failure"
+! grep -q "test double: " err || fail "the runtime was misused"
