@@ -14,6 +14,13 @@
 
 enum { SAMPLES = 44, BATCH = 8, EPOCHS = 2, BATCHES = EPOCHS * ((SAMPLES + BATCH - 1) / BATCH) };
 
+/* BLAS libraries start threads that thread sanitizers cannot follow: then batches are compared, and no losses. */
+#if defined(__SANITIZE_THREAD__)
+static const char CPU_BACKEND[] = "null";
+#else
+static const char CPU_BACKEND[] = "openblas";
+#endif
+
 /* A mismatch of the loss that sums of another order, and rounding to a level before normalising, explain. */
 static const double LOSS_TOLERANCE = 2e-3;
 
@@ -72,7 +79,7 @@ static void the_same_batches_train_the_same(void **state)
 		skip();
 	}
 	struct measurement cpu;
-	fixture_set(&f, KEY_STEP_BACKEND, "openblas");
+	fixture_set(&f, KEY_STEP_BACKEND, CPU_BACKEND);
 	run(&f, &cpu);
 	fixture_set(&f, KEY_STEP_BACKEND, "cuda");
 	static const struct {
@@ -93,8 +100,11 @@ static void the_same_batches_train_the_same(void **state)
 		run(&f, &m);
 		assert_true(m.has_checksum && m.checksum == cpu.checksum);
 		assert_int_equal(m.epochs, EPOCHS);
-		assert_true(fabs(m.loss_first - cpu.loss_first) < LOSS_TOLERANCE);
-		assert_true(fabs(m.loss_last - cpu.loss_last) < LOSS_TOLERANCE);
+		assert_true(isfinite(m.loss_first) && isfinite(m.loss_last));
+		if (!isnan(cpu.loss_first)) {
+			assert_true(fabs(m.loss_first - cpu.loss_first) < LOSS_TOLERANCE);
+			assert_true(fabs(m.loss_last - cpu.loss_last) < LOSS_TOLERANCE);
+		}
 		check_device(&m);
 	}
 	fixture_close(&f);

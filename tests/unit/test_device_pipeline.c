@@ -348,7 +348,7 @@ static void a_slow_device_never_waits(void **state)
 	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.05);
 	assert_true(stage(&m, "step")->device && stage(&m, "upload")->device);
 	assert_true(is_near(stage(&m, "step")->capacity / BATCH, 1 / mean_step(&m), 0.01));
-	assert_true(is_near(stage(&m, "upload")->capacity / BATCH, 1 / mean_copy(&m), 0.1));
+	assert_true(is_near(stage(&m, "upload")->capacity / BATCH, 1 / mean_copy(&m), 0.15));
 	assert_true(is_near(d->step_seconds, m.step_utilisation * m.measured_seconds, 0.01));
 	assert_true(d->upload_seconds < (share(&m, "upload", THREAD_WORKING) + 0.05) *
 						(m.wall_seconds - m.cut_seconds));
@@ -540,10 +540,10 @@ static void planted_conditions_act_on_a_device(void **state)
 	const double usual = throughput(&f, &m);
 	const double slow_step = rate_with(&f, KEY_INJECT_STEP_FACTOR, "3", "1", &m);
 	assert_true(mean_step(&m) > 0.012);
-	assert_true(is_near(slow_step * mean_step(&m), 1, 0.1));
+	assert_true(is_near(slow_step * mean_step(&m), 1, 0.15));
 	const double slow_copy = rate_with(&f, KEY_INJECT_UPLOAD_FACTOR, "6", "1", &m);
 	assert_true(mean_copy(&m) > 0.012);
-	assert_true(is_near(slow_copy * mean_copy(&m), 1, 0.1));
+	assert_true(is_near(slow_copy * mean_copy(&m), 1, 0.2));
 	assert_true(share(&m, "step", THREAD_STARVED) > 0.3);
 	/* 8 x 16 x 16 x 3 floats are 24,576 bytes: 20 ms */
 	const double thin_copy = rate_with(&f, KEY_INJECT_UPLOAD_BANDWIDTH, "1228800", "0", &m);
