@@ -236,11 +236,12 @@ int staging_upload(
 		return error_set(err, -EINVAL, "cuda: there is no staging place %u", place);
 	struct staging_place *at = &staging->places[place];
 	int code = staging_check(staging, batch, err);
-	if (!code)
-		code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
 	if (code)
 		return code;
 	at->batch = batch->index;
+	code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
+	if (code)
+		return prefix(at, code, err);
 	at->stamp = device_clock_stamp(staging->clock);
 	code = enqueue(staging, at, batch, err);
 	if (code)
@@ -258,7 +259,7 @@ int staging_upload_finish(
 	struct staging_place *at = &staging->places[place];
 	int code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
 	if (code)
-		return code;
+		return prefix(at, code, err);
 	const cudaError_t came =
 		wait_for(at->end, at->expected_ns, UINT64_MAX, staging->options->stop);
 	if (came == cudaErrorNotReady)
