@@ -10,18 +10,19 @@
 /* Of the shorter of the last two steps, so much is slept before the first look at the device. */
 static const double EXPECTED_SHARE = 0.9;
 
-static int use_device(const struct cuda_session *session, struct error *err)
-{
-	if (session->broken)
-		return error_set(err, -EIO, "cuda: an earlier step failed");
-	return CUDA_TRY(err, cudaSetDevice((int)session->options.device));
-}
-
 /* What is on the device is unknown from now on. */
 static int give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
 {
 	session->broken = true;
 	return error_prefix(err, code, "step of batch %llu", (unsigned long long)batch);
+}
+
+static int use_device(struct cuda_session *session, uint64_t batch, struct error *err)
+{
+	if (session->broken)
+		return error_set(err, -EIO, "cuda: an earlier step failed");
+	const int code = CUDA_TRY(err, cudaSetDevice((int)session->options.device));
+	return code ? give_up(session, batch, code, err) : 0;
 }
 
 /* --- launching -------------------------------------------------------------------------------------------------------- */
@@ -36,7 +37,8 @@ static int check_place(
 		session->staging.places[batch->place].batch == batch->index &&
 		session->staging.places[batch->place].size == batch->size)
 		return 0;
-	return error_set(err, -EINVAL, "cuda: batch %llu, of %u, was not uploaded to place %d of %u",
+	return error_set(err, -EINVAL,
+		"cuda: batch %llu, of %u, was not uploaded to place %d of %u",
 		(unsigned long long)batch->index, batch->size, batch->place, places);
 }
 
@@ -90,7 +92,7 @@ static int launch(struct cuda_session *session, const struct batch_view *batch, 
 
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
-	int code = use_device(session, err);
+	int code = use_device(session, batch->index, err);
 	/* What was uploaded was checked then; its host memory may hold another batch by now. */
 	if (!code && batch->place == BATCH_ON_HOST)
 		code = staging_check(&session->staging, batch, err);
@@ -210,10 +212,10 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	};
 	if (session->launched == session->finished)
 		return error_set(err, -EINVAL, "cuda: no step is in flight");
-	int code = use_device(session, err);
+	const struct flight *flight = &session->flights[session->finished % session->room];
+	int code = use_device(session, flight->batch, err);
 	if (code)
 		return code;
-	const struct flight *flight = &session->flights[session->finished % session->room];
 	code = wait_and_collect(session, flight, out, err);
 	if (code == -ECANCELED)
 		return code;
