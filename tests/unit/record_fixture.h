@@ -70,7 +70,8 @@ static void fill_device(struct device_measurement *device, unsigned index, struc
 	device->ecc_corrected = (double)rng_below(rng, 100);
 	device->samples = 30;
 	for (size_t i = 0; i < index; i++) {
-		(void)snprintf(device->throttles[i].reason, NAME_BYTES, "reason \"%zu\"", i);
+		(void)snprintf(
+			device->throttles[i].reason, NAME_BYTES, "reason \"%u\"", (unsigned)i % 10);
 		device->throttles[i].share = rng_uniform(rng);
 	}
 	device->throttle_count = index;
