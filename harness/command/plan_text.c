@@ -127,6 +127,10 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 		units_format_size(bytes + PROGRAM_BYTES, all),
 		strcmp(plan->step.backend, "cuda") == 0 ? " (beside the CUDA libraries)" : "",
 		units_format_size(bytes, pools));
+	if (plan->largest.picture_bytes > 0)
+		buffer_format(out,
+			"           each place in a batch has room for a decoded picture of %s at most\n",
+			units_format_size((double)plan->largest.picture_bytes, pools));
 }
 
 static void describe_conditions(const struct plan *plan, struct buffer *out)

@@ -26,6 +26,7 @@ struct truth {
 	double sync_ms;     /* an exchange, with step.devices > 1 */
 	double slow_device; /* device 0; 0: not */
 	double contention, outside;
+	bool gpu; /* with step.backend=cuda: copies by the device, steps launched ahead */
 	unsigned cores;
 	size_t samples, repeats;
 	double noise; /* of a repetition's throughput */
@@ -92,7 +93,8 @@ static inline void truth_replay(struct truth_run *run, const struct truth *t, co
 	const float sync = (float)(t->sync_ms * 1e6);
 	struct replay_model model = {
 		.cores = t->cores, .outside = t->outside, .contention = t->contention};
-	const struct shape_facts facts = {.samples = 100000};
+	const struct shape_facts facts = {.samples = 100000, .step_has_memory = t->gpu};
+	model.copies_off_cores = t->gpu;
 	pipeline_shape_of(&run->config, &facts, &model.shape);
 	const float *one[COSTS] = {[COST_READ_CPU] = &read_cpu,
 		[COST_READ_LATENCY] = &latency,
@@ -146,6 +148,9 @@ static inline void truth_step(struct measurement *m, struct traces *traces, cons
 	stage->per_batch = true;
 	stage->device = true;
 	stage->cpu_seconds = (double)batches * t->host_us / 1e6;
+	/* A step in flight that waits for the one before it is nobody's lateness. */
+	if (t->gpu)
+		stage->seconds[THREAD_WORKING] *= 1.3;
 	if (devices == 1)
 		return;
 	struct trace *sync = truth_trace(traces, "sync", batches);
@@ -223,7 +228,7 @@ static inline void truth_repeat(
 		stage = truth_stage(m, "upload", 1, batches);
 		stage->per_batch = true;
 		stage->seconds[THREAD_WORKING] = (double)batches * t->upload_us / 1e6;
-		stage->cpu_seconds = stage->seconds[THREAD_WORKING];
+		stage->cpu_seconds = t->gpu ? 0 : stage->seconds[THREAD_WORKING];
 	}
 	truth_step(m, traces, t, batches, (unsigned)config_integer(&run->config, KEY_STEP_DEVICES));
 }
@@ -257,7 +262,8 @@ static inline struct truth_run *truth_make(const struct truth *t)
 		.traces = run->traces_list,
 		.count = repeats,
 		.cores = t->cores,
-		.step_emulated = true,
+		.step_emulated = !t->gpu,
+		.step_has_memory = t->gpu,
 		.contention = t->contention,
 	};
 	return run;

@@ -176,6 +176,31 @@ static void upload_goes_with_the_batch(void **state)
 	done(a);
 }
 
+/* A GPU's copies take no core, and without that stage its steps would copy. */
+static void a_device_copies_by_itself(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.settings[2] = "step.backend=cuda";
+	t.gpu = true;
+	t.upload_us = 3000;
+	t.cores = 1;
+	struct truth to = t;
+	to.settings[3] = "inject.upload_factor=5";
+	to.upload_us = 15000;
+	foretells(&t, &to, SETTINGS("inject.upload_factor=5"));
+	struct altered *a = alter_with(&t, NULL, SETTINGS("upload.mode=copy"));
+	assert_int_equal(a->code, 0);
+	assert_true(a->model.replay.copies_off_cores);
+	assert_about(truth_mean(&a->model, COST_UPLOAD), 3000, 0.001);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), t.step_ms * 1e3, 0.001);
+	assert_int_equal(a->model.replay.shape.staging_slots, 3);
+	done(a);
+	a = alter_with(&t, NULL, SETTINGS("upload.mode=none"));
+	assert_int_equal(a->code, -ENOTSUP);
+	done(a);
+}
+
 static void injected_slow_downs_scale(void **state)
 {
 	(void)state;
@@ -258,6 +283,7 @@ int main(void)
 		cmocka_unit_test(a_fixed_step_time_is_of_any_batch),
 		cmocka_unit_test(a_published_step_goes_with_the_batch),
 		cmocka_unit_test(upload_goes_with_the_batch),
+		cmocka_unit_test(a_device_copies_by_itself),
 		cmocka_unit_test(injected_slow_downs_scale),
 		cmocka_unit_test(jitter_is_drawn),
 		cmocka_unit_test(others_are_refused),

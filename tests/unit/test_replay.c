@@ -231,6 +231,23 @@ static void a_lock_can_be_taken_before_who_waits(void **state)
 	assert_true(fair.share[REPLAY_DECODE][THREAD_BLOCKED] == 0);
 }
 
+/* A device's copies leave the core to the decoder. */
+static void copies_by_a_device_take_no_core(void **state)
+{
+	(void)state;
+	for (int off = 0; off < 2; off++) {
+		struct case_model c = case_plain();
+		c.model.cores = 1;
+		c.model.shape.staging_slots = 3;
+		c.model.shape.slots = 4;
+		c.model.copies_off_cores = off;
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 3 * MS);
+		case_set(&c, COST_UPLOAD, CONSTANT, 2 * MS);
+		const struct replay_result r = case_run(&c, 1, 400);
+		assert_close(r.throughput, 1e3 / (off ? 3 : 5), EXACT);
+	}
+}
+
 /* The copy holds the batch's slot and a staging slot; host and device of a step follow each other. */
 static void upload_and_step(void **state)
 {
@@ -888,6 +905,7 @@ int main(void)
 		cmocka_unit_test(a_lock_is_held_in_sleep),
 		cmocka_unit_test(a_lock_can_be_taken_before_who_waits),
 		cmocka_unit_test(upload_and_step),
+		cmocka_unit_test(copies_by_a_device_take_no_core),
 		cmocka_unit_test(one_slow_worker_in_order),
 		cmocka_unit_test(states_by_hand),
 		cmocka_unit_test(a_reader_short_of_blobs_is_blocked),
