@@ -30,7 +30,7 @@ struct model_source {
 	size_t count;
 	unsigned cores;
 	bool step_emulated, step_on_cores, step_has_memory; /* the last two: shape_facts */
-	const struct ceilings *ceilings; /* NULL: none */
+	const struct ceilings *ceilings;                    /* NULL: none */
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
 	double contention;

@@ -116,7 +116,7 @@ struct replay_ends {
 	uint32_t gathered; /* devices that have computed their step of this round */
 	bool on_cores;     /* the step's host time is its computing */
 	bool copies_off_cores;
-	uint64_t batches;  /* through the step */
+	uint64_t batches; /* through the step */
 };
 
 enum replay_level {

@@ -62,7 +62,8 @@ struct point_summary {
 	size_t queue_count;
 	struct device_summary devices[DEVICES_MAX]; /* over the repeats that count */
 	size_t device_count;
-	enum same_results same_results; /* of the repeats that count; unknown where batches have no order */
+	enum same_results
+		same_results; /* of the repeats that count; unknown where batches have no order */
 	struct verdict verdict;
 	char notes[NOTES_MAX][NOTE_BYTES]; /* union over the repeats */
 	size_t note_count;

@@ -130,8 +130,8 @@ static bool open_nvml(struct nvml_watch *w)
 		if (w->codes[i])
 			w->devices[i] = NULL;
 		else
-			(void)nvml_ask(w->library, w->devices[i], NVML_SM_CLOCK_MAX,
-				&w->clock_max[i]);
+			(void)nvml_ask(
+				w->library, w->devices[i], NVML_SM_CLOCK_MAX, &w->clock_max[i]);
 	}
 	enter(w, NVML_PHASE_READY, "");
 	return true;

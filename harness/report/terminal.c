@@ -380,8 +380,8 @@ static void render_verdict(
 	struct buffer text = {0};
 	if (v->stage[0] && strcmp(v->stage, "none") != 0)
 		buffer_format(&text, "%s%s%s is the limit there, by %s (confidence %.2f)", v->stage,
-			v->also[0] ? " with " : "", v->also, limit_kind_words(v->stage, v->resource),
-			v->confidence);
+			v->also[0] ? " with " : "", v->also,
+			limit_kind_words(v->stage, v->resource), v->confidence);
 	else
 		buffer_text(&text, "it cannot tell which stage is the limit there");
 	layout_labelled_buffer(style, INK_BOLD, "limit", &text, out);
