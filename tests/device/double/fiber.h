@@ -29,11 +29,11 @@ class fiber
 
 	void (*const body)(fiber *);
 	char *stack;
-	void *own_sp = nullptr, *owner_sp = nullptr;     /* saved stack pointers, or contexts */
-	void *own_fake = nullptr, *owner_fake = nullptr; /* AddressSanitizer's */
-	const void *owner_stack = nullptr;
-	size_t owner_stack_bytes = 0;
-	void *own_tsan = nullptr, *owner_tsan = nullptr; /* ThreadSanitizer's */
+	void *own_sp = nullptr, *owner_sp = nullptr; /* saved stack pointers, or contexts */
+	[[maybe_unused]] void *own_fake = nullptr, *owner_fake = nullptr; /* AddressSanitizer's */
+	[[maybe_unused]] const void *owner_stack = nullptr;
+	[[maybe_unused]] size_t owner_stack_bytes = 0;
+	[[maybe_unused]] void *own_tsan = nullptr, *owner_tsan = nullptr; /* ThreadSanitizer's */
 };
 
 /* ThreadSanitizer sees the threads of a block as threads: what one does before these, another does after the other. */
