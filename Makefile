@@ -21,7 +21,8 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libisal libxxhash
+PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libisal libxxhash \
+            sqlite3 ncursesw libmicrohttpd libunwind libdw libprotobuf-c
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
@@ -42,10 +43,10 @@ ifdef DEV
   CFLAGS_ALL += -Werror
 endif
 CFLAGS_ALL += $(OPTIMISE) $(CFLAGS)
-LIBS := $(PKG_LIBS) -lz -lm -ldl
+LIBS := -Wl,--as-needed $(PKG_LIBS) -lz -lm -ldl
 
 # --- sources: every .c of the three folders; main.c apart, so that tests link the rest ------------
-SOURCES := $(sort $(wildcard harness/*/*.c workloads/*/*.c pipelines/*.c))
+SOURCES := $(sort $(wildcard harness/*/*.c harness/report/html/*.c workloads/*/*.c pipelines/*.c))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o)
 TEST_SOURCES := $(sort $(wildcard tests/unit/test_*.c))
 TESTS := $(TEST_SOURCES:tests/unit/%.c=$(B)/tests/%)
@@ -346,7 +347,7 @@ dist: all man $(DIST_DEVICE)
 	@echo build/dist/$(DIST).tar.gz
 
 # --- style ----------------------------------------------------------------------------------------
-STYLED := $(wildcard harness/*.c harness/*/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
+STYLED := $(wildcard harness/*.c harness/*/*.[ch] harness/report/html/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
                      workloads/backend/cuda/*.[ch] workloads/backend/cuda/*.cu tests/device/*.cu tests/device/double/*.cc tests/device/double/*.h tests/bench/device/*.[ch])
 TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fopenmp $(PKG_CFLAGS)
 format:

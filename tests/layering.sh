@@ -16,6 +16,8 @@ declare -A may=(
 	[pipelines]="harness/base harness/config harness/measure workloads pipelines"
 	[harness/analyze]="harness/base harness/config harness/measure harness/analyze"
 	[harness/report]="harness/base harness/config harness/measure harness/analyze harness/report"
+	[harness/report/html]="harness/base harness/config harness/measure harness/analyze harness/report"
+	[harness/live]="harness/base harness/config harness/measure harness/analyze harness/report harness/live"
 	[harness/command]="harness workloads pipelines"
 )
 
@@ -42,7 +44,7 @@ for layer in "${!may[@]}"; do
 done
 
 # Only the program's entry may end the process; a child after fork uses _exit.
-exits=$(grep -nE '(^|[^_a-zA-Z.>])(exit|abort|quick_exit)\(' harness/*/*.c workloads/*/*.c workloads/backend/cuda/*.c pipelines/*.c 2>/dev/null |
+exits=$(grep -nE '(^|[^_a-zA-Z.>])(exit|abort|quick_exit)\(' harness/*/*.c harness/report/html/*.c workloads/*/*.c workloads/backend/cuda/*.c pipelines/*.c 2>/dev/null |
 	grep -vE '^\S+\s*(/\*|\*|//)' || true)
 if [ -n "$exits" ]; then
 	printf 'layering: only main may exit:\n%s\n' "$exits"

@@ -29,7 +29,7 @@ struct command {
 	const char *arguments;   /* "CONFIG", "[TOPIC]" */
 	const char *description; /* paragraphs, separated by blank lines */
 	const char *example;     /* one line, may be NULL */
-	unsigned options;        /* bits, beside OPTIONS_COMMON */
+	uint64_t options;        /* bits, beside OPTIONS_COMMON */
 	size_t arguments_min, arguments_max;
 	/* Returns an exit status; err->text is non-empty when there is something to say. */
 	int (*run)(const struct invocation *invocation, struct error *err);

@@ -30,7 +30,7 @@ static const struct file_line {
 	{"results/NAME/TIME/points.csv", "One row per point."},
 };
 
-static unsigned options_of(const struct command *command)
+static uint64_t options_of(const struct command *command)
 {
 	return command->options | OPTIONS_COMMON;
 }
@@ -58,7 +58,7 @@ static void heading(const struct style *style, const char *text, struct buffer *
 	buffer_format(out, "\n%s%s%s\n", style_ink(style, INK_BOLD), text, style_end(style));
 }
 
-static void render_options(unsigned options, const struct style *style, struct buffer *out)
+static void render_options(uint64_t options, const struct style *style, struct buffer *out)
 {
 	struct table table;
 	table_open(&table, name_and_text, 2);
@@ -162,7 +162,7 @@ static void mdoc_paragraphs(const char *text, struct buffer *out)
 	}
 }
 
-static void mdoc_options(unsigned options, struct buffer *out)
+static void mdoc_options(uint64_t options, struct buffer *out)
 {
 	buffer_text(out, ".Bl -tag -width Ds\n");
 	for (int id = 0; id < OPTION_COUNT; id++) {

@@ -58,6 +58,28 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"nothing is hidden."},
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the cheaper one at each number of nodes."},
+	[OPTION_FORMAT] = {"format", 0, "NAME",
+		"What to write; the command's help lists the formats."},
+	[OPTION_SORT] = {"sort", 0, "COLUMN",
+		"The column to sort by, largest first; names and times in their natural order."},
+	[OPTION_FAIL_IF] = {"fail-if", 0, "CONDITION",
+		"Exit with status 1 where this holds, as 'throughput < -5%': a gate for CI. May be given "
+		"many times."},
+	[OPTION_SIGNIFICANCE] = {"significance", 0, "SHARE",
+		"Level at which a difference counts. Default: 1%."},
+	[OPTION_METRIC] = {"metric", 0, "NAME", "The metric to plot over time."},
+	[OPTION_WHERE] = {"where", 0, "CONDITION",
+		"Only results for which this holds, as 'name=imagenet_like'. May be given many times: all "
+		"must hold."},
+	[OPTION_SINCE] = {"since", 0, "TIME", "Only results since then, as '2026-11-01' or '7d'."},
+	[OPTION_REBUILD] = {"rebuild", 0, NULL, "Forget the index, and read every result again."},
+	[OPTION_FLAME] = {"flame", 0, NULL,
+		"Sample where the CPU time goes, and write flame.folded and flame.svg beside the results."},
+	[OPTION_WATCH] = {"watch", 0, NULL,
+		"Show the run on the whole screen of the terminal while it goes on."},
+	[OPTION_LISTEN] = {"listen", 0, "[=PORT]",
+		"Serve live metrics (OpenMetrics) on this port of the loopback interface while the run goes "
+		"on. Default: 9477."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, on a terminal too; the environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,
@@ -69,7 +91,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 
 struct parser {
 	struct options *options;
-	unsigned allowed;
+	uint64_t allowed;
 	int argc, at; /* at: of the argument being looked at */
 	const char *const *argv;
 	struct error *err;
@@ -119,6 +141,8 @@ static int keep_value(const struct parser *parser, enum option_id id, const char
 	options->values[id] = value;
 	if (id == OPTION_SET)
 		options->sets[options->set_count++] = value;
+	else if (id == OPTION_FAIL_IF || id == OPTION_WHERE)
+		options->conditions[options->condition_count++] = value;
 	else if (id == OPTION_OUT)
 		options->out = value;
 	else if (id == OPTION_RESUME)
@@ -190,14 +214,15 @@ static int parse_all(struct parser *parser)
 	return code;
 }
 
-int options_parse(struct options *options, unsigned allowed, int argc, const char *const *argv,
+int options_parse(struct options *options, uint64_t allowed, int argc, const char *const *argv,
 	struct error *err)
 {
 	const size_t most = argc > 0 ? (size_t)argc : 1;
 	*options = (struct options){0};
 	options->sets = calloc(most, sizeof(*options->sets));
 	options->arguments = calloc(most, sizeof(*options->arguments));
-	if (!options->sets || !options->arguments) {
+	options->conditions = calloc(most, sizeof(*options->conditions));
+	if (!options->sets || !options->arguments || !options->conditions) {
 		options_release(options);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -210,6 +235,7 @@ void options_release(struct options *options)
 {
 	free(options->sets);
 	free(options->arguments);
+	free(options->conditions);
 	*options = (struct options){0};
 }
 

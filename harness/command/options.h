@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum option_id {
 	OPTION_SET,
@@ -30,6 +31,17 @@ enum option_id {
 	OPTION_GRADIENT_BYTES,
 	OPTION_OVERLAP,
 	OPTION_ALL_REDUCE,
+	OPTION_FORMAT,
+	OPTION_SORT,
+	OPTION_FAIL_IF,
+	OPTION_SIGNIFICANCE,
+	OPTION_METRIC,
+	OPTION_WHERE,
+	OPTION_SINCE,
+	OPTION_REBUILD,
+	OPTION_FLAME,
+	OPTION_WATCH,
+	OPTION_LISTEN,
 	OPTION_NO_COLOR,
 	OPTION_QUIET,
 	OPTION_VERBOSE,
@@ -37,7 +49,7 @@ enum option_id {
 	OPTION_COUNT
 };
 
-#define OPTION_BIT(id) (1U << (id))
+#define OPTION_BIT(id) (UINT64_C(1) << (id))
 
 /* Options that every command takes. */
 #define OPTIONS_COMMON                                                                         \
@@ -54,18 +66,20 @@ struct option_spec {
 extern const struct option_spec option_specs[OPTION_COUNT];
 
 struct options {
-	unsigned given; /* bits of those that were */
+	uint64_t given; /* bits of those that were */
 	const char *out, *resume;
 	const char *values[OPTION_COUNT]; /* of every option that takes one; the last given holds */
 	const char **sets; /* set_count assignments, in order; owned array, borrowed strings */
 	size_t set_count;
+	const char **conditions; /* condition_count of --fail-if, --where; likewise */
+	size_t condition_count;
 	const char **arguments; /* argument_count positional ones; likewise */
 	size_t argument_count;
 };
 
 /* Parses argv[0 .. argc-1] (after the command's name).  -EINVAL: an unknown option (with the
  * nearest one), one that the command does not take, or a missing value. */
-int options_parse(struct options *options, unsigned allowed, int argc, const char *const *argv,
+int options_parse(struct options *options, uint64_t allowed, int argc, const char *const *argv,
 	struct error *err);
 void options_release(struct options *options); /* safe on {0} */
 

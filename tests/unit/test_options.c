@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static const unsigned allowed = OPTIONS_COMMON | OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) |
+static const uint64_t allowed = OPTIONS_COMMON | OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) |
 				OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON);
 
 static int parse(struct options *options, struct error *err, int argc, ...)

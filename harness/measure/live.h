@@ -1,0 +1,106 @@
+/* What a run shows of itself while it goes on: one picture, replaced at every sampling window by the control
+ * thread, never waited for.  It lies in a small file that is mapped, so that a view on the same terminal, a listener for
+ * metrics and `mlbench status` in another process read the same thing and disturb nothing.
+ *
+ * One writer.  Readers retry while it is being written (a sequence lock in atomics), and give up after a bounded time:
+ * a writer may have been killed in the middle. */
+#ifndef MLBENCH_MEASURE_LIVE_H
+#define MLBENCH_MEASURE_LIVE_H
+
+#include "harness/base/error.h"
+#include "harness/measure/measurement.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	LIVE_VERSION = 1, /* of the layout: a reader refuses another by name */
+	LIVE_THREADS_MAX = 512,
+	LIVE_LABEL_BYTES = 160,
+	LIVE_PATH_BYTES = 512,
+};
+
+enum live_phase {
+	LIVE_SETTING_UP, /* planning, generating or checking the data set, touching memory */
+	LIVE_WARMUP,
+	LIVE_MEASURING,
+	LIVE_BETWEEN, /* two repetitions */
+	LIVE_LIMITS,  /* each stage alone */
+	LIVE_REPORTING,
+	LIVE_PHASES
+};
+
+/* A thread of a stage, as it was at updated_ns. */
+struct live_thread {
+	int32_t tid;
+	uint8_t stage, state; /* index into stages; enum thread_state */
+	uint16_t index;       /* within its stage */
+	uint64_t since_ns;    /* monotonic: when this state began */
+	uint64_t items;       /* finished */
+};
+
+struct live_stage {
+	char name[NAME_BYTES];
+	uint32_t workers;
+	bool per_batch, device;
+	uint64_t items;
+	double seconds[THREAD_STATES]; /* thread-seconds since the repetition began */
+	double cpu_seconds;            /* NAN: not available */
+};
+
+struct live_queue {
+	char name[NAME_BYTES];
+	uint32_t depth, capacity;
+};
+
+struct live_view {
+	int32_t pid;
+	char version[NAME_BYTES];     /* of the program */
+	char command[NAME_BYTES];     /* "sweep" */
+	char name[LIVE_LABEL_BYTES];  /* of the benchmark */
+	char label[LIVE_LABEL_BYTES]; /* of the point: "decode.workers=2 batch.size=64" */
+	char folder[LIVE_PATH_BYTES]; /* of the results; "" before there is one */
+	enum live_phase phase;
+	uint64_t
+		updated_ns; /* monotonic; never more than a window old while the control thread lives */
+	uint64_t begun_ns;           /* monotonic: the repetition; 0: none */
+	double started;              /* seconds since the epoch: the command */
+	uint32_t done, total;        /* repetitions and limits */
+	double elapsed_s, planned_s; /* of the repetition */
+	double rest_s;               /* of all that is to come; NAN: not known */
+
+	uint64_t samples, batches, epochs, bad_samples; /* of the repetition, warm-up included */
+	double throughput_window,
+		throughput; /* samples/s: of the last window; since the warm-up, NAN before */
+	double step_utilisation_window; /* 0..1; NAN: unknown */
+	double bytes_read_per_s;        /* of the last window */
+	double window_s;
+	uint64_t resident_bytes, pool_bytes;
+	double device_clock_mhz, device_power_w, device_temperature_c; /* NAN: not available */
+	uint32_t batch_size;
+
+	uint32_t stage_count, queue_count, thread_count;
+	struct live_stage stages[STAGES_MAX];
+	struct live_queue queues[QUEUES_MAX];
+	struct live_thread threads
+		[LIVE_THREADS_MAX]; /* the first so many; stages have them all in their sums */
+};
+
+struct live_board; /* a mapped picture */
+
+/* The run's own: makes FOLDER/PID.live (the folder 0700), replacing what a dead process left.  A run goes on without one. */
+int live_board_create(struct live_board **board, struct error *err);
+/* Another's.  -ESRCH: no such process, or it shows nothing; -EPROTO: of another version, which is named. */
+int live_board_attach(struct live_board **board, int32_t pid, struct error *err);
+void live_board_close(struct live_board *board); /* the creator removes the file; NULL is fine */
+
+/* The writer, one thread at a time. */
+void live_board_publish(struct live_board *board, const struct live_view *view);
+/* 0; -EAGAIN: nothing was published yet; -ETIMEDOUT: it is being written since long. */
+int live_board_read(const struct live_board *board, struct live_view *view);
+
+/* Process numbers of this user's runs that show themselves, at most room; how many. */
+size_t live_board_list(int32_t *pids, size_t room);
+
+#endif

@@ -1,0 +1,82 @@
+/* A self-contained HTML page: text, tables, and charts drawn by Vega-Lite in the reader's browser, without a
+ * network.  Whatever it is given is plain text and is escaped here; nobody else writes HTML.  Every chart has its
+ * table behind it, so that the page tells the same without scripts, on paper and to a screen reader. */
+#ifndef MLBENCH_REPORT_HTML_PAGE_H
+#define MLBENCH_REPORT_HTML_PAGE_H
+
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How the number of a cell is written in a table. */
+enum page_format {
+	PAGE_TEXT,
+	PAGE_COUNT,   /* 1,234 */
+	PAGE_REAL,    /* four digits that count */
+	PAGE_SHARE,   /* 0.125: 12.5% */
+	PAGE_SECONDS, /* 1.25 ms */
+	PAGE_BYTES,   /* 1.5 MiB */
+	PAGE_RATE,    /* bytes per second */
+};
+
+struct page_column {
+	const char *field; /* of a row */
+	const char *head;
+	enum page_format format;
+};
+
+/* rows: array of objects; a member that is missing or null is written as a dash. */
+struct page_table {
+	const struct page_column *columns; /* kept, not copied */
+	size_t column_count;
+	json_t *rows; /* owned */
+};
+
+enum { CHART_ID_BYTES = 32, CHART_TITLE_BYTES = 96, CHART_WHY_BYTES = 240 };
+
+/* spec: a Vega-Lite specification that takes its data from {"name": "rows"}, which are the table's rows; without
+ * "$schema", "config", "width" (it fills the page's) and "background": the page knows light and dark.  Colours come from
+ * palette.h.  NULL: there is nothing to draw, and why_not says why in a sentence. */
+struct chart {
+	char id[CHART_ID_BYTES]; /* of the element, for links: "stages" */
+	char title[CHART_TITLE_BYTES];
+	struct buffer text; /* what is seen, and what it says: one to three sentences */
+	json_t *spec;       /* owned */
+	struct page_table table;
+	char why_not[CHART_WHY_BYTES];
+};
+
+void chart_release(struct chart *chart); /* safe on {0} */
+
+/* A page while it is written.  An allocation that fails is kept, and page_end says it. */
+struct page;
+
+/* NULL without memory.  title: of the document; lead: its first sentence, in large type; may be NULL. */
+struct page *page_begin(const char *title, const char *lead);
+/* Level 2 or 3; id for links, may be NULL. */
+void page_heading(struct page *page, int level, const char *id, const char *text);
+void page_paragraph(struct page *page, const char *text);
+/* Term and text, side by side. */
+void page_terms_begin(struct page *page);
+void page_term(struct page *page, const char *term, const char *text);
+void page_terms_end(struct page *page);
+void page_code(struct page *page, const char *text); /* as typed in a terminal */
+void page_table(struct page *page, const struct page_table *table, const char *caption);
+void page_chart(struct page *page, const struct chart *chart);
+/* What follows is folded under `summary` until the reader opens it. */
+void page_fold_begin(struct page *page, const char *summary);
+void page_fold_end(struct page *page);
+/* The whole document into *out; releases the page in any case.  0 or -ENOMEM. */
+int page_end(struct page *page, struct buffer *out, struct error *err);
+void page_release(struct page *page); /* of a page that is given up; NULL is fine */
+
+/* NULL, or why this program's pages have no charts: it was built without Vega. */
+const char *page_charts_unavailable(void);
+
+/* text as HTML: &, <, > and quotes as entities, control characters and bytes that are no UTF-8 as U+FFFD. */
+void html_escape(const char *text, struct buffer *out);
+
+#endif

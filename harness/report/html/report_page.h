@@ -1,0 +1,14 @@
+/* report.html: the result for people who look rather than read. */
+#ifndef MLBENCH_REPORT_HTML_REPORT_PAGE_H
+#define MLBENCH_REPORT_HTML_REPORT_PAGE_H
+
+#include "harness/report/report.h"
+
+/* The whole page; point: as in struct chart_input, grid.points for the best one. */
+int report_page(const struct report *report, size_t point, struct buffer *out, struct error *err);
+
+/* Writes it to path, atomically. */
+int report_page_write(
+	const struct report *report, size_t point, const char *path, struct error *err);
+
+#endif
