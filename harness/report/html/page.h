@@ -32,14 +32,17 @@ struct page_column {
 struct page_table {
 	const struct page_column *columns; /* kept, not copied */
 	size_t column_count;
-	json_t *rows; /* owned */
+	/* Owned: what `columns` points to where a table's columns depend on the result, with their texts, in one block of
+	 * malloc; NULL: they are constants. */
+	struct page_column *made_columns;
+	json_t *rows; /* owned; members that no column shows are for the chart alone */
 };
 
 enum { CHART_ID_BYTES = 32, CHART_TITLE_BYTES = 96, CHART_WHY_BYTES = 240 };
 
 /* spec: a Vega-Lite specification that takes its data from {"name": "rows"}, which are the table's rows; without
- * "$schema", "config", "width" (it fills the page's) and "background": the page knows light and dark.  Colours come from
- * palette.h.  NULL: there is nothing to draw, and why_not says why in a sentence. */
+ * "$schema", "config", "width" (it fills the page's, as each panel of a vconcat does) and "background": the page knows
+ * light and dark.  Colours come from palette.h.  NULL: there is nothing to draw, and why_not says why in a sentence. */
 struct chart {
 	char id[CHART_ID_BYTES]; /* of the element, for links: "stages" */
 	char title[CHART_TITLE_BYTES];
