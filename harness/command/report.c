@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define SCHEMA "mlbench.report/1"
 
@@ -54,6 +55,15 @@ static int print_name(const struct invocation *invocation, const struct report *
 	return status;
 }
 
+/* A file, or a folder for it; by default the result's. */
+static char *page_path(const char *out, const char *folder)
+{
+	struct stat st;
+	if (out && (stat(out, &st) != 0 || !S_ISDIR(st.st_mode)))
+		return strdup(out);
+	return files_join(out ? out : folder, REPORT_PAGE_FILE);
+}
+
 static int write_page(const struct invocation *invocation, struct report *report, struct error *err)
 {
 	size_t point;
@@ -64,8 +74,7 @@ static int write_page(const struct invocation *invocation, struct report *report
 		code = adaptive_sweep_forecast(report, err);
 	if (code)
 		return command_status(code);
-	char *path = invocation->options.out ? strdup(invocation->options.out)
-					     : files_join(report->record->folder, REPORT_PAGE_FILE);
+	char *path = page_path(invocation->options.out, report->record->folder);
 	code = path ? report_page_write(report, point, path, err)
 		    : error_set(err, -ENOMEM, "out of memory");
 	const int status = code ? command_status(code) : print_name(invocation, report, path, err);
