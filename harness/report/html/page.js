@@ -16,7 +16,7 @@
 		font, background: null, padding: 2,
 		view: { stroke: null, continuousHeight: 260 },
 		axis: { ...text, gridColor: "var(--line)", domainColor: "var(--soft)", tickColor: "var(--soft)", labelLimit: 220, titlePadding: 8, titleLimit: Math.max(180, width - 90) },
-		legend: { ...text, orient: "top", labelLimit: 260, titleLimit: 320, columnPadding: 18, columns: width < 500 ? 2 : 0 },
+		legend: { ...text, orient: "top", labelLimit: 260, titleLimit: 320, columnPadding: 18, columns: width < 340 ? 1 : width < 500 ? 2 : 0 },
 		header: { ...text, labelFontSize: 12 },
 		title: { color: "var(--ink)", fontSize: 13, fontWeight: 600, anchor: "start", subtitleColor: "var(--soft)", limit: width - 20 },
 		text: { color: "var(--ink)", fontSize: 12 },
