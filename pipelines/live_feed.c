@@ -145,7 +145,8 @@ static void fill_stage(const struct edge *edge, enum stage_id id, struct live_st
 	const struct thread_times *times = &edge->stages[id];
 	const bool told = edge->accounted[id] && id != STAGE_SYNC;
 	for (int k = 0; k < THREAD_STATES; k++)
-		out->seconds[k] = seconds_of(times->state_ns[k]);
+		/* Devices may take back what an earlier picture had (state_clock_move). */
+		out->seconds[k] = fmax(out->seconds[k], seconds_of(times->state_ns[k]));
 	out->items = times->items;
 	out->cpu_seconds = told ? seconds_of(times->cpu_ns) : NAN;
 	out->run_queue_seconds = told ? seconds_of(times->run_queue_ns) : NAN;

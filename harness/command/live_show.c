@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
+#include "harness/live/listen.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,6 +15,7 @@
 struct live_show {
 	const struct invocation *invocation;
 	struct live_feed feed;
+	struct listener *listener; /* NULL: --listen was not given */
 };
 
 static double now_seconds(void)
@@ -42,6 +44,20 @@ static void describe_process(const struct invocation *invocation, struct live_vi
 	(void)snprintf(view->command, sizeof view->command, "%s", invocation->command->name);
 }
 
+static int begin_listening(struct live_show *show, struct error *err)
+{
+	const struct options *options = &show->invocation->options;
+	uint16_t port;
+	if (!options_given(options, OPTION_LISTEN))
+		return 0;
+	int code = listener_parse_port(options_value(options, OPTION_LISTEN), &port, err);
+	if (!code)
+		code = listener_open(&show->listener, show->feed.board, port, err);
+	if (!code)
+		log_info("metrics: http://127.0.0.1:%u/metrics", listener_port(show->listener));
+	return code;
+}
+
 int live_show_open(struct live_show **out, const struct invocation *invocation, struct error *err)
 {
 	struct live_show *show = calloc(1, sizeof *show);
@@ -57,6 +73,8 @@ int live_show_open(struct live_show **out, const struct invocation *invocation, 
 			live_board_hidden(show->feed.board));
 	if (!code)
 		live_feed_phase(&show->feed, LIVE_SETTING_UP);
+	if (!code)
+		code = begin_listening(show, err);
 	if (code) {
 		live_show_close(show);
 		return code;
@@ -70,6 +88,7 @@ void live_show_close(struct live_show *show)
 	if (!show)
 		return;
 	live_show_end_view(show);
+	listener_close(show->listener);
 	live_board_close(show->feed.board);
 	free(show);
 }
