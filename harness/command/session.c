@@ -8,6 +8,7 @@
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/limits.h"
+#include "harness/command/live_show.h"
 #include "harness/command/plan.h"
 #include "harness/command/progress.h"
 #include "harness/command/resume.h"
@@ -36,6 +37,7 @@ struct session {
 	struct schedule_item *items; /* those still to be measured */
 	size_t item_count;
 	struct progress progress;
+	struct live_show *live;
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
@@ -155,17 +157,31 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	buffer_release(&text);
 }
 
+static void show_run(struct session *session, const char *label, bool limit)
+{
+	const struct live_begin begin = {.label = label,
+		.limit = limit,
+		.done = session->progress.done,
+		.total = session->progress.total,
+		.rest_s = progress_rest_seconds(&session->progress)};
+	live_show_run(session->live, &begin);
+}
+
 static int run_pipeline(struct session *session, const struct config *config, const char *label,
 	struct measurement *m, struct traces *traces, struct error *err)
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
 		.context = &session->progress,
-		.traces = traces};
+		.traces = traces,
+		.live = live_show_feed(session->live)};
 	const double started = now_seconds();
+	show_run(session, label, !traces);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
+	live_show_result(
+		session->live, code ? (double)NAN : m->throughput, m->status == MEASUREMENT_OK);
 	peaks_fill(m);
 	m->started = started;
 	if (code && atomic_load(session->invocation->stop))
@@ -304,8 +320,9 @@ static void measure_adaptively(struct session *session)
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
-	session->progress = (struct progress){
-		.total = session->item_count + session->limits.count, .each_seconds = each};
+	session->progress = (struct progress){.total = session->item_count + session->limits.count,
+		.each_seconds = each,
+		.hidden = live_show_has_view(session->live)};
 	if (session->adaptive)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
@@ -314,6 +331,7 @@ static void measure(struct session *session)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
 	log_progress_end();
+	live_show_phase(session->live, LIVE_REPORTING);
 }
 
 /* --- after --------------------------------------------------------------------------------------
@@ -418,6 +436,7 @@ static int finish(struct session *session, struct error *err)
 		report_close(&report);
 		return command_status(code);
 	}
+	live_show_end_view(session->live);
 	const int status = session->sequel ? go_on(session, &report, err)
 					   : print_and_judge(session, &report, err);
 	report_close(&report);
@@ -435,14 +454,20 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	int status = command_status(prepare(session, one_point, err));
+	int code = live_show_open(&session->live, invocation, err);
+	if (!code)
+		code = prepare(session, one_point, err);
+	int status = command_status(code);
 	if (!status) {
 		err->text[0] =
 			'\0'; /* what was met and overcome on the way is no error of the run */
 		tell_plan(session);
+		live_show_plan(session->live, session->plan.name, session->record.folder);
+		live_show_begin_view(session->live);
 		measure(session);
 		status = finish(session, err);
 	}
+	live_show_close(session->live);
 	free(session->items);
 	free(session->page);
 	limits_close(&session->limits);
