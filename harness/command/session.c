@@ -6,6 +6,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
 #include "harness/command/plan.h"
 #include "harness/command/progress.h"
@@ -34,6 +35,7 @@ struct session {
 	struct schedule_item *items; /* those still to be measured */
 	size_t item_count;
 	struct progress progress;
+	struct flame_run flame;
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
@@ -138,7 +140,9 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	session->adaptive = !code && record_is_adaptive(&plan->config);
-	return code ? code : list_items(session, err);
+	if (!code)
+		code = list_items(session, err);
+	return code ? code : flame_run_start(&session->flame, invocation, err);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -211,6 +215,7 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	else
 		(void)run_pipeline(
 			session, &config, label, m, &traces, &err); /* m->status says it too */
+	flame_run_note(&session->flame, m);
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -298,6 +303,14 @@ static void measure_adaptively(struct session *session)
 		cannot_save(session, code, &err);
 }
 
+static void finish_flame(struct session *session)
+{
+	struct error err = {0};
+	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
@@ -307,6 +320,7 @@ static void measure(struct session *session)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
 		run_item(session, &session->items[i]);
+	finish_flame(session);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
@@ -365,7 +379,9 @@ static int add_forecasts(const struct session *session, struct report *report, s
 static int print_and_judge(
 	const struct session *session, const struct report *report, struct error *err)
 {
-	const int printed = print_report(session, report, err);
+	int printed = print_report(session, report, err);
+	if (!printed)
+		printed = flame_run_print(&session->flame, session->invocation, err);
 	const int status = final_status(session, report);
 	return status ? status : printed;
 }
@@ -424,6 +440,7 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 		status = finish(session, err);
 	}
 	free(session->items);
+	flame_run_close(&session->flame);
 	limits_close(&session->limits);
 	record_release(&session->record);
 	plan_close(&session->plan);
