@@ -7,6 +7,7 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
 #include "harness/command/live_show.h"
 #include "harness/command/plan.h"
@@ -38,6 +39,7 @@ struct session {
 	size_t item_count;
 	struct progress progress;
 	struct live_show *live;
+	struct flame_run flame;
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
@@ -143,7 +145,9 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	session->adaptive = !code && record_is_adaptive(&plan->config);
-	return code ? code : list_items(session, err);
+	if (!code)
+		code = list_items(session, err);
+	return code ? code : flame_run_start(&session->flame, invocation, err);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -230,6 +234,7 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	else
 		(void)run_pipeline(
 			session, &config, label, m, &traces, &err); /* m->status says it too */
+	flame_run_note(&session->flame, m);
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -317,6 +322,14 @@ static void measure_adaptively(struct session *session)
 		cannot_save(session, code, &err);
 }
 
+static void finish_flame(struct session *session)
+{
+	struct error err = {0};
+	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
@@ -327,6 +340,7 @@ static void measure(struct session *session)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
 		run_item(session, &session->items[i]);
+	finish_flame(session);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
@@ -386,7 +400,9 @@ static int add_forecasts(const struct session *session, struct report *report, s
 static int print_and_judge(
 	const struct session *session, const struct report *report, struct error *err)
 {
-	const int printed = print_report(session, report, err);
+	int printed = print_report(session, report, err);
+	if (!printed)
+		printed = flame_run_print(&session->flame, session->invocation, err);
 	const int status = final_status(session, report);
 	return status ? status : printed;
 }
@@ -470,6 +486,7 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 	live_show_close(session->live);
 	free(session->items);
 	free(session->page);
+	flame_run_close(&session->flame);
 	limits_close(&session->limits);
 	record_release(&session->record);
 	plan_close(&session->plan);
