@@ -38,6 +38,8 @@ struct pipeline_plan {
 	uint64_t batch_bytes, picture_bytes;
 	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes,
 		backend_bytes;
+	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */
+	uint32_t timeline_logs;
 	/* their sum: the bound on memory, less 64 MiB for the program itself */
 	uint64_t pool_bytes;
 	uint64_t batches_per_epoch;
@@ -60,7 +62,12 @@ struct pipeline_control {
 	/* Where the service times in sequence go; filled by pipeline_run, {0} when it fails or the
 	 * profiler is off, and released by the caller in any case.  NULL: they are not wanted. */
 	struct traces *traces;
+	/* Where the timeline goes that trace.schedule asks for; NULL afterwards where there is none, else closed by
+	 * the caller.  NULL: it is not wanted, and nothing is recorded. */
+	struct timeline **timeline;
 };
+
+struct timeline;
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.
  * 0 with out->status OK, UNSTEADY or INTERRUPTED; negative errno with out->status FAILED and the
