@@ -16,7 +16,7 @@
 enum { ARENAS_MAX = 2 };
 
 static const struct command *const commands[] = {&command_run, &command_sweep, &command_diagnose,
-	&command_what_if, &command_show, &command_gen, &command_check, &command_list,
+	&command_what_if, &command_show, &command_top, &command_gen, &command_check, &command_list,
 	&command_doctor, &command_probe, &command_explain, &command_help, NULL};
 
 static atomic_bool stop;

@@ -36,7 +36,7 @@ struct command {
 };
 
 extern const struct command command_run, command_sweep, command_gen, command_check, command_list,
-	command_doctor, command_probe, command_show, command_what_if, command_diagnose,
+	command_doctor, command_probe, command_show, command_top, command_what_if, command_diagnose,
 	command_explain, command_help;
 
 /* The exit status for a negative errno. */

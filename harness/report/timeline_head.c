@@ -96,16 +96,17 @@ static json_t *other_data(const struct timeline_stream *stream)
 	char started[CLOCK_UTC_BYTES];
 	clock_format_utc((time_t)story->m->started, started);
 	return json_pack(
-		"{s:s, s:s, s:o, s:I, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:s}",
+		"{s:s, s:s, s:o, s:I, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:s}",
 		"program", "mlbench", "version", MLBENCH_VERSION, "benchmark",
 		fields_text(story->name), "point", (json_int_t)story->m->point, "repeat",
 		(json_int_t)story->m->repeat, "config_hash", story->config_hash, "schedule",
 		fields_text(story->schedule), "started", started, "origin_monotonic_ns",
 		(json_int_t)t->start_ns, "batch_size", (json_int_t)t->batch_size,
-		"batches_per_epoch", (json_int_t)t->batches_per_epoch, "emulated", (int)t->emulated,
-		"engine", t->engine, "steps_of_run", (json_int_t)t->steps, "windows",
-		windows_of(stream), "dropped", dropped_of(t), "threads", threads_of(stream),
-		"devices", devices_of(story->m), "times",
+		"batches_per_epoch", (json_int_t)t->batches_per_epoch, "device_count",
+		(json_int_t)t->devices, "emulated", (int)t->emulated, "engine", t->engine,
+		"steps_of_run", (json_int_t)t->steps, "windows", windows_of(stream), "dropped",
+		dropped_of(t), "threads", threads_of(stream), "devices", devices_of(story->m),
+		"times",
 		"microseconds since the repetition began, to the nanosecond; accounted_us: by the threads' state clocks, within the windows");
 }
 
