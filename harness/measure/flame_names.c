@@ -67,7 +67,9 @@ static size_t scopes_at(
 	for (int i = 0; i < depth && !ended; i++) {
 		const int tag = dwarf_tag(&scopes[i]);
 		ended = tag == DW_TAG_subprogram;
-		if (!ended && tag != DW_TAG_inlined_subroutine)
+		/* Artificial: the vector intrinsics, which are instructions rather than functions. */
+		if (!ended && (tag != DW_TAG_inlined_subroutine ||
+				      dwarf_hasattr_integrate(&scopes[i], DW_AT_artificial)))
 			continue;
 		/* Of too many, the innermost and the function itself. */
 		copy_name(&names[count < room ? count : room - 1], function_name(&scopes[i]));
