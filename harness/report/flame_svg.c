@@ -22,7 +22,7 @@ enum {
 	NAME_LETTERS = 120,
 	LEAST_SHARE = 1000, /* one in so many samples: below it, a frame is merged with its like */
 	RANKS = 8,
-	HOW_LETTERS = 165, /* of a line */
+	HOW_LETTERS = 190, /* of a line */
 };
 
 static const char *const palette[] = PALETTE_SERIES;
