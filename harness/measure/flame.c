@@ -359,7 +359,7 @@ static void stop(struct flame *flame)
 	atomic_store(&flame->stopping, true);
 	(void)pthread_join(flame->drain, NULL);
 	flame->drains = false;
-	drain_once(flame);
+	drain_once(flame); /* what came between its last look and the stop */
 }
 
 static int open_all(struct flame *flame, struct error *err)

@@ -128,7 +128,7 @@ static size_t choose_ring(const struct flame *flame, size_t cores)
 	size_t bytes = flame->options.ring_bytes ? flame->options.ring_bytes : RING_BYTES_MOST;
 	while (bytes > RING_BYTES_LEAST && bytes * cores > RINGS_BYTES_MAX)
 		bytes /= 2;
-	return bytes;
+	return bytes < RING_BYTES_LEAST ? RING_BYTES_LEAST : bytes;
 }
 
 /* -ESRCH: it has ended meanwhile. */

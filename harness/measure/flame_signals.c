@@ -169,7 +169,7 @@ void flame_signals_disarm(struct flame *flame, struct flame_thread *thread)
 
 void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
 {
-	if (thread->has_timer)
+	if (thread->has_timer || !atomic_load(&sampling))
 		return;
 	if (!thread->ring)
 		thread->ring = make_ring(flame);
@@ -321,10 +321,10 @@ int flame_signals_open(struct flame *flame, struct error *err)
 void flame_signals_stop(struct flame *flame)
 {
 	(void)pthread_mutex_lock(&flame->lock);
+	atomic_store(&sampling, false); /* no timer is set from now on */
 	for (size_t i = 0; i < flame->thread_count; i++)
 		flame_signals_disarm(flame, &flame->threads[i]);
 	(void)pthread_mutex_unlock(&flame->lock);
-	atomic_store(&sampling, false);
 	while (atomic_load(&inside) > 0) /* as long as a copy takes */
 		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
 }
