@@ -91,6 +91,13 @@ $(B)/%.o: %.c Makefile
 # The runbook is in the program (runbook.c takes it in).
 $(B)/harness/report/runbook.o: docs/runbook.md
 
+# So are the page's style, its script, and the libraries that draw its charts (assets.c), one fetch for all variants.
+CHARTS := build/npm/charts.js
+$(CHARTS): .ci/charts .ci/charts.sha512
+	$(call say,NPM,$@)
+	$(Q).ci/charts $@
+$(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(CHARTS)
+
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
 $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
 	@mkdir -p $(@D)
@@ -244,8 +251,10 @@ benches: $(BENCHES)
 # --- the two commands ---------------------------------------------------------------------------
 setup:
 	@.ci/setup build
+	@.ci/charts $(CHARTS)
 setup-check:
 	@.ci/setup build check
+	@.ci/charts $(CHARTS)
 
 CONFIG ?= configs/imagenet_like.ini
 sweep: setup

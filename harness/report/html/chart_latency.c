@@ -134,8 +134,8 @@ static json_t *names_of(const struct point_summary *p)
 static json_t *look_channel(json_t *scale)
 {
 	return parts_channel_with("stage", "nominal", NULL,
-		json_pack("{s:o, s:{s:s, s:s, s:i}}", "scale", scale, "legend", "orient", "top",
-			"title", "stage", "symbolSize", 300));
+		json_pack("{s:o, s:{s:s, s:s, s:i, s:s}}", "scale", scale, "legend", "orient",
+			"top", "title", "stage", "symbolSize", 250, "symbolType", "stroke"));
 }
 
 static json_t *time_channel(void)
@@ -188,18 +188,19 @@ static json_t *mark_layer(const struct point_summary *p)
 		{"s", "time, s", ".4~s"},
 		{"items", "items timed", ",d"},
 	};
-	json_t *transform =
-		json_pack("[{s:[sssss], s:[ss]}, {s:s, s:{s:{s:o}, s:s, s:[ss]}}, {s:s}]", "fold",
-			"p50", "p90", "p99", "p999", "max", "as", "key", "s", "lookup", "key",
-			"from", "data", "values", mark_values(), "key", "key", "fields", "quantile",
-			"share", "filter", "isValid(datum.s)");
+	json_t *transform = json_pack(
+		"[{s:[sssss], s:[ss]}, {s:s, s:{s:{s:o}, s:s, s:[ss]}}, {s:s}, {s:s, s:s}]", "fold",
+		"p50", "p90", "p99", "p999", "max", "as", "key", "s", "lookup", "key", "from",
+		"data", "values", mark_values(), "key", "key", "fields", "quantile", "share",
+		"filter", "isValid(datum.s)", "calculate", "max(datum.s, 1e-9)", "as", "s");
 	json_t *shape = parts_channel_with("quantile", "nominal", NULL,
-		json_pack("{s:{s:[sssss], s:[sssss]}, s:{s:s, s:s}}", "scale", "domain", "p50",
-			"p90", "p99", "p99.9", "longest", "range", parts_shape(0), parts_shape(1),
-			parts_shape(2), parts_shape(3), parts_shape(4), "legend", "orient", "top",
-			"title", "marks"));
-	return json_pack("{s:o, s:{s:s, s:b, s:i, s:f}, s:{s:o, s:o, s:o}}", "transform", transform,
-		"mark", "type", "point", "filled", 1, "size", 80, "opacity", 1.0, "encoding",
+		json_pack("{s:{s:[sssss], s:[sssss]}, s:{s:s, s:s, s:s, s:s}}", "scale", "domain",
+			"p50", "p90", "p99", "p99.9", "longest", "range", parts_shape(0),
+			parts_shape(1), parts_shape(2), parts_shape(3), parts_shape(4), "legend",
+			"orient", "top", "title", "marks", "symbolStrokeColor", "var(--ink)",
+			"symbolFillColor", "transparent"));
+	return json_pack("{s:o, s:{s:s, s:f, s:i, s:f}, s:{s:o, s:o, s:o}}", "transform", transform,
+		"mark", "type", "point", "strokeWidth", 2.0, "size", 80, "opacity", 1.0, "encoding",
 		"color", look_channel(parts_colour_scale(names_of(p))), "shape", shape, "tooltip",
 		parts_tips(tips, PARTS_COUNT(tips)));
 }

@@ -365,10 +365,10 @@ static json_t *looks(const struct panel *panel, bool dash)
 
 static json_t *legend_of(const struct panel *panel)
 {
-	return panel->count > 1
-		       ? json_pack("{s:s, s:s, s:n, s:i, s:i}", "orient", "top", "direction",
-				 "horizontal", "title", "symbolSize", 300, "offset", 2)
-		       : json_null();
+	return panel->count > 1 ? json_pack("{s:s, s:s, s:n, s:s, s:i, s:i}", "orient", "top",
+					  "direction", "horizontal", "title", "symbolType",
+					  "stroke", "symbolSize", 250, "offset", 2)
+				: json_null();
 }
 
 /* The series' columns as one, under the names that the legend has. */

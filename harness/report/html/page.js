@@ -1,0 +1,138 @@
+// Draws the page's charts.  Every chart's figure holds its specification and rows as JSON; ink comes from the
+// page's style, so light, dark and paper need no second drawing.  Nothing is fetched, and expressions are interpreted,
+// never compiled: the page's policy forbids both.
+"use strict";
+(() => {
+	const root = document.documentElement;
+	for (const details of document.querySelectorAll("details[open]")) details.open = false;
+	root.classList.remove("early");
+
+	const GUTTER = 84; // of a view among others: its axis and labels
+	const LEAST = 120;
+	const font = getComputedStyle(document.body).fontFamily;
+	const text = { labelColor: "var(--soft)", titleColor: "var(--ink)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
+	const config = {
+		font, background: null, padding: 2,
+		view: { stroke: null, continuousHeight: 260 },
+		axis: { ...text, gridColor: "var(--line)", domainColor: "var(--soft)", tickColor: "var(--soft)", labelLimit: 220, titlePadding: 8 },
+		legend: { ...text, orient: "top", symbolType: "square", labelLimit: 260, titleLimit: 320, columnPadding: 18 },
+		header: { ...text, labelFontSize: 12 },
+		title: { color: "var(--ink)", fontSize: 13, fontWeight: 600, anchor: "start", subtitleColor: "var(--soft)" },
+		text: { color: "var(--ink)", fontSize: 12 },
+		rule: { color: "var(--soft)" },
+		bar: { color: "#0b84c4" }, line: { color: "#0b84c4" }, point: { color: "#0b84c4" }, area: { color: "#0b84c4" },
+		range: { heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
+	};
+
+	// {"a": [1, 2]} -> [{"a": 1}, {"a": 2}]
+	const rowsOf = (columns) => {
+		const names = Object.keys(columns);
+		const rows = [];
+		for (let i = 0; i < (names.length ? columns[names[0]].length : 0); i++) {
+			const row = {};
+			for (const name of names) row[name] = columns[name][i];
+			rows.push(row);
+		}
+		return rows;
+	};
+
+	const COMPOSED = ["vconcat", "hconcat", "concat", "spec"];
+	const isComposed = (spec) => COMPOSED.some((key) => key in spec);
+	const fit = (spec, width) => {
+		const share = (parts) => (width - (parts - 1) * 20) / parts;
+		if (spec.vconcat) for (const part of spec.vconcat) fit(part, width);
+		else if (spec.hconcat) for (const part of spec.hconcat) fit(part, share(spec.hconcat.length));
+		else if (spec.concat) for (const part of spec.concat) fit(part, share(spec.columns || spec.concat.length));
+		else if (spec.spec) fit(spec.spec, share(spec.columns || 1));
+		else if (!("width" in spec)) spec.width = Math.max(LEAST, Math.floor(width - GUTTER));
+	};
+	const specOf = (chart, width) => {
+		const spec = structuredClone(chart.spec);
+		spec.datasets = { ...spec.datasets, rows: chart.rows };
+		spec.description = chart.title;
+		if (isComposed(spec)) fit(spec, width);
+		else {
+			if (!("width" in spec)) spec.width = "container";
+			spec.autosize = spec.autosize || { type: "fit-x", contains: "padding" };
+		}
+		return spec;
+	};
+
+	const options = {
+		mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false, config,
+		tooltip: { disableDefaultStyle: true },
+	};
+
+	// A slider of the page's own: it says the chosen text, to screen readers too.
+	const addChoice = (chart, choice) => {
+		const label = document.createElement("label");
+		const name = document.createElement("span");
+		const input = document.createElement("input");
+		const output = document.createElement("output");
+		name.textContent = choice.label;
+		Object.assign(input, { type: "range", min: 0, max: choice.values.length - 1, step: 1 });
+		input.value = chart.chosen[choice.param];
+		const say = () => {
+			const value = choice.values[input.value];
+			output.textContent = value;
+			input.setAttribute("aria-valuetext", value);
+		};
+		input.addEventListener("input", () => {
+			chart.chosen[choice.param] = Number(input.value);
+			say();
+			if (chart.view) chart.view.signal(choice.param, Number(input.value)).runAsync();
+		});
+		say();
+		label.append(name, input, output);
+		chart.figure.querySelector(".choices").append(label);
+	};
+
+	const draw = async (chart) => {
+		const spec = specOf(chart, chart.plot.clientWidth);
+		for (const param of spec.params || []) if (param.name in chart.chosen) param.value = chart.chosen[param.name];
+		if (chart.view) chart.view.finalize();
+		const result = await vegaEmbed(chart.plot, spec, options);
+		chart.view = result.view;
+		chart.width = chart.plot.clientWidth;
+		// The table says to screen readers what each mark would.
+		for (const svg of chart.plot.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
+	};
+
+	const charts = [];
+	for (const plot of document.querySelectorAll(".plot")) {
+		const figure = plot.closest("figure");
+		const { title, spec, columns } = JSON.parse(figure.querySelector("script").textContent);
+		const chart = { figure, plot, title, spec, rows: rowsOf(columns), chosen: {} };
+		const choices = (spec.usermeta && spec.usermeta.choices) || [];
+		for (const choice of choices) {
+			chart.chosen[choice.param] = choice.start || 0;
+			if (choice.values.length > 1) addChoice(chart, choice);
+		}
+		charts.push(chart);
+	}
+
+	const drawOne = async (chart) => {
+		try {
+			await draw(chart);
+			chart.plot.classList.add("drawn");
+		} catch (error) {
+			chart.plot.textContent = "This chart could not be drawn (" + error.message + "); its table has the numbers.";
+			chart.plot.classList.add("failed");
+			console.error(chart.figure.id, error);
+		}
+	};
+	const drawAll = async () => {
+		for (const chart of charts) await drawOne(chart);
+		root.dataset.charts = "drawn";
+	};
+
+	let timer;
+	window.addEventListener("resize", () => {
+		clearTimeout(timer);
+		timer = setTimeout(() => {
+			for (const chart of charts)
+				if (isComposed(chart.spec) && chart.width !== chart.plot.clientWidth) drawOne(chart);
+		}, 150);
+	});
+	drawAll();
+})();
