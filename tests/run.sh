@@ -29,20 +29,56 @@ fail() { # name log
 	echo "-----"
 }
 
-cmocka_program() {
-	local program=$1 name=${2:-} log p f s status
-	name=$name$(basename "$program")
-	log="$logs/$name.log"
-	timeout -k 10 300 "$program" >"$log" 2>&1
-	status=$?
+# Two at a time; what fails then is run again alone, and says so: a test may need more of the machine than half.
+jobs=${TEST_JOBS:-2}
+
+run_program() { # program log: its status goes beside the log
+	timeout -k 10 300 "$1" >"$2" 2>&1
+	echo $? >"$2.status"
+}
+export -f run_program
+
+cmocka_judge() { # program name: counts what its log says
+	local program=$1 name=$2 p f s status
+	local log="$logs/$name.log"
+	status=$(cat "$log.status" 2>/dev/null || echo 1)
 	p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	f=$(sed -nE 's/^\[  FAILED  \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	s=$(sed -nE 's/^\[  SKIPPED \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
 	if [ "$status" -eq 0 ] && [ $((p + s)) -eq 0 ]; then f=1; fi # a test that ran nothing is a failure
+	if [ "$f" -gt 0 ] && [ "$jobs" -gt 1 ] && [ ! -e "$log.alone" ]; then
+		mv "$log" "$logs/$name.first.log"
+		: >"$log.alone"
+		echo "    $name failed beside another ($logs/$name.first.log); again, alone"
+		run_program "$program" "$log"
+		cmocka_judge "$program" "$name"
+		return
+	fi
 	printf '%-34s %4d passed %3d failed %3d skipped\n' "$name" "$p" "$f" "$s"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	[ "$f" -eq 0 ] || fail "$name" "$log"
+}
+
+cmocka_programs() { # prefix program …
+	local prefix=$1 program
+	shift
+	for program in "$@"; do
+		rm -f "$logs/$prefix$(basename "$program")".log*
+		printf '%s\0%s\0' "$program" "$logs/$prefix$(basename "$program").log"
+	done | xargs -0 -r -n 2 -P "$jobs" bash -c 'run_program "$@"' run_program
+	for program in "$@"; do
+		cmocka_judge "$program" "$prefix$(basename "$program")"
+	done
+}
+
+# The programs of a folder: what its build left beside them is none.
+programs_in() {
+	local program
+	for program in "$@"; do
+		case $program in *.[do] | *\* | *.so) continue ;; esac
+		[ -x "$program" ] && echo "$program"
+	done
 }
 
 script() { # name command …
@@ -84,19 +120,27 @@ suppressions_of() {
 }
 
 for part in $parts; do
+	begun=$SECONDS
 	case $part in
-	unit) for program in "$build"/tests/test_*; do
-		case $program in *.d) continue ;; esac
-		cmocka_program "$program"
-	done ;;
+	unit)
+		mapfile -t programs < <(programs_in "$build"/tests/test_*)
+		cmocka_programs "" "${programs[@]}"
+		;;
 	threads) # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
 		case $build in *san-*) continue ;; esac
-		for program in build/san-thread/tests/test_* build/san-thread/double/test_*; do
-			case $program in *.[do] | *\*) continue ;; esac
-			TSAN_OPTIONS="suppressions=$PWD/$(suppressions_of "$program"):halt_on_error=1:second_deadlock_stack=1" \
+		for program in $(programs_in build/san-thread/tests/test_* build/san-thread/double/test_*); do
+			suppressions_of "$program"
+		done | sort -u >"$logs/suppressions"
+		while read -r suppressions; do
+			programs=()
+			for program in $(programs_in build/san-thread/tests/test_* build/san-thread/double/test_*); do
+				[ "$(suppressions_of "$program")" = "$suppressions" ] && programs+=("$program")
+			done
+			TSAN_OPTIONS="suppressions=$PWD/$suppressions:halt_on_error=1:second_deadlock_stack=1" \
 				LD_LIBRARY_PATH="$PWD/build/san-thread/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-				cmocka_program "$program" thread-san-
-		done ;;
+				cmocka_programs thread-san- "${programs[@]}"
+		done <"$logs/suppressions"
+		;;
 	device) # the plug-in and its parts on the test double; tests/device/run.sh has them on a device
 		if why=$(no_toolkit); then
 			printf '%-34s %4d passed %3d failed %3d skipped\n    skipped: %s\n' device 0 0 1 "$why"
@@ -104,11 +148,9 @@ for part in $parts; do
 			continue
 		fi
 		# Sanitizers call dlopen for their caller, whose own search path is lost: libnccl.so.2 would be a real one.
-		for program in "$build"/double/test_*; do
-			case $program in *.[do] | *\*) continue ;; esac
-			LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-				cmocka_program "$program" device-
-		done
+		mapfile -t programs < <(programs_in "$build"/double/test_*)
+		LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+			cmocka_programs device- "${programs[@]}"
 		# A sanitized double is too slow for what has limits of time.
 		case $build in *san-*) continue ;; esac
 		script device-run tests/device/try_run.sh "$build" ;;
@@ -124,6 +166,7 @@ for part in $parts; do
 		;;
 	*) echo "run.sh: no such part: $part" >&2; exit 2 ;;
 	esac
+	echo "    $part took $((SECONDS - begun)) s"
 done
 
 [ -z "$failures" ] || echo "failed:$failures"

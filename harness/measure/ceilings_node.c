@@ -78,7 +78,7 @@ static void read_gpus(char gpu[CEILINGS_NAME_BYTES])
 		(void)snprintf(gpu, CEILINGS_NAME_BYTES, "%s, driver %s", model, version);
 	else if (count > 1)
 		(void)snprintf(
-			gpu, CEILINGS_NAME_BYTES, "%zu x %s, driver %s", count, model, version);
+			gpu, CEILINGS_NAME_BYTES, "%zu x %.38s, driver %s", count, model, version);
 }
 
 /* The end of a long path tells two of them apart. */

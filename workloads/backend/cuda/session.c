@@ -289,7 +289,7 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 		.clock_map_error_ns = device_clock_error_ns((struct device_clock *)&session->clock),
 	};
 	(void)snprintf(out->text, sizeof out->text,
-		"%s (cuda %d.%d), %s: %s with %s in %s%s%s%s%.96s", session->device_name,
+		"%s (cuda %d.%d), %s: %s with %s in %s%s%s%s%.56s", session->device_name,
 		runtime / MAJOR_FACTOR, runtime % MAJOR_FACTOR / MINOR_FACTOR, options->model,
 		model_find(options->model)->complete ? "training step" : "GEMMs of a training step",
 		options->rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd",
