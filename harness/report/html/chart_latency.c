@@ -141,16 +141,17 @@ static json_t *look_channel(json_t *scale)
 static json_t *time_channel(void)
 {
 	return parts_channel_with("s", "quantitative", "time of one item",
-		json_pack("{s:{s:s, s:b}, s:{s:s, s:i}}", "scale", "type", "log", "nice", 0, "axis",
-			"labelExpr", "format(datum.value, '~s') + 's'", "tickCount", 8));
+		json_pack("{s:{s:s, s:b, s:i}, s:{s:s, s:i, s:i}}", "scale", "type", "log", "nice",
+			0, "padding", 8, "axis", "labelExpr", "format(datum.value, '~s') + 's'",
+			"tickCount", 8, "labelSeparation", 6));
 }
 
 static json_t *share_channel(void)
 {
 	return parts_channel_with("share", "quantitative", "share of items that took no longer",
-		json_pack("{s:{s:[ii]}, s:{s:s, s:[fffffff], s:b}}", "scale", "domain", 0, 1,
+		json_pack("{s:{s:[ii]}, s:{s:s, s:[fffffff], s:s}}", "scale", "domain", 0, 1,
 			"axis", "format", ".3~p", "values", 0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0,
-			"labelOverlap", 1));
+			"labelOverlap", "greedy"));
 }
 
 static json_t *curve_layer(const struct point_summary *p)
