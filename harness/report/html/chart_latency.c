@@ -42,6 +42,12 @@ static bool tells(const struct histogram *h, double quantile)
 	return (double)h->count * (1 - quantile) >= 1;
 }
 
+/* A sample that is in memory is read in no time, of which a logarithmic axis knows nothing. */
+static bool is_drawn(const struct stage_summary *stage)
+{
+	return stage->service.count > 0 && stage->service.max_ns > 0;
+}
+
 static json_t *row_of(const struct stage_summary *stage)
 {
 	const struct histogram *h = &stage->service;
@@ -114,7 +120,7 @@ static json_t *curves_of(const struct point_summary *p)
 		curve.count = p->stages[i].service.count;
 		curve.below = 0;
 		curve.last = 0;
-		if (curve.count > 0)
+		if (is_drawn(&p->stages[i]))
 			add_curve(&curve, &p->stages[i].service);
 	}
 	return curve.values;
@@ -126,7 +132,7 @@ static json_t *names_of(const struct point_summary *p)
 {
 	json_t *names = json_array();
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (p->stages[i].service.count > 0)
+		if (is_drawn(&p->stages[i]))
 			parts_append(&names, parts_text(p->stages[i].name));
 	return names;
 }
@@ -193,7 +199,8 @@ static json_t *mark_layer(const struct point_summary *p)
 		"[{s:[sssss], s:[ss]}, {s:s, s:{s:{s:o}, s:s, s:[ss]}}, {s:s}, {s:s, s:s}]", "fold",
 		"p50", "p90", "p99", "p999", "max", "as", "key", "s", "lookup", "key", "from",
 		"data", "values", mark_values(), "key", "key", "fields", "quantile", "share",
-		"filter", "isValid(datum.s)", "calculate", "max(datum.s, 1e-9)", "as", "s");
+		"filter", "datum.max > 0 && isValid(datum.s)", "calculate", "max(datum.s, 1e-9)",
+		"as", "s");
 	json_t *shape = parts_channel_with("quantile", "nominal", NULL,
 		json_pack("{s:{s:[sssss], s:[sssss]}, s:{s:s, s:s, s:s, s:s}}", "scale", "domain",
 			"p50", "p90", "p99", "p99.9", "longest", "range", parts_shape(0),
@@ -263,6 +270,10 @@ static void say(const struct chart_input *input, const struct point_summary *p, 
 			worst->name,
 			worst == binds ? "also has the longest tail" : "has the longest tail",
 			tail(worst));
+	for (size_t i = 0; i < p->stage_count; i++)
+		if (p->stages[i].service.count > 0 && !is_drawn(&p->stages[i]))
+			buffer_format(out, "%s took no time that a clock could tell. ",
+				p->stages[i].name);
 	buffer_text(out, "Working time of an item, for read from submission to completion");
 	if (input->report->record->step.emulated)
 		buffer_text(out, ", of an emulated step its nominal time");

@@ -187,9 +187,9 @@ static json_t *tips(void)
 static json_t *rate_channel(const char *field, const char *title, double most, int extent)
 {
 	return parts_channel_with(field, "quantitative", title,
-		json_pack("{s:{s:[io], s:b}, s:{s:s, s:i, s:i}}", "scale", "domain", 0,
+		json_pack("{s:{s:[io], s:b}, s:{s:s, s:i, s:i, s:b}}", "scale", "domain", 0,
 			parts_number(most), "nice", 1, "axis", "format", "~s", "minExtent", extent,
-			"tickCount", 6));
+			"tickCount", 6, "labelBound", 1));
 }
 
 /* Predicted is measured on it. */
@@ -258,8 +258,8 @@ static json_t *strip(const struct pairs *pairs)
 			kind_list(pairs, 0), "axis", "labels", 0, "ticks", 0, "grid", 1,
 			"minExtent", PARTS_AXIS_PIXELS));
 	json_t *x = parts_channel_with("error", "quantitative", "measured over predicted, less 1",
-		json_pack("{s:{s:b}, s:{s:s, s:i}}", "scale", "zero", 1, "axis", "format", "+.0%",
-			"tickCount", 7));
+		json_pack("{s:{s:b}, s:{s:s, s:i, s:b}}", "scale", "zero", 1, "axis", "format",
+			"+~%", "tickCount", 7, "labelBound", 1));
 	json_t *marks = json_pack("{s:o, s:{s:o, s:o, s:o, s:o, s:o}}", "mark", dots(), "encoding",
 		"x", x, "y", y, "color", kind_channel(pairs, 1), "shape", kind_channel(pairs, 2),
 		"tooltip", tips());

@@ -31,7 +31,7 @@ static const struct page_column columns[] = {
 	{"shape", "Rows x columns x inner", PAGE_TEXT},
 	{"count", "Products in a step", PAGE_COUNT},
 	{"gflop", "GFLOP", PAGE_REAL},
-	{"bytes", "Bytes at least", PAGE_BYTES},
+	{"bytes", "Operands and results", PAGE_BYTES},
 	{"intensity", "FLOP per byte", PAGE_REAL},
 	{"gflops", "GFLOP/s reached", PAGE_REAL},
 	{"roof", "GFLOP/s of the roof", PAGE_REAL},
@@ -315,7 +315,7 @@ static json_t *tips(void)
 		{"shape", "rows x columns x inner", NULL},
 		{"count", "products in a step", ",.4~g"},
 		{"gflop", "GFLOP", ",.4~g"},
-		{"bytes", "bytes at least", ".4~s"},
+		{"bytes", "bytes of operands and results", ".4~s"},
 		{"intensity", "FLOP per byte", ",.4~g"},
 		{"gflops", "GFLOP/s reached", ",.4~g"},
 		{"roof", "GFLOP/s of the roof", ",.4~g"},
@@ -434,11 +434,11 @@ static void say_count(const struct view *view, struct buffer *out)
 {
 	char bytes[UNITS_BYTES];
 	buffer_format(out,
-		"A step of %.0f samples of %s is %.4g GFLOP of matrix products and moves %s at least: %.3g FLOP per byte",
+		"A step of %.0f samples of %s is %.4g GFLOP of matrix products, and both operands and the result of each of them, once, are %s: %.3g FLOP per byte",
 		view->batch, view->record->step.model, view->flops / GIGA,
 		units_format_size(view->bytes, bytes), view->flops / view->bytes);
 	buffer_format(out,
-		" (both operands and the result of every product once, at %.0f %s a number, forward and both backward products; weight updates and all that is no product are not counted). ",
+		" (at %.0f %s a number; forward, gradients of data and of weights; not counted are weight updates and whatever is no product). ",
 		view->element, view->element == 1 ? "byte" : "bytes");
 }
 
