@@ -4,6 +4,7 @@
 
 #include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/limits.h"
@@ -11,6 +12,7 @@
 #include "harness/command/progress.h"
 #include "harness/command/resume.h"
 #include "harness/command/schedule.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
 #include "pipelines/pipeline.h"
@@ -38,6 +40,7 @@ struct session {
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
 	bool traces_lost;        /* said once */
+	char *page;              /* report.html, once it is written; owned */
 };
 
 static bool stopped(const struct session *session)
@@ -379,6 +382,19 @@ static int go_on(const struct session *session, const struct report *report, str
 	return session->sequel(session->context, &result, err);
 }
 
+/* The page, and its name where people look last. */
+static int write_page(struct session *session, const struct report *report, struct error *err)
+{
+	char *path = files_join(session->record.folder, REPORT_PAGE_FILE);
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory for '%s'", REPORT_PAGE_FILE);
+	const int code = report_page_write(report, report->best, path, err);
+	session->page = code ? NULL : path;
+	if (code)
+		free(path);
+	return code;
+}
+
 static int finish(struct session *session, struct error *err)
 {
 	struct report report;
@@ -394,6 +410,8 @@ static int finish(struct session *session, struct error *err)
 		code = add_forecasts(session, &report, err);
 	if (!code && !saved)
 		saved = report_write_files(&report, &saving);
+	if (!code && !saved)
+		saved = write_page(session, &report, &saving);
 	if (saved)
 		cannot_save(session, saved, &saving);
 	if (code) {
@@ -403,6 +421,8 @@ static int finish(struct session *session, struct error *err)
 	const int status = session->sequel ? go_on(session, &report, err)
 					   : print_and_judge(session, &report, err);
 	report_close(&report);
+	if (session->page && !session->sequel)
+		log_info("report: %s", session->page);
 	return status;
 }
 
@@ -424,6 +444,7 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 		status = finish(session, err);
 	}
 	free(session->items);
+	free(session->page);
 	limits_close(&session->limits);
 	record_release(&session->record);
 	plan_close(&session->plan);

@@ -48,6 +48,7 @@ struct record {
 	double started, finished; /* seconds since the epoch; finished 0: not yet */
 	struct config config;     /* resolved, with the sweep's axes */
 	char config_hash[RECORD_HASH_BYTES];
+	char *command; /* that measured it, for a shell: configuration and --set; owned; NULL: not known */
 	unsigned cores; /* that the process could use */
 	struct fact_list environment;
 	struct ceilings ceilings; /* of the node, as they were known when the run began */

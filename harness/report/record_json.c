@@ -145,6 +145,8 @@ json_t *record_header_to_json(const struct record *record)
 	int bad = json_object_set_new(object, "schema", json_string(POINTS_SCHEMA));
 	bad |= fields_encode(object, record_fields, COUNT(record_fields), record);
 	bad |= json_object_set_new(object, "version", json_string(MLBENCH_VERSION));
+	if (record->command)
+		bad |= json_object_set_new(object, "command", json_string(record->command));
 	bad |= json_object_set_new(object, "points", json_integer((json_int_t)record->grid.points));
 	bad |= json_object_set_new(object, "resolved", resolved_to_json(&record->config));
 	bad |= json_object_set_new(object, "step", record_step_to_json(&record->step));
@@ -183,6 +185,13 @@ static int config_from_header(struct record *record, const json_t *header, struc
 	return config_read_text(&record->config, "resolved", text, strlen(text), err);
 }
 
+static int command_from_header(struct record *record, const json_t *header, struct error *err)
+{
+	const char *text = json_string_value(json_object_get(header, "command"));
+	record->command = text ? strdup(text) : NULL;
+	return text && !record->command ? error_set(err, -ENOMEM, "out of memory for a result") : 0;
+}
+
 /* Those that cannot be read are as if they were not there: the measurements stand without them. */
 static void ceilings_from_header(struct record *record, const json_t *header)
 {
@@ -196,6 +205,8 @@ int record_header_from_json(struct record *record, json_t *header, struct error 
 	int code = refuse_schema(header, err);
 	if (!code)
 		code = fields_decode(header, record_fields, COUNT(record_fields), record, err);
+	if (!code)
+		code = command_from_header(record, header, err);
 	if (!code)
 		code = config_from_header(record, header, err);
 	if (!code)

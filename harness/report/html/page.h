@@ -32,7 +32,10 @@ struct page_column {
 struct page_table {
 	const struct page_column *columns; /* kept, not copied */
 	size_t column_count;
-	json_t *rows; /* owned */
+	/* Owned: what `columns` points to where a table's columns depend on the result, with their texts, in one block of
+	 * malloc; NULL: they are constants. */
+	struct page_column *made_columns;
+	json_t *rows; /* owned; members that no column shows are for the chart alone */
 };
 
 enum { CHART_ID_BYTES = 32, CHART_TITLE_BYTES = 96, CHART_WHY_BYTES = 240 };

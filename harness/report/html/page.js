@@ -20,8 +20,8 @@
 		title: { color: "var(--ink)", fontSize: 13, fontWeight: 600, anchor: "start", subtitleColor: "var(--soft)" },
 		text: { color: "var(--ink)", fontSize: 12 },
 		rule: { color: "var(--soft)" },
-		bar: { color: "#0b84c4" }, line: { color: "#0b84c4" }, point: { color: "#0b84c4" }, area: { color: "#0b84c4" },
-		range: { heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
+		mark: { color: mlbenchSeries[0] },
+		range: { category: mlbenchSeries, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
 	};
 
 	// {"a": [1, 2]} -> [{"a": 1}, {"a": 2}]
@@ -53,7 +53,7 @@
 		if (isComposed(spec)) fit(spec, width);
 		else {
 			if (!("width" in spec)) spec.width = "container";
-			spec.autosize = spec.autosize || { type: "fit-x", contains: "padding" };
+			spec.autosize = { contains: "padding", ...spec.autosize };
 		}
 		return spec;
 	};
