@@ -1,6 +1,7 @@
 /* Bringing the index up to date: what is new, has changed or is gone. */
 #include "harness/report/history.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/report/history_entry.h"
@@ -79,6 +80,7 @@ struct update {
 	const struct found_results *found;
 	const atomic_bool *stop;
 	struct error *err;
+	uint64_t begun_ns;
 };
 
 static int add(struct update *update, const struct found_result *found)
