@@ -2,6 +2,7 @@
 #include "harness/base/log.h"
 #include "harness/base/suggest.h"
 #include "harness/command/command.h"
+#include "harness/live/terminal_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ static void on_signal(int number)
 	(void)number;
 	if (!atomic_exchange(&stop, true))
 		return;
+	terminal_guard_restore();
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true) &&
 		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0)
 		_exit(EXIT_STATUS_FAILED);
