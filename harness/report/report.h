@@ -25,7 +25,8 @@ struct report {
 	struct diagnosis **diagnoses; /* (grid.points), owned */
 
 	/* An adaptive sweep's predictions of points that were not measured, filled by who can make them;
-	 * NULL where there are none.  They are never mixed with measurements: every writer marks them. */
+	 * NULL where there are none.  They are never mixed with measurements: every writer marks them.  Those of a measured
+	 * point are what the others predict of it: report_forecast leaves them out. */
 	struct forecast *forecasts;             /* (grid.points), owned */
 	size_t predicted;                       /* points */
 	struct forecast_errors forecast_errors; /* of measured points predicted from the others */

@@ -278,19 +278,19 @@ static const char map_spec[] =
 	" 'encoding': {'color': {'field': 'rate', 'type': 'quantitative', 'title': 'samples/s',"
 	"  'scale': {'scheme': '" PALETTE_QUANTITY
 	"'}, 'legend': {'format': '~s', 'gradientLength': 200, 'gradientThickness': 10}},"
-	"  'opacity': {'condition': {'test': 'datum.status == `predicted`', 'value': 0.72}, 'value': 1}, " TOOLTIP
-	"}},"
-	"{'transform': [{'filter': '!(datum.rate > 0)'}], 'mark': {'type': 'rect', 'fill': 'var(--tint)', 'stroke': 'var(--ground)'},"
-	" 'encoding': {" TOOLTIP "}},"
+	"  'opacity': {'condition': {'test': 'datum.status == `predicted`', 'value': 0.72}, 'value': 1}}},"
+	"{'transform': [{'filter': '!(datum.rate > 0)'}], 'mark': {'type': 'rect', 'fill': 'var(--tint)', 'stroke': 'var(--ground)'}},"
 	"{'transform': [{'filter': 'datum.status == `predicted`'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ground)',"
 	"  'strokeDash': [3, 3], 'strokeWidth': 2.5}},"
 	"{'transform': [{'filter': 'datum.mark != ``'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ink)',"
 	"  'strokeWidth': 2.5, 'cornerRadius': 2}},"
-	"{'mark': {'type': 'text', 'fontSize': 12, 'tooltip': null}, 'encoding': {"
+	"{'mark': {'type': 'text', 'fontSize': 12}, 'encoding': {"
 	"  'text': {'field': 'shown', 'type': 'nominal'},"
 	"  'color': {'condition': [{'test': '!(datum.rate > 0)', 'value': 'var(--soft)'}, {'test': 'datum.rate > $1', 'value': '#111'}],"
 	"   'value': '#fff'}}, 'transform': [{'calculate': 'width / $2 > 50 ? datum.label : slice(datum.label, 0, "
-	"indexof(datum.label, ` `) > 0 ? 1 : 0)', 'as': 'shown'}]}"
+	"indexof(datum.label, ` `) > 0 ? 1 : 0)', 'as': 'shown'}]},"
+	/* Above all else, so that the whole cell has the tooltip. */
+	"{'mark': {'type': 'rect', 'fillOpacity': 0}, 'encoding': {" TOOLTIP "}}"
 	"]}";
 
 static const char line_spec[] =
@@ -370,7 +370,7 @@ static json_t *make_map(const struct map *map)
 	for (size_t d = 2; d < map->count && spec; d++)
 		bad |= add_slider(map, d, spec, choices);
 	bad |= chart_spec_set(spec, "usermeta", json_pack("{s:o}", "choices", choices));
-	bad |= chart_spec_set(spec, "height", json_pack("{s:I}", "step", (json_int_t)height));
+	bad |= chart_spec_set(spec, "height", json_integer((json_int_t)(rows * height)));
 	bad |= chart_spec_set(spec, "encoding.x.title", dimension_text(map, 0, NULL));
 	bad |= chart_spec_set(spec, "encoding.x.sort", dimension_texts(map, 0));
 	bad |= chart_spec_set(spec, "encoding.y.title", dimension_text(map, 1, NULL));
