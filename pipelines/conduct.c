@@ -2,6 +2,7 @@
 #include "pipelines/conduct.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/flame.h"
 #include "pipelines/live_feed.h"
 
 #include <errno.h>
@@ -81,6 +82,7 @@ static void note_warmup(struct conducting *s, uint64_t elapsed_ns)
 	if (s->warm || elapsed_ns < s->c->warmup_ns)
 		return;
 	s->warm = true;
+	flame_count(true);
 	s->batches_at_warmup = devices_progress(s->c->monitor->devices).batches;
 	if (!s->c->monitor->timed)
 		monitor_sample(s->c->monitor);
@@ -131,6 +133,7 @@ bool conduct_run(const struct conduct *c)
 			live_feed_tell(c->control->live, now_ns, edge);
 		watch(&s, now_ns);
 	}
+	flame_count(false);
 	monitor_sample(monitor);
 	crew_stop(c->crew);
 	return interrupted;

@@ -4,16 +4,20 @@
 
 #include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
 #include "harness/command/live_show.h"
 #include "harness/command/plan.h"
 #include "harness/command/progress.h"
 #include "harness/command/resume.h"
 #include "harness/command/schedule.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
+#include "harness/report/timeline_report.h"
 #include "pipelines/pipeline.h"
 
 #include <errno.h>
@@ -36,10 +40,13 @@ struct session {
 	size_t item_count;
 	struct progress progress;
 	struct live_show *live;
+	struct flame_run flame;
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
 	bool traces_lost;        /* said once */
+	char *page;              /* report.html, once it is written; owned */
+	bool timeline_lost;      /* likewise */
 };
 
 static bool stopped(const struct session *session)
@@ -140,7 +147,9 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	session->adaptive = !code && record_is_adaptive(&plan->config);
-	return code ? code : list_items(session, err);
+	if (!code)
+		code = list_items(session, err);
+	return code ? code : flame_run_start(&session->flame, invocation, err);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -164,16 +173,25 @@ static void show_run(struct session *session, const char *label, bool limit)
 	live_show_run(session->live, &begin);
 }
 
+/* What a repetition leaves beside its measurement. */
+struct recordings {
+	struct traces traces;
+	struct timeline
+		*timeline; /* of the first repetition of a point, where there is a schedule */
+};
+
+/* recordings: NULL where none are wanted. */
 static int run_pipeline(struct session *session, const struct config *config, const char *label,
-	struct measurement *m, struct traces *traces, struct error *err)
+	struct measurement *m, struct recordings *recordings, bool first, struct error *err)
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
 		.context = &session->progress,
-		.traces = traces,
+		.traces = recordings ? &recordings->traces : NULL,
+		.timeline = recordings && first ? &recordings->timeline : NULL,
 		.live = live_show_feed(session->live)};
 	const double started = now_seconds();
-	show_run(session, label, !traces);
+	show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
@@ -199,10 +217,37 @@ static void save_traces(
 	session->traces_lost = true;
 }
 
-static void save(struct session *session, const struct measurement *m, const struct traces *traces)
+/* Nor does one without its timeline. */
+static void save_timeline(
+	struct session *session, const struct measurement *m, const struct timeline *timeline)
 {
 	struct error err = {0};
-	save_traces(session, m, traces);
+	if (!timeline)
+		return;
+	if (timeline->window_count == 0) {
+		log_warn(
+			"no trace.json: the repetition ended after %llu steps, before trace.schedule = %s kept a whole one",
+			(unsigned long long)timeline->steps,
+			config_text(&session->record.config, KEY_TRACE_SCHEDULE));
+		return;
+	}
+	if (timeline->dropped_steps > 0)
+		log_warn(
+			"trace.json lacks %llu steps that trace.schedule asks for: its memory was used up",
+			(unsigned long long)timeline->dropped_steps);
+	if (!record_save_timeline(&session->record, timeline, m, &err))
+		return;
+	if (!session->timeline_lost)
+		log_warn("%s; the run goes on without it", err.text);
+	session->timeline_lost = true;
+}
+
+static void save(
+	struct session *session, const struct measurement *m, const struct recordings *recordings)
+{
+	struct error err = {0};
+	save_traces(session, m, &recordings->traces);
+	save_timeline(session, m, recordings->timeline);
 	const int code = record_append(&session->record, m, &err);
 	if (code)
 		cannot_save(session, code, &err);
@@ -211,7 +256,7 @@ static void save(struct session *session, const struct measurement *m, const str
 static void run_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
-	struct traces traces = {0};
+	struct recordings recordings = {0};
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
@@ -226,8 +271,9 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	if (code)
 		m->status = MEASUREMENT_FAILED;
 	else
-		(void)run_pipeline(
-			session, &config, label, m, &traces, &err); /* m->status says it too */
+		(void)run_pipeline(session, &config, label, m, &recordings, item->repeat == 0,
+			&err); /* m->status says it too */
+	flame_run_note(&session->flame, m);
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -237,8 +283,9 @@ static void run_item(struct session *session, const struct schedule_item *item)
 		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
 	}
 	if (m->status != MEASUREMENT_INTERRUPTED)
-		save(session, m, &traces);
-	traces_release(&traces);
+		save(session, m, &recordings);
+	timeline_close(recordings.timeline);
+	traces_release(&recordings.traces);
 	measurement_release(m);
 	free(m);
 }
@@ -270,7 +317,7 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	if (!m)
 		return;
 	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
-	const int code = run_pipeline(session, &job->config, label, m, NULL, &err);
+	const int code = run_pipeline(session, &job->config, label, m, NULL, false, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
 	const size_t used = strlen(limit.how);
 	if (code)
@@ -315,6 +362,14 @@ static void measure_adaptively(struct session *session)
 		cannot_save(session, code, &err);
 }
 
+static void finish_flame(struct session *session)
+{
+	struct error err = {0};
+	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
@@ -325,6 +380,7 @@ static void measure(struct session *session)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
 		run_item(session, &session->items[i]);
+	finish_flame(session);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
@@ -384,7 +440,9 @@ static int add_forecasts(const struct session *session, struct report *report, s
 static int print_and_judge(
 	const struct session *session, const struct report *report, struct error *err)
 {
-	const int printed = print_report(session, report, err);
+	int printed = print_report(session, report, err);
+	if (!printed)
+		printed = flame_run_print(&session->flame, session->invocation, err);
 	const int status = final_status(session, report);
 	return status ? status : printed;
 }
@@ -396,6 +454,19 @@ static int go_on(const struct session *session, const struct report *report, str
 		.report = report,
 		.status = final_status(session, report)};
 	return session->sequel(session->context, &result, err);
+}
+
+/* The page, and its name where people look last. */
+static int write_page(struct session *session, const struct report *report, struct error *err)
+{
+	char *path = files_join(session->record.folder, REPORT_PAGE_FILE);
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory for '%s'", REPORT_PAGE_FILE);
+	const int code = report_page_write(report, report->best, path, err);
+	session->page = code ? NULL : path;
+	if (code)
+		free(path);
+	return code;
 }
 
 static int finish(struct session *session, struct error *err)
@@ -413,6 +484,8 @@ static int finish(struct session *session, struct error *err)
 		code = add_forecasts(session, &report, err);
 	if (!code && !saved)
 		saved = report_write_files(&report, &saving);
+	if (!code && !saved)
+		saved = write_page(session, &report, &saving);
 	if (saved)
 		cannot_save(session, saved, &saving);
 	if (code) {
@@ -423,6 +496,8 @@ static int finish(struct session *session, struct error *err)
 	const int status = session->sequel ? go_on(session, &report, err)
 					   : print_and_judge(session, &report, err);
 	report_close(&report);
+	if (session->page && !session->sequel)
+		log_info("report: %s", session->page);
 	return status;
 }
 
@@ -450,6 +525,8 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 	}
 	live_show_close(session->live);
 	free(session->items);
+	free(session->page);
+	flame_run_close(&session->flame);
 	limits_close(&session->limits);
 	record_release(&session->record);
 	plan_close(&session->plan);
