@@ -80,7 +80,7 @@ shows 'Stopped'
 t send-keys fg Enter
 shows '^mlbench run  tiny .* measuring'
 # The same view from outside.
-pid=$("$MLBENCH" status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["runs"][0]["pid"])')
+pid=$("$MLBENCH" status --json | python3 -c 'import json, sys; print([r["pid"] for r in json.load(sys.stdin)["runs"] if (r["picture"] or {}).get("folder") == "watched"][0])')
 t new-window "'$MLBENCH' status $pid --watch"
 shows '^q leave'
 shows '^read x1'
