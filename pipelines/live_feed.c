@@ -68,7 +68,8 @@ static void describe(const struct run *run, struct live_view *view)
 	view->batch_size = run->exchange.options.sampler.batch_size;
 	view->pool_bytes = plan->pool_bytes;
 	describe_queue("samples", plan->blobs, view);
-	describe_queue("batches", view->prefetch_depth, view);
+	/* Those that are filled at once may be complete at once, too. */
+	describe_queue("batches", plan->slots - plan->devices, view);
 	if (plan->staging_slots > 0)
 		describe_queue("uploaded", (plan->staging_slots - 1) * plan->devices, view);
 }

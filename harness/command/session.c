@@ -195,12 +195,13 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
-	live_show_result(
-		session->live, code ? (double)NAN : m->throughput, m->status == MEASUREMENT_OK);
 	peaks_fill(m);
 	m->started = started;
 	if (code && atomic_load(session->invocation->stop))
 		m->status = MEASUREMENT_INTERRUPTED;
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		live_show_result(session->live, code ? (double)NAN : m->throughput,
+			m->status == MEASUREMENT_OK);
 	return code;
 }
 

@@ -39,6 +39,8 @@ void report_close(struct report *report); /* safe on {0} */
 /* Diagnoses every measured point from its record and traces; their verdicts take the place of the first
  * ones.  What cannot be modelled keeps its first verdict, and its diagnosis says why. */
 int report_diagnose(struct report *report, struct error *err);
+/* The best point alone: of a long sweep, a fraction of the time. */
+int report_diagnose_best(struct report *report, struct error *err);
 
 /* What analysis must know of a point's configuration. */
 int report_facts(
