@@ -371,7 +371,7 @@ static json_t *make_map(const struct map *map)
 	for (size_t d = 2; d < map->count && spec; d++)
 		bad |= add_slider(map, d, spec, choices);
 	bad |= chart_spec_set(spec, "usermeta", json_pack("{s:o}", "choices", choices));
-	bad |= chart_spec_set(spec, "height", json_integer((json_int_t)(rows * height)));
+	bad |= chart_spec_set(spec, "height", json_integer((json_int_t)rows * (json_int_t)height));
 	bad |= chart_spec_set(spec, "encoding.x.title", dimension_text(map, 0, NULL));
 	bad |= chart_spec_set(spec, "encoding.x.sort", dimension_texts(map, 0));
 	bad |= chart_spec_set(spec, "encoding.y.title", dimension_text(map, 1, NULL));
