@@ -129,7 +129,7 @@ static void too_many_points_are_thinned_evenly(void **state)
 	struct report report = {.record = &record};
 	size_t count = 0;
 	size_t all = 0;
-	report.points = calloc(MANY, sizeof *report.points);
+	report.points = calloc(MANY, sizeof(struct point_summary *));
 	struct point_summary *points = calloc(MANY, sizeof *points);
 	assert_non_null(report.points);
 	assert_non_null(points);
