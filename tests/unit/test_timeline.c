@@ -306,6 +306,8 @@ static void threads_record_at_once(void **state)
 	const uint64_t start_ns = clock_now_ns();
 	timeline_start(t, start_ns);
 	for (unsigned i = 0; i < WORKERS; i++)
+		state_clock_start(&workers[i].clock, THREAD_STARVED, start_ns);
+	for (unsigned i = 0; i < WORKERS; i++)
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
 	for (uint64_t step = 0; step < THREAD_STEPS; step++) {
 		clock_sleep_until_ns(clock_now_ns() + 100000);
