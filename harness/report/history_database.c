@@ -237,6 +237,12 @@ static enum finding open_file(struct history_database *db)
 	return code == SQLITE_OK ? look(db->handle) : finding_of(code);
 }
 
+static const char *words_for(int code)
+{
+	return finding_of(code) == FINDING_LOCKED ? "another process holds it locked"
+						  : sqlite3_errstr(code);
+}
+
 static int open_fresh(struct history_database *db, struct error *err)
 {
 	if (!db->handle &&
@@ -245,10 +251,7 @@ static int open_fresh(struct history_database *db, struct error *err)
 	const int code = make_tables(db);
 	if (code == SQLITE_OK)
 		return 0;
-	return history_database_leave_file(db,
-		finding_of(code) == FINDING_LOCKED ? "another process holds it locked"
-						   : sqlite3_errmsg(db->handle),
-		err);
+	return history_database_leave_file(db, words_for(code), err);
 }
 
 static int settle(struct history_database *db, enum finding found, bool rebuild, struct error *err)
@@ -273,6 +276,7 @@ static int settle(struct history_database *db, enum finding found, bool rebuild,
 		gone = move_aside(db, "is torn, or no database");
 		break;
 	case FINDING_LOCKED:
+		close_handle(db); /* not asked again: that would wait once more */
 		return history_database_leave_file(db, "another process holds it locked", err);
 	case FINDING_CLOSED:
 		return history_database_leave_file(db, sqlite3_errmsg(db->handle), err);

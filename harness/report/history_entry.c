@@ -6,8 +6,8 @@
 #include "harness/base/hash.h"
 #include "harness/report/config_json.h"
 #include "harness/report/fields.h"
-#include "harness/report/history_verdicts.h"
 #include "harness/report/report.h"
+#include "harness/report/saved_verdicts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -341,8 +341,8 @@ int history_entry_add(struct history_database *db, const char *root,
 			  : error_set(&why, -ENOMEM, "out of memory");
 	if (!code)
 		code = report_open(&report, &record, &why);
-	if (!code)
-		code = history_verdicts(&report, &why);
+	if (!code && !saved_verdicts_take(&report, NULL))
+		code = report_diagnose_best(&report, &why);
 	*readable = code == 0;
 	if (code != -ENOMEM)
 		code = put_into(db, found, code ? NULL : &report, why.text, err);

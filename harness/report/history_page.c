@@ -104,11 +104,23 @@ static const char spec_text[] =
 	"    \"dx\": 5, \"dy\": 2, \"fontWeight\": \"bold\", \"color\": \"" PALETTE_BINDS "\"},"
 	"   \"encoding\": {\"y\": {\"value\": 0}, \"text\": {\"field\": \"change\"}}}]}";
 
-static json_t *chart_spec(const struct history_metric *metric)
+enum { LAYERS_OF_LEVELS = 3 };
+
+/* Vega warns of layers without rows. */
+static void leave_changes_out(json_t *spec)
+{
+	json_t *layers = json_object_get(spec, "layer");
+	while (json_array_size(layers) > LAYERS_OF_LEVELS)
+		(void)json_array_remove(layers, LAYERS_OF_LEVELS);
+}
+
+static json_t *chart_spec(const struct history_metric *metric, bool changes)
 {
 	char title[128];
 	const char *unit = history_unit_name(metric->unit);
 	json_t *spec = json_loads(spec_text, 0, NULL);
+	if (!changes)
+		leave_changes_out(spec);
 	json_t *level = json_array_get(json_object_get(spec, "layer"), 0);
 	json_t *y = json_object_get(json_object_get(level, "encoding"), "y");
 	(void)snprintf(title, sizeof title, "%s%s%s%s", metric->name, *unit ? " (" : "", unit,
@@ -174,7 +186,7 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 		{"version", "version", PAGE_TEXT},
 		{"result", "result", PAGE_TEXT},
 	};
-	struct chart chart = {.spec = chart_spec(metric),
+	struct chart chart = {.spec = chart_spec(metric, series->change_count > 0),
 		.table = {.columns = columns,
 			.column_count = sizeof columns / sizeof *columns,
 			.rows = chart_rows(series, metric->has_interval)}};

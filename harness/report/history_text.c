@@ -177,7 +177,8 @@ static void render_list(
 	if (listed.swept)
 		columns[count++] = (struct table_column){.head = "at", .left = true, .keep = 4};
 	columns[count++] = (struct table_column){.head = "status", .left = true, .keep = 1};
-	columns[count++] = (struct table_column){.head = "limited by", .left = true};
+	columns[count++] = (struct table_column){
+		.head = "limited by", .left = true, .wraps = report->history->unreadable > 0};
 	struct table table;
 	table_open(&table, columns, count);
 	for (size_t i = 0; i < report->rows->count; i++)

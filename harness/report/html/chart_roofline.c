@@ -546,6 +546,10 @@ static int draw(struct view *view, const struct config *config, struct chart *ch
 		add_products(view);
 	}
 	chart->table.rows = view->rows;
+	if (!emulated && !isfinite(view->achieved) && view->roof_count == 0 &&
+		!isfinite(view->bandwidth))
+		return parts_why_not(chart,
+			"Neither how long a step took is known, nor what the node could give (mlbench probe).");
 	view->left /= BESIDE;
 	view->right *= BESIDE;
 	if (emulated) {

@@ -188,7 +188,7 @@ static void put_run(const struct record *record, struct page *page)
 void section_context(const struct chart_input *input, struct page *page)
 {
 	const struct record *record = input->report->record;
-	page_heading(page, 2, "context", "What was measured, and on what");
+	page_heading(page, 2, "context", "What was measured");
 	put_run(record, page);
 	put_environment(record, page);
 	put_limits(record, page);

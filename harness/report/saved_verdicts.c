@@ -1,10 +1,9 @@
-/* Verdicts, taken over or made. */
-#include "harness/report/history_verdicts.h"
+/* Verdicts from a summary. */
+#include "harness/report/saved_verdicts.h"
 
 #include "harness/base/files.h"
 #include "harness/report/fields.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,14 +83,18 @@ static void take_over(struct report *report, const json_t *summary)
 	}
 }
 
-int history_verdicts(struct report *report, struct error *err)
+static bool is_by(const json_t *summary, const char *version)
+{
+	const char *made_by = json_string_value(json_object_get(summary, "version"));
+	return !version || (made_by && strcmp(made_by, version) == 0);
+}
+
+bool saved_verdicts_take(struct report *report, const char *version)
 {
 	json_t *summary = read_summary(report->record);
-	const bool same = summary && is_of(summary, report);
+	const bool same = summary && is_by(summary, version) && is_of(summary, report);
 	if (same)
 		take_over(report, summary);
 	json_decref(summary);
-	return same || report->best == report->record->grid.points
-		       ? 0
-		       : report_diagnose_best(report, err);
+	return same;
 }
