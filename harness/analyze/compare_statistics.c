@@ -486,8 +486,10 @@ static size_t overall_means(
 			continue;
 		a += points[i].a;
 		b += points[i].b;
-		overall->a_count += points[i].a_count;
-		overall->b_count += points[i].b_count;
+		if (used == 0 || points[i].a_count < overall->a_count)
+			overall->a_count = points[i].a_count;
+		if (used == 0 || points[i].b_count < overall->b_count)
+			overall->b_count = points[i].b_count;
 		used++;
 	}
 	if (used == 0)
@@ -509,6 +511,7 @@ static struct difference overall_of(const struct difference *points, size_t coun
 	}
 	if (overall_means(&overall, points, count) == 0)
 		return overall;
+	overall.is_mean = true;
 	overall.deviation = common;
 	overall.floor = floor_of(common / sqrt(rules->run_share), rules);
 	overall_error(&overall, points, count);

@@ -86,7 +86,8 @@ struct difference {
 	double adjusted;          /* p among the points (Holm); of the overall difference p */
 	double deviation;         /* of one repetition, moderated; NAN */
 	double floor;
-	size_t a_count, b_count;
+	size_t a_count, b_count; /* repetitions; of a mean, the least of any point */
+	bool is_mean;            /* over several points */
 	enum difference_verdict verdict;
 	/* UNSURE and UNTOLD: so many repetitions a side find the difference seen (or, where that is within the floor,
 	 * one as large as floor and resolution) four times in five; 0: more than COMPARE_REPEATS_MOST */

@@ -73,32 +73,69 @@ static const struct page_column forest_columns[] = {{"label", "what", PAGE_TEXT}
 
 /* --- the forest plot ---------------------------------------------------------------------------------------------- */
 
-/* Dots with intervals, a row each, beside a line at no change. */
-static json_t *forest_spec(size_t rows)
+/* What the axis shows: every dot and no change; intervals as far as three times that, so that one wide one does not
+ * squeeze all others. */
+static struct interval axis_of(const json_t *rows)
 {
-	static const struct parts_tip tips[] = {{"label", "", NULL}, {"a", "A", NULL},
-		{"b", "B", NULL}, {"change", "change", "+.2%"}, {"low", "interval from", "+.2%"},
-		{"high", "to", "+.2%"}, {"words", "B is", NULL}};
-	json_t *y = parts_channel_with("label", "nominal", NULL,
-		json_pack("{s:n, s:{s:i, s:b}}", "sort", "axis", "labelLimit", 260, "grid", 1));
-	json_t *x = parts_channel_with("change", "quantitative", "change of B against A",
-		json_pack("{s:{s:s}, s:{s:b}}", "axis", "format", "+.1%", "scale", "zero", 1));
-	json_t *colour = parts_channel_with("kind", "nominal", NULL,
-		json_pack("{s:{s:[s,s,s,s,s], s:[s,s,s,s,s]}, s:{s:s, s:s}}", "scale", "domain",
+	static const double least = 0.01;
+	struct interval axis = {-least, least};
+	double most = 0;
+	size_t i;
+	const json_t *row;
+	json_array_foreach(rows, i, row)
+	{
+		const double change = fields_real(json_object_get(row, "change"));
+		most = isnan(change) ? most : fmax(most, fabs(change));
+	}
+	const double widest = 3 * most + least;
+	json_array_foreach(rows, i, row)
+	{
+		const double change = fields_real(json_object_get(row, "change"));
+		const double low = fields_real(json_object_get(row, "low"));
+		const double high = fields_real(json_object_get(row, "high"));
+		/* fmin and fmax pass over NAN */
+		axis.low = fmin(axis.low, fmin(change, fmax(low, -widest)));
+		axis.high = fmax(axis.high, fmax(change, fmin(high, widest)));
+	}
+	return axis;
+}
+
+static json_t *colour_json(void)
+{
+	return parts_channel_with("kind", "nominal", NULL,
+		json_pack("{s:{s:[s,s,s,s,s], s:[s,s,s,s,s]}, s:{s:s, s:n}}", "scale", "domain",
 			"worse", "better", "differs", "cannot tell", "no difference", "range",
 			PALETTE_BINDS, PALETTE_GOOD, PALETTE_WORKING, PALETTE_STARVED,
-			PALETTE_BLOCKED, "legend", "orient", "top", "title", ""));
+			PALETTE_BLOCKED, "legend", "orient", "top", "title"));
+}
+
+/* Dots with intervals, a row each, beside a line at no change. */
+static json_t *forest_spec(const json_t *rows)
+{
+	static const struct parts_tip tips[] = {{"label", "what", NULL}, {"a", "A", NULL},
+		{"b", "B", NULL}, {"change", "change", "+.2%"}, {"low", "interval from", "+.2%"},
+		{"high", "to", "+.2%"}, {"words", "B is", NULL}};
+	const struct interval axis = axis_of(rows);
+	const json_int_t height = (json_int_t)(json_array_size(rows) + 1) * ROW_PIXELS;
+	json_t *y = parts_channel_with("label", "nominal", NULL,
+		json_pack("{s:n, s:n, s:{s:i, s:b}}", "title", "sort", "axis", "labelLimit", 260,
+			"grid", 1));
+	json_t *x = parts_channel_with("change", "quantitative", "change of B against A",
+		json_pack("{s:{s:s}, s:{s:[f, f]}}", "axis", "format", "+~p", "scale", "domain",
+			axis.low, axis.high));
+	json_t *colour = colour_json();
 	json_t *tip = parts_tips(tips, PARTS_COUNT(tips));
 	json_t *zero = json_pack("{s:{s:s, s:s, s:i}, s:{s:{s:i}}}", "mark", "type", "rule",
 		"color", "var(--ink)", "size", 1, "encoding", "x", "datum", 0);
-	json_t *interval = json_pack("{s:{s:s, s:i}, s:{s:O, s:{s:s, s:s}, s:{s:s}, s:O, s:O}}",
-		"mark", "type", "rule", "size", 3, "encoding", "y", y, "x", "field", "low", "type",
+	json_t *interval = json_pack(
+		"{s:{s:s, s:i, s:b}, s:{s:O, s:{s:s, s:s}, s:{s:s}, s:O, s:O}}", "mark", "type",
+		"rule", "size", 3, "clip", 1, "encoding", "y", y, "x", "field", "low", "type",
 		"quantitative", "x2", "field", "high", "color", colour, "tooltip", tip);
 	json_t *dot = json_pack("{s:{s:s, s:i, s:b}, s:{s:O, s:O, s:O, s:O}}", "mark", "type",
 		"point", "size", 90, "filled", 1, "encoding", "y", y, "x", x, "color", colour,
 		"tooltip", tip);
 	json_t *spec = json_pack("{s:{s:s}, s:I, s:[o, o, o]}", "data", "name", "rows", "height",
-		(json_int_t)(rows * ROW_PIXELS + ROW_PIXELS), "layer", zero, interval, dot);
+		height, "layer", zero, interval, dot);
 	json_decref(y);
 	json_decref(x);
 	json_decref(colour);
@@ -106,11 +143,12 @@ static json_t *forest_spec(size_t rows)
 	return spec;
 }
 
+/* Takes rows; NULL without memory. */
 static void forest(struct page *page, struct chart *chart, json_t *rows)
 {
 	chart->table.rows = rows;
 	PARTS_COLUMNS(chart, forest_columns);
-	chart->spec = forest_spec(json_array_size(rows));
+	chart->spec = rows ? forest_spec(rows) : NULL;
 	page_chart(page, chart);
 	chart_release(chart);
 }
@@ -123,7 +161,7 @@ static void throughput_chart(struct page *page, const struct comparison *c, size
 	(void)snprintf(chart.id, sizeof chart.id, "throughput%zu", number);
 	(void)snprintf(chart.title, sizeof chart.title, "Throughput of each point");
 	buffer_format(&chart.text,
-		"Each dot is the change of B's throughput against A's, its line the %g %% interval. Left of 0 B is slower.",
+		"Each dot is the change of B's throughput against A's, its line the %g %% interval. Left of 0 B is slower. A line that is cut at the edge goes on beyond it.",
 		100 * (1 - c->significance));
 	if (c->pair_count > POINTS_DRAWN)
 		buffer_format(&chart.text, " The first %d of %zu points are drawn.",
@@ -156,7 +194,8 @@ static void stages_chart(struct page *page, const struct comparison *c, size_t n
 	(void)snprintf(chart.id, sizeof chart.id, "stages%zu", number);
 	(void)snprintf(
 		chart.title, sizeof chart.title, "Capacities and service times of the stages");
-	buffer_text(&chart.text, "More capacity is better, a longer service time is worse");
+	buffer_text(&chart.text,
+		"Capacity (more is better) and service times (longer is worse) of each stage, B against A");
 	if (c->pair_count > 1) {
 		buffer_text(&chart.text, "; at ");
 		compare_settings(c, c->focus, &chart.text);
@@ -185,23 +224,32 @@ static void figures_table(struct page *page, const struct comparison *c)
 	json_decref(table.rows);
 }
 
-static void facts_table(struct page *page, const struct comparison *c)
+/* harmless: those that only name, place or time the run; else the others. */
+static json_t *fact_rows(const struct comparison *c, bool harmless)
+{
+	json_t *rows = json_array();
+	for (size_t i = 0; i < c->facts.count; i++) {
+		const struct compare_fact *fact = &c->facts.list[i];
+		if ((fact->weight == COMPARE_HARMLESS) == harmless)
+			parts_append(&rows,
+				json_pack("{s:o, s:o, s:o, s:s}", "name", parts_text(fact->name),
+					"a", parts_text(fact->a), "b", parts_text(fact->b),
+					"weight", compare_weight_name(fact->weight)));
+	}
+	return rows;
+}
+
+static void facts_table(struct page *page, const struct comparison *c, bool harmless)
 {
 	static const struct page_column columns[] = {{"name", "what differs", PAGE_TEXT},
 		{"a", "A", PAGE_TEXT}, {"b", "B", PAGE_TEXT}, {"weight", "weight", PAGE_TEXT}};
-	struct page_table table = {
-		.columns = columns, .column_count = PARTS_COUNT(columns), .rows = json_array()};
-	for (size_t i = 0; i < c->facts.count; i++) {
-		const struct compare_fact *fact = &c->facts.list[i];
-		parts_append(&table.rows,
-			json_pack("{s:o, s:o, s:o, s:s}", "name", parts_text(fact->name), "a",
-				parts_text(fact->a), "b", parts_text(fact->b), "weight",
-				compare_weight_name(fact->weight)));
-	}
-	if (c->facts.count > 0)
+	struct page_table table = {.columns = columns,
+		.column_count = PARTS_COUNT(columns),
+		.rows = fact_rows(c, harmless)};
+	if (json_array_size(table.rows) > 0)
 		page_table(page, &table, "Keys of the configuration and facts of the node");
 	else
-		page_paragraph(page, "Nothing that was recorded differs.");
+		page_paragraph(page, "Nothing of substance that was recorded differs.");
 	json_decref(table.rows);
 }
 
@@ -313,7 +361,12 @@ static void section(struct page *page, const struct compare_document *document, 
 	figures_table(page, c);
 	page_fold_end(page);
 	page_heading(page, 3, NULL, "What else differs");
-	facts_table(page, c);
+	facts_table(page, c, false);
+	if (compare_facts_count(&c->facts, COMPARE_HARMLESS) > 0) {
+		page_fold_begin(page, "What differs and only names, places or times the run");
+		facts_table(page, c, true);
+		page_fold_end(page);
+	}
 	compare_method_words(c, &text);
 	paragraph(page, &text);
 }

@@ -1,12 +1,25 @@
 /* Rows of a comparison: points, stages, figures, and what else differs. */
 #include "harness/report/compare_tables.h"
 
+#include "harness/base/utf8.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { VALUE_MOST = 40 };
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Text of a configuration or a node; most: bytes. */
+static void add_plain(struct table *table, const char *text, int most)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, text, "?");
+	table_add(table, INK_PLAIN, "%.*s", most, plain.data ? plain.data : "");
+	buffer_release(&plain);
+}
 
 static void open_columns(
 	struct compare_table *out, const struct table_column *columns, size_t count)
@@ -43,7 +56,7 @@ static void add_settings(struct table *table, const struct comparison *c, size_t
 			continue;
 		char *value = config_value_text(
 			key, point_value(&record->config, &record->grid, c->pairs[pair].a, key));
-		table_add(table, INK_PLAIN, "%s", value ? value : "?");
+		add_plain(table, value ? value : "?", VALUE_MOST);
 		free(value);
 		count++;
 	}
@@ -230,8 +243,8 @@ void compare_facts_table(const struct comparison *comparison, bool all, struct c
 			continue;
 		const enum ink ink = fact->weight >= COMPARE_STRONG ? INK_WARN : INK_PLAIN;
 		table_add(&out->table, ink, "%s", fact->name);
-		table_add(&out->table, INK_PLAIN, "%.40s", fact->a[0] ? fact->a : "(empty)");
-		table_add(&out->table, INK_PLAIN, "%.40s", fact->b[0] ? fact->b : "(empty)");
+		add_plain(&out->table, fact->a[0] ? fact->a : "(empty)", VALUE_MOST);
+		add_plain(&out->table, fact->b[0] ? fact->b : "(empty)", VALUE_MOST);
 		table_add(&out->table, ink, "%s", words[fact->weight]);
 	}
 }

@@ -1,6 +1,7 @@
 /* A comparison in the terminal: the answer first, what makes it doubtful next, then the figures. */
 #include "harness/report/compare_tables.h"
 
+#include "harness/base/utf8.h"
 #include "harness/report/layout.h"
 
 #include <math.h>
@@ -9,17 +10,29 @@
 
 enum { LISTED_MOST = 8 };
 
+/* layout_labelled_buffer of text that may hold names of files and values of keys. */
+static void labelled(const struct style *style, enum ink ink, const char *label,
+	struct buffer *text, struct buffer *out)
+{
+	struct buffer plain = {0};
+	if (text->data && text->size > 0)
+		utf8_add_plain(&plain, text->data, "?");
+	plain.failed = plain.failed || text->failed;
+	buffer_release(text);
+	layout_labelled_buffer(style, ink, label, &plain, out);
+}
+
 static void names(const struct comparison *c, const struct style *style, struct buffer *out)
 {
 	struct buffer line = {0};
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
 	buffer_format(&line, "%s, config %s (baseline)", a->folder, a->config_hash);
-	layout_labelled_buffer(style, INK_DIM, "A", &line, out);
+	labelled(style, INK_DIM, "A", &line, out);
 	buffer_format(&line, "%s, config %s", b->folder, b->config_hash);
-	layout_labelled_buffer(style, INK_DIM, "B", &line, out);
+	labelled(style, INK_DIM, "B", &line, out);
 	buffer_format(&line, "%s", a->step.description);
-	layout_labelled_buffer(style, INK_DIM, "step", &line, out);
+	labelled(style, INK_DIM, "step", &line, out);
 }
 
 static void sentence(const struct comparison *c, const struct style *style, struct buffer *out)
@@ -39,26 +52,27 @@ static void doubts(const struct comparison *c, const struct style *style, struct
 {
 	struct buffer text = {0};
 	const size_t strong = compare_facts_count(&c->facts, COMPARE_STRONG);
-	for (size_t i = 0; i < c->remark_count; i++)
-		layout_labelled(style, INK_WARN, "note", c->remarks[i], out);
+	for (size_t i = 0; i < c->remark_count; i++) {
+		buffer_text(&text, c->remarks[i]);
+		labelled(style, INK_WARN, "note", &text, out);
+	}
 	if (strong == 0)
 		return;
 	for (size_t i = 0; i < strong && i < LISTED_MOST; i++)
 		buffer_format(&text, "%s%s", i ? ", " : "", c->facts.list[i].name);
 	if (strong > LISTED_MOST)
 		buffer_format(&text, " and %zu more", strong - LISTED_MOST);
-	buffer_format(&text, " differ%s, and may be the cause by %s", strong == 1 ? "s" : "",
-		strong == 1 ? "itself" : "themselves");
-	layout_labelled_buffer(style, INK_WARN, "not alike", &text, out);
+	buffer_format(&text, " differ%s, and may be the whole cause", strong == 1 ? "s" : "");
+	labelled(style, INK_WARN, "unlike", &text, out);
 }
 
 static void explanation(const struct comparison *c, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	compare_explanation_words(c, &text);
-	layout_labelled_buffer(style, INK_BOLD, "because", &text, out);
+	labelled(style, INK_BOLD, "because", &text, out);
 	compare_binding_words(c, &text);
-	layout_labelled_buffer(style, INK_PLAIN, "limit", &text, out);
+	labelled(style, INK_PLAIN, "limit", &text, out);
 }
 
 static void gates(const struct compare_document *document, const struct comparison *c,
@@ -68,8 +82,7 @@ static void gates(const struct compare_document *document, const struct comparis
 	for (size_t i = 0; i < document->gate_count; i++) {
 		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
 		const bool fails = c->gates[i].outcome != GATE_PASSES;
-		layout_labelled_buffer(
-			style, fails ? INK_BAD : INK_GOOD, fails ? "FAILS" : "passes", &text, out);
+		labelled(style, fails ? INK_BAD : INK_GOOD, fails ? "FAILS" : "passes", &text, out);
 	}
 }
 
@@ -110,7 +123,7 @@ static void list_points(const struct comparison *c, const struct report *report,
 	}
 	if (count > LISTED_MOST)
 		buffer_format(&text, "; and %zu more", count - LISTED_MOST);
-	layout_labelled_buffer(style, INK_DIM, label, &text, out);
+	labelled(style, INK_DIM, label, &text, out);
 }
 
 static void unmatched(const struct comparison *c, const struct style *style, struct buffer *out)
@@ -118,10 +131,8 @@ static void unmatched(const struct comparison *c, const struct style *style, str
 	struct buffer text = {0};
 	if (c->match.only_a_count + c->match.only_b_count + c->unmeasured_count > 0)
 		layout_heading(style, "not compared", out);
-	list_points(
-		c, c->a.report, "only in A", c->match.only_a, c->match.only_a_count, style, out);
-	list_points(
-		c, c->b.report, "only in B", c->match.only_b, c->match.only_b_count, style, out);
+	list_points(c, c->a.report, "A only", c->match.only_a, c->match.only_a_count, style, out);
+	list_points(c, c->b.report, "B only", c->match.only_b, c->match.only_b_count, style, out);
 	if (c->unmeasured_count == 0)
 		return;
 	buffer_format(&text, "%zu: ", c->unmeasured_count);
@@ -130,7 +141,7 @@ static void unmatched(const struct comparison *c, const struct style *style, str
 		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
 	}
 	buffer_text(&text, " (failed, or not measured, in one of them)");
-	layout_labelled_buffer(style, INK_DIM, "no figures", &text, out);
+	labelled(style, INK_DIM, "neither", &text, out);
 }
 
 static void stages(
@@ -138,13 +149,16 @@ static void stages(
 {
 	struct compare_table table = {0};
 	struct buffer heading = {0};
+	struct buffer plain = {0};
 	buffer_text(&heading, "stages");
 	if (c->pair_count > 1) {
 		buffer_text(&heading, " at ");
 		compare_settings(c, c->focus, &heading);
 	}
+	utf8_add_plain(&plain, heading.data ? heading.data : "stages", "?");
 	compare_stages_table(c, &table);
-	table_under(&table, heading.data ? heading.data : "stages", style, out);
+	table_under(&table, plain.data ? plain.data : "stages", style, out);
+	buffer_release(&plain);
 	buffer_release(&heading);
 	table = (struct compare_table){0};
 	compare_figures_table(c, verbose, &table);
@@ -182,7 +196,7 @@ static void one(const struct compare_document *document, const struct comparison
 	facts(c, document->verbose, style, out);
 	buffer_text(out, "\n");
 	compare_method_words(c, &text);
-	layout_labelled_buffer(style, INK_DIM, "method", &text, out);
+	labelled(style, INK_DIM, "method", &text, out);
 }
 
 void compare_text(

@@ -42,12 +42,15 @@ static void cannot_tell(const struct difference *d, char out[COMPARE_WORDS_BYTES
 	else
 		(void)snprintf(
 			repeats, sizeof repeats, "%zu and %zu repeats", d->a_count, d->b_count);
-	if (d->repeats_needed > 0)
+	if (d->is_mean)
+		(void)snprintf(out, COMPARE_WORDS_BYTES,
+			"cannot tell: %s a point, which vary too much", repeats);
+	else if (d->repeats_needed > 0)
 		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s; %zu would do", repeats,
 			d->repeats_needed);
 	else
 		(void)snprintf(out, COMPARE_WORDS_BYTES,
-			"cannot tell: %s, which vary too much for any number of them", repeats);
+			"cannot tell: %s, which vary too much for more of them to help", repeats);
 }
 
 const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
@@ -151,13 +154,12 @@ static void points_sentence(const struct comparison *c, struct buffer *out)
 {
 	size_t n[DIFFERENCE_MORE + 1] = {0};
 	count_verdicts(c, n);
-	buffer_format(out, ". Of %zu points %zu %s slower, %zu faster", c->pair_count,
-		n[DIFFERENCE_LESS], n[DIFFERENCE_LESS] == 1 ? "is" : "are", n[DIFFERENCE_MORE]);
-	if (n[DIFFERENCE_NOISE] > 0)
-		buffer_format(out, ", %zu within the noise floor", n[DIFFERENCE_NOISE]);
-	if (n[DIFFERENCE_UNSURE] + n[DIFFERENCE_UNTOLD] > 0)
-		buffer_format(out, ", of %zu it cannot be told",
-			n[DIFFERENCE_UNSURE] + n[DIFFERENCE_UNTOLD]);
+	const size_t untold = n[DIFFERENCE_UNSURE] + n[DIFFERENCE_UNTOLD];
+	buffer_format(out, ". Of %zu points %zu slower, %zu faster, %zu without a difference",
+		c->pair_count, n[DIFFERENCE_LESS], n[DIFFERENCE_MORE],
+		n[DIFFERENCE_NOISE] + n[DIFFERENCE_NONE]);
+	if (untold > 0)
+		buffer_format(out, ", %zu that cannot be told", untold);
 }
 
 void compare_sentence(const struct comparison *comparison, struct buffer *out)
@@ -238,9 +240,14 @@ void compare_explanation_words(const struct comparison *comparison, struct buffe
 			e->why_not[0] ? e->why_not : "no service times in sequence");
 }
 
+static bool is_told(const struct verdict *verdict)
+{
+	return verdict->stage[0] && strcmp(verdict->stage, "none") != 0;
+}
+
 static void verdict_words(const struct verdict *verdict, struct buffer *out)
 {
-	if (!verdict->stage[0] || strcmp(verdict->stage, "none") == 0)
+	if (!is_told(verdict))
 		buffer_text(out, "cannot be told");
 	else
 		buffer_format(out, "%s/%s (confidence %.2f)", verdict->stage, verdict->resource,
@@ -255,7 +262,7 @@ void compare_binding_words(const struct comparison *comparison, struct buffer *o
 	verdict_words(a, out);
 	buffer_text(out, ", in B ");
 	verdict_words(b, out);
-	if (a->stage[0] && b->stage[0] &&
+	if (is_told(a) && is_told(b) &&
 		(strcmp(a->stage, b->stage) != 0 || strcmp(a->resource, b->resource) != 0))
 		buffer_text(out, ": another limit");
 	if (comparison->pair_count > 1) {
@@ -269,8 +276,8 @@ void compare_method_words(const struct comparison *comparison, struct buffer *ou
 	const struct difference *d = &comparison->overall[0];
 	char floor[METRIC_TEXT_BYTES];
 	buffer_format(out,
-		"differences are significant at %g %%: moderated t on logarithms of repetitions, two runs taken to vary "
-		"by as much as two repetitions",
+		"figures are geometric means of repetitions; differences are significant at %g %%, by a moderated t test on "
+		"logarithms, two runs taken to vary by as much as two repetitions",
 		PERCENT * comparison->significance);
 	if (comparison->pair_count > 1)
 		buffer_text(out,
