@@ -53,6 +53,13 @@ TESTS := $(TEST_SOURCES:tests/unit/%.c=$(B)/tests/%)
 BENCH_SOURCES := $(sort $(wildcard tests/bench/bench_*.c))
 BENCHES := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 
+# Code that is made from descriptions, into the build's folder; it is not held to our warnings.
+GENERATED_B := $(B)/generated
+PROTOS := $(sort $(wildcard harness/*/*.proto))
+GENERATED := $(PROTOS:%.proto=$(GENERATED_B)/%.pb-c.c)
+GENERATED_OBJECTS := $(GENERATED:.c=.o)
+CFLAGS_ALL += -isystem $(GENERATED_B)
+
 # --- the toolkit: is it there? ----------------------------------------------------------------------
 CUDA_HOME ?= /usr/local/cuda
 CUDA ?= auto
@@ -75,7 +82,7 @@ no-plugin: # of an earlier build, which the program would find
 # ALLOW_UNDEFINED=1: plug-in and device tests link although functions that they call are not written yet.
 UNDEFINED := $(if $(ALLOW_UNDEFINED),-Wl$(comma)--unresolved-symbols=ignore-all,)
 
-$(B)/libmlbench.a: $(OBJECTS)
+$(B)/libmlbench.a: $(OBJECTS) $(GENERATED_OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $^
 
@@ -88,8 +95,24 @@ $(B)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+$(GENERATED_B)/%.pb-c.c $(GENERATED_B)/%.pb-c.h &: %.proto
+	@mkdir -p $(@D)
+	$(call say,PROTO,$<)
+	$(Q)protoc-c --c_out=$(GENERATED_B) $<
+$(GENERATED_B)/%.o: $(GENERATED_B)/%.c Makefile
+	$(call say,CC,$<)
+	$(Q)$(CC) $(filter-out $(WARNINGS) -Werror,$(CFLAGS_ALL)) -w -c -o $@ $<
+$(B)/harness/report/tensorboard_events.o: | $(GENERATED)
+
 # The runbook is in the program (runbook.c takes it in).
 $(B)/harness/report/runbook.o: docs/runbook.md
+
+# So are the page's style, its script, and the libraries that draw its charts (assets.c), one fetch for all variants.
+CHARTS := build/npm/charts.js
+$(CHARTS): .ci/charts .ci/charts.sha512
+	$(call say,NPM,$@)
+	$(Q).ci/charts $@
+$(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(CHARTS)
 
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
 $(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
@@ -244,8 +267,10 @@ benches: $(BENCHES)
 # --- the two commands ---------------------------------------------------------------------------
 setup:
 	@.ci/setup build
+	@.ci/charts $(CHARTS)
 setup-check:
 	@.ci/setup build check
+	@.ci/charts $(CHARTS)
 
 CONFIG ?= configs/imagenet_like.ini
 sweep: setup
@@ -258,7 +283,7 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := nvml planted sample_cache sampler ready slots exchange group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
+THREAD_TESTS := live live_feed listen flame nvml planted sample_cache sampler ready slots exchange group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(filter $(THREAD_DEVICE_TESTS:%=$(DOUBLE_B)/test_%),$(DOUBLE_TESTS)))
@@ -349,10 +374,10 @@ dist: all man $(DIST_DEVICE)
 # --- style ----------------------------------------------------------------------------------------
 STYLED := $(wildcard harness/*.c harness/*/*.[ch] harness/report/html/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
                      workloads/backend/cuda/*.[ch] workloads/backend/cuda/*.cu tests/device/*.cu tests/device/double/*.cc tests/device/double/*.h tests/bench/device/*.[ch])
-TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -fopenmp $(PKG_CFLAGS)
+TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -isystem $(GENERATED_B) -fopenmp $(PKG_CFLAGS)
 format:
 	@clang-format-14 -i $(STYLED)
-lint:
+lint: $(GENERATED)
 	@clang-format-14 --dry-run -Werror $(STYLED)
 	tests/layering.sh
 	@printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 sh -c 'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS)' tidy

@@ -2,6 +2,8 @@
 #include "pipelines/conduct.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/flame.h"
+#include "pipelines/live_feed.h"
 
 #include <errno.h>
 
@@ -80,6 +82,7 @@ static void note_warmup(struct conducting *s, uint64_t elapsed_ns)
 	if (s->warm || elapsed_ns < s->c->warmup_ns)
 		return;
 	s->warm = true;
+	flame_count(true);
 	s->batches_at_warmup = devices_progress(s->c->monitor->devices).batches;
 	if (!s->c->monitor->timed)
 		monitor_sample(s->c->monitor);
@@ -118,15 +121,19 @@ bool conduct_run(const struct conduct *c)
 		interrupted = asked_to_stop(c);
 		note_warmup(&s, elapsed_ns);
 		over = over || is_enough(&s, elapsed_ns);
+		const bool edge = now_ns >= edge_ns && monitor->timed && !over && !interrupted;
 		if (now_ns >= edge_ns) {
-			if (monitor->timed && !over && !interrupted)
+			if (edge)
 				monitor_sample(monitor);
 			report(&s, now_ns);
 			edge_ns = monitor->timed ? monitor_next_ns(monitor)
 						 : now_ns + monitor->window_ns;
 		}
+		if (c->control && c->control->live)
+			live_feed_tell(c->control->live, now_ns, edge);
 		watch(&s, now_ns);
 	}
+	flame_count(false);
 	monitor_sample(monitor);
 	crew_stop(c->crew);
 	return interrupted;

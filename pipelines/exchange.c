@@ -488,6 +488,7 @@ void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_q
 		.batches = x->batches.sums,
 		.samples_depth = x->ready.count,
 		.batches_depth = x->slots.deliverable,
+		.being_read = x->being_read,
 	};
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 }

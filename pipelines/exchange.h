@@ -153,6 +153,7 @@ void exchange_wake_all(struct exchange *exchange);
 struct exchange_queues {
 	struct queue_integrals samples, batches;
 	uint32_t samples_depth, batches_depth;
+	uint32_t being_read; /* files with the readers */
 };
 void exchange_read_queues(struct exchange *exchange, uint64_t now_ns, struct exchange_queues *out);
 

@@ -8,6 +8,7 @@
 #include "pipelines/cache_state.h"
 #include "pipelines/collect.h"
 #include "pipelines/conduct.h"
+#include "pipelines/live_feed.h"
 #include "pipelines/plan.h"
 #include "pipelines/timeline_wiring.h"
 #include "pipelines/wiring.h"
@@ -290,6 +291,8 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	run->rounds.live = !run->plan.step_on_device;
 	injection_start(&run->injection, monitor->start_ns);
 	source_start(run->source, monitor->start_ns);
+	if (control && control->live)
+		live_feed_begin(control->live, run);
 	crew_start(&run->crew, monitor->start_ns);
 	const struct conduct options = {
 		.crew = &run->crew,
@@ -302,6 +305,8 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		.slowest_wait_ns = slowest_wait(run),
 	};
 	const bool interrupted = conduct_run(&options);
+	if (control && control->live)
+		live_feed_end(control->live);
 	device_watch_stop(run->nvml);
 	return interrupted;
 }

@@ -55,6 +55,10 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 typedef void pipeline_progress(void *context, double seconds, double planned_seconds,
 	double samples_per_s, uint64_t samples);
 
+struct live_feed;
+
+struct timeline;
+
 struct pipeline_control {
 	const atomic_bool *stop;     /* Ctrl-C: drain and return within a second; may be NULL */
 	pipeline_progress *progress; /* may be NULL */
@@ -62,12 +66,12 @@ struct pipeline_control {
 	/* Where the service times in sequence go; filled by pipeline_run, {0} when it fails or the
 	 * profiler is off, and released by the caller in any case.  NULL: they are not wanted. */
 	struct traces *traces;
+	/* What it shows while it goes on; NULL: nothing. */
+	struct live_feed *live;
 	/* Where the timeline goes that trace.schedule asks for; NULL afterwards where there is none, else closed by
 	 * the caller.  NULL: it is not wanted, and nothing is recorded. */
 	struct timeline **timeline;
 };
-
-struct timeline;
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.
  * 0 with out->status OK, UNSTEADY or INTERRUPTED; negative errno with out->status FAILED and the

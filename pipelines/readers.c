@@ -2,6 +2,7 @@
 #include "pipelines/readers.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/flame.h"
 #include "harness/measure/timeline.h"
 #include "workloads/backend/backend.h"
 
@@ -176,6 +177,7 @@ static void *run_reader(void *context)
 	struct one_reader *r = context;
 	const struct readers_options *o = &r->readers->options;
 	struct error err = {0};
+	flame_thread_begin("read");
 	(void)placement_bind(o->placement, o->first_place + r->index, 1);
 	if (r->meter)
 		thread_meter_attach(r->meter);
@@ -191,6 +193,7 @@ static void *run_reader(void *context)
 	close_reader(r);
 	if (r->meter)
 		thread_meter_detach(r->meter);
+	flame_thread_end();
 	return NULL;
 }
 

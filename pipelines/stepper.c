@@ -3,6 +3,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/flame.h"
 
 #include <errno.h>
 #include <math.h>
@@ -190,6 +191,7 @@ static void *run(void *context)
 	struct stepper *s = context;
 	const struct stepper_options *o = &s->options;
 	struct error err = {0};
+	flame_thread_begin("step");
 	(void)placement_bind(o->placement, o->first_place, o->places);
 	if (o->meter)
 		thread_meter_attach(o->meter);
@@ -208,6 +210,7 @@ static void *run(void *context)
 	close_backend(s);
 	if (o->meter)
 		thread_meter_detach(o->meter);
+	flame_thread_end();
 	return NULL;
 }
 

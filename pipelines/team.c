@@ -7,6 +7,7 @@
 #include "pipelines/team.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/flame.h"
 #include "harness/measure/timeline.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
@@ -218,6 +219,7 @@ static void run_worker(struct worker *w)
 {
 	const struct team_options *o = &w->team->options;
 	struct error err = {0};
+	flame_thread_begin("decode");
 	(void)placement_bind(o->placement, o->first_place + w->index, 1);
 	if (w->meter)
 		thread_meter_attach(w->meter);
@@ -233,6 +235,7 @@ static void run_worker(struct worker *w)
 	transform_close(w->transform);
 	if (w->meter)
 		thread_meter_detach(w->meter);
+	flame_thread_end();
 }
 
 #if defined(__SANITIZE_THREAD__)

@@ -2,6 +2,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/flame.h"
 
 #include <errno.h>
 #include <math.h>
@@ -127,6 +128,7 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 static void *run(void *context)
 {
 	struct upload *u = context;
+	flame_thread_begin("upload");
 	(void)placement_bind(u->options.placement, u->options.place, 1);
 	if (u->options.meter)
 		thread_meter_attach(u->options.meter);
@@ -136,6 +138,7 @@ static void *run(void *context)
 	end(u);
 	if (u->options.meter)
 		thread_meter_detach(u->options.meter);
+	flame_thread_end();
 	return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
 #include "harness/config/config.h"
+#include "harness/report/export.h"
 #include "harness/report/fields.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
@@ -165,6 +166,12 @@ static void list_keys(struct listing *listing)
 	}
 }
 
+static void list_formats(struct listing *listing)
+{
+	for (size_t i = 0; export_list[i]; i++)
+		listing_add(listing, export_list[i]->name, NULL, export_list[i]->summary);
+}
+
 static const struct topic {
 	const char *name, *heading;
 	void (*fill)(struct listing *listing);
@@ -176,6 +183,7 @@ static const struct topic {
 	{"devices",
 		"devices: this node's GPUs, and those that can be emulated (step.device) with their published step times",
 		list_all_devices},
+	{"formats", "formats that results can be written in (export --format)", list_formats},
 	{"configs", "configurations", list_configs},
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };
@@ -196,7 +204,7 @@ static int find_topic(const char *name, const struct topic **topic, struct error
 	if (near)
 		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
 	return error_set(err, -EINVAL,
-		"cannot list '%s': sources, codecs, backends, models, devices, configs or keys",
+		"cannot list '%s': sources, codecs, backends, models, devices, formats, configs or keys",
 		name);
 }
 
@@ -270,8 +278,9 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_list = {
 	.name = "list",
-	.summary = "list engines, codecs, backends, models, devices, configurations or keys",
-	.arguments = "[sources|codecs|backends|models|devices|configs|keys]",
+	.summary =
+		"list engines, codecs, backends, models, devices, formats, configurations or keys",
+	.arguments = "[sources|codecs|backends|models|devices|formats|configs|keys]",
 	.description =
 		"What there is to choose from. What this node cannot do is listed with the reason, not hidden. "
 		"Without a topic: all but the keys.",

@@ -13,7 +13,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"about, also a list, as 'sweep.decode.workers=1,2,4'. May be given many times; the last "
 		"one holds."},
 	[OPTION_OUT] = {"out", 0, "DIR",
-		"Write the results into this folder instead of results/NAME/TIME."},
+		"Write into this folder: of a run, the results, instead of results/NAME/TIME. Commands that "
+		"write one file also take its name."},
 	[OPTION_RESUME] = {"resume", 0, "DIR",
 		"Continue the run in this folder: only what is missing or failed is measured. 'latest' "
 		"is the newest run of the configuration's name."},

@@ -18,7 +18,8 @@ const struct command command_run = {
 		"limits of the single stages are measured when measure.limits is set explicitly.",
 	.example = "mlbench run configs/null.ini --set decode.workers=1",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_RESUME) |
-		   OPTION_BIT(OPTION_JSON),
+		   OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN) |
+		   OPTION_BIT(OPTION_FLAME),
 	.arguments_max = 1,
 	.run = run,
 };

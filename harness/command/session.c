@@ -4,13 +4,17 @@
 
 #include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
+#include "harness/command/live_show.h"
 #include "harness/command/plan.h"
 #include "harness/command/progress.h"
 #include "harness/command/resume.h"
 #include "harness/command/schedule.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
 #include "harness/report/timeline_report.h"
@@ -35,10 +39,13 @@ struct session {
 	struct schedule_item *items; /* those still to be measured */
 	size_t item_count;
 	struct progress progress;
+	struct live_show *live;
+	struct flame_run flame;
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
 	bool traces_lost;        /* said once */
+	char *page;              /* report.html, once it is written; owned */
 	bool timeline_lost;      /* likewise */
 };
 
@@ -140,7 +147,9 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	session->adaptive = !code && record_is_adaptive(&plan->config);
-	return code ? code : list_items(session, err);
+	if (!code)
+		code = list_items(session, err);
+	return code ? code : flame_run_start(&session->flame, invocation, err);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -152,6 +161,16 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	report_settings(&view, point, &text);
 	(void)snprintf(out, room, "%s", text.data ? text.data : session->plan.name);
 	buffer_release(&text);
+}
+
+static void show_run(struct session *session, const char *label, bool limit)
+{
+	const struct live_begin begin = {.label = label,
+		.limit = limit,
+		.done = session->progress.done,
+		.total = session->progress.total,
+		.rest_s = progress_rest_seconds(&session->progress)};
+	live_show_run(session->live, &begin);
 }
 
 /* What a repetition leaves beside its measurement. */
@@ -169,8 +188,10 @@ static int run_pipeline(struct session *session, const struct config *config, co
 		.progress = progress_tell,
 		.context = &session->progress,
 		.traces = recordings ? &recordings->traces : NULL,
-		.timeline = recordings && first ? &recordings->timeline : NULL};
+		.timeline = recordings && first ? &recordings->timeline : NULL,
+		.live = live_show_feed(session->live)};
 	const double started = now_seconds();
+	show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
@@ -178,6 +199,9 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	m->started = started;
 	if (code && atomic_load(session->invocation->stop))
 		m->status = MEASUREMENT_INTERRUPTED;
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		live_show_result(session->live, code ? (double)NAN : m->throughput,
+			m->status == MEASUREMENT_OK);
 	return code;
 }
 
@@ -249,6 +273,7 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	else
 		(void)run_pipeline(session, &config, label, m, &recordings, item->repeat == 0,
 			&err); /* m->status says it too */
+	flame_run_note(&session->flame, m);
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -337,19 +362,30 @@ static void measure_adaptively(struct session *session)
 		cannot_save(session, code, &err);
 }
 
+static void finish_flame(struct session *session)
+{
+	struct error err = {0};
+	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (code)
+		cannot_save(session, code, &err);
+}
+
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
-	session->progress = (struct progress){
-		.total = session->item_count + session->limits.count, .each_seconds = each};
+	session->progress = (struct progress){.total = session->item_count + session->limits.count,
+		.each_seconds = each,
+		.hidden = live_show_has_view(session->live)};
 	if (session->adaptive)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
 		run_item(session, &session->items[i]);
+	finish_flame(session);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
 	log_progress_end();
+	live_show_phase(session->live, LIVE_REPORTING);
 }
 
 /* --- after --------------------------------------------------------------------------------------
@@ -404,7 +440,9 @@ static int add_forecasts(const struct session *session, struct report *report, s
 static int print_and_judge(
 	const struct session *session, const struct report *report, struct error *err)
 {
-	const int printed = print_report(session, report, err);
+	int printed = print_report(session, report, err);
+	if (!printed)
+		printed = flame_run_print(&session->flame, session->invocation, err);
 	const int status = final_status(session, report);
 	return status ? status : printed;
 }
@@ -416,6 +454,19 @@ static int go_on(const struct session *session, const struct report *report, str
 		.report = report,
 		.status = final_status(session, report)};
 	return session->sequel(session->context, &result, err);
+}
+
+/* The page, and its name where people look last. */
+static int write_page(struct session *session, const struct report *report, struct error *err)
+{
+	char *path = files_join(session->record.folder, REPORT_PAGE_FILE);
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory for '%s'", REPORT_PAGE_FILE);
+	const int code = report_page_write(report, report->best, path, err);
+	session->page = code ? NULL : path;
+	if (code)
+		free(path);
+	return code;
 }
 
 static int finish(struct session *session, struct error *err)
@@ -433,15 +484,20 @@ static int finish(struct session *session, struct error *err)
 		code = add_forecasts(session, &report, err);
 	if (!code && !saved)
 		saved = report_write_files(&report, &saving);
+	if (!code && !saved)
+		saved = write_page(session, &report, &saving);
 	if (saved)
 		cannot_save(session, saved, &saving);
 	if (code) {
 		report_close(&report);
 		return command_status(code);
 	}
+	live_show_end_view(session->live);
 	const int status = session->sequel ? go_on(session, &report, err)
 					   : print_and_judge(session, &report, err);
 	report_close(&report);
+	if (session->page && !session->sequel)
+		log_info("report: %s", session->page);
 	return status;
 }
 
@@ -454,15 +510,23 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	int status = command_status(prepare(session, one_point, err));
+	int code = live_show_open(&session->live, invocation, err);
+	if (!code)
+		code = prepare(session, one_point, err);
+	int status = command_status(code);
 	if (!status) {
 		err->text[0] =
 			'\0'; /* what was met and overcome on the way is no error of the run */
 		tell_plan(session);
+		live_show_plan(session->live, session->plan.name, session->record.folder);
+		live_show_begin_view(session->live);
 		measure(session);
 		status = finish(session, err);
 	}
+	live_show_close(session->live);
 	free(session->items);
+	free(session->page);
+	flame_run_close(&session->flame);
 	limits_close(&session->limits);
 	record_release(&session->record);
 	plan_close(&session->plan);

@@ -102,3 +102,18 @@ void state_clock_read(
 	if (since > 0 && now_ns > since)
 		total_ns[state] += now_ns - since;
 }
+
+uint64_t state_clock_look(const struct state_clock *clock, enum thread_state *state)
+{
+	unsigned before;
+	unsigned after;
+	uint64_t since;
+	do {
+		before = atomic_load_explicit(&clock->sequence, memory_order_acquire);
+		*state = (enum thread_state)atomic_load_explicit(
+			&clock->state, memory_order_acquire);
+		since = load(&clock->since_ns);
+		after = atomic_load_explicit(&clock->sequence, memory_order_relaxed);
+	} while (before != after || before % 2 != 0);
+	return since;
+}

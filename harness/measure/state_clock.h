@@ -40,6 +40,9 @@ static inline enum thread_state state_clock_state(const struct state_clock *cloc
 	return (enum thread_state)atomic_load_explicit(&clock->state, memory_order_relaxed);
 }
 
+/* The state and when it began; any thread.  0: it was never started. */
+uint64_t state_clock_look(const struct state_clock *clock, enum thread_state *state);
+
 /* Nanoseconds in each state up to now_ns; any thread.  Zeros when it was never started. */
 void state_clock_read(
 	const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES]);

@@ -61,6 +61,7 @@ void thread_meters_close(struct thread_meter *meters, unsigned count)
 
 void thread_meter_attach(struct thread_meter *meter)
 {
+	atomic_store(&meter->tid, (int)gettid());
 	atomic_store(&meter->schedstat, open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 	if (!io_delay_unavailable())
 		atomic_store(&meter->io_delay, io_delay_open());

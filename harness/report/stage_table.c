@@ -2,7 +2,6 @@
 #include "harness/report/stage_table.h"
 
 #include "harness/base/units.h"
-#include "harness/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -118,8 +117,7 @@ static void render_line(
 	buffer_format(out, "%s\n", style_end(style));
 }
 
-void stage_table_render(const struct point_summary *point, const struct style *style, int indent,
-	struct buffer *out)
+void stage_table_open(struct table *table, const struct point_summary *point)
 {
 	static const struct table_column columns[STAGE_COLUMNS] = {
 		{.head = "stage", .left = true},
@@ -134,10 +132,16 @@ void stage_table_render(const struct point_summary *point, const struct style *s
 		{.head = "p50", .keep = 1},
 		{.head = "p99", .keep = 2},
 	};
-	struct table table;
-	table_open(&table, columns, STAGE_COLUMNS);
+	table_open(table, columns, STAGE_COLUMNS);
 	for (size_t i = 0; i < point->stage_count; i++)
-		add_stage(&point->stages[i], &table);
+		add_stage(&point->stages[i], table);
+}
+
+void stage_table_render(const struct point_summary *point, const struct style *style, int indent,
+	struct buffer *out)
+{
+	struct table table;
+	stage_table_open(&table, point);
 	table_render(&table, style, indent, true, out);
 	table_close(&table);
 	struct buffer text = {0};

@@ -63,6 +63,16 @@ static const struct table_cell *cell_at(const struct table *table, size_t row, s
 	return &table->cells[row * table->column_count + column];
 }
 
+size_t table_rows(const struct table *table)
+{
+	return table->cell_count / table->column_count;
+}
+
+const char *table_text(const struct table *table, size_t row, size_t column)
+{
+	return cell_at(table, row, column)->text;
+}
+
 /* Line 0 or 1 of a head; one without a newline stands on line 1. */
 static void head_line(const struct table_column *column, int line, char out[HEAD_BYTES])
 {
@@ -90,7 +100,7 @@ static int natural_width(const struct table *table, size_t column, bool heads)
 	if (table->columns[column].bar)
 		return TABLE_BAR_COLUMNS;
 	int width = heads ? head_width(&table->columns[column]) : 0;
-	for (size_t row = 0; row < table->cell_count / table->column_count; row++) {
+	for (size_t row = 0; row < table_rows(table); row++) {
 		const int mine = style_columns(cell_at(table, row, column)->text);
 		width = mine > width ? mine : width;
 	}
@@ -236,6 +246,6 @@ void table_render(const struct table *table, const struct style *style, int inde
 	lay_out(table, style, heads, &layout);
 	if (heads)
 		render_heads(table, style, &layout, out);
-	for (size_t row = 0; row < table->cell_count / table->column_count; row++)
+	for (size_t row = 0; row < table_rows(table); row++)
 		render_row(table, style, &layout, &table->cells[row * table->column_count], out);
 }

@@ -14,12 +14,13 @@
 /* How the number of a cell is written in a table. */
 enum page_format {
 	PAGE_TEXT,
-	PAGE_COUNT,   /* 1,234 */
-	PAGE_REAL,    /* four digits that count */
-	PAGE_SHARE,   /* 0.125: 12.5% */
-	PAGE_SECONDS, /* 1.25 ms */
-	PAGE_BYTES,   /* 1.5 MiB */
-	PAGE_RATE,    /* bytes per second */
+	PAGE_COUNT,    /* 1,234 */
+	PAGE_REAL,     /* four digits that count */
+	PAGE_SHARE,    /* 0.125: 12.5% */
+	PAGE_SECONDS,  /* 1.25 ms */
+	PAGE_BYTES,    /* 1.5 MiB */
+	PAGE_RATE,     /* bytes per second */
+	PAGE_FRACTION, /* 0.97 */
 };
 
 struct page_column {
@@ -32,14 +33,21 @@ struct page_column {
 struct page_table {
 	const struct page_column *columns; /* kept, not copied */
 	size_t column_count;
-	json_t *rows; /* owned */
+	/* Owned: what `columns` points to where a table's columns depend on the result, with their texts, in one block of
+	 * malloc; NULL: they are constants. */
+	struct page_column *made_columns;
+	json_t *rows; /* owned; members that no column shows are for the chart alone */
 };
 
 enum { CHART_ID_BYTES = 32, CHART_TITLE_BYTES = 96, CHART_WHY_BYTES = 240 };
 
 /* spec: a Vega-Lite specification that takes its data from {"name": "rows"}, which are the table's rows; without
- * "$schema", "config", "width" (it fills the page's) and "background": the page knows light and dark.  Colours come from
- * palette.h.  NULL: there is nothing to draw, and why_not says why in a sentence. */
+ * "$schema", "config", "width" and "background": the page knows light and dark.  A view fills the page's width; views
+ * beside each other share it, and those below each other have it each.  Data colours come from palette.h; what is ink is
+ * "var(--ink)", "var(--soft)" (less of it) or "var(--ground)" (the page's), which follow light and dark.  Sliders and lists stand in
+ * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter, which the spec
+ * declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
+ * NULL: there is nothing to draw, and why_not says why in a sentence. */
 struct chart {
 	char id[CHART_ID_BYTES]; /* of the element, for links: "stages" */
 	char title[CHART_TITLE_BYTES];
@@ -56,7 +64,7 @@ struct page;
 
 /* NULL without memory.  title: of the document; lead: its first sentence, in large type; may be NULL. */
 struct page *page_begin(const char *title, const char *lead);
-/* Level 2 or 3; id for links, may be NULL. */
+/* Level 2 or 3; id for links, may be NULL.  Those of level 2 and charts with an id are the page's contents. */
 void page_heading(struct page *page, int level, const char *id, const char *text);
 void page_paragraph(struct page *page, const char *text);
 /* Term and text, side by side. */
@@ -64,6 +72,16 @@ void page_terms_begin(struct page *page);
 void page_term(struct page *page, const char *term, const char *text);
 void page_terms_end(struct page *page);
 void page_code(struct page *page, const char *text); /* as typed in a terminal */
+/* Figures side by side, large: "612", "samples/s", "decode.workers=4". */
+void page_figures_begin(struct page *page);
+void page_figure(struct page *page, const char *value, const char *unit, const char *text);
+void page_figures_end(struct page *page);
+/* A list of sentences. */
+void page_list_begin(struct page *page, bool numbered);
+void page_item(struct page *page, const char *text);
+void page_list_end(struct page *page);
+/* Said so that nobody can miss it: planted conditions, an interrupted sweep. */
+void page_notice(struct page *page, const char *label, const char *text);
 void page_table(struct page *page, const struct page_table *table, const char *caption);
 void page_chart(struct page *page, const struct chart *chart);
 /* What follows is folded under `summary` until the reader opens it. */
@@ -72,6 +90,10 @@ void page_fold_end(struct page *page);
 /* The whole document into *out; releases the page in any case.  0 or -ENOMEM. */
 int page_end(struct page *page, struct buffer *out, struct error *err);
 void page_release(struct page *page); /* of a page that is given up; NULL is fine */
+
+/* The number as a cell of that format has it, at most PAGE_NUMBER_BYTES; returns out. */
+enum { PAGE_NUMBER_BYTES = 48 };
+const char *page_number(enum page_format format, double value, char out[PAGE_NUMBER_BYTES]);
 
 /* NULL, or why this program's pages have no charts: it was built without Vega. */
 const char *page_charts_unavailable(void);

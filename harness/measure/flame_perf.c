@@ -1,0 +1,377 @@
+/* Samples by perf_event_open: one event per core that all threads inherit, each core with a ring of its own.  The event
+ * is the software CPU clock, not cycles: every sample is the same slice of CPU time, whatever the core's frequency. */
+#include "harness/measure/flame_parts.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+
+#include <asm/perf_regs.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	RING_BYTES_MOST = 2 << 20,
+	RING_BYTES_LEAST = 64 << 10,
+	RINGS_BYTES_MAX = 64 << 20, /* of all cores */
+	RECORD_BYTES_MAX = 1 << 16, /* the size in its header has 16 bits */
+	TASKS_MAX = 256,            /* threads that there are already */
+	WAIT_MS_MOST = 20,
+	WAIT_MS_LEAST = 2,
+	REGISTERS = 3, /* in the kernel's order: bp, sp, ip */
+};
+
+struct ring {
+	struct perf_event_mmap_page *page; /* NULL: this core is offline */
+	size_t bytes;
+	int fd;
+};
+
+struct flame_perf {
+	struct ring *rings;      /* (cores) */
+	size_t ring_bytes_least; /* of those that are there */
+	size_t cores;
+	int *fds; /* (fd_count) all events */
+	size_t fd_count, fd_room;
+	bool threads_only; /* the kernel knows how not to count child processes */
+	uint64_t record[RECORD_BYTES_MAX / sizeof(uint64_t)];
+};
+
+/* --- opening --------------------------------------------------------------------------------------------- */
+
+static int open_event(const struct flame *flame, pid_t tid, int cpu, bool threads_only)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof attr,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = NS_PER_S / FLAME_RATE_HZ,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
+			       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.disabled = 1,
+		.inherit = 1,
+		.inherit_thread = threads_only,
+		.exclude_callchain_user = 1,
+		.exclude_hv = 1,
+		.watermark = 1, /* nobody waits for a wake-up */
+		.wakeup_watermark = RING_BYTES_MOST,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.sample_regs_user =
+			(1 << PERF_REG_X86_BP) | (1 << PERF_REG_X86_SP) | (1 << PERF_REG_X86_IP),
+		.sample_stack_user = (uint32_t)flame->options.stack_bytes,
+	};
+	return (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Without memory that may be locked for more, a smaller ring. */
+static int map_ring(struct ring *ring, size_t bytes)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	for (; bytes >= RING_BYTES_LEAST; bytes /= 2) {
+		void *const data =
+			mmap(NULL, page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+		if (data != MAP_FAILED) {
+			ring->page = data;
+			ring->bytes = bytes;
+			return 0;
+		}
+	}
+	return -errno;
+}
+
+static bool keep_fd(struct flame_perf *perf, int fd)
+{
+	if (perf->fd_count == perf->fd_room) {
+		const size_t room = perf->fd_room ? 2 * perf->fd_room : 64;
+		int *const fds = realloc(perf->fds, room * sizeof *fds);
+		if (!fds)
+			return false;
+		perf->fds = fds;
+		perf->fd_room = room;
+	}
+	perf->fds[perf->fd_count++] = fd;
+	return true;
+}
+
+/* tid's event on a core; the first makes the core's ring, the others write there. */
+static int open_on_core(struct flame *flame, pid_t tid, size_t core, size_t ring_bytes)
+{
+	struct flame_perf *const perf = flame->perf;
+	struct ring *const ring = &perf->rings[core];
+	const int fd = open_event(flame, tid, (int)core, perf->threads_only);
+	if (fd < 0)
+		return -errno;
+	if (!keep_fd(perf, fd)) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	if (ring->page)
+		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
+	ring->fd = fd;
+	const int code = map_ring(ring, ring_bytes);
+	if (!code && (perf->ring_bytes_least == 0 || ring->bytes < perf->ring_bytes_least))
+		perf->ring_bytes_least = ring->bytes;
+	return code;
+}
+
+static size_t choose_ring(const struct flame *flame, size_t cores)
+{
+	size_t bytes = flame->options.ring_bytes ? flame->options.ring_bytes : RING_BYTES_MOST;
+	while (bytes > RING_BYTES_LEAST && bytes * cores > RINGS_BYTES_MAX)
+		bytes /= 2;
+	return bytes < RING_BYTES_LEAST ? RING_BYTES_LEAST : bytes;
+}
+
+/* -ESRCH: it has ended meanwhile. */
+static int open_thread(struct flame *flame, pid_t tid)
+{
+	struct flame_perf *const perf = flame->perf;
+	const size_t ring_bytes = choose_ring(flame, perf->cores);
+	size_t opened = 0;
+	int code = 0;
+	for (size_t core = 0; core < perf->cores && !code; core++) {
+		code = open_on_core(flame, tid, core, ring_bytes);
+		opened += code == 0;
+		code = code == -ENODEV ? 0 : code; /* it is offline */
+	}
+	return code || opened ? code : -ENODEV;
+}
+
+/* The calling thread first: it says whether this can be done at all. */
+static int open_threads(struct flame *flame)
+{
+	const pid_t self = (pid_t)syscall(SYS_gettid);
+	int code = open_thread(flame, self);
+	DIR *tasks = code ? NULL : opendir("/proc/self/task");
+	const struct dirent *entry;
+	for (int i = 0; tasks && !code && i < TASKS_MAX && (entry = readdir(tasks));) {
+		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (tid <= 0 || tid == self)
+			continue;
+		code = open_thread(flame, tid);
+		code = code == -ESRCH ? 0 : code;
+		i++;
+	}
+	if (tasks)
+		(void)closedir(tasks);
+	return code;
+}
+
+static int open_perf(struct flame *flame)
+{
+	struct flame_perf *const perf = flame->perf;
+	const long cores = sysconf(_SC_NPROCESSORS_CONF);
+	perf->cores = cores > 0 ? (size_t)cores : 1;
+	perf->rings = calloc(perf->cores, sizeof *perf->rings);
+	if (!perf->rings)
+		return -ENOMEM;
+	perf->threads_only = true;
+	int code = open_threads(flame);
+	if (code == -EINVAL && perf->fd_count == 0) { /* before Linux 5.13 */
+		perf->threads_only = false;
+		code = open_threads(flame);
+	}
+	for (size_t i = 0; i < perf->fd_count && !code; i++)
+		code = ioctl(perf->fds[i], PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+	return code;
+}
+
+int flame_perf_open(struct flame *flame, struct error *err)
+{
+	char paranoid[32] = "";
+	flame->perf = calloc(1, sizeof *flame->perf);
+	const int code = flame->perf ? open_perf(flame) : -ENOMEM;
+	if (!code)
+		return 0;
+	flame_perf_close(flame);
+	(void)files_first_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof paranoid);
+	return error_set_errno(err, -code,
+		"perf_event_open may not sample the kernel (perf_event_paranoid = %s)",
+		paranoid[0] ? paranoid : "not there");
+}
+
+/* --- reading --------------------------------------------------------------------------------------------- */
+
+struct reader {
+	const uint64_t *at, *end;
+	bool failed;
+};
+
+static const uint64_t *take(struct reader *reader, size_t words)
+{
+	const uint64_t *const at = reader->at;
+	if (reader->failed || (size_t)(reader->end - at) < words) {
+		reader->failed = true;
+		return NULL;
+	}
+	reader->at += words;
+	return at;
+}
+
+static uint64_t take_one(struct reader *reader)
+{
+	const uint64_t *const at = take(reader, 1);
+	return at ? *at : 0;
+}
+
+/* A chain has marks between the kernel's frames and others. */
+static void take_chain(struct reader *reader, struct flame_raw *raw)
+{
+	const uint64_t count = take_one(reader);
+	const uint64_t *chain = take(reader, count < RECORD_BYTES_MAX ? count : SIZE_MAX / 16);
+	if (!chain || count < 2 || chain[0] != (uint64_t)PERF_CONTEXT_KERNEL)
+		return;
+	raw->kernel = chain + 1;
+	while (raw->kernel_count < count - 1 &&
+		raw->kernel[raw->kernel_count] < (uint64_t)PERF_CONTEXT_MAX)
+		raw->kernel_count++;
+}
+
+static void take_registers(struct reader *reader, struct flame_raw *raw)
+{
+	const uint64_t abi = take_one(reader);
+	const uint64_t *registers =
+		abi == PERF_SAMPLE_REGS_ABI_NONE ? NULL : take(reader, REGISTERS);
+	if (!registers)
+		return;
+	raw->has_user = abi == PERF_SAMPLE_REGS_ABI_64;
+	raw->bp = registers[0];
+	raw->sp = registers[1];
+	raw->ip = registers[2];
+}
+
+static void take_stack(struct reader *reader, struct flame_raw *raw)
+{
+	const uint64_t room = take_one(reader);
+	if (room == 0)
+		return;
+	const uint64_t *const stack = take(reader, room / sizeof(uint64_t));
+	const uint64_t size = take_one(reader);
+	if (!stack || size > room)
+		return;
+	raw->stack = (const uint8_t *)stack;
+	raw->size = size;
+}
+
+/* The kernel copies a stack without waiting for pages: it ends at the first that was never touched, as in the middle of
+ * a large array.  Reading them once from here, where that can fail, gives them the page of zeros, and later copies pass. */
+static void mend_stack(const struct flame *flame, const struct flame_raw *raw)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t end = raw->sp + flame->options.stack_bytes;
+	uint8_t byte;
+	for (uintptr_t at = raw->sp + raw->size; at < end; at = (at / page + 1) * page) {
+		const struct iovec into = {&byte, 1};
+		const struct iovec from = {(void *)at, 1}; /* NOLINT(performance-no-int-to-ptr) */
+		if (process_vm_readv(flame->pid, &into, 1, &from, 1, 0) != 1)
+			return;
+	}
+}
+
+/* Fields in the order that perf_event_open(2) gives. */
+static void take_sample(struct flame *flame, const uint64_t *words, size_t count)
+{
+	struct reader reader = {.at = words, .end = words + count};
+	struct flame_raw raw = {.weight = 1};
+	const uint64_t who = take_one(&reader);
+	uint32_t ids[2];
+	memcpy(ids, &who, sizeof ids);
+	raw.tid = (pid_t)ids[1];
+	raw.time_ns = take_one(&reader);
+	take_chain(&reader, &raw);
+	take_registers(&reader, &raw);
+	take_stack(&reader, &raw);
+	if (reader.failed || (pid_t)ids[0] != flame->pid)
+		return;
+	if (!flame_take(flame, &raw) && raw.size < flame->options.stack_bytes)
+		mend_stack(flame, &raw);
+}
+
+static void take_record(struct flame *flame, const struct perf_event_header *header)
+{
+	const uint64_t *const words = (const uint64_t *)(const void *)(header + 1);
+	const size_t count = (header->size - sizeof *header) / sizeof *words;
+	if (header->type == PERF_RECORD_SAMPLE)
+		take_sample(flame, words, count);
+	else if (header->type == PERF_RECORD_LOST && count >= 2)
+		flame_lose(flame, words[1]);
+}
+
+static void copy_out(const struct ring *ring, uint64_t from, void *out, size_t size)
+{
+	const uint8_t *const data = (const uint8_t *)ring->page + (size_t)sysconf(_SC_PAGESIZE);
+	const size_t at = from & (ring->bytes - 1);
+	const size_t first = size < ring->bytes - at ? size : ring->bytes - at;
+	memcpy(out, data + at, first);
+	memcpy((uint8_t *)out + first, data, size - first);
+}
+
+static void drain_ring(struct flame *flame, struct ring *ring)
+{
+	struct perf_event_mmap_page *const page = ring->page;
+	uint64_t tail = page->data_tail;
+	const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	while (tail < head) {
+		struct perf_event_header header;
+		copy_out(ring, tail, &header, sizeof header);
+		if (header.size < sizeof header)
+			break;
+		copy_out(ring, tail, flame->perf->record, header.size);
+		tail += header.size;
+		/* Its room is free before it is looked at, which takes longer than to copy it. */
+		__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+		take_record(
+			flame, (const struct perf_event_header *)(const void *)flame->perf->record);
+	}
+}
+
+void flame_perf_drain(struct flame *flame)
+{
+	for (size_t core = 0; core < flame->perf->cores; core++)
+		if (flame->perf->rings[core].page)
+			drain_ring(flame, &flame->perf->rings[core]);
+}
+
+/* A core in use fills a ring at the rate of samples: it is emptied four times meanwhile, if this thread gets its turn. */
+void flame_perf_wait(struct flame *flame)
+{
+	const size_t samples = flame->perf->ring_bytes_least / flame->options.stack_bytes;
+	uint64_t wait_ms = samples * 1000 / FLAME_RATE_HZ / 4;
+	wait_ms = wait_ms > WAIT_MS_MOST ? WAIT_MS_MOST : wait_ms;
+	wait_ms = wait_ms < WAIT_MS_LEAST ? WAIT_MS_LEAST : wait_ms;
+	clock_sleep_until_ns(clock_now_ns() + wait_ms * NS_PER_MS);
+}
+
+/* --- the end --------------------------------------------------------------------------------------------- */
+
+void flame_perf_stop(struct flame *flame)
+{
+	for (size_t i = 0; i < flame->perf->fd_count; i++)
+		(void)ioctl(flame->perf->fds[i], PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void flame_perf_close(struct flame *flame)
+{
+	struct flame_perf *const perf = flame->perf;
+	if (!perf)
+		return;
+	for (size_t core = 0; perf->rings && core < perf->cores; core++)
+		if (perf->rings[core].page)
+			(void)munmap(perf->rings[core].page,
+				(size_t)sysconf(_SC_PAGESIZE) + perf->rings[core].bytes);
+	for (size_t i = 0; i < perf->fd_count; i++)
+		(void)close(perf->fds[i]);
+	free(perf->rings);
+	free(perf->fds);
+	free(perf);
+	flame->perf = NULL;
+}

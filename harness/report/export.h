@@ -1,0 +1,34 @@
+/* Other tools' formats.  Each format is a const struct export_ops at the end of its file, listed in export_list; what it
+ * writes is a function of the saved result. */
+#ifndef MLBENCH_REPORT_EXPORT_H
+#define MLBENCH_REPORT_EXPORT_H
+
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+#include "harness/report/report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct export_ops {
+	const char *name, *summary;
+	const char *extension; /* ".csv"; of a format that writes a folder: its name */
+	bool explains;         /* it says why, not only what: verdicts alone will not do */
+	/* One of the two.  text: a whole file; -ENOMEM is left to out->failed. */
+	int (*text)(const struct report *report, struct buffer *out, struct error *err);
+	/* Makes the folder; what an earlier export left there of the same result is replaced. */
+	int (*folder)(const struct report *report, const char *folder, struct error *err);
+};
+
+extern const struct export_ops export_csv, export_markdown, export_jsonl, export_openmetrics,
+	export_tensorboard;
+extern const struct export_ops *const export_list[]; /* NULL-terminated */
+
+/* -EINVAL with the nearest name. */
+int export_find(const char *name, const struct export_ops **ops, struct error *err);
+
+/* A piece of a file's name from any text: letters, digits and "._=+-" as they are, all else as '_', at most room - 1
+ * bytes; "" becomes "_", and a leading dot '_'.  Returns out. */
+const char *export_file_name(const char *text, char *out, size_t room);
+
+#endif

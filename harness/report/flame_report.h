@@ -1,0 +1,43 @@
+/* What `run --flame` writes: flame.folded (a line per stack, as flamegraph.pl, inferno and speedscope read it), flame.svg
+ * (which opens by itself), flame.json (schema mlbench.flame/1: how it was sampled, and the functions that took most), and a
+ * table for the terminal. */
+#ifndef MLBENCH_REPORT_FLAME_REPORT_H
+#define MLBENCH_REPORT_FLAME_REPORT_H
+
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+#include "harness/measure/flame.h"
+#include "harness/report/style.h"
+
+#include <jansson.h>
+
+enum { FLAME_TOP = 8, FLAME_SVG_BYTES_MAX = 480 << 10 };
+
+/* What a function of a stage took by itself, wherever it was called. */
+struct flame_top {
+	uint32_t stage, name; /* a frame that is a stage; of profile->names */
+	bool kernel;
+	uint64_t self;
+};
+
+/* The functions with most of their own, at most room, largest first; how many.  0 without memory, too. */
+size_t flame_top(const struct flame_profile *profile, struct flame_top *out, size_t room);
+
+/* The stage that a frame belongs to, by number. */
+uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame);
+
+/* "perf_event, 997 Hz, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
+void flame_describe(const struct flame_profile *profile, struct buffer *out);
+
+void flame_folded(const struct flame_profile *profile, struct buffer *out);
+/* name: of the benchmark. */
+void flame_svg(const struct flame_profile *profile, const char *name, struct buffer *out);
+json_t *flame_json(const struct flame_profile *profile, const char *name); /* NULL: no memory */
+void flame_table(
+	const struct flame_profile *profile, const struct style *style, struct buffer *out);
+
+/* The three files into folder, each whole or not at all. */
+int flame_write_files(const struct flame_profile *profile, const char *name, const char *folder,
+	struct error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* The assembler puts the files into the program; the Makefile says which they are. */
+#include "harness/report/html/assets.h"
+
+#define TAKE_IN(name, path)                        \
+	__asm__(".pushsection .rodata\n"           \
+		".global mlbench_" name "_begin\n" \
+		"mlbench_" name "_begin:\n"        \
+		".incbin \"" path "\"\n"           \
+		".global mlbench_" name "_end\n"   \
+		"mlbench_" name "_end:\n"          \
+		".byte 0\n"                        \
+		".popsection\n")
+
+TAKE_IN("page_css", "harness/report/html/page.css");
+TAKE_IN("page_js", "harness/report/html/page.js");
+TAKE_IN("charts_js", "build/npm/charts.js");
+extern const char mlbench_page_css_begin[], mlbench_page_css_end[], mlbench_page_js_begin[],
+	mlbench_page_js_end[], mlbench_charts_js_begin[], mlbench_charts_js_end[];
+
+struct asset asset_style(void)
+{
+	return (struct asset){.text = mlbench_page_css_begin,
+		.size = (size_t)(mlbench_page_css_end - mlbench_page_css_begin)};
+}
+
+struct asset asset_script(void)
+{
+	return (struct asset){.text = mlbench_page_js_begin,
+		.size = (size_t)(mlbench_page_js_end - mlbench_page_js_begin)};
+}
+
+struct asset asset_charts(void)
+{
+	return (struct asset){.text = mlbench_charts_js_begin,
+		.size = (size_t)(mlbench_charts_js_end - mlbench_charts_js_begin)};
+}
