@@ -35,6 +35,14 @@ void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reaso
 	(void)pthread_mutex_unlock(&bad->lock);
 }
 
+uint64_t bad_samples_count(struct bad_samples *bad)
+{
+	(void)pthread_mutex_lock(&bad->lock);
+	const uint64_t count = bad->count;
+	(void)pthread_mutex_unlock(&bad->lock);
+	return count;
+}
+
 void bad_samples_report(
 	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m)
 {

@@ -26,6 +26,9 @@ int bad_samples_open(struct bad_samples *bad);
 void bad_samples_close(struct bad_samples *bad);
 void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reason);
 
+/* So far. */
+uint64_t bad_samples_count(struct bad_samples *bad);
+
 /* After the run: the count and the notes. */
 void bad_samples_report(
 	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m);

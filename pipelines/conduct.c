@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/flame.h"
+#include "pipelines/live_feed.h"
 
 #include <errno.h>
 
@@ -120,13 +121,16 @@ bool conduct_run(const struct conduct *c)
 		interrupted = asked_to_stop(c);
 		note_warmup(&s, elapsed_ns);
 		over = over || is_enough(&s, elapsed_ns);
+		const bool edge = now_ns >= edge_ns && monitor->timed && !over && !interrupted;
 		if (now_ns >= edge_ns) {
-			if (monitor->timed && !over && !interrupted)
+			if (edge)
 				monitor_sample(monitor);
 			report(&s, now_ns);
 			edge_ns = monitor->timed ? monitor_next_ns(monitor)
 						 : now_ns + monitor->window_ns;
 		}
+		if (c->control && c->control->live)
+			live_feed_tell(c->control->live, now_ns, edge);
 		watch(&s, now_ns);
 	}
 	flame_count(false);

@@ -87,6 +87,8 @@ struct exchange_options {
 	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;
 	const atomic_bool *stopping; /* once true, nobody gets anything more */
+	/* Told how deep the queues are, from exchange_start_meters on; NULL: nobody is. */
+	struct timeline_log *samples_timeline, *batches_timeline;
 };
 
 struct exchange {
@@ -151,6 +153,7 @@ void exchange_wake_all(struct exchange *exchange);
 struct exchange_queues {
 	struct queue_integrals samples, batches;
 	uint32_t samples_depth, batches_depth;
+	uint32_t being_read; /* files with the readers */
 };
 void exchange_read_queues(struct exchange *exchange, uint64_t now_ns, struct exchange_queues *out);
 

@@ -65,13 +65,14 @@ static void keep_growing(const struct thread_times *before, struct thread_times 
 	}
 }
 
-static void sample_queues(struct monitor *m, uint64_t now_ns, struct edge *e)
+static void sample_queues(const struct monitor *m, uint64_t now_ns, struct edge *e)
 {
 	struct exchange_queues queues;
 	exchange_read_queues(m->exchange, now_ns, &queues);
 	e->queues[QUEUE_SAMPLES] = queues.samples;
 	e->queues[QUEUE_BATCHES] = queues.batches;
 	e->queue_depth[QUEUE_SAMPLES] = queues.samples_depth;
+	e->being_read = queues.being_read;
 	e->queue_depth[QUEUE_BATCHES] = queues.batches_depth;
 	e->queue_depth[QUEUE_UPLOADED] =
 		devices_read_queues(m->devices, now_ns, &e->queues[QUEUE_UPLOADED]);
@@ -87,19 +88,17 @@ static void thin(struct monitor *m)
 	m->window_ns *= 2;
 }
 
-void monitor_sample(struct monitor *m)
+/* before: the edge before it, NULL: it is the first. */
+static void take(const struct monitor *m, const struct edge *before, struct edge *e)
 {
-	if (m->count == EDGES_MAX)
-		thin(m);
-	struct edge *e = &m->edges[m->count++];
 	*e = (struct edge){0};
 	const uint64_t now_ns = clock_now_ns();
 	e->t_ns = now_ns - m->start_ns;
 	if (m->timed) {
 		for (int i = 0; i < STAGE_IDS; i++)
 			sample_stage(&m->stages[i], now_ns, &e->stages[i], &e->accounted[i]);
-		for (int i = 0; m->count > 1 && i < STAGE_IDS; i++)
-			keep_growing(&e[-1].stages[i], &e->stages[i]);
+		for (int i = 0; before && i < STAGE_IDS; i++)
+			keep_growing(&before->stages[i], &e->stages[i]);
 		sample_queues(m, now_ns, e);
 	}
 	const struct step_progress progress = devices_progress(m->devices);
@@ -109,6 +108,20 @@ void monitor_sample(struct monitor *m)
 	rounds_read(m->rounds, e->rounds);
 	source_read_counts(m->source, &e->read);
 	process_usage_read(&e->usage);
+}
+
+void monitor_sample(struct monitor *m)
+{
+	if (m->count == EDGES_MAX)
+		thin(m);
+	struct edge *e = &m->edges[m->count];
+	take(m, m->count > 0 ? e - 1 : NULL, e);
+	m->count++;
+}
+
+void monitor_peek(const struct monitor *m, struct edge *edge)
+{
+	take(m, &m->edges[m->count - 1], edge);
 }
 
 uint64_t monitor_next_ns(const struct monitor *m)

@@ -21,6 +21,7 @@ struct edge {
 	bool accounted[STAGE_IDS];             /* the kernel told CPU times */
 	struct queue_integrals queues[QUEUE_IDS];
 	uint32_t queue_depth[QUEUE_IDS];
+	uint32_t being_read; /* files with the readers */
 	struct upload_totals uploads[DEVICES_MAX];
 	struct round_sums rounds[DEVICES_MAX];
 	struct process_usage usage;
@@ -48,6 +49,8 @@ uint64_t monitor_window(uint64_t window_ns, uint64_t planned_ns);
 
 /* Takes an edge now.  When all are used, every second is dropped and the window doubles. */
 void monitor_sample(struct monitor *monitor);
+/* What it would be now, kept by nobody.  After the first one. */
+void monitor_peek(const struct monitor *monitor, struct edge *edge);
 
 /* The time of the next edge. */
 uint64_t monitor_next_ns(const struct monitor *monitor);

@@ -149,7 +149,7 @@ static int find_verification(
 	if (request->verify)
 		return d->diagnosis.samples_needed > 0 ? 0 : verify_now(request, finding, err);
 	const int found =
-		verify_load(finding->record.folder, d->point, &finding->verification, err);
+		verification_load(finding->record.folder, d->point, &finding->verification, err);
 	finding->verified = found > 0;
 	return found < 0 ? found : 0;
 }

@@ -8,6 +8,7 @@
 #include "harness/command/plan.h"
 #include "harness/report/style.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -34,10 +35,18 @@ static double rest_seconds(const struct progress *progress, double elapsed)
 	return rest > 0 ? rest : 0;
 }
 
+double progress_rest_seconds(const struct progress *progress)
+{
+	const bool known = progress->each_seconds > 0 || progress->done > 0;
+	return known ? rest_seconds(progress, 0) : NAN;
+}
+
 void progress_tell(void *context, double seconds, double planned_seconds, double samples_per_s,
 	uint64_t samples)
 {
 	const struct progress *progress = context;
+	if (progress->hidden)
+		return;
 	const struct style style = style_for(STDERR_FILENO, true);
 	char rate[UNITS_BYTES];
 	char eta[UNITS_BYTES];

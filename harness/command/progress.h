@@ -2,6 +2,7 @@
 #ifndef MLBENCH_COMMAND_PROGRESS_H
 #define MLBENCH_COMMAND_PROGRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,10 +14,14 @@ struct progress {
 	double spent_seconds; /* in those that are done */
 	uint64_t begun_ns;    /* of the one that runs */
 	char label[PROGRESS_LABEL_BYTES];
+	bool hidden; /* nothing is written: a view of the whole screen shows more */
 };
 
 void progress_begin(struct progress *progress, const char *label);
 void progress_end(struct progress *progress); /* of the one that runs */
+
+/* Of everything that is to come, the one that runs included, as it was when that began; NAN: not known. */
+double progress_rest_seconds(const struct progress *progress);
 
 /* A pipeline_progress; context is the struct progress. */
 void progress_tell(void *context, double seconds, double planned_seconds, double samples_per_s,

@@ -4,16 +4,20 @@
 
 #include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
+#include "harness/command/live_show.h"
 #include "harness/command/plan.h"
 #include "harness/command/progress.h"
 #include "harness/command/resume.h"
 #include "harness/command/schedule.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
+#include "harness/report/timeline_report.h"
 #include "pipelines/pipeline.h"
 
 #include <errno.h>
@@ -35,11 +39,14 @@ struct session {
 	struct schedule_item *items; /* those still to be measured */
 	size_t item_count;
 	struct progress progress;
+	struct live_show *live;
 	struct flame_run flame;
 	bool adaptive, complete; /* complete: an adaptive sweep ended by itself */
 	struct error trouble;    /* why results cannot be saved */
 	int trouble_code;        /* 0: they can */
 	bool traces_lost;        /* said once */
+	char *page;              /* report.html, once it is written; owned */
+	bool timeline_lost;      /* likewise */
 };
 
 static bool stopped(const struct session *session)
@@ -156,14 +163,35 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	buffer_release(&text);
 }
 
+static void show_run(struct session *session, const char *label, bool limit)
+{
+	const struct live_begin begin = {.label = label,
+		.limit = limit,
+		.done = session->progress.done,
+		.total = session->progress.total,
+		.rest_s = progress_rest_seconds(&session->progress)};
+	live_show_run(session->live, &begin);
+}
+
+/* What a repetition leaves beside its measurement. */
+struct recordings {
+	struct traces traces;
+	struct timeline
+		*timeline; /* of the first repetition of a point, where there is a schedule */
+};
+
+/* recordings: NULL where none are wanted. */
 static int run_pipeline(struct session *session, const struct config *config, const char *label,
-	struct measurement *m, struct traces *traces, struct error *err)
+	struct measurement *m, struct recordings *recordings, bool first, struct error *err)
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
 		.context = &session->progress,
-		.traces = traces};
+		.traces = recordings ? &recordings->traces : NULL,
+		.timeline = recordings && first ? &recordings->timeline : NULL,
+		.live = live_show_feed(session->live)};
 	const double started = now_seconds();
+	show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
@@ -171,6 +199,9 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	m->started = started;
 	if (code && atomic_load(session->invocation->stop))
 		m->status = MEASUREMENT_INTERRUPTED;
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		live_show_result(session->live, code ? (double)NAN : m->throughput,
+			m->status == MEASUREMENT_OK);
 	return code;
 }
 
@@ -186,10 +217,37 @@ static void save_traces(
 	session->traces_lost = true;
 }
 
-static void save(struct session *session, const struct measurement *m, const struct traces *traces)
+/* Nor does one without its timeline. */
+static void save_timeline(
+	struct session *session, const struct measurement *m, const struct timeline *timeline)
 {
 	struct error err = {0};
-	save_traces(session, m, traces);
+	if (!timeline)
+		return;
+	if (timeline->window_count == 0) {
+		log_warn(
+			"no trace.json: the repetition ended after %llu steps, before trace.schedule = %s kept a whole one",
+			(unsigned long long)timeline->steps,
+			config_text(&session->record.config, KEY_TRACE_SCHEDULE));
+		return;
+	}
+	if (timeline->dropped_steps > 0)
+		log_warn(
+			"trace.json lacks %llu steps that trace.schedule asks for: its memory was used up",
+			(unsigned long long)timeline->dropped_steps);
+	if (!record_save_timeline(&session->record, timeline, m, &err))
+		return;
+	if (!session->timeline_lost)
+		log_warn("%s; the run goes on without it", err.text);
+	session->timeline_lost = true;
+}
+
+static void save(
+	struct session *session, const struct measurement *m, const struct recordings *recordings)
+{
+	struct error err = {0};
+	save_traces(session, m, &recordings->traces);
+	save_timeline(session, m, recordings->timeline);
 	const int code = record_append(&session->record, m, &err);
 	if (code)
 		cannot_save(session, code, &err);
@@ -198,7 +256,7 @@ static void save(struct session *session, const struct measurement *m, const str
 static void run_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
-	struct traces traces = {0};
+	struct recordings recordings = {0};
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
@@ -213,8 +271,8 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	if (code)
 		m->status = MEASUREMENT_FAILED;
 	else
-		(void)run_pipeline(
-			session, &config, label, m, &traces, &err); /* m->status says it too */
+		(void)run_pipeline(session, &config, label, m, &recordings, item->repeat == 0,
+			&err); /* m->status says it too */
 	flame_run_note(&session->flame, m);
 	config_release(&config);
 	m->point = item->point;
@@ -225,8 +283,9 @@ static void run_item(struct session *session, const struct schedule_item *item)
 		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
 	}
 	if (m->status != MEASUREMENT_INTERRUPTED)
-		save(session, m, &traces);
-	traces_release(&traces);
+		save(session, m, &recordings);
+	timeline_close(recordings.timeline);
+	traces_release(&recordings.traces);
 	measurement_release(m);
 	free(m);
 }
@@ -258,7 +317,7 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	if (!m)
 		return;
 	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
-	const int code = run_pipeline(session, &job->config, label, m, NULL, &err);
+	const int code = run_pipeline(session, &job->config, label, m, NULL, false, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
 	const size_t used = strlen(limit.how);
 	if (code)
@@ -314,8 +373,9 @@ static void finish_flame(struct session *session)
 static void measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
-	session->progress = (struct progress){
-		.total = session->item_count + session->limits.count, .each_seconds = each};
+	session->progress = (struct progress){.total = session->item_count + session->limits.count,
+		.each_seconds = each,
+		.hidden = live_show_has_view(session->live)};
 	if (session->adaptive)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
@@ -325,6 +385,7 @@ static void measure(struct session *session)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
 	log_progress_end();
+	live_show_phase(session->live, LIVE_REPORTING);
 }
 
 /* --- after --------------------------------------------------------------------------------------
@@ -395,6 +456,19 @@ static int go_on(const struct session *session, const struct report *report, str
 	return session->sequel(session->context, &result, err);
 }
 
+/* The page, and its name where people look last. */
+static int write_page(struct session *session, const struct report *report, struct error *err)
+{
+	char *path = files_join(session->record.folder, REPORT_PAGE_FILE);
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory for '%s'", REPORT_PAGE_FILE);
+	const int code = report_page_write(report, report->best, path, err);
+	session->page = code ? NULL : path;
+	if (code)
+		free(path);
+	return code;
+}
+
 static int finish(struct session *session, struct error *err)
 {
 	struct report report;
@@ -410,15 +484,20 @@ static int finish(struct session *session, struct error *err)
 		code = add_forecasts(session, &report, err);
 	if (!code && !saved)
 		saved = report_write_files(&report, &saving);
+	if (!code && !saved)
+		saved = write_page(session, &report, &saving);
 	if (saved)
 		cannot_save(session, saved, &saving);
 	if (code) {
 		report_close(&report);
 		return command_status(code);
 	}
+	live_show_end_view(session->live);
 	const int status = session->sequel ? go_on(session, &report, err)
 					   : print_and_judge(session, &report, err);
 	report_close(&report);
+	if (session->page && !session->sequel)
+		log_info("report: %s", session->page);
 	return status;
 }
 
@@ -431,15 +510,22 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	int status = command_status(prepare(session, one_point, err));
+	int code = live_show_open(&session->live, invocation, err);
+	if (!code)
+		code = prepare(session, one_point, err);
+	int status = command_status(code);
 	if (!status) {
 		err->text[0] =
 			'\0'; /* what was met and overcome on the way is no error of the run */
 		tell_plan(session);
+		live_show_plan(session->live, session->plan.name, session->record.folder);
+		live_show_begin_view(session->live);
 		measure(session);
 		status = finish(session, err);
 	}
+	live_show_close(session->live);
 	free(session->items);
+	free(session->page);
 	flame_run_close(&session->flame);
 	limits_close(&session->limits);
 	record_release(&session->record);

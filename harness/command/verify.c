@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERIFICATION_FILE "verification.json"
-
-enum { FILE_BYTES_MAX = 1 << 24, JSON_DIGITS = 9, SPEED_BATCHES = 2, FAILURES_MOST = 2 };
+enum { JSON_DIGITS = 9, SPEED_BATCHES = 2, FAILURES_MOST = 2 };
 
 /* Threads, pools and a data set in memory, before the clock starts; replaced by what it takes. */
 static const double OVERHEAD_GUESS_S = 0.1;
@@ -210,27 +208,3 @@ int verify_run(const struct verify_job *job, struct verification *v, struct erro
 }
 
 /* --- what was saved ------------------------------------------------------------------------------ */
-
-int verify_load(const char *folder, size_t point, struct verification *v, struct error *err)
-{
-	char *path = files_join(folder, VERIFICATION_FILE);
-	char *text = NULL;
-	size_t size;
-	uint32_t of = 0;
-	int code = path ? files_read(path, FILE_BYTES_MAX, &text, &size, err) : -ENOMEM;
-	if (code == -ENOENT) {
-		err->text[0] = '\0';
-		free(path);
-		return 0;
-	}
-	json_t *json = code ? NULL : json_loadb(text, size, 0, NULL);
-	if (!code)
-		code = json ? verification_from_json(v, &of, json, err)
-			    : error_set(err, -EINVAL, "it is no JSON");
-	if (code && path)
-		(void)error_prefix(err, code, "'%s'", path);
-	json_decref(json);
-	free(text);
-	free(path);
-	return code ? code : of == point;
-}

@@ -21,8 +21,4 @@ enum { VERIFY_BUDGET_DEFAULT_S = 180 };
 /* 0, also when it was stopped; -EINVAL: the budget is too short for any of it, err says what is needed. */
 int verify_run(const struct verify_job *job, struct verification *verification, struct error *err);
 
-/* What was saved for this point: 1; 0: nothing; negative: it cannot be read. */
-int verify_load(
-	const char *folder, size_t point, struct verification *verification, struct error *err);
-
 #endif

@@ -13,11 +13,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct timeline_log;
+
 struct state_clock {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint sequence; /* odd: being written */
 	atomic_uint state;
 	atomic_uint_least64_t since_ns;                /* when this state began */
 	atomic_uint_least64_t total_ns[THREAD_STATES]; /* of the states before it */
+	struct timeline_log
+		*timeline; /* told of every state that ends; NULL: nobody is.  The writer's */
 };
 
 /* Starts at zero in `state`. */
@@ -35,6 +39,9 @@ static inline enum thread_state state_clock_state(const struct state_clock *cloc
 {
 	return (enum thread_state)atomic_load_explicit(&clock->state, memory_order_relaxed);
 }
+
+/* The state and when it began; any thread.  0: it was never started. */
+uint64_t state_clock_look(const struct state_clock *clock, enum thread_state *state);
 
 /* Nanoseconds in each state up to now_ns; any thread.  Zeros when it was never started. */
 void state_clock_read(

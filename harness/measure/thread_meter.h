@@ -24,6 +24,7 @@ struct thread_meter {
 	struct memory_account allocated; /* by the thread, after its start */
 	/* The kernel's accounting when last read: by the sampler, and by the thread at its end. */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat, io_delay; /* open files, -1: none */
+	atomic_int tid; /* the kernel's; 0: no thread yet */
 	atomic_uint_least64_t cpu_ns, run_queue_ns, io_wait_ns;
 };
 

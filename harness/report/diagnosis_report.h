@@ -75,6 +75,10 @@ json_t *diagnosis_json(const struct diagnosis_view *view);
 json_t *verification_to_json(const struct verification *verification, uint32_t point);
 int verification_from_json(struct verification *verification, uint32_t *point, const json_t *object,
 	struct error *err);
+/* Of a result's folder, as far as it is of this point: 1; 0: there is none; negative: it cannot be read. */
+#define VERIFICATION_FILE "verification.json"
+int verification_load(
+	const char *folder, size_t point, struct verification *verification, struct error *err);
 /* In the document: the experiments; the measured elasticities with their sum. */
 json_t *verification_experiments_json(const struct verification *verification);
 json_t *verification_elasticities_json(const struct verification *verification);

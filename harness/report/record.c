@@ -366,6 +366,7 @@ void record_release(struct record *record)
 		free(record->entries[i].line);
 	free(record->entries);
 	free(record->folder);
+	free(record->command);
 	config_grid_close(&record->grid);
 	config_release(&record->config);
 	fact_list_release(&record->environment);

@@ -20,6 +20,16 @@ static const struct field step_fields[] = {
 	FIELD(step_info, description, FIELD_TEXT),
 };
 
+static const struct field product_fields[] = {
+	FIELD(step_product, name, FIELD_TEXT),
+	FIELD(step_product, m, FIELD_UINT32),
+	FIELD(step_product, n, FIELD_UINT32),
+	FIELD(step_product, k, FIELD_UINT32),
+	FIELD(step_product, count, FIELD_UINT32),
+	FIELD(step_product, weights, FIELD_BOOLEAN),
+	FIELD(step_product, first, FIELD_BOOLEAN),
+};
+
 static const struct field limit_fields[] = {
 	FIELD(stage_limit, stage, FIELD_TEXT),
 	FIELD(stage_limit, capacity, FIELD_REAL),
@@ -109,10 +119,28 @@ static void environment_from_json(struct fact_list *list, json_t *root, const js
 		fact_from_json(list, group, name, value, units);
 }
 
+static json_t *products_to_json(const struct step_info *step)
+{
+	json_t *array = json_array();
+	int bad = array ? 0 : -ENOMEM;
+	for (size_t i = 0; i < step->product_count && !bad; i++) {
+		json_t *object = json_object();
+		bad = fields_encode(
+			object, product_fields, COUNT(product_fields), &step->products[i]);
+		bad |= json_array_append_new(array, object);
+	}
+	if (!bad)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
 json_t *record_step_to_json(const struct step_info *step)
 {
 	json_t *object = json_object();
 	int bad = fields_encode(object, step_fields, COUNT(step_fields), step);
+	if (step->product_count > 0)
+		bad |= json_object_set_new(object, "products", products_to_json(step));
 	json_t *flops =
 		step->flops_per_sample > 0 ? json_real(step->flops_per_sample) : json_null();
 	bad |= json_object_set_new(object, "flops_per_sample", flops);
@@ -122,11 +150,30 @@ json_t *record_step_to_json(const struct step_info *step)
 	return NULL;
 }
 
+/* Results of older versions have none. */
+static int products_from_json(struct step_info *step, const json_t *array, struct error *err)
+{
+	size_t i;
+	const json_t *object;
+	int code = 0;
+	step->product_count = 0;
+	if (json_array_size(array) > STEP_PRODUCTS_MAX)
+		return error_set(err, -EINVAL, "'products' has more than %d", STEP_PRODUCTS_MAX);
+	json_array_foreach(array, i, object)
+	{
+		code = code ? code
+			    : fields_decode(object, product_fields, COUNT(product_fields),
+				      &step->products[step->product_count++], err);
+	}
+	return code;
+}
+
 static int step_from_json(struct step_info *step, const json_t *object, struct error *err)
 {
 	const double flops = fields_real(json_object_get(object, "flops_per_sample"));
 	step->flops_per_sample = isnan(flops) ? 0 : flops;
-	return fields_decode(object, step_fields, COUNT(step_fields), step, err);
+	const int code = fields_decode(object, step_fields, COUNT(step_fields), step, err);
+	return code ? code : products_from_json(step, json_object_get(object, "products"), err);
 }
 
 static json_t *resolved_to_json(const struct config *config)
@@ -145,6 +192,8 @@ json_t *record_header_to_json(const struct record *record)
 	int bad = json_object_set_new(object, "schema", json_string(POINTS_SCHEMA));
 	bad |= fields_encode(object, record_fields, COUNT(record_fields), record);
 	bad |= json_object_set_new(object, "version", json_string(MLBENCH_VERSION));
+	if (record->command)
+		bad |= json_object_set_new(object, "command", json_string(record->command));
 	bad |= json_object_set_new(object, "points", json_integer((json_int_t)record->grid.points));
 	bad |= json_object_set_new(object, "resolved", resolved_to_json(&record->config));
 	bad |= json_object_set_new(object, "step", record_step_to_json(&record->step));
@@ -183,6 +232,13 @@ static int config_from_header(struct record *record, const json_t *header, struc
 	return config_read_text(&record->config, "resolved", text, strlen(text), err);
 }
 
+static int command_from_header(struct record *record, const json_t *header, struct error *err)
+{
+	const char *text = json_string_value(json_object_get(header, "command"));
+	record->command = text ? strdup(text) : NULL;
+	return text && !record->command ? error_set(err, -ENOMEM, "out of memory for a result") : 0;
+}
+
 /* Those that cannot be read are as if they were not there: the measurements stand without them. */
 static void ceilings_from_header(struct record *record, const json_t *header)
 {
@@ -196,6 +252,8 @@ int record_header_from_json(struct record *record, json_t *header, struct error 
 	int code = refuse_schema(header, err);
 	if (!code)
 		code = fields_decode(header, record_fields, COUNT(record_fields), record, err);
+	if (!code)
+		code = command_from_header(record, header, err);
 	if (!code)
 		code = config_from_header(record, header, err);
 	if (!code)

@@ -1,11 +1,15 @@
 /* Experiments as JSON, and the saved ones back. */
+#include "harness/base/files.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/part.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { FILE_BYTES_MAX = 1 << 24 };
 
 static const struct field experiment_fields[] = {
 	FIELD(experiment, stage, FIELD_TEXT),
@@ -165,4 +169,28 @@ int verification_from_json(
 	if (!code)
 		verification_weigh(v);
 	return code;
+}
+
+int verification_load(const char *folder, size_t point, struct verification *v, struct error *err)
+{
+	char *path = files_join(folder, VERIFICATION_FILE);
+	char *text = NULL;
+	size_t size;
+	uint32_t of = 0;
+	int code = path ? files_read(path, FILE_BYTES_MAX, &text, &size, err) : -ENOMEM;
+	if (code == -ENOENT) {
+		err->text[0] = '\0';
+		free(path);
+		return 0;
+	}
+	json_t *json = code ? NULL : json_loadb(text, size, 0, NULL);
+	if (!code)
+		code = json ? verification_from_json(v, &of, json, err)
+			    : error_set(err, -EINVAL, "it is no JSON");
+	if (code && path)
+		(void)error_prefix(err, code, "'%s'", path);
+	json_decref(json);
+	free(text);
+	free(path);
+	return code ? code : of == point;
 }

@@ -5,6 +5,7 @@
 #include "harness/base/hash.h"
 #include "harness/report/html/assets.h"
 #include "harness/report/html/page_data.h"
+#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -48,6 +49,7 @@ void chart_release(struct chart *chart)
 	buffer_release(&chart->text);
 	json_decref(chart->spec);
 	json_decref(chart->table.rows);
+	free(chart->table.made_columns);
 	*chart = (struct chart){0};
 }
 
@@ -397,9 +399,20 @@ static void put_why_no_charts(const struct page *page, struct buffer *out)
 	buffer_text(out, ". The tables have all their numbers.</p>\n");
 }
 
+static void put_palette(struct buffer *out)
+{
+	static const char *const series[] = PALETTE_SERIES;
+	buffer_text(out, "const mlbenchSeries = [");
+	for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
+		buffer_format(out, "%s\"%s\"", i ? ", " : "", series[i]);
+	buffer_text(out, "];\n");
+}
+
 static void put_script(const struct asset *asset, const char *nonce, struct buffer *out)
 {
 	buffer_format(out, "<script nonce=\"%s\">\n", nonce);
+	if (asset->text == asset_script().text)
+		put_palette(out);
 	buffer_add(out, asset->text, asset->size);
 	buffer_text(out, "</script>\n");
 }

@@ -4,6 +4,8 @@
 
 #include "harness/report/report.h"
 
+#define REPORT_PAGE_FILE "report.html" /* in the result's folder */
+
 /* The whole page; point: as in struct chart_input, grid.points for the best one. */
 int report_page(const struct report *report, size_t point, struct buffer *out, struct error *err);
 

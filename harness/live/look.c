@@ -1,0 +1,209 @@
+/* Reading /proc.  A thread may end between two reads: whatever is missing is left out. */
+#include "harness/live/look.h"
+
+#include "harness/base/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 64 };
+
+/* Calls in which a thread of a pipeline may be found for long. */
+static const struct call {
+	long number;
+	const char *name;
+	bool on_file; /* its first argument is an open file */
+} calls[] = {
+	{SYS_read, "read", true},
+	{SYS_write, "write", true},
+	{SYS_pread64, "pread64", true},
+	{SYS_pwrite64, "pwrite64", true},
+	{SYS_preadv, "preadv", true},
+	{SYS_fsync, "fsync", true},
+	{SYS_fdatasync, "fdatasync", true},
+	{SYS_openat, "openat", false},
+	{SYS_close, "close", true},
+	{SYS_ioctl, "ioctl", true},
+	{SYS_mmap, "mmap", false},
+	{SYS_munmap, "munmap", false},
+	{SYS_madvise, "madvise", false},
+	{SYS_futex, "futex", false},
+	{SYS_ppoll, "ppoll", false},
+	{SYS_nanosleep, "nanosleep", false},
+	{SYS_clock_nanosleep, "clock_nanosleep", false},
+	{SYS_sched_yield, "sched_yield", false},
+	{SYS_io_uring_enter, "io_uring_enter", true},
+	{SYS_wait4, "wait4", false},
+#ifdef SYS_poll
+	{SYS_poll, "poll", false},
+	{SYS_open, "open", false},
+	{SYS_epoll_wait, "epoll_wait", true},
+#endif
+};
+
+static void task_path(int32_t pid, int32_t tid, const char *name, char out[PATH_ROOM])
+{
+	(void)snprintf(out, PATH_ROOM, "/proc/%d/task/%d/%s", pid, tid, name);
+}
+
+/* "PID (NAME) S ...": the name may have any character. */
+static bool parse_stat(const char *text, char *state, char name[LOOK_NAME_BYTES])
+{
+	const char *open = strchr(text, '(');
+	const char *close = strrchr(text, ')');
+	if (!open || !close || close < open || close[1] != ' ')
+		return false;
+	(void)snprintf(name, LOOK_NAME_BYTES, "%.*s", (int)(close - open - 1), open + 1);
+	*state = close[2];
+	return true;
+}
+
+static bool read_stat(const char *path, char *state, char name[LOOK_NAME_BYTES])
+{
+	char line[1024];
+	return files_first_line(path, line, sizeof line) == 0 && parse_stat(line, state, name);
+}
+
+void look_at_process(int32_t pid, struct process_look *out)
+{
+	char path[PATH_ROOM];
+	*out = (struct process_look){0};
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	out->there = read_stat(path, &out->state, out->name);
+	int32_t tids[1];
+	out->threads = out->there ? (uint32_t)look_list_threads(pid, tids, 0) : 0;
+}
+
+static void refuse(struct thread_look *out, int code)
+{
+	if (code && code != -ENOENT && code != -ESRCH)
+		(void)snprintf(out->unknown, sizeof out->unknown, "%s", strerror(-code));
+}
+
+static void read_place(int32_t pid, struct thread_look *out)
+{
+	char path[PATH_ROOM];
+	task_path(pid, out->tid, "wchan", path);
+	refuse(out, files_first_line(path, out->place, sizeof out->place));
+	if (strcmp(out->place, "0") == 0)
+		out->place[0] = '\0'; /* running, or the kernel hides it */
+}
+
+static void read_file(int32_t pid, unsigned long fd, struct thread_look *out)
+{
+	char path[PATH_ROOM];
+	(void)snprintf(path, sizeof path, "/proc/%d/fd/%lu", pid, fd);
+	const ssize_t size = readlink(path, out->file, sizeof out->file - 1);
+	out->file[size > 0 ? size : 0] = '\0';
+}
+
+/* "running", or "NUMBER 0xARGUMENT ..." in hexadecimal. */
+static void read_call(int32_t pid, struct thread_look *out)
+{
+	char path[PATH_ROOM];
+	char line[256];
+	char *end;
+	task_path(pid, out->tid, "syscall", path);
+	const int code = files_first_line(path, line, sizeof line);
+	refuse(out, code);
+	const long number = strtol(line, &end, 10);
+	if (code || end == line || number < 0)
+		return;
+	(void)snprintf(out->call, sizeof out->call, "system call %ld", number);
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		if (calls[i].number != number)
+			continue;
+		(void)snprintf(out->call, sizeof out->call, "%s", calls[i].name);
+		if (calls[i].on_file)
+			read_file(pid, strtoul(end, NULL, 16), out);
+	}
+}
+
+void look_at_thread(int32_t pid, int32_t tid, struct thread_look *out)
+{
+	char path[PATH_ROOM];
+	*out = (struct thread_look){.tid = tid};
+	task_path(pid, tid, "stat", path);
+	if (!read_stat(path, &out->state, out->name))
+		return;
+	read_place(pid, out);
+	read_call(pid, out);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const int32_t x = *(const int32_t *)a;
+	const int32_t y = *(const int32_t *)b;
+	return (x > y) - (x < y);
+}
+
+size_t look_list_threads(int32_t pid, int32_t *tids, size_t room)
+{
+	char path[PATH_ROOM];
+	(void)snprintf(path, sizeof path, "/proc/%d/task", pid);
+	DIR *dir = opendir(path);
+	size_t count = 0;
+	for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+		const int32_t tid = (int32_t)strtol(e->d_name, NULL, 10);
+		if (tid <= 0)
+			continue;
+		if (count < room)
+			tids[count] = tid;
+		count++;
+	}
+	if (dir)
+		(void)closedir(dir);
+	if (room > 0)
+		qsort(tids, count < room ? count : room, sizeof *tids, by_number);
+	return count;
+}
+
+static const char *state_words(char state)
+{
+	switch (state) {
+	case 'R':
+		return "running";
+	case 'S':
+		return "sleeping";
+	case 'D':
+		return "in uninterruptible sleep (D)";
+	case 'T':
+		return "stopped (T)";
+	case 't':
+		return "stopped by a debugger (t)";
+	case 'Z':
+		return "ended, not yet waited for (Z)";
+	case 'X':
+		return "ended";
+	case 'I':
+		return "idle";
+	default:
+		return "gone";
+	}
+}
+
+/* Where it is in the kernel is of interest for one that sleeps. */
+const char *look_words(const struct thread_look *look, char out[LOOK_WORDS_BYTES])
+{
+	size_t used = (size_t)snprintf(out, LOOK_WORDS_BYTES, "%s", state_words(look->state));
+	const bool sleeps = look->state == 'S' || look->state == 'D';
+	const char *where = look->call[0] ? look->call : look->place;
+	if (sleeps && where[0])
+		used += (size_t)snprintf(out + used, LOOK_WORDS_BYTES - used, " in %s", where);
+	if (sleeps && look->file[0])
+		used += (size_t)snprintf(
+			out + used, LOOK_WORDS_BYTES - used, " of '%s'", look->file);
+	/* The call is the thread's own; the place is what it waits for there. */
+	if (look->state == 'D' && look->call[0] && look->place[0])
+		used += (size_t)snprintf(
+			out + used, LOOK_WORDS_BYTES - used, ", at %s", look->place);
+	if (sleeps && !where[0] && look->unknown[0])
+		(void)snprintf(out + used, LOOK_WORDS_BYTES - used, " (where is not told: %s)",
+			look->unknown);
+	return out;
+}

@@ -1,0 +1,546 @@
+/* The picture in its file.  It is copied word by word through atomics between two increments of a counter, so that a
+ * reader that saw the same even counter before and after has seen one picture; the order comes from release stores and
+ * acquire loads, as in state_clock.c.  The file is fully allocated before it is mapped: a full file system is an error
+ * message and not a signal. */
+#include "harness/measure/live.h"
+
+#include "harness/base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	WORDS = (sizeof(struct live_view) + sizeof(uint64_t) - 1) / sizeof(uint64_t),
+	NAME_ROOM = 32,         /* of "PID.live" */
+	FOLDER_ROOM = 512,      /* of the folder's path */
+	RETRY_NS = 50000,       /* between two looks at a picture that is being written, ... */
+	RETRIES = 1000,         /* ... which takes microseconds */
+	STALE_LOOKED_AT = 4096, /* files of a folder, at most */
+};
+
+static const char MAGIC[8] = "mlblive";
+#define SUFFIX ".live"
+
+struct live_file {
+	char magic[sizeof MAGIC];
+	uint32_t version, words;
+	uint64_t process_start;
+	char program[NAME_BYTES];
+	_Alignas(64) atomic_uint sequence; /* odd: being written; 0: nothing was yet */
+	_Alignas(64) atomic_uint_least64_t picture[WORDS];
+};
+
+struct live_board {
+	struct live_file *file;
+	int folder; /* of the creator's, open; -1: none */
+	char name[NAME_ROOM];
+	char hidden[ERROR_TEXT_BYTES]; /* "": others can see it */
+};
+
+const char *live_phase_name(enum live_phase phase)
+{
+	static const char *const names[LIVE_PHASES] = {
+		[LIVE_SETTING_UP] = "setting up",
+		[LIVE_WARMUP] = "warm-up",
+		[LIVE_MEASURING] = "measuring",
+		[LIVE_BETWEEN] = "between repetitions",
+		[LIVE_LIMITS] = "limits",
+		[LIVE_REPORTING] = "reporting",
+	};
+	return phase < LIVE_PHASES ? names[phase] : "unknown";
+}
+
+/* --- processes ---------------------------------------------------------------------------------- */
+
+uint64_t live_process_start(int32_t pid)
+{
+	enum { START_FIELD = 22, FIRST_AFTER_NAME = 3 };
+	char path[NAME_ROOM];
+	char text[1024];
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	const ssize_t size = read(fd, text, sizeof text - 1);
+	(void)close(fd);
+	if (size <= 0)
+		return 0;
+	text[size] = '\0';
+	/* The name is in parentheses and may have any character. */
+	const char *at = strrchr(text, ')');
+	for (int field = FIRST_AFTER_NAME - 1; at && field < START_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static bool proc_is_there(void)
+{
+	return live_process_start(getpid()) > 0;
+}
+
+/* --- folders ------------------------------------------------------------------------------------ */
+
+enum { BASES = 3 };
+
+/* Where the folder may be, in the order of trying; NULL: not set. */
+static void list_bases(const char *bases[BASES])
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	bases[0] = runtime && runtime[0] == '/' ? runtime : NULL;
+	bases[1] = "/dev/shm";
+	bases[2] = "/tmp";
+}
+
+/* An open folder that belongs to uid and to nobody else, or -errno with the reason. */
+static int open_folder(const char *base, uid_t uid, bool make, struct error *err)
+{
+	char path[FOLDER_ROOM];
+	if ((size_t)snprintf(path, sizeof path, "%s/mlbench-%u", base, (unsigned)uid) >=
+		sizeof path)
+		return error_set(err, -ENAMETOOLONG, "'%.100s...' is too long a name", base);
+	if (make && mkdir(path, 0700) && errno != EEXIST)
+		return error_set_errno(err, errno, "cannot make '%s'", path);
+	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(err, errno, "cannot open '%s'", path);
+	struct stat st;
+	if (fstat(fd, &st) == 0 && st.st_uid == uid && (st.st_mode & 077) == 0)
+		return fd;
+	(void)close(fd);
+	return error_set(err, -EPERM, "'%s' is not this user's alone", path);
+}
+
+static int open_own_folder(struct error *err)
+{
+	const char *bases[BASES];
+	int fd = -ENOENT;
+	list_bases(bases);
+	for (size_t i = 0; i < BASES && fd < 0; i++)
+		if (bases[i])
+			fd = open_folder(bases[i], geteuid(), true, err);
+	return fd;
+}
+
+static void name_file(int32_t pid, char out[NAME_ROOM])
+{
+	(void)snprintf(out, NAME_ROOM, "%d" SUFFIX, pid);
+}
+
+/* The process whose picture has this name; 0: it is no such name. */
+static int32_t pid_of_name(const char *name)
+{
+	char *end;
+	const long pid = strtol(name, &end, 10);
+	return name[0] >= '1' && name[0] <= '9' && strcmp(end, SUFFIX) == 0 && pid <= INT32_MAX
+		       ? (int32_t)pid
+		       : 0;
+}
+
+/* --- files -------------------------------------------------------------------------------------- */
+
+static struct live_file *map_file(int fd, int protection)
+{
+	void *data = mmap(NULL, sizeof(struct live_file), protection, MAP_SHARED, fd, 0);
+	return data == MAP_FAILED ? NULL : data;
+}
+
+static void unmap(struct live_file *file)
+{
+	(void)munmap(file, sizeof *file);
+}
+
+/* Of the process that runs now under that number? */
+static bool is_of(const struct live_file *file, int32_t pid)
+{
+	return file->process_start == live_process_start(pid);
+}
+
+/* A picture in a folder, mapped for reading; NULL with -ENOENT, -EPROTO or another errno. */
+static struct live_file *open_picture(int folder, const char *name, int *code, struct error *err)
+{
+	const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0) {
+		*code = error_set_errno(err, errno, "cannot open its picture");
+		return NULL;
+	}
+	struct stat st;
+	struct live_file *file = NULL;
+	*code = error_set(err, -EPROTO, "what it shows is no picture of a run");
+	const bool whole = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+			   st.st_size >= (off_t)offsetof(struct live_file, sequence);
+	if (whole && st.st_size == (off_t)sizeof *file)
+		file = map_file(fd, PROT_READ);
+	char head[offsetof(struct live_file, sequence)];
+	if (!file && whole && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+		memcmp(head, MAGIC, sizeof MAGIC) == 0)
+		(void)error_set(err, *code,
+			"its picture is of another version of mlbench (%.*s), and this one reads its own: %s",
+			NAME_BYTES - 1, head + offsetof(struct live_file, program),
+			MLBENCH_VERSION);
+	(void)close(fd);
+	if (!file)
+		return NULL;
+	if (memcmp(file->magic, MAGIC, sizeof MAGIC) == 0 && file->version == LIVE_VERSION &&
+		file->words == WORDS) {
+		*code = 0;
+		return file;
+	}
+	if (memcmp(file->magic, MAGIC, sizeof MAGIC) == 0)
+		(void)error_set(err, *code,
+			"its picture is of layout %u (mlbench %.*s), and this mlbench %s reads %d",
+			file->version, NAME_BYTES - 1, file->program, MLBENCH_VERSION,
+			LIVE_VERSION);
+	unmap(file);
+	return NULL;
+}
+
+/* No process of that number runs, or another one than made it. */
+static bool is_stale(int folder, const char *name, int32_t pid)
+{
+	if (live_process_start(pid) == 0)
+		return true;
+	int code;
+	struct live_file *file = open_picture(folder, name, &code, NULL);
+	if (!file)
+		return false; /* of another version, maybe: its process is alive */
+	const bool stale = !is_of(file, pid);
+	unmap(file);
+	return stale;
+}
+
+/* Calls take for every picture of a folder; false from it ends the walk. */
+static void each_picture(int folder,
+	bool (*take)(void *context, int folder, const char *name, int32_t pid), void *context)
+{
+	const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = again >= 0 ? fdopendir(again) : NULL;
+	if (!dir) {
+		if (again >= 0)
+			(void)close(again);
+		return;
+	}
+	bool more = true;
+	for (int seen = 0; more && seen < STALE_LOOKED_AT; seen++) {
+		const struct dirent *entry = readdir(dir);
+		const int32_t pid = entry ? pid_of_name(entry->d_name) : 0;
+		more = entry && (pid == 0 || take(context, folder, entry->d_name, pid));
+	}
+	(void)closedir(dir);
+}
+
+static bool remove_stale(void *context, int folder, const char *name, int32_t pid)
+{
+	(void)context;
+	if (is_stale(folder, name, pid))
+		(void)unlinkat(folder, name, 0);
+	return true;
+}
+
+/* Writes the head, under a name that is free because a process of this number is no other than this one. */
+static struct live_file *make_file(int folder, const char *name, struct error *err)
+{
+	(void)unlinkat(folder, name, 0);
+	const int fd =
+		openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		(void)error_set_errno(err, errno, "cannot make '%s'", name);
+		return NULL;
+	}
+	const int code = posix_fallocate(fd, 0, sizeof(struct live_file));
+	struct live_file *file = code ? NULL : map_file(fd, PROT_READ | PROT_WRITE);
+	if (!file) {
+		(void)error_set_errno(err, code ? code : errno, "cannot map '%s'", name);
+		(void)unlinkat(folder, name, 0);
+	}
+	(void)close(fd);
+	return file;
+}
+
+/* --- boards ------------------------------------------------------------------------------------- */
+
+static struct live_file *make_private(void)
+{
+	void *data = mmap(NULL, sizeof(struct live_file), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return data == MAP_FAILED ? NULL : data;
+}
+
+static void write_head(struct live_file *file)
+{
+	memcpy(file->magic, MAGIC, sizeof MAGIC);
+	file->version = LIVE_VERSION;
+	file->words = WORDS;
+	file->process_start = live_process_start(getpid());
+	(void)snprintf(file->program, sizeof file->program, "%s", MLBENCH_VERSION);
+}
+
+static void show_to_others(struct live_board *board)
+{
+	struct error err = {0};
+	board->folder = open_own_folder(&err);
+	if (board->folder >= 0) {
+		if (proc_is_there())
+			each_picture(board->folder, remove_stale, NULL);
+		name_file(getpid(), board->name);
+		board->file = make_file(board->folder, board->name, &err);
+	}
+	if (!board->file)
+		(void)snprintf(board->hidden, sizeof board->hidden, "%s", err.text);
+}
+
+int live_board_create(struct live_board **out, struct error *err)
+{
+	struct live_board *board = calloc(1, sizeof *board);
+	*out = NULL;
+	if (!board)
+		return error_set(err, -ENOMEM, "out of memory");
+	board->folder = -1;
+	show_to_others(board);
+	if (!board->file)
+		board->file = make_private();
+	if (!board->file) {
+		live_board_close(board);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	write_head(board->file);
+	*out = board;
+	return 0;
+}
+
+const char *live_board_hidden(const struct live_board *board)
+{
+	return board->hidden[0] ? board->hidden : NULL;
+}
+
+/* Whose process it is; false: there is none. */
+static bool find_owner(int32_t pid, uid_t *uid)
+{
+	char path[NAME_ROOM];
+	struct stat st;
+	(void)snprintf(path, sizeof path, "/proc/%d", pid);
+	if (pid <= 0 || stat(path, &st))
+		return false;
+	*uid = st.st_uid;
+	return true;
+}
+
+static struct live_file *find_picture(int32_t pid, uid_t uid, int *code, struct error *err)
+{
+	const char *bases[BASES];
+	char name[NAME_ROOM];
+	struct error why = {0};
+	struct live_file *file = NULL;
+	int found = -ENOENT;
+	name_file(pid, name);
+	list_bases(bases);
+	for (size_t i = 0; i < BASES && !file; i++) {
+		const int folder = bases[i] ? open_folder(bases[i], uid, false, NULL) : -1;
+		if (folder < 0)
+			continue;
+		int here;
+		struct error reason = {0};
+		file = open_picture(folder, name, &here, &reason);
+		if (!file && here != -ENOENT) {
+			found = here;
+			why = reason;
+		}
+		(void)close(folder);
+	}
+	if (file)
+		*code = 0;
+	else if (found == -ENOENT)
+		*code = error_set(err, -ESRCH,
+			"process %d shows no picture: it is no run of mlbench, or found no folder to show it in",
+			pid);
+	else
+		*code = error_set(err, found, "process %d: %.400s", pid, why.text);
+	return file;
+}
+
+int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
+{
+	uid_t owner;
+	int code;
+	*out = NULL;
+	if (!find_owner(pid, &owner))
+		return error_set(err, -ESRCH, "there is no process %d", pid);
+	if (owner != geteuid() && geteuid() != 0)
+		return error_set(err, -EACCES,
+			"process %d is another user's: only they can look at it", pid);
+	struct live_file *file = find_picture(pid, owner, &code, err);
+	if (!file)
+		return code;
+	struct live_board *board = calloc(1, sizeof *board);
+	if (!board || !is_of(file, pid)) {
+		unmap(file);
+		free(board);
+		return board ? error_set(err, -ESRCH,
+				       "process %d is no run of mlbench: an earlier one of that number was",
+				       pid)
+			     : error_set(err, -ENOMEM, "out of memory");
+	}
+	board->folder = -1;
+	board->file = file;
+	*out = board;
+	return 0;
+}
+
+void live_board_close(struct live_board *board)
+{
+	if (!board)
+		return;
+	if (board->name[0] && board->folder >= 0)
+		(void)unlinkat(board->folder, board->name, 0);
+	if (board->folder >= 0)
+		(void)close(board->folder);
+	if (board->file)
+		unmap(board->file);
+	free(board);
+}
+
+/* --- pictures ----------------------------------------------------------------------------------- */
+
+/* The view's bytes as words; the last one may be of fewer. */
+static uint64_t word_of(const struct live_view *view, size_t i)
+{
+	const size_t at = i * sizeof(uint64_t);
+	const size_t left = sizeof *view - at;
+	uint64_t word = 0;
+	memcpy(&word, (const char *)view + at, left < sizeof word ? left : sizeof word);
+	return word;
+}
+
+static void set_word(struct live_view *view, size_t i, uint64_t word)
+{
+	const size_t at = i * sizeof(uint64_t);
+	const size_t left = sizeof *view - at;
+	memcpy((char *)view + at, &word, left < sizeof word ? left : sizeof word);
+}
+
+void live_board_publish(struct live_board *board, const struct live_view *view)
+{
+	struct live_file *file = board->file;
+	const unsigned sequence = atomic_load_explicit(&file->sequence, memory_order_relaxed);
+	atomic_store_explicit(&file->sequence, sequence + 1, memory_order_relaxed);
+	for (size_t i = 0; i < WORDS; i++)
+		atomic_store_explicit(&file->picture[i], word_of(view, i), memory_order_release);
+	/* 0 is kept for "nothing was published". */
+	atomic_store_explicit(
+		&file->sequence, sequence + 2 ? sequence + 2 : 2, memory_order_release);
+}
+
+/* Counts that a reader uses as bounds are held to them, whoever wrote the file; texts end. */
+static void sanitise(struct live_view *view)
+{
+#define AT_MOST(count, most)              \
+	do {                              \
+		if ((count) > (most))     \
+			(count) = (most); \
+	} while (0)
+	AT_MOST(view->stage_count, STAGES_MAX);
+	AT_MOST(view->queue_count, QUEUES_MAX);
+	AT_MOST(view->thread_count, LIVE_THREADS_MAX);
+	AT_MOST(view->result_count, LIVE_RESULTS_MAX);
+#undef AT_MOST
+	for (uint32_t i = 0; i < view->thread_count; i++) {
+		if (view->threads[i].stage >= STAGES_MAX)
+			view->threads[i].stage = STAGES_MAX - 1;
+		if (view->threads[i].state >= THREAD_STATES)
+			view->threads[i].state = THREAD_STARVED;
+	}
+	for (size_t i = 0; i < STAGES_MAX; i++)
+		view->stages[i].name[NAME_BYTES - 1] = '\0';
+	for (size_t i = 0; i < QUEUES_MAX; i++)
+		view->queues[i].name[NAME_BYTES - 1] = '\0';
+	for (size_t i = 0; i < LIVE_RESULTS_MAX; i++)
+		view->results[i].label[LIVE_LABEL_BYTES - 1] = '\0';
+	view->version[NAME_BYTES - 1] = view->command[NAME_BYTES - 1] = '\0';
+	view->name[LIVE_LABEL_BYTES - 1] = view->label[LIVE_LABEL_BYTES - 1] = '\0';
+	view->folder[LIVE_PATH_BYTES - 1] = '\0';
+}
+
+/* 0, or -EAGAIN: it was being written. */
+static int read_once(const struct live_file *file, unsigned before, struct live_view *view)
+{
+	for (size_t i = 0; i < WORDS; i++)
+		set_word(view, i, atomic_load_explicit(&file->picture[i], memory_order_acquire));
+	const unsigned after = atomic_load_explicit(&file->sequence, memory_order_relaxed);
+	return before == after ? 0 : -EAGAIN;
+}
+
+int live_board_read(const struct live_board *board, struct live_view *view)
+{
+	const struct timespec pause = {.tv_nsec = RETRY_NS};
+	for (int i = 0; i < RETRIES; i++) {
+		const unsigned sequence =
+			atomic_load_explicit(&board->file->sequence, memory_order_acquire);
+		if (sequence == 0)
+			return -EAGAIN;
+		if (sequence % 2 == 0 && !read_once(board->file, sequence, view)) {
+			sanitise(view);
+			return 0;
+		}
+		(void)nanosleep(&pause, NULL);
+	}
+	return -ETIMEDOUT;
+}
+
+void live_sums_of(const struct live_view *view, struct live_sums *sums)
+{
+	*sums = (struct live_sums){.t_ns = view->updated_ns,
+		.samples = view->samples,
+		.batches = view->batches,
+		.bad_samples = view->bad_samples,
+		.bytes_read = view->bytes_read};
+	memcpy(sums->stages, view->stages, sizeof sums->stages);
+}
+
+/* --- a list of them ----------------------------------------------------------------------------- */
+
+struct listing {
+	int32_t *pids;
+	size_t count, room;
+};
+
+static bool add_live(void *context, int folder, const char *name, int32_t pid)
+{
+	struct listing *list = context;
+	bool known = is_stale(folder, name, pid);
+	for (size_t i = 0; i < list->count && !known; i++)
+		known = list->pids[i] == pid;
+	if (!known && list->count < list->room)
+		list->pids[list->count++] = pid;
+	return list->count < list->room;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const int32_t x = *(const int32_t *)a;
+	const int32_t y = *(const int32_t *)b;
+	return (x > y) - (x < y);
+}
+
+size_t live_board_list(int32_t *pids, size_t room)
+{
+	const char *bases[BASES];
+	struct listing list = {.pids = pids, .room = room};
+	list_bases(bases);
+	for (size_t i = 0; i < BASES && room > 0; i++) {
+		const int folder = bases[i] ? open_folder(bases[i], geteuid(), false, NULL) : -1;
+		if (folder < 0)
+			continue;
+		each_picture(folder, add_live, &list);
+		(void)close(folder);
+	}
+	qsort(pids, list.count, sizeof *pids, by_number);
+	return list.count;
+}

@@ -1,0 +1,292 @@
+/* What to do, what the verdict rests on, and what experiments said of it. */
+#include "harness/analyze/diagnose.h"
+#include "harness/analyze/experiment.h"
+#include "harness/analyze/limit_kind.h"
+#include "harness/base/shell.h"
+#include "harness/base/units.h"
+#include "harness/report/diagnosis_report.h"
+#include "harness/report/fields.h"
+#include "harness/report/html/sections.h"
+#include "harness/report/part.h"
+#include "harness/report/runbook.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RANGE_BYTES = 3 * UNITS_BYTES, MEANING_BYTES = 600 };
+
+static const struct point_summary *point_of(const struct chart_input *input)
+{
+	return input->point < input->report->record->grid.points
+		       ? input->report->points[input->point]
+		       : NULL;
+}
+
+static const struct diagnosis *diagnosis_of(const struct chart_input *input)
+{
+	return point_of(input) && input->report->diagnoses ? input->report->diagnoses[input->point]
+							   : NULL;
+}
+
+static void put_text(struct page *page, struct buffer *text)
+{
+	if (text->size > 0)
+		page_paragraph(page, text->data);
+	buffer_release(text);
+}
+
+/* --- advice ---------------------------------------------------------------------------------------- */
+
+static void put_recommendation(const struct recommendation *r, double now, struct page *page)
+{
+	char number[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	struct buffer text = {0};
+	for (size_t i = 0; i < r->setting_count; i++)
+		buffer_format(&text, "%s--set %s", i ? " " : "", r->settings[i]);
+	buffer_format(&text, ": %s samples/s predicted, %+.0f %%",
+		units_format_count(r->predicted, number), 100 * (r->predicted / now - 1));
+	if (isfinite(r->interval.low) && isfinite(r->interval.high))
+		buffer_format(&text, " (90 %%: %s to %s)", units_format_count(r->interval.low, low),
+			units_format_count(r->interval.high, high));
+	if (r->words[0])
+		buffer_format(&text, "; %s", r->words);
+	else if (r->next_stage[0])
+		buffer_format(&text, "; then %s / %s binds", r->next_stage,
+			r->next_resource[0] ? r->next_resource : "unknown");
+	buffer_text(&text, ".");
+	page_item(page, text.data ? text.data : "");
+	buffer_release(&text);
+}
+
+static void put_enough(const struct report *report, struct page *page)
+{
+	static const double NEAR_BEST_SHARE = 0.05;
+	const size_t points = report->record->grid.points;
+	const size_t enough = report_smallest_within(report, NEAR_BEST_SHARE);
+	char number[UNITS_BYTES];
+	struct buffer text = {0};
+	if (report->best == points || enough == report->best || enough == points)
+		return;
+	buffer_text(&text, "Enough: ");
+	report_settings(report, enough, &text);
+	buffer_format(&text, " gives %s samples/s, within 5 %% of the best, with less.",
+		units_format_count(report->points[enough]->median, number));
+	put_text(page, &text);
+}
+
+void section_advice(const struct chart_input *input, struct page *page)
+{
+	const struct point_summary *p = point_of(input);
+	const struct diagnosis *d = diagnosis_of(input);
+	if (!p)
+		return;
+	page_heading(page, 2, "advice", "What to do");
+	if (d && d->recommendation_count > 0) {
+		page_list_begin(page, true);
+		for (size_t i = 0; i < d->recommendation_count; i++)
+			put_recommendation(&d->recommendations[i], p->median, page);
+		page_list_end(page);
+	} else {
+		page_paragraph(page, p->verdict.advice[0]
+					     ? p->verdict.advice
+					     : "There is no advice without a verdict.");
+	}
+	put_enough(input->report, page);
+}
+
+/* --- evidence -------------------------------------------------------------------------------------- */
+
+/* What the pair means, from the runbook: its marks taken out. */
+static void put_meaning(const struct verdict *v, struct page *page)
+{
+	struct runbook_text entry;
+	struct buffer text = {0};
+	if (!runbook_find(v->stage, v->resource, &entry))
+		return;
+	const struct runbook_text meaning = runbook_meaning(&entry);
+	for (size_t i = 0; i < meaning.size && i < MEANING_BYTES; i++)
+		if (meaning.text[i] != '*' && meaning.text[i] != '`')
+			buffer_add(&text, meaning.text[i] == '\n' ? " " : &meaning.text[i], 1);
+	char pair[PAIR_BYTES];
+	buffer_format(
+		&text, ". More: mlbench explain %s", limit_kind_pair(v->stage, v->resource, pair));
+	put_text(page, &text);
+}
+
+static void put_replay(const struct diagnosis *d, double measured, struct page *page)
+{
+	char replayed[UNITS_BYTES];
+	char number[UNITS_BYTES];
+	struct buffer text = {0};
+	if (d->modelled)
+		buffer_format(&text,
+			"Replay of what was recorded gives %s samples/s as it stands, %s measured (%+.1f %%).",
+			units_format_count(d->replayed, replayed),
+			units_format_count(measured, number), 100 * (d->replayed / measured - 1));
+	else if (d->why_not[0])
+		buffer_format(&text, "It could not be replayed: %s.", d->why_not);
+	put_text(page, &text);
+}
+
+static const struct page_column elasticity_columns[] = {
+	{"cost", "cost", PAGE_TEXT},
+	{"value", "share of the throughput", PAGE_REAL},
+	{"low", "90 %: from", PAGE_REAL},
+	{"high", "to", PAGE_REAL},
+};
+
+static void put_elasticities(const struct elasticities *all, struct page *page)
+{
+	static const double SHOWN = 0.005;
+	struct page_table table = {
+		.columns = elasticity_columns, .column_count = 4, .rows = json_array()};
+	for (int cost = 0; cost < COSTS; cost++) {
+		const struct elasticity *e = &all->costs[cost];
+		char name[PAIR_BYTES + 2];
+		struct part part = part_open();
+		if (!(fabs(e->value) >= SHOWN)) {
+			json_decref(part_close(&part));
+			continue;
+		}
+		(void)snprintf(name, sizeof name, "%s / %s", replay_cost_stage(e->cost),
+			replay_cost_resource(e->cost));
+		part_put(&part, "cost", json_string(name));
+		part_put(&part, "value", fields_number(e->value));
+		part_put(&part, "low", fields_number(e->interval.low));
+		part_put(&part, "high", fields_number(e->interval.high));
+		(void)json_array_append_new(table.rows, part_close(&part));
+	}
+	if (json_array_size(table.rows) > 0)
+		page_table(page, &table,
+			"What each cost takes of the throughput (elasticity, by replay; all that binds sums to 1)");
+	json_decref(table.rows);
+}
+
+static const struct page_column phase_columns[] = {
+	{"begin", "from", PAGE_SECONDS},
+	{"end", "to", PAGE_SECONDS},
+	{"rate", "samples/s", PAGE_COUNT},
+	{"limit", "limited by", PAGE_TEXT},
+	{"confidence", "confidence", PAGE_FRACTION},
+};
+
+static void put_phases(const struct diagnosis *d, struct page *page)
+{
+	struct page_table table = {
+		.columns = phase_columns, .column_count = 5, .rows = json_array()};
+	for (size_t i = 0; d->phase_count > 1 && i < d->phase_count; i++) {
+		const struct phase *phase = &d->phases[i];
+		char limit[PAIR_BYTES + 2];
+		struct part part = part_open();
+		(void)snprintf(limit, sizeof limit, "%s / %s", phase->stage, phase->resource);
+		part_put(&part, "begin", fields_number(phase->begin_s));
+		part_put(&part, "end", fields_number(phase->end_s));
+		part_put(&part, "rate", fields_number(phase->throughput));
+		part_put(&part, "limit", json_string(limit));
+		part_put(&part, "confidence", fields_number(phase->confidence));
+		(void)json_array_append_new(table.rows, part_close(&part));
+	}
+	if (json_array_size(table.rows) > 0)
+		page_table(page, &table, "The limit changed during the run");
+	json_decref(table.rows);
+}
+
+/* --- experiments ----------------------------------------------------------------------------------- */
+
+static const struct page_column experiment_columns[] = {
+	{"what", "experiment", PAGE_TEXT},
+	{"outcome", "outcome", PAGE_TEXT},
+	{"predicted", "predicted", PAGE_COUNT},
+	{"predicted_low", "90 %: from", PAGE_COUNT},
+	{"predicted_high", "to", PAGE_COUNT},
+	{"measured", "measured", PAGE_COUNT},
+	{"measured_low", "90 %: from", PAGE_COUNT},
+	{"measured_high", "to", PAGE_COUNT},
+	{"blocks", "blocks", PAGE_COUNT},
+};
+
+static json_t *experiment_row(const struct experiment *e, double scale)
+{
+	struct part part = part_open();
+	part_put(&part, "what", fields_text(e->what));
+	part_put(&part, "outcome", json_string(experiment_outcome_name(e->outcome)));
+	part_put(&part, "predicted", fields_number(e->predicted * scale));
+	part_put(&part, "predicted_low", fields_number(e->predicted_90.low * scale));
+	part_put(&part, "predicted_high", fields_number(e->predicted_90.high * scale));
+	part_put(&part, "measured", fields_number(e->measured * scale));
+	part_put(&part, "measured_low", fields_number(e->measured_90.low * scale));
+	part_put(&part, "measured_high", fields_number(e->measured_90.high * scale));
+	part_put(&part, "blocks", json_integer((json_int_t)e->blocks));
+	return part_close(&part);
+}
+
+static void put_conclusion(
+	const struct verification *v, const struct verdict *verdict, struct page *page)
+{
+	const struct measured_elasticity *other = verification_contradicts(v, verdict);
+	const double after = verification_confidence(v, verdict);
+	struct buffer text = {0};
+	buffer_format(&text,
+		"Of the predictions that experiments tried, %zu were confirmed, %zu failed, %zu are unclear.",
+		v->confirmed, v->failed, v->unclear);
+	if (after < verdict->confidence)
+		buffer_format(&text, " The verdict's confidence falls from %.2f to %.2f.",
+			verdict->confidence, after);
+	if (other)
+		buffer_format(&text,
+			" But slowing %s down costs more than slowing %s down: the experiments name %s.",
+			other->stage, verdict->stage, other->stage);
+	if (v->interrupted)
+		buffer_text(&text, " They were interrupted; what was done counts.");
+	put_text(page, &text);
+}
+
+static void put_verification(
+	const struct verification *v, const struct verdict *verdict, struct page *page)
+{
+	struct page_table table = {.columns = experiment_columns,
+		.column_count = sizeof experiment_columns / sizeof experiment_columns[0],
+		.rows = json_array()};
+	for (size_t i = 0; i < v->count; i++)
+		(void)json_array_append_new(
+			table.rows, experiment_row(&v->experiments[i], v->throughput));
+	page_heading(page, 3, "verification", "Tried by experiments");
+	put_conclusion(v, verdict, page);
+	page_table(page, &table,
+		"Experiments: samples/s, each against the configuration as it is, in ABBA blocks");
+	json_decref(table.rows);
+}
+
+void section_evidence(const struct chart_input *input, struct page *page)
+{
+	const struct point_summary *p = point_of(input);
+	const struct diagnosis *d = diagnosis_of(input);
+	if (!p)
+		return;
+	page_heading(page, 2, "evidence", "Why to believe it");
+	page_list_begin(page, false);
+	for (size_t i = 0; i < p->verdict.evidence_count; i++)
+		page_item(page, p->verdict.evidence[i]);
+	page_list_end(page);
+	put_meaning(&p->verdict, page);
+	if (d) {
+		put_replay(d, p->median, page);
+		put_phases(d, page);
+		if (d->modelled && d->samples_needed == 0)
+			put_elasticities(&d->elasticities, page);
+	}
+	if (input->verification) {
+		put_verification(input->verification, &p->verdict, page);
+		return;
+	}
+	page_paragraph(page, "No experiment has tried it yet. To prove it, and the advice:");
+	struct buffer text = {0};
+	buffer_text(&text, "mlbench diagnose ");
+	shell_word(input->report->record->folder, &text);
+	buffer_text(&text, " --verify");
+	page_code(page, text.data ? text.data : "");
+	buffer_release(&text);
+}

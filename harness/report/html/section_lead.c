@@ -1,0 +1,306 @@
+/* The top of the report: the verdict in a sentence, the figures behind it, and what must be known before any of them is
+ * believed. */
+#include "harness/analyze/diagnose.h"
+#include "harness/analyze/experiment.h"
+#include "harness/analyze/limit_kind.h"
+#include "harness/base/units.h"
+#include "harness/report/diagnosis_report.h"
+#include "harness/report/html/sections.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 400, FIGURE_BYTES = 64, FAILURES_SHOWN = 3 };
+
+/* A point that has a figure. */
+struct top {
+	const struct chart_input *input;
+	const struct point_summary *p;
+	const struct diagnosis *d; /* NULL: none */
+};
+
+static bool find_point(const struct chart_input *input, struct top *top)
+{
+	const struct report *report = input->report;
+	const bool there = input->point < report->record->grid.points;
+	*top = (struct top){.input = input, .p = there ? report->points[input->point] : NULL};
+	if (top->p && report->diagnoses)
+		top->d = report->diagnoses[input->point];
+	return top->p && isfinite(top->p->median);
+}
+
+static bool tells(const struct verdict *v)
+{
+	return v->stage[0] && strcmp(v->stage, "none") != 0;
+}
+
+static double confidence_of(const struct top *top)
+{
+	const struct verdict *v = &top->p->verdict;
+	const struct chart_input *input = top->input;
+	return input->verification ? verification_confidence(input->verification, v)
+				   : v->confidence;
+}
+
+static double step_takes(const struct point_summary *p)
+{
+	for (size_t i = 0; i < p->stage_count; i++)
+		if (strcmp(p->stages[i].name, "step") == 0 && !p->stages[i].capacity_is_lower_bound)
+			return p->stages[i].capacity;
+	return NAN;
+}
+
+/* --- the sentence -------------------------------------------------------------------------------- */
+
+static void add_capital(struct buffer *out, const char *text)
+{
+	const char first = (char)toupper((unsigned char)text[0]);
+	buffer_add(out, &first, 1);
+	buffer_text(out, text + 1);
+}
+
+static void add_limit(const struct top *top, struct buffer *out)
+{
+	const struct point_summary *p = top->p;
+	const struct verdict *v = &p->verdict;
+	char number[UNITS_BYTES];
+	const double takes = step_takes(p);
+	if (tells(v)) {
+		add_capital(out, v->stage);
+		buffer_format(out, "%s%s %s, by %s: ", v->also[0] ? " and " : "", v->also,
+			v->also[0] ? "are the limits" : "is the limit",
+			limit_kind_words(v->stage, v->resource));
+	}
+	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
+	if (isfinite(takes) && takes > p->median && strcmp(v->stage, "step") != 0)
+		buffer_format(out, " of the %s that the step could take",
+			units_format_count(takes, number));
+	buffer_text(out, tells(v) ? "." : "; which stage is the limit there cannot be told.");
+}
+
+static void add_settings(const struct recommendation *r, struct buffer *out)
+{
+	for (size_t i = 0; i < r->setting_count; i++)
+		buffer_format(out, "%s%s",
+			i == 0                      ? ""
+			: i + 1 == r->setting_count ? " and "
+						    : ", ",
+			r->settings[i]);
+}
+
+static void add_gain(const struct top *top, struct buffer *out)
+{
+	const struct diagnosis *d = top->d;
+	const struct verdict *v = &top->p->verdict;
+	char number[UNITS_BYTES];
+	if (d && d->recommendation_count > 0) {
+		const struct recommendation *r = &d->recommendations[0];
+		buffer_text(out, " With ");
+		add_settings(r, out);
+		buffer_format(out, ", %s are predicted (%+.0f %%).",
+			units_format_count(r->predicted, number),
+			100 * (r->predicted / top->p->median - 1));
+	} else if (strcmp(v->stage, "step") == 0 || strcmp(v->stage, "sync") == 0) {
+		buffer_text(out, " The input keeps up: nothing is to be gained in it.");
+	}
+}
+
+void section_lead(const struct chart_input *input, struct buffer *out)
+{
+	struct top top;
+	if (find_point(input, &top)) {
+		add_limit(&top, out);
+		add_gain(&top, out);
+	} else {
+		buffer_text(out,
+			input->report->failed > 0
+				? "Nothing could be measured: every point that was tried failed."
+				: "Nothing was measured yet.");
+	}
+}
+
+/* --- figures ------------------------------------------------------------------------------------- */
+
+static void range_text(struct interval interval, const char *what, char *out, size_t room)
+{
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	out[0] = '\0';
+	if (isfinite(interval.low) && isfinite(interval.high))
+		(void)snprintf(out, room, "%s: %s to %s", what,
+			units_format_count(interval.low, low),
+			units_format_count(interval.high, high));
+}
+
+static void figure_measured(const struct top *top, struct page *page)
+{
+	const struct point_summary *p = top->p;
+	char number[UNITS_BYTES];
+	char range[FIGURE_BYTES];
+	struct buffer text = {0};
+	const bool swept = top->input->report->record->config.axis_count > 0;
+	const bool best = top->input->point == top->input->report->best;
+	range_text(p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN}, "; 95 %", range,
+		sizeof range);
+	buffer_format(&text, "%s, median of %zu repeat%s%s",
+		p->status == POINT_UNSTEADY ? "measured, not steady" : "measured", p->repeat_count,
+		p->repeat_count == 1 ? "" : "s", range);
+	if (swept) {
+		buffer_text(&text, best ? "; the best setting: " : "; at ");
+		report_settings(top->input->report, top->input->point, &text);
+	}
+	page_figure(page, units_format_count(p->median, number), "samples/s",
+		text.data ? text.data : "");
+	buffer_release(&text);
+}
+
+static void figure_gain(const struct top *top, struct page *page)
+{
+	const struct diagnosis *d = top->d;
+	char value[FIGURE_BYTES];
+	char number[UNITS_BYTES];
+	char range[FIGURE_BYTES];
+	struct buffer text = {0};
+	if (!d || d->recommendation_count == 0)
+		return;
+	const struct recommendation *r = &d->recommendations[0];
+	(void)snprintf(value, sizeof value, "%+.0f %%", 100 * (r->predicted / top->p->median - 1));
+	range_text(r->interval, "; 90 %", range, sizeof range);
+	buffer_format(&text, "predicted: %s samples/s%s, with ",
+		units_format_count(r->predicted, number), range);
+	add_settings(r, &text);
+	page_figure(page, value, "to be had", text.data ? text.data : "");
+	buffer_release(&text);
+}
+
+static void figure_step(const struct top *top, struct page *page)
+{
+	const double takes = step_takes(top->p);
+	char number[UNITS_BYTES];
+	if (isfinite(takes))
+		page_figure(page, units_format_count(takes, number), "samples/s",
+			top->input->report->record->step.emulated
+				? "what the step could take; it is emulated"
+				: "what the step could take");
+}
+
+static void figure_confidence(const struct top *top, struct page *page)
+{
+	const struct verdict *v = &top->p->verdict;
+	char value[FIGURE_BYTES];
+	char text[TEXT_BYTES];
+	char pair[PAIR_BYTES];
+	if (!tells(v))
+		return;
+	(void)snprintf(value, sizeof value, "%.2f", confidence_of(top));
+	(void)snprintf(text, sizeof text, "that it is %s%s",
+		limit_kind_pair(v->stage, v->resource, pair),
+		top->input->verification ? "; tried by experiments"
+					 : "; not yet tried by experiments");
+	page_figure(page, value, "confidence", text);
+}
+
+static void figures(const struct chart_input *input, struct page *page)
+{
+	struct top top;
+	if (!find_point(input, &top))
+		return;
+	page_figures_begin(page);
+	figure_measured(&top, page);
+	figure_gain(&top, page);
+	figure_step(&top, page);
+	figure_confidence(&top, page);
+	page_figures_end(page);
+}
+
+/* --- notices ------------------------------------------------------------------------------------- */
+
+static void notice(struct page *page, const char *label, struct buffer *text)
+{
+	if (text->size > 0)
+		page_notice(page, label, text->data);
+	buffer_release(text);
+}
+
+static void notice_injected(const struct record *record, struct page *page)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	struct buffer text = {0};
+	const size_t count = report_injected(&record->config, lines, INJECTED_MAX);
+	for (size_t i = 0; i < count; i++)
+		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
+	if (count > 0)
+		buffer_text(&text, ". These figures are not those of the node as it is.");
+	notice(page, "Planted conditions:", &text);
+}
+
+static void notice_interrupted(const struct record *record, struct page *page)
+{
+	struct buffer text = {0};
+	const size_t all =
+		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	if (record->interrupted)
+		buffer_format(&text,
+			"%zu of %s%zu repetitions are measured. The rest: mlbench %s --resume %s",
+			record->entry_count, record_is_adaptive(&record->config) ? "at most " : "",
+			all, record->config.axis_count ? "sweep" : "run", record->folder);
+	notice(page, "Interrupted:", &text);
+}
+
+static void notice_failed(const struct report *report, struct page *page)
+{
+	struct buffer text = {0};
+	size_t shown = 0;
+	if (report->failed > 0)
+		buffer_format(&text, "%zu of %zu points failed", report->failed,
+			report->record->grid.points);
+	for (size_t i = 0; i < report->record->grid.points && shown < FAILURES_SHOWN; i++) {
+		const struct point_summary *p = report->points[i];
+		if (!p || p->status != POINT_FAILED)
+			continue;
+		buffer_text(&text, shown++ ? "; " : ": ");
+		report_settings(report, i, &text);
+		buffer_format(
+			&text, "%s%s", report->record->config.axis_count ? ": " : "", p->error);
+	}
+	notice(page, "Failed:", &text);
+	if (report->unsteady > 0)
+		buffer_format(&text,
+			"%zu of %zu points were not steady; longer measurements may be (measure.duration)",
+			report->unsteady, report->record->grid.points);
+	notice(page, "Not steady:", &text);
+}
+
+static void notice_bad(const struct report *report, struct page *page)
+{
+	struct buffer text = {0};
+	uint64_t bad = 0;
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		bad += report->points[i] ? report->points[i]->bad_samples : 0;
+	if (bad > 0)
+		buffer_format(&text,
+			"%llu times a sample could not be read or decoded; it is not counted in samples/s",
+			(unsigned long long)bad);
+	notice(page, "Bad samples:", &text);
+}
+
+static void notice_memory(const struct chart_input *input, struct page *page)
+{
+	struct top top;
+	struct buffer text = {0};
+	if (find_point(input, &top) && top.d && top.d->memory.leaks)
+		buffer_text(&text, top.d->memory.words);
+	notice(page, "Memory:", &text);
+}
+
+void section_head(const struct chart_input *input, struct page *page)
+{
+	figures(input, page);
+	notice_injected(input->report->record, page);
+	notice_interrupted(input->report->record, page);
+	notice_failed(input->report, page);
+	notice_bad(input->report, page);
+	notice_memory(input, page);
+}

@@ -1,0 +1,22 @@
+/* The parts of report.html beside its charts, each written into the page from the same input. */
+#ifndef MLBENCH_REPORT_HTML_SECTIONS_H
+#define MLBENCH_REPORT_HTML_SECTIONS_H
+
+#include "harness/report/html/chart.h"
+#include "harness/report/html/page.h"
+
+/* What was found, in a sentence or two: what binds, what it gives, what is to be had. */
+void section_lead(const struct chart_input *input, struct buffer *out);
+/* Figures, and what must not be missed: planted conditions, an interruption, points that failed. */
+void section_head(const struct chart_input *input, struct page *page);
+/* What to do, best first. */
+void section_advice(const struct chart_input *input, struct page *page);
+/* What the verdict rests on, and what experiments said of it. */
+void section_evidence(const struct chart_input *input, struct page *page);
+void section_notes(const struct chart_input *input, struct page *page);
+/* The commands that measure it again. */
+void section_reproduce(const struct chart_input *input, struct page *page);
+/* Environment, ceilings and configuration, folded. */
+void section_context(const struct chart_input *input, struct page *page);
+
+#endif
