@@ -124,7 +124,7 @@ static bool find(
 static void add_value(struct table *table, const struct comparison *c, const char *stage,
 	const char *kind, bool b)
 {
-	struct figure f;
+	struct figure f = {0};
 	char text[METRIC_TEXT_BYTES];
 	const double y = !find(c, stage, kind, &f) ? (double)NAN
 			 : b                       ? f.difference->b
@@ -136,7 +136,7 @@ static void add_value(struct table *table, const struct comparison *c, const cha
 static void add_change(
 	struct table *table, const struct comparison *c, const char *stage, const char *kind)
 {
-	struct figure f;
+	struct figure f = {0};
 	char text[METRIC_TEXT_BYTES];
 	if (!find(c, stage, kind, &f) || isnan(f.difference->value)) {
 		table_add(table, INK_DIM, "-");
