@@ -28,6 +28,12 @@ static void open_columns(
 	table_open(&out->table, out->columns, count);
 }
 
+static bool differs(const struct difference *d)
+{
+	return d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE ||
+	       (d->verdict == DIFFERENCE_MISSING && d->a_count + d->b_count > 0);
+}
+
 /* --- points --------------------------------------------------------------------------------------------------- */
 
 /* "decode\nworkers" of every key that points are matched by. */
@@ -201,12 +207,6 @@ static bool is_shown(const struct metric *metric)
 		if (metric->stage[0] && strcmp(metric->kind->name, shown[i]) == 0)
 			return true;
 	return false;
-}
-
-static bool differs(const struct difference *d)
-{
-	return d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE ||
-	       (d->verdict == DIFFERENCE_MISSING && d->a_count + d->b_count > 0);
 }
 
 void compare_figures_table(const struct comparison *comparison, bool all, struct compare_table *out)
