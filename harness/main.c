@@ -2,6 +2,7 @@
 #include "harness/base/log.h"
 #include "harness/base/suggest.h"
 #include "harness/command/command.h"
+#include "harness/live/terminal_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +17,9 @@
 enum { ARENAS_MAX = 2 };
 
 static const struct command *const commands[] = {&command_run, &command_sweep, &command_diagnose,
-	&command_what_if, &command_compare, &command_show, &command_report, &command_export,
-	&command_status_of_run, &command_gen, &command_check, &command_list, &command_doctor,
-	&command_probe, &command_explain, &command_help, NULL};
+	&command_what_if, &command_show, &command_report, &command_top, &command_compare,
+	&command_history, &command_export, &command_status_of_run, &command_gen, &command_check,
+	&command_list, &command_doctor, &command_probe, &command_explain, &command_help, NULL};
 
 static atomic_bool stop;
 static atomic_bool wants_json;
@@ -34,6 +35,7 @@ static void on_signal(int number)
 	(void)number;
 	if (!atomic_exchange(&stop, true))
 		return;
+	terminal_guard_restore();
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true) &&
 		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0)
 		_exit(EXIT_STATUS_FAILED);

@@ -101,6 +101,8 @@ void exchange_start_meters(struct exchange *x, uint64_t now_ns)
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	queue_meter_start(&x->samples, now_ns);
 	queue_meter_start(&x->batches, now_ns);
+	x->samples.timeline = x->options.samples_timeline;
+	x->batches.timeline = x->options.batches_timeline;
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 

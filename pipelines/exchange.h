@@ -87,6 +87,8 @@ struct exchange_options {
 	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;
 	const atomic_bool *stopping; /* once true, nobody gets anything more */
+	/* Told how deep the queues are, from exchange_start_meters on; NULL: nobody is. */
+	struct timeline_log *samples_timeline, *batches_timeline;
 };
 
 struct exchange {

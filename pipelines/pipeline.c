@@ -4,11 +4,13 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/nvml.h"
+#include "harness/measure/timeline.h"
 #include "pipelines/cache_state.h"
 #include "pipelines/collect.h"
 #include "pipelines/conduct.h"
 #include "pipelines/live_feed.h"
 #include "pipelines/plan.h"
+#include "pipelines/timeline_wiring.h"
 #include "pipelines/wiring.h"
 #include "workloads/backend/backend.h"
 
@@ -130,6 +132,8 @@ static int open_exchange(struct run *run, struct error *err)
 		.read_depth = plan->read_depth,
 		.cores = run->cores,
 		.stopping = &run->crew.stopping,
+		.samples_timeline = timeline_wiring_queue(run, "samples", 0),
+		.batches_timeline = timeline_wiring_queue(run, "batches", 0),
 	};
 	return exchange_open(&run->exchange, &options) ? no_memory(err) : 0;
 }
@@ -208,7 +212,7 @@ static int open_run(struct run *run, struct error *err)
 		code = bad_samples_open(&run->bad);
 		run->bad_is_open = code == 0;
 	}
-	if (!code && (open_stages(run) || monitor_open(&run->monitor)))
+	if (!code && (open_stages(run) || timeline_wiring_open(run) || monitor_open(&run->monitor)))
 		code = no_memory(err);
 	if (!code)
 		code = open_first_epoch(run, err);
@@ -281,6 +285,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		exchange_start_meters(&run->exchange, monitor->start_ns);
 		devices_start_meters(&run->devices, monitor->start_ns);
 	}
+	timeline_wiring_start(run, monitor->start_ns);
 	monitor_sample(monitor);
 	run->rounds.start_ns = monitor->start_ns;
 	run->rounds.live = !run->plan.step_on_device;
@@ -360,7 +365,10 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		run->m->status = MEASUREMENT_INTERRUPTED;
 		return 0;
 	}
-	return finish(run, interrupted, control ? control->traces : NULL, err);
+	const int code = finish(run, interrupted, control ? control->traces : NULL, err);
+	if (!code && control)
+		timeline_wiring_hand_over(run, control->timeline);
+	return code;
 }
 
 static void close_run(struct run *run)
@@ -385,6 +393,7 @@ static void close_run(struct run *run)
 	if (run->crew_is_open)
 		crew_close(&run->crew);
 	placement_close(&run->placement);
+	timeline_close(run->timeline);
 	if (run->injection_is_open)
 		injection_close(&run->injection);
 	free(run);
@@ -428,6 +437,8 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	*out = unmeasured();
 	if (control && control->traces)
 		*control->traces = (struct traces){0};
+	if (control && control->timeline)
+		*control->timeline = NULL;
 	struct timespec started;
 	(void)clock_gettime(CLOCK_REALTIME, &started);
 	out->started = (double)started.tv_sec + (double)started.tv_nsec / 1e9;
@@ -439,6 +450,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->dataset = dataset;
 		run->m = out;
 		run->timed = config_on(config, KEY_MEASURE_PROFILER);
+		run->wants_timeline = control && control->timeline;
 		run->cores = placement_cores();
 		choose_times(run);
 		code = pipeline_plan(config, dataset, &run->plan, err);

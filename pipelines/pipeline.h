@@ -38,6 +38,8 @@ struct pipeline_plan {
 	uint64_t batch_bytes, picture_bytes;
 	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes,
 		backend_bytes;
+	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */
+	uint32_t timeline_logs;
 	/* their sum: the bound on memory, less 64 MiB for the program itself */
 	uint64_t pool_bytes;
 	uint64_t batches_per_epoch;
@@ -55,6 +57,8 @@ typedef void pipeline_progress(void *context, double seconds, double planned_sec
 
 struct live_feed;
 
+struct timeline;
+
 struct pipeline_control {
 	const atomic_bool *stop;     /* Ctrl-C: drain and return within a second; may be NULL */
 	pipeline_progress *progress; /* may be NULL */
@@ -64,6 +68,9 @@ struct pipeline_control {
 	struct traces *traces;
 	/* What it shows while it goes on; NULL: nothing. */
 	struct live_feed *live;
+	/* Where the timeline goes that trace.schedule asks for; NULL afterwards where there is none, else closed by
+	 * the caller.  NULL: it is not wanted, and nothing is recorded. */
+	struct timeline **timeline;
 };
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.

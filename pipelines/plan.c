@@ -7,6 +7,7 @@
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
 #include "pipelines/slots.h"
+#include "pipelines/timeline_wiring.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 #include "workloads/source/source.h"
@@ -115,6 +116,7 @@ static const char *largest_part(const struct pipeline_plan *plan)
 		{plan->source_bytes, "read.engine = memory"},
 		{plan->scratch_bytes, "decode.workers"},
 		{plan->backend_bytes, "step.model"},
+		{plan->timeline_bytes, "trace.schedule"},
 	};
 	size_t most = 0;
 	for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
@@ -242,8 +244,9 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	plan->backend_bytes =
 		plan->devices * backend_bytes(config, (uint32_t)(plan->sample_bytes / element),
 					(uint32_t)dataset->class_count);
+	timeline_wiring_plan(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
-			   sampler_bytes(sampler.count);
+			   plan->timeline_bytes + sampler_bytes(sampler.count);
 	return check_memory(plan, err);
 }

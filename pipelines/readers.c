@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/flame.h"
+#include "harness/measure/timeline.h"
 #include "workloads/backend/backend.h"
 
 #include <errno.h>
@@ -71,6 +72,7 @@ static void close_reader(struct one_reader *r)
 
 static void submit(struct one_reader *r, size_t n)
 {
+	const uint64_t shown_ns = n > 0 ? timeline_mark() : 0;
 	for (size_t i = 0; i < n; i++) {
 		struct blob *blob = r->taken[i];
 		blob->request.sample = blob->ticket.sample;
@@ -79,6 +81,7 @@ static void submit(struct one_reader *r, size_t n)
 		source_submit(r->reader, &blob->request);
 	}
 	r->in_flight += (unsigned)n;
+	(void)timeline_end(TIMELINE_SUBMIT, shown_ns, n);
 }
 
 static void set_state(struct one_reader *r, enum thread_state state)
@@ -92,8 +95,12 @@ static void set_state(struct one_reader *r, enum thread_state state)
 static size_t reap(struct one_reader *r, bool is_short)
 {
 	struct reader *const reader = r->reader;
-	if (!is_short)
-		return source_reap(reader, r->reaped, r->in_flight, REAP_WAIT_NS);
+	if (!is_short) {
+		const uint64_t shown_ns = timeline_mark();
+		const size_t count = source_reap(reader, r->reaped, r->in_flight, REAP_WAIT_NS);
+		(void)timeline_end(TIMELINE_REAP, shown_ns, count);
+		return count;
+	}
 	size_t n = source_reap(reader, r->reaped, r->in_flight, 0);
 	if (n == 0) {
 		set_state(r, THREAD_BLOCKED);
@@ -101,6 +108,16 @@ static size_t reap(struct one_reader *r, bool is_short)
 		set_state(r, THREAD_WORKING);
 	}
 	return n;
+}
+
+/* In the timeline; a file that was submitted before anything was timed has begun all the same. */
+static void show(const struct blob *blob)
+{
+	const struct read_request *request = &blob->request;
+	timeline_span(TIMELINE_FILE, request->submitted_ns, request->done_ns, blob->ticket.number,
+		(uint32_t)request->size);
+	timeline_span(TIMELINE_FILE_OPEN, request->opened_ns ? request->submitted_ns : 0,
+		request->opened_ns, blob->ticket.number, 0);
 }
 
 static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
@@ -116,6 +133,8 @@ static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t 
 			.service_ns = (float)service_ns,
 			.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
 		};
+	if (meter->clock.timeline)
+		show(blob);
 }
 
 static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)

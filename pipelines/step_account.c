@@ -59,6 +59,34 @@ static void keep_statistics(struct device_measurement *device, const struct step
 	device->activation_deviation = result->activation_deviation;
 }
 
+/* An emulated device is a clock: its times are nominal ones. */
+void stepper_show_device(const struct stepper *s, uint64_t batch, const struct step_result *result)
+{
+	struct timeline_log *const log = s->options.device_timeline;
+	if (!log || result->end_ns == 0)
+		return;
+	const uint64_t computed_ns =
+		result->sync_ns > 0 ? result->end_ns - result->sync_ns : result->end_ns;
+	struct timeline_entry entry = {.begin_ns = result->begin_ns,
+		.end_ns = computed_ns,
+		.number = batch,
+		.kind = TIMELINE_DEVICE_STEP};
+	timeline_put(log, &entry);
+	entry.begin_ns = computed_ns;
+	entry.end_ns = result->end_ns;
+	entry.kind = TIMELINE_DEVICE_SYNC;
+	if (result->sync_ns > 0)
+		timeline_put(log, &entry);
+}
+
+/* The step's thread has seen its end: the next one begins. */
+static void end_step(const struct stepper *s, const struct slot *slot, uint64_t seen_ns)
+{
+	struct timeline_log *const log = s->options.meter ? s->options.meter->clock.timeline : NULL;
+	if (log)
+		timeline_step(log, slot->batch, seen_ns);
+}
+
 void stepper_fail(const struct stepper *s, int code, struct error *err)
 {
 	if (s->options.devices > 1)
@@ -114,6 +142,7 @@ bool stepper_count(struct stepper *s, const struct slot *slot, const struct step
 	keep_loss(&s->account, result->loss);
 	if (s->options.meter)
 		meter(s->options.meter, slot, record);
+	end_step(s, slot, record->seen_ns);
 	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
 	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);
 	atomic_store_explicit(&s->last_step_ns, record->took_ns, memory_order_relaxed);

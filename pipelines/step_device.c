@@ -62,12 +62,16 @@ static bool launch(struct flights *f, struct slot *slot)
 		.had_ns = clock_now_ns(),
 		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
 	};
+	const bool shown = timeline_is_on();
 	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	struct error err = {0};
 	backend_mark(s->backend->ops, "step");
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
 	backend_mark(s->backend->ops, NULL);
-	flight->launch_ns = clock_now_ns() - flight->had_ns;
+	const uint64_t launched_ns = clock_now_ns();
+	flight->launch_ns = launched_ns - flight->had_ns;
+	timeline_span(
+		TIMELINE_LAUNCH, shown ? flight->had_ns : 0, launched_ns, slot->batch, slot->size);
 	f->launched++;
 	return report(s, code, &err);
 }
@@ -97,6 +101,7 @@ static struct step_record judge(
 	result->device_ns = took_ns;
 	result->launch_ns = flight->launch_ns;
 	const struct step_record record = {
+		.seen_ns = now_ns,
 		.ended_ns = later(end_ns, f->last_end_ns),
 		.service_ns = took_ns - result->sync_ns,
 		.host_ns = gap_ns < flight->launch_ns ? gap_ns : flight->launch_ns,
@@ -146,17 +151,22 @@ static struct slot *finish(struct flights *f, uint64_t *now_ns)
 		.activation_mean = NAN,
 		.activation_deviation = NAN};
 	struct error err = {0};
+	const uint64_t shown_ns = timeline_mark();
 	const int code = s->backend->ops->finish(s->backend, &result, &err);
+	(void)timeline_end(TIMELINE_STEP_WAIT, shown_ns, flight->slot->batch);
 	/* A step that was cut short by the end of the run does not count. */
 	if (!report(s, code, &err) || crew_stopping(o->crew))
 		return NULL;
-	const struct step_record record = judge(f, flight, &result, clock_now_ns());
+	struct step_record record = judge(f, flight, &result, clock_now_ns());
 	trace_device(s, flight->slot->batch, &result);
+	stepper_show_device(s, flight->slot->batch, &result);
 	injection_hold(record.ended_ns, &o->crew->stopping);
 	if (crew_stopping(o->crew))
 		return NULL;
 	choose_look(f, record.service_ns);
 	f->finished++;
+	if (s->options.meter)
+		record.seen_ns = clock_now_ns();
 	return stepper_count(s, flight->slot, &result, &record) ? flight->slot : NULL;
 }
 

@@ -100,9 +100,15 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	struct error err = {0};
 	const uint64_t began_ns = *now_ns;
 	const double factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
+	const bool shown = timeline_is_on();
 	const uint64_t called_ns = clock_now_ns();
 	const int code = compute(s, &view, factor, called_ns, &result, &err);
 	const uint64_t ended_ns = clock_now_ns();
+	/* What follows is the exchange with other devices, in which the thread is blocked. */
+	const uint64_t computed_ns = result.sync_begin_ns > 0 ? result.sync_begin_ns : ended_ns;
+	timeline_span(
+		TIMELINE_COMPUTE, shown ? called_ns : 0, computed_ns, slot->batch, slot->size);
+	stepper_show_device(s, slot->batch, &result);
 	/* A step that was cut short by the end of the run does not count. */
 	if (crew_stopping(o->crew))
 		return false;
@@ -112,6 +118,7 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	}
 	*now_ns = ended_ns;
 	const struct step_record record = {
+		.seen_ns = ended_ns,
 		.ended_ns = ended_ns,
 		.service_ns = s->account.emulated ? result.device_ns - result.sync_ns
 						  : ended_ns - began_ns,

@@ -38,6 +38,7 @@ struct stepper_options {
 	struct thread_meter *meter; /* or NULL: not timed */
 	struct thread_meter
 		*sync_meter; /* of the device in the stage sync; NULL: not timed, or alone */
+	struct timeline_log *device_timeline; /* what the device does; NULL: no timeline */
 	uint64_t segment_ns;
 	size_t sample_bytes;
 	uint64_t warmup_ns;

@@ -2,6 +2,7 @@
 #ifndef MLBENCH_PIPELINES_STEPPER_PARTS_H
 #define MLBENCH_PIPELINES_STEPPER_PARTS_H
 
+#include "harness/measure/timeline.h"
 #include "pipelines/stepper.h"
 #include "workloads/backend/backend.h"
 
@@ -22,6 +23,7 @@ struct stepper {
 
 /* A step that is over.  Times are monotonic. */
 struct step_record {
+	uint64_t seen_ns; /* the thread saw that it was */
 	uint64_t ended_ns;
 	uint64_t service_ns; /* as a trace has it */
 	uint64_t host_ns;    /* that delayed the device */
@@ -35,6 +37,10 @@ bool stepper_count(struct stepper *stepper, const struct slot *slot,
 
 /* The repetition has failed at this device, which the message names where there are several. */
 void stepper_fail(const struct stepper *stepper, int code, struct error *err);
+
+/* In the timeline: what the device says of a step. */
+void stepper_show_device(
+	const struct stepper *stepper, uint64_t batch, const struct step_result *result);
 
 struct batch_view stepper_view(const struct stepper *stepper, const struct slot *slot);
 

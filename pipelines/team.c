@@ -8,6 +8,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/flame.h"
+#include "harness/measure/timeline.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 
@@ -120,6 +121,13 @@ static void trace(const struct worker *w, const struct blob *blob, uint64_t serv
 		};
 }
 
+/* In the timeline. */
+static void show(const struct blob *blob, uint64_t began_ns, uint64_t ended_ns)
+{
+	timeline_span(TIMELINE_DECODE, began_ns, ended_ns, blob->ticket.number,
+		(uint32_t)blob->ticket.batch);
+}
+
 /* Items with planted conditions, each timed for itself; *now_ns moves on.  The mean time of one. */
 static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
 {
@@ -128,8 +136,10 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t waited_ns = lock_meter_wait_ns(lock, *now_ns);
 		const uint64_t held_ns = lock_meter_hold_ns(lock);
+		const bool shown = timeline_is_on();
 		decode_injected(w, items[i], lock);
 		const uint64_t ended_ns = clock_now_ns();
+		show(items[i], shown ? *now_ns : 0, ended_ns);
 		thread_meter_add(w->meter, ended_ns, ended_ns - *now_ns, 1);
 		trace(w, items[i], ended_ns - *now_ns, ended_ns,
 			lock_meter_wait_ns(lock, ended_ns) - waited_ns,
@@ -148,6 +158,21 @@ static void meter_chunk(
 		trace(w, items[i], service_ns, now_ns, 0, 0);
 }
 
+/* A sample, and in a timeline when it began and ended; the next one begins at the end that is returned (0: not
+ * timed). */
+static uint64_t decode_shown(struct worker *w, struct blob *blob, bool injected, uint64_t began_ns)
+{
+	if (injected)
+		decode_injected(w, blob, NULL);
+	else
+		decode(w, blob);
+	if (__builtin_expect(began_ns == 0, 1))
+		return 0;
+	const uint64_t ended_ns = clock_now_ns();
+	show(blob, began_ns, ended_ns);
+	return ended_ns;
+}
+
 /* Decodes n items and returns the mean time of one, 0 if it was not taken; *now_ns moves on. */
 static uint64_t decode_items(
 	struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
@@ -157,18 +182,16 @@ static uint64_t decode_items(
 		return decode_each(w, items, n, now_ns);
 	const bool sampled = !w->meter && w->visits++ % SAMPLED_VISITS == 0;
 	const uint64_t began_ns = sampled ? clock_now_ns() : *now_ns;
+	uint64_t shown_ns = timeline_mark();
 	for (size_t i = 0; i < n; i++) {
 		/* The next file's first lines are on another core: ask for them meanwhile. */
 		if (i + 1 < n)
 			__builtin_prefetch(items[i + 1]->request.data);
-		if (injected)
-			decode_injected(w, items[i], NULL);
-		else
-			decode(w, items[i]);
+		shown_ns = decode_shown(w, items[i], injected, shown_ns);
 	}
 	if (!w->meter && !sampled)
 		return 0;
-	const uint64_t ended_ns = clock_now_ns();
+	const uint64_t ended_ns = shown_ns > 0 ? shown_ns : clock_now_ns();
 	const uint64_t service_ns = (ended_ns - began_ns) / n;
 	if (w->meter) {
 		meter_chunk(w, items, n, service_ns, ended_ns);

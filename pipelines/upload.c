@@ -337,6 +337,7 @@ void upload_start_meter(struct upload *u, uint64_t now_ns)
 {
 	(void)pthread_mutex_lock(&u->lock);
 	queue_meter_start(&u->meter, now_ns);
+	u->meter.timeline = u->options.queue_timeline;
 	(void)pthread_mutex_unlock(&u->lock);
 }
 

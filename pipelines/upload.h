@@ -36,6 +36,8 @@ struct upload_options {
 	uint32_t slot_samples;
 	size_t sample_bytes;
 	enum augment_type type;
+	/* Of the timeline: the queue of uploaded batches, and what the device copies; NULL: none. */
+	struct timeline_log *queue_timeline, *device_timeline;
 };
 
 struct upload;

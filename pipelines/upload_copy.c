@@ -2,6 +2,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/timeline.h"
 
 #include <string.h>
 
@@ -25,10 +26,12 @@ void upload_by_copying(struct upload *u, uint64_t start_ns)
 		const size_t bytes = from->size * o->sample_bytes;
 		const uint64_t began_ns = now;
 		const uint64_t copied_ns = injection_begin_copy(o->injection);
+		const bool shown = timeline_is_on();
 		copy(u, to, from);
 		injection_end_copy(o->injection, copied_ns, bytes, &o->crew->stopping);
 		if (o->meter)
 			now = clock_now_ns();
+		timeline_span(TIMELINE_COPY, shown ? began_ns : 0, now, to->batch, from->size);
 		upload_count(u,
 			&(const struct copy_times){.batch = to->batch,
 				.bytes = bytes,

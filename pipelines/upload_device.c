@@ -7,6 +7,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/timeline.h"
 #include "workloads/backend/backend.h"
 
 #include <math.h>
@@ -42,7 +43,9 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 	c->begun_ns[to->index] = clock_now_ns();
 	struct error err = {0};
 	backend_mark(u->backend->ops, "upload");
+	const uint64_t shown_ns = timeline_mark();
 	const int code = u->backend->ops->upload(u->backend, to->index, &view, &err);
+	(void)timeline_end(TIMELINE_COPY_LAUNCH, shown_ns, from->batch);
 	backend_mark(u->backend->ops, NULL);
 	if (!report(u, code, &err))
 		return false;
@@ -89,6 +92,12 @@ static void trace_device(const struct upload *u, uint64_t batch, const struct up
 			.service_ns = (float)(result->end_ns - result->begin_ns),
 			.host_ns = NAN,
 		};
+	if (u->options.device_timeline && result->end_ns > 0)
+		timeline_put(u->options.device_timeline,
+			&(const struct timeline_entry){.begin_ns = result->begin_ns,
+				.end_ns = result->end_ns,
+				.number = batch,
+				.kind = TIMELINE_DEVICE_COPY});
 }
 
 /* Waits for the oldest copy; its slot is free again.  NULL: the run is over. */
@@ -99,7 +108,9 @@ static struct slot *finish(struct copies *c, uint64_t *now_ns)
 	const unsigned place = (unsigned)(c->ended % u->count);
 	struct upload_result result = {0};
 	struct error err = {0};
+	const uint64_t shown_ns = timeline_mark();
 	const int code = u->backend->ops->upload_finish(u->backend, place, &result, &err);
+	(void)timeline_end(TIMELINE_COPY_WAIT, shown_ns, c->from[place]->batch);
 	if (!report(u, code, &err) || crew_stopping(o->crew))
 		return NULL;
 	struct slot *const from = c->from[place];

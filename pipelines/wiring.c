@@ -2,6 +2,7 @@
 #include "pipelines/wiring.h"
 
 #include "harness/base/clock.h"
+#include "pipelines/timeline_wiring.h"
 
 enum { JOIN_PATIENCE = 20 }; /* steps that one may take to end */
 
@@ -79,6 +80,10 @@ static int start_upload(struct run *run, unsigned device, struct error *err)
 		.slot_samples = run->exchange.options.slot_samples,
 		.sample_bytes = run->plan.sample_bytes,
 		.type = (enum augment_type)config_integer(run->config, KEY_AUGMENT_TYPE),
+		.queue_timeline = timeline_wiring_queue(run, "uploaded", device),
+		.device_timeline = run->plan.step_on_device
+					   ? timeline_wiring_stream(run, "device upload", device)
+					   : NULL,
 	};
 	return upload_start(&run->devices.uploads[device], &options, err);
 }
@@ -107,6 +112,7 @@ static int start_stepper(struct run *run, unsigned device, struct error *err)
 		.places = run->plan.step_threads,
 		.meter = meter_of(run, STAGE_STEP, device),
 		.sync_meter = meter_of(run, STAGE_SYNC, device),
+		.device_timeline = timeline_wiring_stream(run, "device step", device),
 		.segment_ns = run->segment_ns,
 		.sample_bytes = run->plan.sample_bytes,
 		.warmup_ns = run->warmup_ns,

@@ -26,6 +26,7 @@ struct run {
 	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;
 	bool reads_memory, timed;
+	bool wants_timeline;
 	unsigned cores;
 	uint64_t warmup_ns, duration_ns, window_ns, segment_ns;
 	struct memory_block blob_block, slot_block, staging_block;
@@ -44,7 +45,8 @@ struct run {
 	struct rounds rounds;
 	struct devices devices;
 	struct monitor monitor;
-	struct nvml_watch *nvml; /* NULL: no device is watched */
+	struct nvml_watch *nvml;   /* NULL: no device is watched */
+	struct timeline *timeline; /* NULL: none */
 };
 
 /* Starts all threads; a failure goes to the crew.  They end in any case once the crew is stopped. */

@@ -154,5 +154,10 @@ struct usl_fit {
 	double r_squared;
 };
 bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
+/* The same, and the 90 % interval of the law itself at each of `at_count` values of n: of its curve, which is narrower
+ * than those of the coefficients together make it, because they lean on each other. */
+bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
+	struct usl_fit *fit, const double *at, size_t at_count, struct interval *band);
+double usl_at(const struct usl_fit *fit, double n);
 
 #endif

@@ -174,16 +174,21 @@ static struct interval middle(const double *values, size_t count)
 		statistics_quantile(values, count, 0.05), statistics_quantile(values, count, 0.95)};
 }
 
-/* work: (2 count + 3 RESAMPLES) */
+/* Coefficients of fits to resampled data. */
+struct resampled {
+	double *lambda, *sigma, *kappa; /* (RESAMPLES) each */
+};
+
+/* work: (2 count + 3 RESAMPLES), which *out points into */
 static void bootstrap(const double *n, const double *x, size_t count, const struct fit *fit,
-	uint64_t seed, double *work, struct usl_fit *out)
+	uint64_t seed, double *work, struct resampled *out)
 {
 	double *const residual = work;
 	double *const drawn = work + count;
-	double *const lambda = drawn + count;
-	double *const sigma = lambda + RESAMPLES;
-	double *const kappa = sigma + RESAMPLES;
 	struct rng rng;
+	*out = (struct resampled){.lambda = drawn + count,
+		.sigma = drawn + count + RESAMPLES,
+		.kappa = drawn + count + 2 * (size_t)RESAMPLES};
 	rng_init(&rng, seed, count);
 	spread_residuals(n, x, count, fit, residual);
 	for (size_t r = 0; r < RESAMPLES; r++) {
@@ -192,13 +197,33 @@ static void bootstrap(const double *n, const double *x, size_t count, const stru
 			drawn[p] = value_at(fit, n[p]) * fmax(1 + error, 0.01);
 		}
 		const struct fit again = fit_best(n, drawn, count);
-		lambda[r] = 1 / again.term[0];
-		sigma[r] = again.term[1] / again.term[0];
-		kappa[r] = again.term[2] / again.term[0];
+		out->lambda[r] = 1 / again.term[0];
+		out->sigma[r] = again.term[1] / again.term[0];
+		out->kappa[r] = again.term[2] / again.term[0];
 	}
-	out->lambda_90 = middle(lambda, RESAMPLES);
-	out->sigma_90 = middle(sigma, RESAMPLES);
-	out->kappa_90 = middle(kappa, RESAMPLES);
+}
+
+static double law_at(double lambda, double sigma, double kappa, double n)
+{
+	return lambda * n / (1 + sigma * (n - 1) + kappa * n * (n - 1));
+}
+
+double usl_at(const struct usl_fit *fit, double n)
+{
+	return law_at(fit->lambda, fit->sigma, fit->kappa, n);
+}
+
+/* What the resampled fits say at so many n, 90 %. */
+static void band_of(
+	const struct resampled *resampled, const double *at, size_t count, struct interval *band)
+{
+	double values[RESAMPLES];
+	for (size_t i = 0; i < count; i++) {
+		for (size_t r = 0; r < RESAMPLES; r++)
+			values[r] = law_at(resampled->lambda[r], resampled->sigma[r],
+				resampled->kappa[r], at[i]);
+		band[i] = middle(values, RESAMPLES);
+	}
 }
 
 static double determination(const double *n, const double *x, size_t count, const struct fit *fit)
@@ -214,12 +239,24 @@ static double determination(const double *n, const double *x, size_t count, cons
 	return total > 0 ? 1 - rest / total : 1;
 }
 
-bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *out)
+static bool can_fit(const double *n, const double *x, size_t count)
 {
 	for (size_t p = 0; p < count; p++)
 		if (!(n[p] > 0) || !(x[p] > 0))
 			return false;
-	if (distinct(n, count) < DISTINCT_MIN)
+	return distinct(n, count) >= DISTINCT_MIN;
+}
+
+bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *out)
+{
+	return usl_fit_band(n, x, count, seed, out, NULL, 0, NULL);
+}
+
+bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
+	struct usl_fit *out, const double *at, size_t at_count, struct interval *band)
+{
+	struct resampled resampled;
+	if (!can_fit(n, x, count))
 		return false;
 	const struct fit fit = fit_best(n, x, count);
 	double *work = malloc((2 * count + 3 * (size_t)RESAMPLES) * sizeof *work);
@@ -234,7 +271,11 @@ bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, stru
 		.r_squared = determination(n, x, count, &fit),
 	};
 	out->peak = out->kappa > 0 ? fmax(sqrt(fmax(1 - out->sigma, 0) / out->kappa), 1) : HUGE_VAL;
-	bootstrap(n, x, count, &fit, seed, work, out);
+	bootstrap(n, x, count, &fit, seed, work, &resampled);
+	out->lambda_90 = middle(resampled.lambda, RESAMPLES);
+	out->sigma_90 = middle(resampled.sigma, RESAMPLES);
+	out->kappa_90 = middle(resampled.kappa, RESAMPLES);
+	band_of(&resampled, at, at_count, band);
 	free(work);
 	return true;
 }

@@ -327,9 +327,10 @@ static void fill(struct report *report, struct sweep *sweep)
 {
 	for (size_t point = 0; point < sweep->record->grid.points; point++) {
 		report->missed += misses(sweep, point);
-		if (sweep->state[point] != ADAPTIVE_UNMEASURED)
+		if (sweep->state[point] == ADAPTIVE_FAILED)
 			sweep->forecasts[point] = (struct forecast){0};
-		report->predicted += sweep->forecasts[point].known;
+		report->predicted +=
+			sweep->state[point] == ADAPTIVE_UNMEASURED && sweep->forecasts[point].known;
 	}
 	report->forecast_errors = sweep->errors;
 	report->forecasts = sweep->forecasts;

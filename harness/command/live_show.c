@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/live/listen.h"
+#include "harness/live/watch.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,6 +17,7 @@ struct live_show {
 	const struct invocation *invocation;
 	struct live_feed feed;
 	struct listener *listener; /* NULL: --listen was not given */
+	struct watch *watch;       /* NULL: no view */
 };
 
 static double now_seconds(void)
@@ -95,18 +97,25 @@ void live_show_close(struct live_show *show)
 
 void live_show_begin_view(struct live_show *show)
 {
-	(void)show;
+	const struct options *options = &show->invocation->options;
+	const struct watch_options how = {.board = show->feed.board,
+		.pid = (int32_t)getpid(),
+		.own = true,
+		.colour = !options_given(options, OPTION_NO_COLOR)};
+	struct error why = {0};
+	if (options_given(options, OPTION_WATCH) && watch_open(&show->watch, &how, &why))
+		log_warn("no live view: %s; the run goes on without it", why.text);
 }
 
 void live_show_end_view(struct live_show *show)
 {
-	(void)show;
+	watch_close(show->watch);
+	show->watch = NULL;
 }
 
 bool live_show_has_view(const struct live_show *show)
 {
-	(void)show;
-	return false;
+	return show->watch != NULL;
 }
 
 void live_show_plan(struct live_show *show, const char *name, const char *folder)

@@ -5,6 +5,7 @@
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
+#include "harness/command/step_facts.h"
 #include "harness/report/config_json.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
@@ -224,6 +225,17 @@ static int plan_points(struct plan *plan, struct error *err)
 	return 0;
 }
 
+/* Now that the classes are known. */
+static int describe_products(struct plan *plan, struct error *err)
+{
+	struct config config = {0};
+	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
+	if (!code)
+		step_facts_products(&config, (uint32_t)plan->dataset.class_count, &plan->step);
+	config_release(&config);
+	return code;
+}
+
 int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
 	struct error *err)
 {
@@ -243,7 +255,8 @@ int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_
 	if (code)
 		return code;
 	plan->has_data = true;
-	return plan_points(plan, err);
+	code = plan_points(plan, err);
+	return code ? code : describe_products(plan, err);
 }
 
 void plan_close(struct plan *plan)

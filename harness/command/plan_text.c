@@ -1,5 +1,6 @@
 /* A plan in words and as JSON: how many points, how long, how much memory. */
 #include "harness/base/clock.h"
+#include "harness/base/step_schedule.h"
 #include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/plan.h"
@@ -133,6 +134,31 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 			units_format_size((double)plan->largest.picture_bytes, pools));
 }
 
+static void describe_timeline(const struct plan *plan, struct buffer *out)
+{
+	struct step_schedule schedule;
+	char room[UNITS_BYTES];
+	const char *text = config_text(&plan->config, KEY_TRACE_SCHEDULE);
+	if (!*text || step_schedule_parse(text, &schedule))
+		return;
+	label(out, "timeline");
+	const uint64_t first = schedule.skip + schedule.wait + schedule.warmup;
+	if (step_schedule_kept(&schedule) == UINT64_MAX)
+		buffer_format(out, "%llu of every %llu steps from step %llu on",
+			(unsigned long long)schedule.active,
+			(unsigned long long)(schedule.wait + schedule.warmup + schedule.active),
+			(unsigned long long)first);
+	else
+		buffer_format(out, "%llu steps from step %llu on",
+			(unsigned long long)step_schedule_kept(&schedule),
+			(unsigned long long)first);
+	buffer_text(out, ", of the first repetition of each point");
+	if (plan->has_data)
+		buffer_format(out, ", recorded in at most %s",
+			units_format_size((double)plan->largest.timeline_bytes, room));
+	buffer_text(out, "\n");
+}
+
 static void describe_conditions(const struct plan *plan, struct buffer *out)
 {
 	char lines[INJECTED_MAX][NOTE_BYTES];
@@ -162,6 +188,7 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 	buffer_format(out, "%s%s%s%s\n", plan->engine, plan->engine_note[0] ? " (" : "",
 		plan->engine_note, plan->engine_note[0] ? ")" : "");
 	describe_memory(plan, out);
+	describe_timeline(plan, out);
 	label(out, "config");
 	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");
 }

@@ -17,6 +17,7 @@
 #include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
+#include "harness/report/timeline_report.h"
 #include "pipelines/pipeline.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ struct session {
 	int trouble_code;        /* 0: they can */
 	bool traces_lost;        /* said once */
 	char *page;              /* report.html, once it is written; owned */
+	bool timeline_lost;      /* likewise */
 };
 
 static bool stopped(const struct session *session)
@@ -171,25 +173,35 @@ static void show_run(struct session *session, const char *label, bool limit)
 	live_show_run(session->live, &begin);
 }
 
+/* What a repetition leaves beside its measurement. */
+struct recordings {
+	struct traces traces;
+	struct timeline
+		*timeline; /* of the first repetition of a point, where there is a schedule */
+};
+
+/* recordings: NULL where none are wanted. */
 static int run_pipeline(struct session *session, const struct config *config, const char *label,
-	struct measurement *m, struct traces *traces, struct error *err)
+	struct measurement *m, struct recordings *recordings, bool first, struct error *err)
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
 		.context = &session->progress,
-		.traces = traces,
+		.traces = recordings ? &recordings->traces : NULL,
+		.timeline = recordings && first ? &recordings->timeline : NULL,
 		.live = live_show_feed(session->live)};
 	const double started = now_seconds();
-	show_run(session, label, !traces);
+	show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	progress_end(&session->progress);
-	live_show_result(
-		session->live, code ? (double)NAN : m->throughput, m->status == MEASUREMENT_OK);
 	peaks_fill(m);
 	m->started = started;
 	if (code && atomic_load(session->invocation->stop))
 		m->status = MEASUREMENT_INTERRUPTED;
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		live_show_result(session->live, code ? (double)NAN : m->throughput,
+			m->status == MEASUREMENT_OK);
 	return code;
 }
 
@@ -205,10 +217,37 @@ static void save_traces(
 	session->traces_lost = true;
 }
 
-static void save(struct session *session, const struct measurement *m, const struct traces *traces)
+/* Nor does one without its timeline. */
+static void save_timeline(
+	struct session *session, const struct measurement *m, const struct timeline *timeline)
 {
 	struct error err = {0};
-	save_traces(session, m, traces);
+	if (!timeline)
+		return;
+	if (timeline->window_count == 0) {
+		log_warn(
+			"no trace.json: the repetition ended after %llu steps, before trace.schedule = %s kept a whole one",
+			(unsigned long long)timeline->steps,
+			config_text(&session->record.config, KEY_TRACE_SCHEDULE));
+		return;
+	}
+	if (timeline->dropped_steps > 0)
+		log_warn(
+			"trace.json lacks %llu steps that trace.schedule asks for: its memory was used up",
+			(unsigned long long)timeline->dropped_steps);
+	if (!record_save_timeline(&session->record, timeline, m, &err))
+		return;
+	if (!session->timeline_lost)
+		log_warn("%s; the run goes on without it", err.text);
+	session->timeline_lost = true;
+}
+
+static void save(
+	struct session *session, const struct measurement *m, const struct recordings *recordings)
+{
+	struct error err = {0};
+	save_traces(session, m, &recordings->traces);
+	save_timeline(session, m, recordings->timeline);
 	const int code = record_append(&session->record, m, &err);
 	if (code)
 		cannot_save(session, code, &err);
@@ -217,7 +256,7 @@ static void save(struct session *session, const struct measurement *m, const str
 static void run_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
-	struct traces traces = {0};
+	struct recordings recordings = {0};
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
@@ -232,8 +271,8 @@ static void run_item(struct session *session, const struct schedule_item *item)
 	if (code)
 		m->status = MEASUREMENT_FAILED;
 	else
-		(void)run_pipeline(
-			session, &config, label, m, &traces, &err); /* m->status says it too */
+		(void)run_pipeline(session, &config, label, m, &recordings, item->repeat == 0,
+			&err); /* m->status says it too */
 	flame_run_note(&session->flame, m);
 	config_release(&config);
 	m->point = item->point;
@@ -244,8 +283,9 @@ static void run_item(struct session *session, const struct schedule_item *item)
 		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
 	}
 	if (m->status != MEASUREMENT_INTERRUPTED)
-		save(session, m, &traces);
-	traces_release(&traces);
+		save(session, m, &recordings);
+	timeline_close(recordings.timeline);
+	traces_release(&recordings.traces);
 	measurement_release(m);
 	free(m);
 }
@@ -277,7 +317,7 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	if (!m)
 		return;
 	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
-	const int code = run_pipeline(session, &job->config, label, m, NULL, &err);
+	const int code = run_pipeline(session, &job->config, label, m, NULL, false, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
 	const size_t used = strlen(limit.how);
 	if (code)

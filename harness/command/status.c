@@ -1,6 +1,7 @@
 /* mlbench status: runs in progress, seen from outside. */
 #include "harness/live/status.h"
 #include "harness/command/command.h"
+#include "harness/live/watch.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
@@ -41,6 +42,27 @@ static int list_runs(const struct invocation *invocation, struct error *err)
 	return status;
 }
 
+/* The view of --watch on another's run. */
+static int watch_run(const struct invocation *invocation, int32_t pid, struct error *err)
+{
+	struct live_board *board;
+	struct watch *watch;
+	int code = live_board_attach(&board, pid, err);
+	if (code)
+		return EXIT_STATUS_BAD_INPUT;
+	const struct watch_options how = {.board = board,
+		.pid = pid,
+		.colour = !options_given(&invocation->options, OPTION_NO_COLOR),
+		.stop = invocation->stop};
+	code = watch_open(&watch, &how, err);
+	if (!code) {
+		watch_wait(watch);
+		watch_close(watch);
+	}
+	live_board_close(board);
+	return code ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
+}
+
 static int parse_pid(const char *text, int32_t *pid, struct error *err)
 {
 	char *end;
@@ -71,10 +93,17 @@ static int show_run(const struct invocation *invocation, int32_t pid, struct err
 static int run(const struct invocation *invocation, struct error *err)
 {
 	int32_t pid = 0;
+	if (invocation->options.argument_count == 0 &&
+		options_given(&invocation->options, OPTION_WATCH))
+		return command_status(error_set(err, -EINVAL,
+			"'mlbench status --watch' needs the process number of the run"));
 	if (invocation->options.argument_count == 0)
 		return list_runs(invocation, err);
 	const int code = parse_pid(invocation->options.arguments[0], &pid, err);
-	return code ? command_status(code) : show_run(invocation, pid, err);
+	if (code)
+		return command_status(code);
+	return options_given(&invocation->options, OPTION_WATCH) ? watch_run(invocation, pid, err)
+								 : show_run(invocation, pid, err);
 }
 
 const struct command command_status_of_run = {
@@ -86,11 +115,11 @@ const struct command command_status_of_run = {
 		"how fast, and whether they go on.\n\n"
 		"With PID, prints what each thread of that run does now (its stage, whether it works, starves or is "
 		"blocked, for how long, and where the kernel says that it sleeps), the queues, and the verdict as it "
-		"forms. Of a run that stands still it says what everything waits for, from the step up to the thread "
+		"forms; with --watch, the full-screen view. Of a run that stands still it says what everything waits for, from the step up to the thread "
 		"that does not finish.\n\n"
 		"It only reads, and disturbs nothing. Exit status: 0 when the run goes on, 1 when it stands still.",
 	.example = "mlbench status 4711",
-	.options = OPTION_BIT(OPTION_JSON),
+	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH),
 	.arguments_max = 1,
 	.run = run,
 };

@@ -2,8 +2,11 @@
 #include "harness/command/step_facts.h"
 
 #include "workloads/backend/backend.h"
+#include "workloads/image/transform.h"
+#include "workloads/model/model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *step_facts_backend(const struct config *config)
@@ -44,4 +47,43 @@ double step_facts_exchange(const struct config *config)
 {
 	return strcmp(step_facts_backend(config), "emulated") == 0 ? backend_exchange_ns(config)
 								   : (double)NAN;
+}
+
+static bool is_same(const struct step_product *a, const struct step_product *b)
+{
+	return a->m == b->m && a->n == b->n && a->k == b->k && a->weights == b->weights;
+}
+
+static void add_product(struct step_info *step, const struct step_product *product)
+{
+	for (size_t i = 0; i < step->product_count; i++)
+		if (is_same(&step->products[i], product)) {
+			step->products[i].count += product->count;
+			return;
+		}
+	if (step->product_count < STEP_PRODUCTS_MAX)
+		step->products[step->product_count++] = *product;
+}
+
+void step_facts_products(const struct config *config, uint32_t class_count, struct step_info *step)
+{
+	const struct model *model = strcmp(step->backend, "null") == 0
+					    ? NULL
+					    : model_find(config_text(config, KEY_STEP_MODEL));
+	const size_t element =
+		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : sizeof(float);
+	const struct model_shape shape = {
+		(uint32_t)(transform_sample_bytes(config) / element), class_count};
+	step->product_count = 0;
+	for (size_t i = 0; model && i < model->gemm_count; i++) {
+		const struct model_gemm gemm = model_gemm_at(model, i, shape);
+		struct step_product product = {.m = gemm.m,
+			.n = gemm.n,
+			.k = gemm.k,
+			.count = gemm.repeat * gemm.batched,
+			.weights = gemm.weights,
+			.first = i == 0};
+		(void)snprintf(product.name, sizeof product.name, "%s", gemm.name);
+		add_product(step, &product);
+	}
 }

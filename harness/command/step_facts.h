@@ -4,6 +4,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/report/record.h"
 
 #include <stdint.h>
 
@@ -19,6 +20,10 @@ double step_facts_time(const struct config *config, uint32_t batch_size);
 
 /* ns of an exchange of gradients where the step is emulated; NAN otherwise.  A model_exchange_time (model.h). */
 double step_facts_exchange(const struct config *config);
+
+/* The matrix products of step.model for samples as the configuration makes them, in so many classes, into
+ * step->products; none where the step is null, or its model's layers are not known here. */
+void step_facts_products(const struct config *config, uint32_t class_count, struct step_info *step);
 
 /* 4 bytes for each parameter of step.model; 0: its size is not known here. */
 double step_facts_gradient_bytes(const struct config *config);

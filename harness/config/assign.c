@@ -4,6 +4,7 @@
 #include "harness/config/assign.h"
 
 #include "harness/base/buffer.h"
+#include "harness/base/step_schedule.h"
 #include "harness/config/exclude.h"
 #include "harness/config/expand.h"
 #include "harness/config/grid.h"
@@ -129,11 +130,24 @@ static int refuse_list(enum key_id key, struct error *err)
 		entry->section, entry->name, entry->section, entry->name);
 }
 
-/* What the texts of the sweep name must be there, and is said with the line that names it. */
-static int check_sweep_text(
+static int check_schedule(const char *text, struct error *err)
+{
+	struct step_schedule schedule;
+	const char *wrong = *text ? step_schedule_parse(text, &schedule) : NULL;
+	return wrong ? error_set(err, -EINVAL,
+			       "'trace.schedule' = '%.48s' %s; it is skip,wait,warmup,active,repeat (example: 10,0,2,3,1)",
+			       text, wrong)
+		     : 0;
+}
+
+/* What the texts of the sweep name must be there, and is said with the line that names it; so are the numbers of
+ * a schedule. */
+static int check_special_text(
 	const struct config *config, enum key_id key, const char *text, struct error *err)
 {
 	struct exclude exclude;
+	if (key == KEY_TRACE_SCHEDULE)
+		return check_schedule(text, err);
 	if (key == KEY_SWEEP_ZIP)
 		return grid_check_zip(text, err);
 	if (key != KEY_SWEEP_EXCLUDE)
@@ -147,7 +161,7 @@ static int check_sweep_text(
 static int parse_value(struct config *config, const struct assign_scope *scope, enum key_id key,
 	const char *text, struct config_value *value, struct error *err)
 {
-	int code = check_sweep_text(config, key, text, err);
+	int code = check_special_text(config, key, text, err);
 	if (code)
 		return code;
 	if (value_looks_like_list(key, text))

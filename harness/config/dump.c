@@ -71,8 +71,9 @@ void config_hash(const struct config *config, char out[17])
 {
 	struct buffer text = {0};
 	for (int key = 0; key < KEY_COUNT; key++) {
-		/* A name changes nothing; the links of the axes stand for the zip text. */
-		if (key == KEY_RUN_NAME || key == KEY_SWEEP_ZIP)
+		/* Names, and how a file is packed, change nothing; the links of the axes stand for the zip
+		 * text. */
+		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
 			continue;
 		const struct config_axis *axis = find_axis(config, (enum key_id)key);
 		buffer_format(&text, "%s.%s=", config_keys[key].section, config_keys[key].name);

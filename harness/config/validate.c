@@ -224,6 +224,15 @@ static int planted_span_is_one(const struct config *config, struct error *err)
 		"'inject.begin' and 'inject.end' are shares of the planned time, and 'measure.epochs' plans none");
 }
 
+/* The timeline is made of what the profiler measures. */
+static int timeline_has_a_profiler(const struct config *config, struct error *err)
+{
+	if (!*config_text(config, KEY_TRACE_SCHEDULE) || config_on(config, KEY_MEASURE_PROFILER))
+		return 0;
+	return error_set(err, -EINVAL,
+		"'trace.schedule' does not go with 'measure.profiler' = off, which keeps no states of threads");
+}
+
 static int check_rules(const struct config *config, struct error *err)
 {
 	static rule *const rules[] = {
@@ -242,6 +251,7 @@ static int check_rules(const struct config *config, struct error *err)
 		planted_cache_has_a_storage,
 		planted_devices_are_several,
 		planted_span_is_one,
+		timeline_has_a_profiler,
 	};
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
 		const int code = rules[i](config, err);

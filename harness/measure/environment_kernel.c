@@ -11,6 +11,7 @@ void environment_kernel(struct fact_list *list)
 {
 	struct utsname name;
 	if (uname(&name) == 0) {
+		fact_text(list, "kernel", "nodename", "%s", name.nodename);
 		fact_text(list, "kernel", "release", "%s", name.release);
 		fact_text(list, "kernel", "machine", "%s", name.machine);
 	} else {

@@ -57,12 +57,13 @@ static uint32_t stage_number(struct flame *flame, const char *stage)
 	return flame->stage_count++;
 }
 
-static void register_thread(struct flame *flame, const char *stage)
+static void register_thread(struct flame *flame, const char *stage, uint64_t base)
 {
 	(void)pthread_mutex_lock(&flame->lock);
 	struct flame_thread *const thread = flame_thread_slot(flame, own_tid());
 	if (thread) {
 		thread->stage = stage_number(flame, stage);
+		thread->base = base;
 		thread->registered = true;
 		thread->ended = thread->leaving = false;
 		flame->generation++;
@@ -89,14 +90,16 @@ static void end_thread(struct flame *flame)
 	(void)pthread_mutex_unlock(&flame->lock);
 }
 
-void flame_thread_begin(const char *stage)
+/* What called the caller started the thread, and says nothing. */
+__attribute__((noinline)) void flame_thread_begin(const char *stage)
 {
 	if (!atomic_load(&current))
 		return;
+	const uint64_t base = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uint64_t);
 	(void)pthread_mutex_lock(&gate);
 	struct flame *const flame = atomic_load(&current);
 	if (flame)
-		register_thread(flame, stage);
+		register_thread(flame, stage, base);
 	(void)pthread_mutex_unlock(&gate);
 }
 
@@ -137,25 +140,27 @@ static uint32_t guess_stage(struct flame *flame, pid_t tid)
 	return STAGE_OTHER;
 }
 
-static uint32_t find_stage(struct flame *flame, pid_t tid)
+static struct flame_known find_thread(struct flame *flame, pid_t tid)
 {
+	struct flame_known known = {0};
 	(void)pthread_mutex_lock(&flame->lock);
-	uint32_t stage = UINT32_MAX;
-	for (size_t i = 0; i < flame->thread_count && stage == UINT32_MAX; i++)
-		if (flame->threads[i].tid == tid && flame->threads[i].registered)
-			stage = flame->threads[i].stage;
-	if (stage == UINT32_MAX)
-		stage = guess_stage(flame, tid);
+	for (size_t i = 0; i < flame->thread_count && !known.tid; i++) {
+		const struct flame_thread *const thread = &flame->threads[i];
+		if (thread->tid == tid && thread->registered)
+			known = (struct flame_known){tid, thread->stage, thread->base};
+	}
+	if (!known.tid)
+		known = (struct flame_known){tid, guess_stage(flame, tid), 0};
 	(void)pthread_mutex_unlock(&flame->lock);
-	return stage;
+	return known;
 }
 
-static uint32_t stage_of(struct flame *flame, pid_t tid)
+static const struct flame_known *thread_of(struct flame *flame, pid_t tid)
 {
 	struct flame_known *const known = &flame->known[(unsigned)tid % FLAME_KNOWN];
 	if (known->tid != tid)
-		*known = (struct flame_known){tid, find_stage(flame, tid)};
-	return known->stage;
+		*known = find_thread(flame, tid);
+	return known;
 }
 
 static bool counts(const struct flame *flame, uint64_t time_ns)
@@ -179,29 +184,33 @@ static size_t kernel_depth(const struct flame_raw *raw)
 	return raw->kernel_count < FLAME_DEPTH_MAX ? raw->kernel_count : FLAME_DEPTH_MAX;
 }
 
-void flame_take(struct flame *flame, const struct flame_raw *raw)
+bool flame_take(struct flame *flame, const struct flame_raw *raw)
 {
 	uint64_t pcs[FLAME_DEPTH_MAX];
 	if (!counts(flame, raw->time_ns)) {
 		flame->profile.outside += raw->weight;
-		return;
+		return true;
 	}
+	const struct flame_known *const thread = thread_of(flame, raw->tid);
+	struct flame_raw based = *raw;
+	based.base = thread->base;
 	bool whole = true;
 	const size_t count =
-		raw->has_user ? flame_unwind(flame->unwinder, raw, pcs, FLAME_DEPTH_MAX, &whole)
+		raw->has_user ? flame_unwind(flame->unwinder, &based, pcs, FLAME_DEPTH_MAX, &whole)
 			      : 0;
-	uint32_t node = stage_of(flame, raw->tid);
+	uint32_t node = thread->stage;
 	if (!whole)
 		node = flame_tree_step(&flame->tree, node, FLAME_PC_TRUNCATED, false);
 	node = step_down(flame, node, pcs, count, false);
 	node = step_down(flame, node, raw->kernel, kernel_depth(raw), true);
 	if (node == FLAME_ROOT) {
 		flame->profile.lost += raw->weight;
-		return;
+		return whole;
 	}
 	flame->tree.nodes[node].self += raw->weight;
 	flame->profile.samples += raw->weight;
 	flame->profile.truncated += whole ? 0 : raw->weight;
+	return whole;
 }
 
 /* When they were lost is known to a moment: it counts if anything did. */
@@ -306,7 +315,7 @@ static void drain_once(struct flame *flame)
 static void *drain(void *context)
 {
 	struct flame *const flame = context;
-	register_thread(flame, FLAME_SAMPLER);
+	register_thread(flame, FLAME_SAMPLER, 0);
 	while (!atomic_load(&flame->stopping)) {
 		if (flame->perf)
 			flame_perf_wait(flame);
@@ -350,7 +359,7 @@ static void stop(struct flame *flame)
 	atomic_store(&flame->stopping, true);
 	(void)pthread_join(flame->drain, NULL);
 	flame->drains = false;
-	drain_once(flame);
+	drain_once(flame); /* what came between its last look and the stop */
 }
 
 static int open_all(struct flame *flame, struct error *err)
@@ -395,7 +404,7 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 	flame->options.stack_bytes = stack_bytes(options);
 	flame->pid = getpid();
 	(void)stage_number(flame, FLAME_OTHER);
-	register_thread(flame, FLAME_CONTROL);
+	register_thread(flame, FLAME_CONTROL, 0);
 	struct flame *none = NULL;
 	if (!atomic_compare_exchange_strong(&current, &none, flame)) {
 		(void)pthread_mutex_destroy(&flame->lock);

@@ -33,7 +33,8 @@ enum {
 
 struct flame_options {
 	enum flame_method method;
-	/* 0: the usual.  Of a stack copied; of each thread's buffer (signals) or each core's (perf). */
+	/* 0: the usual.  Of a stack copied; of each thread's buffer (signals) or each core's (perf, 64 KiB at least): a
+	 * power of two. */
 	size_t stack_bytes, ring_bytes;
 };
 

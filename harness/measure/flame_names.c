@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NESTED_MAX = 3 }; /* blocks and functions that a function's DIE may be in */
+
 /* --- the process ----------------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
@@ -51,41 +53,65 @@ static const char *function_name(Dwarf_Die *die)
 	return name ? name : "[unnamed]";
 }
 
-/* Innermost first: the functions inlined around pc, and the one that they are in. */
-static size_t scopes_at(
+/* The function around pc among a DIE's children; nested: also among theirs, where what OpenMP took out of a function
+ * stands. */
+static bool find_function(Dwarf_Die *parent, Dwarf_Addr pc, int nested, Dwarf_Die *out)
+{
+	Dwarf_Die child;
+	if (dwarf_child(parent, &child))
+		return false;
+	do {
+		const int tag = dwarf_tag(&child);
+		if (tag == DW_TAG_subprogram && dwarf_haspc(&child, pc) > 0) {
+			*out = child;
+			return true;
+		}
+		if (nested > 0 && (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block) &&
+			find_function(&child, pc, nested - 1, out))
+			return true;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/* From a function, or a block in it, to the next around pc. */
+static bool step_in(Dwarf_Die *die, Dwarf_Addr pc)
+{
+	Dwarf_Die child;
+	if (dwarf_child(die, &child))
+		return false;
+	do {
+		const int tag = dwarf_tag(&child);
+		if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) &&
+			dwarf_haspc(&child, pc) > 0) {
+			*die = child;
+			return true;
+		}
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/* Outermost first: the function at pc, and those inlined around pc. */
+static size_t functions_at(
 	Dwfl_Module *module, uint64_t pc, char (*names)[FLAME_NAME_BYTES], size_t room)
 {
 	Dwarf_Addr bias = 0;
 	Dwarf_Die *const unit = dwfl_module_addrdie(module, pc, &bias);
-	Dwarf_Die *inner = NULL;
-	Dwarf_Die *scopes = NULL;
-	size_t count = 0;
-	if (!unit || dwarf_getscopes(unit, pc - bias, &inner) <= 0)
+	Dwarf_Die die;
+	if (!unit || !(find_function(unit, pc - bias, 0, &die) ||
+			     find_function(unit, pc - bias, NESTED_MAX, &die)))
 		return 0;
-	const int depth = dwarf_getscopes_die(&inner[0], &scopes);
-	bool ended = false;
-	for (int i = 0; i < depth && !ended; i++) {
-		const int tag = dwarf_tag(&scopes[i]);
-		ended = tag == DW_TAG_subprogram;
-		if (!ended && tag != DW_TAG_inlined_subroutine)
+	size_t count = 0;
+	copy_name(&names[count++], function_name(&die));
+	while (step_in(&die, pc - bias)) {
+		/* Artificial: the vector intrinsics, which are instructions rather than functions. */
+		if (dwarf_tag(&die) != DW_TAG_inlined_subroutine ||
+			dwarf_hasattr_integrate(&die, DW_AT_artificial))
 			continue;
-		/* Of too many, the innermost and the function itself. */
-		copy_name(&names[count < room ? count : room - 1], function_name(&scopes[i]));
+		/* Of too many, the innermost. */
+		copy_name(&names[count < room ? count : room - 1], function_name(&die));
 		count += count < room;
 	}
-	free(scopes);
-	free(inner);
-	return ended ? count : 0;
-}
-
-static void reverse(char (*names)[FLAME_NAME_BYTES], size_t count)
-{
-	char spare[FLAME_NAME_BYTES];
-	for (size_t i = 0; i < count / 2; i++) {
-		memcpy(spare, names[i], sizeof spare);
-		memcpy(names[i], names[count - 1 - i], sizeof spare);
-		memcpy(names[count - 1 - i], spare, sizeof spare);
-	}
+	return count;
 }
 
 size_t flame_user_names(
@@ -93,11 +119,9 @@ size_t flame_user_names(
 {
 	Dwfl_Module *const module = flame_module(unwinder, pc);
 	const char *const symbol = module ? symbol_at(module, pc) : NULL;
-	const size_t count = module ? scopes_at(module, pc, names, room) : 0;
-	if (count > 0) {
-		reverse(names, count);
+	const size_t count = module ? functions_at(module, pc, names, room) : 0;
+	if (count > 0)
 		return count;
-	}
 	if (symbol)
 		copy_name(&names[0], symbol);
 	else

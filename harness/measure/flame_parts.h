@@ -12,11 +12,11 @@
 
 enum {
 	FLAME_RATE_HZ = 997, /* prime: not in step with anything */
-	FLAME_STACK_BYTES = 8 << 10,
-	FLAME_STACK_BYTES_MAX = 32 << 10,
+	FLAME_STACK_BYTES = 24 << 10,
+	FLAME_STACK_BYTES_MAX = 48 << 10,
 	FLAME_DEPTH_MAX = 128, /* frames of a stack that are kept */
 	FLAME_STAGES_MAX = 16, /* other, profiler, and what registers */
-	FLAME_THREADS_MAX = 1024,
+	FLAME_THREADS_MAX = 512,
 	FLAME_WINDOWS_KEPT = 16, /* samples come at most a moment late */
 	FLAME_KNOWN = 1 << 10,
 };
@@ -28,6 +28,7 @@ struct flame_raw {
 	uint64_t weight;  /* slices that it stands for */
 	bool has_user;    /* the registers, and stack[0 .. size) from sp upwards */
 	uint64_t ip, sp, bp;
+	uint64_t base; /* stacks end with the frame that holds this address; 0: not known */
 	const uint8_t *stack;
 	size_t size;
 	const uint64_t *kernel; /* (kernel_count), innermost first */
@@ -88,7 +89,8 @@ int flame_tree_name(const struct flame_tree *tree, const char *const *stages,
 struct flame_thread {
 	pid_t tid; /* 0: free */
 	uint32_t stage;
-	bool registered; /* it said its stage itself */
+	bool registered; /* it said its stage itself, in the function whose frame holds base */
+	uint64_t base;   /* 0: not known */
 	bool ended,
 		leaving; /* it has; and what it left behind is being drained, after which the slot is free */
 	bool has_timer;
@@ -99,6 +101,7 @@ struct flame_thread {
 struct flame_known {
 	pid_t tid;
 	uint32_t stage;
+	uint64_t base;
 };
 
 struct flame {
@@ -132,8 +135,8 @@ struct flame {
 	struct flame_signals *signals;
 };
 
-/* The drain's thread: a sample has come; so many are lost. */
-void flame_take(struct flame *flame, const struct flame_raw *raw);
+/* The drain's thread: a sample has come (false: its outermost callers were not in its stack); so many are lost. */
+bool flame_take(struct flame *flame, const struct flame_raw *raw);
 void flame_lose(struct flame *flame, uint64_t count);
 
 /* --- methods: open before threads start, drain again and again, stop, drain once more, close -------------- */

@@ -9,13 +9,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
@@ -24,7 +24,8 @@ enum {
 	RINGS_BYTES_MAX = 64 << 20, /* of all cores */
 	RECORD_BYTES_MAX = 1 << 16, /* the size in its header has 16 bits */
 	TASKS_MAX = 256,            /* threads that there are already */
-	WAIT_MS = 40,
+	WAIT_MS_MOST = 20,
+	WAIT_MS_LEAST = 2,
 	REGISTERS = 3, /* in the kernel's order: bp, sp, ip */
 };
 
@@ -35,8 +36,8 @@ struct ring {
 };
 
 struct flame_perf {
-	struct ring *rings;   /* (cores) */
-	struct pollfd *polls; /* (cores) */
+	struct ring *rings;      /* (cores) */
+	size_t ring_bytes_least; /* of those that are there */
 	size_t cores;
 	int *fds; /* (fd_count) all events */
 	size_t fd_count, fd_room;
@@ -60,8 +61,8 @@ static int open_event(const struct flame *flame, pid_t tid, int cpu, bool thread
 		.inherit_thread = threads_only,
 		.exclude_callchain_user = 1,
 		.exclude_hv = 1,
-		.watermark = 1,
-		.wakeup_watermark = RING_BYTES_LEAST / 2,
+		.watermark = 1, /* nobody waits for a wake-up */
+		.wakeup_watermark = RING_BYTES_MOST,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.sample_regs_user =
@@ -116,7 +117,10 @@ static int open_on_core(struct flame *flame, pid_t tid, size_t core, size_t ring
 	if (ring->page)
 		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
 	ring->fd = fd;
-	return map_ring(ring, ring_bytes);
+	const int code = map_ring(ring, ring_bytes);
+	if (!code && (perf->ring_bytes_least == 0 || ring->bytes < perf->ring_bytes_least))
+		perf->ring_bytes_least = ring->bytes;
+	return code;
 }
 
 static size_t choose_ring(const struct flame *flame, size_t cores)
@@ -124,7 +128,7 @@ static size_t choose_ring(const struct flame *flame, size_t cores)
 	size_t bytes = flame->options.ring_bytes ? flame->options.ring_bytes : RING_BYTES_MOST;
 	while (bytes > RING_BYTES_LEAST && bytes * cores > RINGS_BYTES_MAX)
 		bytes /= 2;
-	return bytes;
+	return bytes < RING_BYTES_LEAST ? RING_BYTES_LEAST : bytes;
 }
 
 /* -ESRCH: it has ended meanwhile. */
@@ -168,8 +172,7 @@ static int open_perf(struct flame *flame)
 	const long cores = sysconf(_SC_NPROCESSORS_CONF);
 	perf->cores = cores > 0 ? (size_t)cores : 1;
 	perf->rings = calloc(perf->cores, sizeof *perf->rings);
-	perf->polls = calloc(perf->cores, sizeof *perf->polls);
-	if (!perf->rings || !perf->polls)
+	if (!perf->rings)
 		return -ENOMEM;
 	perf->threads_only = true;
 	int code = open_threads(flame);
@@ -179,11 +182,6 @@ static int open_perf(struct flame *flame)
 	}
 	for (size_t i = 0; i < perf->fd_count && !code; i++)
 		code = ioctl(perf->fds[i], PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
-	for (size_t core = 0; core < perf->cores; core++)
-		perf->polls[core] = (struct pollfd){
-			.fd = perf->rings[core].page ? perf->rings[core].fd : -1,
-			.events = POLLIN,
-		};
 	return code;
 }
 
@@ -264,6 +262,21 @@ static void take_stack(struct reader *reader, struct flame_raw *raw)
 	raw->size = size;
 }
 
+/* The kernel copies a stack without waiting for pages: it ends at the first that was never touched, as in the middle of
+ * a large array.  Reading them once from here, where that can fail, gives them the page of zeros, and later copies pass. */
+static void mend_stack(const struct flame *flame, const struct flame_raw *raw)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t end = raw->sp + flame->options.stack_bytes;
+	uint8_t byte;
+	for (uintptr_t at = raw->sp + raw->size; at < end; at = (at / page + 1) * page) {
+		const struct iovec into = {&byte, 1};
+		const struct iovec from = {(void *)at, 1}; /* NOLINT(performance-no-int-to-ptr) */
+		if (process_vm_readv(flame->pid, &into, 1, &from, 1, 0) != 1)
+			return;
+	}
+}
+
 /* Fields in the order that perf_event_open(2) gives. */
 static void take_sample(struct flame *flame, const uint64_t *words, size_t count)
 {
@@ -277,8 +290,10 @@ static void take_sample(struct flame *flame, const uint64_t *words, size_t count
 	take_chain(&reader, &raw);
 	take_registers(&reader, &raw);
 	take_stack(&reader, &raw);
-	if (!reader.failed && (pid_t)ids[0] == flame->pid)
-		flame_take(flame, &raw);
+	if (reader.failed || (pid_t)ids[0] != flame->pid)
+		return;
+	if (!flame_take(flame, &raw) && raw.size < flame->options.stack_bytes)
+		mend_stack(flame, &raw);
 }
 
 static void take_record(struct flame *flame, const struct perf_event_header *header)
@@ -326,9 +341,14 @@ void flame_perf_drain(struct flame *flame)
 			drain_ring(flame, &flame->perf->rings[core]);
 }
 
+/* A core in use fills a ring at the rate of samples: it is emptied four times meanwhile, if this thread gets its turn. */
 void flame_perf_wait(struct flame *flame)
 {
-	(void)poll(flame->perf->polls, flame->perf->cores, WAIT_MS);
+	const size_t samples = flame->perf->ring_bytes_least / flame->options.stack_bytes;
+	uint64_t wait_ms = samples * 1000 / FLAME_RATE_HZ / 4;
+	wait_ms = wait_ms > WAIT_MS_MOST ? WAIT_MS_MOST : wait_ms;
+	wait_ms = wait_ms < WAIT_MS_LEAST ? WAIT_MS_LEAST : wait_ms;
+	clock_sleep_until_ns(clock_now_ns() + wait_ms * NS_PER_MS);
 }
 
 /* --- the end --------------------------------------------------------------------------------------------- */
@@ -351,7 +371,6 @@ void flame_perf_close(struct flame *flame)
 	for (size_t i = 0; i < perf->fd_count; i++)
 		(void)close(perf->fds[i]);
 	free(perf->rings);
-	free(perf->polls);
 	free(perf->fds);
 	free(perf);
 	flame->perf = NULL;

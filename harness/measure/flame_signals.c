@@ -21,14 +21,21 @@
 #endif
 
 enum {
-	RING_BYTES_MANY = 64 << 10, /* of each thread after the first LARGE_RINGS */
-	RING_BYTES_FEW = 256 << 10,
+	RING_BYTES_MANY = 128 << 10, /* of each thread after the first LARGE_RINGS */
+	RING_BYTES_FEW = 512 << 10,
 	LARGE_RINGS = 128,
-	WAIT_MS = 20,
+	WAIT_MS = 10,
 	/* A thread's clock by its number, as the kernel reads it (posix-timers.h): a thread's, of the scheduler's kind. */
 	CLOCK_OF_THREAD = 4 | 2,
 	CLOCK_SHIFT = 3,
 };
+
+/* ThreadSanitizer delivers them when it sees fit, to another stack. */
+#if defined(__SANITIZE_THREAD__)
+static const bool signals_are_late = true;
+#else
+static const bool signals_are_late = false;
+#endif
 
 /* One writer, the thread's handler; one reader, the drain.  Positions only grow. */
 struct flame_ring {
@@ -96,9 +103,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) static void take(
 		.sp = (uint64_t)registers[REG_RSP],
 		.bp = (uint64_t)registers[REG_RBP],
 	};
-#if !defined(__SANITIZE_THREAD__) /* it delivers signals late: the stack is another by then */
-	entry.size = readable(ring, entry.sp);
-#endif
+	entry.size = signals_are_late ? 0 : readable(ring, entry.sp);
 	const uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	if (ring->bytes - (head - tail) < sizeof entry + entry.size) {
@@ -134,8 +139,8 @@ static struct flame_ring *make_ring(const struct flame *flame)
 	ring->bytes = flame->options.ring_bytes            ? flame->options.ring_bytes
 		      : flame->thread_count <= LARGE_RINGS ? RING_BYTES_FEW
 							   : RING_BYTES_MANY;
-	void *const data = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *const data =
+		mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED) {
 		free(ring);
 		return NULL;
@@ -169,7 +174,7 @@ void flame_signals_disarm(struct flame *flame, struct flame_thread *thread)
 
 void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
 {
-	if (thread->has_timer)
+	if (thread->has_timer || !atomic_load(&sampling))
 		return;
 	if (!thread->ring)
 		thread->ring = make_ring(flame);
@@ -213,7 +218,7 @@ static void drain_ring(struct flame *flame, pid_t tid, struct flame_ring *ring)
 			.stack = scratch,
 			.size = entry.size,
 		};
-		flame_take(flame, &raw);
+		(void)flame_take(flame, &raw);
 	}
 	flame_lose(flame, atomic_exchange(&ring->lost, 0));
 }
@@ -321,10 +326,10 @@ int flame_signals_open(struct flame *flame, struct error *err)
 void flame_signals_stop(struct flame *flame)
 {
 	(void)pthread_mutex_lock(&flame->lock);
+	atomic_store(&sampling, false); /* no timer is set from now on */
 	for (size_t i = 0; i < flame->thread_count; i++)
 		flame_signals_disarm(flame, &flame->threads[i]);
 	(void)pthread_mutex_unlock(&flame->lock);
-	atomic_store(&sampling, false);
 	while (atomic_load(&inside) > 0) /* as long as a copy takes */
 		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
 }

@@ -220,6 +220,14 @@ static bool is_start(const char *name)
 	return false;
 }
 
+/* Functions without names that call each other are one: a pile of "[libx.so]" says no more than one does. */
+static bool is_same_module(const struct naming *n, uint32_t parent, const char *name)
+{
+	const struct flame_frame *const frame = &n->out->frames[parent];
+	return name[0] == '[' && frame->parent != FLAME_ROOT &&
+	       strcmp(n->out->names[frame->name], name) == 0;
+}
+
 static uint32_t name_node(struct naming *n, const struct flame_node *node, uint32_t parent)
 {
 	if (node->pc == FLAME_PC_TRUNCATED)
@@ -230,7 +238,7 @@ static uint32_t name_node(struct naming *n, const struct flame_node *node, uint3
 	const size_t count = flame_user_names(n->unwinder, node->pc, names, FLAME_INLINED_MAX);
 	const bool top = n->out->frames[parent].parent == FLAME_ROOT;
 	for (size_t i = 0; i < count && !n->failed; i++)
-		if (!top || !is_start(names[i]))
+		if (!(top && is_start(names[i])) && !is_same_module(n, parent, names[i]))
 			parent = frame_below(n, parent, names[i], false);
 	return parent;
 }

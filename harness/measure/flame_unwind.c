@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
@@ -17,6 +18,8 @@ enum {
 	REGISTER_SP = 7,
 	REGISTER_IP = 16,
 	PLT_OPS = 9,
+	CALL_BYTES = 7,
+	POINTERS_FOLLOWED = 2,
 };
 
 enum { FRAME_SP, FRAME_BP, FRAME_AT_BP, FRAME_PLT, FRAME_LAST, FRAME_NONE };
@@ -26,6 +29,7 @@ struct rule {
 	uint64_t pc; /* 0: free */
 	int32_t frame_offset, bp_offset;
 	uint8_t frame, bp;
+	bool is_call; /* pc is the last byte of a call */
 };
 
 struct flame_unwinder {
@@ -137,10 +141,28 @@ static bool is_outermost(Dwarf_Frame *frame)
 	       ops == memory;
 }
 
+/* A call through a register or memory is 2 to 7 bytes, FF with 2 in the middle of the next byte; a direct one 5 (Intel,
+ * Software Developer's Manual vol. 2, CALL).  What is data may look like one, rarely. */
+static bool ends_call(uint64_t pc)
+{
+	uint8_t code[CALL_BYTES];
+	const struct iovec into = {code, sizeof code};
+	const struct iovec from = {(void *)(uintptr_t)(pc + 1 - sizeof code), sizeof code};
+	if (process_vm_readv(getpid(), &into, 1, &from, 1, 0) != (ssize_t)sizeof code)
+		return false;
+	if (code[CALL_BYTES - 5] == 0xE8)
+		return true;
+	for (size_t i = 0; i + 1 < CALL_BYTES; i++)
+		if (code[i] == 0xFF && (code[i + 1] >> 3 & 7) == 2)
+			return true;
+	return false;
+}
+
 static struct rule find_rule(struct flame_unwinder *u, uint64_t pc)
 {
 	struct rule rule = {.pc = pc, .frame = FRAME_NONE};
 	Dwfl_Module *const module = flame_module(u, pc);
+	rule.is_call = module && ends_call(pc);
 	Dwarf_Addr bias = 0;
 	Dwarf_CFI *const cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
 	Dwarf_Frame *frame = NULL;
@@ -190,15 +212,24 @@ static bool read_word(const struct flame_raw *raw, uint64_t address, uint64_t *o
 	return true;
 }
 
-/* Code without tables keeps a frame pointer, or its callers are not known. */
-static bool step_by_pointer(const struct flame_raw *raw, struct registers *r)
+/* Code without tables, as libjpeg's in assembler, keeps a frame pointer, or its callers are not known.  Where it aligned
+ * the stack, the pointer leads to another, which leads to the caller.  What is no return address is not taken for one. */
+static bool step_by_pointer(
+	struct flame_unwinder *u, const struct flame_raw *raw, struct registers *r)
 {
-	struct registers caller = {.sp = r->bp + 2 * sizeof(uint64_t)};
-	if (r->bp < r->sp || !read_word(raw, r->bp, &caller.bp) ||
-		!read_word(raw, r->bp + sizeof(uint64_t), &caller.ip))
-		return false;
-	*r = caller;
-	return true;
+	uint64_t bp = r->bp;
+	for (int i = 0; i < POINTERS_FOLLOWED && bp >= r->sp; i++) {
+		struct registers caller = {.sp = bp + 2 * sizeof(uint64_t)};
+		if (!read_word(raw, bp, &caller.bp) ||
+			!read_word(raw, bp + sizeof(uint64_t), &caller.ip))
+			return false;
+		if (caller.ip > 1 && rule_at(u, caller.ip - 1)->is_call) {
+			*r = caller;
+			return true;
+		}
+		bp = caller.bp;
+	}
+	return false;
 }
 
 static bool find_frame(const struct flame_raw *raw, const struct rule *rule,
@@ -222,14 +253,16 @@ static bool find_frame(const struct flame_raw *raw, const struct rule *rule,
 	}
 }
 
-static bool step(const struct flame_raw *raw, const struct rule *rule, struct registers *r)
+/* By the rule of a function with tables; *whole: it was the outermost that counts. */
+static bool step_by_rule(
+	const struct flame_raw *raw, const struct rule *rule, struct registers *r, bool *whole)
 {
 	uint64_t frame;
-	if (rule->frame == FRAME_NONE)
-		return step_by_pointer(raw, r);
 	struct registers caller = {.bp = r->bp};
-	if (!find_frame(raw, rule, r, &frame) || frame <= r->sp ||
-		!read_word(raw, frame - sizeof(uint64_t), &caller.ip))
+	if (!find_frame(raw, rule, r, &frame) || frame <= r->sp)
+		return false;
+	*whole = raw->base && frame > raw->base;
+	if (*whole || !read_word(raw, frame - sizeof(uint64_t), &caller.ip))
 		return false;
 	const uint64_t bp_offset = (uint64_t)(int64_t)rule->bp_offset;
 	if (rule->bp == BP_AT_FRAME && !read_word(raw, frame + bp_offset, &caller.bp))
@@ -253,7 +286,8 @@ size_t flame_unwind(struct flame_unwinder *u, const struct flame_raw *raw, uint6
 		pcs[count++] = pc;
 		const struct rule *const rule = rule_at(u, pc);
 		*whole = rule->frame == FRAME_LAST;
-		if (*whole || !step(raw, rule, &r))
+		if (*whole || !(rule->frame == FRAME_NONE ? step_by_pointer(u, raw, &r)
+							  : step_by_rule(raw, rule, &r, whole)))
 			break;
 	}
 	return count;

@@ -3,6 +3,8 @@
 #ifndef MLBENCH_MEASURE_QUEUE_METER_H
 #define MLBENCH_MEASURE_QUEUE_METER_H
 
+#include "harness/measure/timeline.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +19,8 @@ struct queue_meter {
 	bool full;
 	uint64_t last_ns; /* 0: not running */
 	struct queue_integrals sums;
+	struct timeline_log
+		*timeline; /* told of every change; NULL: nobody is.  Set after the start */
 };
 
 static inline void queue_meter_start(struct queue_meter *meter, uint64_t now_ns)
@@ -38,6 +42,8 @@ static inline void queue_meter_set(
 			meter->sums.full_ns += elapsed;
 		meter->last_ns = now_ns;
 	}
+	if (__builtin_expect(meter->timeline != NULL, 0) && depth != meter->depth)
+		timeline_depth(meter->timeline, meter->depth, depth, now_ns);
 	meter->depth = depth;
 	meter->full = full;
 }

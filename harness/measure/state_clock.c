@@ -2,6 +2,8 @@
  * writer and acquire loads by the reader: on x86-64 both are plain moves. */
 #include "harness/measure/state_clock.h"
 
+#include "harness/measure/timeline.h"
+
 static uint64_t load(const atomic_uint_least64_t *value)
 {
 	return atomic_load_explicit(value, memory_order_acquire);
@@ -34,6 +36,13 @@ void state_clock_start(struct state_clock *clock, enum thread_state state, uint6
 	end_write(clock, sequence);
 }
 
+static void tell(const struct state_clock *clock, unsigned state, uint64_t since_ns,
+	uint64_t now_ns, uint64_t had_ns)
+{
+	if (__builtin_expect(clock->timeline != NULL, 0))
+		timeline_state(clock->timeline, (enum thread_state)state, since_ns, now_ns, had_ns);
+}
+
 void state_clock_enter(struct state_clock *clock, enum thread_state state, uint64_t now_ns)
 {
 	const unsigned before = atomic_load_explicit(&clock->state, memory_order_relaxed);
@@ -44,6 +53,7 @@ void state_clock_enter(struct state_clock *clock, enum thread_state state, uint6
 	if (now_ns > since) {
 		const uint64_t total =
 			atomic_load_explicit(&clock->total_ns[before], memory_order_relaxed);
+		tell(clock, before, since, now_ns, total);
 		store(&clock->total_ns[before], total + (now_ns - since));
 		store(&clock->since_ns, now_ns);
 	}
@@ -62,6 +72,7 @@ void state_clock_move(struct state_clock *clock, enum thread_state from, enum th
 	if (now_ns > since) {
 		const uint64_t total =
 			atomic_load_explicit(&clock->total_ns[state], memory_order_relaxed);
+		tell(clock, state, since, now_ns, total);
 		store(&clock->total_ns[state], total + (now_ns - since));
 		store(&clock->since_ns, now_ns);
 	}

@@ -13,11 +13,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct timeline_log;
+
 struct state_clock {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint sequence; /* odd: being written */
 	atomic_uint state;
 	atomic_uint_least64_t since_ns;                /* when this state began */
 	atomic_uint_least64_t total_ns[THREAD_STATES]; /* of the states before it */
+	struct timeline_log
+		*timeline; /* told of every state that ends; NULL: nobody is.  The writer's */
 };
 
 /* Starts at zero in `state`. */

@@ -2,6 +2,7 @@
 #include "harness/measure/thread_meter.h"
 
 #include "harness/measure/io_delay.h"
+#include "harness/measure/timeline.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ void thread_meter_attach(struct thread_meter *meter)
 	atomic_store(&meter->schedstat, open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 	if (!io_delay_unavailable())
 		atomic_store(&meter->io_delay, io_delay_open());
+	timeline_use(meter->clock.timeline);
 }
 
 void thread_meter_start(
@@ -102,6 +104,7 @@ static void read_io_delay(struct thread_meter *meter)
 
 void thread_meter_detach(struct thread_meter *meter)
 {
+	timeline_use(NULL);
 	memory_account_use(NULL);
 	(void)read_schedstat(meter);
 	read_io_delay(meter);

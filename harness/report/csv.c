@@ -1,4 +1,6 @@
 /* points.csv: one row per point; empty where there is no value. */
+#include "harness/report/csv.h"
+
 #include "harness/report/config_json.h"
 #include "harness/report/report.h"
 
@@ -6,8 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* RFC 4180: fields with a comma, a quote or a line break are quoted. */
-static void add_text(struct buffer *out, const char *text)
+void csv_text(struct buffer *out, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {
 		buffer_text(out, text);
@@ -25,7 +26,7 @@ static void add_line(struct buffer *out, const char *name)
 	struct buffer text = {0};
 	for (; *name; name++)
 		buffer_format(&text, "%c", (unsigned char)*name < ' ' ? '?' : *name);
-	add_text(out, text.data ? text.data : "");
+	csv_text(out, text.data ? text.data : "");
 	buffer_release(&text);
 }
 
@@ -159,7 +160,7 @@ static void add_injected(const struct report *report, struct buffer *out)
 	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
 	for (size_t i = 0; i < count; i++)
 		buffer_format(&text, "%s%s", i ? "; " : "", lines[i]);
-	add_text(out, text.data ? text.data : "");
+	csv_text(out, text.data ? text.data : "");
 	buffer_release(&text);
 }
 
@@ -190,7 +191,7 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
 		char value[CONFIG_VALUE_BYTES];
 		buffer_text(out, ",");
-		add_text(out, report_setting(report, point, axis, value, sizeof value));
+		csv_text(out, report_setting(report, point, axis, value, sizeof value));
 	}
 	add_numbers(p, out);
 	for (size_t i = 0; first && i < first->stage_count; i++)
@@ -198,16 +199,16 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	if (has_devices(report))
 		add_device(p, out);
 	buffer_text(out, ",");
-	add_text(out, p->verdict.stage);
+	csv_text(out, p->verdict.stage);
 	buffer_text(out, ",");
-	add_text(out, p->verdict.resource);
+	csv_text(out, p->verdict.resource);
 	add_number(out, p->verdict.confidence);
 	buffer_text(out, ",");
-	add_text(out, report->record->step.backend);
+	csv_text(out, report->record->step.backend);
 	buffer_text(out, ",");
 	add_injected(report, out);
 	buffer_text(out, ",");
-	add_text(out, p->error);
+	csv_text(out, p->error);
 	add_forecast(forecast, out);
 	buffer_text(out, "\n");
 }

@@ -154,5 +154,6 @@ const struct export_ops export_markdown = {
 	.name = "markdown",
 	.summary = "the report's tables and verdict, as GitHub shows them",
 	.extension = ".md",
+	.explains = true,
 	.text = write_markdown,
 };

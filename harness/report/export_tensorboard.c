@@ -44,38 +44,53 @@ static void name_tags(const struct repetition *r, uint32_t worker, struct step_t
 	(void)snprintf(tags->wait, TAG_BYTES, "%s/wait_ms", group);
 }
 
+/* What was said of a device's tags already. */
+struct told {
+	bool time, rate, wait;
+};
+
+/* The description, the first time that there is a value. */
+static const char *tell(bool *told, double value, const char *description)
+{
+	if (*told || isnan(value))
+		return NULL;
+	*told = true;
+	return description;
+}
+
 static void add_step(const struct repetition *r, const struct trace_item *item,
-	const struct trace_item *before, bool first, struct buffer *out)
+	const struct trace_item *before, struct told *told, struct buffer *out)
 {
 	struct step_tags tags;
 	name_tags(r, item->worker, &tags);
+	const double time_s = (double)item->service_ns / 1e9;
 	const double between = before ? item->end_s - before->end_s : (double)NAN;
-	const double wait = between - (double)item->service_ns / 1e9;
-	const bool counts = between > 0 && r->batches_full;
+	const double wait = isnan(between) ? between : fmax(between - time_s, 0);
+	const double rate =
+		between > 0 && r->batches_full ? (double)r->batch_size / between : (double)NAN;
 	const struct event_scalar scalars[] = {
-		{tags.time, (double)item->service_ns / 1e6,
-			!first        ? NULL
-			: r->emulated ? BLOCKS_ONLY "Time of a step of the emulated device."
-				      : BLOCKS_ONLY "Time of a step."},
-		{tags.rate, counts ? (double)r->batch_size / between : (double)NAN,
-			first ? BLOCKS_ONLY
-				"A batch over the time from the end of the step before it to its own."
-			      : NULL},
-		{tags.wait, fmax(wait, 0) * 1e3,
-			first ? BLOCKS_ONLY
-				"Time from the end of the step before it until the step had its batch."
-			      : NULL},
+		{tags.time, time_s * 1e3,
+			tell(&told->time, time_s,
+				r->emulated ? BLOCKS_ONLY "Time of a step of the emulated device."
+					    : BLOCKS_ONLY "Time of a step.")},
+		{tags.rate, rate,
+			tell(&told->rate, rate,
+				BLOCKS_ONLY
+				"A batch over the time from the end of the step before it to its own.")},
+		{tags.wait, wait * 1e3,
+			tell(&told->wait, wait,
+				BLOCKS_ONLY
+				"Time between the end of the step before it and its own begin.")},
 	};
-	/* fmax would take a NAN for 0 */
-	const size_t known = isnan(wait) ? 2 : 3;
-	events_add(out, r->m->started + item->end_s, (int64_t)item->number, scalars, known);
+	events_add(out, r->m->started + item->end_s, (int64_t)item->number, scalars,
+		sizeof scalars / sizeof *scalars);
 }
 
 /* The step that the same device computed before, if it is in the same stretch of consecutive ones. */
 static void add_steps(const struct repetition *r, struct buffer *out)
 {
 	const struct trace_item *before[WORKERS_MAX] = {0};
-	bool described[WORKERS_MAX] = {0};
+	struct told told[WORKERS_MAX] = {0};
 	const struct trace *steps = r->steps;
 	for (size_t i = 0; steps && i < steps->count; i++) {
 		const struct trace_item *item = &steps->items[i];
@@ -83,8 +98,7 @@ static void add_steps(const struct repetition *r, struct buffer *out)
 			continue;
 		if (i > 0 && item->number != steps->items[i - 1].number + 1)
 			memset(before, 0, sizeof before);
-		add_step(r, item, before[item->worker], !described[item->worker], out);
-		described[item->worker] = true;
+		add_step(r, item, before[item->worker], &told[item->worker], out);
 		before[item->worker] = item;
 	}
 }

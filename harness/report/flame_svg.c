@@ -21,87 +21,125 @@ enum {
 	FRAMES_FEW = 100,
 	NAME_LETTERS = 120,
 	LEAST_SHARE = 1000, /* one in so many samples: below it, a frame is merged with its like */
-	HOW_LETTERS = 165,  /* of a line */
+	RANKS = 8,
+	HOW_LETTERS = 190, /* of a line */
 };
 
 static const char *const palette[] = PALETTE_SERIES;
 enum { PALETTE_COUNT = sizeof palette / sizeof *palette };
 
+struct sized {
+	uint64_t total;
+	uint32_t frame;
+};
+
 struct drawing {
 	const struct flame_profile *profile;
 	struct buffer *out;
-	uint64_t least;  /* samples of a frame that is drawn */
-	uint32_t *drawn; /* (drawn_count) frames, in their order */
-	size_t drawn_count;
+	uint64_t least; /* samples of a frame that is drawn */
+	struct sized *
+		order; /* (order_count) frames with samples, largest first, callers before callees */
+	size_t order_count;
 	double *left,
 		*next; /* (frames) of each: where it begins, where its next child does; in samples */
 	unsigned *depth, *stage; /* (frames) */
-	unsigned rows, stages;
+	unsigned rows;
 };
 
 /* --- what is drawn ------------------------------------------------------------------------------------------- */
 
 static int by_total(const void *a, const void *b)
 {
-	const uint64_t x = *(const uint64_t *)a;
-	const uint64_t y = *(const uint64_t *)b;
-	return (x < y) - (x > y);
-}
-
-/* At most so many frames: the largest.  A caller is never smaller than its callees, so none hangs in the air. */
-static uint64_t least_of_most(const struct flame_profile *profile, size_t most)
-{
-	uint64_t *totals = malloc((profile->frame_count + 1) * sizeof *totals);
-	uint64_t least = profile->samples / LEAST_SHARE;
-	if (!totals)
-		return profile->samples;
-	for (size_t i = 0; i < profile->frame_count; i++)
-		totals[i] = profile->frames[i].total;
-	qsort(totals, profile->frame_count, sizeof *totals, by_total);
-	if (profile->frame_count > most && totals[most] >= least)
-		least = totals[most] + 1;
-	free(totals);
-	return least > 0 ? least : 1;
+	const struct sized *const x = a;
+	const struct sized *const y = b;
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return x->frame < y->frame ? -1 : 1;
 }
 
 static bool open_drawing(struct drawing *d)
 {
-	const size_t count = d->profile->frame_count + 1;
-	d->drawn = calloc(count, sizeof *d->drawn);
+	const struct flame_profile *const p = d->profile;
+	const size_t count = p->frame_count + 1;
+	d->order = calloc(count, sizeof *d->order);
 	d->left = calloc(count, sizeof *d->left);
 	d->next = calloc(count, sizeof *d->next);
 	d->depth = calloc(count, sizeof *d->depth);
 	d->stage = calloc(count, sizeof *d->stage);
-	return d->drawn && d->left && d->next && d->depth && d->stage;
+	if (!d->order || !d->left || !d->next || !d->depth || !d->stage)
+		return false;
+	for (uint32_t i = 0; i < p->frame_count; i++)
+		if (p->frames[i].total > 0)
+			d->order[d->order_count++] = (struct sized){p->frames[i].total, i};
+	qsort(d->order, d->order_count, sizeof *d->order, by_total);
+	return true;
+}
+
+/* At most so many frames: the largest.  A caller is never smaller than its callees, so none hangs in the air. */
+static void choose_least(struct drawing *d, size_t most)
+{
+	const uint64_t least = d->profile->samples / LEAST_SHARE;
+	d->least = least > 0 ? least : 1;
+	if (d->order_count > most && d->order[most].total >= d->least)
+		d->least = d->order[most].total + 1;
 }
 
 static void close_drawing(struct drawing *d)
 {
-	free(d->drawn);
+	free(d->order);
 	free(d->left);
 	free(d->next);
 	free(d->depth);
 	free(d->stage);
 }
 
-/* Callees stand side by side below their caller, in the order in which they were first seen. */
+/* Stages in the order of a sample's way, and last what is not the pipeline's. */
+static unsigned rank(const char *stage)
+{
+	static const char *const order[] = {"read", "decode", "upload", "step"};
+	static const char *const last[] = {FLAME_CONTROL, FLAME_SAMPLER, FLAME_OTHER};
+	const unsigned known = sizeof order / sizeof *order;
+	for (unsigned i = 0; i < known; i++)
+		if (strcmp(stage, order[i]) == 0)
+			return i;
+	for (unsigned i = 0; i < sizeof last / sizeof *last; i++)
+		if (strcmp(stage, last[i]) == 0)
+			return known + 1 + i;
+	return known;
+}
+
+static void place_stages(struct drawing *d)
+{
+	const struct flame_profile *const p = d->profile;
+	double at = 0;
+	for (unsigned wanted = 0; wanted < RANKS; wanted++)
+		for (uint32_t i = 0; i < p->frame_count; i++) {
+			const struct flame_frame *const frame = &p->frames[i];
+			if (frame->parent != FLAME_ROOT || frame->total == 0 ||
+				rank(p->names[frame->name]) != wanted)
+				continue;
+			d->left[i] = d->next[i] = at;
+			at += (double)frame->total;
+			d->stage[i] = wanted;
+		}
+}
+
+/* Callees stand side by side below their caller, the larger first: so the small ones lie together at the end. */
 static void place(struct drawing *d)
 {
-	double root = 0;
-	for (uint32_t i = 0; i < d->profile->frame_count; i++) {
-		const struct flame_frame *frame = &d->profile->frames[i];
-		const bool is_stage = frame->parent == FLAME_ROOT;
-		if (frame->total == 0)
-			continue;
-		double *const at = is_stage ? &root : &d->next[frame->parent];
-		d->left[i] = d->next[i] = *at;
-		*at += (double)frame->total;
-		d->depth[i] = is_stage ? 0 : d->depth[frame->parent] + 1;
-		d->stage[i] = is_stage ? d->stages++ : d->stage[frame->parent];
-		if (frame->total < d->least)
-			continue;
-		d->drawn[d->drawn_count++] = i;
-		d->rows = d->depth[i] + 1 > d->rows ? d->depth[i] + 1 : d->rows;
+	const struct flame_profile *const p = d->profile;
+	place_stages(d);
+	for (size_t k = 0; k < d->order_count; k++) {
+		const uint32_t i = d->order[k].frame;
+		const struct flame_frame *const frame = &p->frames[i];
+		if (frame->parent != FLAME_ROOT) {
+			d->left[i] = d->next[i] = d->next[frame->parent];
+			d->next[frame->parent] += (double)frame->total;
+			d->depth[i] = d->depth[frame->parent] + 1;
+			d->stage[i] = d->stage[frame->parent];
+		}
+		if (frame->total >= d->least && d->depth[i] + 1 > d->rows)
+			d->rows = d->depth[i] + 1;
 	}
 }
 
@@ -262,29 +300,6 @@ static void add_smalls(struct drawing *d)
 	free(smalls);
 }
 
-/* Small ones last, so that they lie together. */
-static void order_children(struct drawing *d)
-{
-	const struct flame_profile *const p = d->profile;
-	memset(d->next, 0, (p->frame_count + 1) * sizeof *d->next);
-	for (uint32_t i = 0; i < p->frame_count; i++) {
-		const struct flame_frame *const frame = &p->frames[i];
-		if (frame->parent == FLAME_ROOT) {
-			d->next[i] = d->left[i];
-			continue;
-		}
-		if (frame->total < d->least)
-			continue;
-		d->left[i] = d->next[i] = d->next[frame->parent];
-		d->next[frame->parent] += (double)frame->total;
-	}
-	for (uint32_t i = 0; i < p->frame_count; i++) {
-		const struct flame_frame *const frame = &p->frames[i];
-		if (frame->parent != FLAME_ROOT && frame->total < d->least)
-			d->next[frame->parent] += (double)frame->total;
-	}
-}
-
 static void add_style(struct buffer *out)
 {
 	buffer_text(out,
@@ -296,7 +311,7 @@ static void add_style(struct buffer *out)
 		".f{cursor:pointer}.f:hover rect{stroke:currentColor}.f rect{stroke-width:1}\n"
 		".t0 rect{fill-opacity:.28}.t1 rect{fill-opacity:.38}.t2 rect{fill-opacity:.48}\n"
 		".b0 text{font-weight:600}.b0 rect{fill-opacity:.75}\n"
-		".k text{font-style:italic}.k rect{stroke:currentColor;stroke-opacity:.45;stroke-dasharray:3 2}\n"
+		".k text{font-style:italic}.k rect{fill-opacity:.14}\n"
 		".m rect{fill:#888;fill-opacity:.25}\n"
 		".hit rect{fill:#d5008f;fill-opacity:.75}\n");
 	for (size_t i = 0; i < PALETTE_COUNT; i++)
@@ -361,10 +376,10 @@ static void draw(struct drawing *d, const char *name)
 	struct buffer *const out = d->out;
 	struct buffer frames = {0};
 	place(d);
-	order_children(d);
 	d->out = &frames;
-	for (size_t i = 0; i < d->drawn_count; i++)
-		add_frame(d, d->drawn[i]);
+	for (size_t i = 0; i < d->order_count; i++)
+		if (d->order[i].total >= d->least)
+			add_frame(d, d->order[i].frame);
 	add_smalls(d);
 	d->out = out;
 	add_head(d, name, TOP + (int)d->rows * ROW + MARGIN);
@@ -382,11 +397,12 @@ void flame_svg(const struct flame_profile *profile, const char *name, struct buf
 {
 	for (size_t most = FRAMES_MOST;; most /= 2) {
 		struct drawing d = {.profile = profile, .out = out};
-		d.least = least_of_most(profile, most);
-		if (open_drawing(&d))
+		if (open_drawing(&d)) {
+			choose_least(&d, most);
 			draw(&d, name);
-		else
+		} else {
 			out->failed = true;
+		}
 		close_drawing(&d);
 		if (out->failed || out->size <= FLAME_SVG_BYTES_MAX || most <= FRAMES_FEW)
 			return;

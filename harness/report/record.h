@@ -22,7 +22,21 @@
 
 #include <stdbool.h>
 
-enum { RECORD_NAME_BYTES = 128, RECORD_LIMITS_MAX = 16, RECORD_HASH_BYTES = 17 };
+enum {
+	RECORD_NAME_BYTES = 128,
+	RECORD_LIMITS_MAX = 16,
+	RECORD_HASH_BYTES = 17,
+	STEP_PRODUCTS_MAX = 64
+};
+
+/* The matrix products of one shape in a model's forward pass of one sample: (m x k) by (k x n). */
+struct step_product {
+	char name[NAME_BYTES]; /* of the first layer that has it */
+	uint32_t m, n, k;
+	uint32_t count; /* so many in the model */
+	bool weights; /* the right-hand side is weights, one for all samples of a batch: their rows are one product */
+	bool first; /* one of them takes the data itself, of which nobody needs a gradient */
+};
 
 struct step_info {
 	char backend[NAME_BYTES];
@@ -30,6 +44,9 @@ struct step_info {
 	char model[NAME_BYTES];
 	char description[NOTE_BYTES];
 	double flops_per_sample; /* 0: no model */
+	struct step_product
+		products[STEP_PRODUCTS_MAX]; /* of the first point, in the model's order */
+	size_t product_count;                /* 0: not known (no such model, or an older result) */
 };
 
 /* One repetition, as its line of points.jsonl: a tenth of a struct measurement, so that a long sweep

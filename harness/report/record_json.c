@@ -20,6 +20,16 @@ static const struct field step_fields[] = {
 	FIELD(step_info, description, FIELD_TEXT),
 };
 
+static const struct field product_fields[] = {
+	FIELD(step_product, name, FIELD_TEXT),
+	FIELD(step_product, m, FIELD_UINT32),
+	FIELD(step_product, n, FIELD_UINT32),
+	FIELD(step_product, k, FIELD_UINT32),
+	FIELD(step_product, count, FIELD_UINT32),
+	FIELD(step_product, weights, FIELD_BOOLEAN),
+	FIELD(step_product, first, FIELD_BOOLEAN),
+};
+
 static const struct field limit_fields[] = {
 	FIELD(stage_limit, stage, FIELD_TEXT),
 	FIELD(stage_limit, capacity, FIELD_REAL),
@@ -109,10 +119,28 @@ static void environment_from_json(struct fact_list *list, json_t *root, const js
 		fact_from_json(list, group, name, value, units);
 }
 
+static json_t *products_to_json(const struct step_info *step)
+{
+	json_t *array = json_array();
+	int bad = array ? 0 : -ENOMEM;
+	for (size_t i = 0; i < step->product_count && !bad; i++) {
+		json_t *object = json_object();
+		bad = fields_encode(
+			object, product_fields, COUNT(product_fields), &step->products[i]);
+		bad |= json_array_append_new(array, object);
+	}
+	if (!bad)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
 json_t *record_step_to_json(const struct step_info *step)
 {
 	json_t *object = json_object();
 	int bad = fields_encode(object, step_fields, COUNT(step_fields), step);
+	if (step->product_count > 0)
+		bad |= json_object_set_new(object, "products", products_to_json(step));
 	json_t *flops =
 		step->flops_per_sample > 0 ? json_real(step->flops_per_sample) : json_null();
 	bad |= json_object_set_new(object, "flops_per_sample", flops);
@@ -122,11 +150,30 @@ json_t *record_step_to_json(const struct step_info *step)
 	return NULL;
 }
 
+/* Results of older versions have none. */
+static int products_from_json(struct step_info *step, const json_t *array, struct error *err)
+{
+	size_t i;
+	const json_t *object;
+	int code = 0;
+	step->product_count = 0;
+	if (json_array_size(array) > STEP_PRODUCTS_MAX)
+		return error_set(err, -EINVAL, "'products' has more than %d", STEP_PRODUCTS_MAX);
+	json_array_foreach(array, i, object)
+	{
+		code = code ? code
+			    : fields_decode(object, product_fields, COUNT(product_fields),
+				      &step->products[step->product_count++], err);
+	}
+	return code;
+}
+
 static int step_from_json(struct step_info *step, const json_t *object, struct error *err)
 {
 	const double flops = fields_real(json_object_get(object, "flops_per_sample"));
 	step->flops_per_sample = isnan(flops) ? 0 : flops;
-	return fields_decode(object, step_fields, COUNT(step_fields), step, err);
+	const int code = fields_decode(object, step_fields, COUNT(step_fields), step, err);
+	return code ? code : products_from_json(step, json_object_get(object, "products"), err);
 }
 
 static json_t *resolved_to_json(const struct config *config)

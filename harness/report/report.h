@@ -25,7 +25,8 @@ struct report {
 	struct diagnosis **diagnoses; /* (grid.points), owned */
 
 	/* An adaptive sweep's predictions of points that were not measured, filled by who can make them;
-	 * NULL where there are none.  They are never mixed with measurements: every writer marks them. */
+	 * NULL where there are none.  They are never mixed with measurements: every writer marks them.  Those of a measured
+	 * point are what the others predict of it: report_forecast leaves them out. */
 	struct forecast *forecasts;             /* (grid.points), owned */
 	size_t predicted;                       /* points */
 	struct forecast_errors forecast_errors; /* of measured points predicted from the others */
@@ -38,6 +39,8 @@ void report_close(struct report *report); /* safe on {0} */
 /* Diagnoses every measured point from its record and traces; their verdicts take the place of the first
  * ones.  What cannot be modelled keeps its first verdict, and its diagnosis says why. */
 int report_diagnose(struct report *report, struct error *err);
+/* The best point alone: of a long sweep, a fraction of the time. */
+int report_diagnose_best(struct report *report, struct error *err);
 
 /* What analysis must know of a point's configuration. */
 int report_facts(

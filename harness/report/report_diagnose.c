@@ -134,15 +134,26 @@ static int diagnose_one(struct report *report, size_t i, struct error *err)
 	return 0;
 }
 
+static int make_room(struct report *report, struct error *err)
+{
+	report->diagnoses = calloc(report->record->grid.points, sizeof(struct diagnosis *));
+	return report->diagnoses ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");
+}
+
+int report_diagnose_best(struct report *report, struct error *err)
+{
+	if (report->diagnoses || report->best == report->record->grid.points)
+		return 0;
+	const int code = make_room(report, err);
+	return code ? code : diagnose_one(report, report->best, err);
+}
+
 int report_diagnose(struct report *report, struct error *err)
 {
 	const size_t points = report->record->grid.points;
-	int code = 0;
 	if (report->diagnoses)
 		return 0;
-	report->diagnoses = calloc(points, sizeof(struct diagnosis *));
-	if (!report->diagnoses)
-		return error_set(err, -ENOMEM, "out of memory for the diagnosis");
+	int code = make_room(report, err);
 	for (size_t i = 0; i < points && !code; i++) {
 		const struct point_summary *p = report->points[i];
 		if (p && (p->status == POINT_OK || p->status == POINT_UNSTEADY))

@@ -19,6 +19,12 @@ static const struct stage_summary *stage_of(const struct point_summary *point)
 
 bool scaling_of_report(const struct report *report, struct scaling *scaling)
 {
+	return scaling_band(report, scaling, NULL, 0, NULL);
+}
+
+bool scaling_band(const struct report *report, struct scaling *scaling, const double *at,
+	size_t count, struct interval *band)
+{
 	const struct record *record = report->record;
 	*scaling = (struct scaling){0};
 	for (size_t i = 0; i < record->config.axis_count; i++)
@@ -37,7 +43,8 @@ bool scaling_of_report(const struct report *report, struct scaling *scaling)
 			scaling->fewest = stage->workers;
 	}
 	const uint64_t seed = (uint64_t)config_integer(&record->config, KEY_RUN_SEED);
-	const bool fits = n && x && usl_fit(n, x, scaling->points, seed, &scaling->fit);
+	const bool fits =
+		n && x && usl_fit_band(n, x, scaling->points, seed, &scaling->fit, at, count, band);
 	free(x);
 	free(n);
 	return fits;

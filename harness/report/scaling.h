@@ -16,6 +16,9 @@ struct scaling {
 
 /* False: fewer than four numbers of workers were measured, or the sweep varies what a sample costs. */
 bool scaling_of_report(const struct report *report, struct scaling *scaling);
+/* The same, and the 90 % interval of the fitted curve at each of `count` numbers of workers. */
+bool scaling_band(const struct report *report, struct scaling *scaling, const double *at,
+	size_t count, struct interval *band);
 
 /* {"stage": "decode", "lambda": …}, or null. */
 json_t *scaling_to_json(const struct report *report);

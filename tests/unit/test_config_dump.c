@@ -70,7 +70,10 @@ static void set_random(struct config *config, enum key_id id, struct rng *rng)
 	const struct key *key = &config_keys[id];
 	char text[1024];
 	struct error err;
-	if (key->type == KEY_TYPE_TEXT) {
+	if (id == KEY_TRACE_SCHEDULE) {
+		(void)snprintf(text, sizeof text, "%u, 0,%u,1,0", (unsigned)rng_below(rng, 9),
+			(unsigned)rng_below(rng, 9));
+	} else if (key->type == KEY_TYPE_TEXT) {
 		random_text(rng, text, sizeof text);
 	} else {
 		const double at = key->min + (key->max - key->min) * rng_uniform(rng);
@@ -179,12 +182,14 @@ static void hash_sees_what_matters(void **state)
 	static const char *const different[] = {"decode.workers=3", "augment.flip=0.25",
 		"dataset.path=/a", "sweep.decode.workers=1,2", "sweep.read.depth=2,1",
 		"sweep.zip=read.depth,read.threads", "sweep.exclude=read.depth=1", "read.depth=2",
-		"measure.duration=4s", "run.seed=2"};
+		"measure.duration=4s", "run.seed=2", "trace.schedule=0,0,0,1,1"};
 	char plain[17];
 	char spelled[17];
 	hash_of("run.name=other", plain);
 	assert_int_equal(strspn(plain, "0123456789abcdef"), 16);
 	hash_of("measure.duration=3000ms", spelled);
+	assert_string_equal(plain, spelled);
+	hash_of("trace.compress=on", spelled);
 	assert_string_equal(plain, spelled);
 	for (size_t i = 0; i < sizeof different / sizeof different[0]; i++) {
 		char hash[17];

@@ -41,8 +41,8 @@ struct step_result {
 	uint64_t oversleep_ns; /* emulated: return after the deadline */
 	double loss;           /* NaN where there is none */
 
-	/* Devices that work by themselves; 0 elsewhere. */
-	uint64_t begin_ns, end_ns; /* of the step on the device */
+	/* Devices that work by themselves; 0 elsewhere, but for the first two where the device is emulated. */
+	uint64_t begin_ns, end_ns; /* of the step on the device; emulated: as its clock has it */
 	uint64_t launch_ns;        /* the host's time in launching it */
 	uint64_t sync_ns; /* of device_ns: the exchange of gradients, waiting for others included */
 	/* When the device had its gradients and that began; 0: alone, or not known.  What of sync_ns is waiting

@@ -255,6 +255,8 @@ static int emulated_step(struct backend *backend, const struct batch_view *batch
 	if (backend->watch)
 		backend->watch->enter(backend->watch->context, GROUP_COMPUTES, end);
 	out->device_ns = end - start;
+	out->begin_ns = start;
+	out->end_ns = end;
 	out->oversleep_ns = deadline_done(&emulated->deadline, end, now);
 	return 0;
 }

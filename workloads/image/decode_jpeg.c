@@ -324,6 +324,7 @@ static int jpeg_next(void *state, struct strip *strip, struct error *err)
 const struct decoder_ops decoder_jpeg = {
 	.name = "jpeg",
 	.state_bytes = sizeof(struct jpeg),
+	.rows_kind = TIMELINE_JPEG_ROWS,
 	.shrinks = true,
 	.open = jpeg_open,
 	.close = jpeg_close,

@@ -240,6 +240,7 @@ static int libpng_next(void *state, struct strip *strip, struct error *err)
 const struct decoder_ops decoder_png_libpng = {
 	.name = "png-libpng",
 	.state_bytes = sizeof(struct png),
+	.rows_kind = TIMELINE_LIBPNG_ROWS,
 	.open = libpng_open,
 	.close = libpng_close,
 	.scratch_bytes = libpng_scratch_bytes,

@@ -133,7 +133,9 @@ static int inflate_rows(struct png_fast *png, size_t wanted, struct error *err)
 		result = scratch_reserve(&png->filtered, wanted, err);
 	if (result)
 		return result;
+	uint64_t shown_ns = timeline_mark();
 	png_chunks_join(&png->chunks, png->compressed.data);
+	shown_ns = timeline_end(TIMELINE_JOIN, shown_ns, 0);
 	result = check_zlib_header(png->compressed.data, size, err);
 	if (result)
 		return result;
@@ -143,6 +145,7 @@ static int inflate_rows(struct png_fast *png, size_t wanted, struct error *err)
 	png->inflate->next_out = png->filtered.data;
 	png->inflate->avail_out = (uint32_t)wanted;
 	const int status = isal_inflate_stateless(png->inflate);
+	(void)timeline_end(TIMELINE_INFLATE, shown_ns, 0);
 	/* after an error avail_out is not to be trusted */
 	if (status < 0)
 		return error_set(err, -EINVAL, "png: bad compressed data");
@@ -167,9 +170,10 @@ static int decode_rows(struct png_fast *png, struct error *err)
 		.used_bytes = ((size_t)png->region.x + png->region.width) * pixel_bytes,
 		.pixel_bytes = pixel_bytes,
 	};
-	if (png_unfilter_fast(&filtered) < rows)
-		return error_set(err, -EINVAL, "png: unknown row filter");
-	return 0;
+	const uint64_t shown_ns = timeline_mark();
+	const bool is_whole = png_unfilter_fast(&filtered) == rows;
+	(void)timeline_end(TIMELINE_UNFILTER, shown_ns, 0);
+	return is_whole ? 0 : error_set(err, -EINVAL, "png: unknown row filter");
 }
 
 /* ---- to RGB ------------------------------------------------------------------------------- */
@@ -286,8 +290,11 @@ static int fast_next(void *state, struct strip *strip, struct error *err)
 		.rows = png->region.height,
 		.pixel_bytes = pixel_bytes,
 	};
-	if (!is_rgb_in_place(chunks))
+	if (!is_rgb_in_place(chunks)) {
+		const uint64_t shown_ns = timeline_mark();
 		result = expand_rows(png, strip, err);
+		(void)timeline_end(TIMELINE_EXPAND, shown_ns, 0);
+	}
 	return result ? result : 1;
 }
 

@@ -111,6 +111,7 @@ static int raw_next(void *state, struct strip *strip, struct error *err)
 const struct decoder_ops decoder_raw = {
 	.name = "raw",
 	.state_bytes = sizeof(struct raw),
+	.rows_kind = TIMELINE_RAW_ROWS,
 	.open = raw_open,
 	.close = raw_close,
 	.scratch_bytes = raw_scratch_bytes,

@@ -6,6 +6,7 @@
 #define MLBENCH_WORKLOADS_IMAGE_DECODER_H
 
 #include "harness/base/error.h"
+#include "harness/measure/timeline.h"
 #include "workloads/image/codec.h"
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct decoder_ops {
 	const char *name;
 	size_t state_bytes; /* the caller allocates it, zeroed */
 	bool shrinks;       /* select takes a shrink of 2, 4 and 8 beside 1 */
+	/* What next does, in a timeline; 0: it shows its parts itself. */
+	enum timeline_kind rows_kind;
 
 	/* Pictures up to max_width x max_height need no allocation later on. */
 	int (*open)(void *state, uint32_t max_width, uint32_t max_height, struct error *err);

@@ -2,6 +2,7 @@
 #include "workloads/image/transform.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/timeline.h"
 #include "workloads/image/augment.h"
 #include "workloads/image/decoder.h"
 #include "workloads/image/resample.h"
@@ -31,7 +32,8 @@ struct chosen {
 struct transform {
 	struct augment_options augment;
 	bool is_null, decodes_crop, shrinks;
-	bool is_decoded_only; /* augment.device = gpu */
+	bool is_decoded_only;           /* augment.device = gpu */
+	enum timeline_kind resize_kind; /* as a timeline has it */
 	size_t sample_bytes;
 	struct chosen chosen; /* between transform_choose and transform_decode */
 	const struct decoder_ops *decoders[FORMATS]; /* by format; NULL for an unknown one */
@@ -106,6 +108,7 @@ static int open_parts(struct transform *transform, const struct config *config, 
 		.is_planar = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_CHW &&
 			     !decoded_only,
 	};
+	transform->resize_kind = resample.is_float ? TIMELINE_RESIZE_NORMALISE : TIMELINE_RESIZE;
 	choose_decoders(config, transform->decoders);
 	const int result = open_decoders(transform, max_width, max_height, err);
 	if (result)
@@ -191,8 +194,39 @@ static int select_region(
 		.width = divide_up(chosen->info.width, chosen->shrink),
 		.height = divide_up(chosen->info.height, chosen->shrink),
 	};
-	return chosen->decoder->select(chosen->state,
+	const uint64_t shown_ns = timeline_mark();
+	const int result = chosen->decoder->select(chosen->state,
 		transform->decodes_crop ? &chosen->task.region : &whole, chosen->shrink, err);
+	(void)timeline_end(TIMELINE_START, shown_ns, 0);
+	return result;
+}
+
+/* Decoding and resizing, which take turns; what of them is timed. */
+struct turns {
+	bool timed;
+	uint64_t began_ns, at_ns; /* at: the last look at the clock */
+	uint64_t rows_ns, resize_ns;
+	uint32_t count;
+};
+
+static void add_turn(struct turns *turns, uint64_t *sum_ns)
+{
+	if (!turns->timed)
+		return;
+	const uint64_t now_ns = clock_now_ns();
+	*sum_ns += now_ns - turns->at_ns;
+	turns->at_ns = now_ns;
+}
+
+/* In a timeline: one after the other where there was one turn, else what they add up to. */
+static void show_turns(
+	enum timeline_kind second, const struct decoder_ops *decoder, const struct turns *turns)
+{
+	const uint32_t pieces = turns->count > 1 ? turns->count : 0;
+	const uint64_t middle_ns = turns->began_ns + turns->rows_ns;
+	if (decoder->rows_kind)
+		timeline_pieces(decoder->rows_kind, turns->began_ns, middle_ns, pieces);
+	timeline_pieces(second, middle_ns, middle_ns + turns->resize_ns, pieces);
 }
 
 /* Alternates decoding and resizing; *resize_ns receives the time of the latter when not NULL. */
@@ -200,13 +234,23 @@ static int run_strips(struct transform *transform, const struct decoder_ops *dec
 	uint64_t *resize_ns, struct error *err)
 {
 	struct strip strip;
+	const bool shown = timeline_is_on();
+	struct turns turns = {.timed = resize_ns || shown};
+	turns.began_ns = turns.timed ? clock_now_ns() : 0;
+	turns.at_ns = turns.began_ns;
 	int more;
 	while ((more = decoder->next(state, &strip, err)) > 0) {
-		const uint64_t start = resize_ns ? clock_now_ns() : 0;
+		add_turn(&turns, &turns.rows_ns);
 		resampler_push(transform->resampler, &strip);
-		if (resize_ns)
-			*resize_ns += clock_now_ns() - start;
+		add_turn(&turns, &turns.resize_ns);
+		turns.count++;
 	}
+	if (turns.count > 1)
+		add_turn(&turns, &turns.rows_ns);
+	if (shown)
+		show_turns(transform->resize_kind, decoder, &turns);
+	if (resize_ns)
+		*resize_ns = turns.resize_ns;
 	if (!more && !resampler_is_done(transform->resampler))
 		return error_set(err, -EINVAL, "the %s decoder gave too few rows", decoder->name);
 	return more;
@@ -222,7 +266,9 @@ static int choose(struct transform *transform, const void *bytes, size_t size, u
 		return error_set(
 			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
 	*chosen = (struct chosen){.decoder = decoder, .state = transform->states[format]};
+	const uint64_t shown_ns = timeline_mark();
 	const int result = decoder->begin(chosen->state, bytes, size, &chosen->info, err);
+	(void)timeline_end(TIMELINE_HEADER, shown_ns, 0);
 	if (result)
 		return result;
 	struct augment_choice choice;
@@ -362,10 +408,18 @@ static int decode_region(const struct transform *transform, const struct chosen 
 	int more = select_region(transform, chosen, err);
 	if (more)
 		return more;
+	struct turns turns = {.timed = timeline_is_on()};
+	turns.began_ns = turns.timed ? clock_now_ns() : 0;
+	turns.at_ns = turns.began_ns;
 	while ((more = chosen->decoder->next(chosen->state, &strip, err)) > 0) {
+		add_turn(&turns, &turns.rows_ns);
 		copy_strip(&strip, region, pixels);
+		add_turn(&turns, &turns.resize_ns);
+		turns.count++;
 		rows = (uint64_t)strip.y + strip.rows;
 	}
+	if (turns.timed)
+		show_turns(TIMELINE_COPY_REGION, chosen->decoder, &turns);
 	if (!more && rows < (uint64_t)region->y + region->height)
 		return error_set(
 			err, -EINVAL, "the %s decoder gave too few rows", chosen->decoder->name);

@@ -5,6 +5,7 @@
 #include "workloads/source/request_list.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/timeline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,11 +58,15 @@ static enum read_step open_and_read(const struct pread_source *source, const cha
 	uint8_t *buffer, struct read_progress *progress, struct source_counter *counter)
 {
 	const int flags = O_RDONLY | O_CLOEXEC | (progress->direct ? O_DIRECT : 0);
+	const uint64_t open_ns = timeline_mark();
 	const int fd = openat(source->root_fd, path, flags);
 	if (fd < 0)
 		return read_progress_open_failed(progress, -errno, counter);
+	const uint64_t read_ns = timeline_end(TIMELINE_OPEN, open_ns, 0);
 	const enum read_step step = read_open_file(fd, buffer, progress, counter);
+	const uint64_t close_ns = timeline_end(TIMELINE_READ, read_ns, 0);
 	(void)close(fd);
+	(void)timeline_end(TIMELINE_CLOSE, close_ns, 0);
 	return step;
 }
 

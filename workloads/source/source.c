@@ -249,6 +249,7 @@ void source_submit(struct reader *reader, struct read_request *request)
 	request->size = 0;
 	request->status = 0;
 	request->done_ns = 0;
+	request->opened_ns = 0;
 	request->cached = false;
 	request->submitted_ns = reader->source->stamped ? clock_now_ns() : 0;
 	reader->submitted_ns = request->submitted_ns;

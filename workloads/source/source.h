@@ -32,7 +32,8 @@ struct read_request {
 	int status; /* 0, or a negative errno: the file could not be read */
 	/* done includes injected latency; 0 with the profiler off */
 	uint64_t submitted_ns, done_ns;
-	bool cached;               /* an emulated storage had it in its cache */
+	uint64_t opened_ns; /* io_uring, open and read apart, in a timeline: it was open; else 0 */
+	bool cached;        /* an emulated storage had it in its cache */
 	struct read_request *next; /* the source's own while in flight */
 };
 

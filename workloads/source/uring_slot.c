@@ -3,6 +3,8 @@
  * staged. */
 #include "workloads/source/uring.h"
 
+#include "harness/measure/timeline.h"
+
 #include <errno.h>
 #include <fcntl.h>
 
@@ -157,6 +159,7 @@ static void opened(struct uring_reader *reader, struct uring_slot *slot, int res
 {
 	if (result >= 0) {
 		slot->fd = result;
+		slot->request->opened_ns = timeline_mark();
 		if (!prepare_read(reader, slot, 0))
 			uring_fail_all(reader, -EBUSY);
 		return;

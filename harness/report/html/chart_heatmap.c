@@ -232,7 +232,7 @@ static int make_columns(const struct map *map, struct page_table *table)
 		{"low", "from", PAGE_COUNT},
 		{"high", "to", PAGE_COUNT},
 		{"verdict", "limited by", PAGE_TEXT},
-		{"confidence", "confidence", PAGE_REAL},
+		{"confidence", "confidence", PAGE_FRACTION},
 		{"status", "", PAGE_TEXT},
 		{"mark", "", PAGE_TEXT},
 	};
@@ -272,25 +272,26 @@ static int make_columns(const struct map *map, struct page_table *table)
 static const char map_spec[] =
 	"{'data': {'name': 'rows'}, 'params': [], 'transform': [], 'encoding': {"
 	"'x': {'field': 'd0', 'type': 'ordinal', 'axis': {'labelAngle': 0, 'domain': false, 'ticks': false, 'labelOverlap': true}},"
-	"'y': {'field': 'd1', 'type': 'ordinal', 'axis': {'domain': false, 'ticks': false}}},"
+	"'y': {'field': 'd1', 'type': 'ordinal', 'axis': {'domain': false, 'ticks': false, 'labelPadding': 6,"
+	" 'titleAngle': 0, 'titleAlign': 'left', 'titleBaseline': 'bottom', 'titleX': 0, 'titleY': -7}}},"
 	"'layer': ["
 	"{'transform': [{'filter': 'datum.rate > 0'}], 'mark': {'type': 'rect', 'stroke': 'var(--ground)', 'strokeWidth': 1},"
 	" 'encoding': {'color': {'field': 'rate', 'type': 'quantitative', 'title': 'samples/s',"
 	"  'scale': {'scheme': '" PALETTE_QUANTITY
 	"'}, 'legend': {'format': '~s', 'gradientLength': 200, 'gradientThickness': 10}},"
-	"  'opacity': {'condition': {'test': 'datum.status == `predicted`', 'value': 0.72}, 'value': 1}, " TOOLTIP
-	"}},"
-	"{'transform': [{'filter': '!(datum.rate > 0)'}], 'mark': {'type': 'rect', 'fill': 'var(--tint)', 'stroke': 'var(--ground)'},"
-	" 'encoding': {" TOOLTIP "}},"
+	"  'opacity': {'condition': {'test': 'datum.status == `predicted`', 'value': 0.72}, 'value': 1}}},"
+	"{'transform': [{'filter': '!(datum.rate > 0)'}], 'mark': {'type': 'rect', 'fill': 'var(--tint)', 'stroke': 'var(--ground)'}},"
 	"{'transform': [{'filter': 'datum.status == `predicted`'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ground)',"
 	"  'strokeDash': [3, 3], 'strokeWidth': 2.5}},"
 	"{'transform': [{'filter': 'datum.mark != ``'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ink)',"
 	"  'strokeWidth': 2.5, 'cornerRadius': 2}},"
-	"{'mark': {'type': 'text', 'fontSize': 12, 'tooltip': null}, 'encoding': {"
+	"{'mark': {'type': 'text', 'fontSize': 12}, 'encoding': {"
 	"  'text': {'field': 'shown', 'type': 'nominal'},"
 	"  'color': {'condition': [{'test': '!(datum.rate > 0)', 'value': 'var(--soft)'}, {'test': 'datum.rate > $1', 'value': '#111'}],"
 	"   'value': '#fff'}}, 'transform': [{'calculate': 'width / $2 > 50 ? datum.label : slice(datum.label, 0, "
-	"indexof(datum.label, ` `) > 0 ? 1 : 0)', 'as': 'shown'}]}"
+	"indexof(datum.label, ` `) > 0 ? 1 : 0)', 'as': 'shown'}]},"
+	/* Above all else, so that the whole cell has the tooltip. */
+	"{'mark': {'type': 'rect', 'fillOpacity': 0}, 'encoding': {" TOOLTIP "}}"
 	"]}";
 
 static const char line_spec[] =
@@ -370,7 +371,7 @@ static json_t *make_map(const struct map *map)
 	for (size_t d = 2; d < map->count && spec; d++)
 		bad |= add_slider(map, d, spec, choices);
 	bad |= chart_spec_set(spec, "usermeta", json_pack("{s:o}", "choices", choices));
-	bad |= chart_spec_set(spec, "height", json_pack("{s:I}", "step", (json_int_t)height));
+	bad |= chart_spec_set(spec, "height", json_integer((json_int_t)(rows * height)));
 	bad |= chart_spec_set(spec, "encoding.x.title", dimension_text(map, 0, NULL));
 	bad |= chart_spec_set(spec, "encoding.x.sort", dimension_texts(map, 0));
 	bad |= chart_spec_set(spec, "encoding.y.title", dimension_text(map, 1, NULL));
@@ -405,7 +406,7 @@ static void write_text(const struct map *map, struct buffer *out)
 		buffer_text(out, ", ◆ the knee: the least setting within 5 % of it");
 	else
 		buffer_text(out, " and the knee: no lesser setting is within 5 % of it");
-	buffer_format(out, ". %s marks the frontier: nothing gives as much with less.",
+	buffer_format(out, ". %s marks the frontier: nothing with less gives as much, within 2 %%.",
 		map->count > 1 ? "An outline" : "“frontier” in the table");
 	if (report->predicted > 0)
 		buffer_format(out,

@@ -42,6 +42,12 @@ static bool tells(const struct histogram *h, double quantile)
 	return (double)h->count * (1 - quantile) >= 1;
 }
 
+/* A sample that is in memory is read in no time, of which a logarithmic axis knows nothing. */
+static bool is_drawn(const struct stage_summary *stage)
+{
+	return stage->service.count > 0 && stage->service.max_ns > 0;
+}
+
 static json_t *row_of(const struct stage_summary *stage)
 {
 	const struct histogram *h = &stage->service;
@@ -114,7 +120,7 @@ static json_t *curves_of(const struct point_summary *p)
 		curve.count = p->stages[i].service.count;
 		curve.below = 0;
 		curve.last = 0;
-		if (curve.count > 0)
+		if (is_drawn(&p->stages[i]))
 			add_curve(&curve, &p->stages[i].service);
 	}
 	return curve.values;
@@ -126,7 +132,7 @@ static json_t *names_of(const struct point_summary *p)
 {
 	json_t *names = json_array();
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (p->stages[i].service.count > 0)
+		if (is_drawn(&p->stages[i]))
 			parts_append(&names, parts_text(p->stages[i].name));
 	return names;
 }
@@ -134,23 +140,24 @@ static json_t *names_of(const struct point_summary *p)
 static json_t *look_channel(json_t *scale)
 {
 	return parts_channel_with("stage", "nominal", NULL,
-		json_pack("{s:o, s:{s:s, s:s, s:i}}", "scale", scale, "legend", "orient", "top",
-			"title", "stage", "symbolSize", 300));
+		json_pack("{s:o, s:{s:s, s:s, s:i, s:s}}", "scale", scale, "legend", "orient",
+			"top", "title", "stage", "symbolSize", 250, "symbolType", "stroke"));
 }
 
 static json_t *time_channel(void)
 {
 	return parts_channel_with("s", "quantitative", "time of one item",
-		json_pack("{s:{s:s, s:b}, s:{s:s, s:i}}", "scale", "type", "log", "nice", 0, "axis",
-			"labelExpr", "format(datum.value, '~s') + 's'", "tickCount", 8));
+		json_pack("{s:{s:s, s:b, s:i}, s:{s:s, s:i, s:i}}", "scale", "type", "log", "nice",
+			0, "padding", 8, "axis", "labelExpr", "format(datum.value, '~s') + 's'",
+			"tickCount", 8, "labelSeparation", 6));
 }
 
 static json_t *share_channel(void)
 {
 	return parts_channel_with("share", "quantitative", "share of items that took no longer",
-		json_pack("{s:{s:[ii]}, s:{s:s, s:[fffffff], s:b}}", "scale", "domain", 0, 1,
+		json_pack("{s:{s:[ii]}, s:{s:s, s:[fffffff], s:s}}", "scale", "domain", 0, 1,
 			"axis", "format", ".3~p", "values", 0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0,
-			"labelOverlap", 1));
+			"labelOverlap", "greedy"));
 }
 
 static json_t *curve_layer(const struct point_summary *p)
@@ -188,18 +195,20 @@ static json_t *mark_layer(const struct point_summary *p)
 		{"s", "time, s", ".4~s"},
 		{"items", "items timed", ",d"},
 	};
-	json_t *transform =
-		json_pack("[{s:[sssss], s:[ss]}, {s:s, s:{s:{s:o}, s:s, s:[ss]}}, {s:s}]", "fold",
-			"p50", "p90", "p99", "p999", "max", "as", "key", "s", "lookup", "key",
-			"from", "data", "values", mark_values(), "key", "key", "fields", "quantile",
-			"share", "filter", "isValid(datum.s)");
+	json_t *transform = json_pack(
+		"[{s:[sssss], s:[ss]}, {s:s, s:{s:{s:o}, s:s, s:[ss]}}, {s:s}, {s:s, s:s}]", "fold",
+		"p50", "p90", "p99", "p999", "max", "as", "key", "s", "lookup", "key", "from",
+		"data", "values", mark_values(), "key", "key", "fields", "quantile", "share",
+		"filter", "datum.max > 0 && isValid(datum.s)", "calculate", "max(datum.s, 1e-9)",
+		"as", "s");
 	json_t *shape = parts_channel_with("quantile", "nominal", NULL,
-		json_pack("{s:{s:[sssss], s:[sssss]}, s:{s:s, s:s}}", "scale", "domain", "p50",
-			"p90", "p99", "p99.9", "longest", "range", parts_shape(0), parts_shape(1),
-			parts_shape(2), parts_shape(3), parts_shape(4), "legend", "orient", "top",
-			"title", "marks"));
-	return json_pack("{s:o, s:{s:s, s:b, s:i, s:f}, s:{s:o, s:o, s:o}}", "transform", transform,
-		"mark", "type", "point", "filled", 1, "size", 80, "opacity", 1.0, "encoding",
+		json_pack("{s:{s:[sssss], s:[sssss]}, s:{s:s, s:s, s:s, s:s}}", "scale", "domain",
+			"p50", "p90", "p99", "p99.9", "longest", "range", parts_shape(0),
+			parts_shape(1), parts_shape(2), parts_shape(3), parts_shape(4), "legend",
+			"orient", "top", "title", "marks", "symbolStrokeColor", "var(--ink)",
+			"symbolFillColor", "transparent"));
+	return json_pack("{s:o, s:{s:s, s:f, s:i, s:f}, s:{s:o, s:o, s:o}}", "transform", transform,
+		"mark", "type", "point", "strokeWidth", 2.0, "size", 80, "opacity", 1.0, "encoding",
 		"color", look_channel(parts_colour_scale(names_of(p))), "shape", shape, "tooltip",
 		parts_tips(tips, PARTS_COUNT(tips)));
 }
@@ -261,6 +270,10 @@ static void say(const struct chart_input *input, const struct point_summary *p, 
 			worst->name,
 			worst == binds ? "also has the longest tail" : "has the longest tail",
 			tail(worst));
+	for (size_t i = 0; i < p->stage_count; i++)
+		if (p->stages[i].service.count > 0 && !is_drawn(&p->stages[i]))
+			buffer_format(out, "%s took no time that a clock could tell. ",
+				p->stages[i].name);
 	buffer_text(out, "Working time of an item, for read from submission to completion");
 	if (input->report->record->step.emulated)
 		buffer_text(out, ", of an emulated step its nominal time");

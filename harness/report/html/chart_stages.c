@@ -263,13 +263,13 @@ static json_t *many_points(const struct report *report, const struct stages *sta
 	for (size_t at = 0; at < stages->count && !title.failed; at++)
 		parts_append(&panels, stage_panel(stages, at, count, title.data));
 	buffer_release(&title);
-	json_t *order = json_pack("{s:s, s:s, s:{s:s, s:[ss], s:s}}", "name", "order", "value",
-		"fastest first", "bind", "input", "select", "options", "fastest first",
-		"as in the sweep", "name", "Order of the points ");
-	return json_pack("{s:[o], s:{s:s}, s:[{s:s, s:s}], s:i, s:{s:{s:s}}, s:o}", "params", order,
-		"data", "name", "rows", "transform", "calculate",
-		"order == 'as in the sweep' ? datum.point : datum.rank", "as", "along", "spacing",
-		6, "resolve", "scale", "x", "independent", "vconcat", panels);
+	json_t *order = json_pack("{s:s, s:s, s:[ss]}", "param", "order", "label", "Order",
+		"values", "fastest first", "as in the sweep");
+	return json_pack(
+		"{s:{s:[o]}, s:[{s:s, s:i}], s:{s:s}, s:[{s:s, s:s}], s:i, s:{s:{s:s}}, s:o}",
+		"usermeta", "choices", order, "params", "name", "order", "value", 0, "data", "name",
+		"rows", "transform", "calculate", "order == 1 ? datum.point : datum.rank", "as",
+		"along", "spacing", 6, "resolve", "scale", "x", "independent", "vconcat", panels);
 }
 
 static json_t *one_point(const struct stages *stages)
@@ -313,7 +313,9 @@ static void say_point(const struct point_summary *p, struct buffer *out)
 	if (blocked)
 		buffer_format(out, "%s for room behind it for %s", one ? ", waits" : ", wait",
 			units_format_share(most->blocked, text));
-	buffer_text(out, starved || blocked ? "." : " and hardly ever wait.");
+	buffer_text(out, starved || blocked ? "."
+			 : one              ? " and hardly ever waits."
+					    : " and hardly ever wait.");
 }
 
 static void say_limits(const struct stages *stages, struct buffer *out)

@@ -294,7 +294,7 @@ static double last_time(const struct measurement *m)
 
 static json_t *time_channel(const struct measurement *m, bool last)
 {
-	json_t *axis = last ? json_pack("{s:b}", "grid", 1)
+	json_t *axis = last ? json_pack("{s:b, s:b}", "grid", 1, "labelBound", 1)
 			    : json_pack("{s:b, s:b, s:b}", "labels", 0, "ticks", 0, "grid", 1);
 	return json_pack("{s:s, s:s, s:o, s:{s:[io], s:b}, s:o}", "field", "t", "type",
 		"quantitative", "title",
@@ -365,10 +365,10 @@ static json_t *looks(const struct panel *panel, bool dash)
 
 static json_t *legend_of(const struct panel *panel)
 {
-	return panel->count > 1
-		       ? json_pack("{s:s, s:s, s:n, s:i, s:i}", "orient", "top", "direction",
-				 "horizontal", "title", "symbolSize", 300, "offset", 2)
-		       : json_null();
+	return panel->count > 1 ? json_pack("{s:s, s:s, s:n, s:s, s:i, s:i}", "orient", "top",
+					  "direction", "horizontal", "title", "symbolType",
+					  "stroke", "symbolSize", 250, "offset", 2)
+				: json_null();
 }
 
 /* The series' columns as one, under the names that the legend has. */

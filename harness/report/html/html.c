@@ -1,9 +1,10 @@
 /* Text as HTML: whatever it holds, it stays text. */
+#include "harness/report/html/html.h"
+
 #include "harness/report/html/page.h"
 
+#include <stdbool.h>
 #include <string.h>
-
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* Bytes of the character that begins here, 0 where there is none in UTF-8 (RFC 3629: no overlong forms, no
  * surrogates, nothing above U+10FFFF). */
@@ -47,6 +48,15 @@ static bool is_control(const unsigned char *at, size_t bytes)
 	       (at[1] == 0x81 && (at[2] >= 0xa6 && at[2] <= 0xa9));
 }
 
+size_t html_unshown(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	const size_t bytes = character_bytes(at);
+	if (bytes == 0)
+		return 1;
+	return is_control(at, bytes) ? bytes : 0;
+}
+
 static const char *entity(char c)
 {
 	switch (c) {
@@ -69,17 +79,14 @@ void html_escape(const char *text, struct buffer *out)
 {
 	const char *plain = text; /* what was not written yet */
 	while (*text) {
-		const unsigned char *at = (const unsigned char *)text;
-		const size_t bytes = character_bytes(at);
-		const char *instead =
-			bytes == 0 || is_control(at, bytes) ? REPLACEMENT : entity(*text);
-		const size_t step = bytes ? bytes : 1;
+		const size_t unshown = html_unshown(text);
+		const char *instead = unshown ? HTML_REPLACEMENT : entity(*text);
 		if (instead) {
 			buffer_add(out, plain, (size_t)(text - plain));
 			buffer_text(out, instead);
-			plain = text + step;
+			plain = text + (unshown ? unshown : 1);
 		}
-		text += step;
+		text += unshown ? unshown : character_bytes((const unsigned char *)text);
 	}
 	buffer_add(out, plain, (size_t)(text - plain));
 }

@@ -7,22 +7,23 @@
 	for (const details of document.querySelectorAll("details[open]")) details.open = false;
 	root.classList.remove("early");
 
-	const GUTTER = 84; // of a view among others: its axis and labels
-	const LEAST = 120;
+	const GUTTER = 84; // beside a view among others, until it is known what its axis and labels take
+	const LEAST = 80;
 	const font = getComputedStyle(document.body).fontFamily;
 	const text = { labelColor: "var(--soft)", titleColor: "var(--ink)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
-	const config = {
+	// Long words give way on a phone.
+	const configOf = (width) => ({
 		font, background: null, padding: 2,
 		view: { stroke: null, continuousHeight: 260 },
-		axis: { ...text, gridColor: "var(--line)", domainColor: "var(--soft)", tickColor: "var(--soft)", labelLimit: 220, titlePadding: 8 },
-		legend: { ...text, orient: "top", symbolType: "square", labelLimit: 260, titleLimit: 320, columnPadding: 18 },
+		axis: { ...text, gridColor: "var(--line)", domainColor: "var(--soft)", tickColor: "var(--soft)", labelLimit: 220, titlePadding: 8, titleLimit: Math.max(180, width - 90) },
+		legend: { ...text, orient: "top", labelLimit: 260, titleLimit: 320, columnPadding: 18, columns: width < 340 ? 1 : width < 500 ? 2 : 0 },
 		header: { ...text, labelFontSize: 12 },
-		title: { color: "var(--ink)", fontSize: 13, fontWeight: 600, anchor: "start", subtitleColor: "var(--soft)" },
+		title: { color: "var(--ink)", fontSize: 13, fontWeight: 600, anchor: "start", subtitleColor: "var(--soft)", limit: width - 20 },
 		text: { color: "var(--ink)", fontSize: 12 },
 		rule: { color: "var(--soft)" },
 		mark: { color: mlbenchSeries[0] },
 		range: { category: mlbenchSeries, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
-	};
+	});
 
 	// {"a": [1, 2]} -> [{"a": 1}, {"a": 2}]
 	const rowsOf = (columns) => {
@@ -59,7 +60,7 @@
 	};
 
 	const options = {
-		mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false, config,
+		mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,
 		tooltip: { disableDefaultStyle: true },
 	};
 
@@ -87,14 +88,30 @@
 		chart.figure.querySelector(".choices").append(label);
 	};
 
+	// Views among others cannot be told to fill the page: what is missing or too much is given to all of them.
+	const fill = async (chart) => {
+		const svg = chart.plot.querySelector("svg");
+		const names = Object.keys(chart.view.getState({ signals: (name) => /width$/i.test(name), data: () => false }).signals);
+		const spare = chart.plot.clientWidth - svg.getBoundingClientRect().width;
+		const beside = chart.spec.hconcat ? chart.spec.hconcat.length : 1;
+		if (Math.abs(spare) < 2) return;
+		for (const name of names) chart.view.signal(name, Math.max(LEAST, Math.floor(chart.view.signal(name) + spare / beside)));
+		await chart.view.runAsync();
+	};
+
 	const draw = async (chart) => {
-		const spec = specOf(chart, chart.plot.clientWidth);
+		const width = chart.plot.clientWidth;
+		const spec = specOf(chart, width);
 		for (const param of spec.params || []) if (param.name in chart.chosen) param.value = chart.chosen[param.name];
 		if (chart.view) chart.view.finalize();
-		const result = await vegaEmbed(chart.plot, spec, options);
+		const result = await vegaEmbed(chart.plot, spec, { ...options, config: configOf(width) });
 		chart.view = result.view;
-		chart.width = chart.plot.clientWidth;
-		// The table says to screen readers what each mark would.
+		if (isComposed(spec)) await fill(chart);
+		chart.width = width;
+		// To a screen reader it is a picture with a name; the table behind says what each mark would.
+		chart.plot.setAttribute("role", "img");
+		chart.plot.removeAttribute("aria-roledescription");
+		chart.plot.removeAttribute("aria-label");
 		for (const svg of chart.plot.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
 	};
 
@@ -121,8 +138,14 @@
 			console.error(chart.figure.id, error);
 		}
 	};
+	// What is written is seen before the first chart, and each chart as soon as it is drawn.
+	const breathe = () => new Promise((resolve) => setTimeout(resolve));
 	const drawAll = async () => {
-		for (const chart of charts) await drawOne(chart);
+		for (const chart of charts) {
+			await breathe();
+			await drawOne(chart);
+		}
+		root.dataset.drawnMs = Math.round(performance.now());
 		root.dataset.charts = "drawn";
 	};
 
@@ -131,7 +154,7 @@
 		clearTimeout(timer);
 		timer = setTimeout(() => {
 			for (const chart of charts)
-				if (isComposed(chart.spec) && chart.width !== chart.plot.clientWidth) drawOne(chart);
+				if (chart.width !== chart.plot.clientWidth) drawOne(chart);
 		}, 150);
 	});
 	drawAll();

@@ -2,6 +2,8 @@
  * can tell apart: together a third of the rows as they are. */
 #include "harness/report/html/page_data.h"
 
+#include "harness/report/html/html.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,16 +65,44 @@ static json_t *columns_of(const json_t *rows)
 	return NULL;
 }
 
-/* '<' is only ever in strings, where it may be written as an escape. */
+/* "\u001b" and "\b": controls as JSON writes them; tab and newline are none. */
+static bool is_escaped_control(const char *at)
+{
+	return strncmp(at, "\\u00", 4) == 0 || at[1] == 'b' || at[1] == 'f' || at[1] == 'r';
+}
+
+/* Bytes of the JSON at `at` that are written as *instead, NULL: as they are. */
+static size_t part_of(const char *at, const char **instead)
+{
+	enum { ESCAPE_BYTES = 6, PAIR_BYTES = 2 };
+	const size_t unshown = html_unshown(at);
+	*instead = NULL;
+	if (*at == '<') {
+		*instead = "\\u003c";
+		return 1;
+	}
+	if (*at == '\\') {
+		*instead = is_escaped_control(at) ? HTML_REPLACEMENT : NULL;
+		return at[1] == 'u' ? ESCAPE_BYTES : PAIR_BYTES;
+	}
+	*instead = unshown ? HTML_REPLACEMENT : NULL;
+	return unshown ? unshown : 1;
+}
+
+/* '<' is only ever in strings, where it may be written as an escape; what a page does not show is not drawn, either. */
 static void put_escaped(const char *text, struct buffer *out)
 {
-	for (;;) {
-		const size_t plain = strcspn(text, "<");
+	while (*text) {
+		const size_t plain = strcspn(text, "<\\\x7f\xc2\xe2");
+		const char *instead = NULL;
 		buffer_add(out, text, plain);
-		if (!text[plain])
-			return;
-		buffer_text(out, "\\u003c");
-		text += plain + 1;
+		text += plain;
+		const size_t size = *text ? part_of(text, &instead) : 0;
+		if (instead)
+			buffer_text(out, instead);
+		else
+			buffer_add(out, text, size);
+		text += size;
 	}
 }
 

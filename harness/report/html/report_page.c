@@ -16,8 +16,8 @@
 
 enum { TITLE_BYTES = RECORD_NAME_BYTES + 32 };
 
-const struct chart_kind *const chart_kinds[] = {
-	&chart_ladder, &chart_heatmap, &chart_stages, &chart_timeline, &chart_latency, NULL};
+const struct chart_kind *const chart_kinds[] = {&chart_ladder, &chart_heatmap, &chart_stages,
+	&chart_timeline, &chart_latency, &chart_predicted, &chart_scaling, &chart_roofline, NULL};
 
 /* What a chart is made from, and who owns it. */
 struct page_input {

@@ -1,0 +1,229 @@
+/* The timeline of a repetition: what every thread and every device did when, for trace.json.  (Not to be mixed up with
+ * the service times that a replay is fed with: those are trace_log.h's.)
+ *
+ * Each thread, device stream and queue writes into a log of its own, one writer at a time, as a state clock has it: its
+ * state clock's transitions as they are, so that they cover its time without a gap, and spans inside them.  Logs take
+ * chunks of one pool that is mapped before the clock starts; the pool is the bound on memory.
+ *
+ * Which steps are recorded is a schedule's matter (step_schedule.h), which the step thread of the first device drives.
+ * Outside of its windows a thread looks at one word that hardly ever changes.  When the pool is used up, what is lost is
+ * cut off by whole steps, for all threads alike. */
+#ifndef MLBENCH_MEASURE_TIMELINE_H
+#define MLBENCH_MEASURE_TIMELINE_H
+
+#include "harness/base/clock.h"
+#include "harness/base/memory.h"
+#include "harness/base/step_schedule.h"
+#include "harness/measure/measurement.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	TIMELINE_CHUNK = 256,           /* entries that a log takes at once */
+	TIMELINE_ENTRIES_MAX = 1 << 20, /* 40 MiB, with what sorting them takes */
+	TIMELINE_WINDOWS_MAX = 1024,
+	TIMELINE_QUEUES_MAX = 2 + DEVICES_MAX,
+};
+
+/* What an entry is.  Of two that begin and end together the lower one holds the other. */
+enum timeline_kind {
+	TIMELINE_STEP, /* number: batch; from the end of the step before to its own, as the thread saw it */
+	TIMELINE_STATE, /* + enum thread_state; number: what the clock had of that state at the beginning, ns */
+	TIMELINE_FILE =
+		TIMELINE_STATE + THREAD_STATES, /* in flight; number: ticket, value: bytes */
+	TIMELINE_FILE_OPEN, /* its first part, until it was open, where that is known */
+	TIMELINE_SUBMIT,    /* value: files */
+	TIMELINE_REAP,      /* waits for files in flight */
+	TIMELINE_OPEN,
+	TIMELINE_READ,
+	TIMELINE_CLOSE,
+	TIMELINE_DECODE, /* number: ticket, value: batch, modulo 2^32 */
+	TIMELINE_HEADER,
+	TIMELINE_JOIN, /* of the chunks of a PNG */
+	TIMELINE_INFLATE,
+	TIMELINE_UNFILTER,
+	TIMELINE_EXPAND, /* grey, palette, 16 bits to RGB */
+	TIMELINE_START,  /* of a decoder: what it must decode in front of the region */
+	TIMELINE_JPEG_ROWS,
+	TIMELINE_LIBPNG_ROWS,
+	TIMELINE_RAW_ROWS,
+	TIMELINE_RESIZE,
+	TIMELINE_RESIZE_NORMALISE,
+	TIMELINE_COPY_REGION,
+	TIMELINE_COPY, /* of a batch, by the thread; number: batch, as in all that follow */
+	TIMELINE_COPY_LAUNCH,
+	TIMELINE_COPY_WAIT,
+	TIMELINE_COMPUTE, /* a step, by the thread, or waiting for an emulated device */
+	TIMELINE_LAUNCH,
+	TIMELINE_STEP_WAIT,
+	TIMELINE_DEVICE_STEP, /* on a device's own clock; emulated: on its nominal one */
+	TIMELINE_DEVICE_SYNC,
+	TIMELINE_DEVICE_COPY,
+	TIMELINE_DEPTH, /* of a queue from begin_ns on: number, and value before */
+	TIMELINE_KINDS
+};
+
+/* NULL for those whose name is the writer's matter: steps, states, depths. */
+extern const char *const timeline_names[TIMELINE_KINDS];
+
+struct timeline_entry {
+	uint64_t begin_ns, end_ns; /* monotonic; a depth's are equal */
+	uint64_t number;
+	uint32_t value;
+	uint16_t kind;
+	uint16_t
+		pieces; /* of an interleaved sub-stage: what it adds up to; 0: it ran in one piece */
+};
+
+enum timeline_track { TIMELINE_THREAD, TIMELINE_DEVICE, TIMELINE_QUEUE };
+
+struct timeline;
+struct state_clock;
+
+struct timeline_log {
+	_Alignas(COUNTER_ALIGN_BYTES) struct timeline *timeline;
+	struct timeline_entry *next, *last; /* last: of the chunk; NULL: no room is left */
+	uint64_t cut_ns;  /* states are cut here: end of the last step on this thread */
+	uint64_t step_ns; /* likewise, or the start */
+	uint32_t index;   /* among the logs */
+	enum timeline_track track;
+	char stage[NAME_BYTES];    /* or the queue's name */
+	unsigned thread;           /* within the stage; device */
+	bool leads;                /* its steps drive the schedule */
+	bool lone;                 /* the only one of its stage */
+	atomic_uint depth;         /* of a queue, now */
+	struct state_clock *clock; /* NULL: it has none */
+};
+
+struct timeline_window {
+	uint64_t begin_ns, end_ns;  /* monotonic, at ends of steps (or the start) */
+	uint64_t first_step, steps; /* counted from 0 */
+	uint32_t depths
+		[TIMELINE_QUEUES_MAX]; /* of the queues, in the order of their logs, at the beginning */
+};
+
+struct timeline {
+	/* on: spans are timed.  keep: all that ends is kept, in active steps and in the one before them. */
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_bool on, keep;
+	atomic_uint_least64_t closed_ns; /* what began earlier is of the last window; 0: none */
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint taken; /* chunks */
+	atomic_uint_least64_t full_ns; /* something that began then was lost; UINT64_MAX: nothing */
+	atomic_uint_least64_t lost;    /* entries */
+
+	struct step_schedule schedule;
+	enum step_phase phase;
+	uint64_t start_ns, end_ns; /* of the repetition */
+	uint64_t steps;            /* that the leader finished */
+	uint64_t dropped_steps;    /* that the schedule asks for, for want of room */
+	uint64_t batches_per_epoch;
+	uint32_t batch_size, devices;
+	bool emulated; /* the devices are */
+	char engine[NAME_BYTES];
+	struct timeline_window windows[TIMELINE_WINDOWS_MAX];
+	size_t window_count;
+
+	struct timeline_log *logs; /* (log_count of log_room); owned */
+	uint32_t log_count, log_room;
+	struct memory_block block; /* entries, and two numbers for each to sort them by */
+	struct timeline_entry *entries;
+	uint32_t *owners; /* (chunks): log of each; owned */
+	uint32_t *used;   /* (chunks): entries, set by timeline_finish; owned */
+	uint32_t chunks;
+};
+
+/* Bytes of a timeline with room for about `entries` (TIMELINE_ENTRIES_MAX at most) and for so many logs. */
+uint64_t timeline_bytes(uint64_t entries, uint32_t logs);
+
+/* entries, logs as above.  0 or -ENOMEM. */
+int timeline_open(struct timeline **out, const struct step_schedule *schedule, uint64_t entries,
+	uint32_t logs);
+void timeline_close(struct timeline *timeline); /* NULL is fine; after all its threads have ended */
+
+/* Before the threads start: one more log.  NULL: there are as many as were asked for. */
+struct timeline_log *timeline_add_log(
+	struct timeline *timeline, enum timeline_track track, const char *stage, unsigned thread);
+
+/* The repetition begins: step 0 is next. */
+void timeline_start(struct timeline *timeline, uint64_t start_ns);
+
+/* The calling thread's spans go to this log from now on; NULL: to none. */
+void timeline_use(struct timeline_log *log);
+
+/* After the threads have ended: windows are final, open states are closed. */
+void timeline_finish(struct timeline *timeline, uint64_t now_ns);
+
+/* --- writing; whoever may write to the log (see state_clock.h) --------------------------------------------- */
+
+/* timeline_put's: the chunk is used up but for its last entry. */
+void timeline_put_last(struct timeline_log *log, const struct timeline_entry *entry);
+
+/* Keeps the entry if it may reach into a window. */
+static inline void timeline_put(struct timeline_log *log, const struct timeline_entry *entry)
+{
+	const struct timeline *t = log->timeline;
+	if (!atomic_load_explicit(&t->keep, memory_order_acquire) &&
+		entry->begin_ns >= atomic_load_explicit(&t->closed_ns, memory_order_relaxed))
+		return;
+	if (__builtin_expect(log->next == log->last, 0))
+		timeline_put_last(log, entry);
+	else
+		*log->next++ = *entry;
+}
+
+/* The clock was in `state` from since_ns to now_ns, and had_ns of it before. */
+void timeline_state(struct timeline_log *log, enum thread_state state, uint64_t since_ns,
+	uint64_t now_ns, uint64_t had_ns);
+
+/* The step thread: the step of this batch is over.  The leader's moves the schedule on. */
+void timeline_step(struct timeline_log *log, uint64_t batch, uint64_t now_ns);
+
+/* A queue, under its lock: its depth changes. */
+static inline void timeline_depth(
+	struct timeline_log *log, uint32_t before, uint32_t depth, uint64_t now_ns)
+{
+	atomic_store_explicit(&log->depth, depth, memory_order_relaxed);
+	timeline_put(log, &(const struct timeline_entry){.begin_ns = now_ns,
+				  .end_ns = now_ns,
+				  .number = depth,
+				  .value = before,
+				  .kind = TIMELINE_DEPTH});
+}
+
+/* --- spans of the calling thread -------------------------------------------------------------------------- */
+
+extern _Thread_local struct timeline_log *timeline_own;
+
+/* Whether spans of this thread are timed now. */
+static inline bool timeline_is_on(void)
+{
+	const struct timeline_log *log = timeline_own;
+	return __builtin_expect(log != NULL, 0) &&
+	       atomic_load_explicit(&log->timeline->on, memory_order_relaxed);
+}
+
+/* The time, 0 where spans are not timed. */
+static inline uint64_t timeline_mark(void)
+{
+	return timeline_is_on() ? clock_now_ns() : 0;
+}
+
+/* A span of the calling thread; nothing where begin_ns is 0. */
+void timeline_span(enum timeline_kind kind, uint64_t begin_ns, uint64_t end_ns, uint64_t number,
+	uint32_t value);
+/* A sub-stage that ran in `pieces`, between others, and took end_ns - begin_ns in all. */
+void timeline_pieces(enum timeline_kind kind, uint64_t begin_ns, uint64_t end_ns, uint32_t pieces);
+
+/* A span that ends now; its end, from which the next one may begin (0: nothing is timed). */
+static inline uint64_t timeline_end(enum timeline_kind kind, uint64_t begin_ns, uint64_t number)
+{
+	if (__builtin_expect(begin_ns == 0, 1))
+		return 0;
+	const uint64_t now_ns = clock_now_ns();
+	timeline_span(kind, begin_ns, now_ns, number, 0);
+	return now_ns;
+}
+
+#endif

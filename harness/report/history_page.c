@@ -1,0 +1,309 @@
+/* The history as a page: what changed, a chart per series, and the list of results. */
+#include "harness/base/clock.h"
+#include "harness/report/fields.h"
+#include "harness/report/history_report.h"
+#include "harness/report/html/page.h"
+#include "harness/report/html/palette.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SERIES_SHOWN_MAX = 24, ROWS_SHOWN_MAX = 2000, HASH_DIGITS = 8 };
+
+static json_t *text_or_null(const char *text)
+{
+	return text ? fields_text(text) : json_null();
+}
+
+static json_t *time_of(double seconds)
+{
+	char when[CLOCK_UTC_BYTES];
+	if (!isfinite(seconds))
+		return json_null();
+	clock_format_utc((time_t)seconds, when);
+	return json_string(when);
+}
+
+static enum page_format format_of(enum history_unit unit)
+{
+	static const enum page_format formats[] = {[HISTORY_RATE] = PAGE_REAL,
+		[HISTORY_SHARE] = PAGE_SHARE,
+		[HISTORY_SECONDS] = PAGE_SECONDS,
+		[HISTORY_BYTES] = PAGE_BYTES,
+		[HISTORY_BYTES_PER_S] = PAGE_RATE,
+		[HISTORY_PLAIN] = PAGE_REAL};
+	return formats[unit];
+}
+
+/* --- a series as a chart ---------------------------------------------------------------------------- */
+
+static const struct level_change *change_at(const struct history_series *series, size_t i)
+{
+	for (size_t c = 0; c < series->change_count; c++)
+		if (series->changes[c].at == i)
+			return &series->changes[c];
+	return NULL;
+}
+
+static json_t *chart_row(const struct history_series *series, size_t i, bool wide)
+{
+	const struct history_row *row = series->rows[i];
+	const struct level_change *change = change_at(series, i);
+	char size[HISTORY_NUMBER_BYTES] = "";
+	if (change)
+		(void)history_change_size(series, (size_t)(change - series->changes), size);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "started",
+		time_of(row->started), "value", fields_number(row->value), "low",
+		fields_number(wide ? row->low : (double)NAN), "high",
+		fields_number(wide ? row->high : (double)NAN), "level",
+		fields_number(history_series_level(series, i)), "change",
+		*size ? json_string(size) : json_null(), "version", text_or_null(row->version),
+		"result", text_or_null(row->folder));
+}
+
+static json_t *chart_rows(const struct history_series *series, bool wide)
+{
+	json_t *rows = json_array();
+	for (size_t i = 0; i < series->count; i++)
+		if (json_array_append_new(rows, chart_row(series, i, wide)) != 0) {
+			json_decref(rows);
+			return NULL;
+		}
+	return rows;
+}
+
+/* Levels under intervals under values; a rule and a label where the level changes. */
+static const char spec_text[] =
+	"{\"data\": {\"name\": \"rows\"}, \"height\": 220,"
+	" \"encoding\": {\"x\": {\"field\": \"started\", \"type\": \"temporal\","
+	"   \"scale\": {\"type\": \"utc\"}, \"axis\": {\"title\": null}}},"
+	" \"layer\": ["
+	"  {\"mark\": {\"type\": \"line\", \"interpolate\": \"step-after\","
+	"    \"color\": \"" PALETTE_BLOCKED "\"},"
+	"   \"encoding\": {\"y\": {\"field\": \"level\", \"type\": \"quantitative\","
+	"    \"scale\": {\"zero\": false}}}},"
+	"  {\"mark\": {\"type\": \"rule\", \"color\": \"" PALETTE_WORKING "\"},"
+	"   \"encoding\": {\"y\": {\"field\": \"low\", \"type\": \"quantitative\"},"
+	"    \"y2\": {\"field\": \"high\"}}},"
+	"  {\"mark\": {\"type\": \"point\", \"filled\": true, \"size\": 60, \"opacity\": 1,"
+	"    \"color\": \"" PALETTE_WORKING "\"},"
+	"   \"encoding\": {\"y\": {\"field\": \"value\", \"type\": \"quantitative\"},"
+	"    \"tooltip\": [{\"field\": \"started\", \"type\": \"temporal\","
+	"      \"timeUnit\": \"utcyearmonthdatehoursminutes\", \"title\": \"started (UTC)\"},"
+	"     {\"field\": \"value\", \"type\": \"quantitative\", \"format\": \".4~s\"},"
+	"     {\"field\": \"low\", \"type\": \"quantitative\", \"format\": \".4~s\"},"
+	"     {\"field\": \"high\", \"type\": \"quantitative\", \"format\": \".4~s\"},"
+	"     {\"field\": \"version\"}, {\"field\": \"result\"}]}},"
+	"  {\"transform\": [{\"filter\": \"isValid(datum.change)\"}],"
+	"   \"mark\": {\"type\": \"rule\", \"color\": \"" PALETTE_BINDS "\","
+	"    \"strokeDash\": [4, 3]}},"
+	"  {\"transform\": [{\"filter\": \"isValid(datum.change)\"}],"
+	"   \"mark\": {\"type\": \"text\", \"align\": \"left\", \"baseline\": \"top\","
+	"    \"dx\": 5, \"dy\": 2, \"fontWeight\": \"bold\", \"color\": \"" PALETTE_BINDS "\"},"
+	"   \"encoding\": {\"y\": {\"value\": 0}, \"text\": {\"field\": \"change\"}}}]}";
+
+enum { LAYERS_OF_LEVELS = 3 };
+
+/* Vega warns of layers without rows. */
+static void leave_changes_out(json_t *spec)
+{
+	json_t *layers = json_object_get(spec, "layer");
+	while (json_array_size(layers) > LAYERS_OF_LEVELS)
+		(void)json_array_remove(layers, LAYERS_OF_LEVELS);
+}
+
+static json_t *chart_spec(const struct history_metric *metric, bool changes)
+{
+	char title[128];
+	const char *unit = history_unit_name(metric->unit);
+	json_t *spec = json_loads(spec_text, 0, NULL);
+	if (!changes)
+		leave_changes_out(spec);
+	json_t *level = json_array_get(json_object_get(spec, "layer"), 0);
+	json_t *y = json_object_get(json_object_get(level, "encoding"), "y");
+	(void)snprintf(title, sizeof title, "%s%s%s%s", metric->name, *unit ? " (" : "", unit,
+		*unit ? ")" : "");
+	json_t *axis = json_pack("{s:s, s:s}", "title", title, "format",
+		metric->unit == HISTORY_SHARE ? ".1%" : "~s");
+	if (spec && json_object_set_new(y, "axis", axis) == 0)
+		return spec;
+	json_decref(spec);
+	return NULL;
+}
+
+static void describe(
+	const struct history_series *series, const struct history_plot *plot, struct buffer *out)
+{
+	const struct history_metric *metric = &plot->metric;
+	const struct history_row *row = series->rows[0];
+	char before[HISTORY_NUMBER_BYTES];
+	char after[HISTORY_NUMBER_BYTES];
+	char size[HISTORY_NUMBER_BYTES];
+	buffer_format(out, "%zu result%s", series->count, series->count == 1 ? "" : "s");
+	if (row->settings && *row->settings)
+		buffer_format(out, " at %s", row->settings);
+	buffer_format(out, ", config %.*s, node %s%s", HASH_DIGITS, row->hash ? row->hash : "-",
+		row->host && *row->host ? row->host
+		: row->cpu              ? row->cpu
+					: "not known",
+		row->emulated ? "; the step was emulated" : "");
+	if (series->count < LEVEL_VALUES_MIN)
+		buffer_format(out, ". Change points need %d results.", LEVEL_VALUES_MIN);
+	else if (series->change_count == 0)
+		buffer_format(out, ". No change of level at %.3g %% significance.",
+			100 * plot->significance);
+	for (size_t i = 0; i < series->change_count; i++) {
+		const struct level_change *change = &series->changes[i];
+		struct buffer facts = {0};
+		char when[CLOCK_UTC_BYTES];
+		clock_format_utc((time_t)series->rows[change->at]->started, when);
+		history_change_facts(series, i, &facts);
+		buffer_format(out, ". At %s from %s to %s (%s, p = %.2g)%s%s", when,
+			history_unit_format(metric->unit, change->before, before),
+			history_unit_format(metric->unit, change->after, after),
+			history_change_size(series, i, size), change->p,
+			facts.data ? "; changed there: " : "", facts.data ? facts.data : "");
+		buffer_release(&facts);
+	}
+	if (series->change_count > 0)
+		buffer_text(out, ".");
+}
+
+static int add_series(struct page *page, const struct history_plot *plot, size_t i)
+{
+	const struct history_series *series = &plot->series[i];
+	const struct history_metric *metric = &plot->metric;
+	const enum page_format format = format_of(metric->unit);
+	const struct page_column columns[] = {
+		{"started", "started (UTC)", PAGE_TEXT},
+		{"value", metric->name, format},
+		{"low", "low (95 %)", format},
+		{"high", "high (95 %)", format},
+		{"level", "level", format},
+		{"change", "change", PAGE_TEXT},
+		{"version", "version", PAGE_TEXT},
+		{"result", "result", PAGE_TEXT},
+	};
+	struct chart chart = {.spec = chart_spec(metric, series->change_count > 0),
+		.table = {.columns = columns,
+			.column_count = sizeof columns / sizeof *columns,
+			.rows = chart_rows(series, metric->has_interval)}};
+	const char *name = series->rows[0]->name;
+	(void)snprintf(chart.id, sizeof chart.id, "series-%zu", i);
+	(void)snprintf(
+		chart.title, sizeof chart.title, "%s of %s", metric->name, name ? name : "-");
+	describe(series, plot, &chart.text);
+	const int code = chart.spec && chart.table.rows && !chart.text.failed ? 0 : -ENOMEM;
+	if (!code)
+		page_chart(page, &chart);
+	chart_release(&chart);
+	return code;
+}
+
+/* --- the list --------------------------------------------------------------------------------------- */
+
+static json_t *list_row(const struct history_row *row)
+{
+	struct buffer verdict = {0};
+	history_verdict_words(row, &verdict);
+	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "started",
+		time_of(row->started), "name", text_or_null(row->name), "hash",
+		text_or_null(row->hash), "node",
+		text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
+		fields_number(row->throughput), "low", fields_number(row->low), "high",
+		fields_number(row->high), "step",
+		json_string(row->emulated  ? "emulated"
+			    : row->backend ? row->backend
+					   : "-"),
+		"status", text_or_null(row->status), "verdict",
+		fields_text(verdict.data ? verdict.data : ""));
+	buffer_release(&verdict);
+	return object;
+}
+
+static int add_list(struct page *page, const struct history_rows *rows)
+{
+	static const struct page_column columns[] = {
+		{"started", "started (UTC)", PAGE_TEXT},
+		{"name", "name", PAGE_TEXT},
+		{"hash", "config", PAGE_TEXT},
+		{"node", "node", PAGE_TEXT},
+		{"rate", "samples/s", PAGE_REAL},
+		{"low", "low (95 %)", PAGE_REAL},
+		{"high", "high (95 %)", PAGE_REAL},
+		{"step", "step", PAGE_TEXT},
+		{"status", "status", PAGE_TEXT},
+		{"verdict", "limited by", PAGE_TEXT},
+	};
+	const size_t skipped = rows->count > ROWS_SHOWN_MAX ? rows->count - ROWS_SHOWN_MAX : 0;
+	struct page_table table = {.columns = columns,
+		.column_count = sizeof columns / sizeof *columns,
+		.rows = json_array()};
+	char caption[96];
+	int bad = 0;
+	for (size_t i = skipped; i < rows->count; i++)
+		bad |= json_array_append_new(table.rows, list_row(&rows->rows[i]));
+	(void)snprintf(caption, sizeof caption, "%s%zu results, the best point of each",
+		skipped ? "The last " : "", rows->count - skipped);
+	if (!bad)
+		page_table(page, &table, caption);
+	json_decref(table.rows);
+	return bad ? -ENOMEM : 0;
+}
+
+static void lead_of(const struct history_report *report, struct buffer *out)
+{
+	const struct history_plot *plot = report->plot;
+	size_t changes = 0;
+	for (size_t i = 0; plot && i < plot->count; i++)
+		changes += plot->series[i].change_count;
+	buffer_format(out, "%zu of %zu results", report->rows->count, report->history->total);
+	if (*report->conditions)
+		buffer_format(out, " with %s", report->conditions);
+	if (plot)
+		buffer_format(out, "; %zu change%s of level in %zu series of %s", changes,
+			changes == 1 ? "" : "s", plot->count, plot->metric.name);
+	buffer_text(out, ".");
+}
+
+static int add_plot(struct page *page, const struct history_plot *plot)
+{
+	char text[400];
+	int code = 0;
+	(void)snprintf(text, sizeof text,
+		"Results of one configuration on one node form a series. A change is marked where the level differs at "
+		"%.3g %% significance (for each series; by simulation with heavy-tailed noise, results taken as "
+		"independent) and by %g %% at least.",
+		100 * plot->significance, 100 * LEVEL_LEAST);
+	page_heading(page, 2, "series", "Over time");
+	page_paragraph(page, text);
+	for (size_t i = 0; i < plot->count && i < SERIES_SHOWN_MAX && !code; i++)
+		code = add_series(page, plot, i);
+	if (plot->count > SERIES_SHOWN_MAX) {
+		(void)snprintf(text, sizeof text, "And %zu more series: choose with --where.",
+			plot->count - SERIES_SHOWN_MAX);
+		page_paragraph(page, text);
+	}
+	return code;
+}
+
+int history_page(const struct history_report *report, struct buffer *out, struct error *err)
+{
+	struct buffer lead = {0};
+	lead_of(report, &lead);
+	struct page *page = lead.failed ? NULL : page_begin("mlbench history", lead.data);
+	buffer_release(&lead);
+	if (!page)
+		return error_set(err, -ENOMEM, "out of memory for the page");
+	int code = report->plot ? add_plot(page, report->plot) : 0;
+	if (!code) {
+		page_heading(page, 2, "results", "Results");
+		code = add_list(page, report->rows);
+	}
+	if (!code)
+		return page_end(page, out, err);
+	page_release(page);
+	return error_set(err, code, "out of memory for the page");
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Reads the event files of `mlbench export --format tensorboard` without any code of mlbench: frames and checksums
+here, events by a protobuf description that is made here from TensorBoard's published field numbers.
+read_events.py FOLDER RESULT.  Also by TensorBoard's own reader, where there is one."""
+import glob
+import json
+import os
+import struct
+import sys
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+TABLE = []
+for n in range(256):
+    for _ in range(8):
+        n = (n >> 1) ^ 0x82F63B78 if n & 1 else n >> 1
+    TABLE.append(n)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def event_class():
+    file = descriptor_pb2.FileDescriptorProto(name="event.proto", package="t", syntax="proto3")
+
+    def message(name, fields):
+        made = file.message_type.add(name=name)
+        for field_name, number, kind, repeated, type_name in fields:
+            made.field.add(name=field_name, number=number, type=kind, label=3 if repeated else 1, type_name=type_name)
+
+    message("Metadata", [("summary_description", 3, 9, False, None)])
+    message("Value", [("tag", 1, 9, False, None), ("simple_value", 2, 2, False, None), ("metadata", 9, 11, False, ".t.Metadata")])
+    message("Summary", [("value", 1, 11, True, ".t.Value")])
+    message("Event", [("wall_time", 1, 1, False, None), ("step", 2, 3, False, None), ("file_version", 3, 9, False, None),
+                      ("summary", 5, 11, False, ".t.Summary")])
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    descriptor = pool.FindMessageTypeByName("t.Event")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    return message_factory.MessageFactory(pool).GetPrototype(descriptor)
+
+
+def events_of(path, event_type):
+    with open(path, "rb") as file:
+        data = file.read()
+    at = 0
+    while at < len(data):
+        (size, head) = struct.unpack_from("<QI", data, at)
+        assert head == masked(data[at:at + 8]), "checksum of a length"
+        body = data[at + 12:at + 12 + size]
+        assert len(body) == size, "torn"
+        (tail,) = struct.unpack_from("<I", data, at + 12 + size)
+        assert tail == masked(body), "checksum of an event"
+        event = event_type()
+        event.ParseFromString(body)
+        yield event
+        at += 16 + size
+
+
+def repetitions(result):
+    with open(os.path.join(result, "points.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return {(line["point"], line["repeat"]): line for line in lines if line.get("kind") == "repetition"}
+
+
+def check_file(path, event_type, line, traces):
+    events = list(events_of(path, event_type))
+    assert events[0].file_version == "brain.Event:2"
+    times, described = {}, set()
+    for event in events[1:]:
+        assert line["started"] <= event.wall_time <= line["started"] + line["wall_seconds"] + 0.1
+        for value in event.summary.value:
+            times.setdefault(value.tag, []).append((event.step, value.simple_value))
+            if value.metadata.summary_description:
+                described.add(value.tag)
+    assert set(times) == described, "every tag is described once"
+    step = next(stage for stage in traces["stages"] if stage["stage"] == "step")
+    steps = times["step/time_ms"]
+    assert [s for s, _ in steps] == step["number"], "the steps that were recorded, each once"
+    assert all(abs(v - 0.5) < 0.05 for _, v in steps), "an emulated step takes its nominal 500 us"
+    rates = sorted(v for _, v in times["step/samples_per_s"])
+    assert 0.3 < rates[len(rates) // 2] / line["throughput"] < 3, (rates[len(rates) // 2], line["throughput"])
+    assert all(v >= 0 for _, v in times["step/wait_ms"])
+    return times
+
+
+def main():
+    folder, result = sys.argv[1:3]
+    event_type = event_class()
+    lines = repetitions(result)
+    seen = 0
+    for path in glob.glob(os.path.join(folder, "p*", "r*", "*tfevents*")):
+        point = int(path.split(os.sep)[-3][1:6])
+        repeat = int(path.split(os.sep)[-2][1:])
+        name = "traces/p%05d-r%d.json" % (point, repeat)
+        with open(os.path.join(result, name), encoding="utf-8") as file:
+            traces = json.load(file)
+        check_file(path, event_type, lines[(point, repeat)], traces)
+        seen += 1
+    assert seen == len(lines), (seen, len(lines))
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError:
+        print("note: no TensorBoard here; read by a reader of the test's own")
+        return
+    accumulator = EventAccumulator(os.path.dirname(path))
+    accumulator.Reload()
+    assert "step/time_ms" in accumulator.Tags()["scalars"] + accumulator.Tags()["tensors"]
+
+
+main()

@@ -1,0 +1,240 @@
+/* Conditions, times and metrics of the history, and rows of a real index that they choose. */
+#include "harness/report/csv.h"
+#include "harness/report/history.h"
+#include "harness/report/history_filter.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { CHOSEN_BYTES = 600 };
+
+static struct history history;
+
+/* Three results: two with a point, one that cannot be read. */
+static const char rows_sql[] =
+	"INSERT INTO results (folder, mtime, size, running, problem, name, hash, node, host, cpu, cores,"
+	" version, started, finished, status, backend, emulated, points, config, facts) VALUES "
+	"('a/1',1,1,0,NULL,'alpha','abcdef01','n1','h1','EPYC 9000',4,'0.1.0',1000,1100,'complete',"
+	" 'emulated',1,2,'{\"batch.size\":64,\"read.block\":4096,\"read.engine\":\"auto\","
+	"\"decode.workers\":1}','{\"kernel.release\":\"6.1.0\",\"memory.total\":17179869184}'),"
+	"('b/2',1,1,0,NULL,'it''s \"b\"; DROP TABLE results;--','00ff','n2','','i7',8,'0.2.0',2000,2100,"
+	" 'interrupted','cuda',0,1,'{\"batch.size\":32,\"decode.workers\":4}','{}'),"
+	"('c/3',1,1,0,'torn',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'unreadable',NULL,NULL,NULL,"
+	" NULL,NULL);"
+	"INSERT INTO points (result, point, status, settings, swept, throughput, low, high, repeats,"
+	" stage, also, resource, confidence, metrics) VALUES "
+	"(1,0,'ok','decode.workers=2','{\"decode.workers\":2}',900,880,920,3,'decode','','cpu',0.9,"
+	" '{\"read.p99\":0.002,\"step_utilisation\":0.5}'),"
+	"(1,1,'ok','decode.workers=4','{\"decode.workers\":4}',1800,1700,1900,3,'step','','compute',0.8,"
+	" '{\"read.p99\":0.004,\"step_utilisation\":0.9}'),"
+	"(2,0,'ok','','{}',500,490,510,2,'read','','latency',0.7,'{\"rss_peak_bytes\":1048576}');";
+
+static int set_up(void **state)
+{
+	struct error err = {0};
+	(void)state;
+	history = (struct history){0};
+	if (history_database_open(&history.db, NULL, false, &err))
+		return -1;
+	return history_database_run(&history.db, rows_sql) == SQLITE_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	history_close(&history);
+	return 0;
+}
+
+/* Folders of the rows that meet the conditions, "a/1 b/2"; the settings of the first one behind '@'. */
+static const char *chosen(const char *const *conditions, char out[CHOSEN_BYTES])
+{
+	struct history_filter filter = {0};
+	struct history_rows rows = {0};
+	struct error err = {0};
+	for (size_t i = 0; conditions[i]; i++) {
+		const int code = history_filter_add(&filter, &history.db, conditions[i], &err);
+		if (code) {
+			(void)snprintf(out, CHOSEN_BYTES, "refused: %s", err.text);
+			history_filter_release(&filter);
+			return out;
+		}
+	}
+	assert_int_equal(history_select(&history, &filter, NULL, false, &rows, &err), 0);
+	size_t used = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < rows.count; i++)
+		used += (size_t)snprintf(
+			out + used, CHOSEN_BYTES - used, "%s%s", i ? " " : "", rows.rows[i].folder);
+	if (rows.count > 0 && rows.rows[0].settings)
+		(void)snprintf(out + used, CHOSEN_BYTES - used, "@%s", rows.rows[0].settings);
+	history_rows_release(&rows);
+	history_filter_release(&filter);
+	return out;
+}
+
+#define CHOSEN(...) chosen((const char *const[]){__VA_ARGS__, NULL}, text)
+
+static void test_columns(void **state)
+{
+	char text[CHOSEN_BYTES];
+	(void)state;
+	assert_string_equal(CHOSEN("name=alpha"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("name != alpha"), "b/2@");
+	assert_string_equal(CHOSEN("name~ALPH"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("hash=abc"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("hash=bcd"), "");
+	assert_string_equal(CHOSEN("status=unreadable"), "c/3");
+	assert_string_equal(CHOSEN("cores>=8"), "b/2@");
+	assert_string_equal(CHOSEN("emulated=yes"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("cpu~epyc"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("verdict=read/latency"), "b/2@");
+	assert_string_equal(CHOSEN("started<1970-01-01T00:30"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("name=alpha", "cores=8"), "");
+}
+
+/* What a user writes is a value, whatever it looks like. */
+static void test_no_sql(void **state)
+{
+	char text[CHOSEN_BYTES];
+	(void)state;
+	assert_string_equal(CHOSEN("name=it's \"b\"; DROP TABLE results;--"), "b/2@");
+	assert_string_equal(CHOSEN("name=' OR 1=1 --"), "");
+	assert_string_equal(CHOSEN("name=%"), "");
+	assert_string_equal(CHOSEN("name~%"), "");
+	assert_non_null(strstr(CHOSEN("1=1"), "unknown key '1'"));
+	assert_non_null(strstr(CHOSEN("name) OR (1=1"), "is no condition"));
+	assert_string_equal(CHOSEN("throughput>0"), "a/1 b/2@decode.workers=4");
+}
+
+/* Of a sweep, the points with that value count. */
+static void test_config_and_metrics(void **state)
+{
+	char text[CHOSEN_BYTES];
+	(void)state;
+	assert_string_equal(CHOSEN("decode.workers=2"), "a/1@decode.workers=2");
+	assert_string_equal(CHOSEN("decode.workers=4"), "a/1 b/2@decode.workers=4");
+	assert_string_equal(CHOSEN("decode.workers=1"), "");
+	assert_string_equal(CHOSEN("batch.size<=32"), "b/2@");
+	assert_string_equal(CHOSEN("read.engine=auto"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("throughput>1000"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("throughput<1000"), "a/1 b/2@decode.workers=2");
+	assert_string_equal(CHOSEN("read.p99<3ms"), "a/1@decode.workers=2");
+	assert_string_equal(CHOSEN("step_utilisation>=90%"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("rss_peak_bytes=1MiB"), "b/2@");
+	assert_string_equal(CHOSEN("kernel.release=6.1.0"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("memory.total>16000000000"), "a/1@decode.workers=4");
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *condition, *says;
+	} cases[] = {
+		{"", "is no condition"},
+		{"name", "stands one of"},
+		{"=x", "is no condition"},
+		{"nmae=x", "did you mean 'name'"},
+		{"decode.worker=2", "did you mean 'decode.workers'"},
+		{"read.p9=2ms", "did you mean"},
+		{"kernel.releas=6", "did you mean 'kernel.release'"},
+		{"throughput=fast", "is no value of throughput"},
+		{"throughput=nan", "is no value of throughput"},
+		{"read.p99<3lightyears", "is no value of read.p99"},
+		{"name<x", "is text"},
+		{"cores~4", "is a number"},
+		{"decode.workers=many", "decode.workers"},
+		{"read.engine=atuo", "auto"},
+		{"status=complet", "did you mean 'complete'"},
+		{"emulated=perhaps", "yes or no"},
+		{"started>yesterday", "is no time"},
+	};
+	char text[CHOSEN_BYTES];
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		(void)CHOSEN(cases[i].condition);
+		if (strncmp(text, "refused", 7) != 0 || !strstr(text, cases[i].says))
+			fail_msg("'%s': %s", cases[i].condition, text);
+	}
+	/* As many as there are places for, and no more. */
+	struct history_filter filter = {0};
+	struct error err = {0};
+	int code = 0;
+	for (int i = 0; i <= HISTORY_CONDITIONS_MAX && !code; i++)
+		code = history_filter_add(&filter, &history.db, "decode.workers=1", &err);
+	assert_int_equal(code, -EINVAL);
+	assert_non_null(strstr(err.text, "more than"));
+	history_filter_release(&filter);
+}
+
+static void test_times(void **state)
+{
+	static const struct {
+		const char *text;
+		double seconds;
+	} good[] = {{"1970-01-02", 86400}, {"1970-01-01T00:30", 1800}, {"1970-01-01T00:00:05Z", 5},
+		{"19700101T000005Z", 5}, {"7d", 1e9 - 7 * 86400}, {"90m", 1e9 - 5400},
+		{"1.5h", 1e9 - 5400}, {"2w", 1e9 - 14 * 86400}};
+	static const char *const bad[] = {"", "yesterday", "2026-13-01", "2026-02-30", "7", "7x",
+		"-7d", "2026-11-01T25:00", "2026-11-01 ", " 7d", "1e999d", "nand"};
+	double seconds;
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_int_equal(history_time_parse(good[i].text, 1e9, &seconds, NULL), 0);
+		assert_true(fabs(seconds - good[i].seconds) < 1e-6);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (history_time_parse(bad[i], 1e9, &seconds, NULL) != -EINVAL)
+			fail_msg("'%s' was taken", bad[i]);
+}
+
+static void test_metrics(void **state)
+{
+	struct history_metric metric;
+	struct error err = {0};
+	char number[HISTORY_NUMBER_BYTES];
+	double value;
+	(void)state;
+	assert_int_equal(history_metric_find("decode.capacity", &metric, &err), 0);
+	assert_int_equal(metric.unit, HISTORY_RATE);
+	assert_int_equal(metric.better, 1);
+	assert_int_equal(history_metric_find("read.p99.9", &metric, &err), 0);
+	assert_int_equal(metric.unit, HISTORY_SECONDS);
+	assert_int_equal(history_metric_find("throughputt", &metric, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "did you mean 'throughput'"));
+	assert_int_equal(history_metric_find("sleep.p99", &metric, &err), -EINVAL);
+	assert_int_equal(history_unit_parse(HISTORY_SECONDS, "2ms", &value), 0);
+	assert_true(fabs(value - 0.002) < 1e-12);
+	assert_string_equal(history_unit_format(HISTORY_SECONDS, 0.002, number), "2.00 ms");
+	assert_string_equal(history_unit_format(HISTORY_SHARE, NAN, number), "-");
+}
+
+static void test_csv(void **state)
+{
+	struct buffer out = {0};
+	(void)state;
+	csv_text(&out, "a,\"b\"\nc");
+	assert_string_equal(out.data, "\"a,\"\"b\"\"\nc\"");
+	buffer_release(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_no_sql),
+		cmocka_unit_test(test_config_and_metrics),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_csv),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
