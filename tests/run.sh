@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
-#   tests/run.sh BUILD_FOLDER [unit|threads|device|layering|docs|cli|fuzz|compat|score|bank …]   (by default all)
+#   tests/run.sh BUILD_FOLDER [unit|threads|device|layering|docs|cli|browser|fuzz|compat|score|bank …]   (by default all)
 # A part prints its own closing line in that form, or is a cmocka program.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=$1
 shift
-parts=${*:-unit threads device layering docs cli fuzz compat score bank}
+parts=${*:-unit threads device layering docs cli browser fuzz compat score bank}
 export MLBENCH="$PWD/$build/mlbench"
 logs="$build/test-logs"
 mkdir -p "$logs"
@@ -157,6 +157,9 @@ for part in $parts; do
 	layering) script layering tests/layering.sh ;;
 	docs) script docs tests/docs.sh ;;
 	cli) script cli tests/cli/run.sh ;;
+	browser) # a sanitized program measures another machine, and writes the same page
+		case $build in *san-*) continue ;; esac
+		script browser tests/browser/run.sh "$build/screenshots" ;;
 	fuzz) script fuzz tests/fuzz/short.sh ;;
 	compat) script compat tests/compat/run.sh ;;
 	score) script score tests/bank/run.sh ;;

@@ -127,6 +127,7 @@ static json_t *device_json(const struct live_view *v)
 static void add_view(json_t *out, const struct status *s)
 {
 	const struct live_view *v = &s->view;
+	char started[CLOCK_UTC_BYTES];
 #define SET(name, value) (void)json_object_set_new(out, name, value)
 	SET("phase", json_string(live_phase_name(v->phase)));
 	SET("phase_seconds", age(s, v->phase_ns));
@@ -134,7 +135,8 @@ static void add_view(json_t *out, const struct status *s)
 	SET("label", text_or_null(v->label));
 	SET("limit", json_boolean(v->limit));
 	SET("folder", text_or_null(v->folder));
-	SET("started", fields_number(v->started));
+	clock_format_utc((time_t)v->started, started);
+	SET("started", text_or_null(started));
 	SET("done", json_integer(v->done));
 	SET("total", json_integer(v->total));
 	SET("elapsed_seconds", fields_number(v->elapsed_s));

@@ -369,18 +369,31 @@ void terminal_wake(void)
 	wake(WAKE_CALLER);
 }
 
+/* The signal stops this thread only a moment after it was sent: until the process goes on nothing is drawn. */
+static void wait_for_continue(void)
+{
+	struct pollfd file = {.fd = wake_pipe[0], .events = POLLIN};
+	char why[64];
+	for (;;) {
+		const ssize_t n = read(wake_pipe[0], why, sizeof why);
+		if (n > 0 && memchr(why, WAKE_CONTINUE, (size_t)n))
+			return;
+		if (n < 0)
+			(void)poll(&file, 1, -1);
+	}
+}
+
 void terminal_suspend(struct terminal *t)
 {
+	char stale[64];
 	(void)endwin();
+	while (read(wake_pipe[0], stale, sizeof stale) > 0)
+		continue;
 	(void)kill(getpid(), SIGSTOP);
+	wait_for_continue();
 	if (terminal_is_ours(t)) {
 		(void)reset_prog_mode();
 		(void)clearok(curscr, true);
 	}
 	take_size(t);
-}
-
-void terminal_let_go(const struct terminal *t)
-{
-	(void)tcflow(t->guard_fd, TCOON);
 }

@@ -40,7 +40,4 @@ void terminal_wake(void);
 /* Gives the terminal back, stops the process as Ctrl-Z does, and takes it again when it goes on. */
 void terminal_suspend(struct terminal *terminal);
 
-/* Any thread, when the one that shows does not come back: output that was stopped (Ctrl-S) goes on. */
-void terminal_let_go(const struct terminal *terminal);
-
 #endif

@@ -41,16 +41,33 @@ static void write_patiently(int fd, const char *bytes, size_t size)
 	}
 }
 
+/* From the background, setting anything would stop the process. */
+static void hold_back(sigset_t *before)
+{
+	sigset_t blocked;
+	(void)sigemptyset(&blocked);
+	(void)sigaddset(&blocked, SIGTTOU);
+	(void)pthread_sigmask(SIG_BLOCK, &blocked, before);
+}
+
+void terminal_guard_let_go(void)
+{
+	sigset_t before;
+	if (!atomic_load(&guard.armed))
+		return;
+	hold_back(&before);
+	/* What Ctrl-S stopped, only the end of another stop starts again. */
+	(void)tcflow(guard.fd, TCOOFF);
+	(void)tcflow(guard.fd, TCOON);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void terminal_guard_restore(void)
 {
 	const int saved = errno;
-	sigset_t blocked;
 	sigset_t before;
 	if (atomic_exchange(&guard.armed, false)) {
-		/* From the background, setting modes would stop the process. */
-		(void)sigemptyset(&blocked);
-		(void)sigaddset(&blocked, SIGTTOU);
-		(void)pthread_sigmask(SIG_BLOCK, &blocked, &before);
+		hold_back(&before);
 		write_patiently(guard.fd, guard.leave, guard.leave_size);
 		(void)tcsetattr(guard.fd, TCSANOW, &guard.modes);
 		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);

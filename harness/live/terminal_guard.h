@@ -14,6 +14,9 @@ void terminal_guard_disarm(void);
 /* What was written to stderr meanwhile, written to its real place; called by restore, by a handler, too.  NULL: nothing. */
 void terminal_guard_on_restore(void (*write_rest)(void));
 
+/* Any thread: output that the user stopped (Ctrl-S) goes on. */
+void terminal_guard_let_go(void);
+
 /* Any thread, any signal handler; once. */
 void terminal_guard_restore(void);
 

@@ -27,13 +27,17 @@ enum {
 
 static const double LOOKED_AT_AFTER_S = 2; /* standing still: then threads are looked at */
 
+enum watch_phase { WATCH_OPENING, WATCH_SHOWING, WATCH_ENDED };
+
 struct watch {
 	struct watch_options options;
 	struct terminal *terminal;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool ended;           /* under the lock */
+	enum watch_phase phase; /* under the lock */
+	int code;               /* why it could not be opened, and in words */
+	struct error error;
 	atomic_bool stop;     /* the view is to end */
 	atomic_bool given_up; /* nobody waits for it any more: it must not touch the terminal */
 	/* The thread's own. */
@@ -153,10 +157,10 @@ static void react(struct watch *w, enum terminal_event event)
 	}
 }
 
-static void end(struct watch *w)
+static void enter(struct watch *w, enum watch_phase phase)
 {
 	(void)pthread_mutex_lock(&w->lock);
-	w->ended = true;
+	w->phase = phase;
 	(void)pthread_cond_broadcast(&w->changed);
 	(void)pthread_mutex_unlock(&w->lock);
 }
@@ -166,9 +170,8 @@ static bool is_told_to_end(const struct watch *w)
 	return atomic_load(&w->stop) || (w->options.stop && atomic_load(w->options.stop));
 }
 
-static void *show(void *context)
+static void show(struct watch *w)
 {
-	struct watch *w = context;
 	while (!is_told_to_end(w)) {
 		const uint64_t now_ns = clock_now_ns();
 		look(w, now_ns);
@@ -179,9 +182,23 @@ static void *show(void *context)
 		if (!atomic_load(&w->stop))
 			react(w, terminal_wait(w->terminal, FRAME_MS));
 	}
+}
+
+/* The terminal is opened here, too: one that takes nothing would hold up whoever opens it. */
+static void *run_view(void *context)
+{
+	struct watch *w = context;
+	(void)pthread_setname_np(pthread_self(), "mlbench-view");
+	w->code = terminal_open(&w->terminal, w->options.colour, &w->error);
+	if (w->code) {
+		enter(w, WATCH_ENDED);
+		return NULL;
+	}
+	enter(w, WATCH_SHOWING);
+	show(w);
 	if (!atomic_load(&w->given_up)) {
 		terminal_close(w->terminal);
-		end(w);
+		enter(w, WATCH_ENDED);
 	}
 	return NULL;
 }
@@ -197,7 +214,7 @@ static int start_thread(struct watch *w, struct error *err)
 	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
 		(void)sigdelset(&most, faults[i]);
 	(void)pthread_sigmask(SIG_SETMASK, &most, &before);
-	const int code = pthread_create(&w->thread, NULL, show, w);
+	const int code = pthread_create(&w->thread, NULL, run_view, w);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return code ? error_set_errno(err, code, "cannot start a thread for the view") : 0;
 }
@@ -213,45 +230,19 @@ static int open_lock(struct watch *w)
 	return code ? -code : -pthread_mutex_init(&w->lock, NULL);
 }
 
-int watch_open(struct watch **out, const struct watch_options *options, struct error *err)
+/* Until it is there, so long at most. */
+static enum watch_phase wait_for(struct watch *w, enum watch_phase phase, uint64_t patience_ns)
 {
-	struct watch *w = calloc(1, sizeof *w);
-	*out = NULL;
-	if (!w || open_lock(w)) {
-		free(w);
-		return error_set(err, -ENOMEM, "out of memory");
-	}
-	w->options = *options;
-	int code = terminal_open(&w->terminal, options->colour, err);
-	if (!code) {
-		/* Where stderr goes elsewhere, nothing of it garbles the screen. */
-		if (options->own && isatty(STDERR_FILENO))
-			(void)chatter_begin();
-		code = start_thread(w, err);
-		if (code) {
-			terminal_close(w->terminal);
-			chatter_end();
-		}
-	}
-	if (code) {
-		free(w);
-		return code;
-	}
-	*out = w;
-	return 0;
-}
-
-static bool wait_until(struct watch *w, uint64_t deadline_ns)
-{
+	const uint64_t deadline_ns = clock_now_ns() + patience_ns;
 	const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
 		.tv_nsec = (long)(deadline_ns % NS_PER_S)};
 	int code = 0;
 	(void)pthread_mutex_lock(&w->lock);
-	while (!w->ended && code != ETIMEDOUT)
+	while (w->phase < phase && code != ETIMEDOUT)
 		code = pthread_cond_timedwait(&w->changed, &w->lock, &deadline);
-	const bool ended = w->ended;
+	const enum watch_phase now = w->phase;
 	(void)pthread_mutex_unlock(&w->lock);
-	return ended;
+	return now;
 }
 
 static void free_watch(struct watch *w)
@@ -263,32 +254,75 @@ static void free_watch(struct watch *w)
 	free(w);
 }
 
+/* It sleeps in a write to a terminal that takes nothing: it is left behind, with all that it holds. */
+static void give_up(struct watch *w)
+{
+	atomic_store(&w->given_up, true);
+	atomic_store(&w->stop, true);
+	(void)pthread_detach(w->thread);
+	terminal_guard_restore();
+}
+
+static int wait_until_open(struct watch *w, struct error *err)
+{
+	const enum watch_phase phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
+	int code = 0;
+	if (phase == WATCH_SHOWING) {
+		/* Where stderr goes elsewhere, nothing of it garbles the screen. */
+		if (w->options.own && isatty(STDERR_FILENO))
+			(void)chatter_begin();
+	} else if (phase == WATCH_OPENING) {
+		give_up(w);
+		code = error_set(err, -ENOTTY, "the terminal takes nothing");
+	} else {
+		*err = w->error;
+		code = w->code;
+		free_watch(w);
+	}
+	return code;
+}
+
+int watch_open(struct watch **out, const struct watch_options *options, struct error *err)
+{
+	struct watch *w = calloc(1, sizeof *w);
+	*out = NULL;
+	if (!w || open_lock(w)) {
+		free(w);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	w->options = *options;
+	int code = start_thread(w, err);
+	if (code) {
+		free(w);
+		return code;
+	}
+	code = wait_until_open(w, err);
+	*out = code ? NULL : w;
+	return code;
+}
+
 void watch_close(struct watch *w)
 {
 	if (!w)
 		return;
 	atomic_store(&w->stop, true);
 	terminal_wake();
-	bool ended = wait_until(w, clock_now_ns() + PATIENCE_NS);
-	if (!ended) {
-		terminal_let_go(w->terminal);
-		ended = wait_until(w, clock_now_ns() + PATIENCE_NS);
+	enum watch_phase phase = wait_for(w, WATCH_ENDED, PATIENCE_NS);
+	if (phase != WATCH_ENDED) {
+		terminal_guard_let_go();
+		phase = wait_for(w, WATCH_ENDED, PATIENCE_NS);
 	}
-	if (ended) {
+	if (phase == WATCH_ENDED)
 		free_watch(w);
-	} else {
-		/* It sleeps in a write to a terminal that takes nothing: it is left behind, with all that it holds. */
-		atomic_store(&w->given_up, true);
-		(void)pthread_detach(w->thread);
-		terminal_guard_restore();
-	}
+	else
+		give_up(w);
 	chatter_end();
 }
 
 void watch_wait(struct watch *w)
 {
 	(void)pthread_mutex_lock(&w->lock);
-	while (!w->ended)
+	while (w->phase != WATCH_ENDED)
 		(void)pthread_cond_wait(&w->changed, &w->lock);
 	(void)pthread_mutex_unlock(&w->lock);
 }

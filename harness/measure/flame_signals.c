@@ -30,6 +30,13 @@ enum {
 	CLOCK_SHIFT = 3,
 };
 
+/* ThreadSanitizer delivers them when it sees fit, to another stack. */
+#if defined(__SANITIZE_THREAD__)
+static const bool signals_are_late = true;
+#else
+static const bool signals_are_late = false;
+#endif
+
 /* One writer, the thread's handler; one reader, the drain.  Positions only grow. */
 struct flame_ring {
 	uint8_t *data; /* (bytes) a power of two */
@@ -96,9 +103,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) static void take(
 		.sp = (uint64_t)registers[REG_RSP],
 		.bp = (uint64_t)registers[REG_RBP],
 	};
-#if !defined(__SANITIZE_THREAD__) /* it delivers signals late: the stack is another by then */
-	entry.size = readable(ring, entry.sp);
-#endif
+	entry.size = signals_are_late ? 0 : readable(ring, entry.sp);
 	const uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	if (ring->bytes - (head - tail) < sizeof entry + entry.size) {

@@ -77,14 +77,24 @@ size_t flame_top(const struct flame_profile *profile, struct flame_top *out, siz
 
 /* --- folded ------------------------------------------------------------------------------------------------------ */
 
-/* ';' parts frames and a line break lines; control characters have no place in either. */
+/* Symbols are ASCII but for those that somebody made to be otherwise; a terminal obeys some of the rest. */
+static void add_clean(const char *text, struct buffer *out)
+{
+	for (; *text; text++) {
+		const unsigned char byte = (unsigned char)*text;
+		buffer_add(out, byte < ' ' || byte == 0x7F ? " " : byte > 0x7F ? "?" : text, 1);
+	}
+}
+
+/* ';' parts frames, a line break lines, and a frame without a name would be none. */
 static void add_folded(const char *name, bool kernel, struct buffer *out)
 {
-	for (const char *c = name; *c; c++) {
-		const unsigned char byte = (unsigned char)*c;
-		const char clean = byte < ' ' || byte == 0x7F ? ' ' : *c;
-		buffer_add(out, clean == ';' ? ":" : &clean, 1);
-	}
+	struct buffer clean = {0};
+	add_clean(name[0] ? name : "[unnamed]", &clean);
+	for (size_t i = 0; i < clean.size; i++)
+		buffer_add(out, clean.data[i] == ';' ? ":" : &clean.data[i], 1);
+	out->failed |= clean.failed;
+	buffer_release(&clean);
 	if (kernel)
 		buffer_text(out, "_[k]");
 }
@@ -118,6 +128,18 @@ static const char *format_count(uint64_t count, char out[UNITS_BYTES])
 	return units_format_count((double)count, out);
 }
 
+/* Its thread's; what a sample costs the thread that is sampled, bench_flame says. */
+static double sampler_share(const struct flame_profile *profile)
+{
+	for (size_t i = 0; i < profile->frame_count && profile->samples > 0; i++) {
+		const struct flame_frame *frame = &profile->frames[i];
+		if (frame->parent == FLAME_ROOT &&
+			strcmp(profile->names[frame->name], FLAME_SAMPLER) == 0)
+			return (double)frame->total / (double)profile->samples;
+	}
+	return 0;
+}
+
 static void describe_coverage(const struct flame_profile *profile, struct buffer *out)
 {
 	char cpu[UNITS_BYTES];
@@ -146,11 +168,13 @@ void flame_describe(const struct flame_profile *profile, struct buffer *out)
 		profile->samples > 0 ? (double)profile->truncated / (double)profile->samples : 0;
 	buffer_format(out, ", stacks cut short %s", units_format_share(truncated, share));
 	describe_coverage(profile, out);
+	buffer_format(out, ", %s of it the sampler's own",
+		units_format_share(sampler_share(profile), share));
 	if (profile->unsampled_threads > 0)
 		buffer_format(out, "; threads that could not be sampled: %s",
 			format_count(profile->unsampled_threads, count));
-	if (profile->why_not_perf[0])
-		buffer_format(out, "; not perf_event: %s", profile->why_not_perf);
+	buffer_text(out, profile->why_not_perf[0] ? "; not perf_event: " : "");
+	add_clean(profile->why_not_perf, out);
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ enum {
 /* A slice that is open while those inside it are read. */
 struct open_slice {
 	struct operation *row;
-	double begin_us, end_us; /* end: of a slice on a track */
+	double begin_us;
 	bool clipped;
 };
 
@@ -51,8 +51,8 @@ static int refuse_torn(const struct reading *r)
 	int code;
 	const char *why = gzerror(r->file, &code);
 	if (code < 0 && code != Z_BUF_ERROR && *why)
-		return error_set(r->err, -EINVAL, "'%s' is torn after line %zu: %s", r->path,
-			r->number, why);
+		return error_set(r->err, -EINVAL, "'%s' is damaged or torn after line %zu: %s",
+			r->path, r->number, why);
 	return error_set(
 		r->err, -EINVAL, "'%s' is torn: it ends after line %zu", r->path, r->number);
 }
@@ -188,6 +188,11 @@ static void name_operation(const char *name, char out[OPERATION_NAME_BYTES])
 		out[end - 1] = '\0';
 }
 
+static bool is_clipped(const json_t *event)
+{
+	return json_is_true(json_object_get(json_object_get(event, "args"), "clipped"));
+}
+
 static struct operation *row_of(
 	struct reading *r, const json_t *event, const char *stage, enum operation_place place)
 {
@@ -196,50 +201,47 @@ static struct operation *row_of(
 	return operations_row(r->out, name, stage, place);
 }
 
-/* A nanosecond of rounding, twice. */
-static bool is_inside(double begin_us, double end_us, const struct open_slice *outer)
+/* A slice of a track begins inside those that have begun on it and not ended. */
+static int begin_slice(struct reading *r, const json_t *event, double at_us)
 {
-	return begin_us >= outer->begin_us - 2e-3 && end_us <= outer->end_us + 2e-3;
-}
-
-/* Slices of a track come by their beginning: what is open when one begins holds it. */
-static int enter(struct reading *r, struct operation *row, double begin_us, double end_us)
-{
-	while (r->depth > 0 && r->open[r->depth - 1].end_us <= begin_us + 5e-4)
-		r->depth--;
-	if (r->depth > 0 && !is_inside(begin_us, end_us, &r->open[r->depth - 1]))
-		return refuse(r, "a slice that is neither inside the one before it nor after it");
-	if (r->depth > 0)
-		r->open[r->depth - 1].row->self_ns -= (end_us - begin_us) * (double)NS_PER_US;
-	if (r->depth == DEPTH_MAX)
-		return refuse(r, "slices that are nested too deeply");
-	r->open[r->depth++] = (struct open_slice){row, begin_us, end_us, false};
+	const char *stage = text_of(event, "cat");
+	struct operation *row = row_of(r, event, stage,
+		strncmp(stage, "device", 6) == 0 ? OPERATION_DEVICE : OPERATION_THREAD);
+	if (!row || r->depth == DEPTH_MAX)
+		return refuse(r, "more operations, or deeper ones, than a timeline of mlbench has");
+	r->open[r->depth++] = (struct open_slice){row, at_us, is_clipped(event)};
 	return 0;
 }
 
-static int add_slice(struct reading *r, const json_t *event)
+static int end_slice(struct reading *r, double at_us)
 {
-	const double begin_us = number_of(event, "ts");
-	const double length_us = number_of(event, "dur");
+	if (r->depth == 0)
+		return refuse(r, "the end of a slice that did not begin");
+	const struct open_slice *slice = &r->open[--r->depth];
+	const double ns = (at_us - slice->begin_us) * (double)NS_PER_US;
+	if (!(ns >= 0))
+		return refuse(r, "a slice that ends before it begins");
+	slice->row->self_ns += ns;
+	if (r->depth > 0)
+		r->open[r->depth - 1].row->self_ns -= ns;
+	return operation_add(slice->row, ns, !slice->clipped)
+		       ? error_set(r->err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+/* Those of one track follow one another. */
+static int add_slice(struct reading *r, const json_t *event, bool begins)
+{
+	const double at_us = number_of(event, "ts");
 	const double pid = number_of(event, "pid");
 	const double tid = number_of(event, "tid");
-	const char *stage = text_of(event, "cat");
-	const bool clipped =
-		json_is_true(json_object_get(json_object_get(event, "args"), "clipped"));
-	if (!(begin_us >= 0) || !(length_us >= 0) || isnan(pid) || isnan(tid))
+	if (!(at_us >= 0) || isnan(pid) || isnan(tid))
 		return refuse(r, "a slice without its time or its track");
-	if ((int64_t)pid != r->pid || (int64_t)tid != r->tid)
-		r->depth = 0;
+	if (r->depth > 0 && ((int64_t)pid != r->pid || (int64_t)tid != r->tid))
+		return refuse(r, "a slice of another track while one has not ended");
 	r->pid = (int64_t)pid;
 	r->tid = (int64_t)tid;
-	struct operation *row = row_of(r, event, stage,
-		strncmp(stage, "device", 6) == 0 ? OPERATION_DEVICE : OPERATION_THREAD);
-	if (!row)
-		return refuse(r, "more operations than a timeline of mlbench has");
-	row->self_ns += length_us * (double)NS_PER_US;
-	if (operation_add(row, length_us * (double)NS_PER_US, !clipped))
-		return error_set(r->err, -ENOMEM, "out of memory");
-	return enter(r, row, begin_us, begin_us + length_us);
+	return begins ? begin_slice(r, event, at_us) : end_slice(r, at_us);
 }
 
 /* Those of one id follow one another. */
@@ -252,23 +254,23 @@ static int add_async(struct reading *r, const json_t *event, bool begins)
 		if (r->async_depth == 0)
 			return refuse(r, "the end of what did not begin");
 		const struct open_slice *open = &r->async[--r->async_depth];
-		return operation_add(
-			open->row, (at_us - open->begin_us) * (double)NS_PER_US, open->end_us == 0);
+		const double ns = (at_us - open->begin_us) * (double)NS_PER_US;
+		return operation_add(open->row, ns, !open->clipped)
+			       ? error_set(r->err, -ENOMEM, "out of memory")
+			       : 0;
 	}
 	struct operation *row = row_of(r, event, text_of(event, "cat"), OPERATION_ASYNC);
 	if (!row || r->async_depth == DEPTH_MAX)
 		return refuse(r, "more operations than a timeline of mlbench has");
-	const bool clipped =
-		json_is_true(json_object_get(json_object_get(event, "args"), "clipped"));
-	r->async[r->async_depth++] = (struct open_slice){row, at_us, 0, clipped};
+	r->async[r->async_depth++] = (struct open_slice){row, at_us, is_clipped(event)};
 	return 0;
 }
 
 static int add_event(struct reading *r, const json_t *event)
 {
 	const char *phase = text_of(event, "ph");
-	if (strcmp(phase, "X") == 0)
-		return add_slice(r, event);
+	if (strcmp(phase, "B") == 0 || strcmp(phase, "E") == 0)
+		return add_slice(r, event, *phase == 'B');
 	if (strcmp(phase, "b") == 0 || strcmp(phase, "e") == 0)
 		return add_async(r, event, *phase == 'b');
 	return *phase ? 0 : refuse(r, "no event");
@@ -291,6 +293,16 @@ static int read_event(struct reading *r)
 	return code;
 }
 
+/* Nothing follows, and what zlib has summed up on the way is right. */
+static int check_end(struct reading *r)
+{
+	int code;
+	if (gzgetc(r->file) != -1)
+		return refuse(r, "something follows the end of the document");
+	(void)gzerror(r->file, &code);
+	return code < 0 ? refuse_torn(r) : 0;
+}
+
 static int read_events(struct reading *r)
 {
 	int got = 1;
@@ -299,7 +311,13 @@ static int read_events(struct reading *r)
 		if (code)
 			return code;
 	}
-	return got < 0 ? got : r->ended ? 0 : refuse_torn(r);
+	if (got < 0)
+		return got;
+	if (!r->ended)
+		return refuse_torn(r);
+	if (r->depth > 0 || r->async_depth > 0)
+		return refuse(r, "slices that do not end");
+	return check_end(r);
 }
 
 int operations_read(

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NESTING_MAX = 16, SLICE_NAME_BYTES = 48 };
+
 static const char *const state_words[THREAD_STATES] = {"starved", "working", "blocked"};
 
 /* --- names ------------------------------------------------------------------------------------------------ */
@@ -121,25 +123,59 @@ static void describe(const struct timeline_stream *stream, const struct timeline
 	(void)snprintf(out, room, what[0] ? ",\"args\":{%s}" : "%s", what);
 }
 
-static void name_entry(const struct timeline_log *log, const struct timeline_entry *e, char out[48])
+static void name_entry(
+	const struct timeline_log *log, const struct timeline_entry *e, char out[SLICE_NAME_BYTES])
 {
 	if (e->kind == TIMELINE_STEP)
-		(void)snprintf(out, 48, "step %" PRIu64, e->number);
+		(void)snprintf(out, SLICE_NAME_BYTES, "step %" PRIu64, e->number);
 	else if (e->kind >= TIMELINE_STATE && e->kind < TIMELINE_STATE + THREAD_STATES)
-		(void)snprintf(out, 48, "%s", state_name(log->stage, e->kind - TIMELINE_STATE));
+		(void)snprintf(out, SLICE_NAME_BYTES, "%s",
+			state_name(log->stage, e->kind - TIMELINE_STATE));
 	else
-		(void)snprintf(out, 48, "%s", timeline_names[e->kind]);
+		(void)snprintf(out, SLICE_NAME_BYTES, "%s", timeline_names[e->kind]);
 }
 
-static void write_slice(struct timeline_stream *stream, const struct timeline_log *log,
-	const char *name, const struct timeline_slice *slice, const char *args)
+/* Slices that have begun and not ended on the track that is being written.  A slice is a pair of events, not one with a
+ * length: viewers compute in doubles, and where one slice ends as the next begins, a sum that is off by a bit would make
+ * the one stick out of the other. */
+struct nesting {
+	struct timeline_stream *stream;
+	const struct timeline_log *log;
+	struct {
+		uint64_t end_ns;
+		char name[SLICE_NAME_BYTES];
+	} open[NESTING_MAX];
+	size_t depth;
+};
+
+/* The name is there for readers that pair events by it. */
+static void end_slices(struct nesting *n, uint64_t until_ns)
 {
-	timeline_stream_event(stream,
-		"{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
-		",\"dur\":" TIMELINE_TS "%s}",
-		name, log->stage, timeline_pid(log), timeline_tid(log),
-		TIMELINE_US(timeline_since(stream, slice->begin_ns)),
-		TIMELINE_US(slice->end_ns - slice->begin_ns), args);
+	while (n->depth > 0 && n->open[n->depth - 1].end_ns <= until_ns) {
+		n->depth--;
+		timeline_stream_event(n->stream,
+			"{\"ph\":\"E\",\"name\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
+			"}",
+			n->open[n->depth].name, timeline_pid(n->log), timeline_tid(n->log),
+			TIMELINE_US(timeline_since(n->stream, n->open[n->depth].end_ns)));
+	}
+}
+
+static void begin_slice(
+	struct nesting *n, const char *name, const struct timeline_slice *slice, const char *args)
+{
+	end_slices(n, slice->begin_ns);
+	if (n->depth == NESTING_MAX) {
+		n->stream->failed = true; /* nothing of ours is so deep */
+		return;
+	}
+	n->open[n->depth].end_ns = slice->end_ns;
+	(void)snprintf(n->open[n->depth++].name, SLICE_NAME_BYTES, "%s", name);
+	timeline_stream_event(n->stream,
+		"{\"ph\":\"B\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
+		"%s}",
+		name, n->log->stage, timeline_pid(n->log), timeline_tid(n->log),
+		TIMELINE_US(timeline_since(n->stream, slice->begin_ns)), args);
 }
 
 /* Flights of files and depths of queues are no slices of a track. */
@@ -149,15 +185,15 @@ static bool is_slice(const struct timeline_entry *e)
 	       e->kind != TIMELINE_DEPTH;
 }
 
-static void write_entry(struct timeline_stream *stream, const struct timeline_log *log,
-	const struct timeline_entry *e, const struct timeline_window *window)
+static void begin_entry(
+	struct nesting *n, const struct timeline_entry *e, const struct timeline_window *window)
 {
-	char name[48];
+	char name[SLICE_NAME_BYTES];
 	char args[256];
 	const struct timeline_slice slice = timeline_clip(e, window);
-	name_entry(log, e, name);
-	describe(stream, e, slice.clipped, args, sizeof args);
-	write_slice(stream, log, name, &slice, args);
+	name_entry(n->log, e, name);
+	describe(n->stream, e, slice.clipped, args, sizeof args);
+	begin_slice(n, name, &slice, args);
 }
 
 /* --- epochs ----------------------------------------------------------------------------------------------- */
@@ -173,13 +209,13 @@ static uint64_t epoch_of(const struct epochs *epochs, const struct timeline_entr
 }
 
 /* Steps of the same epoch as the one at `at`, in this window, follow one another: all of them as one slice. */
-static void write_epoch(struct timeline_stream *stream, const struct timeline_log *log, uint32_t at,
-	uint32_t end, const struct epochs *epochs, const struct timeline_window *window)
+static void begin_epoch(struct nesting *n, uint32_t at, uint32_t end, const struct epochs *epochs,
+	const struct timeline_window *window)
 {
-	const struct timeline_index *index = &stream->index;
+	const struct timeline_index *index = &n->stream->index;
 	const struct timeline_entry *first = timeline_index_entry(index, index->order[at]);
 	struct timeline_slice slice = timeline_clip(first, window);
-	char name[48];
+	char name[SLICE_NAME_BYTES];
 	char args[64];
 	for (; at < end; at++) {
 		const struct timeline_entry *e = timeline_index_entry(index, index->order[at]);
@@ -193,7 +229,7 @@ static void write_epoch(struct timeline_stream *stream, const struct timeline_lo
 	}
 	(void)snprintf(name, sizeof name, "epoch %" PRIu64, epochs->epoch);
 	(void)snprintf(args, sizeof args, ",\"args\":{\"epoch\":%" PRIu64 "}", epochs->epoch);
-	write_slice(stream, log, name, &slice, args);
+	begin_slice(n, name, &slice, args);
 }
 
 /* --- a track in a window ---------------------------------------------------------------------------------- */
@@ -213,6 +249,7 @@ static void write_window(struct timeline_stream *stream, const struct timeline_l
 	const struct timeline_range *range = &index->logs[log->index];
 	const uint32_t end = range->first + range->count;
 	struct epochs epochs = {UINT64_MAX, stream->story->timeline->batches_per_epoch};
+	struct nesting nesting = {.stream = stream, .log = log};
 	while (*from < end &&
 		timeline_index_entry(index, index->order[*from])->end_ns <= window->begin_ns)
 		(*from)++;
@@ -224,10 +261,11 @@ static void write_window(struct timeline_stream *stream, const struct timeline_l
 			continue;
 		if (e->kind == TIMELINE_STEP && epoch_of(&epochs, e) != epochs.epoch) {
 			epochs.epoch = epoch_of(&epochs, e);
-			write_epoch(stream, log, at, end, &epochs, window);
+			begin_epoch(&nesting, at, end, &epochs, window);
 		}
-		write_entry(stream, log, e, window);
+		begin_entry(&nesting, e, window);
 	}
+	end_slices(&nesting, UINT64_MAX);
 }
 
 void timeline_write_tracks(struct timeline_stream *stream)

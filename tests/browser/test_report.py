@@ -69,8 +69,8 @@ def open_page(folder):
 
 
 def messages():
-    """What the console said since it was asked last."""
-    return [entry["message"] for entry in driver.get_log("browser")]
+    """What the console said since it was asked last.  A layer without rows (no fit, nothing predicted) is none of it."""
+    return [entry["message"] for entry in driver.get_log("browser") if "Infinite extent" not in entry["message"]]
 
 
 def requests():
@@ -87,6 +87,9 @@ def requests():
 
 def picture(name, width):
     """The whole page; heights beyond what a picture can hold are cut."""
+    js("document.activeElement.blur()")
+    size(width, 800)
+    time.sleep(0.6)
     size(width, min(js("document.documentElement.scrollHeight"), 14000))
     time.sleep(0.3)
     driver.save_screenshot(os.path.join(PICTURES, name + ".png"))

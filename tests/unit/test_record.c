@@ -61,7 +61,10 @@ static void fill_record(struct record *record, const char *name)
 	record->step = (struct step_info){.backend = "emulated",
 		.emulated = true,
 		.model = "resnet50",
-		.description = "emulated x"};
+		.description = "emulated x",
+		.products = {{"in \"a\"", 112, 64, 147, 1, true, true},
+			{"scores", 1024, 1024, 64, 144, false, false}},
+		.product_count = 2};
 }
 
 static void append(struct record *record, struct measurement *m, struct error *err)
@@ -121,6 +124,14 @@ static void record_round_trip(void **state)
 	assert_same_real(b.limits[0].capacity, 1234.5);
 	assert_true(isnan(b.limits[1].capacity));
 	assert_true(b.step.emulated);
+	assert_int_equal(b.step.product_count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct step_product *x = &a.step.products[i];
+		const struct step_product *y = &b.step.products[i];
+		assert_string_equal(x->name, y->name);
+		assert_true(x->m == y->m && x->n == y->n && x->k == y->k && x->count == y->count);
+		assert_true(x->weights == y->weights && x->first == y->first);
+	}
 	const struct fact *mhz = fact_find(&b.environment, "cpu", "mhz");
 	assert_non_null(mhz);
 	assert_int_equal(mhz->kind, FACT_NUMBER);

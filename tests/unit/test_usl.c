@@ -74,12 +74,29 @@ static void too_little_or_senseless(void **state)
 	assert_true(fit.sigma == 0 && fit.kappa == 0);
 }
 
+enum { AT = 3 };
+static const double at[AT] = {1, 5, 12}; /* at an end, between, beyond what is measured or not */
+
+static double truth_at(double n)
+{
+	return usl_at(&(const struct usl_fit){.lambda = 300, .sigma = 0.08, .kappa = 0.004}, n);
+}
+
+static void a_curve_is_its_law(void **state)
+{
+	(void)state;
+	const struct usl_fit fit = {.lambda = 100, .sigma = 0.1, .kappa = 0.01};
+	assert_true(usl_at(&fit, 1) == 100);
+	assert_true(fabs(usl_at(&fit, 4) - 400 / (1 + 0.3 + 0.12)) < 1e-9);
+}
+
 static void intervals_cover_the_truth(void **state)
 {
 	(void)state;
 	unsigned lambda = 0;
 	unsigned sigma = 0;
 	unsigned kappa = 0;
+	unsigned curve[AT] = {0};
 	for (uint64_t t = 0; t < TRIALS; t++) {
 		struct rng rng;
 		rng_init(&rng, 99, t);
@@ -88,11 +105,20 @@ static void intervals_cover_the_truth(void **state)
 		for (size_t i = 0; i < POINTS; i++)
 			x[i] *= 1 + 0.02 * rng_normal(&rng);
 		struct usl_fit fit;
-		assert_true(usl_fit(workers, x, POINTS, t, &fit));
+		struct interval band[AT];
+		assert_true(usl_fit_band(workers, x, POINTS, t, &fit, at, AT, band));
+		for (size_t i = 0; i < AT; i++)
+			curve[i] +=
+				band[i].low <= truth_at(at[i]) && truth_at(at[i]) <= band[i].high;
 		lambda += fit.lambda_90.low <= 300 && 300 <= fit.lambda_90.high;
 		sigma += fit.sigma_90.low <= 0.08 && 0.08 <= fit.sigma_90.high;
 		kappa += fit.kappa_90.low <= 0.004 && 0.004 <= fit.kappa_90.high;
 		assert_true(fit.lambda_90.high - fit.lambda_90.low < 60);
+	}
+	for (size_t i = 0; i < AT; i++) {
+		print_message(
+			"coverage of the curve at %g: %.0f %%\n", at[i], 100.0 * curve[i] / TRIALS);
+		assert_in_range(curve[i], TRIALS * 80 / 100, TRIALS * 98 / 100);
 	}
 	print_message("coverage of 90 %% intervals: lambda %.0f, sigma %.0f, kappa %.0f %%\n",
 		100.0 * lambda / TRIALS, 100.0 * sigma / TRIALS, 100.0 * kappa / TRIALS);
@@ -106,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exact_data_give_the_coefficients),
 		cmocka_unit_test(too_little_or_senseless),
+		cmocka_unit_test(a_curve_is_its_law),
 		cmocka_unit_test(intervals_cover_the_truth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

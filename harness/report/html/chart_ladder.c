@@ -26,7 +26,8 @@ static const struct page_column columns[] = {
 struct ladder_rows {
 	json_t *rows;
 	double achieved;
-	size_t stages, rungs; /* names in either panel */
+	double harness; /* mlbench's own ceiling; NAN: not measured */
+	size_t rungs;
 	int bad;
 };
 
@@ -70,7 +71,6 @@ static void add_stage(struct ladder_rows *all, const struct point_summary *p, si
 	if (stage->capacity_is_lower_bound && strcmp(kind, "binds") == 0)
 		kind = "bound";
 	add_row(all, "capacity", kind, stage->name, stage->capacity, how);
-	all->stages++;
 }
 
 /* Of decoding there is one for each number of workers: the one that is the point's. */
@@ -97,7 +97,8 @@ static void add_limits(
 			continue;
 		add_row(all, harness ? "mlbench itself" : "alone", "alone",
 			harness ? "mlbench" : limit->stage, limit->capacity, limit->how);
-		all->stages += harness;
+		if (harness)
+			all->harness = limit->capacity;
 	}
 }
 
@@ -122,8 +123,8 @@ static void add_rungs(struct ladder_rows *all, const struct diagnosis *d)
 	"']}}"
 #define NAME                                                                                                      \
 	"'y': {'field': 'name', 'type': 'nominal', 'sort': null, 'title': null, 'axis': {"                        \
-	"'ticks': false, 'domain': false, 'grid': true, 'gridDash': [1, 3], 'minExtent': 112, 'maxExtent': 112, " \
-	"'labelLimit': 108, 'labelFontSize': 13, 'labelColor': 'var(--ink)'}}"
+	"'ticks': false, 'domain': false, 'grid': true, 'gridDash': [1, 3], 'minExtent': 128, 'maxExtent': 128, " \
+	"'labelLimit': 124, 'labelFontSize': 12, 'labelColor': 'var(--ink)'}}"
 /* Its domain and title are set later, in the first layer. */
 #define RATE                                                                       \
 	"'x': {'field': 'rate', 'type': 'quantitative', 'title': null, 'scale': {" \
@@ -183,6 +184,8 @@ static json_t *domain_of(const struct ladder_rows *all)
 	size_t at;
 	json_array_foreach(all->rows, at, row)
 	{
+		if (strcmp(json_string_value(json_object_get(row, "name")), "mlbench") == 0)
+			continue; /* far away: said in words */
 		const double rate = fields_real(json_object_get(row, "rate"));
 		least = fmin(least, rate); /* passes over NAN */
 		most = fmax(most, rate);
@@ -236,7 +239,7 @@ static json_t *spec_of(const struct ladder_rows *all, const struct point_summary
 {
 	json_t *spec = chart_spec("{'data': {'name': 'rows'}, 'spacing': 28, 'vconcat': []}");
 	json_t *panels = json_object_get(spec, "vconcat");
-	json_t *first = panel_of(all, "datum.group != 'next limits'",
+	json_t *first = panel_of(all, "datum.group == 'capacity' || datum.group == 'alone'",
 		all->rungs ? "" : "samples/s, each distance a factor");
 	int bad = first ? add_lines(first, p) : -ENOMEM;
 	bad |= json_array_append_new(panels, first);
@@ -252,6 +255,7 @@ static json_t *spec_of(const struct ladder_rows *all, const struct point_summary
 static void write_text(
 	const struct ladder_rows *all, const struct point_summary *p, struct buffer *out)
 {
+	char number[UNITS_BYTES];
 	buffer_text(out,
 		"How much each stage could give here (dots), beside what was achieved (line). The thin "
 		"line is a stage's room; where there is none, it binds.");
@@ -263,6 +267,10 @@ static void write_text(
 		}
 	if (json_array_size(all->rows) > p->stage_count + all->rungs)
 		buffer_text(out, " Rings: the stage alone on this node.");
+	if (isfinite(all->harness))
+		buffer_format(out,
+			" mlbench itself could move %s samples/s, %.3g times what was achieved.",
+			units_format_count(all->harness, number), all->harness / all->achieved);
 	if (all->rungs)
 		buffer_text(out,
 			" Below, by replay of what was recorded: the limits in the order in which they come, each with "
@@ -272,7 +280,7 @@ static void write_text(
 static int build(const struct chart_input *input, struct chart *chart)
 {
 	const struct report *report = input->report;
-	struct ladder_rows all = {.rows = json_array()};
+	struct ladder_rows all = {.rows = json_array(), .harness = NAN};
 	const struct point_summary *p =
 		input->point < report->record->grid.points ? report->points[input->point] : NULL;
 	chart->table = (struct page_table){.columns = columns,

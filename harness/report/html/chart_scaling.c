@@ -67,6 +67,7 @@ struct view {
 	struct interval band[CURVE_POINTS + NUMBERS_MAX]; /* of the curve, then of the numbers */
 	const struct knee *knee;                          /* NULL: not known */
 	size_t measured_knee;                             /* of numbers; count: not seen */
+	size_t on_line[LINES], ranges; /* rows, and those that have an interval */
 	json_t *rows;
 };
 
@@ -234,6 +235,8 @@ static void add_row(struct view *view, enum line line, double n, double value,
 {
 	struct part row = part_open();
 	const bool fitted = view->decodes ? line == LINE_CAPACITY : line == LINE_HELD;
+	view->on_line[line]++;
+	view->ranges += isfinite(range.low) && isfinite(range.high);
 	part_put(&row, "n", parts_number(n));
 	part_put(&row, "line", json_string(lines[line].name));
 	part_put(&row, "value", parts_number(value));
@@ -297,30 +300,22 @@ static json_t *line_names(void)
 }
 
 /* Only lines that are there are in the legend. */
-static json_t *present(const json_t *rows)
+static json_t *present(const struct view *view)
 {
 	json_t *list = json_array();
-	size_t at;
-	const json_t *row;
 	for (size_t i = 0; i < LINES; i++)
-		json_array_foreach(rows, at, row)
-		{
-			const char *name = json_string_value(json_object_get(row, "line"));
-			if (!name || strcmp(name, lines[i].name) != 0)
-				continue;
-			parts_append(&list, json_string(name));
-			break;
-		}
+		if (view->on_line[i] > 0)
+			parts_append(&list, json_string(lines[i].name));
 	return list;
 }
 
 static json_t *line_channel(const struct view *view, bool shapes)
 {
 	return parts_channel_with("line", "nominal", NULL,
-		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:s, s:i, s:o, s:i}}", "scale", "domain",
+		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i, s:o, s:i}}", "scale", "domain",
 			line_names(), "range", line_list(shapes), "legend", "title", "orient",
-			"top", "direction", "vertical", "symbolSize", 110, "values",
-			present(view->rows), "labelLimit", 320));
+			"top", "columns", 1, "symbolSize", 110, "values", present(view),
+			"labelLimit", 320));
 }
 
 static json_t *count_channel(const struct view *view, const char *title)
@@ -391,21 +386,27 @@ static json_t *joined_layer(const struct view *view, enum line line)
 		line_channel(view, false));
 }
 
+static json_t *range_layer(const struct view *view)
+{
+	return json_pack("{s:[{s:s}], s:{s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s}, s:o}}", "transform",
+		"filter", "isValid(datum.low)", "mark", "type", "rule", "strokeWidth", 1.6,
+		"encoding", "y", "field", "low", "type", "quantitative", "y2", "field", "high",
+		"color", line_channel(view, false));
+}
+
 static json_t *mark_layers(const struct view *view)
 {
-	json_t *range = json_pack("{s:[{s:s}], s:{s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s}, s:o}}",
-		"transform", "filter", "isValid(datum.low)", "mark", "type", "rule", "strokeWidth",
-		1.6, "encoding", "y", "field", "low", "type", "quantitative", "y2", "field", "high",
-		"color", line_channel(view, false));
+	static const enum line joined[] = {LINE_BEST, LINE_HELD, LINE_PREDICTED};
 	json_t *points = json_pack("{s:{s:s, s:b, s:i, s:f}, s:{s:o, s:o, s:o, s:o}}", "mark",
 		"type", "point", "filled", 1, "size", 60, "opacity", 1.0, "encoding", "y",
 		rate_channel(), "color", line_channel(view, false), "shape",
 		line_channel(view, true), "tooltip", tips(view->key));
 	json_t *layers = json_array();
-	parts_append(&layers, joined_layer(view, LINE_BEST));
-	parts_append(&layers, joined_layer(view, LINE_HELD));
-	parts_append(&layers, joined_layer(view, LINE_PREDICTED));
-	parts_append(&layers, range);
+	for (size_t i = 0; i < PARTS_COUNT(joined); i++)
+		if (view->on_line[joined[i]] > 0)
+			parts_append(&layers, joined_layer(view, joined[i]));
+	if (view->ranges > 0)
+		parts_append(&layers, range_layer(view));
 	parts_append(&layers, points);
 	return layers;
 }
@@ -463,12 +464,12 @@ static void say_held(const struct view *view, struct buffer *out)
 	if (first == last)
 		return;
 	buffer_format(out,
-		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.2f times as much of %.3g times as many. ",
+		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.3g times as many give %.2f times as much. ",
 		view->numbers[first].n, view->numbers[last].n, view->key,
 		units_format_count(held_rate(view, first), low),
 		units_format_count(held_rate(view, last), high),
-		held_rate(view, last) / held_rate(view, first),
-		view->numbers[last].n / view->numbers[first].n);
+		view->numbers[last].n / view->numbers[first].n,
+		held_rate(view, last) / held_rate(view, first));
 }
 
 static void say_fit(const struct view *view, struct buffer *out)
@@ -494,7 +495,7 @@ static void say_fit(const struct view *view, struct buffer *out)
 static void say_knee(const struct view *view, struct buffer *out)
 {
 	if (view->measured_knee < view->count)
-		buffer_format(out, "Doubling %.0f gained less than 5 %%, measured. ",
+		buffer_format(out, "Measured, doubling from %.0f on gains less than 5 %%. ",
 			view->numbers[view->measured_knee].n);
 	if (view->knee)
 		buffer_format(out, "By replay (predicted) doubling pays no more from %u on.",

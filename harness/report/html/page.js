@@ -8,7 +8,7 @@
 	root.classList.remove("early");
 
 	const GUTTER = 84; // beside a view among others, until it is known what its axis and labels take
-	const LEAST = 100;
+	const LEAST = 80;
 	const font = getComputedStyle(document.body).fontFamily;
 	const text = { labelColor: "var(--soft)", titleColor: "var(--ink)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
 	// Long words give way on a phone.
@@ -138,8 +138,14 @@
 			console.error(chart.figure.id, error);
 		}
 	};
+	// What is written is seen before the first chart, and each chart as soon as it is drawn.
+	const breathe = () => new Promise((resolve) => setTimeout(resolve));
 	const drawAll = async () => {
-		for (const chart of charts) await drawOne(chart);
+		for (const chart of charts) {
+			await breathe();
+			await drawOne(chart);
+		}
+		root.dataset.drawnMs = Math.round(performance.now());
 		root.dataset.charts = "drawn";
 	};
 

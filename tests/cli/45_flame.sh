@@ -1,0 +1,160 @@
+# run --flame: files that other tools read, sums and shares that hold, both methods, and what is refused.
+. "$CLI/lib.sh"
+name="a <b> & \"c\"; d"
+cat >"$name.ini" <<'INI'
+[dataset]
+path = data
+recipe = photo
+samples = 48
+bytes = 40k
+width = 320
+height = 240
+
+[decode]
+workers = 2
+
+[batch]
+size = 8
+
+[step]
+backend = openblas
+model = mlp
+threads = 1
+
+[augment]
+size = 32
+
+[upload]
+mode = copy
+
+[measure]
+duration = 700ms
+warmup = 100ms
+repeats = 2
+limits = off
+INI
+expect 0 "$MLBENCH" gen "$name.ini"
+
+sampled() { # FOLDER METHOD: what a run left there
+	python3 - "$1" "$2" <<'PY' || fail "$1: see above"
+import json, re, sys
+import xml.etree.ElementTree as tree
+folder, method = sys.argv[1:]
+facts = json.load(open(folder + "/flame.json"))
+assert facts["schema"] == "mlbench.flame/1" and facts["method"] == method, facts
+assert facts["name"] == 'a <b> & "c"; d', facts["name"]
+assert facts["repetitions"] == 2, facts
+assert (facts["why_not_perf"] is None) == (method == "perf_event"), facts
+
+# Folded: "frame;frame;... count", and no more of it than samples.
+stages, total, functions = {}, 0, set()
+for line in open(folder + "/flame.folded", encoding="utf-8"):
+    match = re.fullmatch(r"([^\n]+) ([0-9]+)\n", line)
+    assert match, repr(line)
+    frames = match[1].split(";")
+    assert all(frames), line
+    functions.update(frames[1:])
+    stages[frames[0]] = stages.get(frames[0], 0) + int(match[2])
+    total += int(match[2])
+assert total == facts["samples"] > 0, (total, facts["samples"])
+assert stages == {s["name"]: s["samples"] for s in facts["stages"]}, stages
+for function in ("transform_sample", "openblas_step"):
+    assert function in functions, (function, sorted(functions))
+
+# Slices add up to the CPU time of the process by the kernel's account.
+sampled = (total + facts["lost"]) * facts["period_ns"] / 1e9
+print(method, total, "samples,", facts["lost"], "lost,", facts["truncated"], "truncated:", round(sampled, 3), "s of",
+      round(facts["cpu_s"], 3))
+assert abs(sampled / facts["cpu_s"] - 1) < 0.15, (sampled, facts["cpu_s"])
+assert facts["truncated"] <= 0.25 * total, facts
+
+# The picture: XML, a title for every frame, stages that fill the width.
+root = tree.parse(folder + "/flame.svg").getroot()
+svg = "{http://www.w3.org/2000/svg}"
+assert root.tag == svg + "svg"
+assert 'a <b> & "c"; d' in root.find(svg + "title").text
+frames = root.find(f"{svg}g[@id='frames']")
+assert all(len(g.find(svg + "title").text) > 0 for g in frames)
+rows = {}
+for rect in frames.iter(svg + "rect"):
+    y = float(rect.get("y"))
+    rows.setdefault(y, 0)
+    rows[y] += float(rect.get("width"))
+assert all(width <= 1182 for width in rows.values()) and rows[min(rows)] > 1150, rows
+import os
+assert os.path.getsize(folder + "/flame.svg") < 500_000
+PY
+}
+
+# Of the stages' CPU time, each has the share that the kernel's accounting of its threads says (which is of the steady part).
+shares() { # FOLDER
+	python3 - "$1" <<'PY' || fail "$1: shares of stages"
+import json, math, sys
+facts = json.load(open(sys.argv[1] + "/flame.json"))
+cpu = {}
+for line in open(sys.argv[1] + "/points.jsonl"):
+    for stage in json.loads(line).get("stages", []):
+        cpu[stage["name"]] = cpu.get(stage["name"], 0) + stage["cpu_seconds"]
+found = {s["name"]: s["samples"] for s in facts["stages"] if s["name"] in cpu}
+all_cpu, all_found = sum(cpu.values()), sum(found.values())
+assert set(cpu) == {"read", "decode", "upload", "step"}, cpu
+for name in cpu:
+    expected, got = cpu[name] / all_cpu, found.get(name, 0) / all_found
+    bound = 6 * math.sqrt(max(expected * (1 - expected), 0.01) / all_found) + 0.05
+    print(name, round(expected, 3), round(got, 3), "+-", round(bound, 3))
+    assert abs(expected - got) < bound, name
+PY
+}
+
+methods=0
+for method in perf signals; do
+	MLBENCH_FLAME=$method "$MLBENCH" run "$name.ini" --flame --out "$method" >out 2>err
+	status=$?
+	if [ $method = perf ] && [ $status -eq 3 ] && grep -q 'perf_event_open' err; then
+		echo "perf_event is left out: $(tail -n 1 err)"
+		continue
+	fi
+	[ $status -eq 0 ] || [ $status -eq 3 ] || fail "$method: exit $status"
+	methods=$((methods + 1))
+	prints "CPU time by function"
+	prints "CPU time was sampled meanwhile"
+	case $method in
+	perf) sampled perf perf_event ;;
+	signals)
+		prints "not perf_event: signals were asked for"
+		sampled signals "clock signals"
+		;;
+	esac
+	shares $method
+done
+[ $methods -ge 1 ] || fail "no method was tried"
+
+# Without the right to sample the kernel, signals are used and the reason is said.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
+	chmod 755 . .. && mkdir -m 777 free && chmod -R a+rX data
+	if setpriv --reuid=65534 --clear-groups --bounding-set=-all test -x "$MLBENCH" -a -r "$name.ini"; then
+		expect_measured env HOME="$PWD/free" XDG_CACHE_HOME="$PWD/free" setpriv --reuid=65534 --clear-groups --bounding-set=-all \
+			"$MLBENCH" run "$name.ini" --flame --out free/result
+		prints "clock signals"
+		prints "perf_event_paranoid = "
+	else
+		echo "an unprivileged user cannot reach the program here: left out"
+	fi
+fi
+
+# Standard output stays one document; nothing is left where nothing was measured.
+expect_measured "$MLBENCH" run "$name.ini" --flame --json --out json --set measure.repeats=1
+is_json mlbench.summary/1
+[ -s json/flame.svg ] || fail "no flame.svg beside --json"
+expect_measured "$MLBENCH" run "$name.ini" --flame --resume json --set measure.repeats=1
+says "no flame graph: nothing was measured"
+
+# Without --flame, nothing; elsewhere it is refused.
+expect_measured "$MLBENCH" run "$name.ini" --out plain --set measure.repeats=1
+! ls plain | grep -q flame || fail "flame graphs that nobody asked for"
+! grep -q 'was sampled' out || fail "it says that it sampled"
+expect 2 "$MLBENCH" sweep "$name.ini" --flame
+says "option '--flame' is not one of this command"
+[ "$(wc -l <err)" -eq 1 ] || fail "more than one line"
+MLBENCH_FLAME=gprof expect 2 "$MLBENCH" run "$name.ini" --flame
+says "MLBENCH_FLAME is 'gprof'"

@@ -1,0 +1,188 @@
+/* A sweep of four numbers of workers by two prefetch depths, filled by hand so that every number of a chart can be told
+ * beforehand, and helpers to read a chart's rows. */
+#ifndef MLBENCH_TESTS_CHARTS_FIXTURE_H
+#define MLBENCH_TESTS_CHARTS_FIXTURE_H
+
+#include "harness/analyze/diagnose.h"
+#include "harness/base/rng.h"
+#include "harness/report/html/chart.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SWEPT_WORKERS = 4, SWEPT_DEPTHS = 2, SWEPT_POINTS = SWEPT_WORKERS * SWEPT_DEPTHS };
+
+static const double LAMBDA = 500, SIGMA = 0.05, KAPPA = 0.002;
+
+static inline double law(double n)
+{
+	return LAMBDA * n / (1 + SIGMA * (n - 1) + KAPPA * n * (n - 1));
+}
+
+struct swept {
+	struct record record;
+	struct report report;
+	struct diagnosis *diagnoses[SWEPT_POINTS];
+	struct forecast forecasts[SWEPT_POINTS];
+};
+
+static inline void swept_stage(struct stage_summary *stage, const char *name, unsigned workers,
+	double busy, double starved)
+{
+	*stage = (struct stage_summary){.workers = workers,
+		.busy = busy,
+		.starved = starved,
+		.blocked = 1 - busy - starved,
+		.cpu = NAN,
+		.capacity = NAN};
+	(void)snprintf(stage->name, sizeof stage->name, "%s", name);
+}
+
+/* The step takes 1,500 samples/s, decoding what the law gives; the second depth is worth 1 % more. */
+static inline void swept_point(struct swept *swept, size_t i)
+{
+	struct error err = {0};
+	struct config config;
+	struct point_summary *p = calloc(1, sizeof *p);
+	assert_non_null(p);
+	assert_int_equal(
+		config_grid_point(&swept->record.config, &swept->record.grid, i, &config, &err), 0);
+	const unsigned workers = (unsigned)config_integer(&config, KEY_DECODE_WORKERS);
+	const double depth = (double)config_integer(&config, KEY_PREFETCH_DEPTH);
+	const double decode = law(workers);
+	p->id = (uint32_t)i;
+	p->median = fmin(decode, 1500) * (depth > 1 ? 1.01 : 1);
+	p->ci95 = (struct interval){p->median * 0.98, p->median * 1.02};
+	p->repeat_count = 3;
+	p->stage_count = 3;
+	swept_stage(&p->stages[0], "read", 1, 0.125, 0);
+	swept_stage(&p->stages[1], "decode", workers, decode < 1500 ? 1 : 1500 / decode, 0);
+	swept_stage(&p->stages[2], "step", 1, fmin(decode / 1500, 1), 1 - fmin(decode / 1500, 1));
+	p->stages[1].capacity = decode;
+	(void)snprintf(
+		p->verdict.stage, sizeof p->verdict.stage, "%s", decode < 1500 ? "decode" : "step");
+	(void)snprintf(p->verdict.resource, sizeof p->verdict.resource, "cpu");
+	swept->report.points[i] = p;
+	config_release(&config);
+}
+
+static inline void swept_open(struct swept *swept, const char *const *axes)
+{
+	struct error err = {0};
+	*swept = (struct swept){0};
+	config_init(&swept->record.config);
+	for (size_t i = 0; axes[i]; i++)
+		assert_int_equal(config_set(&swept->record.config, axes[i], &err), 0);
+	assert_int_equal(config_grid_open(&swept->record.config, &swept->record.grid, &err), 0);
+	assert_true(swept->record.grid.points <= SWEPT_POINTS);
+	(void)snprintf(swept->record.step.backend, NAME_BYTES, "emulated");
+	swept->record.step.emulated = true;
+	swept->report = (struct report){.record = &swept->record,
+		.points = calloc(SWEPT_POINTS, sizeof *swept->report.points),
+		.diagnoses = swept->diagnoses,
+		.forecasts = swept->forecasts};
+	assert_non_null(swept->report.points);
+	for (size_t i = 0; i < swept->record.grid.points; i++) {
+		swept_point(swept, i);
+		if (swept->report.points[i]->median >
+			swept->report.points[swept->report.best]->median)
+			swept->report.best = i;
+	}
+}
+
+static const char *const swept_axes[] = {
+	"sweep.decode.workers=1,2,4,8", "sweep.prefetch.depth=1,2", NULL};
+static const char *const swept_nothing[] = {NULL};
+
+static inline void swept_close(struct swept *swept)
+{
+	for (size_t i = 0; i < swept->record.grid.points; i++)
+		free(swept->report.points[i]);
+	free(swept->report.points);
+	config_grid_close(&swept->record.grid);
+	config_release(&swept->record.config);
+}
+
+static inline struct chart_input swept_input(const struct swept *swept)
+{
+	return (struct chart_input){.report = &swept->report, .point = swept->report.best};
+}
+
+/* --- charts ---------------------------------------------------------------------------------------- */
+
+static inline void build_chart(
+	const struct chart_kind *kind, const struct chart_input *input, struct chart *chart)
+{
+	*chart = (struct chart){0};
+	assert_int_equal(kind->build(input, chart), 0);
+	assert_true((chart->spec != NULL) != (chart->why_not[0] != '\0'));
+	assert_true(!chart->spec || (chart->table.rows && chart->text.size > 0));
+}
+
+static inline void expect_why_not(
+	const struct chart_kind *kind, const struct chart_input *input, const char *words)
+{
+	struct chart chart;
+	build_chart(kind, input, &chart);
+	assert_null(chart.spec);
+	if (!strstr(chart.why_not, words))
+		fail_msg("'%s' does not say '%s'", chart.why_not, words);
+	chart_release(&chart);
+}
+
+static inline const json_t *row_at(const struct chart *chart, size_t i)
+{
+	const json_t *row = json_array_get(chart->table.rows, i);
+	assert_non_null(row);
+	return row;
+}
+
+static inline double number_in(const json_t *row, const char *field)
+{
+	const json_t *value = json_object_get(row, field);
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static inline const char *text_in(const json_t *row, const char *field)
+{
+	const char *text = json_string_value(json_object_get(row, field));
+	return text ? text : "";
+}
+
+/* The row whose members have these texts; NULL: none. */
+static inline const json_t *find_row(const struct chart *chart, const char *field, const char *text,
+	const char *other_field, double number)
+{
+	size_t i;
+	const json_t *row;
+	json_array_foreach(chart->table.rows, i, row)
+	{
+		if (strcmp(text_in(row, field), text) == 0 &&
+			(!other_field || number_in(row, other_field) == number))
+			return row;
+	}
+	return NULL;
+}
+
+/* To the five digits that rows keep. */
+static inline void assert_near(double value, double expected)
+{
+	if (!(fabs(value - expected) <= 6e-5 * fabs(expected) + 1e-300))
+		fail_msg("%.9g is not %.9g", value, expected);
+}
+
+static inline void expect_text(const struct chart *chart, const char *words)
+{
+	if (!chart->text.data || !strstr(chart->text.data, words))
+		fail_msg("'%s' does not say '%s'", chart->text.data ? chart->text.data : "", words);
+}
+
+#endif
