@@ -160,9 +160,9 @@ static void start_colours(struct terminal *t)
 	if (!t->colour)
 		return;
 	const short ground = use_default_colors() == OK ? -1 : COLOR_BLACK;
-	for (short i = 0; i < INKS; i++)
+	for (int i = 0; i < INKS; i++)
 		if (ink_colours[i])
-			(void)init_pair(i, ink_colours[i], ground);
+			(void)init_pair((short)i, ink_colours[i], ground);
 }
 
 static void set_modes(void)
