@@ -190,13 +190,14 @@ static int start_screen(struct terminal *t, struct error *err)
 		return error_set_errno(err, -code, "cannot make a pipe");
 	/* Before ncurses, which then leaves these signals alone. */
 	catch_signals(t);
+	arm(t);
 	t->screen = newterm(NULL, t->out, t->in);
 	if (!t->screen) {
+		terminal_guard_disarm();
 		leave_signals(t);
 		return error_set(err, -ENOTSUP, "the terminal cannot be set up");
 	}
 	(void)set_term(t->screen);
-	arm(t);
 	start_colours(t);
 	set_modes();
 	take_size(t);

@@ -199,6 +199,10 @@ static void *run_view(void *context)
 		enter(w, WATCH_ENDED);
 		return NULL;
 	}
+	if (atomic_load(&w->given_up)) {
+		terminal_close(w->terminal); /* it takes something after all: as it was, then */
+		return NULL;
+	}
 	enter(w, WATCH_SHOWING);
 	show(w);
 	if (!atomic_load(&w->given_up)) {
@@ -270,8 +274,12 @@ static void give_up(struct watch *w)
 
 static int wait_until_open(struct watch *w, struct error *err)
 {
-	const enum watch_phase phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
+	enum watch_phase phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
 	int code = 0;
+	if (phase == WATCH_OPENING) {
+		terminal_guard_let_go();
+		phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
+	}
 	if (phase == WATCH_SHOWING) {
 		/* Where stderr goes elsewhere, nothing of it garbles the screen. */
 		if (w->options.own && isatty(STDERR_FILENO))
