@@ -22,6 +22,7 @@ enum {
 };
 
 static const double GIGA = 1e9;
+static const double TERA = 1e12;
 static const double NS = 1e-9;
 static const double BESIDE = 4; /* the axis goes so many times beyond what is drawn */
 
@@ -214,7 +215,7 @@ static void add_row(struct view *view, const struct dot *dot)
 	part_put(&row, "gflops", parts_number(dot->achieved / GIGA));
 	part_put(&row, "roof", parts_number(roof / GIGA));
 	part_put(&row, "share", parts_number(dot->achieved / roof));
-	part_put(&row, "y", parts_number(drawn / GIGA));
+	part_put(&row, "y", parts_number(drawn));
 	part_put(&row, "work", parts_number(dot->flops / view->flops));
 	parts_append(&view->rows, part_close(&row));
 	if (intensity > 0) {
@@ -302,9 +303,9 @@ static json_t *kind_list(const struct view *view, size_t which)
 static json_t *kind_channel(const struct view *view, size_t which)
 {
 	return parts_channel_with("kind", "nominal", NULL,
-		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:s, s:i}}", "scale", "domain",
+		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i}}", "scale", "domain",
 			kind_list(view, 0), "range", kind_list(view, which), "legend", "title",
-			"orient", "top", "direction", "vertical", "labelLimit", 320));
+			"orient", "top", "columns", 1, "labelLimit", 320));
 }
 
 static json_t *tips(void)
@@ -336,7 +337,7 @@ static json_t *intensity_channel(const struct view *view)
 
 static json_t *rate_channel(const char *field)
 {
-	return parts_channel_with(field, "quantitative", "GFLOP/s",
+	return parts_channel_with(field, "quantitative", "FLOP/s",
 		json_pack("{s:{s:s, s:b}, s:{s:s, s:i}}", "scale", "type", "log", "nice", 1, "axis",
 			"format", "~s", "labelSeparation", 6));
 }
@@ -352,23 +353,21 @@ static json_t *roof_values(const struct view *view)
 		const double from =
 			isfinite(ridge) ? fmax(fmin(ridge, view->right), view->left) : view->left;
 		highest = fmax(highest, roof->flops);
-		parts_append(
-			&values, json_pack("{s:o, s:o, s:s}", "intensity", parts_number(from), "y",
-					 parts_number(roof->flops / GIGA), "roof", roof->name));
+		parts_append(&values, json_pack("{s:o, s:o, s:s}", "intensity", parts_number(from),
+					      "y", parts_number(roof->flops), "roof", roof->name));
 		parts_append(&values,
 			json_pack("{s:o, s:o, s:s}", "intensity", parts_number(view->right), "y",
-				parts_number(roof->flops / GIGA), "roof", roof->name));
+				parts_number(roof->flops), "roof", roof->name));
 	}
 	if (isfinite(view->bandwidth)) {
 		const double ridge = highest > 0 ? highest / view->bandwidth : view->right;
 		const double to = fmin(fmax(ridge, view->left), view->right);
-		parts_append(
-			&values, json_pack("{s:o, s:o, s:s}", "intensity", parts_number(view->left),
-					 "y", parts_number(view->left * view->bandwidth / GIGA),
-					 "roof", "memory"));
 		parts_append(&values,
-			json_pack("{s:o, s:o, s:s}", "intensity", parts_number(to), "y",
-				parts_number(to * view->bandwidth / GIGA), "roof", "memory"));
+			json_pack("{s:o, s:o, s:s}", "intensity", parts_number(view->left), "y",
+				parts_number(view->left * view->bandwidth), "roof", "memory"));
+		parts_append(
+			&values, json_pack("{s:o, s:o, s:s}", "intensity", parts_number(to), "y",
+					 parts_number(to * view->bandwidth), "roof", "memory"));
 	}
 	return values;
 }
@@ -386,10 +385,10 @@ static json_t *roof_names(const struct view *view, bool dashes)
 
 static json_t *roof_layer(const struct view *view)
 {
-	json_t *dash = json_pack("{s:s, s:s, s:{s:o, s:o}, s:{s:n, s:s, s:s, s:s, s:i, s:i}}",
+	json_t *dash = json_pack("{s:s, s:s, s:{s:o, s:o}, s:{s:n, s:s, s:i, s:s, s:i, s:i}}",
 		"field", "roof", "type", "nominal", "scale", "domain", roof_names(view, false),
-		"range", roof_names(view, true), "legend", "title", "orient", "top", "direction",
-		"vertical", "symbolType", "stroke", "symbolSize", 250, "labelLimit", 320);
+		"range", roof_names(view, true), "legend", "title", "orient", "top", "columns", 1,
+		"symbolType", "stroke", "symbolSize", 250, "labelLimit", 320);
 	return json_pack("{s:{s:o}, s:{s:s, s:s, s:f}, s:{s:o, s:o}}", "data", "values",
 		roof_values(view), "mark", "type", "line", "color", "var(--ink)", "strokeWidth",
 		1.6, "encoding", "y", rate_channel("y"), "strokeDash", dash);
@@ -430,6 +429,15 @@ static json_t *intensity_spec(const struct view *view)
 
 /* --- what it says -------------------------------------------------------------------------------------------- */
 
+/* "72.2 GFLOP/s" */
+static const char *rate_text(double flops, char out[UNITS_BYTES])
+{
+	const bool tera = flops >= TERA;
+	(void)snprintf(
+		out, UNITS_BYTES, "%.4g %sFLOP/s", flops / (tera ? TERA : GIGA), tera ? "T" : "G");
+	return out;
+}
+
 static void say_count(const struct view *view, struct buffer *out)
 {
 	char bytes[UNITS_BYTES];
@@ -445,21 +453,22 @@ static void say_count(const struct view *view, struct buffer *out)
 static void say_reached(const struct view *view, struct buffer *out)
 {
 	char share[UNITS_BYTES];
+	char rate[UNITS_BYTES];
 	const double intensity = view->flops / view->bytes;
 	const double roof = attainable(view, intensity);
+	const bool memory = isfinite(view->bandwidth) && view->bandwidth * intensity <= roof;
 	if (!isfinite(view->achieved)) {
 		buffer_text(out, "How long its steps took is not known. ");
 		return;
 	}
-	buffer_format(out, "It ran at %.4g GFLOP/s in %s", view->achieved / GIGA, view->precision);
-	const bool memory = isfinite(view->bandwidth) && view->bandwidth * intensity <= roof;
+	buffer_format(out, "It ran at %s in %s", rate_text(view->achieved, rate), view->precision);
 	if (isfinite(roof) && memory && view->achieved > roof)
 		buffer_format(out,
-			", more than the %.4g GFLOP/s that memory alone could feed at so many FLOP per byte: some of that traffic stays in caches",
-			roof / GIGA);
+			", more than the %s that memory alone could feed at so many FLOP per byte: some of that traffic stays in caches",
+			rate_text(roof, rate));
 	else if (isfinite(roof))
-		buffer_format(out, ", %s of what its %s allows there",
-			units_format_share(view->achieved / roof, share),
+		buffer_format(out, ", %s of the %s that its %s allows there",
+			units_format_share(view->achieved / roof, share), rate_text(roof, rate),
 			memory ? "memory" : "arithmetic");
 	buffer_text(out, ". ");
 }

@@ -312,9 +312,9 @@ static json_t *present(const struct view *view)
 static json_t *line_channel(const struct view *view, bool shapes)
 {
 	return parts_channel_with("line", "nominal", NULL,
-		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:s, s:i, s:o, s:i}}", "scale", "domain",
+		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i, s:o, s:i}}", "scale", "domain",
 			line_names(), "range", line_list(shapes), "legend", "title", "orient",
-			"top", "direction", "vertical", "symbolSize", 110, "values", present(view),
+			"top", "columns", 1, "symbolSize", 110, "values", present(view),
 			"labelLimit", 320));
 }
 
@@ -464,12 +464,12 @@ static void say_held(const struct view *view, struct buffer *out)
 	if (first == last)
 		return;
 	buffer_format(out,
-		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.2f times as much of %.3g times as many. ",
+		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.3g times as many give %.2f times as much. ",
 		view->numbers[first].n, view->numbers[last].n, view->key,
 		units_format_count(held_rate(view, first), low),
 		units_format_count(held_rate(view, last), high),
-		held_rate(view, last) / held_rate(view, first),
-		view->numbers[last].n / view->numbers[first].n);
+		view->numbers[last].n / view->numbers[first].n,
+		held_rate(view, last) / held_rate(view, first));
 }
 
 static void say_fit(const struct view *view, struct buffer *out)
@@ -495,7 +495,7 @@ static void say_fit(const struct view *view, struct buffer *out)
 static void say_knee(const struct view *view, struct buffer *out)
 {
 	if (view->measured_knee < view->count)
-		buffer_format(out, "Doubling %.0f gained less than 5 %%, measured. ",
+		buffer_format(out, "Measured, doubling from %.0f on gains less than 5 %%. ",
 			view->numbers[view->measured_knee].n);
 	if (view->knee)
 		buffer_format(out, "By replay (predicted) doubling pays no more from %u on.",
