@@ -153,7 +153,7 @@ static json_t *state_tips(void)
 	static const struct parts_tip tips[] = {
 		{"label", "point", NULL},
 		{"settings", "settings", NULL},
-		{"throughput", "samples/s", ",.4~g"},
+		{"throughput", "samples/s", ",.4~r"},
 		{"stage", "stage", NULL},
 		{"workers", "threads", "d"},
 		{"working", "working", ".1%"},
