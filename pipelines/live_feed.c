@@ -68,8 +68,7 @@ static void describe(const struct run *run, struct live_view *view)
 	view->batch_size = run->exchange.options.sampler.batch_size;
 	view->pool_bytes = plan->pool_bytes;
 	describe_queue("samples", plan->blobs, view);
-	/* Those that are filled at once may be complete at once, too. */
-	describe_queue("batches", plan->slots - plan->devices, view);
+	describe_queue("batches", view->prefetch_depth, view);
 	if (plan->staging_slots > 0)
 		describe_queue("uploaded", (plan->staging_slots - 1) * plan->devices, view);
 }
@@ -162,8 +161,12 @@ static void fill_states(const struct run *run, const struct edge *edge, struct l
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].workers > 0)
 			fill_stage(edge, (enum stage_id)id, &view->stages[stage++]);
-	for (uint32_t i = 0; i < view->queue_count; i++)
-		view->queues[i].depth = edge->queue_depth[i];
+	/* Batches that are filled ahead of those that count (prefetch.depth) may be complete, too: full is full. */
+	for (uint32_t i = 0; i < view->queue_count; i++) {
+		struct live_queue *queue = &view->queues[i];
+		const uint32_t depth = edge->queue_depth[i];
+		queue->depth = depth < queue->capacity ? depth : queue->capacity;
+	}
 }
 
 static struct live_mark mark_of(const struct edge *edge, uint64_t now_ns)

@@ -29,7 +29,9 @@ static bool wants(const struct config *config, struct step_schedule *schedule)
 
 static uint64_t entries_for(const struct step_schedule *schedule, uint64_t per_step)
 {
-	const uint64_t steps = step_schedule_kept(schedule);
+	/* The step before each window is kept, too. */
+	const uint64_t kept = step_schedule_kept(schedule);
+	const uint64_t steps = kept < UINT64_MAX ? kept + schedule->repeat : kept;
 	return steps > TIMELINE_ENTRIES_MAX / per_step ? TIMELINE_ENTRIES_MAX : steps * per_step;
 }
 

@@ -12,7 +12,7 @@ STATES = {"starved", "working", "blocked"}
 FIELDS = {
     "M": {"name", "pid", "tid", "args"},
     "B": {"name", "cat", "pid", "tid", "ts"},
-    "E": {"pid", "tid", "ts"},
+    "E": {"name", "pid", "tid", "ts"},
     "s": {"name", "cat", "id", "pid", "tid", "ts"},
     "t": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
     "f": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
@@ -80,7 +80,7 @@ def nest(events):
         if e["ph"] == "B":
             stack.append(Slice(e, stack[-1] if stack else None))
             tracks[track].append(stack[-1])
-        elif stack:
+        elif stack and stack[-1].name == e["name"]:
             stack.pop().end = at
         else:
             bad(f"{track}: event {i} ends what did not begin")

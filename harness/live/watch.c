@@ -188,6 +188,7 @@ static void show(struct watch *w)
 static void *run_view(void *context)
 {
 	struct watch *w = context;
+	(void)pthread_setname_np(pthread_self(), "mlbench-view");
 	w->code = terminal_open(&w->terminal, w->options.colour, &w->error);
 	if (w->code) {
 		enter(w, WATCH_ENDED);

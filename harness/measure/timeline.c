@@ -86,7 +86,6 @@ int timeline_open(struct timeline **out, const struct step_schedule *schedule, u
 	t->logs = zeroed(_Alignof(struct timeline_log), logs * sizeof *t->logs);
 	t->owners = memory_touched(t->chunks, sizeof *t->owners);
 	t->used = memory_touched(t->chunks, sizeof *t->used);
-	atomic_init(&t->keep_ns, UINT64_MAX);
 	atomic_init(&t->full_ns, UINT64_MAX);
 	if (!t->logs || !t->owners || !t->used ||
 		memory_map(&t->block, pool_bytes(t->chunks), false)) {
@@ -212,12 +211,10 @@ void timeline_pieces(enum timeline_kind kind, uint64_t begin_ns, uint64_t end_ns
 
 /* --- the schedule ----------------------------------------------------------------------------------------- */
 
-/* closed_ns is there before keep_ns says that the window is closed. */
 static void close_window(struct timeline *t, uint64_t now_ns)
 {
 	t->windows[t->window_count - 1].end_ns = now_ns;
 	atomic_store_explicit(&t->closed_ns, now_ns, memory_order_relaxed);
-	atomic_store_explicit(&t->keep_ns, UINT64_MAX, memory_order_release);
 }
 
 static void keep_depths(const struct timeline *t, struct timeline_window *window)
@@ -236,7 +233,6 @@ static bool open_window(struct timeline *t, uint64_t now_ns)
 	struct timeline_window *window = &t->windows[t->window_count++];
 	*window = (struct timeline_window){.begin_ns = now_ns, .first_step = t->steps};
 	keep_depths(t, window);
-	atomic_store_explicit(&t->keep_ns, now_ns, memory_order_release);
 	return true;
 }
 
@@ -245,12 +241,16 @@ static bool is_full(const struct timeline *t)
 	return atomic_load_explicit(&t->full_ns, memory_order_relaxed) != UINT64_MAX;
 }
 
-/* What is done with the next step. */
+/* What is done with the next step.  The one before an active step is kept, too: when a window begins every thread has
+ * long known of it, whoever was held up in between.  What lies before the window is left out when it is written. */
 static void enter_phase(struct timeline *t, uint64_t now_ns)
 {
+	const bool room = !is_full(t);
 	enum step_phase phase = step_schedule_phase(&t->schedule, t->steps);
 	const bool wanted = phase == STEP_PHASE_ACTIVE;
-	if (phase != STEP_PHASE_IDLE && is_full(t))
+	const bool leads_in =
+		room && step_schedule_phase(&t->schedule, t->steps + 1) == STEP_PHASE_ACTIVE;
+	if (!room)
 		phase = STEP_PHASE_IDLE;
 	if (t->phase == STEP_PHASE_ACTIVE && phase != STEP_PHASE_ACTIVE)
 		close_window(t, now_ns);
@@ -258,7 +258,10 @@ static void enter_phase(struct timeline *t, uint64_t now_ns)
 		phase = STEP_PHASE_IDLE;
 	t->dropped_steps += wanted && phase != STEP_PHASE_ACTIVE;
 	t->phase = phase;
-	atomic_store_explicit(&t->on, phase != STEP_PHASE_IDLE, memory_order_relaxed);
+	/* closed_ns is there before keep says that the window is closed. */
+	atomic_store_explicit(
+		&t->keep, phase == STEP_PHASE_ACTIVE || leads_in, memory_order_release);
+	atomic_store_explicit(&t->on, phase != STEP_PHASE_IDLE || leads_in, memory_order_relaxed);
 }
 
 void timeline_start(struct timeline *t, uint64_t start_ns)
@@ -362,6 +365,7 @@ void timeline_finish(struct timeline *t, uint64_t now_ns)
 		if (t->logs[i].leads) {
 			close_window(t, t->logs[i].step_ns);
 			t->phase = STEP_PHASE_IDLE;
+			atomic_store(&t->keep, false);
 		}
 	for (uint32_t i = 0; i < t->log_count; i++) {
 		t->logs[i].step_ns = now_ns;

@@ -106,11 +106,9 @@ struct timeline_window {
 };
 
 struct timeline {
-	_Alignas(
-		COUNTER_ALIGN_BYTES) atomic_bool on; /* spans are timed: warm-up and active steps */
-	atomic_uint_least64_t keep_ns; /* what ends later is kept; UINT64_MAX: no window is open */
-	atomic_uint_least64_t
-		closed_ns; /* what began earlier reaches into the last window; 0: none */
+	/* on: spans are timed.  keep: all that ends is kept, in active steps and in the one before them. */
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_bool on, keep;
+	atomic_uint_least64_t closed_ns; /* what began earlier is of the last window; 0: none */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint taken; /* chunks */
 	atomic_uint_least64_t full_ns; /* something that began then was lost; UINT64_MAX: nothing */
 	atomic_uint_least64_t lost;    /* entries */
@@ -162,11 +160,11 @@ void timeline_finish(struct timeline *timeline, uint64_t now_ns);
 /* timeline_put's: the chunk is used up but for its last entry. */
 void timeline_put_last(struct timeline_log *log, const struct timeline_entry *entry);
 
-/* Keeps the entry if it reaches into a window. */
+/* Keeps the entry if it may reach into a window. */
 static inline void timeline_put(struct timeline_log *log, const struct timeline_entry *entry)
 {
 	const struct timeline *t = log->timeline;
-	if (entry->end_ns <= atomic_load_explicit(&t->keep_ns, memory_order_acquire) &&
+	if (!atomic_load_explicit(&t->keep, memory_order_acquire) &&
 		entry->begin_ns >= atomic_load_explicit(&t->closed_ns, memory_order_relaxed))
 		return;
 	if (__builtin_expect(log->next == log->last, 0))

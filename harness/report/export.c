@@ -6,14 +6,16 @@
 #include <errno.h>
 #include <string.h>
 
+enum { FORMATS_MAX = 16 };
+
 const struct export_ops *const export_list[] = {&export_csv, &export_markdown, &export_jsonl,
 	&export_openmetrics, &export_tensorboard, NULL};
 
 int export_find(const char *name, const struct export_ops **ops, struct error *err)
 {
-	const char *names[sizeof export_list / sizeof *export_list];
+	const char *names[FORMATS_MAX];
 	size_t count = 0;
-	for (; export_list[count]; count++) {
+	for (; export_list[count] && count < FORMATS_MAX; count++) {
 		names[count] = export_list[count]->name;
 		if (strcmp(name, names[count]) == 0) {
 			*ops = export_list[count];

@@ -51,8 +51,8 @@ static int refuse_torn(const struct reading *r)
 	int code;
 	const char *why = gzerror(r->file, &code);
 	if (code < 0 && code != Z_BUF_ERROR && *why)
-		return error_set(r->err, -EINVAL, "'%s' is torn after line %zu: %s", r->path,
-			r->number, why);
+		return error_set(r->err, -EINVAL, "'%s' is damaged or torn after line %zu: %s",
+			r->path, r->number, why);
 	return error_set(
 		r->err, -EINVAL, "'%s' is torn: it ends after line %zu", r->path, r->number);
 }
@@ -293,6 +293,16 @@ static int read_event(struct reading *r)
 	return code;
 }
 
+/* Nothing follows, and what zlib has summed up on the way is right. */
+static int check_end(struct reading *r)
+{
+	int code;
+	if (gzgetc(r->file) != -1)
+		return refuse(r, "something follows the end of the document");
+	(void)gzerror(r->file, &code);
+	return code < 0 ? refuse_torn(r) : 0;
+}
+
 static int read_events(struct reading *r)
 {
 	int got = 1;
@@ -301,9 +311,13 @@ static int read_events(struct reading *r)
 		if (code)
 			return code;
 	}
-	if (r->ended && (r->depth > 0 || r->async_depth > 0))
+	if (got < 0)
+		return got;
+	if (!r->ended)
+		return refuse_torn(r);
+	if (r->depth > 0 || r->async_depth > 0)
 		return refuse(r, "slices that do not end");
-	return got < 0 ? got : r->ended ? 0 : refuse_torn(r);
+	return check_end(r);
 }
 
 int operations_read(

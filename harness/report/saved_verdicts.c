@@ -72,9 +72,9 @@ static void take_over(struct report *report, const json_t *summary)
 {
 	for (size_t i = 0; i < report->record->grid.points; i++) {
 		struct point_summary *p = report->points[i];
-		const json_t *point = p ? find_point(summary, p->id) : NULL;
-		const json_t *verdict = json_object_get(point, "verdict");
-		if (!verdict)
+		const json_t *verdict =
+			p ? json_object_get(find_point(summary, p->id), "verdict") : NULL;
+		if (!p || !verdict)
 			continue;
 		copy_text(verdict, "stage", p->verdict.stage);
 		copy_text(verdict, "also", p->verdict.also);

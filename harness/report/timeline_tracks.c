@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NESTING_MAX = 16 };
+enum { NESTING_MAX = 16, SLICE_NAME_BYTES = 48 };
 
 static const char *const state_words[THREAD_STATES] = {"starved", "working", "blocked"};
 
@@ -123,14 +123,16 @@ static void describe(const struct timeline_stream *stream, const struct timeline
 	(void)snprintf(out, room, what[0] ? ",\"args\":{%s}" : "%s", what);
 }
 
-static void name_entry(const struct timeline_log *log, const struct timeline_entry *e, char out[48])
+static void name_entry(
+	const struct timeline_log *log, const struct timeline_entry *e, char out[SLICE_NAME_BYTES])
 {
 	if (e->kind == TIMELINE_STEP)
-		(void)snprintf(out, 48, "step %" PRIu64, e->number);
+		(void)snprintf(out, SLICE_NAME_BYTES, "step %" PRIu64, e->number);
 	else if (e->kind >= TIMELINE_STATE && e->kind < TIMELINE_STATE + THREAD_STATES)
-		(void)snprintf(out, 48, "%s", state_name(log->stage, e->kind - TIMELINE_STATE));
+		(void)snprintf(out, SLICE_NAME_BYTES, "%s",
+			state_name(log->stage, e->kind - TIMELINE_STATE));
 	else
-		(void)snprintf(out, 48, "%s", timeline_names[e->kind]);
+		(void)snprintf(out, SLICE_NAME_BYTES, "%s", timeline_names[e->kind]);
 }
 
 /* Slices that have begun and not ended on the track that is being written.  A slice is a pair of events, not one with a
@@ -139,18 +141,23 @@ static void name_entry(const struct timeline_log *log, const struct timeline_ent
 struct nesting {
 	struct timeline_stream *stream;
 	const struct timeline_log *log;
-	uint64_t ends_ns[NESTING_MAX];
+	struct {
+		uint64_t end_ns;
+		char name[SLICE_NAME_BYTES];
+	} open[NESTING_MAX];
 	size_t depth;
 };
 
+/* The name is there for readers that pair events by it. */
 static void end_slices(struct nesting *n, uint64_t until_ns)
 {
-	while (n->depth > 0 && n->ends_ns[n->depth - 1] <= until_ns) {
-		const uint64_t end_ns = n->ends_ns[--n->depth];
+	while (n->depth > 0 && n->open[n->depth - 1].end_ns <= until_ns) {
+		n->depth--;
 		timeline_stream_event(n->stream,
-			"{\"ph\":\"E\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS "}",
-			timeline_pid(n->log), timeline_tid(n->log),
-			TIMELINE_US(timeline_since(n->stream, end_ns)));
+			"{\"ph\":\"E\",\"name\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
+			"}",
+			n->open[n->depth].name, timeline_pid(n->log), timeline_tid(n->log),
+			TIMELINE_US(timeline_since(n->stream, n->open[n->depth].end_ns)));
 	}
 }
 
@@ -162,7 +169,8 @@ static void begin_slice(
 		n->stream->failed = true; /* nothing of ours is so deep */
 		return;
 	}
-	n->ends_ns[n->depth++] = slice->end_ns;
+	n->open[n->depth].end_ns = slice->end_ns;
+	(void)snprintf(n->open[n->depth++].name, SLICE_NAME_BYTES, "%s", name);
 	timeline_stream_event(n->stream,
 		"{\"ph\":\"B\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
 		"%s}",
@@ -180,7 +188,7 @@ static bool is_slice(const struct timeline_entry *e)
 static void begin_entry(
 	struct nesting *n, const struct timeline_entry *e, const struct timeline_window *window)
 {
-	char name[48];
+	char name[SLICE_NAME_BYTES];
 	char args[256];
 	const struct timeline_slice slice = timeline_clip(e, window);
 	name_entry(n->log, e, name);
@@ -207,7 +215,7 @@ static void begin_epoch(struct nesting *n, uint32_t at, uint32_t end, const stru
 	const struct timeline_index *index = &n->stream->index;
 	const struct timeline_entry *first = timeline_index_entry(index, index->order[at]);
 	struct timeline_slice slice = timeline_clip(first, window);
-	char name[48];
+	char name[SLICE_NAME_BYTES];
 	char args[64];
 	for (; at < end; at++) {
 		const struct timeline_entry *e = timeline_index_entry(index, index->order[at]);

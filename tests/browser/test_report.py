@@ -87,6 +87,9 @@ def requests():
 
 def picture(name, width):
     """The whole page; heights beyond what a picture can hold are cut."""
+    js("document.activeElement.blur()")
+    size(width, 800)
+    time.sleep(0.6)
     size(width, min(js("document.documentElement.scrollHeight"), 14000))
     time.sleep(0.3)
     driver.save_screenshot(os.path.join(PICTURES, name + ".png"))

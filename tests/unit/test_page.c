@@ -74,6 +74,7 @@ static void numbers(void **state)
 	expect_number(PAGE_SECONDS, 0.000375, "375 µs");
 	expect_number(PAGE_BYTES, 1.5 * 1024 * 1024, "1.50 MiB");
 	expect_number(PAGE_RATE, 1024, "1.00 KiB/s");
+	expect_number(PAGE_FRACTION, 0.9, "0.90");
 	expect_number(PAGE_COUNT, (double)NAN, "–");
 	expect_number(PAGE_COUNT, HUGE_VAL, "unbounded");
 }

@@ -196,7 +196,7 @@ static void maps_of_fewer_keys(void **state)
 static void frontier_of_a_plane(void **state)
 {
 	/* workers 1, 2, 4 by batches of 8, 16 */
-	static const double medians[] = {100, 150, 180, 180, 170, 200};
+	static const double medians[] = {100, 150, 180, 180, 183, 200}; /* 183: within 2 % of 180 */
 	static const bool expected[] = {true, true, true, false, false, true};
 	struct made made;
 	bool on[POINTS_MAX];

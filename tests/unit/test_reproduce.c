@@ -126,10 +126,10 @@ static void commands(void **state)
 		"read.engine=pread"};
 	static const char *const dollars[] = {"dataset.path=a$$b \\ `c` \xc3\xa9 # d"};
 	(void)state;
-	expect_reproduced(NULL, 0, "mlbench run --set 'run.name=a name'");
-	expect_reproduced(one, 3, "mlbench run ");
-	expect_reproduced(swept, 8, "mlbench sweep ");
-	expect_reproduced(dollars, 1, "mlbench run ");
+	expect_reproduced(NULL, 0, "mlbench run /dev/null --set 'run.name=a name'");
+	expect_reproduced(one, 3, "mlbench run /dev/null ");
+	expect_reproduced(swept, 8, "mlbench sweep /dev/null ");
+	expect_reproduced(dollars, 1, "mlbench run /dev/null ");
 }
 
 int main(void)

@@ -232,7 +232,7 @@ static int make_columns(const struct map *map, struct page_table *table)
 		{"low", "from", PAGE_COUNT},
 		{"high", "to", PAGE_COUNT},
 		{"verdict", "limited by", PAGE_TEXT},
-		{"confidence", "confidence", PAGE_REAL},
+		{"confidence", "confidence", PAGE_FRACTION},
 		{"status", "", PAGE_TEXT},
 		{"mark", "", PAGE_TEXT},
 	};
@@ -272,7 +272,8 @@ static int make_columns(const struct map *map, struct page_table *table)
 static const char map_spec[] =
 	"{'data': {'name': 'rows'}, 'params': [], 'transform': [], 'encoding': {"
 	"'x': {'field': 'd0', 'type': 'ordinal', 'axis': {'labelAngle': 0, 'domain': false, 'ticks': false, 'labelOverlap': true}},"
-	"'y': {'field': 'd1', 'type': 'ordinal', 'axis': {'domain': false, 'ticks': false}}},"
+	"'y': {'field': 'd1', 'type': 'ordinal', 'axis': {'domain': false, 'ticks': false, 'labelPadding': 6,"
+	" 'titleAngle': 0, 'titleAlign': 'left', 'titleBaseline': 'bottom', 'titleX': 0, 'titleY': -7}}},"
 	"'layer': ["
 	"{'transform': [{'filter': 'datum.rate > 0'}], 'mark': {'type': 'rect', 'stroke': 'var(--ground)', 'strokeWidth': 1},"
 	" 'encoding': {'color': {'field': 'rate', 'type': 'quantitative', 'title': 'samples/s',"
@@ -405,7 +406,7 @@ static void write_text(const struct map *map, struct buffer *out)
 		buffer_text(out, ", ◆ the knee: the least setting within 5 % of it");
 	else
 		buffer_text(out, " and the knee: no lesser setting is within 5 % of it");
-	buffer_format(out, ". %s marks the frontier: nothing gives as much with less.",
+	buffer_format(out, ". %s marks the frontier: nothing with less gives as much, within 2 %%.",
 		map->count > 1 ? "An outline" : "“frontier” in the table");
 	if (report->predicted > 0)
 		buffer_format(out,

@@ -36,20 +36,19 @@ static enum order compare(const struct report *report, size_t axis, size_t a, si
 	return less ? ORDER_LESS : ORDER_MORE;
 }
 
-/* Whether `other` gives as much as `point` with nothing larger, and is better in something. */
+/* Whether `other` gives as much as `point` with nothing larger. */
 static bool dominates(const struct report *report, size_t other, size_t point)
 {
-	const double more = frontier_rate(report, other) - frontier_rate(report, point);
-	bool better = more > 0;
-	if (!(more >= 0))
+	static const double AS_MUCH = 0.98;
+	if (other == point ||
+		!(frontier_rate(report, other) >= AS_MUCH * frontier_rate(report, point)))
 		return false;
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
 		const enum order order = compare(report, axis, other, point);
 		if (order == ORDER_MORE || order == ORDER_NONE)
 			return false;
-		better = better || order == ORDER_LESS;
 	}
-	return better;
+	return true;
 }
 
 void frontier_find(const struct report *report, bool *on)

@@ -14,12 +14,13 @@
 /* How the number of a cell is written in a table. */
 enum page_format {
 	PAGE_TEXT,
-	PAGE_COUNT,   /* 1,234 */
-	PAGE_REAL,    /* four digits that count */
-	PAGE_SHARE,   /* 0.125: 12.5% */
-	PAGE_SECONDS, /* 1.25 ms */
-	PAGE_BYTES,   /* 1.5 MiB */
-	PAGE_RATE,    /* bytes per second */
+	PAGE_COUNT,    /* 1,234 */
+	PAGE_REAL,     /* four digits that count */
+	PAGE_SHARE,    /* 0.125: 12.5% */
+	PAGE_SECONDS,  /* 1.25 ms */
+	PAGE_BYTES,    /* 1.5 MiB */
+	PAGE_RATE,     /* bytes per second */
+	PAGE_FRACTION, /* 0.97 */
 };
 
 struct page_column {

@@ -99,6 +99,9 @@ const char *page_number(enum page_format format, double value, char out[PAGE_NUM
 	case PAGE_RATE:
 		(void)snprintf(out, PAGE_NUMBER_BYTES, "%s", units_format_rate(value, text));
 		break;
+	case PAGE_FRACTION:
+		(void)snprintf(out, PAGE_NUMBER_BYTES, "%.2f", value);
+		break;
 	case PAGE_TEXT:
 	case PAGE_REAL:
 		format_real(value, out);

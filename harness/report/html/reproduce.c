@@ -102,7 +102,8 @@ bool reproduce_command(
 {
 	struct command command = {0};
 	config_init(&command.again);
-	buffer_text(&command.text, config->axis_count > 0 ? "mlbench sweep" : "mlbench run");
+	buffer_text(&command.text,
+		config->axis_count > 0 ? "mlbench sweep /dev/null" : "mlbench run /dev/null");
 	add_name(&command, name);
 	add_keys(&command, config);
 	if (limits && config->axis_count == 0)

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* "mlbench sweep --set ...": every key that is not at its default, and the axes, as one command for a POSIX shell that
+/* "mlbench sweep /dev/null --set ...": every key that is not at its default, and the axes, as one command for a POSIX shell that
  * needs no file.  limits: the stages' limits were measured, which a run alone does only when it is told to.  False (and
  * nothing appended) where such a command would not be the same measurement, by the hash of its configuration. */
 bool reproduce_command(

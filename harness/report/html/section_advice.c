@@ -170,7 +170,7 @@ static const struct page_column phase_columns[] = {
 	{"end", "to", PAGE_SECONDS},
 	{"rate", "samples/s", PAGE_COUNT},
 	{"limit", "limited by", PAGE_TEXT},
-	{"confidence", "confidence", PAGE_REAL},
+	{"confidence", "confidence", PAGE_FRACTION},
 };
 
 static void put_phases(const struct diagnosis *d, struct page *page)

@@ -90,21 +90,40 @@ static void fact_text_of(const struct fact *fact, struct buffer *out)
 			fact->text ? fact->text : "");
 }
 
+static void add_fact(json_t *rows, const struct fact *fact)
+{
+	struct buffer text = {0};
+	struct part part = part_open();
+	fact_text_of(fact, &text);
+	part_put(&part, "group", fields_text(fact->group));
+	part_put(&part, "name", fields_text(fact->name));
+	part_put(&part, "value", fields_text(text.data ? text.data : ""));
+	(void)json_array_append_new(rows, part_close(&part));
+	buffer_release(&text);
+}
+
+static bool is_first_of_group(const struct fact_list *list, size_t fact)
+{
+	for (size_t i = 0; i < fact; i++)
+		if (strcmp(list->facts[i].group, list->facts[fact].group) == 0)
+			return false;
+	return true;
+}
+
+/* Group by group: saved, facts are so; as they are captured, they need not be. */
+static void add_facts(json_t *rows, const struct fact_list *list)
+{
+	for (size_t first = 0; first < list->count; first++)
+		for (size_t i = first; i < list->count && is_first_of_group(list, first); i++)
+			if (strcmp(list->facts[i].group, list->facts[first].group) == 0)
+				add_fact(rows, &list->facts[i]);
+}
+
 static void put_environment(const struct record *record, struct page *page)
 {
 	struct page_table table = {
 		.columns = fact_columns, .column_count = 3, .rows = json_array()};
-	for (size_t i = 0; i < record->environment.count; i++) {
-		const struct fact *fact = &record->environment.facts[i];
-		struct buffer text = {0};
-		struct part part = part_open();
-		fact_text_of(fact, &text);
-		part_put(&part, "group", fields_text(fact->group));
-		part_put(&part, "name", fields_text(fact->name));
-		part_put(&part, "value", fields_text(text.data ? text.data : ""));
-		(void)json_array_append_new(table.rows, part_close(&part));
-		buffer_release(&text);
-	}
+	add_facts(table.rows, &record->environment);
 	page_fold_begin(page, "Environment: the node, as it was");
 	page_table(page, &table, "Facts about the node and the data");
 	page_fold_end(page);

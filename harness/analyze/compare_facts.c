@@ -1,0 +1,302 @@
+/* Two configurations and two nodes held beside each other. */
+#include "harness/analyze/compare_facts.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+struct rule {
+	const char *pattern; /* as of a shell */
+	enum compare_weight weight;
+};
+
+/* The first that fits.  What is not here is a setting. */
+static const struct rule key_rules[] = {
+	{"run.name", COMPARE_HARMLESS},
+	{"run.seed", COMPARE_HARMLESS}, /* other crops in another order: noise */
+	{"run.verify", COMPARE_STRONG}, /* costs time */
+	{"measure.profiler", COMPARE_STRONG},
+	{"measure.epochs", COMPARE_MINOR}, /* begins with a cold start */
+	{"measure.*", COMPARE_HARMLESS},
+	{"trace.*", COMPARE_HARMLESS},
+	{"sweep.*", COMPARE_HARMLESS}, /* axes are matched by value */
+	{"dataset.path",
+		COMPARE_HARMLESS}, /* a recipe makes the same files anywhere; else see below */
+	{"dataset.generate", COMPARE_HARMLESS},
+	{"dataset.classes", COMPARE_MINOR}, /* folders */
+	{"dataset.*", COMPARE_REFUSED},
+	{"augment.size", COMPARE_REFUSED},
+	{"codec.name", COMPARE_STRONG},
+	{"step.backend", COMPARE_SETTING}, /* of what it stood for, record.step says more */
+	{"step.model", COMPARE_REFUSED},
+	{"step.device", COMPARE_STRONG},
+	{"batch.size", COMPARE_STRONG},
+	{"inject.*", COMPARE_STRONG},
+};
+
+/* The first that fits.  What is not here is minor. */
+static const struct rule fact_rules[] = {
+	{"load.*", COMPARE_HARMLESS},
+	{"memory.available", COMPARE_HARMLESS},
+	{"memory.huge_pages_free", COMPARE_HARMLESS},
+	{"data.free", COMPARE_HARMLESS},
+	{"data.path", COMPARE_HARMLESS},
+	{"mlbench.ceilings", COMPARE_HARMLESS},
+	{"mlbench.cuda", COMPARE_HARMLESS},
+	{"build.mlbench", COMPARE_HARMLESS}, /* mlbench.version */
+	{"cpu.flags", COMPARE_MINOR},
+	{"cpu.microcode", COMPARE_MINOR},
+	{"cpu.numa_nodes", COMPARE_STRONG},
+	{"cpu.affinity", COMPARE_MINOR}, /* which cores; how many is cpu.allowed */
+	{"cpu.*", COMPARE_STRONG},
+	{"memory.total", COMPARE_STRONG},
+	{"memory.transparent_huge_pages", COMPARE_STRONG},
+	{"cgroup.cpu_limit", COMPARE_STRONG},
+	{"cgroup.memory_limit", COMPARE_STRONG},
+	{"data.file_system", COMPARE_STRONG},
+	{"data.disk_model", COMPARE_STRONG},
+	{"data.rotational", COMPARE_STRONG},
+	{"data.read_ahead", COMPARE_STRONG},
+	{"gpu.*clock*", COMPARE_MINOR},
+	{"gpu.libcuda", COMPARE_MINOR},
+	{"gpu.libnvidia_ml", COMPARE_MINOR},
+	{"gpu.nvml", COMPARE_MINOR},
+	{"gpu.*", COMPARE_STRONG},
+	{"mlbench.engine", COMPARE_STRONG},
+	{"dataset.samples", COMPARE_REFUSED},
+	{"dataset.bytes", COMPARE_REFUSED},
+	{"dataset.bad_files", COMPARE_STRONG},
+};
+
+/* Numbers that differ by less are one: what a kernel keeps of the memory differs from boot to boot. */
+static const double SAME_NUMBER = 0.01;
+
+static enum compare_weight weigh(
+	const struct rule *rules, size_t count, const char *name, enum compare_weight otherwise)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fnmatch(rules[i].pattern, name, 0) == 0)
+			return rules[i].weight;
+	return otherwise;
+}
+
+/* --- the list ------------------------------------------------------------------------------------------- */
+
+static struct compare_fact *more(struct compare_facts *facts)
+{
+	enum { ROOM_FIRST = 16 };
+	if (facts->count == facts->room) {
+		const size_t room = facts->room ? 2 * facts->room : ROOM_FIRST;
+		struct compare_fact *list = realloc(facts->list, room * sizeof *list);
+		facts->failed = facts->failed || !list;
+		if (!list)
+			return NULL;
+		facts->list = list;
+		facts->room = room;
+	}
+	facts->list[facts->count] = (struct compare_fact){0};
+	return &facts->list[facts->count++];
+}
+
+/* Takes the texts. */
+static void take(struct compare_facts *facts, enum compare_weight weight, const char *name,
+	bool is_key, char *a, char *b)
+{
+	struct compare_fact *fact = a && b ? more(facts) : NULL;
+	if (!fact) {
+		facts->failed = true;
+		free(a);
+		free(b);
+		return;
+	}
+	fact->weight = weight;
+	fact->is_key = is_key;
+	fact->a = a;
+	fact->b = b;
+	(void)snprintf(fact->name, sizeof fact->name, "%s", name);
+}
+
+void compare_fact_add(struct compare_facts *facts, enum compare_weight weight, const char *name,
+	const char *a, const char *b)
+{
+	take(facts, weight, name, false, strdup(a), strdup(b));
+}
+
+static int order_facts(const void *left, const void *right)
+{
+	const struct compare_fact *a = left;
+	const struct compare_fact *b = right;
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	if (a->is_key != b->is_key)
+		return a->is_key ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+void compare_facts_sort(struct compare_facts *facts)
+{
+	if (facts->count > 1)
+		qsort(facts->list, facts->count, sizeof *facts->list, order_facts);
+}
+
+void compare_facts_release(struct compare_facts *facts)
+{
+	for (size_t i = 0; i < facts->count; i++) {
+		free(facts->list[i].a);
+		free(facts->list[i].b);
+	}
+	free(facts->list);
+	*facts = (struct compare_facts){0};
+}
+
+size_t compare_facts_count(const struct compare_facts *facts, enum compare_weight weight)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < facts->count; i++)
+		count += facts->list[i].weight == weight;
+	return count;
+}
+
+const char *compare_weight_name(enum compare_weight weight)
+{
+	static const char *const names[] = {"harmless", "minor", "setting", "strong", "refused"};
+	return names[weight];
+}
+
+/* --- keys --------------------------------------------------------------------------------------------------- */
+
+char *config_value_text(enum key_id key, const struct config_value *value)
+{
+	char text[CONFIG_VALUE_BYTES];
+	if (config_keys[key].type == KEY_TYPE_TEXT)
+		return strdup(value->text ? value->text : "");
+	return strdup(config_format_value(key, value, text, sizeof text));
+}
+
+static bool both(const struct config *a, const struct config *b, enum key_id key, int64_t value)
+{
+	return config_integer(a, key) == value && config_integer(b, key) == value;
+}
+
+/* A key of the recipe that the files do not depend on, in either. */
+static bool is_idle(enum key_id key, const struct config *a, const struct config *b)
+{
+	switch (key) {
+	case KEY_DATASET_PATH:
+	case KEY_DATASET_RECIPE:
+	case KEY_DATASET_SAMPLES:
+		return false;
+	case KEY_DATASET_QUALITY:
+	case KEY_DATASET_SUBSAMPLING:
+		if (config_integer(a, KEY_DATASET_FORMAT) != DATASET_FORMAT_JPEG &&
+			config_integer(b, KEY_DATASET_FORMAT) != DATASET_FORMAT_JPEG)
+			return true;
+		break;
+	case KEY_DATASET_PNG_COLOR:
+	case KEY_DATASET_PNG_LEVEL:
+		if (config_integer(a, KEY_DATASET_FORMAT) != DATASET_FORMAT_PNG &&
+			config_integer(b, KEY_DATASET_FORMAT) != DATASET_FORMAT_PNG)
+			return true;
+		break;
+	default:
+		break;
+	}
+	return strcmp(config_keys[key].section, "dataset") == 0 &&
+	       both(a, b, KEY_DATASET_RECIPE, DATASET_RECIPE_NONE);
+}
+
+static enum compare_weight weight_of_key(
+	enum key_id key, const char *name, const struct config *a, const struct config *b)
+{
+	if (is_idle(key, a, b))
+		return COMPARE_HARMLESS;
+	/* Of one's own folders, as many samples and bytes are no proof of the same files. */
+	if (key == KEY_DATASET_PATH && both(a, b, KEY_DATASET_RECIPE, DATASET_RECIPE_NONE))
+		return COMPARE_STRONG;
+	if (key == KEY_STEP_DEVICE && both(a, b, KEY_STEP_BACKEND, STEP_BACKEND_NULL))
+		return COMPARE_HARMLESS;
+	return weigh(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
+}
+
+void compare_keys(struct compare_facts *facts, const struct config *a, const struct config *b,
+	const bool swept[KEY_COUNT])
+{
+	for (int k = 0; k < KEY_COUNT; k++) {
+		const enum key_id key = (enum key_id)k;
+		char name[COMPARE_NAME_BYTES];
+		if (swept[k] || config_value_same(key, &a->values[k], &b->values[k]))
+			continue;
+		(void)snprintf(
+			name, sizeof name, "%s.%s", config_keys[k].section, config_keys[k].name);
+		take(facts, weight_of_key(key, name, a, b), name, true,
+			config_value_text(key, &a->values[k]),
+			config_value_text(key, &b->values[k]));
+	}
+}
+
+/* --- the node ------------------------------------------------------------------------------------------------- */
+
+static bool same_fact(const struct fact *a, const struct fact *b)
+{
+	if (a->kind == FACT_MISSING && b->kind == FACT_MISSING)
+		return true; /* whatever the reasons */
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == FACT_TEXT)
+		return strcmp(a->text, b->text) == 0;
+	return a->number == b->number ||
+	       fabs(a->number - b->number) <= SAME_NUMBER * fmax(fabs(a->number), fabs(b->number));
+}
+
+static char *fact_words(const struct fact *fact)
+{
+	char *words;
+	if (!fact)
+		return strdup("not recorded");
+	if (fact->kind == FACT_TEXT)
+		return strdup(fact->text);
+	if (fact->kind == FACT_MISSING)
+		return asprintf(&words, "not known: %s", fact->text) < 0 ? NULL : words;
+	return asprintf(&words, "%.10g%s%s", fact->number, fact->unit ? " " : "",
+		       fact->unit ? fact->unit : "") < 0
+		       ? NULL
+		       : words;
+}
+
+/* A data set is as large as it says: the tolerance of other numbers is not for it. */
+static bool same_size(const struct fact *a, const struct fact *b)
+{
+	return a->kind == FACT_NUMBER && b->kind == FACT_NUMBER && a->number == b->number;
+}
+
+static void compare_one(struct compare_facts *facts, const struct fact *a, const struct fact *b)
+{
+	const struct fact *any = a ? a : b;
+	char name[COMPARE_NAME_BYTES];
+	const bool exact = strcmp(any->group, "dataset") == 0 && any->kind == FACT_NUMBER;
+	if (a && b && (exact ? same_size(a, b) : same_fact(a, b)))
+		return;
+	if ((!a || !b) && any->kind == FACT_MISSING)
+		return;
+	(void)snprintf(name, sizeof name, "%s.%s", any->group, any->name);
+	enum compare_weight weight = weigh(fact_rules, COUNT(fact_rules), name, COMPARE_MINOR);
+	/* One that an older version did not write is no difference of the nodes. */
+	if ((!a || !b) && weight > COMPARE_MINOR)
+		weight = strcmp(any->group, "gpu") == 0 ? COMPARE_STRONG : COMPARE_MINOR;
+	take(facts, weight, name, false, fact_words(a), fact_words(b));
+}
+
+void compare_environments(
+	struct compare_facts *facts, const struct fact_list *a, const struct fact_list *b)
+{
+	for (size_t i = 0; i < a->count; i++)
+		compare_one(facts, &a->facts[i], fact_find(b, a->facts[i].group, a->facts[i].name));
+	for (size_t i = 0; i < b->count; i++)
+		if (!fact_find(a, b->facts[i].group, b->facts[i].name))
+			compare_one(facts, NULL, &b->facts[i]);
+}

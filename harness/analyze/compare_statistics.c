@@ -1,0 +1,667 @@
+/* Moderated t tests and studentised bootstrap intervals of differences; the header says why these. */
+#include "harness/analyze/compare_statistics.h"
+
+#include "harness/analyze/moderation.h"
+#include "harness/base/order.h"
+#include "harness/base/rng.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double POWER = 0.8;
+static const double Z95 = 1.959964;
+/* y that agree to so much are equal: what is left is rounding. */
+static const double VARIANCE_LEAST = 1e-24;
+
+/* --- one side, one point ---------------------------------------------------------------------------------- */
+
+struct side {
+	double mean, variance; /* variance: 0 of one value */
+	double freedom;
+};
+
+static struct side side_of(const double *values, size_t count)
+{
+	const double deviation = statistics_deviation(values, count);
+	return (struct side){
+		.mean = statistics_mean(values, count),
+		.variance = count > 1 ? deviation * deviation : 0,
+		.freedom = count > 1 ? (double)(count - 1) : 0,
+	};
+}
+
+struct point {
+	struct side a, b;
+	double variance, freedom; /* pooled */
+};
+
+static struct point point_of(const struct difference_samples *samples)
+{
+	struct point point = {
+		side_of(samples->a, samples->a_count), side_of(samples->b, samples->b_count), 0, 0};
+	point.freedom = point.a.freedom + point.b.freedom;
+	if (point.freedom > 0)
+		point.variance =
+			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
+			point.freedom;
+	return point;
+}
+
+static bool is_there(const struct difference_samples *samples)
+{
+	return samples->a_count > 0 && samples->b_count > 0;
+}
+
+/* What the points share; {0, 0} of fewer than three. */
+static int shared_of(const struct point *points, size_t count, struct moderation *shared)
+{
+	double *variances = calloc(2 * count + 1, sizeof *variances);
+	if (!variances)
+		return -ENOMEM;
+	double *freedoms = variances + count;
+	size_t known = 0;
+	for (size_t i = 0; i < count; i++)
+		if (points[i].freedom > 0) {
+			variances[known] = points[i].variance;
+			freedoms[known++] = points[i].freedom;
+		}
+	/* Freedoms stand behind all variances, not behind the known ones. */
+	*shared = moderation_of(variances, freedoms, known);
+	shared->freedom = known > 0 ? fmin(shared->freedom, (double)known - 1) : 0;
+	free(variances);
+	return 0;
+}
+
+/* se^2 and its degrees of freedom. */
+static double error_squared(const struct point *point, const struct moderation *shared, double na,
+	double nb, double run_share, double *freedom)
+{
+	static const double unlike = 1.5;
+	const double pooled = moderation_apply(shared, point->variance, point->freedom, freedom);
+	const bool alike = fmax(na, nb) < unlike * fmin(na, nb);
+	if (alike || point->a.freedom <= 0 || point->b.freedom <= 0)
+		return pooled * (1 / na + 1 / nb + 2 * run_share);
+	const double a = point->a.variance * (1 / na + run_share);
+	const double b = point->b.variance * (1 / nb + run_share);
+	const double quarter = a * a / point->a.freedom + b * b / point->b.freedom;
+	if (quarter > 0)
+		*freedom = (a + b) * (a + b) / quarter;
+	return a + b;
+}
+
+/* --- bootstrap ---------------------------------------------------------------------------------------------- */
+
+/* Residuals in units of their point's deviation. */
+struct pool {
+	double *values; /* owned */
+	size_t count;
+};
+
+static void add_residuals(
+	struct pool *pool, const double *values, size_t count, double mean, double deviation)
+{
+	if (count < 2 || deviation <= 0)
+		return;
+	const double swell = sqrt((double)count / (double)(count - 1));
+	for (size_t i = 0; i < count; i++)
+		pool->values[pool->count++] = swell * (values[i] - mean) / deviation;
+}
+
+static int pool_open(struct pool *pool, const struct difference_samples *samples,
+	const struct point *points, size_t count, const struct moderation *shared)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < count; i++)
+		total += samples[i].a_count + samples[i].b_count;
+	*pool = (struct pool){.values = calloc(total + 1, sizeof(double))};
+	for (size_t i = 0; pool->values && i < count; i++) {
+		double freedom;
+		const double variance =
+			moderation_apply(shared, points[i].variance, points[i].freedom, &freedom);
+		if (!is_there(&samples[i]) || !(variance > VARIANCE_LEAST))
+			continue;
+		const double deviation = sqrt(variance);
+		add_residuals(pool, samples[i].a, samples[i].a_count, points[i].a.mean, deviation);
+		add_residuals(pool, samples[i].b, samples[i].b_count, points[i].b.mean, deviation);
+	}
+	return pool->values ? 0 : -ENOMEM;
+}
+
+static double draw(const struct pool *pool, struct rng *rng)
+{
+	const uint64_t word = rng_below(rng, 2 * pool->count);
+	const double value = pool->values[word / 2];
+	return word & 1 ? value : -value;
+}
+
+struct bootstrap {
+	struct pool pool;
+	struct moderation shared; /* in units of the pool: variance 1 */
+	double significance, run_share;
+	bool wanted;
+	uint64_t seed;
+	double *t;     /* (COMPARE_RESAMPLES), owned */
+	size_t na, nb; /* that `critical` is of; 0: none yet */
+	double critical;
+};
+
+/* With an effect of the run on all of them. */
+static struct side draw_side(
+	const struct pool *pool, struct rng *rng, size_t count, double run_share)
+{
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < count; i++) {
+		const double value = draw(pool, rng);
+		sum += value;
+		squares += value * value;
+	}
+	const double n = (double)count;
+	const double variance = count > 1 ? fmax(0, squares - sum * sum / n) / (n - 1) : 0;
+	const double run = sqrt(run_share) * draw(pool, rng);
+	return (struct side){sum / n + run, variance, n - 1};
+}
+
+static struct point draw_point(
+	const struct bootstrap *bootstrap, struct rng *rng, size_t na, size_t nb)
+{
+	const struct pool *pool = &bootstrap->pool;
+	struct point point = {draw_side(pool, rng, na, bootstrap->run_share),
+		draw_side(pool, rng, nb, bootstrap->run_share), 0, 0};
+	point.freedom = point.a.freedom + point.b.freedom;
+	if (point.freedom > 0)
+		point.variance =
+			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
+			point.freedom;
+	return point;
+}
+
+/* The quantile of |t| that a share `significance` of the resamples is above. */
+static double critical_of(double *t, double significance)
+{
+	sort_doubles(t, COMPARE_RESAMPLES);
+	const double place = (1 - significance) * COMPARE_RESAMPLES;
+	const size_t index =
+		place < COMPARE_RESAMPLES - 1 ? (size_t)ceil(place) : COMPARE_RESAMPLES - 1;
+	return t[index];
+}
+
+static bool bootstrap_tells(const struct bootstrap *bootstrap)
+{
+	/* The tail must be among the resamples. */
+	return bootstrap->wanted && bootstrap->pool.count >= COMPARE_POOL_LEAST &&
+	       bootstrap->significance * COMPARE_RESAMPLES >= 10;
+}
+
+static double bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t nb)
+{
+	struct rng rng;
+	if (bootstrap->na == na && bootstrap->nb == nb)
+		return bootstrap->critical;
+	rng_init(&rng, bootstrap->seed, na * 1000003 + nb);
+	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
+		double freedom;
+		const struct point point = draw_point(bootstrap, &rng, na, nb);
+		const double square = error_squared(&point, &bootstrap->shared, (double)na,
+			(double)nb, bootstrap->run_share, &freedom);
+		bootstrap->t[r] = fabs(point.b.mean - point.a.mean) / sqrt(fmax(square, DBL_MIN));
+	}
+	bootstrap->na = na;
+	bootstrap->nb = nb;
+	return bootstrap->critical = critical_of(bootstrap->t, bootstrap->significance);
+}
+
+/* Of the mean over all points, whose deviations are as they are. */
+static double bootstrap_overall(
+	struct bootstrap *bootstrap, const struct difference *points, size_t count)
+{
+	struct rng rng;
+	rng_init(&rng, bootstrap->seed, UINT64_MAX);
+	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
+		double sum = 0;
+		double square = 0;
+		for (size_t i = 0; i < count; i++) {
+			const struct difference *d = &points[i];
+			if (isnan(d->error))
+				continue;
+			double freedom;
+			const struct point p = draw_point(bootstrap, &rng, d->a_count, d->b_count);
+			const double unit =
+				error_squared(&p, &bootstrap->shared, (double)d->a_count,
+					(double)d->b_count, bootstrap->run_share, &freedom);
+			sum += d->deviation * (p.b.mean - p.a.mean);
+			square += d->deviation * d->deviation * unit;
+		}
+		bootstrap->t[r] = fabs(sum) / sqrt(fmax(square, DBL_MIN));
+	}
+	return critical_of(bootstrap->t, bootstrap->significance);
+}
+
+/* --- tests -------------------------------------------------------------------------------------------------- */
+
+void compare_holm(double *p, size_t count)
+{
+	size_t left = 0;
+	double least = 0;
+	for (size_t i = 0; i < count; i++)
+		left += isnan(p[i]) ? 0 : 1;
+	double *raw = calloc(count + 1, sizeof *raw);
+	if (!raw) { /* Bonferroni's bound holds, too */
+		for (size_t i = 0; i < count; i++)
+			p[i] = fmin(1, p[i] * (double)left);
+		return;
+	}
+	memcpy(raw, p, count * sizeof *raw);
+	for (; left > 0; left--) {
+		size_t smallest = count;
+		for (size_t i = 0; i < count; i++)
+			if (!isnan(raw[i]) && (smallest == count || raw[i] < raw[smallest]))
+				smallest = i;
+		least = fmax(least, fmin(1, raw[smallest] * (double)left));
+		p[smallest] = least;
+		raw[smallest] = NAN;
+	}
+	free(raw);
+}
+
+static double two_sided(double t, double freedom)
+{
+	return fmin(1, 2 * compare_student(-fabs(t), freedom));
+}
+
+/* Whether n repetitions a side find `wanted` with POWER at this level. */
+static bool suffices(double n, const struct difference *d, double shared_freedom, double wanted,
+	double significance, double run_share)
+{
+	const double freedom = shared_freedom + 2 * n - 2;
+	const double t = compare_student_quantile(1 - significance / 2, freedom) +
+			 compare_student_quantile(POWER, freedom);
+	return t * d->deviation * sqrt(2 / n + 2 * run_share) <= wanted;
+}
+
+/* The least number that does, more than there are; 0: COMPARE_REPEATS_MOST do not. */
+static size_t repeats_for(const struct difference *d, double shared_freedom, double wanted,
+	double significance, double run_share)
+{
+	const size_t most = d->a_count > d->b_count ? d->a_count : d->b_count;
+	size_t low = most < 1 ? 1 : most; /* does not */
+	size_t high = COMPARE_REPEATS_MOST;
+	if (!(d->deviation > 0) || !(wanted > 0) || low >= high ||
+		!suffices((double)high, d, shared_freedom, wanted, significance, run_share))
+		return 0;
+	while (high - low > 1) {
+		const size_t middle = (low + high) / 2;
+		if (suffices((double)middle, d, shared_freedom, wanted, significance, run_share))
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
+static bool holds_zero(const struct interval *interval)
+{
+	return interval->low <= 0 && interval->high >= 0;
+}
+
+static enum difference_verdict verdict_of(
+	const struct difference *d, const struct difference_rules *rules)
+{
+	const double within = fmax(d->floor, rules->resolution);
+	if (isnan(d->value))
+		return DIFFERENCE_MISSING;
+	if (isnan(d->p))
+		return DIFFERENCE_UNTOLD;
+	if (d->adjusted > rules->significance || holds_zero(&d->interval))
+		return d->interval.low >= -within && d->interval.high <= within ? DIFFERENCE_NONE
+										: DIFFERENCE_UNSURE;
+	if (fabs(d->value) <= d->floor)
+		return DIFFERENCE_NOISE;
+	return d->value < 0 ? DIFFERENCE_LESS : DIFFERENCE_MORE;
+}
+
+static void advise(struct difference *d, const struct difference_rules *rules,
+	double shared_freedom, size_t tests)
+{
+	enum { REPEATS_TO_BEGIN = 3 };
+	if (d->verdict == DIFFERENCE_UNTOLD)
+		d->repeats_needed = REPEATS_TO_BEGIN;
+	if (d->verdict != DIFFERENCE_UNSURE)
+		return;
+	const double seen = fabs(d->value);
+	const double wanted = seen > d->floor ? seen : fmax(d->floor, rules->resolution);
+	d->repeats_needed = repeats_for(
+		d, shared_freedom, wanted, rules->significance / (double)tests, rules->run_share);
+}
+
+static double floor_of(double deviation, const struct difference_rules *rules)
+{
+	const double spread = isnan(deviation) ? 0 : deviation;
+	return Z95 * sqrt(2) * fmax(sqrt(rules->run_share) * spread, rules->run_deviation);
+}
+
+static void set_interval(struct difference *d)
+{
+	d->interval = (struct interval){
+		d->value - d->critical * d->error, d->value + d->critical * d->error};
+}
+
+static struct difference without(void)
+{
+	return (struct difference){.a = NAN,
+		.b = NAN,
+		.value = NAN,
+		.error = NAN,
+		.critical = NAN,
+		.interval = {NAN, NAN},
+		.p = NAN,
+		.adjusted = NAN,
+		.deviation = NAN,
+		.floor = NAN};
+}
+
+static struct difference difference_of(const struct difference_samples *samples,
+	const struct point *point, const struct difference_rules *rules,
+	struct bootstrap *bootstrap, const struct moderation *shared)
+{
+	struct difference d = without();
+	d.a_count = samples->a_count;
+	d.b_count = samples->b_count;
+	d.a = point->a.mean;
+	d.b = point->b.mean;
+	if (!is_there(samples))
+		return d;
+	d.value = d.b - d.a;
+	double freedom;
+	const double square = error_squared(point, shared, (double)samples->a_count,
+		(double)samples->b_count, rules->run_share, &d.freedom);
+	d.deviation = sqrt(moderation_apply(shared, point->variance, point->freedom, &freedom));
+	d.floor = floor_of(d.deviation, rules);
+	if (!(d.freedom > 0))
+		return d;
+	d.error = sqrt(fmax(square, VARIANCE_LEAST));
+	d.p = two_sided(d.value / d.error, d.freedom);
+	d.critical = bootstrap_tells(bootstrap)
+			     ? bootstrap_critical(bootstrap, d.a_count, d.b_count)
+			     : compare_student_quantile(1 - rules->significance / 2, d.freedom);
+	set_interval(&d);
+	return d;
+}
+
+static void adjust(struct difference *out, size_t count, double *p)
+{
+	for (size_t i = 0; i < count; i++)
+		p[i] = out[i].p;
+	compare_holm(p, count);
+	for (size_t i = 0; i < count; i++)
+		out[i].adjusted = p[i];
+}
+
+/* --- all points together ------------------------------------------------------------------------------------ */
+
+/* Deviation of what the n-th repetitions of all points have in common, from both sides: the sweep's rounds are
+ * apart in time as runs are.  NAN: not known. */
+static double common_deviation(
+	const struct difference_samples *samples, const struct point *points, size_t count)
+{
+	enum { ROUNDS_MOST = 64 };
+	double sums[2][ROUNDS_MOST] = {{0}};
+	size_t rounds = ROUNDS_MOST;
+	size_t used = 0;
+	double within = 0;
+	for (size_t i = 0; i < count; i++) {
+		const size_t least = samples[i].a_count < samples[i].b_count ? samples[i].a_count
+									     : samples[i].b_count;
+		rounds = is_there(&samples[i]) && least < rounds ? least : rounds;
+	}
+	for (size_t i = 0; i < count && rounds > 1; i++) {
+		if (!is_there(&samples[i]))
+			continue;
+		used++;
+		within += points[i].variance;
+		for (size_t r = 0; r < rounds; r++) {
+			sums[0][r] += samples[i].a[r] - points[i].a.mean;
+			sums[1][r] += samples[i].b[r] - points[i].b.mean;
+		}
+	}
+	if (used == 0 || rounds < 2)
+		return NAN;
+	double variance = 0;
+	for (size_t side = 0; side < 2; side++) {
+		const double d = statistics_deviation(sums[side], rounds) / (double)used;
+		variance += d * d / 2;
+	}
+	const double expected = within / (double)used / (double)used;
+	return sqrt(used > 1 ? fmax(0, variance - expected) : variance);
+}
+
+/* Without repetitions: the points' differences are the sample. */
+static void overall_by_spread(struct difference *overall, const struct difference *points,
+	size_t count, const struct difference_rules *rules)
+{
+	double *values = calloc(count + 1, sizeof *values);
+	size_t known = 0;
+	for (size_t i = 0; values && i < count; i++)
+		if (!isnan(points[i].value))
+			values[known++] = points[i].value;
+	if (known >= COMPARE_POINTS_LEAST) {
+		overall->freedom = (double)known - 1;
+		overall->error = fmax(statistics_deviation(values, known), sqrt(VARIANCE_LEAST)) /
+				 sqrt((double)known);
+		overall->critical =
+			compare_student_quantile(1 - rules->significance / 2, overall->freedom);
+	}
+	free(values);
+}
+
+static void overall_error(struct difference *overall, const struct difference *points, size_t count)
+{
+	double square = 0;
+	double quarter = 0;
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (isnan(points[i].value))
+			continue;
+		const double part = points[i].error * points[i].error; /* NAN: spreads */
+		square += part;
+		quarter += part * part / points[i].freedom;
+		used++;
+	}
+	const double common = isnan(overall->deviation) ? 0 : overall->deviation;
+	overall->freedom = square * square / quarter;
+	overall->error = sqrt(square / (double)used / (double)used + 2 * common * common);
+}
+
+static size_t overall_means(
+	struct difference *overall, const struct difference *points, size_t count)
+{
+	double a = 0;
+	double b = 0;
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (isnan(points[i].value))
+			continue;
+		a += points[i].a;
+		b += points[i].b;
+		if (used == 0 || points[i].a_count < overall->a_count)
+			overall->a_count = points[i].a_count;
+		if (used == 0 || points[i].b_count < overall->b_count)
+			overall->b_count = points[i].b_count;
+		used++;
+	}
+	if (used == 0)
+		return 0;
+	overall->a = a / (double)used;
+	overall->b = b / (double)used;
+	overall->value = overall->b - overall->a;
+	return used;
+}
+
+static struct difference overall_of(const struct difference *points, size_t count,
+	const struct difference_rules *rules, struct bootstrap *bootstrap, double common)
+{
+	struct difference overall = without();
+	if (count == 1) {
+		overall = points[0];
+		overall.adjusted = overall.p;
+		return overall;
+	}
+	if (overall_means(&overall, points, count) == 0)
+		return overall;
+	overall.is_mean = true;
+	overall.deviation = common;
+	overall.floor = floor_of(common / sqrt(rules->run_share), rules);
+	overall_error(&overall, points, count);
+	if (isnan(overall.error))
+		overall_by_spread(&overall, points, count, rules);
+	else
+		overall.critical = bootstrap_tells(bootstrap)
+					   ? bootstrap_overall(bootstrap, points, count)
+					   : compare_student_quantile(
+						     1 - rules->significance / 2, overall.freedom);
+	if (!isnan(overall.error)) {
+		overall.p = two_sided(overall.value / overall.error, overall.freedom);
+		set_interval(&overall);
+	}
+	overall.adjusted = overall.p;
+	overall.verdict = verdict_of(&overall, rules);
+	return overall;
+}
+
+static void judge(struct difference *out, size_t count, const struct difference_rules *rules,
+	double shared_freedom)
+{
+	size_t tests = 0;
+	for (size_t i = 0; i < count; i++)
+		tests += isnan(out[i].p) ? 0 : 1;
+	for (size_t i = 0; i < count; i++) {
+		out[i].verdict = verdict_of(&out[i], rules);
+		advise(&out[i], rules, shared_freedom, tests > 0 ? tests : 1);
+	}
+}
+
+int compare_differences(const struct difference_samples *samples, size_t count,
+	const struct difference_rules *rules, struct difference *out, struct difference *overall)
+{
+	struct moderation shared = {0};
+	struct bootstrap bootstrap = {.significance = rules->significance,
+		.run_share = rules->run_share,
+		.wanted = rules->bootstrap,
+		.seed = rules->seed};
+	struct point *points = calloc(count + 1, sizeof *points);
+	double *p = calloc(count + 1, sizeof *p);
+	bootstrap.t = calloc(COMPARE_RESAMPLES, sizeof *bootstrap.t);
+	int code = points && p && bootstrap.t ? 0 : -ENOMEM;
+	for (size_t i = 0; !code && i < count; i++)
+		points[i] = point_of(&samples[i]);
+	if (!code)
+		code = shared_of(points, count, &shared);
+	if (!code)
+		code = pool_open(&bootstrap.pool, samples, points, count, &shared);
+	if (!code) {
+		bootstrap.shared = (struct moderation){1, shared.freedom};
+		for (size_t i = 0; i < count; i++)
+			out[i] = difference_of(&samples[i], &points[i], rules, &bootstrap, &shared);
+		adjust(out, count, p);
+		judge(out, count, rules, shared.freedom);
+		if (overall)
+			*overall = overall_of(out, count, rules, &bootstrap,
+				common_deviation(samples, points, count));
+	}
+	free(bootstrap.pool.values);
+	free(bootstrap.t);
+	free(p);
+	free(points);
+	return code;
+}
+
+/* --- Student's t ---------------------------------------------------------------------------------------------- */
+
+/* The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
+{
+	enum { TERMS_MAX = 500 };
+	double c = 1;
+	double d = 1 / fmax(1 - (a + b) * x / (a + 1), DBL_MIN);
+	double value = d;
+	for (int i = 1; i < TERMS_MAX; i++) {
+		const double m = i;
+		const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		d = 1 / (1 + even * d);
+		c = 1 + even / c;
+		value *= d * c;
+		d = 1 / (1 + odd * d);
+		c = 1 + odd / c;
+		value *= d * c;
+		if (fabs(d * c - 1) < 4 * DBL_EPSILON)
+			break;
+	}
+	return value;
+}
+
+/* lgamma writes a global. */
+static double log_gamma(double x)
+{
+	int sign;
+	return lgamma_r(x, &sign);
+}
+
+static double incomplete_beta(double a, double b, double x)
+{
+	if (x <= 0 || x >= 1)
+		return x <= 0 ? 0 : 1;
+	const double front =
+		exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(a, b, x) / a;
+	return 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+double compare_student(double t, double freedom)
+{
+	const double tail =
+		isinf(t) ? 0 : incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
+	return t > 0 ? 1 - tail : tail;
+}
+
+/* The density, for Newton's steps. */
+static double student_density(double t, double freedom)
+{
+	return exp(log_gamma((freedom + 1) / 2) - log_gamma(freedom / 2) -
+		       (freedom + 1) / 2 * log1p(t * t / freedom)) /
+	       sqrt(freedom * M_PI);
+}
+
+/* t > 0 that a share `tail` is above: Newton's steps, halved intervals where they lead out of what is known. */
+static double upper_quantile(double tail, double freedom)
+{
+	enum { STEPS = 60 };
+	static const double precise = 1e-12;
+	double low = 0;
+	double high = 2;
+	while (compare_student(-high, freedom) > tail && high < 1e12) {
+		low = high;
+		high *= 4;
+	}
+	double t = (low + high) / 2;
+	for (int i = 0; i < STEPS && high - low > precise * high; i++) {
+		const double above = compare_student(-t, freedom) - tail;
+		*(above > 0 ? &low : &high) = t;
+		const double next = t + above / student_density(t, freedom);
+		if (fabs(next - t) <= precise * t)
+			return next;
+		t = next > low && next < high ? next : (low + high) / 2;
+	}
+	return t;
+}
+
+double compare_student_quantile(double p, double freedom)
+{
+	if (p == 0.5)
+		return 0;
+	return p < 0.5 ? -upper_quantile(p, freedom) : upper_quantile(1 - p, freedom);
+}

@@ -1,0 +1,330 @@
+/* mlbench compare: results beside a baseline, for people and as a gate. */
+#include "harness/report/compare.h"
+
+#include "harness/base/log.h"
+#include "harness/base/suggest.h"
+#include "harness/base/units.h"
+#include "harness/command/command.h"
+#include "harness/command/diagnosed.h"
+#include "harness/command/product.h"
+#include "harness/command/saved.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT_TEXT, FORMAT_MARKDOWN, FORMAT_JSON, FORMAT_HTML, FORMATS };
+enum { GATES_MAX = 64, REAL_DIGITS = 9 };
+
+static const char *const format_names[FORMATS] = {"text", "markdown", "json", "html"};
+static const char *const format_files[FORMATS] = {
+	"compare.txt", "compare.md", "compare.json", "compare.html"};
+
+static const double SIGNIFICANCE_USUAL = 0.01;
+static const double SIGNIFICANCE_MOST = 0.2;
+static const double SIGNIFICANCE_LEAST = 1e-6;
+
+/* Everything that is open. */
+struct comparing {
+	const struct invocation *invocation;
+	int format;
+	double significance;
+	struct gate gates[GATES_MAX];
+	size_t gate_count;
+	struct record records[COMPARE_RESULTS_MAX]; /* the baseline first */
+	struct report reports[COMPARE_RESULTS_MAX];
+	size_t opened; /* of both */
+	struct comparison comparisons[COMPARE_RESULTS_MAX];
+	size_t count; /* of comparisons */
+};
+
+/* --- what is asked ------------------------------------------------------------------------------------------ */
+
+static int parse_format(struct comparing *c, struct error *err)
+{
+	const char *name = options_value(&c->invocation->options, OPTION_FORMAT);
+	const bool json = command_wants_json(c->invocation);
+	c->format = json ? FORMAT_JSON : FORMAT_TEXT;
+	if (!name)
+		return 0;
+	for (int i = 0; i < FORMATS; i++)
+		if (strcmp(name, format_names[i]) == 0) {
+			c->format = i;
+			if (json && i != FORMAT_JSON && !c->invocation->options.out)
+				return error_set(err, -EINVAL,
+					"--json writes JSON to standard output: --format %s needs --out",
+					name);
+			return 0;
+		}
+	const char *near = suggest_nearest(name, format_names, FORMATS);
+	return error_set(err, -EINVAL, "unknown format '%.60s'%s%s%s: text, markdown, json or html",
+		name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+static int parse_significance(struct comparing *c, struct error *err)
+{
+	const char *text = options_value(&c->invocation->options, OPTION_SIGNIFICANCE);
+	c->significance = SIGNIFICANCE_USUAL;
+	if (!text)
+		return 0;
+	if (units_parse_share(text, &c->significance) == 0 &&
+		c->significance >= SIGNIFICANCE_LEAST && c->significance <= SIGNIFICANCE_MOST)
+		return 0;
+	return error_set(err, -EINVAL,
+		"--significance '%.40s' is no share from 0.0001%% to 20%%, as '1%%'", text);
+}
+
+static int parse_gates(struct comparing *c, struct error *err)
+{
+	const struct options *options = &c->invocation->options;
+	int code = 0;
+	if (options->condition_count > GATES_MAX)
+		return error_set(err, -EINVAL, "more than %d conditions", (int)GATES_MAX);
+	for (size_t i = 0; i < options->condition_count && !code; i++)
+		code = gate_parse(options->conditions[i], &c->gates[c->gate_count++], err);
+	return code;
+}
+
+/* --- results ------------------------------------------------------------------------------------------------ */
+
+static int open_result(struct comparing *c, const char *name, struct error *err)
+{
+	struct record *record = &c->records[c->opened];
+	struct report *report = &c->reports[c->opened];
+	c->opened++;
+	int code = saved_open(record, name, err);
+	if (!code)
+		code = report_open(report, record, err);
+	if (!code && report->best == record->grid.points && report->good + report->unsteady == 0)
+		code = error_set(err, -EINVAL, "'%s' holds no measured point", record->folder);
+	return code;
+}
+
+static int open_results(struct comparing *c, struct error *err)
+{
+	const struct options *options = &c->invocation->options;
+	int code = 0;
+	for (size_t i = 0; i < options->argument_count && !code; i++)
+		code = open_result(c, options->arguments[i], err);
+	return code;
+}
+
+/* --- why they differ ------------------------------------------------------------------------------------------ */
+
+static void take_verdict(
+	struct compare_side *side, size_t point, const struct diagnosed *diagnosed, bool known)
+{
+	side->verdict = known ? diagnosed->diagnosis.verdict : side->report->points[point]->verdict;
+}
+
+static void say_why_not(struct explanation *explanation, const struct diagnosed *a,
+	const struct diagnosed *b, const struct error *why)
+{
+	const char *reason = !a->calibrated && a->why_not[0]   ? a->why_not
+			     : !b->calibrated && b->why_not[0] ? b->why_not
+							       : why->text;
+	(void)snprintf(
+		explanation->why_not, sizeof explanation->why_not, "%.*s", NOTE_BYTES - 1, reason);
+}
+
+static void explain(
+	struct comparison *comparison, const struct diagnosed *a, const struct diagnosed *b)
+{
+	struct error why = {0};
+	struct explain_capacity capacities[STAGES_MAX];
+	const struct difference *d = &comparison->differences[comparison->focus];
+	int code = -ENODATA;
+	if (d->verdict != DIFFERENCE_LESS && d->verdict != DIFFERENCE_MORE)
+		return;
+	comparison->explained = true;
+	if (a->calibrated && b->calibrated)
+		code = explain_by_replay(&a->calibration.model, &b->calibration.model, d->value,
+			&comparison->explanation, &why);
+	if (!code)
+		return;
+	const size_t count = compare_capacities(comparison, capacities);
+	explain_by_capacities(capacities, count, d->value, &comparison->explanation);
+	say_why_not(&comparison->explanation, a, b, &why);
+}
+
+static int diagnose_both(struct comparison *comparison, struct error *err)
+{
+	const struct point_pair *pair = &comparison->pairs[comparison->focus];
+	struct diagnosed *both = calloc(2, sizeof *both);
+	struct error why = {0};
+	if (!both)
+		return error_set(err, -ENOMEM, "out of memory for a diagnosis");
+	const int a = diagnosed_open(&both[0], comparison->a.report, pair->a, &why);
+	take_verdict(&comparison->a, pair->a, &both[0], !a);
+	const int b = diagnosed_open(&both[1], comparison->b.report, pair->b, &why);
+	take_verdict(&comparison->b, pair->b, &both[1], !b);
+	explain(comparison, &both[0], &both[1]);
+	diagnosed_close(&both[0]);
+	diagnosed_close(&both[1]);
+	free(both);
+	return 0;
+}
+
+static int compare_one(struct comparing *c, size_t result, struct error *err)
+{
+	struct comparison *comparison = &c->comparisons[c->count];
+	int code =
+		compare_open(comparison, &c->reports[0], &c->reports[result], c->significance, err);
+	if (code)
+		return code;
+	c->count++;
+	code = compare_judge(comparison, c->gates, c->gate_count, err);
+	if (!code)
+		code = diagnose_both(comparison, err);
+	return code;
+}
+
+static int compare_all(struct comparing *c, struct error *err)
+{
+	int code = parse_format(c, err);
+	if (!code)
+		code = parse_significance(c, err);
+	if (!code)
+		code = parse_gates(c, err);
+	if (!code)
+		code = open_results(c, err);
+	for (size_t i = 1; i < c->opened && !code; i++)
+		code = compare_one(c, i, err);
+	return code;
+}
+
+/* --- output --------------------------------------------------------------------------------------------------- */
+
+static int json_text(const struct compare_document *document, struct buffer *out, struct error *err)
+{
+	json_t *value = compare_json(document);
+	char *text =
+		value ? json_dumps(value, JSON_INDENT(1) | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+	json_decref(value);
+	if (!text)
+		return error_set(err, -ENOMEM, "out of memory for the document");
+	buffer_text(out, text);
+	buffer_text(out, "\n");
+	free(text);
+	return 0;
+}
+
+static int render(const struct comparing *c, const struct compare_document *document,
+	struct buffer *out, struct error *err)
+{
+	struct style style = command_style(c->invocation);
+	switch (c->format) {
+	case FORMAT_MARKDOWN:
+		compare_markdown(document, out);
+		return 0;
+	case FORMAT_JSON:
+		return json_text(document, out, err);
+	case FORMAT_HTML:
+		return compare_html(document, out, err);
+	default:
+		style.colour = style.colour && !c->invocation->options.out;
+		compare_text(document, &style, out);
+		return 0;
+	}
+}
+
+static int write_all(
+	const struct comparing *c, const struct compare_document *document, struct error *err)
+{
+	const char *path = c->invocation->options.out;
+	const bool json = command_wants_json(c->invocation);
+	struct buffer text = {0};
+	int status = EXIT_STATUS_DONE;
+	if (path || !json) {
+		const int code = render(c, document, &text, err);
+		status = code ? command_status(code)
+			      : product_write(path, format_files[c->format], &text, err);
+	}
+	if (!status && json)
+		status = command_print_json(c->invocation, compare_json(document), err);
+	buffer_release(&text);
+	return status;
+}
+
+/* EXIT_STATUS_FAILED where a condition fails. */
+static int gate_status(const struct comparing *c, struct error *err)
+{
+	size_t failed = 0;
+	for (size_t i = 0; i < c->count; i++)
+		for (size_t g = 0; g < c->gate_count; g++)
+			failed += c->comparisons[i].gates[g].outcome != GATE_PASSES;
+	if (failed == 0)
+		return EXIT_STATUS_DONE;
+	(void)error_set(err, -EINVAL, "%zu of %zu condition%s fail%s", failed,
+		c->count * c->gate_count, c->count * c->gate_count == 1 ? "" : "s",
+		failed == 1 ? "s" : "");
+	return EXIT_STATUS_FAILED;
+}
+
+static void comparing_close(struct comparing *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		compare_close(&c->comparisons[i]);
+	for (size_t i = 0; i < c->opened; i++) {
+		if (c->reports[i].record)
+			report_close(&c->reports[i]);
+		record_release(&c->records[i]);
+	}
+	free(c);
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+	struct comparing *c = calloc(1, sizeof *c);
+	if (!c) {
+		(void)error_set(err, -ENOMEM, "out of memory");
+		return EXIT_STATUS_FAILED;
+	}
+	c->invocation = invocation;
+	const int code = compare_all(c, err);
+	int status = command_status(code);
+	if (!code) {
+		const struct compare_document document = {.comparisons = c->comparisons,
+			.count = c->count,
+			.gates = c->gates,
+			.gate_count = c->gate_count,
+			.verbose = options_given(&invocation->options, OPTION_VERBOSE)};
+		status = write_all(c, &document, err);
+	}
+	if (!status)
+		status = gate_status(c, err);
+	comparing_close(c);
+	return status;
+}
+
+const struct command command_compare = {
+	.name = "compare",
+	.summary = "hold results beside a baseline; a gate for CI",
+	.arguments = "A B [C...]",
+	.description =
+		"A is the baseline; each other result is compared with it. A result is as for 'mlbench show'. Points are "
+		"matched by the values of the keys that either sweeps; those without a partner are listed. Said are the "
+		"difference of throughput at each point with its interval and test, stages, what binds in each, which part of "
+		"the difference each stage explains (by replay), and which keys and facts of the node differ. Results of "
+		"other data, other size of pictures, model or backend are refused: their rates say nothing of each other.\n\n"
+		"Differences are tested at --significance (1 % by default), and count beyond the noise floor only: two runs "
+		"of the same thing differ by more than their repetitions say. --fail-if METRIC < VALUE (or >) exits with "
+		"status 1 where the condition is true of the whole interval; with % it means the change against A, without "
+		"it B's figure itself, as 'throughput < -5%', 'step_time > 3ms', 'decode.p99 > 10%'. Over several points it "
+		"fails by any of them, or by the mean of all, adjusted so that equal results fail as rarely as the "
+		"significance says. A metric that a result does not have fails the gate. Metrics: throughput, step_time, "
+		"step_utilisation, step_wait, cpu_time, read_rate, page_cache, memory, other_load; of a stage (read, decode, "
+		"upload, step, sync) capacity, mean, p50, p99, busy, starved, blocked, run_queue, io_wait, lock_wait, as "
+		"'decode.capacity'; device.busy, device.idle, device.mfu, device.launch, device.upload_rate, device.clock, "
+		"device.power, device.temperature.\n\n"
+		"--format is text, markdown, json or html; --out FILE writes it to a file, replaced at once. --json writes "
+		"JSON to standard output, beside the file.",
+	.example = "mlbench compare results/main results/branch --fail-if 'throughput < -5%'",
+	.options = OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
+		   OPTION_BIT(OPTION_FAIL_IF) | OPTION_BIT(OPTION_SIGNIFICANCE),
+	.arguments_min = 2,
+	.arguments_max = COMPARE_RESULTS_MAX,
+	.run = run,
+};

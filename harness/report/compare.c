@@ -1,0 +1,502 @@
+/* From two records to their differences: figures of every repetition, points matched, tests, and what else differs. */
+#include "harness/report/compare.h"
+
+#include "harness/base/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Quantiles of a histogram are known to 3 % (histogram.h). */
+static const double QUANTILE_DEVIATION = 0.012;
+/* Repetitions of one process share its peak: they tell nothing of the next process's. */
+static const double MEMORY_DEVIATION = 0.1;
+static const double CORES_DEVIATION = 0.05;
+static const double CELSIUS_DEVIATION = 1;
+static const double RESOLUTION = 0.05;
+/* More cores that others kept busy in one result than in the other are worth a remark. */
+static const double OTHERS_DIFFER = 0.25;
+
+/* --- figures of a record ---------------------------------------------------------------------------------- */
+
+struct figures {
+	double *y;     /* (rows, metrics): NAN where there is none; owned */
+	size_t *first; /* (points + 1): rows of a point; owned */
+	size_t rows;
+};
+
+struct place {
+	size_t entry;
+	uint32_t point, repeat;
+};
+
+static int order_places(const void *left, const void *right)
+{
+	const struct place *a = left;
+	const struct place *b = right;
+	if (a->point != b->point)
+		return a->point < b->point ? -1 : 1;
+	return (a->repeat > b->repeat) - (a->repeat < b->repeat);
+}
+
+/* As the summary chose them. */
+static bool counts(const struct report *report, const struct record_entry *entry)
+{
+	const struct point_summary *point = report->points[entry->point];
+	return point &&
+	       (entry->status == MEASUREMENT_OK ||
+		       (entry->status == MEASUREMENT_UNSTEADY && point->status == POINT_UNSTEADY));
+}
+
+static size_t places_of(const struct report *report, struct place *places)
+{
+	const struct record *record = report->record;
+	size_t count = 0;
+	for (size_t e = 0; e < record->entry_count; e++) {
+		const struct record_entry *entry = &record->entries[e];
+		if (counts(report, entry))
+			places[count++] = (struct place){e, entry->point, entry->repeat};
+	}
+	qsort(places, count, sizeof *places, order_places);
+	return count;
+}
+
+static int load_rows(struct figures *figures, const struct record *record,
+	const struct place *places, const struct metric *metrics, size_t metric_count,
+	struct error *err)
+{
+	struct measurement *m = calloc(1, sizeof *m);
+	int code = m ? 0 : error_set(err, -ENOMEM, "out of memory for a repetition");
+	for (size_t row = 0; row < figures->rows && !code; row++) {
+		code = record_load(record, places[row].entry, m, err);
+		for (size_t i = 0; i < metric_count && !code; i++)
+			figures->y[row * metric_count + i] =
+				metric_scaled(&metrics[i], metric_value(&metrics[i], m));
+		measurement_release(m);
+		*m = (struct measurement){0};
+	}
+	free(m);
+	return code;
+}
+
+static int figures_open(struct figures *figures, const struct report *report,
+	const struct metric *metrics, size_t metric_count, struct error *err)
+{
+	const size_t points = report->record->grid.points;
+	struct place *places = calloc(report->record->entry_count + 1, sizeof *places);
+	*figures = (struct figures){.first = calloc(points + 1, sizeof *figures->first)};
+	int code = -ENOMEM;
+	if (places && figures->first) {
+		figures->rows = places_of(report, places);
+		figures->y = calloc(figures->rows * metric_count + 1, sizeof *figures->y);
+		for (size_t row = 0; row < figures->rows; row++)
+			figures->first[places[row].point + 1]++;
+		for (size_t i = 0; i < points; i++)
+			figures->first[i + 1] += figures->first[i];
+	}
+	code = figures->y ? load_rows(figures, report->record, places, metrics, metric_count, err)
+			  : error_set(err, -ENOMEM, "out of memory for the figures");
+	free(places);
+	return code;
+}
+
+static void figures_close(struct figures *figures)
+{
+	free(figures->y);
+	free(figures->first);
+}
+
+/* The metric's values at a point that are there, behind each other in out; returns how many. */
+static size_t values_at(const struct figures *figures, size_t point, size_t metric,
+	size_t metric_count, double *out)
+{
+	size_t count = 0;
+	for (size_t row = figures->first[point]; row < figures->first[point + 1]; row++) {
+		const double y = figures->y[row * metric_count + metric];
+		if (!isnan(y))
+			out[count++] = y;
+	}
+	return count;
+}
+
+/* --- metrics and pairs ---------------------------------------------------------------------------------------- */
+
+static void add_stages(const struct report *report, char (*names)[NAME_BYTES], size_t *count)
+{
+	for (size_t p = 0; p < report->record->grid.points; p++) {
+		const struct point_summary *point = report->points[p];
+		for (size_t s = 0; point && s < point->stage_count; s++) {
+			bool known = false;
+			for (size_t i = 0; i < *count; i++)
+				known = known || strcmp(names[i], point->stages[s].name) == 0;
+			if (!known && *count < STAGES_MAX)
+				memcpy(names[(*count)++], point->stages[s].name, NAME_BYTES);
+		}
+	}
+}
+
+static bool has_figures(const struct report *report, size_t point)
+{
+	const struct point_summary *p = report->points[point];
+	return p && p->repeat_count > 0;
+}
+
+static int split_pairs(struct comparison *c, struct error *err)
+{
+	const struct point_match *match = &c->match;
+	c->pairs = calloc(match->pair_count + 1, sizeof *c->pairs);
+	c->unmeasured = calloc(match->pair_count + 1, sizeof *c->unmeasured);
+	if (!c->pairs || !c->unmeasured)
+		return error_set(err, -ENOMEM, "out of memory for the points");
+	for (size_t i = 0; i < match->pair_count; i++) {
+		const struct point_pair *pair = &match->pairs[i];
+		if (has_figures(c->a.report, pair->a) && has_figures(c->b.report, pair->b))
+			c->pairs[c->pair_count++] = *pair;
+		else
+			c->unmeasured[c->unmeasured_count++] = *pair;
+	}
+	return 0;
+}
+
+static struct difference_rules rules_of(
+	const struct comparison *c, const struct metric *metric, uint64_t seed)
+{
+	struct difference_rules rules = {.significance = c->significance,
+		.run_share = COMPARE_RUN_SHARE,
+		.run_deviation = COMPARE_RUN_DEVIATION,
+		.resolution = RESOLUTION,
+		.bootstrap = strcmp(metric->name, "throughput") == 0,
+		.seed = seed};
+	if (strcmp(metric->kind->name, "p50") == 0 || strcmp(metric->kind->name, "p99") == 0)
+		rules.run_deviation = QUANTILE_DEVIATION;
+	if (metric->kind->unit == METRIC_BYTES)
+		rules.run_deviation = MEMORY_DEVIATION;
+	if (metric->kind->unit == METRIC_CORES)
+		rules.run_deviation = CORES_DEVIATION;
+	if (metric->kind->unit == METRIC_CELSIUS)
+		rules.run_deviation = rules.resolution = CELSIUS_DEVIATION;
+	return rules;
+}
+
+struct work {
+	struct figures a, b;
+	struct metric metrics[METRICS_MAX]; /* all there can be */
+	size_t metric_count;
+	double *values;                     /* of one metric, both sides */
+	struct difference_samples *samples; /* (pair_count) */
+};
+
+static void work_close(struct work *work)
+{
+	figures_close(&work->a);
+	figures_close(&work->b);
+	free(work->values);
+	free(work->samples);
+}
+
+static int work_open(struct work *work, const struct comparison *c, struct error *err)
+{
+	char stages[STAGES_MAX][NAME_BYTES];
+	size_t stage_count = 0;
+	add_stages(c->a.report, stages, &stage_count);
+	add_stages(c->b.report, stages, &stage_count);
+	work->metric_count =
+		metrics_of_stages((const char(*)[NAME_BYTES])stages, stage_count, work->metrics);
+	int code = figures_open(&work->a, c->a.report, work->metrics, work->metric_count, err);
+	if (!code)
+		code = figures_open(&work->b, c->b.report, work->metrics, work->metric_count, err);
+	if (code)
+		return code;
+	work->values = calloc(work->a.rows + work->b.rows + 1, sizeof *work->values);
+	work->samples = calloc(c->pair_count + 1, sizeof *work->samples);
+	return work->values && work->samples
+		       ? 0
+		       : error_set(err, -ENOMEM, "out of memory for the figures");
+}
+
+/* Whether either side has any of it. */
+static bool gather(struct work *work, const struct comparison *c, size_t metric)
+{
+	double *at = work->values;
+	bool any = false;
+	for (size_t i = 0; i < c->pair_count; i++) {
+		struct difference_samples *s = &work->samples[i];
+		s->a = at;
+		s->a_count = values_at(&work->a, c->pairs[i].a, metric, work->metric_count, at);
+		at += s->a_count;
+		s->b = at;
+		s->b_count = values_at(&work->b, c->pairs[i].b, metric, work->metric_count, at);
+		at += s->b_count;
+		any = any || s->a_count + s->b_count > 0;
+	}
+	return any;
+}
+
+static int compare_metrics(struct comparison *c, struct error *err)
+{
+	struct work *work = calloc(1, sizeof *work);
+	if (!work)
+		return error_set(err, -ENOMEM, "out of memory for the figures");
+	int code = work_open(work, c, err);
+	if (!code) {
+		c->differences =
+			calloc(work->metric_count * c->pair_count + 1, sizeof *c->differences);
+		code = c->differences ? 0
+				      : error_set(err, -ENOMEM, "out of memory for differences");
+	}
+	const uint64_t seed = (uint64_t)config_integer(&c->a.report->record->config, KEY_RUN_SEED);
+	for (size_t m = 0; m < work->metric_count && !code; m++) {
+		if (!gather(work, c, m))
+			continue;
+		const size_t to = c->metric_count;
+		const struct difference_rules rules = rules_of(c, &work->metrics[m], seed);
+		code = compare_differences(work->samples, c->pair_count, &rules,
+			&c->differences[to * c->pair_count], &c->overall[to]);
+		if (code)
+			(void)error_set(err, code, "out of memory for differences");
+		c->metrics[c->metric_count++] = work->metrics[m];
+	}
+	work_close(work);
+	free(work);
+	return code;
+}
+
+/* --- what else differs ------------------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 2, 3))) static void remark(
+	struct comparison *c, const char *format, ...)
+{
+	if (c->remark_count == COMPARE_REMARKS_MAX)
+		return;
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(c->remarks[c->remark_count++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+static void compare_subjects(struct comparison *c)
+{
+	const struct record *a = c->a.report->record;
+	const struct record *b = c->b.report->record;
+	char left[UNITS_BYTES];
+	char right[UNITS_BYTES];
+	compare_keys(&c->facts, &a->config, &b->config, c->match.swept);
+	compare_environments(&c->facts, &a->environment, &b->environment);
+	if (strcmp(a->step.backend, b->step.backend) != 0 || a->step.emulated != b->step.emulated)
+		compare_fact_add(&c->facts, COMPARE_REFUSED, "step on",
+			a->step.emulated ? "an emulated device" : a->step.backend,
+			b->step.emulated ? "an emulated device" : b->step.backend);
+	if (a->cores != b->cores) {
+		(void)snprintf(left, sizeof left, "%u", a->cores);
+		(void)snprintf(right, sizeof right, "%u", b->cores);
+		compare_fact_add(&c->facts, COMPARE_STRONG, "usable cores", left, right);
+	}
+	compare_facts_sort(&c->facts);
+}
+
+static int refuse(const struct comparison *c, struct error *err)
+{
+	const size_t count = compare_facts_count(&c->facts, COMPARE_REFUSED);
+	const struct compare_fact *fact = c->facts.list; /* the heaviest is first */
+	char others[UNITS_BYTES] = "";
+	if (count > 1)
+		(void)snprintf(others, sizeof others, ", and %zu more", count - 1);
+	return error_set(err, -EINVAL,
+		"cannot compare '%.100s' with '%.100s': they are not the same work: %s is '%.60s' and '%.60s'%s",
+		c->b.report->record->folder, c->a.report->record->folder, fact->name, fact->a,
+		fact->b, others);
+}
+
+static int refuse_points(const struct comparison *c, struct error *err)
+{
+	const char *const a = c->a.report->record->folder;
+	const char *const b = c->b.report->record->folder;
+	if (c->match.pair_count == 0)
+		return error_set(err, -EINVAL,
+			"cannot compare '%.150s' with '%.150s': no point of the one has the settings of a "
+			"point of the other",
+			b, a);
+	return error_set(err, -EINVAL,
+		"cannot compare '%.150s' with '%.150s': no point was measured in both", b, a);
+}
+
+static void remark_state(
+	struct comparison *c, const struct report *report, const char *side, bool is_a)
+{
+	size_t unsteady = 0;
+	for (size_t i = 0; i < c->pair_count; i++) {
+		const size_t point = is_a ? c->pairs[i].a : c->pairs[i].b;
+		unsteady += report->points[point]->status == POINT_UNSTEADY;
+	}
+	if (unsteady > 0)
+		remark(c,
+			"%s: %zu of %zu points never were steady; their figures are of a run that was still changing",
+			side, unsteady, c->pair_count);
+	if (report->record->interrupted)
+		remark(c, "%s was interrupted: repetitions are missing", side);
+	if (report->failed > 0)
+		remark(c, "%s: %zu point%s failed", side, report->failed,
+			report->failed == 1 ? "" : "s");
+}
+
+static void remark_injected(struct comparison *c, const struct report *report, const char *side)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
+	char all[NOTE_BYTES / 2] = "";
+	for (size_t i = 0; i < count; i++) {
+		const size_t used = strlen(all);
+		(void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", lines[i]);
+	}
+	if (count > 0)
+		remark(c, "%s ran with planted conditions: %s", side, all);
+}
+
+static void remark_load(struct comparison *c)
+{
+	const struct difference *d = compare_overall_of(c, "other_load");
+	if (d && fabs(d->value) > OTHERS_DIFFER)
+		remark(c, "other processes kept %.1f cores busy in A and %.1f in B", fmax(0, d->a),
+			fmax(0, d->b));
+}
+
+static void remark_all(struct comparison *c)
+{
+	const struct record *a = c->a.report->record;
+	const struct record *b = c->b.report->record;
+	if (strcmp(a->folder, b->folder) == 0 ||
+		(a->started == b->started && strcmp(a->name, b->name) == 0 &&
+			strcmp(a->config_hash, b->config_hash) == 0))
+		remark(c, "A and B are the same result: nothing can differ");
+	remark_state(c, c->a.report, "A", true);
+	remark_state(c, c->b.report, "B", false);
+	remark_injected(c, c->a.report, "A");
+	remark_injected(c, c->b.report, "B");
+	remark_load(c);
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+/* The surest difference of throughput, else the baseline's best point. */
+static size_t choose_focus(const struct comparison *c)
+{
+	size_t best = 0;
+	size_t surest = c->pair_count;
+	for (size_t i = 0; i < c->pair_count; i++) {
+		const struct difference *d = &c->differences[i];
+		const bool differs = d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE;
+		if (differs && (surest == c->pair_count ||
+				       fabs(d->value) > fabs(c->differences[surest].value)))
+			surest = i;
+		if (d->a > c->differences[best].a || isnan(c->differences[best].a))
+			best = i;
+	}
+	return surest < c->pair_count ? surest : best;
+}
+
+static int build(struct comparison *c, struct error *err)
+{
+	const struct record *a = c->a.report->record;
+	const struct record *b = c->b.report->record;
+	int code = point_match(&a->config, &a->grid, &b->config, &b->grid, &c->match);
+	if (code)
+		return error_set(err, code, "out of memory for the points");
+	compare_subjects(c);
+	if (compare_facts_count(&c->facts, COMPARE_REFUSED) > 0)
+		return refuse(c, err);
+	code = split_pairs(c, err);
+	if (!code && c->pair_count == 0)
+		code = refuse_points(c, err);
+	if (!code)
+		code = compare_metrics(c, err);
+	if (!code && c->facts.failed)
+		code = error_set(err, -ENOMEM, "out of memory for what differs");
+	if (code)
+		return code;
+	remark_all(c);
+	c->focus = choose_focus(c);
+	return 0;
+}
+
+int compare_open(struct comparison *comparison, const struct report *a, const struct report *b,
+	double significance, struct error *err)
+{
+	*comparison = (struct comparison){
+		.a = {.report = a}, .b = {.report = b}, .significance = significance};
+	const int code = build(comparison, err);
+	if (code)
+		compare_close(comparison);
+	return code;
+}
+
+void compare_close(struct comparison *comparison)
+{
+	point_match_release(&comparison->match);
+	compare_facts_release(&comparison->facts);
+	free(comparison->pairs);
+	free(comparison->unmeasured);
+	free(comparison->differences);
+	free(comparison->gates);
+	*comparison = (struct comparison){0};
+}
+
+static size_t metric_index(const struct comparison *c, const char *name)
+{
+	for (size_t i = 0; i < c->metric_count; i++)
+		if (strcmp(c->metrics[i].name, name) == 0)
+			return i;
+	return c->metric_count;
+}
+
+const struct difference *compare_differences_of(
+	const struct comparison *comparison, const char *name)
+{
+	const size_t i = metric_index(comparison, name);
+	return i < comparison->metric_count ? &comparison->differences[i * comparison->pair_count]
+					    : NULL;
+}
+
+const struct difference *compare_overall_of(const struct comparison *comparison, const char *name)
+{
+	const size_t i = metric_index(comparison, name);
+	return i < comparison->metric_count ? &comparison->overall[i] : NULL;
+}
+
+int compare_judge(
+	struct comparison *comparison, const struct gate *gates, size_t count, struct error *err)
+{
+	comparison->gates = calloc(count + 1, sizeof *comparison->gates);
+	if (!comparison->gates)
+		return error_set(err, -ENOMEM, "out of memory for the conditions");
+	for (size_t i = 0; i < count; i++) {
+		const char *name = gates[i].metric.name;
+		const struct difference *differences = compare_differences_of(comparison, name);
+		gate_judge(&gates[i], differences, differences ? comparison->pair_count : 0,
+			compare_overall_of(comparison, name), comparison->significance,
+			&comparison->gates[i]);
+	}
+	return 0;
+}
+
+size_t compare_capacities(
+	const struct comparison *comparison, struct explain_capacity stages[STAGES_MAX])
+{
+	const struct point_pair *pair = &comparison->pairs[comparison->focus];
+	const struct point_summary *a = comparison->a.report->points[pair->a];
+	const struct point_summary *b = comparison->b.report->points[pair->b];
+	size_t count = 0;
+	for (size_t i = 0; i < a->stage_count; i++) {
+		const struct stage_summary *left = &a->stages[i];
+		struct explain_capacity *stage = &stages[count++];
+		memcpy(stage->stage, left->name, NAME_BYTES);
+		stage->a = left->capacity_is_lower_bound ? (double)NAN : left->capacity;
+		stage->b = NAN;
+		for (size_t j = 0; j < b->stage_count; j++)
+			if (strcmp(b->stages[j].name, left->name) == 0 &&
+				!b->stages[j].capacity_is_lower_bound)
+				stage->b = b->stages[j].capacity;
+	}
+	return count;
+}

@@ -1,0 +1,111 @@
+/* Two saved results held beside each other: a function of their records alone.  Every writer prints from this. */
+#ifndef MLBENCH_REPORT_COMPARE_H
+#define MLBENCH_REPORT_COMPARE_H
+
+#include "harness/analyze/compare_explain.h"
+#include "harness/analyze/compare_facts.h"
+#include "harness/analyze/compare_gate.h"
+#include "harness/analyze/compare_match.h"
+#include "harness/analyze/compare_metric.h"
+#include "harness/analyze/compare_statistics.h"
+#include "harness/base/buffer.h"
+#include "harness/report/report.h"
+#include "harness/report/style.h"
+
+#include <jansson.h>
+
+enum { COMPARE_REMARKS_MAX = 16, COMPARE_WORDS_BYTES = 160, COMPARE_RESULTS_MAX = 16 };
+
+/* Of a result that is compared. */
+struct compare_side {
+	const struct report *report;
+	/* What binds at the explained point, by diagnosis; "none" where it cannot be told. */
+	struct verdict verdict;
+};
+
+struct comparison {
+	struct compare_side a, b; /* a: the baseline */
+	double significance;
+	struct point_match match;
+	struct point_pair
+		*pairs; /* that both results have figures of, in the order of a's points; owned */
+	size_t pair_count;
+	struct point_pair *unmeasured; /* matched, and one of them has no figures; owned */
+	size_t unmeasured_count;
+	struct metric
+		metrics[METRICS_MAX]; /* that either has figures of; the first is throughput */
+	size_t metric_count;
+	struct difference *differences; /* (metric_count, pair_count), owned */
+	struct difference overall[METRICS_MAX];
+	struct compare_facts facts;
+	char remarks[COMPARE_REMARKS_MAX]
+		    [NOTE_BYTES]; /* what must be known before the figures are believed */
+	size_t remark_count;
+	size_t focus;   /* the pair whose stages are shown, and whose difference is explained */
+	bool explained; /* there was a difference to explain */
+	struct explanation explanation;
+	struct gate_result *gates; /* of the gates given, in their order; owned */
+};
+
+/* significance: 0.01.  -EINVAL: the results cannot be compared (err says why in a line).  Only what a and b have in
+ * common is looked at; they must outlive the comparison. */
+int compare_open(struct comparison *comparison, const struct report *a, const struct report *b,
+	double significance, struct error *err);
+void compare_close(struct comparison *comparison); /* safe on {0} */
+
+/* gates: (count); fills comparison->gates. */
+int compare_judge(
+	struct comparison *comparison, const struct gate *gates, size_t count, struct error *err);
+
+/* The metric's differences: (pair_count); NULL: neither result has it. */
+const struct difference *compare_differences_of(
+	const struct comparison *comparison, const char *name);
+const struct difference *compare_overall_of(const struct comparison *comparison, const char *name);
+/* Capacities of the focus, for explain_by_capacities.  Returns how many. */
+size_t compare_capacities(
+	const struct comparison *comparison, struct explain_capacity stages[STAGES_MAX]);
+
+/* --- all comparisons with one baseline, and how they are told ---------------------------------------------- */
+
+struct compare_document {
+	const struct comparison *comparisons; /* (count), all of the same baseline */
+	size_t count;
+	const struct gate *gates; /* (gate_count) */
+	size_t gate_count;
+	bool verbose; /* every metric */
+};
+
+/* compare_words.c: sentences that the formats share.  Appended. */
+
+/* "slower", "no difference beyond 1.2 %", "cannot tell: 3 repeats; 8 would do" */
+const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
+	char out[COMPARE_WORDS_BYTES]);
+const char *compare_verdict_name(enum difference_verdict verdict); /* "less": for JSON */
+/* "-9.4 % to -8.8 %" */
+const char *compare_interval_words(const struct metric *metric, const struct difference *difference,
+	char out[COMPARE_WORDS_BYTES]);
+/* The whole in one sentence. */
+void compare_sentence(const struct comparison *comparison, struct buffer *out);
+/* Where it comes from, in one or two; nothing where there is nothing to explain. */
+void compare_explanation_words(const struct comparison *comparison, struct buffer *out);
+/* What binds in the one and in the other. */
+void compare_binding_words(const struct comparison *comparison, struct buffer *out);
+/* How the figures came about: tests, intervals, floor. */
+void compare_method_words(const struct comparison *comparison, struct buffer *out);
+/* "throughput < -5%: holds at 2 of 6 points, ..." */
+void compare_gate_words(const struct gate *gate, const struct gate_result *result,
+	const struct comparison *comparison, struct buffer *out);
+/* Settings of a pair: "decode.workers=2 batch.size=64"; "" for single runs. */
+void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out);
+/* Of points of one side without a partner. */
+void compare_point_settings(const struct comparison *comparison, const struct report *report,
+	size_t point, struct buffer *out);
+enum ink compare_ink(const struct metric *metric, const struct difference *difference);
+
+void compare_text(
+	const struct compare_document *document, const struct style *style, struct buffer *out);
+void compare_markdown(const struct compare_document *document, struct buffer *out);
+json_t *compare_json(const struct compare_document *document);
+int compare_html(const struct compare_document *document, struct buffer *out, struct error *err);
+
+#endif

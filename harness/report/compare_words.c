@@ -1,0 +1,317 @@
+/* What a comparison says, in words that all formats share. */
+#include "harness/report/compare.h"
+
+#include "harness/analyze/limit_kind.h"
+#include "harness/report/config_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double PERCENT = 100;
+
+const char *compare_verdict_name(enum difference_verdict verdict)
+{
+	static const char *const names[] = {
+		"missing", "untold", "unsure", "none", "noise", "less", "more"};
+	return names[verdict];
+}
+
+/* "slower" and "faster" of rates of the whole, "less" and "more" of everything else. */
+static const char *direction(const struct metric *metric, bool more)
+{
+	if (strcmp(metric->name, "throughput") == 0)
+		return more ? "faster" : "slower";
+	return more ? "more" : "less";
+}
+
+static const char *unsigned_change(
+	const struct metric *metric, double change, char out[METRIC_TEXT_BYTES])
+{
+	const char *text = metric_change_text(metric, fabs(change), out);
+	return *text == '+' ? text + 1 : text;
+}
+
+static void cannot_tell(const struct difference *d, char out[COMPARE_WORDS_BYTES])
+{
+	char repeats[METRIC_TEXT_BYTES];
+	if (d->a_count == d->b_count)
+		(void)snprintf(repeats, sizeof repeats, "%zu repeat%s", d->a_count,
+			d->a_count == 1 ? "" : "s");
+	else
+		(void)snprintf(
+			repeats, sizeof repeats, "%zu and %zu repeats", d->a_count, d->b_count);
+	if (d->is_mean)
+		(void)snprintf(out, COMPARE_WORDS_BYTES,
+			"cannot tell: %s a point, which vary too much", repeats);
+	else if (d->repeats_needed > 0)
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s; %zu would do", repeats,
+			d->repeats_needed);
+	else
+		(void)snprintf(out, COMPARE_WORDS_BYTES,
+			"cannot tell: %s, which vary too much for more of them to help", repeats);
+}
+
+const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
+	char out[COMPARE_WORDS_BYTES])
+{
+	char text[METRIC_TEXT_BYTES];
+	const struct difference *d = difference;
+	switch (d->verdict) {
+	case DIFFERENCE_LESS:
+	case DIFFERENCE_MORE:
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "%s",
+			direction(metric, d->verdict == DIFFERENCE_MORE));
+		break;
+	case DIFFERENCE_NOISE:
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "within the noise floor of %s",
+			unsigned_change(metric, metric_change(metric, d->floor), text));
+		break;
+	case DIFFERENCE_NONE:
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "no difference beyond %s",
+			unsigned_change(metric,
+				metric_change(metric,
+					fmax(fabs(d->interval.low), fabs(d->interval.high))),
+				text));
+		break;
+	case DIFFERENCE_UNSURE:
+	case DIFFERENCE_UNTOLD:
+		cannot_tell(d, out);
+		break;
+	case DIFFERENCE_MISSING:
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "not available in %s",
+			d->a_count == 0 && d->b_count == 0 ? "either"
+			: d->a_count == 0                  ? "A"
+							   : "B");
+		break;
+	}
+	return out;
+}
+
+const char *compare_interval_words(const struct metric *metric, const struct difference *difference,
+	char out[COMPARE_WORDS_BYTES])
+{
+	char low[METRIC_TEXT_BYTES];
+	char high[METRIC_TEXT_BYTES];
+	if (isnan(difference->interval.low)) {
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "-");
+		return out;
+	}
+	(void)metric_change_text(metric, metric_change(metric, difference->interval.low), low);
+	(void)metric_change_text(metric, metric_change(metric, difference->interval.high), high);
+	(void)snprintf(out, COMPARE_WORDS_BYTES, "%s to %s", low, high);
+	return out;
+}
+
+enum ink compare_ink(const struct metric *metric, const struct difference *difference)
+{
+	const bool more = difference->verdict == DIFFERENCE_MORE;
+	if (difference->verdict != DIFFERENCE_LESS && !more)
+		return difference->verdict == DIFFERENCE_UNSURE ||
+				       difference->verdict == DIFFERENCE_UNTOLD
+			       ? INK_WARN
+			       : INK_DIM;
+	if (metric->kind->sense == METRIC_NEITHER)
+		return INK_ACCENT;
+	return more == (metric->kind->sense == METRIC_MORE_IS_BETTER) ? INK_GOOD : INK_BAD;
+}
+
+/* --- points ------------------------------------------------------------------------------------------------- */
+
+void compare_point_settings(const struct comparison *comparison, const struct report *report,
+	size_t point, struct buffer *out)
+{
+	const struct record *record = report->record;
+	const size_t begin = out->size;
+	for (int k = 0; k < KEY_COUNT; k++) {
+		const enum key_id key = (enum key_id)k;
+		char name[CONFIG_NAME_BYTES];
+		if (!comparison->match.swept[k])
+			continue;
+		char *value = config_value_text(
+			key, point_value(&record->config, &record->grid, point, key));
+		buffer_format(out, "%s%s=%s", out->size > begin ? " " : "",
+			config_key_name(key, name), value ? value : "?");
+		free(value);
+	}
+}
+
+void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out)
+{
+	compare_point_settings(comparison, comparison->a.report, comparison->pairs[pair].a, out);
+}
+
+/* --- sentences ------------------------------------------------------------------------------------------------ */
+
+static void count_verdicts(const struct comparison *c, size_t counts[DIFFERENCE_MORE + 1])
+{
+	for (size_t i = 0; i < c->pair_count; i++)
+		counts[c->differences[i].verdict]++;
+}
+
+static void points_sentence(const struct comparison *c, struct buffer *out)
+{
+	size_t n[DIFFERENCE_MORE + 1] = {0};
+	count_verdicts(c, n);
+	const size_t untold = n[DIFFERENCE_UNSURE] + n[DIFFERENCE_UNTOLD];
+	buffer_format(out, ". Of %zu points %zu slower, %zu faster, %zu without a difference",
+		c->pair_count, n[DIFFERENCE_LESS], n[DIFFERENCE_MORE],
+		n[DIFFERENCE_NOISE] + n[DIFFERENCE_NONE]);
+	if (untold > 0)
+		buffer_format(out, ", %zu that cannot be told", untold);
+}
+
+void compare_sentence(const struct comparison *comparison, struct buffer *out)
+{
+	const struct metric *metric = &comparison->metrics[0];
+	const struct difference *d = &comparison->overall[0];
+	char change[METRIC_TEXT_BYTES];
+	char words[COMPARE_WORDS_BYTES];
+	const double by = metric_change(metric, d->value);
+	if (d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE)
+		buffer_format(out, "B is %s by %s",
+			direction(metric, d->verdict == DIFFERENCE_MORE),
+			unsigned_change(metric, by, change));
+	else
+		buffer_format(out, "B's throughput beside A's: %s, %s",
+			metric_change_text(metric, by, change),
+			compare_verdict_words(metric, d, words));
+	if (!isnan(d->interval.low))
+		buffer_format(out, " (%g %% interval %s)", PERCENT * (1 - comparison->significance),
+			compare_interval_words(metric, d, words));
+	if (comparison->pair_count > 1) {
+		buffer_text(out, ", in the geometric mean");
+		points_sentence(comparison, out);
+	}
+}
+
+/* Of the part's own capacity, where it is a stage that showed one. */
+static void part_words(
+	const struct comparison *c, const struct explain_part *part, struct buffer *out)
+{
+	char name[METRIC_NAME_BYTES];
+	char change[METRIC_TEXT_BYTES];
+	const struct explanation *e = &c->explanation;
+	(void)snprintf(name, sizeof name, "%s.capacity", part->name);
+	const struct difference *all = compare_differences_of(c, name);
+	const struct difference *d = all ? &all[c->focus] : NULL;
+	buffer_text(out, part->name);
+	if (d && !isnan(d->value))
+		buffer_format(out, " (capacity %s)",
+			metric_change_text(&c->metrics[0], expm1(d->value), change));
+	buffer_format(out, " explains %.0f %%", PERCENT * part->effect / e->measured);
+}
+
+void compare_explanation_words(const struct comparison *comparison, struct buffer *out)
+{
+	static const double said_least = 0.02;
+	const struct explanation *e = &comparison->explanation;
+	char change[METRIC_TEXT_BYTES];
+	size_t said = 0;
+	if (!comparison->explained)
+		return;
+	buffer_format(out, "of the %s of %s", e->measured < 0 ? "loss" : "gain",
+		unsigned_change(&comparison->metrics[0], expm1(e->measured), change));
+	if (comparison->pair_count > 1) {
+		buffer_text(out, " at ");
+		compare_settings(comparison, comparison->focus, out);
+	}
+	buffer_text(out, " ");
+	for (size_t i = 0; i < e->part_count; i++) {
+		if (fabs(e->parts[i].effect / e->measured) < said_least)
+			continue;
+		buffer_text(out, said++ ? ", " : "");
+		part_words(comparison, &e->parts[i], out);
+	}
+	if (said == 0)
+		buffer_text(out, isnan(e->explained)
+					 ? "nothing can be explained: no capacities are known"
+					 : "no stage explains anything");
+	const double rest = isnan(e->explained) ? 1 : 1 - e->explained / e->measured;
+	if (rest >= 0)
+		buffer_format(out, "; %.0f %% is not explained", PERCENT * rest);
+	else
+		buffer_format(out, "; together %.0f %% more than was measured", -PERCENT * rest);
+	if (e->replayed)
+		buffer_text(out, " (by replay: A's costs exchanged for B's, mean over all orders)");
+	else
+		buffer_format(out, " (by the least of the stages' capacities; no replay: %s)",
+			e->why_not[0] ? e->why_not : "no service times in sequence");
+}
+
+static bool is_told(const struct verdict *verdict)
+{
+	return verdict->stage[0] && strcmp(verdict->stage, "none") != 0;
+}
+
+static void verdict_words(const struct verdict *verdict, struct buffer *out)
+{
+	if (!is_told(verdict))
+		buffer_text(out, "cannot be told");
+	else
+		buffer_format(out, "%s/%s (confidence %.2f)", verdict->stage, verdict->resource,
+			verdict->confidence);
+}
+
+void compare_binding_words(const struct comparison *comparison, struct buffer *out)
+{
+	const struct verdict *a = &comparison->a.verdict;
+	const struct verdict *b = &comparison->b.verdict;
+	buffer_text(out, "in A ");
+	verdict_words(a, out);
+	buffer_text(out, ", in B ");
+	verdict_words(b, out);
+	if (is_told(a) && is_told(b) &&
+		(strcmp(a->stage, b->stage) != 0 || strcmp(a->resource, b->resource) != 0))
+		buffer_text(out, ": another limit");
+	if (comparison->pair_count > 1) {
+		buffer_text(out, "; at ");
+		compare_settings(comparison, comparison->focus, out);
+	}
+}
+
+void compare_method_words(const struct comparison *comparison, struct buffer *out)
+{
+	const struct difference *d = &comparison->overall[0];
+	char floor[METRIC_TEXT_BYTES];
+	buffer_format(out,
+		"figures are geometric means of repetitions; differences are significant at %g %%, by a moderated t test on "
+		"logarithms, two runs taken to vary by as much as two repetitions",
+		PERCENT * comparison->significance);
+	if (comparison->pair_count > 1)
+		buffer_text(out,
+			"; over the points of a metric adjusted by Holm, so that one false alarm among all of them is "
+			"as rare");
+	if (!isnan(d->floor))
+		buffer_format(out,
+			"; noise floor %s%s: 1.96 sqrt(2) of the deviation between runs, from the repetitions, at least "
+			"%g %%",
+			unsigned_change(&comparison->metrics[0], expm1(d->floor), floor),
+			comparison->pair_count > 1 ? " of the mean" : "",
+			PERCENT * COMPARE_RUN_DEVIATION);
+}
+
+void compare_gate_words(const struct gate *gate, const struct gate_result *result,
+	const struct comparison *comparison, struct buffer *out)
+{
+	const bool overall = result->point == comparison->pair_count;
+	if (result->outcome == GATE_PASSES) {
+		buffer_format(out, "%s: does not hold", gate->text);
+		return;
+	}
+	buffer_format(out, "%s: %s", gate->text,
+		result->outcome == GATE_HOLDS ? "holds" : "cannot be judged");
+	if (result->outcome == GATE_HOLDS && comparison->pair_count > 1) {
+		if (result->points > 0)
+			buffer_format(out, " at %zu of %zu points", result->points,
+				comparison->pair_count);
+		if (overall)
+			buffer_format(out, "%s in the mean", result->points > 0 ? " and" : "");
+	}
+	buffer_format(out, ": %s", result->why);
+	if (result->outcome == GATE_HOLDS && comparison->pair_count > 1 && !overall) {
+		buffer_text(out, " at ");
+		compare_settings(comparison, result->point, out);
+	}
+}

@@ -1,0 +1,96 @@
+# report.html: written at the end of a run, again from a saved result, of what there is when a run was stopped; clear
+# refusals of what is no result; the command that it prints is the same measurement.
+. "$CLI/lib.sh"
+write_config
+expect_measured "$MLBENCH" sweep tiny.ini --set "decode.workers=1" --set run.seed=7 --out 'a "sweep"'
+says 'a "sweep"/report.html'
+tail -n 1 err | grep -qF 'report.html' || fail "a sweep does not end by naming its page"
+[ -s 'a "sweep"/report.html' ] || fail "no page"
+cp 'a "sweep"/report.html' first.html
+expect 0 "$MLBENCH" report 'a "sweep"'
+[ "$(cat out)" = 'a "sweep"/report.html' ] || fail "it does not print the page's name"
+cmp -s first.html 'a "sweep"/report.html' || fail "made again, the page is another"
+
+# The page as a text: first the verdict, each section, the points' figures, one document that fetches nothing.
+python3 - first.html 'a "sweep"/summary.json' >commands <<'PY' || fail "the page is not what it should be"
+import html, json, re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+summary = json.load(open(sys.argv[2]))
+assert page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n")
+body = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
+assert not re.search(r'(?:src|href)=(?!"#)', body), "it refers to something outside"
+assert "default-src 'none'" in page
+text = html.unescape(re.sub(r"<[^>]*>", " ", body))
+for title in ("The ladder of limits", "Throughput over the swept keys", "What to do", "Why to believe it", "How to reproduce it", "Environment", "Configuration"):
+    assert title in text, title
+for point in summary["points"]:
+    median = point["throughput"]["median"]
+    assert median is None or f"{median:,.0f}" in text, median
+assert summary["config_hash"] in text and "Seed 7" in text
+assert summary["step"]["description"] in text
+codes = [html.unescape(code) for code in re.findall(r"<pre[^>]*><code>(.*?)</code>", page, re.S)]
+print("\n".join(code for code in codes if code.startswith("mlbench sweep")))
+PY
+[ "$(wc -l <commands)" -eq 2 ] || fail "not two commands that measure it again: $(cat commands)"
+hash=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["config_hash"])' 'a "sweep"/summary.json')
+while read -r line; do
+	line=${line/mlbench sweep/\"$MLBENCH\" check}" --json"
+	eval "$line" >out 2>err || fail "it does not run: $line"
+	[ "$(json 'd["config_hash"]')" = "$hash" ] || fail "it is another measurement: $line"
+done <commands
+
+# Elsewhere, and about another point; as a document.
+slower=$(python3 -c 'import json,sys
+points = json.load(open(sys.argv[1]))["points"]
+print(min(points, key=lambda p: p["throughput"]["median"] or 0)["id"])' 'a "sweep"/summary.json')
+expect 0 "$MLBENCH" report 'a "sweep"' --out page.html --point "$slower"
+[ -s page.html ] || fail "--out was not written"
+cmp -s page.html first.html && fail "--point $slower is about the best point"
+mkdir folder
+expect 0 "$MLBENCH" report 'a "sweep"' --out folder --json
+is_json mlbench.report/1
+[ "$(json 'd["file"]')" = folder/report.html ] || fail "it does not say the file"
+[ -s folder/report.html ] || fail "a folder is not written into"
+expect 2 "$MLBENCH" report 'a "sweep"' --point 9
+says "0 to 1"
+expect 2 "$MLBENCH" report 'a "sweep"' --point x
+expect 2 "$MLBENCH" report 'a "sweep"' --out nowhere/page.html
+says "nowhere/page.html"
+
+# What is no result, or is one no more.
+expect 2 "$MLBENCH" report nonesuch
+says "no such result"
+mkdir empty
+expect 2 "$MLBENCH" report empty
+says "no points.jsonl"
+broken() { # NAME SAYS: of the file on stdin
+	mkdir "$1" && cat >"$1/points.jsonl"
+	expect 2 "$MLBENCH" report "$1"
+	says "$2"
+	[ ! -e "$1/report.html" ] || fail "$1 left a page"
+	[ "$(wc -l <err)" -eq 1 ] || fail "$1 is refused in more than one line"
+}
+sed 's#mlbench.points/1#mlbench.points/0#' 'a "sweep"/points.jsonl' | broken older "schema 'mlbench.points/0'"
+: | broken zero "no whole line"
+head -c 200 'a "sweep"/points.jsonl' | broken half "no whole line"
+head -c 100000 /dev/urandom | broken noise "noise/points.jsonl"
+if [ "$(id -u)" -ne 0 ]; then
+	mkdir closed && cp 'a "sweep"/points.jsonl' closed && chmod 000 closed/points.jsonl
+	expect 2 "$MLBENCH" report closed
+fi
+
+# A run that was killed: a page of what there is, which says so.
+mkdir killed
+head -n 3 'a "sweep"/points.jsonl' >killed/points.jsonl
+head -n 4 'a "sweep"/points.jsonl' | tail -n 1 | head -c 100 >>killed/points.jsonl
+expect 0 "$MLBENCH" report killed
+grep -q 'Interrupted:' killed/report.html || fail "it does not say that the run was interrupted"
+grep -qF 'mlbench sweep --resume killed' killed/report.html || fail "it does not say how to go on"
+mkdir begun
+head -n 1 'a "sweep"/points.jsonl' >begun/points.jsonl
+expect 0 "$MLBENCH" report begun
+grep -q 'Nothing was measured yet' begun/report.html || fail "a run that only began has no such page"
+
+# Planted conditions stand on top.
+expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.read_latency=1ms --out slow
+grep -q 'Planted conditions:.*read_latency 1ms' slow/report.html || fail "planted conditions are not announced"
