@@ -309,7 +309,7 @@ static void phases_and_warmup_are_marked(void **state)
 	input.m = m;
 	build_chart(&chart_timeline, &input, &chart);
 	expect_text(&chart,
-		"The limit changes: decode / cpu from 0.8 s (640 samples/s) and read / device from 2.5 s (420 samples/s)");
+		"The limit changes (when, is taken from the first repetition that shows it): decode / cpu from 0.8 s (640 samples/s) and read / device from 2.5 s (420 samples/s)");
 	assert_true(spec_has(chart.spec, "\"phase\":\"phase 2: read / device\""));
 	assert_true(spec_has(chart.spec, "\"end\":0.8"));
 	chart_release(&chart);

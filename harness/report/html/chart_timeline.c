@@ -303,7 +303,8 @@ static double unevenness(const struct measurement *m, size_t *parts)
 static void say_phases(const struct diagnosis *d, struct buffer *out)
 {
 	char rate[UNITS_BYTES];
-	buffer_format(out, " The limit changes: ");
+	buffer_format(out,
+		" The limit changes (when, is taken from the first repetition that shows it): ");
 	for (size_t i = 0; i < d->phase_count; i++) {
 		char words[PARTS_TEXT_BYTES];
 		const struct phase *phase = &d->phases[i];
