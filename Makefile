@@ -22,7 +22,7 @@ VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$
 B := build/$(VARIANT)
 
 PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libisal libxxhash \
-            sqlite3 ncursesw libmicrohttpd libunwind libdw libprotobuf-c
+            sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
