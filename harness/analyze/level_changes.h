@@ -19,6 +19,7 @@ enum {
 };
 #define LEVEL_SIGNIFICANCE 0.01        /* unless another is asked for */
 #define LEVEL_SIGNIFICANCE_LEAST 0.001 /* what the simulation can tell */
+#define LEVEL_P_LEAST 0.0005           /* the least p that it gives: it may be smaller */
 #define LEVEL_LEAST 0.01 /* smaller changes are of no interest: 1 %, or 0.01 of a share */
 
 enum level_scale { LEVEL_RATIO, LEVEL_DIFFERENCE };

@@ -160,10 +160,11 @@ static void describe(
 		char when[CLOCK_UTC_BYTES];
 		clock_format_utc((time_t)series->rows[change->at]->started, when);
 		history_change_facts(series, i, &facts);
-		buffer_format(out, ". At %s from %s to %s (%s, p = %.2g)%s%s", when,
-			history_unit_format(metric->unit, change->before, before),
+		buffer_format(out, ". From %s on: %s, before %s (%s, p %s %.2g)%s%s", when,
 			history_unit_format(metric->unit, change->after, after),
-			history_change_size(series, i, size), change->p,
+			history_unit_format(metric->unit, change->before, before),
+			history_change_size(series, i, size),
+			change->p <= LEVEL_P_LEAST ? "<=" : "=", change->p,
 			facts.data ? "; changed there: " : "", facts.data ? facts.data : "");
 		buffer_release(&facts);
 	}

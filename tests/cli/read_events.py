@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the event files of `mlbench export --format tensorboard` without any code of mlbench: frames and checksums
 here, events by a protobuf description that is made here from TensorBoard's published field numbers.
-read_events.py FOLDER RESULT.  Also by TensorBoard's own reader, where there is one."""
+read_events.py FOLDER RESULT; --epochs FOLDER RESULT: scalars of epochs against the windows of the result.  Also by TensorBoard's own reader, where there is one."""
 import glob
 import json
 import os
@@ -94,7 +94,35 @@ def check_file(path, event_type, line, traces):
     return times
 
 
+def samples_at(line, t):
+    """Samples through the step at t, between the windows' ends."""
+    columns = line["window_columns"]
+    at, before = (0.0, 0.0), None
+    for row in line["windows"]:
+        before, at = at, (row[columns.index("t")], row[columns.index("samples")])
+        if at[0] >= t:
+            return before[1] + (at[1] - before[1]) * (t - before[0]) / (at[0] - before[0])
+    raise AssertionError("an epoch ends after the run")
+
+
+def check_epochs(folder, result):
+    (line,) = repetitions(result).values()
+    (path,) = glob.glob(os.path.join(folder, "p*", "r*", "*tfevents*"))
+    found = []
+    for event in events_of(path, event_class()):
+        for value in event.summary.value:
+            if value.tag == "epoch/samples_per_s":
+                found.append((event.step, event.wall_time - line["started"], value.simple_value))
+    assert len(found) >= 2, found
+    for step, end, rate in found:
+        assert abs(samples_at(line, end) - 96 * (step + 1)) < 1, (step, end)
+        assert abs(samples_at(line, end - 96 / rate) - 96 * step) < 1 if step else True, (step, rate)
+
+
 def main():
+    if sys.argv[1] == "--epochs":
+        check_epochs(*sys.argv[2:4])
+        return
     folder, result = sys.argv[1:3]
     event_type = event_class()
     lines = repetitions(result)

@@ -367,9 +367,9 @@ static json_t *tips(const char *key)
 	const struct parts_tip list[] = {
 		{"line", "what", NULL},
 		{"n", key, "d"},
-		{"value", "samples/s", ",.4~g"},
-		{"low", "lower (95 %)", ",.4~g"},
-		{"high", "upper (95 %)", ",.4~g"},
+		{"value", "samples/s", ",.4~r"},
+		{"low", "lower (95 %)", ",.4~r"},
+		{"high", "upper (95 %)", ",.4~r"},
 		{"settings", "settings", NULL},
 	};
 	return parts_tips(list, PARTS_COUNT(list));

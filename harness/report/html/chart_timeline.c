@@ -424,7 +424,7 @@ static json_t *pointer_layer(const struct timeline *t, size_t at)
 	struct parts_tip tips[PARTS_COUNT(panel->series) + 1] = {{"t", "seconds", ".3~f"}};
 	for (size_t i = 0; i < panel->count; i++)
 		tips[i + 1] = (struct parts_tip){panel->series[i].field, panel->series[i].name,
-			panel->cells == PAGE_SHARE ? ".1%" : ",.4~g"};
+			panel->cells == PAGE_SHARE ? ".1%" : ",.4~r"};
 	(void)snprintf(name, sizeof name, "at%u", (unsigned)at % PANELS_MAX);
 	json_t *param = json_pack("{s:s, s:{s:s, s:b, s:s, s:s, s:[s]}}", "name", name, "select",
 		"type", "point", "nearest", 1, "on", "pointerover", "clear", "pointerout",
