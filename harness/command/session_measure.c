@@ -1,0 +1,265 @@
+/* The measuring of a session: point by point, then the limits.  Each repetition is saved as it ends, so that
+ * stopping at any moment keeps what was measured. */
+#include "harness/analyze/peaks.h"
+#include "harness/base/clock.h"
+#include "harness/base/log.h"
+#include "harness/command/adaptive_sweep.h"
+#include "harness/command/session_parts.h"
+#include "harness/report/report.h"
+#include "harness/report/timeline_report.h"
+#include "pipelines/pipeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { REASON_BYTES = 80 };
+
+static bool stopped(const struct session *session)
+{
+	return atomic_load(session->invocation->stop) || session->trouble_code;
+}
+
+static double now_seconds(void)
+{
+	struct timespec ts;
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S;
+}
+
+static void label_point(const struct session *session, size_t point, char *out, size_t room)
+{
+	const struct report view = {.record = &session->record};
+	struct buffer text = {0};
+	report_settings(&view, point, &text);
+	(void)snprintf(out, room, "%s", text.data ? text.data : session->plan.name);
+	buffer_release(&text);
+}
+
+static void show_run(struct session *session, const char *label, bool limit)
+{
+	const struct live_begin begin = {.label = label,
+		.limit = limit,
+		.done = session->progress.done,
+		.total = session->progress.total,
+		.rest_s = progress_rest_seconds(&session->progress)};
+	live_show_run(session->live, &begin);
+}
+
+/* What a repetition leaves beside its measurement. */
+struct recordings {
+	struct traces traces;
+	struct timeline
+		*timeline; /* of the first repetition of a point, where there is a schedule */
+};
+
+/* recordings: NULL where none are wanted. */
+static int run_pipeline(struct session *session, const struct config *config, const char *label,
+	struct measurement *m, struct recordings *recordings, bool first, struct error *err)
+{
+	const struct pipeline_control control = {.stop = session->invocation->stop,
+		.progress = progress_tell,
+		.context = &session->progress,
+		.traces = recordings ? &recordings->traces : NULL,
+		.timeline = recordings && first ? &recordings->timeline : NULL,
+		.live = live_show_feed(session->live)};
+	const double started = now_seconds();
+	show_run(session, label, !recordings);
+	progress_begin(&session->progress, label);
+	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
+	progress_end(&session->progress);
+	peaks_fill(m);
+	m->started = started;
+	if (code && atomic_load(session->invocation->stop))
+		m->status = MEASUREMENT_INTERRUPTED;
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		live_show_result(session->live, code ? (double)NAN : m->throughput,
+			m->status == MEASUREMENT_OK);
+	return code;
+}
+
+/* A repetition without its traces is still one. */
+static void save_traces(
+	struct session *session, const struct measurement *m, const struct traces *traces)
+{
+	struct error err = {0};
+	if (traces->stage_count == 0 || !record_save_traces(&session->record, traces, m, &err))
+		return;
+	if (!session->traces_lost)
+		log_warn("%s; repetitions are kept without their traces", err.text);
+	session->traces_lost = true;
+}
+
+/* Nor does one without its timeline. */
+static void save_timeline(
+	struct session *session, const struct measurement *m, const struct timeline *timeline)
+{
+	struct error err = {0};
+	if (!timeline)
+		return;
+	if (timeline->window_count == 0) {
+		log_warn(
+			"no trace.json: the repetition ended after %llu steps, before trace.schedule = %s kept a whole one",
+			(unsigned long long)timeline->steps,
+			config_text(&session->record.config, KEY_TRACE_SCHEDULE));
+		return;
+	}
+	if (timeline->dropped_steps > 0)
+		log_warn(
+			"trace.json lacks %llu steps that trace.schedule asks for: its memory was used up",
+			(unsigned long long)timeline->dropped_steps);
+	if (!record_save_timeline(&session->record, timeline, m, &err))
+		return;
+	if (!session->timeline_lost)
+		log_warn("%s; the run goes on without it", err.text);
+	session->timeline_lost = true;
+}
+
+static void save(
+	struct session *session, const struct measurement *m, const struct recordings *recordings)
+{
+	struct error err = {0};
+	save_traces(session, m, &recordings->traces);
+	save_timeline(session, m, recordings->timeline);
+	const int code = record_append(&session->record, m, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+static void run_item(struct session *session, const struct schedule_item *item)
+{
+	struct config config = {0};
+	struct recordings recordings = {0};
+	struct error err = {0};
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	const int code = m ? config_grid_point(&session->plan.config, &session->plan.grid,
+				     item->point, &config, &err)
+			   : error_set(&err, -ENOMEM, "out of memory for a repetition");
+	if (!m) {
+		session_cannot_save(session, code, &err);
+		return;
+	}
+	label_point(session, item->point, label, sizeof label);
+	if (code)
+		m->status = MEASUREMENT_FAILED;
+	else
+		(void)run_pipeline(session, &config, label, m, &recordings, item->repeat == 0,
+			&err); /* m->status says it too */
+	flame_run_note(&session->flame, m);
+	config_release(&config);
+	m->point = item->point;
+	m->repeat = item->repeat;
+	if (m->status == MEASUREMENT_FAILED) {
+		(void)snprintf(m->error, sizeof m->error, "%s",
+			err.text[0] ? err.text : "failed without a reason");
+		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
+	}
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		save(session, m, &recordings);
+	timeline_close(recordings.timeline);
+	traces_release(&recordings.traces);
+	measurement_release(m);
+	free(m);
+}
+
+/* What was found out about a limit follows its description. */
+static bool limit_is_known(const struct record *record, const struct stage_limit *limit)
+{
+	for (size_t i = 0; i < record->limit_count; i++)
+		if (strcmp(record->limits[i].stage, limit->stage) == 0 &&
+			strncmp(record->limits[i].how, limit->how, strlen(limit->how)) == 0)
+			return true;
+	return false;
+}
+
+static void save_limit(struct session *session, const struct stage_limit *limit)
+{
+	struct error err = {0};
+	const int code = record_append_limit(&session->record, limit, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+static void run_limit(struct session *session, const struct limit_job *job)
+{
+	struct error err = {0};
+	struct stage_limit limit = job->limit;
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	if (!m)
+		return;
+	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
+	const int code = run_pipeline(session, &job->config, label, m, NULL, false, &err);
+	limit.capacity = code ? (double)NAN : m->throughput;
+	const size_t used = strlen(limit.how);
+	if (code)
+		(void)snprintf(limit.how + used, sizeof limit.how - used,
+			"; could not be measured: %.*s", REASON_BYTES, err.text);
+	else if (m->status == MEASUREMENT_UNSTEADY)
+		(void)snprintf(limit.how + used, sizeof limit.how - used, " (unsteady)");
+	const bool whole = m->status != MEASUREMENT_INTERRUPTED;
+	measurement_release(m);
+	free(m);
+	if (whole)
+		save_limit(session, &limit);
+}
+
+static void measure_repetition(void *context, uint32_t point, uint32_t repeat)
+{
+	struct session *session = context;
+	const struct schedule_item item = {.point = point, .repeat = repeat};
+	run_item(session, &item);
+}
+
+static bool is_stopped(void *context)
+{
+	return stopped(context);
+}
+
+static void expect_more(void *context, size_t repetitions)
+{
+	struct session *session = context;
+	session->progress.total += repetitions;
+}
+
+static void measure_adaptively(struct session *session)
+{
+	const struct adaptive_hooks hooks = {.measure = measure_repetition,
+		.stopped = is_stopped,
+		.expect = expect_more,
+		.context = session};
+	struct error err = {0};
+	const int code = adaptive_sweep_run(&session->record, &hooks, &session->complete, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+static void finish_flame(struct session *session)
+{
+	struct error err = {0};
+	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+void session_measure(struct session *session)
+{
+	const double each = plan_repetition_seconds(&session->plan);
+	session->progress = (struct progress){.total = session->item_count + session->limits.count,
+		.each_seconds = each,
+		.hidden = live_show_has_view(session->live)};
+	if (session->adaptive)
+		measure_adaptively(session);
+	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
+		run_item(session, &session->items[i]);
+	finish_flame(session);
+	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
+		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
+			run_limit(session, &session->limits.jobs[i]);
+	log_progress_end();
+	live_show_phase(session->live, LIVE_REPORTING);
+}
