@@ -20,10 +20,9 @@
 
 enum flame_method { FLAME_AUTO, FLAME_PERF, FLAME_SIGNALS };
 
-enum {
-	FLAME_WHY_BYTES = 200,
-	FLAME_ROOT = UINT32_MAX, /* parent of the stages' frames */
-};
+enum { FLAME_WHY_BYTES = 200 };
+
+#define FLAME_ROOT UINT32_MAX /* parent of the stages' frames */
 
 /* What threads belong to that no stage claims: those of libraries, and the sampler itself. */
 #define FLAME_OTHER "other"

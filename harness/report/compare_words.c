@@ -297,7 +297,7 @@ void compare_gate_words(const struct gate *gate, const struct gate_result *resul
 {
 	const bool overall = result->point == comparison->pair_count;
 	if (result->outcome == GATE_PASSES) {
-		buffer_format(out, "%s: does not hold", gate->text);
+		buffer_format(out, "%s: does not hold: %s", gate->text, result->why);
 		return;
 	}
 	buffer_format(out, "%s: %s", gate->text,

@@ -275,8 +275,8 @@ static int add_plot(struct page *page, const struct history_plot *plot)
 	int code = 0;
 	(void)snprintf(text, sizeof text,
 		"Results of one configuration on one node form a series. A change is marked where the level differs at "
-		"%.3g %% significance (for each series; by simulation with heavy-tailed noise, results taken as "
-		"independent) and by %g %% at least.",
+		"%.3g %% significance (for each series; by simulation with heavy-tailed noise, a correlation of 0.3 "
+		"from one result to the next) and by %g %% at least.",
 		100 * plot->significance, 100 * LEVEL_LEAST);
 	page_heading(page, 2, "series", "Over time");
 	page_paragraph(page, text);
