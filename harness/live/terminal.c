@@ -27,6 +27,7 @@ struct terminal {
 	FILE *out, *in;
 	int guard_fd;
 	struct termios before;
+	TERMINAL *asked; /* what was looked up before there was a screen; NULL */
 	SCREEN *screen;
 	bool colour, utf8;
 	int rows, columns;
@@ -117,6 +118,7 @@ static int check_terminal(struct terminal *t, struct error *err)
 		return error_set(err, -ENOTTY, "the run is in the background");
 	if (setupterm(NULL, fileno(t->out), &found) != OK || found != 1)
 		return error_set(err, -ENOTSUP, "TERM=%.60s is not known here", name);
+	t->asked = cur_term;
 	const char *place = tigetstr("cup");
 	if (!place || place == (char *)-1)
 		return error_set(err, -ENOTSUP, "TERM=%.60s cannot place its cursor", name);
@@ -206,6 +208,8 @@ static int start_screen(struct terminal *t, struct error *err)
 
 static void close_files(struct terminal *t)
 {
+	if (t->asked)
+		(void)del_curterm(t->asked);
 	if (t->out)
 		(void)fclose(t->out);
 	if (t->in)

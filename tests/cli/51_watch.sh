@@ -40,7 +40,7 @@ wait
 sane='d["entered"] and d["left"] and d["same_modes"]'
 came quit "$sane and d['status'] == 130 and d['warned']"
 came small "$sane and d['status'] == 130"
-came crash "$sane and d['status'] == -11"
+came crash "$sane and d['status'] in (-11, 1, 66)" # 1, 66: handlers of sanitizers, after ours
 came hangup "d['status'] != 'hangs'"
 came stopped-output "$sane and d['status'] in (0, 3) and d['seconds'] < 30"
 came frozen "d['entered'] and d['status'] in (0, 3) and d['seconds'] < 30"
