@@ -1,6 +1,9 @@
 /* mlbench diagnose: which stage and which resource bind, what each alternative would gain, and the proof. */
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/log.h"
 #include "harness/base/units.h"
+#include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
 #include "harness/command/diagnosed.h"
 #include "harness/command/follow.h"
@@ -8,6 +11,7 @@
 #include "harness/command/saved.h"
 #include "harness/command/verify.h"
 #include "harness/report/diagnosis_report.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 
 #include <errno.h>
@@ -224,6 +228,23 @@ static int tell(const struct request *request, const struct finding *finding, st
 	return status ? status : printed;
 }
 
+/* The page has the experiments, too; without it the diagnosis stands. */
+static void renew_page(struct finding *finding)
+{
+	struct error err = {0};
+	char *path = files_join(finding->record.folder, REPORT_PAGE_FILE);
+	int code = path ? report_diagnose(&finding->report, &err) : -ENOMEM;
+	if (!code)
+		code = adaptive_sweep_forecast(&finding->report, &err);
+	if (!code)
+		code = report_page_write(&finding->report, finding->diagnosed.point, path, &err);
+	if (code)
+		log_warn("%s", err.text[0] ? err.text : "out of memory for the report");
+	else
+		log_info("report: %s", path);
+	free(path);
+}
+
 /* --- the command ---------------------------------------------------------------------------------- */
 
 /* Measured now: *folder is where; the settings that --follow found lead to another one. */
@@ -265,6 +286,8 @@ static int run(const struct invocation *invocation, struct error *err)
 		code = find(&request, name, finding, err);
 		const int told = code ? command_status(code) : tell(&request, finding, err);
 		status = status ? status : told;
+		if (!code && request.verify && finding->verified)
+			renew_page(finding);
 	}
 	finding_close(finding);
 	free(finding);

@@ -2,6 +2,7 @@
 #include "harness/command/command.h"
 #include "harness/measure/environment.h"
 #include "harness/report/fields.h"
+#include "harness/report/html/page.h"
 #include "harness/report/style.h"
 #include "workloads/backend/backend.h"
 #include "workloads/source/residency.h"
@@ -95,6 +96,21 @@ static void add_residency(struct findings *findings)
 			"read.cache = cold and warm cannot be proved, and are refused");
 }
 
+static void add_charts(struct findings *findings)
+{
+	const char *why = page_charts_unavailable();
+	struct doctor_finding *finding =
+		next_finding(findings, why ? DOCTOR_NOTE : DOCTOR_OK, "charts");
+	(void)snprintf(finding->state, sizeof finding->state, "%s",
+		why ? why : "report.html draws them, without a network");
+	if (!why)
+		return;
+	(void)snprintf(finding->consequence, sizeof finding->consequence,
+		"report.html has its tables without them");
+	(void)snprintf(finding->remedy, sizeof finding->remedy,
+		"npm and a network for one 'make setup', then 'make'");
+}
+
 static const char *level_word(enum doctor_level level)
 {
 	static const char *const words[] = {"ok", "note", "lacks"};
@@ -174,6 +190,7 @@ static int run(const struct invocation *invocation, struct error *err)
 	add_sources(&findings);
 	add_residency(&findings);
 	add_backends(&findings);
+	add_charts(&findings);
 	return command_wants_json(invocation) ? print_json(invocation, &findings, err)
 					      : print_text(invocation, &findings, err);
 }

@@ -278,7 +278,7 @@ static const char map_spec[] =
 	"{'transform': [{'filter': 'datum.rate > 0'}], 'mark': {'type': 'rect', 'stroke': 'var(--ground)', 'strokeWidth': 1},"
 	" 'encoding': {'color': {'field': 'rate', 'type': 'quantitative', 'title': 'samples/s',"
 	"  'scale': {'scheme': '" PALETTE_QUANTITY
-	"'}, 'legend': {'format': '~s', 'gradientLength': 200, 'gradientThickness': 10}},"
+	"'}, 'legend': {'format': '~s', 'offset': 32, 'gradientLength': 200, 'gradientThickness': 10}},"
 	"  'opacity': {'condition': {'test': 'datum.status == `predicted`', 'value': 0.72}, 'value': 1}}},"
 	"{'transform': [{'filter': '!(datum.rate > 0)'}], 'mark': {'type': 'rect', 'fill': 'var(--tint)', 'stroke': 'var(--ground)'}},"
 	"{'transform': [{'filter': 'datum.status == `predicted`'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ground)',"
@@ -371,7 +371,7 @@ static json_t *make_map(const struct map *map)
 	for (size_t d = 2; d < map->count && spec; d++)
 		bad |= add_slider(map, d, spec, choices);
 	bad |= chart_spec_set(spec, "usermeta", json_pack("{s:o}", "choices", choices));
-	bad |= chart_spec_set(spec, "height", json_integer((json_int_t)(rows * height)));
+	bad |= chart_spec_set(spec, "height", json_integer((json_int_t)rows * (json_int_t)height));
 	bad |= chart_spec_set(spec, "encoding.x.title", dimension_text(map, 0, NULL));
 	bad |= chart_spec_set(spec, "encoding.x.sort", dimension_texts(map, 0));
 	bad |= chart_spec_set(spec, "encoding.y.title", dimension_text(map, 1, NULL));
@@ -410,8 +410,9 @@ static void write_text(const struct map *map, struct buffer *out)
 		map->count > 1 ? "An outline" : "“frontier” in the table");
 	if (report->predicted > 0)
 		buffer_format(out,
-			" %zu settings were measured; %zu are predicted (~, %s), with the 90 %% interval in the table.",
+			" %zu settings were measured; %zu %s predicted (~, %s), with the 90 %% interval in the table.",
 			report->good + report->unsteady, report->predicted,
+			report->predicted == 1 ? "is" : "are",
 			map->count > 1 ? "dashed and paler" : "hollow");
 	if (report->unsteady > 0)
 		buffer_text(out, " A question mark: not steady.");

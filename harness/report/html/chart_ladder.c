@@ -256,6 +256,7 @@ static void write_text(
 	const struct ladder_rows *all, const struct point_summary *p, struct buffer *out)
 {
 	char number[UNITS_BYTES];
+	char times[UNITS_BYTES];
 	buffer_text(out,
 		"How much each stage could give here (dots), beside what was achieved (line). The thin "
 		"line is a stage's room; where there is none, it binds.");
@@ -269,8 +270,9 @@ static void write_text(
 		buffer_text(out, " Rings: the stage alone on this node.");
 	if (isfinite(all->harness))
 		buffer_format(out,
-			" mlbench itself could move %s samples/s, %.3g times what was achieved.",
-			units_format_count(all->harness, number), all->harness / all->achieved);
+			" mlbench itself could move %s samples/s, %s times what was achieved.",
+			units_format_count(all->harness, number),
+			units_format_count(all->harness / all->achieved, times));
 	if (all->rungs)
 		buffer_text(out,
 			" Below, by replay of what was recorded: the limits in the order in which they come, each with "

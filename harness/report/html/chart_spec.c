@@ -22,7 +22,7 @@ json_t *chart_spec_with(const char *text, const char *const *values, size_t coun
 	struct buffer out = {0};
 	for (; *text; text++) {
 		const size_t place = *text == '$' ? (size_t)(text[1] - '1') : count;
-		if (place < count) {
+		if (values && place < count) {
 			buffer_text(&out, values[place]);
 			text++;
 		} else {

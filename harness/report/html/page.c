@@ -282,14 +282,16 @@ static void put_plot(struct page *page, const struct chart *chart)
 	put(page, "</script>\n");
 }
 
+/* Folded only where there is a picture in front of it. */
 static void put_table_behind(struct page *page, const struct chart *chart)
 {
 	const size_t rows = json_array_size(chart->table.rows);
+	const bool kept = !chart->spec || !has_charts();
 	if (rows == 0)
 		return;
 	buffer_format(&page->body,
-		"<details open class=\"behind\"><summary>The numbers: %zu row%s</summary>\n", rows,
-		rows == 1 ? "" : "s");
+		"<details open class=\"behind%s\"><summary>The numbers: %zu row%s</summary>\n",
+		kept ? " kept" : "", rows, rows == 1 ? "" : "s");
 	page_table(page, &chart->table, chart->title);
 	put(page, "</details>\n");
 }

@@ -4,7 +4,7 @@
 "use strict";
 (() => {
 	const root = document.documentElement;
-	for (const details of document.querySelectorAll("details[open]")) details.open = false;
+	for (const details of document.querySelectorAll("details[open]:not(.kept)")) details.open = false;
 	root.classList.remove("early");
 
 	const GUTTER = 84; // beside a view among others, until it is known what its axis and labels take

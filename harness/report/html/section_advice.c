@@ -7,9 +7,11 @@
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/html/sections.h"
+#include "harness/report/html/tried.h"
 #include "harness/report/part.h"
 #include "harness/report/runbook.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +38,20 @@ static void put_text(struct page *page, struct buffer *text)
 	buffer_release(text);
 }
 
+/* Advice is written without a capital and a full stop. */
+static void put_sentence(struct page *page, const char *words)
+{
+	struct buffer text = {0};
+	const char first = (char)toupper((unsigned char)words[0]);
+	buffer_add(&text, &first, 1);
+	buffer_format(&text, "%s.", words + 1);
+	put_text(page, &text);
+}
+
 /* --- advice ---------------------------------------------------------------------------------------- */
 
-static void put_recommendation(const struct recommendation *r, double now, struct page *page)
+static void put_recommendation(
+	const struct recommendation *r, double now, double tried, struct page *page)
 {
 	char number[UNITS_BYTES];
 	char low[UNITS_BYTES];
@@ -56,6 +69,9 @@ static void put_recommendation(const struct recommendation *r, double now, struc
 	else if (r->next_stage[0])
 		buffer_format(&text, "; then %s / %s binds", r->next_stage,
 			r->next_resource[0] ? r->next_resource : "unknown");
+	if (isfinite(tried))
+		buffer_format(&text, "; yet this sweep measured %s there",
+			units_format_count(tried, number));
 	buffer_text(&text, ".");
 	page_item(page, text.data ? text.data : "");
 	buffer_release(&text);
@@ -87,12 +103,13 @@ void section_advice(const struct chart_input *input, struct page *page)
 	if (d && d->recommendation_count > 0) {
 		page_list_begin(page, true);
 		for (size_t i = 0; i < d->recommendation_count; i++)
-			put_recommendation(&d->recommendations[i], p->median, page);
+			put_recommendation(&d->recommendations[i], p->median,
+				tried_rate(input->report, input->point, &d->recommendations[i]),
+				page);
 		page_list_end(page);
 	} else {
-		page_paragraph(page, p->verdict.advice[0]
-					     ? p->verdict.advice
-					     : "There is no advice without a verdict.");
+		put_sentence(page, p->verdict.advice[0] ? p->verdict.advice
+							: "there is no advice without a verdict");
 	}
 	put_enough(input->report, page);
 }
@@ -229,9 +246,13 @@ static void put_conclusion(
 	const struct measured_elasticity *other = verification_contradicts(v, verdict);
 	const double after = verification_confidence(v, verdict);
 	struct buffer text = {0};
-	buffer_format(&text,
-		"Of the predictions that experiments tried, %zu were confirmed, %zu failed, %zu are unclear.",
-		v->confirmed, v->failed, v->unclear);
+	if (v->confirmed + v->failed + v->unclear > 0)
+		buffer_format(&text,
+			"Of the predictions that experiments tried, %zu were confirmed, %zu failed, %zu are unclear.",
+			v->confirmed, v->failed, v->unclear);
+	else
+		buffer_text(
+			&text, "There were no predictions that the experiments could have tried.");
 	if (after < verdict->confidence)
 		buffer_format(&text, " The verdict's confidence falls from %.2f to %.2f.",
 			verdict->confidence, after);

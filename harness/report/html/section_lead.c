@@ -6,6 +6,7 @@
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/html/sections.h"
+#include "harness/report/html/tried.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -13,6 +14,9 @@
 #include <string.h>
 
 enum { TEXT_BYTES = 400, FIGURE_BYTES = 64, FAILURES_SHOWN = 3 };
+
+/* The step's capacity is achieved where so much of it is. */
+static const double NEARLY = 0.95;
 
 /* A point that has a figure. */
 struct top {
@@ -63,18 +67,20 @@ static void add_capital(struct buffer *out, const char *text)
 
 static void add_limit(const struct top *top, struct buffer *out)
 {
+	static const double SURE = 0.7;
 	const struct point_summary *p = top->p;
 	const struct verdict *v = &p->verdict;
 	char number[UNITS_BYTES];
 	const double takes = step_takes(p);
 	if (tells(v)) {
 		add_capital(out, v->stage);
-		buffer_format(out, "%s%s %s, by %s: ", v->also[0] ? " and " : "", v->also,
-			v->also[0] ? "are the limits" : "is the limit",
+		buffer_format(out, "%s%s %s %sthe limit%s, by %s: ", v->also[0] ? " and " : "",
+			v->also, v->also[0] ? "are" : "is",
+			confidence_of(top) < SURE ? "probably " : "", v->also[0] ? "s" : "",
 			limit_kind_words(v->stage, v->resource));
 	}
 	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
-	if (isfinite(takes) && takes > p->median && strcmp(v->stage, "step") != 0)
+	if (isfinite(takes) && takes * NEARLY > p->median)
 		buffer_format(out, " of the %s that the step could take",
 			units_format_count(takes, number));
 	buffer_text(out, tells(v) ? "." : "; which stage is the limit there cannot be told.");
@@ -94,16 +100,26 @@ static void add_gain(const struct top *top, struct buffer *out)
 {
 	const struct diagnosis *d = top->d;
 	const struct verdict *v = &top->p->verdict;
+	const double takes = step_takes(top->p);
 	char number[UNITS_BYTES];
 	if (d && d->recommendation_count > 0) {
 		const struct recommendation *r = &d->recommendations[0];
+		const double tried = tried_rate(top->input->report, top->input->point, r);
 		buffer_text(out, " With ");
 		add_settings(r, out);
-		buffer_format(out, ", %s are predicted (%+.0f %%).",
-			units_format_count(r->predicted, number),
-			100 * (r->predicted / top->p->median - 1));
-	} else if (strcmp(v->stage, "step") == 0 || strcmp(v->stage, "sync") == 0) {
+		buffer_format(out, ", %s are predicted", units_format_count(r->predicted, number));
+		if (isfinite(tried))
+			buffer_format(out, ", yet this sweep measured %s there.",
+				units_format_count(tried, number));
+		else
+			buffer_format(
+				out, " (%+.0f %%).", 100 * (r->predicted / top->p->median - 1));
+	} else if (tells(v) && isfinite(takes) && top->p->median >= NEARLY * takes) {
 		buffer_text(out, " The input keeps up: nothing is to be gained in it.");
+	} else if (tells(v) && v->advice[0]) {
+		buffer_text(out, " ");
+		add_capital(out, v->advice);
+		buffer_text(out, ".");
 	}
 }
 
@@ -163,7 +179,8 @@ static void figure_gain(const struct top *top, struct page *page)
 	char number[UNITS_BYTES];
 	char range[FIGURE_BYTES];
 	struct buffer text = {0};
-	if (!d || d->recommendation_count == 0)
+	if (!d || d->recommendation_count == 0 ||
+		isfinite(tried_rate(top->input->report, top->input->point, &d->recommendations[0])))
 		return;
 	const struct recommendation *r = &d->recommendations[0];
 	(void)snprintf(value, sizeof value, "%+.0f %%", 100 * (r->predicted / top->p->median - 1));
@@ -192,13 +209,19 @@ static void figure_confidence(const struct top *top, struct page *page)
 	char value[FIGURE_BYTES];
 	char text[TEXT_BYTES];
 	char pair[PAIR_BYTES];
+	const struct verification *tried = top->input->verification;
 	if (!tells(v))
 		return;
 	(void)snprintf(value, sizeof value, "%.2f", confidence_of(top));
-	(void)snprintf(text, sizeof text, "that it is %s%s",
-		limit_kind_pair(v->stage, v->resource, pair),
-		top->input->verification ? "; tried by experiments"
-					 : "; not yet tried by experiments");
+	const int used = snprintf(
+		text, sizeof text, "that it is %s; ", limit_kind_pair(v->stage, v->resource, pair));
+	if (tried && tried->confirmed + tried->failed + tried->unclear > 0)
+		(void)snprintf(text + used, sizeof text - (size_t)used,
+			"experiments: %zu predictions confirmed, %zu failed, %zu unclear",
+			tried->confirmed, tried->failed, tried->unclear);
+	else
+		(void)snprintf(
+			text + used, sizeof text - (size_t)used, "not yet tried by experiments");
 	page_figure(page, value, "confidence", text);
 }
 
@@ -268,7 +291,7 @@ static void notice_failed(const struct report *report, struct page *page)
 	notice(page, "Failed:", &text);
 	if (report->unsteady > 0)
 		buffer_format(&text,
-			"%zu of %zu points were not steady; longer measurements may be (measure.duration)",
+			"%zu of %zu points; longer measurements may be steady (measure.duration)",
 			report->unsteady, report->record->grid.points);
 	notice(page, "Not steady:", &text);
 }
