@@ -36,10 +36,11 @@ struct sized {
 struct drawing {
 	const struct flame_profile *profile;
 	struct buffer *out;
-	uint64_t least; /* samples of a frame that is drawn */
+	uint64_t least; /* samples of what is drawn */
 	struct sized *
 		order; /* (order_count) frames with samples, largest first, callers before callees */
-	size_t order_count;
+	size_t order_count, drawn_count; /* drawn: the first so many */
+	bool *is_drawn;                  /* (frames) */
 	double *left,
 		*next; /* (frames) of each: where it begins, where its next child does; in samples */
 	unsigned *depth, *stage; /* (frames) */
@@ -62,11 +63,12 @@ static bool open_drawing(struct drawing *d)
 	const struct flame_profile *const p = d->profile;
 	const size_t count = p->frame_count + 1;
 	d->order = calloc(count, sizeof *d->order);
+	d->is_drawn = calloc(count, sizeof *d->is_drawn);
 	d->left = calloc(count, sizeof *d->left);
 	d->next = calloc(count, sizeof *d->next);
 	d->depth = calloc(count, sizeof *d->depth);
 	d->stage = calloc(count, sizeof *d->stage);
-	if (!d->order || !d->left || !d->next || !d->depth || !d->stage)
+	if (!d->order || !d->is_drawn || !d->left || !d->next || !d->depth || !d->stage)
 		return false;
 	for (uint32_t i = 0; i < p->frame_count; i++)
 		if (p->frames[i].total > 0)
@@ -76,17 +78,19 @@ static bool open_drawing(struct drawing *d)
 }
 
 /* At most so many frames: the largest.  A caller is never smaller than its callees, so none hangs in the air. */
-static void choose_least(struct drawing *d, size_t most)
+static void choose_drawn(struct drawing *d, size_t most)
 {
 	const uint64_t least = d->profile->samples / LEAST_SHARE;
 	d->least = least > 0 ? least : 1;
-	if (d->order_count > most && d->order[most].total >= d->least)
-		d->least = d->order[most].total + 1;
+	while (d->drawn_count < d->order_count && d->drawn_count < most &&
+		d->order[d->drawn_count].total >= d->least)
+		d->is_drawn[d->order[d->drawn_count++].frame] = true;
 }
 
 static void close_drawing(struct drawing *d)
 {
 	free(d->order);
+	free(d->is_drawn);
 	free(d->left);
 	free(d->next);
 	free(d->depth);
@@ -138,7 +142,7 @@ static void place(struct drawing *d)
 			d->depth[i] = d->depth[frame->parent] + 1;
 			d->stage[i] = d->stage[frame->parent];
 		}
-		if (frame->total >= d->least && d->depth[i] + 1 > d->rows)
+		if (d->is_drawn[i] && d->depth[i] + 1 > d->rows)
 			d->rows = d->depth[i] + 1;
 	}
 }
@@ -284,13 +288,13 @@ static void add_smalls(struct drawing *d)
 	struct small *const smalls = calloc(p->frame_count + 1, sizeof *smalls);
 	for (uint32_t i = 0; smalls && i < p->frame_count; i++) {
 		const struct flame_frame *const frame = &p->frames[i];
-		if (frame->total == 0 || frame->total >= d->least || frame->parent == FLAME_ROOT)
+		if (frame->total == 0 || d->is_drawn[i] || frame->parent == FLAME_ROOT)
 			continue;
 		smalls[frame->parent].samples += frame->total;
 		smalls[frame->parent].count++;
 	}
 	for (uint32_t i = 0; smalls && i < p->frame_count; i++) {
-		if (smalls[i].samples < d->least || p->frames[i].total < d->least)
+		if (smalls[i].samples < d->least || !d->is_drawn[i])
 			continue;
 		add_small(d, i, smalls[i].samples, smalls[i].count,
 			d->next[i] - (double)smalls[i].samples);
@@ -377,9 +381,8 @@ static void draw(struct drawing *d, const char *name)
 	struct buffer frames = {0};
 	place(d);
 	d->out = &frames;
-	for (size_t i = 0; i < d->order_count; i++)
-		if (d->order[i].total >= d->least)
-			add_frame(d, d->order[i].frame);
+	for (size_t i = 0; i < d->drawn_count; i++)
+		add_frame(d, d->order[i].frame);
 	add_smalls(d);
 	d->out = out;
 	add_head(d, name, TOP + (int)d->rows * ROW + MARGIN);
@@ -398,7 +401,7 @@ void flame_svg(const struct flame_profile *profile, const char *name, struct buf
 	for (size_t most = FRAMES_MOST;; most /= 2) {
 		struct drawing d = {.profile = profile, .out = out};
 		if (open_drawing(&d)) {
-			choose_least(&d, most);
+			choose_drawn(&d, most);
 			draw(&d, name);
 		} else {
 			out->failed = true;

@@ -79,6 +79,20 @@ static struct flame_profile wide_profile(uint32_t count, const char *name)
 	return p;
 }
 
+/* Stacks of `depth` functions below one stage, `count` of them, each as large as the next. */
+static struct flame_profile deep_profile(uint32_t count, uint32_t depth, const char *name)
+{
+	struct flame_profile p = empty();
+	const uint32_t stage = add_frame(&p, FLAME_ROOT, add_name(&p, "decode"), 0);
+	const uint32_t text = add_name(&p, name);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = stage;
+		for (uint32_t k = 0; k < depth; k++)
+			at = add_frame(&p, at, text, k + 1 == depth ? 10 : 0);
+	}
+	return p;
+}
+
 /* An XML parser's opinion; skipped without python3. */
 static void check_xml(const struct buffer *svg)
 {
@@ -160,8 +174,8 @@ static void pictures_stay_small(void **state)
 		"<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<";
 	const char *const names[] = {"f", long_name};
 	for (size_t i = 0; i < 2; i++) {
-		/* All of about the same size, so that the share alone would keep them. */
-		struct flame_profile p = wide_profile(900, names[i]);
+		/* The share alone would keep them all. */
+		struct flame_profile p = deep_profile(60, 60, names[i]);
 		struct buffer out = {0};
 		flame_svg(&p, "wide", &out);
 		assert_true(out.size > 10000 && out.size <= FLAME_SVG_BYTES_MAX);
