@@ -22,7 +22,7 @@ VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$
 B := build/$(VARIANT)
 
 PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libisal libxxhash \
-            sqlite3 ncursesw libmicrohttpd libunwind libdw libprotobuf-c
+            sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
@@ -283,7 +283,7 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := live live_feed listen flame nvml planted sample_cache sampler ready slots exchange group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
+THREAD_TESTS := timeline timeline_pipeline live live_feed listen flame nvml planted sample_cache sampler ready slots exchange group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(filter $(THREAD_DEVICE_TESTS:%=$(DOUBLE_B)/test_%),$(DOUBLE_TESTS)))

@@ -97,7 +97,7 @@ void live_feed_begin(struct live_feed *feed, struct run *run)
 	view->warm_ns = view->begun_ns + run->warmup_ns;
 	view->planned_s = run->duration_ns > 0 ? seconds_of(run->warmup_ns + run->duration_ns) : 0;
 	view->period_s = seconds_of(2 * feed->interval_ns);
-	view->phase = run->warmup_ns > 0 ? LIVE_WARMUP : LIVE_MEASURING;
+	view->phase = view->limit ? LIVE_LIMITS : run->warmup_ns > 0 ? LIVE_WARMUP : LIVE_MEASURING;
 	forget_rates(view);
 	describe(run, view);
 }
@@ -271,7 +271,8 @@ static void fill_time(struct live_feed *feed, uint64_t now_ns)
 	live_sums_of(view, &view->warm);
 	if (view->phase == LIVE_WARMUP)
 		view->phase_ns = now_ns;
-	view->phase = LIVE_MEASURING;
+	if (!view->limit)
+		view->phase = LIVE_MEASURING;
 }
 
 static void fill(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)

@@ -12,7 +12,7 @@
 enum {
 	/* Entries of a sample at most: its file in two parts, the visits of a reader, open, read and close, the
 	 * sample with its sub-stages, the depth of the queue twice, a change of state four times. */
-	ENTRIES_PER_SAMPLE = 20,
+	ENTRIES_PER_SAMPLE = 26,
 	/* Of a step, and of each thread in it: copies and steps with their parts, states cut at its end. */
 	ENTRIES_PER_STEP = 32,
 	ENTRIES_PER_THREAD = 8,

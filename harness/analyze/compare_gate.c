@@ -208,9 +208,11 @@ void gate_judge(const struct gate *gate, const struct difference *differences, s
 	}
 	if (overall_holds || result->points > 0)
 		result->outcome = GATE_HOLDS;
-	const size_t said = overall_holds ? count : result->point;
 	result->point = overall_holds ? count : result->point;
+	const bool of_mean = result->point == count;
 	say(result, gate,
-		said == count && count > 1 ? overall : &differences[said == count ? 0 : said]);
+		!of_mean    ? &differences[result->point]
+		: count > 1 ? overall
+			    : differences);
 	free(p);
 }

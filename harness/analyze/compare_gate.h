@@ -30,8 +30,8 @@ enum gate_outcome { GATE_PASSES, GATE_HOLDS, GATE_NO_FIGURES };
 struct gate_result {
 	enum gate_outcome outcome;
 	size_t point; /* HOLDS: the pair that it holds of most surely; the number of pairs: of the overall change */
-	size_t points; /* how many it holds of */
-	char why[GATE_WHY_BYTES];
+	size_t points;            /* how many it holds of */
+	char why[GATE_WHY_BYTES]; /* the change and its interval, or what is missing */
 };
 
 /* -EINVAL: what is wrong, with the nearest valid name. */

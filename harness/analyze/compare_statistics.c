@@ -1,271 +1,12 @@
-/* Moderated t tests and studentised bootstrap intervals of differences; the header says why these. */
-#include "harness/analyze/compare_statistics.h"
-
-#include "harness/analyze/moderation.h"
-#include "harness/base/order.h"
-#include "harness/base/rng.h"
+/* Tests, verdicts and advice for the differences of points and of their mean; the header says why these. */
+#include "harness/analyze/compare_parts.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double POWER = 0.8;
 static const double Z95 = 1.959964;
-/* y that agree to so much are equal: what is left is rounding. */
-static const double VARIANCE_LEAST = 1e-24;
-
-/* --- one side, one point ---------------------------------------------------------------------------------- */
-
-struct side {
-	double mean, variance; /* variance: 0 of one value */
-	double freedom;
-};
-
-static struct side side_of(const double *values, size_t count)
-{
-	const double deviation = statistics_deviation(values, count);
-	return (struct side){
-		.mean = statistics_mean(values, count),
-		.variance = count > 1 ? deviation * deviation : 0,
-		.freedom = count > 1 ? (double)(count - 1) : 0,
-	};
-}
-
-struct point {
-	struct side a, b;
-	double variance, freedom; /* pooled */
-};
-
-static struct point point_of(const struct difference_samples *samples)
-{
-	struct point point = {
-		side_of(samples->a, samples->a_count), side_of(samples->b, samples->b_count), 0, 0};
-	point.freedom = point.a.freedom + point.b.freedom;
-	if (point.freedom > 0)
-		point.variance =
-			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
-			point.freedom;
-	return point;
-}
-
-static bool is_there(const struct difference_samples *samples)
-{
-	return samples->a_count > 0 && samples->b_count > 0;
-}
-
-/* What the points share; {0, 0} of fewer than three. */
-static int shared_of(const struct point *points, size_t count, struct moderation *shared)
-{
-	double *variances = calloc(2 * count + 1, sizeof *variances);
-	if (!variances)
-		return -ENOMEM;
-	double *freedoms = variances + count;
-	size_t known = 0;
-	for (size_t i = 0; i < count; i++)
-		if (points[i].freedom > 0) {
-			variances[known] = points[i].variance;
-			freedoms[known++] = points[i].freedom;
-		}
-	/* Freedoms stand behind all variances, not behind the known ones. */
-	*shared = moderation_of(variances, freedoms, known);
-	shared->freedom = known > 0 ? fmin(shared->freedom, (double)known - 1) : 0;
-	free(variances);
-	return 0;
-}
-
-/* se^2 and its degrees of freedom. */
-static double error_squared(const struct point *point, const struct moderation *shared, double na,
-	double nb, double run_share, double *freedom)
-{
-	static const double unlike = 1.5;
-	const double pooled = moderation_apply(shared, point->variance, point->freedom, freedom);
-	const bool alike = fmax(na, nb) < unlike * fmin(na, nb);
-	if (alike || point->a.freedom <= 0 || point->b.freedom <= 0)
-		return pooled * (1 / na + 1 / nb + 2 * run_share);
-	const double a = point->a.variance * (1 / na + run_share);
-	const double b = point->b.variance * (1 / nb + run_share);
-	const double quarter = a * a / point->a.freedom + b * b / point->b.freedom;
-	if (quarter > 0)
-		*freedom = (a + b) * (a + b) / quarter;
-	return a + b;
-}
-
-/* --- bootstrap ---------------------------------------------------------------------------------------------- */
-
-/* Residuals in units of their point's deviation. */
-struct pool {
-	double *values; /* owned */
-	size_t count;
-};
-
-static void add_residuals(
-	struct pool *pool, const double *values, size_t count, double mean, double deviation)
-{
-	if (count < 2 || deviation <= 0)
-		return;
-	const double swell = sqrt((double)count / (double)(count - 1));
-	for (size_t i = 0; i < count; i++)
-		pool->values[pool->count++] = swell * (values[i] - mean) / deviation;
-}
-
-static int pool_open(struct pool *pool, const struct difference_samples *samples,
-	const struct point *points, size_t count, const struct moderation *shared)
-{
-	size_t total = 0;
-	for (size_t i = 0; i < count; i++)
-		total += samples[i].a_count + samples[i].b_count;
-	*pool = (struct pool){.values = calloc(total + 1, sizeof(double))};
-	for (size_t i = 0; pool->values && i < count; i++) {
-		double freedom;
-		const double variance =
-			moderation_apply(shared, points[i].variance, points[i].freedom, &freedom);
-		if (!is_there(&samples[i]) || !(variance > VARIANCE_LEAST))
-			continue;
-		const double deviation = sqrt(variance);
-		add_residuals(pool, samples[i].a, samples[i].a_count, points[i].a.mean, deviation);
-		add_residuals(pool, samples[i].b, samples[i].b_count, points[i].b.mean, deviation);
-	}
-	return pool->values ? 0 : -ENOMEM;
-}
-
-static double draw(const struct pool *pool, struct rng *rng)
-{
-	const uint64_t word = rng_below(rng, 2 * pool->count);
-	const double value = pool->values[word / 2];
-	return word & 1 ? value : -value;
-}
-
-struct bootstrap {
-	struct pool pool;
-	struct moderation shared; /* in units of the pool: variance 1 */
-	double significance, run_share;
-	bool wanted;
-	uint64_t seed;
-	double *t;     /* (COMPARE_RESAMPLES), owned */
-	size_t na, nb; /* that `critical` is of; 0: none yet */
-	double critical;
-};
-
-/* With an effect of the run on all of them. */
-static struct side draw_side(
-	const struct pool *pool, struct rng *rng, size_t count, double run_share)
-{
-	double sum = 0;
-	double squares = 0;
-	for (size_t i = 0; i < count; i++) {
-		const double value = draw(pool, rng);
-		sum += value;
-		squares += value * value;
-	}
-	const double n = (double)count;
-	const double variance = count > 1 ? fmax(0, squares - sum * sum / n) / (n - 1) : 0;
-	const double run = sqrt(run_share) * draw(pool, rng);
-	return (struct side){sum / n + run, variance, n - 1};
-}
-
-static struct point draw_point(
-	const struct bootstrap *bootstrap, struct rng *rng, size_t na, size_t nb)
-{
-	const struct pool *pool = &bootstrap->pool;
-	struct point point = {draw_side(pool, rng, na, bootstrap->run_share),
-		draw_side(pool, rng, nb, bootstrap->run_share), 0, 0};
-	point.freedom = point.a.freedom + point.b.freedom;
-	if (point.freedom > 0)
-		point.variance =
-			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
-			point.freedom;
-	return point;
-}
-
-/* The quantile of |t| that a share `significance` of the resamples is above. */
-static double critical_of(double *t, double significance)
-{
-	sort_doubles(t, COMPARE_RESAMPLES);
-	const double place = (1 - significance) * COMPARE_RESAMPLES;
-	const size_t index =
-		place < COMPARE_RESAMPLES - 1 ? (size_t)ceil(place) : COMPARE_RESAMPLES - 1;
-	return t[index];
-}
-
-static bool bootstrap_tells(const struct bootstrap *bootstrap)
-{
-	/* The tail must be among the resamples. */
-	return bootstrap->wanted && bootstrap->pool.count >= COMPARE_POOL_LEAST &&
-	       bootstrap->significance * COMPARE_RESAMPLES >= 10;
-}
-
-static double bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t nb)
-{
-	struct rng rng;
-	if (bootstrap->na == na && bootstrap->nb == nb)
-		return bootstrap->critical;
-	rng_init(&rng, bootstrap->seed, na * 1000003 + nb);
-	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
-		double freedom;
-		const struct point point = draw_point(bootstrap, &rng, na, nb);
-		const double square = error_squared(&point, &bootstrap->shared, (double)na,
-			(double)nb, bootstrap->run_share, &freedom);
-		bootstrap->t[r] = fabs(point.b.mean - point.a.mean) / sqrt(fmax(square, DBL_MIN));
-	}
-	bootstrap->na = na;
-	bootstrap->nb = nb;
-	return bootstrap->critical = critical_of(bootstrap->t, bootstrap->significance);
-}
-
-/* Of the mean over all points, whose deviations are as they are. */
-static double bootstrap_overall(
-	struct bootstrap *bootstrap, const struct difference *points, size_t count)
-{
-	struct rng rng;
-	rng_init(&rng, bootstrap->seed, UINT64_MAX);
-	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
-		double sum = 0;
-		double square = 0;
-		for (size_t i = 0; i < count; i++) {
-			const struct difference *d = &points[i];
-			if (isnan(d->error))
-				continue;
-			double freedom;
-			const struct point p = draw_point(bootstrap, &rng, d->a_count, d->b_count);
-			const double unit =
-				error_squared(&p, &bootstrap->shared, (double)d->a_count,
-					(double)d->b_count, bootstrap->run_share, &freedom);
-			sum += d->deviation * (p.b.mean - p.a.mean);
-			square += d->deviation * d->deviation * unit;
-		}
-		bootstrap->t[r] = fabs(sum) / sqrt(fmax(square, DBL_MIN));
-	}
-	return critical_of(bootstrap->t, bootstrap->significance);
-}
-
-/* --- tests -------------------------------------------------------------------------------------------------- */
-
-void compare_holm(double *p, size_t count)
-{
-	size_t left = 0;
-	double least = 0;
-	for (size_t i = 0; i < count; i++)
-		left += isnan(p[i]) ? 0 : 1;
-	double *raw = calloc(count + 1, sizeof *raw);
-	if (!raw) { /* Bonferroni's bound holds, too */
-		for (size_t i = 0; i < count; i++)
-			p[i] = fmin(1, p[i] * (double)left);
-		return;
-	}
-	memcpy(raw, p, count * sizeof *raw);
-	for (; left > 0; left--) {
-		size_t smallest = count;
-		for (size_t i = 0; i < count; i++)
-			if (!isnan(raw[i]) && (smallest == count || raw[i] < raw[smallest]))
-				smallest = i;
-		least = fmax(least, fmin(1, raw[smallest] * (double)left));
-		p[smallest] = least;
-		raw[smallest] = NAN;
-	}
-	free(raw);
-}
 
 static double two_sided(double t, double freedom)
 {
@@ -372,20 +113,20 @@ static struct difference difference_of(const struct difference_samples *samples,
 	d.b_count = samples->b_count;
 	d.a = point->a.mean;
 	d.b = point->b.mean;
-	if (!is_there(samples))
+	if (!compare_is_there(samples))
 		return d;
 	d.value = d.b - d.a;
 	double freedom;
-	const double square = error_squared(point, shared, (double)samples->a_count,
+	const double square = compare_error_squared(point, shared, (double)samples->a_count,
 		(double)samples->b_count, rules->run_share, &d.freedom);
 	d.deviation = sqrt(moderation_apply(shared, point->variance, point->freedom, &freedom));
 	d.floor = floor_of(d.deviation, rules);
 	if (!(d.freedom > 0))
 		return d;
-	d.error = sqrt(fmax(square, VARIANCE_LEAST));
+	d.error = sqrt(fmax(square, COMPARE_VARIANCE_LEAST));
 	d.p = two_sided(d.value / d.error, d.freedom);
-	d.critical = bootstrap_tells(bootstrap)
-			     ? bootstrap_critical(bootstrap, d.a_count, d.b_count)
+	d.critical = compare_bootstrap_tells(bootstrap)
+			     ? compare_bootstrap_critical(bootstrap, d.a_count, d.b_count)
 			     : compare_student_quantile(1 - rules->significance / 2, d.freedom);
 	set_interval(&d);
 	return d;
@@ -415,10 +156,10 @@ static double common_deviation(
 	for (size_t i = 0; i < count; i++) {
 		const size_t least = samples[i].a_count < samples[i].b_count ? samples[i].a_count
 									     : samples[i].b_count;
-		rounds = is_there(&samples[i]) && least < rounds ? least : rounds;
+		rounds = compare_is_there(&samples[i]) && least < rounds ? least : rounds;
 	}
 	for (size_t i = 0; i < count && rounds > 1; i++) {
-		if (!is_there(&samples[i]))
+		if (!compare_is_there(&samples[i]))
 			continue;
 		used++;
 		within += points[i].variance;
@@ -449,8 +190,9 @@ static void overall_by_spread(struct difference *overall, const struct differenc
 			values[known++] = points[i].value;
 	if (known >= COMPARE_POINTS_LEAST) {
 		overall->freedom = (double)known - 1;
-		overall->error = fmax(statistics_deviation(values, known), sqrt(VARIANCE_LEAST)) /
-				 sqrt((double)known);
+		overall->error =
+			fmax(statistics_deviation(values, known), sqrt(COMPARE_VARIANCE_LEAST)) /
+			sqrt((double)known);
 		overall->critical =
 			compare_student_quantile(1 - rules->significance / 2, overall->freedom);
 	}
@@ -518,8 +260,8 @@ static struct difference overall_of(const struct difference *points, size_t coun
 	if (isnan(overall.error))
 		overall_by_spread(&overall, points, count, rules);
 	else
-		overall.critical = bootstrap_tells(bootstrap)
-					   ? bootstrap_overall(bootstrap, points, count)
+		overall.critical = compare_bootstrap_tells(bootstrap)
+					   ? compare_bootstrap_overall(bootstrap, points, count)
 					   : compare_student_quantile(
 						     1 - rules->significance / 2, overall.freedom);
 	if (!isnan(overall.error)) {
@@ -556,11 +298,11 @@ int compare_differences(const struct difference_samples *samples, size_t count,
 	bootstrap.t = calloc(COMPARE_RESAMPLES, sizeof *bootstrap.t);
 	int code = points && p && bootstrap.t ? 0 : -ENOMEM;
 	for (size_t i = 0; !code && i < count; i++)
-		points[i] = point_of(&samples[i]);
+		points[i] = compare_point_of(&samples[i]);
 	if (!code)
-		code = shared_of(points, count, &shared);
+		code = compare_shared_of(points, count, &shared);
 	if (!code)
-		code = pool_open(&bootstrap.pool, samples, points, count, &shared);
+		code = compare_pool_open(&bootstrap.pool, samples, points, count, &shared);
 	if (!code) {
 		bootstrap.shared = (struct moderation){1, shared.freedom};
 		for (size_t i = 0; i < count; i++)
@@ -576,92 +318,4 @@ int compare_differences(const struct difference_samples *samples, size_t count,
 	free(p);
 	free(points);
 	return code;
-}
-
-/* --- Student's t ---------------------------------------------------------------------------------------------- */
-
-/* The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz's method. */
-static double beta_fraction(double a, double b, double x)
-{
-	enum { TERMS_MAX = 500 };
-	double c = 1;
-	double d = 1 / fmax(1 - (a + b) * x / (a + 1), DBL_MIN);
-	double value = d;
-	for (int i = 1; i < TERMS_MAX; i++) {
-		const double m = i;
-		const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-		const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-		d = 1 / (1 + even * d);
-		c = 1 + even / c;
-		value *= d * c;
-		d = 1 / (1 + odd * d);
-		c = 1 + odd / c;
-		value *= d * c;
-		if (fabs(d * c - 1) < 4 * DBL_EPSILON)
-			break;
-	}
-	return value;
-}
-
-/* lgamma writes a global. */
-static double log_gamma(double x)
-{
-	int sign;
-	return lgamma_r(x, &sign);
-}
-
-static double incomplete_beta(double a, double b, double x)
-{
-	if (x <= 0 || x >= 1)
-		return x <= 0 ? 0 : 1;
-	const double front =
-		exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
-	if (x < (a + 1) / (a + b + 2))
-		return front * beta_fraction(a, b, x) / a;
-	return 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
-
-double compare_student(double t, double freedom)
-{
-	const double tail =
-		isinf(t) ? 0 : incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
-	return t > 0 ? 1 - tail : tail;
-}
-
-/* The density, for Newton's steps. */
-static double student_density(double t, double freedom)
-{
-	return exp(log_gamma((freedom + 1) / 2) - log_gamma(freedom / 2) -
-		       (freedom + 1) / 2 * log1p(t * t / freedom)) /
-	       sqrt(freedom * M_PI);
-}
-
-/* t > 0 that a share `tail` is above: Newton's steps, halved intervals where they lead out of what is known. */
-static double upper_quantile(double tail, double freedom)
-{
-	enum { STEPS = 60 };
-	static const double precise = 1e-12;
-	double low = 0;
-	double high = 2;
-	while (compare_student(-high, freedom) > tail && high < 1e12) {
-		low = high;
-		high *= 4;
-	}
-	double t = (low + high) / 2;
-	for (int i = 0; i < STEPS && high - low > precise * high; i++) {
-		const double above = compare_student(-t, freedom) - tail;
-		*(above > 0 ? &low : &high) = t;
-		const double next = t + above / student_density(t, freedom);
-		if (fabs(next - t) <= precise * t)
-			return next;
-		t = next > low && next < high ? next : (low + high) / 2;
-	}
-	return t;
-}
-
-double compare_student_quantile(double p, double freedom)
-{
-	if (p == 0.5)
-		return 0;
-	return p < 0.5 ? -upper_quantile(p, freedom) : upper_quantile(1 - p, freedom);
 }

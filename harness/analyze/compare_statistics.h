@@ -15,8 +15,9 @@
  * temperature and neighbours change from run to run, and more repetitions inside a run do not average that out
  * (T. Kalibera and R. Jones, Rigorous benchmarking in reasonable time, ISMM 2013).  One run a side cannot tell how
  * much; repetitions, which are set up anew and stand apart in a sweep, tell the scale.  k = COMPARE_RUN_SHARE is the
- * variance between runs in units of that between repetitions: 0.6 to 1.4 was measured on a busy machine, and with
- * k = 0 every ninth pair of equal runs alarmed there at 1 % (docs/ACCURACY.md).
+ * variance between runs in units of that between repetitions: two runs are taken to vary by as much as two repetitions
+ * do.  0.3 to 1.4 was measured on a busy machine; with k = 0, Student's plain t, up to every ninth pair of equal runs
+ * alarmed there at 1 % (docs/ACCURACY.md).
  *
  * Interval.  d -+ c se.  c is the quantile of |t| over bootstrap samples: residuals of all points, each divided by its
  * point's deviation and made symmetric, are drawn anew, and the statistic is computed as it was from the data (the

@@ -30,8 +30,6 @@ int flame_run_start(struct flame_run *run, const struct invocation *invocation, 
 	struct flame_options options = {0};
 	if (!options_given(&invocation->options, OPTION_FLAME))
 		return 0;
-	if (getenv("XSTACK"))
-		options.stack_bytes = (size_t)atol(getenv("XSTACK"));
 	const int code = choose_method(&options.method, err);
 	return code ? code : flame_open(&run->flame, &options, err);
 }

@@ -32,7 +32,11 @@ struct request {
 static int parse_format(const struct options *options, enum format *format, struct error *err)
 {
 	const char *name = options_value(options, OPTION_FORMAT);
+	const char *out = options_value(options, OPTION_OUT);
 	*format = options_given(options, OPTION_JSON) ? FORMAT_JSON : FORMAT_TEXT;
+	if (*format == FORMAT_JSON && out && strcmp(out, "-") != 0)
+		return error_set(err, -EINVAL,
+			"--json writes to standard output: for a file, --format json --out FILE");
 	if (!name)
 		return 0;
 	for (int i = 0; i < FORMATS; i++)

@@ -101,6 +101,7 @@ void live_show_begin_view(struct live_show *show)
 	const struct watch_options how = {.board = show->feed.board,
 		.pid = (int32_t)getpid(),
 		.own = true,
+		.stop = show->invocation->stop,
 		.colour = !options_given(options, OPTION_NO_COLOR)};
 	struct error why = {0};
 	if (options_given(options, OPTION_WATCH) && watch_open(&show->watch, &how, &why))

@@ -75,7 +75,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_SINCE] = {"since", 0, "TIME", "Only results since then, as '2026-11-01' or '7d'."},
 	[OPTION_REBUILD] = {"rebuild", 0, NULL, "Forget the index, and read every result again."},
 	[OPTION_FLAME] = {"flame", 0, NULL,
-		"Sample where the CPU time goes, and write flame.folded and flame.svg beside the results."},
+		"Sample where the CPU time of each stage goes, and write flame.svg, flame.folded and flame.json beside the results."},
 	[OPTION_WATCH] = {"watch", 0, NULL,
 		"Show the run on the whole screen of the terminal while it goes on."},
 	[OPTION_LISTEN] = {"listen", 0, "[=PORT]",

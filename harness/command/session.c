@@ -145,11 +145,11 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 		code = limits_open(
 			&session->limits, &plan->config, &plan->grid, &plan->dataset, err);
 	if (!code)
+		code = flame_run_start(&session->flame, invocation, err);
+	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	session->adaptive = !code && record_is_adaptive(&plan->config);
-	if (!code)
-		code = list_items(session, err);
-	return code ? code : flame_run_start(&session->flame, invocation, err);
+	return code ? code : list_items(session, err);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */

@@ -160,9 +160,9 @@ static void start_colours(struct terminal *t)
 	if (!t->colour)
 		return;
 	const short ground = use_default_colors() == OK ? -1 : COLOR_BLACK;
-	for (short i = 0; i < INKS; i++)
+	for (int i = 0; i < INKS; i++)
 		if (ink_colours[i])
-			(void)init_pair(i, ink_colours[i], ground);
+			(void)init_pair((short)i, ink_colours[i], ground);
 }
 
 static void set_modes(void)
@@ -190,13 +190,14 @@ static int start_screen(struct terminal *t, struct error *err)
 		return error_set_errno(err, -code, "cannot make a pipe");
 	/* Before ncurses, which then leaves these signals alone. */
 	catch_signals(t);
+	arm(t);
 	t->screen = newterm(NULL, t->out, t->in);
 	if (!t->screen) {
+		terminal_guard_disarm();
 		leave_signals(t);
 		return error_set(err, -ENOTSUP, "the terminal cannot be set up");
 	}
 	(void)set_term(t->screen);
-	arm(t);
 	start_colours(t);
 	set_modes();
 	take_size(t);

@@ -49,7 +49,7 @@ struct watch {
 	struct thread_look looks[LIVE_THREADS_MAX];
 	char log[LOG_BYTES];
 	uint64_t judged_ns;
-	bool seen, paused, help, stopping, over;
+	bool seen, paused, help, over;
 };
 
 /* --- a frame ------------------------------------------------------------------------------------ */
@@ -101,6 +101,11 @@ static void look(struct watch *w, uint64_t now_ns)
 		(void)chatter_tail(w->log, sizeof w->log);
 }
 
+static bool is_asked_to_stop(const struct watch *w)
+{
+	return w->options.stop && atomic_load(w->options.stop);
+}
+
 static void draw(struct watch *w, uint64_t now_ns)
 {
 	int rows;
@@ -113,7 +118,7 @@ static void draw(struct watch *w, uint64_t now_ns)
 		.own = w->options.own,
 		.paused = w->paused,
 		.help = w->help,
-		.stopping = w->stopping,
+		.stopping = w->options.own && is_asked_to_stop(w),
 		.over = w->over,
 		.now_ns = now_ns};
 	terminal_size(w->terminal, &rows, &columns);
@@ -131,7 +136,6 @@ static void quit(struct watch *w)
 		atomic_store(&w->stop, true);
 		return;
 	}
-	w->stopping = true;
 	(void)kill(getpid(), SIGINT);
 }
 
@@ -165,9 +169,10 @@ static void enter(struct watch *w, enum watch_phase phase)
 	(void)pthread_mutex_unlock(&w->lock);
 }
 
+/* This process's own run has to end first. */
 static bool is_told_to_end(const struct watch *w)
 {
-	return atomic_load(&w->stop) || (w->options.stop && atomic_load(w->options.stop));
+	return atomic_load(&w->stop) || (!w->options.own && is_asked_to_stop(w));
 }
 
 static void show(struct watch *w)
@@ -192,6 +197,10 @@ static void *run_view(void *context)
 	w->code = terminal_open(&w->terminal, w->options.colour, &w->error);
 	if (w->code) {
 		enter(w, WATCH_ENDED);
+		return NULL;
+	}
+	if (atomic_load(&w->given_up)) {
+		terminal_close(w->terminal); /* it takes something after all: as it was, then */
 		return NULL;
 	}
 	enter(w, WATCH_SHOWING);
@@ -265,8 +274,12 @@ static void give_up(struct watch *w)
 
 static int wait_until_open(struct watch *w, struct error *err)
 {
-	const enum watch_phase phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
+	enum watch_phase phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
 	int code = 0;
+	if (phase == WATCH_OPENING) {
+		terminal_guard_let_go();
+		phase = wait_for(w, WATCH_SHOWING, PATIENCE_NS);
+	}
 	if (phase == WATCH_SHOWING) {
 		/* Where stderr goes elsewhere, nothing of it garbles the screen. */
 		if (w->options.own && isatty(STDERR_FILENO))

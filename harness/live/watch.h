@@ -15,8 +15,9 @@ struct watch_options {
 	const struct live_board *board; /* outlives the view */
 	int32_t pid;                    /* whose it is */
 	bool own; /* this process's: stderr is taken into the view, and q asks it to stop (SIGINT) */
-	bool colour;             /* if the terminal has it */
-	const atomic_bool *stop; /* another's: true ends the view; NULL: nothing does */
+	bool colour; /* if the terminal has it */
+	/* The user asked this process to stop: another's view ends then, its own run's says so.  NULL: never. */
+	const atomic_bool *stop;
 };
 
 /* -ENOTTY, -ENOTSUP: there can be no view here, and why. */

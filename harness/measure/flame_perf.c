@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -88,18 +89,22 @@ static int map_ring(struct ring *ring, size_t bytes)
 	return -errno;
 }
 
-static bool keep_fd(struct flame_perf *perf, int fd)
+/* Half of the files that may be open are for the pipeline. */
+static int keep_fd(struct flame_perf *perf, int fd)
 {
+	struct rlimit most;
+	if (getrlimit(RLIMIT_NOFILE, &most) == 0 && (rlim_t)fd >= most.rlim_cur / 2)
+		return -EMFILE;
 	if (perf->fd_count == perf->fd_room) {
 		const size_t room = perf->fd_room ? 2 * perf->fd_room : 64;
 		int *const fds = realloc(perf->fds, room * sizeof *fds);
 		if (!fds)
-			return false;
+			return -ENOMEM;
 		perf->fds = fds;
 		perf->fd_room = room;
 	}
 	perf->fds[perf->fd_count++] = fd;
-	return true;
+	return 0;
 }
 
 /* tid's event on a core; the first makes the core's ring, the others write there. */
@@ -110,17 +115,18 @@ static int open_on_core(struct flame *flame, pid_t tid, size_t core, size_t ring
 	const int fd = open_event(flame, tid, (int)core, perf->threads_only);
 	if (fd < 0)
 		return -errno;
-	if (!keep_fd(perf, fd)) {
+	const int code = keep_fd(perf, fd);
+	if (code) {
 		(void)close(fd);
-		return -ENOMEM;
+		return code;
 	}
 	if (ring->page)
 		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
 	ring->fd = fd;
-	const int code = map_ring(ring, ring_bytes);
-	if (!code && (perf->ring_bytes_least == 0 || ring->bytes < perf->ring_bytes_least))
+	const int mapped = map_ring(ring, ring_bytes);
+	if (!mapped && (perf->ring_bytes_least == 0 || ring->bytes < perf->ring_bytes_least))
 		perf->ring_bytes_least = ring->bytes;
-	return code;
+	return mapped;
 }
 
 static size_t choose_ring(const struct flame *flame, size_t cores)
@@ -194,8 +200,9 @@ int flame_perf_open(struct flame *flame, struct error *err)
 		return 0;
 	flame_perf_close(flame);
 	(void)files_first_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof paranoid);
-	return error_set_errno(err, -code,
-		"perf_event_open may not sample the kernel (perf_event_paranoid = %s)",
+	const bool forbidden = code == -EACCES || code == -EPERM;
+	return error_set_errno(err, -code, "perf_event_open %s (perf_event_paranoid = %s)",
+		forbidden ? "may not sample the kernel" : "cannot be used",
 		paranoid[0] ? paranoid : "not there");
 }
 

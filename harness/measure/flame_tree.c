@@ -142,7 +142,7 @@ static bool grow_names(struct naming *n)
 
 static uint32_t intern(struct naming *n, const char *name)
 {
-	if (n->out->name_count == n->name_room && !grow_names(n)) {
+	if ((!n->name_slots || n->out->name_count == n->name_room) && !grow_names(n)) {
 		n->failed = true;
 		return 0;
 	}
@@ -195,7 +195,8 @@ static bool grow_frames(struct naming *n)
 static uint32_t frame_below(struct naming *n, uint32_t parent, const char *text, bool kernel)
 {
 	const uint32_t name = intern(n, text);
-	if (n->failed || (n->out->frame_count == n->frame_room && !grow_frames(n))) {
+	if (n->failed ||
+		((!n->frame_slots || n->out->frame_count == n->frame_room) && !grow_frames(n))) {
 		n->failed = true;
 		return 0;
 	}

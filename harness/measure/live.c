@@ -5,8 +5,8 @@
 #include "harness/measure/live.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/live_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -20,15 +20,11 @@
 
 enum {
 	WORDS = (sizeof(struct live_view) + sizeof(uint64_t) - 1) / sizeof(uint64_t),
-	NAME_ROOM = 32,         /* of "PID.live" */
-	FOLDER_ROOM = 512,      /* of the folder's path */
-	RETRY_NS = 50000,       /* between two looks at a picture that is being written, ... */
-	RETRIES = 1000,         /* ... which takes microseconds */
-	STALE_LOOKED_AT = 4096, /* files of a folder, at most */
+	RETRY_NS = 50000, /* between two looks at a picture that is being written, ... */
+	RETRIES = 1000,   /* ... which takes microseconds */
 };
 
 static const char MAGIC[8] = "mlblive";
-#define SUFFIX ".live"
 
 struct live_file {
 	char magic[sizeof MAGIC];
@@ -42,7 +38,7 @@ struct live_file {
 struct live_board {
 	struct live_file *file;
 	int folder; /* of the creator's, open; -1: none */
-	char name[NAME_ROOM];
+	char name[LIVE_NAME_ROOM];
 	char hidden[ERROR_TEXT_BYTES]; /* "": others can see it */
 };
 
@@ -59,90 +55,9 @@ const char *live_phase_name(enum live_phase phase)
 	return phase < LIVE_PHASES ? names[phase] : "unknown";
 }
 
-/* --- processes ---------------------------------------------------------------------------------- */
-
-uint64_t live_process_start(int32_t pid)
-{
-	enum { START_FIELD = 22, FIRST_AFTER_NAME = 3 };
-	char path[NAME_ROOM];
-	char text[1024];
-	(void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	const ssize_t size = read(fd, text, sizeof text - 1);
-	(void)close(fd);
-	if (size <= 0)
-		return 0;
-	text[size] = '\0';
-	/* The name is in parentheses and may have any character. */
-	const char *at = strrchr(text, ')');
-	for (int field = FIRST_AFTER_NAME - 1; at && field < START_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
 static bool proc_is_there(void)
 {
 	return live_process_start(getpid()) > 0;
-}
-
-/* --- folders ------------------------------------------------------------------------------------ */
-
-enum { BASES = 3 };
-
-/* Where the folder may be, in the order of trying; NULL: not set. */
-static void list_bases(const char *bases[BASES])
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	bases[0] = runtime && runtime[0] == '/' ? runtime : NULL;
-	bases[1] = "/dev/shm";
-	bases[2] = "/tmp";
-}
-
-/* An open folder that belongs to uid and to nobody else, or -errno with the reason. */
-static int open_folder(const char *base, uid_t uid, bool make, struct error *err)
-{
-	char path[FOLDER_ROOM];
-	if ((size_t)snprintf(path, sizeof path, "%s/mlbench-%u", base, (unsigned)uid) >=
-		sizeof path)
-		return error_set(err, -ENAMETOOLONG, "'%.100s...' is too long a name", base);
-	if (make && mkdir(path, 0700) && errno != EEXIST)
-		return error_set_errno(err, errno, "cannot make '%s'", path);
-	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return error_set_errno(err, errno, "cannot open '%s'", path);
-	struct stat st;
-	if (fstat(fd, &st) == 0 && st.st_uid == uid && (st.st_mode & 077) == 0)
-		return fd;
-	(void)close(fd);
-	return error_set(err, -EPERM, "'%s' is not this user's alone", path);
-}
-
-static int open_own_folder(struct error *err)
-{
-	const char *bases[BASES];
-	int fd = -ENOENT;
-	list_bases(bases);
-	for (size_t i = 0; i < BASES && fd < 0; i++)
-		if (bases[i])
-			fd = open_folder(bases[i], geteuid(), true, err);
-	return fd;
-}
-
-static void name_file(int32_t pid, char out[NAME_ROOM])
-{
-	(void)snprintf(out, NAME_ROOM, "%d" SUFFIX, pid);
-}
-
-/* The process whose picture has this name; 0: it is no such name. */
-static int32_t pid_of_name(const char *name)
-{
-	char *end;
-	const long pid = strtol(name, &end, 10);
-	return name[0] >= '1' && name[0] <= '9' && strcmp(end, SUFFIX) == 0 && pid <= INT32_MAX
-		       ? (int32_t)pid
-		       : 0;
 }
 
 /* --- files -------------------------------------------------------------------------------------- */
@@ -217,26 +132,6 @@ static bool is_stale(int folder, const char *name, int32_t pid)
 	return stale;
 }
 
-/* Calls take for every picture of a folder; false from it ends the walk. */
-static void each_picture(int folder,
-	bool (*take)(void *context, int folder, const char *name, int32_t pid), void *context)
-{
-	const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = again >= 0 ? fdopendir(again) : NULL;
-	if (!dir) {
-		if (again >= 0)
-			(void)close(again);
-		return;
-	}
-	bool more = true;
-	for (int seen = 0; more && seen < STALE_LOOKED_AT; seen++) {
-		const struct dirent *entry = readdir(dir);
-		const int32_t pid = entry ? pid_of_name(entry->d_name) : 0;
-		more = entry && (pid == 0 || take(context, folder, entry->d_name, pid));
-	}
-	(void)closedir(dir);
-}
-
 static bool remove_stale(void *context, int folder, const char *name, int32_t pid)
 {
 	(void)context;
@@ -286,11 +181,11 @@ static void write_head(struct live_file *file)
 static void show_to_others(struct live_board *board)
 {
 	struct error err = {0};
-	board->folder = open_own_folder(&err);
+	board->folder = live_folder_own(&err);
 	if (board->folder >= 0) {
 		if (proc_is_there())
-			each_picture(board->folder, remove_stale, NULL);
-		name_file(getpid(), board->name);
+			live_folder_each(board->folder, remove_stale, NULL);
+		live_file_name(getpid(), board->name);
 		board->file = make_file(board->folder, board->name, &err);
 	}
 	if (!board->file)
@@ -324,7 +219,7 @@ const char *live_board_hidden(const struct live_board *board)
 /* Whose process it is; false: there is none. */
 static bool find_owner(int32_t pid, uid_t *uid)
 {
-	char path[NAME_ROOM];
+	char path[LIVE_NAME_ROOM];
 	struct stat st;
 	(void)snprintf(path, sizeof path, "/proc/%d", pid);
 	if (pid <= 0 || stat(path, &st))
@@ -335,15 +230,15 @@ static bool find_owner(int32_t pid, uid_t *uid)
 
 static struct live_file *find_picture(int32_t pid, uid_t uid, int *code, struct error *err)
 {
-	const char *bases[BASES];
-	char name[NAME_ROOM];
+	const char *bases[LIVE_BASES];
+	char name[LIVE_NAME_ROOM];
 	struct error why = {0};
 	struct live_file *file = NULL;
 	int found = -ENOENT;
-	name_file(pid, name);
-	list_bases(bases);
-	for (size_t i = 0; i < BASES && !file; i++) {
-		const int folder = bases[i] ? open_folder(bases[i], uid, false, NULL) : -1;
+	live_file_name(pid, name);
+	live_bases(bases);
+	for (size_t i = 0; i < LIVE_BASES && !file; i++) {
+		const int folder = bases[i] ? live_folder_open(bases[i], uid, false, NULL) : -1;
 		if (folder < 0)
 			continue;
 		int here;
@@ -531,14 +426,15 @@ static int by_number(const void *a, const void *b)
 
 size_t live_board_list(int32_t *pids, size_t room)
 {
-	const char *bases[BASES];
+	const char *bases[LIVE_BASES];
 	struct listing list = {.pids = pids, .room = room};
-	list_bases(bases);
-	for (size_t i = 0; i < BASES && room > 0; i++) {
-		const int folder = bases[i] ? open_folder(bases[i], geteuid(), false, NULL) : -1;
+	live_bases(bases);
+	for (size_t i = 0; i < LIVE_BASES && room > 0; i++) {
+		const int folder =
+			bases[i] ? live_folder_open(bases[i], geteuid(), false, NULL) : -1;
 		if (folder < 0)
 			continue;
-		each_picture(folder, add_live, &list);
+		live_folder_each(folder, add_live, &list);
 		(void)close(folder);
 	}
 	qsort(pids, list.count, sizeof *pids, by_number);

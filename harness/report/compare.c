@@ -16,8 +16,6 @@ static const double MEMORY_DEVIATION = 0.1;
 static const double CORES_DEVIATION = 0.05;
 static const double CELSIUS_DEVIATION = 1;
 static const double RESOLUTION = 0.05;
-/* More cores that others kept busy in one result than in the other are worth a remark. */
-static const double OTHERS_DIFFER = 0.25;
 
 /* --- figures of a record ---------------------------------------------------------------------------------- */
 
@@ -263,38 +261,7 @@ static int compare_metrics(struct comparison *c, struct error *err)
 	return code;
 }
 
-/* --- what else differs ------------------------------------------------------------------------------------------ */
-
-__attribute__((format(printf, 2, 3))) static void remark(
-	struct comparison *c, const char *format, ...)
-{
-	if (c->remark_count == COMPARE_REMARKS_MAX)
-		return;
-	va_list args;
-	va_start(args, format);
-	(void)vsnprintf(c->remarks[c->remark_count++], NOTE_BYTES, format, args);
-	va_end(args);
-}
-
-static void compare_subjects(struct comparison *c)
-{
-	const struct record *a = c->a.report->record;
-	const struct record *b = c->b.report->record;
-	char left[UNITS_BYTES];
-	char right[UNITS_BYTES];
-	compare_keys(&c->facts, &a->config, &b->config, c->match.swept);
-	compare_environments(&c->facts, &a->environment, &b->environment);
-	if (strcmp(a->step.backend, b->step.backend) != 0 || a->step.emulated != b->step.emulated)
-		compare_fact_add(&c->facts, COMPARE_REFUSED, "step on",
-			a->step.emulated ? "an emulated device" : a->step.backend,
-			b->step.emulated ? "an emulated device" : b->step.backend);
-	if (a->cores != b->cores) {
-		(void)snprintf(left, sizeof left, "%u", a->cores);
-		(void)snprintf(right, sizeof right, "%u", b->cores);
-		compare_fact_add(&c->facts, COMPARE_STRONG, "usable cores", left, right);
-	}
-	compare_facts_sort(&c->facts);
-}
+/* --- what cannot be compared ----------------------------------------------------------------------------- */
 
 static int refuse(const struct comparison *c, struct error *err)
 {
@@ -320,61 +287,6 @@ static int refuse_points(const struct comparison *c, struct error *err)
 			b, a);
 	return error_set(err, -EINVAL,
 		"cannot compare '%.150s' with '%.150s': no point was measured in both", b, a);
-}
-
-static void remark_state(
-	struct comparison *c, const struct report *report, const char *side, bool is_a)
-{
-	size_t unsteady = 0;
-	for (size_t i = 0; i < c->pair_count; i++) {
-		const size_t point = is_a ? c->pairs[i].a : c->pairs[i].b;
-		unsteady += report->points[point]->status == POINT_UNSTEADY;
-	}
-	if (unsteady > 0)
-		remark(c,
-			"%s: %zu of %zu points never were steady; their figures are of a run that was still changing",
-			side, unsteady, c->pair_count);
-	if (report->record->interrupted)
-		remark(c, "%s was interrupted: repetitions are missing", side);
-	if (report->failed > 0)
-		remark(c, "%s: %zu point%s failed", side, report->failed,
-			report->failed == 1 ? "" : "s");
-}
-
-static void remark_injected(struct comparison *c, const struct report *report, const char *side)
-{
-	char lines[INJECTED_MAX][NOTE_BYTES];
-	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
-	char all[NOTE_BYTES / 2] = "";
-	for (size_t i = 0; i < count; i++) {
-		const size_t used = strlen(all);
-		(void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", lines[i]);
-	}
-	if (count > 0)
-		remark(c, "%s ran with planted conditions: %s", side, all);
-}
-
-static void remark_load(struct comparison *c)
-{
-	const struct difference *d = compare_overall_of(c, "other_load");
-	if (d && fabs(d->value) > OTHERS_DIFFER)
-		remark(c, "other processes kept %.1f cores busy in A and %.1f in B", fmax(0, d->a),
-			fmax(0, d->b));
-}
-
-static void remark_all(struct comparison *c)
-{
-	const struct record *a = c->a.report->record;
-	const struct record *b = c->b.report->record;
-	if (strcmp(a->folder, b->folder) == 0 ||
-		(a->started == b->started && strcmp(a->name, b->name) == 0 &&
-			strcmp(a->config_hash, b->config_hash) == 0))
-		remark(c, "A and B are the same result: nothing can differ");
-	remark_state(c, c->a.report, "A", true);
-	remark_state(c, c->b.report, "B", false);
-	remark_injected(c, c->a.report, "A");
-	remark_injected(c, c->b.report, "B");
-	remark_load(c);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
@@ -415,7 +327,7 @@ static int build(struct comparison *c, struct error *err)
 		code = error_set(err, -ENOMEM, "out of memory for what differs");
 	if (code)
 		return code;
-	remark_all(c);
+	compare_remarks(c);
 	c->focus = choose_focus(c);
 	return 0;
 }

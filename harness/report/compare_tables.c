@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUE_MOST = 40 };
+enum { VALUE_MOST = 40, FACT_MOST = 400 };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -26,6 +26,12 @@ static void open_columns(
 {
 	memcpy(out->columns, columns, count * sizeof *columns);
 	table_open(&out->table, out->columns, count);
+}
+
+static bool differs(const struct difference *d)
+{
+	return d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE ||
+	       (d->verdict == DIFFERENCE_MISSING && d->a_count + d->b_count > 0);
 }
 
 /* --- points --------------------------------------------------------------------------------------------------- */
@@ -124,7 +130,7 @@ static bool find(
 static void add_value(struct table *table, const struct comparison *c, const char *stage,
 	const char *kind, bool b)
 {
-	struct figure f;
+	struct figure f = {0};
 	char text[METRIC_TEXT_BYTES];
 	const double y = !find(c, stage, kind, &f) ? (double)NAN
 			 : b                       ? f.difference->b
@@ -136,7 +142,7 @@ static void add_value(struct table *table, const struct comparison *c, const cha
 static void add_change(
 	struct table *table, const struct comparison *c, const char *stage, const char *kind)
 {
-	struct figure f;
+	struct figure f = {0};
 	char text[METRIC_TEXT_BYTES];
 	if (!find(c, stage, kind, &f) || isnan(f.difference->value)) {
 		table_add(table, INK_DIM, "-");
@@ -166,10 +172,12 @@ static size_t stages_of(const struct comparison *c, const char *names[STAGES_MAX
 void compare_stages_table(const struct comparison *comparison, struct compare_table *out)
 {
 	static const struct table_column columns[] = {{.head = "stage", .left = true},
-		{.head = "capacity/s\nA"}, {.head = "\nB"}, {.head = "\nchange"},
-		{.head = "p50\nA", .keep = 2}, {.head = "\nchange"}, {.head = "p99\nA", .keep = 2},
-		{.head = "\nchange"}, {.head = "busy\nA", .keep = 1}, {.head = "\nB"},
-		{.head = "starved\npoints", .keep = 1}, {.head = "blocked\npoints", .keep = 1}};
+		{.head = "capacity/s\nA", .keep = 2}, {.head = "\nB", .keep = 1},
+		{.head = "\nchange"}, {.head = "p50\nA", .keep = 7},
+		{.head = "p50\nchange", .keep = 4}, {.head = "p99\nA", .keep = 7},
+		{.head = "p99\nchange", .keep = 3}, {.head = "busy\nA", .keep = 5},
+		{.head = "busy\nB", .keep = 1}, {.head = "starved\npoints", .keep = 6},
+		{.head = "blocked\npoints", .keep = 6}};
 	const char *names[STAGES_MAX];
 	const size_t count = stages_of(comparison, names);
 	struct table *table = &out->table;
@@ -203,17 +211,12 @@ static bool is_shown(const struct metric *metric)
 	return false;
 }
 
-static bool differs(const struct difference *d)
-{
-	return d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE ||
-	       (d->verdict == DIFFERENCE_MISSING && d->a_count + d->b_count > 0);
-}
-
 void compare_figures_table(const struct comparison *comparison, bool all, struct compare_table *out)
 {
 	static const struct table_column columns[] = {{.head = "figure", .left = true},
-		{.head = "A"}, {.head = "B"}, {.head = "change"}, {.head = "interval", .keep = 1},
-		{.head = "p", .keep = 2}, {.head = "B is", .left = true, .wraps = true}};
+		{.head = "A", .keep = 1}, {.head = "B"}, {.head = "change"},
+		{.head = "interval", .keep = 2}, {.head = "p", .keep = 3},
+		{.head = "B is", .left = true, .wraps = true}};
 	open_columns(out, columns, COUNT(columns));
 	for (size_t i = 0; i < comparison->metric_count; i++) {
 		const struct metric *metric = &comparison->metrics[i];
@@ -228,14 +231,21 @@ void compare_figures_table(const struct comparison *comparison, bool all, struct
 
 /* --- what else differs ------------------------------------------------------------------------------------------ */
 
+/* "2ms -> 4ms" */
+static void add_both(struct table *table, const struct compare_fact *fact)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, fact->a[0] ? fact->a : "(empty)", "?");
+	buffer_text(&plain, " -> ");
+	utf8_add_plain(&plain, fact->b[0] ? fact->b : "(empty)", "?");
+	table_add(table, INK_PLAIN, "%.*s", FACT_MOST, plain.data ? plain.data : "");
+	buffer_release(&plain);
+}
+
 void compare_facts_table(const struct comparison *comparison, bool all, struct compare_table *out)
 {
 	static const struct table_column columns[] = {{.head = "what differs", .left = true},
-		{.head = "A", .left = true}, {.head = "B", .left = true},
-		{.head = "which is", .left = true, .wraps = true}};
-	static const char *const words[] = {"no difference of substance",
-		"a detail of the node or its software", "a setting", "likely to matter by itself",
-		"other work"};
+		{.head = "weight", .left = true}, {.head = "A -> B", .left = true, .wraps = true}};
 	open_columns(out, columns, COUNT(columns));
 	for (size_t i = 0; i < comparison->facts.count; i++) {
 		const struct compare_fact *fact = &comparison->facts.list[i];
@@ -243,8 +253,7 @@ void compare_facts_table(const struct comparison *comparison, bool all, struct c
 			continue;
 		const enum ink ink = fact->weight >= COMPARE_STRONG ? INK_WARN : INK_PLAIN;
 		table_add(&out->table, ink, "%s", fact->name);
-		add_plain(&out->table, fact->a[0] ? fact->a : "(empty)", VALUE_MOST);
-		add_plain(&out->table, fact->b[0] ? fact->b : "(empty)", VALUE_MOST);
-		table_add(&out->table, ink, "%s", words[fact->weight]);
+		table_add(&out->table, ink, "%s", compare_weight_name(fact->weight));
+		add_both(&out->table, fact);
 	}
 }

@@ -14,7 +14,7 @@ struct compare_table {
 	char heads[TABLE_COLUMNS_MAX][CONFIG_NAME_BYTES];
 };
 
-/* Throughput of every pair, COMPARE_POINTS_SHOWN at most. */
+/* Throughput of every pair in the order of points; of more than COMPARE_POINTS_SHOWN those that differ first. */
 void compare_points_table(const struct comparison *comparison, struct compare_table *out);
 /* Stages of the focus. */
 void compare_stages_table(const struct comparison *comparison, struct compare_table *out);

@@ -43,14 +43,14 @@ static void cannot_tell(const struct difference *d, char out[COMPARE_WORDS_BYTES
 		(void)snprintf(
 			repeats, sizeof repeats, "%zu and %zu repeats", d->a_count, d->b_count);
 	if (d->is_mean)
-		(void)snprintf(out, COMPARE_WORDS_BYTES,
-			"cannot tell: %s a point, which vary too much", repeats);
+		(void)snprintf(
+			out, COMPARE_WORDS_BYTES, "cannot tell: %s a point, too noisy", repeats);
 	else if (d->repeats_needed > 0)
 		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s; %zu would do", repeats,
 			d->repeats_needed);
 	else
 		(void)snprintf(out, COMPARE_WORDS_BYTES,
-			"cannot tell: %s, which vary too much for more of them to help", repeats);
+			"cannot tell: %s, too noisy for any number", repeats);
 }
 
 const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
@@ -297,7 +297,7 @@ void compare_gate_words(const struct gate *gate, const struct gate_result *resul
 {
 	const bool overall = result->point == comparison->pair_count;
 	if (result->outcome == GATE_PASSES) {
-		buffer_format(out, "%s: does not hold", gate->text);
+		buffer_format(out, "%s: does not hold: %s", gate->text, result->why);
 		return;
 	}
 	buffer_format(out, "%s: %s", gate->text,

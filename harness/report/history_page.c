@@ -160,10 +160,11 @@ static void describe(
 		char when[CLOCK_UTC_BYTES];
 		clock_format_utc((time_t)series->rows[change->at]->started, when);
 		history_change_facts(series, i, &facts);
-		buffer_format(out, ". At %s from %s to %s (%s, p = %.2g)%s%s", when,
-			history_unit_format(metric->unit, change->before, before),
+		buffer_format(out, ". From %s on: %s, before %s (%s, p %s %.2g)%s%s", when,
 			history_unit_format(metric->unit, change->after, after),
-			history_change_size(series, i, size), change->p,
+			history_unit_format(metric->unit, change->before, before),
+			history_change_size(series, i, size),
+			change->p <= LEVEL_P_LEAST ? "<=" : "=", change->p,
 			facts.data ? "; changed there: " : "", facts.data ? facts.data : "");
 		buffer_release(&facts);
 	}
@@ -274,8 +275,8 @@ static int add_plot(struct page *page, const struct history_plot *plot)
 	int code = 0;
 	(void)snprintf(text, sizeof text,
 		"Results of one configuration on one node form a series. A change is marked where the level differs at "
-		"%.3g %% significance (for each series; by simulation with heavy-tailed noise, results taken as "
-		"independent) and by %g %% at least.",
+		"%.3g %% significance (for each series; by simulation with heavy-tailed noise, a correlation of 0.3 "
+		"from one result to the next) and by %g %% at least.",
 		100 * plot->significance, 100 * LEVEL_LEAST);
 	page_heading(page, 2, "series", "Over time");
 	page_paragraph(page, text);

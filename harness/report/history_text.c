@@ -201,10 +201,11 @@ static void add_change(const struct history_series *series, size_t change,
 	struct buffer facts = {0};
 	clock_format_utc((time_t)series->rows[c->at]->started, when);
 	const bool worse = metric->better * (c->after - c->before) < 0;
-	buffer_format(&text, "%s: %s -> %s (%s), p %s %.3g", when,
+	buffer_format(&text, "from %s on: %s -> %s (%s), p %s %.3g", when,
 		history_unit_format(metric->unit, c->before, before),
 		history_unit_format(metric->unit, c->after, after),
-		history_change_size(series, change, size), c->p <= 0.0005 ? "<=" : "=", c->p);
+		history_change_size(series, change, size), c->p <= LEVEL_P_LEAST ? "<=" : "=",
+		c->p);
 	history_change_facts(series, change, &facts);
 	if (facts.data) {
 		buffer_text(&text, "; changed there: ");

@@ -1,5 +1,5 @@
-# Every chart of real results compiles and runs in Vega-Lite without a warning, and draws something: sweeps, a run alone,
-# one without the profiler, a computed step, repetitions that say nothing of their spread, and hostile names.
+# Every chart of real results compiles and runs in Vega-Lite without a warning, and draws something: a sweep, a run
+# without the profiler, a computed step, none, repetitions that say nothing of their spread, and hostile names.
 . "$CLI/lib.sh"
 command -v node >/dev/null || skip "node is not installed"
 libraries=$CLI/../../build/npm/charts.js
@@ -14,13 +14,11 @@ measured() { # NAME ARGUMENTS...
 }
 one=(--set decode.workers=2 --set batch.size=16)
 measured sweep sweep tiny.ini --set sweep.decode.workers=1,2,3,4
-measured alone run tiny.ini "${one[@]}"
 measured computed run tiny.ini "${one[@]}" --set step.backend=openblas --set step.model=mlp
 measured bare run tiny.ini "${one[@]}" --set measure.profiler=off
-measured single sweep tiny.ini --set measure.repeats=1 --set read.engine=memory
 measured null run tiny.ini "${one[@]}" --set step.backend=null
 measured hostile sweep tiny.ini --set run.name="x';alert(1)//" --set step.model=resnet50 \
-	--set inject.begin=10% --set inject.decode_factor=3
+	--set measure.repeats=1 --set read.engine=memory --set inject.begin=10% --set inject.decode_factor=3
 
 expect 0 node "$CLI/compile_charts.js" "$libraries" ./*/report.html
 for title in "Time per stage" "Over time" "Service times" "Scaling" "Roofline of the step"; do

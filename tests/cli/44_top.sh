@@ -1,7 +1,7 @@
 # mlbench top: key averages of timelines and of stages, every column, and files that are none.
 . "$CLI/lib.sh"
 write_config
-expect_measured "$MLBENCH" run tiny.ini $ONE --out one --set measure.repeats=1 --set trace.schedule=5,0,1,10,1
+expect_measured "$MLBENCH" run tiny.ini $ONE --out one --set measure.repeats=1 --set measure.epochs=4 --set trace.schedule=5,0,1,10,1
 expect 0 "$MLBENCH" top one
 prints 'point 0, repeat 0: 10 steps'
 prints 'devices are emulated'
@@ -18,9 +18,6 @@ cp out plain.json
 gzip -c one/trace.json >packed.json.gz
 expect 0 "$MLBENCH" top packed.json.gz --json
 json 'd["operations"] == json.load(open("plain.json"))["operations"]' | grep -q True || fail "packed is not the same"
-for column in self share total calls mean p99 max cpu operation stage; do
-	expect 0 "$MLBENCH" top one --sort $column
-done
 expect 0 "$MLBENCH" top one --sort calls --json
 json 'd["sort"] == "calls" and d["operations"][0]["calls"] == max(o["calls"] for o in d["operations"])' | grep -q True || fail "not by calls"
 expect 2 "$MLBENCH" top one --sort slef

@@ -130,6 +130,12 @@ if "$PYTHON" -c 'import google.protobuf' 2>/dev/null; then
 else
 	echo "note: without python3-protobuf"
 fi
+# Epochs of some windows each: their throughput is that of the run, and they follow each other in time.
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=6ms --set measure.duration=300ms --set measure.repeats=1 --out epochs
+expect 0 "$MLBENCH" export epochs --format tensorboard --out tb_epochs
+if "$PYTHON" -c 'import google.protobuf' 2>/dev/null; then
+	"$PYTHON" "$CLI/read_events.py" --epochs tb_epochs epochs || fail "epochs"
+fi
 expect 0 "$MLBENCH" export plain --format tensorboard
 [ -d plain/tensorboard ] || fail "not beside the result"
 expect 2 "$MLBENCH" export plain --format tensorboard --out /dev/null/x
@@ -141,7 +147,7 @@ if command -v promtool >/dev/null; then
 	(cd "$ROOT/docs/prometheus" && promtool check rules mlbench.rules.yml && promtool test rules runs.test.yml results.test.yml) \
 		>rules 2>&1 || { cat rules; fail "rules for Prometheus"; }
 fi
-grep -ohE 'mlbench_(run|result)_[a-z_]+' "$ROOT"/docs/prometheus/*.yml | grep -vxE 'mlbench_(run|result)_recording' | sort -u >named
+grep -ohE 'mlbench_(run|result)_[a-z_]+' "$ROOT"/docs/prometheus/*.yml | sort -u >named
 grep -oE '"mlbench_(run|result)_[a-z_]+"' "$ROOT/harness/report/openmetrics_names.c" | tr -d '"' | sort -u >given
 missing=$(comm -23 named given)
 [ -z "$missing" ] || fail "rules name metrics that are not given: $missing"

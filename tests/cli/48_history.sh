@@ -43,6 +43,8 @@ expect 2 "$MLBENCH" history --since someday
 expect 2 "$MLBENCH" history --significance 3
 expect 2 "$MLBENCH" history --format htlm
 says "did you mean 'html'"
+expect 2 "$MLBENCH" history --json --out file.json
+says "--format json"
 expect 2 "$MLBENCH" history nowhere
 says "nowhere"
 expect 2 "$MLBENCH" history --json --where "name) OR (1"
@@ -111,6 +113,33 @@ prints "mlbench.points/9"
 prints "2 cannot be read"
 prints "interrupted"
 rm -r results/odd
+
+# Verdicts are those of the run's own summary, unless that is of other measurements.
+cp -r two results/saved
+edit() { python3 -c 'import json, sys
+s = json.load(open("results/saved/summary.json"))
+for p in s["points"]:
+    exec(sys.argv[1])
+json.dump(s, open("results/saved/summary.json", "w"))' "$1"; }
+edit 'p["verdict"]["stage"] = "sync"'
+expect 0 "$MLBENCH" history --where stage=sync
+prints "1 of 24"
+edit 'p["throughput"]["median"] = 1'
+expect 0 "$MLBENCH" history --rebuild --where stage=sync
+prints "0 of 24"
+# A run that goes on holds its file locked; whether it ends well or not, that is seen afterwards.
+head -n 2 two/points.jsonl >results/saved/points.jsonl
+expect 0 "$MLBENCH" history --where status=interrupted
+prints "1 of 24"
+python3 -c "import fcntl, time; f = open(\"results/saved/points.jsonl\", \"a\"); fcntl.flock(f, fcntl.LOCK_EX); open(\"held\", \"w\"); time.sleep(30)" &
+holder=$!
+while [ ! -e held ]; do sleep 0.05; done
+if grep FLOCK /proc/locks | grep -q ":$(stat -c %i results/saved/points.jsonl) "; then
+	expect 0 "$MLBENCH" history --where status=running
+	prints "1 of 24"
+fi
+kill $holder && wait $holder 2>/dev/null
+rm -r results/saved
 
 # --- the index itself ---
 before=$("$MLBENCH" history --format csv)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the event files of `mlbench export --format tensorboard` without any code of mlbench: frames and checksums
 here, events by a protobuf description that is made here from TensorBoard's published field numbers.
-read_events.py FOLDER RESULT.  Also by TensorBoard's own reader, where there is one."""
+read_events.py FOLDER RESULT; --epochs FOLDER RESULT: scalars of epochs against the windows of the result.  Also by TensorBoard's own reader, where there is one."""
 import glob
 import json
 import os
@@ -73,6 +73,20 @@ def repetitions(result):
     return {(line["point"], line["repeat"]): line for line in lines if line.get("kind") == "repetition"}
 
 
+def check_neighbours(times, step):
+    """Rates and waits, worked out again from the saved times of steps of 8 samples."""
+    ends = dict(zip(step["number"], step["end_ns"]))
+    service = step["service_ns"] if isinstance(step["service_ns"], list) else [step["service_ns"]] * len(ends)
+    service = dict(zip(step["number"], service))
+    pairs = [n for n in ends if n - 1 in ends]
+    rates, waits = dict(times["step/samples_per_s"]), dict(times["step/wait_ms"])
+    assert sorted(rates) == sorted(waits) == sorted(pairs)
+    for n in pairs:
+        between = ends[n] - ends[n - 1]
+        assert abs(rates[n] - 8e9 / between) < 1e-4 * rates[n], n
+        assert abs(waits[n] - max(between - service[n], 0) / 1e6) < 1e-4, n
+
+
 def check_file(path, event_type, line, traces):
     events = list(events_of(path, event_type))
     assert events[0].file_version == "brain.Event:2"
@@ -88,13 +102,39 @@ def check_file(path, event_type, line, traces):
     steps = times["step/time_ms"]
     assert [s for s, _ in steps] == step["number"], "the steps that were recorded, each once"
     assert all(abs(v - 0.5) < 0.05 for _, v in steps), "an emulated step takes its nominal 500 us"
-    rates = sorted(v for _, v in times["step/samples_per_s"])
-    assert 0.3 < rates[len(rates) // 2] / line["throughput"] < 3, (rates[len(rates) // 2], line["throughput"])
-    assert all(v >= 0 for _, v in times["step/wait_ms"])
+    check_neighbours(times, step)
     return times
 
 
+def samples_at(line, t):
+    """Samples through the step at t, between the windows' ends."""
+    columns = line["window_columns"]
+    at, before = (0.0, 0.0), None
+    for row in line["windows"]:
+        before, at = at, (row[columns.index("t")], row[columns.index("samples")])
+        if at[0] >= t:
+            return before[1] + (at[1] - before[1]) * (t - before[0]) / (at[0] - before[0])
+    raise AssertionError("an epoch ends after the run")
+
+
+def check_epochs(folder, result):
+    (line,) = repetitions(result).values()
+    (path,) = glob.glob(os.path.join(folder, "p*", "r*", "*tfevents*"))
+    found = []
+    for event in events_of(path, event_class()):
+        for value in event.summary.value:
+            if value.tag == "epoch/samples_per_s":
+                found.append((event.step, event.wall_time - line["started"], value.simple_value))
+    assert len(found) >= 2, found
+    for step, end, rate in found:
+        assert abs(samples_at(line, end) - 96 * (step + 1)) < 1, (step, end)
+        assert abs(samples_at(line, end - 96 / rate) - 96 * step) < 1 if step else True, (step, rate)
+
+
 def main():
+    if sys.argv[1] == "--epochs":
+        check_epochs(*sys.argv[2:4])
+        return
     folder, result = sys.argv[1:3]
     event_type = event_class()
     lines = repetitions(result)

@@ -4,6 +4,7 @@
 #define MLBENCH_TESTS_CHARTS_FIXTURE_H
 
 #include "harness/analyze/diagnose.h"
+#include "harness/analyze/experiment.h"
 #include "harness/base/rng.h"
 #include "harness/report/html/chart.h"
 
@@ -114,6 +115,20 @@ static inline void swept_close(struct swept *swept)
 static inline struct chart_input swept_input(const struct swept *swept)
 {
 	return (struct chart_input){.report = &swept->report, .point = swept->report.best};
+}
+
+static inline void swept_verify(struct verification *v, double predicted, double measured)
+{
+	struct experiment *e = &v->experiments[v->count++];
+	*e = (struct experiment){.kind = EXPERIMENT_KNOB,
+		.stage = "decode",
+		.factor = 1,
+		.what = "decode.workers=8",
+		.predicted = predicted,
+		.predicted_90 = {predicted * 0.97, predicted * 1.03},
+		.baseline = NAN};
+	for (int i = 0; i < 3; i++)
+		experiment_add(e, log(measured) + 0.001 * (i - 1), 600);
 }
 
 /* --- charts ---------------------------------------------------------------------------------------- */

@@ -98,6 +98,7 @@ static struct reading *watch(struct pipeline_fixture *f, struct live_feed *feed)
 	atomic_store(&r->over, true);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	measurement_release(&m);
+	assert_int_equal(live_board_read(r->board, &r->now), 0);
 	if (code)
 		fail_msg("%s", err.text);
 	return r;

@@ -137,6 +137,16 @@ static json_t *names_of(const struct point_summary *p)
 	return names;
 }
 
+/* A stage looks as it does over time, whether the others are drawn or not. */
+static json_t *scale_of(const struct point_summary *p, bool dash)
+{
+	json_t *range = json_array();
+	for (size_t i = 0; i < p->stage_count; i++)
+		if (is_drawn(&p->stages[i]))
+			parts_append(&range, dash ? parts_dash(i) : json_string(parts_colour(i)));
+	return json_pack("{s:o, s:o}", "domain", names_of(p), "range", range);
+}
+
 static json_t *look_channel(json_t *scale)
 {
 	return parts_channel_with("stage", "nominal", NULL,
@@ -169,9 +179,8 @@ static json_t *curve_layer(const struct point_summary *p)
 	};
 	return json_pack("{s:{s:o}, s:{s:s, s:f}, s:{s:o, s:o, s:o}}", "data", "values",
 		curves_of(p), "mark", "type", "line", "strokeWidth", 2.0, "encoding", "color",
-		look_channel(parts_colour_scale(names_of(p))), "strokeDash",
-		look_channel(parts_dash_scale(names_of(p))), "tooltip",
-		parts_tips(tips, PARTS_COUNT(tips)));
+		look_channel(scale_of(p, false)), "strokeDash", look_channel(scale_of(p, true)),
+		"tooltip", parts_tips(tips, PARTS_COUNT(tips)));
 }
 
 /* Each quantile's marks, from the table's rows. */
@@ -209,7 +218,7 @@ static json_t *mark_layer(const struct point_summary *p)
 			"symbolFillColor", "transparent"));
 	return json_pack("{s:o, s:{s:s, s:f, s:i, s:f}, s:{s:o, s:o, s:o}}", "transform", transform,
 		"mark", "type", "point", "strokeWidth", 2.0, "size", 80, "opacity", 1.0, "encoding",
-		"color", look_channel(parts_colour_scale(names_of(p))), "shape", shape, "tooltip",
+		"color", look_channel(scale_of(p, false)), "shape", shape, "tooltip",
 		parts_tips(tips, PARTS_COUNT(tips)));
 }
 

@@ -138,39 +138,6 @@ json_t *parts_dash(size_t series)
 	return json_pack("[iiii]", dash[0], dash[1], dash[2], dash[3]);
 }
 
-static json_t *colour_json(size_t series)
-{
-	return json_string(parts_colour(series));
-}
-
-static json_t *shape_json(size_t series)
-{
-	return json_string(parts_shape(series));
-}
-
-static json_t *scale_of(json_t *names, json_t *(*value)(size_t series))
-{
-	json_t *range = json_array();
-	for (size_t i = 0; i < json_array_size(names); i++)
-		parts_append(&range, value(i));
-	return json_pack("{s:o, s:o}", "domain", names, "range", range);
-}
-
-json_t *parts_colour_scale(json_t *names)
-{
-	return scale_of(names, colour_json);
-}
-
-json_t *parts_dash_scale(json_t *names)
-{
-	return scale_of(names, parts_dash);
-}
-
-json_t *parts_shape_scale(json_t *names)
-{
-	return scale_of(names, shape_json);
-}
-
 /* --- points of a sweep ----------------------------------------------------------------------------- */
 
 const char *parts_point_label(const struct report *report, size_t point, char *out, size_t room)

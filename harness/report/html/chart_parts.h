@@ -66,10 +66,6 @@ json_t *parts_tips(const struct parts_tip *tips, size_t count);
 const char *parts_colour(size_t series);
 json_t *parts_dash(size_t series);
 const char *parts_shape(size_t series);
-/* {"domain": names, "range": ...}: names is taken. */
-json_t *parts_colour_scale(json_t *names);
-json_t *parts_dash_scale(json_t *names);
-json_t *parts_shape_scale(json_t *names);
 
 /* --- points of a sweep ----------------------------------------------------------------------------- */
 

@@ -172,12 +172,12 @@ static json_t *tips(void)
 	static const struct parts_tip list[] = {
 		{"kind", "kind", NULL},
 		{"what", "what", NULL},
-		{"predicted", "predicted, samples/s", ",.4~g"},
-		{"predicted_low", "lower (90 %)", ",.4~g"},
-		{"predicted_high", "upper (90 %)", ",.4~g"},
-		{"measured", "measured, samples/s", ",.4~g"},
-		{"measured_low", "lower", ",.4~g"},
-		{"measured_high", "upper", ",.4~g"},
+		{"predicted", "predicted, samples/s", ",.4~r"},
+		{"predicted_low", "lower (90 %)", ",.4~r"},
+		{"predicted_high", "upper (90 %)", ",.4~r"},
+		{"measured", "measured, samples/s", ",.4~r"},
+		{"measured_low", "lower", ",.4~r"},
+		{"measured_high", "upper", ",.4~r"},
 		{"error", "measured over predicted, less 1", "+.1%"},
 		{"outcome", "outcome", NULL},
 	};

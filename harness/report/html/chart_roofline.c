@@ -2,10 +2,9 @@
  * memory and the arithmetic of the device can give at best.  Bytes are compulsory traffic: of every matrix product its
  * two operands and its result, once each, forward, for the gradient of the data and for that of the weights, at the size
  * of the products' precision.  A real step moves more; so its intensity is at most what is drawn. */
-#include "harness/analyze/peaks.h"
 #include "harness/base/units.h"
-#include "harness/report/html/chart_parts.h"
 #include "harness/report/html/palette.h"
+#include "harness/report/html/roofline.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,10 +14,6 @@
 
 enum {
 	HEIGHT_PIXELS = 340,
-	PASSES = 3,
-	LISTED_MOST = 64,
-	ROOFS_MAX = 3,
-	WORDS_BYTES = 2 * PARTS_TEXT_BYTES
 };
 
 static const double GIGA = 1e9;
@@ -49,148 +44,6 @@ static const struct {
 	[KIND_PRODUCT] = {"one of its products, where the roof is", PALETTE_OTHER, "circle"},
 };
 
-/* What limits: a level, or the memory's slope. */
-struct roof {
-	char name[PARTS_TEXT_BYTES];
-	double flops; /* per second */
-};
-
-struct view {
-	const struct record *record;
-	const struct point_summary *p;
-	double batch, element; /* samples; bytes of a number */
-	char precision[NAME_BYTES];
-	double flops, bytes;          /* of a step on one device */
-	double achieved;              /* FLOP/s; NAN: not measured */
-	struct roof roofs[ROOFS_MAX]; /* the first is the measured one where there is one */
-	size_t roof_count;
-	double bandwidth;         /* bytes/s; NAN: not known */
-	char source[WORDS_BYTES]; /* of it all */
-	double left, right;       /* ends of the axis, FLOP per byte */
-	json_t *rows;
-};
-
-/* --- counting ----------------------------------------------------------------------------------------- */
-
-struct traffic {
-	double m, flops,
-		bytes; /* rows of one product; of all passes of all products of the shape */
-	double products;
-};
-
-static struct traffic traffic_of(const struct view *view, const struct step_product *product)
-{
-	struct traffic t = {.m = product->m * (product->weights ? view->batch : 1)};
-	const double n = product->n;
-	const double k = product->k;
-	const double forward = product->count * (product->weights ? 1 : view->batch);
-	const double one = product->first ? 1 : 0; /* whose data gets no gradient */
-	t.products = PASSES * forward - one;
-	t.flops = t.products * 2 * t.m * n * k;
-	t.bytes = t.products * (t.m * k + k * n + t.m * n) * view->element;
-	return t;
-}
-
-static void count_step(struct view *view)
-{
-	for (size_t i = 0; i < view->record->step.product_count; i++) {
-		const struct traffic t = traffic_of(view, &view->record->step.products[i]);
-		view->flops += t.flops;
-		view->bytes += t.bytes;
-	}
-}
-
-static double bytes_of_precision(const char *precision)
-{
-	static const struct {
-		const char *name;
-		double bytes;
-	} sizes[] = {{"fp32", 4}, {"tf32", 4}, {"bf16", 2}, {"fp16", 2}, {"fp8", 1}};
-	for (size_t i = 0; i < PARTS_COUNT(sizes); i++)
-		if (strcmp(precision, sizes[i].name) == 0)
-			return sizes[i].bytes;
-	return NAN;
-}
-
-/* --- roofs ---------------------------------------------------------------------------------------------- */
-
-static void add_roof(struct view *view, double flops, const char *name)
-{
-	if (!isfinite(flops) || flops <= 0 || view->roof_count == ROOFS_MAX)
-		return;
-	struct roof *roof = &view->roofs[view->roof_count++];
-	roof->flops = flops;
-	(void)snprintf(roof->name, sizeof roof->name, "%s", name);
-}
-
-static enum step_precision precision_of(const char *name)
-{
-	static const char *const names[] = {"fp32", "tf32", "bf16", "fp16", "fp8"};
-	size_t i = 0;
-	while (i + 1 < PARTS_COUNT(names) && strcmp(names[i], name) != 0)
-		i++;
-	return (enum step_precision)i;
-}
-
-static void roofs_of_device(struct view *view, const struct device_measurement *device)
-{
-	const struct record *record = view->record;
-	const struct device_ceiling *probed = &record->ceilings.device;
-	const struct device_peak *peak = peak_find(device->name);
-	const bool is_probed = record->has_ceilings && record->ceilings.has_device &&
-			       !probed->test_double && strcmp(probed->name, device->name) == 0;
-	char words[PARTS_TEXT_BYTES];
-	if (is_probed) {
-		(void)snprintf(
-			words, sizeof words, "best square product in %s, probed", view->precision);
-		add_roof(view, ceilings_device_flops(&record->ceilings, view->precision), words);
-		view->bandwidth = probed->memory_bytes_per_s;
-	}
-	(void)snprintf(words, sizeof words, "published peak in %s, dense", view->precision);
-	add_roof(view, peak_flops(device->name, precision_of(view->precision)), words);
-	(void)snprintf(view->source, sizeof view->source, "%s%s%s%s",
-		is_probed
-			? "Roofs are measured on this node (mlbench probe)"
-			: "The device was not probed (mlbench probe), so that its memory's roof is not known",
-		peak ? "; the published peak is from: " : "; no published peak is known of it",
-		peak ? peak->source : "", ".");
-}
-
-static void roofs_of_cpu(struct view *view, unsigned threads)
-{
-	const struct record *record = view->record;
-	char words[PARTS_TEXT_BYTES];
-	if (!record->has_ceilings) {
-		(void)snprintf(view->source, sizeof view->source,
-			"The node was not probed (mlbench probe) before this run, so that no roof is known.");
-		return;
-	}
-	(void)snprintf(words, sizeof words, "best square product on %u %s, probed", threads,
-		threads == 1 ? "thread" : "threads");
-	add_roof(view, ceilings_best_flops(&record->ceilings, threads), words);
-	view->bandwidth = threads == 1 ? record->ceilings.memory_bytes_per_s_one
-				       : record->ceilings.memory_bytes_per_s_all;
-	(void)snprintf(view->source, sizeof view->source,
-		"Roofs are measured on this node (mlbench probe): the best square product on %u %s, and the memory's triad on %s.",
-		threads, threads == 1 ? "thread" : "threads",
-		threads == 1 ? "one core" : "all cores");
-	if (view->roof_count == 0)
-		(void)snprintf(view->source, sizeof view->source,
-			"No product was probed on %u threads (mlbench probe), so that the arithmetic's roof is not known.",
-			threads);
-}
-
-/* FLOP/s that the least roof leaves at an intensity; NAN: none is known. */
-static double attainable(const struct view *view, double intensity)
-{
-	double most = view->roof_count > 0 ? view->roofs[0].flops : (double)NAN;
-	for (size_t i = 1; i < view->roof_count; i++)
-		most = fmin(most, view->roofs[i].flops);
-	return isfinite(view->bandwidth)
-		       ? fmin(view->bandwidth * intensity, isfinite(most) ? most : HUGE_VAL)
-		       : most;
-}
-
 /* --- rows ---------------------------------------------------------------------------------------------- */
 
 struct dot {
@@ -199,10 +52,10 @@ struct dot {
 	double count, flops, bytes, achieved;
 };
 
-static void add_row(struct view *view, const struct dot *dot)
+static void add_row(struct roofline *view, const struct dot *dot)
 {
 	const double intensity = dot->flops / dot->bytes;
-	const double roof = attainable(view, intensity);
+	const double roof = roofline_attainable(view, intensity);
 	const double drawn = isfinite(dot->achieved) ? dot->achieved : roof;
 	struct part row = part_open();
 	part_put(&row, "what", parts_text(dot->what));
@@ -229,20 +82,20 @@ static void shape_text(double m, double n, double k, char out[PARTS_TEXT_BYTES])
 	(void)snprintf(out, PARTS_TEXT_BYTES, "%.0f x %.0f x %.0f", m, n, k);
 }
 
-static void add_step(struct view *view)
+static void add_step(struct roofline *view)
 {
 	double products = 0;
 	for (size_t i = 0; i < view->record->step.product_count; i++)
-		products += traffic_of(view, &view->record->step.products[i]).products;
+		products += roofline_traffic_of(view, &view->record->step.products[i]).products;
 	add_row(view, &(const struct dot){KIND_STEP, "step", "", products, view->flops, view->bytes,
 			      view->achieved});
 }
 
-static void add_products(struct view *view)
+static void add_products(struct roofline *view)
 {
 	for (size_t i = 0; i < view->record->step.product_count; i++) {
 		const struct step_product *product = &view->record->step.products[i];
-		const struct traffic t = traffic_of(view, product);
+		const struct roofline_traffic t = roofline_traffic_of(view, product);
 		char shape[PARTS_TEXT_BYTES];
 		shape_text(t.m, product->n, product->k, shape);
 		if (t.flops > 0)
@@ -252,7 +105,7 @@ static void add_products(struct view *view)
 }
 
 static void add_probed(
-	struct view *view, const char *name, double m, double n, double k, double flops)
+	struct roofline *view, const char *name, double m, double n, double k, double flops)
 {
 	char shape[PARTS_TEXT_BYTES];
 	shape_text(m, n, k, shape);
@@ -261,7 +114,7 @@ static void add_probed(
 				      (m * k + k * n + m * n) * view->element, flops});
 }
 
-static void add_probed_of_cpu(struct view *view, unsigned threads)
+static void add_probed_of_cpu(struct roofline *view, unsigned threads)
 {
 	const struct ceilings *c = &view->record->ceilings;
 	if (!view->record->has_ceilings || strcmp(c->model, view->record->step.model) != 0)
@@ -272,7 +125,7 @@ static void add_probed_of_cpu(struct view *view, unsigned threads)
 				(double)c->gemms[i].n, (double)c->gemms[i].k, c->gemms[i].flops);
 }
 
-static void add_probed_of_device(struct view *view, const char *name)
+static void add_probed_of_device(struct roofline *view, const char *name)
 {
 	const struct ceilings *c = &view->record->ceilings;
 	if (!view->record->has_ceilings || !c->has_device || c->device.test_double ||
@@ -289,7 +142,7 @@ static void add_probed_of_device(struct view *view, const char *name)
 
 /* --- the picture ------------------------------------------------------------------------------------------ */
 
-static json_t *kind_list(const struct view *view, size_t which)
+static json_t *kind_list(const struct roofline *view, size_t which)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < KINDS; i++)
@@ -300,7 +153,7 @@ static json_t *kind_list(const struct view *view, size_t which)
 	return list;
 }
 
-static json_t *kind_channel(const struct view *view, size_t which)
+static json_t *kind_channel(const struct roofline *view, size_t which)
 {
 	return parts_channel_with("kind", "nominal", NULL,
 		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i}}", "scale", "domain",
@@ -314,19 +167,19 @@ static json_t *tips(void)
 		{"what", "what", NULL},
 		{"kind", "kind", NULL},
 		{"shape", "rows x columns x inner", NULL},
-		{"count", "products in a step", ",.4~g"},
-		{"gflop", "GFLOP", ",.4~g"},
+		{"count", "products in a step", ",.4~r"},
+		{"gflop", "GFLOP", ",.4~r"},
 		{"bytes", "bytes of operands and results", ".4~s"},
-		{"intensity", "FLOP per byte", ",.4~g"},
-		{"gflops", "GFLOP/s reached", ",.4~g"},
-		{"roof", "GFLOP/s of the roof", ",.4~g"},
+		{"intensity", "FLOP per byte", ",.4~r"},
+		{"gflops", "GFLOP/s reached", ",.4~r"},
+		{"roof", "GFLOP/s of the roof", ",.4~r"},
 		{"share", "share of the roof", ".1%"},
 		{"work", "share of the step's FLOP", ".1%"},
 	};
 	return parts_tips(list, PARTS_COUNT(list));
 }
 
-static json_t *intensity_channel(const struct view *view)
+static json_t *intensity_channel(const struct roofline *view)
 {
 	return parts_channel_with("intensity", "quantitative",
 		"FLOP per byte of compulsory traffic",
@@ -343,7 +196,7 @@ static json_t *rate_channel(const char *field)
 }
 
 /* Both ends of each roof, and the ridge where they meet. */
-static json_t *roof_values(const struct view *view)
+static json_t *roof_values(const struct roofline *view)
 {
 	json_t *values = json_array();
 	double highest = 0;
@@ -372,7 +225,7 @@ static json_t *roof_values(const struct view *view)
 	return values;
 }
 
-static json_t *roof_names(const struct view *view, bool dashes)
+static json_t *roof_names(const struct roofline *view, bool dashes)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < view->roof_count; i++)
@@ -383,7 +236,7 @@ static json_t *roof_names(const struct view *view, bool dashes)
 	return list;
 }
 
-static json_t *roof_layer(const struct view *view)
+static json_t *roof_layer(const struct roofline *view)
 {
 	json_t *dash = json_pack("{s:s, s:s, s:{s:o, s:o}, s:{s:n, s:s, s:i, s:s, s:i, s:i}}",
 		"field", "roof", "type", "nominal", "scale", "domain", roof_names(view, false),
@@ -394,7 +247,7 @@ static json_t *roof_layer(const struct view *view)
 		1.6, "encoding", "y", rate_channel("y"), "strokeDash", dash);
 }
 
-static json_t *dots_layer(const struct view *view)
+static json_t *dots_layer(const struct roofline *view)
 {
 	json_t *size = json_pack("{s:{s:s, s:i}, s:i}", "condition", "test", "datum.what == 'step'",
 		"value", 190, "value", 55);
@@ -404,7 +257,7 @@ static json_t *dots_layer(const struct view *view)
 		kind_channel(view, 2), "size", size, "tooltip", tips());
 }
 
-static json_t *roofline_spec(const struct view *view)
+static json_t *roofline_spec(const struct roofline *view)
 {
 	json_t *layers = json_array();
 	if (view->roof_count > 0 || isfinite(view->bandwidth))
@@ -415,7 +268,7 @@ static json_t *roofline_spec(const struct view *view)
 }
 
 /* Where nothing is computed: how intense each product would be, and how much of the work it is. */
-static json_t *intensity_spec(const struct view *view)
+static json_t *intensity_spec(const struct roofline *view)
 {
 	json_t *y = parts_channel_with("work", "quantitative", "share of the step's FLOP",
 		json_pack("{s:{s:b}, s:{s:s}}", "scale", "zero", 1, "axis", "format", ".0%"));
@@ -438,7 +291,7 @@ static const char *rate_text(double flops, char out[UNITS_BYTES])
 	return out;
 }
 
-static void say_count(const struct view *view, struct buffer *out)
+static void say_count(const struct roofline *view, struct buffer *out)
 {
 	char bytes[UNITS_BYTES];
 	buffer_format(out,
@@ -450,12 +303,12 @@ static void say_count(const struct view *view, struct buffer *out)
 		view->element, view->element == 1 ? "byte" : "bytes");
 }
 
-static void say_reached(const struct view *view, struct buffer *out)
+static void say_reached(const struct roofline *view, struct buffer *out)
 {
 	char share[UNITS_BYTES];
 	char rate[UNITS_BYTES];
 	const double intensity = view->flops / view->bytes;
-	const double roof = attainable(view, intensity);
+	const double roof = roofline_attainable(view, intensity);
 	const bool memory = isfinite(view->bandwidth) && view->bandwidth * intensity <= roof;
 	if (!isfinite(view->achieved)) {
 		buffer_text(out, "How long its steps took is not known. ");
@@ -473,7 +326,7 @@ static void say_reached(const struct view *view, struct buffer *out)
 	buffer_text(out, ". ");
 }
 
-static void say_emulated(const struct view *view, struct buffer *out)
+static void say_emulated(const struct roofline *view, struct buffer *out)
 {
 	buffer_text(out,
 		"The step is emulated: its time is published, not computed, so that nothing is under a roof here. ");
@@ -505,7 +358,7 @@ static double seconds_of_step(const struct point_summary *p)
 	return NAN;
 }
 
-static void measure(struct view *view, const struct config *config)
+static void measure(struct roofline *view, const struct config *config)
 {
 	const struct point_summary *p = view->p;
 	const unsigned threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
@@ -514,10 +367,10 @@ static void measure(struct view *view, const struct config *config)
 		return;
 	if (device) {
 		view->achieved = device->achieved_flops;
-		roofs_of_device(view, device);
+		roofline_of_device(view, device);
 	} else {
 		view->achieved = view->flops / seconds_of_step(p);
-		roofs_of_cpu(view, threads);
+		roofline_of_cpu(view, threads);
 	}
 	add_step(view);
 	add_products(view);
@@ -527,7 +380,7 @@ static void measure(struct view *view, const struct config *config)
 		add_probed_of_cpu(view, threads);
 }
 
-static void choose_precision(struct view *view, const struct config *config)
+static void choose_precision(struct roofline *view, const struct config *config)
 {
 	char text[CONFIG_VALUE_BYTES];
 	const bool device = view->p->device_count > 0 && view->p->devices[0].all.precision[0];
@@ -535,15 +388,15 @@ static void choose_precision(struct view *view, const struct config *config)
 		device ? view->p->devices[0].all.precision
 		       : config_format_value(KEY_STEP_PRECISION,
 				 &config->values[KEY_STEP_PRECISION], text, sizeof text));
-	view->element = bytes_of_precision(view->precision);
+	view->element = roofline_bytes_of(view->precision);
 	view->batch = (double)config_integer(config, KEY_BATCH_SIZE);
 }
 
-static int draw(struct view *view, const struct config *config, struct chart *chart)
+static int draw(struct roofline *view, const struct config *config, struct chart *chart)
 {
 	const bool emulated = view->record->step.emulated;
 	choose_precision(view, config);
-	count_step(view);
+	roofline_count(view);
 	if (!isfinite(view->element) || !(view->flops > 0))
 		return parts_why_not(chart, "The size of the step's numbers (%s) is not known.",
 			view->precision);
@@ -600,14 +453,14 @@ static int build(const struct chart_input *input, struct chart *chart)
 	if (!p || p->status == POINT_FAILED || strcmp(record->step.backend, "null") == 0 ||
 		record->step.product_count == 0 || !is_of_point(input->report, input->point))
 		return refuse(input, chart);
-	struct view *view = calloc(1, sizeof *view);
+	struct roofline *view = calloc(1, sizeof *view);
 	struct error err;
 	if (!view ||
 		config_grid_point(&record->config, &record->grid, input->point, &config, &err)) {
 		free(view);
 		return -ENOMEM;
 	}
-	*view = (struct view){
+	*view = (struct roofline){
 		.record = record, .p = p, .achieved = NAN, .bandwidth = NAN, .rows = json_array()};
 	const int code = draw(view, &config, chart);
 	if (!chart->table.rows)

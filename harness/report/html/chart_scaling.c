@@ -2,12 +2,9 @@
  * point, and the best over all settings.  Beside decode workers stands what decoding alone could give, which the other
  * stages do not hold back, with the universal scalability law fitted to it; for other workers the law is fitted to the
  * throughput.  Without such a sweep there is what the replay foretells, marked so. */
-#include "harness/analyze/diagnose.h"
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
-#include "harness/report/html/chart_parts.h"
 #include "harness/report/html/palette.h"
-#include "harness/report/scaling.h"
+#include "harness/report/html/scaling_view.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,15 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEIGHT_PIXELS = 330, CURVE_POINTS = 48, NUMBERS_MAX = 64, LOG_FROM = 16 };
-
-static const double KNEE_GAIN = 0.05; /* as model_knee's */
-
-/* In this order of preference. */
-static const enum key_id worker_keys[] = {
-	KEY_DECODE_WORKERS, KEY_READ_THREADS, KEY_STEP_THREADS, KEY_STEP_DEVICES, KEY_READ_DEPTH};
-
-enum line { LINE_HELD, LINE_BEST, LINE_CAPACITY, LINE_PREDICTED, LINES };
+enum { HEIGHT_PIXELS = 330, LOG_FROM = 16 };
 
 static const struct {
 	const char *name, *colour;
@@ -47,172 +36,9 @@ static const struct page_column columns[] = {
 	{"settings", "Settings", PAGE_TEXT},
 };
 
-/* Of one number of workers. */
-struct number {
-	double n;
-	size_t held, best; /* points; grid.points: none */
-};
-
-struct view {
-	const struct report *report;
-	size_t axis; /* the swept key; config.axis_count: none */
-	char key[CONFIG_NAME_BYTES];
-	struct number numbers[NUMBERS_MAX]; /* ascending */
-	size_t count;
-	struct usl_fit fit;
-	bool fitted,
-		decodes; /* decodes: the key is decode.workers, the fit of the stage's capacity */
-	const char *fit_of;
-	double at[CURVE_POINTS + NUMBERS_MAX];
-	struct interval band[CURVE_POINTS + NUMBERS_MAX]; /* of the curve, then of the numbers */
-	const struct knee *knee;                          /* NULL: not known */
-	size_t measured_knee;                             /* of numbers; count: not seen */
-	size_t on_line[LINES], ranges; /* rows, and those that have an interval */
-	json_t *rows;
-};
-
-/* --- what was swept ------------------------------------------------------------------------------------ */
-
-static size_t find_axis(const struct config *config)
-{
-	for (size_t k = 0; k < PARTS_COUNT(worker_keys); k++)
-		for (size_t axis = 0; axis < config->axis_count; axis++)
-			if (config->axes[axis].key == worker_keys[k] &&
-				config->axes[axis].count > 1)
-				return axis;
-	return config->axis_count;
-}
-
-static size_t choice_of(const struct report *report, size_t point, size_t axis)
-{
-	return report->record->grid.choice[point * report->record->grid.axis_count + axis];
-}
-
-static double workers_at(const struct view *view, size_t point)
-{
-	const struct config_axis *axis = &view->report->record->config.axes[view->axis];
-	return (double)axis->values[choice_of(view->report, point, view->axis)].integer;
-}
-
-/* Keys that are zipped together are one dimension. */
-static size_t leader(const struct config *config, size_t axis)
-{
-	return config->axes[axis].zip_with;
-}
-
-static bool same_but_workers(const struct view *view, size_t a, size_t b)
-{
-	const struct config *config = &view->report->record->config;
-	for (size_t axis = 0; axis < config->axis_count; axis++)
-		if (leader(config, axis) != leader(config, view->axis) &&
-			choice_of(view->report, a, axis) != choice_of(view->report, b, axis))
-			return false;
-	return true;
-}
-
-static bool has_rate(const struct report *report, size_t point)
-{
-	const struct point_summary *p = report->points[point];
-	return p && p->status != POINT_FAILED && isfinite(p->median);
-}
-
-/* The place of n, made where it is missing; NULL: more numbers than there is room for. */
-static struct number *number_of(struct view *view, double n)
-{
-	size_t at = 0;
-	while (at < view->count && view->numbers[at].n < n)
-		at++;
-	if (at < view->count && view->numbers[at].n == n)
-		return &view->numbers[at];
-	if (view->count == NUMBERS_MAX)
-		return NULL;
-	memmove(&view->numbers[at + 1], &view->numbers[at],
-		(view->count - at) * sizeof view->numbers[0]);
-	view->count++;
-	const size_t none = view->report->record->grid.points;
-	view->numbers[at] = (struct number){n, none, none};
-	return &view->numbers[at];
-}
-
-static void find_numbers(struct view *view)
-{
-	const struct report *report = view->report;
-	const size_t points = report->record->grid.points;
-	for (size_t i = 0; i < points; i++) {
-		struct number *number =
-			has_rate(report, i) ? number_of(view, workers_at(view, i)) : NULL;
-		if (!number)
-			continue;
-		if (same_but_workers(view, i, report->best))
-			number->held = i;
-		if (number->best == points ||
-			report->points[i]->median > report->points[number->best]->median)
-			number->best = i;
-	}
-}
-
-static double held_rate(const struct view *view, size_t i)
-{
-	return view->numbers[i].held < view->report->record->grid.points
-		       ? view->report->points[view->numbers[i].held]->median
-		       : (double)NAN;
-}
-
-/* The least number whose doubling was measured, and gained too little. */
-static void find_measured_knee(struct view *view)
-{
-	view->measured_knee = view->count;
-	for (size_t i = 0; i < view->count; i++)
-		for (size_t k = i + 1; k < view->count; k++)
-			if (view->numbers[k].n == 2 * view->numbers[i].n &&
-				held_rate(view, k) < (1 + KNEE_GAIN) * held_rate(view, i)) {
-				view->measured_knee = i;
-				return;
-			}
-}
-
-/* --- the fit --------------------------------------------------------------------------------------------- */
-
-static void place_curve(struct view *view)
-{
-	const double first = view->numbers[0].n;
-	const double last = view->numbers[view->count - 1].n;
-	for (size_t i = 0; i < CURVE_POINTS; i++)
-		view->at[i] = first + (last - first) * (double)i / (CURVE_POINTS - 1);
-	for (size_t i = 0; i < view->count; i++)
-		view->at[CURVE_POINTS + i] = view->numbers[i].n;
-}
-
-static bool fit_held(struct view *view)
-{
-	double n[NUMBERS_MAX];
-	double x[NUMBERS_MAX];
-	size_t count = 0;
-	const uint64_t seed = (uint64_t)config_integer(&view->report->record->config, KEY_RUN_SEED);
-	for (size_t i = 0; i < view->count; i++)
-		if (isfinite(held_rate(view, i))) {
-			n[count] = view->numbers[i].n;
-			x[count++] = held_rate(view, i);
-		}
-	return usl_fit_band(
-		n, x, count, seed, &view->fit, view->at, CURVE_POINTS + view->count, view->band);
-}
-
-static void fit(struct view *view)
-{
-	struct scaling scaling;
-	place_curve(view);
-	view->fit_of = view->decodes ? "capacity of decode" : "throughput";
-	view->fitted = view->decodes ? scaling_band(view->report, &scaling, view->at,
-					       CURVE_POINTS + view->count, view->band)
-				     : fit_held(view);
-	if (view->decodes && view->fitted)
-		view->fit = scaling.fit;
-}
-
 /* --- rows --------------------------------------------------------------------------------------------------- */
 
-static size_t index_of(const struct view *view, double n)
+static size_t index_of(const struct scaling_view *view, double n)
 {
 	size_t i = 0;
 	while (i < view->count && view->numbers[i].n != n)
@@ -220,17 +46,17 @@ static size_t index_of(const struct view *view, double n)
 	return i;
 }
 
-static void put_fit(struct part *row, const struct view *view, double n)
+static void put_fit(struct part *row, const struct scaling_view *view, double n)
 {
 	const size_t i = index_of(view, n);
 	if (!view->fitted || i == view->count)
 		return;
 	part_put(row, "fit", parts_number(usl_at(&view->fit, n)));
-	part_put(row, "fit_low", parts_number(view->band[CURVE_POINTS + i].low));
-	part_put(row, "fit_high", parts_number(view->band[CURVE_POINTS + i].high));
+	part_put(row, "fit_low", parts_number(view->band[SCALING_CURVE_POINTS + i].low));
+	part_put(row, "fit_high", parts_number(view->band[SCALING_CURVE_POINTS + i].high));
 }
 
-static void add_row(struct view *view, enum line line, double n, double value,
+static void add_row(struct scaling_view *view, enum scaling_line line, double n, double value,
 	struct interval range, json_t *settings)
 {
 	struct part row = part_open();
@@ -248,13 +74,13 @@ static void add_row(struct view *view, enum line line, double n, double value,
 	parts_append(&view->rows, part_close(&row));
 }
 
-static void add_point(struct view *view, enum line line, double n, size_t point)
+static void add_point(struct scaling_view *view, enum scaling_line line, double n, size_t point)
 {
 	const struct point_summary *p = view->report->points[point];
 	add_row(view, line, n, p->median, p->ci95, parts_settings(view->report, point));
 }
 
-static void add_capacities(struct view *view, size_t point)
+static void add_capacities(struct scaling_view *view, size_t point)
 {
 	const struct point_summary *p = view->report->points[point];
 	for (size_t i = 0; i < p->stage_count; i++)
@@ -264,7 +90,7 @@ static void add_capacities(struct view *view, size_t point)
 				(struct interval){NAN, NAN}, parts_settings(view->report, point));
 }
 
-static void add_rows(struct view *view)
+static void add_rows(struct scaling_view *view)
 {
 	const size_t points = view->report->record->grid.points;
 	for (size_t i = 0; i < view->count; i++)
@@ -274,7 +100,7 @@ static void add_rows(struct view *view)
 		if (view->numbers[i].best != view->numbers[i].held)
 			add_point(view, LINE_BEST, view->numbers[i].n, view->numbers[i].best);
 	for (size_t i = 0, drawn = 0; i < points && view->decodes && drawn < PARTS_POINTS_MOST; i++)
-		if (has_rate(view->report, i)) {
+		if (scaling_view_has(view->report, i)) {
 			add_capacities(view, i);
 			drawn++;
 		}
@@ -300,7 +126,7 @@ static json_t *line_names(void)
 }
 
 /* Only lines that are there are in the legend. */
-static json_t *present(const struct view *view)
+static json_t *present(const struct scaling_view *view)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < LINES; i++)
@@ -309,7 +135,7 @@ static json_t *present(const struct view *view)
 	return list;
 }
 
-static json_t *line_channel(const struct view *view, bool shapes)
+static json_t *line_channel(const struct scaling_view *view, bool shapes)
 {
 	return parts_channel_with("line", "nominal", NULL,
 		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i, s:o, s:i}}", "scale", "domain",
@@ -318,7 +144,7 @@ static json_t *line_channel(const struct view *view, bool shapes)
 			"labelLimit", 320));
 }
 
-static json_t *count_channel(const struct view *view, const char *title)
+static json_t *count_channel(const struct scaling_view *view, const char *title)
 {
 	const bool wide = view->count > 0 && view->numbers[view->count - 1].n >= LOG_FROM;
 	json_t *scale = wide ? json_pack("{s:s, s:i, s:b, s:i}", "type", "log", "base", 2, "nice",
@@ -336,10 +162,10 @@ static json_t *rate_channel(void)
 			"tickCount", 6));
 }
 
-static json_t *curve_values(const struct view *view)
+static json_t *curve_values(const struct scaling_view *view)
 {
 	json_t *values = json_array();
-	for (size_t i = 0; i < CURVE_POINTS; i++)
+	for (size_t i = 0; i < SCALING_CURVE_POINTS; i++)
 		parts_append(
 			&values, json_pack("{s:o, s:o, s:o, s:o}", "n", parts_number(view->at[i]),
 					 "value", parts_number(usl_at(&view->fit, view->at[i])),
@@ -348,7 +174,7 @@ static json_t *curve_values(const struct view *view)
 	return values;
 }
 
-static json_t *curve_layer(const struct view *view)
+static json_t *curve_layer(const struct scaling_view *view)
 {
 	const char *colour = view->decodes ? lines[LINE_CAPACITY].colour : lines[LINE_HELD].colour;
 	json_t *band = json_pack("{s:{s:s, s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s}}}", "mark", "type",
@@ -367,16 +193,16 @@ static json_t *tips(const char *key)
 	const struct parts_tip list[] = {
 		{"line", "what", NULL},
 		{"n", key, "d"},
-		{"value", "samples/s", ",.4~g"},
-		{"low", "lower (95 %)", ",.4~g"},
-		{"high", "upper (95 %)", ",.4~g"},
+		{"value", "samples/s", ",.4~r"},
+		{"low", "lower (95 %)", ",.4~r"},
+		{"high", "upper (95 %)", ",.4~r"},
 		{"settings", "settings", NULL},
 	};
 	return parts_tips(list, PARTS_COUNT(list));
 }
 
 /* The marks of a line joined, with its own dash. */
-static json_t *joined_layer(const struct view *view, enum line line)
+static json_t *joined_layer(const struct scaling_view *view, enum scaling_line line)
 {
 	char filter[PARTS_TEXT_BYTES];
 	(void)snprintf(filter, sizeof filter, "datum.line == '%s'", lines[line].name);
@@ -386,7 +212,7 @@ static json_t *joined_layer(const struct view *view, enum line line)
 		line_channel(view, false));
 }
 
-static json_t *range_layer(const struct view *view)
+static json_t *range_layer(const struct scaling_view *view)
 {
 	return json_pack("{s:[{s:s}], s:{s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s}, s:o}}", "transform",
 		"filter", "isValid(datum.low)", "mark", "type", "rule", "strokeWidth", 1.6,
@@ -394,9 +220,9 @@ static json_t *range_layer(const struct view *view)
 		"color", line_channel(view, false));
 }
 
-static json_t *mark_layers(const struct view *view)
+static json_t *mark_layers(const struct scaling_view *view)
 {
-	static const enum line joined[] = {LINE_BEST, LINE_HELD, LINE_PREDICTED};
+	static const enum scaling_line joined[] = {LINE_BEST, LINE_HELD, LINE_PREDICTED};
 	json_t *points = json_pack("{s:{s:s, s:b, s:i, s:f}, s:{s:o, s:o, s:o, s:o}}", "mark",
 		"type", "point", "filled", 1, "size", 60, "opacity", 1.0, "encoding", "y",
 		rate_channel(), "color", line_channel(view, false), "shape",
@@ -412,7 +238,7 @@ static json_t *mark_layers(const struct view *view)
 }
 
 /* A line where more workers stop to pay. */
-static json_t *knee_layer(const struct view *view, double n, const char *words, int line)
+static json_t *knee_layer(const struct scaling_view *view, double n, const char *words, int line)
 {
 	const bool right =
 		view->count > 0 && n > (view->numbers[0].n + view->numbers[view->count - 1].n) / 2;
@@ -429,7 +255,7 @@ static json_t *knee_layer(const struct view *view, double n, const char *words, 
 		rule, text);
 }
 
-static json_t *spec_of(const struct view *view, const char *title)
+static json_t *spec_of(const struct scaling_view *view, const char *title)
 {
 	json_t *layers = mark_layers(view);
 	char words[PARTS_TEXT_BYTES];
@@ -451,28 +277,28 @@ static json_t *spec_of(const struct view *view, const char *title)
 
 /* --- what it says --------------------------------------------------------------------------------------------- */
 
-static void say_held(const struct view *view, struct buffer *out)
+static void say_held(const struct scaling_view *view, struct buffer *out)
 {
 	size_t first = 0;
 	size_t last = view->count - 1;
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
-	while (first < last && !isfinite(held_rate(view, first)))
+	while (first < last && !isfinite(scaling_view_held(view, first)))
 		first++;
-	while (last > first && !isfinite(held_rate(view, last)))
+	while (last > first && !isfinite(scaling_view_held(view, last)))
 		last--;
 	if (first == last)
 		return;
 	buffer_format(out,
 		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.3g times as many give %.2f times as much. ",
 		view->numbers[first].n, view->numbers[last].n, view->key,
-		units_format_count(held_rate(view, first), low),
-		units_format_count(held_rate(view, last), high),
+		units_format_count(scaling_view_held(view, first), low),
+		units_format_count(scaling_view_held(view, last), high),
 		view->numbers[last].n / view->numbers[first].n,
-		held_rate(view, last) / held_rate(view, first));
+		scaling_view_held(view, last) / scaling_view_held(view, first));
 }
 
-static void say_fit(const struct view *view, struct buffer *out)
+static void say_fit(const struct scaling_view *view, struct buffer *out)
 {
 	char rate[UNITS_BYTES];
 	if (!view->fitted) {
@@ -492,7 +318,7 @@ static void say_fit(const struct view *view, struct buffer *out)
 		buffer_text(out, ", and no peak. ");
 }
 
-static void say_knee(const struct view *view, struct buffer *out)
+static void say_knee(const struct scaling_view *view, struct buffer *out)
 {
 	if (view->measured_knee < view->count)
 		buffer_format(out, "Measured, doubling from %.0f on gains less than 5 %%. ",
@@ -504,13 +330,12 @@ static void say_knee(const struct view *view, struct buffer *out)
 
 /* --- all of it ------------------------------------------------------------------------------------------------ */
 
-static int draw_swept(struct view *view, struct chart *chart)
+static int draw_swept(struct scaling_view *view, struct chart *chart)
 {
-	find_numbers(view);
+	scaling_view_find(view);
 	if (view->count < 2)
 		return parts_why_not(chart, "Only one number of %s has been measured.", view->key);
-	find_measured_knee(view);
-	fit(view);
+	scaling_view_fit(view);
 	add_rows(view);
 	chart->table.rows = view->rows;
 	say_held(view, &chart->text);
@@ -521,7 +346,8 @@ static int draw_swept(struct view *view, struct chart *chart)
 }
 
 /* One measured point, and the two that the replay has looked at. */
-static int draw_predicted(struct view *view, const struct chart_input *input, struct chart *chart)
+static int draw_predicted(
+	struct scaling_view *view, const struct chart_input *input, struct chart *chart)
 {
 	const struct interval none = {NAN, NAN};
 	const struct point_summary *p = parts_point(input);
@@ -549,17 +375,14 @@ static int draw_predicted(struct view *view, const struct chart_input *input, st
 	return parts_done(chart);
 }
 
-static int draw(struct view *view, const struct chart_input *input, struct chart *chart)
+static int draw(struct scaling_view *view, const struct chart_input *input, struct chart *chart)
 {
 	const struct report *report = input->report;
 	const struct config *config = &report->record->config;
 	const struct diagnosis *d = parts_diagnosis(input);
 	view->rows = json_array();
-	view->axis = find_axis(config);
+	scaling_view_choose(view);
 	const bool swept = view->axis < config->axis_count;
-	const enum key_id key = swept ? config->axes[view->axis].key : KEY_DECODE_WORKERS;
-	(void)config_key_name(key, view->key);
-	view->decodes = key == KEY_DECODE_WORKERS;
 	view->knee = view->decodes && d && d->modelled && d->knee.workers > 0 ? &d->knee : NULL;
 	PARTS_COLUMNS(chart, columns);
 	if (report->best == report->record->grid.points)
@@ -569,7 +392,7 @@ static int draw(struct view *view, const struct chart_input *input, struct chart
 
 static int build(const struct chart_input *input, struct chart *chart)
 {
-	struct view *view = calloc(1, sizeof *view);
+	struct scaling_view *view = calloc(1, sizeof *view);
 	if (!view)
 		return -ENOMEM;
 	view->report = input->report;

@@ -130,12 +130,12 @@ static void add_rows(struct chart *chart, const struct report *report,
 
 /* --- the picture ---------------------------------------------------------------------------------- */
 
-static json_t *state_channel(void)
+static json_t *state_channel(const char *from)
 {
 	json_t *scale = json_pack("{s:[sss], s:[sss]}", "domain", "working", "starved", "blocked",
 		"range", PALETTE_WORKING, PALETTE_STARVED, PALETTE_BLOCKED);
 	json_t *look = json_pack("{s:s, s:s, s:s, s:s}", "orient", "top", "direction", "horizontal",
-		"title", "from the bottom:", "titleOrient", "left");
+		"title", from, "titleOrient", "left");
 	return parts_channel_with(
 		"state", "nominal", NULL, json_pack("{s:o, s:o}", "scale", scale, "legend", look));
 }
@@ -153,7 +153,7 @@ static json_t *state_tips(void)
 	static const struct parts_tip tips[] = {
 		{"label", "point", NULL},
 		{"settings", "settings", NULL},
-		{"throughput", "samples/s", ",.4~g"},
+		{"throughput", "samples/s", ",.4~r"},
 		{"stage", "stage", NULL},
 		{"workers", "threads", "d"},
 		{"working", "working", ".1%"},
@@ -215,10 +215,11 @@ static json_t *stage_panel(
 	char filter[PARTS_TEXT_BYTES];
 	const bool last = at + 1 == stages->count;
 	(void)snprintf(filter, sizeof filter, "datum.at == %zu", at);
-	json_t *bars = json_pack("{s:o, s:{s:s}, s:{s:o, s:o, s:{s:s, s:s}, s:o}}", "transform",
-		fold(), "mark", "type", "bar", "encoding", "y", share_channel("of its time", true),
-		"color", state_channel(), "order", "field", "place", "type", "quantitative",
-		"tooltip", state_tips());
+	/* Thousands of marks: what each would say to a screen reader is in the table. */
+	json_t *bars = json_pack("{s:o, s:{s:s, s:b}, s:{s:o, s:o, s:{s:s, s:s}, s:o}}",
+		"transform", fold(), "mark", "type", "bar", "aria", 0, "encoding", "y",
+		share_channel("of its time", true), "color", state_channel("from the bottom:"),
+		"order", "field", "place", "type", "quantitative", "tooltip", state_tips());
 	return json_pack("{s:o, s:i, s:[{s:s}], s:{s:o}, s:[oo]}", "title",
 		panel_title(stages->names[at]), "height", STAGE_PIXELS, "transform", "filter",
 		filter, "encoding", "x",
@@ -245,7 +246,7 @@ static void axis_title_of(const struct report *report, size_t count, struct buff
 	char name[CONFIG_NAME_BYTES];
 	const struct config *config = &report->record->config;
 	if (count > LABELLED_MOST) {
-		buffer_format(out, "%zu points; a column's settings are in its tooltip", count);
+		buffer_format(out, "%zu points (settings: tooltips)", count);
 		return;
 	}
 	buffer_text(out, "point:  ");
@@ -280,8 +281,8 @@ static json_t *one_point(const struct stages *stages)
 	return json_pack("{s:{s:s}, s:i, s:o, s:{s:s, s:f}, s:{s:o, s:o, s:o, s:{s:s, s:s}, s:o}}",
 		"data", "name", "rows", "height", (int)stages->count * BAR_PIXELS, "transform",
 		fold(), "mark", "type", "bar", "cornerRadius", 1.0, "encoding", "x", x, "y", y,
-		"color", state_channel(), "order", "field", "place", "type", "quantitative",
-		"tooltip", state_tips());
+		"color", state_channel("from the left:"), "order", "field", "place", "type",
+		"quantitative", "tooltip", state_tips());
 }
 
 /* --- what it says ----------------------------------------------------------------------------------- */
