@@ -182,8 +182,8 @@ static size_t count_of(const char *page, const char *what)
 /* A page of evil texts has the elements of one of harmless texts, no more. */
 static void texts_stay_texts(void **state)
 {
-	static const char *const elements[] = {"<script", "</script", "<img", "<style", "<svg",
-		"<!--", "<p>", "<td>"};
+	static const char *const elements[] = {
+		"<script", "</script", "<img", "<style", "<svg", "<!--", "<p>", "<td>"};
 	char *plain = make_page("harmless", true);
 	char *evil = make_page(EVIL "<!--<style><svg>\x01", true);
 	(void)state;
