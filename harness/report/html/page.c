@@ -158,6 +158,15 @@ void page_code(struct page *page, const char *text)
 	put(page, "</code></pre>\n");
 }
 
+void page_link(struct page *page, const char *file, const char *text)
+{
+	put(page, "<p><a href=\"./");
+	put_text(page, file);
+	put(page, "\">");
+	put_text(page, text);
+	put(page, "</a></p>\n");
+}
+
 void page_figures_begin(struct page *page)
 {
 	put(page, "<ul class=\"figures\">\n");

@@ -72,6 +72,8 @@ void page_terms_begin(struct page *page);
 void page_term(struct page *page, const char *term, const char *text);
 void page_terms_end(struct page *page);
 void page_code(struct page *page, const char *text); /* as typed in a terminal */
+/* To a file beside the page, by its plain name. */
+void page_link(struct page *page, const char *file, const char *text);
 /* Figures side by side, large: "612", "samples/s", "decode.workers=4". */
 void page_figures_begin(struct page *page);
 void page_figure(struct page *page, const char *value, const char *unit, const char *text);

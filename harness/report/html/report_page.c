@@ -134,6 +134,7 @@ static int put_all(const struct chart_input *input, struct page *page)
 		code = put_chart(input, chart_kinds[i], page);
 	section_advice(input, page);
 	section_evidence(input, page);
+	section_recordings(input, page);
 	section_notes(input, page);
 	section_reproduce(input, page);
 	section_context(input, page);

@@ -1,0 +1,107 @@
+/* What lies beside the page: the flame graph with the functions that took most, and the timelines.  They are linked by
+ * their names, so a folder that is moved keeps its links; what is not there, or is no such file, is not mentioned. */
+#include "harness/base/files.h"
+#include "harness/report/fields.h"
+#include "harness/report/html/sections.h"
+#include "harness/report/part.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_OF_TRACE_BYTES = 32 };
+
+static const struct page_column function_columns[] = {
+	{"stage", "stage", PAGE_TEXT},
+	{"function", "function", PAGE_TEXT},
+	{"seconds", "CPU time", PAGE_SECONDS},
+	{"share", "of all", PAGE_SHARE},
+};
+
+static bool lies_there(const struct record *record, const char *name)
+{
+	char *path = files_join(record->folder, name);
+	const bool there = path && access(path, R_OK) == 0;
+	free(path);
+	return there;
+}
+
+/* flame.json; NULL: there is none that can be read. */
+static json_t *load_flame(const struct record *record)
+{
+	char *path = files_join(record->folder, "flame.json");
+	json_t *flame = path ? json_load_file(path, 0, NULL) : NULL;
+	free(path);
+	const char *schema = json_string_value(json_object_get(flame, "schema"));
+	if (flame && schema && strcmp(schema, "mlbench.flame/1") == 0)
+		return flame;
+	json_decref(flame);
+	return NULL;
+}
+
+static void add_function(json_t *rows, const json_t *function, double samples, double sample_s)
+{
+	const char *stage = json_string_value(json_object_get(function, "stage"));
+	const char *name = json_string_value(json_object_get(function, "function"));
+	const double self = json_number_value(json_object_get(function, "self"));
+	if (!stage || !name)
+		return;
+	struct part part = part_open();
+	part_put(&part, "stage", fields_text(stage));
+	part_put(&part, "function", fields_text(name));
+	part_put(&part, "seconds", fields_number(self * sample_s));
+	part_put(&part, "share", fields_number(samples > 0 ? self / samples : (double)NAN));
+	(void)json_array_append_new(rows, part_close(&part));
+}
+
+static void put_flame(const json_t *flame, struct page *page)
+{
+	struct page_table table = {
+		.columns = function_columns, .column_count = 4, .rows = json_array()};
+	struct buffer text = {0};
+	const double samples = json_number_value(json_object_get(flame, "samples"));
+	const double sample_s = json_number_value(json_object_get(flame, "period_ns")) / 1e9;
+	const char *method = json_string_value(json_object_get(flame, "method"));
+	const json_t *function;
+	size_t i;
+	json_array_foreach(json_object_get(flame, "functions"), i, function)
+		add_function(table.rows, function, samples, sample_s);
+	buffer_format(&text,
+		"Where the pipeline's CPU time went, sampled by %s, %.0f times in a second of it: the functions with most of their "
+		"own. A library that came without names is one function. ",
+		method ? method : "an unknown method", sample_s > 0 ? 1 / sample_s : 0);
+	buffer_text(&text, "Sampling itself takes some CPU time.");
+	page_heading(page, 2, "flame", "CPU time by function");
+	page_paragraph(page, text.data ? text.data : "");
+	page_table(page, &table, "Functions by CPU time of their own");
+	page_link(page, "flame.svg", "The flame graph: every stack, to zoom and search");
+	buffer_release(&text);
+	json_decref(table.rows);
+}
+
+static void put_timeline(const struct chart_input *input, struct page *page)
+{
+	char names[4][NAME_OF_TRACE_BYTES] = {"trace.json", "trace.json.gz"};
+	(void)snprintf(names[2], sizeof names[2], "trace-p%05zu.json", input->point);
+	(void)snprintf(names[3], sizeof names[3], "trace-p%05zu.json.gz", input->point);
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (!lies_there(input->report->record, names[i]))
+			continue;
+		page_heading(page, 2, "timeline-file", "Step by step");
+		page_paragraph(page,
+			"What every thread did in the recorded steps, for Perfetto and "
+			"chrome://tracing. 'mlbench top' makes a table of it.");
+		page_link(page, names[i], names[i]);
+		return;
+	}
+}
+
+void section_recordings(const struct chart_input *input, struct page *page)
+{
+	json_t *flame = load_flame(input->report->record);
+	if (flame)
+		put_flame(flame, page);
+	json_decref(flame);
+	put_timeline(input, page);
+}
