@@ -8,7 +8,7 @@
 	root.classList.remove("early");
 
 	const GUTTER = 84; // beside a view among others, until it is known what its axis and labels take
-	const LEAST = 80;
+	const LEAST = 60;
 	const font = getComputedStyle(document.body).fontFamily;
 	const text = { labelColor: "var(--soft)", titleColor: "var(--ink)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
 	// Long words give way on a phone.
