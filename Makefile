@@ -295,7 +295,7 @@ FUZZ_B := build/fuzz
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(FUZZ_B)/%)
 # What the targets reach: no threads, no OpenMP (whose header clang has in another package).
-FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% workloads/image/%,$(SOURCES)))
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% harness/measure/timeline.c workloads/image/%,$(SOURCES)))
 FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -g -O1 -pthread $(PKG_CFLAGS) \
               -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 

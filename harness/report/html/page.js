@@ -107,6 +107,12 @@
 		const result = await vegaEmbed(chart.plot, spec, { ...options, config: configOf(width) });
 		chart.view = result.view;
 		if (isComposed(spec)) await fill(chart);
+		// On the narrowest screens axes and labels may leave too little: the picture shrinks as a whole.
+		const svg = chart.plot.querySelector("svg");
+		if (svg.getBoundingClientRect().width > chart.plot.clientWidth) {
+			svg.style.maxWidth = "100%";
+			svg.style.height = "auto";
+		}
 		chart.width = width;
 		// To a screen reader it is a picture with a name; the table behind says what each mark would.
 		chart.plot.setAttribute("role", "img");
