@@ -113,7 +113,7 @@ class Runner:
         """What the diagnoser sees: measurements, traces and every key that is no plant."""
         shutil.rmtree(blind, ignore_errors=True)
         shutil.copytree(folder, blind)
-        for derived in ("summary.json", "points.csv"):
+        for derived in ("summary.json", "points.csv", "report.html"):
             if os.path.exists(os.path.join(blind, derived)):
                 os.remove(os.path.join(blind, derived))
         path = os.path.join(blind, "points.jsonl")
@@ -132,6 +132,7 @@ class Runner:
         resolved = header["resolved"]
         header["resolved"] = resolved.replace(inject_section(resolved), str(self.defaults["text"]))
         header["config"]["inject"] = self.defaults["json"]
+        header.pop("command", None)  # it has every --set
         return header
 
 
@@ -147,7 +148,7 @@ def check_blind(folder: str) -> None:
         for name in names:
             with open(os.path.join(root, name), errors="replace") as file:
                 if INJECTED in file.read():
-                    raise Failed("a label is left in %s" % os.path.join(root, name))
+                    raise Mistake("a label is left in %s" % os.path.join(root, name))
 
 
 def read_diagnosis(document: dict, abstained: bool) -> dict:
