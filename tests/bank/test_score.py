@@ -330,7 +330,7 @@ class Blindness(unittest.TestCase):
             self.assertEqual(sorted(os.listdir(result + "-blind")), ["points.jsonl", "traces"])
             with open(os.path.join(result + "-blind", "traces", "p0.json"), "w") as file:
                 file.write('"injected: a label"')
-            with self.assertRaises(runner.Failed):
+            with self.assertRaises(runner.Mistake):
                 runner.check_blind(result + "-blind")
 
 

@@ -7,7 +7,7 @@ Real runs of the emulated device from memory, three short ones for each pair: A,
 interrupted goes on where it was.  Beside it stand what plain Student's t and a percentile bootstrap of the same
 repetitions would have said, and how much runs vary beside repetitions.
 
-    bench_compare.py MLBENCH [--pairs 200] [--out DIR] [--budget SECONDS] [--workload step|decode] [--check]
+    bench_compare.py MLBENCH [--pairs 200] [--out DIR] [--budget SECONDS] [--repeats 3] [--workload step|decode] [--check]
 
 --check: exit status 1 above 5 % alarms or below 95 % found (at 1 % significance)."""
 import argparse
@@ -47,7 +47,7 @@ time = {step}
 duration = 150ms
 warmup = 40ms
 window = 10ms
-repeats = 3
+repeats = {repeats}
 limits = off
 """
 # What binds, and the key that slows it down by 5 %.
@@ -55,7 +55,7 @@ WORKLOADS = {
     "step": ({"format": "raw", "edge": 18, "step": "2ms"}, "inject.step_factor=1.05"),
     "decode": ({"format": "jpeg", "edge": 96, "step": "20us"}, "inject.decode_factor=1.05"),
 }
-STUDENT_99_4 = 4.604  # two-sided 1 %, 3 + 3 repetitions
+STUDENT_99 = {2: 9.925, 3: 4.604, 5: 3.355, 7: 3.055}  # two-sided 1 %, so many repetitions a side
 MOST_ALARMS, LEAST_FOUND = 0.05, 0.95
 
 
@@ -72,13 +72,13 @@ def wilson(k, n, z=1.96):
 class Bench:
     def __init__(self, options):
         self.options = options
-        self.folder = os.path.join(options.out, options.workload)
+        self.folder = os.path.join(options.out, f"{options.workload}-{options.repeats}")
         os.makedirs(self.folder, exist_ok=True)
         values, self.slow = WORKLOADS[options.workload]
         self.config = os.path.join(self.folder, "compare.ini")
         data = os.path.abspath(os.path.join(self.folder, "data"))
         with open(self.config, "w") as f:
-            f.write(CONFIG.format(data=data, **values))
+            f.write(CONFIG.format(data=data, repeats=options.repeats, **values))
 
     def run(self, name, *settings):
         out = os.path.join(self.folder, name)
@@ -137,10 +137,10 @@ def throughputs(folder):
 def plain_t(a, b):
     """Whether Student's t finds a difference at 1 %, the runs' own variance left out."""
     la, lb = [math.log(x) for x in a], [math.log(x) for x in b]
-    if len(la) != 3 or len(lb) != 3:
+    if len(la) != len(lb) or len(la) not in STUDENT_99:
         return None
     s2 = (statistics.variance(la) + statistics.variance(lb)) / 2
-    return abs(statistics.mean(lb) - statistics.mean(la)) > STUDENT_99_4 * math.sqrt(max(s2, 1e-18) * 2 / 3)
+    return abs(statistics.mean(lb) - statistics.mean(la)) > STUDENT_99[len(a)] * math.sqrt(max(s2, 1e-18) * 2 / len(a))
 
 
 def percentile_bootstrap(a, b, seed):
@@ -174,7 +174,7 @@ def report(options, pairs):
     n = len(pairs)
     alarms = sum(p["same"]["verdict"] in ("less", "more") for p in pairs)
     found = sum(p["slower"]["verdict"] == "less" for p in pairs)
-    print(f"{options.workload} binds, {n} pairs of 3 + 3 repetitions of 150 ms, 1 % significance; 95 % intervals")
+    print(f"{options.workload} binds, {n} pairs of {options.repeats} + {options.repeats} repetitions of 150 ms, 1 % significance; 95 % intervals")
     share("equal runs called different", alarms, n)
     share("  that plain Student's t would", sum(bool(plain_t(p["repeats"]["a"], p["repeats"]["again"])) for p in pairs), n)
     share("  that a percentile bootstrap would",
@@ -192,6 +192,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--out", help="default: bench/compare beside MLBENCH")
     parser.add_argument("--budget", type=float, default=660)
+    parser.add_argument("--repeats", type=int, choices=STUDENT_99, default=3, help="of a run")
     parser.add_argument("--workload", choices=WORKLOADS, default="step")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
