@@ -1,6 +1,8 @@
 /* What lies beside the page: the flame graph with the functions that took most, and the timelines.  They are linked by
  * their names, so a folder that is moved keeps its links; what is not there, or is no such file, is not mentioned. */
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 #include "harness/report/fields.h"
 #include "harness/report/html/sections.h"
 #include "harness/report/part.h"
@@ -40,19 +42,49 @@ static json_t *load_flame(const struct record *record)
 	return NULL;
 }
 
+static double number_of(const json_t *object, const char *key)
+{
+	return fields_real(json_object_get(object, key));
+}
+
 static void add_function(json_t *rows, const json_t *function, double samples, double sample_s)
 {
 	const char *stage = json_string_value(json_object_get(function, "stage"));
 	const char *name = json_string_value(json_object_get(function, "function"));
-	const double self = json_number_value(json_object_get(function, "self"));
+	const double self = number_of(function, "self");
 	if (!stage || !name)
 		return;
 	struct part part = part_open();
 	part_put(&part, "stage", fields_text(stage));
 	part_put(&part, "function", fields_text(name));
 	part_put(&part, "seconds", fields_number(self * sample_s));
-	part_put(&part, "share", fields_number(samples > 0 ? self / samples : (double)NAN));
+	part_put(&part, "share", fields_number(self / samples));
 	(void)json_array_append_new(rows, part_close(&part));
+}
+
+static void say_count(const json_t *flame, const char *key, const char *what, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	const double count = number_of(flame, key);
+	if (isfinite(count))
+		buffer_format(out, ", %s %s", units_format_count(count, text), what);
+}
+
+static void describe_sampling(
+	const json_t *flame, double samples, double sample_s, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	const char *method = json_string_value(json_object_get(flame, "method"));
+	buffer_format(out,
+		"Where the pipeline's CPU time went, the functions with most of their own: sampled by %s",
+		method ? method : "a method that was not recorded");
+	if (sample_s > 0)
+		buffer_format(out, ", %.0f times in a second of CPU time", 1 / sample_s);
+	if (isfinite(samples))
+		buffer_format(out, "; %s samples", units_format_count(samples, text));
+	say_count(flame, "lost", "lost", out);
+	say_count(flame, "truncated", "stacks cut short", out);
+	buffer_text(out, ". A library that came without names is one function.");
 }
 
 static void put_flame(const json_t *flame, struct page *page)
@@ -60,18 +92,13 @@ static void put_flame(const json_t *flame, struct page *page)
 	struct page_table table = {
 		.columns = function_columns, .column_count = 4, .rows = json_array()};
 	struct buffer text = {0};
-	const double samples = json_number_value(json_object_get(flame, "samples"));
-	const double sample_s = json_number_value(json_object_get(flame, "period_ns")) / 1e9;
-	const char *method = json_string_value(json_object_get(flame, "method"));
+	const double samples = number_of(flame, "samples");
+	const double sample_s = number_of(flame, "period_ns") / (double)NS_PER_S;
 	const json_t *function;
 	size_t i;
 	json_array_foreach(json_object_get(flame, "functions"), i, function)
 		add_function(table.rows, function, samples, sample_s);
-	buffer_format(&text,
-		"Where the pipeline's CPU time went, sampled by %s, %.0f times in a second of it: the functions with most of their "
-		"own. A library that came without names is one function. ",
-		method ? method : "an unknown method", sample_s > 0 ? 1 / sample_s : 0);
-	buffer_text(&text, "Sampling itself takes some CPU time.");
+	describe_sampling(flame, samples, sample_s, &text);
 	page_heading(page, 2, "flame", "CPU time by function");
 	page_paragraph(page, text.data ? text.data : "");
 	page_table(page, &table, "Functions by CPU time of their own");
