@@ -216,11 +216,8 @@ static void notes_of_table(
 static void add_conditions(
 	const struct what_if *what_if, const struct style *style, struct buffer *out)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
 	struct buffer text = {0};
-	const size_t count = report_injected(&what_if->asked, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
+	report_injected_text(&what_if->asked, ", ", &text);
 	layout_labelled_buffer(style, INK_WARN, "injected", &text, out);
 }
 

@@ -63,15 +63,11 @@ static void remark_state(
 
 static void remark_injected(struct comparison *c, const struct report *report, const char *side)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
-	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
-	char all[NOTE_BYTES / 2] = "";
-	for (size_t i = 0; i < count; i++) {
-		const size_t used = strlen(all);
-		(void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", lines[i]);
-	}
-	if (count > 0)
-		remark(c, "%s ran with planted conditions: %s", side, all);
+	struct buffer all = {0};
+	report_injected_text(&report->record->config, ", ", &all);
+	if (all.data)
+		remark(c, "%s ran with planted conditions: %s", side, all.data);
+	buffer_release(&all);
 }
 
 static void remark_load(struct comparison *c)

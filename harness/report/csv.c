@@ -155,11 +155,8 @@ static const char *status_name(enum point_status status)
 /* A row is read apart from its file: it says itself what was planted. */
 static void add_injected(const struct report *report, struct buffer *out)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
 	struct buffer text = {0};
-	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(&text, "%s%s", i ? "; " : "", lines[i]);
+	report_injected_text(&report->record->config, "; ", &text);
 	csv_text(out, text.data ? text.data : "");
 	buffer_release(&text);
 }

@@ -133,11 +133,8 @@ static void put_forecast(struct line *line, const struct forecast *forecast)
 
 static void put_injected(struct line *line, const struct config *config)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
 	struct buffer text = {0};
-	const size_t count = report_injected(config, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(&text, "%s%s", i ? "; " : "", lines[i]);
+	report_injected_text(config, "; ", &text);
 	put(line, "injected", fields_text(text.data ? text.data : ""));
 	buffer_release(&text);
 }

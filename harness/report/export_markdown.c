@@ -41,12 +41,9 @@ static void add_node(const struct record *record, struct buffer *out)
 
 static void add_injected(const struct record *record, struct buffer *out)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
 	struct buffer text = {0};
-	const size_t count = report_injected(&record->config, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
-	if (count > 0)
+	report_injected_text(&record->config, ", ", &text);
+	if (text.size > 0)
 		add_item(out, "injected", &text);
 	buffer_release(&text);
 }

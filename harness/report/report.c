@@ -345,6 +345,14 @@ size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], s
 	return count;
 }
 
+void report_injected_text(const struct config *config, const char *separator, struct buffer *out)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	const size_t count = report_injected(config, lines, INJECTED_MAX);
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%s%s", i ? separator : "", lines[i]);
+}
+
 static int write_file(const struct report *report, const char *name, const char *text, size_t size,
 	struct error *err)
 {

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-enum { INJECTED_MAX = 16 }; /* lines of report_injected */
+enum { INJECTED_MAX = 32 }; /* lines of report_injected: more than the section has keys */
 
 struct diagnosis; /* harness/analyze/diagnose.h */
 
@@ -67,6 +67,8 @@ void report_settings(const struct report *report, size_t point, struct buffer *o
 /* The notes that say that a condition was planted ("injected: ..."), from the configuration:
  * appends a line each, without newlines, to the array of at most `room`; returns how many. */
 size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room);
+/* The same on one line; nothing where nothing was planted. */
+void report_injected_text(const struct config *config, const char *separator, struct buffer *out);
 
 /* summary.json; NULL without memory. */
 json_t *report_summary_json(const struct report *report);

@@ -57,14 +57,9 @@ static void render_run(const struct report *report, const struct style *style, s
 static void render_conditions(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
 	struct buffer text = {0};
-	const size_t count = report_injected(&report->record->config, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
-	if (count > 0 && text.data)
-		layout_labelled(style, INK_WARN, "injected", text.data, out);
-	buffer_release(&text);
+	report_injected_text(&report->record->config, ", ", &text);
+	layout_labelled_buffer(style, INK_WARN, "injected", &text, out);
 	if (!report->record->interrupted)
 		return;
 	const size_t all = report->record->grid.points *

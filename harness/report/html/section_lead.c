@@ -249,12 +249,9 @@ static void notice(struct page *page, const char *label, struct buffer *text)
 
 static void notice_injected(const struct record *record, struct page *page)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
 	struct buffer text = {0};
-	const size_t count = report_injected(&record->config, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(&text, "%s%s", i ? ", " : "", lines[i]);
-	if (count > 0)
+	report_injected_text(&record->config, ", ", &text);
+	if (text.size > 0)
 		buffer_text(&text, ". These figures are not those of the node as it is.");
 	notice(page, "Planted conditions:", &text);
 }
