@@ -203,6 +203,16 @@ static void part_words(
 	buffer_format(out, " explains %.0f %%", PERCENT * part->effect / e->measured);
 }
 
+/* Some part works against the change by half of it or more: the others then exceed it by as much. */
+static bool parts_cancel(const struct explanation *e)
+{
+	static const double by = -0.5;
+	bool cancel = false;
+	for (size_t i = 0; i < e->part_count; i++)
+		cancel = cancel || e->parts[i].effect / e->measured <= by;
+	return cancel;
+}
+
 void compare_explanation_words(const struct comparison *comparison, struct buffer *out)
 {
 	static const double said_least = 0.02;
@@ -233,6 +243,9 @@ void compare_explanation_words(const struct comparison *comparison, struct buffe
 		buffer_format(out, "; %.0f %% is not explained", PERCENT * rest);
 	else
 		buffer_format(out, "; together %.0f %% more than was measured", -PERCENT * rest);
+	if (parts_cancel(e))
+		buffer_text(out,
+			"; parts cancel each other, so that none of them is the explanation by itself");
 	if (e->replayed)
 		buffer_text(out, " (by replay: A's costs exchanged for B's, mean over all orders)");
 	else
