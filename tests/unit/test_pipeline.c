@@ -633,7 +633,11 @@ static void the_account_is_complete(void **state)
 	for (size_t i = 1; i < m.window_count; i++) {
 		assert_true(m.windows[i].t > m.windows[i - 1].t);
 		assert_true(m.windows[i].samples >= m.windows[i - 1].samples);
+		for (size_t q = 0; q < m.queue_count; q++)
+			assert_true(m.windows[i].queue_depth[q] <= m.queues[q].capacity);
 	}
+	for (size_t q = 0; q < m.queue_count; q++)
+		assert_true(m.queues[q].mean_depth <= m.queues[q].capacity + 1e-9);
 	assert_true(has_note(&m, "emulated"));
 	measurement_release(&m);
 	fixture_close(&f);
