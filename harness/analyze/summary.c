@@ -66,6 +66,7 @@ static void note_left_out(struct point_summary *out, const struct chosen *chosen
 		const struct measurement *m = repeats[i];
 		if (counts(m, chosen->status))
 			continue;
+		out->left_out++;
 		char text[NOTE_BYTES];
 		(void)snprintf(text, sizeof text, "repetition %u %s and is left out%s%.180s",
 			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);

@@ -49,6 +49,7 @@ struct point_summary {
 	char error[ERROR_TEXT_BYTES];
 	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
+	size_t left_out; /* repetitions that do not count: unsteady, failed or interrupted; notes say which */
 	double median;
 	struct interval ci95;
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.

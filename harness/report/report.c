@@ -176,6 +176,7 @@ static void count_points(struct report *report)
 		report->good += p->status == POINT_OK;
 		report->unsteady += p->status == POINT_UNSTEADY;
 		report->failed += p->status == POINT_FAILED;
+		report->left_out += p->left_out;
 		const bool better =
 			report->best == points || p->median > report->points[report->best]->median;
 		if (p->status != POINT_FAILED && !isnan(p->median) && better)
@@ -226,6 +227,18 @@ const char *report_status(const struct report *report)
 	if (report->good + report->unsteady == 0 && report->failed > 0)
 		return "failed";
 	return report->record->interrupted ? "interrupted" : "complete";
+}
+
+void report_left_out_text(const struct report *report, struct buffer *out)
+{
+	size_t points = 0;
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		points += report->points[i] && report->points[i]->left_out > 0;
+	if (report->left_out > 0)
+		buffer_format(out,
+			"%zu of %zu repetitions, at %zu point%s, were unsteady or failed, and are not counted",
+			report->left_out, report->record->entry_count, points,
+			points == 1 ? "" : "s");
 }
 
 const struct forecast *report_forecast(const struct report *report, size_t point)

@@ -283,6 +283,16 @@ static void render_bad_samples(
 	buffer_release(&text);
 }
 
+static void render_left_out(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	report_left_out_text(report, &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_WARN, "left out", text.data, out);
+	buffer_release(&text);
+}
+
 static void render_stages(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
 {
@@ -334,6 +344,7 @@ void report_terminal(
 		}
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
+	render_left_out(report, style, out);
 	render_bad_samples(report, style, out);
 	layout_labelled(style, INK_DIM, "results", report->record->folder, out);
 }

@@ -91,6 +91,14 @@ head -n 1 'a "sweep"/points.jsonl' >begun/points.jsonl
 expect 0 "$MLBENCH" report begun
 grep -q 'Nothing was measured yet' begun/report.html || fail "a run that only began has no such page"
 
+# A repetition that does not count is told of, on the page and in the terminal, whichever point it is of.
+mkdir left
+sed '2s/"status":"[a-z]*"/"status":"unsteady"/; 3,$s/"status":"unsteady"/"status":"ok"/' 'a "sweep"/points.jsonl' >left/points.jsonl
+expect 0 "$MLBENCH" report left
+grep -q 'Left out:.*1 of 4 repetitions, at 1 point, were unsteady' left/report.html || fail "the page does not tell of a repetition that is left out"
+expect 0 "$MLBENCH" show left
+prints "1 of 4 repetitions, at 1 point"
+
 # Planted conditions stand on top.
 expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.read_latency=1ms --out slow
 grep -q 'Planted conditions:.*read_latency 1ms' slow/report.html || fail "planted conditions are not announced"

@@ -193,6 +193,7 @@ static void a_bad_repetition_is_left_out_and_told(void **state)
 	struct point_summary point = summarise();
 	assert_int_equal(point.status, POINT_OK);
 	assert_int_equal(point.repeat_count, 2);
+	assert_int_equal(point.left_out, 1);
 	assert_near(point.median, 101);
 	assert_true(has_note(&point, "repetition 1 failed and is left out: disk on fire"));
 	assert_near(point.stages[0].busy, 10.0 / 40);
