@@ -117,6 +117,17 @@ static double bar_scale(const struct record *record)
 	return most > 0 ? fmin(most, LEAST_TIMES * least) : 1;
 }
 
+static void render_exceeded(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	if (report->best < report->record->grid.points)
+		report_exceeded_text(report, report->points[report->best], "", &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_WARN, "note", text.data, out);
+	buffer_release(&text);
+}
+
 static void render_limits(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
@@ -147,6 +158,7 @@ static void render_limits(
 	layout_heading(style, "limits of this node, each stage alone", out);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
+	render_exceeded(report, style, out);
 }
 
 static void append_rate_at(const struct report *report, size_t point, struct buffer *text)

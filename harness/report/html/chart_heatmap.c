@@ -233,8 +233,8 @@ static int make_columns(const struct map *map, struct page_table *table)
 		{"high", "to", PAGE_COUNT},
 		{"verdict", "limited by", PAGE_TEXT},
 		{"confidence", "confidence", PAGE_FRACTION},
-		{"status", "", PAGE_TEXT},
-		{"mark", "", PAGE_TEXT},
+		{"status", "known by", PAGE_TEXT},
+		{"mark", "mark", PAGE_TEXT},
 	};
 	const struct config *config = &map->report->record->config;
 	const size_t count = 1 + config->axis_count + FIXED_COLUMNS;

@@ -73,27 +73,13 @@ static void add_stage(struct ladder_rows *all, const struct point_summary *p, si
 	add_row(all, "capacity", kind, stage->name, stage->capacity, how);
 }
 
-/* Of decoding there is one for each number of workers: the one that is the point's. */
-static bool is_of_point(const struct stage_limit *limit, const struct point_summary *p)
-{
-	unsigned workers;
-	if (strcmp(limit->stage, "decode") != 0)
-		return true;
-	if (sscanf(limit->how, "alone: %u worker", &workers) != 1)
-		return false;
-	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "decode") == 0)
-			return p->stages[i].workers == workers;
-	return false;
-}
-
 static void add_limits(
 	struct ladder_rows *all, const struct record *record, const struct point_summary *p)
 {
 	for (size_t i = 0; i < record->limit_count; i++) {
 		const struct stage_limit *limit = &record->limits[i];
 		const bool harness = strcmp(limit->stage, "harness") == 0;
-		if (!is_of_point(limit, p))
+		if (!report_limit_is_of(limit, p))
 			continue;
 		add_row(all, harness ? "mlbench itself" : "alone", "alone",
 			harness ? "mlbench" : limit->stage, limit->capacity, limit->how);
@@ -252,8 +238,8 @@ static json_t *spec_of(const struct ladder_rows *all, const struct point_summary
 	return NULL;
 }
 
-static void write_text(
-	const struct ladder_rows *all, const struct point_summary *p, struct buffer *out)
+static void write_text(const struct report *report, const struct ladder_rows *all,
+	const struct point_summary *p, struct buffer *out)
 {
 	char number[UNITS_BYTES];
 	char times[UNITS_BYTES];
@@ -268,6 +254,7 @@ static void write_text(
 		}
 	if (json_array_size(all->rows) > p->stage_count + all->rungs)
 		buffer_text(out, " Rings: the stage alone on this node.");
+	report_exceeded_text(report, p, " ", out);
 	if (isfinite(all->harness))
 		buffer_format(out,
 			" mlbench itself could move %s samples/s, %s times what was achieved.",
@@ -298,7 +285,7 @@ static int build(const struct chart_input *input, struct chart *chart)
 		add_stage(&all, p, i);
 	add_limits(&all, report->record, p);
 	add_rungs(&all, report->diagnoses ? report->diagnoses[input->point] : NULL);
-	write_text(&all, p, &chart->text);
+	write_text(report, &all, p, &chart->text);
 	chart->spec = spec_of(&all, p);
 	return all.bad || !chart->spec ? -ENOMEM : 0;
 }
