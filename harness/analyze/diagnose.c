@@ -268,6 +268,14 @@ static unsigned knee_workers(const struct diagnose_input *input)
 	return wanted < KNEE_WORKERS_MAX ? wanted : KNEE_WORKERS_MAX;
 }
 
+/* Nothing to turn, but no step at its full rate either: the verdict's own advice says why. */
+static bool is_late(const struct diagnose_input *input, const struct diagnosis *found)
+{
+	return found->recommendation_count == 0 && strcmp(found->verdict.stage, "step") == 0 &&
+	       strcmp(found->verdict.resource, "compute") == 0 &&
+	       step_is_late(input->point, input->facts);
+}
+
 static int follow_model(const struct diagnose_input *input, const struct model *model,
 	unsigned effort, struct diagnosis *out, struct error *err)
 {
@@ -282,7 +290,7 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 		code = model_ladder(model, &out->ladder, err);
 	if (!code && effort >= THOROUGH)
 		code = model_knee(model, knee_workers(input), &out->knee, err);
-	if (!code)
+	if (!code && !is_late(input, out))
 		recommend_advise(
 			out, input->point->median, out->verdict.advice, sizeof out->verdict.advice);
 	return code;

@@ -83,6 +83,10 @@ extern cause_rule *const cause_rules_read[],
 cause_rule cause_slow_device, cause_unknown_split, cause_external, cause_cores, cause_slowed,
 	cause_unexplained;
 
+/* An emulated step's thread is busy well beyond what its device computes: it hands steps over late, or wakes up late
+ * after them, so that the device is not at its rate.  False of any other step. */
+bool step_is_late(const struct point_summary *point, const struct point_facts *facts);
+
 /* Share of the time that devices wait for one another, before they exchange; NAN: there is one. */
 double devices_waiting(const struct point_summary *point);
 
