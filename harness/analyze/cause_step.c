@@ -137,6 +137,10 @@ static bool emulated_computes(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const double late = late_share(base->point, stage);
+	if (isnan(base->point->step_utilisation)) /* a run in progress */
+		return cause_is(out, "compute", 0.95,
+			"the step's thread is with its emulated device %.1f %% of the time, late wake-ups included",
+			stage->busy * 100);
 	if (late <= LATE_TOLD)
 		return cause_is(out, "compute", 0.95,
 			"the emulated device computes %.1f %% of the time",

@@ -444,7 +444,7 @@ static void draw_help(struct pen *pen)
 		"",
 		"Bars are of the last two seconds, graphs of a quarter of a second a column.",
 		"The verdict is as it forms, from wait states alone: the report says more.",
-		"'e' and 'emul.' mark a step that is emulated.",
+		"'e' and 'emul.' mark a step that is emulated; late wake-ups are in its time.",
 	};
 	advance(pen, 1);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0] && has_room(pen, 1); i++) {

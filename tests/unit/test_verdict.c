@@ -249,6 +249,10 @@ static void a_late_thread_is_no_busy_device(void **state)
 	assert_true(says(&v, "computes 70.0 %") && says(&v, "for another 27.0 %"));
 	assert_true(says(&v, "leave it a core") && !says(&v, "full rate"));
 	assert_true(v.confidence < sure);
+	m.step_utilisation =
+		NAN; /* of a run in progress nothing but its threads' states is known */
+	v = judge(&m, &facts);
+	assert_true(says(&v, "97.0 % of the time, late wake-ups included"));
 }
 
 int main(void)
