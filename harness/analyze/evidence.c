@@ -1,12 +1,15 @@
 /* The sentences of a verdict: each a figure that a reader can check in the table beside it. */
 #include "harness/analyze/verdict_parts.h"
 
+#include "harness/analyze/confidence.h"
 #include "harness/base/units.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+static const double NINETY = 1.645; /* half-width of a 90 % interval, in deviations */
 
 void evidence_add(struct verdict *out, const char *format, ...)
 {
@@ -98,10 +101,21 @@ static void add_devices(const struct point_summary *point, size_t at, struct ver
 static void add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
-	if (binding->second < point->stage_count && !binding->depth)
-		evidence_add(out, "%s is within %.1f %% of %s: both bind",
-			point->stages[binding->second].name, binding->second_gap * 100,
-			point->stages[binding->stage].name);
+	if (binding->second >= point->stage_count || binding->depth)
+		return;
+	const char *first = point->stages[binding->stage].name;
+	const char *second = point->stages[binding->second].name;
+	if (!confidence_is_pair(binding->alone))
+		evidence_add(out,
+			"the throughput answers to the costs of %s nearly as it does to those of %s: both bind",
+			second, first);
+	else if (binding->alone < 0.5)
+		evidence_add(out, "%s is within %.1f %% of %s: both bind", second,
+			binding->second_gap * 100, first);
+	else
+		evidence_add(out, "%s is %.1f %% from %s, give or take %.1f %%: both may bind",
+			second, binding->second_gap * 100, first,
+			NINETY * binding->second_noise * 100);
 }
 
 static size_t least_capacity(const struct point_summary *point)

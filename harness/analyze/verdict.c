@@ -33,7 +33,8 @@ static double confidence_of(
 		confidence_stage(binding->certainty, binding->replayed, binding->agree);
 	const double busy =
 		replayed ? 1 : confidence_busy(binding_taken(base->point, binding->stage));
-	const double pair = confidence_pair(binding->second < base->point->stage_count);
+	const double pair =
+		confidence_pair(binding->second < base->point->stage_count, binding->alone);
 	return fmin(stage * cause->certainty * busy * pair * complete, most);
 }
 
