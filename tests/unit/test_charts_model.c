@@ -285,6 +285,52 @@ static void roofline_says_why_not(void **state)
 	swept_close(&swept);
 }
 
+/* --- the map and the ladder ---------------------------------------------------------------------------- */
+
+/* The second depth is worth 1 %, less than counts: the best point is there, and is not worth its depth. */
+static void a_point_is_marked_for_all_that_it_is(void **state)
+{
+	(void)state;
+	struct swept swept;
+	struct chart chart;
+	swept_open(&swept, swept_axes);
+	const struct chart_input input = swept_input(&swept);
+	build_chart(&chart_heatmap, &input, &chart);
+	static const char *const marks[SWEPT_POINTS] = {
+		"frontier", "", "frontier", "", "knee, frontier", "best", "", ""};
+	for (size_t i = 0; i < SWEPT_POINTS; i++)
+		assert_string_equal(text_in(row_at(&chart, i), "mark"), marks[i]);
+	chart_release(&chart);
+	swept_close(&swept);
+}
+
+/* Beside a ring that is close the label gives way; one that is far off does not draw it along. */
+static void labels_of_the_ladder_keep_clear_of_rings(void **state)
+{
+	(void)state;
+	struct swept swept;
+	struct chart chart;
+	swept_open(&swept, swept_axes);
+	const struct chart_input input = swept_input(&swept);
+	const double capacity = swept.report.points[swept.report.best]->stages[1].capacity;
+	struct stage_limit *limits = swept.record.limits;
+	limits[0] = (struct stage_limit){.stage = "decode", .how = "alone: 4 workers, from memory"};
+	limits[1] = (struct stage_limit){.stage = "read", .capacity = 40000, .how = "alone"};
+	swept.record.limit_count = 2;
+	for (int close = 0; close < 2; close++) {
+		limits[0].capacity = capacity * (close ? 1.05 : 3);
+		build_chart(&chart_ladder, &input, &chart);
+		const json_t *row = NULL;
+		for (size_t i = 0; !row && i < json_array_size(chart.table.rows); i++)
+			if (strcmp(text_in(row_at(&chart, i), "name"), "decode") == 0)
+				row = row_at(&chart, i);
+		assert_non_null(row);
+		assert_near(number_in(row, "label_at"), close ? limits[0].capacity : capacity);
+		chart_release(&chart);
+	}
+	swept_close(&swept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +343,8 @@ int main(void)
 		cmocka_unit_test(compulsory_traffic_is_counted_by_hand),
 		cmocka_unit_test(a_device_has_its_published_peak),
 		cmocka_unit_test(roofline_says_why_not),
+		cmocka_unit_test(a_point_is_marked_for_all_that_it_is),
+		cmocka_unit_test(labels_of_the_ladder_keep_clear_of_rings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
