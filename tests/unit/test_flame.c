@@ -200,8 +200,6 @@ __attribute__((noinline)) static void *work(void *context)
 	const struct thread *thread = context;
 	if (thread->stage)
 		flame_thread_begin(thread->stage);
-	if (thread->name)
-		(void)pthread_setname_np(pthread_self(), thread->name);
 	if (thread->deep)
 		burn_deep(thread->cycles);
 	else if (thread->popped)
@@ -223,8 +221,13 @@ static void *enter(void *context)
 static void run(struct thread *threads, size_t count)
 {
 	pthread_t handles[4];
-	for (size_t i = 0; i < count; i++)
+	char own[16]; /* a name, as the kernel has it, which those that are made inherit */
+	assert_int_equal(pthread_getname_np(pthread_self(), own, sizeof own), 0);
+	for (size_t i = 0; i < count; i++) {
+		(void)pthread_setname_np(pthread_self(), threads[i].name ? threads[i].name : own);
 		assert_int_equal(pthread_create(&handles[i], NULL, enter, &threads[i]), 0);
+	}
+	(void)pthread_setname_np(pthread_self(), own);
 	for (size_t i = 0; i < count; i++)
 		(void)pthread_join(handles[i], NULL);
 }
