@@ -188,13 +188,14 @@ static void forget(struct flame_unwinder *u)
 
 static const struct rule *rule_at(struct flame_unwinder *u, uint64_t pc)
 {
-	size_t i = (size_t)((pc * 0x9E3779B97F4A7C15ULL) >> 40) & (RULES_ROOM - 1);
+	const size_t first = (size_t)((pc * 0x9E3779B97F4A7C15ULL) >> 40) & (RULES_ROOM - 1);
+	size_t i = first;
 	for (; u->rules[i].pc; i = (i + 1) & (RULES_ROOM - 1))
 		if (u->rules[i].pc == pc)
 			return &u->rules[i];
 	if (u->rule_count >= RULES_ROOM / 4 * 3) {
 		forget(u);
-		i = 0;
+		i = first;
 	}
 	u->rule_count++;
 	u->rules[i] = find_rule(u, pc);
@@ -265,7 +266,9 @@ static bool step_by_rule(
 	if (*whole || !read_word(raw, frame - sizeof(uint64_t), &caller.ip))
 		return false;
 	const uint64_t bp_offset = (uint64_t)(int64_t)rule->bp_offset;
-	if (rule->bp == BP_AT_FRAME && !read_word(raw, frame + bp_offset, &caller.bp))
+	/* At a function's end gcc's tables go on to name the place that the register was popped from: it has its value back. */
+	const bool popped = frame + bp_offset < r->sp;
+	if (rule->bp == BP_AT_FRAME && !popped && !read_word(raw, frame + bp_offset, &caller.bp))
 		return false;
 	if (rule->bp == BP_AT_BP && !read_word(raw, r->bp + bp_offset, &caller.bp))
 		return false;
