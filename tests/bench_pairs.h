@@ -71,9 +71,11 @@ static inline double bench_wall_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* What a bar says of it. */
+/* What a bar says of it.  An interval that is wider than the bar resolves nothing, wherever it lies. */
 static inline const char *bench_verdict(struct bench_interval cost, double bar)
 {
+	if (!(cost.high - cost.low <= 2 * bar))
+		return cost.low > bar ? "MISSED" : "not decided";
 	return cost.high <= bar ? "held" : cost.low > bar ? "MISSED" : "not decided";
 }
 

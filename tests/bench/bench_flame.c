@@ -1,12 +1,14 @@
 /* What sampling for a flame graph costs: bar, 2 % of CPU time.  By perf_event and by clock signals, in two parts that add
  * up to it:
  *
- *   interrupted  what each sample takes from the thread that it interrupts: this thread decodes the same JPEGs in blocks of
- *                some 20 ms, sampled and not in turn, and compares its own CPU time
+ *   interrupted  what each sample takes from the thread that it interrupts: this thread walks over 20 KiB of its stack again and
+ *                again, a microsecond each time, sampled and not in turn; what a walk takes longer than the usual one was taken
+ *                from it, the reading of what the sample drove out of the cache included.  Where it takes much longer, another
+ *                thread had its turn
  *   sampler      what the thread takes that unwinds the samples, by its own CPU clock, over the CPU time that was sampled
  *
- * Tables are read when an address is first met: in a run, mostly in its warm-up.  That comes once and is shown apart.  Then
- * the pipeline, whole, in runs of a second: none, none again, sampled.
+ * Tables are read when an address is first met: in a run, mostly in its warm-up.  That comes once and is shown apart.  Beside
+ * it, decoding: the CPU time of JPEGs in blocks, sampled and not in turn, which has everything in it, the noise too.
  *
  *   bench_flame [SECONDS]     in all, about; 80.  Exit status 1: the bar is missed */
 #include "tests/bench_pairs.h"
@@ -19,7 +21,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { MANY = 20000, PICTURES = 32, SAMPLED_AT_ONCE = 6 };
+enum {
+	MANY = 20000,
+	PICTURES = 16,
+	WALKED_BYTES = 20 << 10,
+	LINE_BYTES = 64,
+	WALK_MS = 50,
+	SHORT_NS = 300,   /* what walks differ by anyway */
+	LONG_NS = 150000, /* no interrupt takes so long */
+};
 
 static const double BAR = 2;
 static uint64_t seed = 1;
@@ -107,33 +117,92 @@ static struct flame *open_sampler(enum flame_method method)
 	return flame;
 }
 
-/* Some blocks that are the same but for this, so that starting and stopping are rare. */
-static double decode_blocks(
-	const struct pictures *p, struct flame *flame, bool on, double ns[SAMPLED_AT_ONCE])
+static double decode_as(const struct pictures *p, struct flame *flame, bool on)
 {
-	double sum = 0;
 	let_sample(flame, on);
-	for (int i = 0; i < SAMPLED_AT_ONCE; i++) {
-		ns[i] = decode_all(p);
-		sum += ns[i];
-	}
+	const double ns = decode_all(p);
 	let_sample(flame, false);
-	return sum;
+	return ns;
 }
 
-/* Warm: what the sampler must read once. */
-static void warm_up(const struct pictures *p, struct flame *flame)
+/* --- interrupts --------------------------------------------------------------------------------------------------- */
+
+struct walks {
+	double taken_ns, rest_ns; /* in interrupts; and all but what other threads took */
+};
+
+static double usual_ns = HUGE_VAL; /* of a walk */
+
+static uint64_t walk_once(volatile uint8_t *bytes)
 {
-	double ns[SAMPLED_AT_ONCE];
-	const double began_ns = sampler_ns(flame);
-	double sampled_ns = 0;
-	const double until = bench_wall_s() + 2;
-	while (bench_wall_s() < until)
-		sampled_ns += decode_blocks(p, flame, true, ns);
-	printf("  the sampler's first two seconds: %.1f ms of CPU, with the tables that it reads once\n",
-		(sampler_ns(flame) - began_ns) / 1e6);
-	(void)sampled_ns;
+	const uint64_t began_ns = clock_now_ns();
+	for (size_t i = 0; i < WALKED_BYTES; i += LINE_BYTES)
+		bytes[i]++;
+	return clock_now_ns() - began_ns;
 }
+
+static int walk_order(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a;
+	const uint32_t y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* The stack that a sample copies is deep here, as it is in a decoder. */
+__attribute__((noinline)) static struct walks walk(void)
+{
+	enum { FIRST = 1001 };
+	static uint32_t first[FIRST];
+	volatile uint8_t bytes[WALKED_BYTES];
+	struct walks walks = {0};
+	memset((void *)(uintptr_t)bytes, 0, sizeof bytes);
+	for (size_t i = 0; i < FIRST; i++)
+		first[i] = (uint32_t)walk_once(bytes);
+	qsort(first, FIRST, sizeof *first, walk_order);
+	usual_ns = first[FIRST / 2];
+	const uint64_t until_ns = clock_now_ns() + (uint64_t)WALK_MS * NS_PER_MS;
+	while (clock_now_ns() < until_ns) {
+		const double ns = (double)walk_once(bytes);
+		if (ns > usual_ns + LONG_NS)
+			continue;
+		walks.rest_ns += ns;
+		if (ns > usual_ns + SHORT_NS) {
+			walks.taken_ns += ns - usual_ns;
+		}
+	}
+	return walks;
+}
+
+static struct walks walk_as(struct flame *flame, bool on)
+{
+	let_sample(flame, on);
+	const struct walks walks = walk();
+	let_sample(flame, false);
+	return walks;
+}
+
+static struct bench_interval measure_interrupts(struct flame *flame, double seconds)
+{
+	static double costs[MANY];
+	size_t count = 0;
+	const double until = bench_wall_s() + seconds;
+	for (; count < MANY && (count < 10 || bench_wall_s() < until); count++) {
+		struct walks walks[2];
+		int order[2] = {0, 1};
+		bench_shuffle(order, 2, &seed);
+		for (int i = 0; i < 2; i++)
+			walks[order[i]] = walk_as(flame, order[i] == 1);
+		costs[count] = 100 * (walks[1].taken_ns / walks[1].rest_ns -
+					     walks[0].taken_ns / walks[0].rest_ns);
+	}
+	const struct bench_interval cost = bench_middle(costs, count);
+	const double rate = 1e9 / (double)flame->profile.period_ns;
+	printf("  %zu times two blocks of walks: %.1f us a sample\n", count,
+		cost.middle / 100 * 1e6 / rate);
+	return cost;
+}
+
+/* --- the sampler's thread, and decoding --------------------------------------------------------------------------- */
 
 static void print_cost(const char *what, struct bench_interval cost, double bar)
 {
@@ -142,116 +211,97 @@ static void print_cost(const char *what, struct bench_interval cost, double bar)
 	missed = missed || (bar > 0 && cost.low > bar);
 }
 
-static uint64_t finish(struct flame *flame)
+/* What the sampler reads once. */
+static void warm_up(const struct pictures *p, struct flame *flame)
+{
+	const double began_ns = sampler_ns(flame);
+	const double until = bench_wall_s() + 2;
+	while (bench_wall_s() < until)
+		(void)decode_as(p, flame, true);
+	printf("  the sampler's first two seconds, with the tables that it reads once: %.1f ms of CPU\n",
+		(sampler_ns(flame) - began_ns) / 1e6);
+}
+
+/* Of the CPU time that was sampled.  Its share in pieces of time gives the interval, but their plain mean: rare work counts. */
+static struct bench_interval measure_sampler(
+	const struct pictures *p, struct flame *flame, double seconds)
+{
+	enum { PIECES = 10 };
+	double sum = 0;
+	double squares = 0;
+	for (int i = 0; i < PIECES; i++) {
+		const double began_ns = sampler_ns(flame);
+		const double until = bench_wall_s() + seconds / PIECES;
+		double sampled_ns = 0;
+		while (sampled_ns == 0 || bench_wall_s() < until)
+			sampled_ns += decode_as(p, flame, true);
+		const double share = (sampler_ns(flame) - began_ns) / sampled_ns * 100;
+		sum += share;
+		squares += share * share;
+	}
+	const double mean = sum / PIECES;
+	const double deviation =
+		sqrt(fmax(0, squares / PIECES - mean * mean) * PIECES / (PIECES - 1));
+	const double half = 2.26 * deviation / sqrt(PIECES); /* Student's t, 9 degrees of freedom */
+	return (struct bench_interval){mean, mean - half, mean + half};
+}
+
+static struct bench_interval measure_decoding(
+	const struct pictures *p, struct flame *flame, double seconds)
+{
+	static double costs[MANY];
+	size_t count = 0;
+	const double until = bench_wall_s() + seconds;
+	for (; count < MANY && (count < 10 || bench_wall_s() < until); count++) {
+		double ns[2];
+		int order[2] = {0, 1};
+		bench_shuffle(order, 2, &seed);
+		for (int i = 0; i < 2; i++)
+			ns[order[i]] = decode_as(p, flame, order[i] == 1);
+		costs[count] = bench_change(ns[0], ns[1]);
+	}
+	return bench_middle(costs, count);
+}
+
+static void finish(struct flame *flame)
 {
 	struct flame_profile profile;
 	struct error err = {""};
 	if (flame_finish(flame, &profile, &err))
 		fixture_die(err.text);
-	const uint64_t samples = profile.samples;
-	printf("  %llu samples, %llu lost, %.2f %% cut short\n", (unsigned long long)samples,
-		(unsigned long long)profile.lost,
-		100 * (double)profile.truncated / (double)(samples > 0 ? samples : 1));
+	const double samples = profile.samples > 0 ? (double)profile.samples : NAN;
+	printf("  %llu samples, %llu lost, %.2f %% cut short\n",
+		(unsigned long long)profile.samples, (unsigned long long)profile.lost,
+		100 * (double)profile.truncated / samples);
 	flame_profile_release(&profile);
 	flame_close(flame);
-	return samples;
+}
+
+static struct bench_interval sum_of(struct bench_interval a, struct bench_interval b)
+{
+	const double half = hypot((a.high - a.low) / 2, (b.high - b.low) / 2);
+	const double middle = a.middle + b.middle;
+	return (struct bench_interval){middle, middle - half, middle + half};
 }
 
 static void measure(const struct pictures *p, enum flame_method method, double seconds)
 {
-	static double costs[MANY];
-	static double shares[MANY];
-	size_t count = 0;
-	size_t share_count = 0;
 	struct flame *flame = open_sampler(method);
 	if (!flame)
 		return;
-	const double rate = 1e9 / (double)flame->profile.period_ns;
-	printf("%s, %.0f samples a second of CPU time\n", flame_method_name(method), rate);
+	printf("%s, %.0f samples a second of CPU time\n", flame_method_name(method),
+		1e9 / (double)flame->profile.period_ns);
 	flame_count(true);
 	warm_up(p, flame);
-	const double until = bench_wall_s() + seconds;
-	while (bench_wall_s() < until && count + SAMPLED_AT_ONCE <= MANY) {
-		double ns[2][SAMPLED_AT_ONCE];
-		int order[2] = {0, 1};
-		bench_shuffle(order, 2, &seed);
-		const double sampler_began_ns = sampler_ns(flame);
-		double sampled_ns = 0;
-		for (int i = 0; i < 2; i++) {
-			const double sum = decode_blocks(p, flame, order[i] == 1, ns[order[i]]);
-			sampled_ns = order[i] == 1 ? sum : sampled_ns;
-		}
-		for (int i = 0; i < SAMPLED_AT_ONCE; i++)
-			costs[count++] = bench_change(ns[0][i], ns[1][i]);
-		/* What was not taken in yet is the next one's: as much as the one before left. */
-		shares[share_count++] = (sampler_ns(flame) - sampler_began_ns) / sampled_ns * 100;
-	}
-	const struct bench_interval taken = bench_middle(costs, count);
-	double sum = 0;
-	for (size_t i = 0; i < share_count; i++)
-		sum += shares[i];
-	struct bench_interval sampler = bench_middle(shares, share_count);
-	/* Of the mean, not of the middle: rare wake-ups count, too. */
-	const double shift = sum / (double)share_count - sampler.middle;
-	sampler.middle += shift;
-	sampler.low += shift;
-	sampler.high += shift;
+	const struct bench_interval sampler = measure_sampler(p, flame, seconds * 0.2);
+	const struct bench_interval decoding = measure_decoding(p, flame, seconds * 0.4);
+	flame_count(false); /* walks have stacks that no copy covers */
+	const struct bench_interval taken = measure_interrupts(flame, seconds * 0.4);
 	print_cost("interrupted", taken, 0);
-	printf("  %.1f us a sample\n", taken.middle / 100 * 1e6 / rate);
 	print_cost("sampler", sampler, 0);
-	print_cost("both",
-		(struct bench_interval){taken.middle + sampler.middle, taken.low + sampler.low,
-			taken.high + sampler.high},
-		BAR);
-	(void)finish(flame);
-}
-
-/* --- whole ------------------------------------------------------------------------------------------------------- */
-
-/* CPU us a picture, of the whole process. */
-static double run(struct pipeline_fixture *f, struct flame *flame)
-{
-	struct measurement m;
-	struct error err = {""};
-	if (pipeline_run(&f->config, &f->dataset, NULL, &m, &err))
-		fixture_die(err.text);
-	const double us = m.cpu_seconds * 1e6 / (double)m.samples;
-	if (flame) {
-		struct flame_profile profile;
-		if (flame_finish(flame, &profile, &err))
-			fixture_die(err.text);
-		flame_profile_release(&profile);
-		flame_close(flame);
-	}
-	measurement_release(&m);
-	return us;
-}
-
-static void show_whole(struct pipeline_fixture *f, double seconds)
-{
-	enum { NONE, NONE_AGAIN, SAMPLED, ARMS };
-	static double costs[MANY];
-	static double noise[MANY];
-	const double until = bench_wall_s() + seconds;
-	size_t blocks = 0;
-	fixture_set(f, KEY_DECODE_WORKERS, "1");
-	fixture_set(f, KEY_MEASURE_WARMUP, "250ms");
-	fixture_set(f, KEY_MEASURE_DURATION, "600ms");
-	while (blocks < MANY && (blocks < 10 || bench_wall_s() < until)) {
-		double us[ARMS];
-		int order[ARMS] = {NONE, NONE_AGAIN, SAMPLED};
-		bench_shuffle(order, ARMS, &seed);
-		for (int i = 0; i < ARMS; i++) {
-			struct flame *flame = order[i] == SAMPLED ? open_sampler(FLAME_AUTO) : NULL;
-			us[order[i]] = run(f, flame);
-		}
-		costs[blocks] = bench_change(us[NONE], us[SAMPLED]);
-		noise[blocks++] = bench_change(us[NONE], us[NONE_AGAIN]);
-	}
-	printf("the pipeline, one worker, %zu times three runs of 0.6 s behind a warm-up of 0.25 s\n",
-		blocks);
-	print_cost("sampled", bench_middle(costs, blocks), BAR);
-	print_cost("none against none", bench_middle(noise, blocks), 0);
+	print_cost("both", sum_of(taken, sampler), BAR);
+	print_cost("decoding, without the sampler's thread", decoding, 0);
+	finish(flame);
 }
 
 int main(int argc, char **argv)
@@ -262,12 +312,10 @@ int main(int argc, char **argv)
 	bench_open_jpegs(&f, "64");
 	open_pictures(&pictures, &f);
 	(void)decode_all(&pictures);
-	printf("Sampling for a flame graph; bar %.0f %% of CPU time.  Means of the middle three fifths of all blocks, and their 95 %%\n"
-	       "intervals.  JPEGs of 110 KB, %.0f us each\n",
+	printf("Sampling for a flame graph; bar %.0f %% of CPU time.  Means with 95 %% intervals.  JPEGs of 110 KB, %.0f us each\n",
 		BAR, decode_all(&pictures) / PICTURES / 1000);
-	measure(&pictures, FLAME_PERF, seconds * 0.3);
-	measure(&pictures, FLAME_SIGNALS, seconds * 0.3);
-	show_whole(&f, seconds * 0.4);
+	measure(&pictures, FLAME_PERF, seconds / 2);
+	measure(&pictures, FLAME_SIGNALS, seconds / 2);
 	close_pictures(&pictures);
 	bench_close_jpegs(&f);
 	printf("bar: %s\n", missed ? "missed" : "not missed");
