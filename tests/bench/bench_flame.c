@@ -5,7 +5,8 @@
  *                again, a microsecond each time, sampled and not in turn; what a walk takes longer than the usual one was taken
  *                from it, the reading of what the sample drove out of the cache included.  Where it takes much longer, another
  *                thread had its turn
- *   sampler      what the thread takes that unwinds the samples, by its own CPU clock, over the CPU time that was sampled
+ *   sampler      what the thread takes that unwinds the samples, by its own CPU clock: so much for each look at the rings,
+ *                while this thread sleeps, and so much for each sample, while it decodes; as a share of one busy core
  *
  * Tables are read when an address is first met: in a run, mostly in its warm-up.  That comes once and is shown apart.  Beside
  * it, decoding: the CPU time of JPEGs in blocks, sampled and not in turn, which has everything in it, the noise too.
@@ -222,28 +223,69 @@ static void warm_up(const struct pictures *p, struct flame *flame)
 		(sampler_ns(flame) - began_ns) / 1e6);
 }
 
-/* Of the CPU time that was sampled.  Its share in pieces of time gives the interval, but their plain mean: rare work counts. */
+/* What it takes of a core when there is nothing to be taken in, in pieces of time. */
+enum { PIECES = 10 };
+
+static void measure_idle(const struct flame *flame, double seconds, double shares[PIECES])
+{
+	for (int i = 0; i < PIECES; i++) {
+		const double began_ns = sampler_ns(flame);
+		const double began_s = bench_wall_s();
+		clock_sleep_until_ns(clock_now_ns() + (uint64_t)(seconds / PIECES * 1e9));
+		shares[i] = (sampler_ns(flame) - began_ns) / (bench_wall_s() - began_s) / 1e9;
+	}
+}
+
+static struct bench_interval interval_of(const double values[PIECES])
+{
+	double sum = 0;
+	double squares = 0;
+	for (int i = 0; i < PIECES; i++)
+		sum += values[i];
+	const double mean = sum / PIECES;
+	for (int i = 0; i < PIECES; i++)
+		squares += (values[i] - mean) * (values[i] - mean);
+	/* Student's t, 9 degrees of freedom. */
+	const double half = 2.26 * sqrt(squares / (PIECES - 1) / PIECES);
+	return (struct bench_interval){mean, mean - half, mean + half};
+}
+
+static struct bench_interval scaled(struct bench_interval i, double by)
+{
+	return (struct bench_interval){i.middle * by, i.low * by, i.high * by};
+}
+
+static struct bench_interval sum_of(struct bench_interval a, struct bench_interval b)
+{
+	const double half = hypot((a.high - a.low) / 2, (b.high - b.low) / 2);
+	const double middle = a.middle + b.middle;
+	return (struct bench_interval){middle, middle - half, middle + half};
+}
+
+/* Of one busy core, %.  On a machine with other work this thread gets a part of one only, and the looks go on: that part of
+ * the sampler's time is taken off before it is divided by samples, and added as a busy core has it. */
 static struct bench_interval measure_sampler(
 	const struct pictures *p, struct flame *flame, double seconds)
 {
-	enum { PIECES = 10 };
-	double sum = 0;
-	double squares = 0;
+	double idle[PIECES];
+	double each_us[PIECES];
+	const double rate = 1e9 / (double)flame->profile.period_ns;
+	measure_idle(flame, seconds / 3, idle);
+	const struct bench_interval looks = interval_of(idle);
 	for (int i = 0; i < PIECES; i++) {
 		const double began_ns = sampler_ns(flame);
-		const double until = bench_wall_s() + seconds / PIECES;
+		const double began_s = bench_wall_s();
 		double sampled_ns = 0;
-		while (sampled_ns == 0 || bench_wall_s() < until)
+		while (sampled_ns == 0 || bench_wall_s() < began_s + seconds * 2 / 3 / PIECES)
 			sampled_ns += decode_as(p, flame, true);
-		const double share = (sampler_ns(flame) - began_ns) / sampled_ns * 100;
-		sum += share;
-		squares += share * share;
+		const double looks_ns = looks.middle * (bench_wall_s() - began_s) * 1e9;
+		each_us[i] =
+			(sampler_ns(flame) - began_ns - looks_ns) / 1e3 / (sampled_ns / 1e9 * rate);
 	}
-	const double mean = sum / PIECES;
-	const double deviation =
-		sqrt(fmax(0, squares / PIECES - mean * mean) * PIECES / (PIECES - 1));
-	const double half = 2.26 * deviation / sqrt(PIECES); /* Student's t, 9 degrees of freedom */
-	return (struct bench_interval){mean, mean - half, mean + half};
+	const struct bench_interval each = interval_of(each_us);
+	printf("  the sampler: %.3f %% of a core while there is nothing to do; %.1f us [%.1f %.1f] a sample\n",
+		looks.middle * 100, each.middle, each.low, each.high);
+	return sum_of(scaled(looks, 100), scaled(each, rate / 1e6 * 100));
 }
 
 static struct bench_interval measure_decoding(
@@ -275,13 +317,6 @@ static void finish(struct flame *flame)
 		100 * (double)profile.truncated / samples);
 	flame_profile_release(&profile);
 	flame_close(flame);
-}
-
-static struct bench_interval sum_of(struct bench_interval a, struct bench_interval b)
-{
-	const double half = hypot((a.high - a.low) / 2, (b.high - b.low) / 2);
-	const double middle = a.middle + b.middle;
-	return (struct bench_interval){middle, middle - half, middle + half};
 }
 
 static void measure(const struct pictures *p, enum flame_method method, double seconds)

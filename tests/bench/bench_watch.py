@@ -9,7 +9,7 @@ stopped the view's thread sleeps in a write.  Phases of a second each, with the 
   both            their sum: the bound on throughput that the bar is held to
   throughput      itself, which a noisy machine resolves last
 
-usage: bench_watch.py MLBENCH [--seconds S]       of each run, there are two; 45.  Exit status 1: the bar is missed
+usage: bench_watch.py MLBENCH [--seconds S]       of each run, there are two; 42.  Exit status 1: the bar is missed
 """
 import argparse
 import fcntl
@@ -34,7 +34,7 @@ WARMUP_S = 1.0
 
 parser = argparse.ArgumentParser()
 parser.add_argument("mlbench")
-parser.add_argument("--seconds", type=float, default=45)
+parser.add_argument("--seconds", type=float, default=42)
 options = parser.parse_args()
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 work = tempfile.TemporaryDirectory(prefix="bench-watch-")
