@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What the live view costs, on the fastest emulated pipeline and a pseudo-terminal that is read.  Runs differ by more than the
 view costs, so it is all within one run: the terminal is stopped and started again (as Ctrl-S and Ctrl-Q do), and while it is
-stopped the view's thread sleeps in a write.  Phases of a second each, with the view and without in turn by a seeded coin:
+stopped the view's thread sleeps in a write.  Phases of 0.7 s each, with the view and without in turn by a seeded coin:
 
   its thread      what it takes of a core, by the kernel's scheduler: what it can take from the pipeline at most, where one
                   core's thread binds and the view always runs there
@@ -28,7 +28,7 @@ import termios
 import time
 
 BAR = 0.5  # per cent
-PHASE_S = 1.0
+PHASE_S = 0.7
 SETTLE_S = 0.15  # after a switch, to what the view had begun
 WARMUP_S = 1.0
 
