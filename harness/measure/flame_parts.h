@@ -12,7 +12,7 @@
 
 enum {
 	FLAME_RATE_HZ =
-		499, /* prime: not in step with anything; an interrupt is the costly part of a sample */
+		397, /* prime: not in step with anything; an interrupt is the costly part of a sample */
 	FLAME_STACK_BYTES = 24 << 10,
 	FLAME_STACK_BYTES_MAX = 48 << 10,
 	FLAME_DEPTH_MAX = 128, /* frames of a stack that are kept */

@@ -25,7 +25,7 @@ enum {
 	RINGS_BYTES_MAX = 64 << 20, /* of all cores */
 	RECORD_BYTES_MAX = 1 << 16, /* the size in its header has 16 bits */
 	TASKS_MAX = 256,            /* threads that there are already */
-	WAIT_MS_MOST = 20,
+	WAIT_MS_MOST = 20, /* so soon the places of threads that have ended are free again */
 	WAIT_MS_LEAST = 2,
 	KERNELS = 3,   /* that differ in what they know */
 	REGISTERS = 3, /* in the kernel's order: bp, sp, ip */
@@ -323,13 +323,23 @@ static void take_record(struct flame *flame, const struct perf_event_header *hea
 	}
 }
 
-static void copy_out(const struct ring *ring, uint64_t from, void *out, size_t size)
+static const uint8_t *data_of(const struct ring *ring, uint64_t at)
 {
-	const uint8_t *const data = (const uint8_t *)ring->page + (size_t)sysconf(_SC_PAGESIZE);
-	const size_t at = from & (ring->bytes - 1);
-	const size_t first = size < ring->bytes - at ? size : ring->bytes - at;
-	memcpy(out, data + at, first);
-	memcpy((uint8_t *)out + first, data, size - first);
+	return (const uint8_t *)ring->page + (size_t)sysconf(_SC_PAGESIZE) +
+	       (at & (ring->bytes - 1));
+}
+
+/* Where it lies, unless it goes on at the ring's beginning: of the 24 KiB of a stack another core wrote most into its own
+ * cache, and unwinding reads a few lines of them.  The kernel leaves it alone until data_tail is behind it. */
+static const void *record_at(
+	struct flame_perf *perf, const struct ring *ring, uint64_t at, size_t size)
+{
+	const size_t first = ring->bytes - (at & (ring->bytes - 1));
+	if (size <= first)
+		return data_of(ring, at);
+	memcpy(perf->record, data_of(ring, at), first);
+	memcpy((uint8_t *)perf->record + first, data_of(ring, at + first), size - first);
+	return perf->record;
 }
 
 static void drain_ring(struct flame *flame, struct ring *ring)
@@ -338,16 +348,14 @@ static void drain_ring(struct flame *flame, struct ring *ring)
 	uint64_t tail = page->data_tail;
 	const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 	while (tail < head) {
-		struct perf_event_header header;
-		copy_out(ring, tail, &header, sizeof header);
-		if (header.size < sizeof header)
+		/* Records are multiples of 8 bytes, as the header is long: it is never divided. */
+		const struct perf_event_header *const header = (const void *)data_of(ring, tail);
+		const size_t size = header->size;
+		if (size < sizeof *header)
 			break;
-		copy_out(ring, tail, flame->perf->record, header.size);
-		tail += header.size;
-		/* Its room is free before it is looked at, which takes longer than to copy it. */
+		take_record(flame, record_at(flame->perf, ring, tail, size));
+		tail += size;
 		__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
-		take_record(
-			flame, (const struct perf_event_header *)(const void *)flame->perf->record);
 	}
 }
 
