@@ -188,6 +188,7 @@ struct binding binding_find(const struct evidence_base *base)
 {
 	struct binding binding = {.replayed = NAN, .depth_gain = NAN, .agree = true};
 	choose_stage(base, &binding);
+	binding.pointed = binding.stage;
 	find_second(base, &binding);
 	find_depth(base->point, &binding);
 	return binding;

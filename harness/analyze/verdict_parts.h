@@ -38,6 +38,7 @@ struct binding {
 	 * the arrows say so too. */
 	double replayed;
 	bool agree;
+	size_t pointed;    /* the stage that the arrows and the busy shares alone would name */
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
 };
 struct binding binding_find(const struct evidence_base *base);

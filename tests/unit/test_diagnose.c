@@ -205,8 +205,8 @@ static void two_alike_are_a_pair(void **state)
 }
 
 /* A step of 8 ms and workers that could do `margin` more than it, as `repeats` repetitions show it, in which the
- * work of the workers varies by `noise` from window to window. */
-static struct diagnosis near_balance(double margin, size_t repeats, double noise)
+ * work of the workers varies by `noise` from window to window; the step starves for a share, if that is not 0. */
+static struct diagnosis judge_balance(double margin, size_t repeats, double noise, double starved)
 {
 	const struct made_plan plan = {
 		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=8ms"},
@@ -234,10 +234,19 @@ static struct diagnosis near_balance(double margin, size_t repeats, double noise
 	struct error err;
 	point_summary_release(&p.summary);
 	assert_int_equal(summary_of_point(p.repeat_list, repeats, &p.facts, &p.summary, &err), 0);
+	if (starved > 0) {
+		p.summary.stages[1].blocked = 0;
+		p.summary.stages[2].starved = starved;
+	}
 	p.input.source.count = repeats;
 	diagnose(&p, THOROUGH, &d);
 	made_close(&p);
 	return d;
+}
+
+static struct diagnosis near_balance(double margin, size_t repeats, double noise)
+{
+	return judge_balance(margin, repeats, noise, 0);
 }
 
 static void expect_both(const struct diagnosis *d, const char *words)
@@ -283,6 +292,23 @@ static void a_pair_is_a_question_of_noise(void **state)
 	expect_alone(&d, 0.93);
 	d = near_balance(0.08, 3, 0.4);
 	expect_both(&d, unsure);
+}
+
+/* Of a pair the waits may name one and the replay the other: that is no doubt about the two. */
+static void witnesses_of_a_pair_agree(void **state)
+{
+	(void)state;
+	const struct diagnosis alike = judge_balance(0.02, 1, 0, 0);
+	const struct diagnosis other = judge_balance(0.02, 1, 0, 0.02);
+	expect_both(&alike, "both bind");
+	expect_both(&other, "both bind");
+	assert_true(says(&other, "the waits point elsewhere"));
+	if (other.verdict.confidence < 0.4)
+		fail_msg("%.2f, %.2f where both name the step", other.verdict.confidence,
+			alike.verdict.confidence);
+	/* Where one binds alone, it is. */
+	const struct diagnosis alone = judge_balance(0.09, 1, 0, 0.02);
+	assert_true(alone.verdict.confidence < 0.7 && !alone.verdict.also[0]);
 }
 
 /* Between a pair and a clear limit the confidence rises with the margin. */
@@ -424,6 +450,7 @@ int main(void)
 		cmocka_unit_test(rare_slow_items_are_the_queues_matter),
 		cmocka_unit_test(two_alike_are_a_pair),
 		cmocka_unit_test(a_pair_is_a_question_of_noise),
+		cmocka_unit_test(witnesses_of_a_pair_agree),
 		cmocka_unit_test(confidence_falls_near_balance),
 		cmocka_unit_test(without_service_times_the_first_verdict_stands),
 		cmocka_unit_test(too_few_samples_are_said),
