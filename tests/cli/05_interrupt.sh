@@ -14,6 +14,7 @@ for signal in INT TERM HUP; do
 		sleep 0.05
 	done
 	kill -s "$signal" "$pid"
+	[ "$signal" != HUP ] || kill -s HUP "$pid" # the kernel's and the shell's
 	begun=$(date +%s%N)
 	wait "$pid"
 	status=$?

@@ -53,6 +53,42 @@ static void predictions_keep_their_kinds_apart(void **state)
 	swept_close(&swept);
 }
 
+/* Where a strip's axis begins and ends; false: its data say it. */
+static bool error_extent(const struct chart *chart, double *low, double *high)
+{
+	const json_t *strip = json_array_get(json_object_get(chart->spec, "vconcat"), 1);
+	const json_t *marks = json_array_get(json_object_get(strip, "layer"), 1);
+	const json_t *x = json_object_get(json_object_get(marks, "encoding"), "x");
+	assert_non_null(json_object_get(x, "scale"));
+	const json_t *domain = json_object_get(json_object_get(x, "scale"), "domain");
+	*low = json_number_value(json_array_get(domain, 0));
+	*high = json_number_value(json_array_get(domain, 1));
+	return domain != NULL;
+}
+
+static void errors_of_nothing_stand_at_zero(void **state)
+{
+	(void)state;
+	struct swept swept;
+	double low;
+	double high;
+	struct diagnosis replayed = {.modelled = true, .replayed = 500 * (1 + 1e-7)};
+	swept_open(&swept, swept_axes);
+	swept.diagnoses[0] = &replayed;
+	const struct chart_input input = swept_input(&swept);
+	struct chart chart;
+	build_chart(&chart_predicted, &input, &chart);
+	assert_true(error_extent(&chart, &low, &high));
+	assert_near(low, -0.01);
+	assert_near(high, 0.01);
+	chart_release(&chart);
+	replayed.replayed = 500 * 1.02;
+	build_chart(&chart_predicted, &input, &chart);
+	assert_false(error_extent(&chart, &low, &high));
+	chart_release(&chart);
+	swept_close(&swept);
+}
+
 static void nothing_predicted_is_said(void **state)
 {
 	(void)state;
@@ -335,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(predictions_keep_their_kinds_apart),
+		cmocka_unit_test(errors_of_nothing_stand_at_zero),
 		cmocka_unit_test(nothing_predicted_is_said),
 		cmocka_unit_test(the_fitted_curve_is_the_law),
 		cmocka_unit_test(few_numbers_are_not_fitted),
