@@ -133,7 +133,7 @@ static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t 
 			.service_ns = (float)service_ns,
 			.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
 		};
-	if (meter->clock.timeline)
+	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
 		show(blob);
 }
 

@@ -184,12 +184,15 @@ static size_t kernel_depth(const struct flame_raw *raw)
 	return raw->kernel_count < FLAME_DEPTH_MAX ? raw->kernel_count : FLAME_DEPTH_MAX;
 }
 
+/* Before anything counts stacks are unwound all the same: tables are read in the warm-up, and not in what is measured. */
 bool flame_take(struct flame *flame, const struct flame_raw *raw)
 {
 	uint64_t pcs[FLAME_DEPTH_MAX];
-	if (!counts(flame, raw->time_ns)) {
+	const bool counted = counts(flame, raw->time_ns);
+	if (!counted) {
 		flame->profile.outside += raw->weight;
-		return true;
+		if (flame->copied_count > 0)
+			return true;
 	}
 	const struct flame_known *const thread = thread_of(flame, raw->tid);
 	struct flame_raw based = *raw;
@@ -198,6 +201,8 @@ bool flame_take(struct flame *flame, const struct flame_raw *raw)
 	const size_t count =
 		raw->has_user ? flame_unwind(flame->unwinder, &based, pcs, FLAME_DEPTH_MAX, &whole)
 			      : 0;
+	if (!counted)
+		return whole;
 	uint32_t node = thread->stage;
 	if (!whole)
 		node = flame_tree_step(&flame->tree, node, FLAME_PC_TRUNCATED, false);
@@ -360,6 +365,8 @@ static void stop(struct flame *flame)
 	(void)pthread_join(flame->drain, NULL);
 	flame->drains = false;
 	drain_once(flame); /* what came between its last look and the stop */
+	if (flame->perf)
+		flame_perf_lose_rest(flame);
 }
 
 static int open_all(struct flame *flame, struct error *err)

@@ -3,7 +3,7 @@
  * the kernel, too.
  *
  * Two methods.  perf_event_open (a timer of the kernel that runs while the thread does) sees kernel frames and samples
- * at 499 Hz; it is taken where the kernel may be sampled.  Elsewhere a timer on each thread's CPU clock sends it SIGPROF:
+ * at 397 Hz; it is taken where the kernel may be sampled.  Elsewhere a timer on each thread's CPU clock sends it SIGPROF:
  * time in the kernel counts for the call that entered it, and the kernel looks at such clocks at its tick only.
  * Either way what is taken is registers and a copy of the stack's end; a thread of the sampler's own unwinds it by the
  * tables of .eh_frame, so that libraries without frame pointers are no obstacle and nothing is unwound in a signal handler.

@@ -12,7 +12,7 @@
 
 enum {
 	FLAME_RATE_HZ =
-		499, /* prime: not in step with anything; an interrupt is the costly part of a sample */
+		397, /* prime: not in step with anything; an interrupt is the costly part of a sample */
 	FLAME_STACK_BYTES = 24 << 10,
 	FLAME_STACK_BYTES_MAX = 48 << 10,
 	FLAME_DEPTH_MAX = 128, /* frames of a stack that are kept */
@@ -146,6 +146,7 @@ int flame_perf_open(struct flame *flame, struct error *err);
 void flame_perf_wait(struct flame *flame); /* until there is something, or a moment has passed */
 void flame_perf_drain(struct flame *flame);
 void flame_perf_stop(struct flame *flame);
+void flame_perf_lose_rest(struct flame *flame); /* once, when all is stopped and drained */
 void flame_perf_close(struct flame *flame);
 
 int flame_signals_open(struct flame *flame, struct error *err);

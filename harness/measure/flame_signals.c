@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@ enum {
 	RING_BYTES_MANY = 128 << 10, /* of each thread after the first LARGE_RINGS */
 	RING_BYTES_FEW = 512 << 10,
 	LARGE_RINGS = 128,
-	WAIT_MS = 10,
+	WAIT_MS = 10, /* the smaller rings hold 20 */
+	LOOKS = 10,   /* of them one at the threads in any case */
 	/* A thread's clock by its number, as the kernel reads it (posix-timers.h): a thread's, of the scheduler's kind. */
 	CLOCK_OF_THREAD = 4 | 2,
 	CLOCK_SHIFT = 3,
@@ -54,6 +56,8 @@ struct entry {
 struct flame_signals {
 	struct sigaction before;
 	bool handles;
+	nlink_t links;  /* of the folder of threads, when it was last looked into */
+	unsigned looks; /* since */
 	uint64_t scratch[(sizeof(struct entry) + FLAME_STACK_BYTES_MAX) / sizeof(uint64_t)];
 };
 
@@ -172,6 +176,11 @@ void flame_signals_disarm(struct flame *flame, struct flame_thread *thread)
 	thread->has_timer = false;
 }
 
+static bool is_gone(const struct flame *flame, pid_t tid)
+{
+	return syscall(SYS_tgkill, flame->pid, tid, 0) != 0 && errno == ESRCH;
+}
+
 void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
 {
 	if (thread->has_timer || !atomic_load(&sampling))
@@ -182,7 +191,9 @@ void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
 		thread->ring->is_main = thread->tid == flame->pid;
 	if (!thread->ring || set_timer(flame, thread)) {
 		flame_signals_disarm(flame, thread);
-		flame->profile.unsampled_threads++;
+		/* One that was found in /proc may have ended since: nothing of it is missed. */
+		if (!is_gone(flame, thread->tid))
+			flame->profile.unsampled_threads++;
 	}
 }
 
@@ -223,11 +234,6 @@ static void drain_ring(struct flame *flame, pid_t tid, struct flame_ring *ring)
 	flame_lose(flame, atomic_exchange(&ring->lost, 0));
 }
 
-static bool is_gone(const struct flame *flame, pid_t tid)
-{
-	return syscall(SYS_tgkill, flame->pid, tid, 0) != 0 && errno == ESRCH;
-}
-
 static void find_threads(struct flame *flame)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -256,9 +262,23 @@ void flame_signals_drain(struct flame *flame)
 	}
 }
 
+/* There is a link for each thread, so that a look into the folder is rarely needed; one may end and another begin. */
+static bool threads_changed(struct flame_signals *signals)
+{
+	struct stat st = {0};
+	(void)stat("/proc/self/task", &st);
+	if (st.st_nlink == signals->links && ++signals->looks < LOOKS)
+		return false;
+	signals->links = st.st_nlink;
+	signals->looks = 0;
+	return true;
+}
+
 void flame_signals_wait(struct flame *flame)
 {
 	clock_sleep_until_ns(clock_now_ns() + WAIT_MS * NS_PER_MS);
+	if (!threads_changed(flame->signals))
+		return;
 	(void)pthread_mutex_lock(&flame->lock);
 	for (size_t i = 0; i < flame->thread_count; i++)
 		if (flame->threads[i].tid && is_gone(flame, flame->threads[i].tid))

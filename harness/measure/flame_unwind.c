@@ -1,5 +1,6 @@
-/* Unwinding copies of stacks by the tables that compilers leave in .eh_frame, read by libdw.  What holds at an address
- * (where the caller's frame and its frame pointer are) is looked up once and kept: addresses come again and again. */
+/* Unwinding copies of stacks by the tables that compilers leave in .eh_frame, read by libdw.  Where the caller's frame and
+ * its frame pointer are holds for a range of addresses, mostly the body of a function: it is looked up once and kept, since
+ * looking takes as long as unwinding some stacks. */
 #include "harness/measure/flame_unwind.h"
 
 #include "harness/base/clock.h"
@@ -13,8 +14,9 @@
 #include <unistd.h>
 
 enum {
-	RULES_ROOM = 1 << 18, /* power of two; forgotten when three quarters are full */
-	REGISTER_BP = 6,      /* DWARF's numbers on x86-64 */
+	RULES_ROOM = 1 << 14, /* forgotten when it is full */
+	CALLS_ROOM = 1 << 10,
+	REGISTER_BP = 6, /* DWARF's numbers on x86-64 */
 	REGISTER_SP = 7,
 	REGISTER_IP = 16,
 	PLT_OPS = 9,
@@ -25,18 +27,25 @@ enum {
 enum { FRAME_SP, FRAME_BP, FRAME_AT_BP, FRAME_PLT, FRAME_LAST, FRAME_NONE };
 enum { BP_SAME, BP_AT_FRAME, BP_AT_BP };
 
+/* Of addresses from `from` up to, not including, `to`. */
 struct rule {
-	uint64_t pc; /* 0: free */
+	uint64_t from, to;
 	int32_t frame_offset, bp_offset;
 	uint8_t frame, bp;
-	bool is_call; /* pc is the last byte of a call */
+};
+
+/* Whether pc, where there is code, is the last byte of a call. */
+struct call {
+	uint64_t pc; /* 0: free */
+	bool is_one;
 };
 
 struct flame_unwinder {
 	Dwfl *dwfl;
 	uint64_t reported_ns;
-	struct rule *rules; /* (RULES_ROOM) */
+	struct rule *rules; /* (rule_count of RULES_ROOM) by address; they do not overlap */
 	size_t rule_count;
+	struct call calls[CALLS_ROOM]; /* each in its own place: the last that came there */
 };
 
 struct registers {
@@ -158,16 +167,30 @@ static bool ends_call(uint64_t pc)
 	return false;
 }
 
+static bool is_call(struct flame_unwinder *u, uint64_t pc)
+{
+	struct call *const call = &u->calls[(pc * 0x9E3779B97F4A7C15ULL) >> 54];
+	if (call->pc != pc)
+		*call = (struct call){.pc = pc, .is_one = flame_module(u, pc) && ends_call(pc)};
+	return call->is_one;
+}
+
+/* Where the tables say nothing of pc, of it alone. */
 static struct rule find_rule(struct flame_unwinder *u, uint64_t pc)
 {
-	struct rule rule = {.pc = pc, .frame = FRAME_NONE};
+	struct rule rule = {.from = pc, .to = pc + 1, .frame = FRAME_NONE};
 	Dwfl_Module *const module = flame_module(u, pc);
-	rule.is_call = module && ends_call(pc);
 	Dwarf_Addr bias = 0;
 	Dwarf_CFI *const cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
 	Dwarf_Frame *frame = NULL;
 	if (!cfi || dwarf_cfi_addrframe(cfi, pc - bias, &frame))
 		return rule;
+	Dwarf_Addr from = 0;
+	Dwarf_Addr to = 0;
+	if (dwarf_frame_info(frame, &from, &to, NULL) >= 0 && from + bias <= pc && pc < to + bias) {
+		rule.from = from + bias;
+		rule.to = to + bias;
+	}
 	Dwarf_Op *ops = NULL;
 	size_t count = 0;
 	if (is_outermost(frame)) {
@@ -180,25 +203,38 @@ static struct rule find_rule(struct flame_unwinder *u, uint64_t pc)
 	return rule;
 }
 
-static void forget(struct flame_unwinder *u)
+/* How many rules begin at pc or below. */
+static size_t rules_up_to(const struct flame_unwinder *u, uint64_t pc)
 {
-	memset(u->rules, 0, RULES_ROOM * sizeof *u->rules);
-	u->rule_count = 0;
+	size_t low = 0;
+	size_t high = u->rule_count;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		if (u->rules[middle].from <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
+/* Valid until the next call.  Another module may have come to where one was: what is known already stays. */
 static const struct rule *rule_at(struct flame_unwinder *u, uint64_t pc)
 {
-	size_t i = (size_t)((pc * 0x9E3779B97F4A7C15ULL) >> 40) & (RULES_ROOM - 1);
-	for (; u->rules[i].pc; i = (i + 1) & (RULES_ROOM - 1))
-		if (u->rules[i].pc == pc)
-			return &u->rules[i];
-	if (u->rule_count >= RULES_ROOM / 4 * 3) {
-		forget(u);
-		i = 0;
-	}
+	size_t at = rules_up_to(u, pc);
+	if (at > 0 && pc < u->rules[at - 1].to)
+		return &u->rules[at - 1];
+	if (u->rule_count == RULES_ROOM)
+		at = u->rule_count = 0;
+	struct rule rule = find_rule(u, pc);
+	if (at > 0 && rule.from < u->rules[at - 1].to)
+		rule.from = u->rules[at - 1].to;
+	if (at < u->rule_count && rule.to > u->rules[at].from)
+		rule.to = u->rules[at].from;
+	memmove(&u->rules[at + 1], &u->rules[at], (u->rule_count - at) * sizeof *u->rules);
+	u->rules[at] = rule;
 	u->rule_count++;
-	u->rules[i] = find_rule(u, pc);
-	return &u->rules[i];
+	return &u->rules[at];
 }
 
 /* --- unwinding ------------------------------------------------------------------------------------------- */
@@ -223,7 +259,7 @@ static bool step_by_pointer(
 		if (!read_word(raw, bp, &caller.bp) ||
 			!read_word(raw, bp + sizeof(uint64_t), &caller.ip))
 			return false;
-		if (caller.ip > 1 && rule_at(u, caller.ip - 1)->is_call) {
+		if (caller.ip > 1 && is_call(u, caller.ip - 1)) {
 			*r = caller;
 			return true;
 		}
@@ -265,7 +301,9 @@ static bool step_by_rule(
 	if (*whole || !read_word(raw, frame - sizeof(uint64_t), &caller.ip))
 		return false;
 	const uint64_t bp_offset = (uint64_t)(int64_t)rule->bp_offset;
-	if (rule->bp == BP_AT_FRAME && !read_word(raw, frame + bp_offset, &caller.bp))
+	/* At a function's end gcc's tables go on to name the place that the register was popped from: it has its value back. */
+	const bool popped = frame + bp_offset < r->sp;
+	if (rule->bp == BP_AT_FRAME && !popped && !read_word(raw, frame + bp_offset, &caller.bp))
 		return false;
 	if (rule->bp == BP_AT_BP && !read_word(raw, r->bp + bp_offset, &caller.bp))
 		return false;

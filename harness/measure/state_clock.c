@@ -39,7 +39,8 @@ void state_clock_start(struct state_clock *clock, enum thread_state state, uint6
 static void tell(const struct state_clock *clock, unsigned state, uint64_t since_ns,
 	uint64_t now_ns, uint64_t had_ns)
 {
-	if (__builtin_expect(clock->timeline != NULL, 0))
+	if (__builtin_expect(clock->timeline != NULL, 0) &&
+		timeline_keeps(clock->timeline, since_ns))
 		timeline_state(clock->timeline, (enum thread_state)state, since_ns, now_ns, had_ns);
 }
 

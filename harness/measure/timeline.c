@@ -214,7 +214,17 @@ void timeline_pieces(enum timeline_kind kind, uint64_t begin_ns, uint64_t end_ns
 static void close_window(struct timeline *t, uint64_t now_ns)
 {
 	t->windows[t->window_count - 1].end_ns = now_ns;
-	atomic_store_explicit(&t->closed_ns, now_ns, memory_order_relaxed);
+	t->closed_ns = now_ns;
+}
+
+/* Every thread looks at both all the time: they are written when they change. */
+static void switch_to(struct timeline *t, bool on, bool keep)
+{
+	const uint64_t kept_ns = keep ? UINT64_MAX : t->closed_ns;
+	if (atomic_load_explicit(&t->kept_ns, memory_order_relaxed) != kept_ns)
+		atomic_store_explicit(&t->kept_ns, kept_ns, memory_order_relaxed);
+	if (atomic_load_explicit(&t->on, memory_order_relaxed) != on)
+		atomic_store_explicit(&t->on, on, memory_order_relaxed);
 }
 
 static void keep_depths(const struct timeline *t, struct timeline_window *window)
@@ -258,10 +268,7 @@ static void enter_phase(struct timeline *t, uint64_t now_ns)
 		phase = STEP_PHASE_IDLE;
 	t->dropped_steps += wanted && phase != STEP_PHASE_ACTIVE;
 	t->phase = phase;
-	/* closed_ns is there before keep says that the window is closed. */
-	atomic_store_explicit(
-		&t->keep, phase == STEP_PHASE_ACTIVE || leads_in, memory_order_release);
-	atomic_store_explicit(&t->on, phase != STEP_PHASE_IDLE || leads_in, memory_order_relaxed);
+	switch_to(t, phase != STEP_PHASE_IDLE || leads_in, phase == STEP_PHASE_ACTIVE || leads_in);
 }
 
 void timeline_start(struct timeline *t, uint64_t start_ns)
@@ -365,7 +372,7 @@ void timeline_finish(struct timeline *t, uint64_t now_ns)
 		if (t->logs[i].leads) {
 			close_window(t, t->logs[i].step_ns);
 			t->phase = STEP_PHASE_IDLE;
-			atomic_store(&t->keep, false);
+			switch_to(t, true, false);
 		}
 	for (uint32_t i = 0; i < t->log_count; i++) {
 		t->logs[i].step_ns = now_ns;

@@ -106,15 +106,17 @@ struct timeline_window {
 };
 
 struct timeline {
-	/* on: spans are timed.  keep: all that ends is kept, in active steps and in the one before them. */
-	_Alignas(COUNTER_ALIGN_BYTES) atomic_bool on, keep;
-	atomic_uint_least64_t closed_ns; /* what began earlier is of the last window; 0: none */
+	/* On a line of its own, which hardly ever changes.  on: spans are timed.  kept_ns: what began earlier is kept when it
+	 * ends.  UINT64_MAX in active steps and in the one before them, else the end of the last window (0: there was none). */
+	_Alignas(COUNTER_ALIGN_BYTES) atomic_bool on;
+	atomic_uint_least64_t kept_ns;
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint taken; /* chunks */
 	atomic_uint_least64_t full_ns; /* something that began then was lost; UINT64_MAX: nothing */
 	atomic_uint_least64_t lost;    /* entries */
 
 	struct step_schedule schedule;
 	enum step_phase phase;
+	uint64_t closed_ns;        /* end of the last window; 0: none */
 	uint64_t start_ns, end_ns; /* of the repetition */
 	uint64_t steps;            /* that the leader finished */
 	uint64_t dropped_steps;    /* that the schedule asks for, for want of room */
@@ -160,12 +162,17 @@ void timeline_finish(struct timeline *timeline, uint64_t now_ns);
 /* timeline_put's: the chunk is used up but for its last entry. */
 void timeline_put_last(struct timeline_log *log, const struct timeline_entry *entry);
 
+/* Whether what began then and ends now may reach into a window: asked before there is an entry to be filled. */
+static inline bool timeline_keeps(const struct timeline_log *log, uint64_t begin_ns)
+{
+	return __builtin_expect(
+		begin_ns < atomic_load_explicit(&log->timeline->kept_ns, memory_order_relaxed), 0);
+}
+
 /* Keeps the entry if it may reach into a window. */
 static inline void timeline_put(struct timeline_log *log, const struct timeline_entry *entry)
 {
-	const struct timeline *t = log->timeline;
-	if (!atomic_load_explicit(&t->keep, memory_order_acquire) &&
-		entry->begin_ns >= atomic_load_explicit(&t->closed_ns, memory_order_relaxed))
+	if (!timeline_keeps(log, entry->begin_ns))
 		return;
 	if (__builtin_expect(log->next == log->last, 0))
 		timeline_put_last(log, entry);
@@ -185,6 +192,8 @@ static inline void timeline_depth(
 	struct timeline_log *log, uint32_t before, uint32_t depth, uint64_t now_ns)
 {
 	atomic_store_explicit(&log->depth, depth, memory_order_relaxed);
+	if (!timeline_keeps(log, now_ns))
+		return;
 	timeline_put(log, &(const struct timeline_entry){.begin_ns = now_ns,
 				  .end_ns = now_ns,
 				  .number = depth,

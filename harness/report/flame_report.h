@@ -26,7 +26,7 @@ size_t flame_top(const struct flame_profile *profile, struct flame_top *out, siz
 /* The stage that a frame belongs to, by number. */
 uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame);
 
-/* "perf_event, 499 Hz of CPU time, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
+/* "perf_event, 397 Hz of CPU time, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
 void flame_describe(const struct flame_profile *profile, struct buffer *out);
 
 void flame_folded(const struct flame_profile *profile, struct buffer *out);
