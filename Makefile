@@ -378,6 +378,7 @@ install: all man
 DIST := mlbench-$(VERSION)-linux-$(shell uname -m)
 DIST_B := $(B)/dist/$(DIST)
 DIST_DEVICE := $(if $(and $(CUDA_NVCC),$(PLUGIN)),$(PLUGIN) $(DEVICE_TESTS) $(DEVICE_BENCHES:%=$(B)/device/%))
+DIST_LEVEL ?= 6
 NODES_OWN := libc|libm|libpthread|libdl|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libnccl
 dist: all man $(DIST_DEVICE)
 	rm -rf $(DIST_B)
@@ -394,7 +395,7 @@ dist: all man $(DIST_DEVICE)
 	cp tests/device/run.sh tests/device/judge.py $(DIST_B)/tests/device/
 	cp tests/bank/*.py $(DIST_B)/tests/bank/
 	mkdir -p build/dist
-	tar -C $(B)/dist -czf build/dist/$(DIST).tar.gz $(DIST)
+	tar -C $(B)/dist -I 'gzip -$(DIST_LEVEL)' -cf build/dist/$(DIST).tar.gz $(DIST)
 	@echo build/dist/$(DIST).tar.gz
 
 # --- style ----------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
 #   tests/run.sh BUILD_FOLDER [unit|threads|device|layering|docs|cli|browser|fuzz|compat|score|bank …]   (by default all)
-# A part prints its own closing line in that form, or is a cmocka program.
+# A part consists of cmocka programs and of scripts whose last line has that form.  They come from one queue, a few at a
+# time, whatever their part: most of a test's time is waiting.  Parts are judged afterwards, in order; what takes all cores
+# or measures (fuzz, bank) runs then, by itself.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=$1
@@ -18,7 +20,8 @@ export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:halt_on_error=1:second_de
 # Nothing that this user has kept may enter a test, nor the other way round.
 XDG_CACHE_HOME=$(mktemp -d)
 export XDG_CACHE_HOME
-trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
+cli_work=$(mktemp -d)
+trap 'chmod -R u+rwX "$cli_work" 2>/dev/null; rm -rf "$XDG_CACHE_HOME" "$cli_work"' EXIT
 export UBSAN_OPTIONS="print_stacktrace=1"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1}"
 
@@ -29,47 +32,102 @@ fail() { # name log
 	echo "-----"
 }
 
-# Two at a time; what fails then is run again alone, and says so: a test may need more of the machine than half.
-jobs=${TEST_JOBS:-2}
+# A few at a time, the longest first: what begins last is waited for alone.  What fails then is run again alone, and says
+# so: a test may need more of the machine than its share.
+jobs=${TEST_JOBS:-3}
+long='(test_(source|probe|planted|uring|pipeline|openblas|generate|replay_queues|flame|limiter|device_pipeline|train|session|double_train))|device-run|browser'
+declare -A command_of
+queue=()
 
-run_program() { # program log: its status goes beside the log
-	timeout -k 10 300 "$1" >"$2" 2>&1
-	echo $? >"$2.status"
+# add NAME SECONDS COMMAND …: a test of the queue; its output goes to NAME.log, its status and milliseconds beside it.
+add() {
+	local name=$1
+	shift
+	command_of[$name]="$name $(printf ' %q' "$@")"
+	rm -f "$logs/$name".log*
+	queue+=("$name")
 }
-export -f run_program
 
-cmocka_judge() { # program name: counts what its log says
-	local program=$1 name=$2 p f s status
-	local log="$logs/$name.log"
-	status=$(cat "$log.status" 2>/dev/null || echo 1)
-	p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	f=$(sed -nE 's/^\[  FAILED  \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	s=$(sed -nE 's/^\[  SKIPPED \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+run_test() { # "NAME SECONDS COMMAND …", quoted
+	local name limit command begun
+	read -r name limit command <<<"$1"
+	begun=$(date +%s%N)
+	eval "timeout -k 10 $limit $command" >"$logs/$name.log" 2>&1
+	echo "$? $((($(date +%s%N) - begun) / 1000000))" >"$logs/$name.log.status"
+}
+export -f run_test
+export logs
+
+run_queue() {
+	local begun=$SECONDS name first=() then=() last=()
+	[ ${#queue[@]} -gt 0 ] || return 0
+	for name in "${queue[@]}"; do
+		if [[ $name =~ (^|-)($long)$ ]]; then
+			first+=("${command_of[$name]}")
+		elif [[ $name == cli-* ]]; then # in an order of their own
+			then+=("${command_of[$name]}")
+		else
+			last+=("${command_of[$name]}")
+		fi
+	done
+	printf '%s\0' "${first[@]}" "${then[@]}" "${last[@]}" | xargs -0 -r -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
+	echo "    ${#queue[@]} programs and scripts took $((SECONDS - begun)) s, $jobs at a time"
+}
+
+# again NAME: where it failed beside others, runs it alone; false where that has been done.
+again() {
+	local name=$1
+	if [ "$jobs" -le 1 ] || [ -e "$logs/$name.log.alone" ]; then return 1; fi
+	mv "$logs/$name.log" "$logs/$name.first.log"
+	: >"$logs/$name.log.alone"
+	echo "    $name failed beside others ($logs/$name.first.log); again, alone"
+	run_test "${command_of[$name]}"
+}
+
+count() { # name passed failed skipped
+	printf '%-34s %4d passed %3d failed %3d skipped\n' "$@"
+	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+	[ "$3" -eq 0 ] || fail "$1" "$logs/$1.log"
+}
+
+# Both set p, f, s and status from a log.
+read_cmocka() {
+	p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$1" | awk '{ n += $1 } END { print n + 0 }')
+	f=$(sed -nE 's/^\[  FAILED  \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$1" | awk '{ n += $1 } END { print n + 0 }')
+	s=$(sed -nE 's/^\[  SKIPPED \] ([a-z_ ]*: *)?([0-9]+) test.*/\2/p' "$1" | awk '{ n += $1 } END { print n + 0 }')
+}
+read_script() {
+	local line
+	line=$(grep -oE '[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?' "$1" | tail -n 1)
+	p=0 f=0 s=0
+	if [ -n "$line" ]; then
+		p=$(echo "$line" | grep -oE '^[0-9]+')
+		f=$(echo "$line" | sed -E 's/.* ([0-9]+) failed.*/\1/')
+		case $line in *skipped) s=$(echo "$line" | sed -E 's/.* ([0-9]+) skipped/\1/') ;; esac
+	fi
+	if [ "$status" -eq 77 ]; then s=$((s + 1)) status=0; fi
+}
+
+judge() { # cmocka|script NAME: counts what its log says
+	local kind=$1 name=$2 p f s status=1
+	[ ! -e "$logs/$name.log.status" ] || read -r status _ <"$logs/$name.log.status"
+	"read_$kind" "$logs/$name.log"
 	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
-	if [ "$status" -eq 0 ] && [ $((p + s)) -eq 0 ]; then f=1; fi # a test that ran nothing is a failure
-	if [ "$f" -gt 0 ] && [ "$jobs" -gt 1 ] && [ ! -e "$log.alone" ]; then
-		mv "$log" "$logs/$name.first.log"
-		: >"$log.alone"
-		echo "    $name failed beside another ($logs/$name.first.log); again, alone"
-		run_program "$program" "$log"
-		cmocka_judge "$program" "$name"
+	if [ "$status" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then f=1; fi # a test that ran nothing is a failure
+	if [ "$f" -gt 0 ] && again "$name"; then
+		judge "$kind" "$name"
 		return
 	fi
-	printf '%-34s %4d passed %3d failed %3d skipped\n' "$name" "$p" "$f" "$s"
-	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-	[ "$f" -eq 0 ] || fail "$name" "$log"
+	count "$name" "$p" "$f" "$s"
+	[ "$kind" = cmocka ] || [ "$s" -eq 0 ] || grep -iE 'skip' "$logs/$name.log" | head -n 5 | sed 's/^/    /'
 }
 
-cmocka_programs() { # prefix program …
-	local prefix=$1 program
-	shift
-	for program in "$@"; do
-		rm -f "$logs/$prefix$(basename "$program")".log*
-		printf '%s\0%s\0' "$program" "$logs/$prefix$(basename "$program").log"
-	done | xargs -0 -r -n 2 -P "$jobs" bash -c 'run_program "$@"' run_program
-	for program in "$@"; do
-		cmocka_judge "$program" "$prefix$(basename "$program")"
-	done
+# alone NAME SECONDS COMMAND …: a script that shares the machine with no other.
+alone() {
+	add "$@"
+	: >"$logs/$1.log.alone"
+	run_test "${command_of[$1]}"
+	judge script "$1"
 }
 
 # The programs of a folder: what its build left beside them is none.
@@ -79,28 +137,6 @@ programs_in() {
 		case $program in *.[do] | *\* | *.so) continue ;; esac
 		[ -x "$program" ] && echo "$program"
 	done
-}
-
-script() { # name command …
-	local name=$1 log line status
-	shift
-	log="$logs/$name.log"
-	timeout -k 10 500 "$@" >"$log" 2>&1
-	status=$?
-	line=$(grep -oE '[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?' "$log" | tail -n 1)
-	local p=0 f=0 s=0
-	if [ -n "$line" ]; then
-		p=$(echo "$line" | grep -oE '^[0-9]+')
-		f=$(echo "$line" | sed -E 's/.* ([0-9]+) failed.*/\1/')
-		case $line in *skipped) s=$(echo "$line" | sed -E 's/.* ([0-9]+) skipped/\1/') ;; esac
-	fi
-	if [ "$status" -eq 77 ]; then s=$((s + 1)); status=0; fi
-	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
-	if [ "$status" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then f=1; fi
-	printf '%-34s %4d passed %3d failed %3d skipped\n' "$name" "$p" "$f" "$s"
-	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-	[ "$s" -eq 0 ] || grep -iE 'skip' "$log" | head -n 5 | sed 's/^/    /'
-	[ "$f" -eq 0 ] || fail "$name" "$log"
 }
 
 no_toolkit() { # true, with the reason, where there can be no test double
@@ -119,57 +155,93 @@ suppressions_of() {
 	esac
 }
 
+declare -A parts_of # part: lines of "cmocka NAME" or "script NAME", for the judge
+test_of() { # PART KIND NAME SECONDS COMMAND …
+	parts_of[$1]+="$2 $3"$'\n'
+	shift 2
+	add "$@"
+}
+
+prepare_unit() {
+	local program
+	for program in $(programs_in "$build"/tests/test_*); do
+		test_of unit cmocka "$(basename "$program")" 300 "$program"
+	done
+}
+prepare_threads() { # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
+	local program name
+	case $build in *san-*) return ;; esac
+	for program in $(programs_in build/san-thread/tests/test_* build/san-thread/double/test_*); do
+		name=thread-san-$(basename "$program")
+		case $program in */double/*) name=thread-san-double-$(basename "$program") ;; esac
+		test_of threads cmocka "$name" 300 \
+			env TSAN_OPTIONS="suppressions=$PWD/$(suppressions_of "$program"):halt_on_error=1:second_deadlock_stack=1" \
+			LD_LIBRARY_PATH="$PWD/build/san-thread/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$program"
+	done
+}
+prepare_device() { # the plug-in and its parts on the test double; tests/device/run.sh has them on a device
+	local program
+	if no_toolkit >/dev/null; then return; fi
+	# Sanitizers call dlopen for their caller, whose own search path is lost: libnccl.so.2 would be a real one.
+	for program in $(programs_in "$build"/double/test_*); do
+		test_of device cmocka "device-$(basename "$program")" 300 \
+			env LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$program"
+	done
+	# A sanitized double is too slow for what has limits of time.
+	case $build in *san-*) return ;; esac
+	test_of device script device-run 500 tests/device/try_run.sh "$build"
+}
+prepare_cli() {
+	local test
+	for test in $(tests/cli/run.sh --prepare "$cli_work"); do
+		add "cli-$(basename "$test" .sh)" 150 tests/cli/run.sh --one "$cli_work" "$test"
+	done
+}
+prepare_browser() { # a sanitized program measures another machine, and writes the same page
+	case $build in *san-*) return ;; esac
+	test_of browser script browser 500 tests/browser/run.sh "$build/screenshots"
+}
+prepare() { # part
+	case $1 in
+	unit | threads | device | cli | browser) "prepare_$1" ;;
+	layering) test_of layering script layering 500 tests/layering.sh ;;
+	docs) test_of docs script docs 500 tests/docs.sh ;;
+	compat) test_of compat script compat 500 tests/compat/run.sh ;;
+	score) test_of score script score 500 tests/bank/run.sh ;;
+	fuzz | bank) ;;
+	*) echo "run.sh: no such part: $1" >&2; exit 2 ;;
+	esac
+}
+
+finish() { # part
+	local kind name why
+	while read -r kind name; do
+		[ -z "$kind" ] || judge "$kind" "$name"
+	done <<<"${parts_of[$1]:-}"
+	case $1 in
+	device)
+		if why=$(no_toolkit); then
+			count device 0 0 1
+			echo "    skipped: $why"
+		fi
+		;;
+	cli) alone cli 1500 tests/cli/run.sh --judge "$cli_work" ;;
+	fuzz) alone fuzz 500 tests/fuzz/short.sh ;;
+	bank) # verdicts on planted bottlenecks: what a sanitizer slows down is another machine
+		case $build in *san-*) return ;; esac
+		alone bank 500 tests/bank/bank.py "$MLBENCH" --quick --out "$build/bank-quick"
+		;;
+	esac
+}
+
+for part in $parts; do
+	prepare "$part"
+done
+run_queue
 for part in $parts; do
 	begun=$SECONDS
-	case $part in
-	unit)
-		mapfile -t programs < <(programs_in "$build"/tests/test_*)
-		cmocka_programs "" "${programs[@]}"
-		;;
-	threads) # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
-		case $build in *san-*) continue ;; esac
-		for program in $(programs_in build/san-thread/tests/test_* build/san-thread/double/test_*); do
-			suppressions_of "$program"
-		done | sort -u >"$logs/suppressions"
-		while read -r suppressions; do
-			programs=()
-			for program in $(programs_in build/san-thread/tests/test_* build/san-thread/double/test_*); do
-				[ "$(suppressions_of "$program")" = "$suppressions" ] && programs+=("$program")
-			done
-			TSAN_OPTIONS="suppressions=$PWD/$suppressions:halt_on_error=1:second_deadlock_stack=1" \
-				LD_LIBRARY_PATH="$PWD/build/san-thread/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-				cmocka_programs thread-san- "${programs[@]}"
-		done <"$logs/suppressions"
-		;;
-	device) # the plug-in and its parts on the test double; tests/device/run.sh has them on a device
-		if why=$(no_toolkit); then
-			printf '%-34s %4d passed %3d failed %3d skipped\n    skipped: %s\n' device 0 0 1 "$why"
-			skipped=$((skipped + 1))
-			continue
-		fi
-		# Sanitizers call dlopen for their caller, whose own search path is lost: libnccl.so.2 would be a real one.
-		mapfile -t programs < <(programs_in "$build"/double/test_*)
-		LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-			cmocka_programs device- "${programs[@]}"
-		# A sanitized double is too slow for what has limits of time.
-		case $build in *san-*) continue ;; esac
-		script device-run tests/device/try_run.sh "$build" ;;
-	layering) script layering tests/layering.sh ;;
-	docs) script docs tests/docs.sh ;;
-	cli) script cli tests/cli/run.sh ;;
-	browser) # a sanitized program measures another machine, and writes the same page
-		case $build in *san-*) continue ;; esac
-		script browser tests/browser/run.sh "$build/screenshots" ;;
-	fuzz) script fuzz tests/fuzz/short.sh ;;
-	compat) script compat tests/compat/run.sh ;;
-	score) script score tests/bank/run.sh ;;
-	bank) # verdicts on planted bottlenecks: what a sanitizer slows down is another machine
-		case $build in *san-*) continue ;; esac
-		script bank tests/bank/bank.py "$MLBENCH" --quick --out "$build/bank-quick"
-		;;
-	*) echo "run.sh: no such part: $part" >&2; exit 2 ;;
-	esac
-	echo "    $part took $((SECONDS - begun)) s"
+	finish "$part"
+	[ $((SECONDS - begun)) -le 1 ] || echo "    $part took $((SECONDS - begun)) s more"
 done
 
 [ -z "$failures" ] || echo "failed:$failures"

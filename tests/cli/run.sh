@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # Runs every NN_name.sh here, each in an empty folder of its own, and ends with "N passed, N failed, N skipped".
 #   MLBENCH=path tests/cli/run.sh [NN_name ...]      UPDATE=1: write the golden outputs anew
+# tests/run.sh, which has other tests run beside these, takes it in three steps, with a folder of its own:
+#   --prepare FOLDER   builds the helpers and prints the tests that may share the machine, the longest first
+#   --one FOLDER TEST  runs one
+#   --judge FOLDER     counts; what failed, and what wants to be alone, is run now
 # A test exits 0 (passed), 77 (skipped; its last line says why) or anything else (failed; its output is shown).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,18 +15,30 @@ MLBENCH=$(readlink -f "$MLBENCH") || exit 2
 [ -x "$MLBENCH" ] || { echo "cli: no program at '$MLBENCH'"; exit 2; }
 export MLBENCH CLI="$here" LC_ALL=C.UTF-8 COLUMNS=100
 unset NO_COLOR MLBENCH_DATA
-shared=$(mktemp -d)
+step=all
+case ${1:-} in
+--prepare | --one | --judge)
+	step=${1#--} shared=$2
+	shift 2
+	;;
+*) shared=$(mktemp -d) ;;
+esac
 export TOOLS="$shared"
-trap 'chmod -R u+rwX "$shared" 2>/dev/null; rm -rf "$shared"' EXIT
+case $step in all | judge) trap 'chmod -R u+rwX "$shared" 2>/dev/null; rm -rf "$shared"' EXIT ;; esac
 
 # Helpers in C; a test that needs one that could not be built is skipped.
-for source in "$here"/*.c; do
-	"${CC:-gcc}" -std=gnu17 -O1 -Wall -o "$TOOLS/$(basename "$source" .c)" "$source" 2>/dev/null
-done
+helpers() {
+	local source
+	for source in "$here"/*.c; do
+		"${CC:-gcc}" -std=gnu17 -O1 -Wall -o "$TOOLS/$(basename "$source" .c)" "$source" 2>/dev/null
+	done
+}
 
-# Two at a time, in the order of their names; what fails then is run again alone, and says so.  A test about how steady
-# or how fast something is has "alone" in a line of its own ("# alone") and shares the machine with no other.
-jobs=${TEST_JOBS:-2}
+# Some at a time, the longest first: one that begins last is waited for alone.  What fails then is run again alone, and
+# says so.  A test about how steady or how fast something is has "alone" in a line of its own ("# alone") and shares the
+# machine with no other.
+jobs=${TEST_JOBS:-3}
+long='36_dist|20_diagnose|22_proof|17_announced|43_trace|21_story|35_several_devices|31_adaptive|48_history|42_charts'
 
 run_test() { # script
 	local name work begun
@@ -48,7 +64,25 @@ for test in "$here"/[0-9][0-9]_*.sh; do
 	tests+=("$test")
 	grep -qx '# alone' "$test" || together+=("$test")
 done
-[ ${#together[@]} -eq 0 ] || printf '%s\0' "${together[@]}" | xargs -0 -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
+longest_first() {
+	printf '%s\n' "${together[@]}" | grep -E "/($long)\.sh\$"
+	printf '%s\n' "${together[@]}" | grep -vE "/($long)\.sh\$"
+}
+case $step in
+prepare)
+	helpers
+	[ ${#together[@]} -eq 0 ] || longest_first
+	exit 0
+	;;
+one)
+	run_test "$1"
+	exit 0
+	;;
+all)
+	helpers
+	[ ${#together[@]} -eq 0 ] || longest_first | tr '\n' '\0' | xargs -0 -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
+	;;
+esac
 
 passed=0 failed=0 skipped=0
 for test in "${tests[@]}"; do

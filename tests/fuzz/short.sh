@@ -13,7 +13,7 @@ make --no-print-directory -j2 fuzzers >build/fuzz-build.log 2>&1 || {
 	echo "0 passed, 1 failed"
 	exit 1
 }
-passed=0 failed=0
+# All targets at once: each is a single thread.
 for source in tests/fuzz/fuzz_*.c; do
 	name=$(basename "$source" .c)
 	target=${name#fuzz_}
@@ -21,8 +21,18 @@ for source in tests/fuzz/fuzz_*.c; do
 	mkdir -p "$work"
 	dictionary=
 	[ -f "tests/fuzz/$target.dict" ] && dictionary="-dict=tests/fuzz/$target.dict"
-	if "build/fuzz/$name" $dictionary -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-		-artifact_prefix="build/fuzz/$target-" "$work" "tests/fuzz/corpus/$target" >"build/fuzz/$name.log" 2>&1; then
+	rm -f "build/fuzz/$name.status"
+	{
+		"build/fuzz/$name" $dictionary -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix="build/fuzz/$target-" "$work" "tests/fuzz/corpus/$target" >"build/fuzz/$name.log" 2>&1
+		echo $? >"build/fuzz/$name.status"
+	} &
+done
+wait
+passed=0 failed=0
+for source in tests/fuzz/fuzz_*.c; do
+	name=$(basename "$source" .c)
+	if [ "$(cat "build/fuzz/$name.status")" = 0 ]; then
 		passed=$((passed + 1))
 		runs=$(sed -n 's/^stat::number_of_executed_units: //p' "build/fuzz/$name.log")
 		echo "$name: no finding in ${runs:-?} runs, $seconds s"
