@@ -161,16 +161,21 @@ static bool has_figures(const struct report *report, size_t i)
 	return p && (p->status == POINT_OK || p->status == POINT_UNSTEADY);
 }
 
-/* Points have nothing in common but what is read.  A few at a time: each is some megabytes while it is worked on. */
+/* A few: a point is some megabytes while it is worked on. */
+static int thread_count(void)
+{
+	const int cores = omp_get_max_threads();
+	return cores < THREADS_MOST ? cores : THREADS_MOST;
+}
+
+/* Points have nothing in common but what is read. */
 int report_diagnose(struct report *report, struct error *err)
 {
 	const size_t points = report->record->grid.points;
 	if (report->diagnoses)
 		return 0;
 	int code = make_room(report, err);
-	const int cores = omp_get_max_threads();
-	const int threads = cores < THREADS_MOST ? cores : THREADS_MOST;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) shared(code)
+#pragma omp parallel for schedule(dynamic) num_threads(thread_count()) shared(code)
 	for (size_t i = 0; i < points; i++) {
 		struct error why = {0};
 		int before;

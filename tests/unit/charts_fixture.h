@@ -131,6 +131,63 @@ static inline void swept_verify(struct verification *v, double predicted, double
 		experiment_add(e, log(measured) + 0.001 * (i - 1), 600);
 }
 
+/* --- a repetition ------------------------------------------------------------------------------------- */
+
+enum { TICKS = 40 };
+
+/* A window each 100 ms: 50 samples, decode works half of the time on 1.5 cores, the queue fills by one, memory grows. */
+static inline struct measurement *steady_run(void)
+{
+	struct measurement *m = calloc(1, sizeof *m);
+	assert_non_null(m);
+	m->windows = calloc(TICKS, sizeof *m->windows);
+	assert_non_null(m->windows);
+	m->point = 7;
+	m->repeat = 1;
+	m->window_count = TICKS;
+	m->window_seconds = 0.1;
+	m->wall_seconds = 0.1 * TICKS;
+	m->cut_seconds = 0.8;
+	m->measured_seconds = 0.1 * TICKS - 0.8;
+	m->throughput = 500;
+	m->samples = 1600;
+	m->batches = 160;
+	m->stage_count = 2;
+	(void)snprintf(m->stages[0].name, NAME_BYTES, "decode");
+	m->stages[0].workers = 3;
+	(void)snprintf(m->stages[1].name, NAME_BYTES, "step");
+	m->stages[1].workers = 1;
+	m->stages[1].device = true;
+	m->queue_count = 1;
+	m->queues[0] = (struct queue_measurement){.name = "batches",
+		.capacity = 4,
+		.mean_depth = 2,
+		.empty_share = 0.25,
+		.full_share = 0.5};
+	for (size_t i = 0; i < TICKS; i++) {
+		struct window *w = &m->windows[i];
+		const double t = 0.1 * (double)(i + 1);
+		w->t = t;
+		w->samples = 50 * (i + 1);
+		w->stage_seconds[0][THREAD_WORKING] = 1.5 * t;
+		w->stage_seconds[1][THREAD_WORKING] = 0.9 * t;
+		w->stage_cpu[0] = 1.25 * t;
+		w->stage_cpu[1] = NAN;
+		w->queue_depth[0] = (uint32_t)(i % 5);
+		w->resident_bytes = (100 + i) << 20;
+		w->file_bytes = 40 << 20;
+		w->heap_used_bytes = NAN;
+		w->device_clock_mhz = w->device_power_w = w->device_temperature_c = NAN;
+	}
+	return m;
+}
+
+static inline void release_run(struct measurement *m)
+{
+	measurement_release(m);
+	free(m);
+}
+
 /* --- charts ---------------------------------------------------------------------------------------- */
 
 static inline void build_chart(

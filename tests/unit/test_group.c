@@ -29,6 +29,8 @@ struct meeting {
 	unsigned count;
 	atomic_bool stop;
 	atomic_uint wrong;
+	atomic_uint made;  /* rounds, of all devices together */
+	unsigned required; /* of them, before it is stopped */
 };
 
 struct device {
@@ -75,6 +77,7 @@ static void *meet(void *context)
 			    takes(m, d->index, d->rounds), &m->stop, NULL, &exchange))
 			break;
 		check_round(m, d->rounds++, &exchange);
+		m->made++;
 	}
 	return NULL;
 }
@@ -92,7 +95,10 @@ static void run_meeting(struct meeting *m, struct device *devices, uint64_t stop
 	for (unsigned i = 0; i < m->count; i++)
 		assert_int_equal(pthread_create(&devices[i].thread, NULL, meet, &devices[i]), 0);
 	if (stop_after_ns > 0) {
-		clock_sleep_until_ns(clock_now_ns() + stop_after_ns);
+		const uint64_t most_ns = clock_now_ns() + 60 * NS_PER_S;
+		do
+			clock_sleep_until_ns(clock_now_ns() + stop_after_ns);
+		while (m->made < m->required && clock_now_ns() < most_ns);
 		atomic_store(&m->stop, true);
 	}
 	for (unsigned i = 0; i < m->count; i++)
@@ -138,6 +144,7 @@ static void who_goes_away_hangs_nobody(void **state)
 		struct device devices[DEVICES];
 		start_meeting(&m, devices, 3, i);
 		devices[i % 3].leaves_after = i;
+		m.required = 3 * i;
 		run_meeting(&m, devices, 20 * MS);
 		for (unsigned d = 0; d < 3; d++)
 			assert_int_equal(devices[d].rounds, i);

@@ -1,0 +1,239 @@
+/* Replays of several devices that step together, and what no replay takes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/replay_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- what is refused ----------------------------------------------------------------------------------- */
+
+static const float good_ns[] = {1e6F};
+
+static struct replay_model good(void)
+{
+	struct replay_model model = case_plain().model;
+	model.series[COST_DECODE_CPU] = (struct replay_series){good_ns, 1};
+	return model;
+}
+
+static void refused(const struct replay_model *model, const char *part)
+{
+	const struct replay_options options = {.batches = 10};
+	struct replay_result result;
+	struct error err = {""};
+	assert_int_equal(replay_run(model, &options, &result, &err), -EINVAL);
+	if (!strstr(err.text, part))
+		fail_msg("'%s' does not say '%s'", err.text, part);
+	assert_int_equal(replay_run(model, &options, &result, NULL), -EINVAL);
+}
+
+static void senseless_shapes_are_refused(void **state)
+{
+	(void)state;
+	const struct {
+		size_t offset;
+		const char *part;
+	} counts[] = {
+		{offsetof(struct pipeline_shape, reader_threads), "reader threads"},
+		{offsetof(struct pipeline_shape, read_depth), "in flight"},
+		{offsetof(struct pipeline_shape, blobs), "blobs"},
+		{offsetof(struct pipeline_shape, decode_workers), "workers"},
+		{offsetof(struct pipeline_shape, batch_size), "samples a batch"},
+		{offsetof(struct pipeline_shape, slots), "slots"},
+	};
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		static const uint32_t values[] = {0, UINT32_MAX};
+		for (int k = 0; k < 2; k++) {
+			struct replay_model model = good();
+			memcpy((char *)&model.shape + counts[i].offset, &values[k],
+				sizeof values[k]);
+			refused(&model, counts[i].part);
+		}
+	}
+}
+
+static void senseless_numbers_are_refused(void **state)
+{
+	(void)state;
+	static const double bad[] = {-1, NAN, -HUGE_VAL};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct replay_model models[7];
+		for (int k = 0; k < 7; k++)
+			models[k] = good();
+		models[0].cores = bad[i];
+		models[1].outside = bad[i];
+		models[2].contention = bad[i];
+		models[3].visit_ns = bad[i];
+		models[4].wake_ns = bad[i];
+		models[5].scale[COST_DECODE_CPU] = bad[i];
+		models[6].slice_ns = bad[i];
+		static const char *const parts[] = {"cores", "outside", "contention", "visit",
+			"wake", "decode/cpu scaled", "slice"};
+		for (int k = 0; k < 7; k++)
+			refused(&models[k], parts[k]);
+		const float ns[] = {1, (float)bad[i], 1};
+		struct replay_model model = good();
+		model.series[COST_READ_LATENCY] = (struct replay_series){ns, 3};
+		refused(&model, "read/latency of");
+		model = good();
+		const float factor = (float)bad[i];
+		model.worker_factor = &factor;
+		refused(&model, "factor");
+	}
+	struct replay_model model = good();
+	model.cores = 0;
+	refused(&model, "cores");
+	model = good();
+	model.scale[COST_DECODE_CPU] = 0;
+	refused(&model, "no time at all");
+	model.series[COST_DECODE_CPU].count = 0;
+	refused(&model, "no time at all");
+	/* An upload that takes time, but no upload stage. */
+	model.scale[COST_UPLOAD] = 1;
+	model.series[COST_UPLOAD] = (struct replay_series){good_ns, 1};
+	refused(&model, "no time at all");
+}
+
+static void options_are_checked_and_bounded(void **state)
+{
+	(void)state;
+	const struct replay_model model = good();
+	struct replay_options options = {0};
+	struct replay_result result;
+	struct error err;
+	assert_int_equal(replay_run(&model, &options, &result, &err), -EINVAL);
+	options = (struct replay_options){.batches = 1000, .events_max = 500};
+	assert_int_equal(replay_run(&model, &options, &result, &err), -E2BIG);
+	assert_non_null(strstr(err.text, "500 events"));
+	options.events_max = 1500;
+	assert_int_equal(replay_run(&model, &options, &result, &err), 0);
+	assert_in_range(result.events, 1000, 1010);
+}
+
+/* --- several devices -------------------------------------------------------------------------- */
+
+static struct case_model team_of(unsigned devices, enum law law, double step_ms, double sync_ms)
+{
+	struct case_model c = case_plain();
+	c.model.shape = (struct pipeline_shape){.reader_threads = 1,
+		.read_depth = 4,
+		.blobs = 64,
+		.decode_workers = 4,
+		.batch_size = 4,
+		.prefetch_depth = devices,
+		.slots = 1 + 2 * devices,
+		.devices = devices,
+		.in_order = true};
+	c.model.cores = HUGE_VAL;
+	case_set(&c, COST_DECODE_CPU, CONSTANT, 0.001 * MS);
+	case_set(&c, COST_STEP_DEVICE, law, step_ms * MS);
+	case_set(&c, COST_SYNC, CONSTANT, sync_ms * MS);
+	return c;
+}
+
+/* Each takes a batch every step and exchange. */
+static void devices_step_together(void **state)
+{
+	(void)state;
+	for (unsigned devices = 1; devices <= 8; devices++) {
+		struct case_model c = team_of(devices, CONSTANT, 5, 1);
+		const double sync =
+			devices > 1 ? 1 : 0; /* a device alone has nobody to exchange with */
+		for (uint32_t staging = 0; staging <= 3; staging += 3) {
+			c.model.shape.staging_slots = staging;
+			const struct replay_result r = case_run(&c, 1, 1000);
+			assert_true(r.batches >= 1000 && r.batches % devices == 0);
+			assert_close(r.throughput, devices * 4e3 / (5 + sync), 1e-3);
+			assert_close(r.step_utilisation, 5 / (5 + sync), 1e-3);
+			assert_close(r.share[REPLAY_STEP][THREAD_BLOCKED], sync / (5 + sync), 1e-3);
+			assert_close(r.share[REPLAY_SYNC][THREAD_WORKING], sync / (5 + sync), 1e-3);
+		}
+	}
+}
+
+/* One device that is twice as slow is waited for by all. */
+static void the_slowest_device_sets_the_pace(void **state)
+{
+	(void)state;
+	static const float factor[4] = {1, 2, 1, 1};
+	struct case_model c = team_of(4, CONSTANT, 5, 1);
+	c.model.device_factor = factor;
+	const struct replay_result r = case_run(&c, 1, 1000);
+	assert_close(r.throughput, 16e3 / 11, 1e-3);
+	assert_close(r.share[REPLAY_SYNC][THREAD_WORKING], 1.0 / 11, 1e-3);
+	assert_close(r.share[REPLAY_STEP][THREAD_WORKING], 25.0 / 44, 1e-3);
+	assert_close(r.share[REPLAY_STEP][THREAD_BLOCKED], 19.0 / 44, 1e-3);
+}
+
+/* The mean of the largest of n exponential times is the n-th harmonic number of means. */
+static void uneven_steps_are_waited_for(void **state)
+{
+	(void)state;
+	double harmonic = 0;
+	for (unsigned devices = 1; devices <= 5; devices++) {
+		harmonic += 1.0 / devices;
+		if (devices == 1)
+			continue;
+		struct case_model c = team_of(devices, EXPONENTIAL, 5, 2);
+		const struct replay_result r = case_run(&c, 11, 60000);
+		assert_close(r.throughput, devices * 4e3 / (5 * harmonic + 2), 0.02);
+	}
+}
+
+/* Decoding that feeds one device and a half: more devices do not help, and starve. */
+static void devices_share_what_is_decoded(void **state)
+{
+	(void)state;
+	for (unsigned devices = 2; devices <= 4; devices++) {
+		struct case_model c = team_of(devices, CONSTANT, 6, 0);
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 4 * MS);
+		const struct replay_result r = case_run(&c, 1, 2400);
+		assert_close(r.throughput, 1000, 5e-3);
+		assert_close(r.step_utilisation, 6e-3 * 1000 / 4 / devices, 5e-3);
+		c.model.shape.in_order = false;
+		const struct replay_result other = case_run(&c, 1, 2400);
+		assert_close(other.throughput, 1000, 5e-3);
+	}
+}
+
+static void senseless_devices_are_refused(void **state)
+{
+	(void)state;
+	static const float factor[2] = {1, -1};
+	struct replay_result r;
+	struct error err;
+	const float step = 1e6F;
+	const struct replay_options options = {.batches = 10};
+	struct case_model c = team_of(2, CONSTANT, 1, 1);
+	c.model.series[COST_STEP_DEVICE] = (struct replay_series){&step, 1};
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), 0);
+	c.model.device_factor = factor;
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
+	c.model.device_factor = NULL;
+	c.model.shape.step_threads = 1;
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
+	c.model.shape.step_threads = 0;
+	c.model.shape.devices = DEVICES_MAX + 1;
+	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(senseless_shapes_are_refused),
+		cmocka_unit_test(senseless_numbers_are_refused),
+		cmocka_unit_test(options_are_checked_and_bounded),
+		cmocka_unit_test(devices_step_together),
+		cmocka_unit_test(the_slowest_device_sets_the_pace),
+		cmocka_unit_test(uneven_steps_are_waited_for),
+		cmocka_unit_test(devices_share_what_is_decoded),
+		cmocka_unit_test(senseless_devices_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
