@@ -35,14 +35,18 @@ CFLAGS_ALL := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -fop
 OPENBLAS_DIR := $(shell pkg-config --variable=libdir openblas 2>/dev/null)
 LDFLAGS_ALL := -fopenmp -pthread $(if $(OPENBLAS_DIR),-Wl$(comma)-rpath$(comma)$(OPENBLAS_DIR))
 ifdef SAN
-  OPTIMISE := -O1 -g
+  OPTIMISE := -O1 -g1
   CFLAGS_ALL += -fsanitize=$(SAN) -fno-sanitize-recover=all
   LDFLAGS_ALL += -fsanitize=$(SAN)
 endif
 ifdef DEV
   CFLAGS_ALL += -Werror
 endif
+PLAIN_CFLAGS := $(CFLAGS_ALL)
 CFLAGS_ALL += $(OPTIMISE) $(CFLAGS)
+# Test programs spend their time in the library: what is optimised of them costs more to compile than it saves.  With DEV the
+# warnings that only optimising finds are wanted there, too.
+TEST_CFLAGS = $(PLAIN_CFLAGS) $(if $(DEV),$(OPTIMISE),-fno-math-errno -ffp-contract=off -O1 -g1) $(CFLAGS) -isystem $(GENERATED_B)
 LIBS := -Wl,--as-needed $(PKG_LIBS) -lz -lm -ldl
 
 # --- sources: every .c of the three folders; main.c apart, so that tests link the rest ------------
@@ -114,11 +118,27 @@ $(CHARTS): .ci/charts .ci/charts.sha512
 	$(Q).ci/charts $@
 $(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(CHARTS)
 
+# Tests of what threads share, which every check runs under ThreadSanitizer.  There they are linked with the layers where threads
+# work, and with what a test names above them (THREAD_ABOVE; the linker names what is missing): the others need not be
+# compiled once more.
+THREAD_TESTS := timeline timeline_pipeline live live_feed listen flame nvml planted sample_cache sampler ready slots exchange group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
+THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
+THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
+THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(THREAD_DEVICE_TESTS:%=$(B)/double/test_%))
+THREAD_ABOVE := live/listen.c live/metrics.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
+THREAD_SOURCES := $(filter harness/base/% harness/config/% harness/measure/% workloads/% pipelines/% $(THREAD_ABOVE:%=harness/%),$(SOURCES))
+ON_THREADS_LIBRARY := $(if $(filter thread,$(SAN)),$(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS))
+$(ON_THREADS_LIBRARY): $(B)/libthreads.a
+$(B)/libthreads.a: $(THREAD_SOURCES:%.c=$(B)/%.o)
+	@rm -f $@
+	@ar rcs $@ $^
+
 # Unit tests: one cmocka program per file; `make unit-NAME` builds and runs one.
-$(B)/tests/%: tests/unit/%.c $(B)/libmlbench.a
+$(TESTS): $(B)/tests/%: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -lcmocka
+	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(filter %.a,$^) $(LIBS) -lcmocka
+$(filter-out $(ON_THREADS_LIBRARY),$(TESTS)): $(B)/libmlbench.a
 
 unit-%: $(B)/tests/test_%
 	$<
@@ -128,7 +148,7 @@ unit-%: $(B)/tests/test_%
 CUDA_C := $(sort $(wildcard workloads/backend/cuda/*.c))
 CUDA_KERNELS := $(sort $(wildcard workloads/backend/cuda/*.cu))
 DEVICE_KERNELS := $(sort $(wildcard tests/device/*.cu))
-CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c units.c units_format.c) $(sort $(wildcard workloads/model/*.c)) \
+CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c buffer.c utf8.c units.c units_format.c) $(sort $(wildcard workloads/model/*.c)) \
               $(addprefix workloads/backend/,network_plan.c)
 CUDA_PIC := $(CUDA_C:%.c=$(B)/pic/%.o)
 CUDA_TARGETS := sm_80 sm_90 sm_100, PTX compute_100
@@ -167,7 +187,7 @@ DOUBLE_NCCL := $(filter tests/device/double/nccl%,$(DOUBLE_CXX))
 DOUBLE_OWN := $(if $(CUDA_C),$(shell grep -l MLBENCH_CUDA_DOUBLE $(CUDA_C)))
 DOUBLE_PIC := $(patsubst %.c,$(B)/pic/%.o,$(filter-out $(DOUBLE_OWN),$(CUDA_C))) $(DOUBLE_OWN:%.c=$(DOUBLE_B)/%.o) \
               $(CUDA_KERNELS:%.cu=$(DOUBLE_B)/%.cu.o)
-DOUBLE_FLAGS := -std=c++17 -O2 -g -fPIC -I. -isystem $(CUDA_HOME)/include -pthread -DMLBENCH_CUDA_DOUBLE -ffp-contract=off \
+DOUBLE_FLAGS := -std=c++17 $(if $(SAN),-O1,-O2) -g1 -fPIC -I. -isystem $(CUDA_HOME)/include -pthread -DMLBENCH_CUDA_DOUBLE -ffp-contract=off \
                 -fno-omit-frame-pointer -Wall -Wextra $(if $(DEV),-Werror) \
                 $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
 DOUBLE_LIBS := -L$(DOUBLE_B) -lcuda-double '-Wl,-rpath,$$ORIGIN'
@@ -203,33 +223,43 @@ double: $(DOUBLE_B)/libnccl.so.2 $(if $(PLUGIN),$(DOUBLE_B)/libmlbench-cuda.so)
 DEVICE_SOURCES := $(sort $(wildcard tests/device/test_*.c))
 DOUBLE_TESTS := $(DEVICE_SOURCES:tests/device/%.c=$(DOUBLE_B)/%)
 DEVICE_TESTS := $(patsubst tests/device/%.c,$(B)/device/%,$(filter-out tests/device/test_double%,$(DEVICE_SOURCES)))
-DEVICE_C_FLAGS := $(CFLAGS_ALL) -isystem $(CUDA_HOME)/include
+# What does not mention the double, itself or in a header of its own folder, is compiled once for both.
+DEVICE_DOUBLE_HEADERS := $(shell grep -l MLBENCH_CUDA_DOUBLE tests/device/*.h)
+DEVICE_OWN := $(shell grep -l -e MLBENCH_CUDA_DOUBLE $(DEVICE_DOUBLE_HEADERS:%=-e %) $(DEVICE_SOURCES))
+DEVICE_C_FLAGS = $(TEST_CFLAGS) -isystem $(CUDA_HOME)/include
 # They travel with `make dist`, whose libraries are in lib/ beside their folder.
 DEVICE_LDFLAGS := $(LDFLAGS_ALL) $(UNDEFINED) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib'
 
-$(DOUBLE_B)/test_%: tests/device/test_%.c $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
-	$(call say,CC,"$< (double)")
-	$(Q)$(CC) $(DEVICE_C_FLAGS) -DMLBENCH_CUDA_DOUBLE -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
-	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS) -lcmocka
-$(B)/device/test_%: tests/device/test_%.c $(B)/pic/plugin.a $(B)/libmlbench.a
+$(B)/device/test_%.o: tests/device/test_%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,"$< (device)")
-	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
-	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $@.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -c -o $@ $<
+$(DOUBLE_B)/test_%.o: tests/device/test_%.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (double)")
+	$(Q)$(CC) $(DEVICE_C_FLAGS) -DMLBENCH_CUDA_DOUBLE -MMD -MP -c -o $@ $<
+double_object = $(if $(filter tests/device/$1.c,$(DEVICE_OWN)),$(DOUBLE_B),$(B)/device)/$1.o
+$(foreach test,$(DEVICE_SOURCES:tests/device/%.c=%),$(eval $(DOUBLE_B)/$(test): $(call double_object,$(test))))
+$(DOUBLE_TESTS): $(DOUBLE_B)/plugin.a $(DOUBLE_B)/libnccl.so.2
+	$(call say,LINK,$@)
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS) -lcmocka
+$(filter-out $(ON_THREADS_LIBRARY),$(DOUBLE_TESTS)): $(B)/libmlbench.a
+$(DEVICE_TESTS): %: %.o $(B)/pic/plugin.a $(B)/libmlbench.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
 # Benches of a device: tests/device/run.sh runs them and judges their bars; on the double they only show that they run.
-DEVICE_BENCH_SHARED := tests/bench/device/device_bench
 DEVICE_BENCHES := $(patsubst tests/bench/device/%.c,%,$(sort $(wildcard tests/bench/device/bench_*.c)))
-$(DOUBLE_B)/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEVICE_BENCH_SHARED).h $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
-	$(call say,CC,"$< (double)")
-	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
-	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
-	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS)
-$(B)/device/bench_%: tests/bench/device/bench_%.c $(DEVICE_BENCH_SHARED).c $(DEVICE_BENCH_SHARED).h $(B)/pic/plugin.a $(B)/libmlbench.a
+DEVICE_BENCH_OBJECTS := $(DEVICE_BENCHES:%=$(B)/device/%.o) $(B)/device/device_bench.o
+$(DEVICE_BENCH_OBJECTS): $(B)/device/%.o: tests/bench/device/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,"$< (device)")
-	$(Q)$(CC) $(DEVICE_C_FLAGS) -MMD -MP -MF $@.d -MT $@ -c -o $@.o $<
-	$(Q)$(CC) $(DEVICE_C_FLAGS) -c -o $@.shared.o $(DEVICE_BENCH_SHARED).c
-	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $@.o $@.shared.o $(filter %.a,$^) $(CUDA_LIBS) $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) -isystem $(CUDA_HOME)/include -MMD -MP -c -o $@ $<
+$(DEVICE_BENCHES:%=$(DOUBLE_B)/%): $(DOUBLE_B)/%: $(B)/device/%.o $(B)/device/device_bench.o $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
+	$(call say,LINK,$@)
+	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $(filter %.o %.a,$^) $(DOUBLE_LIBS) $(LIBS)
+$(DEVICE_BENCHES:%=$(B)/device/%): %: %.o $(B)/device/device_bench.o $(B)/pic/plugin.a $(B)/libmlbench.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) $(LIBS)
 double-benches: $(if $(CUDA_HEADERS),$(DEVICE_BENCHES:%=$(DOUBLE_B)/%))
 device-benches: $(if $(CUDA_NVCC),$(DEVICE_BENCHES:%=$(B)/device/%))
 # Everything that tests/device/run.sh needs on a machine with a GPU.
@@ -283,10 +313,6 @@ check: setup-check
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.
-THREAD_TESTS := timeline timeline_pipeline live live_feed listen flame nvml planted sample_cache sampler ready slots exchange group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset probe
-THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
-THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
-THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(filter $(THREAD_DEVICE_TESTS:%=$(DOUBLE_B)/test_%),$(DOUBLE_TESTS)))
 thread-tests: $(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS)
 
 # --- fuzzing: libFuzzer, clang ------------------------------------------------------------------
@@ -394,5 +420,5 @@ help:
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \
-         $(patsubst %,$(DOUBLE_B)/%.d,$(DOUBLE_CXX) $(DEVICE_KERNELS)) $(DEVICE_KERNELS:%=$(B)/pic/%.d) $(DOUBLE_TESTS:=.d) $(DEVICE_TESTS:=.d) $(DEVICE_BENCHES:%=$(DOUBLE_B)/%.d) $(DEVICE_BENCHES:%=$(B)/device/%.d)
+         $(patsubst %,$(DOUBLE_B)/%.d,$(DOUBLE_CXX) $(DEVICE_KERNELS)) $(DEVICE_KERNELS:%=$(B)/pic/%.d) $(DOUBLE_TESTS:=.d) $(DEVICE_SOURCES:tests/device/%.c=$(B)/device/%.d) $(DEVICE_BENCH_OBJECTS:.o=.d)
 -include $(OBJECTS:.o=.d) $(B)/harness/main.d $(TESTS:=.d) $(BENCHES:=.d) $(FUZZ_OBJECTS:.o=.d)

@@ -42,12 +42,23 @@ static void on_signal(int number)
 	_exit(EXIT_STATUS_INTERRUPTED);
 }
 
+/* A terminal that goes away: kernel and shell both tell of it, so that a second one is no impatience. */
+static void on_hangup(int number)
+{
+	(void)number;
+	atomic_store(&stop, true);
+}
+
 static void set_up_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	(void)sigemptyset(&action.sa_mask);
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
+	action.sa_handler = on_hangup;
+	struct sigaction before;
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+		(void)sigaction(SIGHUP, &action, NULL);
 	action.sa_handler = SIG_IGN;
 	(void)sigaction(SIGPIPE, &action, NULL);
 }

@@ -207,6 +207,13 @@ static void wake_consumers(struct exchange *x, struct seat **wake)
 	}
 }
 
+/* Finished batches beyond the queue's depth wait in the slots they were written to: full is full. */
+static uint32_t batches_waiting(const struct exchange *x)
+{
+	const uint32_t most = x->options.prefetch_depth;
+	return x->slots.deliverable < most ? x->slots.deliverable : most;
+}
+
 /* Before the lock is left: the meters, and who can go on now.  They are woken after it was left. */
 static struct seat *settle(struct exchange *x, uint64_t now_ns)
 {
@@ -220,10 +227,8 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 	if (now_ns > 0) {
 		const bool no_room = x->free_count + x->being_read < x->wake_free;
 		queue_meter_set(&x->samples, x->ready.count, no_room, now_ns);
-		/* Finished batches beyond the queue's depth wait in the slots they were written to. */
-		const bool full = x->slots.deliverable >= x->options.prefetch_depth;
-		queue_meter_set(&x->batches,
-			full ? x->options.prefetch_depth : x->slots.deliverable, full, now_ns);
+		const uint32_t batches = batches_waiting(x);
+		queue_meter_set(&x->batches, batches, batches == x->options.prefetch_depth, now_ns);
 	}
 	return wake;
 }
@@ -487,7 +492,7 @@ void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_q
 		.samples = x->samples.sums,
 		.batches = x->batches.sums,
 		.samples_depth = x->ready.count,
-		.batches_depth = x->slots.deliverable,
+		.batches_depth = batches_waiting(x),
 		.being_read = x->being_read,
 	};
 	(void)pthread_mutex_unlock(&x->lock.mutex);

@@ -161,12 +161,8 @@ static void fill_states(const struct run *run, const struct edge *edge, struct l
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].workers > 0)
 			fill_stage(edge, (enum stage_id)id, &view->stages[stage++]);
-	/* Batches that are filled ahead of those that count (prefetch.depth) may be complete, too: full is full. */
-	for (uint32_t i = 0; i < view->queue_count; i++) {
-		struct live_queue *queue = &view->queues[i];
-		const uint32_t depth = edge->queue_depth[i];
-		queue->depth = depth < queue->capacity ? depth : queue->capacity;
-	}
+	for (uint32_t i = 0; i < view->queue_count; i++)
+		view->queues[i].depth = edge->queue_depth[i];
 }
 
 static struct live_mark mark_of(const struct edge *edge, uint64_t now_ns)

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All but the one that is being stepped: steps that are launched ahead are no further yet. */
+/* All but the one that is being stepped: steps that are launched ahead are no further yet.  Between two steps the place of the
+ * next may be filled, too; it is no place of the queue. */
 static uint32_t waiting(const struct upload *u)
 {
-	return (uint32_t)(u->filled - u->released - (u->taken > u->released));
+	const uint32_t filled = (uint32_t)(u->filled - u->released - (u->taken > u->released));
+	return filled < u->options.depth ? filled : u->options.depth;
 }
 
 static void set_meter(struct upload *u, uint64_t now_ns)

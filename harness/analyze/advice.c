@@ -146,7 +146,11 @@ static void advise_step(
 	if (advise_device(base, cause, out))
 		return;
 	const double waits = step_starved(base->point);
-	if (strcmp(cause->resource, "compute") == 0 && waits > FED_WAIT_MOST)
+	if (strcmp(cause->resource, "compute") == 0 && step_is_late(base->point, base->facts))
+		advise(out,
+			"the input keeps up, yet the device's thread is late: leave it a core (fewer "
+			"decode.workers, no other processes), and measure again");
+	else if (strcmp(cause->resource, "compute") == 0 && waits > FED_WAIT_MOST)
 		advise(out,
 			"the step still waits %.1f %% of the time, though the input is faster on average: "
 			"prefetch.depth = %u evens that out; beyond it only a faster step gains",

@@ -3,15 +3,15 @@
  * bottleneck is the stage that the arrows on both its sides point to; how sure an arrow is follows
  * from its length against its spread over the repeats. */
 #include "harness/analyze/confidence.h"
+#include "harness/analyze/margin.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double SPREAD_FLOOR = 0.01;   /* of an arrow, with several repeats */
-static const double SPREAD_SINGLE = 0.03;  /* assumed with one repeat */
-static const double CO_BINDING_GAP = 0.05; /* utilisations nearer than this are a pair */
-static const double CONFLICT_GAP = 0.12;   /* by which the busiest outdoes the arrows */
+static const double SPREAD_FLOOR = 0.01;  /* of an arrow, with several repeats */
+static const double SPREAD_SINGLE = 0.03; /* assumed with one repeat */
+static const double CONFLICT_GAP = 0.12;  /* by which the busiest outdoes the arrows */
 static const double CONFLICT_CERTAINTY = 0.60;
 static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
 static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
@@ -110,6 +110,12 @@ double binding_taken(const struct point_summary *point, size_t stage)
 	return point->stages[stage].busy;
 }
 
+double binding_margin_noise(const struct evidence_base *base, size_t stage, size_t other)
+{
+	const struct stage_summary *stages = base->point->stages;
+	return margin_noise(base->repeats, base->count, stages[stage].name, stages[other].name);
+}
+
 static size_t busiest_stage(const struct point_summary *point)
 {
 	size_t best = 0;
@@ -152,7 +158,14 @@ static void find_second(const struct evidence_base *base, struct binding *bindin
 		nearest = near;
 	}
 	binding->second_gap = fmax(1 - nearest, 0);
-	binding->second = binding->second_gap < CO_BINDING_GAP ? second : point->stage_count;
+	binding->alone = 1;
+	binding->second = point->stage_count;
+	if (second == point->stage_count)
+		return;
+	binding->second_noise = binding_margin_noise(base, binding->stage, second);
+	binding->alone = confidence_alone(1 / nearest, binding->second_noise);
+	if (confidence_is_pair(binding->alone))
+		binding->second = second;
 }
 
 /* The queue where the stage above waits for room while the one below waits for items: in turns,
@@ -175,6 +188,7 @@ struct binding binding_find(const struct evidence_base *base)
 {
 	struct binding binding = {.replayed = NAN, .depth_gain = NAN, .agree = true};
 	choose_stage(base, &binding);
+	binding.pointed = binding.stage;
 	find_second(base, &binding);
 	find_depth(base->point, &binding);
 	return binding;

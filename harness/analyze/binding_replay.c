@@ -1,16 +1,15 @@
 /* Which stage binds, with a replay: the one whose costs' elasticities sum highest.  Two whose difference is
- * within their intervals, or that are nearly as busy, are a pair; a queue binds when nobody is busy all the
- * time and the replay gains from a deeper one. */
+ * within their intervals, or whose capacities cannot be told apart, are a pair; a queue binds when nobody is busy
+ * all the time and the replay gains from a deeper one. */
 #include "harness/analyze/confidence.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double PAIR_LEAST = 0.20;     /* elasticity of a stage that binds as much */
-static const double PAIR_CERTAINTY = 0.90; /* that the first is above the second: no pair */
-static const double RELIEVED_LEAST =
-	0.05; /* gain without the first: less, and the next binds as much */
+static const double PAIR_LEAST = 0.20; /* elasticity of a stage that binds as much */
+/* Of what the replay leaves unexplained, so much may be any stage's, as in model_predict.c. */
+static const double UNEXPLAINED = 0.5;
 static const double UNMODELLED_MOST = 0.20; /* of the time between batches */
 static const double ALL_BUSY = 0.95;        /* a stage so busy is the limit, not a queue */
 static const double DEPTH_GAIN = 0.08;      /* by replay, for a queue to be the limit */
@@ -75,28 +74,45 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 		binding->queue_above = stage_named(base->point, prefetch ? "decode" : "read");
 }
 
-/* The stage that binds as much; stage_count: none.  Either its elasticity is not clearly below the first's,
- * or the throughput would hardly rise without the first. */
-static size_t co_binding(const struct evidence_base *base, const struct ranking *r, double *gap)
+/* What the throughput would be without the first is the other's capacity: as well known as a measurement tells the
+ * two apart, and as well as the replay explains it. */
+static void weigh_next(const struct evidence_base *base, size_t next, struct binding *binding)
+{
+	const struct findings *f = base->findings;
+	binding->second_noise = hypot(binding_margin_noise(base, binding->stage, next),
+		UNEXPLAINED * f->elasticities.unmodelled);
+	binding->alone = confidence_alone(1 + f->relieved, binding->second_noise);
+	if (confidence_is_pair(binding->alone)) {
+		binding->second = next;
+		binding->second_gap = fmax(f->relieved, 0);
+	}
+}
+
+/* Whether another stage binds as much: without the first the throughput would hardly rise, as far as can be told;
+ * or its elasticity is not clearly below the first's. */
+static void find_co_binding(
+	const struct evidence_base *base, const struct ranking *r, struct binding *binding)
 {
 	static const char *const names[REPLAY_STAGES] = {
 		"read", "decode", "upload", "step", "sync"};
 	const struct findings *f = base->findings;
 	const size_t none = base->point->stage_count;
-	if (f->relieved < RELIEVED_LEAST && f->next != f->limit) {
-		*gap = fmax(f->relieved, 0);
-		return stage_named(base->point, names[f->next]);
+	const size_t next = stage_named(base->point, names[f->next]);
+	binding->second = none;
+	binding->alone = 1;
+	if (f->next != f->limit && next != r->first)
+		weigh_next(base, next, binding);
+	if (binding->second != none || r->second == none)
+		return;
+	if (confidence_is_pair(r->certainty) && r->value[r->second] >= PAIR_LEAST) {
+		binding->second = r->second;
+		binding->second_gap = fmax(r->value[r->first] - r->value[r->second], 0);
 	}
-	if (r->second == none || r->certainty >= PAIR_CERTAINTY || r->value[r->second] < PAIR_LEAST)
-		return none;
-	*gap = fmax(r->value[r->first] - r->value[r->second], 0);
-	return r->second;
 }
 
 void binding_weigh(const struct evidence_base *base, struct binding *binding)
 {
 	const struct ranking r = rank_stages(base);
-	const size_t none = base->point->stage_count;
 	const bool complete = fabs(base->findings->elasticities.unmodelled) <= UNMODELLED_MOST;
 	binding->agree = binding->stage == r.first;
 	binding->conflict = !binding->agree;
@@ -105,8 +121,6 @@ void binding_weigh(const struct evidence_base *base, struct binding *binding)
 		return;
 	binding->stage = r.first;
 	binding->replayed = r.certainty;
-	binding->second = co_binding(base, &r, &binding->second_gap);
-	if (binding->second == binding->stage)
-		binding->second = none;
+	find_co_binding(base, &r, binding);
 	weigh_depth(base, binding);
 }

@@ -17,7 +17,9 @@ static const double IDLE_BOUND = 0.25;   /* of a step's device time, without a k
 static const double COPY_BOUND = 0.30;   /* of a step's device time, copying its own batch */
 static const double SLOWED_BOUND = 0.50; /* of the samples */
 static const double COPIES_MOSTLY = 0.5; /* of the uploader's working time, something is copied */
-static const double CLOCK_LOW = 0.85;    /* of the highest clock: a power cap that matters */
+static const double LATE_TOLD =
+	0.05; /* of the time, busy beyond what an emulated device computes */
+static const double CLOCK_LOW = 0.85; /* of the highest clock: a power cap that matters */
 
 /* --- a device that works by itself: what it and NVML say of it ----------------------------------------- */
 
@@ -115,12 +117,44 @@ static bool launch(
 		host * 100);
 }
 
+/* Of the time; 0 where the rate or the capacity is not known. */
+static double late_share(const struct point_summary *point, const struct stage_summary *stage)
+{
+	const double late = stage->busy - point->median / stage->capacity;
+	return late > 0 ? late : 0;
+}
+
+bool step_is_late(const struct point_summary *point, const struct point_facts *facts)
+{
+	for (size_t i = 0; i < point->stage_count && facts->step_emulated; i++)
+		if (strcmp(point->stages[i].name, "step") == 0)
+			return late_share(point, &point->stages[i]) > LATE_TOLD;
+	return false;
+}
+
+/* How busy an emulated device is follows from its nominal time, not from how long its thread slept. */
+static bool emulated_computes(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double late = late_share(base->point, stage);
+	if (isnan(base->point->step_utilisation)) /* a run in progress */
+		return cause_is(out, "compute", 0.95,
+			"the step's thread is with its emulated device %.1f %% of the time, late wake-ups included",
+			stage->busy * 100);
+	if (late <= LATE_TOLD)
+		return cause_is(out, "compute", 0.95,
+			"the emulated device computes %.1f %% of the time",
+			(stage->busy - late) * 100);
+	return cause_is(out, "compute", 0.6,
+		"the emulated device computes %.1f %% of the time; for another %.1f %% its thread was late to hand over a step, or to wake up after it",
+		(stage->busy - late) * 100, late * 100);
+}
+
 static bool on_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	if (base->facts->step_emulated)
-		return cause_is(out, "compute", 0.95,
-			"the emulated device computes %.1f %% of the time", stage->busy * 100);
+		return emulated_computes(base, stage, out);
 	if (!stage->device)
 		return false;
 	return cause_is(

@@ -125,7 +125,7 @@ static double p_beyond(const struct gate *gate, const struct difference *d)
 	const double margin = gate->above ? d->value - bound : bound - d->value;
 	if (margin <= d->critical * d->error)
 		return 1;
-	return fmin(1, 2 * compare_student(-margin / d->error, d->freedom));
+	return fmin(1, 2 * (double)d->tests * compare_student(-margin / d->error, d->freedom));
 }
 
 static bool is_missing(const struct gate *gate, const struct difference *d)

@@ -33,12 +33,12 @@ struct pool {
 struct bootstrap {
 	struct pool pool;
 	struct moderation shared; /* in units of the pool: variance 1 */
-	double significance, run_share;
+	double run_share;
 	bool wanted;
 	uint64_t seed;
 	double *t;     /* (COMPARE_RESAMPLES), owned */
 	size_t na, nb; /* that `critical` is of; 0: none yet */
-	double critical;
+	double level, critical;
 };
 
 struct point compare_point_of(const struct difference_samples *samples);
@@ -56,10 +56,17 @@ double compare_error_squared(const struct point *point, const struct moderation 
 int compare_pool_open(struct pool *pool, const struct difference_samples *samples,
 	const struct point *points, size_t count, const struct moderation *shared);
 /* Whether there is enough to draw from. */
-bool compare_bootstrap_tells(const struct bootstrap *bootstrap);
-/* The quantile of |t| of a point with so many repetitions; of the mean over all points. */
-double compare_bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t nb);
+bool compare_bootstrap_tells(const struct bootstrap *bootstrap, double level);
+/* The quantile of |t| that a share `level` is above: of a point with so many repetitions; of the mean over all points. */
+double compare_bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t nb, double level);
 double compare_bootstrap_overall(
-	struct bootstrap *bootstrap, const struct difference *points, size_t count);
+	struct bootstrap *bootstrap, const struct difference *points, size_t count, double level);
+
+/* Whether worst repetitions can be left out, and the difference then: a, b, value, error, freedom, deviation, counts and
+ * set_aside are set. */
+bool compare_stalls_apply(
+	const struct difference_samples *samples, const struct difference_rules *rules);
+struct difference compare_stalls_difference(
+	const struct difference_samples *samples, const struct difference_rules *rules);
 
 #endif

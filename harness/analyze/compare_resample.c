@@ -143,27 +143,28 @@ static struct point draw_point(
 	return point;
 }
 
-/* The quantile of |t| that a share `significance` of the resamples is above. */
-static double critical_of(double *t, double significance)
+/* The quantile of |t| that a share `level` of the resamples is above. */
+static double critical_of(double *t, double level)
 {
 	sort_doubles(t, COMPARE_RESAMPLES);
-	const double place = (1 - significance) * COMPARE_RESAMPLES;
+	const double place = (1 - level) * COMPARE_RESAMPLES;
 	const size_t index =
 		place < COMPARE_RESAMPLES - 1 ? (size_t)ceil(place) : COMPARE_RESAMPLES - 1;
 	return t[index];
 }
 
-bool compare_bootstrap_tells(const struct bootstrap *bootstrap)
+bool compare_bootstrap_tells(const struct bootstrap *bootstrap, double level)
 {
 	/* The tail must be among the resamples. */
 	return bootstrap->wanted && bootstrap->pool.count >= COMPARE_POOL_LEAST &&
-	       bootstrap->significance * COMPARE_RESAMPLES >= 10;
+	       level * COMPARE_RESAMPLES >= 10;
 }
 
-double compare_bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t nb)
+double compare_bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t nb, double level)
 {
 	struct rng rng;
-	if (bootstrap->na == na && bootstrap->nb == nb)
+	if (bootstrap->na == na && bootstrap->nb == nb && bootstrap->level >= level &&
+		bootstrap->level <= level)
 		return bootstrap->critical;
 	rng_init(&rng, bootstrap->seed, na * 1000003 + nb);
 	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
@@ -175,12 +176,13 @@ double compare_bootstrap_critical(struct bootstrap *bootstrap, size_t na, size_t
 	}
 	bootstrap->na = na;
 	bootstrap->nb = nb;
-	return bootstrap->critical = critical_of(bootstrap->t, bootstrap->significance);
+	bootstrap->level = level;
+	return bootstrap->critical = critical_of(bootstrap->t, level);
 }
 
 /* Of the mean over all points, whose deviations are as they are. */
 double compare_bootstrap_overall(
-	struct bootstrap *bootstrap, const struct difference *points, size_t count)
+	struct bootstrap *bootstrap, const struct difference *points, size_t count, double level)
 {
 	struct rng rng;
 	rng_init(&rng, bootstrap->seed, UINT64_MAX);
@@ -201,5 +203,5 @@ double compare_bootstrap_overall(
 		}
 		bootstrap->t[r] = fabs(sum) / sqrt(fmax(square, DBL_MIN));
 	}
-	return critical_of(bootstrap->t, bootstrap->significance);
+	return critical_of(bootstrap->t, level);
 }

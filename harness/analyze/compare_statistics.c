@@ -74,8 +74,8 @@ static void advise(struct difference *d, const struct difference_rules *rules,
 		return;
 	const double seen = fabs(d->value);
 	const double wanted = seen > d->floor ? seen : fmax(d->floor, rules->resolution);
-	d->repeats_needed = repeats_for(
-		d, shared_freedom, wanted, rules->significance / (double)tests, rules->run_share);
+	d->repeats_needed = repeats_for(d, shared_freedom, wanted,
+		rules->significance / (double)(tests * d->tests), rules->run_share);
 }
 
 static double floor_of(double deviation, const struct difference_rules *rules)
@@ -84,8 +84,9 @@ static double floor_of(double deviation, const struct difference_rules *rules)
 	return Z95 * sqrt(2) * fmax(sqrt(rules->run_share) * spread, rules->run_deviation);
 }
 
-static void set_interval(struct difference *d)
+static void set_interval(struct difference *d, double critical)
 {
+	d->critical = critical;
 	d->interval = (struct interval){
 		d->value - d->critical * d->error, d->value + d->critical * d->error};
 }
@@ -101,7 +102,8 @@ static struct difference without(void)
 		.p = NAN,
 		.adjusted = NAN,
 		.deviation = NAN,
-		.floor = NAN};
+		.floor = NAN,
+		.tests = 1};
 }
 
 static struct difference difference_of(const struct difference_samples *samples,
@@ -115,6 +117,7 @@ static struct difference difference_of(const struct difference_samples *samples,
 	d.b = point->b.mean;
 	if (!compare_is_there(samples))
 		return d;
+	d.tests = compare_stalls_apply(samples, rules) ? 2 : 1;
 	d.value = d.b - d.a;
 	double freedom;
 	const double square = compare_error_squared(point, shared, (double)samples->a_count,
@@ -125,20 +128,47 @@ static struct difference difference_of(const struct difference_samples *samples,
 		return d;
 	d.error = sqrt(fmax(square, COMPARE_VARIANCE_LEAST));
 	d.p = two_sided(d.value / d.error, d.freedom);
-	d.critical = compare_bootstrap_tells(bootstrap)
-			     ? compare_bootstrap_critical(bootstrap, d.a_count, d.b_count)
-			     : compare_student_quantile(1 - rules->significance / 2, d.freedom);
-	set_interval(&d);
+	const double level = rules->significance / (double)d.tests;
+	set_interval(
+		&d, compare_bootstrap_tells(bootstrap, level)
+			    ? compare_bootstrap_critical(bootstrap, d.a_count, d.b_count, level)
+			    : compare_student_quantile(1 - level / 2, d.freedom));
 	return d;
 }
 
-static void adjust(struct difference *out, size_t count, double *p)
+/* Likewise without the worst repetitions. */
+static struct difference undisturbed_of(
+	const struct difference_samples *samples, const struct difference_rules *rules)
 {
-	for (size_t i = 0; i < count; i++)
-		p[i] = out[i].p;
-	compare_holm(p, count);
-	for (size_t i = 0; i < count; i++)
-		out[i].adjusted = p[i];
+	struct difference d = compare_stalls_difference(samples, rules);
+	d.tests = 2;
+	d.floor = floor_of(d.deviation, rules);
+	d.p = two_sided(d.value / d.error, d.freedom);
+	set_interval(&d, compare_student_quantile(1 - rules->significance / 4, d.freedom));
+	return d;
+}
+
+/* p of the better of both tests, if there are two. */
+static double joint_p(const struct difference *all, const struct difference *rest)
+{
+	return rest->tests > 0 ? fmin(1, (double)rest->tests * fmin(all->p, rest->p)) : all->p;
+}
+
+/* Settles p and the verdict, by the rest of the repetitions where these find a difference and find it more surely. */
+static void settle(struct difference *all, const struct difference *rest, double adjusted,
+	const struct difference_rules *rules)
+{
+	const double p = joint_p(all, rest);
+	const bool rest_leads = rest->tests > 0 && rest->p < all->p;
+	struct difference d = *rest;
+	all->p = d.p = p;
+	all->adjusted = d.adjusted = adjusted;
+	all->verdict = verdict_of(all, rules);
+	if (!rest_leads)
+		return;
+	d.verdict = verdict_of(&d, rules);
+	if (d.verdict == DIFFERENCE_LESS || d.verdict == DIFFERENCE_MORE)
+		*all = d;
 }
 
 /* --- all points together ------------------------------------------------------------------------------------ */
@@ -242,15 +272,12 @@ static size_t overall_means(
 	return used;
 }
 
+/* Of several points, whose p and verdicts do not matter for it. */
 static struct difference overall_of(const struct difference *points, size_t count,
 	const struct difference_rules *rules, struct bootstrap *bootstrap, double common)
 {
+	const double level = rules->significance;
 	struct difference overall = without();
-	if (count == 1) {
-		overall = points[0];
-		overall.adjusted = overall.p;
-		return overall;
-	}
 	if (overall_means(&overall, points, count) == 0)
 		return overall;
 	overall.is_mean = true;
@@ -260,62 +287,94 @@ static struct difference overall_of(const struct difference *points, size_t coun
 	if (isnan(overall.error))
 		overall_by_spread(&overall, points, count, rules);
 	else
-		overall.critical = compare_bootstrap_tells(bootstrap)
-					   ? compare_bootstrap_overall(bootstrap, points, count)
-					   : compare_student_quantile(
-						     1 - rules->significance / 2, overall.freedom);
+		overall.critical =
+			compare_bootstrap_tells(bootstrap, level)
+				? compare_bootstrap_overall(bootstrap, points, count, level)
+				: compare_student_quantile(1 - level / 2, overall.freedom);
 	if (!isnan(overall.error)) {
 		overall.p = two_sided(overall.value / overall.error, overall.freedom);
-		set_interval(&overall);
+		set_interval(&overall, overall.critical);
 	}
 	overall.adjusted = overall.p;
 	overall.verdict = verdict_of(&overall, rules);
 	return overall;
 }
 
-static void judge(struct difference *out, size_t count, const struct difference_rules *rules,
-	double shared_freedom)
+static void judge(struct difference *out, const struct difference *rest, const double *adjusted,
+	size_t count, const struct difference_rules *rules, double shared_freedom)
 {
 	size_t tests = 0;
 	for (size_t i = 0; i < count; i++)
 		tests += isnan(out[i].p) ? 0 : 1;
 	for (size_t i = 0; i < count; i++) {
-		out[i].verdict = verdict_of(&out[i], rules);
+		settle(&out[i], &rest[i], adjusted[i], rules);
 		advise(&out[i], rules, shared_freedom, tests > 0 ? tests : 1);
 	}
+}
+
+/* What is kept for each point while all are compared. */
+struct work {
+	struct point *points;
+	struct difference *rest; /* .tests == 0: none */
+	double *adjusted;
+	struct moderation shared;
+	struct bootstrap bootstrap;
+};
+
+static void work_close(struct work *work)
+{
+	free(work->bootstrap.pool.values);
+	free(work->bootstrap.t);
+	free(work->adjusted);
+	free(work->rest);
+	free(work->points);
+}
+
+static int work_open(struct work *work, const struct difference_samples *samples, size_t count,
+	const struct difference_rules *rules)
+{
+	*work = (struct work){
+		.points = calloc(count + 1, sizeof *work->points),
+		.rest = calloc(count + 1, sizeof *work->rest),
+		.adjusted = calloc(count + 1, sizeof *work->adjusted),
+		.bootstrap = {.t = calloc(COMPARE_RESAMPLES, sizeof *work->bootstrap.t),
+			.run_share = rules->run_share,
+			.wanted = rules->bootstrap,
+			.seed = rules->seed},
+	};
+	if (!work->points || !work->rest || !work->adjusted || !work->bootstrap.t)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		work->points[i] = compare_point_of(&samples[i]);
+	const int code = compare_shared_of(work->points, count, &work->shared);
+	if (code)
+		return code;
+	work->bootstrap.shared = (struct moderation){1, work->shared.freedom};
+	return compare_pool_open(
+		&work->bootstrap.pool, samples, work->points, count, &work->shared);
 }
 
 int compare_differences(const struct difference_samples *samples, size_t count,
 	const struct difference_rules *rules, struct difference *out, struct difference *overall)
 {
-	struct moderation shared = {0};
-	struct bootstrap bootstrap = {.significance = rules->significance,
-		.run_share = rules->run_share,
-		.wanted = rules->bootstrap,
-		.seed = rules->seed};
-	struct point *points = calloc(count + 1, sizeof *points);
-	double *p = calloc(count + 1, sizeof *p);
-	bootstrap.t = calloc(COMPARE_RESAMPLES, sizeof *bootstrap.t);
-	int code = points && p && bootstrap.t ? 0 : -ENOMEM;
-	for (size_t i = 0; !code && i < count; i++)
-		points[i] = compare_point_of(&samples[i]);
-	if (!code)
-		code = compare_shared_of(points, count, &shared);
-	if (!code)
-		code = compare_pool_open(&bootstrap.pool, samples, points, count, &shared);
-	if (!code) {
-		bootstrap.shared = (struct moderation){1, shared.freedom};
-		for (size_t i = 0; i < count; i++)
-			out[i] = difference_of(&samples[i], &points[i], rules, &bootstrap, &shared);
-		adjust(out, count, p);
-		judge(out, count, rules, shared.freedom);
-		if (overall)
-			*overall = overall_of(out, count, rules, &bootstrap,
-				common_deviation(samples, points, count));
+	struct work work;
+	const int code = work_open(&work, samples, count, rules);
+	for (size_t i = 0; !code && i < count; i++) {
+		out[i] = difference_of(
+			&samples[i], &work.points[i], rules, &work.bootstrap, &work.shared);
+		if (out[i].tests > 1)
+			work.rest[i] = undisturbed_of(&samples[i], rules);
+		work.adjusted[i] = joint_p(&out[i], &work.rest[i]);
 	}
-	free(bootstrap.pool.values);
-	free(bootstrap.t);
-	free(p);
-	free(points);
+	if (!code) {
+		if (overall && count != 1)
+			*overall = overall_of(out, count, rules, &work.bootstrap,
+				common_deviation(samples, work.points, count));
+		compare_holm(work.adjusted, count);
+		judge(out, work.rest, work.adjusted, count, rules, work.shared.freedom);
+	}
+	if (!code && overall && count == 1)
+		*overall = out[0];
+	work_close(&work);
 	return code;
 }

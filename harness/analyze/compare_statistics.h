@@ -26,6 +26,16 @@
  * t does, and c is Student's.  A difference counts as significant where the adjusted p is below the level and the
  * interval does not hold 0.
  *
+ * Stalls.  A machine that stands still for a moment spoils one repetition among few, and its spread then hides what the
+ * others show: with repetitions of 150 ms on a virtual machine, every fifth slow-down by 5 % (docs/ACCURACY.md).  A stall
+ * only ever makes a repetition worse.  A second test therefore leaves the (n - 1) / 2 worst of n on each side out, takes
+ * mean and deviation of the rest, and corrects both for having chosen (compare_stalls.c: under normal noise it alarms as
+ * seldom as the first).  p is twice the less of the two (Bonferroni), and both intervals are at 1 - significance / 2, so
+ * that the one that is shown keeps the promise whichever it is.  The second one is shown where it has the lesser p and
+ * finds a difference beyond the floor.  It never denies one: where neither finds anything, intervals, floor and advice
+ * are those of all repetitions, since a cause that slows one repetition in three is no stall.  It needs 3 to 16
+ * repetitions, as many on each side.
+ *
  * Noise floor: 1.96 sqrt(2) times the deviation between runs, which is taken as the larger of sqrt(k) s and
  * COMPARE_RUN_DEVIATION: three repetitions that happen to agree prove nothing about the next run.  A smaller
  * difference, significant or not, is "within the noise floor" and no alarm.  Windows inside a repetition are not used:
@@ -44,6 +54,8 @@ enum {
 	COMPARE_RESAMPLES = 2000,
 	COMPARE_REPEATS_MOST = 200, /* that are advised */
 	COMPARE_POINTS_LEAST = 4,   /* to judge by the spread over points, without repetitions */
+	COMPARE_STALLS_REPEATS_LEAST = 3,
+	COMPARE_STALLS_REPEATS_MOST = 16,
 };
 
 #define COMPARE_RUN_SHARE 1.0
@@ -57,12 +69,16 @@ struct difference_samples {
 	size_t a_count, b_count;
 };
 
+/* What a machine that stands still does to the figure. */
+enum stall_sense { STALLS_UNKNOWN, STALLS_LESSEN, STALLS_RAISE };
+
 struct difference_rules {
 	double significance;  /* 0.01 */
 	double run_share;     /* k: COMPARE_RUN_SHARE */
 	double run_deviation; /* at least so much between runs, in units of y */
 	double resolution;    /* the least difference that one wants to see: 0.05 */
 	bool bootstrap;       /* false: c is Student's everywhere */
+	enum stall_sense stalls;
 	uint64_t seed;
 };
 
@@ -83,11 +99,13 @@ struct difference {
 	double freedom;           /* degrees of it */
 	double critical;          /* c */
 	struct interval interval; /* at 1 - significance; NAN */
-	double p;                 /* two-sided; NAN */
+	double p;                 /* two-sided, of as many tests as there are; NAN */
 	double adjusted;          /* p among the points (Holm); of the overall difference p */
 	double deviation;         /* of one repetition, moderated; NAN */
 	double floor;
 	size_t a_count, b_count; /* repetitions; of a mean, the least of any point */
+	size_t tests;            /* whose least p counts: 1 or 2 */
+	size_t set_aside;        /* repetitions of each side that a, b, value, ... leave out */
 	bool is_mean;            /* over several points */
 	enum difference_verdict verdict;
 	/* UNSURE and UNTOLD: so many repetitions a side find the difference seen (or, where that is within the floor,

@@ -10,6 +10,9 @@ static const double MOST_FEW_REPEATS = 0.90;
 static const double DISAGREE_FACTOR = 0.65;
 static const double BUSY_FULL = 0.90, BUSY_SLOPE = 1.5, BUSY_LEAST = 0.5;
 static const double PAIR_FACTOR = 0.60;
+static const double CO_BINDING_RATIO =
+	1.05;                           /* of capacities; a stage that is nearer binds as much */
+static const double ALONE_LEAST = 0.90; /* to name one of the two only */
 static const double UNMODELLED_FREE = 0.05, UNMODELLED_SLOPE = 2, UNMODELLED_LEAST = 0.3;
 
 double confidence_normal(double z)
@@ -29,9 +32,19 @@ double confidence_busy(double busy)
 	return fmax(1 - BUSY_SLOPE * fmax(BUSY_FULL - busy, 0), BUSY_LEAST);
 }
 
-double confidence_pair(bool pair)
+double confidence_pair(bool pair, double alone)
 {
-	return pair ? PAIR_FACTOR : 1;
+	return pair ? PAIR_FACTOR : alone;
+}
+
+double confidence_alone(double ratio, double deviation)
+{
+	return confidence_normal(log(ratio / CO_BINDING_RATIO) / deviation);
+}
+
+bool confidence_is_pair(double alone)
+{
+	return alone < ALONE_LEAST;
 }
 
 double confidence_completeness(double unmodelled)

@@ -221,8 +221,7 @@ enum same_results device_same_results(const struct measurement *const *repeats, 
 		if (isnan(repeats[i]->loss_first))
 			return SAME_UNKNOWN;
 	for (size_t i = 1; i < count; i++)
-		if (memcmp(&repeats[i]->loss_first, &repeats[0]->loss_first,
-			    sizeof repeats[0]->loss_first) != 0)
+		if (repeats[i]->loss_first != repeats[0]->loss_first)
 			return SAME_NO;
 	return SAME_YES;
 }

@@ -8,6 +8,7 @@
 #include "harness/analyze/recommend.h"
 #include "harness/analyze/sufficiency.h"
 #include "harness/analyze/verdict_parts.h"
+#include "harness/base/units.h"
 
 #include <errno.h>
 #include <math.h>
@@ -210,22 +211,25 @@ static size_t costliest_phase(const struct diagnosis *out)
 	return worst;
 }
 
+/* First of all: whatever follows is of that part alone, and its figures are not the run's. */
+static void say_which_phase(struct diagnosis *out, const struct phase *p)
+{
+	struct verdict *v = &out->verdict;
+	char rate[UNITS_BYTES];
+	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
+	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
+	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
+		"the limit changes: %zu parts; what follows is of %.2f to %.2f s, %s samples/s, the part that costs most",
+		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate));
+	v->evidence_count = kept + 1;
+}
+
 static void add_phases(struct diagnosis *out, const struct verdict *verdicts)
 {
 	const size_t worst = costliest_phase(out);
-	char text[EVIDENCE_BYTES] = "";
-	size_t used = 0;
 	out->verdict = verdicts[worst];
 	out->verdict.confidence *= PHASES_CONFIDENCE;
-	for (size_t i = 0; i < out->phase_count && used < sizeof text; i++) {
-		const struct phase *p = &out->phases[i];
-		used += (size_t)snprintf(text + used, sizeof text - used,
-			"%s%.1f-%.1f s %s/%s at %.0f", i ? ", " : "", p->begin_s, p->end_s,
-			p->stage, p->resource, p->throughput);
-	}
-	if (out->verdict.evidence_count == EVIDENCE_MAX)
-		out->verdict.evidence_count--;
-	evidence_add(&out->verdict, "the limit changes: %.210s", text);
+	say_which_phase(out, &out->phases[worst]);
 }
 
 static double warmup_of(const struct config *config)
@@ -268,6 +272,14 @@ static unsigned knee_workers(const struct diagnose_input *input)
 	return wanted < KNEE_WORKERS_MAX ? wanted : KNEE_WORKERS_MAX;
 }
 
+/* Nothing to turn, but no step at its full rate either: the verdict's own advice says why. */
+static bool is_late(const struct diagnose_input *input, const struct diagnosis *found)
+{
+	return found->recommendation_count == 0 && strcmp(found->verdict.stage, "step") == 0 &&
+	       strcmp(found->verdict.resource, "compute") == 0 &&
+	       step_is_late(input->point, input->facts);
+}
+
 static int follow_model(const struct diagnose_input *input, const struct model *model,
 	unsigned effort, struct diagnosis *out, struct error *err)
 {
@@ -282,7 +294,7 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 		code = model_ladder(model, &out->ladder, err);
 	if (!code && effort >= THOROUGH)
 		code = model_knee(model, knee_workers(input), &out->knee, err);
-	if (!code)
+	if (!code && !is_late(input, out))
 		recommend_advise(
 			out, input->point->median, out->verdict.advice, sizeof out->verdict.advice);
 	return code;

@@ -1,12 +1,15 @@
 /* The sentences of a verdict: each a figure that a reader can check in the table beside it. */
 #include "harness/analyze/verdict_parts.h"
 
+#include "harness/analyze/confidence.h"
 #include "harness/base/units.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+static const double NINETY = 1.645; /* half-width of a 90 % interval, in deviations */
 
 void evidence_add(struct verdict *out, const char *format, ...)
 {
@@ -18,10 +21,11 @@ void evidence_add(struct verdict *out, const char *format, ...)
 	va_end(args);
 }
 
-/* "its 2 threads' time", "its time" */
-static void whose_time(const struct stage_summary *stage, char *text, size_t room)
+/* "its 2 threads' time", "the device's time"; an emulated device has no time but its thread's */
+static void whose_time(const struct evidence_base *base, const struct stage_summary *stage,
+	char *text, size_t room)
 {
-	if (stage->device)
+	if (stage->device && !base->facts->step_emulated)
 		(void)snprintf(text, room, "the device's time");
 	else if (stage->workers == 1)
 		(void)snprintf(text, room, "its thread's time");
@@ -30,13 +34,14 @@ static void whose_time(const struct stage_summary *stage, char *text, size_t roo
 }
 
 /* "decode works 98.7 % of its 2 threads' time; read is blocked 71.0 %, step waits 34.0 %" */
-static void add_states(const struct point_summary *point, size_t at, struct verdict *out)
+static void add_states(const struct evidence_base *base, size_t at, struct verdict *out)
 {
+	const struct point_summary *point = base->point;
 	const struct stage_summary *stage = &point->stages[at];
 	char time[48];
 	char above[96] = "";
 	char below[96] = "";
-	whose_time(stage, time, sizeof time);
+	whose_time(base, stage, time, sizeof time);
 	if (at > 0)
 		(void)snprintf(above, sizeof above, "; %s is blocked %.1f %%",
 			point->stages[at - 1].name, point->stages[at - 1].blocked * 100);
@@ -96,10 +101,21 @@ static void add_devices(const struct point_summary *point, size_t at, struct ver
 static void add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
-	if (binding->second < point->stage_count && !binding->depth)
-		evidence_add(out, "%s is within %.1f %% of %s: both bind",
-			point->stages[binding->second].name, binding->second_gap * 100,
-			point->stages[binding->stage].name);
+	if (binding->second >= point->stage_count || binding->depth)
+		return;
+	const char *first = point->stages[binding->stage].name;
+	const char *second = point->stages[binding->second].name;
+	if (!confidence_is_pair(binding->alone))
+		evidence_add(out,
+			"the throughput answers to the costs of %s nearly as it does to those of %s: both bind",
+			second, first);
+	else if (binding->alone < 0.5)
+		evidence_add(out, "%s is within %.1f %% of %s: both bind", second,
+			binding->second_gap * 100, first);
+	else
+		evidence_add(out, "%s is %.1f %% from %s, give or take %.1f %%: both may bind",
+			second, binding->second_gap * 100, first,
+			NINETY * binding->second_noise * 100);
 }
 
 static size_t least_capacity(const struct point_summary *point)
@@ -156,7 +172,7 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	if (binding->depth)
 		add_depth(base->point, binding, out);
 	else
-		add_states(base->point, binding->stage, out);
+		add_states(base, binding->stage, out);
 	if (binding->conflict && !binding->depth && !base->findings)
 		evidence_add(out,
 			"the waits beside it point elsewhere, but no other stage is nearly as busy");

@@ -49,7 +49,8 @@ int turn_exchange(const struct change *c)
 {
 	static const enum key_id together[] = {
 		KEY_STEP_DEVICES, KEY_SYNC_BANDWIDTH, KEY_SYNC_LATENCY};
-	for (size_t i = 0; together[i] != c->key; i++)
+	const size_t count = sizeof together / sizeof *together;
+	for (size_t i = 0; i < count && together[i] != c->key; i++)
 		if (!change_keeps(c, together[i]))
 			return 0;
 	return change_has_devices(c->to) ? change_exchange(c) : 0;

@@ -24,6 +24,8 @@ static const double LEAST = 0.005;
 /* How much worse, in shares of the time a file takes, is nearly as well. */
 static const double HIDDEN = 0.02;
 static const double FINE_ENOUGH = 1e-5;
+/* What sums and quotients in double may be off by, and far more. */
+static const double ROUNDING = 1e-9;
 /* A file that took longer than the latency by so many services waited for the device. */
 static const double WAITED = 0.1;
 /* A device faster than the reader's CPU is the reader's CPU. */
@@ -43,15 +45,22 @@ struct file {
 
 struct play {
 	struct file *files; /* (count) */
-	double *scratch;    /* (count) */
+	double *scratch;    /* (2 count) */
 	size_t count;
-	double gap_ns; /* mean time between files within runs, of those that are no hits */
+	double gap_ns;   /* mean time between files within runs, of those that are no hits */
+	size_t foretold; /* files: all of those but the first of each run */
 };
 
 struct guess {
 	double latency_ns, service_ns; /* of a file of weight 1 */
 	double loss;                   /* mean absolute error, ns */
 };
+
+/* fmax of numbers, without its call: a trace is played some thousand times. */
+static inline double later(double a, double b)
+{
+	return a > b ? a : b;
+}
 
 static double took(const struct file *f)
 {
@@ -103,11 +112,12 @@ static void weigh(const struct trace_item *items, bool by_bytes, struct play *pl
 }
 
 /* Between submissions: what the device must keep up with. */
-static double mean_gap(const struct play *play)
+static void find_gap(struct play *play)
 {
 	double time = 0;
 	double files = 0;
 	const struct file *before = NULL;
+	play->foretold = 0;
 	for (size_t i = 0; i < play->count; i++) {
 		const struct file *f = &play->files[i];
 		if (f->begins)
@@ -117,10 +127,11 @@ static double mean_gap(const struct play *play)
 		if (before) {
 			time += f->submitted - before->submitted;
 			files += f->weight;
+			play->foretold++;
 		}
 		before = f;
 	}
-	return files > 0 ? time / files : 0;
+	play->gap_ns = files > 0 ? time / files : 0;
 }
 
 /* --- playing ------------------------------------------------------------------------------------------ */
@@ -134,24 +145,25 @@ static double first_free(const struct file *f, const struct guess *guess)
 	return waited ? f->completed : f->submitted + service_ns;
 }
 
-/* Foretells each file's completion; returns the mean absolute error.  latency_ns, unless NULL: what the
- * replay must be given for each. */
-static double play_through(const struct play *play, const struct guess *guess, double *latency_ns)
+/* Foretells each file's completion; returns the mean absolute error, or HUGE_VAL as soon as that is sure not to be below
+ * `most`.  latency_ns, unless NULL: what the replay must be given for each. */
+static double play_through(
+	const struct play *play, const struct guess *guess, double most, double *latency_ns)
 {
+	const double enough =
+		most < HUGE_VAL ? most * (double)play->foretold * (1 + ROUNDING) : HUGE_VAL;
 	double loss = 0;
-	double n = 0;
 	double device_free = 0;
 	bool known = false;
-	for (size_t i = 0; i < play->count; i++) {
+	for (size_t i = 0; i < play->count && loss <= enough; i++) {
 		const struct file *f = &play->files[i];
 		known = known && !f->begins;
 		double latency = f->hit ? took(f) : guess->latency_ns;
 		if (!f->hit && known) {
 			device_free =
-				fmax(f->submitted, device_free) + guess->service_ns * f->weight;
+				later(f->submitted, device_free) + guess->service_ns * f->weight;
 			const double arrives = f->submitted + guess->latency_ns;
-			loss += fabs(f->completed - fmax(arrives, device_free));
-			n++;
+			loss += fabs(f->completed - later(arrives, device_free));
 			if (arrives > device_free)
 				latency = took(f);
 		} else if (!f->hit) {
@@ -161,7 +173,7 @@ static double play_through(const struct play *play, const struct guess *guess, d
 		if (latency_ns)
 			latency_ns[i] = latency;
 	}
-	return n > 0 ? loss / n : HUGE_VAL;
+	return play->foretold > 0 && loss <= enough ? loss / (double)play->foretold : HUGE_VAL;
 }
 
 /* Of the files that went to the device. */
@@ -176,18 +188,18 @@ static size_t times_taken(const struct play *play, bool hits)
 
 static void try_guess(const struct play *play, struct guess guess, struct guess *best)
 {
-	guess.loss = play_through(play, &guess, NULL);
+	guess.loss = play_through(play, &guess, best->loss, NULL);
 	if (guess.loss < best->loss)
 		*best = guess;
 }
 
-/* Best latency for a service, over quantiles of the times taken. */
+/* Best latency for a service, of some. */
 static void try_service(
-	const struct play *play, double service_ns, const double *quantiles, struct guess *best)
+	const struct play *play, double service_ns, const double *latencies, struct guess *best)
 {
 	try_guess(play, (struct guess){.service_ns = service_ns}, best);
 	for (size_t i = 0; i < LATENCIES; i++) {
-		try_guess(play, (struct guess){quantiles[i], service_ns, 0}, best);
+		try_guess(play, (struct guess){latencies[i], service_ns, 0}, best);
 	}
 }
 
@@ -230,11 +242,11 @@ static void least_latency(const struct play *play, struct guess *best)
 	double high = best->latency_ns;
 	for (int i = 0; i < BISECTIONS; i++) {
 		const struct guess guess = {i == 0 ? 0 : (low + high) / 2, best->service_ns, 0};
-		const double loss = play_through(play, &guess, NULL);
+		const double loss = play_through(play, &guess, HUGE_VAL, NULL);
 		*(loss <= enough ? &high : &low) = guess.latency_ns;
 	}
 	best->latency_ns = high;
-	best->loss = play_through(play, best, NULL);
+	best->loss = play_through(play, best, HUGE_VAL, NULL);
 }
 
 static struct guess with_device(const struct play *play)
@@ -242,18 +254,19 @@ static struct guess with_device(const struct play *play)
 	/* Busy shares: dense near 1, where the queue is. */
 	static const double shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93,
 		0.96, 0.98, 0.99, 1, 1.01, 1.03};
-	double quantiles[LATENCIES];
+	/* Hardly a file was quicker than the last: what latency is if a queue hides it from nearly all. */
+	double quantiles[LATENCIES + 1];
+	double latencies[LATENCIES + 1];
 	const size_t n = times_taken(play, false);
 	for (size_t i = 0; i < LATENCIES; i++)
-		quantiles[i] =
-			statistics_quantile(play->scratch, n, 0.02 + 0.9 * (double)i / LATENCIES);
+		quantiles[i] = 0.02 + 0.9 * (double)i / LATENCIES;
+	quantiles[LATENCIES] = LEAST;
+	statistics_quantiles(play->scratch, n, quantiles, LATENCIES + 1, latencies);
 	struct guess best = {.loss = HUGE_VAL};
-	/* Hardly a file was quicker: what latency is if a queue hides it from nearly all. */
-	struct guess least = {
-		.latency_ns = statistics_quantile(play->scratch, n, LEAST), .loss = HUGE_VAL};
+	struct guess least = {.latency_ns = latencies[LATENCIES], .loss = HUGE_VAL};
 	for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
 		const double service_ns = shares[i] * play->gap_ns;
-		try_service(play, service_ns, quantiles, &best);
+		try_service(play, service_ns, latencies, &best);
 		try_guess(play, (struct guess){least.latency_ns, service_ns, 0}, &least);
 	}
 	refine(play, &best);
@@ -273,7 +286,8 @@ static double hidden_service(const struct play *play, const struct guess *alone)
 	double high = alone->latency_ns;
 	for (int i = 0; i < BISECTIONS; i++) {
 		const struct guess guess = {alone->latency_ns, i == 0 ? high : (low + high) / 2, 0};
-		*(play_through(play, &guess, NULL) <= enough ? &low : &high) = guess.service_ns;
+		*(play_through(play, &guess, HUGE_VAL, NULL) <= enough ? &low : &high) =
+			guess.service_ns;
 	}
 	return low;
 }
@@ -286,16 +300,23 @@ static bool find_hits(struct play *play)
 {
 	enum { LEVELS = 64 };
 	const size_t n = times_taken(play, false);
+	double *const logarithms = play->scratch + n;
+	double quantiles[LEVELS - 1];
+	double levels[LEVELS - 1];
+	for (size_t i = 0; i < LEVELS - 1; i++)
+		quantiles[i] = (double)(i + 1) / LEVELS;
+	statistics_quantiles(play->scratch, n, quantiles, LEVELS - 1, levels);
+	for (size_t i = 0; i < n; i++)
+		logarithms[i] = log(fmax(play->scratch[i], 1));
 	double best = 0;
 	double threshold = 0;
-	for (size_t level = 1; level < LEVELS; level++) {
-		const double at = statistics_quantile(play->scratch, n, (double)level / LEVELS);
+	for (size_t level = 0; level < LEVELS - 1; level++) {
+		const double at = levels[level];
 		double low = 0;
 		double high = 0;
 		double below = 0;
 		for (size_t i = 0; i < n; i++) {
-			const double value = log(fmax(play->scratch[i], 1));
-			*(play->scratch[i] <= at ? &low : &high) += value;
+			*(play->scratch[i] <= at ? &low : &high) += logarithms[i];
 			below += play->scratch[i] <= at;
 		}
 		const double above = (double)n - below;
@@ -339,7 +360,7 @@ static void consider(const struct trace_item *items, bool by_bytes, bool hits, s
 	struct choice *best)
 {
 	weigh(items, by_bytes, play);
-	play->gap_ns = mean_gap(play);
+	find_gap(play);
 	if (!(play->gap_ns > 0))
 		return;
 	const struct guess guess = with_device(play);
@@ -356,7 +377,7 @@ static void restore(const struct trace_item *items, const struct choice *choice,
 	if (choice->hits)
 		(void)find_hits(play);
 	weigh(items, choice->by_bytes, play);
-	play->gap_ns = mean_gap(play);
+	find_gap(play);
 }
 
 static void all_latency(const struct play *play, double cpu_ns, float *latency_ns, float *device_ns)
@@ -372,7 +393,7 @@ static void all_latency(const struct play *play, double cpu_ns, float *latency_n
 static void queue_out(const struct play *play, const struct guess *guess, double cpu_ns,
 	bool device, float *latency_ns, float *device_ns)
 {
-	(void)play_through(play, guess, play->scratch);
+	(void)play_through(play, guess, HUGE_VAL, play->scratch);
 	for (size_t i = 0; i < play->count; i++) {
 		const struct file *f = &play->files[i];
 		latency_ns[f->item] = (float)fmax(play->scratch[i] - cpu_ns, 0);
@@ -427,7 +448,7 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 {
 	*out = (struct read_split){0};
 	struct play play = {.files = calloc(count + 1, sizeof(struct file)),
-		.scratch = calloc(count + 1, sizeof(double))};
+		.scratch = calloc(2 * count + 1, sizeof(double))};
 	if (!play.files || !play.scratch) {
 		free(play.files);
 		free(play.scratch);

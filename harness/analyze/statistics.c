@@ -43,11 +43,19 @@ double statistics_mean(const double *values, size_t count)
 	return count > 0 ? sum / (double)count : NAN;
 }
 
-double statistics_quantile(const double *values, size_t count, double quantile)
+void statistics_quantiles(
+	const double *values, size_t count, const double *quantiles, size_t many, double *out)
 {
 	double *sorted = sorted_copy(values, count);
-	const double value = sorted ? quantile_of_sorted(sorted, count, quantile) : NAN;
+	for (size_t i = 0; i < many; i++)
+		out[i] = sorted ? quantile_of_sorted(sorted, count, quantiles[i]) : NAN;
 	free(sorted);
+}
+
+double statistics_quantile(const double *values, size_t count, double quantile)
+{
+	double value;
+	statistics_quantiles(values, count, &quantile, 1, &value);
 	return value;
 }
 

@@ -9,7 +9,10 @@ double statistics_mean(const double *values, size_t count);
 double statistics_median(
 	const double *values, size_t count); /* NAN when count is 0; does not reorder */
 double statistics_quantile(
-	const double *values, size_t count, double quantile);    /* linear interpolation */
+	const double *values, size_t count, double quantile); /* linear interpolation */
+/* `many` of them at once: sorts once. */
+void statistics_quantiles(
+	const double *values, size_t count, const double *quantiles, size_t many, double *out);
 double statistics_deviation(const double *values, size_t count); /* sample deviation; NAN below 2 */
 
 struct interval {

@@ -66,6 +66,7 @@ static void note_left_out(struct point_summary *out, const struct chosen *chosen
 		const struct measurement *m = repeats[i];
 		if (counts(m, chosen->status))
 			continue;
+		out->left_out++;
 		char text[NOTE_BYTES];
 		(void)snprintf(text, sizeof text, "repetition %u %s and is left out%s%.180s",
 			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);
@@ -156,9 +157,16 @@ static void add_stage(struct stage_sums *sums, struct stage_summary *out,
 }
 
 /* NAN stays NAN. */
-static double at_most_one(double share)
+static double at_most(double share, double most)
 {
-	return share > 1 ? 1 : share;
+	return share > most ? most : share;
+}
+
+/* A thread is on a core, or ready, or asleep: what the kernel counts beyond the working time belongs to its waking
+ * up from another state. */
+static double ready_share(double run_queue, double cpu)
+{
+	return at_most(run_queue, isnan(cpu) ? 1 : 1 - cpu);
 }
 
 static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
@@ -182,11 +190,11 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	/* The kernel counts a thread's time whatever its state: of a stage that hardly worked the ratio
 	 * would tell about its waking up only. */
 	const bool tells = working > WORKING_MIN * total && !out->device;
-	out->cpu = tells ? at_most_one(sums.cpu / working) : NAN;
-	out->run_queue = tells ? at_most_one(sums.run_queue / working) : NAN;
-	out->io_wait = tells ? at_most_one(sums.io_wait / working) : NAN;
-	out->lock_wait = tells ? at_most_one(sums.lock_wait / working) : NAN;
-	out->lock_busy = tells ? at_most_one(sums.lock_held / sums.measured) : NAN;
+	out->cpu = tells ? at_most(sums.cpu / working, 1) : NAN;
+	out->run_queue = tells ? ready_share(sums.run_queue / working, out->cpu) : NAN;
+	out->io_wait = tells ? at_most(sums.io_wait / working, 1) : NAN;
+	out->lock_wait = tells ? at_most(sums.lock_wait / working, 1) : NAN;
+	out->lock_busy = tells ? at_most(sums.lock_held / sums.measured, 1) : NAN;
 	out->capacity = statistics_median(capacities, sums.capacity_count);
 }
 

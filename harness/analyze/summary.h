@@ -18,8 +18,8 @@ struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
 	 */
 	char stage[NAME_BYTES];
-	/* A stage within 5 % of it, which binds as much; with "depth" the busiest stage; "" if
-	 * none. */
+	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the busiest
+	 * stage; "" if none. */
 	char also[NAME_BYTES];
 	char resource[NAME_BYTES]; /* limit_kind.h lists them all */
 	double confidence; /* 0..1, that (stage, resource) is right; confidence.h has the formula */
@@ -49,6 +49,7 @@ struct point_summary {
 	char error[ERROR_TEXT_BYTES];
 	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
+	size_t left_out; /* repetitions that do not count: unsteady, failed or interrupted; notes say which */
 	double median;
 	struct interval ci95;
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.

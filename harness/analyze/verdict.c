@@ -29,11 +29,13 @@ static double confidence_of(
 			replayed ? certainty_above(binding->depth_gain, DEPTH_GAIN_LEAST) * complete
 				 : CONFIDENCE_DEPTH,
 			most);
-	const double stage =
-		confidence_stage(binding->certainty, binding->replayed, binding->agree);
+	/* Of two that bind, either witness may name either. */
+	const bool agree = binding->agree || binding->pointed == binding->second;
+	const double stage = confidence_stage(binding->certainty, binding->replayed, agree);
 	const double busy =
 		replayed ? 1 : confidence_busy(binding_taken(base->point, binding->stage));
-	const double pair = confidence_pair(binding->second < base->point->stage_count);
+	const double pair =
+		confidence_pair(binding->second < base->point->stage_count, binding->alone);
 	return fmin(stage * cause->certainty * busy * pair * complete, most);
 }
 

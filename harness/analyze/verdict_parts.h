@@ -25,9 +25,11 @@ bool gate_passes(const struct evidence_base *base, char *reason, size_t room);
 
 /* arrow.c: which stage binds. */
 struct binding {
-	size_t stage;       /* index into point->stages */
-	size_t second;      /* the stage that binds as much; stage_count: none */
-	double second_gap;  /* second's spare utilisation over the first's: 0.03 is "within 3 %" */
+	size_t stage;      /* index into point->stages */
+	size_t second;     /* the stage that binds as much; stage_count: none */
+	double second_gap; /* second's spare utilisation over the first's: 0.03 is "within 3 %" */
+	/* Deviation of ln of the ratio of their capacities; and, given that, that the second binds less. */
+	double second_noise, alone;
 	double certainty;   /* that the arrows at the stage point the right way, 0..1 */
 	bool conflict;      /* the busiest stage is not where the arrows point */
 	bool depth;         /* no stage is busy: the queue between two of them is what binds */
@@ -36,12 +38,15 @@ struct binding {
 	 * the arrows say so too. */
 	double replayed;
 	bool agree;
+	size_t pointed;    /* the stage that the arrows and the busy shares alone would name */
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
 };
 struct binding binding_find(const struct evidence_base *base);
 /* Share of the time that the stage's workers are taken: at work, and, of devices that train together, exchanging gradients
  * or waiting for one another: step and exchange take turns, so that either is taken as long as both are. */
 double binding_taken(const struct point_summary *point, size_t stage);
+/* Deviation of ln of the ratio of two stages' capacities (margin.h). */
+double binding_margin_noise(const struct evidence_base *base, size_t stage, size_t other);
 /* Whether the two are step and exchange of the same devices. */
 bool binding_takes_turns(const struct point_summary *point, size_t stage, size_t other);
 /* binding_replay.c: the same with what the replay found, which decides. */
@@ -78,6 +83,10 @@ extern cause_rule *const cause_rules_read[],
 									  *const cause_rules_sync[];
 cause_rule cause_slow_device, cause_unknown_split, cause_external, cause_cores, cause_slowed,
 	cause_unexplained;
+
+/* An emulated step's thread is busy well beyond what its device computes: it hands steps over late, or wakes up late
+ * after them, so that the device is not at its rate.  False of any other step. */
+bool step_is_late(const struct point_summary *point, const struct point_facts *facts);
 
 /* Share of the time that devices wait for one another, before they exchange; NAN: there is one. */
 double devices_waiting(const struct point_summary *point);

@@ -1,7 +1,9 @@
-/* Chatter on stderr; every message is one write, so that threads do not mix lines. */
+/* Chatter on stderr; every message is one write, so that threads do not mix lines.  File names, configurations and libraries
+ * have their say in messages, a terminal obeys control characters, and so none of a message's own gets there. */
 #include "harness/base/log.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/utf8.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -46,6 +48,7 @@ static void emit(const char *before, const char *after, const char *format, va_l
 	char line[LINE_BYTES];
 	size_t used = (size_t)snprintf(line, sizeof line, "%s", before);
 	(void)vsnprintf(line + used, sizeof line - used, format, args);
+	utf8_make_plain(line + used, '?');
 	used = strlen(line);
 	const size_t tail = strlen(after);
 	if (used + tail >= sizeof line)
@@ -94,6 +97,15 @@ void log_info(const char *format, ...)
 void log_detail(const char *format, ...)
 {
 	MESSAGE(LOG_LEVEL_VERBOSE, "");
+}
+
+void log_lines(const char *text)
+{
+	while (*text) {
+		const size_t length = strcspn(text, "\n");
+		log_info("%.*s", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
 }
 
 void log_progress(const char *format, ...)

@@ -10,11 +10,15 @@ enum log_level { LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
 void log_set_level(enum log_level level); /* before threads start */
 bool log_is_terminal(void);               /* stderr is one, and TERM is not "dumb" */
 
-/* "mlbench: error: ..." and "mlbench: warning: ..." */
+/* A message is one line: control characters (line ends, too) and bytes that are no UTF-8 come out as '?', whatever a file is
+ * called; what does not fit into 1 KiB is cut off.
+ * "mlbench: error: ..." and "mlbench: warning: ..." */
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_detail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* verbose only */
+
+void log_lines(const char *text); /* each of its lines as log_info has it */
 
 void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_progress_end(void); /* clears the line; harmless when there is none */

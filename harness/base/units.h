@@ -24,6 +24,10 @@ const char *units_format_rate(double bytes_per_s, char out[UNITS_BYTES]); /* "1.
 const char *units_format_share(double share, char out[UNITS_BYTES]);      /* "97.1%" */
 const char *units_format_count(double count, char out[UNITS_BYTES]);      /* "1,786", "1.52 M" */
 
+/* One of them, for the cell of a table: "-" for what is not known (NAN).  Returns out. */
+typedef const char *units_formatter(double value, char out[UNITS_BYTES]);
+const char *units_or_dash(units_formatter *format, double value, char out[UNITS_BYTES]);
+
 /* Exact, for files that are read again: "64KiB" if whole, else "65537". Each returns out. */
 const char *units_print_size(uint64_t bytes, char out[UNITS_BYTES]);
 const char *units_print_duration(uint64_t ns, char out[UNITS_BYTES]);

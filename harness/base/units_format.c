@@ -136,6 +136,14 @@ const char *units_format_count(double count, char out[UNITS_BYTES])
 	return out;
 }
 
+const char *units_or_dash(units_formatter *format, double value, char out[UNITS_BYTES])
+{
+	if (!isnan(value))
+		return format(value, out);
+	(void)snprintf(out, UNITS_BYTES, "-");
+	return out;
+}
+
 /* The largest unit that divides value, without a blank: it is one word in a file. */
 static const char *print_exact(uint64_t value, const struct unit *units, size_t count,
 	const char *base, char out[UNITS_BYTES])

@@ -2,6 +2,7 @@
 #include "harness/base/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 enum { CONTINUATION_BITS = 6 };
 
@@ -67,4 +68,20 @@ void utf8_add_plain(struct buffer *out, const char *text, const char *replacemen
 			buffer_add(out, text, length);
 		text += length > 0 ? length : 1;
 	}
+}
+
+void utf8_make_plain(char *text, char replacement)
+{
+	char *to = text;
+	for (const char *from = text; *from;) {
+		const size_t length = utf8_character(from);
+		if (length == 0 || utf8_is_control(from)) {
+			*to++ = replacement;
+		} else {
+			memmove(to, from, length);
+			to += length;
+		}
+		from += length > 0 ? length : 1;
+	}
+	*to = '\0';
 }

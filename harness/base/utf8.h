@@ -19,4 +19,7 @@ bool utf8_is_control(const char *character);
 /* text with control characters and bytes that are no UTF-8 as `replacement`: fit for a terminal's line. */
 void utf8_add_plain(struct buffer *out, const char *text, const char *replacement);
 
+/* The same in place, without memory of its own; it never grows. */
+void utf8_make_plain(char *text, char replacement);
+
 #endif

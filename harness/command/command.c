@@ -56,13 +56,27 @@ static int write_all(const char *bytes, size_t size)
 	return 0;
 }
 
+/* A file gets what is there; a terminal would obey a name with control characters. */
+static int write_to_terminal(const struct buffer *text)
+{
+	struct buffer printable = {0};
+	style_add_printable(text->data ? text->data : "", &printable);
+	const int code = printable.failed
+				 ? -ENOMEM
+				 : write_all(printable.data ? printable.data : "", printable.size);
+	buffer_release(&printable);
+	return code;
+}
+
 int command_print(const struct buffer *text, struct error *err)
 {
 	if (text->failed) {
 		(void)error_set(err, -ENOMEM, "out of memory for the output");
 		return EXIT_STATUS_FAILED;
 	}
-	const int code = write_all(text->data ? text->data : "", text->size);
+	const int code = isatty(STDOUT_FILENO)
+				 ? write_to_terminal(text)
+				 : write_all(text->data ? text->data : "", text->size);
 	if (code == 0 || code == -EPIPE)
 		return EXIT_STATUS_DONE;
 	(void)error_set_errno(err, -code, "cannot write to standard output");

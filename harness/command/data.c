@@ -7,6 +7,7 @@
 #include "harness/command/plan.h"
 
 #include <errno.h>
+#include <malloc.h>
 
 enum { LEFT_OUT_TOLD = 10 };
 
@@ -37,6 +38,7 @@ int data_generate(const struct config *config, const atomic_bool *stop,
 	const struct dataset_control control = {
 		.progress = tell, .context = &telling, .stop = stop};
 	const int code = dataset_generate(config, &control, out, err);
+	(void)malloc_trim(0); /* what generating needed is not what a run is resident with */
 	log_progress_end();
 	return code;
 }

@@ -16,7 +16,7 @@ static const struct exit_line {
 	{"1", "A check or a point failed, or results could not be written."},
 	{"2", "The input was wrong: command line, configuration or data set."},
 	{"3", "It could not be measured: a missing device or engine, or nothing ever settled."},
-	{"130", "Interrupted by SIGINT or SIGTERM; what was measured is kept."},
+	{"130", "Interrupted by SIGINT, SIGTERM or SIGHUP; what was measured is kept."},
 };
 
 static const struct file_line {

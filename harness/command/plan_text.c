@@ -143,10 +143,10 @@ static void describe_timeline(const struct plan *plan, struct buffer *out)
 		return;
 	label(out, "timeline");
 	const uint64_t first = schedule.skip + schedule.wait + schedule.warmup;
+	const uint64_t cycle = schedule.wait + schedule.warmup + schedule.active;
 	if (step_schedule_kept(&schedule) == UINT64_MAX)
 		buffer_format(out, "%llu of every %llu steps from step %llu on",
-			(unsigned long long)schedule.active,
-			(unsigned long long)(schedule.wait + schedule.warmup + schedule.active),
+			(unsigned long long)schedule.active, (unsigned long long)cycle,
 			(unsigned long long)first);
 	else
 		buffer_format(out, "%llu steps from step %llu on",

@@ -60,10 +60,9 @@ static void tell_plan(const struct session *session)
 	if (failed > 0)
 		buffer_format(&text, "  again    %zu repetition%s that failed\n", failed,
 			failed == 1 ? "" : "s");
-	if (text.data && text.size > 0) {
-		text.data[text.size - 1] = '\0';
-		log_info("%s\n", text.data);
-	}
+	buffer_text(&text, "\n");
+	if (!text.failed)
+		log_lines(text.data);
 	buffer_release(&text);
 }
 

@@ -67,15 +67,6 @@ static const char *format_time(double seconds, char out[UNITS_BYTES])
 	return out;
 }
 
-static const char *format_rate(double samples_per_s, char out[UNITS_BYTES])
-{
-	if (isnan(samples_per_s))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_count(samples_per_s, out);
-	return out;
-}
-
 static bool runs(const struct live_view *v)
 {
 	return v && !isnan(v->period_s);
@@ -261,7 +252,7 @@ static void draw_stage(struct pen *pen, size_t stage)
 	canvas_bar(c, pen->row, NAME_COLUMNS + 1, width, parts, THREAD_STATES);
 	const bool wide = tail_columns(c) == TAIL_COLUMNS;
 	(void)snprintf(tail, sizeof tail, "%3.0f %%%s%s%s", shares[THREAD_WORKING] * 100,
-		wide ? "  " : "", wide ? format_rate(items, text) : "",
+		wide ? "  " : "", wide ? units_or_dash(units_format_count, items, text) : "",
 		wide ? live->per_batch ? " batch/s" : " /s" : "");
 	canvas_right(c, pen->row, c->columns, tail_columns(c) - 1, INK_PLAIN, tail);
 	advance(pen, 1);
@@ -337,7 +328,8 @@ static void draw_graphs(struct pen *pen)
 	const int high = pen->canvas->rows >= GRAPH_ROOMY ? 3 : 1;
 	skip_line(pen);
 	draw_graph(pen, high, "samples/s",
-		format_rate(runs(v) ? v->throughput_window : (double)NAN, value),
+		units_or_dash(
+			units_format_count, runs(v) ? v->throughput_window : (double)NAN, value),
 		HISTORY_THROUGHPUT, most[HISTORY_THROUGHPUT]);
 	if (v->timed && runs(v) && !isnan(v->step_utilisation_window)) {
 		(void)snprintf(value, sizeof value, "%.0f %%", v->step_utilisation_window * 100);
@@ -361,7 +353,7 @@ static void draw_facts(struct pen *pen)
 	if (!runs(v) || !has_room(pen, 1))
 		return;
 	buffer_format(&text, "%s samples/s since the warm-up, %u in flight, pools %s",
-		format_rate(v->throughput, since), v->files_in_flight,
+		units_or_dash(units_format_count, v->throughput, since), v->files_in_flight,
 		units_format_size((double)v->pool_bytes, pools));
 	if (!isnan(v->device_clock_mhz))
 		buffer_format(&text, ", device %.0f MHz %.0f W %.0f C", v->device_clock_mhz,
@@ -384,7 +376,7 @@ static void draw_result(struct pen *pen, const struct live_result *result)
 	const bool failed = isnan(result->throughput);
 	(void)canvas_text(c, pen->row, 2, c->columns - TAIL_COLUMNS - 3, INK_PLAIN, result->label);
 	canvas_right(c, pen->row, c->columns, TAIL_COLUMNS - 1, failed ? INK_BAD : INK_PLAIN,
-		failed ? "failed" : format_rate(result->throughput, rate));
+		failed ? "failed" : units_or_dash(units_format_count, result->throughput, rate));
 	if (!failed && !result->steady)
 		canvas_fill(c, pen->row, 0, 1, INK_WARN, L'~');
 	advance(pen, 1);
@@ -452,7 +444,7 @@ static void draw_help(struct pen *pen)
 		"",
 		"Bars are of the last two seconds, graphs of a quarter of a second a column.",
 		"The verdict is as it forms, from wait states alone: the report says more.",
-		"'e' and 'emul.' mark a step that is emulated.",
+		"'e' and 'emul.' mark a step that is emulated; late wake-ups are in its time.",
 	};
 	advance(pen, 1);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0] && has_room(pen, 1); i++) {

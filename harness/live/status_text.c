@@ -8,7 +8,6 @@
 #include "harness/report/table.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { LABEL_COLUMNS = 9, INDENT = 2, LINES_MOST = 64, EVIDENCE_SHOWN = 2 };
@@ -22,15 +21,6 @@ static const char *state_name(unsigned state)
 static enum ink state_ink(unsigned state)
 {
 	return state == THREAD_WORKING ? INK_GOOD : state == THREAD_BLOCKED ? INK_WARN : INK_DIM;
-}
-
-static const char *rate(double samples_per_s, char out[UNITS_BYTES])
-{
-	if (isnan(samples_per_s))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_count(samples_per_s, out);
-	return out;
 }
 
 static double age_s(const struct status *s, uint64_t then_ns)
@@ -116,8 +106,10 @@ static void add_rates(const struct status *s, const struct style *style, struct 
 	struct buffer text = {0};
 	buffer_format(&text,
 		"%s samples/s over the last %.1f s, %s since the warm-up; %s samples in %llu batches",
-		rate(v->throughput_window, now), v->window_s, rate(v->throughput, all),
-		rate((double)v->samples, samples), (unsigned long long)v->batches);
+		units_or_dash(units_format_count, v->throughput_window, now), v->window_s,
+		units_or_dash(units_format_count, v->throughput, all),
+		units_or_dash(units_format_count, (double)v->samples, samples),
+		(unsigned long long)v->batches);
 	if (v->bad_samples > 0)
 		buffer_format(&text, ", %llu of them bad", (unsigned long long)v->bad_samples);
 	if (v->step_emulated)
@@ -283,7 +275,8 @@ static void add_run(const struct status *s, struct table *table)
 	add_cell(table, INK_BOLD, v->name);
 	table_add(table, INK_PLAIN, "%s", s->whole ? live_phase_name(v->phase) : "unknown");
 	table_add(table, INK_PLAIN, "%u/%u", v->done, v->total);
-	table_add(table, INK_PLAIN, "%s", rate(v->throughput_window, text));
+	table_add(table, INK_PLAIN, "%s",
+		units_or_dash(units_format_count, v->throughput_window, text));
 	table_add(table, INK_PLAIN, "%s",
 		isnan(v->rest_s) || v->total == 0 ? "-" : duration(v->rest_s, text));
 	table_add(table, status_is_stuck(s) ? INK_BAD : INK_GOOD, "%s",

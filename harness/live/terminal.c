@@ -397,7 +397,7 @@ enum terminal_event terminal_wait(struct terminal *t, int timeout_ms)
 		return event_of_wake(t);
 	const int key = getch();
 	if (key == ERR && files[1].revents & (POLLHUP | POLLERR))
-		return TERMINAL_QUIT; /* the terminal is gone */
+		return TERMINAL_GONE;
 	return event_of_key(key);
 }
 

@@ -13,6 +13,7 @@ struct terminal;
 enum terminal_event {
 	TERMINAL_NOTHING,
 	TERMINAL_QUIT, /* q */
+	TERMINAL_GONE, /* hung up: nothing can be shown any more */
 	TERMINAL_PAUSE,
 	TERMINAL_HELP,
 	TERMINAL_SUSPEND, /* Ctrl-Z */

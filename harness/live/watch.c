@@ -145,6 +145,11 @@ static void react(struct watch *w, enum terminal_event event)
 	case TERMINAL_QUIT:
 		quit(w);
 		break;
+	case TERMINAL_GONE:
+		atomic_store(&w->stop, true);
+		if (w->options.own) /* the kernel has told only who is of the terminal's session */
+			(void)kill(getpid(), SIGHUP);
+		break;
 	case TERMINAL_PAUSE:
 		w->paused = !w->paused;
 		break;

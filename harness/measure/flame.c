@@ -365,6 +365,8 @@ static void stop(struct flame *flame)
 	(void)pthread_join(flame->drain, NULL);
 	flame->drains = false;
 	drain_once(flame); /* what came between its last look and the stop */
+	if (flame->perf)
+		flame_perf_lose_rest(flame);
 }
 
 static int open_all(struct flame *flame, struct error *err)

@@ -146,6 +146,7 @@ int flame_perf_open(struct flame *flame, struct error *err);
 void flame_perf_wait(struct flame *flame); /* until there is something, or a moment has passed */
 void flame_perf_drain(struct flame *flame);
 void flame_perf_stop(struct flame *flame);
+void flame_perf_lose_rest(struct flame *flame); /* once, when all is stopped and drained */
 void flame_perf_close(struct flame *flame);
 
 int flame_signals_open(struct flame *flame, struct error *err);

@@ -27,8 +27,12 @@ enum {
 	TASKS_MAX = 256,            /* threads that there are already */
 	WAIT_MS_MOST = 20, /* so soon the places of threads that have ended are free again */
 	WAIT_MS_LEAST = 2,
+	KERNELS = 3,   /* that differ in what they know */
 	REGISTERS = 3, /* in the kernel's order: bp, sp, ip */
 };
+
+/* Linux 6.0; headers may be older. */
+static const uint64_t FORMAT_LOST = 1U << 4;
 
 struct ring {
 	struct perf_event_mmap_page *page; /* NULL: this core is offline */
@@ -43,13 +47,16 @@ struct flame_perf {
 	int *fds; /* (fd_count) all events */
 	size_t fd_count, fd_room;
 	bool threads_only; /* the kernel knows how not to count child processes */
+	bool counts_lost;  /* it says of an event what it lost */
+	uint64_t lost;     /* by the records of it */
 	uint64_t record[RECORD_BYTES_MAX / sizeof(uint64_t)];
 };
 
 /* --- opening --------------------------------------------------------------------------------------------- */
 
-static int open_event(const struct flame *flame, pid_t tid, int cpu, bool threads_only)
+static int open_event(const struct flame *flame, pid_t tid, int cpu)
 {
+	const struct flame_perf *const perf = flame->perf;
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof attr,
@@ -59,7 +66,8 @@ static int open_event(const struct flame *flame, pid_t tid, int cpu, bool thread
 			       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 		.disabled = 1,
 		.inherit = 1,
-		.inherit_thread = threads_only,
+		.inherit_thread = perf->threads_only,
+		.read_format = perf->counts_lost ? FORMAT_LOST : 0,
 		.exclude_callchain_user = 1,
 		.exclude_hv = 1,
 		.watermark = 1, /* nobody waits for a wake-up */
@@ -112,7 +120,7 @@ static int open_on_core(struct flame *flame, pid_t tid, size_t core, size_t ring
 {
 	struct flame_perf *const perf = flame->perf;
 	struct ring *const ring = &perf->rings[core];
-	const int fd = open_event(flame, tid, (int)core, perf->threads_only);
+	const int fd = open_event(flame, tid, (int)core);
 	if (fd < 0)
 		return -errno;
 	const int code = keep_fd(perf, fd);
@@ -180,10 +188,10 @@ static int open_perf(struct flame *flame)
 	perf->rings = calloc(perf->cores, sizeof *perf->rings);
 	if (!perf->rings)
 		return -ENOMEM;
-	perf->threads_only = true;
-	int code = open_threads(flame);
-	if (code == -EINVAL && perf->fd_count == 0) { /* before Linux 5.13 */
-		perf->threads_only = false;
+	int code = -EINVAL;
+	for (int i = 0; i < KERNELS && code == -EINVAL && perf->fd_count == 0; i++) {
+		perf->counts_lost = i < 1;  /* since Linux 6.0 */
+		perf->threads_only = i < 2; /* since Linux 5.13 */
 		code = open_threads(flame);
 	}
 	for (size_t i = 0; i < perf->fd_count && !code; i++)
@@ -307,10 +315,12 @@ static void take_record(struct flame *flame, const struct perf_event_header *hea
 {
 	const uint64_t *const words = (const uint64_t *)(const void *)(header + 1);
 	const size_t count = (header->size - sizeof *header) / sizeof *words;
-	if (header->type == PERF_RECORD_SAMPLE)
+	if (header->type == PERF_RECORD_SAMPLE) {
 		take_sample(flame, words, count);
-	else if (header->type == PERF_RECORD_LOST && count >= 2)
+	} else if (header->type == PERF_RECORD_LOST && count >= 2) {
+		flame->perf->lost += words[1];
 		flame_lose(flame, words[1]);
+	}
 }
 
 static const uint8_t *data_of(const struct ring *ring, uint64_t at)
@@ -354,6 +364,20 @@ void flame_perf_drain(struct flame *flame)
 	for (size_t core = 0; core < flame->perf->cores; core++)
 		if (flame->perf->rings[core].page)
 			drain_ring(flame, &flame->perf->rings[core]);
+}
+
+/* A record of what was lost is written with the next sample that finds room: of the last, there is none. */
+void flame_perf_lose_rest(struct flame *flame)
+{
+	const struct flame_perf *const perf = flame->perf;
+	uint64_t lost = 0;
+	for (size_t i = 0; perf->counts_lost && i < perf->fd_count; i++) {
+		uint64_t values[2]; /* time, and samples lost */
+		if (read(perf->fds[i], values, sizeof values) == (ssize_t)sizeof values)
+			lost += values[1];
+	}
+	if (lost > perf->lost)
+		flame_lose(flame, lost - perf->lost);
 }
 
 /* A core in use fills a ring at the rate of samples: it is emptied four times meanwhile, if this thread gets its turn. */

@@ -176,6 +176,11 @@ void flame_signals_disarm(struct flame *flame, struct flame_thread *thread)
 	thread->has_timer = false;
 }
 
+static bool is_gone(const struct flame *flame, pid_t tid)
+{
+	return syscall(SYS_tgkill, flame->pid, tid, 0) != 0 && errno == ESRCH;
+}
+
 void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
 {
 	if (thread->has_timer || !atomic_load(&sampling))
@@ -186,7 +191,9 @@ void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
 		thread->ring->is_main = thread->tid == flame->pid;
 	if (!thread->ring || set_timer(flame, thread)) {
 		flame_signals_disarm(flame, thread);
-		flame->profile.unsampled_threads++;
+		/* One that was found in /proc may have ended since: nothing of it is missed. */
+		if (!is_gone(flame, thread->tid))
+			flame->profile.unsampled_threads++;
 	}
 }
 
@@ -225,11 +232,6 @@ static void drain_ring(struct flame *flame, pid_t tid, struct flame_ring *ring)
 		(void)flame_take(flame, &raw);
 	}
 	flame_lose(flame, atomic_exchange(&ring->lost, 0));
-}
-
-static bool is_gone(const struct flame *flame, pid_t tid)
-{
-	return syscall(SYS_tgkill, flame->pid, tid, 0) != 0 && errno == ESRCH;
 }
 
 static void find_threads(struct flame *flame)

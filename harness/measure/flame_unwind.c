@@ -301,7 +301,9 @@ static bool step_by_rule(
 	if (*whole || !read_word(raw, frame - sizeof(uint64_t), &caller.ip))
 		return false;
 	const uint64_t bp_offset = (uint64_t)(int64_t)rule->bp_offset;
-	if (rule->bp == BP_AT_FRAME && !read_word(raw, frame + bp_offset, &caller.bp))
+	/* At a function's end gcc's tables go on to name the place that the register was popped from: it has its value back. */
+	const bool popped = frame + bp_offset < r->sp;
+	if (rule->bp == BP_AT_FRAME && !popped && !read_word(raw, frame + bp_offset, &caller.bp))
 		return false;
 	if (rule->bp == BP_AT_BP && !read_word(raw, r->bp + bp_offset, &caller.bp))
 		return false;

@@ -29,6 +29,12 @@ static double middle(unsigned bucket)
 	return ((double)lower + (double)last) / 2;
 }
 
+/* Of a time that hardly varies, as of an emulated step, the mean is known better than the bucket's middle. */
+static bool is_in_one_bucket(const struct histogram *h, unsigned bucket)
+{
+	return h->buckets[bucket] == h->count;
+}
+
 double histogram_quantile(const struct histogram *h, double quantile)
 {
 	if (h->count == 0)
@@ -39,6 +45,8 @@ double histogram_quantile(const struct histogram *h, double quantile)
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		below += h->buckets[i];
 		if (h->buckets[i] > 0 && (double)below >= wanted) {
+			if (is_in_one_bucket(h, i))
+				return histogram_mean(h);
 			const bool open_ended = i == HISTOGRAM_BUCKETS - 1;
 			const double value = open_ended ? (double)h->max_ns : middle(i);
 			return value < (double)h->max_ns ? value : (double)h->max_ns;

@@ -41,7 +41,7 @@ static inline void histogram_add(struct histogram *h, uint64_t ns, uint32_t n)
 
 uint64_t histogram_lower(unsigned bucket); /* least ns of a bucket */
 void histogram_merge(struct histogram *to, const struct histogram *from);
-/* quantile in [0,1]; middle of the bucket, never above max_ns; 0 when empty. */
+/* quantile in [0,1]; middle of the bucket, never above max_ns; the mean where all are in one bucket; 0 when empty. */
 double histogram_quantile(const struct histogram *h, double quantile);
 double histogram_mean(const struct histogram *h);
 

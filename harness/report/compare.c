@@ -158,6 +158,19 @@ static int split_pairs(struct comparison *c, struct error *err)
 	return 0;
 }
 
+static enum stall_sense stalls_of(const struct metric *metric)
+{
+	switch (metric->kind->sense) {
+	case METRIC_MORE_IS_BETTER:
+		return STALLS_LESSEN;
+	case METRIC_LESS_IS_BETTER:
+		return STALLS_RAISE;
+	case METRIC_NEITHER:
+		break;
+	}
+	return STALLS_UNKNOWN;
+}
+
 static struct difference_rules rules_of(
 	const struct comparison *c, const struct metric *metric, uint64_t seed)
 {
@@ -166,6 +179,7 @@ static struct difference_rules rules_of(
 		.run_deviation = COMPARE_RUN_DEVIATION,
 		.resolution = RESOLUTION,
 		.bootstrap = strcmp(metric->name, "throughput") == 0,
+		.stalls = stalls_of(metric),
 		.seed = seed};
 	if (strcmp(metric->kind->name, "p50") == 0 || strcmp(metric->kind->name, "p99") == 0)
 		rules.run_deviation = QUANTILE_DEVIATION;

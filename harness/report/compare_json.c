@@ -50,6 +50,7 @@ static json_t *difference_json(const struct metric *metric, const struct differe
 	part_put(&part, "noise_floor", fields_number(metric_change(metric, d->floor)));
 	part_put(&part, "repeats",
 		json_pack("[I, I]", (json_int_t)d->a_count, (json_int_t)d->b_count));
+	part_put(&part, "set_aside", json_integer((json_int_t)d->set_aside));
 	part_put(&part, "verdict", json_string(compare_verdict_name(d->verdict)));
 	part_put(&part, "repeats_needed",
 		d->repeats_needed > 0 ? json_integer((json_int_t)d->repeats_needed) : json_null());

@@ -61,8 +61,14 @@ const char *compare_verdict_words(const struct metric *metric, const struct diff
 	switch (d->verdict) {
 	case DIFFERENCE_LESS:
 	case DIFFERENCE_MORE:
-		(void)snprintf(out, COMPARE_WORDS_BYTES, "%s",
-			direction(metric, d->verdict == DIFFERENCE_MORE));
+		if (d->set_aside > 0)
+			(void)snprintf(out, COMPARE_WORDS_BYTES,
+				"%s, without the worst %zu of %zu repeats",
+				direction(metric, d->verdict == DIFFERENCE_MORE), d->set_aside,
+				d->a_count);
+		else
+			(void)snprintf(out, COMPARE_WORDS_BYTES, "%s",
+				direction(metric, d->verdict == DIFFERENCE_MORE));
 		break;
 	case DIFFERENCE_NOISE:
 		(void)snprintf(out, COMPARE_WORDS_BYTES, "within the noise floor of %s",
@@ -180,6 +186,10 @@ void compare_sentence(const struct comparison *comparison, struct buffer *out)
 	if (!isnan(d->interval.low))
 		buffer_format(out, " (%g %% interval %s)", PERCENT * (1 - comparison->significance),
 			compare_interval_words(metric, d, words));
+	if (d->set_aside > 0)
+		buffer_format(out,
+			", without the worst %zu of %zu repeats of each, whose spread would hide it",
+			d->set_aside, d->a_count);
 	if (comparison->pair_count > 1) {
 		buffer_text(out, ", in the geometric mean");
 		points_sentence(comparison, out);
@@ -290,7 +300,8 @@ void compare_method_words(const struct comparison *comparison, struct buffer *ou
 	char floor[METRIC_TEXT_BYTES];
 	buffer_format(out,
 		"figures are geometric means of repetitions; differences are significant at %g %%, by a moderated t test on "
-		"logarithms, two runs taken to vary by as much as two repetitions",
+		"logarithms, two runs taken to vary by as much as two repetitions, or by a second one that sets the worst "
+		"repetitions of both sides aside, as a stall of the machine spoils them (either at half of that)",
 		PERCENT * comparison->significance);
 	if (comparison->pair_count > 1)
 		buffer_text(out,

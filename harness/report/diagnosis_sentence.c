@@ -73,6 +73,20 @@ static void add_recommended(const struct recommendation *r, struct buffer *out)
 			r->next_resource[0] ? ")" : "");
 }
 
+/* A step that is busy, but not at its rate, is held up by something else. */
+static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
+{
+	static const double NEARLY = 0.9;
+	const struct point_summary *p = view->summary;
+	const struct stage_summary *step = find_stage(p, view->diagnosis->verdict.stage);
+	char number[UNITS_BYTES];
+	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * step->capacity)
+		buffer_format(out, " of the %s it could take; the input keeps up",
+			units_format_count(step->capacity, number));
+	else
+		buffer_text(out, "; the input keeps up: nothing to gain in it");
+}
+
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 {
 	const struct diagnosis *d = view->diagnosis;
@@ -89,5 +103,5 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 	if (d->recommendation_count > 0)
 		add_recommended(&d->recommendations[0], out);
 	else if (strcmp(v->stage, "step") == 0 || strcmp(v->stage, "sync") == 0)
-		buffer_text(out, "; the input keeps up: nothing to gain in it");
+		add_keeps_up(view, out);
 }

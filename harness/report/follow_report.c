@@ -11,15 +11,6 @@
 
 enum { CELL_BYTES = 2 * UNITS_BYTES };
 
-static const char *number_or_dash(double value, char out[UNITS_BYTES])
-{
-	if (isnan(value))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_count(value, out);
-	return out;
-}
-
 static void interval_text(struct interval interval, char out[CELL_BYTES])
 {
 	char low[UNITS_BYTES];
@@ -39,10 +30,11 @@ static void add_step(const struct follow *follow, size_t i, struct table *table)
 	char number[UNITS_BYTES];
 	table_add(table, INK_DIM, "%zu", i);
 	table_add(table, step->kept ? INK_BOLD : INK_DIM, "%s",
-		number_or_dash(step->measured, number));
+		units_or_dash(units_format_count, step->measured, number));
 	table_add(table, INK_DIM, isnan(step->measured / first) ? "-" : "%.2fx",
 		step->measured / first);
-	table_add(table, INK_PLAIN, "%s", number_or_dash(step->predicted, number));
+	table_add(
+		table, INK_PLAIN, "%s", units_or_dash(units_format_count, step->predicted, number));
 	interval_text(step->predicted_90, text);
 	table_add(table, INK_DIM, "%s", text);
 	table_add(table, INK_PLAIN, "%s%s%s", step->stage[0] ? step->stage : "-",

@@ -74,11 +74,15 @@ static json_t *chart_rows(const struct history_series *series, bool wide)
 	return rows;
 }
 
-/* Levels under intervals under values; a rule and a label where the level changes. */
+/* Days are 24 hours long: Vega's own labels of hours are those of a dial, without its half.
+ * Levels under intervals under values; a rule and a label where the level changes. */
 static const char spec_text[] =
 	"{\"data\": {\"name\": \"rows\"}, \"height\": 220,"
 	" \"encoding\": {\"x\": {\"field\": \"started\", \"type\": \"temporal\","
-	"   \"scale\": {\"type\": \"utc\"}, \"axis\": {\"title\": null}}},"
+	"   \"scale\": {\"type\": \"utc\"}, \"axis\": {\"title\": \"UTC\", \"labelOverlap\": true, \"format\": {"
+	"    \"milliseconds\": \"%H:%M:%S.%L\", \"seconds\": \"%H:%M:%S\", \"minutes\": \"%H:%M\","
+	"    \"hours\": \"%H:%M\", \"day\": \"%b %d\", \"date\": \"%b %d\", \"week\": \"%b %d\", \"month\": \"%b\","
+	"    \"quarter\": \"%b\", \"year\": \"%Y\"}}}},"
 	" \"layer\": ["
 	"  {\"mark\": {\"type\": \"line\", \"interpolate\": \"step-after\","
 	"    \"color\": \"" PALETTE_BLOCKED "\"},"
@@ -126,7 +130,7 @@ static json_t *chart_spec(const struct history_metric *metric, bool changes)
 	(void)snprintf(title, sizeof title, "%s%s%s%s", metric->name, *unit ? " (" : "", unit,
 		*unit ? ")" : "");
 	json_t *axis = json_pack("{s:s, s:s}", "title", title, "format",
-		metric->unit == HISTORY_SHARE ? ".1%" : "~s");
+		metric->unit == HISTORY_SHARE ? ".1%" : ".4~s");
 	if (spec && json_object_set_new(y, "axis", axis) == 0)
 		return spec;
 	json_decref(spec);
@@ -193,8 +197,9 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 			.rows = chart_rows(series, metric->has_interval)}};
 	const char *name = series->rows[0]->name;
 	(void)snprintf(chart.id, sizeof chart.id, "series-%zu", i);
-	(void)snprintf(
-		chart.title, sizeof chart.title, "%s of %s", metric->name, name ? name : "-");
+	const char *hash = series->rows[0]->hash;
+	(void)snprintf(chart.title, sizeof chart.title, "%s of %s, %.*s", metric->name,
+		name ? name : "-", HASH_DIGITS, hash ? hash : "-");
 	describe(series, plot, &chart.text);
 	const int code = chart.spec && chart.table.rows && !chart.text.failed ? 0 : -ENOMEM;
 	if (!code)
@@ -209,8 +214,8 @@ static json_t *list_row(const struct history_row *row)
 {
 	struct buffer verdict = {0};
 	history_verdict_words(row, &verdict);
-	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "started",
-		time_of(row->started), "name", text_or_null(row->name), "hash",
+	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"started", time_of(row->started), "name", text_or_null(row->name), "hash",
 		text_or_null(row->hash), "node",
 		text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
 		fields_number(row->throughput), "low", fields_number(row->low), "high",
@@ -219,7 +224,7 @@ static json_t *list_row(const struct history_row *row)
 			    : row->backend ? row->backend
 					   : "-"),
 		"status", text_or_null(row->status), "verdict",
-		fields_text(verdict.data ? verdict.data : ""));
+		fields_text(verdict.data ? verdict.data : ""), "result", text_or_null(row->folder));
 	buffer_release(&verdict);
 	return object;
 }
@@ -237,6 +242,7 @@ static int add_list(struct page *page, const struct history_rows *rows)
 		{"step", "step", PAGE_TEXT},
 		{"status", "status", PAGE_TEXT},
 		{"verdict", "limited by", PAGE_TEXT},
+		{"result", "result", PAGE_TEXT},
 	};
 	const size_t skipped = rows->count > ROWS_SHOWN_MAX ? rows->count - ROWS_SHOWN_MAX : 0;
 	struct page_table table = {.columns = columns,

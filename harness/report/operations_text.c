@@ -3,41 +3,20 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/base/utf8.h"
 #include "harness/report/fields.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const places[] = {"thread", "device", "in flight"};
-
-static const char *duration(double ns, char out[UNITS_BYTES])
-{
-	if (isnan(ns))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_duration(ns, out);
-	return out;
-}
-
-static const char *share(double value, char out[UNITS_BYTES])
-{
-	if (isnan(value))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_share(value, out);
-	return out;
-}
 
 /* Control characters could move the cursor. */
 static void plain(const char *text, char *out, size_t room)
 {
-	size_t n = 0;
-	for (; *text && n + 1 < room; text++)
-		out[n++] = (unsigned char)*text < ' ' || *text == '\x7f' ? '?' : *text;
-	out[n] = '\0';
+	(void)snprintf(out, room, "%s", text);
+	utf8_make_plain(out, '?');
 }
 
 static void add_row(const struct operation *row, bool with_cpu, struct table *table)
@@ -50,18 +29,20 @@ static void add_row(const struct operation *row, bool with_cpu, struct table *ta
 	table_add(table, INK_BOLD, "%s", name);
 	table_add(table, INK_PLAIN, "%s", stage);
 	table_add(table, INK_DIM, "%s", places[row->place]);
-	table_add(table, INK_PLAIN, "%s", duration(row->self_ns, text));
-	table_add(table, INK_ACCENT, "%s", share(row->share, text));
-	table_add(table, INK_PLAIN, "%s", duration(row->total_ns, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->self_ns, text));
+	table_add(table, INK_ACCENT, "%s", units_or_dash(units_format_share, row->share, text));
+	table_add(
+		table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->total_ns, text));
 	if (row->calls > 0)
 		table_add(table, INK_PLAIN, "%s", units_format_count((double)row->calls, text));
 	else
 		table_add(table, INK_PLAIN, "-");
-	table_add(table, INK_PLAIN, "%s", duration(row->mean_ns, text));
-	table_add(table, INK_PLAIN, "%s", duration(row->p99_ns, text));
-	table_add(table, INK_PLAIN, "%s", duration(row->max_ns, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->mean_ns, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->p99_ns, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->max_ns, text));
 	if (with_cpu)
-		table_add(table, INK_PLAIN, "%s", duration(row->cpu_ns, text));
+		table_add(table, INK_PLAIN, "%s",
+			units_or_dash(units_format_duration, row->cpu_ns, text));
 }
 
 static void add_notes(const struct operations *o, const struct style *style, struct buffer *out)

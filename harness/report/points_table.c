@@ -46,14 +46,6 @@ static void verdict_text(const struct point_summary *p, char *out, size_t room)
 		(void)snprintf(out, room, "%s%s", before, "cannot tell");
 }
 
-static void share_text(double share, char *out)
-{
-	if (isnan(share))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_share(share, out);
-}
-
 /* The measured best, which bars stand beside; 0: none. */
 static double best_rate(const struct report *report)
 {
@@ -106,7 +98,7 @@ static void add_point(const struct report *report, size_t point, struct table *t
 	interval_text(p, text, sizeof text);
 	table_add(table, INK_DIM, "%s", failed ? "-" : text);
 	table_add(table, INK_ACCENT, "%.4f", failed || most <= 0 ? 0 : p->median / most);
-	share_text(failed ? NAN : p->step_utilisation, number);
+	(void)units_or_dash(units_format_share, failed ? (double)NAN : p->step_utilisation, number);
 	table_add(table, INK_PLAIN, "%s", number);
 	if (failed)
 		table_add(table, INK_DIM, "-");

@@ -2,6 +2,7 @@
 #include "harness/report/report.h"
 
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 #include "harness/report/config_json.h"
 
 #include <errno.h>
@@ -176,6 +177,7 @@ static void count_points(struct report *report)
 		report->good += p->status == POINT_OK;
 		report->unsteady += p->status == POINT_UNSTEADY;
 		report->failed += p->status == POINT_FAILED;
+		report->left_out += p->left_out;
 		const bool better =
 			report->best == points || p->median > report->points[report->best]->median;
 		if (p->status != POINT_FAILED && !isnan(p->median) && better)
@@ -226,6 +228,47 @@ const char *report_status(const struct report *report)
 	if (report->good + report->unsteady == 0 && report->failed > 0)
 		return "failed";
 	return report->record->interrupted ? "interrupted" : "complete";
+}
+
+bool report_limit_is_of(const struct stage_limit *limit, const struct point_summary *p)
+{
+	unsigned workers;
+	if (strcmp(limit->stage, "decode") != 0)
+		return true;
+	if (sscanf(limit->how, "alone: %u worker", &workers) != 1)
+		return false;
+	for (size_t i = 0; i < p->stage_count; i++)
+		if (strcmp(p->stages[i].name, "decode") == 0)
+			return p->stages[i].workers == workers;
+	return false;
+}
+
+void report_exceeded_text(const struct report *report, const struct point_summary *p,
+	const char *before, struct buffer *out)
+{
+	static const double CLEARLY = 0.9;
+	char number[UNITS_BYTES];
+	for (size_t i = 0; i < report->record->limit_count; i++) {
+		const struct stage_limit *limit = &report->record->limits[i];
+		if (strcmp(limit->stage, "step") == 0 || !report_limit_is_of(limit, p) ||
+			!(limit->capacity < CLEARLY * p->median))
+			continue;
+		buffer_format(out,
+			"%s%s alone gave %s samples/s, less than was achieved: something slowed it when it was measured, so that it is no limit here.",
+			before, limit->stage, units_format_count(limit->capacity, number));
+	}
+}
+
+void report_left_out_text(const struct report *report, struct buffer *out)
+{
+	size_t points = 0;
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		points += report->points[i] && report->points[i]->left_out > 0;
+	if (report->left_out > 0)
+		buffer_format(out,
+			"%zu of %zu repetitions, at %zu point%s, were unsteady or failed, and are not counted",
+			report->left_out, report->record->entry_count, points,
+			points == 1 ? "" : "s");
 }
 
 const struct forecast *report_forecast(const struct report *report, size_t point)

@@ -20,6 +20,7 @@ struct report {
 	struct point_summary **points; /* (grid.points): NULL where nothing was measured; owned */
 	size_t best; /* the point of the highest median; grid.points when there is none */
 	size_t good, unsteady, failed; /* points; the rest was not measured */
+	size_t left_out;               /* repetitions of measured points that do not count */
 
 	/* By report_diagnose; NULL: not asked for, or nothing was measured at that point. */
 	struct diagnosis **diagnoses; /* (grid.points), owned */
@@ -63,6 +64,16 @@ const char *report_setting(
 	const struct report *report, size_t point, size_t axis, char *out, size_t room);
 /* All of them: "decode.workers=2 batch.size=64". */
 void report_settings(const struct report *report, size_t point, struct buffer *out);
+
+/* Of decoding alone there is a limit for each number of workers: whether this is the point's. */
+bool report_limit_is_of(const struct stage_limit *limit, const struct point_summary *p);
+/* Says, after `before`, that a stage alone gave less than the point achieved: it was measured later, and the node was
+ * slowed then.  Nothing where none did.  Of the step nothing is said: alone it was measured with one size of batch. */
+void report_exceeded_text(const struct report *report, const struct point_summary *p,
+	const char *before, struct buffer *out);
+
+/* "3 of 54 repetitions, at 2 points, were unsteady or failed, and are not counted"; nothing where all count. */
+void report_left_out_text(const struct report *report, struct buffer *out);
 
 /* The notes that say that a condition was planted ("injected: ..."), from the configuration:
  * appends a line each, without newlines, to the array of at most `room`; returns how many. */

@@ -1,5 +1,5 @@
-/* The diagnosis of every point of a report, in place of the first verdict.  Points are loaded one at a time,
- * measurements with their service times.  The best point is done thoroughly, the others sketchily: a sweep of
+/* The diagnosis of every point of a report, in place of the first verdict.  Points are loaded one at a time by each of a few
+ * threads, measurements with their service times.  The best point is done thoroughly, the others sketchily: a sweep of
  * hundreds of points takes seconds. */
 #include "harness/report/report.h"
 
@@ -7,10 +7,17 @@
 
 #include <errno.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EFFORT_SKETCH = 2, EFFORT_BEST = 16, SKETCH_REPEATS = 3, BEST_REPEATS = 16 };
+enum {
+	EFFORT_SKETCH = 2,
+	EFFORT_BEST = 16,
+	SKETCH_REPEATS = 3,
+	BEST_REPEATS = 16,
+	THREADS_MOST = 8
+};
 
 /* What one point left, as far as it counts. */
 struct loaded {
@@ -148,16 +155,37 @@ int report_diagnose_best(struct report *report, struct error *err)
 	return code ? code : diagnose_one(report, report->best, err);
 }
 
+static bool has_figures(const struct report *report, size_t i)
+{
+	const struct point_summary *p = report->points[i];
+	return p && (p->status == POINT_OK || p->status == POINT_UNSTEADY);
+}
+
+/* Points have nothing in common but what is read.  A few at a time: each is some megabytes while it is worked on. */
 int report_diagnose(struct report *report, struct error *err)
 {
 	const size_t points = report->record->grid.points;
 	if (report->diagnoses)
 		return 0;
 	int code = make_room(report, err);
-	for (size_t i = 0; i < points && !code; i++) {
-		const struct point_summary *p = report->points[i];
-		if (p && (p->status == POINT_OK || p->status == POINT_UNSTEADY))
-			code = diagnose_one(report, i, err);
+	const int cores = omp_get_max_threads();
+	const int threads = cores < THREADS_MOST ? cores : THREADS_MOST;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) shared(code)
+	for (size_t i = 0; i < points; i++) {
+		struct error why = {0};
+		int before;
+#pragma omp atomic read
+		before = code;
+		const int failed =
+			before || !has_figures(report, i) ? 0 : diagnose_one(report, i, &why);
+		if (!failed)
+			continue;
+#pragma omp critical(report_diagnose_failed)
+		if (!code) {
+			(void)error_set(err, failed, "%s", why.text);
+#pragma omp atomic write
+			code = failed;
+		}
 	}
 	return code;
 }

@@ -8,22 +8,10 @@
 
 enum { STAGE_COLUMNS = 11, CAPACITY_BYTES = UNITS_BYTES + 2 };
 
-static const char *share(double value, char out[UNITS_BYTES])
+static const char *quantile(const struct histogram *h, double share, char out[UNITS_BYTES])
 {
-	if (isnan(value))
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_share(value, out);
-	return out;
-}
-
-static const char *duration(const struct histogram *h, double quantile, char out[UNITS_BYTES])
-{
-	if (h->count == 0)
-		(void)snprintf(out, UNITS_BYTES, "-");
-	else
-		(void)units_format_duration(histogram_quantile(h, quantile), out);
-	return out;
+	const double ns = h->count > 0 ? (double)histogram_quantile(h, share) : (double)NAN;
+	return units_or_dash(units_format_duration, ns, out);
 }
 
 /* The greater-sign: it never showed its limit, which is at least this. */
@@ -47,14 +35,14 @@ static void add_stage(const struct stage_summary *stage, struct table *table)
 	table_add(table, INK_PLAIN, "%u", stage->workers);
 	table_add(table, busiest ? INK_WARN : INK_ACCENT, "%.4f",
 		isnan(stage->busy) ? 0 : stage->busy);
-	table_add(table, INK_PLAIN, "%s", share(stage->busy, text));
-	table_add(table, INK_PLAIN, "%s", share(stage->starved, text));
-	table_add(table, INK_PLAIN, "%s", share(stage->blocked, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->busy, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->starved, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->blocked, text));
 	table_add(table, INK_PLAIN, "%s", capacity(stage, text));
-	table_add(table, INK_PLAIN, "%s", share(stage->cpu, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->cpu, text));
 	table_add(table, INK_DIM, "%s", stage->per_batch ? "batch" : "sample");
-	table_add(table, INK_PLAIN, "%s", duration(&stage->service, 0.5, text));
-	table_add(table, INK_PLAIN, "%s", duration(&stage->service, 0.99, text));
+	table_add(table, INK_PLAIN, "%s", quantile(&stage->service, 0.5, text));
+	table_add(table, INK_PLAIN, "%s", quantile(&stage->service, 0.99, text));
 }
 
 static void append_queue(const struct queue_measurement *queue, struct buffer *text)
@@ -62,14 +50,15 @@ static void append_queue(const struct queue_measurement *queue, struct buffer *t
 	char empty[UNITS_BYTES];
 	char full[UNITS_BYTES];
 	buffer_format(text, "%s %.1f of %u (empty %s, full %s)", queue->name, queue->mean_depth,
-		queue->capacity, share(queue->empty_share, empty), share(queue->full_share, full));
+		queue->capacity, units_or_dash(units_format_share, queue->empty_share, empty),
+		units_or_dash(units_format_share, queue->full_share, full));
 }
 
 static void append_share(struct buffer *text, double value, const char *of)
 {
 	char number[UNITS_BYTES];
 	if (!isnan(value))
-		buffer_format(text, ", %s %s", share(value, number), of);
+		buffer_format(text, ", %s %s", units_format_share(value, number), of);
 }
 
 /* Where the working time went; what hardly worked, or works on a device, is left out. */
@@ -82,7 +71,7 @@ static void append_split(const struct stage_summary *stage, struct buffer *text)
 			     (isnan(stage->lock_wait) ? 0 : stage->lock_wait);
 	const double rest = 1 - stage->cpu - stage->run_queue - waits;
 	buffer_format(text, "%s%s %s on a core", text->size > 0 ? "; " : "at work: ", stage->name,
-		share(stage->cpu, number));
+		units_format_share(stage->cpu, number));
 	append_share(text, stage->run_queue, "waiting for one");
 	append_share(text, stage->io_wait, "for I/O");
 	append_share(text, stage->lock_wait, "for a lock");
@@ -92,7 +81,8 @@ static void append_split(const struct stage_summary *stage, struct buffer *text)
 static void append_totals(const struct point_summary *point, struct buffer *text)
 {
 	char number[UNITS_BYTES];
-	buffer_format(text, "accounted %s of all thread time", share(point->accounted, number));
+	buffer_format(text, "accounted %s of all thread time",
+		units_or_dash(units_format_share, point->accounted, number));
 	if (point->rss_peak_bytes > 0)
 		buffer_format(text, "; resident %s at most",
 			units_format_size((double)point->rss_peak_bytes, number));
@@ -104,7 +94,7 @@ static void append_totals(const struct point_summary *point, struct buffer *text
 			text, "; read %s", units_format_rate(point->bytes_read_per_s, number));
 	if (!isnan(point->page_cache_share))
 		buffer_format(text, ", %s of it from the page cache",
-			share(point->page_cache_share, number));
+			units_or_dash(units_format_share, point->page_cache_share, number));
 }
 
 static void render_line(

@@ -1,6 +1,8 @@
 /* Terminal capabilities and the smallest pieces of text. */
 #include "harness/report/style.h"
 
+#include "harness/base/utf8.h"
+
 #include <langinfo.h>
 #include <math.h>
 #include <stdlib.h>
@@ -57,6 +59,29 @@ const char *style_end(const struct style *style)
 const char *style_glyph(const struct style *style, const char *utf8, const char *ascii)
 {
 	return style->utf8 ? utf8 : ascii;
+}
+
+/* Bytes of a sequence that sets colours, as those above; 0: this is none. */
+static size_t ink_bytes(const char *text)
+{
+	if (text[0] != '\033' || text[1] != '[')
+		return 0;
+	const size_t length = 2 + strspn(text + 2, "0123456789;");
+	return text[length] == 'm' ? length + 1 : 0;
+}
+
+void style_add_printable(const char *text, struct buffer *out)
+{
+	while (*text) {
+		const size_t ink = ink_bytes(text);
+		const size_t length = ink > 0 ? ink : utf8_character(text);
+		const bool obeyed = ink == 0 && *text != '\n' && utf8_is_control(text);
+		if (length == 0 || obeyed)
+			buffer_text(out, "?");
+		else
+			buffer_add(out, text, length);
+		text += length > 0 ? length : 1;
+	}
 }
 
 static bool starts_character(char c)

@@ -25,6 +25,10 @@ struct style style_for(int fd, bool colour_allowed);
 const char *style_ink(const struct style *style, enum ink ink);
 const char *style_end(const struct style *style);
 
+/* text as a terminal may get it, whatever names of files and of configurations are in it: lines and colours stay, other control
+ * characters and bytes that are no UTF-8 come out as '?'. */
+void style_add_printable(const char *text, struct buffer *out);
+
 /* The first where the locale has UTF-8, else the second. */
 const char *style_glyph(const struct style *style, const char *utf8, const char *ascii);
 

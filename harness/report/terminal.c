@@ -117,6 +117,17 @@ static double bar_scale(const struct record *record)
 	return most > 0 ? fmin(most, LEAST_TIMES * least) : 1;
 }
 
+static void render_exceeded(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	if (report->best < report->record->grid.points)
+		report_exceeded_text(report, report->points[report->best], "", &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_WARN, "note", text.data, out);
+	buffer_release(&text);
+}
+
 static void render_limits(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
@@ -147,6 +158,7 @@ static void render_limits(
 	layout_heading(style, "limits of this node, each stage alone", out);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
+	render_exceeded(report, style, out);
 }
 
 static void append_rate_at(const struct report *report, size_t point, struct buffer *text)
@@ -283,6 +295,16 @@ static void render_bad_samples(
 	buffer_release(&text);
 }
 
+static void render_left_out(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	report_left_out_text(report, &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_WARN, "left out", text.data, out);
+	buffer_release(&text);
+}
+
 static void render_stages(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
 {
@@ -334,6 +356,7 @@ void report_terminal(
 		}
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
+	render_left_out(report, style, out);
 	render_bad_samples(report, style, out);
 	layout_labelled(style, INK_DIM, "results", report->record->folder, out);
 }

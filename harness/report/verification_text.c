@@ -58,7 +58,7 @@ static void add_value(
 	char number[UNITS_BYTES];
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
-	table_add(table, ink, "%s", isnan(value) ? "-" : units_format_count(value * scale, number));
+	table_add(table, ink, "%s", units_or_dash(units_format_count, value * scale, number));
 	if (isnan(interval.low) || isnan(interval.high))
 		table_add(table, INK_DIM, "-");
 	else

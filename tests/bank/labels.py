@@ -9,6 +9,8 @@ from runner import Failed
 
 RETURNED = 0.9      # of the lost throughput must come back
 NEAR_ENOUGH = 0.12  # of ln(loss): a plant this close to its aim is not corrected
+LABEL_SLACK = 2     # a label holds so many times as far from its aim
+PAIR_WITHIN = 0.06  # of ln(throughput): of the two alone, and of both together below them
 BINDS = 1.03        # a loss from which the plant is what binds
 MIDDLE = (1 / 3, 2 / 3)
 MIDDLE_SLACK = 0.08 # of the repetition, on the times of its phases
@@ -27,6 +29,21 @@ def close(loss: float, wanted: float, slack: float = 1) -> bool:
 def corrected(aim: float, wanted: float, loss: float) -> float:
     """The strength for another try.  What binds loses in proportion to it; what does not bind yet needs more."""
     return aim * wanted / loss if loss > BINDS else aim * max(wanted, 1.1)
+
+
+def cores_lost(measured: dict, cores: int) -> float:
+    """To others on this machine, and to other machines on its host."""
+    return (measured.get("cores_busy_outside") or 0.0) + cores * (measured.get("steal_share") or 0.0)
+
+
+def check_pair(together: float, alone: List[float]) -> str:
+    """Two that bind give together what the lesser gives alone, but for what their turns cost (measured: 1 %).  Where much
+    less came of it, something else held up that run, and it was no pair that bound.  What was answered does not matter."""
+    if abs(math.log(alone[0] / alone[1])) > PAIR_WITHIN:
+        return "one stage alone gives %.0f samples/s and the other %.0f" % tuple(alone)
+    if math.log(min(alone) / together) > PAIR_WITHIN:
+        return "both together give %.0f samples/s, and either alone %.0f or more" % (together, min(alone))
+    return ""
 
 
 def columns(measured: dict) -> List[dict]:

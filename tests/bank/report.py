@@ -71,6 +71,9 @@ def markdown(result: dict) -> str:
         lines += ["### " + rule, "", *matrix_lines(score.confusion(singles, score.rule_answer(rule))), ""]
     wrong = [c for c in scored if not score.abstained(c) and score.wrong(c)]
     lines += ["## Wrong", ""] + (["    " + case_line(c) for c in wrong] or ["none"]) + [""]
+    again = [c for c in cases if c.get("earlier")]
+    if again:
+        lines += ["## Measured again", ""] + ["    " + case_line(one) for c in again for one in [*c["earlier"], c]] + [""]
     invalid = [c for c in cases if not c["valid"]]
     lines += ["## Labels that did not hold", ""] + (["    " + case_line(c) for c in invalid] or ["none"]) + [""]
     return "\n".join(lines)

@@ -236,6 +236,18 @@ class Arithmetic(unittest.TestCase):
         self.assertIn("others", quiet.disturbance({"disturbed": 1.5}))
         self.assertEqual(bank.Bank(None, bank.parse(["mlbench", "--disturbed", "2"])).disturbance({"disturbed": 1.5}), "")
 
+    def test_what_a_host_takes_is_a_disturbance(self):
+        stolen = {"cores_busy_outside": 0.1, "steal_share": 0.2}
+        self.assertAlmostEqual(labels.cores_lost(stolen, 2), 0.5)
+        self.assertEqual(labels.cores_lost({"cores_busy_outside": None, "steal_share": None}, 2), 0)
+
+    def test_the_label_of_a_pair(self):
+        self.assertEqual(labels.check_pair(1960, [1970, 2000]), "")
+        self.assertEqual(labels.check_pair(2050, [1970, 2000]), "")  # alone, one of them was held up a little
+        self.assertIn("one stage alone", labels.check_pair(1900, [1900, 2050]))
+        self.assertIn("both together", labels.check_pair(1800, [1970, 2000]))  # a third thing held that run up
+        self.assertEqual(labels.check_pair(1970 * 0.95, [1970, 2000]), "")
+
     def test_phases_and_their_times(self):
         plant = next(p for p in plants.plants(2) if p.kind == "phases")
 

@@ -7,7 +7,8 @@ Real runs of the emulated device from memory, three short ones for each pair: A,
 interrupted goes on where it was.  Beside it stand what plain Student's t and a percentile bootstrap of the same
 repetitions would have said, and how much runs vary beside repetitions.
 
-    bench_compare.py MLBENCH [--pairs 200] [--out DIR] [--budget SECONDS] [--repeats 3] [--workload step|decode] [--check]
+    bench_compare.py MLBENCH [--pairs 200] [--out DIR] [--budget SECONDS] [--repeats 3] [--duration 150]
+                     [--workload step|decode] [--check]
 
 --check: exit status 1 above 5 % alarms or below 95 % found (at 1 % significance)."""
 import argparse
@@ -44,7 +45,7 @@ size = 16
 backend = emulated
 time = {step}
 [measure]
-duration = 150ms
+duration = {duration}ms
 warmup = 40ms
 window = 10ms
 repeats = {repeats}
@@ -72,13 +73,13 @@ def wilson(k, n, z=1.96):
 class Bench:
     def __init__(self, options):
         self.options = options
-        self.folder = os.path.join(options.out, f"{options.workload}-{options.repeats}")
+        self.folder = os.path.join(options.out, f"{options.workload}-{options.repeats}x{options.duration}ms")
         os.makedirs(self.folder, exist_ok=True)
         values, self.slow = WORKLOADS[options.workload]
         self.config = os.path.join(self.folder, "compare.ini")
         data = os.path.abspath(os.path.join(self.folder, "data"))
         with open(self.config, "w") as f:
-            f.write(CONFIG.format(data=data, repeats=options.repeats, **values))
+            f.write(CONFIG.format(data=data, repeats=options.repeats, duration=options.duration, **values))
 
     def run(self, name, *settings):
         out = os.path.join(self.folder, name)
@@ -97,7 +98,7 @@ class Bench:
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
         d = json.loads(done.stdout)["comparisons"][0]["overall"]["throughput"]
-        return {key: d[key] for key in ("change", "interval", "p", "verdict", "noise_floor")}
+        return {key: d[key] for key in ("change", "interval", "p", "verdict", "noise_floor", "set_aside")}
 
     def pair(self, number):
         kinds = [("a", ()), ("again", ()), ("slow", (self.slow,))]
@@ -174,12 +175,14 @@ def report(options, pairs):
     n = len(pairs)
     alarms = sum(p["same"]["verdict"] in ("less", "more") for p in pairs)
     found = sum(p["slower"]["verdict"] == "less" for p in pairs)
-    print(f"{options.workload} binds, {n} pairs of {options.repeats} + {options.repeats} repetitions of 150 ms, 1 % significance; 95 % intervals")
+    print(f"{options.workload} binds, {n} pairs of {options.repeats} + {options.repeats} repetitions of {options.duration} ms, 1 % significance; 95 % intervals")
     share("equal runs called different", alarms, n)
     share("  that plain Student's t would", sum(bool(plain_t(p["repeats"]["a"], p["repeats"]["again"])) for p in pairs), n)
     share("  that a percentile bootstrap would",
           sum(percentile_bootstrap(p["repeats"]["a"], p["repeats"]["again"], p["pair"]) for p in pairs), n)
     share("slow-downs by 5 % found", found, n)
+    share("  of these with the worst repetitions set aside",
+          sum(p["slower"]["verdict"] == "less" and p["slower"]["set_aside"] > 0 for p in pairs), n)
     missed = sum(p["slower"]["verdict"] in ("none", "noise") for p in pairs)
     share("  called no difference", missed, n)
     spread(pairs)
@@ -193,6 +196,7 @@ def main():
     parser.add_argument("--out", help="default: bench/compare beside MLBENCH")
     parser.add_argument("--budget", type=float, default=660)
     parser.add_argument("--repeats", type=int, choices=STUDENT_99, default=3, help="of a run")
+    parser.add_argument("--duration", type=int, default=150, help="of a repetition, ms")
     parser.add_argument("--workload", choices=WORKLOADS, default="step")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()

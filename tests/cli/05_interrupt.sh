@@ -1,11 +1,11 @@
-# SIGINT and SIGTERM in the middle: exit 130, what was measured is kept, the document is valid, and --resume
+# SIGINT, SIGTERM and SIGHUP in the middle: exit 130, what was measured is kept, the document is valid, and --resume
 # finishes with each repetition exactly once.
 . "$CLI/lib.sh"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini
 long=(--set measure.duration=150ms --set measure.repeats=3)
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
 	"$MLBENCH" sweep tiny.ini "${long[@]}" --json --out "run_$signal" >out 2>err &
 	pid=$!
 	for _ in $(seq 100); do
@@ -14,6 +14,7 @@ for signal in INT TERM; do
 		sleep 0.05
 	done
 	kill -s "$signal" "$pid"
+	[ "$signal" != HUP ] || kill -s HUP "$pid" # the kernel's and the shell's
 	begun=$(date +%s%N)
 	wait "$pid"
 	status=$?
@@ -40,6 +41,15 @@ PY
 	[ "$(python3 -c "import json; print(json.load(open('run_$signal/summary.json'))['status'])")" = complete ] ||
 		fail "not complete after --resume"
 done
+
+# Told to stay when its terminal goes away, it stays.
+nohup "$MLBENCH" run tiny.ini $ONE --set measure.duration=400ms --set measure.repeats=1 --out stays >out 2>err &
+pid=$!
+sleep 0.3
+kill -HUP "$pid"
+wait "$pid"
+status=$?
+[ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status after SIGHUP under nohup"
 
 # Two signals: at once.
 "$MLBENCH" sweep tiny.ini --set measure.duration=20s --json --out twice >out 2>err &

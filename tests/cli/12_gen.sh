@@ -18,3 +18,10 @@ rm "$file"
 expect 1 "$MLBENCH" gen tiny.ini --verify --json
 is_json mlbench.verify/1
 [ "$(json 'd["bad"]')" = 1 ] || fail "bad"
+
+# A run that generates its data first is no larger than the next, which finds it there: the peak is the run's own.
+for file in generates finds; do
+	expect_measured "$MLBENCH" run tiny.ini $ONE --set dataset.path=fresh --set measure.repeats=1 --json
+	json 'd["points"][0]["rss_peak_bytes"]' >"$file"
+done
+[ "$(cat generates)" -lt "$(($(cat finds) + 4000000))" ] || fail "resident with what generating needed: $(cat generates) and $(cat finds) bytes"

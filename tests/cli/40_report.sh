@@ -26,6 +26,7 @@ for title in ("The ladder of limits", "Throughput over the swept keys", "What to
 for point in summary["points"]:
     median = point["throughput"]["median"]
     assert median is None or f"{median:,.0f}" in text, median
+assert not re.search(r"<th\b[^>]*>\s*<", body), "a column without a name"
 assert summary["config_hash"] in text and "Seed 7" in text
 assert summary["step"]["description"] in text
 codes = [html.unescape(code) for code in re.findall(r"<pre[^>]*><code>(.*?)</code>", page, re.S)]
@@ -90,6 +91,22 @@ mkdir begun
 head -n 1 'a "sweep"/points.jsonl' >begun/points.jsonl
 expect 0 "$MLBENCH" report begun
 grep -q 'Nothing was measured yet' begun/report.html || fail "a run that only began has no such page"
+
+# A repetition that does not count is told of, on the page and in the terminal, whichever point it is of.
+mkdir left
+sed '2s/"status":"[a-z]*"/"status":"unsteady"/; 3,$s/"status":"unsteady"/"status":"ok"/' 'a "sweep"/points.jsonl' >left/points.jsonl
+expect 0 "$MLBENCH" report left
+grep -q 'Left out:.*1 of 4 repetitions, at 1 point, were unsteady' left/report.html || fail "the page does not tell of a repetition that is left out"
+expect 0 "$MLBENCH" show left
+prints "1 of 4 repetitions, at 1 point"
+
+# A stage alone that gave less than the pipeline did is no limit of it, and that is said.
+mkdir slowed
+sed '$i {"kind":"limit","stage":"decode","capacity":1.5,"how":"alone: 1 worker, from memory, null step"}' 'a "sweep"/points.jsonl' >slowed/points.jsonl
+expect 0 "$MLBENCH" report slowed
+grep -q 'decode alone gave 1.5[0-9]* samples/s, less than was achieved' slowed/report.html || fail "the page has a limit that was exceeded, and says nothing"
+expect 0 "$MLBENCH" show slowed
+prints "decode alone gave 1.5"
 
 # Planted conditions stand on top.
 expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.read_latency=1ms --out slow

@@ -86,7 +86,13 @@ class Tags(html.parser.HTMLParser):
     scripts = 0
     def handle_starttag(self, tag, attrs):
         assert tag != "i", "markup from a name"
-Tags().feed(open("page.html", encoding="utf-8").read())
+page = open("page.html", encoding="utf-8").read()
+Tags().feed(page)
+# Which series, which result, and hours of a day and not of a dial.
+import re
+heads = re.findall(r"<h[23] id=\"series-\d+-title\">(.*?)<", page)
+assert heads and len(set(heads)) == len(heads), heads
+assert page.count("%H:%M") and "<th scope=col>result" in page[page.index("the best point of each"):]
 PY
 
 # --- what is new, has changed, is gone ---

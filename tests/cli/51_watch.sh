@@ -41,7 +41,8 @@ sane='d["entered"] and d["left"] and d["same_modes"]'
 came quit "$sane and d['status'] == 130 and d['warned']"
 came small "$sane and d['status'] == 130"
 came crash "$sane and d['status'] in (-11, 1, 66)" # 1, 66: handlers of sanitizers, after ours
-came hangup "d['status'] != 'hangs'"
+came hangup "d['status'] == 130"
+[ -s hangup/result/report.html ] || fail "a terminal that went away took the report with it"
 came stopped-output "$sane and d['status'] in (0, 3) and d['seconds'] < 30"
 came frozen "d['entered'] and d['status'] in (0, 3) and d['seconds'] < 30"
 for scenario in stopped-output frozen; do

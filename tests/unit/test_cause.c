@@ -274,7 +274,12 @@ static void confidence_follows_its_formula(void **state)
 	assert_true(fabs(confidence_stage(0.8, 0.9, true) - 0.98) < 1e-12);
 	assert_true(fabs(confidence_stage(0.8, 0.9, false) - 0.585) < 1e-12);
 	assert_true(confidence_busy(0.95) == 1 && fabs(confidence_busy(0.7) - 0.7) < 1e-12);
-	assert_true(confidence_pair(false) == 1 && confidence_pair(true) == 0.6);
+	assert_true(confidence_pair(false, 1) == 1 && confidence_pair(false, 0.93) == 0.93);
+	assert_true(confidence_pair(true, 0.2) == 0.6 && confidence_pair(true, 1) == 0.6);
+	assert_true(fabs(confidence_alone(1.05, 0.01) - 0.5) < 1e-12);
+	assert_true(fabs(confidence_alone(1.05 * exp(0.01), 0.01) - confidence_normal(1)) < 1e-12);
+	assert_true(confidence_alone(HUGE_VAL, 0.01) == 1 && confidence_alone(0.8, 0.01) < 1e-9);
+	assert_true(confidence_is_pair(0.89) && !confidence_is_pair(0.91));
 	assert_true(confidence_completeness(NAN) == 1 && confidence_completeness(-0.04) == 1);
 	assert_true(fabs(confidence_completeness(0.30) - 0.5) < 1e-12);
 	assert_true(confidence_completeness(5) >= 0.3);

@@ -53,6 +53,42 @@ static void predictions_keep_their_kinds_apart(void **state)
 	swept_close(&swept);
 }
 
+/* Where a strip's axis begins and ends; false: its data say it. */
+static bool error_extent(const struct chart *chart, double *low, double *high)
+{
+	const json_t *strip = json_array_get(json_object_get(chart->spec, "vconcat"), 1);
+	const json_t *marks = json_array_get(json_object_get(strip, "layer"), 1);
+	const json_t *x = json_object_get(json_object_get(marks, "encoding"), "x");
+	assert_non_null(json_object_get(x, "scale"));
+	const json_t *domain = json_object_get(json_object_get(x, "scale"), "domain");
+	*low = json_number_value(json_array_get(domain, 0));
+	*high = json_number_value(json_array_get(domain, 1));
+	return domain != NULL;
+}
+
+static void errors_of_nothing_stand_at_zero(void **state)
+{
+	(void)state;
+	struct swept swept;
+	double low;
+	double high;
+	struct diagnosis replayed = {.modelled = true, .replayed = 500 * (1 + 1e-7)};
+	swept_open(&swept, swept_axes);
+	swept.diagnoses[0] = &replayed;
+	const struct chart_input input = swept_input(&swept);
+	struct chart chart;
+	build_chart(&chart_predicted, &input, &chart);
+	assert_true(error_extent(&chart, &low, &high));
+	assert_near(low, -0.01);
+	assert_near(high, 0.01);
+	chart_release(&chart);
+	replayed.replayed = 500 * 1.02;
+	build_chart(&chart_predicted, &input, &chart);
+	assert_false(error_extent(&chart, &low, &high));
+	chart_release(&chart);
+	swept_close(&swept);
+}
+
 static void nothing_predicted_is_said(void **state)
 {
 	(void)state;
@@ -285,10 +321,57 @@ static void roofline_says_why_not(void **state)
 	swept_close(&swept);
 }
 
+/* --- the map and the ladder ---------------------------------------------------------------------------- */
+
+/* The second depth is worth 1 %, less than counts: the best point is there, and is not worth its depth. */
+static void a_point_is_marked_for_all_that_it_is(void **state)
+{
+	(void)state;
+	struct swept swept;
+	struct chart chart;
+	swept_open(&swept, swept_axes);
+	const struct chart_input input = swept_input(&swept);
+	build_chart(&chart_heatmap, &input, &chart);
+	static const char *const marks[SWEPT_POINTS] = {
+		"frontier", "", "frontier", "", "knee, frontier", "best", "", ""};
+	for (size_t i = 0; i < SWEPT_POINTS; i++)
+		assert_string_equal(text_in(row_at(&chart, i), "mark"), marks[i]);
+	chart_release(&chart);
+	swept_close(&swept);
+}
+
+/* Beside a ring that is close the label gives way; one that is far off does not draw it along. */
+static void labels_of_the_ladder_keep_clear_of_rings(void **state)
+{
+	(void)state;
+	struct swept swept;
+	struct chart chart;
+	swept_open(&swept, swept_axes);
+	const struct chart_input input = swept_input(&swept);
+	const double capacity = swept.report.points[swept.report.best]->stages[1].capacity;
+	struct stage_limit *limits = swept.record.limits;
+	limits[0] = (struct stage_limit){.stage = "decode", .how = "alone: 4 workers, from memory"};
+	limits[1] = (struct stage_limit){.stage = "read", .capacity = 40000, .how = "alone"};
+	swept.record.limit_count = 2;
+	for (int close = 0; close < 2; close++) {
+		limits[0].capacity = capacity * (close ? 1.05 : 3);
+		build_chart(&chart_ladder, &input, &chart);
+		const json_t *row = NULL;
+		for (size_t i = 0; !row && i < json_array_size(chart.table.rows); i++)
+			if (strcmp(text_in(row_at(&chart, i), "name"), "decode") == 0)
+				row = row_at(&chart, i);
+		assert_non_null(row);
+		assert_near(number_in(row, "label_at"), close ? limits[0].capacity : capacity);
+		chart_release(&chart);
+	}
+	swept_close(&swept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(predictions_keep_their_kinds_apart),
+		cmocka_unit_test(errors_of_nothing_stand_at_zero),
 		cmocka_unit_test(nothing_predicted_is_said),
 		cmocka_unit_test(the_fitted_curve_is_the_law),
 		cmocka_unit_test(few_numbers_are_not_fitted),
@@ -297,6 +380,8 @@ int main(void)
 		cmocka_unit_test(compulsory_traffic_is_counted_by_hand),
 		cmocka_unit_test(a_device_has_its_published_peak),
 		cmocka_unit_test(roofline_says_why_not),
+		cmocka_unit_test(a_point_is_marked_for_all_that_it_is),
+		cmocka_unit_test(labels_of_the_ladder_keep_clear_of_rings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,6 +257,7 @@ static struct difference moved(double value, double half)
 		.p = 0.5,
 		.adjusted = 0.5,
 		.floor = 0.01,
+		.tests = 1,
 		.a_count = 3,
 		.b_count = 3};
 }

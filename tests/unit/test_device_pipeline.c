@@ -423,8 +423,8 @@ static void narrow_pipelines_do_not_deadlock(void **state)
 		rng_init(&rng, seed, 3);
 		fake_settings.seed = seed;
 		fake_settings.jitter = 1;
-		fake_settings.step_ns = 20000 << rng_next(&rng) % 6;
-		fake_settings.copy_ns = 20000 << rng_next(&rng) % 6;
+		fake_settings.step_ns = UINT64_C(20000) << rng_next(&rng) % 6;
+		fake_settings.copy_ns = UINT64_C(20000) << rng_next(&rng) % 6;
 		fake_settings.launch_ns = seed % 5 ? 0 : 30000;
 		const unsigned ahead = (unsigned)(rng_next(&rng) % 4);
 		fake_settings.ahead = ahead == 3 ? 8 : ahead;

@@ -204,6 +204,129 @@ static void two_alike_are_a_pair(void **state)
 	made_close(&p);
 }
 
+/* A step of 8 ms and workers that could do `margin` more than it, as `repeats` repetitions show it, in which the
+ * work of the workers varies by `noise` from window to window; the step starves for a share, if that is not 0. */
+static struct diagnosis judge_balance(double margin, size_t repeats, double noise, double starved)
+{
+	const struct made_plan plan = {
+		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=8ms"},
+		.ns = {[COST_READ_CPU] = 20 * 1e3,
+			[COST_DECODE_WAIT] = 2 * 1e6 / (1 + margin),
+			[COST_STEP_DEVICE] = 8 * 1e6},
+		.cores = 4};
+	struct made_point p;
+	struct diagnosis d;
+	struct rng rng;
+	rng_init(&rng, MADE_SEED, 77);
+	made_open(&p, &plan);
+	for (size_t r = 0; r < repeats; r++) {
+		struct measurement *m = &p.repeats[r];
+		const double usual = m->stages[1].seconds[THREAD_WORKING] / m->measured_seconds;
+		double more = 0;
+		double before = 0;
+		for (size_t w = 0; w < m->window_count; w++) {
+			struct window *window = &m->windows[w];
+			more += noise * rng_normal(&rng) * usual * (window->t - before);
+			window->stage_seconds[1][THREAD_WORKING] += more;
+			before = window->t;
+		}
+	}
+	struct error err;
+	point_summary_release(&p.summary);
+	assert_int_equal(summary_of_point(p.repeat_list, repeats, &p.facts, &p.summary, &err), 0);
+	if (starved > 0) {
+		p.summary.stages[1].blocked = 0;
+		p.summary.stages[2].starved = starved;
+	}
+	p.input.source.count = repeats;
+	diagnose(&p, THOROUGH, &d);
+	made_close(&p);
+	return d;
+}
+
+static struct diagnosis near_balance(double margin, size_t repeats, double noise)
+{
+	return judge_balance(margin, repeats, noise, 0);
+}
+
+static void expect_both(const struct diagnosis *d, const char *words)
+{
+	const struct verdict *v = &d->verdict;
+	if (strcmp(v->stage, "step") != 0 || strcmp(v->also, "decode") != 0 || !says(d, words))
+		fail_msg("got %s and '%s', %.2f: %s", v->stage, v->also, v->confidence,
+			v->evidence[2]);
+	assert_true(v->confidence <= 0.65);
+}
+
+static void expect_alone(const struct diagnosis *d, double confidence)
+{
+	const struct verdict *v = &d->verdict;
+	if (strcmp(v->stage, "step") != 0 || v->also[0] || v->confidence < confidence)
+		fail_msg("got %s and %s, %.4f, wanted %.2f", v->stage, v->also, v->confidence,
+			confidence);
+}
+
+/* One of two is named alone only where the measurement tells them apart: 5 %, and what the rates are known to. */
+static void a_pair_is_a_question_of_noise(void **state)
+{
+	(void)state;
+	static const char sure[] = "both bind";
+	static const char unsure[] = "both may bind";
+	struct diagnosis d;
+	for (size_t repeats = 1; repeats <= 3; repeats += 2) {
+		d = near_balance(0.02, repeats, 0);
+		expect_both(&d, sure);
+		d = near_balance(0.055, repeats, 0);
+		expect_both(&d, unsure);
+		d = near_balance(0.15, repeats, 0);
+		expect_alone(&d, 0.89);
+		d = near_balance(0.5, repeats, 0.1);
+		expect_alone(&d, 0.89);
+	}
+	/* What three repetitions tell apart, one does not; nor do three whose rate varies. */
+	d = near_balance(0.065, 3, 0);
+	expect_alone(&d, 0.89);
+	d = near_balance(0.065, 1, 0);
+	expect_both(&d, unsure);
+	d = near_balance(0.08, 3, 0);
+	expect_alone(&d, 0.93);
+	d = near_balance(0.08, 3, 0.4);
+	expect_both(&d, unsure);
+}
+
+/* Of a pair the waits may name one and the replay the other: that is no doubt about the two. */
+static void witnesses_of_a_pair_agree(void **state)
+{
+	(void)state;
+	const struct diagnosis alike = judge_balance(0.02, 1, 0, 0);
+	const struct diagnosis other = judge_balance(0.02, 1, 0, 0.02);
+	expect_both(&alike, "both bind");
+	expect_both(&other, "both bind");
+	assert_true(says(&other, "the waits point elsewhere"));
+	if (other.verdict.confidence < 0.4)
+		fail_msg("%.2f, %.2f where both name the step", other.verdict.confidence,
+			alike.verdict.confidence);
+	/* Where one binds alone, it is. */
+	const struct diagnosis alone = judge_balance(0.09, 1, 0, 0.02);
+	assert_true(alone.verdict.confidence < 0.7 && !alone.verdict.also[0]);
+}
+
+/* Between a pair and a clear limit the confidence rises with the margin. */
+static void confidence_falls_near_balance(void **state)
+{
+	(void)state;
+	static const double margins[] = {0.02, 0.069, 0.08, 0.15};
+	double before = 0;
+	for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
+		const struct diagnosis d = near_balance(margins[i], 1, 0);
+		const double confidence = d.verdict.confidence;
+		if (confidence < before)
+			fail_msg("%.2f at a margin of %g, %.2f before", confidence, margins[i],
+				before);
+		before = confidence;
+	}
+}
+
 static void without_service_times_the_first_verdict_stands(void **state)
 {
 	(void)state;
@@ -294,7 +417,10 @@ static void a_changing_limit_is_cut_into_phases(void **state)
 	assert_true(fabs(d.phases[1].begin_s - whole / 3) < 0.06 * whole);
 	assert_true(fabs(d.phases[1].end_s - 2 * whole / 3) < 0.06 * whole);
 	assert_string_equal(d.verdict.stage, "read");
-	assert_true(says(&d, "the limit changes: "));
+	/* Figures of a part stand behind the words that they are. */
+	assert_non_null(
+		strstr(d.verdict.evidence[0], "the limit changes: 3 parts; what follows is of "));
+	assert_true(d.verdict.evidence_count > 1);
 	made_close(&p);
 }
 
@@ -323,6 +449,9 @@ int main(void)
 		cmocka_unit_test(a_slow_worker_is_named),
 		cmocka_unit_test(rare_slow_items_are_the_queues_matter),
 		cmocka_unit_test(two_alike_are_a_pair),
+		cmocka_unit_test(a_pair_is_a_question_of_noise),
+		cmocka_unit_test(witnesses_of_a_pair_agree),
+		cmocka_unit_test(confidence_falls_near_balance),
 		cmocka_unit_test(without_service_times_the_first_verdict_stands),
 		cmocka_unit_test(too_few_samples_are_said),
 		cmocka_unit_test(a_changing_limit_is_cut_into_phases),

@@ -76,6 +76,18 @@ static void an_empty_histogram_says_nothing(void **state)
 	assert_true(histogram_quantile(&h, 1) == 7);
 }
 
+static void a_constant_is_known_exactly(void **state)
+{
+	(void)state;
+	static struct histogram h;
+	histogram_add(&h, 3000000, 80); /* the middle of its bucket is 2,981,887 */
+	assert_true(histogram_quantile(&h, 0.5) == 3000000);
+	assert_true(histogram_quantile(&h, 0.99) == 3000000);
+	histogram_add(&h, 3500000, 1);
+	assert_true(
+		fabs(histogram_quantile(&h, 0.5) / 3000000 - 1) < 1.0 / HISTOGRAM_SUB / 2 + 1e-6);
+}
+
 static void warmup_can_be_cut_from_a_service_log(void **state)
 {
 	(void)state;
@@ -176,6 +188,7 @@ int main(void)
 		cmocka_unit_test(buckets_are_contiguous),
 		cmocka_unit_test(quantiles_are_within_the_stated_error),
 		cmocka_unit_test(an_empty_histogram_says_nothing),
+		cmocka_unit_test(a_constant_is_known_exactly),
 		cmocka_unit_test(warmup_can_be_cut_from_a_service_log),
 		cmocka_unit_test(throughput_is_taken_between_completions),
 		cmocka_unit_test(a_long_run_keeps_exact_completions),

@@ -152,6 +152,9 @@ static void test_plain(void **state)
 	utf8_add_plain(&out, "a\033]0;x\007\tb\xffz\xc3\xa9", "?");
 	assert_string_equal(out.data, "a?]0;x??b?z\xc3\xa9");
 	buffer_release(&out);
+	char text[] = "a\033]0;x\007\tb\xffz\xc3\xa9\xc2\x9b\xe2\x82";
+	utf8_make_plain(text, '?');
+	assert_string_equal(text, "a?]0;x??b?z\xc3\xa9???");
 	assert_int_equal(utf8_character(""), 0);
 	assert_int_equal(utf8_character("\xf4\x90\x80\x80"), 0); /* above U+10FFFF */
 	assert_int_equal(utf8_character("\xf4\x8f\xbf\xbf"), 4);

@@ -193,6 +193,7 @@ static void a_bad_repetition_is_left_out_and_told(void **state)
 	struct point_summary point = summarise();
 	assert_int_equal(point.status, POINT_OK);
 	assert_int_equal(point.repeat_count, 2);
+	assert_int_equal(point.left_out, 1);
 	assert_near(point.median, 101);
 	assert_true(has_note(&point, "repetition 1 failed and is left out: disk on fire"));
 	assert_near(point.stages[0].busy, 10.0 / 40);
@@ -256,6 +257,23 @@ static void release_is_safe_on_nothing(void **state)
 	point_summary_release(&point);
 }
 
+/* What the kernel counts while a thread wakes up from another state must not make more than all of its work. */
+static void shares_of_work_are_no_more_than_all_of_it(void **state)
+{
+	(void)state;
+	struct error err = {0};
+	struct point_summary point = {0};
+	for (size_t i = 0; i < REPEATS_HERE; i++) {
+		struct stage_measurement *decode = &measurements[i].stages[0];
+		decode->cpu_seconds = 0.8 * decode->seconds[THREAD_WORKING];
+		decode->run_queue_seconds = 0.7 * decode->seconds[THREAD_WORKING];
+	}
+	assert_int_equal(summary_of_point(repeats, REPEATS_HERE, &facts, &point, &err), 0);
+	assert_near(point.stages[0].cpu, 0.8);
+	assert_near(point.stages[0].run_queue, 0.2);
+	point_summary_release(&point);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +285,7 @@ int main(void)
 		cmocka_unit_test_setup(mostly_unsteady_is_unsteady, fill_all),
 		cmocka_unit_test_setup(all_failed_or_interrupted, fill_all),
 		cmocka_unit_test_setup(stages_are_joined_by_name, fill_all),
+		cmocka_unit_test_setup(shares_of_work_are_no_more_than_all_of_it, fill_all),
 		cmocka_unit_test(release_is_safe_on_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,10 +241,26 @@ static void smallest_within(void **state)
 	drop(&made);
 }
 
+/* Lines and colours of ours stay; what else a terminal would obey does not. */
+static void printable(void **state)
+{
+	struct buffer out = {0};
+	(void)state;
+	style_add_printable("a\n\033[38;5;17mb\033[0m ±\n", &out);
+	expect_text(&out, "a\n\033[38;5;17mb\033[0m ±\n");
+	style_add_printable("\033[2J\033]0;x\007\r\t\033[1", &out);
+	expect_text(&out, "?[2J?]0;x????[1");
+	style_add_printable("\xc2\x9b"
+			    "2J\x7f\xff\033",
+		&out);
+	expect_text(&out, "?2J???");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields),
+		cmocka_unit_test(printable),
 		cmocka_unit_test(bars),
 		cmocka_unit_test(wrapping),
 		cmocka_unit_test(tables_fit),

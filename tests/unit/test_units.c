@@ -211,6 +211,9 @@ static void formats_for_people(void **state)
 	assert_string_equal(units_format_share(0.9714, out), "97.1%");
 	assert_string_equal(units_format_share(1, out), "100%");
 	assert_string_equal(units_format_share(0, out), "0%");
+	assert_string_equal(units_or_dash(units_format_share, 0.9714, out), "97.1%");
+	assert_string_equal(units_or_dash(units_format_count, (double)NAN, out), "-");
+	assert_string_equal(units_or_dash(units_format_duration, (double)INFINITY, out), "n/a");
 	assert_string_equal(units_format_share(0.0523, out), "5.23%");
 	assert_string_equal(units_format_count(0, out), "0");
 	assert_string_equal(units_format_count(1786, out), "1,786");

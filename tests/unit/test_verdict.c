@@ -230,6 +230,31 @@ static void garbage_is_survived(void **state)
 	}
 }
 
+/* A thread that wakes up late is no busy device: what the device computes follows from its nominal time. */
+static void a_late_thread_is_no_busy_device(void **state)
+{
+	(void)state;
+	struct measurement m;
+	hand_made(&m, (struct shares){0.05, 0, 0.95}, (struct shares){0.1, 0, 0.9},
+		(struct shares){0.97, 0.03, 0});
+	const struct point_facts facts = hand_facts();
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "step", "compute");
+	assert_true(says(&v, "computes 97.0 %") && says(&v, "97.0 % of its thread's time"));
+	assert_false(says(&v, "was late"));
+	const double sure = v.confidence;
+	m.stages[2].capacity = 1190 / 0.7;
+	v = judge(&m, &facts);
+	expect(&v, "step", "compute");
+	assert_true(says(&v, "computes 70.0 %") && says(&v, "for another 27.0 %"));
+	assert_true(says(&v, "leave it a core") && !says(&v, "full rate"));
+	assert_true(v.confidence < sure);
+	m.step_utilisation =
+		NAN; /* of a run in progress nothing but its threads' states is known */
+	v = judge(&m, &facts);
+	assert_true(says(&v, "97.0 % of the time, late wake-ups included"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +268,7 @@ int main(void)
 		cmocka_unit_test(nobody_busy_is_the_queue),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(garbage_is_survived),
+		cmocka_unit_test(a_late_thread_is_no_busy_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -477,9 +477,11 @@ void picture_atlas_close(struct picture_atlas *atlas)
 
 int picture_atlas_paint(struct picture_atlas *atlas, unsigned tile, struct error *err)
 {
-	int16_t *planes = malloc(sizeof(*planes) * CANVAS_PLANES * TILE_PIXELS);
-	if (!planes)
+	/* Mapped: a heap that once held it would keep it, and a run would be resident with it. */
+	struct memory_block block;
+	if (memory_map(&block, sizeof(int16_t) * CANVAS_PLANES * TILE_PIXELS, false))
 		return error_set(err, -ENOMEM, "no memory to paint a texture");
+	int16_t *const planes = block.data;
 	struct canvas canvas = {
 		.luma = planes,
 		.blue = planes + TILE_PIXELS,
@@ -494,6 +496,6 @@ int picture_atlas_paint(struct picture_atlas *atlas, unsigned tile, struct error
 	else
 		paint_fine(
 			&canvas, &fine_styles[tile - BASE_TILES], atlas->fine[tile - BASE_TILES]);
-	free(planes);
+	memory_unmap(&block);
 	return 0;
 }

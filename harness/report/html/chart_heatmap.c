@@ -138,13 +138,18 @@ static struct interval interval_of(const struct report *report, size_t point)
 	return p && p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN};
 }
 
-static const char *mark_of(const struct map *map, size_t point)
+/* "knee, frontier": of a point that is several things, all. */
+static json_t *marks_of(const struct map *map, size_t point)
 {
-	if (point == map->report->best)
-		return map->enough == point ? "best, and the knee" : "best";
-	if (point == map->enough)
-		return "knee";
-	return map->frontier[point] ? "frontier" : "";
+	static const char *const names[] = {"best", "knee", "frontier"};
+	const bool is[] = {point == map->report->best, point == map->enough, map->frontier[point]};
+	char text[LABEL_BYTES] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (is[i])
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+				used ? ", " : "", names[i]);
+	return json_string(text);
 }
 
 /* What stands in the cell: "◆ ~1,120". */
@@ -199,7 +204,7 @@ static void add_point(struct map *map, size_t point)
 		p && p->status != POINT_FAILED ? fields_number(p->verdict.confidence)
 					       : json_null());
 	part_put(&part, "status", json_string(status_of(report, point)));
-	part_put(&part, "mark", json_string(mark_of(map, point)));
+	part_put(&part, "mark", marks_of(map, point));
 	part_put(&part, "label", json_string(label));
 	map->bad |= json_array_append_new(map->rows, part_close(&part));
 }
@@ -233,8 +238,8 @@ static int make_columns(const struct map *map, struct page_table *table)
 		{"high", "to", PAGE_COUNT},
 		{"verdict", "limited by", PAGE_TEXT},
 		{"confidence", "confidence", PAGE_FRACTION},
-		{"status", "", PAGE_TEXT},
-		{"mark", "", PAGE_TEXT},
+		{"status", "known by", PAGE_TEXT},
+		{"mark", "mark", PAGE_TEXT},
 	};
 	const struct config *config = &map->report->record->config;
 	const size_t count = 1 + config->axis_count + FIXED_COLUMNS;
@@ -283,7 +288,7 @@ static const char map_spec[] =
 	"{'transform': [{'filter': '!(datum.rate > 0)'}], 'mark': {'type': 'rect', 'fill': 'var(--tint)', 'stroke': 'var(--ground)'}},"
 	"{'transform': [{'filter': 'datum.status == `predicted`'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ground)',"
 	"  'strokeDash': [3, 3], 'strokeWidth': 2.5}},"
-	"{'transform': [{'filter': 'datum.mark != ``'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ink)',"
+	"{'transform': [{'filter': 'indexof(datum.mark, `frontier`) >= 0'}], 'mark': {'type': 'rect', 'filled': false, 'stroke': 'var(--ink)',"
 	"  'strokeWidth': 2.5, 'cornerRadius': 2}},"
 	"{'mark': {'type': 'text', 'fontSize': 12}, 'encoding': {"
 	"  'text': {'field': 'shown', 'type': 'nominal'},"

@@ -45,6 +45,7 @@ static void add_row(struct ladder_rows *all, const char *group, const char *kind
 	part_put(&part, "kind", json_string(kind));
 	part_put(&part, "name", fields_text(name));
 	part_put(&part, "rate", fields_number(rate));
+	part_put(&part, "label_at", fields_number(rate));
 	part_put(&part, "times", fields_number(rate / all->achieved));
 	part_put(&part, "label", json_string(label));
 	part_put(&part, "how", fields_text(how));
@@ -73,27 +74,13 @@ static void add_stage(struct ladder_rows *all, const struct point_summary *p, si
 	add_row(all, "capacity", kind, stage->name, stage->capacity, how);
 }
 
-/* Of decoding there is one for each number of workers: the one that is the point's. */
-static bool is_of_point(const struct stage_limit *limit, const struct point_summary *p)
-{
-	unsigned workers;
-	if (strcmp(limit->stage, "decode") != 0)
-		return true;
-	if (sscanf(limit->how, "alone: %u worker", &workers) != 1)
-		return false;
-	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "decode") == 0)
-			return p->stages[i].workers == workers;
-	return false;
-}
-
 static void add_limits(
 	struct ladder_rows *all, const struct record *record, const struct point_summary *p)
 {
 	for (size_t i = 0; i < record->limit_count; i++) {
 		const struct stage_limit *limit = &record->limits[i];
 		const bool harness = strcmp(limit->stage, "harness") == 0;
-		if (!is_of_point(limit, p))
+		if (!report_limit_is_of(limit, p))
 			continue;
 		add_row(all, harness ? "mlbench itself" : "alone", "alone",
 			harness ? "mlbench" : limit->stage, limit->capacity, limit->how);
@@ -153,7 +140,7 @@ static const char panel[] =
 	"   {'field': 'times', 'title': 'times achieved', 'format': '.3r'}, {'field': 'how', 'title': 'how'}]}},"
 	"{'transform': [{'filter': 'datum.kind != `alone`'}],"
 	" 'mark': {'type': 'text', 'align': 'left', 'dx': 10, 'fontSize': 12},"
-	" 'encoding': {'x': {'field': 'rate', 'type': 'quantitative'}, " NAME
+	" 'encoding': {'x': {'field': 'label_at', 'type': 'quantitative'}, " NAME
 	", 'text': {'field': 'label'}}}"
 	"]}";
 
@@ -173,11 +160,9 @@ static double step_takes(const struct point_summary *p)
 	return NAN;
 }
 
-/* From a little below the least to room for a label right of the largest. */
-static json_t *domain_of(const struct ladder_rows *all)
+/* The largest over the least, of all that is drawn. */
+static double span_of(const struct ladder_rows *all, double *low, double *high)
 {
-	static const double BELOW = 0.06;
-	static const double ABOVE = 0.2;
 	double least = all->achieved;
 	double most = all->achieved;
 	const json_t *row;
@@ -190,8 +175,51 @@ static json_t *domain_of(const struct ladder_rows *all)
 		least = fmin(least, rate); /* passes over NAN */
 		most = fmax(most, rate);
 	}
-	const double span = fmax(most / least, 2);
+	*low = least;
+	*high = most;
+	return fmax(most / least, 2);
+}
+
+/* From a little below the least to room for a label right of the largest. */
+static json_t *domain_of(const struct ladder_rows *all)
+{
+	static const double BELOW = 0.06;
+	static const double ABOVE = 0.2;
+	double least;
+	double most;
+	const double span = span_of(all, &least, &most);
 	return json_pack("[f,f]", least / pow(span, BELOW), most * pow(span, ABOVE));
+}
+
+static const json_t *find_alone(const struct ladder_rows *all, const char *name)
+{
+	const json_t *row;
+	size_t at;
+	json_array_foreach(all->rows, at,
+		row) if (strcmp(json_string_value(json_object_get(row, "kind")), "alone") == 0 &&
+			 strcmp(json_string_value(json_object_get(row, "name")), name) ==
+				 0) return row;
+	return NULL;
+}
+
+/* A ring that is close to the right of a stage's dot has the label to the right of itself. */
+static void place_labels(struct ladder_rows *all)
+{
+	static const double CLOSE = 0.06; /* of the width */
+	double least;
+	double most;
+	const double span = span_of(all, &least, &most);
+	json_t *row;
+	size_t at;
+	json_array_foreach(all->rows, at, row)
+	{
+		const json_t *alone =
+			find_alone(all, json_string_value(json_object_get(row, "name")));
+		const double rate = fields_real(json_object_get(row, "rate"));
+		const double ring = fields_real(json_object_get(alone, "rate"));
+		if (ring > rate && log(ring / rate) < CLOSE * log(span))
+			all->bad |= json_object_set_new(row, "label_at", fields_number(ring));
+	}
 }
 
 static json_t *panel_of(const struct ladder_rows *all, const char *filter, const char *title)
@@ -235,8 +263,9 @@ static int add_lines(json_t *spec, const struct point_summary *p)
 	return bad | add_line(spec, takes, "the step takes", false);
 }
 
-static json_t *spec_of(const struct ladder_rows *all, const struct point_summary *p)
+static json_t *spec_of(struct ladder_rows *all, const struct point_summary *p)
 {
+	place_labels(all);
 	json_t *spec = chart_spec("{'data': {'name': 'rows'}, 'spacing': 28, 'vconcat': []}");
 	json_t *panels = json_object_get(spec, "vconcat");
 	json_t *first = panel_of(all, "datum.group == 'capacity' || datum.group == 'alone'",
@@ -252,8 +281,8 @@ static json_t *spec_of(const struct ladder_rows *all, const struct point_summary
 	return NULL;
 }
 
-static void write_text(
-	const struct ladder_rows *all, const struct point_summary *p, struct buffer *out)
+static void write_text(const struct report *report, const struct ladder_rows *all,
+	const struct point_summary *p, struct buffer *out)
 {
 	char number[UNITS_BYTES];
 	char times[UNITS_BYTES];
@@ -268,6 +297,7 @@ static void write_text(
 		}
 	if (json_array_size(all->rows) > p->stage_count + all->rungs)
 		buffer_text(out, " Rings: the stage alone on this node.");
+	report_exceeded_text(report, p, " ", out);
 	if (isfinite(all->harness))
 		buffer_format(out,
 			" mlbench itself could move %s samples/s, %s times what was achieved.",
@@ -298,7 +328,7 @@ static int build(const struct chart_input *input, struct chart *chart)
 		add_stage(&all, p, i);
 	add_limits(&all, report->record, p);
 	add_rungs(&all, report->diagnoses ? report->diagnoses[input->point] : NULL);
-	write_text(&all, p, &chart->text);
+	write_text(report, &all, p, &chart->text);
 	chart->spec = spec_of(&all, p);
 	return all.bad || !chart->spec ? -ENOMEM : 0;
 }

@@ -15,6 +15,8 @@
 
 enum { SCATTER_PIXELS = 340, KIND_PIXELS = 34 };
 
+static const double ERROR_EXTENT_LEAST = 0.01; /* to either side of the strip of errors */
+
 enum kind { KIND_EXPERIMENT, KIND_FORECAST, KIND_REPLAY, KINDS };
 
 static const struct {
@@ -247,6 +249,25 @@ static json_t *scatter(const struct pairs *pairs)
 		points, failure_layer());
 }
 
+static double worst_of(const struct pairs *pairs, enum kind kind)
+{
+	double worst = 0;
+	for (size_t i = 0; i < pairs->count[kind]; i++)
+		worst = fmax(worst, pairs->errors[kind][i]);
+	return worst;
+}
+
+/* Where all errors are next to nothing, they stand next to zero: an axis of millionths would make much of them. */
+static json_t *error_domain(const struct pairs *pairs)
+{
+	double worst = 0;
+	for (int kind = 0; kind < KINDS; kind++)
+		worst = fmax(worst, worst_of(pairs, (enum kind)kind));
+	return worst < ERROR_EXTENT_LEAST
+		       ? json_pack("[f, f]", -ERROR_EXTENT_LEAST, ERROR_EXTENT_LEAST)
+		       : NULL;
+}
+
 /* The same in shares, which the scatter is too coarse for. */
 static json_t *strip(const struct pairs *pairs)
 {
@@ -258,8 +279,9 @@ static json_t *strip(const struct pairs *pairs)
 			kind_list(pairs, 0), "axis", "labels", 0, "ticks", 0, "grid", 1,
 			"minExtent", PARTS_AXIS_PIXELS));
 	json_t *x = parts_channel_with("error", "quantitative", "measured over predicted, less 1",
-		json_pack("{s:{s:b}, s:{s:s, s:i, s:b}}", "scale", "zero", 1, "axis", "format",
-			"+~%", "tickCount", 7, "labelBound", 1));
+		json_pack("{s:{s:b, s:o*}, s:{s:s, s:i, s:b}}", "scale", "zero", 1, "domain",
+			error_domain(pairs), "axis", "format", "+~%", "tickCount", 7, "labelBound",
+			1));
 	json_t *marks = json_pack("{s:o, s:{s:o, s:o, s:o, s:o, s:o}}", "mark", dots(), "encoding",
 		"x", x, "y", y, "color", kind_channel(pairs, 1), "shape", kind_channel(pairs, 2),
 		"tooltip", tips());
@@ -280,14 +302,6 @@ static json_t *spec_of(const struct pairs *pairs)
 static double median_of(const struct pairs *pairs, enum kind kind)
 {
 	return statistics_median(pairs->errors[kind], pairs->count[kind]);
-}
-
-static double worst_of(const struct pairs *pairs, enum kind kind)
-{
-	double worst = 0;
-	for (size_t i = 0; i < pairs->count[kind]; i++)
-		worst = fmax(worst, pairs->errors[kind][i]);
-	return worst;
 }
 
 static void say_errors(const struct pairs *pairs, enum kind kind, struct buffer *out)

@@ -72,7 +72,7 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 /* --- folded -------------------------------------------------------------------------------------------- */
 
 static const struct page_column fact_columns[] = {
-	{"group", "", PAGE_TEXT},
+	{"group", "group", PAGE_TEXT},
 	{"name", "fact", PAGE_TEXT},
 	{"value", "value", PAGE_TEXT},
 };

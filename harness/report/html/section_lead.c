@@ -160,9 +160,14 @@ static void figure_measured(const struct top *top, struct page *page)
 	const bool best = top->input->point == top->input->report->best;
 	range_text(p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN}, "; 95 %", range,
 		sizeof range);
-	buffer_format(&text, "%s, median of %zu repeat%s%s",
-		p->status == POINT_UNSTEADY ? "measured, not steady" : "measured", p->repeat_count,
-		p->repeat_count == 1 ? "" : "s", range);
+	buffer_format(
+		&text, "%s, ", p->status == POINT_UNSTEADY ? "measured, not steady" : "measured");
+	if (p->left_out > 0)
+		buffer_format(&text, "median of the %zu of %zu repeats that count%s",
+			p->repeat_count, p->repeat_count + p->left_out, range);
+	else
+		buffer_format(&text, "median of %zu repeat%s%s", p->repeat_count,
+			p->repeat_count == 1 ? "" : "s", range);
 	if (swept) {
 		buffer_text(&text, best ? "; the best setting: " : "; at ");
 		report_settings(top->input->report, top->input->point, &text);
@@ -291,6 +296,8 @@ static void notice_failed(const struct report *report, struct page *page)
 			"%zu of %zu points; longer measurements may be steady (measure.duration)",
 			report->unsteady, report->record->grid.points);
 	notice(page, "Not steady:", &text);
+	report_left_out_text(report, &text);
+	notice(page, "Left out:", &text);
 }
 
 static void notice_bad(const struct report *report, struct page *page)
