@@ -31,6 +31,8 @@ struct terminal {
 	SCREEN *screen;
 	bool colour, utf8;
 	int rows, columns;
+	struct cell *shown; /* (shown_rows, shown_columns) what the screen has; owned */
+	int shown_rows, shown_columns;
 	struct sigaction old_window, old_stop, old_continue;
 };
 
@@ -183,6 +185,7 @@ static void take_size(struct terminal *t)
 	if (ioctl(fileno(t->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
 		(void)resizeterm(size.ws_row, size.ws_col);
 	getmaxyx(stdscr, t->rows, t->columns);
+	t->shown_rows = 0; /* what was cut off is gone */
 }
 
 static int start_screen(struct terminal *t, struct error *err)
@@ -216,6 +219,7 @@ static void close_files(struct terminal *t)
 		(void)fclose(t->in);
 	if (t->guard_fd >= 0)
 		(void)close(t->guard_fd);
+	free(t->shown);
 	free(t);
 }
 
@@ -302,11 +306,39 @@ static void show_row(const struct terminal *t, const struct canvas *canvas, int 
 	}
 }
 
+/* False: what the screen has is not known, or of another size, and all of it is shown. */
+static bool is_shown(struct terminal *t, const struct canvas *canvas)
+{
+	if (t->shown_rows == canvas->rows && t->shown_columns == canvas->columns)
+		return true;
+	const size_t cells = (size_t)canvas->rows * (size_t)canvas->columns;
+	struct cell *shown = realloc(t->shown, cells * sizeof *shown);
+	t->shown = shown ? shown : t->shown;
+	t->shown_rows = shown ? canvas->rows : 0;
+	t->shown_columns = shown ? canvas->columns : 0;
+	return false;
+}
+
+/* Most rows are as they were: curses is told of the others only. */
 void terminal_show(struct terminal *t, const struct canvas *canvas)
 {
-	(void)erase();
-	for (int row = 0; row < canvas->rows && row < t->rows; row++)
+	const bool known = is_shown(t, canvas);
+	const size_t row_cells = (size_t)canvas->columns;
+	if (!known)
+		(void)erase();
+	for (int row = 0; row < canvas->rows && row < t->rows; row++) {
+		const size_t at = (size_t)row * row_cells;
+		const size_t bytes = row_cells * sizeof *canvas->cells;
+		if (known && memcmp(t->shown + at, canvas->cells + at, bytes) == 0)
+			continue;
+		if (known) {
+			(void)move(row, 0);
+			(void)clrtoeol();
+		}
 		show_row(t, canvas, row);
+		if (t->shown_rows > 0)
+			memcpy(t->shown + at, canvas->cells + at, bytes);
+	}
 	(void)attrset(A_NORMAL);
 	(void)refresh();
 }

@@ -170,7 +170,9 @@ def compare(workers):
     half = math.hypot((thread[2] - thread[1]) / 2, (others[2] - others[1]) / 2)
     both = (thread[0] + others[0], thread[0] + others[0] - half, thread[0] + others[0] + half)
     # An interval that is wider than the bar resolves nothing, wherever it lies.
-    verdict = "MISSED" if both[1] > BAR else "held" if both[2] <= BAR and half <= BAR else "not decided"
+    verdict = "not decided"
+    if half <= BAR:
+        verdict = "held" if both[2] <= BAR else "MISSED" if both[1] > BAR else verdict
     show("its thread, of a core", thread, f"(stopped: {statistics.mean(off):.3f} %)")
     show("others' CPU time a sample", others)
     show("both", both, verdict)
