@@ -101,6 +101,9 @@ void compare_gate_words(const struct gate *gate, const struct gate_result *resul
 	const struct comparison *comparison, struct buffer *out);
 /* Settings of a pair: "decode.workers=2 batch.size=64"; "" for single runs. */
 void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out);
+/* Shorter: "2 / 32", and the keys that these are of: "decode.workers / batch.size". */
+void compare_values(const struct comparison *comparison, size_t pair, struct buffer *out);
+void compare_key_names(const struct comparison *comparison, struct buffer *out);
 /* Of points of one side without a partner. */
 void compare_point_settings(const struct comparison *comparison, const struct report *report,
 	size_t point, struct buffer *out);

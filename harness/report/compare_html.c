@@ -49,12 +49,15 @@ static const char *kind_of(const struct metric *metric, const struct difference 
 	}
 }
 
-static json_t *row_json(const struct metric *metric, const struct difference *d, const char *label)
+/* tick: on the axis; label: where there is more room. */
+static json_t *row_json(const struct metric *metric, const struct difference *d, const char *label,
+	const char *tick)
 {
 	char text[METRIC_TEXT_BYTES];
 	char words[COMPARE_WORDS_BYTES];
 	struct part part = part_open();
 	part_put(&part, "label", parts_text(label));
+	part_put(&part, "tick", parts_text(tick));
 	part_put(&part, "a", json_string(metric_text(metric, metric_unscaled(metric, d->a), text)));
 	part_put(&part, "b", json_string(metric_text(metric, metric_unscaled(metric, d->b), text)));
 	part_put(&part, "change", parts_number(metric_change(metric, d->value)));
@@ -117,7 +120,7 @@ static json_t *forest_spec(const json_t *rows)
 		{"high", "to", "+.2%"}, {"words", "B is", NULL}};
 	const struct interval axis = axis_of(rows);
 	const json_int_t height = (json_int_t)(json_array_size(rows) + 1) * ROW_PIXELS;
-	json_t *y = parts_channel_with("label", "nominal", NULL,
+	json_t *y = parts_channel_with("tick", "nominal", NULL,
 		json_pack("{s:n, s:n, s:{s:i, s:b}}", "title", "sort", "axis", "labelLimit", 260,
 			"grid", 1));
 	json_t *x = parts_channel_with("change", "quantitative", "change of B against A",
@@ -157,23 +160,32 @@ static void throughput_chart(struct page *page, const struct comparison *c, size
 {
 	struct chart chart = {0};
 	struct buffer label = {0};
+	struct buffer tick = {0};
 	json_t *rows = json_array();
 	(void)snprintf(chart.id, sizeof chart.id, "throughput%zu", number);
 	(void)snprintf(chart.title, sizeof chart.title, "Throughput of each point");
 	buffer_format(&chart.text,
 		"Each dot is the change of B's throughput against A's, its line the %g %% interval. Left of 0 B is slower. A line that is cut at the edge goes on beyond it.",
 		100 * (1 - c->significance));
+	if (c->pair_count > 1) {
+		buffer_text(&chart.text, " Rows: ");
+		compare_key_names(c, &chart.text);
+		buffer_text(&chart.text, ".");
+	}
 	if (c->pair_count > POINTS_DRAWN)
 		buffer_format(&chart.text, " The first %d of %zu points are drawn.",
 			(int)POINTS_DRAWN, c->pair_count);
 	if (c->pair_count > 1)
-		parts_append(&rows,
-			row_json(&c->metrics[0], &c->overall[0], "all points (geometric mean)"));
+		parts_append(&rows, row_json(&c->metrics[0], &c->overall[0],
+					    "all points (geometric mean)", "mean of all"));
 	for (size_t i = 0; i < c->pair_count && i < POINTS_DRAWN; i++) {
 		compare_settings(c, i, &label);
+		compare_values(c, i, &tick);
 		parts_append(&rows, row_json(&c->metrics[0], &c->differences[i],
-					    label.size > 0 ? label.data : "throughput"));
+					    label.size > 0 ? label.data : "throughput",
+					    tick.size > 0 ? tick.data : "throughput"));
 		buffer_release(&label);
+		buffer_release(&tick);
 	}
 	forest(page, &chart, rows);
 }
@@ -204,7 +216,8 @@ static void stages_chart(struct page *page, const struct comparison *c, size_t n
 	for (size_t m = 0; m < c->metric_count; m++) {
 		const struct difference *d = &c->differences[m * c->pair_count + c->focus];
 		if (is_of_stages(&c->metrics[m]) && !isnan(d->value))
-			parts_append(&rows, row_json(&c->metrics[m], d, c->metrics[m].name));
+			parts_append(&rows, row_json(&c->metrics[m], d, c->metrics[m].name,
+						    c->metrics[m].name));
 	}
 	forest(page, &chart, rows);
 }
@@ -219,7 +232,7 @@ static void figures_table(struct page *page, const struct comparison *c)
 	for (size_t m = 0; m < c->metric_count; m++)
 		parts_append(&table.rows,
 			row_json(&c->metrics[m], &c->differences[m * c->pair_count + c->focus],
-				c->metrics[m].name));
+				c->metrics[m].name, c->metrics[m].name));
 	page_table(page, &table, "All figures of that point");
 	json_decref(table.rows);
 }

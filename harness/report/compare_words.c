@@ -43,14 +43,13 @@ static void cannot_tell(const struct difference *d, char out[COMPARE_WORDS_BYTES
 		(void)snprintf(
 			repeats, sizeof repeats, "%zu and %zu repeats", d->a_count, d->b_count);
 	if (d->is_mean)
-		(void)snprintf(
-			out, COMPARE_WORDS_BYTES, "cannot tell: %s a point, too noisy", repeats);
+		(void)snprintf(out, COMPARE_WORDS_BYTES,
+			"cannot tell: %s a point at the least, too noisy", repeats);
 	else if (d->repeats_needed > 0)
 		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s; %zu would do", repeats,
 			d->repeats_needed);
 	else
-		(void)snprintf(out, COMPARE_WORDS_BYTES,
-			"cannot tell: %s, too noisy for any number", repeats);
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s, too noisy", repeats);
 }
 
 const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
@@ -141,6 +140,36 @@ void compare_point_settings(const struct comparison *comparison, const struct re
 			config_key_name(key, name), value ? value : "?");
 		free(value);
 	}
+}
+
+/* "2 / 32", or the keys "decode.workers / batch.size", of what points are matched by. */
+static void values_or_names(const struct comparison *c, size_t pair, bool names, struct buffer *out)
+{
+	const struct record *record = c->a.report->record;
+	const size_t begin = out->size;
+	for (int k = 0; k < KEY_COUNT; k++) {
+		const enum key_id key = (enum key_id)k;
+		char name[CONFIG_NAME_BYTES];
+		if (!c->match.swept[k])
+			continue;
+		char *value = config_value_text(
+			key, point_value(&record->config, &record->grid, c->pairs[pair].a, key));
+		buffer_format(out, "%s%s", out->size > begin ? " / " : "",
+			names   ? config_key_name(key, name)
+			: value ? value
+				: "?");
+		free(value);
+	}
+}
+
+void compare_values(const struct comparison *comparison, size_t pair, struct buffer *out)
+{
+	values_or_names(comparison, pair, false, out);
+}
+
+void compare_key_names(const struct comparison *comparison, struct buffer *out)
+{
+	values_or_names(comparison, 0, true, out);
 }
 
 void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out)
