@@ -162,7 +162,8 @@ static int describe_first(struct plan *plan, struct error *err)
 	}
 	config_release(&config);
 	const size_t used = strlen(plan->step.description);
-	if (sweeps_section(&plan->config, "step") || sweeps_section(&plan->config, "sync"))
+	if (sweeps_section(&plan->config, "step") || sweeps_section(&plan->config, "sync") ||
+		sweeps_section(&plan->config, "batch"))
 		(void)snprintf(plan->step.description + used, sizeof plan->step.description - used,
 			" (first point; swept)");
 	return code;
