@@ -7,7 +7,7 @@ Real runs of the emulated device from memory, three short ones for each pair: A,
 interrupted goes on where it was.  Beside it stand what plain Student's t and a percentile bootstrap of the same
 repetitions would have said, and how much runs vary beside repetitions.
 
-    bench_compare.py MLBENCH [--pairs 200] [--out DIR] [--budget SECONDS] [--repeats 3] [--duration 150]
+    bench_compare.py MLBENCH [--pairs 200] [--out DIR] [--budget SECONDS] [--repeats 7] [--duration 150]
                      [--workload step|decode] [--check]
 
 --check: exit status 1 above 5 % alarms or below 95 % found (at 1 % significance)."""
@@ -194,8 +194,8 @@ def main():
     parser.add_argument("mlbench")
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--out", help="default: bench/compare beside MLBENCH")
-    parser.add_argument("--budget", type=float, default=660)
-    parser.add_argument("--repeats", type=int, choices=STUDENT_99, default=3, help="of a run")
+    parser.add_argument("--budget", type=float, default=1500, help="seconds; 200 pairs take 18 minutes")
+    parser.add_argument("--repeats", type=int, choices=STUDENT_99, default=7, help="of a run")
     parser.add_argument("--duration", type=int, default=150, help="of a repetition, ms")
     parser.add_argument("--workload", choices=WORKLOADS, default="step")
     parser.add_argument("--check", action="store_true")
