@@ -333,31 +333,32 @@ static void work_close(struct work *work)
 static int work_open(struct work *work, const struct difference_samples *samples, size_t count,
 	const struct difference_rules *rules)
 {
-	*work = (struct work){
-		.points = calloc(count + 1, sizeof *work->points),
-		.rest = calloc(count + 1, sizeof *work->rest),
-		.adjusted = calloc(count + 1, sizeof *work->adjusted),
-		.bootstrap = {.t = calloc(COMPARE_RESAMPLES, sizeof *work->bootstrap.t),
-			.run_share = rules->run_share,
-			.wanted = rules->bootstrap,
-			.seed = rules->seed},
-	};
+	work->points = calloc(count + 1, sizeof *work->points);
+	work->rest = calloc(count + 1, sizeof *work->rest);
+	work->adjusted = calloc(count + 1, sizeof *work->adjusted);
+	work->bootstrap.t = calloc(COMPARE_RESAMPLES, sizeof *work->bootstrap.t);
+	work->bootstrap.run_share = rules->run_share;
+	work->bootstrap.wanted = rules->bootstrap;
+	work->bootstrap.seed = rules->seed;
 	if (!work->points || !work->rest || !work->adjusted || !work->bootstrap.t)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		work->points[i] = compare_point_of(&samples[i]);
-	const int code = compare_shared_of(work->points, count, &work->shared);
-	if (code)
-		return code;
-	work->bootstrap.shared = (struct moderation){1, work->shared.freedom};
-	return compare_pool_open(
-		&work->bootstrap.pool, samples, work->points, count, &work->shared);
+	struct moderation shared = {0};
+	struct pool pool = {0};
+	int code = compare_shared_of(work->points, count, &shared);
+	if (!code)
+		code = compare_pool_open(&pool, samples, work->points, count, &shared);
+	work->shared = shared;
+	work->bootstrap.shared = (struct moderation){1, shared.freedom};
+	work->bootstrap.pool = pool;
+	return code;
 }
 
 int compare_differences(const struct difference_samples *samples, size_t count,
 	const struct difference_rules *rules, struct difference *out, struct difference *overall)
 {
-	struct work work;
+	struct work work = {0};
 	const int code = work_open(&work, samples, count, rules);
 	for (size_t i = 0; !code && i < count; i++) {
 		out[i] = difference_of(
