@@ -53,6 +53,7 @@ static int load(struct diagnosed *d, const struct record *record, struct materia
 	}
 	*effort = 0;
 	(void)snprintf(d->why_not, sizeof d->why_not, "%.*s", EVIDENCE_BYTES - 1, why.text);
+	material_release(material);
 	return material_load(material, record, d->point, false, err);
 }
 
