@@ -124,8 +124,11 @@ enum ink compare_ink(const struct metric *metric, const struct difference *diffe
 
 /* --- points ------------------------------------------------------------------------------------------------- */
 
-void compare_point_settings(const struct comparison *comparison, const struct report *report,
-	size_t point, struct buffer *out)
+enum setting_parts { SETTING_NAME = 1, SETTING_VALUE = 2 };
+
+/* Of the keys that points are matched by, each with what is asked for: "decode.workers=2". */
+static void add_settings(const struct comparison *comparison, const struct report *report,
+	size_t point, unsigned parts, const char *between, struct buffer *out)
 {
 	const struct record *record = report->record;
 	const size_t begin = out->size;
@@ -136,40 +139,31 @@ void compare_point_settings(const struct comparison *comparison, const struct re
 			continue;
 		char *value = config_value_text(
 			key, point_value(&record->config, &record->grid, point, key));
-		buffer_format(out, "%s%s=%s", out->size > begin ? " " : "",
-			config_key_name(key, name), value ? value : "?");
+		buffer_format(out, "%s%s%s%s", out->size > begin ? between : "",
+			parts & SETTING_NAME ? config_key_name(key, name) : "",
+			parts == (SETTING_NAME | SETTING_VALUE) ? "=" : "",
+			!(parts & SETTING_VALUE) ? ""
+			: value                  ? value
+						 : "?");
 		free(value);
 	}
 }
 
-/* "2 / 32", or the keys "decode.workers / batch.size", of what points are matched by. */
-static void values_or_names(const struct comparison *c, size_t pair, bool names, struct buffer *out)
+void compare_point_settings(const struct comparison *comparison, const struct report *report,
+	size_t point, struct buffer *out)
 {
-	const struct record *record = c->a.report->record;
-	const size_t begin = out->size;
-	for (int k = 0; k < KEY_COUNT; k++) {
-		const enum key_id key = (enum key_id)k;
-		char name[CONFIG_NAME_BYTES];
-		if (!c->match.swept[k])
-			continue;
-		char *value = config_value_text(
-			key, point_value(&record->config, &record->grid, c->pairs[pair].a, key));
-		buffer_format(out, "%s%s", out->size > begin ? " / " : "",
-			names   ? config_key_name(key, name)
-			: value ? value
-				: "?");
-		free(value);
-	}
+	add_settings(comparison, report, point, SETTING_NAME | SETTING_VALUE, " ", out);
 }
 
 void compare_values(const struct comparison *comparison, size_t pair, struct buffer *out)
 {
-	values_or_names(comparison, pair, false, out);
+	add_settings(comparison, comparison->a.report, comparison->pairs[pair].a, SETTING_VALUE,
+		" / ", out);
 }
 
 void compare_key_names(const struct comparison *comparison, struct buffer *out)
 {
-	values_or_names(comparison, 0, true, out);
+	add_settings(comparison, comparison->a.report, 0, SETTING_NAME, " / ", out);
 }
 
 void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out)
