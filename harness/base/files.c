@@ -1,6 +1,8 @@
 /* Files and folders. */
 #include "harness/base/files.h"
 
+#include "harness/base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +122,20 @@ int files_append(const char *path, const void *data, size_t size, struct error *
 		return error_set_errno(err, errno, "cannot open '%s' for appending", path);
 	const int code = write_sync_close(fd, data, size);
 	return code ? error_set_errno(err, -code, "cannot append to '%s'", path) : 0;
+}
+
+int files_lock(int fd, const char *folder)
+{
+	int code;
+	do
+		code = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+	while (code == -EINTR);
+	if (code == -EWOULDBLOCK)
+		return -EBUSY;
+	if (code)
+		log_warn("'%s' cannot be locked (%s): make sure that no other mlbench writes there",
+			folder, strerror(-code));
+	return 0;
 }
 
 static int make_one_folder(const char *path, struct error *err)

@@ -16,6 +16,11 @@ int files_write_atomic(const char *path, const void *data, size_t size, struct e
 /* Appends and fdatasyncs. */
 int files_append(const char *path, const void *data, size_t size, struct error *err);
 
+/* Takes the lock of an open file or folder until it is closed, without waiting.  -EBUSY: another process
+ * has it.  0 where the file system has no locks, too (Lustre without flock, NFS without lockd): then a
+ * warning names `folder`, which is what the lock would have protected. */
+int files_lock(int fd, const char *folder);
+
 /* mkdir -p; 0 when it is there already. */
 int files_make_folder(const char *path, struct error *err);
 

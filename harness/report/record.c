@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,7 +42,7 @@ static int take_lock(struct record *record, const char *path, struct error *err)
 	const int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return error_set_errno(err, errno, "cannot write '%s'", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	if (files_lock(fd, record->folder)) {
 		(void)close(fd);
 		return error_set(err, -EBUSY, "another run is writing to '%s'", record->folder);
 	}
