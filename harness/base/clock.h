@@ -24,11 +24,12 @@ uint64_t clock_thread_cpu_ns(void);
 /* Sleeps until the absolute monotonic time (restarts after signals). */
 void clock_sleep_until_ns(uint64_t deadline_ns);
 
-/* "2026-11-20T21:30:05Z" into out; seconds since the epoch as input. */
+/* "2026-11-20T21:30:05Z" into out, of any number that a file may hold as seconds since the epoch: "unknown" for one that
+ * is no date (negative, from the year 10000 on, NAN). */
 enum { CLOCK_UTC_BYTES = 24 };
-void clock_format_utc(time_t seconds, char out[CLOCK_UTC_BYTES]);
+void clock_format_utc(double seconds, char out[CLOCK_UTC_BYTES]);
 
 /* A name fit for a folder: "20261120T213005Z". */
-void clock_format_utc_compact(time_t seconds, char out[CLOCK_UTC_BYTES]);
+void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES]);
 
 #endif
