@@ -37,9 +37,13 @@ static char *points_path(const struct record *record, struct error *err)
 }
 
 /* Held until release, so that two runs cannot write to one folder. */
-static int take_lock(struct record *record, const char *path, struct error *err)
+static int take_lock(struct record *record, const char *path, int flags, struct error *err)
 {
-	const int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
+	if (fd < 0 && errno == EEXIST)
+		return error_set(err, -EEXIST,
+			"'%s' holds a run already: continue it with --resume, or name another folder",
+			record->folder);
 	if (fd < 0)
 		return error_set_errno(err, errno, "cannot write '%s'", path);
 	if (files_lock(fd, record->folder)) {
@@ -109,14 +113,15 @@ int record_create(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	if (access(path, F_OK) == 0)
-		code = error_set(err, -EEXIST,
-			"'%s' holds a run already: continue it with --resume, or name another folder",
-			record->folder);
-	if (!code)
-		code = take_lock(record, path, err);
+	code = take_lock(record, path, O_CREAT | O_EXCL, err);
+	if (!code) {
+		code = append_json(record, record_header_to_json(record), err);
+		if (code)
+			(void)unlink(
+				path); /* without a header it is no run, but would be taken for the newest */
+	}
 	free(path);
-	return code ? code : append_json(record, record_header_to_json(record), err);
+	return code;
 }
 
 int record_continue(struct record *record, struct error *err)
@@ -124,7 +129,7 @@ int record_continue(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	const int code = take_lock(record, path, err);
+	const int code = take_lock(record, path, 0, err);
 	free(path);
 	record->finished = 0;
 	record->interrupted = false;
