@@ -54,6 +54,8 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 		return code;
 	code = live_board_read(board, &out->view);
 	live_board_close(board);
+	if (code == -EPROTO)
+		return error_set(err, code, "process %d: its picture was cut short", pid);
 	out->whole = code == 0;
 	out->seen = code != -EAGAIN;
 	if (!out->seen)
