@@ -2,10 +2,28 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 static const double YEAR_10000 = 253402300800.0;
+
+static double utc_at_zero; /* of the monotonic clock */
+
+static void set_utc(void)
+{
+	struct timespec calendar;
+	(void)clock_gettime(CLOCK_REALTIME, &calendar);
+	utc_at_zero = (double)calendar.tv_sec + (double)calendar.tv_nsec / (double)NS_PER_S -
+		      (double)clock_now_ns() / (double)NS_PER_S;
+}
+
+double clock_utc_seconds(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, set_utc);
+	return utc_at_zero + (double)clock_now_ns() / (double)NS_PER_S;
+}
 
 uint64_t clock_thread_cpu_ns(void)
 {

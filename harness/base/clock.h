@@ -18,6 +18,10 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/* Seconds since the epoch, for a moment to be told of: the calendar at the first call, and the monotonic clock from then
+ * on.  So the difference of two is a duration, however the calendar is set meanwhile.  Any thread. */
+double clock_utc_seconds(void);
+
 /* CPU time of the calling thread: about 0.5 us, so never per item. */
 uint64_t clock_thread_cpu_ns(void);
 

@@ -12,11 +12,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RESULTS_FOLDER "results"
@@ -257,9 +257,7 @@ static char *command_line(const struct invocation *invocation)
 static int open_new(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
-	struct timespec now;
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	record->started = (double)now.tv_sec;
+	record->started = floor(clock_utc_seconds()); /* as the folder is named */
 	(void)snprintf(record->name, sizeof record->name, "%s", plan->name);
 	(void)snprintf(record->config_hash, sizeof record->config_hash, "%s", plan->hash);
 	record->command = command_line(invocation);

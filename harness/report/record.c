@@ -3,6 +3,7 @@
 #include "harness/report/record.h"
 
 #include "harness/base/buffer.h"
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/report/measurement_json.h"
 #include "harness/report/record_json.h"
@@ -13,20 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define POINTS_FILE "points.jsonl"
 
 enum { REAL_DIGITS = 15 };
 static const size_t POINTS_LIMIT_BYTES = (size_t)8 << 30;
-
-static double now_seconds(void)
-{
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
 
 static char *points_path(const struct record *record, struct error *err)
 {
@@ -246,12 +239,16 @@ static int read_object(
 	if (!record->header)
 		return record_header_from_json(record, object, err);
 	const char *kind = json_string_value(json_object_get(object, "kind"));
-	if (kind && strcmp(kind, "repetition") == 0)
+	if (kind && strcmp(kind, "repetition") == 0) {
+		record->ended = false;
 		return read_repetition(record, object, text, size, err);
+	}
 	if (kind && strcmp(kind, "limit") == 0)
 		return record_limit_from_json(record, object, err);
-	if (kind && strcmp(kind, "end") == 0)
+	if (kind && strcmp(kind, "end") == 0) {
+		record->ended = true;
 		record_end_from_json(record, object);
+	}
 	return 0; /* a kind of a later version */
 }
 
@@ -293,15 +290,6 @@ bool record_is_adaptive(const struct config *config)
 	       config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_ADAPTIVE;
 }
 
-/* Whether an end line stands behind the last repetition. */
-static bool ended_whole(const struct record *record)
-{
-	for (size_t i = 0; i < record->entry_count; i++)
-		if (record->entries[i].ended > record->finished)
-			return false;
-	return record->finished > 0;
-}
-
 /* Without an end line (a kill): when the last thing known happened. */
 static void settle_end(struct record *record)
 {
@@ -331,7 +319,7 @@ int record_open(struct record *record, const char *folder, struct error *err)
 	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
 	if (!code)
 		code = read_lines(record, path, text, size, err);
-	if (!code && record_is_adaptive(&record->config) && !ended_whole(record))
+	if (!code && record_is_adaptive(&record->config) && !record->ended)
 		record->interrupted = true;
 	if (!code)
 		settle_end(record);
@@ -345,7 +333,7 @@ int record_end(struct record *record, struct error *err)
 	const bool ended = record->finished > 0;
 	settle_end(record);
 	if (!ended)
-		record->finished = now_seconds();
+		record->finished = clock_utc_seconds();
 	return append_json(record, record_end_to_json(record), err);
 }
 
