@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { ARENAS_MAX = 2 };
@@ -61,6 +62,18 @@ static void set_up_signals(void)
 		(void)sigaction(SIGHUP, &action, NULL);
 	action.sa_handler = SIG_IGN;
 	(void)sigaction(SIGPIPE, &action, NULL);
+	(void)sigaction(
+		SIGXFSZ, &action, NULL); /* a write beyond 'ulimit -f' is an error message */
+}
+
+/* As many open files as may be had without asking anybody: the usual 1024 are few for deep queues. */
+static void set_up_limits(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /* A closed standard stream would be given to the next file that is opened, and be written over. */
@@ -200,6 +213,7 @@ int main(int argc, char **argv)
 	if (!set_up_streams())
 		return EXIT_STATUS_FAILED;
 	set_up_signals();
+	set_up_limits();
 	atomic_store(&wants_json, find_json(argc, argv));
 	const int status = dispatch(argc, argv, &err);
 	log_progress_end();

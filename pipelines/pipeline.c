@@ -439,9 +439,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		*control->traces = (struct traces){0};
 	if (control && control->timeline)
 		*control->timeline = NULL;
-	struct timespec started;
-	(void)clock_gettime(CLOCK_REALTIME, &started);
-	out->started = (double)started.tv_sec + (double)started.tv_nsec / 1e9;
+	out->started = clock_utc_seconds();
 	struct run *run = calloc(1, sizeof *run);
 	int code = run ? 0 : no_memory(err);
 	bool joined = true;

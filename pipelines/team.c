@@ -88,8 +88,8 @@ static void decode(struct worker *w, struct blob *blob)
 	blob->slot->labels[blob->ticket.place] = o->dataset->samples[blob->ticket.sample].label;
 	blob->bad = false;
 	if (request->status) {
-		char text[64];
-		mark_bad(w, blob, strerror_r(-request->status, text, sizeof text));
+		char text[ERROR_REASON_BYTES];
+		mark_bad(w, blob, error_reason(-request->status, text));
 		return;
 	}
 	struct error err;

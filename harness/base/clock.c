@@ -2,6 +2,28 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static const double YEAR_10000 = 253402300800.0;
+
+static double utc_at_zero; /* of the monotonic clock */
+
+static void set_utc(void)
+{
+	struct timespec calendar;
+	(void)clock_gettime(CLOCK_REALTIME, &calendar);
+	utc_at_zero = (double)calendar.tv_sec + (double)calendar.tv_nsec / (double)NS_PER_S -
+		      (double)clock_now_ns() / (double)NS_PER_S;
+}
+
+double clock_utc_seconds(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, set_utc);
+	return utc_at_zero + (double)clock_now_ns() / (double)NS_PER_S;
+}
 
 uint64_t clock_thread_cpu_ns(void)
 {
@@ -20,17 +42,27 @@ void clock_sleep_until_ns(uint64_t deadline_ns)
 		continue;
 }
 
-void clock_format_utc(time_t seconds, char out[CLOCK_UTC_BYTES])
+/* A number out of range is not converted: that would be undefined. */
+static bool broken_down(double seconds, struct tm *tm)
 {
-	struct tm tm;
-	if (!gmtime_r(&seconds, &tm) ||
-		strftime(out, CLOCK_UTC_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
-		out[0] = '\0';
+	if (!(seconds >= 0 && seconds < YEAR_10000))
+		return false;
+	const time_t whole = (time_t)seconds;
+	return gmtime_r(&whole, tm) != NULL;
 }
 
-void clock_format_utc_compact(time_t seconds, char out[CLOCK_UTC_BYTES])
+void clock_format_utc(double seconds, char out[CLOCK_UTC_BYTES])
 {
 	struct tm tm;
-	if (!gmtime_r(&seconds, &tm) || strftime(out, CLOCK_UTC_BYTES, "%Y%m%dT%H%M%SZ", &tm) == 0)
-		out[0] = '\0';
+	if (!broken_down(seconds, &tm) ||
+		strftime(out, CLOCK_UTC_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+		(void)snprintf(out, CLOCK_UTC_BYTES, "unknown");
+}
+
+void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES])
+{
+	struct tm tm;
+	if (!broken_down(seconds, &tm) ||
+		strftime(out, CLOCK_UTC_BYTES, "%Y%m%dT%H%M%SZ", &tm) == 0)
+		(void)snprintf(out, CLOCK_UTC_BYTES, "unknown");
 }

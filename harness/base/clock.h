@@ -18,17 +18,22 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/* Seconds since the epoch, for a moment to be told of: the calendar at the first call, and the monotonic clock from then
+ * on.  So the difference of two is a duration, however the calendar is set meanwhile.  Any thread. */
+double clock_utc_seconds(void);
+
 /* CPU time of the calling thread: about 0.5 us, so never per item. */
 uint64_t clock_thread_cpu_ns(void);
 
 /* Sleeps until the absolute monotonic time (restarts after signals). */
 void clock_sleep_until_ns(uint64_t deadline_ns);
 
-/* "2026-11-20T21:30:05Z" into out; seconds since the epoch as input. */
+/* "2026-11-20T21:30:05Z" into out, of any number that a file may hold as seconds since the epoch: "unknown" for one that
+ * is no date (negative, from the year 10000 on, NAN). */
 enum { CLOCK_UTC_BYTES = 24 };
-void clock_format_utc(time_t seconds, char out[CLOCK_UTC_BYTES]);
+void clock_format_utc(double seconds, char out[CLOCK_UTC_BYTES]);
 
 /* A name fit for a folder: "20261120T213005Z". */
-void clock_format_utc_compact(time_t seconds, char out[CLOCK_UTC_BYTES]);
+void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES]);
 
 #endif

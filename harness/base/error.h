@@ -26,7 +26,11 @@ enum exit_status {
 int error_set(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* As error_set with code = -saved_errno; appends ": " and strerror's text. */
+/* strerror's text; for EMFILE and EFBIG with the limit of this process that was met. */
+enum { ERROR_REASON_BYTES = 128 };
+const char *error_reason(int saved_errno, char out[ERROR_REASON_BYTES]);
+
+/* As error_set with code = -saved_errno; appends ": " and error_reason's text. */
 int error_set_errno(struct error *err, int saved_errno, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -1,67 +1,120 @@
 /* Files and folders. */
 #include "harness/base/files.h"
 
+#include "harness/base/clock.h"
+#include "harness/base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TREE_FILES_OPEN = 32, READ_STEP_BYTES = 65536 };
+enum { TREE_FILES_OPEN = 32, READ_STEP_BYTES = 65536, BESIDE_TRIES = 100, PIPE_POLL_MS = 20 };
+static const uint64_t PIPE_OPEN_NS = 3 * NS_PER_S;
+
+/* What is read so far, and of a pipe whether somebody has it open for writing. */
+struct reading {
+	int fd;
+	const char *path;
+	char *bytes;
+	size_t used, room;
+	uint64_t begun_ns;
+	bool has_writer, told;
+};
+
+/* Of a pipe or a terminal that gives nothing at the moment: waits a little for more, with a word about it after a second.
+ * -EPIPE: nobody opened the pipe for writing in PIPE_OPEN_NS. */
+static int wait_for_more(struct reading *r)
+{
+	struct pollfd ready = {.fd = r->fd, .events = POLLIN};
+	const uint64_t waited_ns = clock_now_ns() - r->begun_ns;
+	if (!r->has_writer && waited_ns > PIPE_OPEN_NS)
+		return -EPIPE;
+	if (r->has_writer && !r->told && waited_ns > NS_PER_S) {
+		log_info("waiting for what is written to '%s'", r->path);
+		r->told = true;
+	}
+	if (poll(&ready, 1, PIPE_POLL_MS) < 0)
+		return -errno;
+	r->has_writer = r->has_writer || (ready.revents & POLLHUP); /* it is gone already */
+	return 0;
+}
+
+/* 1: there may be more, 0: the end. */
+static int read_some(struct reading *r, bool pipe)
+{
+	const ssize_t n = read(r->fd, r->bytes + r->used, r->room - r->used);
+	if (n > 0) {
+		r->used += (size_t)n;
+		r->has_writer = true;
+		return 1;
+	}
+	const bool unopened = n == 0 && pipe && !r->has_writer;
+	if (n == 0 && !unopened)
+		return 0;
+	if (n < 0 && errno != EAGAIN)
+		return errno == EINTR ? 1 : -errno;
+	r->has_writer = r->has_writer || n < 0;
+	const int code = wait_for_more(r);
+	return code ? code : 1;
+}
+
+static int make_room(struct reading *r)
+{
+	if (r->used < r->room)
+		return 0;
+	const size_t room = r->room ? r->room * 2 : READ_STEP_BYTES;
+	char *larger = realloc(r->bytes, room + 1);
+	if (!larger)
+		return -ENOMEM;
+	r->bytes = larger;
+	r->room = room;
+	return 0;
+}
 
 /* Reads to the end; sizes of /proc files are not known beforehand. */
-static int read_all(int fd, size_t limit, char **data, size_t *size)
+static int read_all(struct reading *r, size_t limit)
 {
-	size_t room = READ_STEP_BYTES;
-	size_t used = 0;
-	char *bytes = malloc(room + 1);
-	if (!bytes)
-		return -ENOMEM;
-	for (;;) {
-		const ssize_t n = read(fd, bytes + used, room - used);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			const int code = -errno;
-			free(bytes);
-			return code;
-		}
-		if (n == 0)
-			break;
-		used += (size_t)n;
-		if (used > limit) {
-			free(bytes);
-			return -EFBIG;
-		}
-		if (used == room) {
-			char *larger = realloc(bytes, room * 2 + 1);
-			if (!larger) {
-				free(bytes);
-				return -ENOMEM;
-			}
-			bytes = larger;
-			room *= 2;
-		}
-	}
-	bytes[used] = '\0';
-	*data = bytes;
-	*size = used;
-	return 0;
+	struct stat st;
+	const bool pipe = fstat(r->fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	int code;
+	do {
+		code = make_room(r);
+		code = code ? code : read_some(r, pipe);
+		if (r->used > limit)
+			code = -EOVERFLOW;
+	} while (code > 0);
+	return code;
 }
 
 int files_read(const char *path, size_t limit, char **data, size_t *size, struct error *err)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	/* To open a pipe that nobody writes to would wait without a word. */
+	struct reading r = {.fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+		.path = path,
+		.begun_ns = clock_now_ns()};
+	if (r.fd < 0)
 		return error_set_errno(err, errno, "cannot open '%s'", path);
-	const int code = read_all(fd, limit, data, size);
-	(void)close(fd);
-	if (code == -EFBIG)
+	const int code = read_all(&r, limit);
+	(void)close(r.fd);
+	if (code) {
+		free(r.bytes);
+	} else {
+		r.bytes[r.used] = '\0';
+		*data = r.bytes;
+		*size = r.used;
+	}
+	if (code == -EOVERFLOW)
 		return error_set(err, code, "'%s' is larger than %zu bytes", path, limit);
+	if (code == -EPIPE)
+		return error_set(err, -EINVAL, "'%s' is a pipe that nobody writes to", path);
 	if (code)
 		return error_set_errno(err, -code, "cannot read '%s'", path);
 	return 0;
@@ -93,15 +146,30 @@ static int write_sync_close(int fd, const void *data, size_t size)
 	return code;
 }
 
+/* The name may be taken: by a process of this number on another node, or left by one that was killed. */
+int files_create_beside(const char *path, char beside[FILES_PATH_BYTES], struct error *err)
+{
+	int fd = -1;
+	for (int n = 0; n < BESIDE_TRIES && fd < 0; n++) {
+		char number[16] = "";
+		if (n > 0)
+			(void)snprintf(number, sizeof number, "-%d", n);
+		if (snprintf(beside, FILES_PATH_BYTES, "%s" FILES_BESIDE "%d%s", path,
+			    (int)getpid(), number) >= FILES_PATH_BYTES)
+			return error_set(err, -ENAMETOOLONG, "path too long: '%s'", path);
+		fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	return fd >= 0 ? fd : error_set_errno(err, errno, "cannot create '%s'", beside);
+}
+
 int files_write_atomic(const char *path, const void *data, size_t size, struct error *err)
 {
-	char temporary[4096];
-	if (snprintf(temporary, sizeof temporary, "%s.tmp-%d", path, (int)getpid()) >=
-		(int)sizeof temporary)
-		return error_set(err, -ENAMETOOLONG, "path too long: '%s'", path);
-	const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	char temporary[FILES_PATH_BYTES];
+	const int fd = files_create_beside(path, temporary, err);
 	if (fd < 0)
-		return error_set_errno(err, errno, "cannot create '%s'", temporary);
+		return fd;
 	int code = write_sync_close(fd, data, size);
 	if (!code && rename(temporary, path) != 0)
 		code = -errno;
@@ -119,6 +187,20 @@ int files_append(const char *path, const void *data, size_t size, struct error *
 		return error_set_errno(err, errno, "cannot open '%s' for appending", path);
 	const int code = write_sync_close(fd, data, size);
 	return code ? error_set_errno(err, -code, "cannot append to '%s'", path) : 0;
+}
+
+int files_lock(int fd, const char *folder)
+{
+	int code;
+	do
+		code = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+	while (code == -EINTR);
+	if (code == -EWOULDBLOCK)
+		return -EBUSY;
+	if (code)
+		log_warn("'%s' cannot be locked (%s): make sure that no other mlbench writes there",
+			folder, strerror(-code));
+	return 0;
 }
 
 static int make_one_folder(const char *path, struct error *err)

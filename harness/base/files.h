@@ -7,14 +7,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads a whole file, NUL-terminated, at most `limit` bytes (-EFBIG above it); free *data. */
+/* Reads a whole file, NUL-terminated, at most `limit` bytes (-EOVERFLOW above it); free *data.
+ * A pipe is read to its end; one that nobody opens for writing is refused after three seconds. */
 int files_read(const char *path, size_t limit, char **data, size_t *size, struct error *err);
+
+/* Makes a new file beside path, in which path's new contents are written before it is renamed over path.
+ * Never through a link, nor into a file that is there.  The descriptor, or a negative errno. */
+#define FILES_BESIDE ".tmp-" /* PATH.tmp-PID or PATH.tmp-PID-N */
+enum { FILES_PATH_BYTES = 4096 };
+int files_create_beside(const char *path, char beside[FILES_PATH_BYTES], struct error *err);
 
 /* Writes path.tmp-PID, syncs, renames: readers see the old file or the whole new one. */
 int files_write_atomic(const char *path, const void *data, size_t size, struct error *err);
 
 /* Appends and fdatasyncs. */
 int files_append(const char *path, const void *data, size_t size, struct error *err);
+
+/* Takes the lock of an open file or folder until it is closed, without waiting.  -EBUSY: another process
+ * has it.  0 where the file system has no locks, too (Lustre without flock, NFS without lockd): then a
+ * warning names `folder`, which is what the lock would have protected. */
+int files_lock(int fd, const char *folder);
 
 /* mkdir -p; 0 when it is there already. */
 int files_make_folder(const char *path, struct error *err);

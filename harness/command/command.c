@@ -30,7 +30,7 @@ int command_status(int code)
 	case ENODATA:
 	case ENAMETOOLONG:
 	case ELOOP:
-	case EFBIG:
+	case EOVERFLOW:
 		return EXIT_STATUS_BAD_INPUT;
 	case ENOTSUP:
 	case ENODEV:

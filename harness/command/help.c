@@ -30,6 +30,8 @@ static const char config_help[] =
 	"  --set section.key=value           overrides a key from the command line, and takes it out of the sweep\n"
 	"  --set sweep.section.key=1,2,4     sweeps it\n"
 	"\n"
+	"A configuration may come from a pipe: 'generate | mlbench run /dev/stdin', 'mlbench run <(generate)'.\n"
+	"\n"
 	"'mlbench help keys' prints every key, 'mlbench help KEY' one, 'mlbench check FILE' what a file means.\n";
 
 static const struct command *find(const struct command *const *commands, const char *name)

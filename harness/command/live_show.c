@@ -20,18 +20,11 @@ struct live_show {
 	struct watch *watch;       /* NULL: no view */
 };
 
-static double now_seconds(void)
-{
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S;
-}
-
 static void describe_process(const struct invocation *invocation, struct live_view *view)
 {
 	*view = (struct live_view){.pid = (int32_t)getpid(),
 		.process_start = live_process_start((int32_t)getpid()),
-		.started = now_seconds(),
+		.started = clock_utc_seconds(),
 		.throughput = NAN,
 		.throughput_window = NAN,
 		.step_utilisation_window = NAN,

@@ -106,7 +106,10 @@ static int prepare(struct probing *probing, struct error *err)
 static bool answers(const struct probing *probing, const struct ceilings *kept)
 {
 	char why[NOTE_BYTES];
-	if (ceilings_stale_here(kept, why, sizeof why) || kept->read_count == 0)
+	if (ceilings_stale_here(kept, why, sizeof why))
+		return false;
+	/* What could not be measured then is tried again. */
+	if (kept->read_count == 0 || kept->decode_count == 0)
 		return false;
 	if (kept->quick && !probing->bounds->quick)
 		return false;

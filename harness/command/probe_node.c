@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SMALL_REQUEST = 4096, LARGE_REQUEST = 128 * 1024, CHANNELS = 3, COPY_SHARE_OF_FREE = 8 };
 
@@ -264,13 +263,6 @@ static const struct part {
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static double now_seconds(void)
-{
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S;
-}
-
 static bool is_stopped(const atomic_bool *stop)
 {
 	return stop && atomic_load(stop);
@@ -299,7 +291,7 @@ int probe_node(const struct probe_target *target, const struct probe_bounds *bou
 	const struct job job = {.target = target, .bounds = bounds, .out = out};
 	ceilings_init(out);
 	node_describe(&target->node, out);
-	out->measured_at = now_seconds();
+	out->measured_at = clock_utc_seconds();
 	out->quick = bounds->quick;
 	out->file_bytes = probe_file_bytes(target);
 	size_t done = 0;

@@ -12,15 +12,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RESULTS_FOLDER "results"
 
-enum { FOLDER_TRIES = 100, DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYTES = 256 };
+enum { FOLDER_TRIES = 999, DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYTES = 256 };
 
 static void axis_text(const struct config *config, enum key_id key, struct buffer *out)
 {
@@ -149,21 +150,40 @@ int resume_plan(struct plan *plan, struct record *record, const struct invocatio
 	return plan_open(plan, invocation, options->arguments[0], err);
 }
 
-/* results/NAME/TIME, with a number when two runs begin in one second. */
-static char *new_folder(const struct plan *plan, double started)
+/* Makes results/NAME/TIME, with a number where another run, maybe on another node, made it first. */
+static int make_new_folder(struct record *record, const struct plan *plan, struct error *err)
 {
 	char when[CLOCK_UTC_BYTES];
 	char path[PATH_BYTES];
-	clock_format_utc_compact((time_t)started, when);
+	(void)snprintf(path, sizeof path, RESULTS_FOLDER "/%s", plan->name);
+	const int code = files_make_folder(path, err);
+	if (code)
+		return code;
+	clock_format_utc_compact(record->started, when);
 	for (int n = 1; n <= FOLDER_TRIES; n++) {
 		const int used =
 			snprintf(path, sizeof path, RESULTS_FOLDER "/%s/%s", plan->name, when);
 		if (n > 1)
-			(void)snprintf(path + used, sizeof path - (size_t)used, "-%02d", n);
-		if (access(path, F_OK) != 0)
-			break;
+			(void)snprintf(path + used, sizeof path - (size_t)used, "-%03d", n);
+		if (mkdir(path, 0777) == 0) {
+			record->folder = strdup(path);
+			return record->folder ? 0 : error_set(err, -ENOMEM, "out of memory");
+		}
+		if (errno != EEXIST)
+			return error_set_errno(err, errno, "cannot create folder '%s'", path);
 	}
-	return strdup(path);
+	return error_set(
+		err, -EEXIST, "'%s' and the %d names after it are taken", path, FOLDER_TRIES);
+}
+
+/* The folder that is named, or a new one. */
+static int choose_folder(
+	struct record *record, const struct plan *plan, const char *out, struct error *err)
+{
+	if (!out)
+		return make_new_folder(record, plan, err);
+	record->folder = strdup(out);
+	return record->folder ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 /* What an earlier 'mlbench probe' found out about this node becomes a part of the result. */
@@ -237,13 +257,7 @@ static char *command_line(const struct invocation *invocation)
 static int open_new(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
-	struct timespec now;
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	record->started = (double)now.tv_sec;
-	record->folder = invocation->options.out ? strdup(invocation->options.out)
-						 : new_folder(plan, record->started);
-	if (!record->folder)
-		return error_set(err, -ENOMEM, "out of memory");
+	record->started = floor(clock_utc_seconds()); /* as the folder is named */
 	(void)snprintf(record->name, sizeof record->name, "%s", plan->name);
 	(void)snprintf(record->config_hash, sizeof record->config_hash, "%s", plan->hash);
 	record->command = command_line(invocation);
@@ -256,7 +270,13 @@ static int open_new(struct record *record, const struct plan *plan,
 		return code;
 	add_facts(record, plan);
 	add_ceilings(record, plan);
-	return record_create(record, err);
+	code = choose_folder(record, plan, invocation->options.out, err);
+	if (code)
+		return code;
+	code = record_create(record, err);
+	if (code && !invocation->options.out)
+		(void)rmdir(record->folder);
+	return code;
 }
 
 int resume_record(struct record *record, const struct plan *plan,

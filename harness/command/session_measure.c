@@ -14,20 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { REASON_BYTES = 80 };
 
 static bool stopped(const struct session *session)
 {
 	return atomic_load(session->invocation->stop) || session->trouble_code;
-}
-
-static double now_seconds(void)
-{
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S;
 }
 
 static void label_point(const struct session *session, size_t point, char *out, size_t room)
@@ -66,7 +58,7 @@ static int run_pipeline(struct session *session, const struct config *config, co
 		.traces = recordings ? &recordings->traces : NULL,
 		.timeline = recordings && first ? &recordings->timeline : NULL,
 		.live = live_show_feed(session->live)};
-	const double started = now_seconds();
+	const double started = clock_utc_seconds();
 	show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);

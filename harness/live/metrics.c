@@ -10,10 +10,7 @@ static const double HERTZ_PER_MHZ = 1e6;
 
 struct metrics_time metrics_now(void)
 {
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (struct metrics_time){.now_ns = clock_now_ns(),
-		.now = (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S};
+	return (struct metrics_time){.now_ns = clock_now_ns(), .now = clock_utc_seconds()};
 }
 
 static void add(struct openmetrics *m, enum run_metric metric, double value)

@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static double now_seconds(void)
-{
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / (double)NS_PER_S;
-}
-
 static void look_at_stages(struct status *out)
 {
 	out->by_stage = true;
@@ -54,6 +47,8 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 		return code;
 	code = live_board_read(board, &out->view);
 	live_board_close(board);
+	if (code == -EPROTO)
+		return error_set(err, code, "process %d: its picture was cut short", pid);
 	out->whole = code == 0;
 	out->seen = code != -EAGAIN;
 	if (!out->seen)
@@ -64,7 +59,7 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 	else if (threads)
 		look_at_all(out);
 	out->now_ns = clock_now_ns();
-	out->now = now_seconds();
+	out->now = clock_utc_seconds();
 	judge(out);
 	return 0;
 }

@@ -135,7 +135,7 @@ static void add_view(json_t *out, const struct status *s)
 	SET("label", text_or_null(v->label));
 	SET("limit", json_boolean(v->limit));
 	SET("folder", text_or_null(v->folder));
-	clock_format_utc((time_t)v->started, started);
+	clock_format_utc(v->started, started);
 	SET("started", text_or_null(started));
 	SET("done", json_integer(v->done));
 	SET("total", json_integer(v->total));

@@ -26,18 +26,23 @@ enum {
 
 static const char MAGIC[8] = "mlblive";
 
-struct live_file {
+struct live_head {
 	char magic[sizeof MAGIC];
 	uint32_t version, words;
 	uint64_t process_start;
 	char program[NAME_BYTES];
+};
+
+struct live_file {
+	struct live_head head;
 	_Alignas(64) atomic_uint sequence; /* odd: being written; 0: nothing was yet */
 	_Alignas(64) atomic_uint_least64_t picture[WORDS];
 };
 
 struct live_board {
-	struct live_file *file;
-	int folder; /* of the creator's, open; -1: none */
+	struct live_file *file; /* mapped by the creator; a copy of one that is attached */
+	int attached;           /* the file that is copied at each look; -1: the creator's own */
+	int folder;             /* of the creator's, open; -1: none */
 	char name[LIVE_NAME_ROOM];
 	char hidden[ERROR_TEXT_BYTES]; /* "": others can see it */
 };
@@ -62,9 +67,10 @@ static bool proc_is_there(void)
 
 /* --- files -------------------------------------------------------------------------------------- */
 
-static struct live_file *map_file(int fd, int protection)
+static struct live_file *map_file(int fd)
 {
-	void *data = mmap(NULL, sizeof(struct live_file), protection, MAP_SHARED, fd, 0);
+	void *data =
+		mmap(NULL, sizeof(struct live_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return data == MAP_FAILED ? NULL : data;
 }
 
@@ -74,48 +80,42 @@ static void unmap(struct live_file *file)
 }
 
 /* Of the process that runs now under that number? */
-static bool is_of(const struct live_file *file, int32_t pid)
+static bool is_of(const struct live_head *head, int32_t pid)
 {
-	return file->process_start == live_process_start(pid);
+	return head->process_start == live_process_start(pid);
 }
 
-/* A picture in a folder, mapped for reading; NULL with -ENOENT, -EPROTO or another errno. */
-static struct live_file *open_picture(int folder, const char *name, int *code, struct error *err)
+/* -EPROTO where the head is none that this version reads the picture of. */
+static int check_head(const struct live_head *head, bool whole, off_t bytes, struct error *err)
+{
+	if (!whole || memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
+		return error_set(err, -EPROTO, "what it shows is no picture of a run");
+	if (bytes != (off_t)sizeof(struct live_file))
+		return error_set(err, -EPROTO,
+			"its picture is of another version of mlbench (%.*s), and this one reads its own: %s",
+			NAME_BYTES - 1, head->program, MLBENCH_VERSION);
+	if (head->version != LIVE_VERSION || head->words != WORDS)
+		return error_set(err, -EPROTO,
+			"its picture is of layout %u (mlbench %.*s), and this mlbench %s reads %d",
+			head->version, NAME_BYTES - 1, head->program, MLBENCH_VERSION,
+			LIVE_VERSION);
+	return 0;
+}
+
+/* A picture in a folder, opened for reading, and its head; -ENOENT, -EPROTO or another errno.  It is read and never
+ * mapped: whoever cuts the file short would end this process by a signal. */
+static int open_picture(int folder, const char *name, struct live_head *head, struct error *err)
 {
 	const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0) {
-		*code = error_set_errno(err, errno, "cannot open its picture");
-		return NULL;
-	}
+	if (fd < 0)
+		return error_set_errno(err, errno, "cannot open its picture");
 	struct stat st;
-	struct live_file *file = NULL;
-	*code = error_set(err, -EPROTO, "what it shows is no picture of a run");
 	const bool whole = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-			   st.st_size >= (off_t)offsetof(struct live_file, sequence);
-	if (whole && st.st_size == (off_t)sizeof *file)
-		file = map_file(fd, PROT_READ);
-	char head[offsetof(struct live_file, sequence)];
-	if (!file && whole && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
-		memcmp(head, MAGIC, sizeof MAGIC) == 0)
-		(void)error_set(err, *code,
-			"its picture is of another version of mlbench (%.*s), and this one reads its own: %s",
-			NAME_BYTES - 1, head + offsetof(struct live_file, program),
-			MLBENCH_VERSION);
-	(void)close(fd);
-	if (!file)
-		return NULL;
-	if (memcmp(file->magic, MAGIC, sizeof MAGIC) == 0 && file->version == LIVE_VERSION &&
-		file->words == WORDS) {
-		*code = 0;
-		return file;
-	}
-	if (memcmp(file->magic, MAGIC, sizeof MAGIC) == 0)
-		(void)error_set(err, *code,
-			"its picture is of layout %u (mlbench %.*s), and this mlbench %s reads %d",
-			file->version, NAME_BYTES - 1, file->program, MLBENCH_VERSION,
-			LIVE_VERSION);
-	unmap(file);
-	return NULL;
+			   pread(fd, head, sizeof *head, 0) == (ssize_t)sizeof *head;
+	const int code = check_head(head, whole, whole ? st.st_size : 0, err);
+	if (code)
+		(void)close(fd);
+	return code ? code : fd;
 }
 
 /* No process of that number runs, or another one than made it. */
@@ -123,13 +123,12 @@ static bool is_stale(int folder, const char *name, int32_t pid)
 {
 	if (live_process_start(pid) == 0)
 		return true;
-	int code;
-	struct live_file *file = open_picture(folder, name, &code, NULL);
-	if (!file)
+	struct live_head head;
+	const int fd = open_picture(folder, name, &head, NULL);
+	if (fd < 0)
 		return false; /* of another version, maybe: its process is alive */
-	const bool stale = !is_of(file, pid);
-	unmap(file);
-	return stale;
+	(void)close(fd);
+	return !is_of(&head, pid);
 }
 
 static bool remove_stale(void *context, int folder, const char *name, int32_t pid)
@@ -151,7 +150,7 @@ static struct live_file *make_file(int folder, const char *name, struct error *e
 		return NULL;
 	}
 	const int code = posix_fallocate(fd, 0, sizeof(struct live_file));
-	struct live_file *file = code ? NULL : map_file(fd, PROT_READ | PROT_WRITE);
+	struct live_file *file = code ? NULL : map_file(fd);
 	if (!file) {
 		(void)error_set_errno(err, code ? code : errno, "cannot map '%s'", name);
 		(void)unlinkat(folder, name, 0);
@@ -171,11 +170,11 @@ static struct live_file *make_private(void)
 
 static void write_head(struct live_file *file)
 {
-	memcpy(file->magic, MAGIC, sizeof MAGIC);
-	file->version = LIVE_VERSION;
-	file->words = WORDS;
-	file->process_start = live_process_start(getpid());
-	(void)snprintf(file->program, sizeof file->program, "%s", MLBENCH_VERSION);
+	memcpy(file->head.magic, MAGIC, sizeof MAGIC);
+	file->head.version = LIVE_VERSION;
+	file->head.words = WORDS;
+	file->head.process_start = live_process_start(getpid());
+	(void)snprintf(file->head.program, sizeof file->head.program, "%s", MLBENCH_VERSION);
 }
 
 static void show_to_others(struct live_board *board)
@@ -198,7 +197,7 @@ int live_board_create(struct live_board **out, struct error *err)
 	*out = NULL;
 	if (!board)
 		return error_set(err, -ENOMEM, "out of memory");
-	board->folder = -1;
+	board->folder = board->attached = -1;
 	show_to_others(board);
 	if (!board->file)
 		board->file = make_private();
@@ -228,65 +227,72 @@ static bool find_owner(int32_t pid, uid_t *uid)
 	return true;
 }
 
-static struct live_file *find_picture(int32_t pid, uid_t uid, int *code, struct error *err)
+/* The file, opened, or a negative errno. */
+static int find_picture(int32_t pid, uid_t uid, struct live_head *head, struct error *err)
 {
 	const char *bases[LIVE_BASES];
 	char name[LIVE_NAME_ROOM];
 	struct error why = {0};
-	struct live_file *file = NULL;
 	int found = -ENOENT;
 	live_file_name(pid, name);
 	live_bases(bases);
-	for (size_t i = 0; i < LIVE_BASES && !file; i++) {
+	for (size_t i = 0; i < LIVE_BASES; i++) {
 		const int folder = bases[i] ? live_folder_open(bases[i], uid, false, NULL) : -1;
 		if (folder < 0)
 			continue;
-		int here;
 		struct error reason = {0};
-		file = open_picture(folder, name, &here, &reason);
-		if (!file && here != -ENOENT) {
+		const int here = open_picture(folder, name, head, &reason);
+		(void)close(folder);
+		if (here >= 0)
+			return here;
+		if (here != -ENOENT) {
 			found = here;
 			why = reason;
 		}
-		(void)close(folder);
 	}
-	if (file)
-		*code = 0;
-	else if (found == -ENOENT)
-		*code = error_set(err, -ESRCH,
+	if (found == -ENOENT)
+		return error_set(err, -ESRCH,
 			"process %d shows no picture: it is no run of mlbench, or found no folder to show it in",
 			pid);
-	else
-		*code = error_set(err, found, "process %d: %.400s", pid, why.text);
-	return file;
+	return error_set(err, found, "process %d: %.400s", pid, why.text);
+}
+
+/* Takes fd. */
+static int attach(struct live_board **out, int fd, struct error *err)
+{
+	struct live_board *board = calloc(1, sizeof *board);
+	if (board) {
+		board->folder = -1;
+		board->attached = fd;
+		board->file = aligned_alloc(_Alignof(struct live_file), sizeof *board->file);
+	}
+	if (!board || !board->file) {
+		free(board);
+		(void)close(fd);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	*out = board;
+	return 0;
 }
 
 int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
 {
 	uid_t owner;
-	int code;
+	struct live_head head;
 	*out = NULL;
 	if (!find_owner(pid, &owner))
 		return error_set(err, -ESRCH, "there is no process %d", pid);
 	if (owner != geteuid() && geteuid() != 0)
 		return error_set(err, -EACCES,
 			"process %d is another user's: only they can look at it", pid);
-	struct live_file *file = find_picture(pid, owner, &code, err);
-	if (!file)
-		return code;
-	struct live_board *board = calloc(1, sizeof *board);
-	if (!board || !is_of(file, pid)) {
-		unmap(file);
-		free(board);
-		return board ? error_set(err, -ESRCH,
-				       "process %d is no run of mlbench: an earlier one of that number was",
-				       pid)
-			     : error_set(err, -ENOMEM, "out of memory");
-	}
-	board->folder = -1;
-	board->file = file;
-	*out = board;
-	return 0;
+	const int fd = find_picture(pid, owner, &head, err);
+	if (fd < 0)
+		return fd;
+	if (is_of(&head, pid))
+		return attach(out, fd, err);
+	(void)close(fd);
+	return error_set(err, -ESRCH,
+		"process %d is no run of mlbench: an earlier one of that number was", pid);
 }
 
 void live_board_close(struct live_board *board)
@@ -297,8 +303,12 @@ void live_board_close(struct live_board *board)
 		(void)unlinkat(board->folder, board->name, 0);
 	if (board->folder >= 0)
 		(void)close(board->folder);
-	if (board->file)
+	if (board->attached >= 0) {
+		(void)close(board->attached);
+		free(board->file);
+	} else if (board->file) {
 		unmap(board->file);
+	}
 	free(board);
 }
 
@@ -363,27 +373,52 @@ static void sanitise(struct live_view *view)
 	view->folder[LIVE_PATH_BYTES - 1] = '\0';
 }
 
-/* 0, or -EAGAIN: it was being written. */
-static int read_once(const struct live_file *file, unsigned before, struct live_view *view)
+/* Bytes of an attached file into the copy of it.  -EPROTO: it ends before them. */
+static int copy_bytes(const struct live_board *board, size_t at, size_t size)
 {
+	if (board->attached < 0)
+		return 0;
+	const ssize_t n = pread(board->attached, (char *)board->file + at, size, (off_t)at);
+	atomic_thread_fence(memory_order_acquire); /* as the loads that it stands for */
+	return n == (ssize_t)size ? 0 : -EPROTO;
+}
+
+static int read_sequence(const struct live_board *board, unsigned *sequence)
+{
+	const int code = copy_bytes(
+		board, offsetof(struct live_file, sequence), sizeof board->file->sequence);
+	*sequence = atomic_load_explicit(&board->file->sequence, memory_order_acquire);
+	return code;
+}
+
+/* 0; -EAGAIN: it was being written; -EPROTO. */
+static int read_once(const struct live_board *board, unsigned before, struct live_view *view)
+{
+	unsigned after;
+	int code =
+		copy_bytes(board, offsetof(struct live_file, picture), sizeof board->file->picture);
 	for (size_t i = 0; i < WORDS; i++)
-		set_word(view, i, atomic_load_explicit(&file->picture[i], memory_order_acquire));
-	const unsigned after = atomic_load_explicit(&file->sequence, memory_order_relaxed);
-	return before == after ? 0 : -EAGAIN;
+		set_word(view, i,
+			atomic_load_explicit(&board->file->picture[i], memory_order_acquire));
+	if (!code)
+		code = read_sequence(board, &after);
+	return code ? code : before == after ? 0 : -EAGAIN;
 }
 
 int live_board_read(const struct live_board *board, struct live_view *view)
 {
 	const struct timespec pause = {.tv_nsec = RETRY_NS};
 	for (int i = 0; i < RETRIES; i++) {
-		const unsigned sequence =
-			atomic_load_explicit(&board->file->sequence, memory_order_acquire);
-		if (sequence == 0)
+		unsigned sequence;
+		int code = read_sequence(board, &sequence);
+		if (!code && sequence == 0)
 			return -EAGAIN;
-		if (sequence % 2 == 0 && !read_once(board->file, sequence, view)) {
+		if (!code)
+			code = sequence % 2 == 0 ? read_once(board, sequence, view) : -EAGAIN;
+		if (!code)
 			sanitise(view);
-			return 0;
-		}
+		if (code != -EAGAIN)
+			return code;
 		(void)nanosleep(&pause, NULL);
 	}
 	return -ETIMEDOUT;

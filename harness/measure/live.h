@@ -135,7 +135,8 @@ void live_board_close(struct live_board *board); /* the creator removes the file
 
 /* The writer, one thread at a time. */
 void live_board_publish(struct live_board *board, const struct live_view *view);
-/* 0; -EAGAIN: nothing was published yet; -ETIMEDOUT: it is being written since long.  Any thread. */
+/* 0; -EAGAIN: nothing was published yet; -ETIMEDOUT: it is being written since long; -EPROTO: another's file was cut
+ * short meanwhile.  Any thread; of one that is attached, one at a time. */
 int live_board_read(const struct live_board *board, struct live_view *view);
 
 /* The picture's own. */

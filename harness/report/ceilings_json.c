@@ -215,7 +215,7 @@ json_t *ceilings_to_json(const struct ceilings *ceilings, double now)
 	char when[CLOCK_UTC_BYTES] = "";
 	json_t *object = json_object();
 	if (isfinite(ceilings->measured_at))
-		clock_format_utc((time_t)ceilings->measured_at, when);
+		clock_format_utc(ceilings->measured_at, when);
 	int bad = json_object_set_new(object, "schema", json_string(CEILINGS_SCHEMA));
 	bad |= json_object_set_new(object, "measured", json_string(when));
 	bad |= json_object_set_new(object, "age_s", fields_number(now - ceilings->measured_at));

@@ -121,7 +121,7 @@ static void render_head(
 		ceilings->cores, ceilings->cores == 1 ? "" : "s", ceilings->kernel);
 	line(style, "node", text, out);
 	if (isfinite(ceilings->measured_at))
-		clock_format_utc((time_t)ceilings->measured_at, when);
+		clock_format_utc(ceilings->measured_at, when);
 	(void)snprintf(text, sizeof text,
 		"%s, %s, in %s%s%s; medians of %u interleaved repeats, with the least and the largest",
 		ceilings_age(ceilings, now, "ago", age, sizeof age), when,

@@ -33,7 +33,7 @@ static void put_of(struct line *line, const char *of, const char *name, json_t *
 static void put_run(struct line *line, const struct record *record)
 {
 	char when[CLOCK_UTC_BYTES];
-	clock_format_utc((time_t)record->started, when);
+	clock_format_utc(record->started, when);
 	put(line, "schema", json_string("mlbench.point/1"));
 	put(line, "name", fields_text(record->name));
 	put(line, "config_hash", fields_text(record->config_hash));

@@ -53,7 +53,7 @@ static void add_head(const struct report *report, struct buffer *out)
 	const struct record *record = report->record;
 	char when[CLOCK_UTC_BYTES];
 	struct buffer text = {0};
-	clock_format_utc((time_t)record->started, when);
+	clock_format_utc(record->started, when);
 	buffer_text(out, "## ");
 	markdown_escape(record->name, out);
 	buffer_text(out, "\n\n");

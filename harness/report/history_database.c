@@ -4,6 +4,7 @@
 #include "harness/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,9 +238,21 @@ static enum finding open_file(struct history_database *db)
 	return code == SQLITE_OK ? look(db->handle) : finding_of(code);
 }
 
-static const char *words_for(int code)
+/* SQLite says the same of a lock that is held and of a file system that has none: ask for one of a byte that it never
+ * locks. */
+static const char *words_for_locked(const char *path)
 {
-	return finding_of(code) == FINDING_LOCKED ? "another process holds it locked"
+	const struct flock first_byte = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool refused = fd >= 0 && fcntl(fd, F_SETLK, &first_byte) != 0;
+	if (fd >= 0)
+		(void)close(fd);
+	return refused ? "its file system has no locks" : "another process holds it locked";
+}
+
+static const char *words_for(const struct history_database *db, int code)
+{
+	return finding_of(code) == FINDING_LOCKED ? words_for_locked(db->path)
 						  : sqlite3_errstr(code);
 }
 
@@ -251,7 +264,7 @@ static int open_fresh(struct history_database *db, struct error *err)
 	const int code = make_tables(db);
 	if (code == SQLITE_OK)
 		return 0;
-	return history_database_leave_file(db, words_for(code), err);
+	return history_database_leave_file(db, words_for(db, code), err);
 }
 
 static int settle(struct history_database *db, enum finding found, bool rebuild, struct error *err)
@@ -277,7 +290,7 @@ static int settle(struct history_database *db, enum finding found, bool rebuild,
 		break;
 	case FINDING_LOCKED:
 		close_handle(db); /* not asked again: that would wait once more */
-		return history_database_leave_file(db, "another process holds it locked", err);
+		return history_database_leave_file(db, words_for_locked(db->path), err);
 	case FINDING_CLOSED:
 		return history_database_leave_file(db, sqlite3_errmsg(db->handle), err);
 	}

@@ -344,8 +344,12 @@ int history_entry_add(struct history_database *db, const char *root,
 	if (!code && !saved_verdicts_take(&report, NULL))
 		code = report_diagnose_best(&report, &why);
 	*readable = code == 0;
+	struct found_result seen = *found;
+	if (code && code != -EINVAL)
+		seen.mtime_ns =
+			-1; /* the reason may have passed the next time: it is looked at again then */
 	if (code != -ENOMEM)
-		code = put_into(db, found, code ? NULL : &report, why.text, err);
+		code = put_into(db, &seen, code ? NULL : &report, why.text, err);
 	else
 		code = error_set(err, -ENOMEM, "%s", why.text);
 	report_close(&report);

@@ -36,7 +36,7 @@ static const char *time_text(double seconds, char out[CLOCK_UTC_BYTES])
 {
 	if (!isfinite(seconds))
 		return NULL;
-	clock_format_utc((time_t)seconds, out);
+	clock_format_utc(seconds, out);
 	return out;
 }
 

@@ -22,7 +22,7 @@ static json_t *time_of(double seconds)
 	char when[CLOCK_UTC_BYTES];
 	if (!isfinite(seconds))
 		return json_null();
-	clock_format_utc((time_t)seconds, when);
+	clock_format_utc(seconds, when);
 	return json_string(when);
 }
 
@@ -162,7 +162,7 @@ static void describe(
 		const struct level_change *change = &series->changes[i];
 		struct buffer facts = {0};
 		char when[CLOCK_UTC_BYTES];
-		clock_format_utc((time_t)series->rows[change->at]->started, when);
+		clock_format_utc(series->rows[change->at]->started, when);
 		history_change_facts(series, i, &facts);
 		buffer_format(out, ". From %s on: %s, before %s (%s, p %s %.2g)%s%s", when,
 			history_unit_format(metric->unit, change->after, after),

@@ -141,8 +141,8 @@ static void render_days(const struct history_series *series, const struct canvas
 {
 	char first[CLOCK_UTC_BYTES];
 	char last[CLOCK_UTC_BYTES];
-	clock_format_utc((time_t)series->rows[0]->started, first);
-	clock_format_utc((time_t)series->rows[series->count - 1]->started, last);
+	clock_format_utc(series->rows[0]->started, first);
+	clock_format_utc(series->rows[series->count - 1]->started, last);
 	first[DAY_BYTES] = last[DAY_BYTES] = '\0';
 	const int end = column_of(canvas, series, series->count - 1) + 1;
 	const int gap = end - 2 * DAY_BYTES;

@@ -68,7 +68,7 @@ static void add_time(struct table *table, const struct history_row *row)
 {
 	char when[CLOCK_UTC_BYTES] = "-";
 	if (isfinite(row->started)) {
-		clock_format_utc((time_t)row->started, when);
+		clock_format_utc(row->started, when);
 		when[MINUTE_BYTES] = '\0';
 		when[10] = ' ';
 	}
@@ -199,7 +199,7 @@ static void add_change(const struct history_series *series, size_t change,
 	char when[CLOCK_UTC_BYTES];
 	struct buffer text = {0};
 	struct buffer facts = {0};
-	clock_format_utc((time_t)series->rows[c->at]->started, when);
+	clock_format_utc(series->rows[c->at]->started, when);
 	const bool worse = metric->better * (c->after - c->before) < 0;
 	buffer_format(&text, "from %s on: %s -> %s (%s), p %s %.3g", when,
 		history_unit_format(metric->unit, c->before, before),

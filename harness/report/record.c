@@ -3,6 +3,7 @@
 #include "harness/report/record.h"
 
 #include "harness/base/buffer.h"
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/report/measurement_json.h"
 #include "harness/report/record_json.h"
@@ -13,21 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #define POINTS_FILE "points.jsonl"
 
 enum { REAL_DIGITS = 15 };
 static const size_t POINTS_LIMIT_BYTES = (size_t)8 << 30;
-
-static double now_seconds(void)
-{
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
 
 static char *points_path(const struct record *record, struct error *err)
 {
@@ -38,12 +30,16 @@ static char *points_path(const struct record *record, struct error *err)
 }
 
 /* Held until release, so that two runs cannot write to one folder. */
-static int take_lock(struct record *record, const char *path, struct error *err)
+static int take_lock(struct record *record, const char *path, int flags, struct error *err)
 {
-	const int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
+	if (fd < 0 && errno == EEXIST)
+		return error_set(err, -EEXIST,
+			"'%s' holds a run already: continue it with --resume, or name another folder",
+			record->folder);
 	if (fd < 0)
 		return error_set_errno(err, errno, "cannot write '%s'", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	if (files_lock(fd, record->folder)) {
 		(void)close(fd);
 		return error_set(err, -EBUSY, "another run is writing to '%s'", record->folder);
 	}
@@ -110,14 +106,15 @@ int record_create(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	if (access(path, F_OK) == 0)
-		code = error_set(err, -EEXIST,
-			"'%s' holds a run already: continue it with --resume, or name another folder",
-			record->folder);
-	if (!code)
-		code = take_lock(record, path, err);
+	code = take_lock(record, path, O_CREAT | O_EXCL, err);
+	if (!code) {
+		code = append_json(record, record_header_to_json(record), err);
+		if (code)
+			(void)unlink(
+				path); /* without a header it is no run, but would be taken for the newest */
+	}
 	free(path);
-	return code ? code : append_json(record, record_header_to_json(record), err);
+	return code;
 }
 
 int record_continue(struct record *record, struct error *err)
@@ -125,7 +122,7 @@ int record_continue(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	const int code = take_lock(record, path, err);
+	const int code = take_lock(record, path, 0, err);
 	free(path);
 	record->finished = 0;
 	record->interrupted = false;
@@ -242,12 +239,16 @@ static int read_object(
 	if (!record->header)
 		return record_header_from_json(record, object, err);
 	const char *kind = json_string_value(json_object_get(object, "kind"));
-	if (kind && strcmp(kind, "repetition") == 0)
+	if (kind && strcmp(kind, "repetition") == 0) {
+		record->ended = false;
 		return read_repetition(record, object, text, size, err);
+	}
 	if (kind && strcmp(kind, "limit") == 0)
 		return record_limit_from_json(record, object, err);
-	if (kind && strcmp(kind, "end") == 0)
+	if (kind && strcmp(kind, "end") == 0) {
+		record->ended = true;
 		record_end_from_json(record, object);
+	}
 	return 0; /* a kind of a later version */
 }
 
@@ -289,15 +290,6 @@ bool record_is_adaptive(const struct config *config)
 	       config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_ADAPTIVE;
 }
 
-/* Whether an end line stands behind the last repetition. */
-static bool ended_whole(const struct record *record)
-{
-	for (size_t i = 0; i < record->entry_count; i++)
-		if (record->entries[i].ended > record->finished)
-			return false;
-	return record->finished > 0;
-}
-
 /* Without an end line (a kill): when the last thing known happened. */
 static void settle_end(struct record *record)
 {
@@ -327,7 +319,7 @@ int record_open(struct record *record, const char *folder, struct error *err)
 	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
 	if (!code)
 		code = read_lines(record, path, text, size, err);
-	if (!code && record_is_adaptive(&record->config) && !ended_whole(record))
+	if (!code && record_is_adaptive(&record->config) && !record->ended)
 		record->interrupted = true;
 	if (!code)
 		settle_end(record);
@@ -341,7 +333,7 @@ int record_end(struct record *record, struct error *err)
 	const bool ended = record->finished > 0;
 	settle_end(record);
 	if (!ended)
-		record->finished = now_seconds();
+		record->finished = clock_utc_seconds();
 	return append_json(record, record_end_to_json(record), err);
 }
 

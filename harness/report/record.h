@@ -81,6 +81,7 @@ struct record {
 	/* record.c's own. */
 	size_t whole_bytes; /* of points.jsonl, up to its last whole line */
 	bool torn;          /* something follows them */
+	bool ended;         /* an end line stands behind the last repetition */
 	bool locked;
 	int lock;              /* of points.jsonl, while it is being written */
 	struct json_t *header; /* owner of the facts' units; NULL when being made */

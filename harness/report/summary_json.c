@@ -331,7 +331,7 @@ static json_t *limits_json(const struct record *record)
 static json_t *time_json(double seconds)
 {
 	char text[CLOCK_UTC_BYTES];
-	clock_format_utc((time_t)seconds, text);
+	clock_format_utc(seconds, text);
 	return json_string(text);
 }
 

@@ -35,7 +35,7 @@ static void render_run(const struct report *report, const struct style *style, s
 	char took[UNITS_BYTES];
 	char age[AGE_BYTES];
 	struct buffer line = {0};
-	clock_format_utc((time_t)record->started, when);
+	clock_format_utc(record->started, when);
 	const double seconds = fmax(0, record->finished - record->started);
 	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	buffer_format(&line, "%zu point%s x %zu repeat%s, started %s, took %s, config %s",

@@ -94,7 +94,7 @@ static json_t *other_data(const struct timeline_stream *stream)
 	const struct timeline_story *story = stream->story;
 	const struct timeline *t = story->timeline;
 	char started[CLOCK_UTC_BYTES];
-	clock_format_utc((time_t)story->m->started, started);
+	clock_format_utc(story->m->started, started);
 	return json_pack(
 		"{s:s, s:s, s:o, s:I, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:s}",
 		"program", "mlbench", "version", MLBENCH_VERSION, "benchmark",

@@ -5,7 +5,6 @@
 #include "harness/report/fields.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -122,20 +121,16 @@ static int write_and_sync(const struct timeline_story *story, int fd, bool compr
 int timeline_save(
 	const struct timeline_story *story, const char *path, bool compress, struct error *err)
 {
-	const size_t room = strlen(path) + 32;
-	char *beside = malloc(room);
-	if (!beside)
-		return error_set(err, -ENOMEM, "out of memory");
-	(void)snprintf(beside, room, "%s.tmp-%ld", path, (long)getpid());
-	const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int code = fd < 0 ? -errno : write_and_sync(story, fd, compress);
-	if (fd >= 0)
-		(void)close(fd);
+	char beside[FILES_PATH_BYTES];
+	const int fd = files_create_beside(path, beside, err);
+	if (fd < 0)
+		return error_prefix(err, fd, "cannot write '%s'", path);
+	int code = write_and_sync(story, fd, compress);
+	(void)close(fd);
 	if (!code && rename(beside, path) != 0)
 		code = -errno;
-	if (code && fd >= 0)
+	if (code)
 		(void)unlink(beside);
-	free(beside);
 	return code ? error_set_errno(err, -code, "cannot write '%s'", path) : 0;
 }
 

@@ -1,25 +1,26 @@
 # io_uring forbidden by seccomp: auto reads with pread and says why; asked for by name it exits 3.
 . "$CLI/lib.sh"
-[ -x "$TOOLS/without_io_uring" ] || skip "the seccomp helper could not be built"
-"$TOOLS/without_io_uring" true || skip "seccomp filters cannot be set here"
+forbidden=("$TOOLS/failing_call" io_uring_setup EPERM)
+[ -x "$TOOLS/failing_call" ] || skip "the seccomp helper could not be built"
+"${forbidden[@]}" true || skip "seccomp filters cannot be set here"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini
-expect 3 "$TOOLS/without_io_uring" "$MLBENCH" run tiny.ini $ONE --set read.engine=io_uring
+expect 3 "${forbidden[@]}" "$MLBENCH" run tiny.ini $ONE --set read.engine=io_uring
 says "io_uring"
 says "EPERM"
 [ ! -e results ] || fail "it made results"
-expect 3 "$TOOLS/without_io_uring" "$MLBENCH" run tiny.ini $ONE --set read.engine=io_uring --json
+expect 3 "${forbidden[@]}" "$MLBENCH" run tiny.ini $ONE --set read.engine=io_uring --json
 is_json mlbench.error/1
 [ "$(json 'd["exit_status"]')" = 3 ] || fail "exit_status"
-expect_measured "$TOOLS/without_io_uring" "$MLBENCH" run tiny.ini $ONE --set read.engine=auto --json --out auto
+expect_measured "${forbidden[@]}" "$MLBENCH" run tiny.ini $ONE --set read.engine=auto --json --out auto
 is_json mlbench.summary/1
 json 'd["points"][0]["notes"]' | grep -q 'pread' || fail "the notes do not say that pread reads"
 json 'd["points"][0]["notes"]' | grep -q 'io_uring' || fail "the notes do not say why not io_uring"
-expect 0 "$TOOLS/without_io_uring" "$MLBENCH" list sources
+expect 0 "${forbidden[@]}" "$MLBENCH" list sources
 grep 'io_uring' out | grep -q 'not here' || fail "list does not say that io_uring cannot be had"
-expect 0 "$TOOLS/without_io_uring" "$MLBENCH" doctor
+expect 0 "${forbidden[@]}" "$MLBENCH" doctor
 # One of two swept engines: its points are rows with the reason, the others run.
-expect 1 "$TOOLS/without_io_uring" "$MLBENCH" sweep tiny.ini $ONE --set sweep.read.engine=pread,io_uring --json --out both
+expect 1 "${forbidden[@]}" "$MLBENCH" sweep tiny.ini $ONE --set sweep.read.engine=pread,io_uring --json --out both
 is_json mlbench.summary/1
 [ "$(json '[p["status"] == "failed" for p in d["points"]]')" = "[False, True]" ] || fail "not exactly the second failed"
 json 'd["points"][1]["error"]' | grep -q 'io_uring' || fail "no reason"

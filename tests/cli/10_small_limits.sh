@@ -15,3 +15,18 @@ is_json mlbench.summary/1
 status=$?
 [ "$status" -ne 139 ] && [ "$status" -ne 134 ] || fail "it crashed with few open files"
 python3 -c 'import json; json.load(open("out"))' || fail "no valid document with few open files"
+# Few open files: the soft limit is raised to the hard one; where that is not enough, the point fails and names both numbers.
+wide="--set read.engine=pread --set read.threads=64"
+(ulimit -Sn 40 && exec "$MLBENCH" run tiny.ini $ONE $wide --json --out raised) >out 2>err
+status=$?
+[ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status with a small soft limit of open files"
+expect 3 bash -c 'ulimit -n 40 && exec "$0" run tiny.ini "$@"' "$MLBENCH" $ONE $wide --out few
+says "64 files are read at once (read.threads = 64): that needs"
+says "open files, and the limit is 40 (ulimit -n)"
+# A limit on the size of files: words and not a signal; what was measured before is kept, printed and readable.
+expect 1 bash -c 'ulimit -f 24 && exec "$0" sweep tiny.ini --set measure.repeats=30 --out large' "$MLBENCH"
+says "File too large (the limit is 24576 bytes: ulimit -f)"
+prints "samples/s"
+expect_measured "$MLBENCH" show large
+expect 1 bash -c 'ulimit -f 1 && exec "$0" gen tiny.ini --set dataset.path=none' "$MLBENCH"
+says "File too large (the limit is 1024 bytes: ulimit -f)"

@@ -1,16 +1,20 @@
 /* The base: random numbers, files, buffers and errors. */
 #include "harness/base/buffer.h"
+#include "harness/base/clock.h"
 #include "harness/base/error.h"
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,12 +202,87 @@ static void read_keeps_to_its_limit(void **state)
 	text[length] = '\0';
 	assert_int_equal(files_write_atomic(path, text, length, NULL), 0);
 	assert_content(path, text);
-	assert_int_equal(files_read(path, length - 1, &data, &size, &err), -EFBIG);
+	assert_int_equal(files_read(path, length - 1, &data, &size, &err), -EOVERFLOW);
 	assert_non_null(strstr(err.text, "larger than 199999 bytes"));
 	assert_int_equal(files_read(folder, length, &data, &size, &err), -EISDIR);
 	assert_int_equal(files_read("/nonexistent/a", length, &data, &size, &err), -ENOENT);
 	free(text);
 	free(path);
+}
+
+/* Whoever may write to the folder could plant a link in the place of a temporary file, whose name can be guessed. */
+static void temporary_files_follow_no_link(void **state)
+{
+	(void)state;
+	char *path = files_join(folder, "planted");
+	char *victim = files_join(folder, "victim");
+	char beside[FILES_PATH_BYTES];
+	(void)snprintf(beside, sizeof beside, "%s" FILES_BESIDE "%d", path, (int)getpid());
+	assert_int_equal(files_append(victim, "precious", 8, NULL), 0);
+	assert_int_equal(symlink(victim, beside), 0);
+	assert_int_equal(files_write_atomic(path, "new", 3, NULL), 0);
+	assert_content(path, "new");
+	assert_content(victim, "precious");
+	/* What a kill left under that name is another's, too. */
+	assert_int_equal(unlink(beside), 0);
+	assert_int_equal(files_append(beside, "half", 4, NULL), 0);
+	assert_int_equal(files_write_atomic(path, "newer", 5, NULL), 0);
+	assert_content(path, "newer");
+	assert_content(beside, "half");
+	free(victim);
+	free(path);
+}
+
+static void *write_to_pipe(void *context)
+{
+	const int fd = open(context, O_WRONLY | O_CLOEXEC); /* waits for the reader */
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "one ", 4), 4);
+	assert_int_equal(
+		usleep(50000), 0); /* the reader finds nothing, but somebody who may write */
+	assert_int_equal(write(fd, "two", 3), 3);
+	assert_int_equal(close(fd), 0);
+	return NULL;
+}
+
+static void pipes_are_read_and_never_waited_for_in_vain(void **state)
+{
+	(void)state;
+	char *path = files_join(folder, "pipe");
+	char *data;
+	size_t size;
+	struct error err = {0};
+	pthread_t writer;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(files_read(path, 100, &data, &size, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is a pipe that nobody writes to"));
+	assert_int_equal(pthread_create(&writer, NULL, write_to_pipe, path), 0);
+	assert_int_equal(files_read(path, 100, &data, &size, &err), 0);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_string_equal(data, "one two");
+	free(data);
+	free(path);
+}
+
+static void dates_of_any_number(void **state)
+{
+	(void)state;
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = {{0, "1970-01-01T00:00:00Z"}, {1763674205.9, "2025-11-20T21:30:05Z"},
+		{253402300799, "9999-12-31T23:59:59Z"}, {253402300800, "unknown"},
+		{1e308, "unknown"}, {-1, "unknown"}, {(double)NAN, "unknown"},
+		{(double)INFINITY, "unknown"}, {-(double)INFINITY, "unknown"}};
+	char out[CLOCK_UTC_BYTES];
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		clock_format_utc(cases[i].seconds, out);
+		assert_string_equal(out, cases[i].text);
+	}
+	clock_format_utc_compact(1763674205.9, out);
+	assert_string_equal(out, "20251120T213005Z");
+	clock_format_utc_compact(1e308, out);
+	assert_string_equal(out, "unknown");
 }
 
 static void tree_goes_and_its_link_targets_stay(void **state)
@@ -302,6 +381,13 @@ static void errors(void **state)
 	assert_string_equal(err.text, "a.ini:3: bad 'x'");
 	assert_int_equal(error_set_errno(&err, ENOENT, "cannot open '%s'", "y"), -ENOENT);
 	assert_string_equal(err.text, "cannot open 'y': No such file or directory");
+	struct rlimit files;
+	char limit[64];
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	(void)snprintf(
+		limit, sizeof limit, "(the limit is %ju: ulimit -n)", (uintmax_t)files.rlim_cur);
+	assert_int_equal(error_set_errno(&err, EMFILE, "cannot open '%s'", "y"), -EMFILE);
+	assert_non_null(strstr(err.text, limit));
 	assert_int_equal(error_set(NULL, -EIO, "nobody reads this"), -EIO);
 	assert_int_equal(error_prefix(NULL, -EIO, "nor this"), -EIO);
 	char text[ERROR_TEXT_BYTES * 2];
@@ -325,6 +411,9 @@ int main(void)
 		cmocka_unit_test(failed_atomic_write_changes_nothing),
 		cmocka_unit_test(append_adds_to_the_end),
 		cmocka_unit_test(read_keeps_to_its_limit),
+		cmocka_unit_test(temporary_files_follow_no_link),
+		cmocka_unit_test(pipes_are_read_and_never_waited_for_in_vain),
+		cmocka_unit_test(dates_of_any_number),
 		cmocka_unit_test(tree_goes_and_its_link_targets_stay),
 		cmocka_unit_test(small_files),
 		cmocka_unit_test(join_puts_one_slash),

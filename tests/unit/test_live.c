@@ -198,6 +198,27 @@ static void test_other_version(void **state)
 	live_board_close(own);
 }
 
+/* Cut short under a reader, as by whoever cleans up: an error, and no signal. */
+static void test_cut_short(void **state)
+{
+	(void)state;
+	struct live_board *own;
+	struct live_board *other;
+	struct error err;
+	char path[PATH_MAX + 64];
+	assert_int_equal(live_board_create(&own, NULL), 0);
+	live_board_publish(own, view);
+	path_of(getpid(), path, sizeof path);
+	assert_int_equal(live_board_attach(&other, getpid(), &err), 0);
+	assert_int_equal(live_board_read(other, seen), 0);
+	assert_int_equal(truncate(path, SEQUENCE_AT + 64), 0);
+	assert_int_equal(live_board_read(other, seen), -EPROTO);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(live_board_read(other, seen), -EPROTO);
+	live_board_close(other);
+	live_board_close(own);
+}
+
 static void test_nobody(void **state)
 {
 	(void)state;
@@ -366,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_at_once),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_cut_short),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_reused_number),

@@ -109,7 +109,7 @@ static const char *examine(const char *root, const struct sample *sample, struct
 		return "no memory";
 	const int code = files_read(path, sample->bytes, &data, &size, text);
 	free(path);
-	if (code == -EFBIG)
+	if (code == -EOVERFLOW)
 		return "it is longer than the manifest says";
 	if (code)
 		return text->text;

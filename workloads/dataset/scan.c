@@ -17,6 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Not "listing": manifests of earlier versions kept reasons that pass. */
+#define LISTING_KEY "listing_of_all"
+
 enum { PROBE_BYTES = 64 * 1024 };
 
 /* A header that is still not whole after so many bytes is no header. */
@@ -46,18 +49,22 @@ static ssize_t read_some(int file, char *bytes, size_t size)
 	return (ssize_t)used;
 }
 
-/* Reads the header, from a larger and larger beginning of the file while it asks for more. */
-static int probe_open_file(int file, uint64_t bytes, struct image_info *info, struct error *err)
+/* Reads the header, from a larger and larger beginning of the file while it asks for more.  passing: it failed for a reason
+ * that is not the file's contents. */
+static int probe_open_file(
+	int file, uint64_t bytes, struct image_info *info, bool *passing, struct error *err)
 {
 	size_t room = PROBE_BYTES;
 	for (;;) {
 		char *head = malloc(room);
+		*passing = true;
 		if (!head)
 			return error_set(err, -ENOMEM, "no memory for its header");
 		ssize_t got = lseek(file, 0, SEEK_SET) == 0 ? read_some(file, head, room) : -errno;
 		int code = got < 0 ? error_set_errno(err, (int)-got, "cannot be read")
 				   : image_read_info(head, (size_t)got, info, err);
 		free(head);
+		*passing = got < 0 || code == -ENOMEM;
 		if (code != -EAGAIN)
 			return code;
 		if ((uint64_t)got >= bytes || (size_t)got < room)
@@ -86,15 +93,17 @@ static int probe_one(void *context, unsigned worker, uint64_t index, struct erro
 	struct found *found = &probe->walk->files[index];
 	struct image_info info = {0};
 	struct error why = {"unreadable"};
-	if (found->reason)
+	if (found->reason || found->probed)
 		return 0;
 	char *path = files_join(probe->root, found->path);
 	if (!path)
 		return error_set(err, -ENOMEM, "no memory for a path");
 	const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	free(path);
+	found->probed = true;
+	found->passing = file < 0;
 	int code = file < 0 ? error_set_errno(&why, errno, "cannot be opened")
-			    : probe_open_file(file, found->bytes, &info, &why);
+			    : probe_open_file(file, found->bytes, &info, &found->passing, &why);
 	if (file >= 0)
 		(void)close(file);
 	found->width = info.width;
@@ -202,7 +211,7 @@ static void format_listing(const struct walk *walk, char out[17])
 	(void)snprintf(out, 17, "%016" PRIx64, walk->listing);
 }
 
-/* True when a cached manifest describes the folder as the walk found it. */
+/* True when a cached manifest is of the folder as the walk found it; files that could not be read then are not in it. */
 static bool read_cache(const char *root, const struct walk *walk, struct dataset *dataset)
 {
 	struct dataset cached = {0};
@@ -217,7 +226,7 @@ static bool read_cache(const char *root, const struct walk *walk, struct dataset
 	if (code)
 		return false;
 	format_listing(walk, listing);
-	const char *there = json_string_value(json_object_get(header, "listing"));
+	const char *there = json_string_value(json_object_get(header, LISTING_KEY));
 	const bool same = there && strcmp(there, listing) == 0 && cached.count > 0;
 	json_decref(header);
 	if (!same) {
@@ -228,6 +237,50 @@ static bool read_cache(const char *root, const struct walk *walk, struct dataset
 	return true;
 }
 
+static bool is_whole(const struct dataset *cached, const struct walk *walk)
+{
+	return cached->count + cached->bad_count == walk->count;
+}
+
+/* Marks what the cache knows of the walk's files, which are in the same order. */
+static int take_known(
+	const struct dataset *cached, struct arena *arena, struct walk *walk, struct error *err)
+{
+	size_t sample = 0;
+	size_t bad = 0;
+	for (size_t i = 0; i < walk->count; i++) {
+		struct found *file = &walk->files[i];
+		if (sample < cached->count &&
+			strcmp(file->path, cached->samples[sample].path) == 0) {
+			file->width = cached->samples[sample].width;
+			file->height = cached->samples[sample++].height;
+			file->probed = true;
+		} else if (bad < cached->bad_count &&
+			   strcmp(file->path, cached->bad[bad].path) == 0) {
+			const char *reason = cached->bad[bad++].reason;
+			file->reason = arena_text(arena, reason, strlen(reason));
+			if (!file->reason)
+				return error_set(err, -ENOMEM, "no memory for a list of bad files");
+		}
+	}
+	walk->known = sample + bad;
+	return 0;
+}
+
+/* All but the files whose reason passes; bad is as long as the list of them. */
+static struct dataset lasting(
+	const struct dataset *dataset, const struct walk *walk, struct dataset_bad *bad)
+{
+	struct dataset kept = *dataset;
+	kept.bad = bad;
+	kept.bad_count = 0;
+	for (size_t i = 0; i < walk->count; i++)
+		if (walk->files[i].reason && !walk->files[i].passing)
+			bad[kept.bad_count++] = (struct dataset_bad){
+				.path = walk->files[i].path, .reason = walk->files[i].reason};
+	return kept;
+}
+
 static void write_cache(const char *root, const struct walk *walk, const struct dataset *dataset)
 {
 	struct error err;
@@ -235,7 +288,7 @@ static void write_cache(const char *root, const struct walk *walk, const struct 
 	char *path = cache_path(root, true);
 	format_listing(walk, listing);
 	json_t *header = json_object();
-	(void)json_object_set_new(header, "listing", json_string(listing));
+	(void)json_object_set_new(header, LISTING_KEY, json_string(listing));
 	if (!path)
 		log_detail(
 			"no cached manifest of '%s': neither XDG_CACHE_HOME nor HOME is set", root);
@@ -243,6 +296,18 @@ static void write_cache(const char *root, const struct walk *walk, const struct 
 		log_detail("no cached manifest: %s", err.text);
 	json_decref(header);
 	free(path);
+}
+
+/* Where anything of it is new. */
+static void keep_lasting(const char *root, const struct walk *walk, const struct dataset *dataset)
+{
+	struct dataset_bad *bad = calloc(dataset->bad_count + 1, sizeof *bad);
+	if (!bad)
+		return;
+	const struct dataset kept = lasting(dataset, walk, bad);
+	if (kept.count + kept.bad_count > walk->known)
+		write_cache(root, walk, &kept);
+	free(bad);
 }
 
 static int no_pictures(const char *root, const struct dataset *dataset, struct error *err)
@@ -265,7 +330,7 @@ static int scan(const char *root, const struct dataset_control *control, struct 
 		return no_pictures(root, dataset, err);
 	dataset->scanned_now = true;
 	manifest_total(dataset);
-	write_cache(root, walk, dataset);
+	keep_lasting(root, walk, dataset);
 	return 0;
 }
 
@@ -278,9 +343,14 @@ int scan_folder(const char *root, const struct dataset_control *control, struct 
 		return error_set(err, -ENOMEM, "no memory to scan '%s'", root);
 	int code = walk_folder(root, arena, &walk, err);
 	if (!code && read_cache(root, &walk, dataset)) {
-		arena_close(arena);
-		walk_release(&walk);
-		return 0;
+		if (is_whole(dataset, &walk)) {
+			arena_close(arena);
+			walk_release(&walk);
+			return 0;
+		}
+		code = take_known(dataset, arena, &walk, err);
+		arena_close(dataset->arena);
+		*dataset = (struct dataset){0};
 	}
 	if (!code)
 		code = scan(root, control, arena, &walk, dataset, err);

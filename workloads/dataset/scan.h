@@ -5,6 +5,7 @@
 #include "harness/base/error.h"
 #include "workloads/dataset/dataset.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* One file or thing with a picture's extension, as the walk found it. */
@@ -14,11 +15,14 @@ struct found {
 	int64_t modified_ns;
 	const char *reason; /* why it cannot be used, or NULL; a constant or the arena's */
 	uint32_t width, height;
+	bool probed; /* what is in its header, or why it has none, is known */
+	bool passing; /* the reason is an errno, which may be another one the next time: never kept */
 };
 
 struct walk {
 	struct found *files; /* sorted by class, then path; owned */
 	size_t count;
+	size_t known; /* of them, from the cache */
 	uint64_t listing; /* XXH3 over every path, size and time: changes when anything does */
 };
 

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -156,8 +155,7 @@ static int lock_folder(struct site *site, struct error *err)
 	site->folder = open(site->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (site->folder < 0)
 		return error_set_errno(err, errno, "cannot open '%s'", site->root);
-	/* A file system without locks (some network ones) is no reason to refuse. */
-	if (flock(site->folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+	if (files_lock(site->folder, site->root))
 		return error_set(err, -EBUSY, "another mlbench is generating in '%s'", site->root);
 	return 0;
 }

@@ -42,8 +42,11 @@ static int write_file(const struct site *site, const char *name, const uint8_t *
 {
 	char temporary[RECIPE_PATH_BYTES + 8];
 	temporary_name(name, temporary);
-	const int file =
-		openat(site->folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int file = openat(site->folder, temporary, flags, 0666);
+	/* Left by a kill, since the folder is locked. */
+	if (file < 0 && errno == EEXIST && unlinkat(site->folder, temporary, 0) == 0)
+		file = openat(site->folder, temporary, flags, 0666);
 	if (file < 0)
 		return error_set_errno(err, errno, "cannot create '%s/%s'", site->root, temporary);
 	int code = write_all(file, bytes, size);

@@ -19,6 +19,10 @@ uint64_t source_memory_bytes(const struct dataset *dataset);
 /* The data set's root folder, opened; -errno with the reason. */
 int source_root_open(const struct dataset *dataset, struct error *err);
 
+/* -EMFILE with the numbers, when this process may not open at_once files more.  root_fd: any that is open. */
+int source_check_open_files(
+	const struct source *source, int root_fd, unsigned at_once, struct error *err);
+
 /* Whether files under root open with O_DIRECT: tries the first that is there.  Notes it if not. */
 bool source_direct_works(struct source *source, int root_fd);
 

@@ -31,7 +31,10 @@ static int pread_open(struct source *base, struct error *err)
 	source->direct = config_on(base->config, KEY_READ_DIRECT) &&
 			 source_direct_works(base, source->root_fd);
 	base->depth = 1;
-	return 0;
+	const int code = source_check_open_files(base, source->root_fd, base->threads, err);
+	if (code)
+		(void)close(source->root_fd);
+	return code;
 }
 
 static void pread_close(struct source *base)

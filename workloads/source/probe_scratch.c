@@ -30,7 +30,7 @@ static uint64_t room_in(const char *folder)
 	/* One that has no blocks does not count them. */
 	if (statvfs(folder, &fs) == 0 && fs.f_blocks > 0)
 		room = (uint64_t)fs.f_bavail * fs.f_frsize / FREE_SHARE;
-	/* Beyond it a write would end the process (SIGXFSZ). */
+	/* Beyond it writes fail. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < room)
 		room = limit.rlim_cur;
 	return room;

@@ -82,7 +82,12 @@ static int uring_open(struct source *base, struct error *err)
 		.registered = config_on(base->config, KEY_READ_REGISTERED),
 		.direct_descriptors = true,
 	};
-	const int code = try_out(source, err);
+	int code = try_out(source, err);
+	/* A direct descriptor is none of the process. */
+	const unsigned slots = source->options.direct_descriptors ? 0 : uring_slots(base->depth);
+	if (!code)
+		code = source_check_open_files(
+			base, source->root_fd, base->threads * (1 + slots), err);
 	if (code) {
 		(void)close(source->root_fd);
 		return code;

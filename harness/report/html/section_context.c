@@ -187,7 +187,7 @@ static void put_run(const struct record *record, struct page *page)
 	char took[UNITS_BYTES];
 	struct buffer text = {0};
 	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
-	clock_format_utc((time_t)record->started, when);
+	clock_format_utc(record->started, when);
 	page_terms_begin(page);
 	page_term(page, "benchmark", record->name);
 	page_term(page, "step", record->step.description);

@@ -1,0 +1,25 @@
+# A file system without locks (Lustre without flock, NFS without lockd): everything runs, with a warning; only a lock that
+# somebody holds is "another run".
+. "$CLI/lib.sh"
+[ -x "$TOOLS/failing_call" ] || skip "the seccomp helper could not be built"
+"$TOOLS/failing_call" flock ENOLCK true || skip "seccomp filters cannot be set here"
+write_config
+for errno in ENOSYS ENOTSUP ENOLCK EIO; do
+	rm -rf data
+	expect 0 "$TOOLS/failing_call" flock $errno "$MLBENCH" gen tiny.ini
+	says "'data' cannot be locked ("
+	expect_measured "$TOOLS/failing_call" flock $errno "$MLBENCH" run tiny.ini $ONE --out "run-$errno"
+	says "'run-$errno' cannot be locked ("
+done
+expect_measured "$TOOLS/failing_call" flock ENOLCK "$MLBENCH" run --resume run-ENOLCK
+says "'run-ENOLCK' cannot be locked ("
+expect 3 "$TOOLS/failing_call" flock EWOULDBLOCK "$MLBENCH" run tiny.ini $ONE --out held
+says "another run is writing to 'held'"
+expect 3 "$TOOLS/failing_call" flock EWOULDBLOCK "$MLBENCH" gen tiny.ini
+says "another mlbench is generating in 'data'"
+# The history's index has locks of another kind.
+expect 0 "$TOOLS/failing_call" fcntl_lock ENOLCK "$MLBENCH" history .
+says "its file system has no locks; the index is kept in memory"
+prints "5 of 5 results"
+expect 0 "$TOOLS/failing_call" fcntl_lock ENOTSUP "$MLBENCH" history .
+says "the index is kept in memory"

@@ -1,0 +1,79 @@
+/* Runs a command in which a system call always fails, as under a container's seccomp filter or on a file system that
+ * does not have it:   failing_call CALL ERRNO COMMAND [ARGUMENT ...] */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ANY_ARGUMENT (-1)
+
+static const struct call {
+	const char *name;
+	long number;
+	long second; /* only with this second argument */
+} calls[] = {
+	{"io_uring_setup", SYS_io_uring_setup, ANY_ARGUMENT},
+	{"flock", SYS_flock, ANY_ARGUMENT},
+	{"fcntl_lock", SYS_fcntl, F_SETLK},
+};
+
+static const struct {
+	const char *name;
+	int number;
+} errors[] = {
+	{"EPERM", EPERM},
+	{"ENOSYS", ENOSYS},
+	{"ENOTSUP", ENOTSUP},
+	{"ENOLCK", ENOLCK},
+	{"EIO", EIO},
+	{"EWOULDBLOCK", EWOULDBLOCK},
+};
+
+static int forbid(const struct call *call, int error)
+{
+	const unsigned failure = SECCOMP_RET_ERRNO | (unsigned)error;
+	const int any = call->second == ANY_ARGUMENT;
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call->number, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call->second, 0, any ? 0 : 1),
+		BPF_STMT(BPF_RET | BPF_K, failure),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {
+		.len = sizeof filter / sizeof filter[0], .filter = filter};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+		return 0;
+	perror("seccomp");
+	return 77;
+}
+
+int main(int argc, char **argv)
+{
+	const struct call *call = NULL;
+	int error = 0;
+	for (size_t i = 0; argc > 3 && i < sizeof calls / sizeof calls[0]; i++)
+		if (strcmp(argv[1], calls[i].name) == 0)
+			call = &calls[i];
+	for (size_t i = 0; argc > 3 && i < sizeof errors / sizeof errors[0]; i++)
+		if (strcmp(argv[2], errors[i].name) == 0)
+			error = errors[i].number;
+	if (!call || !error)
+		return 2;
+	const int status = forbid(call, error);
+	if (status)
+		return status;
+	execvp(argv[3], argv + 3);
+	perror(argv[3]);
+	return 127;
+}
