@@ -224,7 +224,7 @@ static void run_worker(struct worker *w)
 	if (w->meter)
 		thread_meter_attach(w->meter);
 	const int code = transform_open(
-		&w->transform, o->config, o->dataset->max_width, o->dataset->max_height, &err);
+		&w->transform, o->config, &o->dataset->extents, &o->crew->stopping, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	if (crew_arrive(o->crew, &w->start_ns)) {

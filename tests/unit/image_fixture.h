@@ -51,7 +51,8 @@ static inline struct test_decoder fixture_open(const struct decoder_ops *ops)
 	struct error err;
 	struct test_decoder decoder = {.ops = ops, .state = calloc(1, ops->state_bytes)};
 	assert_non_null(decoder.state);
-	assert_int_equal(ops->open(decoder.state, 8, 8, &err), 0);
+	const struct decoder_options options = {0};
+	assert_int_equal(ops->open(decoder.state, &options, &err), 0);
 	return decoder;
 }
 

@@ -57,6 +57,8 @@ static int probe_open_file(int file, uint64_t bytes, struct image_info *info, st
 		ssize_t got = lseek(file, 0, SEEK_SET) == 0 ? read_some(file, head, room) : -errno;
 		int code = got < 0 ? error_set_errno(err, (int)-got, "cannot be read")
 				   : image_read_info(head, (size_t)got, info, err);
+		if (!code)
+			code = image_check_bytes(info, bytes, err);
 		free(head);
 		if (code != -EAGAIN)
 			return code;
@@ -99,6 +101,7 @@ static int probe_one(void *context, unsigned worker, uint64_t index, struct erro
 		(void)close(file);
 	found->width = info.width;
 	found->height = info.height;
+	found->format = (uint8_t)info.format;
 	return code ? keep_reason(probe, found, why.text, err) : 0;
 }
 
@@ -169,6 +172,7 @@ static int fill(
 			.width = file->width,
 			.height = file->height,
 			.label = (uint32_t)(dataset->class_count - 1),
+			.format = file->format,
 		};
 	}
 	return 0;

@@ -14,6 +14,7 @@ struct found {
 	int64_t modified_ns;
 	const char *reason; /* why it cannot be used, or NULL; a constant or the arena's */
 	uint32_t width, height;
+	uint8_t format; /* enum image_format, by its bytes */
 };
 
 struct walk {

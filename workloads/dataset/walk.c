@@ -1,6 +1,7 @@
 /* Walking a user's folder in a fixed order. */
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
+#include "workloads/image/codec.h"
 
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
@@ -10,18 +11,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
-static bool is_picture_name(const char *name)
-{
-	static const char *const endings[] = {"jpg", "jpeg", "png", "ppm"};
-	const char *dot = strrchr(name, '.');
-	for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
-		if (strcasecmp(dot + 1, endings[i]) == 0)
-			return true;
-	return false;
-}
+/* Goes up when scanning says something else of a file than before: manifests that were cached
+ * by then are not believed. */
+enum { PROBE_VERSION = 1 };
 
 const char *walk_class(const char *path, size_t *length)
 {
@@ -83,7 +77,7 @@ static bool is_listed(const FTSENT *entry)
 	case FTS_DC:
 		return true;
 	default:
-		return is_picture_name(entry->fts_name);
+		return image_format_of_name(entry->fts_name) != IMAGE_FORMAT_UNKNOWN;
 	}
 }
 
@@ -141,7 +135,7 @@ static int hash_listing(struct walk *walk, struct error *err)
 		buffer_format(&text, "%" PRIu64 " %" PRId64 " %s\n", file->bytes, file->modified_ns,
 			file->reason ? file->reason : "");
 	}
-	walk->listing = hash_bytes(text.data, text.size, 0);
+	walk->listing = hash_bytes(text.data, text.size, PROBE_VERSION);
 	const bool failed = text.failed;
 	buffer_release(&text);
 	return failed ? error_set(err, -ENOMEM, "no memory to list the folder") : 0;

@@ -130,16 +130,15 @@ static size_t jpeg_rows_bytes(uint32_t width)
 	return (size_t)width * RGBX_BYTES * STRIP_ROWS;
 }
 
-static uint64_t jpeg_scratch_bytes(uint32_t max_width, uint32_t max_height)
+static uint64_t jpeg_scratch_bytes(const struct image_extent *extent)
 {
 	/* Beside the strip, libjpeg keeps some lines of each component; a progressive picture, its
 	 * coefficients: two bytes for each sample. */
-	return jpeg_rows_bytes(max_width) * 2 + (uint64_t)max_width * max_height * 6;
+	return jpeg_rows_bytes(extent->width) * 2 + extent->pixels * 6;
 }
 
-static int jpeg_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+static int jpeg_open(void *state, const struct decoder_options *options, struct error *err)
 {
-	(void)max_height;
 	struct jpeg *const jpeg = state;
 	struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
 	libjpeg->err = jpeg_std_error(&jpeg->errors);
@@ -148,7 +147,7 @@ static int jpeg_open(void *state, uint32_t max_width, uint32_t max_height, struc
 	jpeg->errors.output_message = jpeg_no_output;
 	libjpeg->client_data = jpeg;
 	jpeg->progress.progress_monitor = jpeg_count_scans;
-	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(max_width), err);
+	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(options->extent.width), err);
 }
 
 static void jpeg_close(void *state)

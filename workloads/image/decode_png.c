@@ -89,19 +89,17 @@ static uint64_t strip_bytes(uint32_t width)
 	return (uint64_t)width * PIXEL_BYTES_MAX * STRIP_ROWS;
 }
 
-static uint64_t libpng_scratch_bytes(uint32_t max_width, uint32_t max_height)
+static uint64_t libpng_scratch_bytes(const struct image_extent *extent)
 {
 	/* Interlaced pictures are kept whole; libpng has two rows and inflate's 64 KiB of its own.
 	 */
-	return (uint64_t)max_width * max_height * PIXEL_BYTES_MAX + strip_bytes(max_width) +
-	       (1U << 17);
+	return extent->pixels * PIXEL_BYTES_MAX + strip_bytes(extent->width) + (1U << 17);
 }
 
-static int libpng_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+static int libpng_open(void *state, const struct decoder_options *options, struct error *err)
 {
-	(void)max_height;
 	struct png *const png = state;
-	return scratch_reserve(&png->rows, strip_bytes(max_width), err);
+	return scratch_reserve(&png->rows, strip_bytes(options->extent.width), err);
 }
 
 static void libpng_close(void *state)
