@@ -147,7 +147,7 @@ static int check_memory(
 		return 0;
 	char needed[UNITS_BYTES];
 	char room[UNITS_BYTES];
-	char advice[192];
+	char advice[256];
 	const char *const keys = largest_part(plan);
 	(void)snprintf(advice, sizeof advice, "turn down %s", keys);
 	if (strcmp(keys, SCRATCH_KEYS) == 0) {

@@ -13,8 +13,8 @@ enum image_format {
 	IMAGE_FORMAT_JPEG,
 	IMAGE_FORMAT_PNG,
 	IMAGE_FORMAT_RAW,
-	IMAGE_FORMATS, /* how many */
 };
+enum { IMAGE_FORMATS = IMAGE_FORMAT_RAW + 1 }; /* how many */
 
 /* Pictures above this many pixels are refused as bad: 64 million (a 60000 x 60000 claim in a small
  * file must not take memory). */

@@ -25,6 +25,8 @@ struct png {
 	const uint8_t *at, *end; /* of the file, still to be read by libpng */
 	char reason[REASON_BYTES];
 	bool has_all_rows; /* when it failed */
+	struct decoder_options options;
+	bool has_stopped;
 
 	struct region region;
 	uint32_t next_row;    /* first row of the next strip */
@@ -77,6 +79,8 @@ static int png_guard(struct png *png, void (*step)(struct png *), struct error *
 		return 0;
 	}
 	png_drop(png);
+	if (png->has_stopped)
+		return error_set(err, -EINTR, "png: stopped");
 	if (png->has_all_rows)
 		return 0;
 	return error_set(err, -EINVAL, "png: %s", png->reason);
@@ -99,6 +103,7 @@ static uint64_t libpng_scratch_bytes(const struct image_extent *extent)
 static int libpng_open(void *state, const struct decoder_options *options, struct error *err)
 {
 	struct png *const png = state;
+	png->options = *options;
 	return scratch_reserve(&png->rows, strip_bytes(options->extent.width), err);
 }
 
@@ -155,6 +160,7 @@ static int libpng_begin(
 {
 	struct png *const png = state;
 	png_drop(png);
+	png->has_stopped = false;
 	int result = png_chunks_read(&png->chunks, bytes, size, err);
 	if (result)
 		return result;
@@ -188,8 +194,12 @@ static int libpng_select(
 
 static void step_rows(struct png *png)
 {
-	for (uint32_t i = 0; i < png->strip_rows; i++)
+	for (uint32_t i = 0; i < png->strip_rows; i++) {
+		png->has_stopped = decoder_stops(&png->options);
+		if (png->has_stopped)
+			png_error(png->libpng, "stopped");
 		png_read_row(png->libpng, png->rows.data + i * png->stride, NULL);
+	}
 }
 
 /* Seven passes over the whole picture. */
