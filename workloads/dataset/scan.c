@@ -280,7 +280,7 @@ int scan_folder(const char *root, const struct dataset_control *control, struct 
 	struct arena *arena = arena_open();
 	if (!arena)
 		return error_set(err, -ENOMEM, "no memory to scan '%s'", root);
-	int code = walk_folder(root, arena, &walk, err);
+	int code = walk_folder(root, control ? control->stop : NULL, arena, &walk, err);
 	if (!code && read_cache(root, &walk, dataset)) {
 		arena_close(arena);
 		walk_release(&walk);

@@ -107,11 +107,13 @@ static bool add_entry(struct walk *walk, size_t *room, struct arena *arena, cons
 	return walk->files[walk->count - 1].path;
 }
 
-static int read_tree(FTS *tree, size_t root_length, struct arena *arena, struct walk *walk,
+static int read_tree(FTS *tree, const atomic_bool *stop, struct arena *arena, struct walk *walk,
 	const char *root, struct error *err)
 {
 	size_t room = 0;
 	for (;;) {
+		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+			return error_set(err, -EINTR, "stopped while '%s' was listed", root);
 		errno = 0;
 		const FTSENT *entry = fts_read(tree);
 		if (!entry)
@@ -121,7 +123,7 @@ static int read_tree(FTS *tree, size_t root_length, struct arena *arena, struct 
 				entry->fts_info == FTS_ERR))
 			return error_set_errno(
 				err, entry->fts_errno, "cannot read the folder '%s'", root);
-		if (is_listed(entry) && !add_entry(walk, &room, arena, entry, root_length))
+		if (is_listed(entry) && !add_entry(walk, &room, arena, entry, strlen(root)))
 			return error_set(err, -ENOMEM, "no memory to list '%s'", root);
 	}
 }
@@ -141,14 +143,15 @@ static int hash_listing(struct walk *walk, struct error *err)
 	return failed ? error_set(err, -ENOMEM, "no memory to list the folder") : 0;
 }
 
-int walk_folder(const char *root, struct arena *arena, struct walk *walk, struct error *err)
+int walk_folder(const char *root, const atomic_bool *stop, struct arena *arena, struct walk *walk,
+	struct error *err)
 {
 	*walk = (struct walk){0};
 	char *const roots[] = {(char *)(uintptr_t)root, NULL};
 	FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!tree)
 		return error_set_errno(err, errno, "cannot walk '%s'", root);
-	int code = read_tree(tree, strlen(root), arena, walk, root, err);
+	int code = read_tree(tree, stop, arena, walk, root, err);
 	(void)fts_close(tree);
 	if (!code && walk->count)
 		qsort(walk->files, walk->count, sizeof(*walk->files), by_class);
