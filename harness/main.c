@@ -34,8 +34,13 @@ static const char interrupted_document[] =
 static void on_signal(int number)
 {
 	(void)number;
-	if (!atomic_exchange(&stop, true))
+	const int saved = errno;
+	if (!atomic_exchange(&stop, true)) {
+		if (!terminal_guard_is_armed()) /* which says so itself */
+			log_interrupted();
+		errno = saved;
 		return;
+	}
 	terminal_guard_restore();
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true) &&
 		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0)

@@ -1,6 +1,8 @@
 /* The list of bad samples. */
 #include "pipelines/bad_samples.h"
 
+#include "harness/base/clock.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -35,6 +37,16 @@ void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reaso
 	(void)pthread_mutex_unlock(&bad->lock);
 }
 
+void bad_samples_broken_off(struct bad_samples *bad, uint32_t sample, uint64_t took_ns)
+{
+	(void)pthread_mutex_lock(&bad->lock);
+	if (took_ns >= NS_PER_S && took_ns > bad->slow_ns) {
+		bad->slow_ns = took_ns;
+		bad->slow = sample;
+	}
+	(void)pthread_mutex_unlock(&bad->lock);
+}
+
 uint64_t bad_samples_count(struct bad_samples *bad)
 {
 	(void)pthread_mutex_lock(&bad->lock);
@@ -50,4 +62,8 @@ void bad_samples_report(
 	for (uint32_t i = 0; i < bad->listed; i++)
 		measurement_note(m, "bad sample '%s': %s",
 			dataset->samples[bad->list[i].sample].path, bad->list[i].reason);
+	if (bad->slow_ns > 0)
+		measurement_note(m,
+			"slow sample '%s': decoding it had taken %.1f s when the run ended, and all of its batch waited for it",
+			dataset->samples[bad->slow].path, (double)bad->slow_ns / (double)NS_PER_S);
 }

@@ -3,6 +3,7 @@
 #include "pipelines/pipeline.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/log.h"
 #include "harness/measure/nvml.h"
 #include "harness/measure/timeline.h"
 #include "pipelines/cache_state.h"
@@ -351,6 +352,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	if (!memory_reset_peak())
 		measurement_note(run->m,
 			"peak of memory is since the program's start: it cannot be reset here");
+	log_set_wait("the reads and the steps that are under way");
 	wiring_start_threads(run);
 	const bool gathered = crew_gather(&run->crew, stop);
 	if (gathered)
@@ -358,6 +360,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	else
 		crew_stop(&run->crew);
 	*joined = wiring_join_threads(run, limits);
+	log_set_wait(NULL);
 	if (!*joined)
 		return error_set(err, -ETIMEDOUT, "a thread does not end: %.300s",
 			run->crew.code ? run->crew.error.text : "it hangs in the kernel");

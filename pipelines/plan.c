@@ -18,6 +18,8 @@
 
 static const double MEMORY_SHARE_MAX = 0.9;
 
+#define SCRATCH_KEYS "decode.workers"
+
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
 	return (value + unit - 1) / unit * unit;
@@ -114,7 +116,7 @@ static const char *largest_part(const struct pipeline_plan *plan)
 		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
 		{plan->staging_bytes, "upload.depth and batch.size"},
 		{plan->source_bytes, "read.engine = memory"},
-		{plan->scratch_bytes, "decode.workers"},
+		{plan->scratch_bytes, SCRATCH_KEYS},
 		{plan->backend_bytes, "step.model"},
 		{plan->timeline_bytes, "trace.schedule"},
 	};
@@ -125,17 +127,41 @@ static const char *largest_part(const struct pipeline_plan *plan)
 	return parts[most].keys;
 }
 
-static int check_memory(const struct pipeline_plan *plan, struct error *err)
+/* What every worker's scratch has room for. */
+static const struct sample *largest_sample(const struct dataset *dataset)
+{
+	const struct sample *most = dataset->samples;
+	for (size_t i = 1; i < dataset->count; i++) {
+		const struct sample *const one = &dataset->samples[i];
+		if ((uint64_t)one->width * one->height > (uint64_t)most->width * most->height)
+			most = one;
+	}
+	return most;
+}
+
+static int check_memory(
+	const struct pipeline_plan *plan, const struct dataset *dataset, struct error *err)
 {
 	const double limit = (double)process_memory_limit() * MEMORY_SHARE_MAX;
 	if ((double)plan->pool_bytes <= limit)
 		return 0;
 	char needed[UNITS_BYTES];
 	char room[UNITS_BYTES];
+	char advice[256];
+	const char *const keys = largest_part(plan);
+	(void)snprintf(advice, sizeof advice, "turn down %s", keys);
+	if (strcmp(keys, SCRATCH_KEYS) == 0) {
+		const struct sample *const most = largest_sample(dataset);
+		(void)snprintf(advice, sizeof advice,
+			"%s'%.100s', of %u x %u pixels, which each decode worker has room for",
+			plan->decode_workers > 1 ? "turn down " SCRATCH_KEYS ", or take out "
+						 : "take out ",
+			most->path, most->width, most->height);
+	}
 	return error_set(err, -EINVAL,
-		"pools of %s do not fit into 90%% of this machine's memory, %s: turn down %s",
+		"pools of %s do not fit into 90%% of this machine's memory, %s: %s",
 		units_format_size((double)plan->pool_bytes, needed), units_format_size(limit, room),
-		largest_part(plan));
+		advice);
 }
 
 /* As config_validate has it of backends that are named.  The null step wants no samples. */
@@ -237,8 +263,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 		return code;
 	size_blobs(dataset, plan->source_bytes > 0, plan);
 	size_batches(config, &sampler, dataset, plan);
-	plan->scratch_bytes = plan->decode_workers *
-			      transform_bytes(config, dataset->max_width, dataset->max_height);
+	plan->scratch_bytes = plan->decode_workers * transform_bytes(config, &dataset->extents);
 	const size_t element =
 		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
 	plan->backend_bytes =
@@ -248,5 +273,5 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
 			   plan->timeline_bytes + sampler_bytes(sampler.count);
-	return check_memory(plan, err);
+	return check_memory(plan, dataset, err);
 }

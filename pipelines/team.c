@@ -39,6 +39,7 @@ struct worker {
 	struct transform *transform;
 	uint64_t start_ns;
 	uint64_t visits;
+	uint64_t visit_ns; /* when it took what it decodes; 0: not timed */
 };
 
 static void mark_bad(const struct worker *w, struct blob *blob, const char *reason)
@@ -81,6 +82,18 @@ static int decode_sample(struct worker *w, const struct blob *blob, struct error
 		w->transform, request->data, request->size, blob->ticket.seed, out, NULL, err);
 }
 
+/* A picture that the end of the run broke off is neither good nor bad.  One that took this long by
+ * then may be why there are so few others: it is named. */
+static void break_off(struct worker *w, struct blob *blob)
+{
+	const uint64_t now_ns = clock_now_ns();
+	blob->bad = true;
+	if (w->visit_ns > 0)
+		bad_samples_broken_off(
+			w->team->options.bad, blob->ticket.sample, now_ns - w->visit_ns);
+	w->visit_ns = now_ns; /* the others that it had taken are not to blame */
+}
+
 static void decode(struct worker *w, struct blob *blob)
 {
 	const struct team_options *o = &w->team->options;
@@ -94,7 +107,10 @@ static void decode(struct worker *w, struct blob *blob)
 	}
 	struct error err;
 	err.text[0] = '\0';
-	if (decode_sample(w, blob, &err))
+	const int code = decode_sample(w, blob, &err);
+	if (code == -EINTR)
+		break_off(w, blob);
+	else if (code)
 		mark_bad(w, blob, err.text);
 }
 
@@ -137,6 +153,7 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 		const uint64_t waited_ns = lock_meter_wait_ns(lock, *now_ns);
 		const uint64_t held_ns = lock_meter_hold_ns(lock);
 		const bool shown = timeline_is_on();
+		w->visit_ns = *now_ns;
 		decode_injected(w, items[i], lock);
 		const uint64_t ended_ns = clock_now_ns();
 		show(items[i], shown ? *now_ns : 0, ended_ns);
@@ -182,6 +199,7 @@ static uint64_t decode_items(
 		return decode_each(w, items, n, now_ns);
 	const bool sampled = !w->meter && w->visits++ % SAMPLED_VISITS == 0;
 	const uint64_t began_ns = sampled ? clock_now_ns() : *now_ns;
+	w->visit_ns = began_ns;
 	uint64_t shown_ns = timeline_mark();
 	for (size_t i = 0; i < n; i++) {
 		/* The next file's first lines are on another core: ask for them meanwhile. */
@@ -224,7 +242,7 @@ static void run_worker(struct worker *w)
 	if (w->meter)
 		thread_meter_attach(w->meter);
 	const int code = transform_open(
-		&w->transform, o->config, o->dataset->max_width, o->dataset->max_height, &err);
+		&w->transform, o->config, &o->dataset->extents, &o->crew->stopping, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	if (crew_arrive(o->crew, &w->start_ns)) {

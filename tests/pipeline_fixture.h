@@ -76,8 +76,7 @@ static inline void fixture_add(
 	const uint64_t bytes = d->samples[sample].bytes;
 	d->total_bytes += bytes;
 	d->max_bytes = bytes > d->max_bytes ? bytes : d->max_bytes;
-	d->max_width = width > d->max_width ? width : d->max_width;
-	d->max_height = height > d->max_height ? height : d->max_height;
+	image_extents_add(&d->extents, IMAGE_FORMAT_RAW, width, height);
 }
 
 /* count pictures of about width x height (they differ a little unless `equal`). */

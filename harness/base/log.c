@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum log_level level_now = LOG_LEVEL_NORMAL;
 static bool progress_shown;
 static uint64_t progress_last_ns;
+static _Atomic(const char *) waits_for;
 
 void log_set_level(enum log_level level)
 {
@@ -133,4 +135,23 @@ void log_progress_end(void)
 		put("\r\033[K", 4);
 	progress_shown = false;
 	(void)pthread_mutex_unlock(&lock);
+}
+
+void log_set_wait(const char *what)
+{
+	atomic_store(&waits_for, what);
+}
+
+/* No lock and no formatting, since this may interrupt either. */
+void log_interrupted(void)
+{
+	const char *const what = atomic_load(&waits_for);
+	const char *const parts[] = {"mlbench: interrupted: ", what ? "waiting for " : "stopping",
+		what ? what : "", "; once more quits at once\n"};
+	if (level_now < LOG_LEVEL_NORMAL)
+		return;
+	if (isatty(STDERR_FILENO))
+		put("\n", 1); /* behind the ^C, or a line of progress */
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		put(parts[i], strlen(parts[i]));
 }

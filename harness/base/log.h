@@ -23,4 +23,9 @@ void log_lines(const char *text); /* each of its lines as log_info has it */
 void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_progress_end(void); /* clears the line; harmless when there is none */
 
+/* What the end that a signal asks for will wait for, in a few words: a constant; NULL: nothing. */
+void log_set_wait(const char *what);
+/* The answer to that signal, from its handler: one line, unless the level is quiet. */
+void log_interrupted(void);
+
 #endif

@@ -82,7 +82,9 @@ static int open_or_make(const struct config *config, struct dataset *dataset,
 	struct telling telling = {.verb = "looking at", .begun_ns = clock_now_ns()};
 	const struct dataset_control control = {
 		.progress = tell, .context = &telling, .stop = stop};
+	log_set_wait("storage: the data set's files are being looked at");
 	int code = dataset_open(config, &control, dataset, err);
+	log_set_wait(NULL);
 	log_progress_end();
 	const bool recipe = config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
 	const bool may = config_integer(config, KEY_DATASET_GENERATE) == DATASET_GENERATE_AUTO;

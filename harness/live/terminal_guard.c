@@ -101,6 +101,11 @@ void terminal_guard_arm(int fd, const struct termios *modes, const char *leave, 
 	atomic_store(&guard.armed, true);
 }
 
+bool terminal_guard_is_armed(void)
+{
+	return atomic_load(&guard.armed);
+}
+
 void terminal_guard_disarm(void)
 {
 	if (!atomic_exchange(&guard.armed, false))

@@ -2,6 +2,7 @@
 #ifndef MLBENCH_LIVE_TERMINAL_GUARD_H
 #define MLBENCH_LIVE_TERMINAL_GUARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <termios.h>
 
@@ -10,6 +11,9 @@
 void terminal_guard_arm(int fd, const struct termios *modes, const char *leave, size_t leave_size);
 /* No more: the terminal was given back in order.  Harmless when it is not armed. */
 void terminal_guard_disarm(void);
+
+/* A view has the terminal. */
+bool terminal_guard_is_armed(void);
 
 /* What was written to stderr meanwhile, written to its real place; called by restore, by a handler, too.  NULL: nothing. */
 void terminal_guard_on_restore(void (*write_rest)(void));

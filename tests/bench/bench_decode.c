@@ -284,6 +284,7 @@ static void add_raw(const struct file *file)
 {
 	struct error err;
 	const struct decoder_ops *const decoder = &decoder_jpeg;
+	const struct decoder_options options = {0};
 	const struct region whole = {.width = file->info.width, .height = file->info.height};
 	struct image_info info;
 	struct strip strip;
@@ -293,7 +294,7 @@ static void add_raw(const struct file *file)
 	uint8_t *const ppm = calloc(1, (size_t)at + row_bytes * whole.height);
 	void *const state = calloc(1, decoder->state_bytes);
 	memcpy(ppm, header, (size_t)at);
-	check(decoder->open(state, 1, 1, &err), &err);
+	check(decoder->open(state, &options, &err), &err);
 	check(decoder->begin(state, file->bytes, file->size, &info, &err), &err);
 	check(decoder->select(state, &whole, 1, &err), &err);
 	while (decoder->next(state, &strip, &err) > 0)
@@ -325,14 +326,16 @@ static void open_bench(struct bench *bench)
 	struct error err;
 	if (bench->decoder) {
 		bench->state = calloc(1, bench->decoder->state_bytes);
-		check(bench->decoder->open(bench->state, WIDTH, HEIGHT, &err), &err);
+		const struct decoder_options options = {
+			.extent = {WIDTH, HEIGHT, (uint64_t)WIDTH * HEIGHT}};
+		check(bench->decoder->open(bench->state, &options, &err), &err);
 	} else if (bench->keys) {
 		struct config config;
 		struct transform *transform;
 		config_init(&config);
 		for (const char *const *key = bench->keys; *key; key++)
 			check(config_set(&config, *key, &err), &err);
-		check(transform_open(&transform, &config, WIDTH, HEIGHT, &err), &err);
+		check(transform_open(&transform, &config, NULL, NULL, &err), &err);
 		bench->state = transform;
 		config_release(&config);
 	}

@@ -50,7 +50,7 @@ static void open_pictures(struct pictures *p, const struct pipeline_fixture *f)
 	struct error err = {""};
 	const struct dataset *d = &f->dataset;
 	*p = (struct pictures){.out = calloc(1, transform_sample_bytes(&f->config))};
-	if (!p->out || transform_open(&p->transform, &f->config, d->max_width, d->max_height, &err))
+	if (!p->out || transform_open(&p->transform, &f->config, &d->extents, NULL, &err))
 		fixture_die(err.text);
 	for (size_t i = 0; i < PICTURES; i++) {
 		char path[256];

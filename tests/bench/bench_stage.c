@@ -30,8 +30,7 @@ static void *run_loop(void *context)
 	struct error err;
 	struct transform *transform;
 	const struct dataset *dataset = &loop->f->dataset;
-	if (transform_open(
-		    &transform, &loop->f->config, dataset->max_width, dataset->max_height, &err))
+	if (transform_open(&transform, &loop->f->config, &dataset->extents, NULL, &err))
 		fixture_die(err.text);
 	const size_t places = loop->plan.slots * (loop->plan.batch_bytes / loop->plan.sample_bytes);
 	size_t i;

@@ -260,7 +260,7 @@ static void open_pictures(struct pictures *p, const struct pipeline_fixture *f, 
 	p->sizes = calloc(count, sizeof *p->sizes);
 	p->out = calloc(1, transform_sample_bytes(&f->config));
 	if (!p->data || !p->sizes || !p->out ||
-		transform_open(&p->transform, &f->config, d->max_width, d->max_height, &err))
+		transform_open(&p->transform, &f->config, &d->extents, NULL, &err))
 		fixture_die(err.text);
 	for (size_t i = 0; i < count; i++) {
 		char path[256];

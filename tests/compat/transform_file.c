@@ -73,7 +73,7 @@ static int transform_list(
 static int transform_all(const char *path, const struct config *config, struct error *err)
 {
 	struct transform *transform;
-	int result = transform_open(&transform, config, 1, 1, err);
+	int result = transform_open(&transform, config, NULL, NULL, err);
 	if (result)
 		return result;
 	FILE *const out = fopen(path, "wb");

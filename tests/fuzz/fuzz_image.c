@@ -61,7 +61,7 @@ static void open_way(struct way *way)
 			abort();
 	way->bytes = transform_sample_bytes(&config);
 	way->sample = malloc(way->bytes);
-	if (!way->sample || transform_open(&way->transform, &config, 8, 8, &err))
+	if (!way->sample || transform_open(&way->transform, &config, NULL, NULL, &err))
 		abort();
 	config_release(&config);
 }

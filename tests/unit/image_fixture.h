@@ -46,13 +46,21 @@ struct test_decoder {
 	void *state;
 };
 
-static inline struct test_decoder fixture_open(const struct decoder_ops *ops)
+/* One that gives up once *stop is true. */
+static inline struct test_decoder fixture_open_stoppable(
+	const struct decoder_ops *ops, const atomic_bool *stop)
 {
 	struct error err;
 	struct test_decoder decoder = {.ops = ops, .state = calloc(1, ops->state_bytes)};
 	assert_non_null(decoder.state);
-	assert_int_equal(ops->open(decoder.state, 8, 8, &err), 0);
+	const struct decoder_options options = {.stop = stop};
+	assert_int_equal(ops->open(decoder.state, &options, &err), 0);
 	return decoder;
+}
+
+static inline struct test_decoder fixture_open(const struct decoder_ops *ops)
+{
+	return fixture_open_stoppable(ops, NULL);
 }
 
 static inline void fixture_close(struct test_decoder *decoder)

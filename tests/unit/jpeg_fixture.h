@@ -13,6 +13,7 @@ struct jpeg_recipe {
 	int quality;
 	bool is_progressive, is_arithmetic, is_separate; /* a scan for each component */
 	int restart;                                     /* MCUs between restart markers */
+	int scans; /* of a progressive one of a single component; 0: libjpeg's */
 };
 
 static inline size_t jpeg_fixture_channels(J_COLOR_SPACE space)
@@ -28,13 +29,34 @@ static inline void jpeg_fixture_scans(struct jpeg_compress_struct *jpeg, jpeg_sc
 	jpeg->num_scans = jpeg->num_components;
 }
 
+enum { JPEG_FIXTURE_SCANS_MAX = 694, JPEG_FIXTURE_BITS = 10 };
+
+/* First the constant, then each coefficient by itself, its bits one after the other: what a vandal would
+ * make.  The last ones may be left out: the picture is coarser then, and good. */
+static inline void jpeg_fixture_many_scans(
+	struct jpeg_compress_struct *jpeg, jpeg_scan_info *scans, int count)
+{
+	assert_true(count <= JPEG_FIXTURE_SCANS_MAX);
+	scans[0] = (jpeg_scan_info){.comps_in_scan = 1};
+	for (int i = 1; i < count; i++) {
+		const int low = JPEG_FIXTURE_BITS - (i - 1) / 63;
+		scans[i] = (jpeg_scan_info){.comps_in_scan = 1,
+			.Ss = 1 + (i - 1) % 63,
+			.Se = 1 + (i - 1) % 63,
+			.Ah = low == JPEG_FIXTURE_BITS ? 0 : low + 1,
+			.Al = low};
+	}
+	jpeg->scan_info = scans;
+	jpeg->num_scans = count;
+}
+
 /* Encodes pixels of recipe->in. */
 static inline struct test_file jpeg_fixture_encode(
 	const struct jpeg_recipe *recipe, const uint8_t *pixels)
 {
 	struct jpeg_compress_struct jpeg = {0};
 	struct jpeg_error_mgr errors;
-	jpeg_scan_info scans[4];
+	static jpeg_scan_info scans[JPEG_FIXTURE_SCANS_MAX];
 	unsigned char *bytes = NULL;
 	unsigned long size = 0;
 	jpeg.err = jpeg_std_error(&errors);
@@ -59,6 +81,8 @@ static inline struct test_file jpeg_fixture_encode(
 		jpeg_fixture_scans(&jpeg, scans);
 	if (recipe->is_progressive)
 		jpeg_simple_progression(&jpeg);
+	if (recipe->scans)
+		jpeg_fixture_many_scans(&jpeg, scans, recipe->scans);
 	jpeg_start_compress(&jpeg, TRUE);
 	const size_t stride = recipe->width * jpeg_fixture_channels(recipe->in);
 	while (jpeg.next_scanline < jpeg.image_height) {

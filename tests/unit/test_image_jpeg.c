@@ -272,6 +272,93 @@ static void bytes_behind_the_end_are_fine(void **state)
 	free(file.bytes);
 }
 
+static struct test_file many_scans(uint32_t edge, int scans)
+{
+	struct rng rng;
+	rng_init(&rng, fixture_seed(), 0);
+	const struct jpeg_recipe recipe = {.width = edge,
+		.height = edge,
+		.in = JCS_GRAYSCALE,
+		.stored = JCS_GRAYSCALE,
+		.horizontal = 1,
+		.vertical = 1,
+		.quality = 50,
+		.is_progressive = true,
+		.scans = scans};
+	return jpeg_fixture(&rng, &recipe);
+}
+
+/* Each scan is a pass over the whole picture, in however few bytes: their product is bounded. */
+static void scans_are_bounded_by_pixels(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t edge;
+		int scans;
+		bool is_good;
+	} cases[] = {
+		{40, 500, true},
+		{40, 501, false},
+		{1788, 500, true}, /* 1,598 million */
+		{1790, 500, false},
+		{8000, 25, true},
+		{8000, 26, false},
+	};
+	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct test_file file = many_scans(40, cases[i].scans);
+		size_t at = 2;
+		while (file.bytes[at + 1] != 0xc2)
+			at += 2 + (size_t)(file.bytes[at + 2] << 8 | file.bytes[at + 3]);
+		for (size_t k = 5; k < 9; k += 2) { /* what it claims to be */
+			file.bytes[at + k] = (uint8_t)(cases[i].edge >> 8);
+			file.bytes[at + k + 1] = (uint8_t)cases[i].edge;
+		}
+		/* what a phone appends counts for nothing */
+		file.bytes = realloc(file.bytes, file.size + 4000);
+		memset(file.bytes + file.size, 0, 4000);
+		for (size_t k = 0; k < 1000; k++)
+			memcpy(file.bytes + file.size + 4 * k, "\xff\xda\0\2", 4);
+		memcpy(file.bytes + file.size + 3996, "\xff\xd9\xff\xd9", 4);
+		struct image_info info;
+		struct error err = {""};
+		const int result = decoder.ops->begin(
+			decoder.state, file.bytes, file.size + 4000, &info, &err);
+		assert_int_equal(result, cases[i].is_good ? 0 : -EINVAL);
+		char text[32];
+		(void)snprintf(text, sizeof text, "%d scans of %u", cases[i].scans, cases[i].edge);
+		if (result)
+			assert_non_null(strstr(err.text, text));
+		free(file.bytes);
+	}
+	fixture_close(&decoder);
+}
+
+/* Within a scan, not when all are read. */
+static void it_can_be_stopped(void **state)
+{
+	(void)state;
+	atomic_bool stop = false;
+	struct test_file file = many_scans(640, 200);
+	struct test_decoder decoder = fixture_open_stoppable(&decoder_jpeg, &stop);
+	const struct region whole = {.width = 640, .height = 640};
+	struct image_info info;
+	struct strip strip;
+	struct error err = {""};
+	const struct decoder_ops *const ops = decoder.ops;
+	assert_int_equal(ops->begin(decoder.state, file.bytes, file.size, &info, &err), 0);
+	atomic_store(&stop, true);
+	assert_int_equal(ops->select(decoder.state, &whole, 1, &err), -EINTR);
+	atomic_store(&stop, false);
+	assert_int_equal(ops->begin(decoder.state, file.bytes, file.size, &info, &err), 0);
+	assert_int_equal(ops->select(decoder.state, &whole, 1, &err), 0);
+	assert_int_equal(ops->next(decoder.state, &strip, &err), 1);
+	atomic_store(&stop, true);
+	assert_int_equal(ops->next(decoder.state, &strip, &err), -EINTR);
+	fixture_close(&decoder);
+	free(file.bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +370,8 @@ int main(void)
 		cmocka_unit_test(damage_does_not_crash),
 		cmocka_unit_test(claims_are_refused),
 		cmocka_unit_test(bytes_behind_the_end_are_fine),
+		cmocka_unit_test(scans_are_bounded_by_pixels),
+		cmocka_unit_test(it_can_be_stopped),
 	};
 	return cmocka_run_group_tests_name("image_jpeg", tests, NULL, NULL);
 }

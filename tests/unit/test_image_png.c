@@ -395,6 +395,39 @@ static void claims_are_refused(void **state)
 	free(file.bytes);
 }
 
+/* A giant, interlaced or not, is given up between two rows. */
+static void it_can_be_stopped(void **state)
+{
+	(void)state;
+	atomic_bool stop = false;
+	struct rng rng;
+	rng_init(&rng, fixture_seed(), 0);
+	const struct region whole = {.width = 60, .height = 90};
+	for (int interlaced = 0; interlaced < 2; interlaced++) {
+		const struct png_recipe recipe = {.width = 60,
+			.height = 90,
+			.color_type = PNG_COLOR_TYPE_RGB,
+			.bit_depth = 8,
+			.is_interlaced = interlaced};
+		struct test_file file = png_fixture(&rng, &recipe);
+		struct test_decoder decoder = fixture_open_stoppable(&decoder_png_libpng, &stop);
+		struct image_info info;
+		struct strip strip;
+		struct error err = {""};
+		const struct decoder_ops *const ops = decoder.ops;
+		for (int stops = 1; stops >= 0; stops--) {
+			assert_int_equal(
+				ops->begin(decoder.state, file.bytes, file.size, &info, &err), 0);
+			assert_int_equal(ops->select(decoder.state, &whole, 1, &err), 0);
+			atomic_store(&stop, stops);
+			assert_int_equal(
+				ops->next(decoder.state, &strip, &err), stops ? -EINTR : 1);
+		}
+		fixture_close(&decoder);
+		free(file.bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +439,7 @@ int main(void)
 		cmocka_unit_test(damage_is_taken_alike),
 		cmocka_unit_test(inflate_stays_within),
 		cmocka_unit_test(claims_are_refused),
+		cmocka_unit_test(it_can_be_stopped),
 	};
 	return cmocka_run_group_tests_name("image_png", tests, NULL, NULL);
 }

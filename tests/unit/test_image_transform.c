@@ -28,7 +28,7 @@ static struct bench open_bench(const char *const *keys)
 	for (; keys && *keys; keys++)
 		if (config_set(&bench.config, *keys, &err))
 			fail_msg("%s", err.text);
-	assert_int_equal(transform_open(&bench.transform, &bench.config, WIDTH, HEIGHT, &err), 0);
+	assert_int_equal(transform_open(&bench.transform, &bench.config, NULL, NULL, &err), 0);
 	bench.bytes = transform_sample_bytes(&bench.config);
 	bench.sample = malloc(bench.bytes);
 	memset(bench.sample, 0xa5, bench.bytes);

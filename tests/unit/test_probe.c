@@ -491,7 +491,7 @@ static void decode(void **state)
 	raw_config(&config);
 	assert_int_equal(pictures_make(&config, 3, &brief, &set, &err), 0);
 	assert_int_equal(set.count, 3);
-	assert_int_equal(set.max_width, 32);
+	assert_int_equal(image_extents_all(&set.extents).width, 32);
 	assert_int_equal(probe_decode(&config, &set, 3, &brief, &sheet, &err), 0);
 	assert_int_equal(sheet.decode_count, 3); /* 1, 2, 3 cores */
 	assert_int_equal(sheet.decode[1].cores, 2);

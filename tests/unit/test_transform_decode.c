@@ -111,8 +111,8 @@ static struct both open_both(const char *const *keys)
 	struct error err;
 	set_keys(&b.cpu_config, "cpu", keys);
 	set_keys(&b.gpu_config, "gpu", keys);
-	assert_int_equal(transform_open(&b.cpu, &b.cpu_config, WIDTH, HEIGHT, &err), 0);
-	assert_int_equal(transform_open(&b.gpu, &b.gpu_config, WIDTH, HEIGHT, &err), 0);
+	assert_int_equal(transform_open(&b.cpu, &b.cpu_config, NULL, NULL, &err), 0);
+	assert_int_equal(transform_open(&b.gpu, &b.gpu_config, NULL, NULL, &err), 0);
 	b.bytes = transform_sample_bytes(&b.cpu_config);
 	b.expected = calloc(2, b.bytes);
 	b.sample = b.expected + b.bytes;

@@ -6,6 +6,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "workloads/image/extents.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,6 +19,7 @@ struct sample {
 	uint64_t checksum;      /* XXH3 of the file; 0 when not known (a scanned folder) */
 	uint32_t width, height; /* pixels */
 	uint32_t label;         /* index of its class */
+	uint8_t format;         /* enum image_format */
 };
 
 /* A file that was left out, and why. */
@@ -35,10 +37,10 @@ struct dataset {
 	struct dataset_bad *bad;
 	size_t bad_count;
 	uint64_t total_bytes, max_bytes;
-	uint32_t max_width, max_height;
-	bool generated;   /* by a recipe of ours */
-	bool scanned_now; /* false: from a manifest */
-	void *arena;      /* owns the strings */
+	struct image_extents extents; /* by format */
+	bool generated;               /* by a recipe of ours */
+	bool scanned_now;             /* false: from a manifest */
+	void *arena;                  /* owns the strings */
 };
 
 /* Told of progress about ten times a second, from the calling thread; done and total are samples.

@@ -179,6 +179,11 @@ static void parse_sample(struct cursor *cursor, struct sample *sample)
 	sample->label = (uint32_t)take_number(cursor, UINT32_MAX);
 	expect(cursor, ',');
 	sample->checksum = take_hex(cursor);
+	sample->format = (uint8_t)image_format_of_name(sample->path);
+	if (cursor->at < cursor->end && *cursor->at == ',') {
+		cursor->at++;
+		sample->format = (uint8_t)take_number(cursor, IMAGE_FORMATS - 1);
+	}
 	expect(cursor, ']');
 }
 
@@ -213,6 +218,8 @@ static void format_body(struct buffer *body, const struct dataset *dataset)
 		buffer_format(body, ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",",
 			sample->bytes, sample->width, sample->height, sample->label);
 		add_hex(body, sample->checksum);
+		if (sample->format != image_format_of_name(sample->path))
+			buffer_format(body, ",%u", sample->format);
 		buffer_text(body, "]\n");
 	}
 	for (size_t i = 0; i < dataset->bad_count; i++) {
@@ -391,15 +398,13 @@ int manifest_read(const char *path, struct dataset *dataset, json_t **header, st
 void manifest_total(struct dataset *dataset)
 {
 	dataset->total_bytes = dataset->max_bytes = 0;
-	dataset->max_width = dataset->max_height = 0;
+	dataset->extents = (struct image_extents){0};
 	for (size_t i = 0; i < dataset->count; i++) {
 		const struct sample *sample = &dataset->samples[i];
 		dataset->total_bytes += sample->bytes;
 		if (sample->bytes > dataset->max_bytes)
 			dataset->max_bytes = sample->bytes;
-		if (sample->width > dataset->max_width)
-			dataset->max_width = sample->width;
-		if (sample->height > dataset->max_height)
-			dataset->max_height = sample->height;
+		image_extents_add(&dataset->extents, (enum image_format)sample->format,
+			sample->width, sample->height);
 	}
 }

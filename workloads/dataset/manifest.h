@@ -1,8 +1,8 @@
 /* Manifests: what is in a data set, as JSON lines.  The first line is an object,
  *   {"schema": "mlbench.manifest/1", "recipe": {…}, "detail": …, "listing": "…", "count": N, "bad":
  * M, "bytes": …, "body": "16 hex digits of XXH3 over the lines below", "classes": ["…"]} then N
- * lines ["class/name.jpg", bytes, width, height, label, "16 hex digits of XXH3 or empty"] and M
- * lines
+ * lines ["class/name.jpg", bytes, width, height, label, "16 hex digits of XXH3 or empty"], with the
+ * number of its format (enum image_format) behind that where its name promises another, and M lines
  * ["path", "reason"].  Bytes of a name outside printable ASCII, and " \ %, are written as %XX, so
  * any file name survives.  A generated set's journal has the same header and lines [id, bytes,
  * width, height, "checksum"]. */

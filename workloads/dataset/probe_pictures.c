@@ -31,13 +31,12 @@ static bool add(struct picture_set *set, struct totals *totals, uint8_t *bytes, 
 {
 	struct image_info info;
 	struct error why;
-	if (image_read_info(bytes, size, &info, &why)) {
+	if (image_read_info(bytes, size, &info, &why) || image_check_bytes(&info, size, &why)) {
 		free(bytes);
 		return false;
 	}
 	set->pictures[set->count++] = (struct picture_bytes){.bytes = bytes, .size = size};
-	set->max_width = info.width > set->max_width ? info.width : set->max_width;
-	set->max_height = info.height > set->max_height ? info.height : set->max_height;
+	image_extents_add(&set->extents, info.format, info.width, info.height);
 	totals->width += info.width;
 	totals->height += info.height;
 	totals->bytes += (double)size;

@@ -63,6 +63,8 @@ static int probe_open_file(
 		ssize_t got = lseek(file, 0, SEEK_SET) == 0 ? read_some(file, head, room) : -errno;
 		int code = got < 0 ? error_set_errno(err, (int)-got, "cannot be read")
 				   : image_read_info(head, (size_t)got, info, err);
+		if (!code)
+			code = image_check_bytes(info, bytes, err);
 		free(head);
 		*passing = got < 0 || code == -ENOMEM;
 		if (code != -EAGAIN)
@@ -108,6 +110,7 @@ static int probe_one(void *context, unsigned worker, uint64_t index, struct erro
 		(void)close(file);
 	found->width = info.width;
 	found->height = info.height;
+	found->format = (uint8_t)info.format;
 	return code ? keep_reason(probe, found, why.text, err) : 0;
 }
 
@@ -178,6 +181,7 @@ static int fill(
 			.width = file->width,
 			.height = file->height,
 			.label = (uint32_t)(dataset->class_count - 1),
+			.format = file->format,
 		};
 	}
 	return 0;
@@ -252,8 +256,10 @@ static int take_known(
 		struct found *file = &walk->files[i];
 		if (sample < cached->count &&
 			strcmp(file->path, cached->samples[sample].path) == 0) {
-			file->width = cached->samples[sample].width;
-			file->height = cached->samples[sample++].height;
+			const struct sample *known = &cached->samples[sample++];
+			file->width = known->width;
+			file->height = known->height;
+			file->format = known->format;
 			file->probed = true;
 		} else if (bad < cached->bad_count &&
 			   strcmp(file->path, cached->bad[bad].path) == 0) {
@@ -341,7 +347,7 @@ int scan_folder(const char *root, const struct dataset_control *control, struct 
 	struct arena *arena = arena_open();
 	if (!arena)
 		return error_set(err, -ENOMEM, "no memory to scan '%s'", root);
-	int code = walk_folder(root, arena, &walk, err);
+	int code = walk_folder(root, control ? control->stop : NULL, arena, &walk, err);
 	if (!code && read_cache(root, &walk, dataset)) {
 		if (is_whole(dataset, &walk)) {
 			arena_close(arena);

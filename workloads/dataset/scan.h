@@ -17,6 +17,7 @@ struct found {
 	uint32_t width, height;
 	bool probed; /* what is in its header, or why it has none, is known */
 	bool passing; /* the reason is an errno, which may be another one the next time: never kept */
+	uint8_t format; /* enum image_format, by its bytes */
 };
 
 struct walk {
@@ -29,8 +30,10 @@ struct walk {
 struct arena;
 
 /* Walks the folder, following links (a link back up is listed as bad).  Takes files ending in jpg,
- * jpeg, png or ppm, in any case.  Empty files and what is no regular file get their reason here. */
-int walk_folder(const char *root, struct arena *arena, struct walk *walk, struct error *err);
+ * jpeg, png or ppm, in any case.  Empty files and what is no regular file get their reason here.
+ * -EINTR: *stop (may be NULL) became true. */
+int walk_folder(const char *root, const atomic_bool *stop, struct arena *arena, struct walk *walk,
+	struct error *err);
 void walk_release(struct walk *walk);
 
 /* The first-level folder of a path: its class; "." (length 1) for files in the root. Not

@@ -192,6 +192,7 @@ static int describe(const struct site *site, struct dataset *dataset, struct err
 			.width = record->width,
 			.height = record->height,
 			.label = (uint32_t)(id % recipe->classes),
+			.format = (uint8_t)image_format_of_name(name),
 		};
 		good = dataset->samples[id].path;
 	}

@@ -1,6 +1,7 @@
 /* Walking a user's folder in a fixed order. */
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
+#include "workloads/image/codec.h"
 
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
@@ -10,18 +11,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
-static bool is_picture_name(const char *name)
-{
-	static const char *const endings[] = {"jpg", "jpeg", "png", "ppm"};
-	const char *dot = strrchr(name, '.');
-	for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
-		if (strcasecmp(dot + 1, endings[i]) == 0)
-			return true;
-	return false;
-}
+/* Goes up when scanning says something else of a file than before: manifests that were cached
+ * by then are not believed. */
+enum { PROBE_VERSION = 1 };
 
 const char *walk_class(const char *path, size_t *length)
 {
@@ -83,7 +77,7 @@ static bool is_listed(const FTSENT *entry)
 	case FTS_DC:
 		return true;
 	default:
-		return is_picture_name(entry->fts_name);
+		return image_format_of_name(entry->fts_name) != IMAGE_FORMAT_UNKNOWN;
 	}
 }
 
@@ -113,11 +107,13 @@ static bool add_entry(struct walk *walk, size_t *room, struct arena *arena, cons
 	return walk->files[walk->count - 1].path;
 }
 
-static int read_tree(FTS *tree, size_t root_length, struct arena *arena, struct walk *walk,
+static int read_tree(FTS *tree, const atomic_bool *stop, struct arena *arena, struct walk *walk,
 	const char *root, struct error *err)
 {
 	size_t room = 0;
 	for (;;) {
+		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+			return error_set(err, -EINTR, "stopped while '%s' was listed", root);
 		errno = 0;
 		const FTSENT *entry = fts_read(tree);
 		if (!entry)
@@ -127,7 +123,7 @@ static int read_tree(FTS *tree, size_t root_length, struct arena *arena, struct 
 				entry->fts_info == FTS_ERR))
 			return error_set_errno(
 				err, entry->fts_errno, "cannot read the folder '%s'", root);
-		if (is_listed(entry) && !add_entry(walk, &room, arena, entry, root_length))
+		if (is_listed(entry) && !add_entry(walk, &room, arena, entry, strlen(root)))
 			return error_set(err, -ENOMEM, "no memory to list '%s'", root);
 	}
 }
@@ -141,20 +137,21 @@ static int hash_listing(struct walk *walk, struct error *err)
 		buffer_format(&text, "%" PRIu64 " %" PRId64 " %s\n", file->bytes, file->modified_ns,
 			file->reason ? file->reason : "");
 	}
-	walk->listing = hash_bytes(text.data, text.size, 0);
+	walk->listing = hash_bytes(text.data, text.size, PROBE_VERSION);
 	const bool failed = text.failed;
 	buffer_release(&text);
 	return failed ? error_set(err, -ENOMEM, "no memory to list the folder") : 0;
 }
 
-int walk_folder(const char *root, struct arena *arena, struct walk *walk, struct error *err)
+int walk_folder(const char *root, const atomic_bool *stop, struct arena *arena, struct walk *walk,
+	struct error *err)
 {
 	*walk = (struct walk){0};
 	char *const roots[] = {(char *)(uintptr_t)root, NULL};
 	FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!tree)
 		return error_set_errno(err, errno, "cannot walk '%s'", root);
-	int code = read_tree(tree, strlen(root), arena, walk, root, err);
+	int code = read_tree(tree, stop, arena, walk, root, err);
 	(void)fts_close(tree);
 	if (!code && walk->count)
 		qsort(walk->files, walk->count, sizeof(*walk->files), by_class);

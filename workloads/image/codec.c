@@ -2,17 +2,25 @@
 #include "workloads/image/codec.h"
 
 #include "workloads/image/bytes.h"
+#include "workloads/image/png_chunks.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
+
+#include <isa-l/crc.h>
 
 enum {
 	PNG_SIGNATURE_BYTES = 8,
-	PNG_HEADER_BYTES = 24, /* signature, length and type of IHDR, width, height */
+	PNG_IHDR_BYTES = 13,
+	PNG_HEADER_BYTES = 33, /* signature; length, type, data and CRC of IHDR */
 	PNG_DIMENSION_MAX = 0x7fffffff,
-	JPEG_SOF_BYTES = 8, /* length, precision, height, width, components */
+	JPEG_SOF_BYTES = 8,       /* length, precision, height, width, components */
+	JPEG_COMPONENT_BYTES = 3, /* each: id, sampling factors, quantisation table */
+	JPEG_COMPONENTS_MAX = 4,
+	JPEG_BLOCK_EDGE = 8,
 	PNM_MAXVAL = 255,
 };
 
@@ -52,6 +60,34 @@ const char *image_format_name(enum image_format format)
 	return names[format];
 }
 
+enum image_format image_format_of_name(const char *name)
+{
+	static const struct {
+		const char *ending;
+		enum image_format format;
+	} endings[] = {
+		{"jpg", IMAGE_FORMAT_JPEG},
+		{"jpeg", IMAGE_FORMAT_JPEG},
+		{"png", IMAGE_FORMAT_PNG},
+		{"ppm", IMAGE_FORMAT_RAW},
+	};
+	const char *const dot = strrchr(name, '.');
+	for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+		if (strcasecmp(dot + 1, endings[i].ending) == 0)
+			return endings[i].format;
+	return IMAGE_FORMAT_UNKNOWN;
+}
+
+int image_check_bytes(const struct image_info *info, uint64_t bytes, struct error *err)
+{
+	if (bytes >= info->least_bytes)
+		return 0;
+	return error_set(err, -EINVAL,
+		"claims %u x %u pixels, which take %llu bytes at least: the file has %llu",
+		info->width, info->height, (unsigned long long)info->least_bytes,
+		(unsigned long long)bytes);
+}
+
 int image_check_size(uint32_t width, uint32_t height, struct error *err)
 {
 	if (width == 0 || height == 0)
@@ -72,10 +108,17 @@ static int read_png_info(
 		return error_set(err, -EAGAIN, "png header is not complete");
 	if (memcmp(bytes + 12, "IHDR", 4) != 0)
 		return error_set(err, -EINVAL, "png without an IHDR chunk in front");
+	if (bytes_be32(bytes + 8) != PNG_IHDR_BYTES ||
+		crc32_gzip_refl(0, bytes + 12, 4 + PNG_IHDR_BYTES) !=
+			bytes_be32(bytes + 16 + PNG_IHDR_BYTES))
+		return error_set(err, -EINVAL, "png with a damaged IHDR chunk");
 	info->width = bytes_be32(bytes + 16);
 	info->height = bytes_be32(bytes + 20);
 	if (info->width > PNG_DIMENSION_MAX || info->height > PNG_DIMENSION_MAX)
 		return error_set(err, -EINVAL, "png dimension above 2^31-1");
+	const struct png_chunks chunks = {
+		.width = info->width, .bit_depth = bytes[24], .color_type = bytes[25]};
+	info->least_bytes = (png_chunks_row_bytes(&chunks) + 1) * info->height / INFLATE_RATIO_MAX;
 	return 0;
 }
 
@@ -99,6 +142,39 @@ static bool jpeg_has_no_length(uint8_t marker)
 	return marker == JPEG_TEM || (marker >= JPEG_RST0 && marker <= JPEG_SOI);
 }
 
+static uint32_t divide_up(uint32_t value, uint32_t by)
+{
+	return (value + by - 1) / by;
+}
+
+/* With Huffman codes a block takes a bit at least for its first coefficient, and one to end it
+ * where the others are not in scans of their own.  Arithmetic codes have no such least. */
+static int jpeg_least_bytes(
+	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
+{
+	const uint32_t count = segment[JPEG_SOF_BYTES - 1];
+	const uint8_t *const components = segment + JPEG_SOF_BYTES;
+	uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX];
+	uint32_t most_across = 1, most_down = 1;
+	if (count < 1 || count > JPEG_COMPONENTS_MAX)
+		return error_set(err, -EINVAL, "jpeg of %u components", count);
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t factors = components[i * JPEG_COMPONENT_BYTES + 1];
+		across[i] = factors >> 4;
+		down[i] = factors & 0x0f;
+		most_across = across[i] > most_across ? across[i] : most_across;
+		most_down = down[i] > most_down ? down[i] : most_down;
+	}
+	uint64_t blocks = 0;
+	for (uint32_t i = 0; i < count; i++)
+		blocks += (uint64_t)divide_up(
+				  info->width * across[i], most_across * JPEG_BLOCK_EDGE) *
+			  divide_up(info->height * down[i], most_down * JPEG_BLOCK_EDGE);
+	const int process = marker - JPEG_SOF0;
+	info->least_bytes = process > 2 ? 0 : blocks * (process == 2 ? 1 : 2) / 8;
+	return 0;
+}
+
 static int read_jpeg_frame(
 	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
 {
@@ -109,7 +185,7 @@ static int read_jpeg_frame(
 		return error_set(err, -EINVAL, "jpeg of %d bits a sample", segment[2]);
 	info->height = bytes_be16(segment + 3);
 	info->width = bytes_be16(segment + 5);
-	return 0;
+	return jpeg_least_bytes(segment, marker, info, err);
 }
 
 /* Walks the marker segments to the frame header. */
@@ -130,8 +206,12 @@ static int read_jpeg_info(
 		if (marker == JPEG_SOS || marker == JPEG_EOI)
 			return error_set(err, -EINVAL, "jpeg without a frame header");
 		if (jpeg_is_frame_header(marker)) {
-			if (at + 2 + JPEG_SOF_BYTES > size)
+			if (at + 2 + JPEG_SOF_BYTES + JPEG_COMPONENT_BYTES > size ||
+				at + 2 + bytes_be16(bytes + at + 2) > size)
 				break;
+			if (bytes_be16(bytes + at + 2) <
+				JPEG_SOF_BYTES + JPEG_COMPONENT_BYTES * bytes[at + 9])
+				return error_set(err, -EINVAL, "jpeg frame header is too short");
 			return read_jpeg_frame(bytes + at + 2, marker, info, err);
 		}
 		at += 2 + (size_t)bytes_be16(bytes + at + 2);
@@ -185,6 +265,7 @@ int image_read_raw_header(const void *bytes, size_t size, struct image_info *inf
 		return error_set(err, -EINVAL, "no white space after the ppm header");
 	*pixels_at = at + 1;
 	info->format = IMAGE_FORMAT_RAW;
+	info->least_bytes = *pixels_at + (uint64_t)info->width * info->height * 3;
 	return image_check_size(info->width, info->height, err);
 }
 

@@ -8,7 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum image_format { IMAGE_FORMAT_UNKNOWN, IMAGE_FORMAT_JPEG, IMAGE_FORMAT_PNG, IMAGE_FORMAT_RAW };
+enum image_format {
+	IMAGE_FORMAT_UNKNOWN,
+	IMAGE_FORMAT_JPEG,
+	IMAGE_FORMAT_PNG,
+	IMAGE_FORMAT_RAW,
+};
+enum { IMAGE_FORMATS = IMAGE_FORMAT_RAW + 1 }; /* how many */
 
 /* Pictures above this many pixels are refused as bad: 64 million (a 60000 x 60000 claim in a small
  * file must not take memory). */
@@ -17,14 +23,23 @@ enum { IMAGE_PIXELS_MAX = 64 * 1000 * 1000 };
 struct image_info {
 	enum image_format format;
 	uint32_t width, height;
+	/* No whole file with this header is smaller, whatever the picture shows; 0: not known. */
+	uint64_t least_bytes;
 };
 
 enum image_format image_sniff(const void *bytes, size_t size);
 const char *image_format_name(enum image_format format);
 
+/* The format that a file's name promises, for want of its bytes: by its ending, in any case. */
+enum image_format image_format_of_name(const char *name);
+
 /* Reads the header.  -EINVAL with a reason: no picture, unsupported, or over IMAGE_PIXELS_MAX.  The
  * first 64 KiB of a file are nearly always enough: -EAGAIN when more of it is needed. */
 int image_read_info(const void *bytes, size_t size, struct image_info *info, struct error *err);
+
+/* 0, or -EINVAL with the reason: a file of so many bytes cannot hold the picture that its header
+ * claims, so that one of the two is damaged. */
+int image_check_bytes(const struct image_info *info, uint64_t bytes, struct error *err);
 
 /* 0, or -EINVAL with the reason: no pixels, or more than IMAGE_PIXELS_MAX. */
 int image_check_size(uint32_t width, uint32_t height, struct error *err);

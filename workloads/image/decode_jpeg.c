@@ -5,6 +5,7 @@
  *
  * libjpeg reports an error by longjmp.  It is caught in jpeg_guard alone, which calls one step with
  * no automatic variables of its own that live across the jump. */
+#include "workloads/image/bytes.h"
 #include "workloads/image/decoder.h"
 
 #include <errno.h>
@@ -24,16 +25,23 @@ enum {
 	MARGIN_COLUMNS = 2,
 	NARROWEST_COLUMNS = 64,
 	MEMORY_MAX = 512 * 1024 * 1024,
-	SCANS_MAX = 500, /* progressive: each costs a pass over the whole picture */
+	SCANS_MAX = 500,
+	JPEG_SOS = 0xda,
+	SEGMENT_HEADER_BYTES = 4, /* marker and length */
 	END_MARKER_BYTES = 2,
 };
+
+/* Each scan costs a pass over the whole picture, however few bytes it has: a small file can keep a
+ * core busy for minutes.  Encoders make a dozen; the largest picture that is allowed may have 25. */
+static const uint64_t SCAN_PIXELS_MAX = 25ULL * IMAGE_PIXELS_MAX;
 
 struct jpeg {
 	struct jpeg_decompress_struct libjpeg;
 	struct jpeg_error_mgr errors;
 	struct jpeg_progress_mgr progress;
 	jmp_buf escape;
-	bool has_too_many_scans;
+	struct decoder_options options;
+	bool has_stopped;
 
 	const uint8_t *bytes; /* the file */
 	size_t size;
@@ -76,25 +84,24 @@ static void jpeg_no_output(j_common_ptr libjpeg)
 	(void)libjpeg;
 }
 
-static void jpeg_count_scans(j_common_ptr libjpeg)
+/* Called by libjpeg at every row of blocks of a scan, and for every strip of rows. */
+static void jpeg_look_up(j_common_ptr libjpeg)
 {
-	if (!libjpeg->is_decompressor)
+	struct jpeg *const jpeg = jpeg_of(libjpeg);
+	if (!decoder_stops(&jpeg->options))
 		return;
-	const struct jpeg_decompress_struct *const decompress = (j_decompress_ptr)libjpeg;
-	if (decompress->input_scan_number > SCANS_MAX) {
-		jpeg_of(libjpeg)->has_too_many_scans = true;
-		jpeg_fail(libjpeg);
-	}
+	jpeg->has_stopped = true;
+	jpeg_fail(libjpeg);
 }
 
 static int jpeg_describe(struct jpeg *jpeg, struct error *err)
 {
 	char text[JMSG_LENGTH_MAX];
 	jpeg->errors.format_message((j_common_ptr)&jpeg->libjpeg, text);
+	if (jpeg->has_stopped)
+		return error_set(err, -EINTR, "jpeg: stopped");
 	if (jpeg->errors.msg_code == JERR_OUT_OF_MEMORY)
 		return error_set(err, -ENOMEM, "jpeg: %s", text);
-	if (jpeg->has_too_many_scans)
-		return error_set(err, -EINVAL, "jpeg: more than %d scans", SCANS_MAX);
 	if (jpeg->errors.msg_code == JERR_NO_BACKING_STORE)
 		return error_set(err, -EINVAL, "jpeg: needs more than %d MiB", MEMORY_MAX >> 20);
 	return error_set(err, -EINVAL, "jpeg: %s", text);
@@ -130,16 +137,15 @@ static size_t jpeg_rows_bytes(uint32_t width)
 	return (size_t)width * RGBX_BYTES * STRIP_ROWS;
 }
 
-static uint64_t jpeg_scratch_bytes(uint32_t max_width, uint32_t max_height)
+static uint64_t jpeg_scratch_bytes(const struct image_extent *extent)
 {
 	/* Beside the strip, libjpeg keeps some lines of each component; a progressive picture, its
 	 * coefficients: two bytes for each sample. */
-	return jpeg_rows_bytes(max_width) * 2 + (uint64_t)max_width * max_height * 6;
+	return jpeg_rows_bytes(extent->width) * 2 + extent->pixels * 6;
 }
 
-static int jpeg_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+static int jpeg_open(void *state, const struct decoder_options *options, struct error *err)
 {
-	(void)max_height;
 	struct jpeg *const jpeg = state;
 	struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
 	libjpeg->err = jpeg_std_error(&jpeg->errors);
@@ -147,8 +153,9 @@ static int jpeg_open(void *state, uint32_t max_width, uint32_t max_height, struc
 	jpeg->errors.emit_message = jpeg_message;
 	jpeg->errors.output_message = jpeg_no_output;
 	libjpeg->client_data = jpeg;
-	jpeg->progress.progress_monitor = jpeg_count_scans;
-	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(max_width), err);
+	jpeg->options = *options;
+	jpeg->progress.progress_monitor = jpeg_look_up;
+	return scratch_reserve(&jpeg->rows, jpeg_rows_bytes(options->extent.width), err);
 }
 
 static void jpeg_close(void *state)
@@ -182,14 +189,49 @@ static bool jpeg_has_end_marker(const struct jpeg *jpeg)
 	return false;
 }
 
+/* Scans of the file up to its end marker; in coded data a 0xff is followed by 0 or a restart marker,
+ * and what lies in other segments is passed over.  The first one's header has been read. */
+static uint64_t jpeg_count_scans(const struct jpeg *jpeg)
+{
+	const uint8_t *const end = jpeg->bytes + jpeg->size;
+	const uint8_t *at = jpeg->libjpeg.src->next_input_byte;
+	uint64_t scans = 1;
+	while ((at = memchr(at, 0xff, (size_t)(end - at))) && end - at > SEGMENT_HEADER_BYTES) {
+		const uint8_t marker = at[1];
+		const bool is_data = marker == 0 || marker == 0xff ||
+				     (marker >= JPEG_RST0 && marker < JPEG_RST0 + 8);
+		const ptrdiff_t length =
+			is_data ? 1 : SEGMENT_HEADER_BYTES - 2 + bytes_be16(at + 2);
+		if (marker == JPEG_EOI || length >= end - at)
+			break;
+		scans += marker == JPEG_SOS;
+		at += length;
+	}
+	return scans;
+}
+
+/* Before any of them is decoded. */
+static int jpeg_check_scans(const struct jpeg *jpeg, struct error *err)
+{
+	const struct jpeg_decompress_struct *const libjpeg = &jpeg->libjpeg;
+	if (!jpeg_has_multiple_scans((j_decompress_ptr)(uintptr_t)libjpeg))
+		return 0;
+	const uint64_t scans = jpeg_count_scans(jpeg);
+	const uint64_t pixels = (uint64_t)libjpeg->image_width * libjpeg->image_height;
+	if (scans <= SCANS_MAX && scans * pixels <= SCAN_PIXELS_MAX)
+		return 0;
+	return error_set(err, -EINVAL, "jpeg: %llu scans of %u x %u pixels, more than are allowed",
+		(unsigned long long)scans, libjpeg->image_width, libjpeg->image_height);
+}
+
 static int jpeg_begin(
 	void *state, const void *bytes, size_t size, struct image_info *info, struct error *err)
 {
 	struct jpeg *const jpeg = state;
 	jpeg->bytes = bytes;
 	jpeg->size = size;
-	jpeg->has_too_many_scans = false;
-	const int result = jpeg_guard(jpeg, step_header, err);
+	jpeg->has_stopped = false;
+	int result = jpeg_guard(jpeg, step_header, err);
 	if (result)
 		return result;
 	*info = (struct image_info){.format = IMAGE_FORMAT_JPEG,
@@ -197,7 +239,8 @@ static int jpeg_begin(
 		.height = jpeg->libjpeg.image_height};
 	if (!jpeg_has_end_marker(jpeg))
 		return error_set(err, -EINVAL, "jpeg is truncated: no end marker");
-	return image_check_size(info->width, info->height, err);
+	result = image_check_size(info->width, info->height, err);
+	return result ? result : jpeg_check_scans(jpeg, err);
 }
 
 /* ---- region ------------------------------------------------------------------------------- */

@@ -25,6 +25,8 @@ struct png {
 	const uint8_t *at, *end; /* of the file, still to be read by libpng */
 	char reason[REASON_BYTES];
 	bool has_all_rows; /* when it failed */
+	struct decoder_options options;
+	bool has_stopped;
 
 	struct region region;
 	uint32_t next_row;    /* first row of the next strip */
@@ -77,6 +79,8 @@ static int png_guard(struct png *png, void (*step)(struct png *), struct error *
 		return 0;
 	}
 	png_drop(png);
+	if (png->has_stopped)
+		return error_set(err, -EINTR, "png: stopped");
 	if (png->has_all_rows)
 		return 0;
 	return error_set(err, -EINVAL, "png: %s", png->reason);
@@ -89,19 +93,18 @@ static uint64_t strip_bytes(uint32_t width)
 	return (uint64_t)width * PIXEL_BYTES_MAX * STRIP_ROWS;
 }
 
-static uint64_t libpng_scratch_bytes(uint32_t max_width, uint32_t max_height)
+static uint64_t libpng_scratch_bytes(const struct image_extent *extent)
 {
 	/* Interlaced pictures are kept whole; libpng has two rows and inflate's 64 KiB of its own.
 	 */
-	return (uint64_t)max_width * max_height * PIXEL_BYTES_MAX + strip_bytes(max_width) +
-	       (1U << 17);
+	return extent->pixels * PIXEL_BYTES_MAX + strip_bytes(extent->width) + (1U << 17);
 }
 
-static int libpng_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+static int libpng_open(void *state, const struct decoder_options *options, struct error *err)
 {
-	(void)max_height;
 	struct png *const png = state;
-	return scratch_reserve(&png->rows, strip_bytes(max_width), err);
+	png->options = *options;
+	return scratch_reserve(&png->rows, strip_bytes(options->extent.width), err);
 }
 
 static void libpng_close(void *state)
@@ -157,6 +160,7 @@ static int libpng_begin(
 {
 	struct png *const png = state;
 	png_drop(png);
+	png->has_stopped = false;
 	int result = png_chunks_read(&png->chunks, bytes, size, err);
 	if (result)
 		return result;
@@ -190,8 +194,12 @@ static int libpng_select(
 
 static void step_rows(struct png *png)
 {
-	for (uint32_t i = 0; i < png->strip_rows; i++)
+	for (uint32_t i = 0; i < png->strip_rows; i++) {
+		png->has_stopped = decoder_stops(&png->options);
+		if (png->has_stopped)
+			png_error(png->libpng, "stopped");
 		png_read_row(png->libpng, png->rows.data + i * png->stride, NULL);
+	}
 }
 
 /* Seven passes over the whole picture. */

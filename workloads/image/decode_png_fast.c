@@ -51,39 +51,37 @@ static void fast_close(void *state)
 	png->libpng = NULL;
 }
 
-/* A picture that does not compress is a little larger than its rows. */
-static uint64_t compressed_bytes(uint32_t width, uint32_t height)
+/* Rows of RGB with their filter bytes. */
+static uint64_t filtered_bytes(const struct image_extent *extent)
 {
-	const uint64_t rows = ((uint64_t)width * RGB_BYTES + 1) * height;
+	return extent->pixels * RGB_BYTES + extent->height;
+}
+
+/* A picture that does not compress is a little larger than its rows. */
+static uint64_t compressed_bytes(const struct image_extent *extent)
+{
+	const uint64_t rows = filtered_bytes(extent);
 	return rows + rows / 1024 + 1024;
 }
 
-static uint64_t filtered_bytes(uint32_t width, uint32_t height)
+static uint64_t fast_scratch_bytes(const struct image_extent *extent)
 {
-	return ((uint64_t)width * RGB_BYTES + 1) * height;
+	return compressed_bytes(extent) + filtered_bytes(extent) + sizeof(struct inflate_state) +
+	       decoder_png_libpng.state_bytes + decoder_png_libpng.scratch_bytes(extent);
 }
 
-static uint64_t fast_scratch_bytes(uint32_t max_width, uint32_t max_height)
-{
-	return compressed_bytes(max_width, max_height) + filtered_bytes(max_width, max_height) +
-	       sizeof(struct inflate_state) +
-	       decoder_png_libpng.scratch_bytes(max_width, max_height);
-}
-
-static int fast_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+static int fast_open(void *state, const struct decoder_options *options, struct error *err)
 {
 	struct png_fast *const png = state;
 	png->inflate = calloc(1, sizeof *png->inflate);
 	png->libpng = calloc(1, decoder_png_libpng.state_bytes);
 	if (!png->inflate || !png->libpng)
 		return error_set(err, -ENOMEM, "no memory for the png decoder");
-	int result = decoder_png_libpng.open(png->libpng, max_width, max_height, err);
+	int result = decoder_png_libpng.open(png->libpng, options, err);
 	if (!result)
-		result = scratch_reserve(
-			&png->compressed, compressed_bytes(max_width, max_height), err);
+		result = scratch_reserve(&png->compressed, compressed_bytes(&options->extent), err);
 	if (!result)
-		result =
-			scratch_reserve(&png->filtered, filtered_bytes(max_width, max_height), err);
+		result = scratch_reserve(&png->filtered, filtered_bytes(&options->extent), err);
 	return result;
 }
 

@@ -14,11 +14,10 @@ struct raw {
 	struct scratch last; /* the file's last rows, where there is no slack behind them */
 };
 
-static int raw_open(void *state, uint32_t max_width, uint32_t max_height, struct error *err)
+static int raw_open(void *state, const struct decoder_options *options, struct error *err)
 {
-	(void)max_height;
 	struct raw *const raw = state;
-	return scratch_reserve(&raw->last, (size_t)max_width * RGB_BYTES, err);
+	return scratch_reserve(&raw->last, (size_t)options->extent.width * RGB_BYTES, err);
 }
 
 static void raw_close(void *state)
@@ -27,10 +26,9 @@ static void raw_close(void *state)
 	scratch_release(&raw->last);
 }
 
-static uint64_t raw_scratch_bytes(uint32_t max_width, uint32_t max_height)
+static uint64_t raw_scratch_bytes(const struct image_extent *extent)
 {
-	(void)max_height;
-	return (uint64_t)max_width * RGB_BYTES;
+	return (uint64_t)extent->width * RGB_BYTES;
 }
 
 static int raw_begin(

@@ -8,7 +8,9 @@
 #include "harness/base/error.h"
 #include "harness/measure/timeline.h"
 #include "workloads/image/codec.h"
+#include "workloads/image/extents.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +31,18 @@ struct strip {
 	uint32_t pixel_bytes; /* 3 or 4 */
 };
 
-/* Each returns 0, or -EINVAL with the reason when the picture is bad, or -ENOMEM. */
+/* What a decoder is opened with. */
+struct decoder_options {
+	struct image_extent extent; /* the pictures to come; a larger one makes scratch grow */
+	const atomic_bool *stop;    /* true: give up the picture soon, with -EINTR; may be NULL */
+};
+
+static inline bool decoder_stops(const struct decoder_options *options)
+{
+	return options->stop && atomic_load_explicit(options->stop, memory_order_relaxed);
+}
+
+/* Each returns 0, or -EINVAL with the reason when the picture is bad, or -ENOMEM, or -EINTR. */
 struct decoder_ops {
 	const char *name;
 	size_t state_bytes; /* the caller allocates it, zeroed */
@@ -37,10 +50,10 @@ struct decoder_ops {
 	/* What next does, in a timeline; 0: it shows its parts itself. */
 	enum timeline_kind rows_kind;
 
-	/* Pictures up to max_width x max_height need no allocation later on. */
-	int (*open)(void *state, uint32_t max_width, uint32_t max_height, struct error *err);
+	/* Pictures within options->extent need no allocation later on. */
+	int (*open)(void *state, const struct decoder_options *options, struct error *err);
 	void (*close)(void *state); /* fine on a zeroed state, or after open failed */
-	uint64_t (*scratch_bytes)(uint32_t max_width, uint32_t max_height); /* upper estimate */
+	uint64_t (*scratch_bytes)(const struct image_extent *extent); /* upper estimate */
 
 	int (*begin)(void *state, const void *bytes, size_t size, struct image_info *info,
 		struct error *err);

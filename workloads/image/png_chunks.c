@@ -16,7 +16,6 @@ enum {
 	IHDR_BYTES = 13,
 	PALETTE_ENTRY_BYTES = 3,
 	PALETTE_ENTRIES_MAX = 256,
-	INFLATE_RATIO_MAX = 1032, /* of deflate: 258 bytes from 2 bits */
 };
 
 struct chunk {

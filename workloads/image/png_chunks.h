@@ -19,6 +19,8 @@ enum png_kind {
 	PNG_KIND_RGBA = 6,
 };
 
+enum { INFLATE_RATIO_MAX = 1032 }; /* of deflate: 258 bytes from 2 bits */
+
 struct png_chunks {
 	const uint8_t *bytes;
 	uint32_t width, height;

@@ -64,8 +64,8 @@ static int workers_open(struct decoding *decoding, const struct config *config, 
 		struct worker *worker = &decoding->workers[i];
 		worker->next = i;
 		worker->sample = aligned_alloc(64, (bytes + 63) / 64 * 64);
-		code = worker->sample ? transform_open(&worker->transform, config, set->max_width,
-						set->max_height, err)
+		code = worker->sample ? transform_open(&worker->transform, config, &set->extents,
+						NULL, err)
 				      : error_set(err, -ENOMEM, "out of memory");
 	}
 	return code;

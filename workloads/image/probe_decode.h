@@ -4,6 +4,7 @@
 
 #include "harness/config/config.h"
 #include "harness/measure/probe.h"
+#include "workloads/image/extents.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@ struct picture_set {
 		size_t size;
 	} * pictures; /* (count), owned */
 	size_t count;
-	uint32_t max_width, max_height;
+	struct image_extents extents;
 	char what
 		[NOTE_BYTES]; /* "32 files of data/photos: jpeg, 500 x 375 pixels, 95.1 KiB (means)" */
 };

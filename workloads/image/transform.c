@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-	FORMATS = IMAGE_FORMAT_RAW + 1,
 	SHRINK_MOST = 8,
 	CHANNELS = 3,
 	PICTURE_SAMPLES =
@@ -36,8 +35,9 @@ struct transform {
 	enum timeline_kind resize_kind; /* as a timeline has it */
 	size_t sample_bytes;
 	struct chosen chosen; /* between transform_choose and transform_decode */
-	const struct decoder_ops *decoders[FORMATS]; /* by format; NULL for an unknown one */
-	void *states[FORMATS];
+	const struct decoder_ops *decoders[IMAGE_FORMATS]; /* NULL for an unknown one */
+	void *states[IMAGE_FORMATS]; /* NULL: no picture of that format came yet */
+	const atomic_bool *stop;
 	struct resampler *resampler;
 };
 
@@ -53,7 +53,7 @@ size_t transform_sample_bytes(const struct config *config)
 }
 
 static void choose_decoders(
-	const struct config *config, const struct decoder_ops *decoders[FORMATS])
+	const struct config *config, const struct decoder_ops *decoders[IMAGE_FORMATS])
 {
 	const bool is_fast = config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_FAST;
 	decoders[IMAGE_FORMAT_UNKNOWN] = NULL;
@@ -62,44 +62,53 @@ static void choose_decoders(
 	decoders[IMAGE_FORMAT_RAW] = &decoder_raw;
 }
 
-uint64_t transform_bytes(const struct config *config, uint32_t max_width, uint32_t max_height)
+uint64_t transform_bytes(const struct config *config, const struct image_extents *extents)
 {
 	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
 		return sizeof(struct transform);
-	const struct decoder_ops *decoders[FORMATS];
+	const struct decoder_ops *decoders[IMAGE_FORMATS];
+	const struct image_extent all = image_extents_all(extents);
 	choose_decoders(config, decoders);
 	uint64_t bytes = sizeof(struct transform) +
 			 resampler_bytes((uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
-				 max_width, max_height);
-	for (int format = 0; format < FORMATS; format++)
-		if (decoders[format])
+				 all.width, all.height);
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		if (decoders[format] && extents->of[format].pixels > 0)
 			bytes += decoders[format]->state_bytes +
-				 decoders[format]->scratch_bytes(max_width, max_height);
+				 decoders[format]->scratch_bytes(&extents->of[format]);
 	return bytes;
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+static int open_decoder(struct transform *transform, enum image_format format,
+	const struct image_extent *extent, struct error *err)
+{
+	const struct decoder_ops *const decoder = transform->decoders[format];
+	const struct decoder_options options = {.extent = *extent, .stop = transform->stop};
+	void *const state = calloc(1, decoder->state_bytes);
+	if (!state)
+		return error_set(err, -ENOMEM, "no memory for the %s decoder", decoder->name);
+	transform->states[format] = state;
+	return decoder->open(state, &options, err);
+}
+
+/* Those of the formats that the data set has. */
 static int open_decoders(
-	struct transform *transform, uint32_t max_width, uint32_t max_height, struct error *err)
+	struct transform *transform, const struct image_extents *extents, struct error *err)
 {
 	int result = 0;
-	for (int format = 0; format < FORMATS && !result; format++) {
-		const struct decoder_ops *const decoder = transform->decoders[format];
-		if (!decoder)
-			continue;
-		transform->states[format] = calloc(1, decoder->state_bytes);
-		if (!transform->states[format])
-			return error_set(
-				err, -ENOMEM, "no memory for the %s decoder", decoder->name);
-		result = decoder->open(transform->states[format], max_width, max_height, err);
-	}
+	for (int format = 0; format < IMAGE_FORMATS && !result; format++)
+		if (transform->decoders[format] && extents->of[format].pixels > 0)
+			result = open_decoder(
+				transform, (enum image_format)format, &extents->of[format], err);
 	return result;
 }
 
-static int open_parts(struct transform *transform, const struct config *config, uint32_t max_width,
-	uint32_t max_height, struct error *err)
+static int open_parts(struct transform *transform, const struct config *config,
+	const struct image_extents *extents, struct error *err)
 {
+	const struct image_extent all = image_extents_all(extents);
 	const bool decoded_only = transform->is_decoded_only;
 	const struct resample_options resample = {
 		.size = transform->augment.size,
@@ -110,28 +119,31 @@ static int open_parts(struct transform *transform, const struct config *config, 
 	};
 	transform->resize_kind = resample.is_float ? TIMELINE_RESIZE_NORMALISE : TIMELINE_RESIZE;
 	choose_decoders(config, transform->decoders);
-	const int result = open_decoders(transform, max_width, max_height, err);
+	const int result = open_decoders(transform, extents, err);
 	if (result)
 		return result;
-	return resampler_open(&transform->resampler, &resample, max_width, max_height, err);
+	return resampler_open(&transform->resampler, &resample, all.width, all.height, err);
 }
 
-int transform_open(struct transform **out, const struct config *config, uint32_t max_width,
-	uint32_t max_height, struct error *err)
+int transform_open(struct transform **out, const struct config *config,
+	const struct image_extents *extents, const atomic_bool *stop, struct error *err)
 {
+	const struct image_extents none = {0};
 	struct transform *const transform = calloc(1, sizeof *transform);
 	*out = NULL;
 	if (!transform)
 		return error_set(err, -ENOMEM, "no memory for a transform");
 	augment_read_options(&transform->augment, config);
+	transform->stop = stop;
 	transform->is_null = config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL;
 	transform->decodes_crop = config_on(config, KEY_CODEC_CROP);
 	transform->shrinks = config_on(config, KEY_CODEC_JPEG_SCALED);
 	transform->is_decoded_only =
 		config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU;
 	transform->sample_bytes = transform_sample_bytes(config);
-	const int result =
-		transform->is_null ? 0 : open_parts(transform, config, max_width, max_height, err);
+	const int result = transform->is_null
+				   ? 0
+				   : open_parts(transform, config, extents ? extents : &none, err);
 	if (result) {
 		transform_close(transform);
 		return result;
@@ -144,7 +156,7 @@ void transform_close(struct transform *transform)
 {
 	if (!transform)
 		return;
-	for (int format = 0; format < FORMATS; format++) {
+	for (int format = 0; format < IMAGE_FORMATS; format++) {
 		const struct decoder_ops *const decoder = transform->decoders[format];
 		if (decoder && transform->states[format])
 			decoder->close(transform->states[format]);
@@ -265,9 +277,15 @@ static int choose(struct transform *transform, const void *bytes, size_t size, u
 	if (!decoder)
 		return error_set(
 			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
+	const struct image_extent unknown = {0};
+	int result = 0;
+	if (!transform->states[format])
+		result = open_decoder(transform, format, &unknown, err);
+	if (result)
+		return result;
 	*chosen = (struct chosen){.decoder = decoder, .state = transform->states[format]};
 	const uint64_t shown_ns = timeline_mark();
-	const int result = decoder->begin(chosen->state, bytes, size, &chosen->info, err);
+	result = decoder->begin(chosen->state, bytes, size, &chosen->info, err);
 	(void)timeline_end(TIMELINE_HEADER, shown_ns, 0);
 	if (result)
 		return result;

@@ -9,7 +9,9 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "workloads/backend/batch.h"
+#include "workloads/image/extents.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,14 +21,15 @@ struct transform;
  * null too).  A function of the configuration. */
 size_t transform_sample_bytes(const struct config *config);
 
-/* max_width, max_height: of the data set, to size scratch; larger pictures met later grow it (a log
- * line, not an error).  bytes_bound receives what scratch takes, may be NULL. */
-int transform_open(struct transform **out, const struct config *config, uint32_t max_width,
-	uint32_t max_height, struct error *err);
+/* extents: of the data set, to size scratch; larger pictures met later grow it (a log line, not an
+ * error), and formats that were not said to be there are opened when they are met.  NULL: nothing
+ * is known.  Once *stop (NULL: never) is true, decoding ends soon with -EINTR. */
+int transform_open(struct transform **out, const struct config *config,
+	const struct image_extents *extents, const atomic_bool *stop, struct error *err);
 void transform_close(struct transform *transform); /* NULL is fine */
 
 /* Upper estimate of the bytes that transform_open will allocate, for the printed memory bound. */
-uint64_t transform_bytes(const struct config *config, uint32_t max_width, uint32_t max_height);
+uint64_t transform_bytes(const struct config *config, const struct image_extents *extents);
 
 /* Writes the sample at out (transform_sample_bytes of it).  -EINVAL with a reason: the picture is bad
  * and out is zeroed.  decoded_ns: if not NULL, the time (clock_now_ns) when pixels were decoded and

@@ -1,0 +1,49 @@
+# Ctrl-C while a folder is walked: answered in words at once, heard before the walk is over; and while reads hang.
+. "$CLI/lib.sh"
+write_config
+mkdir -p folders
+# A link to where it lies makes the walk as long as wanted: each level doubles it, and none is above another.
+mkdir -p level_00
+for i in $(seq 0 24); do
+	next=$(printf 'level_%02d' $((i + 1)))
+	mkdir -p "$next"
+	ln -s "../$(printf 'level_%02d' "$i")" "$next/a"
+	ln -s "../$(printf 'level_%02d' "$i")" "$next/b"
+done
+"$MLBENCH" run tiny.ini $ONE --set dataset.recipe=none --set dataset.path=level_25 --json --out walked >out 2>err &
+pid=$!
+sleep 1
+kill -INT "$pid" || fail "the walk of 2^25 folders was over within a second"
+for _ in $(seq 100); do
+	grep -q 'interrupted' err && break
+	sleep 0.05
+done
+says "mlbench: interrupted: waiting for storage: the data set's files are being looked at; once more quits at once"
+wait "$pid"
+status=$?
+[ "$status" -eq 130 ] || fail "exit $status, not 130"
+is_json mlbench.error/1
+grep -q "stopped while 'level_25' was listed" out || fail "it does not say what was stopped"
+[ ! -e walked ] || fail "results without a run"
+
+# Quiet is quiet.
+expect 0 "$MLBENCH" gen tiny.ini
+for quiet in "" --quiet; do
+	"$MLBENCH" run tiny.ini $ONE $quiet --set measure.duration=60s --set inject.read_latency=50s --set read.engine=pread \
+		--out "slow$quiet" >out 2>err &
+	pid=$!
+	for _ in $(seq 200); do
+		[ ! -e "slow$quiet/points.jsonl" ] || break
+		sleep 0.05
+	done
+	sleep 0.5
+	kill -INT "$pid"
+	wait "$pid"
+	status=$?
+	[ "$status" -eq 130 ] || fail "exit $status, not 130"
+	if [ -z "$quiet" ]; then
+		says "interrupted: waiting for the reads and the steps that are under way; once more quits at once"
+	else
+		! grep -q 'once more' err || fail "--quiet, and a word about the interruption"
+	fi
+done
