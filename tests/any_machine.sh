@@ -13,7 +13,7 @@ case ${1:-} in
 esac
 [ $# -gt 0 ] || set -- tests/run.sh build/release
 log=$(mktemp)
-group= hogs=()
+group= hogs=() command=
 
 # A group of its own, empty again when this returns.
 end_group() {
@@ -31,7 +31,7 @@ end_hogs() {
 	[ ${#hogs[@]} -eq 0 ] || { kill "${hogs[@]}"; wait "${hogs[@]}"; } 2>/dev/null
 	hogs=()
 }
-trap 'end_group; end_hogs; rm -f "$log"' EXIT
+trap 'end_group; end_hogs; [ -z "$command" ] || kill $command 2>/dev/null; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # Sets group to a new one that has half a core, or why to the reason that there is none.
@@ -64,8 +64,11 @@ within() {
 	(
 		[ -z "$group" ] || echo "$BASHPID" >"$group/cgroup.procs" || exit 3
 		exec "$@"
-	) 2>&1 | tee "$log"
-	status=${PIPESTATUS[0]}
+	) > >(tee "$log") 2>&1 &
+	command=$!
+	wait $command # a trap is heard in a wait
+	status=$?
+	command=
 	last=$(grep -oE '[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?' "$log" | tail -n 1)
 	results+=("$condition: ${last:-exit status $status}, $(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s")
 	[ "$status" -eq 0 ] || result=1
