@@ -25,6 +25,8 @@ struct fake_settings {
 	uint64_t seed;
 	long fail_open, fail_launch, fail_finish, fail_upload, fail_upload_finish; /* call number */
 	bool pin_refused;
+	uint64_t
+		hold_launches; /* the first step takes until so many were launched, however slow the host is */
 	unsigned ahead; /* as configured: what is checked */
 	double idle_share;
 	unsigned statistics; /* every so many steps */
@@ -167,6 +169,8 @@ static void *fake_steps(void *context)
 		step->begin_ns = clock_now_ns();
 		d->computing = true;
 		fake_work(d, fake_time(d, fake_settings.step_ns));
+		while (d->launched < fake_settings.hold_launches && !d->ending && !fake_stopped(d))
+			fake_wait(d);
 		d->computing = false;
 		step->end_ns = clock_now_ns();
 		if (step->batch.place == BATCH_ON_HOST && fake_hash(&step->batch) != step->hash)

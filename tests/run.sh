@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs every test of a build and ends with one line: "N passed, N failed, N skipped".
-#   tests/run.sh BUILD_FOLDER [unit|threads|device|layering|docs|cli|browser|fuzz|compat|score|bank …]   (by default all)
+#   tests/run.sh BUILD_FOLDER [unit|threads|device|layering|docs|cli|browser|fuzz|compat|score …]   (by default all)
+#   tests/run.sh BUILD_FOLDER measured     what depends on how fast and quiet the machine is, one after another (make bench)
 # A part consists of cmocka programs and of scripts whose last line has that form.  They come from one queue, a few at a
-# time, whatever their part: most of a test's time is waiting.  Parts are judged afterwards, in order; what takes all cores
-# or measures (fuzz, bank) runs then, by itself.
+# time, whatever their part: most of a test's time is waiting.  Parts are judged afterwards, in order.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=$1
 shift
-parts=${*:-unit threads device layering docs cli browser fuzz compat score bank}
+parts=${*:-unit threads device layering docs cli browser fuzz compat score}
 export MLBENCH="$PWD/$build/mlbench"
 logs="$build/test-logs"
 mkdir -p "$logs"
@@ -32,31 +32,35 @@ fail() { # name log
 	echo "-----"
 }
 
-# A few at a time, the longest first: what begins last is waited for alone.  What fails then is run again alone, and says
-# so: a test may need more of the machine than its share.
+# A few at a time, the longest first: what begins last is waited for alone.
 jobs=${TEST_JOBS:-3}
 long='(test_(source|probe|planted|uring|pipeline|openblas|generate|replay_queues|flame|limiter|device_pipeline|train|session|double_train))|device-run|browser'
 declare -A command_of
 queue=()
 
-# add NAME SECONDS COMMAND …: a test of the queue; its output goes to NAME.log, its status and milliseconds beside it.
+# Guards against what hangs, and nothing else: half a core beside others is enough.
+limit=3000
+# add NAME COMMAND …: a test of the queue; its output goes to NAME.log, its status and milliseconds beside it, of the
+# clock and of cores.
 add() {
 	local name=$1
 	shift
 	command_of[$name]="$name $(printf ' %q' "$@")"
-	rm -f "$logs/$name".log*
+	rm -f "$logs/$name.log" "$logs/$name.log.status"
 	queue+=("$name")
 }
 
-run_test() { # "NAME SECONDS COMMAND …", quoted
-	local name limit command begun
-	read -r name limit command <<<"$1"
+run_test() { # "NAME COMMAND …", quoted
+	local name command begun status
+	read -r name command <<<"$1"
 	begun=$(date +%s%N)
 	eval "timeout -k 10 $limit $command" >"$logs/$name.log" 2>&1
-	echo "$? $((($(date +%s%N) - begun) / 1000000))" >"$logs/$name.log.status"
+	status=$?
+	echo "$status $((($(date +%s%N) - begun) / 1000000)) $(times | awk -F'[ms ]+' 'NR == 2 { print int(1000 * (60 * ($1 + $3) + $2 + $4)) }')" \
+		>"$logs/$name.log.status"
 }
 export -f run_test
-export logs
+export logs limit
 
 run_queue() {
 	local begun=$SECONDS name first=() then=() last=()
@@ -71,17 +75,16 @@ run_queue() {
 		fi
 	done
 	printf '%s\0' "${first[@]}" "${then[@]}" "${last[@]}" | xargs -0 -r -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
-	echo "    ${#queue[@]} programs and scripts took $((SECONDS - begun)) s, $jobs at a time"
+	echo "    ${#queue[@]} programs and scripts took $((SECONDS - begun)) s, $jobs at a time; $(cpu_time)"
 }
 
-# again NAME: where it failed beside others, runs it alone; false where that has been done.
-again() {
-	local name=$1
-	if [ "$jobs" -le 1 ] || [ -e "$logs/$name.log.alone" ]; then return 1; fi
-	mv "$logs/$name.log" "$logs/$name.first.log"
-	: >"$logs/$name.log.alone"
-	echo "    $name failed beside others ($logs/$name.first.log); again, alone"
-	run_test "${command_of[$name]}"
+# What the queue took of the cores, and who most of it.
+cpu_time() {
+	local name
+	for name in "${queue[@]}"; do
+		echo "$(awk '{ print $3 + 0 }' "$logs/$name.log.status") $name"
+	done | sort -rn | awk '{ sum += $1; if (NR <= 8) most = most sprintf("%s%s %.0f", NR > 1 ? ", " : "", $2, $1 / 1000) }
+		END { printf "%.0f s of cores, most in %s\n", sum / 1000, most }'
 }
 
 count() { # name passed failed skipped
@@ -114,20 +117,8 @@ judge() { # cmocka|script NAME: counts what its log says
 	"read_$kind" "$logs/$name.log"
 	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
 	if [ "$status" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then f=1; fi # a test that ran nothing is a failure
-	if [ "$f" -gt 0 ] && again "$name"; then
-		judge "$kind" "$name"
-		return
-	fi
 	count "$name" "$p" "$f" "$s"
 	[ "$kind" = cmocka ] || [ "$s" -eq 0 ] || grep -iE 'skip' "$logs/$name.log" | head -n 5 | sed 's/^/    /'
-}
-
-# alone NAME SECONDS COMMAND …: a script that shares the machine with no other.
-alone() {
-	add "$@"
-	: >"$logs/$1.log.alone"
-	run_test "${command_of[$1]}"
-	judge script "$1"
 }
 
 # The programs of a folder: what its build left beside them is none.
@@ -156,7 +147,7 @@ suppressions_of() {
 }
 
 declare -A parts_of # part: lines of "cmocka NAME" or "script NAME", for the judge
-test_of() { # PART KIND NAME SECONDS COMMAND …
+test_of() { # PART KIND NAME COMMAND …
 	parts_of[$1]+="$2 $3"$'\n'
 	shift 2
 	add "$@"
@@ -165,7 +156,7 @@ test_of() { # PART KIND NAME SECONDS COMMAND …
 prepare_unit() {
 	local program
 	for program in $(programs_in "$build"/tests/test_*); do
-		test_of unit cmocka "$(basename "$program")" 300 "$program"
+		test_of unit cmocka "$(basename "$program")" "$program"
 	done
 }
 prepare_threads() { # queues, pools and clocks under ThreadSanitizer, unless the build itself is one
@@ -174,7 +165,7 @@ prepare_threads() { # queues, pools and clocks under ThreadSanitizer, unless the
 	for program in $(programs_in build/san-thread/tests/test_* build/san-thread/double/test_*); do
 		name=thread-san-$(basename "$program")
 		case $program in */double/*) name=thread-san-double-$(basename "$program") ;; esac
-		test_of threads cmocka "$name" 300 \
+		test_of threads cmocka "$name" \
 			env TSAN_OPTIONS="suppressions=$PWD/$(suppressions_of "$program"):halt_on_error=1:second_deadlock_stack=1" \
 			LD_LIBRARY_PATH="$PWD/build/san-thread/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$program"
 	done
@@ -184,31 +175,50 @@ prepare_device() { # the plug-in and its parts on the test double; tests/device/
 	if no_toolkit >/dev/null; then return; fi
 	# Sanitizers call dlopen for their caller, whose own search path is lost: libnccl.so.2 would be a real one.
 	for program in $(programs_in "$build"/double/test_*); do
-		test_of device cmocka "device-$(basename "$program")" 300 \
+		test_of device cmocka "device-$(basename "$program")" \
 			env LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$program"
 	done
 	# A sanitized double is too slow for what has limits of time.
 	case $build in *san-*) return ;; esac
-	test_of device script device-run 500 tests/device/try_run.sh "$build"
+	test_of device script device-run tests/device/try_run.sh "$build"
 }
 prepare_cli() {
 	local test
 	for test in $(tests/cli/run.sh --prepare "$cli_work"); do
-		add "cli-$(basename "$test" .sh)" 150 tests/cli/run.sh --one "$cli_work" "$test"
+		add "cli-$(basename "$test" .sh)" tests/cli/run.sh --one "$cli_work" "$test"
 	done
 }
 prepare_browser() { # a sanitized program measures another machine, and writes the same page
 	case $build in *san-*) return ;; esac
-	test_of browser script browser 500 tests/browser/run.sh "$build/screenshots"
+	test_of browser script browser tests/browser/run.sh "$build/screenshots"
+}
+# Programs and scripts that ask for more where MLBENCH_MEASURING is set, and the verdicts on planted bottlenecks.
+prepare_measured() {
+	local source name
+	export MLBENCH_MEASURING=1
+	jobs=1
+	for source in $(grep -l 'tests/measuring.h' tests/unit/test_*.c); do
+		name=$(basename "$source" .c)
+		test_of measured cmocka "measured-$name" "$build/tests/$name"
+	done
+	no_toolkit >/dev/null || for source in $(grep -l 'tests/measuring.h' tests/device/test_*.c); do
+		name=$(basename "$source" .c)
+		test_of measured cmocka "measured-device-$name" \
+			env LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$build/double/$name"
+	done
+	# shellcheck disable=SC2046
+	test_of measured script measured-cli env TEST_JOBS=1 tests/cli/run.sh $(grep -l measuring tests/cli/[0-9]*.sh | xargs -n 1 basename -s .sh)
+	test_of measured script bank tests/bank/bank.py "$MLBENCH" --quick --out "$build/bank-quick"
 }
 prepare() { # part
 	case $1 in
 	unit | threads | device | cli | browser) "prepare_$1" ;;
-	layering) test_of layering script layering 500 tests/layering.sh ;;
-	docs) test_of docs script docs 500 tests/docs.sh ;;
-	compat) test_of compat script compat 500 tests/compat/run.sh ;;
-	score) test_of score script score 500 tests/bank/run.sh ;;
-	fuzz | bank) ;;
+	layering) test_of layering script layering tests/layering.sh ;;
+	docs) test_of docs script docs tests/docs.sh ;;
+	compat) test_of compat script compat tests/compat/run.sh ;;
+	score) test_of score script score tests/bank/run.sh ;;
+	fuzz) test_of fuzz script fuzz tests/fuzz/short.sh ;;
+	measured) prepare_measured ;;
 	*) echo "run.sh: no such part: $1" >&2; exit 2 ;;
 	esac
 }
@@ -225,11 +235,10 @@ finish() { # part
 			echo "    skipped: $why"
 		fi
 		;;
-	cli) alone cli 1500 tests/cli/run.sh --judge "$cli_work" ;;
-	fuzz) alone fuzz 500 tests/fuzz/short.sh ;;
-	bank) # verdicts on planted bottlenecks: what a sanitizer slows down is another machine
-		case $build in *san-*) return ;; esac
-		alone bank 500 tests/bank/bank.py "$MLBENCH" --quick --out "$build/bank-quick"
+	cli)
+		add cli tests/cli/run.sh --judge "$cli_work"
+		run_test "${command_of[cli]}"
+		judge script cli
 		;;
 	esac
 }

@@ -13,6 +13,11 @@ skip() {
 	exit 77
 }
 
+# True where bounds of time, rates and shares of time are asked for: make bench (tests/measuring.h).
+measuring() {
+	[ -n "${MLBENCH_MEASURING:-}" ]
+}
+
 # expect STATUS COMMAND ...: runs it with stdout in ./out and stderr in ./err.
 expect() {
 	local want=$1 status

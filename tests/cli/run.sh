@@ -2,9 +2,9 @@
 # Runs every NN_name.sh here, each in an empty folder of its own, and ends with "N passed, N failed, N skipped".
 #   MLBENCH=path tests/cli/run.sh [NN_name ...]      UPDATE=1: write the golden outputs anew
 # tests/run.sh, which has other tests run beside these, takes it in three steps, with a folder of its own:
-#   --prepare FOLDER   builds the helpers and prints the tests that may share the machine, the longest first
+#   --prepare FOLDER   builds the helpers and prints the tests, the longest first
 #   --one FOLDER TEST  runs one
-#   --judge FOLDER     counts; what failed, and what wants to be alone, is run now
+#   --judge FOLDER     counts
 # A test exits 0 (passed), 77 (skipped; its last line says why) or anything else (failed; its output is shown).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,9 +34,8 @@ helpers() {
 	done
 }
 
-# Some at a time, the longest first: one that begins last is waited for alone.  What fails then is run again alone, and
-# says so.  A test about how steady or how fast something is has "alone" in a line of its own ("# alone") and shares the
-# machine with no other.
+# Some at a time, the longest first: one that begins last is waited for alone.  A test with a line "# measuring" runs
+# where that is asked for and nowhere else (tests/measuring.h).
 jobs=${TEST_JOBS:-3}
 long='36_dist|20_diagnose|22_proof|17_announced|43_trace|21_story|35_several_devices|31_adaptive|48_history|42_charts'
 
@@ -49,29 +48,29 @@ run_test() { # script
 	rm -rf "$work"
 	mkdir -p "$work" "$XDG_CACHE_HOME"
 	begun=$(date +%s%N)
-	(cd "$work" && timeout -k 5 120 bash -u "$1") >"$TOOLS/$name.log" 2>&1
+	(cd "$work" && timeout -k 5 2400 bash -u "$1") >"$TOOLS/$name.log" 2>&1
 	echo "$? $((($(date +%s%N) - begun) / 1000000))" >"$TOOLS/$name.status"
 	chmod -R u+rwX "$work" 2>/dev/null
 }
 export -f run_test
 
-tests=() together=()
+tests=()
 for test in "$here"/[0-9][0-9]_*.sh; do
 	name=$(basename "$test" .sh)
 	if [ $# -gt 0 ]; then
 		case " $* " in *" $name "*) ;; *) continue ;; esac
 	fi
+	[ -n "${MLBENCH_MEASURING:-}" ] || ! grep -qx '# measuring' "$test" || continue
 	tests+=("$test")
-	grep -qx '# alone' "$test" || together+=("$test")
 done
 longest_first() {
-	printf '%s\n' "${together[@]}" | grep -E "/($long)\.sh\$"
-	printf '%s\n' "${together[@]}" | grep -vE "/($long)\.sh\$"
+	printf '%s\n' "${tests[@]}" | grep -E "/($long)\.sh\$"
+	printf '%s\n' "${tests[@]}" | grep -vE "/($long)\.sh\$"
 }
 case $step in
 prepare)
 	helpers
-	[ ${#together[@]} -eq 0 ] || longest_first
+	[ ${#tests[@]} -eq 0 ] || longest_first
 	exit 0
 	;;
 one)
@@ -80,7 +79,7 @@ one)
 	;;
 all)
 	helpers
-	[ ${#together[@]} -eq 0 ] || longest_first | tr '\n' '\0' | xargs -0 -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
+	[ ${#tests[@]} -eq 0 ] || longest_first | tr '\n' '\0' | xargs -0 -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
 	;;
 esac
 
@@ -89,16 +88,6 @@ for test in "${tests[@]}"; do
 	name=$(basename "$test" .sh)
 	status= took=0
 	[ -e "$shared/$name.status" ] && read -r status took <"$shared/$name.status"
-	case $status in
-	0 | 77) ;;
-	*)
-		[ -n "$status" ] && [ "$jobs" -gt 1 ] && printf 'again %-26s alone: beside another it ended with %d: %s\n' "$name" "$status" "$(tail -n 1 "$shared/$name.log")"
-		if [ -z "$status" ] || [ "$jobs" -gt 1 ]; then
-			run_test "$test"
-			read -r status took <"$shared/$name.status"
-		fi
-		;;
-	esac
 	case $status in
 	0)
 		passed=$((passed + 1))
@@ -110,7 +99,7 @@ for test in "${tests[@]}"; do
 		;;
 	*)
 		failed=$((failed + 1))
-		printf 'FAIL  %-26s exit %d\n' "$name" "$status"
+		printf 'FAIL  %-26s exit %s\n' "$name" "${status:-not run}"
 		tail -n 30 "$shared/$name.log" | sed 's/^/      /'
 		;;
 	esac

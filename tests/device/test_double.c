@@ -2,6 +2,7 @@
 #include "tests/device/double/double.h"
 #include "tests/device/fixture.h"
 #include "tests/device/launches.h"
+#include "tests/measuring.h"
 
 #include <cublasLt.h>
 #include <math.h>
@@ -324,9 +325,10 @@ static void speeds_are_kept(void **state)
 	OK(cudaStreamCreateWithFlags(&kernels, cudaStreamNonBlocking));
 	configure("MLBENCH_DOUBLE_H2D", "1e8");
 	configure("MLBENCH_DOUBLE_KERNEL_NS", "30000000");
-	for (unsigned i = 0; i < TRIES && best > 0.11; i++) /* others use this machine, too */
+	for (unsigned i = 0; i < (measuring() ? TRIES : 1) && best > 0.11; i++)
 		best = fmin(best, copy_beside_kernels(copies, kernels, data, pinned, BYTES));
-	assert_true(best >= 0.0599 && best < 0.11);
+	assert_true(best >= 0.0599);
+	assert_measured(best < 0.11);
 	configure("MLBENCH_DOUBLE_KERNEL_NS", NULL);
 	configure("MLBENCH_DOUBLE_LAUNCH_NS", "1000000");
 	const double before = seconds();

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 #include "workloads/backend/backend.h"
 
@@ -61,12 +62,14 @@ static void check_device(const struct measurement *m)
 	assert_int_equal(m->device_count, 1);
 	const struct device_measurement *d = &m->devices[0];
 	assert_true(d->name[0] && !d->emulated);
-	assert_true(d->step_seconds > 0 && d->step_seconds < 1.01 * m->measured_seconds);
+	assert_true(d->step_seconds > 0);
+	assert_measured(d->step_seconds < 1.01 * m->measured_seconds);
 	assert_true(d->launch_ns > 0 && d->upload_bytes > 0 && d->upload_seconds > 0);
 	assert_true(d->flops_per_step > 0 && d->achieved_flops > 0);
 	assert_true(d->clock_map_error_ns >= 0);
-	assert_true(m->accounted > 0.99 && m->accounted < 1.01);
-	assert_true(fabs(m->step_utilisation * m->measured_seconds / d->step_seconds - 1) < 0.01);
+	assert_measured(m->accounted > 0.99 && m->accounted < 1.01);
+	assert_measured(
+		fabs(m->step_utilisation * m->measured_seconds / d->step_seconds - 1) < 0.01);
 }
 
 static void the_same_batches_train_the_same(void **state)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/fake_device.h"
+#include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 
 #include "pipelines/run.h"
@@ -281,20 +282,21 @@ static void steps_are_launched_ahead(void **state)
 		(void)snprintf(text, sizeof text, "%u", ahead);
 		fake_report.most_in_flight = 0;
 		fake_settings.ahead = ahead;
+		fake_settings.hold_launches = 1 + ahead;
 		fixture_set(&f, KEY_STEP_AHEAD, text);
 		fixture_set(&f, KEY_PREFETCH_DEPTH, "4");
 		fixture_set(&f, KEY_UPLOAD_DEPTH, "4");
 		(void)checksum(&f);
 		assert_int_equal(fake_report.most_in_flight, 1 + ahead);
 	}
-	assert_int_equal(fake_report.most_copies >= 2, 1);
+	assert_measured(fake_report.most_copies >= 2);
 	close_fixture(&f);
 }
 
 static double throughput(struct pipeline_fixture *f, struct measurement *m)
 {
 	run(f, m);
-	assert_true(m->accounted > 0.99 && m->accounted < 1.01);
+	assert_measured(m->accounted > 0.99 && m->accounted < 1.01);
 	assert_int_equal(m->device_count, 1);
 	measurement_release(m);
 	return m->throughput / BATCH;
@@ -341,27 +343,27 @@ static void a_slow_device_never_waits(void **state)
 		rate, m.step_utilisation, d->launch_ns / 1e6, share(&m, "step", THREAD_STARVED),
 		share(&m, "upload", THREAD_WORKING), share(&m, "upload", THREAD_BLOCKED));
 	/* One after another, they would come to 0.6. */
-	assert_true(m.step_utilisation > 0.85 && m.step_utilisation < 1.01);
-	assert_true(is_near(rate * mean_step(&m), m.step_utilisation, 0.01));
+	assert_measured(m.step_utilisation > 0.85 && m.step_utilisation < 1.01);
+	assert_measured(is_near(rate * mean_step(&m), m.step_utilisation, 0.01));
 	assert_true(mean_step(&m) > 0.01 && mean_copy(&m) > 0.005);
-	assert_true(share(&m, "step", THREAD_STARVED) < 0.1);
-	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.05);
+	assert_measured(share(&m, "step", THREAD_STARVED) < 0.1);
+	assert_measured(share(&m, "upload", THREAD_BLOCKED) > 0.05);
 	assert_true(stage(&m, "step")->device && stage(&m, "upload")->device);
-	assert_true(is_near(stage(&m, "step")->capacity / BATCH, 1 / mean_step(&m), 0.01));
-	assert_true(is_near(stage(&m, "upload")->capacity / BATCH, 1 / mean_copy(&m), 0.15));
-	assert_true(is_near(d->step_seconds, m.step_utilisation * m.measured_seconds, 0.01));
-	assert_true(d->upload_seconds < (share(&m, "upload", THREAD_WORKING) + 0.05) *
-						(m.wall_seconds - m.cut_seconds));
+	assert_measured(is_near(stage(&m, "step")->capacity / BATCH, 1 / mean_step(&m), 0.01));
+	assert_measured(is_near(stage(&m, "upload")->capacity / BATCH, 1 / mean_copy(&m), 0.15));
+	assert_measured(is_near(d->step_seconds, m.step_utilisation * m.measured_seconds, 0.01));
+	assert_measured(d->upload_seconds < (share(&m, "upload", THREAD_WORKING) + 0.05) *
+						    (m.wall_seconds - m.cut_seconds));
 	assert_true(d->launch_ns >= 2e6);
 	assert_true(fabs(d->idle_share - 0.125) < 1e-3);
-	assert_true(is_near(d->upload_bytes,
+	assert_measured(is_near(d->upload_bytes,
 		(double)stage(&m, "upload")->items * BATCH * 16 * 16 * 3 * sizeof(float), 0.05));
 	assert_true(d->flops_per_step == 1000 * BATCH);
 	assert_true(is_near(d->achieved_flops, 1000 * BATCH / mean_step(&m), 0.01));
-	assert_true(is_near(d->model_utilisation, rate * 1000 * BATCH / 1e6, 0.01));
+	assert_measured(is_near(d->model_utilisation, rate * 1000 * BATCH / 1e6, 0.01));
 	assert_true((uint64_t)d->gradient_norm % 4 == 0 && d->gradient_norm > 8);
 	assert_true(isnan(d->activation_mean) && isnan(d->power_w.mean));
-	assert_true(fake_report.overlapped > 10);
+	assert_measured(fake_report.overlapped > 10);
 	close_fixture(&f);
 }
 
@@ -381,10 +383,10 @@ static void a_slow_copy_starves_the_step(void **state)
 	print_message("copies of 10 ms, steps of 3 ms: %.1f steps/s, step starved %.3f, upload "
 		      "working %.3f\n",
 		rate, share(&m, "step", THREAD_STARVED), share(&m, "upload", THREAD_WORKING));
-	assert_true(rate * mean_copy(&m) > 0.85 && rate * mean_copy(&m) < 1.02);
-	assert_true(is_near(share(&m, "step", THREAD_STARVED), 1 - m.step_utilisation, 0.2));
-	assert_true(share(&m, "upload", THREAD_WORKING) > 0.9);
-	assert_true(stage(&m, "step")->capacity > stage(&m, "upload")->capacity);
+	assert_measured(rate * mean_copy(&m) > 0.85 && rate * mean_copy(&m) < 1.02);
+	assert_measured(is_near(share(&m, "step", THREAD_STARVED), 1 - m.step_utilisation, 0.2));
+	assert_measured(share(&m, "upload", THREAD_WORKING) > 0.9);
+	assert_measured(stage(&m, "step")->capacity > stage(&m, "upload")->capacity);
 	close_fixture(&f);
 }
 
@@ -399,7 +401,7 @@ static void without_uploads_steps_hold_their_slots(void **state)
 	fixture_set(&f, KEY_UPLOAD_MODE, "none");
 	fake_settings.step_ns = 5000000;
 	const double rate = throughput(&f, &m);
-	assert_true(is_near(rate * mean_step(&m), 1, 0.15));
+	assert_measured(is_near(rate * mean_step(&m), 1, 0.15));
 	assert_int_equal(fake_report.uploads, 0);
 	assert_int_equal(m.stage_count, 3);
 	assert_true(m.devices[0].upload_bytes > 0);
@@ -454,7 +456,7 @@ static void an_interrupt_ends_it_anywhere(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_duration(&f, "50ms", "20s");
+	set_duration(&f, "50ms", "1h");
 	const struct pipeline_control control = {.stop = &stop_now};
 	for (unsigned i = 0; i < 6; i++) {
 		const uint64_t after_ns = (20 + 17 * i) * NS_PER_MS;
@@ -471,7 +473,7 @@ static void an_interrupt_ends_it_anywhere(void **state)
 		const uint64_t began_ns = clock_now_ns();
 		assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
 		assert_int_equal(m.status, MEASUREMENT_INTERRUPTED);
-		assert_true(clock_now_ns() - began_ns < after_ns + NS_PER_S * (SANITIZED ? 4 : 1));
+		assert_measured(clock_now_ns() - began_ns < after_ns + NS_PER_S);
 		(void)pthread_join(thread, NULL);
 		measurement_release(&m);
 		check_report();
@@ -485,7 +487,7 @@ static void a_failing_device_fails_the_run(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_duration(&f, "50ms", "20s");
+	set_duration(&f, "50ms", "1h");
 	const struct {
 		long *at;
 		int code;
@@ -540,19 +542,19 @@ static void planted_conditions_act_on_a_device(void **state)
 	const double usual = throughput(&f, &m);
 	const double slow_step = rate_with(&f, KEY_INJECT_STEP_FACTOR, "3", "1", &m);
 	assert_true(mean_step(&m) > 0.012);
-	assert_true(is_near(slow_step * mean_step(&m), 1, 0.15));
+	assert_measured(is_near(slow_step * mean_step(&m), 1, 0.15));
 	const double slow_copy = rate_with(&f, KEY_INJECT_UPLOAD_FACTOR, "6", "1", &m);
 	assert_true(mean_copy(&m) > 0.012);
-	assert_true(is_near(slow_copy * mean_copy(&m), 1, 0.2));
-	assert_true(share(&m, "step", THREAD_STARVED) > 0.3);
+	assert_measured(is_near(slow_copy * mean_copy(&m), 1, 0.2));
+	assert_measured(share(&m, "step", THREAD_STARVED) > 0.3);
 	/* 8 x 16 x 16 x 3 floats are 24,576 bytes: 20 ms */
 	const double thin_copy = rate_with(&f, KEY_INJECT_UPLOAD_BANDWIDTH, "1228800", "0", &m);
-	assert_true(is_near(mean_copy(&m), 0.02, 0.02));
-	assert_true(is_near(thin_copy, 50, 0.1));
+	assert_measured(is_near(mean_copy(&m), 0.02, 0.02));
+	assert_measured(is_near(thin_copy, 50, 0.1));
 	/* The launching alone takes longer than the step. */
 	const double launching = rate_with(&f, KEY_INJECT_STEP_LAUNCH, "10ms", "0", &m);
 	assert_true(m.devices[0].launch_ns >= 1e7);
-	assert_true(is_near(launching * m.devices[0].launch_ns / 1e9, 1, 0.2));
+	assert_measured(is_near(launching * m.devices[0].launch_ns / 1e9, 1, 0.2));
 	print_message(
 		"usual %.1f, step x 3 %.1f, copy x 6 %.1f, 20 ms copies %.1f, launch 10 ms %.1f\n",
 		usual, slow_step, slow_copy, thin_copy, launching);

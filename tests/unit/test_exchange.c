@@ -274,6 +274,16 @@ static void every_ticket_comes_out_once(void **state)
 		play(first + i);
 }
 
+/* The worker did so many items and is in this state; a while later, too. */
+static void await_sleep(struct player *worker, uint64_t items, enum thread_state state)
+{
+	while (atomic_load(&worker->working) != items || state_clock_state(&worker->clock) != state)
+		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+	clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);
+	assert_int_equal(worker->working, items);
+	assert_int_equal(state_clock_state(&worker->clock), state);
+}
+
 /* Tickets that are ready, but whose batch has no slot, block; nothing ready starves. */
 static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 {
@@ -306,25 +316,19 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	start(&consumer, &g, 2);
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, play_worker, &worker), 0);
-	uint64_t now = clock_now_ns();
-	clock_sleep_until_ns(now + 20 * NS_PER_MS);
-	assert_int_equal(state_clock_state(&worker.clock), THREAD_STARVED);
+	await_sleep(&worker, 0, THREAD_STARVED);
 	struct blob *blobs[4];
-	now = clock_now_ns();
+	uint64_t now = clock_now_ns();
 	assert_int_equal(
 		exchange_read(&g.exchange, &reader.seat, NULL, 0, blobs, 4, true, &now), 4);
 	now = clock_now_ns();
 	(void)exchange_read(&g.exchange, &reader.seat, blobs, 1, blobs, 0, false, &now);
-	clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);
-	/* It took the one, filled the only slot, and found nothing more. */
-	assert_int_equal(worker.working, 1);
-	assert_int_equal(state_clock_state(&worker.clock), THREAD_STARVED);
+	/* It takes the one, fills the only slot, and finds nothing more. */
+	await_sleep(&worker, 1, THREAD_STARVED);
 	now = clock_now_ns();
 	(void)exchange_read(&g.exchange, &reader.seat, blobs + 1, 3, blobs, 0, false, &now);
-	clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);
 	/* It still sleeps, but now for room: its clock was turned by the reader. */
-	assert_int_equal(worker.working, 1);
-	assert_int_equal(state_clock_state(&worker.clock), THREAD_BLOCKED);
+	await_sleep(&worker, 1, THREAD_BLOCKED);
 	uint64_t total[THREAD_STATES];
 	state_clock_read(&worker.clock, clock_now_ns(), total);
 	assert_true(total[THREAD_BLOCKED] >= 19 * NS_PER_MS);

@@ -1,5 +1,6 @@
 /* Injected conditions: the bandwidth cap holds over all readers, latency overlaps up to the depth,
  * and waiting costs no CPU. */
+#include "tests/measuring.h"
 #include "tests/unit/source_fixture.h"
 #include "workloads/source/limiter.h"
 
@@ -203,7 +204,7 @@ static double cap_ratio(
 	print_message("%s, %s readers: %.4f of the cap, %.1f %% CPU\n", engine, threads, ratio,
 		(double)cpu_ns / 1e7);
 	assert_true(ratio <= 1.0); /* whatever the machine does */
-	assert_true(cpu_ns < NS_PER_S / 2);
+	assert_measured(cpu_ns < NS_PER_S / 2);
 	source_close(source);
 	memory_unmap(&blobs);
 	return ratio;
@@ -215,11 +216,12 @@ static void check_cap(
 	struct fixture *fixture, const char *engine, const char *threads, unsigned depth)
 {
 	double best = 0;
-	for (int i = 0; i < TRIES && best < 0.98; i++) {
+	for (int i = 0; i < (measuring() ? TRIES : 1) && best < 0.98; i++) {
 		const double ratio = cap_ratio(fixture, engine, threads, depth);
 		best = ratio > best ? ratio : best;
 	}
-	assert_true(best >= 0.98);
+	assert_true(best > 0);
+	assert_measured(best >= 0.98);
 }
 
 static void test_cap_holds(void **state)
@@ -263,11 +265,11 @@ static void check_latency(
 	fixture_set(fixture, KEY_READ_DEPTH, depth);
 	const double most = rounds * 10 * 1.5 + 100;
 	double best = latency_ms(fixture, rounds);
-	for (int i = 1; i < TRIES && best >= most; i++)
+	for (int i = 1; measuring() && i < TRIES && best >= most; i++)
 		best = fmin(best, latency_ms(fixture, rounds));
 	print_message(
 		"%s at depth %s: %.1f ms for %.0f rounds of 10 ms\n", engine, depth, best, rounds);
-	assert_true(best < most);
+	assert_measured(best < most);
 }
 
 static void test_latency_overlaps(void **state)
@@ -290,7 +292,13 @@ static void test_latency_overlaps(void **state)
 	fixture_close(&fixture);
 }
 
-/* One request with 200 ms: not before the release, and waits end when asked.  How late it came. */
+/* The latency of test_waits; room for a machine that stands still. */
+static uint64_t wait_ns(void)
+{
+	return measuring() ? 200 * NS_PER_MS : 2 * NS_PER_S;
+}
+
+/* One request: not before the release, and waits end when asked.  How late it came. */
 static uint64_t check_wait(struct reader *reader, struct read_request *request)
 {
 	struct read_request *done[1];
@@ -299,10 +307,11 @@ static uint64_t check_wait(struct reader *reader, struct read_request *request)
 	assert_int_equal(source_reap(reader, done, 1, 0), 0);
 	assert_int_equal(source_reap(reader, done, 1, 10 * NS_PER_MS), 0);
 	const uint64_t waited_ns = clock_now_ns() - start_ns;
-	assert_true(waited_ns >= 10 * NS_PER_MS && waited_ns < 150 * NS_PER_MS);
-	assert_int_equal(source_reap(reader, done, 1, NS_PER_S), 1);
+	assert_true(waited_ns >= 10 * NS_PER_MS);
+	assert_measured(waited_ns < 150 * NS_PER_MS);
+	assert_int_equal(source_reap(reader, done, 1, 100 * NS_PER_S), 1);
 	const uint64_t late_ns = clock_now_ns() - request->done_ns;
-	assert_true(request->done_ns >= start_ns + 200 * NS_PER_MS);
+	assert_true(request->done_ns >= start_ns + wait_ns());
 	return late_ns;
 }
 
@@ -317,18 +326,18 @@ static void check_waits(struct fixture *fixture, struct memory_block *blob, cons
 	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
 	struct read_request request = {.buffer = blob->data, .room = blob->size};
 	uint64_t least_ns = UINT64_MAX;
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < (measuring() ? TRIES : 1); i++) {
 		const uint64_t late_ns = check_wait(reader, &request);
 		least_ns = late_ns < least_ns ? late_ns : least_ns;
 	}
 	print_message(
 		"%s: woken %.1f us after the release, at best\n", engine, (double)least_ns / 1e3);
-	assert_true(least_ns < LATE_NS);
+	assert_measured(least_ns < LATE_NS);
 	/* Closing does not sit a delay out. */
 	source_submit(reader, &request);
 	const uint64_t close_ns = clock_now_ns();
 	source_reader_close(reader);
-	assert_true(clock_now_ns() - close_ns < 150 * NS_PER_MS);
+	assert_measured(clock_now_ns() - close_ns < 150 * NS_PER_MS);
 	source_close(source);
 }
 
@@ -338,7 +347,7 @@ static void test_waits(void **state)
 	const size_t size = 5000;
 	struct fixture fixture;
 	fixture_open(&fixture, &size, 1);
-	fixture_set(&fixture, KEY_INJECT_READ_LATENCY, "200ms");
+	fixture_set(&fixture, KEY_INJECT_READ_LATENCY, measuring() ? "200ms" : "2s");
 	struct memory_block blob;
 	assert_int_equal(memory_map(&blob, 8192, false), 0);
 	char why[256];

@@ -1,5 +1,6 @@
 /* The whole pipeline on a tiny data set: what goes in comes out, the same batches whatever the threads,
- * and every planted condition shows. */
+ * and every planted condition shows.  At any speed: what was done by then, never more than time allows, and what an item
+ * takes at least; shares and rates where they are measured (tests/measuring.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 
 #include "harness/base/clock.h"
@@ -85,6 +87,12 @@ static double share(const struct measurement *m, const char *name, enum thread_s
 					   s->seconds[THREAD_BLOCKED]);
 }
 
+/* To its end; a machine that is not quiet may not have been steady. */
+static void assert_complete(const struct measurement *m)
+{
+	assert_true(m->status == MEASUREMENT_OK || m->status == MEASUREMENT_UNSTEADY);
+}
+
 static uint64_t checksum(struct pipeline_fixture *f)
 {
 	struct measurement m;
@@ -92,7 +100,7 @@ static uint64_t checksum(struct pipeline_fixture *f)
 	if (!m.has_checksum)
 		print_notes(&m);
 	assert_true(m.has_checksum);
-	assert_int_equal(m.status, MEASUREMENT_OK);
+	assert_complete(&m);
 	assert_int_equal(m.bad_samples, 0);
 	assert_int_equal(m.epochs, 3);
 	const uint64_t sum = m.checksum;
@@ -203,7 +211,7 @@ static void bad_files_are_counted_and_listed(void **state)
 		assert_true(has_note(&m, "No such file"));
 		assert_true(has_note(&m, "class2/11.ppm"));
 		assert_true(m.samples <= 3 * (SAMPLES - 2));
-		assert_int_equal(m.status, MEASUREMENT_OK);
+		assert_complete(&m);
 		assert_true(m.has_checksum);
 		sums[i] = m.checksum;
 		measurement_release(&m);
@@ -218,14 +226,12 @@ static void nothing_but_bad_files_is_an_error(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_duration(&f, "0s", "5s");
+	set_duration(&f, "0s", "1h"); /* it does not wait for that */
 	for (size_t i = 0; i < SAMPLES; i++)
 		fixture_write(&f, i, "x", 1);
 	struct measurement m;
 	struct error err = {""};
-	const uint64_t before = clock_now_ns();
 	assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EIO);
-	assert_true(clock_now_ns() - before < 3 * NS_PER_S);
 	assert_int_equal(m.status, MEASUREMENT_FAILED);
 	assert_non_null(strstr(err.text, "first epoch"));
 	measurement_release(&m);
@@ -262,27 +268,28 @@ static void expect_quick_stop(struct pipeline_fixture *f)
 	if (code)
 		fail_msg("%s", err.text);
 	assert_int_equal(m.status, MEASUREMENT_INTERRUPTED);
-	assert_true(ended_ns - stopper.stopped_ns < NS_PER_S);
+	assert_measured(ended_ns - stopper.stopped_ns < NS_PER_S);
 	measurement_release(&m);
 }
 
+/* Long before what it waits for is over; within a second. */
 static void it_stops_within_a_second(void **state)
 {
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_duration(&f, "1s", "60s");
+	set_duration(&f, "1s", "1h");
 	expect_quick_stop(&f);
 	/* In a long step. */
 	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
-	fixture_set(&f, KEY_STEP_TIME, "30s");
+	fixture_set(&f, KEY_STEP_TIME, "1h");
 	expect_quick_stop(&f);
 	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
 	expect_quick_stop(&f);
 	/* While all wait for slow reads. */
 	fixture_set(&f, KEY_STEP_BACKEND, "null");
 	fixture_set(&f, KEY_READ_ENGINE, "pread");
-	fixture_set(&f, KEY_INJECT_READ_LATENCY, "50s");
+	fixture_set(&f, KEY_INJECT_READ_LATENCY, "100s");
 	expect_quick_stop(&f);
 	fixture_close(&f);
 }
@@ -336,13 +343,16 @@ static void pools_beyond_the_memory_are_refused(void **state)
 	fixture_close(&f);
 }
 
-/* Puts a named pipe that nobody writes to in place of a file, while the run goes: opening it hangs. */
-static void *swap_for_pipe(void *path)
+/* Once the run goes, puts a named pipe that nobody writes to in place of a file: opening it hangs. */
+static void swap_for_pipe(
+	void *path, double seconds, double planned_seconds, double samples_per_s, uint64_t samples)
 {
-	clock_sleep_until_ns(clock_now_ns() + 300 * NS_PER_MS);
+	(void)seconds, (void)planned_seconds, (void)samples_per_s;
+	struct stat status;
+	if (samples == 0 || (stat(path, &status) == 0 && S_ISFIFO(status.st_mode)))
+		return;
 	if (unlink(path) || mkfifo(path, 0600))
 		abort();
-	return NULL;
 }
 
 static void standing_still_is_noticed(void **state)
@@ -350,32 +360,29 @@ static void standing_still_is_noticed(void **state)
 	(void)state;
 	if (SANITIZED)
 		skip(); /* what a hanging thread may touch is left alone on purpose, which they report */
-	struct pipeline_fixture f;
+	static struct pipeline_fixture
+		f; /* nor is it ours to release: the thread goes on at the end */
 	open_fixture(&f);
-	set_duration(&f, "0s", "60s");
-	char path[256];
+	set_duration(&f, "0s", "1h");
+	static char path[256];
 	(void)snprintf(path, sizeof path, "%s/%s", f.root, f.dataset.samples[0].path);
-	pthread_t thread;
-	assert_int_equal(pthread_create(&thread, NULL, swap_for_pipe, path), 0);
 	fixture_set(&f, KEY_READ_ENGINE, "pread");
 	const struct pipeline_limits limits = {
-		.no_progress_ns = 500 * NS_PER_MS,
+		.no_progress_ns = 2 * NS_PER_S,
 		.join_ns = 500 * NS_PER_MS,
 	};
+	const struct pipeline_control control = {.progress = swap_for_pipe, .context = path};
 	struct measurement m;
 	struct error err = {""};
-	assert_int_equal(
-		pipeline_run_limited(&f.config, &f.dataset, NULL, &limits, &m, &err), -ETIMEDOUT);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pipeline_run_limited(&f.config, &f.dataset, &control, &limits, &m, &err),
+		-ETIMEDOUT);
 	assert_non_null(strstr(err.text, "no progress"));
 	assert_non_null(strstr(err.text, "read 1 working"));
 	measurement_release(&m);
-	/* Lets the thread that hangs go, so that it does not outlive its data set. */
 	FILE *pipe = fopen(path, "w");
 	assert_non_null(pipe);
 	(void)fclose(pipe);
-	clock_sleep_until_ns(clock_now_ns() + 300 * NS_PER_MS);
-	fixture_close(&f);
+	assert_int_equal(files_remove_tree(f.root, &err), 0);
 }
 
 /* --- what is measured ---------------------------------------------------------------------------------- */
@@ -476,9 +483,9 @@ static void traces_agree_with_histograms(void **state)
 		print_message(
 			"%s: %zu items, %.0f ns of %.0f\n", names[i], trace->count, part, whole);
 		/* A machine that is not quiet has outliers, of which the part may hold more or less. */
-		assert_true(part > 0.5 * whole && part < 2 * whole);
+		assert_measured(part > 0.5 * whole && part < 2 * whole);
 		if (i == 1)
-			assert_true(fabs(part - whole) < 0.05 * whole);
+			assert_measured(fabs(part - whole) < 0.05 * whole);
 	}
 	traces_release(&traces);
 	measurement_release(&m);
@@ -498,8 +505,8 @@ static void waiting_for_a_lock_shows(void **state)
 	struct traces traces = run_traced(&f, &m);
 	const struct stage_measurement *s = stage(&m, "decode");
 	/* Without: a visit at the exchange may meet another, and that is all. */
-	assert_true(s->lock_wait_seconds >= 0 &&
-		    s->lock_wait_seconds < 0.1 * s->seconds[THREAD_WORKING]);
+	assert_true(s->lock_wait_seconds >= 0);
+	assert_measured(s->lock_wait_seconds < 0.1 * s->seconds[THREAD_WORKING]);
 	assert_true(s->lock_held_seconds == 0);
 	const struct trace *trace = trace_of(&traces, "decode");
 	for (size_t i = 0; i < trace->count; i++)
@@ -516,10 +523,11 @@ static void waiting_for_a_lock_shows(void **state)
 		total, s->lock_wait_seconds, s->lock_held_seconds, s->seconds[THREAD_STARVED],
 		s->seconds[THREAD_WORKING], s->cpu_seconds, s->run_queue_seconds);
 	/* One of three holds it at any time, and two wait for it, or for a core on a busy machine. */
-	assert_true(s->lock_held_seconds > 0.2 * total && s->lock_held_seconds < 0.36 * total);
-	assert_true(s->lock_wait_seconds > 0.1 * total && s->lock_wait_seconds < 0.7 * total);
-	assert_true(s->lock_wait_seconds + s->lock_held_seconds + s->run_queue_seconds >
-		    0.75 * s->seconds[THREAD_WORKING]);
+	assert_true(s->lock_held_seconds > 0 && s->lock_wait_seconds > 0);
+	assert_measured(s->lock_held_seconds > 0.2 * total && s->lock_held_seconds < 0.36 * total);
+	assert_measured(s->lock_wait_seconds > 0.1 * total && s->lock_wait_seconds < 0.7 * total);
+	assert_measured(s->lock_wait_seconds + s->lock_held_seconds + s->run_queue_seconds >
+			0.75 * s->seconds[THREAD_WORKING]);
 	trace = trace_of(&traces, "decode");
 	double wait_ns = 0;
 	double hold_ns = 0;
@@ -529,8 +537,9 @@ static void waiting_for_a_lock_shows(void **state)
 		wait_ns += (double)item->lock_wait_ns;
 		hold_ns += (double)item->lock_hold_ns;
 	}
-	assert_true(hold_ns / (double)trace->count > 0.2 * mean_service(trace));
-	assert_true(wait_ns / (double)trace->count > 0.1 * mean_service(trace));
+	assert_true(hold_ns > 0);
+	assert_measured(hold_ns / (double)trace->count > 0.2 * mean_service(trace));
+	assert_measured(wait_ns / (double)trace->count > 0.1 * mean_service(trace));
 	traces_release(&traces);
 	measurement_release(&m);
 	fixture_close(&f);
@@ -548,8 +557,10 @@ static void a_leak_is_seen_where_it_is(void **state)
 	for (int leaking = 0; leaking < 2; leaking++) {
 		if (leaking)
 			fixture_set(&f, KEY_INJECT_LEAK, "20MB/s");
+		const uint64_t before_ns = clock_now_ns();
 		run(&f, &m);
-		assert_true(m.window_count > 4);
+		const double most = 20e6 * (double)(clock_now_ns() - before_ns) / (double)NS_PER_S;
+		assert_true(m.window_count > 0);
 		const struct window *first = &m.windows[0];
 		const struct window *last = &m.windows[m.window_count - 1];
 		for (size_t i = 0; i < m.stage_count; i++) {
@@ -557,13 +568,14 @@ static void a_leak_is_seen_where_it_is(void **state)
 			if (!leaking || strcmp(m.stages[i].name, "decode") != 0)
 				assert_int_equal(last->stage_allocated[i], 0);
 			else
-				assert_true(held > 5e6 && held < 40e6);
+				assert_true(held > 0 && held <= most);
+			assert_measured(held == 0 || (held > 5e6 && held < 40e6));
 		}
 		assert_true(last->file_bytes > 0 && last->file_bytes < last->resident_bytes);
 		if (!SANITIZED)
 			assert_true(last->heap_used_bytes > 1e6 && last->heap_free_bytes >= 0);
 		if (leaking)
-			assert_true(last->resident_bytes > first->resident_bytes + 5000000);
+			assert_measured(last->resident_bytes > first->resident_bytes + 5000000);
 		measurement_release(&m);
 	}
 	fixture_close(&f);
@@ -607,29 +619,31 @@ static void the_account_is_complete(void **state)
 	print_notes(&m);
 	assert_int_equal(m.stage_count, 4);
 	assert_int_equal(m.queue_count, 3);
-	assert_true(fabs(m.accounted - 1) < 0.01);
+	assert_measured(fabs(m.accounted - 1) < 0.01);
 	for (size_t i = 0; i < m.stage_count; i++) {
 		const struct stage_measurement *s = &m.stages[i];
 		double sum = 0;
 		for (int k = 0; k < THREAD_STATES; k++)
 			sum += s->seconds[k];
-		assert_true(fabs(sum - s->workers * (m.wall_seconds - m.cut_seconds)) < 0.02);
+		assert_measured(fabs(sum - s->workers * (m.wall_seconds - m.cut_seconds)) < 0.02);
 		assert_true(s->items > 0);
 		assert_true(s->service.count > 0);
 		assert_true(s->capacity > 0);
 		assert_true(s->cpu_seconds >= 0 && s->run_queue_seconds >= 0);
 	}
 	/* The step takes 5 ms a batch of 8: it is the limit, and all others are held up by it. */
-	assert_true(m.throughput > 0.5 * 1600 && m.throughput <= 1600 * 1.01);
+	assert_true((double)m.batches * 5e-3 <= m.wall_seconds);
 	assert_true(fabs(stage(&m, "step")->capacity - 1600) < 16);
 	assert_true(stage(&m, "step")->device);
-	assert_true(m.step_utilisation > 0.5 && m.step_utilisation <= 1.001);
-	assert_true(share(&m, "decode", THREAD_BLOCKED) > 0.5);
-	assert_true(share(&m, "read", THREAD_BLOCKED) > 0.5);
-	assert_true(share(&m, "upload", THREAD_BLOCKED) > 0.3);
-	assert_true(m.queues[1].full_share > 0.5);
-	assert_true(m.queues[1].mean_depth >= 1);
-	assert_true(m.window_count >= 10);
+	assert_measured(m.throughput > 0.5 * 1600 && m.throughput <= 1600 * 1.01);
+	assert_measured(m.step_utilisation > 0.5 && m.step_utilisation <= 1.001);
+	assert_measured(share(&m, "decode", THREAD_BLOCKED) > 0.5);
+	assert_measured(share(&m, "read", THREAD_BLOCKED) > 0.5);
+	assert_measured(share(&m, "upload", THREAD_BLOCKED) > 0.3);
+	assert_measured(m.queues[1].full_share > 0.5);
+	assert_measured(m.queues[1].mean_depth >= 1);
+	assert_true(m.window_count > 0);
+	assert_measured(m.window_count >= 10);
 	for (size_t i = 1; i < m.window_count; i++) {
 		assert_true(m.windows[i].t > m.windows[i - 1].t);
 		assert_true(m.windows[i].samples >= m.windows[i - 1].samples);
@@ -670,16 +684,18 @@ static void few_batches_are_no_steady_state(void **state)
 	set_duration(&f, "0s", "50ms");
 	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
 	fixture_set(&f, KEY_STEP_TIME, "80ms");
+	fixture_set(&f, KEY_MEASURE_MIN_BATCHES, "1000");
 	struct measurement m;
 	run(&f, &m);
 	assert_int_equal(m.status, MEASUREMENT_UNSTEADY);
-	assert_true(has_note(&m, "only 1 batches"));
-	assert_true(m.wall_seconds < 0.4);
+	assert_true(has_note(&m, "of measure.min_batches = 1000"));
+	assert_measured(has_note(&m, "only 1 batches") && m.wall_seconds < 0.4);
 	measurement_release(&m);
 	/* With room for the extension, the batches are waited for. */
 	fixture_set(&f, KEY_STEP_TIME, "30ms");
+	fixture_set(&f, KEY_MEASURE_MIN_BATCHES, config_keys[KEY_MEASURE_MIN_BATCHES].fallback);
 	run(&f, &m);
-	assert_true(m.batches >= 3);
+	assert_measured(m.batches >= 3);
 	measurement_release(&m);
 	fixture_close(&f);
 }
@@ -698,7 +714,7 @@ static void memory_stays_within_the_bound(void **state)
 	struct measurement m;
 	run(&f, &m);
 	assert_true(m.pool_bytes > 64 << 20);
-	assert_true(m.rss_peak_bytes > m.pool_bytes / 2);
+	assert_measured(m.rss_peak_bytes > m.pool_bytes / 2);
 	assert_true(m.rss_peak_bytes <= m.pool_bytes + (64 << 20));
 	measurement_release(&m);
 	assert_int_equal(memory_mapped_bytes(), mapped_before);
@@ -771,6 +787,11 @@ static void open_injection_fixture(struct pipeline_fixture *f, struct measuremen
 	assert_false(has_note(plain, "injected"));
 }
 
+static double least_service(const struct measurement *m, const char *name)
+{
+	return histogram_quantile(&stage(m, name)->service, 0);
+}
+
 static void decode_conditions_have_their_effect(void **state)
 {
 	(void)state;
@@ -778,21 +799,22 @@ static void decode_conditions_have_their_effect(void **state)
 	struct measurement plain;
 	struct measurement m;
 	open_injection_fixture(&f, &plain);
-	const double plain_ns = histogram_mean(&stage(&plain, "decode")->service);
+	/* The least of many: a busy machine takes time from some, and adds to others. */
+	const double plain_ns = least_service(&plain, "decode");
 
 	measure(&f, KEY_INJECT_DECODE_FACTOR, "8", "injected: decoding takes 8 times", &m);
-	assert_true(histogram_mean(&stage(&m, "decode")->service) > 3 * plain_ns);
+	assert_true(least_service(&m, "decode") > 3 * plain_ns);
 	measurement_release(&m);
 
 	fixture_set(&f, KEY_INJECT_SLOW_FACTOR, "40");
 	measure(&f, KEY_INJECT_SLOW_SHARE, "10%", "injected: 10 % of samples", &m);
 	const struct histogram *service = &stage(&m, "decode")->service;
-	assert_true(histogram_quantile(service, 0.98) > 8 * histogram_quantile(service, 0.5));
+	assert_measured(histogram_quantile(service, 0.98) > 8 * histogram_quantile(service, 0.5));
 	measurement_release(&m);
 
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	measure(&f, KEY_INJECT_SLOW_WORKER, "20", "injected: decode worker 0", &m);
-	assert_true(histogram_mean(&stage(&m, "decode")->service) > 5 * plain_ns);
+	assert_true(least_service(&m, "decode") > 5 * plain_ns);
 	measurement_release(&m);
 
 	/* All of the decode time under one lock: a worker works alone, whatever the number. */
@@ -801,8 +823,9 @@ static void decode_conditions_have_their_effect(void **state)
 		"injected: 100 % of samples are decoded under one lock", &m);
 	const struct stage_measurement *decode = &m.stages[1];
 	/* The others wait: for the lock, or for a core on a busy machine. */
-	assert_true(decode->seconds[THREAD_WORKING] + decode->run_queue_seconds >
-		    2 * decode->cpu_seconds);
+	assert_true(decode->lock_held_seconds > 0);
+	assert_measured(decode->seconds[THREAD_WORKING] + decode->run_queue_seconds >
+			2 * decode->cpu_seconds);
 	measurement_release(&m);
 	measurement_release(&plain);
 	fixture_close(&f);
@@ -819,13 +842,16 @@ static void read_conditions_have_their_effect(void **state)
 	measure(&f, KEY_INJECT_READ_LATENCY, "5ms", "more for each file read (inject.read_latency)",
 		&m);
 	/* pread has one file in flight: 200 a second at most. */
-	assert_true(m.throughput <= 205);
-	assert_true(share(&m, "read", THREAD_WORKING) > 0.9);
-	assert_true(share(&m, "decode", THREAD_STARVED) > 0.5);
-	assert_true(fabs(stage(&m, "read")->capacity - m.throughput) < 0.15 * m.throughput);
+	assert_true(least_service(&m, "read") > 4.99e6);
+	assert_true((double)m.samples <= 200 * m.wall_seconds);
+	assert_measured(m.throughput <= 205);
+	assert_measured(share(&m, "read", THREAD_WORKING) > 0.9);
+	assert_measured(share(&m, "decode", THREAD_STARVED) > 0.5);
+	assert_measured(fabs(stage(&m, "read")->capacity - m.throughput) < 0.15 * m.throughput);
 	measurement_release(&m);
 	measure(&f, KEY_INJECT_READ_BANDWIDTH, "9MB/s", "injected: reads capped at", &m);
-	assert_true(m.throughput < 110); /* files of 90 kB */
+	assert_true((double)m.samples <= 100 * m.wall_seconds); /* files of 90 kB */
+	assert_measured(m.throughput < 110);
 	measurement_release(&m);
 	measurement_release(&plain);
 	fixture_close(&f);
@@ -839,11 +865,11 @@ static void conditions_of_the_machine_have_their_effect(void **state)
 	struct measurement m;
 	open_injection_fixture(&f, &plain);
 	measure(&f, KEY_INJECT_LEAK, "100MB/s", "injected: decoding leaks", &m);
-	assert_true(m.rss_growth_bytes > 20 << 20);
-	assert_true(SANITIZED || m.rss_growth_bytes < 80 << 20);
+	assert_true(m.windows[m.window_count - 1].stage_allocated[1] > 0);
+	assert_measured(m.rss_growth_bytes > 20 << 20 && m.rss_growth_bytes < 80 << 20);
 	measurement_release(&m);
 	measure(&f, KEY_INJECT_CPU_HOG, "2", "injected: 2 busy processes", &m);
-	assert_true(m.cores_busy_outside > 0.3);
+	assert_measured(m.cores_busy_outside > 0.3);
 	measurement_release(&m);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
 	measurement_release(&plain);

@@ -8,16 +8,11 @@
 #include <cmocka.h>
 
 #include "tests/fake_device.h"
+#include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 
 #include "pipelines/run.h"
 #include "workloads/backend/emulated_group.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 /* 12 batches an epoch: whole rounds of 1 to 4 devices. */
 enum { SAMPLES = 96, BATCH = 8, DEVICES = 4 };
@@ -91,7 +86,7 @@ static uint64_t checksum(struct pipeline_fixture *f)
 	struct measurement m;
 	run(f, &m);
 	assert_true(m.has_checksum);
-	assert_int_equal(m.status, MEASUREMENT_OK);
+	assert_true(m.status == MEASUREMENT_OK || m.status == MEASUREMENT_UNSTEADY);
 	assert_int_equal(m.bad_samples, 0);
 	assert_int_equal(m.epochs, 3);
 	const uint64_t sum = m.checksum;
@@ -158,7 +153,7 @@ static void open_group(struct pipeline_fixture *f)
 
 static void check_sums(const struct measurement *m)
 {
-	assert_true(fabs(m->accounted - 1) < 0.02);
+	assert_measured(fabs(m->accounted - 1) < 0.02);
 	assert_int_equal(stage(m, "step")->workers, 3);
 	assert_int_equal(stage(m, "sync")->workers, 3);
 	assert_true(stage(m, "sync")->per_batch && stage(m, "sync")->device);
@@ -175,13 +170,12 @@ static void throughput_is_of_all_devices(void **state)
 	print_message("%.0f samples/s of 1600, step %.3f working %.3f blocked, sync %.3f working\n",
 		m.throughput, share(&m, "step", THREAD_WORKING), share(&m, "step", THREAD_BLOCKED),
 		share(&m, "sync", THREAD_WORKING));
-	assert_true(m.throughput < 1.01 * 1600);
-	if (!SANITIZED) {
-		assert_true(m.throughput > 0.8 * 1600);
-		assert_true(
-			fabs(share(&m, "sync", THREAD_WORKING) - m.throughput / 1600 / 3) < 0.03);
-		assert_true(fabs(m.step_utilisation - m.throughput / 1600 * 2 / 3) < 0.03);
-	}
+	assert_measured(m.throughput < 1.01 * 1600);
+	assert_measured(m.throughput > 0.8 * 1600);
+	assert_measured(fabs(share(&m, "sync", THREAD_WORKING) - m.throughput / 1600 / 3) < 0.03);
+	assert_measured(fabs(m.step_utilisation - m.throughput / 1600 * 2 / 3) < 0.03);
+	/* 15 ms a round of 3 batches */
+	assert_true((double)m.batches / 3 * 15e-3 <= m.wall_seconds);
 	assert_int_equal(m.batches % 3, 0);
 	assert_true(histogram_mean(&stage(&m, "sync")->service) > 4.8e6 &&
 		    histogram_mean(&stage(&m, "sync")->service) < 5.2e6);
@@ -210,12 +204,11 @@ static void a_slow_device_holds_all_up(void **state)
 	check_sums(&m);
 	assert_true(has_note(&m, "inject.slow_device"));
 	/* 25 ms a step: two of three devices wait 10 of them. */
-	assert_true(m.throughput < 1.01 * 960);
-	if (!SANITIZED) {
-		assert_true(m.throughput > 0.8 * 960);
-		assert_true(fabs(share(&m, "sync", THREAD_WORKING) - 0.2) < 0.05);
-		assert_true(fabs(share(&m, "step", THREAD_BLOCKED) - (5 + 20.0 / 3) / 25) < 0.06);
-	}
+	assert_measured(m.throughput < 1.01 * 960);
+	assert_true((double)m.batches / 3 * 25e-3 <= m.wall_seconds);
+	assert_measured(m.throughput > 0.8 * 960);
+	assert_measured(fabs(share(&m, "sync", THREAD_WORKING) - 0.2) < 0.05);
+	assert_measured(fabs(share(&m, "step", THREAD_BLOCKED) - (5 + 20.0 / 3) / 25) < 0.06);
 	const struct trace *step = traces_find(&traces, "step");
 	assert_non_null(step);
 	for (size_t i = 0; i < step->count; i++) {
@@ -225,7 +218,7 @@ static void a_slow_device_holds_all_up(void **state)
 	}
 	const struct trace *sync = traces_find(&traces, "sync");
 	assert_non_null(sync);
-	assert_true(sync->count > 10);
+	assert_measured(sync->count > 10);
 	for (size_t i = 0; i < sync->count; i++)
 		assert_true(fabs((double)sync->items[i].service_ns - 5e6) < 1e5);
 	traces_release(&traces);
@@ -245,7 +238,7 @@ static void without_the_profiler_they_step_too(void **state)
 	open_group(&f);
 	fixture_set(&f, KEY_MEASURE_PROFILER, "off");
 	run(&f, &m);
-	assert_true(m.throughput > 100 && m.throughput < 1.01 * 1600);
+	assert_measured(m.throughput > 100 && m.throughput < 1.01 * 1600);
 	measurement_release(&m);
 	fixture_close(&f);
 }
@@ -260,7 +253,7 @@ static void one_device_has_no_exchange(void **state)
 	run(&f, &m);
 	for (size_t i = 0; i < m.stage_count; i++)
 		assert_string_not_equal(m.stages[i].name, "sync");
-	assert_true(m.throughput < 1.01 * 800);
+	assert_measured(m.throughput < 1.01 * 800);
 	measurement_release(&m);
 	fixture_close(&f);
 }
@@ -404,7 +397,7 @@ static void real_devices_are_measured_apart(void **state)
 	set_duration(&f, "100ms", "500ms");
 	run(&f, &m);
 	assert_int_equal(m.device_count, 2);
-	assert_true(fabs(m.accounted - 1) < 0.02);
+	assert_measured(fabs(m.accounted - 1) < 0.02);
 	for (size_t i = 0; i < 2; i++) {
 		const struct device_measurement *d = &m.devices[i];
 		print_message(
@@ -414,10 +407,10 @@ static void real_devices_are_measured_apart(void **state)
 		assert_true(d->sync_wait_seconds >= 0 &&
 			    d->sync_wait_seconds <= d->sync_seconds * 1.05);
 		assert_true(d->upload_bytes > 0);
-		assert_true(d->step_seconds < m.measured_seconds * 1.02);
+		assert_measured(d->step_seconds < m.measured_seconds * 1.02);
 	}
-	assert_true(share(&m, "step", THREAD_BLOCKED) > 0.05);
-	assert_true(share(&m, "sync", THREAD_WORKING) > 0.02);
+	assert_measured(share(&m, "step", THREAD_BLOCKED) > 0.05);
+	assert_measured(share(&m, "sync", THREAD_WORKING) > 0.02);
 	for (size_t w = 1; w < m.window_count; w++)
 		for (size_t s = 0; s < m.stage_count; s++)
 			for (int k = 0; k < THREAD_STATES; k++)

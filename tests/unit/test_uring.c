@@ -1,4 +1,5 @@
 /* The io_uring engine where kernels, limits and files do not play along. */
+#include "tests/measuring.h"
 #include "tests/unit/child.h"
 #include "tests/unit/source_fixture.h"
 #include "workloads/source/uring.h"
@@ -156,7 +157,7 @@ static void test_lost_ring(void **state)
 		source_submit(reader, &requests[i]);
 	}
 	const uint64_t start_ns = clock_now_ns();
-	while (done < 20 && clock_now_ns() - start_ns < 10 * NS_PER_S) {
+	while (done < 20 && clock_now_ns() - start_ns < 100 * NS_PER_S) {
 		struct read_request *out[20];
 		const size_t count = source_reap(reader, out, 20, NS_PER_S);
 		for (size_t i = 0; i < count; i++)
@@ -210,11 +211,12 @@ static void check_slow_file(
 	const uint64_t start_ns = clock_now_ns();
 	assert_int_equal(source_reap(reader, done, 1, 200 * NS_PER_MS), 0);
 	const double ms = (double)(clock_now_ns() - start_ns) / 1e6;
-	assert_true(ms >= 200 && ms < 390); /* once, not twice */
+	assert_true(ms >= 200);
+	assert_measured(ms < 390); /* once, not twice */
 	const int fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
-	assert_int_equal(source_reap(reader, done, 1, 5 * NS_PER_S), 1);
+	assert_int_equal(source_reap(reader, done, 1, 100 * NS_PER_S), 1);
 	assert_int_equal(request.status, 0);
 	assert_int_equal(request.size, sizeof bytes);
 	assert_memory_equal(request.data, bytes, sizeof bytes);

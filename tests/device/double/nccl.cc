@@ -78,12 +78,6 @@ uint64_t key_of(const ncclUniqueId &id)
 	return key;
 }
 
-bool complete(communicator &one)
-{
-	const std::lock_guard<std::mutex> guard(one.all->lock);
-	return one.all->joined == one.all->ranks;
-}
-
 ncclResult_t wait_for_ranks(communicator &one)
 {
 	std::unique_lock<std::mutex> guard(one.all->lock);
@@ -136,11 +130,13 @@ void all_reduce(communicator &one, const float *from, float *to, size_t count)
 		all.meetings.erase(number);
 }
 
+/* Another rank may be joining, or aborting for all, at this moment. */
 ncclResult_t state_of(communicator &one)
 {
+	const std::lock_guard<std::mutex> guard(one.all->lock);
 	if (one.all->failed || one.all->aborted)
 		return ncclInternalError;
-	return complete(one) ? ncclSuccess : ncclInProgress;
+	return one.all->joined == one.all->ranks ? ncclSuccess : ncclInProgress;
 }
 
 void enqueue_deferred(communicator &one)
@@ -323,6 +319,7 @@ ncclResult_t ncclCommCount(const ncclComm_t which, int *out)
 	const communicator_ref one = find(which);
 	if (!one)
 		return ncclInvalidArgument;
+	const std::lock_guard<std::mutex> guard(one->all->lock);
 	*out = one->all->ranks;
 	return ncclSuccess;
 }
