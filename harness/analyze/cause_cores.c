@@ -4,8 +4,6 @@
 #include <math.h>
 
 static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a core */
-static const double OUTSIDE_SHARE = 0.20;   /* of the cores, kept busy by others */
-static const double OUTSIDE_LEAST = 0.50;   /* cores */
 static const double THROTTLED_BOUND = 0.05;
 static const double GAIN_LEAST = 0.05; /* by replay, without the others or with cores for all */
 static const double CORES_OVERDRAWN = 1.10;
@@ -39,8 +37,7 @@ static double cores_certainty(const struct stage_summary *stage)
 
 static bool others_are_busy(const struct evidence_base *base)
 {
-	return base->point->cores_busy_outside >=
-	       fmax(OUTSIDE_SHARE * base->facts->cores, OUTSIDE_LEAST);
+	return foreign_load_is_heavy(base->point->cores_busy_outside, base->facts->cores);
 }
 
 bool cause_external(

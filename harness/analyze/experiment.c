@@ -4,6 +4,7 @@
 #include "harness/base/rng.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Apart from other uses of run.seed. */
 static const uint64_t ORDER_STREAM = 0x4558504552494d45ULL;
@@ -27,24 +28,31 @@ void experiment_order(
 }
 
 double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
-	const bool is_variant[EXPERIMENT_RUNS], double *baseline)
+	const bool is_variant[EXPERIMENT_RUNS], double baselines[EXPERIMENT_BASELINES])
 {
-	double a = 0;
-	double b = 0;
-	for (int i = 0; i < EXPERIMENT_RUNS; i++)
-		*(is_variant[i] ? &b : &a) += log(throughputs[i]) / (EXPERIMENT_RUNS / 2.0);
-	*baseline = exp(a);
-	return b - a;
+	double ratio = 0;
+	size_t baseline = 0;
+	for (int i = 0; i < EXPERIMENT_RUNS; i++) {
+		if (!is_variant[i])
+			baselines[baseline++] = throughputs[i];
+		ratio += (is_variant[i] ? 1 : -1) * log(throughputs[i]) / EXPERIMENT_BASELINES;
+	}
+	return ratio;
 }
 
-void experiment_add(struct experiment *experiment, double ratio, double baseline)
+void experiment_add(
+	struct experiment *experiment, double ratio, const double baselines[EXPERIMENT_BASELINES])
 {
-	const double n = (double)experiment->blocks;
 	if (experiment->blocks == EXPERIMENT_BLOCKS_MAX)
 		return;
+	memcpy(experiment->baselines[experiment->blocks], baselines,
+		sizeof experiment->baselines[0]);
 	experiment->ratios[experiment->blocks++] = ratio;
-	experiment->baseline =
-		n > 0 ? exp((n * log(experiment->baseline) + log(baseline)) / (n + 1)) : baseline;
+}
+
+bool experiment_is_late(const struct experiment *experiment)
+{
+	return experiment->kind == EXPERIMENT_SLOW && strcmp(experiment->stage, "read") == 0;
 }
 
 struct experiment_timing experiment_timing_of(size_t experiments, double budget_s,

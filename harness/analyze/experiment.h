@@ -21,7 +21,9 @@
 enum {
 	EXPERIMENTS_MAX = 16,
 	EXPERIMENT_BLOCKS_MAX = 32,
-	EXPERIMENT_RUNS = 4, /* of a block */
+	EXPERIMENT_RUNS = 4,        /* of a block */
+	EXPERIMENT_BASELINES = 2,   /* of them, the configuration as it is */
+	EXPERIMENT_REPEATS_MAX = 2, /* blocks of one experiment that are measured again */
 	EXPERIMENT_WHAT_BYTES = 160,
 	EXPERIMENT_STAGES_MAX = 4,
 	EXPERIMENT_BLOCKS_LEAST = 2,
@@ -58,13 +60,17 @@ struct experiment {
 	char why[EXPERIMENT_WHAT_BYTES]; /* no prediction, or no measurement, because ... */
 
 	double ratios[EXPERIMENT_BLOCKS_MAX]; /* ln(B/A), one a block */
+	/* samples/s of each block's A runs; NAN: not known (files of older versions). */
+	double baselines[EXPERIMENT_BLOCKS_MAX][EXPERIMENT_BASELINES];
 	size_t blocks;
-	double baseline; /* samples/s, geometric mean of the A runs; NAN without a block */
-	bool broken;     /* could not run: no more blocks of it */
+	double baseline;   /* samples/s, geometric mean of all A runs; NAN without a block */
+	uint32_t repeated; /* blocks that were set aside: their baseline was not the others' */
+	bool broken;       /* could not run: no more blocks of it */
 
 	/* By verification_weigh. */
-	double measured; /* throughput over the baseline's; NAN without a block */
-	struct interval measured_90;
+	double measured;             /* throughput over the baseline's; NAN without a block */
+	struct interval measured_90; /* of that ratio */
+	double throughput; /* samples/s, geometric mean of the B runs; NAN without a block */
 	enum experiment_outcome outcome;
 };
 
@@ -78,8 +84,8 @@ struct measured_elasticity {
 
 struct verification {
 	uint64_t seed;
-	double throughput;        /* samples/s that was diagnosed: what ratios are shown times of */
-	double budget_s, spent_s; /* time for experiments */
+	double throughput;           /* samples/s that was diagnosed */
+	double budget_s, spent_s;    /* time for experiments */
 	double warmup_s, duration_s; /* of a run */
 	struct experiment experiments[EXPERIMENTS_MAX];
 	size_t count;
@@ -92,25 +98,37 @@ struct verification {
 	struct interval elasticity_sum_90;
 	double replayed_sum;
 	size_t confirmed, failed, unclear;
+	size_t untried; /* experiments with fewer blocks than they need, and not for want of a way */
+	size_t repeated; /* blocks, of all experiments */
 };
 
 /* Which of a block's runs are the variant: ABBA or BAAB, by a coin that is a function of the seed. */
 void experiment_order(
 	uint64_t seed, size_t experiment, size_t block, bool is_variant[EXPERIMENT_RUNS]);
 
-/* ln(B/A) of a block from the throughputs of its runs, all > 0; geometric mean of the A runs to
- * baseline. */
+/* ln(B/A) of a block from the throughputs of its runs, all > 0; those of the A runs to baselines. */
 double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
-	const bool is_variant[EXPERIMENT_RUNS], double *baseline);
+	const bool is_variant[EXPERIMENT_RUNS], double baselines[EXPERIMENT_BASELINES]);
 
 /* Takes a block in. */
-void experiment_add(struct experiment *experiment, double ratio, double baseline);
+void experiment_add(
+	struct experiment *experiment, double ratio, const double baselines[EXPERIMENT_BASELINES]);
+
+/* Slowed-down reads run later than the rest, and have a baseline of their own: storage is slowed down
+ * once its own pace is known. */
+bool experiment_is_late(const struct experiment *experiment);
+
+/* Sets one block aside, so that verification_next asks for it again: the one with a baseline run that is
+ * furthest from the median of all, if by more than 5 % and than 5 of their robust standard deviations.
+ * What the variant gave is not looked at.  An experiment loses EXPERIMENT_REPEATS_MAX blocks at most: a node
+ * that has changed for good is measured as it is.  Index of the experiment; count: all may stay. */
+size_t verification_set_aside(struct verification *verification);
 
 /* Which experiment gets the next block: all their first two, in random order, then those that speak
  * against their predictions up to their fourth, then whichever is least sure beside what it is needed for.  count: all are sure enough. */
 size_t verification_next(const struct verification *verification);
 
-/* Intervals, outcomes, elasticities and their sum, from the ratios. */
+/* Rates, intervals, outcomes, elasticities and their sum, from the blocks. */
 void verification_weigh(struct verification *verification);
 
 /* What is left of the verdict's confidence.  Its odds are divided by 4 for each failed prediction about

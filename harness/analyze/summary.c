@@ -113,6 +113,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->page_cache_share = MEAN(chosen, page_cache_share);
 	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
 	out->throttled_share = MEAN(chosen, throttled_share);
+	out->steal_share = MEAN(chosen, steal_share);
 	out->accounted = NAN;
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct measurement *m = chosen->repeats[i];
@@ -228,6 +229,19 @@ static void merge_queue(struct queue_measurement *out, const struct chosen *chos
 	out->full_share = weight > 0 ? out->full_share / weight : NAN;
 }
 
+static void judge_load(
+	struct point_summary *out, const struct chosen *chosen, const struct point_facts *facts)
+{
+	double own = 0;
+	for (size_t i = 0; i < chosen->count; i++)
+		own += chosen->repeats[i]->cpu_seconds / chosen->repeats[i]->measured_seconds;
+	const struct foreign_load load = {.cores = out->cores_busy_outside,
+		.own_cores = own / (double)chosen->count,
+		.steal_share = out->steal_share,
+		.usable = facts->cores};
+	(void)foreign_load_contaminates(&load, out->contaminated);
+}
+
 /* A repetition in which fewer than two steps ended has no throughput; its note says so. */
 static void merge_throughput(struct point_summary *out, const struct chosen *chosen, uint64_t seed)
 {
@@ -271,6 +285,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		copy_error(out, repeats, count);
 		merge_throughput(out, &chosen, facts->seed);
 		merge_scalars(out, &chosen);
+		judge_load(out, &chosen, facts);
 		merge_parts(out, &chosen, scratch);
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);

@@ -4,6 +4,7 @@
 #define MLBENCH_ANALYZE_SUMMARY_H
 
 #include "harness/analyze/device_summary.h"
+#include "harness/analyze/foreign_load.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
 #include "harness/measure/measurement.h"
@@ -55,7 +56,8 @@ struct point_summary {
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.
 	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
-	double cores_busy_outside, throttled_share;
+	double cores_busy_outside, throttled_share, steal_share;
+	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	struct stage_summary stages[STAGES_MAX];
 	size_t stage_count;

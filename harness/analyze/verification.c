@@ -15,6 +15,73 @@ static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE
 /* How the odds of a verdict fall: see experiment.h. */
 static const double ODDS_OWN = 4, ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
 
+/* --- blocks whose baseline moved ---------------------------------------------------------------- */
+
+/* |ln| to the median: above both a block is measured again.  Below so many runs nobody knows their spread. */
+static const double MOVED_LEAST = 0.05, MOVED_DEVIATIONS = 5, MAD_TO_DEVIATION = 1.4826;
+enum { SPREAD_RUNS_LEAST = 8, RUNS_MAX = EXPERIMENT_BASELINES * EXPERIMENT_BLOCKS_MAX };
+
+/* Of the experiments that share a baseline: where its runs lie, and how far off is no chance; NAN: not known. */
+static double centre_of_baseline(const struct verification *v, bool late, double *far)
+{
+	double logs[EXPERIMENTS_MAX * RUNS_MAX];
+	size_t runs = 0;
+	for (size_t i = 0; i < v->count; i++)
+		for (size_t k = 0; k < v->experiments[i].blocks * EXPERIMENT_BASELINES; k++) {
+			const struct experiment *e = &v->experiments[i];
+			const double rate =
+				e->baselines[k / EXPERIMENT_BASELINES][k % EXPERIMENT_BASELINES];
+			if (experiment_is_late(e) == late && rate > 0)
+				logs[runs++] = log(rate);
+		}
+	if (runs < SPREAD_RUNS_LEAST)
+		return NAN;
+	const double centre = statistics_median(logs, runs);
+	for (size_t i = 0; i < runs; i++)
+		logs[i] = fabs(logs[i] - centre);
+	*far = fmax(
+		MOVED_LEAST, MOVED_DEVIATIONS * MAD_TO_DEVIATION * statistics_median(logs, runs));
+	return centre;
+}
+
+static void take_out(struct experiment *e, size_t block)
+{
+	const size_t rest = e->blocks - block - 1;
+	memmove(&e->ratios[block], &e->ratios[block + 1], rest * sizeof e->ratios[0]);
+	memmove(&e->baselines[block], &e->baselines[block + 1], rest * sizeof e->baselines[0]);
+	e->blocks--;
+	e->repeated++;
+}
+
+size_t verification_set_aside(struct verification *v)
+{
+	double most = 1;
+	size_t found = v->count;
+	size_t worst = 0;
+	double far[2] = {NAN, NAN};
+	const double centre[2] = {
+		centre_of_baseline(v, false, &far[0]), centre_of_baseline(v, true, &far[1])};
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		const bool late = experiment_is_late(e);
+		if (e->repeated == EXPERIMENT_REPEATS_MAX)
+			continue;
+		for (size_t k = 0; k < e->blocks * EXPERIMENT_BASELINES; k++) {
+			const double rate =
+				e->baselines[k / EXPERIMENT_BASELINES][k % EXPERIMENT_BASELINES];
+			const double off = fabs(log(rate) - centre[late]) / far[late];
+			if (off > most) {
+				most = off;
+				found = i;
+				worst = k / EXPERIMENT_BASELINES;
+			}
+		}
+	}
+	if (found < v->count)
+		take_out(&v->experiments[found], worst);
+	return found;
+}
+
 /* --- one experiment's interval ---------------------------------------------------------------- */
 
 static double variance_of(const struct experiment *e)
@@ -61,7 +128,7 @@ static double half_width(double error, double freedom)
 	return freedom >= 1 ? error * experiment_student_95((size_t)freedom) : NAN;
 }
 
-static enum experiment_outcome outcome_of(const struct experiment *e)
+static enum experiment_outcome outcome_of(const struct experiment *e, struct interval possible)
 {
 	const struct interval *p = &e->predicted_90;
 	if (isnan(e->measured))
@@ -70,21 +137,31 @@ static enum experiment_outcome outcome_of(const struct experiment *e)
 		return EXPERIMENT_UNPREDICTED;
 	if (e->measured >= p->low && e->measured <= p->high)
 		return EXPERIMENT_CONFIRMED;
-	const bool reaches = e->measured_90.low <= p->high && e->measured_90.high >= p->low;
-	const bool unsure = isnan(e->measured_90.low);
+	const bool reaches = possible.low <= p->high && possible.high >= p->low;
+	const bool unsure = isnan(possible.low);
 	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
 
 /* Where another stage binds than before, its throughput is what it is, and the ratio depends on the baseline's.
  * When that is not what was diagnosed (the node changed, or short runs are not like long ones), the ratio to
  * the one and that to the other are both possible. */
-static void allow_for_drift(const struct verification *v, struct experiment *e)
+static struct interval allow_for_drift(const struct verification *v, const struct experiment *e)
 {
 	if (e->kind == EXPERIMENT_SLOW || !(v->throughput > 0) || !(e->baseline > 0))
-		return;
+		return e->measured_90;
 	const double drift = e->baseline / v->throughput;
-	e->measured_90.low *= fmin(drift, 1);
-	e->measured_90.high *= fmax(drift, 1);
+	return (struct interval){
+		e->measured_90.low * fmin(drift, 1), e->measured_90.high * fmax(drift, 1)};
+}
+
+static void weigh_baseline(struct experiment *e)
+{
+	double sum = 0;
+	for (size_t i = 0; i < e->blocks * EXPERIMENT_BASELINES; i++)
+		sum += log(e->baselines[i / EXPERIMENT_BASELINES][i % EXPERIMENT_BASELINES]);
+	if (!isnan(sum))
+		e->baseline =
+			e->blocks > 0 ? exp(sum / (double)(e->blocks * EXPERIMENT_BASELINES)) : NAN;
 }
 
 static void weigh_one(const struct verification *v, struct experiment *e)
@@ -93,10 +170,11 @@ static void weigh_one(const struct verification *v, struct experiment *e)
 	const double mean = e->blocks > 0 ? statistics_mean(e->ratios, e->blocks) : NAN;
 	const double deviation = block_deviation(v, e, &freedom);
 	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
+	weigh_baseline(e);
 	e->measured = exp(mean);
 	e->measured_90 = (struct interval){exp(mean - half), exp(mean + half)};
-	allow_for_drift(v, e);
-	e->outcome = outcome_of(e);
+	e->throughput = e->measured * e->baseline;
+	e->outcome = outcome_of(e, allow_for_drift(v, e));
 }
 
 /* --- elasticities ------------------------------------------------------------------------------ */
@@ -181,9 +259,12 @@ static void weigh_elasticities(struct verification *v)
 
 void verification_weigh(struct verification *v)
 {
-	v->confirmed = v->failed = v->unclear = 0;
+	v->confirmed = v->failed = v->unclear = v->untried = v->repeated = 0;
 	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
 		weigh_one(v, &v->experiments[i]);
+		v->untried += !e->broken && e->blocks < EXPERIMENT_BLOCKS_LEAST;
+		v->repeated += e->repeated;
 		v->confirmed += v->experiments[i].outcome == EXPERIMENT_CONFIRMED;
 		v->failed += v->experiments[i].outcome == EXPERIMENT_FAILED;
 		v->unclear += v->experiments[i].outcome == EXPERIMENT_UNCLEAR;

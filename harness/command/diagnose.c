@@ -9,6 +9,7 @@
 #include "harness/command/follow.h"
 #include "harness/command/plan.h"
 #include "harness/command/saved.h"
+#include "harness/command/step_facts.h"
 #include "harness/command/verify.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/html/report_page.h"
@@ -100,6 +101,7 @@ struct finding {
 	struct diagnosed diagnosed;
 	struct verification verification;
 	bool verified;
+	bool out_of_time; /* --budget, to verify what was measured */
 	struct follow follow;
 	bool followed;
 };
@@ -146,12 +148,51 @@ static int verify_now(const struct request *request, struct finding *finding, st
 	return code;
 }
 
+/* How fast an emulated step lets it be at most; of others that is not known before. */
+static double step_bound(const struct config *config)
+{
+	const double batch = (double)config_integer(config, KEY_BATCH_SIZE);
+	const double step_ns = step_facts_time(config, (uint32_t)batch);
+	const double devices = (double)config_integer(config, KEY_STEP_DEVICES);
+	return step_ns > 0 ? devices * batch * (double)NS_PER_S / step_ns : INFINITY;
+}
+
+/* Before anything runs, as far as the configuration tells. */
+static int check_budget(const struct request *request, struct error *err)
+{
+	struct plan *plan = calloc(1, sizeof *plan);
+	int code = plan ? plan_open(plan, request->invocation,
+				  request->invocation->options.arguments[0], err)
+			: error_set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = verify_check_budget(
+			&plan->config, step_bound(&plan->config), false, request->budget_s, err);
+	if (plan)
+		plan_close(plan);
+	free(plan);
+	return code;
+}
+
+/* What was measured just now is told, also where its pace leaves too little time to prove it. */
 static int find_verification(
 	const struct request *request, struct finding *finding, struct error *err)
 {
 	const struct diagnosed *d = &finding->diagnosed;
-	if (request->verify)
-		return d->diagnosis.samples_needed > 0 ? 0 : verify_now(request, finding, err);
+	if (request->verify && d->diagnosis.samples_needed > 0)
+		return 0;
+	if (request->verify) {
+		const int code = verify_check_budget(&d->config, d->summary->median,
+			d->diagnosis.recommendation_count > 0, request->budget_s, err);
+		if (!code)
+			return verify_now(request, finding, err);
+		if (request->is_saved)
+			return code;
+		log_warn("not verified: %s; from here: mlbench diagnose %s --verify --budget TIME",
+			err->text, finding->record.folder);
+		err->text[0] = '\0';
+		finding->out_of_time = true;
+		return 0;
+	}
 	const int found =
 		verification_load(finding->record.folder, d->point, &finding->verification, err);
 	finding->verified = found > 0;
@@ -194,11 +235,14 @@ static int print(
 	return status;
 }
 
-static int final_status(const struct finding *finding, const struct diagnosis_view *view)
+/* That a saved verification was interrupted is said, and is no status of this command. */
+static int final_status(const struct request *request, const struct finding *finding,
+	const struct diagnosis_view *view)
 {
-	const bool interrupted = (finding->verified && finding->verification.interrupted) ||
-				 (finding->followed && finding->follow.interrupted);
-	if (!diagnosis_tells(view))
+	const bool interrupted =
+		(request->verify && finding->verified && finding->verification.interrupted) ||
+		(finding->followed && finding->follow.interrupted);
+	if (!diagnosis_tells(view) || finding->out_of_time)
 		return EXIT_STATUS_CANNOT;
 	if (interrupted)
 		return EXIT_STATUS_INTERRUPTED;
@@ -223,7 +267,7 @@ static int tell(const struct request *request, const struct finding *finding, st
 		.verification = finding->verified ? &finding->verification : NULL,
 		.follow = finding->followed ? &finding->follow : NULL};
 	const int printed = print(request->invocation, &view, err);
-	const int status = final_status(finding, &view);
+	const int status = final_status(request, finding, &view);
 	buffer_release(&settings);
 	return status ? status : printed;
 }
@@ -274,7 +318,9 @@ static int run(const struct invocation *invocation, struct error *err)
 		return command_status(code);
 	}
 	int status = EXIT_STATUS_DONE;
-	if (!request.is_saved)
+	if (!request.is_saved && request.verify)
+		status = command_status(check_budget(&request, err));
+	if (!request.is_saved && !status)
 		status = measure(&request, finding, &folder, err);
 	const bool stopped = status == EXIT_STATUS_INTERRUPTED;
 	if (status && !request.is_saved && !folder && !err->text[0])
@@ -307,13 +353,16 @@ const struct command command_diagnose = {
 		"--verify proves it by experiment: each stage is replaced by ready-made outputs, slowed down by 5 % "
 		"and 10 %, and the recommended keys are set, in blocks of four runs (ABBA, in random order) against "
 		"the configuration as it is, for at most --budget (3 minutes). A prediction that the measurement "
-		"misses is printed as FAILED, and the verdict's odds fall: by 4 when it is about the stage that the "
-		"verdict names, by 1.5 otherwise. One is unclear where the measurement cannot tell, or where the "
-		"configuration itself ran differently among the experiments than when it was diagnosed. What was measured is saved in verification.json, and shown again "
-		"by 'mlbench diagnose RESULT'.\n\n"
+		"misses is printed as FAILED. Each failed prediction divides the odds that the verdict is right by 4 "
+		"(same stage) or 1.5 (other stage). One is unclear where the measurement cannot tell, or where the "
+		"configuration itself ran differently among the experiments than when it was diagnosed. A block in "
+		"which the configuration as it is ran at another rate than in the other blocks, beyond their spread, is "
+		"measured again, twice at most for each experiment. What was measured is saved in verification.json, "
+		"and shown again by 'mlbench diagnose RESULT'.\n\n"
 		"--follow takes the diagnosis at its word: it sets what is recommended, measures, and goes on from "
 		"there until nothing is left to gain, then prints the way and the settings.\n\n"
-		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong, 3 it cannot tell.",
+		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong (also a --budget that is too "
+		"short), 3 it cannot tell, or --verify found no time, 130 interrupted.",
 	.example = "mlbench diagnose configs/story.ini --verify",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
 		   OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |

@@ -15,6 +15,7 @@
 enum { EFFORT = 20, REAL_BYTES = 32 };
 
 static const double FACTORS[] = {1.05, 1.10};
+enum { FACTOR_COUNT = sizeof FACTORS / sizeof FACTORS[0] };
 /* The storage's own pace is learnt before it is slowed down: 200 ms, and some to spare. */
 static const double PACE_LEARNT_S = 0.3;
 /* Windows of a run: enough to find its warm-up in. */
@@ -48,30 +49,38 @@ struct context {
 	struct error *err;
 };
 
-static bool is_device(const struct context *context)
+static bool is_device(const struct config *config)
 {
-	return strcmp(step_facts_backend(&context->diagnosed->config), "cuda") == 0;
+	return strcmp(step_facts_backend(config), "cuda") == 0;
 }
 
-static bool has_stage(const struct context *context, const struct stage *stage)
+static bool has_stage(const struct config *config, const struct stage *stage)
 {
-	const struct config *config = &context->diagnosed->config;
 	if (strcmp(stage->name, "read") == 0)
 		return config_integer(config, KEY_READ_ENGINE) != READ_ENGINE_MEMORY;
 	if (strcmp(stage->name, "decode") == 0)
 		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
 	if (strcmp(stage->name, "upload") == 0)
 		return shape_uploads(
-			config, &(struct shape_facts){.step_has_memory = is_device(context)});
+			config, &(struct shape_facts){.step_has_memory = is_device(config)});
 	if (strcmp(stage->name, "sync") == 0)
 		return step_facts_exchange(config) > 0;
 	return strcmp(step_facts_backend(config), "null") != 0;
 }
 
 /* A device cannot do without the copy. */
-static bool can_substitute(const struct context *context, const struct stage *stage)
+static bool can_substitute(const struct config *config, const struct stage *stage)
 {
-	return strcmp(stage->name, "upload") != 0 || !is_device(context);
+	return strcmp(stage->name, "upload") != 0 || !is_device(config);
+}
+
+size_t experiments_count(const struct config *config)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < STAGE_COUNT; i++)
+		if (has_stage(config, &stages[i]))
+			count += can_substitute(config, &stages[i]) + FACTOR_COUNT;
+	return count;
 }
 
 /* --- configurations ----------------------------------------------------------------------------- */
@@ -182,7 +191,7 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	if (steps && config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1)
 		nothing.costs[nothing.cost_count++] = COST_SYNC;
 	/* No device, no copy to it. */
-	if (!code && steps && is_device(context)) {
+	if (!code && steps && is_device(&context->diagnosed->config)) {
 		code = substitute_upload(config, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
 	}
@@ -268,17 +277,18 @@ int experiments_open(struct experiments *experiments, struct verification *verif
 		.dataset = dataset,
 		.base = NAN,
 		.err = err};
+	const struct config *config = &diagnosed->config;
 	int code = make_baseline(&context);
 	if (!code)
 		find_base(&context);
 	if (!code)
 		code = add_knob(&context);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
-		if (has_stage(&context, &stages[i]) && can_substitute(&context, &stages[i]))
+		if (has_stage(config, &stages[i]) && can_substitute(config, &stages[i]))
 			code = add_substitution(&context, &stages[i]);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
-		for (size_t f = 0; f < sizeof FACTORS / sizeof FACTORS[0] && !code; f++)
-			if (has_stage(&context, &stages[i]))
+		for (size_t f = 0; f < FACTOR_COUNT && !code; f++)
+			if (has_stage(config, &stages[i]))
 				code = add_slow_down(&context, &stages[i], FACTORS[f]);
 	return code;
 }
@@ -311,16 +321,11 @@ static int set_time(struct config *config, double warmup_s, double duration_s, s
 	return code;
 }
 
-/* Storage is slowed down once its own pace is known. */
-static bool is_late(const struct experiment *e)
-{
-	return e->kind == EXPERIMENT_SLOW && strcmp(e->stage, "read") == 0;
-}
-
 const struct config *experiments_baseline(
 	const struct experiments *experiments, const struct experiment *experiment)
 {
-	return is_late(experiment) ? &experiments->late_baseline : &experiments->baseline;
+	return experiment_is_late(experiment) ? &experiments->late_baseline
+					      : &experiments->baseline;
 }
 
 int experiments_set_time(struct experiments *experiments, const struct verification *verification,
@@ -333,7 +338,7 @@ int experiments_set_time(struct experiments *experiments, const struct verificat
 	if (!code)
 		code = set_time(&experiments->late_baseline, late_s, duration_s, err);
 	for (size_t i = 0; i < experiments->count && !code; i++) {
-		const bool late = is_late(&verification->experiments[i]);
+		const bool late = experiment_is_late(&verification->experiments[i]);
 		code = set_time(
 			&experiments->variants[i], late ? late_s : warmup_s, duration_s, err);
 	}

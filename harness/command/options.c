@@ -59,6 +59,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"nothing is hidden."},
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the cheaper one at each number of nodes."},
+	[OPTION_FORCE] = {"force", 0, NULL,
+		"Multiplies a result to a fleet though it was measured beside other load."},
 	[OPTION_FORMAT] = {"format", 0, "NAME",
 		"What to write; the command's help lists the formats."},
 	[OPTION_SORT] = {"sort", 0, "COLUMN",

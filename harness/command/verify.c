@@ -43,24 +43,43 @@ static double spent_s(const struct verify *verify)
 
 /* --- before ------------------------------------------------------------------------------------- */
 
+static int time_of(const struct config *config, double throughput, size_t experiments,
+	double budget_s, struct experiment_timing *timing, struct error *err)
+{
+	const double batch_s = (double)config_integer(config, KEY_BATCH_SIZE) / throughput;
+	const double waiting = (double)config_integer(config, KEY_PREFETCH_DEPTH) + SPEED_BATCHES;
+	*timing = experiment_timing_of(experiments, budget_s,
+		fmax(WARMUP_LEAST_S, seconds_of(config, KEY_MEASURE_WARMUP)),
+		seconds_of(config, KEY_MEASURE_DURATION), batch_s,
+		fmax(WARMUP_LEAST_S, waiting * batch_s), OVERHEAD_GUESS_S);
+	if (timing->fits)
+		return 0;
+	return error_set(err, -EINVAL,
+		"--budget = %.3g s is too short: %zu experiments in %d blocks of %d runs of %.1f s need %.0f s",
+		budget_s, experiments, EXPERIMENT_BLOCKS_LEAST, EXPERIMENT_RUNS,
+		timing->warmup_s + timing->duration_s,
+		ceil(EXPERIMENT_BLOCKS_LEAST * timing->round_s));
+}
+
+int verify_check_budget(const struct config *config, double throughput, bool knob, double budget_s,
+	struct error *err)
+{
+	struct experiment_timing timing;
+	return time_of(
+		config, throughput, experiments_count(config) + knob, budget_s, &timing, err);
+}
+
 static int plan_time(struct verify *verify, struct error *err)
 {
 	const struct diagnosed *d = verify->job->diagnosed;
 	struct verification *v = verify->v;
-	const struct config *config = &d->config;
-	const double batch_s = (double)config_integer(config, KEY_BATCH_SIZE) / d->summary->median;
-	const double waiting = (double)config_integer(config, KEY_PREFETCH_DEPTH) + SPEED_BATCHES;
-	const struct experiment_timing timing = experiment_timing_of(v->count, v->budget_s,
-		fmax(WARMUP_LEAST_S, seconds_of(config, KEY_MEASURE_WARMUP)),
-		seconds_of(config, KEY_MEASURE_DURATION), batch_s,
-		fmax(WARMUP_LEAST_S, waiting * batch_s), OVERHEAD_GUESS_S);
+	struct experiment_timing timing;
+	const int code =
+		time_of(&d->config, d->summary->median, v->count, v->budget_s, &timing, err);
+	if (code)
+		return code;
 	v->warmup_s = timing.warmup_s;
 	v->duration_s = timing.duration_s;
-	if (!timing.fits)
-		return error_set(err, -EINVAL,
-			"%zu experiments in blocks of %d runs of %.1f s need %.0f s, and --budget gives %.0f s",
-			v->count, EXPERIMENT_RUNS, timing.warmup_s + timing.duration_s,
-			ceil(EXPERIMENT_BLOCKS_LEAST * timing.round_s), v->budget_s);
 	log_info(
 		"verify: %zu experiments in ABBA blocks of %d runs x %.1f s, %.0f s a round, at most %.0f s "
 		"in all",
@@ -95,8 +114,8 @@ static int run_once(struct verify *verify, const struct config *config, const ch
 }
 
 /* -EINTR: stopped in it; it is not counted. */
-static int run_block(struct verify *verify, size_t experiment, double *ratio, double *baseline,
-	struct error *err)
+static int run_block(struct verify *verify, size_t experiment, double *ratio,
+	double baselines[EXPERIMENT_BASELINES], struct error *err)
 {
 	const struct experiment *e = &verify->v->experiments[experiment];
 	bool is_variant[EXPERIMENT_RUNS];
@@ -109,7 +128,7 @@ static int run_block(struct verify *verify, size_t experiment, double *ratio, do
 				      : experiments_baseline(&verify->experiments, e),
 			is_variant[i] ? e->what : "as it is", &throughputs[i], err);
 	if (!code)
-		*ratio = experiment_ratio(throughputs, is_variant, baseline);
+		*ratio = experiment_ratio(throughputs, is_variant, baselines);
 	return code;
 }
 
@@ -134,9 +153,9 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 	struct experiment *e = &verify->v->experiments[next];
 	struct error why = {0};
 	double ratio;
-	double baseline;
+	double baselines[EXPERIMENT_BASELINES];
 	const uint64_t begun_ns = clock_now_ns();
-	const int code = run_block(verify, next, &ratio, &baseline, &why);
+	const int code = run_block(verify, next, &ratio, baselines, &why);
 	const uint64_t took_ns = clock_now_ns() - begun_ns;
 	if (code == -EINTR || atomic_load(verify->job->stop)) {
 		verify->v->interrupted = true;
@@ -147,7 +166,12 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 		(void)snprintf(e->why, sizeof e->why, "could not run: %.*s",
 			EXPERIMENT_WHAT_BYTES / 2, why.text);
 	} else {
-		experiment_add(e, ratio, baseline);
+		experiment_add(e, ratio, baselines);
+		const size_t moved = verification_set_aside(verify->v);
+		if (moved < verify->v->count)
+			log_info(
+				"verify: the baseline moved in a block of '%s': it is measured again",
+				verify->v->experiments[moved].what);
 		if (verify->failures[next] > 0)
 			(void)snprintf(e->why, sizeof e->why, "%u block%s could not be finished",
 				verify->failures[next], verify->failures[next] == 1 ? "" : "s");

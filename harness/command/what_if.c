@@ -3,10 +3,12 @@
 
 #include "harness/base/log.h"
 #include "harness/command/saved.h"
+#include "harness/report/report.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Too little to predict from is no mistake of the user's. */
 static int status_of(int code)
@@ -43,6 +45,30 @@ static void release(struct what_if *what_if)
 	free(what_if);
 }
 
+/* The base last: its reason is the one that is told. */
+static int look_for_load(struct what_if *what_if, struct error *err)
+{
+	struct report report = {0};
+	int code = report_open(&report, &what_if->record, err);
+	for (size_t i = 0; i < what_if->source_count && !code; i++) {
+		const size_t point = what_if->points[what_if->sources[i]];
+		const struct point_summary *p = report.points[point];
+		if (!p || !p->contaminated[0])
+			continue;
+		if (what_if->contaminated++ == 0 || point == what_if->base)
+			memcpy(what_if->contamination, p->contaminated,
+				sizeof what_if->contamination);
+	}
+	report_close(&report);
+	if (code || what_if->contaminated == 0 ||
+		!options_given(&what_if->invocation->options, OPTION_FLEET) ||
+		options_given(&what_if->invocation->options, OPTION_FORCE))
+		return code;
+	return error_set(err, -ENODATA,
+		"'%s' is no node to multiply: %s when it was measured; measure it again alone, or --force",
+		what_if->record.folder, what_if->contamination);
+}
+
 static int run(const struct invocation *invocation, struct error *err)
 {
 	struct what_if *what_if = calloc(1, sizeof *what_if);
@@ -54,6 +80,8 @@ static int run(const struct invocation *invocation, struct error *err)
 		code = what_if_ask(what_if, err);
 	if (!code)
 		code = what_if_answer(what_if, err);
+	if (!code)
+		code = look_for_load(what_if, err);
 	if (!code && options_given(&invocation->options, OPTION_FLEET))
 		code = what_if_fleet(what_if, err);
 	int status = status_of(code);
@@ -86,6 +114,8 @@ const struct command command_what_if = {
 		"gradients after each step over a network (--network-bandwidth, --network-latency), by ring or "
 		"tree, none of it hidden behind the step unless --overlap says so. It says which of them is the "
 		"limit, and from how many nodes on. Nodes are taken as alike.\n\n"
+		"A result that was measured beside other load is said to be; predictions are then for a node under the "
+		"same load, and a fleet of such nodes is refused without --force.\n\n"
 		"A key that replay does not model is refused, with the list of those that it does. A run that was "
 		"too short to tell is said to be, with exit status 3.",
 	.example = "mlbench what-if imagenet_like --set decode.workers=16 --set step.device=a100",
@@ -93,7 +123,7 @@ const struct command command_what_if = {
 		   OPTION_BIT(OPTION_FLEET) | OPTION_BIT(OPTION_STORAGE) |
 		   OPTION_BIT(OPTION_NETWORK_BANDWIDTH) | OPTION_BIT(OPTION_NETWORK_LATENCY) |
 		   OPTION_BIT(OPTION_GRADIENT_BYTES) | OPTION_BIT(OPTION_OVERLAP) |
-		   OPTION_BIT(OPTION_ALL_REDUCE),
+		   OPTION_BIT(OPTION_ALL_REDUCE) | OPTION_BIT(OPTION_FORCE),
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.run = run,

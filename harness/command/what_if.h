@@ -47,6 +47,10 @@ struct what_if {
 	double *base_repeats; /* samples/s of each repetition, ascending; owned */
 	size_t base_repeat_count;
 	double base_measured;
+	/* Of the points that are calibrated from: how many were measured beside others' load, and how the first
+	 * of them, or the base, was. */
+	size_t contaminated;
+	char contamination[FOREIGN_LOAD_BYTES];
 	bool one_source; /* --point: nothing but that point is calibrated from */
 
 	struct forecaster forecaster; /* measured points, then alternatives */

@@ -96,14 +96,23 @@ static json_t *errors(const struct forecast_errors *of)
 		fields_number(of->median), "worst", fields_number(of->worst));
 }
 
+static json_t *contaminated(const struct what_if *what_if)
+{
+	if (what_if->contaminated == 0)
+		return json_null();
+	return json_pack("{s:I, s:s}", "points", (json_int_t)what_if->contaminated, "reason",
+		what_if->contamination);
+}
+
 json_t *what_if_json(const struct what_if *what_if)
 {
 	const struct record *record = &what_if->record;
-	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "schema",
+	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "schema",
 		WHAT_IF_SCHEMA, "name", fields_text(record->name), "result",
 		fields_text(record->folder), "config_hash", record->config_hash, "unit",
 		"samples/s", "predicted", 1, "complete",
 		(int)(what_if->done == what_if->grid.points), "base", base(what_if), "alternatives",
-		answers(what_if), "cross_errors", errors(&what_if->errors), "fleet",
+		answers(what_if), "contaminated", contaminated(what_if), "cross_errors",
+		errors(&what_if->errors), "fleet",
 		what_if->fleet ? what_if_fleet_json(what_if) : json_null());
 }

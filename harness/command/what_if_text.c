@@ -221,6 +221,24 @@ static void add_conditions(
 	layout_labelled_buffer(style, INK_WARN, "injected", &text, out);
 }
 
+/* The replay has the others' threads in it: what it predicts is of a node that they go on using. */
+static void add_contamination(
+	const struct what_if *what_if, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	if (what_if->contaminated == 0)
+		return;
+	if (what_if->source_count > 1)
+		buffer_format(&text,
+			"%zu of the %zu points it is calibrated from: ", what_if->contaminated,
+			what_if->source_count);
+	buffer_format(&text,
+		"%s when it was measured: predictions are for a node under the same load, and their intervals "
+		"do not cover another",
+		what_if->contamination);
+	layout_labelled_buffer(style, INK_WARN, "load", &text, out);
+}
+
 void what_if_text(const struct what_if *what_if, const struct style *style, struct buffer *out)
 {
 	buffer_format(out, "%s%s%s  ", style_ink(style, INK_BOLD), what_if->record.name,
@@ -232,6 +250,7 @@ void what_if_text(const struct what_if *what_if, const struct style *style, stru
 		style_columns(what_if->record.name) + LAYOUT_INDENT, out);
 	buffer_release(&words);
 	add_conditions(what_if, style, out);
+	add_contamination(what_if, style, out);
 	add_base(what_if, style, out);
 	if (what_if->asked.axis_count == 0) { /* --fleet alone */
 		add_sources(what_if, &what_if->alternatives[0].forecast, style, out);

@@ -70,6 +70,15 @@ static void remark_injected(struct comparison *c, const struct report *report, c
 	buffer_release(&all);
 }
 
+static void remark_contaminated(struct comparison *c, const struct report *report, const char *side)
+{
+	struct buffer text = {0};
+	report_contaminated_text(report, &text);
+	if (text.data)
+		remark(c, "%s: %s", side, text.data);
+	buffer_release(&text);
+}
+
 static void remark_load(struct comparison *c)
 {
 	const struct difference *d = compare_overall_of(c, "other_load");
@@ -90,5 +99,7 @@ void compare_remarks(struct comparison *c)
 	remark_state(c, c->b.report, "B", false);
 	remark_injected(c, c->a.report, "A");
 	remark_injected(c, c->b.report, "B");
+	remark_contaminated(c, c->a.report, "A");
+	remark_contaminated(c, c->b.report, "B");
 	remark_load(c);
 }

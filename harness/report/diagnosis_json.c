@@ -156,6 +156,16 @@ static json_t *reason_json(const struct diagnosis_view *view)
 	return value;
 }
 
+static json_t *incomplete_json(const struct diagnosis_view *view)
+{
+	struct buffer text = {0};
+	if (view->verification)
+		verification_incomplete(view->verification, &text);
+	json_t *value = text.data ? fields_text(text.data) : json_null();
+	buffer_release(&text);
+	return value;
+}
+
 static json_t *sentence_json(const struct diagnosis_view *view)
 {
 	struct buffer text = {0};
@@ -207,6 +217,7 @@ json_t *diagnosis_json(const struct diagnosis_view *view)
 	part_put(&part, "samples", json_integer((json_int_t)view->samples));
 	put_parts(&part, d);
 	part_put(&part, "verification", verification_experiments_json(view->verification));
+	part_put(&part, "verification_incomplete", incomplete_json(view));
 	part_put(
 		&part, "measured_elasticities", verification_elasticities_json(view->verification));
 	part_put(&part, "follow", view->follow ? follow_json(view->follow) : json_null());

@@ -31,6 +31,7 @@ struct history_row {
 		*facts;
 	double started, finished; /* seconds since the epoch; NAN */
 	bool emulated;
+	bool contaminated; /* that point, by others' load */
 	long long points;
 	/* Of the best of the points that meet the conditions; none does, or nothing was measured: settings NULL. */
 	long long point;

@@ -71,6 +71,7 @@ static json_t *result_of(const struct history_row *row, const struct history_met
 	put(&result, "point", row->settings ? json_integer(row->point) : json_null());
 	put_text(&result, "settings", row->settings);
 	put_text(&result, "point_status", row->point_status);
+	put(&result, "contaminated", row->settings ? json_boolean(row->contaminated) : json_null());
 	put(&result, "throughput", fields_number(row->throughput));
 	put(&result, "ci95_low", fields_number(row->low));
 	put(&result, "ci95_high", fields_number(row->high));

@@ -31,6 +31,7 @@ static const struct named point_metrics[] = {
 	{"accounted", HISTORY_SHARE, 0},
 	{"bad_samples", HISTORY_PLAIN, -1},
 	{"cores_busy_outside", HISTORY_PLAIN, -1},
+	{"steal_share", HISTORY_SHARE, -1},
 	{"confidence", HISTORY_SHARE, 0},
 	{"device.step", HISTORY_SECONDS, -1},
 	{"device.step_share", HISTORY_SHARE, 1},
@@ -182,6 +183,8 @@ json_t *history_metrics_of(const struct point_summary *p)
 	put(&filling, "accounted", p->accounted);
 	put(&filling, "bad_samples", (double)p->bad_samples);
 	put(&filling, "cores_busy_outside", p->cores_busy_outside);
+	put(&filling, "steal_share", p->steal_share);
+	put(&filling, "contaminated", p->contaminated[0] != '\0');
 	for (size_t i = 0; i < p->stage_count; i++)
 		put_stage(&filling, &p->stages[i]);
 	if (p->device_count > 0)

@@ -15,7 +15,7 @@ static const char select_sql[] =
 	"SELECT r.folder, r.problem, r.name, r.hash, r.node, r.host, r.cpu, r.version, r.status,"
 	" r.backend, r.facts, p.settings, p.stage, p.also, p.resource, p.status,"
 	" r.started, r.finished, p.throughput, p.low, p.high, p.confidence, r.emulated, r.points,"
-	" p.point, %s"
+	" p.point, json_extract(p.metrics, '$.contaminated'), %s"
 	" FROM results r LEFT JOIN points p ON p.result = r.id WHERE 1%s"
 	" ORDER BY r.started IS NULL, r.started, r.folder, p.throughput IS NULL, p.throughput DESC,"
 	" p.point";
@@ -61,6 +61,7 @@ static int read_row(sqlite3_stmt *statement, struct history_row *row)
 	row->emulated = sqlite3_column_int(statement, column++) != 0;
 	row->points = sqlite3_column_int64(statement, column++);
 	row->point = sqlite3_column_int64(statement, column++);
+	row->contaminated = number_at(statement, column++) > 0;
 	row->value = number_at(statement, column++);
 	return code;
 }

@@ -31,6 +31,7 @@ void history_verdict_words(const struct history_row *row, struct buffer *out)
 	const bool unsteady = row->point_status && strcmp(row->point_status, "unsteady") == 0;
 	if (!row->settings)
 		return;
+	buffer_text(out, row->contaminated ? "beside other load; " : "");
 	buffer_text(out, unsteady ? "unsteady; " : "");
 	if (row->point_status && strcmp(row->point_status, "failed") == 0)
 		buffer_text(out, "failed");

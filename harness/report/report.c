@@ -259,6 +259,28 @@ void report_exceeded_text(const struct report *report, const struct point_summar
 	}
 }
 
+void report_contaminated_text(const struct report *report, struct buffer *out)
+{
+	const size_t points = report->record->grid.points;
+	size_t count = 0;
+	size_t shown = points;
+	for (size_t i = 0; i < points; i++) {
+		if (!report->points[i] || !report->points[i]->contaminated[0])
+			continue;
+		count++;
+		if (shown == points || i == report->best)
+			shown = i;
+	}
+	if (count == 0)
+		return;
+	if (points > 1)
+		buffer_format(out,
+			"%zu of %zu points were measured beside other load; at %s: ", count, points,
+			shown == report->best ? "the best" : "the first of them");
+	buffer_format(out, "%s; the figures may not be those of the node alone",
+		report->points[shown]->contaminated);
+}
+
 void report_left_out_text(const struct report *report, struct buffer *out)
 {
 	size_t points = 0;

@@ -75,6 +75,9 @@ void report_exceeded_text(const struct report *report, const struct point_summar
 /* "3 of 54 repetitions, at 2 points, were unsteady or failed, and are not counted"; nothing where all count. */
 void report_left_out_text(const struct report *report, struct buffer *out);
 
+/* "3 of 12 points were measured beside other load; at point 4: ..."; nothing where none was. */
+void report_contaminated_text(const struct report *report, struct buffer *out);
+
 /* The notes that say that a condition was planted ("injected: ..."), from the configuration:
  * appends a line each, without newlines, to the array of at most `room`; returns how many. */
 size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room);

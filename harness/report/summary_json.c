@@ -188,6 +188,18 @@ static void put_diagnosis(struct part *part, const struct report *report, size_t
 	part_put(part, "diagnosis", parts);
 }
 
+static json_t *foreign_load_json(const struct point_summary *p)
+{
+	struct part part = part_open();
+	part_put(&part, "contaminated", json_boolean(p->contaminated[0]));
+	part_put(&part, "reason", p->contaminated[0] ? json_string(p->contaminated) : json_null());
+	part_number(&part, "cores_busy_outside", p->cores_busy_outside,
+		"/proc/stat cannot be read, or nothing was measured");
+	part_number(&part, "steal_share", p->steal_share,
+		"/proc/stat cannot be read, or nothing was measured");
+	return part_close(&part);
+}
+
 static json_t *verdict_json(const struct verdict *v)
 {
 	struct part part = part_open();
@@ -287,6 +299,7 @@ static json_t *point_json(const struct report *report, size_t point)
 		why_missing(p, "page cache", usual));
 	part_put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
+	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
 	part_put(&part, "stages", stages_json(p));

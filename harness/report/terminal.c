@@ -305,6 +305,14 @@ static void render_left_out(
 	buffer_release(&text);
 }
 
+static void render_contaminated(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	report_contaminated_text(report, &text);
+	layout_labelled_buffer(style, INK_WARN, "load", &text, out);
+}
+
 static void render_stages(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
 {
@@ -356,6 +364,7 @@ void report_terminal(
 		}
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
+	render_contaminated(report, style, out);
 	render_left_out(report, style, out);
 	render_bad_samples(report, style, out);
 	layout_labelled(style, INK_DIM, "results", report->record->folder, out);

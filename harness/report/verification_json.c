@@ -18,6 +18,7 @@ static const struct field experiment_fields[] = {
 	FIELD(experiment, why, FIELD_TEXT),
 	FIELD(experiment, predicted, FIELD_REAL),
 	FIELD(experiment, baseline, FIELD_REAL),
+	FIELD(experiment, repeated, FIELD_UINT32),
 	FIELD(experiment, broken, FIELD_BOOLEAN),
 };
 enum { EXPERIMENT_FIELDS = sizeof experiment_fields / sizeof experiment_fields[0] };
@@ -46,20 +47,27 @@ static struct interval interval_of(const json_t *array)
 		fields_real(json_array_get(array, 0)), fields_real(json_array_get(array, 1))};
 }
 
-static json_t *experiment_json(const struct experiment *e, double throughput)
+/* A prediction is a ratio; as a rate it is one to the baseline that it was tried against. */
+static json_t *experiment_json(const struct experiment *e, double diagnosed)
 {
 	struct part part = part_open();
 	json_t *ratios = json_array();
+	json_t *baselines = json_array();
 	part_put(&part, "kind", json_string(experiment_kind_name(e->kind)));
 	part.bad |= fields_encode(part.object, experiment_fields, EXPERIMENT_FIELDS, e);
 	part_put(&part, "predicted_90", interval_json(e->predicted_90));
 	for (size_t i = 0; i < e->blocks; i++)
 		part.bad |= json_array_append_new(ratios, json_real(e->ratios[i]));
+	for (size_t i = 0; i < e->blocks && !isnan(e->baselines[i][0]); i++)
+		part.bad |= json_array_append_new(
+			baselines, json_pack("[f,f]", e->baselines[i][0], e->baselines[i][1]));
 	part_put(&part, "log_ratios", ratios);
+	part_put(&part, "baselines", baselines);
 	part_put(&part, "measured", fields_number(e->measured));
 	part_put(&part, "measured_90", interval_json(e->measured_90));
-	part_put(&part, "predicted_throughput", fields_number(e->predicted * throughput));
-	part_put(&part, "measured_throughput", fields_number(e->measured * throughput));
+	part_put(&part, "predicted_throughput",
+		fields_number(e->predicted * (e->blocks > 0 ? e->baseline : diagnosed)));
+	part_put(&part, "measured_throughput", fields_number(e->throughput));
 	part_put(&part, "outcome", json_string(experiment_outcome_name(e->outcome)));
 	return part_close(&part);
 }
@@ -133,6 +141,7 @@ static int experiment_from_json(struct experiment *e, const json_t *object, stru
 	if (code)
 		return code;
 	const json_t *ratios = json_object_get(object, "log_ratios");
+	const json_t *baselines = json_object_get(object, "baselines");
 	e->predicted_90 = interval_of(json_object_get(object, "predicted_90"));
 	e->blocks = json_array_size(ratios);
 	if (e->blocks > EXPERIMENT_BLOCKS_MAX)
@@ -143,6 +152,9 @@ static int experiment_from_json(struct experiment *e, const json_t *object, stru
 		if (isnan(e->ratios[i]))
 			return error_set(
 				err, -EINVAL, "block %zu of '%s' is no number", i, e->what);
+		for (size_t k = 0; k < EXPERIMENT_BASELINES; k++)
+			e->baselines[i][k] =
+				fields_real(json_array_get(json_array_get(baselines, i), k));
 	}
 	return 0;
 }

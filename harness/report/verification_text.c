@@ -12,22 +12,16 @@ enum { RANGE_BYTES = 3 * UNITS_BYTES };
 static const double SUM_LOW = 0.93, SUM_HIGH = 1.07;
 static const double BASELINE_SAME = 0.05; /* |ln| */
 
-/* "1,190 (1,120-1,240)" */
-static const char *with_interval(
-	double value, struct interval interval, double scale, char out[RANGE_BYTES])
+/* "3.96x (3.80-4.12)" */
+static const char *with_interval(double value, struct interval interval, char out[RANGE_BYTES])
 {
-	char number[UNITS_BYTES];
-	char low[UNITS_BYTES];
-	char high[UNITS_BYTES];
 	if (isnan(value))
 		(void)snprintf(out, RANGE_BYTES, "-");
 	else if (isnan(interval.low) || isnan(interval.high))
-		(void)snprintf(out, RANGE_BYTES, "%s", units_format_count(value * scale, number));
+		(void)snprintf(out, RANGE_BYTES, "%.3gx", value);
 	else
-		(void)snprintf(out, RANGE_BYTES, "%s (%s-%s)",
-			units_format_count(value * scale, number),
-			units_format_count(interval.low * scale, low),
-			units_format_count(interval.high * scale, high));
+		(void)snprintf(
+			out, RANGE_BYTES, "%.3gx (%.3g-%.3g)", value, interval.low, interval.high);
 	return out;
 }
 
@@ -52,25 +46,26 @@ static const char *word_of(enum experiment_outcome outcome)
 					       : experiment_outcome_name(outcome);
 }
 
-static void add_value(
-	enum ink ink, double value, struct interval interval, double scale, struct table *table)
+static void add_ratio(enum ink ink, double value, struct interval interval, struct table *table)
 {
-	char number[UNITS_BYTES];
-	char low[UNITS_BYTES];
-	char high[UNITS_BYTES];
-	table_add(table, ink, "%s", units_or_dash(units_format_count, value * scale, number));
-	if (isnan(interval.low) || isnan(interval.high))
-		table_add(table, INK_DIM, "-");
-	else
-		table_add(table, INK_DIM, "%s-%s", units_format_count(interval.low * scale, low),
-			units_format_count(interval.high * scale, high));
+	table_add(table, ink, isnan(value) ? "-" : "%.3gx", value);
+	table_add(table, INK_DIM, isnan(interval.low) || isnan(interval.high) ? "-" : "%.3g-%.3g",
+		interval.low, interval.high);
 }
 
-static void add_experiment(const struct experiment *e, double throughput, struct table *table)
+static void add_rate(enum ink ink, double rate, struct table *table)
+{
+	char number[UNITS_BYTES];
+	table_add(table, ink, "%s", units_or_dash(units_format_count, rate, number));
+}
+
+static void add_experiment(const struct experiment *e, struct table *table)
 {
 	table_add(table, ink_of(e->outcome), "%s", word_of(e->outcome));
-	add_value(INK_PLAIN, e->predicted, e->predicted_90, throughput, table);
-	add_value(INK_BOLD, e->measured, e->measured_90, throughput, table);
+	add_ratio(INK_PLAIN, e->predicted, e->predicted_90, table);
+	add_ratio(INK_BOLD, e->measured, e->measured_90, table);
+	add_rate(INK_BOLD, e->throughput, table);
+	add_rate(INK_PLAIN, e->baseline, table);
 	table_add(table, INK_DIM, "%zu", e->blocks);
 	table_add(table, INK_PLAIN, "%s", e->what);
 }
@@ -81,16 +76,18 @@ static void render_experiments(
 	const struct table_column columns[] = {
 		{.head = "", .left = true},
 		{.head = "predicted"},
-		{.head = "90 %", .keep = 2},
+		{.head = "90 %", .keep = 4},
 		{.head = "measured"},
-		{.head = "90 %", .keep = 1},
-		{.head = "blocks", .keep = 3},
+		{.head = "90 %", .keep = 3},
+		{.head = "samples/s", .keep = 1},
+		{.head = "baseline", .keep = 2},
+		{.head = "blocks", .keep = 5},
 		{.head = "experiment", .left = true, .wraps = true},
 	};
 	struct table table;
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < v->count; i++)
-		add_experiment(&v->experiments[i], v->throughput, &table);
+		add_experiment(&v->experiments[i], &table);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 }
@@ -105,11 +102,9 @@ static void render_remarks(
 		char measured[RANGE_BYTES];
 		struct buffer text = {0};
 		if (e->outcome == EXPERIMENT_FAILED)
-			buffer_format(&text, "%s: predicted %s samples/s, measured %s", e->what,
-				with_interval(
-					e->predicted, e->predicted_90, v->throughput, predicted),
-				with_interval(
-					e->measured, e->measured_90, v->throughput, measured));
+			buffer_format(&text, "%s: predicted %s of the baseline, measured %s",
+				e->what, with_interval(e->predicted, e->predicted_90, predicted),
+				with_interval(e->measured, e->measured_90, measured));
 		else if (e->why[0])
 			buffer_format(&text, "%s: %s", e->what, e->why);
 		const bool failed = e->outcome == EXPERIMENT_FAILED;
@@ -174,10 +169,31 @@ static void render_baseline(
 	struct buffer text = {0};
 	if (!isnan(baseline) && fabs(log(baseline / v->throughput)) > BASELINE_SAME)
 		buffer_format(&text,
-			"the configuration as it is gave %s samples/s among the experiments, and %s when it was "
-			"diagnosed: the node has changed, or the short runs are not like the long ones",
+			"the baseline gave %s samples/s among the experiments, and %s when it was diagnosed: the "
+			"node has changed, or short runs are not like long ones",
 			units_format_count(baseline, now), units_format_count(v->throughput, then));
 	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
+}
+
+void verification_incomplete(const struct verification *v, struct buffer *out)
+{
+	if (!v->interrupted && v->untried == 0)
+		return;
+	buffer_text(out, v->interrupted ? "interrupted" : "the time was over");
+	if (v->untried > 0)
+		buffer_format(out, " before %zu of %zu experiments had the %d blocks they need",
+			v->untried, v->count, EXPERIMENT_BLOCKS_LEAST);
+	buffer_text(out, "; --verify measures all of them again");
+}
+
+void verification_repeated(const struct verification *v, struct buffer *out)
+{
+	if (v->repeated > 0)
+		buffer_format(out,
+			"%zu block%s measured again: the baseline in %s was further from the others' than noise "
+			"takes it",
+			v->repeated, v->repeated == 1 ? " was" : "s were",
+			v->repeated == 1 ? "it" : "them");
 }
 
 static void render_conclusion(const struct verification *v, const struct verdict *verdict,
@@ -191,9 +207,11 @@ static void render_conclusion(const struct verification *v, const struct verdict
 	if (after < verdict->confidence)
 		buffer_format(
 			&text, "; confidence falls from %.2f to %.2f", verdict->confidence, after);
-	if (v->interrupted)
-		buffer_text(&text, "; interrupted, what was done is kept");
 	layout_labelled_buffer(style, v->failed ? INK_BAD : INK_GOOD, "verified", &text, out);
+	verification_incomplete(v, &text);
+	layout_labelled_buffer(style, INK_WARN, "partly", &text, out);
+	verification_repeated(v, &text);
+	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
 	if (other)
 		buffer_format(&text,
 			"slowing %s down costs more than slowing %s down: the experiments name %s",
@@ -218,7 +236,9 @@ void verification_text(const struct verification *v, const struct verdict *verdi
 {
 	char spent[UNITS_BYTES];
 	struct buffer head = {0};
-	buffer_format(&head, "experiments: samples/s, in ABBA blocks of %d runs, %s in all",
+	buffer_format(&head,
+		"experiments: throughput over that of the baseline (the configuration as it is), in ABBA blocks "
+		"of %d runs, %s in all",
 		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
 	layout_heading(style, head.data ? head.data : "", out);
 	buffer_release(&head);

@@ -65,8 +65,16 @@ json '[e["log_ratios"] for e in d["verification"]]' >then
 json '[e["log_ratios"] for e in d["verification"]]' >now
 cmp -s then now || fail "the saved experiments are not shown as they were"
 "$MLBENCH" diagnose proved >out 2>err
-prints "experiments: samples/s, in ABBA blocks"
+prints "experiments: throughput over that of the baseline"
 prints "verified"
+# A rate that is called measured is the geometric mean of runs that were made.
+"$MLBENCH" diagnose proved --json >out 2>err
+python3 - <<'PY' || fail "a measured rate that no run had"
+import json, math
+for e in json.load(open("out"))["verification"]:
+    logs = [r + sum(map(math.log, b)) / 2 for r, b in zip(e["log_ratios"], e["baselines"])]
+    assert math.isclose(e["measured_throughput"], math.exp(sum(logs) / len(logs)), rel_tol=1e-6), e
+PY
 
 # Interrupted among the experiments: what is done is kept, exit 130.
 "$MLBENCH" diagnose proved --verify --budget 2m --json >out 2>err &
@@ -82,6 +90,13 @@ status=$?
 [ "$status" -eq 130 ] || fail "exit $status when interrupted, not 130"
 is_json mlbench.diagnosis/1
 [ "$(json '1 <= sum(len(e["log_ratios"]) for e in d["verification"]) < 24')" = True ] || fail "blocks that were done are lost"
+# Shown again, that is said; the status is that of showing it.
+"$MLBENCH" diagnose proved --json >out 2>err
+status=$?
+[ "$status" -le 1 ] || fail "exit $status of a diagnosis whose experiments were interrupted before"
+[ "$(json 'd["verification_incomplete"].startswith("interrupted")')" = True ] || fail "it is not said to be incomplete"
+"$MLBENCH" diagnose proved >out 2>err
+prints "partly   interrupted"
 echo '{"schema": "mlbench.verification/1"' >proved/verification.json
 expect 2 "$MLBENCH" diagnose proved
 says "verification.json"
@@ -97,6 +112,11 @@ expect 2 "$MLBENCH" diagnose one --budget 3s
 says "--verify"
 expect 2 "$MLBENCH" diagnose one --verify --budget soon
 expect 2 "$MLBENCH" diagnose one --verify --budget 1s
-says "--budget gives 1 s"
+says "--budget = 1 s is too short: "
+says "blocks of 4 runs of"
+# Before anything is measured, generated or written, too.
+expect 2 "$MLBENCH" diagnose tiny.ini "${quick[@]}" "${alone[@]}" --verify --budget 1s --out unborn
+says "--budget = 1 s is too short: 3 experiments in 2 blocks of 4 runs of"
+[ ! -e unborn ] || fail "it ran before it looked at --budget"
 expect 2 "$MLBENCH" diagnose tiny.ini --follow=0
 expect 2 "$MLBENCH" diagnose nothing.ini

@@ -33,15 +33,15 @@ expect 0 "$MLBENCH" what-if run --set step.device=h100
 prints "step.time is set"
 
 # Fleets: more nodes give more until the file server is full.
-expect 0 "$MLBENCH" what-if run --fleet 1,2,1000 --storage 30MB/s --json
+expect 0 "$MLBENCH" what-if run --fleet 1,2,1000 --storage 30MB/s --json --force
 [ "$(json '[p["limit"] == "file server" for p in d["fleet"]["points"]]')" = "[False, False, True]" ] || fail "the file server binds elsewhere"
 [ "$(json 'abs(d["fleet"]["points"][2]["throughput"] * d["fleet"]["bytes_per_sample"] / 3e7 - 1) < 0.01')" = True ] || fail "more than the file server gives"
 [ "$(json 'abs(d["fleet"]["points"][1]["efficiency"] - 1) < 0.01')" = True ] || fail "two nodes share nothing, and lose"
-expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us
+expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us --force
 prints "on paper"
 prints "the network is the limit from 2 nodes on"
 prints "none of it hidden"
-expect 0 "$MLBENCH" what-if run --fleet 4 --network-bandwidth 1GB/s --gradient-bytes 1k --overlap 50% --all-reduce tree --json
+expect 0 "$MLBENCH" what-if run --fleet 4 --network-bandwidth 1GB/s --gradient-bytes 1k --overlap 50% --all-reduce tree --json --force
 [ "$(json 'd["fleet"]["points"][0]["exchange"]')" = tree ] || fail "not the asked all-reduce"
 
 # Refused, with what would be right.

@@ -128,7 +128,7 @@ static inline void swept_verify(struct verification *v, double predicted, double
 		.predicted_90 = {predicted * 0.97, predicted * 1.03},
 		.baseline = NAN};
 	for (int i = 0; i < 3; i++)
-		experiment_add(e, log(measured) + 0.001 * (i - 1), 600);
+		experiment_add(e, log(measured) + 0.001 * (i - 1), (double[]){600, 600});
 }
 
 /* --- a repetition ------------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ static inline void told_experiment(struct verification *v, enum experiment_kind 
 	(void)snprintf(e->stage, sizeof e->stage, "%s", stage);
 	(void)snprintf(e->what, sizeof e->what, "%s", what);
 	for (int i = 0; i < 3; i++)
-		experiment_add(e, log(measured) + 0.001 * (i - 1), 610);
+		experiment_add(e, log(measured) + 0.001 * (i - 1), (double[]){610, 610});
 }
 
 static inline void told_verify(struct verification *v)

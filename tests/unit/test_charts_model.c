@@ -45,7 +45,7 @@ static void predictions_keep_their_kinds_apart(void **state)
 	assert_non_null(row);
 	assert_near(number_in(row, "measured"), swept.report.points[4]->median);
 	expect_text(&chart,
-		"Of 2 experiments, predicted before they ran, 1 is confirmed, 1 failed and 0 are unclear");
+		"Of 2 experiments, predicted before they ran as ratios to their baseline, 1 is confirmed, 1 failed and 0 are unclear");
 	expect_text(&chart, "2 measured points are predicted from the others");
 	expect_text(&chart, "1 outside its 90 % interval");
 	expect_text(&chart, "1 point is replayed from its own service times");

@@ -52,12 +52,12 @@ static void linear_drift_cancels(void **state)
 	for (size_t block = 0; block < 8; block++) {
 		bool b[EXPERIMENT_RUNS];
 		double x[EXPERIMENT_RUNS];
-		double baseline;
+		double baselines[EXPERIMENT_BASELINES];
 		experiment_order(11, 0, block, b);
 		for (int i = 0; i < EXPERIMENT_RUNS; i++)
 			x[i] = 500 * exp(0.1 * i) * (b[i] ? 1.25 : 1);
-		assert_near(experiment_ratio(x, b, &baseline), log(1.25), 1e-12);
-		assert_near(baseline, 500 * exp(0.15), 1e-9);
+		assert_near(experiment_ratio(x, b, baselines), log(1.25), 1e-12);
+		assert_near(sqrt(baselines[0] * baselines[1]), 500 * exp(0.15), 1e-9);
 	}
 }
 
@@ -94,14 +94,14 @@ static void run_blocks(
 	for (size_t i = 0; i < blocks; i++) {
 		bool b[EXPERIMENT_RUNS];
 		double x[EXPERIMENT_RUNS];
-		double baseline;
+		double baselines[EXPERIMENT_BASELINES];
 		const double drift = 0.02 * rng_normal(rng);
 		experiment_order(rng_next(rng), 0, i, b);
 		for (int r = 0; r < EXPERIMENT_RUNS; r++)
 			x[r] = 1000 *
 			       exp(drift * r + noise * rng_normal(rng) + (b[r] ? log_ratio : 0));
-		const double ratio = experiment_ratio(x, b, &baseline);
-		experiment_add(e, ratio, baseline);
+		const double ratio = experiment_ratio(x, b, baselines);
+		experiment_add(e, ratio, baselines);
 	}
 }
 
@@ -196,7 +196,7 @@ static void outcomes(void **state)
 	run_blocks(&rng, blind, 3, log(2), 1e-4);
 	const double scattered[] = {log(1.5), log(2.4), log(1.5)};
 	for (int i = 0; i < 3; i++)
-		experiment_add(noisy, scattered[i], 100);
+		experiment_add(noisy, scattered[i], (double[]){100, 100});
 	verification_weigh(&v);
 	assert_int_equal(right->outcome, EXPERIMENT_CONFIRMED);
 	assert_int_equal(wrong->outcome, EXPERIMENT_FAILED);
@@ -223,13 +223,85 @@ static void a_moved_baseline_fails_nothing(void **state)
 		knob->predicted = slow->predicted = 1.2;
 		knob->predicted_90 = slow->predicted_90 = (struct interval){1.18, 1.22};
 		for (int block = 0; block < 3; block++) {
-			experiment_add(knob, log(1.28) + block * 1e-5, 1000);
-			experiment_add(slow, log(1.28) + block * 1e-5, 1000);
+			experiment_add(knob, log(1.28) + block * 1e-5, (double[]){1000, 1000});
+			experiment_add(slow, log(1.28) + block * 1e-5, (double[]){1000, 1000});
 		}
 		verification_weigh(&v);
 		assert_int_equal(knob->outcome, wanted[i]);
 		assert_int_equal(slow->outcome, EXPERIMENT_FAILED);
 	}
+}
+
+/* A rate is that of the experiment's own runs, whatever was diagnosed before. */
+static void rates_are_those_that_were_run(void **state)
+{
+	(void)state;
+	struct verification v = {.throughput = 1786};
+	struct experiment *e = add(&v, EXPERIMENT_SUBSTITUTE, "decode", 1);
+	const double runs[][EXPERIMENT_RUNS] = {{860, 1780, 1790, 850}, {1300, 1770, 1785, 1310}};
+	const bool is_variant[EXPERIMENT_RUNS] = {false, true, true, false};
+	double product = 1;
+	for (int block = 0; block < 2; block++) {
+		double baselines[EXPERIMENT_BASELINES];
+		const double ratio = experiment_ratio(runs[block], is_variant, baselines);
+		experiment_add(e, ratio, baselines);
+		product *= runs[block][1] * runs[block][2];
+	}
+	verification_weigh(&v);
+	assert_near(e->throughput, pow(product, 0.25), 1e-9);
+	assert_near(e->baseline, pow(860.0 * 850 * 1300 * 1310, 0.25), 1e-9);
+	assert_near(e->measured, e->throughput / e->baseline, 1e-12);
+}
+
+static struct verification even_blocks(size_t experiments)
+{
+	struct verification v = {.seed = 5, .throughput = 1000};
+	struct rng rng;
+	rng_init(&rng, 4, 0);
+	for (size_t i = 0; i < experiments; i++) {
+		struct experiment *e = add(&v, EXPERIMENT_SLOW, "step", 1.1);
+		for (int block = 0; block < EXPERIMENT_BLOCKS_LEAST; block++) {
+			const double baselines[] = {1000 * exp(0.01 * rng_normal(&rng)),
+				1000 * exp(0.01 * rng_normal(&rng))};
+			experiment_add(e, -0.09, baselines);
+		}
+	}
+	return v;
+}
+
+/* A hog beside one run of one block: that block goes, and is asked for again; noise takes none. */
+static void a_block_whose_baseline_moved_is_repeated(void **state)
+{
+	(void)state;
+	enum { EXPERIMENTS = 5, HIT = 3 };
+	struct verification v = even_blocks(EXPERIMENTS);
+	assert_int_equal(verification_set_aside(&v), v.count);
+	v.experiments[HIT].baselines[0][1] = 700;
+	v.experiments[HIT].ratios[1] = 77;
+	assert_int_equal(verification_set_aside(&v), HIT);
+	assert_int_equal(v.experiments[HIT].blocks, 1);
+	assert_near(v.experiments[HIT].ratios[0], 77, 0);
+	assert_int_equal(verification_next(&v), HIT);
+	assert_int_equal(verification_set_aside(&v), v.count);
+	verification_weigh(&v);
+	assert_int_equal(v.repeated, 1);
+	assert_int_equal(v.untried, 1);
+}
+
+/* Few runs have no spread yet; a node that changed for good costs each experiment two blocks, not all time. */
+static void repeats_are_bounded(void **state)
+{
+	(void)state;
+	struct verification few = even_blocks(1);
+	few.experiments[0].baselines[0][0] = 300;
+	assert_int_equal(verification_set_aside(&few), few.count);
+	struct verification v = even_blocks(6);
+	for (int block = 0; block < 10; block++) {
+		experiment_add(&v.experiments[0], -0.09, (double[]){600, 600});
+		(void)verification_set_aside(&v);
+	}
+	assert_int_equal(v.experiments[0].repeated, EXPERIMENT_REPEATS_MAX);
+	assert_int_equal(v.experiments[0].blocks, 2 + 10 - EXPERIMENT_REPEATS_MAX);
 }
 
 static void one_block_says_little(void **state)
@@ -239,7 +311,7 @@ static void one_block_says_little(void **state)
 	struct experiment *e = add(&v, EXPERIMENT_KNOB, "decode", 1);
 	e->predicted = 2;
 	e->predicted_90 = (struct interval){1.9, 2.1};
-	experiment_add(e, log(1.2), 100);
+	experiment_add(e, log(1.2), (double[]){100, 100});
 	verification_weigh(&v);
 	assert_true(isnan(e->measured_90.low));
 	assert_int_equal(e->outcome, EXPERIMENT_UNCLEAR);
@@ -356,6 +428,9 @@ int main(void)
 		cmocka_unit_test(elasticities_come_back),
 		cmocka_unit_test(outcomes),
 		cmocka_unit_test(a_moved_baseline_fails_nothing),
+		cmocka_unit_test(rates_are_those_that_were_run),
+		cmocka_unit_test(a_block_whose_baseline_moved_is_repeated),
+		cmocka_unit_test(repeats_are_bounded),
 		cmocka_unit_test(one_block_says_little),
 		cmocka_unit_test(confidence_falls),
 		cmocka_unit_test(another_stage_contradicts),

@@ -274,6 +274,30 @@ static void shares_of_work_are_no_more_than_all_of_it(void **state)
 	point_summary_release(&point);
 }
 
+static void other_load_contaminates(void **state)
+{
+	(void)state;
+	static const struct {
+		struct foreign_load load;
+		bool contaminated;
+	} cases[] = {
+		{{.cores = NAN, .own_cores = 2, .steal_share = NAN, .usable = 2}, false},
+		{{.cores = 0.1, .own_cores = 1.9, .steal_share = 0.01, .usable = 2}, false},
+		{{.cores = 0.5, .own_cores = 0, .steal_share = 0, .usable = 2}, true},
+		{{.cores = 0.3, .own_cores = 1, .steal_share = 0, .usable = 2}, false},
+		{{.cores = 0.3, .own_cores = 1.6, .steal_share = 0, .usable = 2}, true},
+		{{.cores = 2, .own_cores = 8, .steal_share = 0, .usable = 64}, false},
+		{{.cores = 13, .own_cores = 8, .steal_share = 0, .usable = 64}, true},
+		{{.cores = 0, .own_cores = 1, .steal_share = 0.05, .usable = 2}, true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char reason[FOREIGN_LOAD_BYTES];
+		assert_int_equal(
+			foreign_load_contaminates(&cases[i].load, reason), cases[i].contaminated);
+		assert_int_equal(reason[0] != '\0', cases[i].contaminated);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +311,7 @@ int main(void)
 		cmocka_unit_test_setup(stages_are_joined_by_name, fill_all),
 		cmocka_unit_test_setup(shares_of_work_are_no_more_than_all_of_it, fill_all),
 		cmocka_unit_test(release_is_safe_on_nothing),
+		cmocka_unit_test(other_load_contaminates),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,10 +98,10 @@ static void add_experiments(struct pairs *pairs, const struct verification *v)
 		if (!is_pair(e->predicted, e->measured))
 			continue;
 		const struct pair pair = {.kind = KIND_EXPERIMENT,
-			.predicted = e->predicted * v->throughput,
-			.predicted_90 = times(e->predicted_90, v->throughput),
-			.measured = e->measured * v->throughput,
-			.measured_range = times(e->measured_90, v->throughput),
+			.predicted = e->predicted * e->baseline,
+			.predicted_90 = times(e->predicted_90, e->baseline),
+			.measured = e->throughput,
+			.measured_range = times(e->measured_90, e->baseline),
 			.outcome = experiment_outcome_name(e->outcome)};
 		add_pair(pairs, &pair, parts_text(e->what));
 	}
@@ -327,7 +327,7 @@ static void say_experiments(
 		unclear += drawn && e->outcome == EXPERIMENT_UNCLEAR;
 	}
 	buffer_format(out,
-		"Of %zu experiments, predicted before they ran, %zu %s confirmed, %zu failed and %zu %s unclear: ",
+		"Of %zu experiments, predicted before they ran as ratios to their baseline, %zu %s confirmed, %zu failed and %zu %s unclear: ",
 		pairs->count[KIND_EXPERIMENT], confirmed, confirmed == 1 ? "is" : "are", failed,
 		unclear, unclear == 1 ? "is" : "are");
 	say_errors(pairs, KIND_EXPERIMENT, out);

@@ -216,26 +216,30 @@ static void put_phases(const struct diagnosis *d, struct page *page)
 static const struct page_column experiment_columns[] = {
 	{"what", "experiment", PAGE_TEXT},
 	{"outcome", "outcome", PAGE_TEXT},
-	{"predicted", "predicted", PAGE_COUNT},
-	{"predicted_low", "90 %: from", PAGE_COUNT},
-	{"predicted_high", "to", PAGE_COUNT},
-	{"measured", "measured", PAGE_COUNT},
-	{"measured_low", "90 %: from", PAGE_COUNT},
-	{"measured_high", "to", PAGE_COUNT},
+	{"predicted", "predicted ratio", PAGE_REAL},
+	{"predicted_low", "90 %: from", PAGE_REAL},
+	{"predicted_high", "to", PAGE_REAL},
+	{"measured", "measured ratio", PAGE_REAL},
+	{"measured_low", "90 %: from", PAGE_REAL},
+	{"measured_high", "to", PAGE_REAL},
+	{"throughput", "samples/s", PAGE_COUNT},
+	{"baseline", "baseline, samples/s", PAGE_COUNT},
 	{"blocks", "blocks", PAGE_COUNT},
 };
 
-static json_t *experiment_row(const struct experiment *e, double scale)
+static json_t *experiment_row(const struct experiment *e)
 {
 	struct part part = part_open();
 	part_put(&part, "what", fields_text(e->what));
 	part_put(&part, "outcome", json_string(experiment_outcome_name(e->outcome)));
-	part_put(&part, "predicted", fields_number(e->predicted * scale));
-	part_put(&part, "predicted_low", fields_number(e->predicted_90.low * scale));
-	part_put(&part, "predicted_high", fields_number(e->predicted_90.high * scale));
-	part_put(&part, "measured", fields_number(e->measured * scale));
-	part_put(&part, "measured_low", fields_number(e->measured_90.low * scale));
-	part_put(&part, "measured_high", fields_number(e->measured_90.high * scale));
+	part_put(&part, "predicted", fields_number(e->predicted));
+	part_put(&part, "predicted_low", fields_number(e->predicted_90.low));
+	part_put(&part, "predicted_high", fields_number(e->predicted_90.high));
+	part_put(&part, "measured", fields_number(e->measured));
+	part_put(&part, "measured_low", fields_number(e->measured_90.low));
+	part_put(&part, "measured_high", fields_number(e->measured_90.high));
+	part_put(&part, "throughput", fields_number(e->throughput));
+	part_put(&part, "baseline", fields_number(e->baseline));
 	part_put(&part, "blocks", json_integer((json_int_t)e->blocks));
 	return part_close(&part);
 }
@@ -260,9 +264,15 @@ static void put_conclusion(
 		buffer_format(&text,
 			" But slowing %s down costs more than slowing %s down: the experiments name %s.",
 			other->stage, verdict->stage, other->stage);
-	if (v->interrupted)
-		buffer_text(&text, " They were interrupted; what was done counts.");
 	put_text(page, &text);
+	verification_incomplete(v, &text);
+	if (text.size > 0)
+		page_notice(page, "Incomplete:", text.data);
+	buffer_release(&text);
+	verification_repeated(v, &text);
+	if (text.size > 0)
+		page_notice(page, "Measured again:", text.data);
+	buffer_release(&text);
 }
 
 static void put_verification(
@@ -272,12 +282,11 @@ static void put_verification(
 		.column_count = sizeof experiment_columns / sizeof experiment_columns[0],
 		.rows = json_array()};
 	for (size_t i = 0; i < v->count; i++)
-		(void)json_array_append_new(
-			table.rows, experiment_row(&v->experiments[i], v->throughput));
+		(void)json_array_append_new(table.rows, experiment_row(&v->experiments[i]));
 	page_heading(page, 3, "verification", "Tried by experiments");
 	put_conclusion(v, verdict, page);
 	page_table(page, &table,
-		"Experiments: samples/s, each against the configuration as it is, in ABBA blocks");
+		"Experiments: throughput over that of the baseline (the configuration as it is), in ABBA blocks");
 	json_decref(table.rows);
 }
 

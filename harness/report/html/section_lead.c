@@ -313,6 +313,13 @@ static void notice_bad(const struct report *report, struct page *page)
 	notice(page, "Bad samples:", &text);
 }
 
+static void notice_contaminated(const struct report *report, struct page *page)
+{
+	struct buffer text = {0};
+	report_contaminated_text(report, &text);
+	notice(page, "Other load:", &text);
+}
+
 static void notice_memory(const struct chart_input *input, struct page *page)
 {
 	struct top top;
@@ -329,5 +336,6 @@ void section_head(const struct chart_input *input, struct page *page)
 	notice_interrupted(input->report->record, page);
 	notice_failed(input->report, page);
 	notice_bad(input->report, page);
+	notice_contaminated(input->report, page);
 	notice_memory(input, page);
 }

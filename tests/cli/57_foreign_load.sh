@@ -1,0 +1,63 @@
+# A result that was measured beside other load is marked wherever it is read: what others took is written into copies
+# of one record, so nothing here depends on what the machine does.
+. "$CLI/lib.sh"
+write_config
+for _ in 1 2 3; do
+	"$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=8 --set measure.duration=600ms --set step.time=2ms \
+		--out run >out 2>err
+	"$MLBENCH" what-if run --set step.time=1ms >out 2>err && break
+	rm -rf run
+done
+[ -d run ] || fail "no run that can be predicted from"
+
+# copy NAME CORES STEAL: the run as it would be if others had taken so much.
+copy() {
+	cp -r run "$1"
+	python3 - "$@" <<'PY'
+import json, sys
+name, cores, steal = sys.argv[1], *map(float, sys.argv[2:])
+lines = [json.loads(line) for line in open(f"{name}/points.jsonl")]
+lines[0]["cores"] = 2
+for line in lines[1:]:
+    if "measured_seconds" in line:
+        line.update(cores_busy_outside=cores, steal_share=steal, cpu_seconds=0.3 * line["measured_seconds"])
+open(f"{name}/points.jsonl", "w").write("".join(json.dumps(line) + "\n" for line in lines))
+PY
+}
+copy alone 0.05 0.01
+copy beside 1.6 0
+copy stolen 0 0.12
+
+expect 0 "$MLBENCH" show alone --json
+[ "$(json 'd["points"][0]["foreign_load"]["contaminated"]')" = False ] || fail "a quiet node is no other load"
+expect 0 "$MLBENCH" show beside --json
+[ "$(json 'd["points"][0]["foreign_load"]["reason"]')" = "other processes kept 1.6 of 2 cores busy" ] || fail "the reason"
+expect 0 "$MLBENCH" show stolen
+prints "load     the hypervisor took 12 % of the time"
+
+expect 0 "$MLBENCH" what-if alone --set step.time=1ms --json
+[ "$(json 'd["contaminated"]')" = None ] || fail "predictions of a quiet node are marked"
+expect 0 "$MLBENCH" what-if beside --set step.time=1ms --json
+[ "$(json 'd["contaminated"]["points"]')" = 1 ] || fail "predictions of a contaminated result are not marked"
+expect 0 "$MLBENCH" what-if beside --set step.time=1ms
+head -n 3 out | grep -q "load  *other processes kept 1.6 of 2 cores busy" || fail "it is not said in the first lines"
+expect 3 "$MLBENCH" what-if beside --fleet 2
+says "measure it again alone, or --force"
+expect 0 "$MLBENCH" what-if beside --fleet 2 --force
+prints "load "
+expect 0 "$MLBENCH" what-if alone --fleet 2
+
+"$MLBENCH" compare alone stolen >out 2>err
+prints "B: the hypervisor took 12 % of the time"
+! grep -q "A: .*hypervisor" out || fail "A was alone"
+
+expect 0 "$MLBENCH" report stolen
+grep -q "Other load:" stolen/report.html || fail "the page does not say it"
+
+mkdir results
+mv alone beside results
+expect 0 "$MLBENCH" history --json
+[ "$(json '{r["folder"]: r["contaminated"] for r in d["results"]}')" = "{'alone': False, 'beside': True}" ] ||
+	fail "history: $(json '[(r["folder"], r["contaminated"]) for r in d["results"]]')"
+expect 0 "$MLBENCH" history
+prints "beside other load; "
