@@ -52,8 +52,9 @@ static void gates(
 	struct buffer text = {0};
 	for (size_t i = 0; i < document->gate_count; i++) {
 		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
-		line(&text,
-			c->gates[i].outcome == GATE_PASSES ? "- passes: " : "- **FAILS**: ", out);
+		buffer_format(out, c->gates[i].outcome == GATE_WITHIN ? "- %s: " : "- **%s**: ",
+			compare_gate_label(&document->gates[i], &c->gates[i]));
+		line(&text, "", out);
 	}
 }
 

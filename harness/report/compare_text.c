@@ -80,9 +80,14 @@ static void gates(const struct compare_document *document, const struct comparis
 {
 	struct buffer text = {0};
 	for (size_t i = 0; i < document->gate_count; i++) {
-		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
-		const bool fails = c->gates[i].outcome != GATE_PASSES;
-		labelled(style, fails ? INK_BAD : INK_GOOD, fails ? "FAILS" : "passes", &text, out);
+		const struct gate *gate = &document->gates[i];
+		const struct gate_result *result = &c->gates[i];
+		const enum ink ink = gate_fails(gate, result)               ? INK_BAD
+				     : result->outcome == GATE_INCONCLUSIVE ? INK_WARN
+									    : INK_GOOD;
+		buffer_format(&text, "%s: ", compare_gate_label(gate, result));
+		compare_gate_words(gate, result, c, &text);
+		labelled(style, ink, "gate", &text, out);
 	}
 }
 
