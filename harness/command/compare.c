@@ -96,7 +96,7 @@ static int open_result(struct comparing *c, const char *name, struct error *err)
 	struct record *record = &c->records[c->opened];
 	struct report *report = &c->reports[c->opened];
 	c->opened++;
-	int code = saved_open(record, name, err);
+	int code = saved_find(record, name, SAVED_NEWEST, err);
 	if (!code)
 		code = report_open(report, record, err);
 	if (!code && report->best == record->grid.points && report->good + report->unsteady == 0)

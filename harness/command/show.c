@@ -34,7 +34,7 @@ static int print_record(
 static int run(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
-	const int code = saved_open(&record, invocation->options.arguments[0], err);
+	const int code = saved_open(&record, invocation->options.arguments[0], SAVED_NEWEST, err);
 	const int status = code ? command_status(code) : print_record(invocation, &record, err);
 	record_release(&record);
 	return status;

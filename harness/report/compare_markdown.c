@@ -28,11 +28,13 @@ static void heads(const struct comparison *c, struct buffer *out)
 	markdown_escape(text.data ? text.data : "", out);
 	buffer_release(&text);
 	buffer_text(out, ".**\n\n");
-	buffer_format(&text, "A (baseline): %s, config %s", c->a.report->record->folder,
-		c->a.report->record->config_hash);
+	buffer_text(&text, "A (baseline): ");
+	record_describe(c->a.report->record, &text);
+	buffer_format(&text, ", config %s", c->a.report->record->config_hash);
 	line(&text, "- ", out);
-	buffer_format(&text, "B: %s, config %s", c->b.report->record->folder,
-		c->b.report->record->config_hash);
+	buffer_text(&text, "B: ");
+	record_describe(c->b.report->record, &text);
+	buffer_format(&text, ", config %s", c->b.report->record->config_hash);
 	line(&text, "- ", out);
 	buffer_format(&text, "step: %s", c->a.report->record->step.description);
 	line(&text, "- ", out);

@@ -27,9 +27,11 @@ static void names(const struct comparison *c, const struct style *style, struct 
 	struct buffer line = {0};
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
-	buffer_format(&line, "%s, config %s (baseline)", a->folder, a->config_hash);
+	record_describe(a, &line);
+	buffer_format(&line, ", config %s (baseline)", a->config_hash);
 	labelled(style, INK_DIM, "A", &line, out);
-	buffer_format(&line, "%s, config %s", b->folder, b->config_hash);
+	record_describe(b, &line);
+	buffer_format(&line, ", config %s", b->config_hash);
 	labelled(style, INK_DIM, "B", &line, out);
 	buffer_format(&line, "%s", a->step.description);
 	labelled(style, INK_DIM, "step", &line, out);
