@@ -275,6 +275,17 @@ static int gate_status(const struct comparing *c, struct error *err)
 	return EXIT_STATUS_CANNOT;
 }
 
+/* Figures of wrong batches are worth nothing. */
+static int checksum_status(const struct comparing *c, struct error *err)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->comparisons[i].checksum_check.differ) {
+			(void)error_set(err, -EIO, "%s", c->comparisons[i].checksum_check.words);
+			return EXIT_STATUS_FAILED;
+		}
+	return EXIT_STATUS_DONE;
+}
+
 static void comparing_close(struct comparing *c)
 {
 	for (size_t i = 0; i < c->count; i++)
@@ -306,6 +317,8 @@ static int run(const struct invocation *invocation, struct error *err)
 		status = write_all(c, &document, err);
 	}
 	if (!status)
+		status = checksum_status(c, err);
+	if (!status)
 		status = gate_status(c, err);
 	comparing_close(c);
 	return status;
@@ -325,6 +338,8 @@ const struct command command_compare = {
 		"of the same thing differ by more than their repetitions say. Where a stall spoils one repetition among "
 		"few, a second test without the worst of each side may find what the spread hides; it is said where it "
 		"did.\n\n"
+		"Where both have checksums of run.verify, those of the same seed and data must agree; where they do not, the "
+		"exit status is 1.\n\n"
 		"--fail-if METRIC < VALUE (or >) is a gate: with % it means the change against A, without it B's figure "
 		"itself, as 'throughput < -5%', 'step_time > 3ms', 'decode.p99 > 10%'. It has three outcomes. The exit status "
 		"is 1 where the confidence interval shows that the condition is true, at any point or in the mean of all; 0 where "

@@ -41,6 +41,7 @@ struct comparison {
 	char remarks[COMPARE_REMARKS_MAX]
 		    [NOTE_BYTES]; /* what must be known before the figures are believed */
 	size_t remark_count;
+	struct checksum_check checksum_check; /* of both together */
 	size_t focus;   /* the pair whose stages are shown, and whose difference is explained */
 	bool explained; /* there was a difference to explain */
 	struct explanation explanation;

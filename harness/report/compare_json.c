@@ -219,6 +219,15 @@ static json_t *gates_json(const struct compare_document *document, const struct 
 	return array;
 }
 
+/* Null where no repetition of the one has one of the other to agree with. */
+static json_t *checksums_json(const struct checksum_check *check)
+{
+	if (check->together == 0 && !check->differ)
+		return json_null();
+	return json_pack("{s:I, s:b, s:s}", "compared", (json_int_t)check->together, "agree",
+		!check->differ, "words", check->words);
+}
+
 static json_t *comparison_json(const struct compare_document *document, const struct comparison *c)
 {
 	struct buffer words = {0};
@@ -227,6 +236,7 @@ static json_t *comparison_json(const struct compare_document *document, const st
 	compare_sentence(c, &words);
 	part_put(&part, "sentence", words_json(&words));
 	part_put(&part, "remarks", remarks_json(c));
+	part_put(&part, "checksums", checksums_json(&c->checksum_check));
 	part_put(&part, "overall", metrics_json(c, c->overall, 1));
 	part_put(&part, "points", points_json(c));
 	part_put(&part, "only_in_a",
