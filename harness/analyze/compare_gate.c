@@ -1,4 +1,4 @@
-/* The grammar of gates, and when one holds. */
+/* The grammar of gates, and their outcomes. */
 #include "harness/analyze/compare_gate.h"
 
 #include "harness/base/units.h"
@@ -48,7 +48,8 @@ static int parse_absolute(struct gate *gate, const char *text, struct error *err
 	if (metric_is_ratio(&gate->metric) && gate->value <= 0)
 		return error_set(err, -EINVAL,
 			"condition '%s': %s is above 0; a change has '%%', as '%s %s%%'",
-			gate->text, gate->metric.name, gate->above ? ">" : "<", text);
+			gate->text, gate->metric.name, gate->above != gate->required ? ">" : "<",
+			text);
 	return 0;
 }
 
@@ -79,10 +80,10 @@ static int parse_value(struct gate *gate, const char *text, struct error *err)
 				      : parse_absolute(gate, value, err);
 }
 
-int gate_parse(const char *text, struct gate *gate, struct error *err)
+int gate_parse(const char *text, bool required, struct gate *gate, struct error *err)
 {
 	char name[GATE_TEXT_BYTES];
-	*gate = (struct gate){0};
+	*gate = (struct gate){.required = required};
 	if (strlen(text) >= sizeof gate->text)
 		return error_set(err, -EINVAL, "condition '%.40s...' is too long", text);
 	(void)snprintf(gate->text, sizeof gate->text, "%s", text);
@@ -97,7 +98,7 @@ int gate_parse(const char *text, struct gate *gate, struct error *err)
 	int code = metric_find(name, &gate->metric, err);
 	if (code)
 		return error_prefix(err, code, "condition '%s'", gate->text);
-	gate->above = *rest++ == '>';
+	gate->above = (*rest++ == '>') != required;
 	rest += *rest == '='; /* of an interval the end point makes no difference */
 	rest += strspn(rest, blanks);
 	return parse_value(gate, rest, err);
@@ -115,17 +116,36 @@ static double bound_of(const struct gate *gate, const struct difference *d)
 	return gate->value * d->a;
 }
 
-/* Two-sided p that the difference is beyond the bound, as its interval has it; 1: cannot be told. */
-static double p_beyond(const struct gate *gate, const struct difference *d)
+/* y from the limit, on the good side; below 0: what was seen is beyond it. */
+static double margin_of(const struct gate *gate, const struct difference *d)
 {
 	const double bound = bound_of(gate, d);
-	/* Where a figure itself is meant, the noise floor of its change says nothing. */
-	if (isnan(bound) || isnan(d->error) || (gate->relative && fabs(d->value) <= d->floor))
+	return gate->above ? bound - d->value : d->value - bound;
+}
+
+/* Within the noise floor, where no change at all would be within the limit.  Where a figure itself is meant, the floor
+ * of its change says nothing. */
+static bool is_noise(const struct gate *gate, const struct difference *d)
+{
+	const double limit = gate->above ? gate->value : -gate->value;
+	return gate->relative && limit >= 0 && fabs(d->value) <= d->floor;
+}
+
+/* Two-sided p that the difference is beyond the limit, as its interval has it; 1: not shown. */
+static double p_beyond(const struct gate *gate, const struct difference *d)
+{
+	const double beyond = -margin_of(gate, d);
+	if (isnan(beyond) || isnan(d->error) || is_noise(gate, d) ||
+		beyond <= d->critical * d->error)
 		return 1;
-	const double margin = gate->above ? d->value - bound : bound - d->value;
-	if (margin <= d->critical * d->error)
-		return 1;
-	return fmin(1, 2 * (double)d->tests * compare_student(-margin / d->error, d->freedom));
+	return fmin(1, 2 * (double)d->tests * compare_student(-beyond / d->error, d->freedom));
+}
+
+/* By how much it is shown to be within the limit; below 0: it is not. */
+static double room_of(const struct gate *gate, const struct difference *d)
+{
+	return isnan(d->error) ? -INFINITY
+			       : margin_of(gate, d) - fmax(d->critical * d->error, d->floor);
 }
 
 static bool is_missing(const struct gate *gate, const struct difference *d)
@@ -136,83 +156,125 @@ static bool is_missing(const struct gate *gate, const struct difference *d)
 static void no_figures(
 	struct gate_result *result, const struct gate *gate, size_t missing, size_t count)
 {
-	result->outcome = GATE_NO_FIGURES;
+	*result = (struct gate_result){
+		.outcome = GATE_INCONCLUSIVE, .missing = true, .point = count, .points = missing};
 	if (count <= 1)
 		(void)snprintf(result->why, sizeof result->why,
-			"%s is not available in both results: a gate without figures does not pass",
-			gate->metric.name);
+			"%s is not available in both results", gate->metric.name);
 	else
 		(void)snprintf(result->why, sizeof result->why,
-			"%s is not available at %zu of %zu points: a gate without figures does not pass",
-			gate->metric.name, missing, count);
+			"%s is not available at %zu of %zu points", gate->metric.name, missing,
+			count);
 }
 
-static void untold(struct gate_result *result, const struct gate *gate)
+/* "-17.2 % (99 % CI -73.0 % to +154.2 %)" */
+static void say(struct gate_result *result, const struct gate *gate, const struct difference *d,
+	double level)
 {
-	result->outcome = GATE_NO_FIGURES;
-	(void)snprintf(result->why, sizeof result->why,
-		"one repetition a side tells no spread of %s: a gate that cannot be judged does not pass",
-		gate->metric.name);
-}
-
-static void say(struct gate_result *result, const struct gate *gate, const struct difference *d)
-{
-	char change[METRIC_TEXT_BYTES];
-	char low[METRIC_TEXT_BYTES];
-	char high[METRIC_TEXT_BYTES];
+	char text[3][METRIC_TEXT_BYTES];
 	const struct metric *metric = &gate->metric;
-	if (gate->relative)
-		(void)snprintf(result->why, sizeof result->why, "%s %s, %s to %s", metric->name,
-			metric_change_text(metric, metric_change(metric, d->value), change),
-			metric_change_text(metric, metric_change(metric, d->interval.low), low),
-			metric_change_text(metric, metric_change(metric, d->interval.high), high));
+	const double y[] = {d->value, d->interval.low, d->interval.high};
+	for (size_t i = 0; i < 3; i++)
+		if (gate->relative)
+			(void)metric_change_text(metric, metric_change(metric, y[i]), text[i]);
+		else
+			(void)metric_text(metric, metric_unscaled(metric, d->a + y[i]), text[i]);
+	if (isnan(d->error))
+		(void)snprintf(result->why, sizeof result->why,
+			"%s (no CI: one repetition has no spread)", text[0]);
 	else
-		(void)snprintf(result->why, sizeof result->why, "%s %s, %s to %s", metric->name,
-			metric_text(metric, metric_unscaled(metric, d->b), change),
-			metric_text(metric, metric_unscaled(metric, d->a + d->interval.low), low),
-			metric_text(
-				metric, metric_unscaled(metric, d->a + d->interval.high), high));
+		(void)snprintf(result->why, sizeof result->why, "%s (%g %% CI %s to %s)", text[0],
+			100 * (1 - level), text[1], text[2]);
+}
+
+/* About how many a side would show what was seen: that the surest point is worse, or that every point is within. */
+static size_t repeats_to_decide(
+	const struct gate *gate, const struct difference *differences, size_t count, double level)
+{
+	enum { REPEATS_TO_BEGIN = 3 };
+	const double among = count > 1 ? 2 * (double)count : 1;
+	size_t worse = 0;
+	size_t within = 0;
+	bool seen_beyond = false;
+	bool never = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct difference *d = &differences[i];
+		const double margin = margin_of(gate, d);
+		const bool beyond = margin < 0;
+		size_t repeats = REPEATS_TO_BEGIN;
+		if (room_of(gate, d) > 0)
+			continue;
+		if (!isnan(d->error))
+			repeats = compare_repeats_for(
+				d, fabs(margin), beyond ? level / among : level);
+		seen_beyond = seen_beyond || beyond;
+		never = never || repeats == 0;
+		if (beyond && repeats > 0 && (worse == 0 || repeats < worse))
+			worse = repeats;
+		within = repeats > within ? repeats : within;
+	}
+	return seen_beyond ? worse : never ? 0 : within;
+}
+
+/* p: (count), among the points.  Returns whether it is worse anywhere. */
+static bool find_worse(const struct gate *gate, const double *p, size_t count,
+	const struct difference *overall, double level, struct gate_result *result)
+{
+	const double own = count > 1 ? level / 2 : level;
+	const bool mean_is = count > 1 && p_beyond(gate, overall) <= own;
+	for (size_t i = 0; i < count; i++) {
+		if (p[i] > own)
+			continue;
+		result->points++;
+		if (result->point == count || p[i] < p[result->point])
+			result->point = i;
+	}
+	result->point = mean_is ? count : result->point;
+	return mean_is || result->points > 0;
+}
+
+static void find_least_within(const struct gate *gate, const struct difference *differences,
+	size_t count, struct gate_result *result)
+{
+	result->point = 0;
+	for (size_t i = 0; i < count; i++) {
+		const double room = room_of(gate, &differences[i]);
+		result->points += !(room > 0);
+		if (room < room_of(gate, &differences[result->point]))
+			result->point = i;
+	}
 }
 
 void gate_judge(const struct gate *gate, const struct difference *differences, size_t count,
 	const struct difference *overall, double level, struct gate_result *result)
 {
-	*result = (struct gate_result){.outcome = GATE_PASSES, .point = count};
+	*result = (struct gate_result){.point = count};
 	size_t missing = 0;
-	size_t told = 0;
 	double *p = calloc(count + 1, sizeof *p);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		missing += is_missing(gate, &differences[i]) ? 1 : 0;
-		told += isnan(differences[i].error) ? 0 : 1;
-	}
 	if (!p || missing > 0 || count == 0) {
 		no_figures(result, gate, missing, count);
-		free(p);
-		return;
-	}
-	const bool overall_holds = count > 1 && p_beyond(gate, overall) <= level;
-	if (told == 0 && isnan(overall->error)) {
-		untold(result, gate);
 		free(p);
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
 		p[i] = p_beyond(gate, &differences[i]);
 	compare_holm(p, count);
-	for (size_t i = 0; i < count; i++) {
-		if (p[i] > level)
-			continue;
-		result->points++;
-		if (result->point == count || p[i] < p[result->point])
-			result->point = i;
+	if (find_worse(gate, p, count, overall, level, result)) {
+		result->outcome = GATE_WORSE;
+	} else {
+		find_least_within(gate, differences, count, result);
+		result->outcome = result->points > 0 ? GATE_INCONCLUSIVE : GATE_WITHIN;
 	}
-	if (overall_holds || result->points > 0)
-		result->outcome = GATE_HOLDS;
-	result->point = overall_holds ? count : result->point;
-	const bool of_mean = result->point == count;
-	say(result, gate,
-		!of_mean    ? &differences[result->point]
-		: count > 1 ? overall
-			    : differences);
+	if (result->outcome == GATE_INCONCLUSIVE)
+		result->repeats_needed = repeats_to_decide(gate, differences, count, level);
+	say(result, gate, result->point == count ? overall : &differences[result->point], level);
 	free(p);
+}
+
+bool gate_fails(const struct gate *gate, const struct gate_result *result)
+{
+	return result->outcome == GATE_WORSE ||
+	       (gate->required && result->outcome == GATE_INCONCLUSIVE);
 }

@@ -1,10 +1,17 @@
-/* Conditions that fail a comparison: "throughput < -5%".  METRIC OP VALUE, OP one of < > <= >=; with % the change
- * against the baseline is meant (for shares: in per cent of the baseline's share), without it the figure itself, in its
- * own unit ("step_time > 3ms", "decode.busy > 0.9").
+/* Conditions that a comparison is judged by: METRIC OP VALUE, OP one of < > <= >=; with % the change against the
+ * baseline is meant (for shares: in per cent of the baseline's share), without it the figure itself, in its own unit
+ * ("step_time > 3ms", "decode.busy > 0.9").  --fail-if says what must not be ("throughput < -5%"), --require what must
+ * be ("throughput > -5%"): the same limit, and only the burden of proof differs.
  *
- * A condition holds where it is true of the whole interval of the change at the level of significance, and the change
- * is beyond the noise floor; over several points by Holm, so that all of them together raise a false alarm at most as
- * often as the level says.  What cannot be had of a result fails the gate, too: it never passes open. */
+ * There are three outcomes, since a difference that was not found is no proof that there is none.
+ *
+ * WORSE: beyond the limit with the whole of the interval at the level of significance, and beyond the noise floor; at any
+ * point (by Holm among the points) or in their mean, at half the level each where there are several points.  Results
+ * that are not beyond the limit anywhere are called worse as rarely as the level says.
+ * WITHIN: the interval of every point lies on the good side of the limit, further from it than the noise floor.  A claim
+ * about all points needs no adjustment: it is wrong only where the point that is beyond the limit was (an intersection-union
+ * test: R. Berger, Technometrics 24, 1982), so that this error, too, is as rare as the level says.
+ * INCONCLUSIVE: neither is shown, or a result lacks the figure: a gate never passes open. */
 #ifndef MLBENCH_ANALYZE_COMPARE_GATE_H
 #define MLBENCH_ANALYZE_COMPARE_GATE_H
 
@@ -20,22 +27,30 @@ enum { GATE_TEXT_BYTES = 96, GATE_WHY_BYTES = 200 };
 struct gate {
 	char text[GATE_TEXT_BYTES]; /* as given */
 	struct metric metric;
-	bool above;    /* > or >= */
+	bool required; /* --require: the text is what must be shown */
+	bool above;    /* what is above the limit is worse */
 	bool relative; /* value is a change: -0.05 */
-	double value;
+	double value;  /* the limit */
 };
 
-enum gate_outcome { GATE_PASSES, GATE_HOLDS, GATE_NO_FIGURES };
+enum gate_outcome { GATE_WITHIN, GATE_INCONCLUSIVE, GATE_WORSE }; /* the worst is last */
 
 struct gate_result {
 	enum gate_outcome outcome;
-	size_t point; /* HOLDS: the pair that it holds of most surely; the number of pairs: of the overall change */
-	size_t points;            /* how many it holds of */
+	/* The pair that decides: which is worse most surely, else which is the least shown to be within; the number of
+	 * pairs: their mean */
+	size_t point;
+	size_t points; /* at how many it is worse, or is not shown to be within */
+	bool missing;  /* INCONCLUSIVE, for a result lacks the figure */
+	size_t repeats_needed; /* INCONCLUSIVE: about so many a side would decide; 0: not known, or too many */
 	char why[GATE_WHY_BYTES]; /* the change and its interval, or what is missing */
 };
 
 /* -EINVAL: what is wrong, with the nearest valid name. */
-int gate_parse(const char *text, struct gate *gate, struct error *err);
+int gate_parse(const char *text, bool required, struct gate *gate, struct error *err);
+
+/* Whether the comparison fails by it: worse, or, where it was required, not shown. */
+bool gate_fails(const struct gate *gate, const struct gate_result *result);
 
 /* differences of gate->metric: (count), and over all of them.  level: of significance. */
 void gate_judge(const struct gate *gate, const struct difference *differences, size_t count,

@@ -43,6 +43,15 @@ static size_t repeats_for(const struct difference *d, double shared_freedom, dou
 	return high;
 }
 
+size_t compare_repeats_for(const struct difference *d, double distance, double level)
+{
+	const size_t least = d->a_count < d->b_count ? d->a_count : d->b_count;
+	const double own = (double)d->a_count + (double)d->b_count - 2;
+	/* From COMPARE_STALLS_REPEATS_LEAST on there are two tests. */
+	const double tests = least < COMPARE_STALLS_REPEATS_LEAST ? 2 : (double)d->tests;
+	return repeats_for(d, fmax(0, d->freedom - own), distance, level / tests, d->run_share);
+}
+
 static bool holds_zero(const struct interval *interval)
 {
 	return interval->low <= 0 && interval->high >= 0;
@@ -118,6 +127,7 @@ static struct difference difference_of(const struct difference_samples *samples,
 	if (!compare_is_there(samples))
 		return d;
 	d.tests = compare_stalls_apply(samples, rules) ? 2 : 1;
+	d.run_share = rules->run_share;
 	d.value = d.b - d.a;
 	double freedom;
 	const double square = compare_error_squared(point, shared, (double)samples->a_count,
@@ -142,6 +152,7 @@ static struct difference undisturbed_of(
 {
 	struct difference d = compare_stalls_difference(samples, rules);
 	d.tests = 2;
+	d.run_share = rules->run_share;
 	d.floor = floor_of(d.deviation, rules);
 	d.p = two_sided(d.value / d.error, d.freedom);
 	set_interval(&d, compare_student_quantile(1 - rules->significance / 4, d.freedom));

@@ -102,6 +102,7 @@ struct difference {
 	double p;                 /* two-sided, of as many tests as there are; NAN */
 	double adjusted;          /* p among the points (Holm); of the overall difference p */
 	double deviation;         /* of one repetition, moderated; NAN */
+	double run_share;         /* k that the error was computed with */
 	double floor;
 	size_t a_count, b_count; /* repetitions; of a mean, the least of any point */
 	size_t tests;            /* whose least p counts: 1 or 2 */
@@ -117,6 +118,11 @@ struct difference {
  * exactly these points; NULL if not wanted.  0 or -ENOMEM. */
 int compare_differences(const struct difference_samples *samples, size_t count,
 	const struct difference_rules *rules, struct difference *out, struct difference *overall);
+
+/* The least number of repetitions a side, more than there are, whose interval at this level keeps clear of a bound
+ * `distance` away from d->value four times in five; 0: not even COMPARE_REPEATS_MOST, or d has no spread.  d: of one
+ * point. */
+size_t compare_repeats_for(const struct difference *d, double distance, double level);
 
 /* p[i] adjusted in place; NAN stays and does not count. */
 void compare_holm(double *p, size_t count);

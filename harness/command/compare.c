@@ -80,10 +80,12 @@ static int parse_gates(struct comparing *c, struct error *err)
 {
 	const struct options *options = &c->invocation->options;
 	int code = 0;
-	if (options->condition_count > GATES_MAX)
+	if (options->condition_count + options->requirement_count > GATES_MAX)
 		return error_set(err, -EINVAL, "more than %d conditions", (int)GATES_MAX);
 	for (size_t i = 0; i < options->condition_count && !code; i++)
-		code = gate_parse(options->conditions[i], &c->gates[c->gate_count++], err);
+		code = gate_parse(options->conditions[i], false, &c->gates[c->gate_count++], err);
+	for (size_t i = 0; i < options->requirement_count && !code; i++)
+		code = gate_parse(options->requirements[i], true, &c->gates[c->gate_count++], err);
 	return code;
 }
 
@@ -94,7 +96,7 @@ static int open_result(struct comparing *c, const char *name, struct error *err)
 	struct record *record = &c->records[c->opened];
 	struct report *report = &c->reports[c->opened];
 	c->opened++;
-	int code = saved_open(record, name, err);
+	int code = saved_find(record, name, SAVED_NEWEST, err);
 	if (!code)
 		code = report_open(report, record, err);
 	if (!code && report->best == record->grid.points && report->good + report->unsteady == 0)
@@ -248,19 +250,40 @@ static int write_all(
 	return status;
 }
 
-/* EXIT_STATUS_FAILED where a condition fails. */
+/* The worst outcome of all gates: EXIT_STATUS_FAILED, EXIT_STATUS_CANNOT, done. */
 static int gate_status(const struct comparing *c, struct error *err)
 {
+	const size_t all = c->count * c->gate_count;
 	size_t failed = 0;
+	size_t inconclusive = 0;
 	for (size_t i = 0; i < c->count; i++)
-		for (size_t g = 0; g < c->gate_count; g++)
-			failed += c->comparisons[i].gates[g].outcome != GATE_PASSES;
-	if (failed == 0)
+		for (size_t g = 0; g < c->gate_count; g++) {
+			const struct gate_result *result = &c->comparisons[i].gates[g];
+			const bool fails = gate_fails(&c->gates[g], result);
+			failed += fails;
+			inconclusive += !fails && result->outcome == GATE_INCONCLUSIVE;
+		}
+	if (failed > 0) {
+		(void)error_set(err, -EINVAL, "%zu of %zu condition%s fail%s", failed, all,
+			all == 1 ? "" : "s", failed == 1 ? "s" : "");
+		return EXIT_STATUS_FAILED;
+	}
+	if (inconclusive == 0)
 		return EXIT_STATUS_DONE;
-	(void)error_set(err, -EINVAL, "%zu of %zu condition%s fail%s", failed,
-		c->count * c->gate_count, c->count * c->gate_count == 1 ? "" : "s",
-		failed == 1 ? "s" : "");
-	return EXIT_STATUS_FAILED;
+	(void)error_set(err, -ENODATA, "%zu of %zu condition%s %s inconclusive", inconclusive, all,
+		all == 1 ? "" : "s", inconclusive == 1 ? "is" : "are");
+	return EXIT_STATUS_CANNOT;
+}
+
+/* Figures of wrong batches are worth nothing. */
+static int checksum_status(const struct comparing *c, struct error *err)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->comparisons[i].checksum_check.differ) {
+			(void)error_set(err, -EIO, "%s", c->comparisons[i].checksum_check.words);
+			return EXIT_STATUS_FAILED;
+		}
+	return EXIT_STATUS_DONE;
 }
 
 static void comparing_close(struct comparing *c)
@@ -294,6 +317,8 @@ static int run(const struct invocation *invocation, struct error *err)
 		status = write_all(c, &document, err);
 	}
 	if (!status)
+		status = checksum_status(c, err);
+	if (!status)
 		status = gate_status(c, err);
 	comparing_close(c);
 	return status;
@@ -312,12 +337,19 @@ const struct command command_compare = {
 		"Differences are tested at --significance (1 % by default), and count beyond the noise floor only: two runs "
 		"of the same thing differ by more than their repetitions say. Where a stall spoils one repetition among "
 		"few, a second test without the worst of each side may find what the spread hides; it is said where it "
-		"did. --fail-if METRIC < VALUE (or >) exits with "
-		"status 1 where the condition is true of the whole interval; with % it means the change against A, without "
-		"it B's figure itself, as 'throughput < -5%', 'step_time > 3ms', 'decode.p99 > 10%'. Over several points it "
-		"fails by any of them, or by the mean of all, adjusted so that equal results fail as rarely as the "
-		"significance says. A metric that a result does not have fails the gate. Metrics: throughput, step_time, "
-		"step_utilisation, step_wait, cpu_time, read_rate, page_cache, memory, other_load; of a stage (read, decode, "
+		"did.\n\n"
+		"Where both have checksums of run.verify, those of the same seed and data must agree; where they do not, the "
+		"exit status is 1.\n\n"
+		"--fail-if METRIC < VALUE (or >) is a gate: with % it means the change against A, without it B's figure "
+		"itself, as 'throughput < -5%', 'step_time > 3ms', 'decode.p99 > 10%'. It has three outcomes. The exit status "
+		"is 1 where the confidence interval shows that the condition is true, at any point or in the mean of all; 0 where "
+		"the intervals of all points show that it is not; and 3, INCONCLUSIVE, where they show neither or a result lacks "
+		"the metric. The line then says how many repetitions would decide. --require puts the burden of proof on B: "
+		"--require 'throughput > -5%' is the same limit, and exits with status 1 unless it is shown. Of several gates "
+		"the worst outcome counts: 1 before 3 before 0. Either error is as rare as the significance "
+		"says.\n\n"
+		"Metrics: throughput, step_time, step_utilisation, step_wait, cpu_time, read_rate, page_cache, memory, "
+		"other_load; of a stage (read, decode, "
 		"upload, step, sync) capacity, mean, p50, p99, busy, starved, blocked, run_queue, io_wait, lock_wait, as "
 		"'decode.capacity'; device.busy, device.idle, device.mfu, device.launch, device.upload_rate, device.clock, "
 		"device.power, device.temperature.\n\n"
@@ -325,7 +357,8 @@ const struct command command_compare = {
 		"JSON to standard output, beside the file.",
 	.example = "mlbench compare results/main results/branch --fail-if 'throughput < -5%'",
 	.options = OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
-		   OPTION_BIT(OPTION_FAIL_IF) | OPTION_BIT(OPTION_SIGNIFICANCE),
+		   OPTION_BIT(OPTION_FAIL_IF) | OPTION_BIT(OPTION_REQUIRE) |
+		   OPTION_BIT(OPTION_SIGNIFICANCE),
 	.arguments_min = 2,
 	.arguments_max = COMPARE_RESULTS_MAX,
 	.run = run,

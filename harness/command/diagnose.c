@@ -203,7 +203,7 @@ static int find(
 	const struct request *request, const char *name, struct finding *finding, struct error *err)
 {
 	size_t point = 0;
-	int code = saved_open(&finding->record, name, err);
+	int code = saved_open(&finding->record, name, SAVED_NEWEST, err);
 	if (!code)
 		code = report_open(&finding->report, &finding->record, err);
 	if (!code)

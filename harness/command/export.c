@@ -93,7 +93,7 @@ static int run(const struct invocation *invocation, struct error *err)
 	}
 	int code = export_find(format, &ops, err);
 	if (!code)
-		code = saved_open(&record, invocation->options.arguments[0], err);
+		code = saved_open(&record, invocation->options.arguments[0], SAVED_NEWEST, err);
 	const int status =
 		code ? command_status(code) : export_record(invocation, ops, &record, err);
 	record_release(&record);

@@ -66,8 +66,11 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_SORT] = {"sort", 0, "COLUMN",
 		"The column to sort by, largest first; names and times in their natural order."},
 	[OPTION_FAIL_IF] = {"fail-if", 0, "CONDITION",
-		"Exit with status 1 where this holds, as 'throughput < -5%': a gate for CI. May be given "
-		"many times."},
+		"A gate for CI, as 'throughput < -5%': exit with status 1 where this is shown, 0 where it is "
+		"ruled out, 3 where the repetitions show neither. May be given many times."},
+	[OPTION_REQUIRE] = {"require", 0, "CONDITION",
+		"A gate with the burden of proof on B, as 'throughput > -5%': exit with status 1 unless this is "
+		"shown. May be given many times."},
 	[OPTION_SIGNIFICANCE] = {"significance", 0, "SHARE",
 		"Level at which a difference counts. Default: 1%."},
 	[OPTION_METRIC] = {"metric", 0, "NAME", "The metric to plot over time."},
@@ -146,6 +149,8 @@ static int keep_value(const struct parser *parser, enum option_id id, const char
 		options->sets[options->set_count++] = value;
 	else if (id == OPTION_FAIL_IF || id == OPTION_WHERE)
 		options->conditions[options->condition_count++] = value;
+	else if (id == OPTION_REQUIRE)
+		options->requirements[options->requirement_count++] = value;
 	else if (id == OPTION_OUT)
 		options->out = value;
 	else if (id == OPTION_RESUME)
@@ -225,7 +230,9 @@ int options_parse(struct options *options, uint64_t allowed, int argc, const cha
 	options->sets = calloc(most, sizeof(*options->sets));
 	options->arguments = calloc(most, sizeof(*options->arguments));
 	options->conditions = calloc(most, sizeof(*options->conditions));
-	if (!options->sets || !options->arguments || !options->conditions) {
+	options->requirements = calloc(most, sizeof(*options->requirements));
+	if (!options->sets || !options->arguments || !options->conditions ||
+		!options->requirements) {
 		options_release(options);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -239,6 +246,7 @@ void options_release(struct options *options)
 	free(options->sets);
 	free(options->arguments);
 	free(options->conditions);
+	free(options->requirements);
 	*options = (struct options){0};
 }
 

@@ -35,6 +35,7 @@ enum option_id {
 	OPTION_FORMAT,
 	OPTION_SORT,
 	OPTION_FAIL_IF,
+	OPTION_REQUIRE,
 	OPTION_SIGNIFICANCE,
 	OPTION_METRIC,
 	OPTION_WHERE,
@@ -74,6 +75,8 @@ struct options {
 	size_t set_count;
 	const char **conditions; /* condition_count of --fail-if, --where; likewise */
 	size_t condition_count;
+	const char **requirements; /* requirement_count of --require; likewise */
+	size_t requirement_count;
 	const char **arguments; /* argument_count positional ones; likewise */
 	size_t argument_count;
 };

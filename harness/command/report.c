@@ -86,7 +86,7 @@ static int run(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
 	struct report report = {0};
-	int code = saved_open(&record, invocation->options.arguments[0], err);
+	int code = saved_open(&record, invocation->options.arguments[0], SAVED_NEWEST, err);
 	if (!code)
 		code = report_open(&report, &record, err);
 	int status = command_status(code);

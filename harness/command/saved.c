@@ -2,6 +2,7 @@
 #include "harness/command/saved.h"
 
 #include "harness/base/files.h"
+#include "harness/base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,18 +12,76 @@
 
 #define RESULTS_FOLDER "results"
 
-int saved_open(struct record *record, const char *name, struct error *err)
+enum { RUNS_LOOKED_AT = 64 };
+
+/* The newest sweep among the runs of a benchmark that has something measured; -ENOENT: none of them is one. */
+static int open_newest_sweep(
+	struct record *record, const char *root, size_t *passed_over, struct error *err)
+{
+	char **folders;
+	size_t count;
+	int code = record_find_runs(root, &folders, &count, NULL);
+	if (code)
+		return code;
+	code = -ENOENT;
+	for (size_t i = 0; i < count && i < RUNS_LOOKED_AT && code; i++) {
+		code = record_open(record, folders[i], err);
+		if (!code && record->grid.points > 1 && record->entry_count > 0) {
+			*passed_over = i;
+			break;
+		}
+		record_release(record);
+		code = -ENOENT;
+	}
+	record_runs_free(folders, count);
+	return code;
+}
+
+static int open_folder(struct record *record, const char *path, enum saved_choice choice,
+	size_t *passed_over, struct error *err)
+{
+	*passed_over = 0;
+	if (choice == SAVED_SWEEP_FIRST && !record_is_run(path) &&
+		open_newest_sweep(record, path, passed_over, err) == 0)
+		return 0;
+	return record_open(record, path, err);
+}
+
+static int find(struct record *record, const char *name, enum saved_choice choice,
+	size_t *passed_over, struct error *err)
 {
 	if (access(name, F_OK) == 0 || strchr(name, '/'))
-		return record_open(record, name, err);
+		return open_folder(record, name, choice, passed_over, err);
 	char *path = files_join(RESULTS_FOLDER, name);
 	const int code =
 		path && access(path, F_OK) == 0
-			? record_open(record, path, err)
+			? open_folder(record, path, choice, passed_over, err)
 			: error_set(err, -ENOENT,
 				  "no such result: '%s' (nor '" RESULTS_FOLDER "/%s')", name, name);
 	free(path);
 	return code;
+}
+
+int saved_find(struct record *record, const char *name, enum saved_choice choice, struct error *err)
+{
+	size_t passed_over;
+	return find(record, name, choice, &passed_over, err);
+}
+
+int saved_open(struct record *record, const char *name, enum saved_choice choice, struct error *err)
+{
+	size_t passed_over;
+	struct buffer text = {0};
+	const int code = find(record, name, choice, &passed_over, err);
+	if (code)
+		return code;
+	record_describe(record, &text);
+	if (passed_over > 0)
+		buffer_format(&text, " (the newest sweep; %zu newer result%s passed over)",
+			passed_over, passed_over == 1 ? "" : "s");
+	log_info("result: %s", text.data ? text.data : record->folder);
+	buffer_release(&text);
+	return 0;
 }
 
 static bool is_file_of_result(const char *name)

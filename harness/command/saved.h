@@ -7,7 +7,16 @@
 
 #include <stdbool.h>
 
-int saved_open(struct record *record, const char *name, struct error *err);
+/* Of the runs of a benchmark: the newest, or, for a command that is about many settings, the newest sweep before any
+ * newer single point. */
+enum saved_choice { SAVED_NEWEST, SAVED_SWEEP_FIRST };
+
+/* Opens it, and says on stderr which one it is. */
+int saved_open(
+	struct record *record, const char *name, enum saved_choice choice, struct error *err);
+/* Opens it; the caller says. */
+int saved_find(
+	struct record *record, const char *name, enum saved_choice choice, struct error *err);
 
 /* A folder, a file of a result, or a name in results/: not a configuration. */
 bool saved_is_meant(const char *name);

@@ -48,6 +48,10 @@ static int final_status(const struct session *session, const struct report *repo
 		log_warn("nothing could be measured");
 		return EXIT_STATUS_CANNOT;
 	}
+	if (report->checksum_check.differ) {
+		log_error("%s", report->checksum_check.words);
+		return EXIT_STATUS_FAILED;
+	}
 	if (report->failed > 0) {
 		log_warn("%zu of %zu points failed", report->failed, session->plan.grid.points);
 		return EXIT_STATUS_FAILED;

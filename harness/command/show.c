@@ -4,6 +4,8 @@
 #include "harness/command/saved.h"
 #include "harness/report/report.h"
 
+#include <errno.h>
+
 static int print_record(
 	const struct invocation *invocation, const struct record *record, struct error *err)
 {
@@ -27,6 +29,10 @@ static int print_record(
 		status = command_print(&text, err);
 		buffer_release(&text);
 	}
+	if (!status && report.checksum_check.differ) {
+		(void)error_set(err, -EIO, "%s", report.checksum_check.words);
+		status = EXIT_STATUS_FAILED;
+	}
 	report_close(&report);
 	return status;
 }
@@ -34,7 +40,7 @@ static int print_record(
 static int run(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
-	const int code = saved_open(&record, invocation->options.arguments[0], err);
+	const int code = saved_open(&record, invocation->options.arguments[0], SAVED_NEWEST, err);
 	const int status = code ? command_status(code) : print_record(invocation, &record, err);
 	record_release(&record);
 	return status;
@@ -47,7 +53,8 @@ const struct command command_show = {
 	.description =
 		"RESULT is a run's folder, a file in it, or the name of a benchmark in results/ (its newest run is "
 		"taken). Everything is computed again from points.jsonl, so a run that was killed can be shown, "
-		"too. --verbose shows the stages of every point.",
+		"too. --verbose shows the stages of every point. Where run.verify's checksums differ that must agree, the "
+		"exit status is 1.",
 	.example = "mlbench show imagenet_like",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,

@@ -111,7 +111,7 @@ static int gather(struct operations *out, const struct invocation *invocation, s
 					    "--point goes with a result; '%s' is one file", name)
 				  : operations_read(out, name, NULL, err);
 	struct record record = {0};
-	code = saved_open(&record, name, err);
+	code = saved_open(&record, name, SAVED_NEWEST, err);
 	if (!code)
 		code = of_record(out, &record, point, err);
 	record_release(&record);

@@ -75,7 +75,8 @@ static int run(const struct invocation *invocation, struct error *err)
 	if (!what_if)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	what_if->invocation = invocation;
-	int code = saved_open(&what_if->record, invocation->options.arguments[0], err);
+	int code = saved_open(
+		&what_if->record, invocation->options.arguments[0], SAVED_SWEEP_FIRST, err);
 	if (!code)
 		code = what_if_ask(what_if, err);
 	if (!code)
@@ -106,7 +107,8 @@ const struct command command_what_if = {
 		"the measured one, and what would be the limit then. Nothing is run: every figure is marked as "
 		"predicted. A list, as in --set decode.workers=4,8,16, makes a table; several lists are combined, "
 		"up to 1,000 settings.\n\n"
-		"RESULT is a run's folder or the name of a benchmark in results/. Of a sweep, changes are made to "
+		"RESULT is a run's folder or the name of a benchmark in results/ (its newest sweep, else its newest run); "
+		"the first line says which was read. Of a sweep, changes are made to "
 		"the best measured point, or to that of --point; predictions come from the measured points nearest "
 		"to the asked setting, and their disagreement, and the errors with which they predict each other, "
 		"widen the interval.\n\n"

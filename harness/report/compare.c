@@ -341,6 +341,8 @@ static int build(struct comparison *c, struct error *err)
 		code = error_set(err, -ENOMEM, "out of memory for what differs");
 	if (code)
 		return code;
+	if (checksums_check(&c->a.report->checksums, &c->b.report->checksums, &c->checksum_check))
+		return error_set(err, -ENOMEM, "out of memory for the checksums");
 	compare_remarks(c);
 	c->focus = choose_focus(c);
 	return 0;

@@ -41,6 +41,7 @@ struct comparison {
 	char remarks[COMPARE_REMARKS_MAX]
 		    [NOTE_BYTES]; /* what must be known before the figures are believed */
 	size_t remark_count;
+	struct checksum_check checksum_check; /* of both together */
 	size_t focus;   /* the pair whose stages are shown, and whose difference is explained */
 	bool explained; /* there was a difference to explain */
 	struct explanation explanation;
@@ -96,7 +97,9 @@ void compare_explanation_words(const struct comparison *comparison, struct buffe
 void compare_binding_words(const struct comparison *comparison, struct buffer *out);
 /* How the figures came about: tests, intervals, floor. */
 void compare_method_words(const struct comparison *comparison, struct buffer *out);
-/* "throughput < -5%: holds at 2 of 6 points, ..." */
+/* "FAILS", "passes", "INCONCLUSIVE" */
+const char *compare_gate_label(const struct gate *gate, const struct gate_result *result);
+/* "throughput < -5%: -17.2 % (99 % CI -73.0 % to +154.2 %): cannot show that it is within -5%; about 18 repetitions would" */
 void compare_gate_words(const struct gate *gate, const struct gate_result *result,
 	const struct comparison *comparison, struct buffer *out);
 /* Settings of a pair: "decode.workers=2 batch.size=64"; "" for single runs. */

@@ -339,8 +339,7 @@ static void judgement(
 	buffer_release(&text);
 	for (size_t i = 0; i < document->gate_count; i++) {
 		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
-		page_notice(page,
-			c->gates[i].outcome == GATE_PASSES ? "Condition" : "Condition fails",
+		page_notice(page, compare_gate_label(&document->gates[i], &c->gates[i]),
 			text.data ? text.data : "");
 		buffer_release(&text);
 	}

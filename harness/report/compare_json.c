@@ -195,19 +195,37 @@ static json_t *limit_json(const struct verdict *verdict)
 
 static json_t *gates_json(const struct compare_document *document, const struct comparison *c)
 {
-	static const char *const outcomes[] = {"passes", "holds", "no_figures"};
+	static const char *const outcomes[] = {"within", "inconclusive", "worse"};
 	json_t *array = json_array();
 	for (size_t i = 0; i < document->gate_count; i++) {
 		struct buffer words = {0};
-		compare_gate_words(&document->gates[i], &c->gates[i], c, &words);
-		append(&array,
-			json_pack("{s:s, s:s, s:s, s:b, s:I, s:o}", "condition",
-				document->gates[i].text, "metric", document->gates[i].metric.name,
-				"outcome", outcomes[c->gates[i].outcome], "failed",
-				c->gates[i].outcome != GATE_PASSES, "points",
-				(json_int_t)c->gates[i].points, "words", words_json(&words)));
+		const struct gate *gate = &document->gates[i];
+		const struct gate_result *result = &c->gates[i];
+		struct part part = part_open();
+		compare_gate_words(gate, result, c, &words);
+		part_put(&part, "condition", json_string(gate->text));
+		part_put(&part, "kind", json_string(gate->required ? "require" : "fail-if"));
+		part_put(&part, "metric", json_string(gate->metric.name));
+		part_put(&part, "outcome", json_string(outcomes[result->outcome]));
+		part_put(&part, "failed", json_boolean(gate_fails(gate, result)));
+		part_put(&part, "points", json_integer((json_int_t)result->points));
+		part_put(&part, "repeats_needed",
+			result->repeats_needed > 0
+				? json_integer((json_int_t)result->repeats_needed)
+				: json_null());
+		part_put(&part, "words", words_json(&words));
+		append(&array, part_close(&part));
 	}
 	return array;
+}
+
+/* Null where no repetition of the one has one of the other to agree with. */
+static json_t *checksums_json(const struct checksum_check *check)
+{
+	if (check->together == 0 && !check->differ)
+		return json_null();
+	return json_pack("{s:I, s:b, s:s}", "compared", (json_int_t)check->together, "agree",
+		!check->differ, "words", check->words);
 }
 
 static json_t *comparison_json(const struct compare_document *document, const struct comparison *c)
@@ -218,6 +236,7 @@ static json_t *comparison_json(const struct compare_document *document, const st
 	compare_sentence(c, &words);
 	part_put(&part, "sentence", words_json(&words));
 	part_put(&part, "remarks", remarks_json(c));
+	part_put(&part, "checksums", checksums_json(&c->checksum_check));
 	part_put(&part, "overall", metrics_json(c, c->overall, 1));
 	part_put(&part, "points", points_json(c));
 	part_put(&part, "only_in_a",

@@ -28,11 +28,13 @@ static void heads(const struct comparison *c, struct buffer *out)
 	markdown_escape(text.data ? text.data : "", out);
 	buffer_release(&text);
 	buffer_text(out, ".**\n\n");
-	buffer_format(&text, "A (baseline): %s, config %s", c->a.report->record->folder,
-		c->a.report->record->config_hash);
+	buffer_text(&text, "A (baseline): ");
+	record_describe(c->a.report->record, &text);
+	buffer_format(&text, ", config %s", c->a.report->record->config_hash);
 	line(&text, "- ", out);
-	buffer_format(&text, "B: %s, config %s", c->b.report->record->folder,
-		c->b.report->record->config_hash);
+	buffer_text(&text, "B: ");
+	record_describe(c->b.report->record, &text);
+	buffer_format(&text, ", config %s", c->b.report->record->config_hash);
 	line(&text, "- ", out);
 	buffer_format(&text, "step: %s", c->a.report->record->step.description);
 	line(&text, "- ", out);
@@ -52,8 +54,9 @@ static void gates(
 	struct buffer text = {0};
 	for (size_t i = 0; i < document->gate_count; i++) {
 		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
-		line(&text,
-			c->gates[i].outcome == GATE_PASSES ? "- passes: " : "- **FAILS**: ", out);
+		buffer_format(out, c->gates[i].outcome == GATE_WITHIN ? "- %s: " : "- **%s**: ",
+			compare_gate_label(&document->gates[i], &c->gates[i]));
+		line(&text, "", out);
 	}
 }
 

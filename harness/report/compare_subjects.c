@@ -95,6 +95,8 @@ void compare_remarks(struct comparison *c)
 		(a->started == b->started && strcmp(a->name, b->name) == 0 &&
 			strcmp(a->config_hash, b->config_hash) == 0))
 		remark(c, "A and B are the same result: nothing can differ");
+	if (c->checksum_check.differ)
+		remark(c, "%s", c->checksum_check.words);
 	remark_state(c, c->a.report, "A", true);
 	remark_state(c, c->b.report, "B", false);
 	remark_injected(c, c->a.report, "A");

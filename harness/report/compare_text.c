@@ -27,9 +27,11 @@ static void names(const struct comparison *c, const struct style *style, struct 
 	struct buffer line = {0};
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
-	buffer_format(&line, "%s, config %s (baseline)", a->folder, a->config_hash);
+	record_describe(a, &line);
+	buffer_format(&line, ", config %s (baseline)", a->config_hash);
 	labelled(style, INK_DIM, "A", &line, out);
-	buffer_format(&line, "%s, config %s", b->folder, b->config_hash);
+	record_describe(b, &line);
+	buffer_format(&line, ", config %s", b->config_hash);
 	labelled(style, INK_DIM, "B", &line, out);
 	buffer_format(&line, "%s", a->step.description);
 	labelled(style, INK_DIM, "step", &line, out);
@@ -80,9 +82,14 @@ static void gates(const struct compare_document *document, const struct comparis
 {
 	struct buffer text = {0};
 	for (size_t i = 0; i < document->gate_count; i++) {
-		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
-		const bool fails = c->gates[i].outcome != GATE_PASSES;
-		labelled(style, fails ? INK_BAD : INK_GOOD, fails ? "FAILS" : "passes", &text, out);
+		const struct gate *gate = &document->gates[i];
+		const struct gate_result *result = &c->gates[i];
+		const enum ink ink = gate_fails(gate, result)               ? INK_BAD
+				     : result->outcome == GATE_INCONCLUSIVE ? INK_WARN
+									    : INK_GOOD;
+		buffer_format(&text, "%s: ", compare_gate_label(gate, result));
+		compare_gate_words(gate, result, c, &text);
+		labelled(style, ink, "gate", &text, out);
 	}
 }
 

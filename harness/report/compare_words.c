@@ -339,26 +339,63 @@ void compare_method_words(const struct comparison *comparison, struct buffer *ou
 			PERCENT * COMPARE_RUN_DEVIATION);
 }
 
+const char *compare_gate_label(const struct gate *gate, const struct gate_result *result)
+{
+	if (gate_fails(gate, result))
+		return "FAILS";
+	return result->outcome == GATE_INCONCLUSIVE ? "INCONCLUSIVE" : "passes";
+}
+
+/* "that it is within -5%", "that it is 1200 or more" */
+static void add_claim(const struct gate *gate, struct buffer *out)
+{
+	const char *value = gate->text + strcspn(gate->text, "<>");
+	value += strspn(value, "<>= \t");
+	if (gate->relative)
+		buffer_format(out, "within %s", value);
+	else
+		buffer_format(out, "%s or %s", value, gate->above ? "less" : "more");
+}
+
+static void add_inconclusive(const struct gate *gate, const struct gate_result *result,
+	const struct comparison *c, struct buffer *out)
+{
+	const bool one = c->pair_count == 1;
+	buffer_text(out, ": cannot show that it is ");
+	add_claim(gate, out);
+	if (result->missing) {
+		buffer_text(out, " without a figure of both");
+		return;
+	}
+	if (!one)
+		buffer_format(out, " at %zu of %zu points", result->points, c->pair_count);
+	if (result->repeats_needed > 0)
+		buffer_format(out, "; about %zu repetitions%s would", result->repeats_needed,
+			one ? "" : " of each point");
+	else
+		buffer_format(out, "; not even %d repetitions would", COMPARE_REPEATS_MOST);
+}
+
 void compare_gate_words(const struct gate *gate, const struct gate_result *result,
 	const struct comparison *comparison, struct buffer *out)
 {
-	const bool overall = result->point == comparison->pair_count;
-	if (result->outcome == GATE_PASSES) {
-		buffer_format(out, "%s: does not hold: %s", gate->text, result->why);
-		return;
+	const size_t pairs = comparison->pair_count;
+	buffer_format(out, "%s: %s", gate->text, result->why);
+	if (pairs > 1 && !result->missing) {
+		buffer_text(out, result->point == pairs ? " in the mean of all points" : " at ");
+		if (result->point < pairs)
+			compare_settings(comparison, result->point, out);
 	}
-	buffer_format(out, "%s: %s", gate->text,
-		result->outcome == GATE_HOLDS ? "holds" : "cannot be judged");
-	if (result->outcome == GATE_HOLDS && comparison->pair_count > 1) {
-		if (result->points > 0)
-			buffer_format(out, " at %zu of %zu points", result->points,
-				comparison->pair_count);
-		if (overall)
-			buffer_format(out, "%s in the mean", result->points > 0 ? " and" : "");
-	}
-	buffer_format(out, ": %s", result->why);
-	if (result->outcome == GATE_HOLDS && comparison->pair_count > 1 && !overall) {
-		buffer_text(out, " at ");
-		compare_settings(comparison, result->point, out);
-	}
+	if (result->outcome == GATE_INCONCLUSIVE)
+		add_inconclusive(gate, result, comparison, out);
+	else if (result->outcome == GATE_WITHIN)
+		buffer_format(out, ": within the limit%s",
+			pairs > 1 ? ", and every other point by more" : "");
+	else if (pairs > 1)
+		buffer_format(out, ": beyond the limit%s",
+			result->points == 0 ? ", though at no single point" : "");
+	else
+		buffer_text(out, ": beyond the limit");
+	if (result->outcome == GATE_WORSE && pairs > 1 && result->points > 0)
+		buffer_format(out, " at %zu of %zu points", result->points, pairs);
 }

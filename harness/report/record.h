@@ -13,6 +13,7 @@
 #define MLBENCH_REPORT_RECORD_H
 
 #include "harness/analyze/summary.h"
+#include "harness/base/buffer.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "harness/measure/ceilings.h"
@@ -127,5 +128,11 @@ size_t record_failed_count(const struct record *record);
 /* The folder of the newest run in root ("results/NAME"), whose folders are named by time, or
  * -ENOENT. */
 int record_find_newest(const char *root, char **folder, struct error *err);
+bool record_is_run(const char *folder); /* it has a points.jsonl */
+/* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
+int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err);
+void record_runs_free(char **folders, size_t count);
+/* "results/x/20261122T155620Z: sweep, 12 points x 3 repeats, started 2026-11-22T15:56:20Z"; appended. */
+void record_describe(const struct record *record, struct buffer *out);
 
 #endif

@@ -142,6 +142,8 @@ static int summarise_point(
 	for (size_t i = 0; i < count && !code; i++) {
 		code = record_load(report->record, places[i].entry, &repeats[i], err);
 		list[i] = &repeats[i];
+		if (!code && checksums_add(&report->checksums, report->record, &repeats[i]))
+			code = error_set(err, -ENOMEM, "out of memory for the checksums");
 	}
 	if (!code)
 		code = summarise(report, places[0].point, list, count, err);
@@ -200,6 +202,8 @@ int report_open(struct report *report, const struct record *record, struct error
 		qsort(sorted, count, sizeof *sorted, order_by_point);
 		code = summarise_all(report, sorted, count, err);
 	}
+	if (!code && checksums_check(&report->checksums, NULL, &report->checksum_check))
+		code = error_set(err, -ENOMEM, "out of memory for the checksums");
 	free(sorted);
 	if (!code)
 		count_points(report);
@@ -217,6 +221,7 @@ void report_close(struct report *report)
 	}
 	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
 		free(report->diagnoses[i]);
+	checksums_release(&report->checksums);
 	free(report->diagnoses);
 	free(report->points);
 	free(report->forecasts);

@@ -6,6 +6,7 @@
 #include "harness/analyze/forecast.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
+#include "harness/report/checksums.h"
 #include "harness/report/record.h"
 #include "harness/report/style.h"
 
@@ -21,6 +22,8 @@ struct report {
 	size_t best; /* the point of the highest median; grid.points when there is none */
 	size_t good, unsteady, failed; /* points; the rest was not measured */
 	size_t left_out;               /* repetitions of measured points that do not count */
+	struct checksums checksums;    /* of run.verify; and whether they agree */
+	struct checksum_check checksum_check;
 
 	/* By report_diagnose; NULL: not asked for, or nothing was measured at that point. */
 	struct diagnosis **diagnoses; /* (grid.points), owned */

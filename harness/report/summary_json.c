@@ -348,6 +348,15 @@ static json_t *time_json(double seconds)
 	return json_string(text);
 }
 
+/* Null where none were taken (run.verify). */
+static json_t *checksums_json(const struct checksum_check *check)
+{
+	if (check->checked == 0)
+		return json_null();
+	return json_pack("{s:I, s:I, s:b, s:s}", "checked", (json_int_t)check->checked, "compared",
+		(json_int_t)check->together, "agree", !check->differ, "words", check->words);
+}
+
 json_t *report_summary_json(const struct report *report)
 {
 	const struct record *record = report->record;
@@ -363,6 +372,7 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "environment", record_environment_to_json(&record->environment));
 	part_put(&part, "environment_units", record_units_to_json(&record->environment));
 	part_put(&part, "step", record_step_to_json(&record->step));
+	part_put(&part, "checksums", checksums_json(&report->checksum_check));
 	part_put(&part, "points", points_json(report));
 	part_put(&part, "limits", limits_json(record));
 	part_put(&part, "scaling", scaling_to_json(report));

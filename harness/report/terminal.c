@@ -295,6 +295,15 @@ static void render_bad_samples(
 	buffer_release(&text);
 }
 
+static void render_checksums(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct checksum_check *check = &report->checksum_check;
+	if (check->checked > 0)
+		layout_labelled(
+			style, check->differ ? INK_BAD : INK_DIM, "verify", check->words, out);
+}
+
 static void render_left_out(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
@@ -365,6 +374,7 @@ void report_terminal(
 		render_notes(report, style, verbose ? NOTES_MAX : NOTES_SHOWN_MAX, out);
 	}
 	render_contaminated(report, style, out);
+	render_checksums(report, style, out);
 	render_left_out(report, style, out);
 	render_bad_samples(report, style, out);
 	layout_labelled(style, INK_DIM, "results", report->record->folder, out);

@@ -97,3 +97,16 @@ for file in torn/traces/*; do head -c 500 "$file" >cut && cp cut "$file"; done
 status=$?
 [ "$status" -eq 2 ] || [ "$status" -eq 3 ] || fail "torn traces: exit $status"
 says "traces"
+
+# Which result is read is said first; of a benchmark's runs the newest sweep comes before newer single points.
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.repeats=1 --out results/bench/20260101T000000Z
+cp -r run results/bench/20260102T000000Z
+"$MLBENCH" what-if bench --set step.time=2ms >out 2>err
+head -n 1 err | grep -qF 'result: results/bench/20260101T000000Z: sweep, 4 points x 1 repeat, started' || fail "the sweep is not read"
+says "(the newest sweep; 1 newer result passed over)"
+expect 0 "$MLBENCH" show bench
+says "result: results/bench/20260102T000000Z: run, 1 point x"
+expect 0 "$MLBENCH" show bench --quiet
+[ ! -s err ] || fail "--quiet"
+"$MLBENCH" what-if results/bench/20260102T000000Z --set step.time=2ms >out 2>err
+says "result: results/bench/20260102T000000Z: run, 1 point x"

@@ -197,20 +197,25 @@ static void nodes_are_told_apart(void **state)
 
 /* --- gates ----------------------------------------------------------------------------------------------------- */
 
-static struct gate parsed(const char *text)
+static struct gate parsed_as(const char *text, bool required)
 {
 	struct gate gate;
 	struct error err = {""};
-	if (gate_parse(text, &gate, &err))
+	if (gate_parse(text, required, &gate, &err))
 		fail_msg("%s", err.text);
 	return gate;
+}
+
+static struct gate parsed(const char *text)
+{
+	return parsed_as(text, false);
 }
 
 static void refused(const char *text, const char *why)
 {
 	struct gate gate;
 	struct error err = {""};
-	assert_int_equal(gate_parse(text, &gate, &err), -EINVAL);
+	assert_int_equal(gate_parse(text, false, &gate, &err), -EINVAL);
 	if (!strstr(err.text, why))
 		fail_msg("'%s' does not say '%s'", err.text, why);
 }
@@ -227,6 +232,8 @@ static void the_grammar_is_small_and_strict(void **state)
 	assert_near(parsed("decode.busy > 0.9").value, 0.9, 0);
 	assert_near(parsed("memory > 2GiB").value, 2147483648.0, 0);
 	assert_near(parsed("read_rate < 1GiB/s").value, 1073741824.0, 0);
+	gate = parsed_as("throughput > -5%", true); /* the same limit as of throughput < -5% */
+	assert_true(gate.relative && !gate.above && gate.required);
 	refused("", "expected METRIC");
 	refused("throughput", "expected METRIC");
 	refused("throughput == 5", "expected METRIC");
@@ -262,34 +269,75 @@ static struct difference moved(double value, double half)
 		.b_count = 3};
 }
 
-static enum gate_outcome judged(
-	const char *text, const struct difference *differences, size_t count)
+static struct gate_result judged_as(
+	const char *text, bool required, const struct difference *differences, size_t count)
 {
-	const struct gate gate = parsed(text);
+	const struct gate gate = parsed_as(text, required);
 	const struct difference mean = moved(0, 1);
 	struct gate_result result;
 	gate_judge(&gate, differences, count, count == 1 ? differences : &mean, 0.01, &result);
-	assert_true(result.outcome == GATE_PASSES || result.why[0]);
-	return result.outcome;
+	assert_true(result.why[0]);
+	return result;
 }
 
-static void a_gate_holds_of_the_whole_interval(void **state)
+static enum gate_outcome judged(
+	const char *text, const struct difference *differences, size_t count)
+{
+	return judged_as(text, false, differences, count).outcome;
+}
+
+/* One side of the limit, the other, or both. */
+static void a_gate_is_judged_by_the_whole_interval(void **state)
 {
 	(void)state;
 	const struct difference d = moved(log1p(-0.1), 0.03); /* -12.7 to -7.3 % */
-	assert_int_equal(judged("throughput < -5%", &d, 1), GATE_HOLDS);
-	assert_int_equal(judged("throughput < -7%", &d, 1), GATE_HOLDS);
-	assert_int_equal(judged("throughput < -8%", &d, 1), GATE_PASSES);
-	assert_int_equal(judged("throughput > -13%", &d, 1), GATE_HOLDS);
-	assert_int_equal(judged("throughput > -12%", &d, 1), GATE_PASSES);
-	assert_int_equal(judged("throughput < 950", &d, 1), GATE_HOLDS);
-	assert_int_equal(judged("throughput < 920", &d, 1), GATE_PASSES);
-	/* Surely below 0, and within the noise floor. */
+	assert_int_equal(judged("throughput < -5%", &d, 1), GATE_WORSE);
+	assert_int_equal(judged("throughput < -7%", &d, 1), GATE_WORSE);
+	assert_int_equal(judged("throughput < -8%", &d, 1), GATE_INCONCLUSIVE);
+	assert_int_equal(judged("throughput < -12%", &d, 1), GATE_INCONCLUSIVE);
+	assert_int_equal(judged("throughput < -13%", &d, 1), GATE_WITHIN);
+	assert_int_equal(judged("throughput > -13%", &d, 1), GATE_WORSE);
+	assert_int_equal(judged("throughput > -12%", &d, 1), GATE_INCONCLUSIVE);
+	assert_int_equal(judged("throughput > -7%", &d, 1), GATE_WITHIN);
+	assert_int_equal(judged("throughput < 950", &d, 1), GATE_WORSE);
+	assert_int_equal(judged("throughput < 920", &d, 1), GATE_INCONCLUSIVE);
+	assert_int_equal(judged("throughput < 860", &d, 1), GATE_WITHIN);
+	/* Surely below 0, and within the noise floor: neither. */
 	const struct difference small = moved(-0.009, 0.001);
-	assert_int_equal(judged("throughput < 0%", &small, 1), GATE_PASSES);
+	assert_int_equal(judged("throughput < 0%", &small, 1), GATE_INCONCLUSIVE);
+	/* Repetitions that agree prove nothing about the next run: the limit is nearer than the noise floor. */
+	assert_int_equal(judged("throughput < -1.5%", &small, 1), GATE_INCONCLUSIVE);
+	assert_int_equal(judged("throughput < -3%", &small, 1), GATE_WITHIN);
 }
 
-/* One of many at the edge is chance. */
+/* As it was met: 26 % less, by two repetitions that tell nothing, is no pass. */
+static void what_cannot_be_told_is_no_pass(void **state)
+{
+	(void)state;
+	const double a[] = {log(1000), log(1150)};
+	const double b[] = {log(700), log(900)};
+	const struct difference_samples samples = {a, b, 2, 2};
+	const struct difference_rules rules = {
+		0.01, COMPARE_RUN_SHARE, COMPARE_RUN_DEVIATION, 0.05, false, STALLS_LESSEN, 1};
+	struct difference d;
+	assert_int_equal(compare_differences(&samples, 1, &rules, &d, NULL), 0);
+	assert_true(d.value < log1p(-0.25));
+	struct gate_result r = judged_as("throughput < -5%", false, &d, 1);
+	assert_int_equal(r.outcome, GATE_INCONCLUSIVE);
+	assert_true(r.repeats_needed == 0 || r.repeats_needed > 2);
+	const struct gate fail_if = parsed("throughput < -5%");
+	const struct gate required = parsed_as("throughput > -5%", true);
+	assert_false(gate_fails(&fail_if, &r));
+	r = judged_as("throughput > -5%", true, &d, 1);
+	assert_int_equal(r.outcome, GATE_INCONCLUSIVE);
+	assert_true(gate_fails(&required, &r)); /* the burden of proof is B's */
+	const struct difference same = moved(0, 0.03);
+	r = judged_as("throughput > -5%", true, &same, 1);
+	assert_int_equal(r.outcome, GATE_WITHIN);
+	assert_false(gate_fails(&required, &r));
+}
+
+/* One of many at the edge is chance; of many that are within, one that is not shown to be decides. */
 static void several_points_are_judged_together(void **state)
 {
 	(void)state;
@@ -297,11 +345,16 @@ static void several_points_are_judged_together(void **state)
 	struct difference points[POINTS];
 	for (size_t i = 0; i < POINTS; i++)
 		points[i] = moved(0, 0.03);
+	assert_int_equal(judged("throughput < -5%", points, POINTS), GATE_WITHIN);
 	points[3] = moved(-0.031, 0.03);
-	assert_int_equal(judged("throughput < 0%", &points[3], 1), GATE_HOLDS);
-	assert_int_equal(judged("throughput < 0%", points, POINTS), GATE_PASSES);
+	assert_int_equal(judged("throughput < 0%", &points[3], 1), GATE_WORSE);
+	assert_int_equal(judged("throughput < 0%", points, POINTS), GATE_INCONCLUSIVE);
+	const struct gate_result r = judged_as("throughput < -5%", false, points, POINTS);
+	assert_int_equal(r.outcome, GATE_INCONCLUSIVE);
+	assert_int_equal(r.point, 3);
+	assert_int_equal(r.points, 1);
 	points[3] = moved(-0.1, 0.03);
-	assert_int_equal(judged("throughput < 0%", points, POINTS), GATE_HOLDS);
+	assert_int_equal(judged("throughput < 0%", points, POINTS), GATE_WORSE);
 }
 
 static void a_gate_never_passes_open(void **state)
@@ -309,12 +362,16 @@ static void a_gate_never_passes_open(void **state)
 	(void)state;
 	struct difference points[2] = {moved(0, 0.01), moved(0, 0.01)};
 	points[1].b = points[1].value = NAN;
-	assert_int_equal(judged("throughput < -5%", points, 2), GATE_NO_FIGURES);
-	assert_int_equal(judged("throughput < -5%", points, 1), GATE_PASSES);
-	assert_int_equal(judged("throughput < -5%", NULL, 0), GATE_NO_FIGURES);
+	assert_int_equal(judged("throughput < -5%", points, 2), GATE_INCONCLUSIVE);
+	assert_true(judged_as("throughput < -5%", false, points, 2).missing);
+	assert_int_equal(judged("throughput < -5%", points, 1), GATE_WITHIN);
+	assert_int_equal(judged("throughput < -5%", NULL, 0), GATE_INCONCLUSIVE);
 	struct difference untold = moved(0, 0.01);
 	untold.error = untold.interval.low = untold.interval.high = NAN;
-	assert_int_equal(judged("throughput < -5%", &untold, 1), GATE_NO_FIGURES);
+	assert_int_equal(judged("throughput < -5%", &untold, 1), GATE_INCONCLUSIVE);
+	points[1] = untold;
+	assert_int_equal(judged("throughput < -5%", points, 2), GATE_INCONCLUSIVE);
+	assert_int_equal(judged_as("throughput < -5%", false, points, 2).repeats_needed, 3);
 }
 
 /* --- explanations ------------------------------------------------------------------------------------------- */
@@ -422,7 +479,8 @@ int main(void)
 		cmocka_unit_test(an_own_folder_is_known_by_its_path),
 		cmocka_unit_test(nodes_are_told_apart),
 		cmocka_unit_test(the_grammar_is_small_and_strict),
-		cmocka_unit_test(a_gate_holds_of_the_whole_interval),
+		cmocka_unit_test(a_gate_is_judged_by_the_whole_interval),
+		cmocka_unit_test(what_cannot_be_told_is_no_pass),
 		cmocka_unit_test(several_points_are_judged_together),
 		cmocka_unit_test(a_gate_never_passes_open),
 		cmocka_unit_test(a_slower_stage_explains_its_loss),

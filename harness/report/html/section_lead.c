@@ -298,6 +298,9 @@ static void notice_failed(const struct report *report, struct page *page)
 	notice(page, "Not steady:", &text);
 	report_left_out_text(report, &text);
 	notice(page, "Left out:", &text);
+	if (report->checksum_check.differ)
+		buffer_text(&text, report->checksum_check.words);
+	notice(page, "Wrong batches:", &text);
 }
 
 static void notice_bad(const struct report *report, struct page *page)

@@ -1,0 +1,170 @@
+/* Which repetitions must have the same batches, and whether they have. */
+#include "harness/report/checksums.h"
+
+#include "harness/analyze/compare_facts.h"
+#include "harness/analyze/compare_match.h"
+#include "harness/base/buffer.h"
+#include "harness/base/hash.h"
+#include "harness/report/config_json.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* --- what decides on the batches ---------------------------------------------------------------------------- */
+
+/* Keys that say how fast the batches come, not what is in them.  What is not here counts: a new key then leaves two
+ * repetitions uncompared at worst. */
+static bool leaves_batches_alone(const char *name)
+{
+	static const char *const patterns[] = {"run.name", "run.verify", "run.affinity", "run.node",
+		"dataset.generate", "read.engine", "read.threads", "read.depth", "read.direct",
+		"read.cache", "read.huge_pages", "read.linked", "read.registered", "decode.*",
+		"batch.order", "prefetch.*", "upload.*", "sync.*", "measure.*", "trace.*",
+		"inject.*", "sweep.*"};
+	/* Several devices leave out the rest of an epoch that does not fill a round. */
+	if (fnmatch("step.*", name, 0) == 0)
+		return strcmp(name, "step.devices") != 0;
+	for (size_t i = 0; i < COUNT(patterns); i++)
+		if (fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+static void add_number(struct buffer *out, const struct record *record, const char *name)
+{
+	const struct fact *fact = fact_find(&record->environment, "dataset", name);
+	if (fact && fact->kind == FACT_NUMBER)
+		buffer_format(out, "%s %.17g\n", name, fact->number);
+}
+
+/* Of a point, as text; a recipe makes the same files anywhere. */
+static void add_content(struct buffer *out, const struct record *record, size_t point)
+{
+	const bool own =
+		point_value(&record->config, &record->grid, point, KEY_DATASET_RECIPE)->integer ==
+		DATASET_RECIPE_NONE;
+	for (int k = 0; k < KEY_COUNT; k++) {
+		const enum key_id key = (enum key_id)k;
+		char name[CONFIG_NAME_BYTES];
+		(void)config_key_name(key, name);
+		if (leaves_batches_alone(name) || (key == KEY_DATASET_PATH && !own))
+			continue;
+		char *value = config_value_text(
+			key, point_value(&record->config, &record->grid, point, key));
+		buffer_format(out, "%s=%s\n", name, value ? value : "?");
+		out->failed = out->failed || !value;
+		free(value);
+	}
+	add_number(out, record, "samples");
+	add_number(out, record, "bytes");
+}
+
+int checksums_add(struct checksums *sums, const struct record *record, const struct measurement *m)
+{
+	if (!m->has_checksum || m->point >= record->grid.points)
+		return 0;
+	struct buffer text = {0};
+	add_content(&text, record, m->point);
+	struct checksum *list =
+		text.failed ? NULL : realloc(sums->list, (sums->count + 1) * sizeof *list);
+	if (list) {
+		sums->list = list;
+		list[sums->count++] = (struct checksum){
+			hash_bytes(text.data, text.size, 0), m->checksum, m->point, m->repeat};
+	}
+	buffer_release(&text);
+	return list ? 0 : -ENOMEM;
+}
+
+void checksums_release(struct checksums *sums)
+{
+	free(sums->list);
+	*sums = (struct checksums){0};
+}
+
+/* --- whether they agree ---------------------------------------------------------------------------------------- */
+
+struct placed {
+	struct checksum sum;
+	char side; /* 'A', 'B' */
+};
+
+static int order_placed(const void *left, const void *right)
+{
+	const struct placed *a = left;
+	const struct placed *b = right;
+	if (a->sum.content != b->sum.content)
+		return a->sum.content < b->sum.content ? -1 : 1;
+	if (a->side != b->side)
+		return a->side < b->side ? -1 : 1;
+	if (a->sum.point != b->sum.point)
+		return a->sum.point < b->sum.point ? -1 : 1;
+	return (a->sum.repeat > b->sum.repeat) - (a->sum.repeat < b->sum.repeat);
+}
+
+static void say_differ(struct checksum_check *check, const struct placed *a, const struct placed *b,
+	bool two_results)
+{
+	const char of_a[] = {two_results ? a->side : '\0', ' ', '\0'};
+	const char of_b[] = {two_results ? b->side : '\0', ' ', '\0'};
+	(void)snprintf(check->words, sizeof check->words,
+		"checksums differ: %spoint %u repetition %u has %016" PRIx64
+		", %spoint %u repetition %u %016" PRIx64
+		", and the same seed, data and samples: some batches are wrong",
+		of_a, a->sum.point, a->sum.repeat, a->sum.value, of_b, b->sum.point, b->sum.repeat,
+		b->sum.value);
+	check->differ = true;
+}
+
+static void judge(
+	struct checksum_check *check, const struct placed *all, size_t count, bool two_results)
+{
+	for (size_t first = 0, last; first < count; first = last) {
+		for (last = first + 1;
+			last < count && all[last].sum.content == all[first].sum.content; last++)
+			if (all[last].sum.value != all[first].sum.value && !check->differ)
+				say_differ(check, &all[first], &all[last], two_results);
+		if (last - first > 1 && (!two_results || all[first].side != all[last - 1].side))
+			check->together += last - first;
+	}
+	if (check->differ || count == 0)
+		return;
+	if (check->together > 0)
+		(void)snprintf(check->words, sizeof check->words,
+			"checksums of %zu repetitions agree where they must", check->together);
+	else if (two_results)
+		check->words[0] = '\0';
+	else
+		(void)snprintf(check->words, sizeof check->words,
+			"%zu checksum%s, none with another to agree with", count,
+			count == 1 ? "" : "s");
+}
+
+static void place(struct placed *all, const struct checksums *sums, char side)
+{
+	for (size_t i = 0; i < sums->count; i++)
+		all[i] = (struct placed){sums->list[i], side};
+}
+
+int checksums_check(
+	const struct checksums *a, const struct checksums *b, struct checksum_check *check)
+{
+	const size_t count = a->count + (b ? b->count : 0);
+	struct placed *all = calloc(count + 1, sizeof *all);
+	*check = (struct checksum_check){.checked = count};
+	if (!all)
+		return -ENOMEM;
+	place(all, a, 'A');
+	if (b)
+		place(all + a->count, b, 'B');
+	qsort(all, count, sizeof *all, order_placed);
+	judge(check, all, count, b != NULL);
+	free(all);
+	return 0;
+}
