@@ -51,9 +51,10 @@ struct pipeline_plan {
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err);
 
-/* Told at each sampling window, from the control thread. */
-typedef void pipeline_progress(void *context, double seconds, double planned_seconds,
-	double samples_per_s, uint64_t samples);
+/* Told at each sampling window, from the control thread.  samples_per_s: the mean since the warm-up ended; NAN before two batches are
+ * through. */
+typedef void pipeline_progress(
+	void *context, double seconds, double planned_seconds, double samples_per_s);
 
 struct live_feed;
 
