@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
-enum { POLL_NS = 50000000, PATIENCE = 20, EXTENSION = 4, BATCHES_RATED = 2 };
+enum { POLL_NS = 50000000, PATIENCE = 20, BATCHES_RATED = 2 };
 
 struct conducting {
 	const struct conduct *c;
@@ -29,7 +29,7 @@ static bool is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	const struct conduct *c = s->c;
 	if (s->planned_ns == 0 || elapsed_ns < s->planned_ns)
 		return false;
-	if (elapsed_ns >= c->warmup_ns + EXTENSION * c->duration_ns)
+	if (elapsed_ns >= c->warmup_ns + CONDUCT_EXTENSION * c->duration_ns)
 		return true;
 	/* One more, since time is measured from the first to the last. */
 	return devices_progress(c->monitor->devices).batches - s->at_warmup.batches >

@@ -40,7 +40,7 @@ struct pipeline_plan {
 		backend_bytes;
 	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */
 	uint32_t timeline_logs;
-	/* their sum: the bound on memory, less 64 MiB for the program itself */
+	/* their sum: the bound on memory, less what the program itself takes */
 	uint64_t pool_bytes;
 	uint64_t batches_per_epoch;
 	char step_description[256]; /* backend's */
