@@ -6,16 +6,16 @@
 #include "pipelines/live_feed.h"
 
 #include <errno.h>
+#include <math.h>
 
-enum { POLL_NS = 50000000, PATIENCE = 20, EXTENSION = 4 };
+enum { POLL_NS = 50000000, PATIENCE = 20, BATCHES_RATED = 2 };
 
 struct conducting {
 	const struct conduct *c;
 	uint64_t planned_ns; /* 0: by epochs */
-	uint64_t batches_at_warmup;
-	bool warm;
+	struct step_progress at_warmup;
+	uint64_t warm_ns;            /* when the warm-up ended; 0: it goes on */
 	uint64_t moved, moved_at_ns; /* files read and batches stepped, and when they last grew */
-	uint64_t reported_samples, reported_at_ns;
 };
 
 static bool asked_to_stop(const struct conduct *c)
@@ -29,10 +29,10 @@ static bool is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	const struct conduct *c = s->c;
 	if (s->planned_ns == 0 || elapsed_ns < s->planned_ns)
 		return false;
-	if (elapsed_ns >= c->warmup_ns + EXTENSION * c->duration_ns)
+	if (elapsed_ns >= c->warmup_ns + CONDUCT_EXTENSION * c->duration_ns)
 		return true;
 	/* One more, since time is measured from the first to the last. */
-	return devices_progress(c->monitor->devices).batches - s->batches_at_warmup >
+	return devices_progress(c->monitor->devices).batches - s->at_warmup.batches >
 	       c->min_batches;
 }
 
@@ -67,23 +67,24 @@ static void report(struct conducting *s, uint64_t now_ns)
 	const struct pipeline_control *control = s->c->control;
 	if (!control || !control->progress)
 		return;
-	const uint64_t samples = devices_progress(s->c->monitor->devices).samples;
-	const double since = (double)(now_ns - s->reported_at_ns) / (double)NS_PER_S;
-	const double rate = since > 0 ? (double)(samples - s->reported_samples) / since : 0;
+	const struct step_progress now = devices_progress(s->c->monitor->devices);
+	const bool rated = s->warm_ns > 0 && now_ns > s->warm_ns &&
+			   now.batches >= s->at_warmup.batches + BATCHES_RATED;
 	control->progress(control->context,
 		(double)(now_ns - s->c->monitor->start_ns) / (double)NS_PER_S,
-		(double)s->planned_ns / (double)NS_PER_S, rate, samples);
-	s->reported_samples = samples;
-	s->reported_at_ns = now_ns;
+		(double)s->planned_ns / (double)NS_PER_S,
+		rated ? (double)(now.samples - s->at_warmup.samples) * (double)NS_PER_S /
+				(double)(now_ns - s->warm_ns)
+		      : (double)NAN);
 }
 
-static void note_warmup(struct conducting *s, uint64_t elapsed_ns)
+static void note_warmup(struct conducting *s, uint64_t now_ns)
 {
-	if (s->warm || elapsed_ns < s->c->warmup_ns)
+	if (s->warm_ns > 0 || now_ns - s->c->monitor->start_ns < s->c->warmup_ns)
 		return;
-	s->warm = true;
+	s->warm_ns = now_ns;
 	flame_count(true);
-	s->batches_at_warmup = devices_progress(s->c->monitor->devices).batches;
+	s->at_warmup = devices_progress(s->c->monitor->devices);
 	if (!s->c->monitor->timed)
 		monitor_sample(s->c->monitor);
 }
@@ -95,7 +96,7 @@ static uint64_t next_due(const struct conducting *s, uint64_t now_ns, uint64_t e
 	uint64_t due = now_ns + POLL_NS;
 	due = edge_ns < due ? edge_ns : due;
 	const uint64_t warm_ns = start_ns + s->c->warmup_ns;
-	if (!s->warm && warm_ns > now_ns && warm_ns < due)
+	if (s->warm_ns == 0 && warm_ns > now_ns && warm_ns < due)
 		due = warm_ns;
 	const uint64_t end_ns = start_ns + s->planned_ns;
 	if (end_ns > now_ns && end_ns < due)
@@ -109,7 +110,6 @@ bool conduct_run(const struct conduct *c)
 	struct conducting s = {
 		.c = c,
 		.planned_ns = c->duration_ns > 0 ? c->warmup_ns + c->duration_ns : 0,
-		.reported_at_ns = monitor->start_ns,
 	};
 	uint64_t edge_ns = monitor_next_ns(monitor);
 	bool interrupted = false;
@@ -119,7 +119,7 @@ bool conduct_run(const struct conduct *c)
 		const uint64_t now_ns = clock_now_ns();
 		const uint64_t elapsed_ns = now_ns - monitor->start_ns;
 		interrupted = asked_to_stop(c);
-		note_warmup(&s, elapsed_ns);
+		note_warmup(&s, now_ns);
 		over = over || is_enough(&s, elapsed_ns);
 		const bool edge = now_ns >= edge_ns && monitor->timed && !over && !interrupted;
 		if (now_ns >= edge_ns) {

@@ -6,6 +6,9 @@
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
 
+/* A repetition without measure.min_batches goes on for so many times its duration. */
+enum { CONDUCT_EXTENSION = 4 };
+
 struct conduct {
 	struct crew *crew;
 	struct monitor *monitor;

@@ -40,7 +40,7 @@ struct pipeline_plan {
 		backend_bytes;
 	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */
 	uint32_t timeline_logs;
-	/* their sum: the bound on memory, less 64 MiB for the program itself */
+	/* their sum: the bound on memory, less what the program itself takes */
 	uint64_t pool_bytes;
 	uint64_t batches_per_epoch;
 	char step_description[256]; /* backend's */
@@ -51,9 +51,10 @@ struct pipeline_plan {
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err);
 
-/* Told at each sampling window, from the control thread. */
-typedef void pipeline_progress(void *context, double seconds, double planned_seconds,
-	double samples_per_s, uint64_t samples);
+/* Told at each sampling window, from the control thread.  samples_per_s: the mean since the warm-up ended; NAN before two batches are
+ * through. */
+typedef void pipeline_progress(
+	void *context, double seconds, double planned_seconds, double samples_per_s);
 
 struct live_feed;
 

@@ -2,6 +2,7 @@
  * have their say in messages, a terminal obeys control characters, and so none of a message's own gets there. */
 #include "harness/base/log.h"
 
+#include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/utf8.h"
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 1024 };
@@ -110,7 +112,44 @@ void log_lines(const char *text)
 	}
 }
 
-void log_progress(const char *format, ...)
+/* Of the terminal; 0: it does not say. */
+static size_t terminal_columns(void)
+{
+	struct winsize size;
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* The piece's characters up to *room columns, each of which is taken as one wide. */
+static void add_piece(struct buffer *line, const struct log_piece *piece, size_t *room)
+{
+	static const char *const inks[] = {[LOG_INK_PLAIN] = "", [LOG_INK_ACCENT] = "\033[36m"};
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, piece->text, "?");
+	const char *text = plain.data ? plain.data : "";
+	size_t shown = 0;
+	for (; text[shown] && *room > 0; --*room)
+		shown += utf8_character(text + shown);
+	buffer_text(line, inks[piece->ink]);
+	buffer_add(line, text, shown);
+	buffer_text(line, *inks[piece->ink] ? "\033[0m" : "");
+	buffer_release(&plain);
+}
+
+static void put_progress(const struct log_piece *pieces, size_t count, bool terminal)
+{
+	struct buffer line = {0};
+	const size_t columns = terminal ? terminal_columns() : 0;
+	size_t room = columns > 0 ? columns : LINE_BYTES;
+	buffer_text(&line, terminal ? "\r\033[K" : "");
+	for (size_t i = 0; i < count; i++)
+		add_piece(&line, &pieces[i], &room);
+	buffer_text(&line, terminal ? "" : "\n");
+	if (!line.failed)
+		put(line.data, line.size);
+	buffer_release(&line);
+}
+
+void log_progress_pieces(const struct log_piece *pieces, size_t count)
 {
 	if (level_now < LOG_LEVEL_NORMAL)
 		return;
@@ -118,14 +157,21 @@ void log_progress(const char *format, ...)
 	const bool terminal = log_is_terminal();
 	const uint64_t now = clock_now_ns();
 	if (terminal || progress_last_ns == 0 || now - progress_last_ns >= 5 * NS_PER_S) {
-		va_list args;
-		va_start(args, format);
-		emit(terminal ? "\r\033[K" : "", terminal ? "" : "\n", format, args);
-		va_end(args);
+		put_progress(pieces, count, terminal);
 		progress_last_ns = now;
 		progress_shown = terminal;
 	}
 	(void)pthread_mutex_unlock(&lock);
+}
+
+void log_progress(const char *format, ...)
+{
+	char text[LINE_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	log_progress_pieces(&(struct log_piece){.text = text}, 1);
 }
 
 void log_progress_end(void)

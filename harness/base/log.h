@@ -4,6 +4,7 @@
 #define MLBENCH_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum log_level { LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
 
@@ -20,7 +21,17 @@ void log_detail(const char *format, ...) __attribute__((format(printf, 1, 2))); 
 
 void log_lines(const char *text); /* each of its lines as log_info has it */
 
+/* A piece of the progress line.  Its text is made plain like any message; its colour is put around it afterwards, by name, so that no
+ * text can bring one. */
+enum log_ink { LOG_INK_PLAIN, LOG_INK_ACCENT };
+struct log_piece {
+	enum log_ink ink; /* plain where nothing is to be coloured */
+	const char *text;
+};
+
+/* On a terminal no wider than that. */
 void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_progress_pieces(const struct log_piece *pieces, size_t count);
 void log_progress_end(void); /* clears the line; harmless when there is none */
 
 /* What the end that a signal asks for will wait for, in a few words: a constant; NULL: nothing. */

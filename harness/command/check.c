@@ -78,7 +78,7 @@ const struct command command_check = {
 		"computes the step, the points, an estimate of the time, the data set, the engine that reads, and the "
 		"bound on memory.",
 	.example = "mlbench check configs/imagenet_like.ini --set sweep.batch.size=32-256*2",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_JSON),
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.run = run,

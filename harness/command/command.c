@@ -28,6 +28,7 @@ int command_status(int code)
 	case ERANGE:
 	case ESTALE:
 	case ENODATA:
+	case ENOTEMPTY:
 	case ENAMETOOLONG:
 	case ELOOP:
 	case EOVERFLOW:

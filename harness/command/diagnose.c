@@ -364,8 +364,8 @@ const struct command command_diagnose = {
 		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong (also a --budget that is too "
 		"short), 3 it cannot tell, or --verify found no time, 130 interrupted.",
 	.example = "mlbench diagnose configs/story.ini --verify",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
-		   OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
+		   OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |
 		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_FOLLOW),
 	.arguments_min = 1,
 	.arguments_max = 1,

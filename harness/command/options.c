@@ -4,6 +4,7 @@
 #include "harness/base/suggest.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Override a key of the configuration, as 'decode.workers=4'; where a sweep is run or asked "
 		"about, also a list, as 'sweep.decode.workers=1,2,4'. May be given many times; the last "
 		"one holds."},
+	[OPTION_DATA] = {"data", 0, "DIR",
+		"Measure with the pictures in this folder, in class/name.jpg layout: short for --set "
+		"dataset.path=DIR --set dataset.recipe=none, before any --set. Nothing is written there."},
 	[OPTION_OUT] = {"out", 0, "DIR",
 		"Write into this folder: of a run, the results, instead of results/NAME/TIME. Commands that "
 		"write one file also take its name."},
@@ -222,12 +226,29 @@ static int parse_all(struct parser *parser)
 	return code;
 }
 
+/* --data as assignments, before those of --set. */
+static int set_data(struct options *options, struct error *err)
+{
+	const char *folder = options->values[OPTION_DATA];
+	if (!folder)
+		return 0;
+	if (asprintf(&options->data_path, "dataset.path=%s", folder) < 0) {
+		options->data_path = NULL;
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	memmove(options->sets + 2, options->sets, options->set_count * sizeof *options->sets);
+	options->sets[0] = options->data_path;
+	options->sets[1] = "dataset.recipe=none";
+	options->set_count += 2;
+	return 0;
+}
+
 int options_parse(struct options *options, uint64_t allowed, int argc, const char *const *argv,
 	struct error *err)
 {
 	const size_t most = argc > 0 ? (size_t)argc : 1;
 	*options = (struct options){0};
-	options->sets = calloc(most, sizeof(*options->sets));
+	options->sets = calloc(most + 2, sizeof(*options->sets)); /* --data is two */
 	options->arguments = calloc(most, sizeof(*options->arguments));
 	options->conditions = calloc(most, sizeof(*options->conditions));
 	options->requirements = calloc(most, sizeof(*options->requirements));
@@ -238,12 +259,14 @@ int options_parse(struct options *options, uint64_t allowed, int argc, const cha
 	}
 	struct parser parser = {
 		.options = options, .allowed = allowed, .argc = argc, .argv = argv, .err = err};
-	return parse_all(&parser);
+	const int code = parse_all(&parser);
+	return code ? code : set_data(options, err);
 }
 
 void options_release(struct options *options)
 {
 	free(options->sets);
+	free(options->data_path);
 	free(options->arguments);
 	free(options->conditions);
 	free(options->requirements);

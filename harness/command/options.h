@@ -11,6 +11,7 @@
 
 enum option_id {
 	OPTION_SET,
+	OPTION_DATA,
 	OPTION_OUT,
 	OPTION_RESUME,
 	OPTION_JSON,
@@ -72,6 +73,7 @@ struct options {
 	const char *out, *resume;
 	const char *values[OPTION_COUNT]; /* of every option that takes one; the last given holds */
 	const char **sets; /* set_count assignments, in order; owned array, borrowed strings */
+	char *data_path;   /* one of them, that of --data; owned */
 	size_t set_count;
 	const char **conditions; /* condition_count of --fail-if, --where; likewise */
 	size_t condition_count;

@@ -101,6 +101,8 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 		if (code == -ENOTSUP) /* the node's lack, not the file's mistake */
 			code = note_lack(plan, err);
 	}
+	if (!code)
+		plan_cost_add_time(&plan->cost, &config);
 	config_release(&config);
 	if (code)
 		prefix_settings(plan, point, code, err);
@@ -200,6 +202,8 @@ static int plan_point(struct plan *plan, size_t point, struct error *err)
 		code = -ENOTSUP;
 	if (!code)
 		code = pipeline_plan(&config, &plan->dataset, &planned, err);
+	if (!code)
+		plan_cost_add_memory(&plan->cost, &config, &planned, false);
 	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
 		plan->largest = planned;
 	config_release(&config);
@@ -224,6 +228,23 @@ static int plan_points(struct plan *plan, struct error *err)
 		(void)snprintf(
 			plan->step.description, sizeof plan->step.description, "%s", description);
 	return 0;
+}
+
+/* A stage alone has its inputs in memory: all files of the data set, or samples. */
+static int plan_limits(struct plan *plan, struct error *err)
+{
+	struct limit_list limits = {0};
+	const int code = plan->limits > 0 ? limits_open(&limits, &plan->config, &plan->grid,
+						    &plan->dataset, err)
+					  : 0;
+	for (size_t i = 0; i < limits.count && !code; i++) {
+		struct pipeline_plan planned;
+		const struct config *config = &limits.jobs[i].config;
+		if (pipeline_plan(config, &plan->dataset, &planned, NULL) == 0)
+			plan_cost_add_memory(&plan->cost, config, &planned, true);
+	}
+	limits_close(&limits);
+	return code;
 }
 
 /* Now that the classes are known. */
@@ -257,6 +278,8 @@ int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_
 		return code;
 	plan->has_data = true;
 	code = plan_points(plan, err);
+	if (!code)
+		code = plan_limits(plan, err);
 	return code ? code : describe_products(plan, err);
 }
 

@@ -4,6 +4,7 @@
 #define MLBENCH_COMMAND_PLAN_H
 
 #include "harness/command/command.h"
+#include "harness/command/plan_cost.h"
 #include "harness/config/config.h"
 #include "harness/report/record.h"
 #include "pipelines/pipeline.h"
@@ -40,6 +41,7 @@ struct plan {
 
 	unsigned cores; /* that the process may use */
 	size_t limits;  /* stages to be run alone after the sweep */
+	struct plan_cost cost;
 };
 
 /* Reads the file, applies --set, and checks each point: -EINVAL and the like when anything is
@@ -53,7 +55,7 @@ int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_
 	struct error *err);
 void plan_close(struct plan *plan); /* safe on {0} */
 
-/* Seconds of one repetition; 0 when it is a number of epochs. */
+/* Seconds of one repetition, the mean of all points; 0 when it is a number of epochs. */
 double plan_repetition_seconds(const struct plan *plan);
 /* Of `repetitions` of them, the generation (when the data set is to be made) and the limits. */
 double plan_seconds(const struct plan *plan, size_t repetitions);

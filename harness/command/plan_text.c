@@ -7,6 +7,7 @@
 #include "harness/report/config_json.h"
 #include "harness/report/fields.h"
 #include "harness/report/report.h"
+#include "pipelines/conduct.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,6 @@
 
 enum { LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
 
-/* What the program takes beside its pools: the promise of docs/ARCHITECTURE.md. */
-static const double PROGRAM_BYTES = 64.0 * 1024 * 1024;
 /* Before and after a repetition's clock; only for the estimate, like the next one. */
 static const double SET_UP_SECONDS = 0.05;
 /* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
@@ -24,11 +23,7 @@ static const double GENERATE_NS_PER_PIXEL = 30;
 
 double plan_repetition_seconds(const struct plan *plan)
 {
-	if (config_integer(&plan->config, KEY_MEASURE_EPOCHS) > 0)
-		return 0;
-	return (double)(config_integer(&plan->config, KEY_MEASURE_WARMUP) +
-			config_integer(&plan->config, KEY_MEASURE_DURATION)) /
-	       (double)NS_PER_S;
+	return plan->cost.points > 0 ? plan->cost.seconds_sum / (double)plan->cost.points : 0;
 }
 
 double plan_generation_seconds(const struct plan *plan)
@@ -45,7 +40,9 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 {
 	const double each = plan_repetition_seconds(plan);
 	const double making = plan->has_data ? 0 : plan_generation_seconds(plan);
-	return making + (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
+	/* One of the stages alone is the step. */
+	const double limits = plan->limits > 0 ? plan->cost.seconds_most - each : 0;
+	return making + limits + (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
 }
 
 const char *plan_format_seconds(double seconds, char *out, size_t room)
@@ -90,6 +87,27 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 	buffer_text(out, "\n");
 }
 
+/* A measurement that cannot hold enough batches is known before it is made. */
+static void describe_short(const struct plan *plan, struct buffer *out)
+{
+	const struct plan_cost *cost = &plan->cost;
+	char duration[UNITS_BYTES], batch[UNITS_BYTES];
+	if (cost->short_points == 0)
+		return;
+	const double least = cost->short_worst.batches_least;
+	const double batch_s = cost->short_worst.batch_s;
+	const double duration_s = cost->short_worst.duration_s;
+	label(out, "short");
+	if (plan->grid.points > 1)
+		buffer_format(out, "%zu of %zu points: ", cost->short_points, plan->grid.points);
+	buffer_format(out,
+		"measure.duration of %s has room for %.2g of the %g batches that a measurement wants, at %s a batch: a repetition takes up to %d times as long%s; measure.duration=%.0fs is enough\n",
+		plan_format_seconds(duration_s, duration, sizeof duration), duration_s / batch_s,
+		least, plan_format_seconds(batch_s, batch, sizeof batch), CONDUCT_EXTENSION,
+		cost->short_worst.hopeless ? ", and has too few even then" : "",
+		ceil((least + 1) * batch_s));
+}
+
 static void describe_data(const struct plan *plan, struct buffer *out)
 {
 	char text[UNITS_BYTES];
@@ -97,7 +115,11 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 	label(out, "data");
 	if (plan->has_data) {
 		const struct dataset *set = &plan->dataset;
-		buffer_format(out, "%zu samples, %s, in %s", set->count,
+		const bool some =
+			!set->generated &&
+			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
+		buffer_format(out, "%zu samples%s, %s, in %s", set->count,
+			some ? " (no more than dataset.samples)" : "",
 			units_format_size((double)set->total_bytes, text), path);
 		if (set->bad_count > 0)
 			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
@@ -124,10 +146,17 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 		return;
 	}
 	const double bytes = (double)plan->largest.pool_bytes;
-	buffer_format(out, "at most %s resident%s: %s of pools at the largest point, and 64 MiB\n",
-		units_format_size(bytes + PROGRAM_BYTES, all),
+	const double alone = (double)plan->cost.limit_pool_bytes;
+	const double bound = (double)plan->cost.bound_bytes;
+	buffer_format(out, "at most %s resident%s: %s of pools at the largest point",
+		units_format_size(bound, all),
 		strcmp(plan->step.backend, "cuda") == 0 ? " (beside the CUDA libraries)" : "",
 		units_format_size(bytes, pools));
+	if (alone > bytes)
+		buffer_format(out, ", %s where a stage runs alone, from memory",
+			units_format_size(alone, pools));
+	buffer_format(out, ", and %s for the program\n",
+		units_format_size(bound - (alone > bytes ? alone : bytes), pools));
 	if (plan->largest.picture_bytes > 0)
 		buffer_format(out,
 			"           each place in a batch has room for a decoded picture of %s at most\n",
@@ -183,6 +212,7 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 	}
 	describe_conditions(plan, out);
 	describe_time(plan, repetitions, out);
+	describe_short(plan, out);
 	describe_data(plan, out);
 	label(out, "engine");
 	buffer_format(out, "%s%s%s%s\n", plan->engine, plan->engine_note[0] ? " (" : "",
@@ -224,9 +254,7 @@ json_t *plan_to_json(const struct plan *plan)
 {
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	const bool timed = plan_repetition_seconds(plan) > 0;
-	json_t *memory = plan->has_data
-				 ? json_real((double)plan->largest.pool_bytes + PROGRAM_BYTES)
-				 : json_null();
+	json_t *memory = plan->has_data ? json_real((double)plan->cost.bound_bytes) : json_null();
 	json_t *seconds = fields_number(
 		timed ? plan_seconds(plan, plan->grid.points * repeats) : (double)NAN);
 	json_t *step = json_pack("{s:s, s:b, s:s, s:o, s:o}", "backend", plan->step.backend,
@@ -234,11 +262,13 @@ json_t *plan_to_json(const struct plan *plan)
 		fields_text(plan->step.description), "flops_per_sample",
 		plan->step.flops_per_sample > 0 ? json_real(plan->step.flops_per_sample)
 						: json_null());
-	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:I, s:o}",
+	return json_pack(
+		"{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:I, s:o}",
 		"schema", "mlbench.check/1", "name", fields_text(plan->name), "config_hash",
 		plan->hash, "step", step, "engine", plan->engine, "repeats", (json_int_t)repeats,
-		"limits", (json_int_t)plan->limits, "refused", (json_int_t)plan->refused, "seconds",
-		seconds, "memory_bytes", memory, "data_set", (int)plan->has_data, "refusal",
+		"limits", (json_int_t)plan->limits, "refused", (json_int_t)plan->refused, "short",
+		(json_int_t)plan->cost.short_points, "seconds", seconds, "memory_bytes", memory,
+		"data_set", (int)plan->has_data, "refusal",
 		plan->refused ? fields_text(plan->refusal.text) : json_null(), "point_count",
 		(json_int_t)plan->grid.points, "points", points_of(plan));
 }

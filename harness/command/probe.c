@@ -213,8 +213,8 @@ const struct command command_probe = {
 		"as long as cores and kernel are the same. Later runs on the same storage take them into their "
 		"own results, with their age, for verdicts and predictions.",
 	.example = "mlbench probe configs/imagenet_like.ini --quick",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_PATH) |
-		   OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) |
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON) |
+		   OPTION_BIT(OPTION_PATH) | OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) |
 		   OPTION_BIT(OPTION_NO_CACHE),
 	.arguments_max = 1,
 	.run = run,

@@ -12,13 +12,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { BAR_COLUMNS = 16, TAIL_COLUMNS = 62 };
+enum { BAR_COLUMNS = 16, SILENCE_SECONDS = 30 };
 
 void progress_begin(struct progress *progress, const char *label)
 {
 	(void)snprintf(progress->label, sizeof progress->label, "%s", label);
 	progress->begun_ns = clock_now_ns();
-	progress_tell(progress, 0, progress->each_seconds, 0, 0);
+	if (progress->done >= progress->total) /* one more than was to be foreseen */
+		progress->total = progress->done + 1;
+	progress_tell(progress, 0, progress->each_seconds, (double)NAN);
 }
 
 void progress_end(struct progress *progress)
@@ -27,46 +29,87 @@ void progress_end(struct progress *progress)
 	progress->done++;
 }
 
+/* What one takes, as far as that is known; 0: it is not. */
+static double each_seconds(const struct progress *progress)
+{
+	return progress->done > 0 ? progress->spent_seconds / (double)progress->done
+				  : progress->each_seconds;
+}
+
+void progress_expect_within(struct progress *progress, double seconds, size_t together)
+{
+	const double each = each_seconds(progress) * (double)together;
+	const double fit = each > 0 && seconds > each ? floor(seconds / each) : 1;
+	progress->at_most = true;
+	progress->total = progress->done + (size_t)fit * together;
+}
+
 static double rest_seconds(const struct progress *progress, double elapsed)
 {
-	const double each = progress->done > 0 ? progress->spent_seconds / (double)progress->done
-					       : progress->each_seconds;
-	const double rest = each * (double)(progress->total - progress->done) - elapsed;
+	const double rest =
+		each_seconds(progress) * (double)(progress->total - progress->done) - elapsed;
 	return rest > 0 ? rest : 0;
 }
 
 double progress_rest_seconds(const struct progress *progress)
 {
-	const bool known = progress->each_seconds > 0 || progress->done > 0;
-	return known ? rest_seconds(progress, 0) : NAN;
+	return each_seconds(progress) > 0 ? rest_seconds(progress, 0) : NAN;
 }
 
-void progress_tell(void *context, double seconds, double planned_seconds, double samples_per_s,
-	uint64_t samples)
+/* Into a pipe goes what says something: how fast it is, or, after a while, that it is not known. */
+static bool is_worth_a_line(struct progress *progress, bool rated)
 {
-	const struct progress *progress = context;
-	if (progress->hidden)
-		return;
-	const struct style style = style_for(STDERR_FILENO, true);
+	const uint64_t now = clock_now_ns();
+	if (!rated && progress->told_ns > 0 &&
+		now - progress->told_ns < (uint64_t)SILENCE_SECONDS * NS_PER_S)
+		return false;
+	progress->told_ns = now;
+	return true;
+}
+
+/* The label has what the rest leaves of the width. */
+static void add_words(const struct progress *progress, const struct style *style, int columns,
+	double seconds, double samples_per_s, struct buffer *line)
+{
+	char head[64];
+	char tail[64 + 2 * UNITS_BYTES];
 	char rate[UNITS_BYTES];
 	char eta[UNITS_BYTES];
-	struct buffer line = {0};
-	(void)samples_per_s; /* of a window: a large batch makes it jump */
-	const bool started = seconds > 0 && samples > 0;
+	const bool known = each_seconds(progress) > 0;
+	(void)snprintf(head, sizeof head, "%zu%s%zu  ", progress->done + 1,
+		progress->at_most ? " of at most " : "/", progress->total);
+	(void)snprintf(tail, sizeof tail, " %10s samples/s  %s %s",
+		isnan(samples_per_s) ? "-" : units_format_count(samples_per_s, rate),
+		progress->at_most ? "at most" : "ETA",
+		known ? plan_format_seconds(rest_seconds(progress, seconds), eta, sizeof eta)
+		      : "-");
+	const int room = columns - style_columns(head) - style_columns(tail);
+	buffer_text(line, head);
+	style_field(style, INK_PLAIN, progress->label, room > 0 ? room : 0, line);
+	buffer_text(line, tail);
+}
+
+void progress_tell(void *context, double seconds, double planned_seconds, double samples_per_s)
+{
+	struct progress *progress = context;
+	const bool terminal = log_is_terminal();
+	if (progress->hidden || (!terminal && !is_worth_a_line(progress, !isnan(samples_per_s))))
+		return;
+	const struct style style = style_for(STDERR_FILENO, true);
+	const struct style uncoloured = {.width = style.width, .utf8 = style.utf8};
+	struct buffer bar = {0};
+	struct buffer words = {0};
 	const double part = planned_seconds > 0 ? seconds / planned_seconds : 0;
 	const double share =
 		((double)progress->done + (part < 1 ? part : 1)) / (double)progress->total;
-	if (log_is_terminal()) {
-		style_bar(&style, INK_ACCENT, share, BAR_COLUMNS, &line);
-		buffer_text(&line, " ");
-	}
-	buffer_format(&line, "%zu/%zu  ", progress->done + 1, progress->total);
-	style_field(&style, INK_PLAIN, progress->label,
-		style.width > TAIL_COLUMNS ? style.width - TAIL_COLUMNS : 0, &line);
-	buffer_format(&line, " %10s samples/s  ETA %s",
-		started ? units_format_count((double)samples / seconds, rate) : "-",
-		plan_format_seconds(rest_seconds(progress, seconds), eta, sizeof eta));
-	if (line.data)
-		log_progress("%s", line.data);
-	buffer_release(&line);
+	style_bar(&uncoloured, INK_PLAIN, share, terminal ? BAR_COLUMNS : 0, &bar);
+	buffer_text(&bar, terminal ? " " : "");
+	add_words(progress, &uncoloured, style.width - (terminal ? BAR_COLUMNS + 1 : 0), seconds,
+		samples_per_s, &words);
+	const struct log_piece pieces[] = {
+		{style.colour ? LOG_INK_ACCENT : LOG_INK_PLAIN, bar.data ? bar.data : ""},
+		{LOG_INK_PLAIN, words.data ? words.data : ""}};
+	log_progress_pieces(pieces, sizeof pieces / sizeof *pieces);
+	buffer_release(&bar);
+	buffer_release(&words);
 }

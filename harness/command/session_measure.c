@@ -238,10 +238,19 @@ static void finish_flame(struct session *session)
 		session_cannot_save(session, code, &err);
 }
 
+/* Limits that are still to be measured. */
+static size_t limits_to_go(const struct session *session)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < session->limits.count; i++)
+		count += !limit_is_known(&session->record, &session->limits.jobs[i].limit);
+	return count;
+}
+
 void session_measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
-	session->progress = (struct progress){.total = session->item_count + session->limits.count,
+	session->progress = (struct progress){.total = session->item_count + limits_to_go(session),
 		.each_seconds = each,
 		.hidden = live_show_has_view(session->live)};
 	if (session->adaptive)

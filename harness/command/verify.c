@@ -193,15 +193,13 @@ static int run_blocks(struct verify *verify, struct error *err)
 	const double each = v->warmup_s + v->duration_s + OVERHEAD_GUESS_S;
 	int code = 0;
 	verify->begun_ns = clock_now_ns();
-	verify->progress =
-		(struct progress){.total = v->count * EXPERIMENT_BLOCKS_LEAST * EXPERIMENT_RUNS,
-			.each_seconds = each};
+	verify->progress = (struct progress){.each_seconds = each};
 	while (!code && !v->interrupted && time_is_left(verify)) {
 		const size_t next = verification_next(v);
 		if (next == v->count)
 			break;
-		if (verify->progress.done >= verify->progress.total)
-			verify->progress.total = verify->progress.done + EXPERIMENT_RUNS;
+		progress_expect_within(
+			&verify->progress, v->budget_s - spent_s(verify), EXPERIMENT_RUNS);
 		code = take_block(verify, next, err);
 	}
 	log_progress_end();

@@ -2,7 +2,7 @@
  * item, no lock, nothing shared.
  *
  * Its memory, 32 bytes an entry, is touched before the clock starts: 256 KiB a stage, and 8 KiB for each
- * thread beyond 32.  It is part of the 64 MiB that the plan of a run leaves to the program itself.
+ * thread beyond 32.  It is part of what the plan of a run leaves to the program itself.
  *
  * When a log is full it is thinned by whole blocks of consecutive numbers, and from then on fewer
  * blocks are kept.  Which ones is a function of the block's number alone, the same in every thread, so

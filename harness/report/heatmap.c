@@ -12,7 +12,6 @@ enum {
 	MAPS_MAX = 12,
 	MAP_GAP_COLUMNS = 3,
 	CELL_GAP_COLUMNS = 1,
-	SHADES = 8,
 	LABEL_BYTES = 160,
 	INDENT_COLUMNS = 2,
 };
@@ -109,21 +108,15 @@ static int shade_of(const struct scale *scale, double rate)
 	/* From half of the best rate at least, so that noise does not look like a difference. */
 	const double dark = fmin(scale->least, scale->most / 2);
 	const double share = (rate - dark) / (scale->most - dark);
-	return (int)lround(share * (SHADES - 1));
+	return (int)lround(share * (STYLE_SHADES - 1));
 }
 
-/* Dark to bright, readable with the ink beside it (xterm's 256 colours). */
-static void shade_begin(const struct style *style, int shade, struct buffer *out)
+static const char *shade_begin(const struct style *style, int shade)
 {
-	static const char *const colours[SHADES] = {"48;5;17;38;5;255", "48;5;18;38;5;255",
-		"48;5;25;38;5;255", "48;5;31;38;5;255", "48;5;37;38;5;16", "48;5;79;38;5;16",
-		"48;5;149;38;5;16", "48;5;227;38;5;16"};
-	static const char *const blocks[SHADES] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char *const marks[SHADES] = {".", ":", "-", "=", "+", "*", "%", "@"};
-	if (style->colour)
-		buffer_format(out, "\033[%sm", colours[shade]);
-	else
-		buffer_format(out, "%s", style->utf8 ? blocks[shade] : marks[shade]);
+	static const char *const blocks[STYLE_SHADES] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const marks[STYLE_SHADES] = {".", ":", "-", "=", "+", "*", "%", "@"};
+	return style->colour ? style_shade(style, shade)
+			     : style_glyph(style, blocks[shade], marks[shade]);
 }
 
 static void render_cell(const struct report *report, const struct style *style,
@@ -137,7 +130,7 @@ static void render_cell(const struct report *report, const struct style *style,
 	const bool best = rate && point == report->best;
 	buffer_repeat(out, " ", CELL_GAP_COLUMNS);
 	if (rate)
-		shade_begin(style, shade_of(scale, value), out);
+		buffer_text(out, shade_begin(style, shade_of(scale, value)));
 	else
 		buffer_text(out, style->colour ? "" : " ");
 	const int room = scale->cell_columns - (style->colour ? 0 : 1);

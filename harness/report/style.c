@@ -1,13 +1,18 @@
 /* Terminal capabilities and the smallest pieces of text. */
 #include "harness/report/style.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/utf8.h"
 
+#include <inttypes.h>
 #include <langinfo.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 static int width_of(int fd)
@@ -37,23 +42,63 @@ struct style style_for(int fd, bool colour_allowed)
 	};
 }
 
+/* Each is ESC, the number of this process, and what a terminal gets after ESC [. */
+enum { KEY_DIGITS = 16, MARK_BYTES = 48 };
+
+static pthread_once_t marks_once = PTHREAD_ONCE_INIT;
+static char marks_key[1 + KEY_DIGITS + 1], ink_marks[INK_COUNT][MARK_BYTES], end_mark[MARK_BYTES],
+	shade_marks[STYLE_SHADES][MARK_BYTES];
+
+static void make_mark(char mark[MARK_BYTES], const char *sequence)
+{
+	(void)snprintf(mark, MARK_BYTES, "%s%s", *sequence ? marks_key : "", sequence);
+}
+
+static void make_marks(void)
+{
+	static const char *const inks[INK_COUNT] = {
+		[INK_PLAIN] = "",
+		[INK_DIM] = "2m",
+		[INK_BOLD] = "1m",
+		[INK_GOOD] = "32m",
+		[INK_WARN] = "33m",
+		[INK_BAD] = "31m",
+		[INK_ACCENT] = "36m",
+	};
+	/* xterm's 256 colours */
+	static const char *const shades[STYLE_SHADES] = {"48;5;17;38;5;255m", "48;5;18;38;5;255m",
+		"48;5;25;38;5;255m", "48;5;31;38;5;255m", "48;5;37;38;5;16m", "48;5;79;38;5;16m",
+		"48;5;149;38;5;16m", "48;5;227;38;5;16m"};
+	uint64_t number;
+	if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
+		number = clock_now_ns() * (uint64_t)getpid();
+	(void)snprintf(marks_key, sizeof marks_key, "\033%0*" PRIx64, KEY_DIGITS, number);
+	for (size_t i = 0; i < INK_COUNT; i++)
+		make_mark(ink_marks[i], inks[i]);
+	for (size_t i = 0; i < STYLE_SHADES; i++)
+		make_mark(shade_marks[i], shades[i]);
+	make_mark(end_mark, "0m");
+}
+
+static const char *mark_or_none(const struct style *style, const char *mark)
+{
+	(void)pthread_once(&marks_once, make_marks);
+	return style->colour ? mark : "";
+}
+
 const char *style_ink(const struct style *style, enum ink ink)
 {
-	static const char *const sequences[] = {
-		[INK_PLAIN] = "",
-		[INK_DIM] = "\033[2m",
-		[INK_BOLD] = "\033[1m",
-		[INK_GOOD] = "\033[32m",
-		[INK_WARN] = "\033[33m",
-		[INK_BAD] = "\033[31m",
-		[INK_ACCENT] = "\033[36m",
-	};
-	return style->colour ? sequences[ink] : "";
+	return mark_or_none(style, ink_marks[ink]);
 }
 
 const char *style_end(const struct style *style)
 {
-	return style->colour ? "\033[0m" : "";
+	return mark_or_none(style, end_mark);
+}
+
+const char *style_shade(const struct style *style, int shade)
+{
+	return mark_or_none(style, shade_marks[shade]);
 }
 
 const char *style_glyph(const struct style *style, const char *utf8, const char *ascii)
@@ -61,22 +106,15 @@ const char *style_glyph(const struct style *style, const char *utf8, const char 
 	return style->utf8 ? utf8 : ascii;
 }
 
-/* Bytes of a sequence that sets colours, as those above; 0: this is none. */
-static size_t ink_bytes(const char *text)
-{
-	if (text[0] != '\033' || text[1] != '[')
-		return 0;
-	const size_t length = 2 + strspn(text + 2, "0123456789;");
-	return text[length] == 'm' ? length + 1 : 0;
-}
-
 void style_add_printable(const char *text, struct buffer *out)
 {
+	const size_t key = strlen(marks_key); /* 0: no mark was ever given away */
 	while (*text) {
-		const size_t ink = ink_bytes(text);
-		const size_t length = ink > 0 ? ink : utf8_character(text);
-		const bool obeyed = ink == 0 && *text != '\n' && utf8_is_control(text);
-		if (length == 0 || obeyed)
+		const bool mark = key > 0 && strncmp(text, marks_key, key) == 0;
+		const size_t length = mark ? key : utf8_character(text);
+		if (mark)
+			buffer_text(out, "\033[");
+		else if (length == 0 || (*text != '\n' && utf8_is_control(text)))
 			buffer_text(out, "?");
 		else
 			buffer_add(out, text, length);
@@ -114,7 +152,7 @@ void style_field(
 	const int width = right ? -columns : columns;
 	const int used = style_columns(text);
 	const int shown = used <= width ? used : width;
-	const char *begin = ink == INK_PLAIN ? "" : style_ink(style, ink);
+	const char *begin = ink == INK_PLAIN || !*text ? "" : style_ink(style, ink);
 	if (right)
 		buffer_repeat(out, " ", width - shown);
 	buffer_text(out, begin);

@@ -15,18 +15,23 @@ struct style {
 	bool utf8;
 };
 
-enum ink { INK_PLAIN, INK_DIM, INK_BOLD, INK_GOOD, INK_WARN, INK_BAD, INK_ACCENT };
+enum ink { INK_PLAIN, INK_DIM, INK_BOLD, INK_GOOD, INK_WARN, INK_BAD, INK_ACCENT, INK_COUNT };
 
 /* For what is written to fd: COLUMNS, else the terminal's size, else 100; colour only on a
  * terminal, without NO_COLOR and when allowed.  setlocale(LC_CTYPE, "") must have been called. */
 struct style style_for(int fd, bool colour_allowed);
 
-/* Escape sequences, "" without colour. */
+/* What begins and ends a colour, "" without colour: not yet an escape sequence, but a mark that holds a random number of this process,
+ * so that no name of a file or of a configuration can have one. */
 const char *style_ink(const struct style *style, enum ink ink);
 const char *style_end(const struct style *style);
 
-/* text as a terminal may get it, whatever names of files and of configurations are in it: lines and colours stay, other control
- * characters and bytes that are no UTF-8 come out as '?'. */
+/* Dark to bright, each readable with the ink that it sets. */
+enum { STYLE_SHADES = 8 };
+const char *style_shade(const struct style *style, int shade);
+
+/* text as a terminal may get it, whatever names of files and of configurations are in it: lines stay, marks of colours become escape
+ * sequences, control characters and bytes that are no UTF-8 come out as '?'. */
 void style_add_printable(const char *text, struct buffer *out);
 
 /* The first where the locale has UTF-8, else the second. */

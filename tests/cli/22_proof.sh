@@ -25,4 +25,13 @@ assert holds(e["decode"]["interval"], -0.15, 0.15) and holds(e["step"]["interval
 assert holds(d["measured_elasticities"]["sum_interval"], 0.9, 1.1), d["measured_elasticities"]
 PY
 }
+# The live line counts to what the budget has room for, and never beyond it.
+counts() {
+	python3 - <<'PY'
+import re
+told = [(int(n), int(of)) for n, of in re.findall(r"^(\d+) of at most (\d+) ", open("err").read(), re.M)]
+assert told and all(n <= of for n, of in told), told
+PY
+}
 prove 1 || prove 2 || fail "the experiments do not bear the diagnosis out"
+counts || fail "the progress of the experiments"

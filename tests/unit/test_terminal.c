@@ -44,8 +44,11 @@ static void fields(void **state)
 	expect_text(&out, "±µ…");
 	style_field(&plain, INK_PLAIN, "abc", 0, &out);
 	expect_text(&out, "");
-	style_field(&coloured, INK_BAD, "no", 3, &out);
+	struct buffer marked = {0};
+	style_field(&coloured, INK_BAD, "no", 3, &marked);
+	style_add_printable(marked.data, &out);
 	expect_text(&out, "\033[31mno\033[0m ");
+	buffer_release(&marked);
 	assert_int_equal(style_columns("±µ…x"), 4);
 }
 
@@ -241,13 +244,17 @@ static void smallest_within(void **state)
 	drop(&made);
 }
 
-/* Lines and colours of ours stay; what else a terminal would obey does not. */
+/* Lines stay, and our colours become escape sequences; what a name has of either a terminal never sees. */
 static void printable(void **state)
 {
 	struct buffer out = {0};
 	(void)state;
-	style_add_printable("a\n\033[38;5;17mb\033[0m ±\n", &out);
-	expect_text(&out, "a\n\033[38;5;17mb\033[0m ±\n");
+	struct buffer marked = {0};
+	buffer_format(&marked, "a\n%sb%s\033[31m\033[8m\0330000000000000000;31m ±\n",
+		style_shade(&coloured, 0), style_end(&coloured));
+	style_add_printable(marked.data, &out);
+	expect_text(&out, "a\n\033[48;5;17;38;5;255mb\033[0m?[31m?[8m?0000000000000000;31m ±\n");
+	buffer_release(&marked);
 	style_add_printable("\033[2J\033]0;x\007\r\t\033[1", &out);
 	expect_text(&out, "?[2J?]0;x????[1");
 	style_add_printable("\xc2\x9b"

@@ -55,7 +55,7 @@ struct dataset_control {
 };
 
 /* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe, else
- * -ENODATA (missing or incomplete) or -ESTALE (another recipe's).  Without: scans, or takes the
+ * -ENODATA (missing or incomplete), -ESTALE (another recipe's) or -ENOTEMPTY (a folder of something else).  Without: scans, or takes the
  * cached manifest where no file's size or time changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad
  * input. */
 int dataset_open(const struct config *config, const struct dataset_control *control,

@@ -121,6 +121,16 @@ static int read_journal(struct site *site, struct error *err)
 	return code;
 }
 
+/* Nothing of ours: whatever is there stays as it is. */
+static int refuse_foreign(const struct site *site, const char *foreign, struct error *err)
+{
+	return error_set(err, -ENOTEMPTY,
+		"'%s' is not empty and not a data set of mlbench (it holds '%.80s'), so none is "
+		"generated there: choose another dataset.path, or measure with what is there, with "
+		"dataset.recipe=none (in short: --data DIR)",
+		site->root, foreign);
+}
+
 /* What an earlier try left: a manifest, else a journal, else nothing at all. */
 static int read_past(struct site *site, struct error *err)
 {
@@ -142,12 +152,7 @@ static int read_past(struct site *site, struct error *err)
 			"'%s/" MANIFEST_NAME
 			"' is damaged: remove the folder, or choose another dataset.path",
 			site->root);
-	if (foreign[0])
-		return error_set(err, -ENOTEMPTY,
-			"'%s' is not empty and not a data set of mlbench (it holds '%.80s'): nothing was "
-			"written; choose another dataset.path",
-			site->root, foreign);
-	return 0;
+	return foreign[0] ? refuse_foreign(site, foreign, err) : 0;
 }
 
 static int lock_folder(struct site *site, struct error *err)
@@ -196,6 +201,7 @@ void site_close(struct site *site)
 /* Compares a journal's recipe only: for the reason why there is no data set. */
 static int explain_missing(struct site *site, struct error *err)
 {
+	char foreign[NAME_MAX + 1];
 	struct stat st;
 	if (stat(site->root, &st) != 0)
 		return error_set(err, -ENODATA,
@@ -205,6 +211,8 @@ static int explain_missing(struct site *site, struct error *err)
 	const int code = read_journal(site, err);
 	if (code == -ESTALE || code == -EACCES)
 		return code;
+	if (code == -ENOENT && find_foreign(site->root, foreign, err) == 0 && foreign[0])
+		return refuse_foreign(site, foreign, err);
 	return error_set(err, -ENODATA,
 		code ? "there is no data set in '%s' yet: make it with `mlbench gen`"
 		     : "the data set in '%s' is incomplete: finish it with `mlbench gen`",

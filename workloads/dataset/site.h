@@ -67,7 +67,7 @@ int site_finish(struct site *site, uint64_t *bytes, struct error *err);
 int site_check_room(const struct site *site, double bytes, uint64_t files, struct error *err);
 
 /* 0 when `root` holds a complete set of this recipe, read into *dataset; -ENODATA: missing or
- * incomplete; -ESTALE: another recipe's. Looks at a few of the files, not all. */
+ * incomplete; -ESTALE: another recipe's; -ENOTEMPTY: something else. Looks at a few of the files, not all. */
 int site_load(
 	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err);
 
