@@ -3,7 +3,8 @@
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
 # The others: make, make install PREFIX=, dist, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
-# CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is.
+# CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
+# CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).
 
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
@@ -73,14 +74,24 @@ CXX_ALL := $(subst gcc,g++,$(subst clang,clang++,$(CC)))
 PLUGIN = $(if $(wildcard workloads/backend/cuda/plugin.c workloads/backend/cuda/plugin_table.c),$(B)/libmlbench-cuda.so)
 CUDA_WANTED := $(filter-out 0 no off,$(CUDA))
 CUDA_HEADERS := $(if $(CUDA_WANTED),$(if $(shell command -v $(CXX_ALL)),$(wildcard $(CUDA_HOME)/include/cublasLt.h)))
-CUDA_NVCC := $(if $(SAN),,$(if $(CUDA_HEADERS),$(wildcard $(NVCC))))
-ifneq ($(filter 1 yes on,$(CUDA)),)
-  ifeq ($(wildcard $(NVCC)),)
-    $(error CUDA=$(CUDA), but there is no $(NVCC): set CUDA_HOME)
+CUDA_INSIST := $(filter 1 yes on,$(CUDA))
+# CUDA_ARCHS: devices that the plug-in is built for: numbers (90, or 80,90), all, or native; .ci/cuda asks nvcc what it can.
+CUDA_ARCHS ?= $(if $(filter dist dist-device device,$(MAKECMDGOALS)),all,native)
+CUDA_WHY :=
+CUDA_NOTE :=
+ifneq ($(filter-out clean help format lint setup setup-check sweep check bank bank-quick bench,$(or $(MAKECMDGOALS),all)),)
+  ifneq ($(and $(CUDA_WANTED),$(if $(SAN),,yes)),)
+    include $(shell .ci/cuda $(CUDA_HOME) $(CC) $(CXX_ALL) '$(CUDA_ARCHS)' build/cuda $(NVCCFLAGS))
+    ifneq ($(and $(CUDA_INSIST),$(CUDA_WHY)),)
+      $(error CUDA=$(CUDA): $(CUDA_WHY))
+    endif
   endif
 endif
+CUDA_NVCC := $(if $(CUDA_GENCODE),$(NVCC))
 
-all: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN)) $(if $(CUDA_WANTED),,no-plugin)
+all: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
+	$(if $(CUDA_WHY),$(call say,NOTE,"no plug-in for NVIDIA devices: $(CUDA_WHY)"))
+	$(if $(CUDA_NOTE),$(call say,NOTE,"plug-in for NVIDIA devices: $(CUDA_NOTE)"))
 no-plugin: # of an earlier build, which the program would find
 	@rm -f $(B)/libmlbench-cuda.so
 # ALLOW_UNDEFINED=1: plug-in and device tests link although functions that they call are not written yet.
@@ -151,24 +162,30 @@ DEVICE_KERNELS := $(sort $(wildcard tests/device/*.cu))
 CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c buffer.c utf8.c units.c units_format.c) $(sort $(wildcard workloads/model/*.c)) \
               $(addprefix workloads/backend/,network_plan.c)
 CUDA_PIC := $(CUDA_C:%.c=$(B)/pic/%.o)
-CUDA_TARGETS := sm_80 sm_90 sm_100, PTX compute_100
-CUDA_GENCODE := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
-                -gencode 'arch=compute_100,code=[sm_100,compute_100]'
 NVCC_HOST_FLAGS := -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra$(if $(DEV),$(comma)-Werror)
 NVCC_FLAGS := -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Xcompiler $(NVCC_HOST_FLAGS) $(if $(DEV),-Werror all-warnings) $(NVCCFLAGS)
 CUDA_C_FLAGS := $(CFLAGS_ALL) -fPIC -isystem $(CUDA_HOME)/include -DMLBENCH_CUDA_TARGETS='"$(CUDA_TARGETS)"'
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -Wl,-rpath,$(CUDA_HOME)/lib64
 PLUGIN_EXPORTS := workloads/backend/cuda/exports.map
+# Another toolkit, or other devices: the same objects anew.  The file changes only when what it says does.
+$(B)/pic/toolkit: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CUDA_HOME) $(CUDA_RELEASE) $(CUDA_GENCODE)' | cmp -s - $@ || echo '$(CUDA_HOME) $(CUDA_RELEASE) $(CUDA_GENCODE)' >$@
+# What nvcc or the C compiler refuses of the plug-in, for a reason that .ci/cuda did not meet, is noted, and the plug-in left
+# out: the program goes on without.  CUDA=1 stops there.
+PLUGIN_REFUSED := $(B)/pic/refused
+or_refused = $(if $(CUDA_INSIST)$(DEV),,|| { echo $@ >>$(PLUGIN_REFUSED); : >$@; })
 PLUGIN_LDFLAGS := $(LDFLAGS_ALL) -shared -Wl,--version-script=$(PLUGIN_EXPORTS) $(if $(SAN)$(UNDEFINED),$(UNDEFINED),-Wl$(comma)-z$(comma)defs)
 
 $(B)/pic/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,"$< (plug-in)")
-	$(Q)$(CC) $(CUDA_C_FLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CUDA_C_FLAGS) -MMD -MP -c -o $@ $< $(or_refused)
 $(B)/pic/%.cu.o: %.cu Makefile
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
-	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $< $(or_refused)
+$(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(DEVICE_KERNELS:%.cu=$(B)/pic/%.cu.o): $(B)/pic/toolkit
 $(B)/pic/plain.a: $(CUDA_PLAIN:%.c=$(B)/pic/%.o)
 	@rm -f $@
 	@ar rcs $@ $^
@@ -177,7 +194,13 @@ $(B)/pic/plugin.a: $(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(DEVICE_KER
 	@ar rcs $@ $^
 $(B)/libmlbench-cuda.so: $(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(B)/pic/plain.a $(PLUGIN_EXPORTS)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) -lm -ldl
+	$(Q)if [ -s $(PLUGIN_REFUSED) ]; then \
+	        echo "  NOTE  no plug-in for NVIDIA devices: with the toolkit of $(CUDA_HOME), $$(sed -n '1s|.*/\(.*\)\.o$$|\1|p' $(PLUGIN_REFUSED)) does not compile (CUDA=1 insists)"; \
+	        xargs rm -f <$(PLUGIN_REFUSED); rm -f $(PLUGIN_REFUSED) $@; \
+	else \
+	        $(CC) $(PLUGIN_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) -lm -ldl$(if $(CUDA_INSIST)$(DEV),, || \
+	                echo "  NOTE  no plug-in for NVIDIA devices: it cannot be linked with the libraries of $(CUDA_HOME) (CUDA=1 insists)"); \
+	fi
 
 # --- test double: the toolkit's libraries on the CPU, and the plug-in on them ---------------------------
 # docs/TESTING.md says what it proves.  The same C; kernels by the C++ compiler; only files that mention the double are compiled anew.
@@ -417,7 +440,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
+.PHONY: FORCE all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

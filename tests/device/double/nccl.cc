@@ -1,14 +1,15 @@
 /* A double of NCCL for devices of one process: sums of floats over all ranks, on their streams, waiting for one another as
  * the real ones do.  Its thread of work is the streams'; communicators that do not block are "in progress" until they were
  * asked once, and what they were given is enqueued only then, as documented. */
+#include "tests/device/double/double.h"
 #include "tests/device/double/handles.h"
 #include "tests/device/double/memory.h"
 #include "tests/device/double/stream.h"
+#include "workloads/backend/cuda/nccl_abi.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <nccl.h>
 
 namespace twin
 {
@@ -211,6 +212,18 @@ ncclResult_t close(const char *name, ncclComm_t which, bool abort)
 	return ncclSuccess;
 }
 
+/* What is not set is INT_MIN, in what a newer library reads beyond the members of this one, too. */
+bool is_ours(const ncclConfig_t &config)
+{
+	const bool ours =
+		config.magic == 0xcafebeef && config.size == sizeof config &&
+		config.version >= 21400 && config.unset == INT_MIN &&
+		(config.blocking == INT_MIN || config.blocking == 0 || config.blocking == 1);
+	if (!ours)
+		complain("ncclCommInitRankConfig: the configuration was not initialized");
+	return ours;
+}
+
 ncclResult_t check_sum(
 	const communicator &one, const void *from, void *to, size_t count, cudaStream_t stream)
 {
@@ -236,7 +249,7 @@ extern "C" {
 
 ncclResult_t ncclGetVersion(int *version)
 {
-	*version = NCCL_VERSION_CODE;
+	*version = DOUBLE_NCCL_VERSION;
 	return ncclSuccess;
 }
 
@@ -263,6 +276,8 @@ ncclResult_t ncclCommInitRankConfig(
 {
 	if (injected("ncclCommInitRankConfig"))
 		return ncclSystemError;
+	if (config && !is_ours(*config))
+		return ncclInvalidArgument;
 	return open(out, ranks, id, rank, !config || config->blocking != 0);
 }
 

@@ -6,6 +6,7 @@
 #include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/plugin.h"
 
+#include <cuda_runtime_api.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

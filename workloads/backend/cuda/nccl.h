@@ -1,10 +1,10 @@
-/* NCCL, opened at run time: a node with one device needs none.  Only the functions that are used; types are those of nccl.h. */
+/* NCCL, opened at run time: a node with one device needs none.  Only the functions that are used. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_NCCL_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_NCCL_H
 
 #include "harness/base/error.h"
+#include "workloads/backend/cuda/nccl_abi.h"
 
-#include <nccl.h>
 #include <stddef.h>
 
 struct nccl {
