@@ -120,6 +120,7 @@ static void describe_step(struct plan *plan, const struct config *config)
 	step->emulated = ops && strcmp(ops->name, "emulated") == 0;
 	step->flops_per_sample = model ? model_training_flops(model) : 0;
 	struct backend *backend = NULL;
+	char outline[NOTE_BYTES / 2];
 	if (null || step->emulated)
 		(void)backend_open(&backend,
 			&(const struct backend_options){.config = config,
@@ -130,10 +131,15 @@ static void describe_step(struct plan *plan, const struct config *config)
 	if (backend)
 		(void)snprintf(
 			step->description, sizeof step->description, "%s", backend->description);
+	else if (ops && ops->outline)
+		(void)snprintf(step->description, sizeof step->description, "%s: %s", step->backend,
+			ops->outline(config, outline, sizeof outline));
 	else
 		(void)snprintf(step->description, sizeof step->description, "%s, %s", step->backend,
 			step->model);
 	backend_close(backend);
+	if (!backend_reference(config, step->reference, sizeof step->reference))
+		step->reference[0] = '\0';
 }
 
 static void describe_engine(struct plan *plan, const struct config *config)

@@ -35,7 +35,17 @@ bad '[sweep]\nzip = decode.workers, read.depth' "zip"
 bad '[sweep]\nrun.seed = 1,2' "run.seed"
 bad 'nonsense' "bad.ini:"
 bad '[step]\nmodel = resnet5' "resnet50"
-bad '[step]\ndevice = h1oo' "h100"
+sed -i 's,^time = 500us,time = 0,' tiny.ini
+bad '[step]\ndevice = h1oo' "h100" "step.time = 106ms@64,61ms@32"
+sed -i 's,^time = 0,time = 61ms@64\,106ms@32,' tiny.ini
+bad '' "bad.ini:16" "larger batch take less time"
+sed -i 's,^time = 61.*,time = 500us,' tiny.ini
+# One duration over swept batches is no comparison, and is marked so; as a line it is one.
+expect 0 "$MLBENCH" check tiny.ini
+prints "warning  step.time is one duration for every batch.size"
+expect 0 "$MLBENCH" check tiny.ini --set step.time=1ms@8,2ms@16 --set step.device=rtx5090
+! grep -q "one duration" out || fail "a line is taken for one duration"
+prints "emulated rtx5090"
 bad '[read]\ndepth = 4\ndepth = 8' "depth"
 
 printf 'include = loop.ini\n' >other.ini

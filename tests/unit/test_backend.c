@@ -133,7 +133,7 @@ static void openblas_refuses_what_it_does_not_do(void **state)
 		assert_int_equal(config_set_key(&config, cases[i].key, cases[i].value, NULL), 0);
 		assert_int_equal(backend_validate(&config, &err), -EINVAL);
 		assert_non_null(strstr(err.text, cases[i].says));
-		/* Where a step is a clock or nothing, one file serves nodes with and without a device. */
+		/* Where a step is nothing, one file serves nodes with and without a device. */
 		assert_int_equal(config_set_key(&config, KEY_STEP_BACKEND, "null", NULL), 0);
 		assert_int_equal(backend_validate(&config, &err), 0);
 		config_release(&config);

@@ -3,6 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "workloads/backend/backends.h"
+#include "workloads/backend/cuda_load.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
@@ -85,6 +86,13 @@ const struct backend_ops *backend_choose(
 		return ops;
 	(void)error_set(err, -ENOTSUP, "step.backend: '%s' cannot be used: %s", ops->name, missing);
 	return NULL;
+}
+
+bool backend_reference(const struct config *config, char *out, size_t room)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	return ops == &cuda_backend_ops &&
+	       emulated_reference(cuda_find()->node.devices[0].name, config, out, room);
 }
 
 int backend_validate(const struct config *config, struct error *err)
