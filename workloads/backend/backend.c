@@ -66,7 +66,11 @@ static const struct backend_ops *choose_real_or_emulated(
 	const char *why = why_emulate(config, reason, sizeof reason);
 	if (!why)
 		return &cuda_backend_ops;
-	if (why_not && room > 0)
+	const enum key_id ignored = emulated_ignores(config);
+	if (why_not && room > 0 && ignored != KEY_COUNT)
+		(void)snprintf(why_not, room, "no real device, so that step.%s has no effect: %s",
+			config_keys[ignored].name, why);
+	else if (why_not && room > 0)
 		(void)snprintf(why_not, room, "no real device: %s", why);
 	return &emulated_backend_ops;
 }

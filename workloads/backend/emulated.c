@@ -135,11 +135,30 @@ static int exchange_is_known(const struct config *config, struct error *err)
 		config_text(config, KEY_STEP_MODEL));
 }
 
+/* Keys of a real device's step: a clock takes as long whatever they are.  The first that is set; KEY_COUNT: none. */
+enum key_id emulated_ignores(const struct config *config)
+{
+	if (config_integer(config, KEY_STEP_PRECISION) != STEP_PRECISION_AUTO)
+		return KEY_STEP_PRECISION;
+	if (config_integer(config, KEY_STEP_ACCUMULATE) > 1)
+		return KEY_STEP_ACCUMULATE;
+	if (config_on(config, KEY_STEP_GRAPH))
+		return KEY_STEP_GRAPH;
+	if (config_integer(config, KEY_STEP_STATISTICS) > 0)
+		return KEY_STEP_STATISTICS;
+	return config_integer(config, KEY_STEP_STREAMS) > 1 ? KEY_STEP_STREAMS : KEY_COUNT;
+}
+
 static int emulated_validate(const struct config *config, struct error *err)
 {
 	const char *device = config_text(config, KEY_STEP_DEVICE);
 	const char *model = config_text(config, KEY_STEP_MODEL);
 	const bool timed = config_integer(config, KEY_STEP_TIME) > 0;
+	const enum key_id ignored = emulated_ignores(config);
+	if (ignored != KEY_COUNT && config_integer(config, KEY_STEP_BACKEND) != STEP_BACKEND_AUTO)
+		return error_set(err, -EINVAL,
+			"step.%s has no effect on an emulated step; leave it out, or compute the step (step.backend = cuda)",
+			config_keys[ignored].name);
 	if (!timed && !is_device(device))
 		return refuse_device(device, err);
 	if (!is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
