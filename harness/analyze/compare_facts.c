@@ -173,7 +173,7 @@ const char *compare_weight_name(enum compare_weight weight)
 char *config_value_text(enum key_id key, const struct config_value *value)
 {
 	char text[CONFIG_VALUE_BYTES];
-	if (config_keys[key].type == KEY_TYPE_TEXT)
+	if (config_keys[key].type == KEY_TYPE_TEXT || value->text)
 		return strdup(value->text ? value->text : "");
 	return strdup(config_format_value(key, value, text, sizeof text));
 }

@@ -30,7 +30,9 @@ static int order_values(enum key_id key, const struct config_value *a, const str
 		return strcmp(a->text ? a->text : "", b->text ? b->text : "");
 	if (type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE)
 		return (a->real > b->real) - (a->real < b->real);
-	return (a->integer > b->integer) - (a->integer < b->integer);
+	if (a->integer != b->integer)
+		return a->integer > b->integer ? 1 : -1;
+	return strcmp(a->text ? a->text : "", b->text ? b->text : "");
 }
 
 bool config_value_same(enum key_id key, const struct config_value *a, const struct config_value *b)

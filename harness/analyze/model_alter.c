@@ -28,7 +28,8 @@ bool change_keeps(const struct change *c, enum key_id key)
 		return strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
 	if (config_keys[key].type == KEY_TYPE_REAL || config_keys[key].type == KEY_TYPE_SHARE)
 		return a->real == b->real;
-	return a->integer == b->integer;
+	return a->integer == b->integer &&
+	       strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
 }
 
 /* How far from the calibration a number was turned. */
@@ -144,11 +145,11 @@ static bool step_is_timed(const struct config *config)
 	return config_integer(config, KEY_STEP_TIME) > 0;
 }
 
-/* Nominal step time, ns per full batch, as far as it is known: step.time is of a batch of any size. */
+/* Nominal step time, ns per full batch, as far as it is known. */
 static double nominal(const struct change *c, const struct config *config)
 {
 	if (step_is_timed(config))
-		return (double)config_integer(config, KEY_STEP_TIME);
+		return config_step_time(config, batch_of(c, config));
 	return c->model->step_time ? c->model->step_time(config, (uint32_t)batch_of(c, config))
 				   : NAN;
 }
@@ -190,6 +191,10 @@ static int turn_batch(const struct change *c)
 		return code;
 	model->replay.scale[COST_UPLOAD] *= ratio;
 	change_count_distance(c);
+	if (!model->facts.step_on_cores && config_step_time_is_fixed(c->to))
+		model_note(model,
+			"step.time is one duration, so that a batch of any size is taken to take as "
+			"long: give it as step.time=106ms@64,61ms@32");
 	if (model->facts.step_on_cores)
 		model_note(model,
 			"the step is taken to be in proportion to the batch; its fixed part "

@@ -150,10 +150,25 @@ static void list_real_devices(struct listing *listing)
 	}
 }
 
+/* Devices without a published step time are emulated by times that the user has; their peaks help to guess some. */
+static void list_any_device(struct listing *listing)
+{
+	struct buffer text = {0};
+	buffer_text(&text,
+		"a device of any name, by its own step times "
+		"(step.time = 106ms@64,61ms@32); published dense bf16 TFLOP/s, not step times:");
+	for (size_t i = 0; i < peak_count; i++)
+		buffer_format(&text, "%s %s %.4g", i ? "," : "", peak_list[i].device,
+			peak_list[i].teraflops[STEP_PRECISION_BF16]);
+	listing_add(listing, "any", NULL, text.data ? text.data : "");
+	buffer_release(&text);
+}
+
 static void list_all_devices(struct listing *listing)
 {
 	list_real_devices(listing);
 	list_devices(listing);
+	list_any_device(listing);
 }
 
 static void list_keys(struct listing *listing)

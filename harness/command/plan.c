@@ -89,6 +89,27 @@ static int note_lack(struct plan *plan, const struct error *err)
 	return 0;
 }
 
+/* Settings of a real device's step make no difference to an emulated one: a sweep over them would compare chance. */
+static int check_emulated_axes(
+	const struct plan *plan, const struct config *point, struct error *err)
+{
+	static const enum key_id ignored[] = {KEY_STEP_PRECISION, KEY_STEP_ACCUMULATE,
+		KEY_STEP_GRAPH, KEY_STEP_STATISTICS, KEY_STEP_STREAMS, KEY_STEP_AHEAD,
+		KEY_STEP_OPTIMIZER, KEY_STEP_LEARNING_RATE};
+	char why[PLAN_WHY_BYTES] = "";
+	const struct backend_ops *ops = backend_choose(point, why, sizeof why, NULL);
+	if (!ops || strcmp(ops->name, "emulated") != 0)
+		return 0;
+	for (size_t i = 0; i < plan->config.axis_count; i++)
+		for (size_t k = 0; k < sizeof ignored / sizeof ignored[0]; k++)
+			if (plan->config.axes[i].key == ignored[k] &&
+				plan->config.axes[i].count > 1)
+				return error_set(err, *why ? -ENOTSUP : -EINVAL,
+					"step.%s is swept, and an emulated step is the same at each of its values%s%.200s",
+					config_keys[ignored[k]].name, *why ? "; " : "", why);
+	return 0;
+}
+
 /* What is wrong with a point whatever the node: refused before anything runs. */
 static int check_point(struct plan *plan, size_t point, struct error *err)
 {
@@ -98,6 +119,8 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 		code = config_validate(&config, err);
 	if (!code) {
 		code = backend_validate(&config, err);
+		if (!code)
+			code = check_emulated_axes(plan, &config, err);
 		if (code == -ENOTSUP) /* the node's lack, not the file's mistake */
 			code = note_lack(plan, err);
 	}
@@ -122,6 +145,7 @@ static void describe_step(struct plan *plan, const struct config *config)
 	step->emulated = ops && strcmp(ops->name, "emulated") == 0;
 	step->flops_per_sample = model ? model_training_flops(model) : 0;
 	struct backend *backend = NULL;
+	char outline[NOTE_BYTES / 2];
 	if (null || step->emulated)
 		(void)backend_open(&backend,
 			&(const struct backend_options){.config = config,
@@ -132,10 +156,15 @@ static void describe_step(struct plan *plan, const struct config *config)
 	if (backend)
 		(void)snprintf(
 			step->description, sizeof step->description, "%s", backend->description);
+	else if (ops && ops->outline)
+		(void)snprintf(step->description, sizeof step->description, "%s: %s", step->backend,
+			ops->outline(config, outline, sizeof outline));
 	else
 		(void)snprintf(step->description, sizeof step->description, "%s, %s", step->backend,
 			step->model);
 	backend_close(backend);
+	if (!backend_reference(config, step->reference, sizeof step->reference))
+		step->reference[0] = '\0';
 }
 
 static void describe_engine(struct plan *plan, const struct config *config)

@@ -196,6 +196,11 @@ static void describe_conditions(const struct plan *plan, struct buffer *out)
 		label(out, "injected");
 	for (size_t i = 0; i < count; i++)
 		buffer_format(out, "%s%s%s", i ? ", " : "", lines[i], i + 1 == count ? "\n" : "");
+	const char *warning = report_emulation_warning(&plan->config, plan->step.emulated);
+	if (warning) {
+		label(out, "warning");
+		buffer_format(out, "%s\n", warning);
+	}
 	if (plan->refused > 0) {
 		label(out, "refused");
 		buffer_format(out, "%zu of %zu points cannot run here; the first: %s\n",
@@ -209,6 +214,10 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 	if (plan->step_note[0]) {
 		label(out, "");
 		buffer_format(out, "%s\n", plan->step_note);
+	}
+	if (plan->step.reference[0]) {
+		label(out, "");
+		buffer_format(out, "reference: %s\n", plan->step.reference);
 	}
 	describe_conditions(plan, out);
 	describe_time(plan, repetitions, out);

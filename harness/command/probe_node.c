@@ -242,7 +242,7 @@ static int do_device(const struct job *job, const struct probe_control *control,
 		.shape = {(uint32_t)(CHANNELS * edge * edge),
 			(uint32_t)config_integer(config, KEY_DATASET_CLASSES)},
 		.batch = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
-		.precision = (enum step_precision)config_integer(config, KEY_STEP_PRECISION),
+		.precision = cuda_precision(config),
 		.shapes_most = (unsigned)job->bounds->shapes,
 	};
 	return probe_device(&plan, control, job->out, err);

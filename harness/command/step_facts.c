@@ -25,7 +25,7 @@ double step_facts_time(const struct config *config, uint32_t batch_size)
 	struct backend *backend;
 	if (strcmp(step_facts_backend(config), "emulated") != 0)
 		return NAN;
-	const double given = config_real(config, KEY_STEP_TIME);
+	const double given = config_step_time(config, batch_size);
 	if (given > 0)
 		return given;
 	if (backend_open(&backend,

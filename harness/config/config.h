@@ -26,8 +26,10 @@ enum key_type {
 	KEY_TYPE_SHARE,    /* 0..1 */
 	KEY_TYPE_SIZE,     /* bytes */
 	KEY_TYPE_DURATION, /* ns */
-	KEY_TYPE_RATE,     /* bytes/s */
-	KEY_TYPE_CHOICE,   /* index into choices */
+	/* ns per batch, or text: times at batch sizes (config_step_time); then integer is the first */
+	KEY_TYPE_BATCH_TIME,
+	KEY_TYPE_RATE,   /* bytes/s */
+	KEY_TYPE_CHOICE, /* index into choices */
 	KEY_TYPE_TEXT,
 };
 
@@ -88,7 +90,8 @@ enum step_precision {
 	STEP_PRECISION_TF32,
 	STEP_PRECISION_BF16,
 	STEP_PRECISION_FP16,
-	STEP_PRECISION_FP8
+	STEP_PRECISION_FP8,
+	STEP_PRECISION_AUTO
 };
 enum sweep_mode { SWEEP_MODE_GRID, SWEEP_MODE_ADAPTIVE };
 
@@ -168,6 +171,13 @@ double config_real(
 	const struct config *config, enum key_id key); /* REAL, SHARE, or an integer's value */
 const char *config_text(const struct config *config, enum key_id key); /* TEXT, never NULL */
 bool config_on(const struct config *config, enum key_id key);          /* BOOLEAN */
+
+/* step.time of a batch of that size, ns; 0: not set.  Of a line, it may be below 0 where that has no points. */
+double config_step_time(const struct config *config, double batch_size);
+/* Whether step.time is one duration for a batch of any size. */
+bool config_step_time_is_fixed(const struct config *config);
+/* Whether batch.size is swept over such a time, and not with it (sweep.zip): the largest batch then wins by construction. */
+bool config_sweeps_batch_over_fixed_time(const struct config *config);
 
 enum { CONFIG_VALUE_BYTES = 64 };
 

@@ -36,6 +36,7 @@ void document_values(enum key_id id, struct buffer *out)
 	case KEY_TYPE_SHARE:
 	case KEY_TYPE_SIZE:
 	case KEY_TYPE_DURATION:
+	case KEY_TYPE_BATCH_TIME:
 	case KEY_TYPE_RATE:
 		value_write_limit(id, key->min, out);
 		buffer_text(out, " to ");

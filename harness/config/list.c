@@ -3,6 +3,7 @@
 #include "harness/config/value.h"
 
 #include "harness/base/units.h"
+#include "harness/config/batch_time.h"
 #include "harness/config/text.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ static bool is_number(enum key_id key)
 	case KEY_TYPE_SHARE:
 	case KEY_TYPE_SIZE:
 	case KEY_TYPE_DURATION:
+	case KEY_TYPE_BATCH_TIME:
 	case KEY_TYPE_RATE:
 		return true;
 	case KEY_TYPE_BOOLEAN:
@@ -226,10 +228,27 @@ static int refuse_twins(enum key_id key, const struct list *list, struct error *
 	return 0;
 }
 
+/* Cuts the first element off.  Points of a line that follow one another ("106ms@64,61ms@32") are one value. */
+static char *next_element(enum key_id key, char **next)
+{
+	char *element = strsep(next, ",");
+	if (config_keys[key].type != KEY_TYPE_BATCH_TIME || !batch_time_is_line(element))
+		return element;
+	while (*next) {
+		char *comma = *next - 1;
+		const size_t length = strcspn(*next, ",");
+		if (!memchr(*next, '@', length))
+			break;
+		*comma = ',';
+		(void)strsep(next, ",");
+	}
+	return element;
+}
+
 static int parse_elements(enum key_id key, char *text, struct list *list, struct error *err)
 {
 	for (char *next = text; next;) {
-		char *element = strsep(&next, ",");
+		char *element = next_element(key, &next);
 		const int code = add_element(key, element, list, err);
 		if (code)
 			return code;
@@ -262,6 +281,8 @@ int value_parse_list(enum key_id key, const char *text, struct config_value **va
 bool value_looks_like_list(enum key_id key, const char *text)
 {
 	if (config_keys[key].type == KEY_TYPE_TEXT && !config_keys[key].sweepable)
+		return false;
+	if (config_keys[key].type == KEY_TYPE_BATCH_TIME && batch_time_is_line(text))
 		return false;
 	if (strchr(text, ','))
 		return true;

@@ -2,6 +2,7 @@
 #include "harness/config/value.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
+#include "harness/config/batch_time.h"
 #include "harness/config/text.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ const char *value_example(enum key_id key)
 		[KEY_TYPE_SHARE] = "25%",
 		[KEY_TYPE_SIZE] = "64KiB",
 		[KEY_TYPE_DURATION] = "1.5ms",
+		[KEY_TYPE_BATCH_TIME] = "20ms",
 		[KEY_TYPE_RATE] = "2GiB/s",
 		[KEY_TYPE_CHOICE] = "",
 		[KEY_TYPE_TEXT] = "",
@@ -46,6 +48,7 @@ static const char *type_noun(enum key_id key)
 		[KEY_TYPE_SHARE] = "a share",
 		[KEY_TYPE_SIZE] = "a size",
 		[KEY_TYPE_DURATION] = "a duration",
+		[KEY_TYPE_BATCH_TIME] = "a duration",
 		[KEY_TYPE_RATE] = "a rate",
 		[KEY_TYPE_CHOICE] = "a choice",
 		[KEY_TYPE_TEXT] = "a text",
@@ -73,6 +76,7 @@ static int parse_quantity(enum key_type type, const char *text, struct config_va
 	case KEY_TYPE_SIZE:
 		return parse_unsigned(units_parse_size, text, &value->integer);
 	case KEY_TYPE_DURATION:
+	case KEY_TYPE_BATCH_TIME:
 		return parse_unsigned(units_parse_duration, text, &value->integer);
 	case KEY_TYPE_RATE:
 		return parse_unsigned(units_parse_rate, text, &value->integer);
@@ -233,6 +237,8 @@ int value_parse(enum key_id key, const char *text, struct config_value *value, s
 			entry->name, value_example(key));
 	if (entry->type == KEY_TYPE_BOOLEAN)
 		return parse_boolean(key, text, value, err);
+	if (entry->type == KEY_TYPE_BATCH_TIME && batch_time_is_line(text))
+		return batch_time_parse(key, text, value, err);
 	const int code = value_parse_number(key, text, value, err);
 	return code ? code : check_bounds(key, value, err);
 }
@@ -250,8 +256,10 @@ bool value_equal(enum key_id key, const struct config_value *a, const struct con
 {
 	if (config_keys[key].type == KEY_TYPE_TEXT)
 		return strcmp(a->text ? a->text : "", b->text ? b->text : "") == 0;
-	return is_real(key) ? !(a->real < b->real) && !(a->real > b->real)
-			    : a->integer == b->integer;
+	if (is_real(key))
+		return !(a->real < b->real) && !(a->real > b->real);
+	return a->integer == b->integer &&
+	       strcmp(a->text ? a->text : "", b->text ? b->text : "") == 0;
 }
 
 void value_release(struct config_value *value)
@@ -329,6 +337,12 @@ void value_write(
 	case KEY_TYPE_SIZE:
 		buffer_text(out, units_print_size((uint64_t)value->integer, text));
 		break;
+	case KEY_TYPE_BATCH_TIME:
+		if (value->text) {
+			buffer_text(out, value->text);
+			break;
+		}
+		__attribute__((fallthrough));
 	case KEY_TYPE_DURATION:
 		buffer_text(out, units_print_duration((uint64_t)value->integer, text));
 		break;

@@ -27,6 +27,8 @@ json_t *config_value_to_json(enum key_id key, const struct config_value *value)
 	case KEY_TYPE_TEXT:
 		return fields_text(value->text ? value->text : "");
 	default:
+		if (value->text)
+			return fields_text(value->text);
 		return json_string(config_format_value(key, value, text, sizeof text));
 	}
 }

@@ -44,7 +44,8 @@ struct step_info {
 	bool emulated;
 	char model[NAME_BYTES];
 	char description[NOTE_BYTES];
-	double flops_per_sample; /* 0: no model */
+	char reference[NOTE_BYTES]; /* a published figure of the device that computed; "": none */
+	double flops_per_sample;    /* 0: no model */
 	struct step_product
 		products[STEP_PRODUCTS_MAX]; /* of the first point, in the model's order */
 	size_t product_count;                /* 0: not known (no such model, or an older result) */

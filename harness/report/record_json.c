@@ -141,6 +141,8 @@ json_t *record_step_to_json(const struct step_info *step)
 	int bad = fields_encode(object, step_fields, COUNT(step_fields), step);
 	if (step->product_count > 0)
 		bad |= json_object_set_new(object, "products", products_to_json(step));
+	if (step->reference[0])
+		bad |= json_object_set_new(object, "reference", fields_text(step->reference));
 	json_t *flops =
 		step->flops_per_sample > 0 ? json_real(step->flops_per_sample) : json_null();
 	bad |= json_object_set_new(object, "flops_per_sample", flops);
@@ -172,6 +174,8 @@ static int step_from_json(struct step_info *step, const json_t *object, struct e
 {
 	const double flops = fields_real(json_object_get(object, "flops_per_sample"));
 	step->flops_per_sample = isnan(flops) ? 0 : flops;
+	const char *reference = json_string_value(json_object_get(object, "reference"));
+	(void)snprintf(step->reference, sizeof step->reference, "%s", reference ? reference : "");
 	const int code = fields_decode(object, step_fields, COUNT(step_fields), step, err);
 	return code ? code : products_from_json(step, json_object_get(object, "products"), err);
 }

@@ -415,6 +415,13 @@ size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], s
 	return count;
 }
 
+const char *report_emulation_warning(const struct config *config, bool emulated)
+{
+	return emulated && config_sweeps_batch_over_fixed_time(config)
+		       ? "step.time is one duration for every batch.size, so the largest batch wins by construction; give times of several batches, as step.time = 106ms@64,61ms@32"
+		       : NULL;
+}
+
 void report_injected_text(const struct config *config, const char *separator, struct buffer *out)
 {
 	char lines[INJECTED_MAX][NOTE_BYTES];

@@ -87,6 +87,9 @@ size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], s
 /* The same on one line; nothing where nothing was planted. */
 void report_injected_text(const struct config *config, const char *separator, struct buffer *out);
 
+/* What makes an emulated sweep's comparison void, in a sentence; NULL: nothing does. */
+const char *report_emulation_warning(const struct config *config, bool emulated);
+
 /* summary.json; NULL without memory. */
 json_t *report_summary_json(const struct report *report);
 void report_csv(const struct report *report, struct buffer *out);

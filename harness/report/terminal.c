@@ -60,6 +60,10 @@ static void render_conditions(
 	struct buffer text = {0};
 	report_injected_text(&report->record->config, ", ", &text);
 	layout_labelled_buffer(style, INK_WARN, "injected", &text, out);
+	const struct record *record = report->record;
+	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
+	if (warning)
+		layout_labelled(style, INK_WARN, "warning", warning, out);
 	if (!report->record->interrupted)
 		return;
 	const size_t all = report->record->grid.points *
@@ -82,6 +86,11 @@ static void render_head(const struct report *report, const struct style *style, 
 	buffer_format(&step, "step: %s", record->step.description);
 	style_wrap(style, step.data ? step.data : "", LAYOUT_INDENT + LAYOUT_LABEL, used, out);
 	buffer_release(&step);
+	if (record->step.reference[0]) {
+		struct buffer reference = {0};
+		buffer_format(&reference, "reference: %s", record->step.reference);
+		layout_labelled_buffer(style, INK_DIM, "", &reference, out);
+	}
 	render_run(report, style, out);
 	render_conditions(report, style, out);
 }

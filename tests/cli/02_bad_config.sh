@@ -35,7 +35,28 @@ bad '[sweep]\nzip = decode.workers, read.depth' "zip"
 bad '[sweep]\nrun.seed = 1,2' "run.seed"
 bad 'nonsense' "bad.ini:"
 bad '[step]\nmodel = resnet5' "resnet50"
-bad '[step]\ndevice = h1oo' "h100"
+sed -i 's,^time = 500us,time = 0,' tiny.ini
+bad '[step]\ndevice = h1oo' "h100" "step.time = 106ms@64,61ms@32"
+sed -i 's,^time = 0,time = 61ms@64\,106ms@32,' tiny.ini
+bad '' "bad.ini:16" "larger batch take less time"
+sed -i 's,^time = 61.*,time = 500us,' tiny.ini
+# What an emulated step ignores is refused, set or swept; where auto emulates, a set one is said and a swept one is the node's lack.
+expect 2 "$MLBENCH" check tiny.ini --set step.graph=on
+says "step.graph has no effect on an emulated step"
+expect 2 "$MLBENCH" check tiny.ini --set sweep.step.learning_rate=0.1,0.2
+says "step.learning_rate is swept"
+expect 2 "$MLBENCH" check tiny.ini --set sweep.step.precision=fp32,bf16
+says "step.precision has no effect on an emulated step"
+expect 0 "$MLBENCH" check tiny.ini --set step.backend=auto --set step.precision=bf16
+prints "no real device, so that step.precision has no effect: "
+expect 3 "$MLBENCH" check tiny.ini --set step.backend=auto --set sweep.step.precision=fp32,bf16
+says "step.precision is swept"
+# One duration over swept batches is no comparison, and is marked so; as a line it is one.
+expect 0 "$MLBENCH" check tiny.ini
+prints "warning  step.time is one duration for every batch.size"
+expect 0 "$MLBENCH" check tiny.ini --set step.time=1ms@8,2ms@16 --set step.device=rtx5090
+! grep -q "one duration" out || fail "a line is taken for one duration"
+prints "emulated rtx5090"
 bad '[read]\ndepth = 4\ndepth = 8' "depth"
 
 printf 'include = loop.ini\n' >other.ini

@@ -10,7 +10,25 @@ cuda="--set step.backend=cuda --set step.model=mlp --set augment.size=8 --set ba
 expect 0 "$MLBENCH" list backends
 prints "test double"
 expect 0 "$MLBENCH" check tiny.ini $cuda
+prints "cuda: test double (CPU), mlp in bf16"
+expect 0 "$MLBENCH" check tiny.ini $cuda --set step.precision=fp32
 prints "cuda: test double (CPU), mlp in fp32"
+# Where step keys are swept, the first line still names the device and the precision.
+expect 0 "$MLBENCH" check tiny.ini $cuda --set sweep.step.graph=off,on
+prints "cuda: test double (CPU), mlp in bf16 (first point; swept)"
+# What is published of a device of this name stands beside it.
+MLBENCH_DOUBLE_NAME="NVIDIA H100 80GB HBM3" expect 0 "$MLBENCH" check "$ROOT/configs/imagenet_like.ini" --set dataset.path=none
+prints "step: cuda: test double NVIDIA H100 80GB HBM3, resnet50 in bf16"
+prints "reference: published h100, resnet50: 224 ms per batch of 400, 1786 samples/s (not measured here)"
+MLBENCH_DOUBLE_NAME="NVIDIA H100 80GB HBM3 MIG 1g.10gb" expect 0 "$MLBENCH" check "$ROOT/configs/imagenet_like.ini" --set dataset.path=none
+! grep -q reference: out || fail "a part of a device is compared with the whole"
+# Every configuration that is not about emulation runs here.
+export MLBENCH_DOUBLE_MEMORY=80000000000
+for name in imagenet_like imagenet_full png_medical step_only; do
+	expect 0 "$MLBENCH" check "$ROOT/configs/$name.ini" --set dataset.path=none
+	prints "step: cuda: test double"
+done
+unset MLBENCH_DOUBLE_MEMORY
 
 # Every way says whose figures they are, and leaves a device in the record.
 number=0

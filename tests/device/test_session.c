@@ -601,6 +601,30 @@ static void uploader_and_step_thread_work_side_by_side(void **state)
 	(void)pthread_mutex_destroy(&two.lock);
 }
 
+/* In the middle of an update, statistics are of the parts that are there. */
+static void statistics_within_an_update_are_of_its_parts(void **state)
+{
+	(void)state;
+	need_device();
+	struct cuda_options options = options_with(0, 0);
+	options.statistics = 1;
+	options.accumulate = 4;
+	struct cuda_session *session = open_with(&options);
+	struct error err = {""};
+	struct reference reference = {.accumulate = 4};
+	for (uint64_t i = 0; i < 9; i++) {
+		const struct material m = make_material(i, BATCH);
+		const struct batch_view view = view_of(&m, i, BATCH_ON_HOST);
+		(void)reference_step(&reference, &m);
+		struct step_result result;
+		GOOD(session_launch(session, &view, &err));
+		GOOD(session_finish(session, &result, &err));
+		assert_true(result.gradient_norm ==
+			    (double)(reference.gradients[0] / (float)(i % 4 + 1)));
+	}
+	session_close(session);
+}
+
 /* --- pinned memory --------------------------------------------------------------------------------------------------------------------- */
 
 static void memory_is_pinned_once_for_all_sessions(void **state)
@@ -635,6 +659,7 @@ static void memory_is_pinned_once_for_all_sessions(void **state)
 struct rank {
 	struct cuda_options options;
 	float losses[BATCHES];
+	double norms[BATCHES];
 	uint64_t sync_ns;
 	int code;
 	struct error err;
@@ -657,6 +682,7 @@ static void *train_rank(void *context)
 		if (r->code)
 			break;
 		r->losses[i] = (float)result.loss;
+		r->norms[i] = result.gradient_norm;
 		r->sync_ns += result.sync_ns;
 		assert_true((result.sync_begin_ns > 0) == (result.sync_ns > 0));
 		assert_true(result.sync_begin_ns == 0 ||
@@ -711,6 +737,8 @@ static void two_devices_train_as_one(void **state)
 			ranks[r].options = options_with(0, 0);
 			ranks[r].options.accumulate = accumulate;
 			ranks[r].options.graph = (way & 2) != 0;
+			ranks[r].options.statistics =
+				way & 2 ? 0 : 1;                /* a step with them is no graph */
 			references[r].accumulate = BATCHES + 1; /* updates are made here */
 		}
 		run_ranks(ranks, DEVICES);
@@ -723,8 +751,17 @@ static void two_devices_train_as_one(void **state)
 					fail_msg("%s", ranks[r].err.text);
 				assert_true(ranks[r].losses[i] == loss);
 			}
-			if ((i + 1) % accumulate > 0)
+			/* Before the exchange a device knows its own gradient alone; from the first step on. */
+			if ((i + 1) % accumulate > 0) {
+				for (unsigned r = 0; r < DEVICES && way < 2; r++)
+					assert_true(ranks[r].norms[i] ==
+						    (double)references[r].gradients[0]);
 				continue;
+			}
+			const float both = references[0].gradients[0] + references[1].gradients[0];
+			for (unsigned r = 0; r < DEVICES && way < 2; r++)
+				assert_true(ranks[r].norms[i] ==
+					    (double)(both / (float)(accumulate * DEVICES)));
 			for (unsigned j = 0; j < ELEMENTS; j++) {
 				const float sum =
 					references[0].gradients[j] + references[1].gradients[j];
@@ -943,6 +980,7 @@ int main(void)
 		cmocka_unit_test(copies_run_beside_a_step),
 		cmocka_unit_test(times_are_the_devices_own),
 		cmocka_unit_test(statistics_come_when_they_are_due),
+		cmocka_unit_test(statistics_within_an_update_are_of_its_parts),
 		cmocka_unit_test(idle_shares_are_shares),
 		cmocka_unit_test(pictures_become_samples),
 		cmocka_unit_test(what_cannot_be_is_refused),

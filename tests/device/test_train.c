@@ -412,7 +412,7 @@ static void statistics_are_of_the_gradient(void **state)
 	fixture_batch(&fixture, 0);
 	const struct train_batch batch = fixture_view(&fixture);
 	fixture_gradients(&fixture, &batch, 0);
-	DEVICE_OK(train_statistics(fixture.train, (double *)(void *)out.data, &err));
+	DEVICE_OK(train_statistics(fixture.train, 1, (double *)(void *)out.data, &err));
 	float *gradient = fixture_parameters(&fixture, fixture.train->plan.gradients);
 	double squares = 0;
 	for (size_t i = 0; i < fixture.train->plan.parameters; i++)

@@ -32,9 +32,9 @@ static __global__ void update(toy t, float steps)
 		t.weights[i] += t.gradients[i] / steps;
 }
 
-static __global__ void statistics(toy t, double *out)
+static __global__ void statistics(toy t, float steps, double *out)
 {
-	out[0] = t.gradients[0];
+	out[0] = t.gradients[0] / steps;
 	out[1] = 0.5;
 	out[2] = t.weights[0];
 	out[3] = t.loss[0];
@@ -50,7 +50,7 @@ int toy_update(cuda_stream stream, const struct toy *toy, float steps)
 	return CUDA_LAUNCH(update, 1, 1, stream, *toy, steps);
 }
 
-int toy_statistics(cuda_stream stream, const struct toy *toy, double *out)
+int toy_statistics(cuda_stream stream, const struct toy *toy, float steps, double *out)
 {
-	return CUDA_LAUNCH(statistics, 1, 1, stream, *toy, out);
+	return CUDA_LAUNCH(statistics, 1, 1, stream, *toy, steps, out);
 }

@@ -25,7 +25,7 @@ int toy_gradients(cuda_stream stream, const struct toy *toy, float carry);
 /* weights <- weights + gradients / steps, steps a power of two. */
 int toy_update(cuda_stream stream, const struct toy *toy, float steps);
 /* out[0..3]: gradients[0], 0.5, weights[0], loss */
-int toy_statistics(cuda_stream stream, const struct toy *toy, double *out);
+int toy_statistics(cuda_stream stream, const struct toy *toy, float steps, double *out);
 
 #ifdef __cplusplus
 }

@@ -92,9 +92,9 @@ const float *train_loss(const struct train *train)
 	return train->toy.loss;
 }
 
-int train_statistics(struct train *train, double *out, struct error *err)
+int train_statistics(struct train *train, unsigned steps, double *out, struct error *err)
 {
-	const int code = toy_statistics(train->stream, &train->toy, out);
+	const int code = toy_statistics(train->stream, &train->toy, (float)steps, out);
 	return code ? fail_cuda(err, code, "statistics") : 0;
 }
 

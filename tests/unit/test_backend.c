@@ -133,9 +133,40 @@ static void openblas_refuses_what_it_does_not_do(void **state)
 		assert_int_equal(config_set_key(&config, cases[i].key, cases[i].value, NULL), 0);
 		assert_int_equal(backend_validate(&config, &err), -EINVAL);
 		assert_non_null(strstr(err.text, cases[i].says));
-		/* Where a step is a clock or nothing, one file serves nodes with and without a device. */
+		/* Where a step is nothing, one file serves nodes with and without a device. */
 		assert_int_equal(config_set_key(&config, KEY_STEP_BACKEND, "null", NULL), 0);
 		assert_int_equal(backend_validate(&config, &err), 0);
+		config_release(&config);
+	}
+}
+
+/* A clock takes as long whatever they are: refused by name, said where the node's lack of a device made the step one. */
+static void an_emulated_step_refuses_what_it_ignores(void **state)
+{
+	(void)state;
+	static const struct {
+		enum key_id key;
+		const char *value, *name;
+	} cases[] = {
+		{KEY_STEP_PRECISION, "bf16", "step.precision"},
+		{KEY_STEP_PRECISION, "fp32", "step.precision"},
+		{KEY_STEP_ACCUMULATE, "4", "step.accumulate"},
+		{KEY_STEP_GRAPH, "on", "step.graph"},
+		{KEY_STEP_STATISTICS, "10", "step.statistics"},
+		{KEY_STEP_STREAMS, "2", "step.streams"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct config config = config_with("emulated", "resnet50");
+		struct error err = {""};
+		char why_not[BACKEND_WHY_BYTES];
+		assert_int_equal(config_set_key(&config, cases[i].key, cases[i].value, NULL), 0);
+		assert_int_equal(backend_validate(&config, &err), -EINVAL);
+		assert_non_null(strstr(err.text, cases[i].name));
+		assert_non_null(strstr(err.text, "no effect on an emulated step"));
+		assert_int_equal(config_set_key(&config, KEY_STEP_BACKEND, "auto", NULL), 0);
+		assert_int_equal(backend_validate(&config, &err), 0);
+		(void)backend_choose(&config, why_not, sizeof why_not, NULL);
+		assert_non_null(strstr(why_not, cases[i].name));
 		config_release(&config);
 	}
 }
@@ -194,6 +225,7 @@ int main(void)
 		cmocka_unit_test(cuda_by_name_is_refused_with_the_reason),
 		cmocka_unit_test(openblas_knows_its_models),
 		cmocka_unit_test(openblas_refuses_what_it_does_not_do),
+		cmocka_unit_test(an_emulated_step_refuses_what_it_ignores),
 		cmocka_unit_test(only_openblas_takes_memory),
 		cmocka_unit_test(null_does_nothing),
 	};

@@ -29,7 +29,7 @@ static const char plugin_source[] =
 	"	(void)snprintf(out->nccl, sizeof out->nccl, \"libnccl.so.2 is not there\");\n"
 	"	out->count = COUNT;\n"
 	"	for (unsigned i = 0; i < COUNT; i++)\n"
-	"		out->devices[i] = (struct cuda_device_facts){\"Tiny\", \"0000:01:00.0\", 9, 0, 2, 1 << 20, 1 << 10, {1, 1}};\n"
+	"		out->devices[i] = (struct cuda_device_facts){\"Tiny\", \"0000:01:00.0\", 9, 0, 2, 1 << 20, 1 << 10, {1, 1, 1}};\n"
 	"	if (COUNT == 0 && err)\n"
 	"		(void)snprintf(err->text, sizeof err->text, \"no device: planted\");\n"
 	"	return COUNT > 0 ? 0 : GONE;\n"
@@ -239,7 +239,9 @@ static void a_configuration_is_held_against_the_node(void **state)
 		assert_non_null(strstr(err.text, cases[i].says));
 		assert_int_equal(config_set_key(&config, cases[i].key, cases[i].back, NULL), 0);
 	}
-	/* auto takes the device. */
+	/* auto takes the device, and trains in bf16 there. */
+	assert_int_equal(config_set_key(&config, KEY_STEP_PRECISION, "auto", NULL), 0);
+	assert_int_equal(cuda_precision(&config), STEP_PRECISION_BF16);
 	char why_not[BACKEND_WHY_BYTES];
 	assert_int_equal(config_set_key(&config, KEY_STEP_BACKEND, "auto", NULL), 0);
 	const struct backend_ops *ops = backend_choose(&config, why_not, sizeof why_not, &err);

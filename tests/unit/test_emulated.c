@@ -184,6 +184,9 @@ static void times_are_published_scaled_or_given(void **state)
 		"emulated b200, dlrm: 375 us per batch of 16384");
 	check_description(&(struct settings){"h100", "vit_b16", "8", "5ms", "0.1"}, 5.0 * MS,
 		"emulated h100, vit_b16: 5.00 ms per batch of 8 (step.time), jitter 0.1");
+	check_description(&(struct settings){"rtx5090", "resnet50", "16", "106ms@64,61ms@32", NULL},
+		38.5 * MS,
+		"emulated rtx5090, resnet50: 38.5 ms per batch of 16 (step.time: 106ms@64,61ms@32)");
 	check_description(&(struct settings){"custom", "custom", "8", "5ms", NULL}, 5.0 * MS,
 		"emulated custom, custom: 5.00 ms per batch of 8 (step.time)");
 }
@@ -209,7 +212,10 @@ static void unknown_names_and_pairs_are_refused(void **state)
 	check_refusal(&(struct settings){.model = "vit_b16"},
 		"no published step time of 'vit_b16' on 'h100'");
 	check_refusal(&(struct settings){.device = "custom"}, "unknown device 'custom'");
-	check_refusal(&(struct settings){.device = "h10", .time = "1ms"}, "did you mean 'h100'?");
+	check_refusal(&(struct settings){.device = "h10"}, "step.time = 106ms@64,61ms@32");
+	check_refusal(&(struct settings){.model = "vit_b16"}, "step.time = 106ms@64,61ms@32");
+	check_refusal(&(struct settings){.batch_size = "1", .time = "9ms@4,29ms@8"},
+		"below 0 at batch.size = 1");
 }
 
 static void each_published_step_is_taken_as_it_is(void **state)

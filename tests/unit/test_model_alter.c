@@ -123,6 +123,24 @@ static void a_fixed_step_time_is_of_any_batch(void **state)
 	foretells(&plain, &to, SETTINGS("step.time=20ms", "batch.size=8"));
 }
 
+static void a_line_of_step_times_goes_with_the_batch(void **state)
+{
+	(void)state;
+	struct truth from = plain;
+	from.settings[1] = "step.time=6ms@8,8ms@16";
+	struct truth to = from;
+	to.settings[2] = "batch.size=32";
+	to.step_ms = 12;
+	foretells(&from, &to, SETTINGS("batch.size=32"));
+	/* One duration for all of them is said to be so. */
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("batch.size=32"));
+	bool said = false;
+	for (size_t i = 0; i < a->model.note_count; i++)
+		said = said || strstr(a->model.notes[i], "step.time is one duration");
+	assert_true(said);
+	done(a);
+}
+
 static void a_published_step_goes_with_the_batch(void **state)
 {
 	(void)state;
@@ -281,6 +299,7 @@ int main(void)
 		cmocka_unit_test(structure_is_foretold),
 		cmocka_unit_test(many_workers_on_few_cores),
 		cmocka_unit_test(a_fixed_step_time_is_of_any_batch),
+		cmocka_unit_test(a_line_of_step_times_goes_with_the_batch),
 		cmocka_unit_test(a_published_step_goes_with_the_batch),
 		cmocka_unit_test(upload_goes_with_the_batch),
 		cmocka_unit_test(a_device_copies_by_itself),

@@ -3,6 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "workloads/backend/backends.h"
+#include "workloads/backend/cuda_load.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
@@ -65,7 +66,11 @@ static const struct backend_ops *choose_real_or_emulated(
 	const char *why = why_emulate(config, reason, sizeof reason);
 	if (!why)
 		return &cuda_backend_ops;
-	if (why_not && room > 0)
+	const enum key_id ignored = emulated_ignores(config);
+	if (why_not && room > 0 && ignored != KEY_COUNT)
+		(void)snprintf(why_not, room, "no real device, so that step.%s has no effect: %s",
+			config_keys[ignored].name, why);
+	else if (why_not && room > 0)
 		(void)snprintf(why_not, room, "no real device: %s", why);
 	return &emulated_backend_ops;
 }
@@ -85,6 +90,13 @@ const struct backend_ops *backend_choose(
 		return ops;
 	(void)error_set(err, -ENOTSUP, "step.backend: '%s' cannot be used: %s", ops->name, missing);
 	return NULL;
+}
+
+bool backend_reference(const struct config *config, char *out, size_t room)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	return ops == &cuda_backend_ops &&
+	       emulated_reference(cuda_find()->node.devices[0].name, config, out, room);
 }
 
 int backend_validate(const struct config *config, struct error *err)

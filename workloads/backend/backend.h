@@ -116,6 +116,10 @@ static inline void backend_mark(const struct backend_ops *ops, const char *name)
 const struct backend_ops *backend_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
+/* Where a real device computes the step and its step time of this model is published: that figure, to stand
+ * beside what is measured ("published h100, resnet50: 224 ms per batch of 400, ... samples/s").  False: none. */
+bool backend_reference(const struct config *config, char *out, size_t room);
+
 /* class_count: for the labels' head.  -EINVAL: model or device unknown (with a suggestion), or a
  * pair without a published time and no step.time. */
 struct backend_options {

@@ -9,6 +9,12 @@ extern const struct backend_ops emulated_backend_ops;
 extern const struct backend_ops openblas_backend_ops;
 extern const struct backend_ops cuda_backend_ops;
 
+/* The published step of a device by the name that its driver has for it, in words.  False: there is none. */
+bool emulated_reference(const char *device, const struct config *config, char *out, size_t room);
+
+/* The first key that is set and that an emulated step ignores; KEY_COUNT: none. */
+enum key_id emulated_ignores(const struct config *config);
+
 /* For tests, before any thread chooses a backend: stands where cuda's would; NULL: cuda's again. */
 void backend_replace_device(const struct backend_ops *ops);
 

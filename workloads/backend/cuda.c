@@ -36,6 +36,18 @@ static const char *cuda_details(char *out, size_t room)
 
 /* --- a configuration in the plug-in's terms ---------------------------------------------------------------------- */
 
+enum step_precision cuda_precision(const struct config *config)
+{
+	const struct cuda_found *found = cuda_find();
+	const enum step_precision asked =
+		(enum step_precision)config_integer(config, KEY_STEP_PRECISION);
+	if (asked != STEP_PRECISION_AUTO)
+		return asked;
+	return found->ready && found->node.devices[0].precisions[STEP_PRECISION_BF16]
+		       ? STEP_PRECISION_BF16
+		       : STEP_PRECISION_FP32;
+}
+
 static struct cuda_options options_from(
 	const struct config *config, uint32_t sample_elements, uint32_t class_count)
 {
@@ -48,7 +60,7 @@ static struct cuda_options options_from(
 		.class_count = class_count,
 		.type = (enum augment_type)config_integer(config, KEY_AUGMENT_TYPE),
 		.channels_last = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_HWC,
-		.precision = (enum step_precision)config_integer(config, KEY_STEP_PRECISION),
+		.precision = cuda_precision(config),
 		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),
 		.learning_rate = (float)config_real(config, KEY_STEP_LEARNING_RATE),
 		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
@@ -78,8 +90,8 @@ static int check_devices(
 
 static const char *precision_name(const struct config *config, char out[CONFIG_VALUE_BYTES])
 {
-	return config_format_value(
-		KEY_STEP_PRECISION, &config->values[KEY_STEP_PRECISION], out, CONFIG_VALUE_BYTES);
+	const struct config_value value = {.integer = cuda_precision(config)};
+	return config_format_value(KEY_STEP_PRECISION, &value, out, CONFIG_VALUE_BYTES);
 }
 
 static const char *cuda_outline(const struct config *config, char *out, size_t room)

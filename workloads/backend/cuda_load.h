@@ -31,6 +31,9 @@ const struct cuda_found *cuda_find(void);
  * 2 devices: NVIDIA H200 (sm_90, 140 GiB)".  What is not known is left out; "" without a plug-in.  Returns out. */
 const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t room);
 
+/* step.precision; where it is auto, what the first device trains in: bf16 if it computes in it, else fp32. */
+enum step_precision cuda_precision(const struct config *config);
+
 /* The parts, for tests.  Opens one file: -ENOENT with the linker's words when it or a library that it needs is missing or
  * broken; -ENOTSUP: it is no plug-in, or of another version.  It stays open. */
 int cuda_open_plugin(const struct cuda_plugin **out, const char *path, struct error *err);

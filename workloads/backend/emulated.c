@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 
 /* Keeps the jitter apart from other uses of run.seed. */
@@ -52,7 +53,11 @@ static int refuse_device(const char *word, struct error *err)
 	size_t count = 0;
 	for (size_t i = 0; i < emulated_step_count; i++)
 		count = backend_add_name(names, count, BACKEND_NAMES_MAX, emulated_steps[i].device);
-	return backend_refuse_name(err, "device", word, names, count);
+	struct error refusal;
+	const int code = backend_refuse_name(&refusal, "device", word, names, count);
+	return error_set(err, code,
+		"%.300s; a device of any name can be emulated by its own step times: step.time = 106ms@64,61ms@32",
+		refusal.text);
 }
 
 static int refuse_model(const char *word, struct error *err)
@@ -75,6 +80,38 @@ static const struct emulated_step *find_step(const char *device, const char *mod
 	return NULL;
 }
 
+/* "NVIDIA A100-SXM4-80GB" is a100; a part of a device (MIG) is no device of the table. */
+static bool is_named(const char *full, const char *device)
+{
+	bool named = false;
+	for (const char *at = full; *at; at += strspn(at, " -")) {
+		const size_t length = strcspn(at, " -");
+		if (length == strlen("MIG") && strncmp(at, "MIG", length) == 0)
+			return false;
+		named = named || (length == strlen(device) && strncasecmp(at, device, length) == 0);
+		at += length;
+	}
+	return named;
+}
+
+bool emulated_reference(const char *device, const struct config *config, char *out, size_t room)
+{
+	const char *model = config_text(config, KEY_STEP_MODEL);
+	char time[UNITS_BYTES];
+	for (size_t i = 0; i < emulated_step_count; i++) {
+		const struct emulated_step *step = &emulated_steps[i];
+		if (strcmp(step->model, model) != 0 || !is_named(device, step->device))
+			continue;
+		(void)snprintf(out, room,
+			"published %s, %s: %s per batch of %u, %.0f samples/s (not measured here)",
+			step->device, model,
+			units_format_duration(step->seconds * (double)NS_PER_S, time), step->batch,
+			step->batch / step->seconds);
+		return true;
+	}
+	return false;
+}
+
 static int refuse_pair(const char *device, const char *model, struct error *err)
 {
 	char others[ERROR_TEXT_BYTES / 4] = "";
@@ -83,7 +120,7 @@ static int refuse_pair(const char *device, const char *model, struct error *err)
 			at += (size_t)snprintf(
 				others + at, sizeof others - at, " %s", emulated_steps[i].model);
 	return error_set(err, -EINVAL,
-		"step.model: no published step time of '%s' on '%s'; set step.time, or take one of:%s",
+		"step.model: no published step time of '%s' on '%s'; give its own (step.time = 106ms@64,61ms@32), or take one of:%s",
 		model, device, others);
 }
 
@@ -98,17 +135,41 @@ static int exchange_is_known(const struct config *config, struct error *err)
 		config_text(config, KEY_STEP_MODEL));
 }
 
+/* Keys of a real device's step: a clock takes as long whatever they are.  The first that is set; KEY_COUNT: none. */
+enum key_id emulated_ignores(const struct config *config)
+{
+	if (config_integer(config, KEY_STEP_PRECISION) != STEP_PRECISION_AUTO)
+		return KEY_STEP_PRECISION;
+	if (config_integer(config, KEY_STEP_ACCUMULATE) > 1)
+		return KEY_STEP_ACCUMULATE;
+	if (config_on(config, KEY_STEP_GRAPH))
+		return KEY_STEP_GRAPH;
+	if (config_integer(config, KEY_STEP_STATISTICS) > 0)
+		return KEY_STEP_STATISTICS;
+	return config_integer(config, KEY_STEP_STREAMS) > 1 ? KEY_STEP_STREAMS : KEY_COUNT;
+}
+
 static int emulated_validate(const struct config *config, struct error *err)
 {
 	const char *device = config_text(config, KEY_STEP_DEVICE);
 	const char *model = config_text(config, KEY_STEP_MODEL);
 	const bool timed = config_integer(config, KEY_STEP_TIME) > 0;
-	if (!is_device(device) && !(timed && strcmp(device, backend_custom_name) == 0))
+	const enum key_id ignored = emulated_ignores(config);
+	if (ignored != KEY_COUNT && config_integer(config, KEY_STEP_BACKEND) != STEP_BACKEND_AUTO)
+		return error_set(err, -EINVAL,
+			"step.%s has no effect on an emulated step; leave it out, or compute the step (step.backend = cuda)",
+			config_keys[ignored].name);
+	if (!timed && !is_device(device))
 		return refuse_device(device, err);
 	if (!is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
 		return refuse_model(model, err);
 	if (!timed && !find_step(device, model))
 		return refuse_pair(device, model, err);
+	if (timed && !(config_step_time(config, config_real(config, KEY_BATCH_SIZE)) >= 1))
+		return error_set(err, -EINVAL,
+			"step.time = %s: the line through these points is below 0 at batch.size = %lld; add a point near there",
+			config_text(config, KEY_STEP_TIME),
+			(long long)config_integer(config, KEY_BATCH_SIZE));
 	return exchange_is_known(config, err);
 }
 
@@ -119,9 +180,10 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 	char step[UNITS_BYTES], original[UNITS_BYTES];
 	char time[2 * UNITS_BYTES + 64], jitter[64] = "", devices[UNITS_BYTES + 64] = "";
 	units_format_duration(backend->nominal_step_ns, step);
+	const char *line = config_text(config, KEY_STEP_TIME);
 	if (!published)
-		(void)snprintf(time, sizeof time, "%s per batch of %u (step.time)", step,
-			backend->batch_size);
+		(void)snprintf(time, sizeof time, "%s per batch of %u (step.time%s%.48s)", step,
+			backend->batch_size, *line ? ": " : "", line);
 	else if (published->batch == backend->batch_size)
 		(void)snprintf(time, sizeof time, "%s per batch of %u", step, backend->batch_size);
 	else
@@ -155,7 +217,7 @@ static int nominal_time(const struct backend *backend, const struct emulated_ste
 	const char *device = config_text(config, KEY_STEP_DEVICE);
 	const char *model = config_text(config, KEY_STEP_MODEL);
 	*published = NULL;
-	*ns = (double)config_integer(config, KEY_STEP_TIME);
+	*ns = config_step_time(config, backend->batch_size);
 	if (*ns > 0)
 		return 0;
 	const struct emulated_step *step = find_step(device, model);

@@ -53,7 +53,8 @@ static struct network_options options_from(
 /* Settings of the cuda backend that would change what is computed: they are not left out in silence. */
 static int openblas_validate(const struct config *config, struct error *err)
 {
-	if (config_integer(config, KEY_STEP_PRECISION) != STEP_PRECISION_FP32)
+	const int64_t precision = config_integer(config, KEY_STEP_PRECISION);
+	if (precision != STEP_PRECISION_FP32 && precision != STEP_PRECISION_AUTO)
 		return error_set(err, -EINVAL,
 			"step.precision: openblas computes in fp32; other precisions need step.backend = cuda");
 	if (config_integer(config, KEY_STEP_ACCUMULATE) > 1)
@@ -66,6 +67,12 @@ static int openblas_validate(const struct config *config, struct error *err)
 		return error_set(err, -EINVAL,
 			"step.graph: a CUDA graph needs step.backend = cuda, not openblas");
 	return backend_check_model(config, err);
+}
+
+static const char *openblas_outline(const struct config *config, char *out, size_t room)
+{
+	(void)snprintf(out, room, "CPU, %s in fp32", config_text(config, KEY_STEP_MODEL));
+	return out;
 }
 
 static uint64_t openblas_bytes(
@@ -141,6 +148,7 @@ const struct backend_ops openblas_backend_ops = {
 	.name = "openblas",
 	.summary = "computes the model's GEMMs on the CPU: forward, backward, update",
 	.size = sizeof(struct openblas),
+	.outline = openblas_outline,
 	.open = openblas_open,
 	.step = openblas_step,
 	.close = openblas_close,

@@ -384,10 +384,14 @@ static void choose_precision(struct roofline *view, const struct config *config)
 {
 	char text[CONFIG_VALUE_BYTES];
 	const bool device = view->p->device_count > 0 && view->p->devices[0].all.precision[0];
+	/* Without a device, auto is what the CPU computes in, or what a device of that name would. */
+	const bool is_auto = config_integer(config, KEY_STEP_PRECISION) == STEP_PRECISION_AUTO;
+	const char *usual = view->record->step.emulated ? "bf16" : "fp32";
 	(void)snprintf(view->precision, sizeof view->precision, "%s",
-		device ? view->p->devices[0].all.precision
-		       : config_format_value(KEY_STEP_PRECISION,
-				 &config->values[KEY_STEP_PRECISION], text, sizeof text));
+		device    ? view->p->devices[0].all.precision
+		: is_auto ? usual
+			  : config_format_value(KEY_STEP_PRECISION,
+				    &config->values[KEY_STEP_PRECISION], text, sizeof text));
 	view->element = roofline_bytes_of(view->precision);
 	view->batch = (double)config_integer(config, KEY_BATCH_SIZE);
 }

@@ -24,10 +24,14 @@ static const struct point_summary *point_of(const struct chart_input *input)
 void section_notes(const struct chart_input *input, struct page *page)
 {
 	const struct point_summary *p = point_of(input);
-	if (!p || p->note_count == 0)
+	const struct record *record = input->report->record;
+	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
+	if (!p || (p->note_count == 0 && !warning))
 		return;
 	page_heading(page, 2, "notes", "Notes of the measurement");
 	page_list_begin(page, false);
+	if (warning)
+		page_item(page, warning);
 	for (size_t i = 0; i < p->note_count; i++)
 		page_item(page, p->notes[i]);
 	page_list_end(page);
@@ -191,6 +195,8 @@ static void put_run(const struct record *record, struct page *page)
 	page_terms_begin(page);
 	page_term(page, "benchmark", record->name);
 	page_term(page, "step", record->step.description);
+	if (record->step.reference[0])
+		page_term(page, "reference", record->step.reference);
 	buffer_format(&text, "%zu, %zu repeat%s each", record->grid.points, repeats,
 		repeats == 1 ? "" : "s");
 	page_term(page, "points", text.data ? text.data : "");

@@ -2,6 +2,7 @@
 #include "tests/device/double/state.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace twin
@@ -28,7 +29,8 @@ bool is_device(int device)
 void fill(cudaDeviceProp *out, int device)
 {
 	*out = cudaDeviceProp{};
-	(void)snprintf(out->name, sizeof out->name, "test double (CPU)");
+	const char *played = getenv("MLBENCH_DOUBLE_NAME");
+	(void)snprintf(out->name, sizeof out->name, "test double %s", played ? played : "(CPU)");
 	memset(out->uuid.bytes, device + 1, sizeof out->uuid.bytes);
 	out->totalGlobalMem = set.memory;
 	out->sharedMemPerBlock = SHARED_BYTES;

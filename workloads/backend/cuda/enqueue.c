@@ -77,7 +77,9 @@ static int compute_directly(struct cuda_session *session, const struct flight *f
 	if (!code && flight->syncs)
 		code = exchange_enqueue(session, flight, err);
 	if (!code && plan->statistics)
-		code = train_statistics(session->train, session->statistics, err);
+		code = train_statistics(session->train,
+			(session->accumulated + 1) * (flight->syncs ? session->devices : 1),
+			session->statistics, err);
 	return code || !plan->updates ? code : enqueue_update(session, err);
 }
 

@@ -109,7 +109,6 @@ int train_open_model(struct train **out, const struct cuda_options *options,
 	train->stream_count = stream_count(options);
 	train->deterministic = true;
 	train->last_size = options->batch_size;
-	train->last_steps = options->accumulate > 1 ? options->accumulate : 1;
 	int result = device_plan_open(&train->plan, &wanted, err);
 	if (result == 0) {
 		for (unsigned i = 0; i < train->stream_count; i++)
@@ -262,7 +261,6 @@ int train_update(struct train *train, unsigned steps, struct error *err)
 		.skip = checked ? train_at(train, plan->skip) : NULL,
 	};
 	int result = 0;
-	train->last_steps = steps;
 	if (checked)
 		result = CUDA_TRY(
 			err, kernel_find_nonfinite(train->streams[0], task.gradients, task.count,
@@ -279,7 +277,7 @@ const float *train_loss(const struct train *train)
 	return train_at(train, train->plan.loss);
 }
 
-int train_statistics(struct train *train, double *out, struct error *err)
+int train_statistics(struct train *train, unsigned steps, double *out, struct error *err)
 {
 	const struct device_plan *plan = &train->plan;
 	double *const sums = train_at(train, plan->statistics);
@@ -292,7 +290,7 @@ int train_statistics(struct train *train, double *out, struct error *err)
 		.activation = sums + GRADIENT_STATISTICS,
 		.gradient_count = (double)plan->trained,
 		.activation_count = (double)watched.samples * watched.rows * watched.columns,
-		.gradient_factor = 1 / ((double)train->loss_scale * train->last_steps),
+		.gradient_factor = 1 / ((double)train->loss_scale * steps),
 	};
 	task.out = out;
 	int result = CUDA_TRY(

@@ -44,8 +44,9 @@ float *train_gradient_array(const struct train *train, size_t *count);
 int train_update(struct train *train, unsigned steps, struct error *err);
 /* On the device: the mean loss of the last batch. */
 const float *train_loss(const struct train *train);
-/* Gradient norm, non-finite share, activation mean and deviation into (4) doubles on the device, on the first stream. */
-int train_statistics(struct train *train, double *out, struct error *err);
+/* Gradient norm, non-finite share, activation mean and deviation into (4) doubles on the device, on the first stream.
+ * steps: whose gradients are added up so far, times devices if they were summed over these already. */
+int train_statistics(struct train *train, unsigned steps, double *out, struct error *err);
 
 /* What is to be said about the products, "" or such as "2 of 9 products in bf16". */
 const char *train_note(const struct train *train);

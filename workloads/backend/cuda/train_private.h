@@ -35,7 +35,6 @@ struct train {
 	bool deterministic;
 	bool quantised;      /* fp8: the weights are, since open */
 	uint32_t last_size;  /* of the last batch */
-	unsigned last_steps; /* of the last update */
 	const void *input;   /* of this step: the plan's, or the batch where it lies */
 	char note[128];
 };
