@@ -315,8 +315,8 @@ const struct command command_diagnose = {
 		"there until nothing is left to gain, then prints the way and the settings.\n\n"
 		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong, 3 it cannot tell.",
 	.example = "mlbench diagnose configs/story.ini --verify",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
-		   OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_NODE) |
+		   OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |
 		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_FOLLOW),
 	.arguments_min = 1,
 	.arguments_max = 1,

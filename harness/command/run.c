@@ -23,9 +23,9 @@ const struct command command_run = {
 		"functions that took most. flame.svg opens in any browser; flame.folded is read by "
 		"flamegraph.pl, inferno and speedscope.",
 	.example = "mlbench run configs/null.ini --set decode.workers=1",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_RESUME) |
-		   OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN) |
-		   OPTION_BIT(OPTION_FLAME),
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_NODE) |
+		   OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) |
+		   OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_FLAME),
 	.arguments_max = 1,
 	.run = run,
 };

@@ -22,8 +22,9 @@ const struct command command_sweep = {
 		"what was recorded until every 90 % interval is within sweep.error of its throughput, and measures "
 		"what it recommends. Predictions are marked as such in every output ('~' in tables and maps).",
 	.example = "mlbench sweep configs/imagenet_like.ini --set sweep.decode.workers=1,2,4",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_RESUME) |
-		   OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN),
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_NODE) |
+		   OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) |
+		   OPTION_BIT(OPTION_LISTEN),
 	.arguments_max = 1,
 	.run = run,
 };

@@ -13,7 +13,7 @@
 
 enum {
 	HISTORY_APPLICATION = 0x6d6c6268, /* "mlbh" */
-	HISTORY_VERSION = 1,              /* of the schema: PRAGMA user_version */
+	HISTORY_VERSION = 2,              /* of the schema: PRAGMA user_version */
 	HISTORY_BUSY_MS = 2000,
 };
 
