@@ -3,6 +3,7 @@
 #include "harness/base/suggest.h"
 #include "harness/command/command.h"
 #include "harness/live/terminal_guard.h"
+#include "harness/measure/node_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -171,6 +172,8 @@ static int run_command(const struct command *command, int argc, char **argv, str
 	} else {
 		set_level(&invocation.options);
 		code = check_arguments(&invocation, err);
+		if (!code && options_value(&invocation.options, OPTION_NODE))
+			code = node_name_give(options_value(&invocation.options, OPTION_NODE), err);
 		status = code ? command_status(code) : command->run(&invocation, err);
 	}
 	options_release(&invocation.options);

@@ -365,8 +365,9 @@ const struct command command_diagnose = {
 		"short), 3 it cannot tell, or --verify found no time, 130 interrupted.",
 	.example = "mlbench diagnose configs/story.ini --verify",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
-		   OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) | OPTION_BIT(OPTION_VERIFY) |
-		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_FOLLOW),
+		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) |
+		   OPTION_BIT(OPTION_VERIFY) | OPTION_BIT(OPTION_BUDGET) |
+		   OPTION_BIT(OPTION_FOLLOW),
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.run = run,

@@ -117,6 +117,7 @@ void live_show_plan(struct live_show *show, const char *name, const char *folder
 	struct live_view *view = &show->feed.view;
 	(void)snprintf(view->name, sizeof view->name, "%s", name);
 	(void)snprintf(view->folder, sizeof view->folder, "%s", folder ? folder : "");
+	(void)node_name_here(view->node, NULL);
 	live_feed_phase(&show->feed, LIVE_SETTING_UP);
 }
 

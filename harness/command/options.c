@@ -83,6 +83,9 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"must hold."},
 	[OPTION_SINCE] = {"since", 0, "TIME", "Only results since then, as '2026-11-01' or '7d'."},
 	[OPTION_REBUILD] = {"rebuild", 0, NULL, "Forget the index, and read every result again."},
+	[OPTION_NODE] = {"node", 0, "NAME",
+		"What this node is called in results, history and metrics. Default: SLURMD_NODENAME, NODE_NAME or "
+		"the host's name, the first of them that is set."},
 	[OPTION_FLAME] = {"flame", 0, NULL,
 		"Sample where the CPU time of each stage goes, and write flame.svg, flame.folded and flame.json beside the results."},
 	[OPTION_WATCH] = {"watch", 0, NULL,

@@ -24,8 +24,8 @@ const struct command command_run = {
 		"flamegraph.pl, inferno and speedscope.",
 	.example = "mlbench run configs/null.ini --set decode.workers=1",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
-		   OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) |
-		   OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_FLAME),
+		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) |
+		   OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_FLAME),
 	.arguments_max = 1,
 	.run = run,
 };

@@ -23,8 +23,8 @@ const struct command command_sweep = {
 		"what it recommends. Predictions are marked as such in every output ('~' in tables and maps).",
 	.example = "mlbench sweep configs/imagenet_like.ini --set sweep.decode.workers=1,2,4",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
-		   OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH) |
-		   OPTION_BIT(OPTION_LISTEN),
+		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) |
+		   OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN),
 	.arguments_max = 1,
 	.run = run,
 };

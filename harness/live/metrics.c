@@ -27,8 +27,8 @@ static void add_one(struct openmetrics *m, enum run_metric metric, const char *l
 
 static void add_command(const struct live_view *v, struct metrics_time time, struct openmetrics *m)
 {
-	const struct openmetrics_label info[] = {
-		{"name", v->name}, {"version", v->version}, {"command", v->command}};
+	const struct openmetrics_label info[] = {{"name", v->name}, {"version", v->version},
+		{"command", v->command}, {"node", v->node}};
 	const double age_s = time.now_ns > v->updated_ns
 				     ? (double)(time.now_ns - v->updated_ns) / (double)NS_PER_S
 				     : 0;

@@ -168,6 +168,7 @@ static json_t *run_json(const struct status *s)
 	(void)json_object_set_new(out, "pid", json_integer(s->pid));
 	(void)json_object_set_new(out, "command", text_or_null(s->view.command));
 	(void)json_object_set_new(out, "name", text_or_null(s->view.name));
+	(void)json_object_set_new(out, "node", text_or_null(s->view.node));
 	(void)json_object_set_new(out, "version", text_or_null(s->view.version));
 	(void)json_object_set_new(out, "health", health_json(s));
 	json_t *picture = s->whole ? json_object() : json_null();

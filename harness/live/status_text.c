@@ -64,7 +64,10 @@ static void add_head(const struct status *s, const struct style *style, struct b
 	utf8_add_plain(&plain, head.data ? head.data : "", "?");
 	style_field(style, INK_BOLD, plain.data ? plain.data : "",
 		style_columns(plain.data ? plain.data : ""), out);
-	buffer_format(out, "  (process %d, mlbench %s)\n", s->pid, s->view.version);
+	buffer_release(&plain);
+	utf8_add_plain(&plain, s->view.node, "?");
+	buffer_format(out, "  (process %d%s%s, mlbench %s)\n", s->pid,
+		s->view.node[0] ? " on " : "", plain.data ? plain.data : "", s->view.version);
 	buffer_release(&head);
 	buffer_release(&plain);
 }

@@ -42,6 +42,7 @@ void environment_build(struct fact_list *list)
 void environment_capture(struct fact_list *list, const char *data_path)
 {
 	environment_build(list);
+	environment_node(list);
 	environment_cpu(list);
 	environment_memory(list);
 	environment_cgroup(list);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 void environment_build(struct fact_list *list);                          /* group "build" */
+void environment_node(struct fact_list *list);                           /* "node" */
 void environment_cpu(struct fact_list *list);                            /* "cpu" */
 void environment_memory(struct fact_list *list);                         /* "memory" */
 void environment_cgroup(struct fact_list *list);                         /* "cgroup" */

@@ -9,13 +9,14 @@
 
 #include "harness/base/error.h"
 #include "harness/measure/measurement.h"
+#include "harness/measure/node_name.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-	LIVE_VERSION = 1, /* of the layout: a reader refuses another by name */
+	LIVE_VERSION = 2, /* of the layout: a reader refuses another by name */
 	LIVE_THREADS_MAX = 512,
 	LIVE_RESULTS_MAX = 32,
 	LIVE_LABEL_BYTES = 160,
@@ -78,6 +79,7 @@ struct live_view {
 	char version[NAME_BYTES];     /* of the program */
 	char command[NAME_BYTES];     /* "sweep" */
 	char name[LIVE_LABEL_BYTES];  /* of the benchmark */
+	char node[NODE_NAME_BYTES];   /* that it runs on */
 	char label[LIVE_LABEL_BYTES]; /* of the point: "decode.workers=2 batch.size=64" */
 	char folder[LIVE_PATH_BYTES]; /* of the results; "" before there is one */
 	enum live_phase phase;

@@ -1,6 +1,7 @@
 /* A comparison as JSON: schema mlbench.compare/1 (docs/compare.schema.json). */
 #include "harness/report/compare.h"
 
+#include "harness/measure/node_name.h"
 #include "harness/report/config_json.h"
 #include "harness/report/fields.h"
 #include "harness/report/part.h"
@@ -65,6 +66,8 @@ static json_t *result_json(const struct compare_side *side)
 	part_put(&part, "folder", fields_text(record->folder));
 	part_put(&part, "name", fields_text(record->name));
 	part_put(&part, "config_hash", json_string(record->config_hash));
+	const char *node = node_name_of(&record->environment);
+	part_put(&part, "node", node ? fields_text(node) : json_null());
 	part_put(&part, "status", json_string(report_status(side->report)));
 	part_put(&part, "emulated", json_boolean(record->step.emulated));
 	part_put(&part, "step", fields_text(record->step.description));

@@ -1,5 +1,6 @@
 /* A result as metrics, for node-exporter's textfile directory: gauges of the best point and of each point, with the
  * times of the run beside them, since such a file lies there until it is replaced. */
+#include "harness/measure/node_name.h"
 #include "harness/report/export.h"
 #include "harness/report/openmetrics_names.h"
 
@@ -20,8 +21,12 @@ static void add(struct page *page, enum result_metric metric,
 {
 	struct openmetrics_label all[LABELS_MAX] = {
 		{"name", page->record->name}, {"config", page->record->config_hash}};
-	memcpy(all + 2, labels, count * sizeof *labels);
-	openmetrics_add(&page->metrics, &result_metrics[metric], all, count + 2, value);
+	const char *node = node_name_of(&page->record->environment);
+	size_t own = 2;
+	if (node)
+		all[own++] = (struct openmetrics_label){"node", node};
+	memcpy(all + own, labels, count * sizeof *labels);
+	openmetrics_add(&page->metrics, &result_metrics[metric], all, own + count, value);
 }
 
 static void add_plain(struct page *page, enum result_metric metric, double value)

@@ -1,5 +1,6 @@
 /* From a result's files to rows of the index. */
 #include "harness/report/history_entry.h"
+#include "harness/measure/node_name.h"
 
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
@@ -153,29 +154,18 @@ static const char *text_of(const struct fact_list *facts, const char *group, con
 	return fact && fact->kind == FACT_TEXT ? fact->text : NULL;
 }
 
-/* The host's name; "" in a container, whose name is another one each time. */
-static const char *host_of(const struct fact_list *facts)
-{
-	static const char *const engines[] = {"docker", "podman", "kubernetes"};
-	const char *container = text_of(facts, "cgroup", "container");
-	const char *host = text_of(facts, "kernel", "nodename");
-	for (size_t i = 0; container && i < sizeof engines / sizeof *engines; i++)
-		if (strcmp(container, engines[i]) == 0)
-			return "";
-	return host ? host : "";
-}
-
 static uint64_t add_text(uint64_t hash, const char *text)
 {
 	return hash_bytes(text, strlen(text) + 1, hash);
 }
 
-/* What makes nodes comparable: host, CPU, cores that were usable, GPUs. */
+/* What makes nodes comparable: name, CPU, cores that were usable, GPUs. */
 static void node_of(const struct record *record, char out[NODE_BYTES])
 {
 	const struct fact_list *facts = &record->environment;
 	const char *cpu = text_of(facts, "cpu", "model");
-	uint64_t hash = add_text(record->cores, host_of(facts));
+	const char *name = node_name_lasts(facts) ? node_name_of(facts) : "";
+	uint64_t hash = add_text(record->cores, name);
 	hash = add_text(hash, cpu ? cpu : "");
 	for (size_t i = 0; i < facts->count; i++) {
 		const struct fact *fact = &facts->facts[i];
@@ -229,7 +219,7 @@ static int insert_result(
 	bind_text(&insert, record->name);
 	bind_text(&insert, record->config_hash);
 	bind_text(&insert, node);
-	bind_text(&insert, host_of(&record->environment));
+	bind_text(&insert, node_name_of(&record->environment));
 	bind_text(&insert, text_of(&record->environment, "cpu", "model"));
 	bind_integer(&insert, record->cores);
 	bind_text(&insert, version);

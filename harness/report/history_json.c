@@ -128,6 +128,7 @@ static json_t *series_of(const struct history_series *series)
 	put_text(&object, "name", row->name);
 	put_text(&object, "config_hash", row->hash);
 	put_text(&object, "node", row->node);
+	put_text(&object, "host", row->host && *row->host ? row->host : NULL);
 	put_text(&object, "settings", row->settings);
 	put(&object, "left_out", json_integer((json_int_t)series->left_out));
 	put(&object, "values", values);

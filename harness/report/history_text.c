@@ -146,6 +146,17 @@ static bool any_emulated(const struct history_rows *rows)
 	return false;
 }
 
+static bool are_many_nodes(const struct history_rows *rows)
+{
+	for (size_t i = 1; i < rows->count; i++) {
+		const char *a = node_words(&rows->rows[0]);
+		const char *b = node_words(&rows->rows[i]);
+		if (strcmp(a ? a : "", b ? b : "") != 0)
+			return true;
+	}
+	return false;
+}
+
 static bool any_swept(const struct history_rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++)
@@ -163,7 +174,7 @@ static void render_list(
 		{.head = "started (UTC)", .left = true, .keep = 2},
 		{.head = "name", .left = true},
 		{.head = "config", .left = true, .keep = 5},
-		{.head = "node", .left = true, .keep = 6},
+		{.head = "node", .left = true, .keep = are_many_nodes(report->rows) ? 1 : 6},
 		{.head = "version", .left = true, .keep = 7},
 		{.head = "samples/s"},
 		{.head = style->utf8 ? "±95 %" : "+-95 %", .keep = 3},

@@ -133,7 +133,7 @@ bool record_is_run(const char *folder); /* it has a points.jsonl */
 /* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
 int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err);
 void record_runs_free(char **folders, size_t count);
-/* "results/x/20261122T155620Z: sweep, 12 points x 3 repeats, started 2026-11-22T15:56:20Z"; appended. */
+/* "results/x/20261122T155620Z: sweep, 12 points x 3 repeats, started 2026-11-22T15:56:20Z on gpu-07"; appended. */
 void record_describe(const struct record *record, struct buffer *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* Which folder is meant: a run's own, a file in it, or the newest run of a benchmark. */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/measure/node_name.h"
 #include "harness/report/record.h"
 
 #include <dirent.h>
@@ -76,10 +77,10 @@ int record_find_runs(const char *root, char ***folders, size_t *count, struct er
 
 static int newest_below(const char *root, char **folder, struct error *err)
 {
-	char **folders;
+	char **folders = NULL;
 	size_t count;
 	const int code = record_find_runs(root, &folders, &count, err);
-	if (code)
+	if (code || !folders)
 		return code;
 	*folder = folders[0];
 	folders[0] = NULL;
@@ -129,4 +130,7 @@ void record_describe(const struct record *record, struct buffer *out)
 		: diagnosed ? "diagnosis"
 			    : "run",
 		points, points == 1 ? "" : "s", repeats, repeats == 1 ? "" : "s", when);
+	const char *node = node_name_of(&record->environment);
+	if (node)
+		buffer_format(out, " on %s", node);
 }

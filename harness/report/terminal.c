@@ -3,6 +3,8 @@
 #include "harness/analyze/limit_kind.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/base/utf8.h"
+#include "harness/measure/node_name.h"
 #include "harness/report/config_json.h"
 #include "harness/report/device_text.h"
 #include "harness/report/diagnosis_report.h"
@@ -44,6 +46,11 @@ static void render_run(const struct report *report, const struct style *style, s
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
 	layout_labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
 	buffer_release(&line);
+	const char *node = node_name_of(&record->environment);
+	if (node) {
+		utf8_add_plain(&line, node, "?");
+		buffer_text(&line, ": ");
+	}
 	buffer_format(&line, "%s, %u core%s usable; ceilings: %s",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
 		record->cores == 1 ? "" : "s",

@@ -1,0 +1,25 @@
+/* What this node is called.  The first that is set: --node, SLURMD_NODENAME (Slurm sets it), NODE_NAME (as a pod's
+ * description passes spec.nodeName on), the host's name.  A container's own name is often made up for each start: it is
+ * shown, too, but says nothing of which node it was. */
+#ifndef MLBENCH_MEASURE_NODE_NAME_H
+#define MLBENCH_MEASURE_NODE_NAME_H
+
+#include "harness/base/error.h"
+#include "harness/measure/environment.h"
+
+#include <stdbool.h>
+
+enum { NODE_NAME_BYTES = 65 };
+
+/* What --node says; before there are threads.  -EINVAL: it is too long. */
+int node_name_give(const char *name, struct error *err);
+
+/* from (may be NULL): static, "--node", "SLURMD_NODENAME", "NODE_NAME" or "host name".  Returns out; "" if all fails. */
+const char *node_name_here(char out[NODE_NAME_BYTES], const char **from);
+
+/* Of a saved result, older ones too; NULL: not known. */
+const char *node_name_of(const struct fact_list *facts);
+/* Whether it is the node's, so that results of one name are of one node: no name that a container's engine made up. */
+bool node_name_lasts(const struct fact_list *facts);
+
+#endif
