@@ -57,6 +57,7 @@ struct point_summary {
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	double cores_busy_outside, throttled_share;
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
+	double bad_share;                                 /* likewise; NAN: not known of any */
 	struct stage_summary stages[STAGES_MAX];
 	size_t stage_count;
 	struct queue_measurement queues[QUEUES_MAX];
