@@ -3,8 +3,16 @@
 
 #include "harness/base/clock.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Shares beyond which a rate is that of failing: storage either works or it does not, while a folder may
+ * well have many files that are no good. */
+static const double UNREAD_MOST = 0.1;
+static const double BAD_MOST = 0.5;
 
 int bad_samples_open(struct bad_samples *bad)
 {
@@ -25,16 +33,58 @@ static bool is_listed(const struct bad_samples *bad, uint32_t sample)
 	return false;
 }
 
-void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reason)
+static void add(struct bad_samples *bad, uint32_t sample, const char *reason, bool unread)
 {
 	(void)pthread_mutex_lock(&bad->lock);
 	bad->count++;
+	bad->unread += unread;
 	if (bad->listed < BAD_LISTED && !is_listed(bad, sample)) {
+		if (unread && bad->unread == 1)
+			bad->first_unread = bad->listed;
 		bad->list[bad->listed].sample = sample;
 		(void)snprintf(bad->list[bad->listed].reason, BAD_REASON_BYTES, "%s", reason);
 		bad->listed++;
 	}
 	(void)pthread_mutex_unlock(&bad->lock);
+}
+
+void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reason)
+{
+	add(bad, sample, reason, false);
+}
+
+void bad_samples_add_unread(struct bad_samples *bad, uint32_t sample, int code)
+{
+	char text[ERROR_REASON_BYTES];
+	add(bad, sample, error_reason(code, text), true);
+}
+
+int bad_samples_name_first(
+	const struct bad_samples *bad, const struct dataset *dataset, struct error *err)
+{
+	const struct error what = *err;
+	const uint32_t at = bad->first_unread; /* 0: the first of any kind */
+	return error_set(err, -EBADMSG, "%.150s; the first is '%.150s': %s", what.text,
+		dataset->samples[bad->list[at].sample].path, bad->list[at].reason);
+}
+
+int bad_samples_judge(const struct bad_samples *bad, const struct dataset *dataset,
+	uint64_t stepped, const struct measurement *m, struct error *err)
+{
+	if (bad->count == 0 || m->status == MEASUREMENT_INTERRUPTED)
+		return 0;
+	const double unread = (double)bad->unread / (double)(stepped > 0 ? stepped : bad->count);
+	if (m->samples == 0)
+		(void)error_set(err, -EBADMSG, "not one sample that was measured was good");
+	else if (unread > UNREAD_MOST)
+		(void)error_set(err, -EBADMSG, "%.0f %% of the samples could not be read",
+			fmin(unread, 1) * 100);
+	else if (m->bad_share > BAD_MOST)
+		(void)error_set(err, -EBADMSG, "%.0f %% of the samples that were measured were bad",
+			m->bad_share * 100);
+	else
+		return 0;
+	return bad_samples_name_first(bad, dataset, err);
 }
 
 void bad_samples_broken_off(struct bad_samples *bad, uint32_t sample, uint64_t took_ns)
@@ -59,6 +109,10 @@ void bad_samples_report(
 	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m)
 {
 	m->bad_samples = bad->count;
+	if (m->bad_share > 0)
+		measurement_note(m,
+			"bad samples: %.2g %% of those measured could not be read or decoded; the rate is of the others",
+			m->bad_share * 100);
 	for (uint32_t i = 0; i < bad->listed; i++)
 		measurement_note(m, "bad sample '%s': %s",
 			dataset->samples[bad->list[i].sample].path, bad->list[i].reason);

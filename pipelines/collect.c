@@ -309,6 +309,8 @@ static void fill_throughput(
 	m->samples = steps->samples;
 	m->batches = steps->batches;
 	m->epochs = r->rounds->sum.batches / r->plan->batches_per_epoch;
+	m->bad_share =
+		steps->stepped > 0 ? 1 - (double)steps->samples / (double)steps->stepped : NAN;
 	m->throughput = any ? (double)steps->samples / seconds : NAN;
 	m->step_utilisation =
 		any ? (double)steps->device_ns / (double)steps->t_ns / r->plan->devices : NAN;

@@ -317,7 +317,9 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 	struct measurement *m = run->m;
 	if (run->crew.code) {
 		*err = run->crew.error;
-		return run->crew.code;
+		return run->crew.code == -EBADMSG
+			       ? bad_samples_name_first(&run->bad, run->dataset, err)
+			       : run->crew.code;
 	}
 	const struct recorded recorded = {
 		.config = run->config,
@@ -340,8 +342,10 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 	placement_note(&run->placement,
 		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
 		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
+	if (collect(&recorded, m, traces))
+		return no_memory(err);
 	bad_samples_report(&run->bad, run->dataset, m);
-	return collect(&recorded, m, traces) ? no_memory(err) : 0;
+	return bad_samples_judge(&run->bad, run->dataset, run->rounds.sum.stepped, m, err);
 }
 
 static int run_threads(struct run *run, const struct pipeline_control *control,
@@ -414,6 +418,7 @@ static struct measurement unmeasured(void)
 	return (struct measurement){
 		.status = MEASUREMENT_FAILED,
 		.throughput = NAN,
+		.bad_share = NAN,
 		.step_utilisation = NAN,
 		.step_wait_share = NAN,
 		.oversleep_mean_ns = NAN,

@@ -150,8 +150,8 @@ bool stepper_count(struct stepper *s, const struct slot *slot, const struct step
 		return true;
 	struct error err;
 	crew_fail(s->options.crew,
-		error_set(
-			&err, -EIO, "not one sample of the first epoch could be read and decoded"),
+		error_set(&err, -EBADMSG,
+			"not one sample of the first epoch could be read and decoded"),
 		&err);
 	return false;
 }

@@ -42,7 +42,7 @@ struct worker {
 	uint64_t visit_ns; /* when it took what it decodes; 0: not timed */
 };
 
-static void mark_bad(const struct worker *w, struct blob *blob, const char *reason)
+static void zero_place(const struct worker *w, struct blob *blob)
 {
 	const struct team_options *o = &w->team->options;
 	const struct slot *const slot = blob->slot;
@@ -51,7 +51,6 @@ static void mark_bad(const struct worker *w, struct blob *blob, const char *reas
 		slot->pictures[blob->ticket.place] = (struct batch_picture){.bad = 1};
 	else
 		memset(slot->data + blob->ticket.place * o->sample_bytes, 0, o->sample_bytes);
-	bad_samples_add(o->bad, blob->ticket.sample, reason);
 }
 
 /* The device will make the sample: its picture takes a place of its own in the slot. */
@@ -101,17 +100,19 @@ static void decode(struct worker *w, struct blob *blob)
 	blob->slot->labels[blob->ticket.place] = o->dataset->samples[blob->ticket.sample].label;
 	blob->bad = false;
 	if (request->status) {
-		char text[ERROR_REASON_BYTES];
-		mark_bad(w, blob, error_reason(-request->status, text));
+		zero_place(w, blob);
+		bad_samples_add_unread(o->bad, blob->ticket.sample, -request->status);
 		return;
 	}
 	struct error err;
 	err.text[0] = '\0';
 	const int code = decode_sample(w, blob, &err);
-	if (code == -EINTR)
+	if (code == -EINTR) {
 		break_off(w, blob);
-	else if (code)
-		mark_bad(w, blob, err.text);
+	} else if (code) {
+		zero_place(w, blob);
+		bad_samples_add(o->bad, blob->ticket.sample, err.text);
+	}
 }
 
 /* The same with planted conditions. */

@@ -115,12 +115,14 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->throttled_share = MEAN(chosen, throttled_share);
 	out->steal_share = MEAN(chosen, steal_share);
 	out->accounted = NAN;
+	out->bad_share = NAN;
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct measurement *m = chosen->repeats[i];
 		out->accounted = fmin(out->accounted, m->accounted); /* fmin passes over NAN */
 		out->rss_peak_bytes = larger(out->rss_peak_bytes, m->rss_peak_bytes);
 		out->pool_bytes = larger(out->pool_bytes, m->pool_bytes);
 		out->bad_samples = larger(out->bad_samples, m->bad_samples);
+		out->bad_share = fmax(out->bad_share, m->bad_share);
 	}
 }
 

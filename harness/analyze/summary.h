@@ -59,6 +59,7 @@ struct point_summary {
 	double cores_busy_outside, throttled_share, steal_share;
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
+	double bad_share;                                 /* likewise; NAN: not known of any */
 	struct stage_summary stages[STAGES_MAX];
 	size_t stage_count;
 	struct queue_measurement queues[QUEUES_MAX];

@@ -46,7 +46,8 @@ static int final_status(const struct session *session, const struct report *repo
 	}
 	if (report->good + report->unsteady == 0) {
 		log_warn("nothing could be measured");
-		return EXIT_STATUS_CANNOT;
+		/* That the data are no good was found out, that there is no device was not measured. */
+		return session->data_failed ? EXIT_STATUS_FAILED : EXIT_STATUS_CANNOT;
 	}
 	if (report->checksum_check.differ) {
 		log_error("%s", report->checksum_check.words);

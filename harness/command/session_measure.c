@@ -62,6 +62,7 @@ static int run_pipeline(struct session *session, const struct config *config, co
 	show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
+	session->data_failed = session->data_failed || code == -EBADMSG;
 	progress_end(&session->progress);
 	peaks_fill(m);
 	m->started = started;

@@ -26,6 +26,7 @@ struct session {
 	struct error trouble;            /* why results cannot be saved */
 	int trouble_code;                /* 0: they can */
 	bool traces_lost, timeline_lost; /* each said once */
+	bool data_failed;                /* a repetition had too few good samples */
 	char *page;                      /* report.html, once it is written; owned */
 };
 

@@ -137,6 +137,7 @@ struct measurement {
 	double measured_seconds;
 	uint64_t samples, batches; /* in the measured part */
 	uint64_t bad_samples;      /* that could not be decoded or read, in the whole run */
+	double bad_share;          /* of them among the samples of the measured part; NAN unknown */
 	double throughput;         /* samples/s in the measured part, good samples only */
 	uint64_t epochs;           /* finished, whole run */
 

@@ -181,6 +181,7 @@ static void add_row(const struct report *report, size_t point, const struct poin
 		.bytes_read_per_s = NAN,
 		.page_cache_share = NAN,
 		.accounted = NAN,
+		.bad_share = NAN,
 		.verdict = {.confidence = NAN}};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
 	const struct forecast *forecast = report_forecast(report, point);

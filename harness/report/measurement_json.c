@@ -29,6 +29,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, samples, FIELD_UINT64),
 	FIELD(measurement, batches, FIELD_UINT64),
 	FIELD(measurement, bad_samples, FIELD_UINT64),
+	FIELD(measurement, bad_share, FIELD_REAL),
 	FIELD(measurement, throughput, FIELD_REAL),
 	FIELD(measurement, epochs, FIELD_UINT64),
 	FIELD(measurement, step_utilisation, FIELD_REAL),

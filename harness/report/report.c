@@ -456,3 +456,22 @@ int report_write_files(const struct report *report, struct error *err)
 	buffer_release(&csv);
 	return code;
 }
+
+void report_bad_text(const struct report *report, struct buffer *out)
+{
+	uint64_t bad = 0;
+	double worst = NAN;
+	for (size_t i = 0; i < report->record->grid.points; i++) {
+		const struct point_summary *const p = report->points[i];
+		bad += p ? p->bad_samples : 0;
+		worst = fmax(worst, p ? p->bad_share : (double)NAN);
+	}
+	if (bad == 0)
+		return;
+	buffer_format(
+		out, "%llu times a sample could not be read or decoded", (unsigned long long)bad);
+	if (worst > 0)
+		buffer_format(out, ", %.2g %% of those measured%s", worst * 100,
+			report->record->grid.points > 1 ? " at the worst point" : "");
+	buffer_text(out, "; samples/s and the verdict are about the others");
+}

@@ -50,6 +50,9 @@ int report_diagnose_best(struct report *report, struct error *err);
 int report_facts(
 	const struct report *report, size_t point, struct point_facts *facts, struct error *err);
 
+/* One line on samples that could not be read or decoded; nothing where there were none. */
+void report_bad_text(const struct report *report, struct buffer *out);
+
 /* "complete", "interrupted" or "failed" (nothing could be measured). */
 const char *report_status(const struct report *report);
 

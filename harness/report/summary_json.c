@@ -277,6 +277,7 @@ static json_t *point_json(const struct report *report, size_t point)
 		.bytes_read_per_s = NAN,
 		.page_cache_share = NAN,
 		.accounted = NAN,
+		.bad_share = NAN,
 	};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
 	const bool predicted = report_forecast(report, point);
@@ -301,6 +302,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
 	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
+	part_put(&part, "bad_share", fields_number(p->bad_share));
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));

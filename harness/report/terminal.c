@@ -298,16 +298,10 @@ static void render_notes(
 static void render_bad_samples(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
-	uint64_t bad = 0;
-	for (size_t i = 0; i < report->record->grid.points; i++)
-		bad += report->points[i] ? report->points[i]->bad_samples : 0;
-	if (bad == 0)
-		return;
 	struct buffer text = {0};
-	buffer_format(&text,
-		"%llu times a sample could not be read or decoded; it is not counted in samples/s",
-		(unsigned long long)bad);
-	layout_labelled(style, INK_WARN, "bad", text.data ? text.data : "", out);
+	report_bad_text(report, &text);
+	if (text.data)
+		layout_labelled(style, INK_WARN, "bad", text.data, out);
 	buffer_release(&text);
 }
 

@@ -167,7 +167,7 @@ static void nothing_but_bad_files_is_an_error(void **state)
 		struct measurement m;
 		struct error err = {""};
 		fixture_set(&f, KEY_UPLOAD_MODE, i ? "none" : "copy");
-		assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EIO);
+		assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EBADMSG);
 		assert_non_null(strstr(err.text, "not one sample"));
 		measurement_release(&m);
 		check_report();

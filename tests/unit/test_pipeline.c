@@ -231,10 +231,47 @@ static void nothing_but_bad_files_is_an_error(void **state)
 		fixture_write(&f, i, "x", 1);
 	struct measurement m;
 	struct error err = {""};
-	assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EIO);
+	assert_int_equal(pipeline_run(&f.config, &f.dataset, NULL, &m, &err), -EBADMSG);
 	assert_int_equal(m.status, MEASUREMENT_FAILED);
 	assert_non_null(strstr(err.text, "first epoch"));
 	measurement_release(&m);
+	fixture_close(&f);
+}
+
+/* A storage that fails is no slow one: what it still gives is not the data set's rate. */
+static void storage_that_dies_fails_the_point(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	open_fixture(&f);
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "off");
+	char path[256];
+	static const struct {
+		size_t gone;
+		int code;
+	} cases[] = {{SAMPLES / 20, 0}, {SAMPLES / 4, -EBADMSG}, {SAMPLES, -EBADMSG}};
+	size_t gone = 0;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		for (; gone < cases[i].gone; gone++) {
+			(void)snprintf(
+				path, sizeof path, "%s/%s", f.root, f.dataset.samples[gone].path);
+			assert_int_equal(unlink(path), 0);
+		}
+		struct measurement m;
+		struct error err = {""};
+		assert_int_equal(
+			pipeline_run(&f.config, &f.dataset, NULL, &m, &err), cases[i].code);
+		print_message("%zu gone: %g bad, %s\n", gone, m.bad_share, err.text);
+		if (cases[i].code) {
+			assert_int_equal(m.status, MEASUREMENT_FAILED);
+			assert_non_null(strstr(m.error, "be read"));
+		} else {
+			assert_true(m.bad_share > 0 && m.bad_share < 0.15);
+			assert_true(has_note(&m, "of those measured could not be read or decoded"));
+		}
+		measurement_release(&m);
+	}
 	fixture_close(&f);
 }
 
@@ -907,6 +944,7 @@ int main(void)
 		cmocka_unit_test(a_batch_may_be_larger_than_the_set),
 		cmocka_unit_test(bad_files_are_counted_and_listed),
 		cmocka_unit_test(nothing_but_bad_files_is_an_error),
+		cmocka_unit_test(storage_that_dies_fails_the_point),
 		cmocka_unit_test(it_stops_within_a_second),
 		cmocka_unit_test(it_may_be_stopped_before_it_starts),
 		cmocka_unit_test(an_unknown_model_fails_cleanly),

@@ -306,13 +306,7 @@ static void notice_failed(const struct report *report, struct page *page)
 static void notice_bad(const struct report *report, struct page *page)
 {
 	struct buffer text = {0};
-	uint64_t bad = 0;
-	for (size_t i = 0; i < report->record->grid.points; i++)
-		bad += report->points[i] ? report->points[i]->bad_samples : 0;
-	if (bad > 0)
-		buffer_format(&text,
-			"%llu times a sample could not be read or decoded; it is not counted in samples/s",
-			(unsigned long long)bad);
+	report_bad_text(report, &text);
 	notice(page, "Bad samples:", &text);
 }
 
