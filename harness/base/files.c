@@ -4,10 +4,13 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +165,32 @@ int files_create_beside(const char *path, char beside[FILES_PATH_BYTES], struct 
 			break;
 	}
 	return fd >= 0 ? fd : error_set_errno(err, errno, "cannot create '%s'", beside);
+}
+
+/* Whose it was, from PATH.tmp-PID or PATH.tmp-PID-N; 0: no file of ours. */
+static pid_t maker_of(const char *name)
+{
+	const char *at = NULL;
+	for (const char *next = name; (next = strstr(next, FILES_BESIDE)); at = next)
+		next += sizeof FILES_BESIDE - 1;
+	char *end = NULL;
+	const long pid = at && isdigit((unsigned char)*at) ? strtol(at, &end, 10) : 0;
+	if (pid > 0 && *end == '-' && isdigit((unsigned char)end[1]))
+		(void)strtol(end + 1, &end, 10);
+	return pid > 0 && pid <= INT32_MAX && *end == '\0' ? (pid_t)pid : 0;
+}
+
+void files_remove_left(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+		const pid_t maker = maker_of(entry->d_name);
+		/* One of this number is an earlier process's, as in a container that was started again. */
+		if (maker > 0 && (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)))
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	if (dir)
+		(void)closedir(dir);
 }
 
 int files_write_atomic(const char *path, const void *data, size_t size, struct error *err)

@@ -17,6 +17,9 @@ int files_read(const char *path, size_t limit, char **data, size_t *size, struct
 enum { FILES_PATH_BYTES = 4096 };
 int files_create_beside(const char *path, char beside[FILES_PATH_BYTES], struct error *err);
 
+/* Removes such files from a folder, of processes that do not run any more: a kill leaves them. */
+void files_remove_left(const char *folder);
+
 /* Writes path.tmp-PID, syncs, renames: readers see the old file or the whole new one. */
 int files_write_atomic(const char *path, const void *data, size_t size, struct error *err);
 

@@ -124,6 +124,8 @@ int record_continue(struct record *record, struct error *err)
 		return -ENOMEM;
 	const int code = take_lock(record, path, 0, err);
 	free(path);
+	if (!code)
+		record_remove_litter(record);
 	record->finished = 0;
 	record->interrupted = false;
 	return code;

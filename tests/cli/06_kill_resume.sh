@@ -21,7 +21,15 @@ done
 # A torn line, as a kill in the middle of a write leaves it.
 [ -d run ] && printf '{"kind":"repetition","point":0,"rep' >>run/points.jsonl
 if [ -d run ]; then resume=(--resume run); else resume=(--out run); fi
+# And what it leaves beside: files half written, recordings of a repetition whose line was not written.
+if [ -d run ]; then
+	mkdir -p run/traces
+	touch run/summary.json.tmp-999999999 run/traces/p00000-r0.json.tmp-999999999-1 run/traces/p00003-r77.json run/trace-p99999.json
+fi
 expect_measured "$MLBENCH" sweep tiny.ini "${long[@]}" "${resume[@]}"
+[ -z "$(find run -name '*.tmp-*')" ] || fail "a file half written stayed: $(find run -name '*.tmp-*')"
+[ ! -e run/traces/p00003-r77.json ] && [ ! -e run/trace-p99999.json ] || fail "a recording without a line stayed"
+[ "$(find run/traces -type f | wc -l)" -eq 16 ] || fail "not each repetition has its traces"
 python3 - <<'PY' || fail "not each repetition once (SEED=$seed)"
 import collections, json
 count = collections.Counter()

@@ -233,6 +233,41 @@ static void temporary_files_follow_no_link(void **state)
 	free(path);
 }
 
+static void put_file(const char *where, const char *name)
+{
+	char *path = files_join(where, name);
+	assert_int_equal(files_append(path, "x", 1, NULL), 0);
+	free(path);
+}
+
+static void what_a_kill_left_is_removed(void **state)
+{
+	(void)state;
+	static const char *const kept[] = {"a.tmp", "a.tmp-", "a.tmp-x", "a.tmp-1", "a.tmp-1-3",
+		"a.tmp-999999999x", "a.tmp-999999999-", "tmp-999999999"};
+	static const char *const left[] = {
+		"a.tmp-999999999", "a.tmp-999999999-12", "b.tmp-1.tmp-999999999"};
+	char *tree = files_join(folder, "left");
+	struct stat st;
+	assert_int_equal(files_make_folder(tree, NULL), 0);
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+		put_file(tree, kept[i]);
+	for (size_t i = 0; i < sizeof left / sizeof left[0]; i++)
+		put_file(tree, left[i]);
+	files_remove_left(tree);
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+		char *path = files_join(tree, kept[i]);
+		assert_int_equal(stat(path, &st), 0);
+		free(path);
+	}
+	for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
+		char *path = files_join(tree, left[i]);
+		assert_int_equal(stat(path, &st), -1);
+		free(path);
+	}
+	free(tree);
+}
+
 static void *write_to_pipe(void *context)
 {
 	const int fd = open(context, O_WRONLY | O_CLOEXEC); /* waits for the reader */
@@ -412,6 +447,7 @@ int main(void)
 		cmocka_unit_test(append_adds_to_the_end),
 		cmocka_unit_test(read_keeps_to_its_limit),
 		cmocka_unit_test(temporary_files_follow_no_link),
+		cmocka_unit_test(what_a_kill_left_is_removed),
 		cmocka_unit_test(pipes_are_read_and_never_waited_for_in_vain),
 		cmocka_unit_test(dates_of_any_number),
 		cmocka_unit_test(tree_goes_and_its_link_targets_stay),

@@ -180,8 +180,10 @@ int site_open(struct site *site, const struct recipe *recipe, const char *root, 
 	int code = files_make_folder(root, err);
 	if (!code)
 		code = lock_folder(site, err);
-	if (!code)
+	if (!code) {
+		files_remove_left(root);
 		code = read_past(site, err);
+	}
 	return code;
 }
 
