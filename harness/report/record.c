@@ -309,6 +309,18 @@ static void settle_end(struct record *record)
 		record->finished = last;
 }
 
+int record_read(
+	struct record *record, const char *path, const char *text, size_t size, struct error *err)
+{
+	const int code = read_lines(record, path, text, size, err);
+	if (code)
+		return code;
+	if (record_is_adaptive(&record->config) && !record->ended)
+		record->interrupted = true;
+	settle_end(record);
+	return 0;
+}
+
 int record_open(struct record *record, const char *folder, struct error *err)
 {
 	*record = (struct record){0};
@@ -320,11 +332,7 @@ int record_open(struct record *record, const char *folder, struct error *err)
 	size_t size = 0;
 	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
 	if (!code)
-		code = read_lines(record, path, text, size, err);
-	if (!code && record_is_adaptive(&record->config) && !record->ended)
-		record->interrupted = true;
-	if (!code)
-		settle_end(record);
+		code = record_read(record, path, text, size, err);
 	free(text);
 	free(path);
 	return code;

@@ -113,6 +113,9 @@ int record_append_limit(struct record *record, const struct stage_limit *limit, 
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
  * run is taken), one run's folder, or a file in it. */
 int record_open(struct record *record, const char *folder, struct error *err);
+/* The same from the text of points.jsonl, into a record that is {0} but for its folder; path is for messages. */
+int record_read(
+	struct record *record, const char *path, const char *text, size_t size, struct error *err);
 /* Writes the end line; sets finished (when it is 0) and interrupted. */
 int record_end(struct record *record, struct error *err);
 /* Writes the end line, summary.json and points.csv from what the record holds; sets finished (when
