@@ -20,14 +20,20 @@ static int open_blobs(struct exchange *x)
 	const struct exchange_options *o = &x->options;
 	x->blobs = aligned_alloc(_Alignof(struct blob), o->blobs * sizeof *x->blobs);
 	x->free = calloc(o->blobs, sizeof *x->free);
-	if (!x->blobs || !x->free)
+	x->free_large = calloc(o->large_blobs + 1, sizeof *x->free_large);
+	if (!x->blobs || !x->free || !x->free_large)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < o->blobs; i++) {
 		x->blobs[i] = (struct blob){.index = i, .request.room = o->blob_bytes};
 		if (o->blob_memory)
-			x->blobs[i].request.buffer = o->blob_memory + (size_t)i * o->blob_bytes;
+			x->blobs[i].own_buffer = o->blob_memory + (size_t)i * o->blob_bytes;
+		x->blobs[i].request.buffer = x->blobs[i].own_buffer;
 		x->free[x->free_count++] = o->blobs - 1 - i;
 	}
+	for (uint32_t i = 0; i < o->large_blobs; i++)
+		x->free_large[x->free_large_count++] = o->blob_memory +
+						       (size_t)o->blobs * o->blob_bytes +
+						       (size_t)i * o->large_bytes;
 	return 0;
 }
 
@@ -89,6 +95,7 @@ void exchange_close(struct exchange *x)
 		return;
 	free(x->blobs);
 	free(x->free);
+	free(x->free_large);
 	slots_close(&x->slots);
 	ready_close(&x->ready);
 	sampler_close(&x->sampler);
@@ -179,6 +186,18 @@ static void wake_workers(struct exchange *x, uint64_t now_ns, struct seat **wake
 	}
 }
 
+/* Not exhausted: is its file one for a large buffer? */
+static bool next_is_large(struct exchange *x)
+{
+	const struct exchange_options *const o = &x->options;
+	return o->large_blobs > 0 && o->samples[sampler_peek(&x->sampler)].bytes > o->blob_bytes;
+}
+
+static bool has_room_for_next(struct exchange *x)
+{
+	return x->free_count > 0 && (x->free_large_count > 0 || !next_is_large(x));
+}
+
 static void wake_readers(struct exchange *x, struct seat **wake)
 {
 	if (sampler_exhausted(&x->sampler)) {
@@ -186,9 +205,8 @@ static void wake_readers(struct exchange *x, struct seat **wake)
 			move(&x->idle_readers, wake);
 		return;
 	}
-	const bool worth =
-		x->free_count >= x->wake_free || (x->ready.count == 0 && x->free_count > 0);
-	if (worth && x->readers_woken == 0 && ready_has_room(&x->ready)) {
+	const bool worth = x->free_count >= x->wake_free || x->ready.count == 0;
+	if (worth && has_room_for_next(x) && x->readers_woken == 0 && ready_has_room(&x->ready)) {
 		move(&x->idle_readers, wake);
 		x->readers_woken++;
 	}
@@ -307,9 +325,13 @@ static void put_read(struct exchange *x, struct blob *const *done, size_t n_done
 static size_t take_blobs(struct exchange *x, struct blob **taken, size_t want)
 {
 	size_t n = 0;
-	while (n < want && x->free_count > 0 && !sampler_exhausted(&x->sampler) &&
+	while (n < want && !sampler_exhausted(&x->sampler) && has_room_for_next(x) &&
 		ready_has_room(&x->ready)) {
 		struct blob *blob = &x->blobs[x->free[--x->free_count]];
+		if (next_is_large(x)) {
+			blob->request.buffer = x->free_large[--x->free_large_count];
+			blob->request.room = x->options.large_bytes;
+		}
 		blob->ticket = sampler_take(&x->sampler);
 		ready_hold(&x->ready);
 		taken[n++] = blob;
@@ -339,6 +361,15 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 
 /* --- decode workers ------------------------------------------------------------------------------------ */
 
+static void free_large(struct exchange *x, struct blob *blob)
+{
+	if (blob->request.buffer == blob->own_buffer)
+		return;
+	x->free_large[x->free_large_count++] = blob->request.buffer;
+	blob->request.buffer = blob->own_buffer;
+	blob->request.room = x->options.blob_bytes;
+}
+
 /* Neighbours are mostly of one batch. */
 static void give_back(struct exchange *x, struct blob *const *items, size_t n_done)
 {
@@ -348,6 +379,7 @@ static void give_back(struct exchange *x, struct blob *const *items, size_t n_do
 		uint32_t bad = 0;
 		for (; i < n_done && items[i]->slot == slot; i++, n++) {
 			bad += items[i]->bad;
+			free_large(x, items[i]);
 			x->free[x->free_count++] = items[i]->index;
 		}
 		(void)slots_filled(&x->slots, slot, n, bad);

@@ -32,6 +32,10 @@
  *   Slots out are those that the other devices hold for steps from n on: one at most each, in order since others would be of
  *   batches above b, as completed since m would have had as many.  One slot is free: b gets it.
  *
+ * Files larger than a blob's room (blob_bytes) are rare, and read into one of a few large buffers, which the ticket
+ * holds together with its blob; one that finds none free is not taken, nor is any behind it.  So a ticket that
+ * was taken still waits for nothing, and when nothing is being read, ready or decoded all large buffers are free.
+ *
  * A worker that waits is starved when nothing is ready, and blocked when files are ready but the lowest
  * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the
  * sleeper's state clock under the lock, so the split is exact without waking it. */
@@ -45,6 +49,7 @@
 #include "pipelines/ready.h"
 #include "pipelines/sampler.h"
 #include "pipelines/slots.h"
+#include "workloads/dataset/dataset.h"
 #include "workloads/source/source.h"
 
 #include <pthread.h>
@@ -60,7 +65,8 @@ struct blob {
 	struct ticket ticket;
 	struct slot *slot; /* from when a worker took it */
 	uint32_t index;
-	uint32_t in_flight; /* on its reader when it was submitted, itself included */
+	uint8_t *own_buffer; /* its room for usual files; request.buffer is this, or a large one */
+	uint32_t in_flight;  /* on its reader when it was submitted, itself included */
 	bool bad; /* set by the worker: could not be read or decoded, its place is zeroed */
 };
 
@@ -75,7 +81,11 @@ struct seat {
 struct exchange_options {
 	struct sampler_options sampler;
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
-	uint8_t *blob_memory;       /* blobs x blob_bytes, or NULL */
+	uint8_t *blob_memory;       /* blobs x blob_bytes, then the large ones, or NULL */
+	uint32_t large_blobs,
+		large_bytes; /* how many, and the room of each; 0: every file fits a blob */
+	const struct sample
+		*samples; /* (sampler.count), asked for their sizes; NULL without large ones */
 	uint32_t slots, prefetch_depth;
 	uint8_t *slot_memory;   /* slots x slot_bytes */
 	uint32_t *label_memory; /* slots x slot_samples */
@@ -97,9 +107,10 @@ struct exchange {
 	struct sampler sampler;
 	struct ready ready;
 	struct slots slots;
-	struct blob *blobs; /* (options.blobs); owned */
-	uint32_t *free;     /* stack of blob indices; owned */
-	uint32_t free_count, wake_free;
+	struct blob *blobs;   /* (options.blobs); owned */
+	uint32_t *free;       /* stack of blob indices; owned */
+	uint8_t **free_large; /* stack of large buffers; owned */
+	uint32_t free_count, free_large_count, wake_free;
 	uint32_t being_read;    /* blobs with the readers */
 	uint64_t handed;        /* tickets that workers took */
 	uint64_t total_batches; /* UINT64_MAX: without end */

@@ -28,6 +28,8 @@
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
 	uint32_t blobs, blob_bytes; /* files in flight or waiting, and the room of each */
+	/* Buffers for files beyond that room, where those are few; 0: there are none. */
+	uint32_t large_blobs, large_blob_bytes;
 	/* batches: being filled + prefetch.depth + in the step; and uploaded */
 	uint32_t slots, staging_slots;
 	unsigned devices;      /* that step; slots are for all of them, staging_slots for each */

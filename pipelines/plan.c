@@ -13,10 +13,12 @@
 #include "workloads/source/source.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static const double MEMORY_SHARE_MAX = 0.9;
+static const uint64_t SPLIT_SAVES_LEAST = 16 << 20; /* bytes: worth two kinds of buffers */
 
 #define SCRATCH_KEYS "decode.workers"
 
@@ -43,10 +45,68 @@ uint32_t plan_slot_samples(const struct sampler_options *sampler)
 	return sampler->batch_size < sampler->count ? sampler->batch_size : sampler->count;
 }
 
+/* How many files are how large: an eighth of an octave each. */
+enum { SIZES_AN_OCTAVE = 8, SIZES = 33 * SIZES_AN_OCTAVE };
+
+struct file_sizes {
+	uint64_t files[SIZES], most[SIZES]; /* how many, and the largest, in bytes */
+};
+
+static void sort_sizes(const struct dataset *dataset, struct file_sizes *sizes)
+{
+	*sizes = (struct file_sizes){0};
+	for (size_t i = 0; i < dataset->count; i++) {
+		const uint64_t bytes = dataset->samples[i].bytes;
+		const double octaves = bytes > 1 ? log2((double)bytes) : 0;
+		const size_t at = (size_t)(octaves * SIZES_AN_OCTAVE);
+		sizes->files[at]++;
+		sizes->most[at] = bytes > sizes->most[at] ? bytes : sizes->most[at];
+	}
+}
+
+/* Large buffers for so many files in flight that are large by chance: the mean, and four standard
+ * deviations, so that none waits for one in practice. */
+static uint32_t large_wanted(uint32_t blobs, uint64_t large, uint64_t files)
+{
+	const double mean = (double)blobs * (double)large / (double)files;
+	const double wanted = ceil(mean + 4 * sqrt(mean)) + 1;
+	return wanted < blobs ? (uint32_t)wanted : blobs;
+}
+
+/* One file of 15 MB shall not make every blob as large: where most of the pool would be for a few,
+ * these get buffers of their own. */
+static void split_blobs(const struct dataset *dataset, struct pipeline_plan *plan)
+{
+	const uint64_t largest = plan->blob_bytes;
+	const uint64_t before = plan->blob_pool_bytes;
+	struct file_sizes sizes;
+	uint64_t large = dataset->count;
+	uint64_t best = before > SPLIT_SAVES_LEAST ? before - SPLIT_SAVES_LEAST : 0;
+	best = best < before / 2 ? best : before / 2;
+	sort_sizes(dataset, &sizes);
+	for (size_t i = 0; i < SIZES; i++) {
+		large -= sizes.files[i];
+		if (sizes.files[i] == 0 || large == 0)
+			continue;
+		const uint64_t room = round_up(sizes.most[i], READ_ALIGN_BYTES);
+		const uint32_t wanted = large_wanted(plan->blobs, large, dataset->count);
+		const uint64_t bytes = plan->blobs * room + wanted * largest;
+		if (bytes >= best)
+			continue;
+		best = bytes;
+		plan->blob_bytes = (uint32_t)room;
+		plan->large_blobs = wanted;
+		plan->large_blob_bytes = (uint32_t)largest;
+		plan->blob_pool_bytes = bytes;
+	}
+}
+
 static void size_blobs(const struct dataset *dataset, bool in_memory, struct pipeline_plan *plan)
 {
 	plan->blob_bytes = in_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
+	if (plan->blob_pool_bytes > SPLIT_SAVES_LEAST)
+		split_blobs(dataset, plan);
 }
 
 /* Room for any picture of the data set, 0 where workers make the samples. */

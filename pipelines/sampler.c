@@ -73,7 +73,7 @@ bool sampler_exhausted(const struct sampler *s)
 	return s->next >= s->total;
 }
 
-struct ticket sampler_take(struct sampler *s)
+uint32_t sampler_peek(struct sampler *s)
 {
 	if (s->position == s->used) {
 		/* The last batch of an epoch ends with it, full or not. */
@@ -82,7 +82,13 @@ struct ticket sampler_take(struct sampler *s)
 		s->place = 0;
 		enter_epoch(s, s->epoch + 1);
 	}
-	const uint32_t sample = s->order[s->position++];
+	return s->order[s->position];
+}
+
+struct ticket sampler_take(struct sampler *s)
+{
+	const uint32_t sample = sampler_peek(s);
+	s->position++;
 	const struct ticket ticket = {
 		.number = s->next++,
 		.batch = s->batch,

@@ -52,6 +52,9 @@ void sampler_close(struct sampler *sampler); /* safe on {0} */
 
 bool sampler_exhausted(const struct sampler *sampler);
 
+/* The sample of the next ticket; not when exhausted. */
+uint32_t sampler_peek(struct sampler *sampler);
+
 /* The next ticket; not when exhausted. */
 struct ticket sampler_take(struct sampler *sampler);
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 enum { READERS_MAX = 3, WORKERS_MAX = 5, LANES = 4, BLOBS_MAX = 40 };
+enum { SAMPLES_MAX = 300, USUAL_BYTES = sizeof(uint64_t), LARGE_BYTES = 5 * USUAL_BYTES };
 
 struct game {
 	uint64_t seed;
@@ -27,8 +28,10 @@ struct game {
 	bool in_order, drop_last;
 	struct exchange exchange;
 	atomic_bool stopping;
-	uint8_t *slot_memory;
+	uint8_t *slot_memory, *blob_memory;
 	uint32_t *labels;
+	unsigned large; /* buffers for files that do not fit into a blob */
+	struct sample files[SAMPLES_MAX];
 	atomic_uint wrong;         /* of what the devices, which are threads, found */
 	atomic_uchar *seen;        /* (total_batches) */
 	pthread_barrier_t barrier; /* of the devices, in each step */
@@ -73,9 +76,25 @@ static void *play_reader(void *context)
 		for (size_t i = 0; i < n_done; i++) {
 			const size_t which = rng_below(&p->rng, n_flying);
 			done[i] = flying[which];
+			(void)memcpy(done[i]->request.buffer, &done[i]->ticket.number, USUAL_BYTES);
 			flying[which] = flying[--n_flying];
 		}
 	}
+}
+
+static void expect(struct game *g, bool holds)
+{
+	g->wrong += !holds;
+}
+
+/* It has room for the file, and nobody else wrote to it. */
+static void check_buffer(struct game *g, const struct blob *blob)
+{
+	const uint64_t bytes = g->files[blob->ticket.sample].bytes;
+	uint64_t number;
+	memcpy(&number, blob->request.buffer, sizeof number);
+	expect(g, number == blob->ticket.number);
+	expect(g, blob->request.room == (bytes > USUAL_BYTES ? LARGE_BYTES : USUAL_BYTES));
 }
 
 static void *play_worker(void *context)
@@ -89,6 +108,7 @@ static void *play_worker(void *context)
 			1 + rng_below(&p->rng, p->game->service_ns), &now)) > 0) {
 		for (size_t i = 0; i < n; i++) {
 			const struct ticket *ticket = &items[i]->ticket;
+			check_buffer(g, items[i]);
 			items[i]->slot->labels[ticket->place] = ticket->sample;
 			memcpy(items[i]->slot->data + ticket->place * sizeof ticket->number,
 				&ticket->number, sizeof ticket->number);
@@ -99,11 +119,6 @@ static void *play_worker(void *context)
 		now = clock_now_ns();
 	}
 	return NULL;
-}
-
-static void expect(struct game *g, bool holds)
-{
-	g->wrong += !holds;
 }
 
 /* The lane's batch number `count`. */
@@ -155,7 +170,8 @@ static void open_game(struct game *g, uint64_t seed)
 		.workers = 1 + (unsigned)rng_below(&rng, WORKERS_MAX),
 		.blobs = 1 + (unsigned)rng_below(&rng, BLOBS_MAX),
 		.depth = 1 + (unsigned)rng_below(&rng, 12),
-		.samples = 1 + (uint32_t)rng_below(&rng, 300),
+		.samples = 1 + (uint32_t)rng_below(&rng, SAMPLES_MAX),
+		.large = (unsigned)rng_below(&rng, 4),
 		.batch = 1 + (uint32_t)rng_below(&rng, 20),
 		.epochs = 1 + rng_below(&rng, 12),
 		.service_ns = rng_below(&rng, 2) ? 30000 : 1000,
@@ -172,6 +188,12 @@ static void open_game(struct game *g, uint64_t seed)
 	g->slot_memory = calloc(g->slots * g->batch, sizeof(uint64_t));
 	g->labels = calloc(g->slots * g->batch, sizeof *g->labels);
 	assert_non_null(g->slot_memory);
+	g->blob_memory = calloc(g->blobs * USUAL_BYTES + g->large * LARGE_BYTES, 1);
+	assert_non_null(g->blob_memory);
+	const uint64_t rarity = 1 + rng_below(&rng, 10); /* 1: all are large */
+	for (uint32_t i = 0; i < g->samples; i++)
+		g->files[i].bytes =
+			g->large > 0 && rng_below(&rng, rarity) == 0 ? LARGE_BYTES : USUAL_BYTES;
 	assert_non_null(g->labels);
 	const struct exchange_options options = {
 		.sampler = {.seed = seed,
@@ -182,6 +204,11 @@ static void open_game(struct game *g, uint64_t seed)
 			.devices = g->lanes,
 			.epochs = g->epochs},
 		.blobs = g->blobs,
+		.blob_bytes = USUAL_BYTES,
+		.blob_memory = g->blob_memory,
+		.large_blobs = g->large,
+		.large_bytes = LARGE_BYTES,
+		.samples = g->files,
 		.slots = g->slots,
 		.prefetch_depth = 1,
 		.slot_memory = g->slot_memory,
@@ -208,6 +235,7 @@ static void close_game(struct game *g)
 	(void)pthread_barrier_destroy(&g->barrier);
 	free(g->seen);
 	free(g->slot_memory);
+	free(g->blob_memory);
 	free(g->labels);
 }
 
@@ -230,10 +258,10 @@ static void play(uint64_t seed)
 	pthread_t steps[LANES];
 	open_game(&g, seed);
 	print_message(
-		"SEED=%llu: %u readers, %u workers, %u devices, %u blobs, %u slots, depth %u, %u samples, batch %u, "
+		"SEED=%llu: %u readers, %u workers, %u devices, %u blobs, %u large, %u slots, depth %u, %u samples, batch %u, "
 		"%llu epochs, %s%s\n",
-		(unsigned long long)seed, g.readers, g.workers, g.lanes, g.blobs, g.slots, g.depth,
-		g.samples, g.batch, (unsigned long long)g.epochs,
+		(unsigned long long)seed, g.readers, g.workers, g.lanes, g.blobs, g.large, g.slots,
+		g.depth, g.samples, g.batch, (unsigned long long)g.epochs,
 		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
 	exchange_start_meters(&g.exchange, clock_now_ns());
 	const unsigned count = g.readers + g.workers;
@@ -260,6 +288,7 @@ static void play(uint64_t seed)
 	}
 	assert_int_equal(items, g.exchange.sampler.total);
 	assert_int_equal(g.exchange.free_count, g.blobs);
+	assert_int_equal(g.exchange.free_large_count, g.large);
 	assert_int_equal(g.exchange.slots.free_count, g.slots);
 	close_game(&g);
 }
@@ -291,12 +320,15 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	static struct player worker;
 	static struct player reader;
 	static struct player consumer;
+	static uint8_t blob_memory[8 * USUAL_BYTES];
 	struct game g;
 	open_game(&g, 1);
 	exchange_close(&g.exchange);
 	const struct exchange_options options = {
 		.sampler = {.seed = 1, .count = 100, .batch_size = 1},
 		.blobs = 8,
+		.blob_bytes = USUAL_BYTES,
+		.blob_memory = blob_memory,
 		.slots = 1,
 		.prefetch_depth = 1,
 		.slot_memory = g.slot_memory,

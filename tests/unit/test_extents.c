@@ -38,20 +38,25 @@ static void put(const char *name, enum dataset_format format, uint32_t width, ui
 	free(bytes);
 }
 
-/* Scratch of eight workers. */
-static uint64_t scratch_of(const char *name, struct dataset *dataset)
+static struct pipeline_plan plan_of(const char *name, struct dataset *dataset, const char *engine)
 {
 	struct config config;
 	struct error err = {""};
 	struct pipeline_plan plan;
 	fixture_config(&config, name, "dataset.recipe=none", "decode.workers=8", "batch.size=1",
-		"batch.drop_last=off", "step.backend=null", "read.engine=memory", NULL);
+		"batch.drop_last=off", "step.backend=null", engine, NULL);
 	if (dataset_open(&config, NULL, dataset, &err))
 		fail_msg("%s", err.text);
 	if (pipeline_plan(&config, dataset, &plan, &err))
 		fail_msg("%s", err.text);
 	config_release(&config);
-	return plan.scratch_bytes;
+	return plan;
+}
+
+/* Scratch of eight workers. */
+static uint64_t scratch_of(const char *name, struct dataset *dataset)
+{
+	return plan_of(name, dataset, "read.engine=memory").scratch_bytes;
 }
 
 static void wide_and_tall_are_not_both(void **state)
@@ -178,6 +183,35 @@ static void formats_survive_the_cache(void **state)
 	}
 }
 
+/* A file of 15 MB among small ones: a few buffers of that size, and not every blob. */
+static void one_large_file_does_not_size_all_blobs(void **state)
+{
+	(void)state;
+	struct dataset dataset;
+	fixture_folder("blobs/c");
+	for (int i = 0; i < 60; i++) {
+		char name[32];
+		(void)snprintf(name, sizeof name, "blobs/c/%02d.ppm", i);
+		put(name, DATASET_FORMAT_RAW, 32 + (uint32_t)i, 32);
+	}
+	struct pipeline_plan plan = plan_of("blobs", &dataset, "read.engine=pread");
+	assert_int_equal(plan.large_blobs, 0);
+	const uint64_t before = plan.blob_pool_bytes;
+	dataset_close(&dataset);
+	put("blobs/c/large.ppm", DATASET_FORMAT_RAW, 2500, 2000);
+	plan = plan_of("blobs", &dataset, "read.engine=pread");
+	print_message("%u blobs of %u bytes and %u of %u\n", plan.blobs, plan.blob_bytes,
+		plan.large_blobs, plan.large_blob_bytes);
+	assert_true(plan.blobs > 12);
+	assert_true(plan.large_blobs >= 1 && plan.large_blobs <= plan.blobs / 2);
+	assert_true(plan.large_blob_bytes >= 15000000 && plan.blob_bytes <= 12 * 1024);
+	assert_int_equal(
+		plan.blob_pool_bytes, (uint64_t)plan.blobs * plan.blob_bytes +
+					      (uint64_t)plan.large_blobs * plan.large_blob_bytes);
+	assert_true(plan.blob_pool_bytes < before + (uint64_t)plan.blobs / 2 * 16000000);
+	dataset_close(&dataset);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +220,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_left_out),
 		cmocka_unit_test(flat_pictures_are_believed),
 		cmocka_unit_test(formats_survive_the_cache),
+		cmocka_unit_test(one_large_file_does_not_size_all_blobs),
 	};
 	return cmocka_run_group_tests_name("extents", tests, fixture_setup, fixture_teardown);
 }
