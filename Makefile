@@ -331,7 +331,7 @@ sweep: setup
 	$(B)/mlbench sweep $(CONFIG) $(ARGS)
 
 check: setup-check
-	@$(MAKE) --no-print-directory -j2 all unit-tests double-tests double-benches device-tests device-benches
+	@$(MAKE) --no-print-directory -j2 all unit-tests double-tests double-benches
 	@$(if $(SAN),,$(MAKE) --no-print-directory -j2 SAN=thread thread-tests)
 	@tests/run.sh $(B) $(PARTS)
 
@@ -365,11 +365,12 @@ $(FUZZ_B)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_B)/libmlbench.a $(B)/libmlbench.a
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_B)/libmlbench.a $(B)/libmlbench.a $(LIBS) -lgomp
 fuzzers: $(FUZZERS)
 
-# --- benches: ratios in one run, on a quiet machine ------------------------------------------------
+# --- benches: ratios in one run, and what the tests ask of rates, shares and times, on a quiet machine ------------------
 bench:
-	@.ci/setup build bench
-	@$(MAKE) --no-print-directory all benches
+	@.ci/setup build check bench
+	@$(MAKE) --no-print-directory -j2 all benches $(if $(BENCH),,unit-tests double-tests)
 	@tests/bench/run.sh $(B) $(BENCH)
+	@$(if $(BENCH),,tests/run.sh $(B) measured)
 
 # --- the bank of planted bottlenecks: how often the diagnosis is right --------------------------------
 # BANK="--only lock,worker --seeds 5" passes options on; the score lands in results/bank/.

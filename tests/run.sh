@@ -56,8 +56,9 @@ run_test() { # "NAME COMMAND …", quoted
 	begun=$(date +%s%N)
 	eval "timeout -k 10 $limit $command" >"$logs/$name.log" 2>&1
 	status=$?
-	echo "$status $((($(date +%s%N) - begun) / 1000000)) $(times | awk -F'[ms ]+' 'NR == 2 { print int(1000 * (60 * ($1 + $3) + $2 + $4)) }')" \
-		>"$logs/$name.log.status"
+	times >"$logs/$name.log.cores" # not in a subshell, which has done nothing
+	echo "$status $((($(date +%s%N) - begun) / 1000000)) $(awk -F'[ms ]+' 'NR == 2 { print int(1000 * (60 * ($1 + $3) + $2 + $4)) }' \
+		"$logs/$name.log.cores")" >"$logs/$name.log.status"
 }
 export -f run_test
 export logs limit

@@ -14,9 +14,9 @@ validate failing/summary.json
 validate off/summary.json
 "$MLBENCH" run tiny.ini $ONE --set step.backend=null --set read.engine=memory --set run.verify=on --out memory >out 2>err
 validate memory/summary.json
-"$MLBENCH" sweep tiny.ini --set measure.duration=300ms --out stopped >out 2>err &
+"$MLBENCH" sweep tiny.ini --set measure.duration=600ms --out stopped >out 2>err &
 pid=$!
-sleep 0.9
+until_true repetitions stopped 1
 kill -INT $pid
 wait $pid
 validate stopped/summary.json

@@ -1,4 +1,5 @@
-# diagnose: measured now and from a saved result, too short, verified within a budget, interrupted, refused.
+# diagnose: measured now and from a saved result, too short, verified within a budget, interrupted, refused.  What it finds
+# on this machine is asked where that is measured; a planted bottleneck that was recorded is found on any.
 . "$CLI/lib.sh"
 schema="$ROOT/docs/diagnosis.schema.json"
 validate() {
@@ -8,19 +9,27 @@ validate() {
 write_config
 quick=(--set decode.workers=1 --set batch.size=8 --set measure.duration=600ms --set measure.warmup=100ms --set step.time=2ms)
 
+# diagnoses ARGUMENT ...: to a verdict, which a machine that is not quiet may not have.
+diagnoses() {
+	"$MLBENCH" diagnose "$@" >out 2>err
+	status=$?
+	[ $status -eq 0 ] || { ! measuring && [ $status -eq 3 ]; } || fail "exit $status: diagnose $*"
+}
+
 # A step of 2 ms for 8 samples is the limit of tiny pictures: 4,000 samples/s.
-expect 0 "$MLBENCH" diagnose tiny.ini "${quick[@]}" --out one
-prints "step binds (compute"
-prints "what each cost takes of the throughput"
+diagnoses tiny.ini "${quick[@]}" --out one
+! measuring || prints "step binds (compute"
+! measuring || prints "what each cost takes of the throughput"
 prints "results  one"
-expect 0 "$MLBENCH" diagnose one --json
+diagnoses one --json
 is_json mlbench.diagnosis/1
 validate out
-[ "$(json 'd["verdict"]["stage"]')" = step ] || fail "stage"
+! measuring || [ "$(json 'd["verdict"]["stage"]')" = step ] || fail "stage"
 [ "$(json 'd["verification"] == [] and d["measured_elasticities"] is None and d["follow"] is None')" = True ] || fail "more than was asked for"
-[ "$(json 'abs(d["replayed"] / d["measured"] - 1) < 0.15')" = True ] || fail "the replay is far off"
-expect 0 "$MLBENCH" diagnose one/points.jsonl
-prints "step binds"
+! measuring || [ "$(json 'abs(d["replayed"] / d["measured"] - 1) < 0.15')" = True ] || fail "the replay is far off"
+cp out document
+diagnoses one/points.jsonl --json
+cmp -s out document || fail "another answer for points.jsonl than for its folder"
 
 # Without service times only wait states are judged, and that is said.
 cp -r one untraced
@@ -49,16 +58,16 @@ says "there is no point 4"
 alone=(--set read.engine=memory --set codec.name=null)
 "$MLBENCH" diagnose tiny.ini "${quick[@]}" "${alone[@]}" --verify --budget 20s --json --out proved >out 2>err
 status=$?
-[ "$status" -le 1 ] || fail "exit $status"
+[ "$status" -le 1 ] || { ! measuring && [ $status -eq 3 ]; } || fail "exit $status"
 is_json mlbench.diagnosis/1
 validate out
-[ "$(json 'len(d["verification"]) >= 3 and all(len(e["log_ratios"]) >= 2 for e in d["verification"])')" = True ] ||
+! measuring || [ "$(json 'len(d["verification"]) >= 3 and all(len(e["log_ratios"]) >= 2 for e in d["verification"])')" = True ] ||
 	fail "not every experiment has its two blocks"
-[ "$(json '{e["kind"] for e in d["verification"]} >= {"substitute", "slow"}')" = True ] || fail "kinds"
+! measuring || [ "$(json '{e["kind"] for e in d["verification"]} >= {"substitute", "slow"}')" = True ] || fail "kinds"
 [ "$(json '"failed" in [e["outcome"] for e in d["verification"]]')" = "$([ $status = 1 ] && echo True || echo False)" ] ||
 	fail "the status does not say whether a prediction failed"
 # The step is all there is: slowed down by a tenth, the throughput falls by that.
-[ "$(json '[e["interval"][0] < 1.2 and e["interval"][1] > 0.8 for e in d["measured_elasticities"]["stages"] if e["stage"] == "step"]')" = "[True]" ] ||
+! measuring || [ "$(json '[e["interval"][0] < 1.2 and e["interval"][1] > 0.8 for e in d["measured_elasticities"]["stages"] if e["stage"] == "step"]')" = "[True]" ] ||
 	fail "the elasticity of the step: $(json 'd["measured_elasticities"]')"
 json '[e["log_ratios"] for e in d["verification"]]' >then
 "$MLBENCH" diagnose proved --json >out 2>err

@@ -1,6 +1,7 @@
 # The story of configs/story.ini: from a device that swings between idle and busy to one that is fed, by the
 # diagnosis's own advice alone, step by step, and then all at once.  STORY_VERIFY=1: each step is proved by
 # experiments, too, and one that fails fails the test (about two minutes a step).
+# measuring
 . "$CLI/lib.sh"
 export MLBENCH_DATA="$PWD/data"
 short=(--set measure.duration=2500ms --set measure.repeats=1)

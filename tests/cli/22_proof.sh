@@ -1,5 +1,6 @@
 # The first claim of configs/story.ini proved by experiment: the link's latency takes it all, and what is
 # recommended gives what was predicted.  Other tests share the machine, so intervals are asked, and twice.
+# measuring
 . "$CLI/lib.sh"
 export MLBENCH_DATA="$PWD/data"
 prove() {

@@ -25,14 +25,14 @@ prints "ceilings: none"
 begun=$(date +%s)
 expect 0 "$MLBENCH" probe tiny.ini $ONE --quick --json
 took=$(($(date +%s) - begun))
-[ "$took" -le 40 ] || fail "a quick probe took $took s"
+! measuring || [ "$took" -le 40 ] || fail "a quick probe took $took s"
 is_json mlbench.ceilings/1
 cp out probed.json
 python3 - <<'PY' || fail "the figures are not sane"
 import json
 d = json.load(open("out"))
 assert d["quick"] and not d["interrupted"] and d["cores"] >= 1
-assert d["age_s"] < 120 and d["seconds"] > 0
+assert d["age_s"] >= 0 and d["seconds"] > 0
 states = {(r["direct"], r["cold"]) for r in d["reads"]}
 assert (False, False) in states, "no warm reads"
 for r in d["reads"]:
@@ -57,7 +57,7 @@ ls -A data | grep -q mlbench-probe && fail "a scratch file is left"
 # It is taken again at once, by another probe and by later runs.
 begun=$(date +%s)
 expect 0 "$MLBENCH" probe --quick
-[ $(($(date +%s) - begun)) -le 3 ] || fail "kept results were not taken"
+! measuring || [ $(($(date +%s) - begun)) -le 3 ] || fail "kept results were not taken"
 says "kept results"
 for word in storage "warm, buffered" decode memory triad gemm timing "lock hand-off" "min-max"; do
 	prints "$word"
@@ -75,7 +75,7 @@ kept = header["ceilings"]
 assert kept["schema"] == "mlbench.ceilings/1" and kept["node"] == probed["node"]
 assert len(kept["reads"]) == len(probed["reads"])
 assert abs(kept["decode_one_core"] / probed["decode_one_core"] - 1) < 1e-6
-assert 0 <= kept["age_s"] < 600
+assert kept["age_s"] >= 0
 assert "probed" in header["environment"]["mlbench"]["ceilings"]
 assert "ceilings" not in json.loads(open("before/points.jsonl").readline())
 PY
@@ -88,6 +88,7 @@ cp "$kept" whole.json
 for after in 0.2 1.5; do
 	"$MLBENCH" probe --fresh --json >out 2>err &
 	pid=$!
+	until_true grep -q probing err
 	sleep "$after"
 	kill -INT "$pid"
 	begun=$(date +%s%N)
@@ -95,7 +96,7 @@ for after in 0.2 1.5; do
 	status=$?
 	took=$((($(date +%s%N) - begun) / 1000000))
 	[ "$status" -eq 130 ] || fail "exit $status after SIGINT, not 130"
-	[ "$took" -lt 3000 ] || fail "it took $took ms to stop"
+	! measuring || [ "$took" -lt 3000 ] || fail "it took $took ms to stop"
 	is_json mlbench.ceilings/1
 	[ "$(json 'd["interrupted"]')" = True ] || fail "it does not say that it was interrupted"
 	cmp -s "$kept" whole.json || fail "an interrupted probe was kept"

@@ -18,10 +18,7 @@ says "at most 1000 points"
 # Killed on the way, then continued.
 "$MLBENCH" sweep tiny.ini "${adaptive[@]}" --out run >out 2>err &
 pid=$!
-for _ in $(seq 100); do
-	[ "$(grep -c '"kind":"repetition"' run/points.jsonl 2>/dev/null)" -ge 2 ] && break
-	sleep 0.1
-done
+until_true repetitions run 2
 kill -KILL "$pid" 2>/dev/null
 wait "$pid" 2>/dev/null
 before=$(grep -c '"kind":"repetition"' run/points.jsonl)

@@ -4,10 +4,10 @@ command -v curl >/dev/null 2>&1 || skip "curl is not installed"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini
 trap '[ -z "${pid:-}" ] || kill -KILL "$pid" 2>/dev/null' EXIT
-"$MLBENCH" run tiny.ini $ONE --set measure.repeats=1 --set measure.duration=60s --listen=0 --out listening >out 2>err &
+"$MLBENCH" run tiny.ini $ONE --set measure.repeats=1 --set measure.duration=1h --listen=0 --out listening >out 2>err &
 pid=$!
 url=
-for _ in $(seq 200); do
+for _ in $(seq 3000); do
 	url=$(sed -n 's/^metrics: //p' err)
 	[ -n "$url" ] && curl -sf "$url" | grep -q '^mlbench_run_throughput_samples_per_second' && break
 	sleep 0.05
@@ -24,8 +24,9 @@ if command -v promtool >/dev/null 2>&1; then
 	promtool check metrics <plain >problems 2>&1 || fail "promtool: $(head -n 5 problems)"
 	[ ! -s problems ] || fail "promtool: $(head -n 5 problems)"
 fi
-sleep 0.5
-curl -sf "$url" >two
+samples() { sed -n 's/^mlbench_run_samples_total[^ ]* //p' "$1"; }
+more() { curl -sf "$url" >two && [ "$(samples two)" != "$(samples one)" ]; }
+until_true more
 python3 - <<'PY' || fail "a counter does not grow"
 import re
 def read(path):

@@ -18,6 +18,21 @@ measuring() {
 	[ -n "${MLBENCH_MEASURING:-}" ]
 }
 
+# until_true COMMAND ...: tries it again and again, for as long as a slow machine may take.
+until_true() {
+	local tries
+	for tries in $(seq 6000); do
+		"$@" && return
+		sleep 0.05
+	done
+	fail "it never came: $*"
+}
+
+# repetitions FOLDER COUNT: at least so many are recorded there.
+repetitions() {
+	[ "$(grep -c '"kind":"repetition"' "$1/points.jsonl" 2>/dev/null || true)" -ge "$2" ] 2>/dev/null
+}
+
 # expect STATUS COMMAND ...: runs it with stdout in ./out and stderr in ./err.
 expect() {
 	local want=$1 status

@@ -38,7 +38,7 @@ static void open_fixture(struct pipeline_fixture *f)
 	fixture_set(f, KEY_BATCH_SIZE, "8");
 	fixture_set(f, KEY_MEASURE_EPOCHS, "3");
 	fixture_set(f, KEY_MEASURE_WARMUP, "0s");
-	fixture_set(f, KEY_MEASURE_WINDOW, "10ms");
+	fixture_set(f, KEY_MEASURE_WINDOW, "10s"); /* nothing is cut off */
 	fixture_set(f, KEY_RUN_VERIFY, "on");
 }
 
@@ -47,6 +47,7 @@ static void set_duration(struct pipeline_fixture *f, const char *warmup, const c
 	fixture_set(f, KEY_MEASURE_EPOCHS, "0");
 	fixture_set(f, KEY_MEASURE_WARMUP, warmup);
 	fixture_set(f, KEY_MEASURE_DURATION, duration);
+	fixture_set(f, KEY_MEASURE_WINDOW, "10ms");
 	fixture_set(f, KEY_RUN_VERIFY, "off");
 }
 
@@ -817,8 +818,8 @@ static void open_injection_fixture(struct pipeline_fixture *f, struct measuremen
 	fixture_open(f, SAMPLES, 200, 150, 0);
 	fixture_set(f, KEY_AUGMENT_SIZE, "96");
 	fixture_set(f, KEY_BATCH_SIZE, "4");
-	fixture_set(f, KEY_MEASURE_WINDOW, "20ms");
 	set_duration(f, "100ms", "400ms");
+	fixture_set(f, KEY_MEASURE_WINDOW, "20ms");
 	run(f, plain);
 	assert_false(has_note(plain, "injected"));
 }
