@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-	LIVE_VERSION = 1, /* of the layout: a reader refuses another by name */
+	LIVE_VERSION = 2, /* of the layout: a reader refuses another by name */
 	LIVE_THREADS_MAX = 512,
 	LIVE_RESULTS_MAX = 32,
 	LIVE_LABEL_BYTES = 160,
@@ -26,8 +26,9 @@ enum live_phase {
 	LIVE_SETTING_UP, /* planning, generating or checking the data set, touching memory */
 	LIVE_WARMUP,
 	LIVE_MEASURING,
-	LIVE_BETWEEN, /* two repetitions */
-	LIVE_LIMITS,  /* each stage alone */
+	LIVE_DRAINING, /* its time is over, and its threads are to end */
+	LIVE_BETWEEN,  /* two repetitions: one is saved, the next set up */
+	LIVE_LIMITS,   /* each stage alone */
 	LIVE_REPORTING,
 	LIVE_PHASES
 };
