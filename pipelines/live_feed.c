@@ -309,21 +309,26 @@ void live_feed_tell(struct live_feed *feed, uint64_t now_ns, bool edge)
 	feed->told_ns = now_ns;
 }
 
-void live_feed_end(struct live_feed *feed)
-{
-	feed->run = NULL;
-	live_feed_phase(feed, LIVE_BETWEEN);
-}
-
-void live_feed_phase(struct live_feed *feed, enum live_phase phase)
+static void publish_phase(struct live_feed *feed, enum live_phase phase)
 {
 	struct live_view *view = &feed->view;
 	const uint64_t now_ns = clock_now_ns();
-	if (view->phase != phase)
+	if (view->phase != phase || view->phase_ns == 0)
 		view->phase_ns = now_ns;
 	view->phase = phase;
 	view->updated_ns = now_ns;
 	view->period_s = NAN;
-	view->thread_count = 0;
 	live_board_publish(feed->board, view);
+}
+
+void live_feed_end(struct live_feed *feed)
+{
+	feed->run = NULL;
+	publish_phase(feed, LIVE_DRAINING);
+}
+
+void live_feed_phase(struct live_feed *feed, enum live_phase phase)
+{
+	feed->view.thread_count = 0;
+	publish_phase(feed, phase);
 }

@@ -36,7 +36,7 @@ void live_feed_begin(struct live_feed *feed, struct run *run);
 /* Now and then; edge: one was just taken.  Publishes when it is due. */
 void live_feed_tell(struct live_feed *feed, uint64_t now_ns, bool edge);
 
-/* The threads were told to stop. */
+/* The threads were told to stop: those that it shows are waited for. */
 void live_feed_end(struct live_feed *feed);
 
 /* Another phase, which has no pictures of its own: publishes. */

@@ -368,6 +368,8 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		crew_stop(&run->crew);
 	*joined = wiring_join_threads(run, limits);
 	log_set_wait(NULL);
+	if (gathered && control && control->live)
+		live_feed_phase(control->live, LIVE_BETWEEN);
 	if (!*joined)
 		return error_set(err, -ETIMEDOUT, "a thread does not end: %.300s",
 			run->crew.code ? run->crew.error.text : "it hangs in the kernel");

@@ -5,7 +5,9 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
+#include "harness/base/units.h"
 #include "harness/command/experiments.h"
+#include "harness/command/plan_cost.h"
 #include "harness/command/progress.h"
 #include "harness/report/diagnosis_report.h"
 #include "pipelines/pipeline.h"
@@ -87,6 +89,22 @@ static int plan_time(struct verify *verify, struct error *err)
 		v->budget_s);
 	return experiments_set_time(
 		&verify->experiments, v, timing.warmup_s, timing.duration_s, err);
+}
+
+/* Ready-made outputs lie in memory, and what is recommended may take more of it. */
+static void tell_memory(const struct verify *verify)
+{
+	struct plan_cost cost = {0};
+	char bound[UNITS_BYTES];
+	for (size_t i = 0; i < verify->v->count; i++) {
+		struct pipeline_plan planned;
+		const struct config *config = &verify->experiments.variants[i];
+		if (pipeline_plan(config, verify->job->dataset, &planned, NULL) == 0)
+			plan_cost_add_memory(&cost, config, &planned, false);
+	}
+	if (cost.bound_bytes > 0)
+		log_info("verify: at most %s resident",
+			units_format_size((double)cost.bound_bytes, bound));
 }
 
 /* --- one block ---------------------------------------------------------------------------------- */
@@ -222,6 +240,8 @@ int verify_run(const struct verify_job *job, struct verification *v, struct erro
 	int code = experiments_open(&verify->experiments, v, d, job->dataset, err);
 	if (!code)
 		code = plan_time(verify, err);
+	if (!code)
+		tell_memory(verify);
 	if (!code)
 		code = run_blocks(verify, err);
 	experiments_close(&verify->experiments);

@@ -1,7 +1,9 @@
 /* The server: libmicrohttpd on sockets of our own, so that a port that is taken is told by its name. */
 #include "harness/live/listen.h"
 
+#include "harness/base/clock.h"
 #include "harness/live/metrics.h"
+#include "harness/live/stall.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -64,6 +66,23 @@ static enum openmetrics_dialect dialect_for(struct MHD_Connection *connection)
 	return old ? OPENMETRICS_PROMETHEUS : OPENMETRICS_1_0;
 }
 
+/* As another process would see it. */
+static double is_stuck(const struct live_view *view)
+{
+	struct process_look process;
+	struct thread_look waits;
+	struct stall stall;
+	const uint64_t now_ns = clock_now_ns();
+	look_at_process(view->pid, &process);
+	const bool still = stall_wants_still(view, now_ns) && look_stands_still(view->pid, &waits);
+	const struct stall_input input = {.view = view,
+		.process = &process,
+		.still = still ? &waits : NULL,
+		.now_ns = now_ns};
+	stall_find(&input, &stall);
+	return stall_is_stuck(&stall);
+}
+
 static enum MHD_Result answer_metrics(
 	const struct live_board *board, struct MHD_Connection *connection)
 {
@@ -76,7 +95,7 @@ static enum MHD_Result answer_metrics(
 			"the run has shown nothing yet\n");
 	}
 	if (view)
-		metrics_write(view, metrics_now(), dialect, &text);
+		metrics_write(view, metrics_now(), is_stuck(view), dialect, &text);
 	free(view);
 	return answer(connection, MHD_HTTP_OK,
 		dialect == OPENMETRICS_1_0 ? OPENMETRICS_CONTENT_TYPE

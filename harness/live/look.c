@@ -9,9 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 64 };
+enum {
+	PATH_ROOM = 64,
+	LOOK_THREADS = 1024,
+	STILL_NS = 250000000,
+	STILL_SHARE = 100, /* of it, that those take who only look now and then */
+};
 
 /* Calls in which a thread of a pipeline may be found for long. */
 static const struct call {
@@ -37,12 +43,12 @@ static const struct call {
 	{SYS_nanosleep, "nanosleep", false},
 	{SYS_clock_nanosleep, "clock_nanosleep", false},
 	{SYS_sched_yield, "sched_yield", false},
-	{SYS_io_uring_enter, "io_uring_enter", true},
+	{SYS_io_uring_enter, "io_uring_enter", false}, /* on a number of rings, which is no file */
 	{SYS_wait4, "wait4", false},
 #ifdef SYS_poll
 	{SYS_poll, "poll", false},
 	{SYS_open, "open", false},
-	{SYS_epoll_wait, "epoll_wait", true},
+	{SYS_epoll_wait, "epoll_wait", false},
 #endif
 };
 
@@ -161,6 +167,89 @@ size_t look_list_threads(int32_t pid, int32_t *tids, size_t room)
 	if (room > 0)
 		qsort(tids, count < room ? count : room, sizeof *tids, by_number);
 	return count;
+}
+
+/* --- a process that stands still ---------------------------------------------------------------- */
+
+struct activity {
+	unsigned long long first_ns, others_ns; /* on a core so far */
+	bool computes;                          /* some thread does, or would */
+};
+
+/* "NS_ON_CORE NS_WAITED SLICES" */
+static unsigned long long ran_ns(int32_t pid, int32_t tid)
+{
+	char path[PATH_ROOM];
+	char line[128];
+	task_path(pid, tid, "schedstat", path);
+	return files_first_line(path, line, sizeof line) == 0 ? strtoull(line, NULL, 10) : 0;
+}
+
+static void look_at_activity(int32_t pid, struct activity *out)
+{
+	int32_t tids[LOOK_THREADS];
+	const size_t all = look_list_threads(pid, tids, LOOK_THREADS);
+	const int32_t own = (int32_t)gettid();
+	*out = (struct activity){.first_ns = ran_ns(pid, pid)};
+	for (size_t i = 0; i < all && i < LOOK_THREADS; i++) {
+		struct thread_look look = {.tid = tids[i]};
+		char path[PATH_ROOM];
+		task_path(pid, tids[i], "stat", path);
+		if (tids[i] == own || !read_stat(path, &look.state, look.name))
+			continue;
+		out->computes = out->computes || look.state == 'R';
+		if (tids[i] != pid)
+			out->others_ns += ran_ns(pid, tids[i]);
+	}
+}
+
+/* A thread in a futex waits for another of the process. */
+static bool waits_for_kernel(const struct thread_look *look)
+{
+	return look->state == 'D' || look->file[0] ||
+	       (look->call[0] && strcmp(look->call, "futex") != 0);
+}
+
+/* How much a thread has to say: one that the kernel holds, one in a call on a file, one that waits for a ring. */
+static int rank_of(const struct thread_look *look)
+{
+	return look->state == 'D'                          ? 3
+	       : look->file[0]                             ? 2
+	       : strcmp(look->call, "io_uring_enter") == 0 ? 1
+							   : 0;
+}
+
+static void find_waiting(int32_t pid, struct thread_look *out)
+{
+	int32_t tids[LOOK_THREADS];
+	const size_t all = look_list_threads(pid, tids, LOOK_THREADS);
+	int best = 0;
+	look_at_thread(pid, pid, out);
+	if (waits_for_kernel(out))
+		return;
+	for (size_t i = 0; i < all && i < LOOK_THREADS; i++) {
+		struct thread_look look;
+		look_at_thread(pid, tids[i], &look);
+		if (tids[i] == (int32_t)gettid() || rank_of(&look) <= best)
+			continue;
+		best = rank_of(&look);
+		*out = look;
+	}
+}
+
+bool look_stands_still(int32_t pid, struct thread_look *waits)
+{
+	struct activity before;
+	struct activity after;
+	look_at_activity(pid, &before);
+	(void)nanosleep(&(struct timespec){.tv_nsec = STILL_NS}, NULL);
+	look_at_activity(pid, &after);
+	if ((before.computes && after.computes) || after.first_ns != before.first_ns ||
+		after.others_ns < before.others_ns ||
+		after.others_ns - before.others_ns > STILL_NS / STILL_SHARE)
+		return false;
+	find_waiting(pid, waits);
+	return true;
 }
 
 static const char *state_words(char state)

@@ -31,6 +31,11 @@ void look_at_thread(int32_t pid, int32_t tid, struct thread_look *out);
 /* Numbers of its threads, ascending, at most room; how many. */
 size_t look_list_threads(int32_t pid, int32_t *tids, size_t room);
 
+/* Whether nothing of the process runs: neither its first thread nor, but for a little, any other did so while this took, a quarter of
+ * a second.  Then waits is the thread to look at: the first where that waits for the kernel, else one that does.  The caller does not
+ * count where it is of that process. */
+bool look_stands_still(int32_t pid, struct thread_look *waits);
+
 /* "running", "sleeping in io_uring_enter", "in uninterruptible sleep (D) in nfs_wait_bit_killable, read of '/mnt/a.jpg'" */
 const char *look_words(const struct thread_look *look, char out[LOOK_WORDS_BYTES]);
 

@@ -25,7 +25,8 @@ static void add_one(struct openmetrics *m, enum run_metric metric, const char *l
 	openmetrics_add(m, &run_metrics[metric], labels, 1, value);
 }
 
-static void add_command(const struct live_view *v, struct metrics_time time, struct openmetrics *m)
+static void add_command(
+	const struct live_view *v, struct metrics_time time, double stuck, struct openmetrics *m)
 {
 	const struct openmetrics_label info[] = {{"name", v->name}, {"version", v->version},
 		{"command", v->command}, {"node", v->node}};
@@ -36,6 +37,7 @@ static void add_command(const struct live_view *v, struct metrics_time time, str
 	for (unsigned p = 0; p < LIVE_PHASES; p++)
 		add_one(m, RUN_PHASE, "phase", live_phase_name((enum live_phase)p),
 			p == (unsigned)v->phase);
+	add(m, RUN_STUCK, stuck);
 	add(m, RUN_STARTED, v->started);
 	add(m, RUN_UPDATED, time.now - age_s);
 	add(m, RUN_REPETITIONS, v->total);
@@ -93,12 +95,12 @@ static void add_device(const struct live_view *v, struct openmetrics *m)
 	add(m, RUN_DEVICE_TEMPERATURE, v->device_temperature_c);
 }
 
-void metrics_write(const struct live_view *v, struct metrics_time time,
+void metrics_write(const struct live_view *v, struct metrics_time time, double stuck,
 	enum openmetrics_dialect dialect, struct buffer *out)
 {
 	struct openmetrics m = {.out = out, .dialect = dialect};
 	const bool runs = !isnan(v->period_s);
-	add_command(v, time, &m);
+	add_command(v, time, stuck, &m);
 	if (v->begun_ns > 0)
 		add_counts(v, &m);
 	if (runs)

@@ -13,7 +13,8 @@ struct metrics_time {
 };
 struct metrics_time metrics_now(void);
 
-void metrics_write(const struct live_view *view, struct metrics_time time,
+/* stuck: 1 or 0; NAN: not known. */
+void metrics_write(const struct live_view *view, struct metrics_time time, double stuck,
 	enum openmetrics_dialect dialect, struct buffer *out);
 
 #endif

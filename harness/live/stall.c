@@ -205,11 +205,42 @@ static bool is_silent(const struct stall_input *in, struct stall *out)
 	return true;
 }
 
-static bool is_idle(const struct live_view *view, struct stall *out)
+bool stall_is_stuck(const struct stall *stall)
 {
+	return stall->kind != STALL_NONE && stall->kind != STALL_IDLE;
+}
+
+bool stall_wants_still(const struct live_view *view, uint64_t now_ns)
+{
+	return isnan(view->period_s) && since(now_ns, view->phase_ns) >= STILL_LEAST_S;
+}
+
+/* Of a thread that is no stage's, what the kernel calls it. */
+static const char *name_of(const struct live_view *view, const struct thread_look *thread)
+{
+	for (uint32_t i = 0; i < view->thread_count; i++)
+		if (view->threads[i].tid == thread->tid)
+			return view->stages[view->threads[i].stage].name;
+	return thread->name;
+}
+
+/* Between pictures only the kernel knows whether it goes on. */
+static bool is_idle(const struct stall_input *in, struct stall *out)
+{
+	const struct live_view *view = in->view;
+	char words[LOOK_WORDS_BYTES];
+	char time[UNITS_BYTES];
 	if (!isnan(view->period_s))
 		return false;
-	say(out, STALL_IDLE, "no repetition runs: %s", live_phase_name(view->phase));
+	if (!in->still || !stall_wants_still(view, in->now_ns)) {
+		say(out, STALL_IDLE, "no repetition runs: %s", live_phase_name(view->phase));
+		return true;
+	}
+	out->still_s = since(in->now_ns, view->phase_ns);
+	add_link(out, "%s thread %d: %s", name_of(view, in->still), in->still->tid,
+		look_words(in->still, words));
+	say(out, STALL_WAITING, "%s for %s, and nothing of it runs: %s",
+		live_phase_name(view->phase), format_seconds(out->still_s, time), out->chain[0]);
 	return true;
 }
 
@@ -231,7 +262,7 @@ void stall_find(const struct stall_input *in, struct stall *out)
 			"its picture has been half written for long: the control thread does not run");
 		return;
 	}
-	if (is_idle(in->view, out) || is_silent(in, out))
+	if (is_idle(in, out) || is_silent(in, out))
 		return;
 	out->still_s = since(in->now_ns, in->view->moved_ns);
 	if (!is_still(in->view, out->still_s)) {

@@ -34,9 +34,16 @@ struct stall_input {
 	const struct thread_look
 		*threads; /* (thread_count), those of view->threads in their order */
 	size_t thread_count;
+	/* Where no repetition runs: the thread that the process waits with, as look_stands_still has it; NULL: it goes on, or nobody
+	 * looked. */
+	const struct thread_look *still;
 	uint64_t now_ns; /* monotonic */
 };
 
+/* Whether it is time to look if the process stands still: nothing else tells. */
+bool stall_wants_still(const struct live_view *view, uint64_t now_ns);
+/* It needs attention: nothing comes through, or nothing can. */
+bool stall_is_stuck(const struct stall *stall);
 void stall_find(const struct stall_input *input, struct stall *out);
 const char *stall_kind_name(enum stall_kind kind); /* "moving", "waiting", ... */
 

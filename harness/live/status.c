@@ -28,10 +28,14 @@ static void look_at_all(struct status *out)
 
 static void judge(struct status *out)
 {
+	struct thread_look waits;
+	const bool still = out->whole && stall_wants_still(&out->view, out->now_ns) &&
+			   look_stands_still(out->pid, &waits);
 	const struct stall_input input = {.view = out->whole ? &out->view : NULL,
 		.process = &out->process,
 		.threads = out->threads,
 		.thread_count = out->by_stage ? out->thread_count : 0,
+		.still = still ? &waits : NULL,
 		.now_ns = out->now_ns};
 	stall_find(&input, &out->stall);
 	if (out->whole)
@@ -66,6 +70,5 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 
 bool status_is_stuck(const struct status *status)
 {
-	const enum stall_kind kind = status->stall.kind;
-	return status->seen && kind != STALL_NONE && kind != STALL_IDLE;
+	return status->seen && stall_is_stuck(&status->stall);
 }

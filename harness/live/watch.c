@@ -75,10 +75,14 @@ static void judge(struct watch *w, uint64_t now_ns)
 		return;
 	w->judged_ns = now_ns;
 	look_at_process(w->options.pid, &process);
+	struct thread_look waits;
+	const bool still =
+		stall_wants_still(&w->view, now_ns) && look_stands_still(w->options.pid, &waits);
 	const struct stall_input input = {.view = &w->view,
 		.process = &process,
 		.threads = w->looks,
 		.thread_count = look_at_threads(w, now_ns),
+		.still = still ? &waits : NULL,
 		.now_ns = now_ns};
 	stall_find(&input, &w->stall);
 	history_verdict(&w->history, &w->view, &w->verdict);

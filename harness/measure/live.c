@@ -53,6 +53,7 @@ const char *live_phase_name(enum live_phase phase)
 		[LIVE_SETTING_UP] = "setting up",
 		[LIVE_WARMUP] = "warm-up",
 		[LIVE_MEASURING] = "measuring",
+		[LIVE_DRAINING] = "draining",
 		[LIVE_BETWEEN] = "between repetitions",
 		[LIVE_LIMITS] = "limits",
 		[LIVE_REPORTING] = "reporting",

@@ -27,8 +27,9 @@ enum live_phase {
 	LIVE_SETTING_UP, /* planning, generating or checking the data set, touching memory */
 	LIVE_WARMUP,
 	LIVE_MEASURING,
-	LIVE_BETWEEN, /* two repetitions */
-	LIVE_LIMITS,  /* each stage alone */
+	LIVE_DRAINING, /* its time is over, and its threads are to end */
+	LIVE_BETWEEN,  /* two repetitions: one is saved, the next set up */
+	LIVE_LIMITS,   /* each stage alone */
 	LIVE_REPORTING,
 	LIVE_PHASES
 };

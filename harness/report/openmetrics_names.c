@@ -8,6 +8,8 @@
 const struct openmetrics_family run_metrics[RUN_METRICS] = {
 	[RUN_INFO] = {"mlbench_run_info", INFO, "", "The run in progress."},
 	[RUN_PHASE] = {"mlbench_run_phase", GAUGE, "", "1 for what the run is doing."},
+	[RUN_STUCK] = {"mlbench_run_stuck", GAUGE, "",
+		"1 when the run stands still, in whatever phase: as 'mlbench status' judges it."},
 	[RUN_STARTED] = {"mlbench_run_start_timestamp_seconds", GAUGE, "seconds",
 		"When the command began, since the epoch."},
 	[RUN_UPDATED] = {"mlbench_run_update_timestamp_seconds", GAUGE, "seconds",

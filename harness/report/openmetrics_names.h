@@ -11,6 +11,7 @@
 enum run_metric {
 	RUN_INFO,    /* {name, version, command} */
 	RUN_PHASE,   /* {phase}: 1 for the one that it is in, 0 for the others */
+	RUN_STUCK,   /* 1: nothing comes through, or nothing of it runs, for longer than is usual */
 	RUN_STARTED, /* the command */
 	RUN_UPDATED, /* when the picture was made that this is read from */
 	RUN_REPETITIONS,

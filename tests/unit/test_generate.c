@@ -508,6 +508,10 @@ static void test_foreign_folder_is_refused(void **state)
 	fixture_write("mine/cats/tom.jpg", "x", 1);
 	configure(&config, "mine", NULL);
 	expect_failure(&config, -ENOTEMPTY, "'cats'");
+	struct dataset dataset;
+	struct error err;
+	assert_int_equal(dataset_open(&config, NULL, &dataset, &err), -ENOTEMPTY);
+	assert_non_null(strstr(err.text, "dataset.recipe=none"));
 	assert_int_equal(fixture_hash("mine/cats/tom.jpg"), hash_bytes("x", 1, 0));
 	assert_false(exists("mine", MANIFEST_JOURNAL));
 	config_release(&config);

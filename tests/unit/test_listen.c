@@ -256,7 +256,7 @@ static void test_between(void **state)
 	struct buffer text = {0};
 	view->period_s = NAN;
 	view->phase = LIVE_BETWEEN;
-	metrics_write(view, metrics_now(), OPENMETRICS_1_0, &text);
+	metrics_write(view, metrics_now(), 1, OPENMETRICS_1_0, &text);
 	assert_non_null(strstr(text.data, "mlbench_run_phase{phase=\"between repetitions\"} 1"));
 	assert_null(strstr(text.data, "throughput"));
 	assert_null(strstr(text.data, "queue_depth"));

@@ -63,6 +63,24 @@ static void dashes_end_the_options(void **state)
 	options_release(&o);
 }
 
+/* --data is two assignments in front of all others, whatever its place. */
+static void a_folder_of_ones_own(void **state)
+{
+	struct options o;
+	struct error err = {0};
+	const char *const argv[] = {"--set=a.b=1", "--data", "/old", "--data=/a b", "--set=c.d=2"};
+	(void)state;
+	assert_int_equal(
+		options_parse(&o, OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA), 5, argv, &err),
+		0);
+	static const char *const sets[] = {
+		"dataset.path=/a b", "dataset.recipe=none", "a.b=1", "c.d=2"};
+	assert_int_equal(o.set_count, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(o.sets[i], sets[i]);
+	options_release(&o);
+}
+
 /* Every option with a value keeps the last one given. */
 static void values_are_kept(void **state)
 {
@@ -170,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_every_form),
 		cmocka_unit_test(dashes_end_the_options),
+		cmocka_unit_test(a_folder_of_ones_own),
 		cmocka_unit_test(values_are_kept),
 		cmocka_unit_test(nothing_is_fine),
 		cmocka_unit_test(refusals),

@@ -25,6 +25,7 @@ enum { THREADS = 4 };
 static struct live_view *view;
 static struct thread_look looks[THREADS];
 static struct process_look process;
+static const struct thread_look *still;
 static const uint64_t now_ns = 1000 * NS_PER_S;
 
 /* A reader, two decode workers, a step: all in these states since so long, nothing done since 12 s. */
@@ -67,6 +68,7 @@ static struct stall found(void)
 		.process = &process,
 		.threads = looks,
 		.thread_count = THREADS,
+		.still = still,
 		.now_ns = now_ns};
 	stall_find(&input, &out);
 	return out;
@@ -162,6 +164,43 @@ static void test_control_thread(void **state)
 	view->period_s = NAN;
 	view->phase = LIVE_SETTING_UP;
 	assert_int_equal(found().kind, STALL_IDLE);
+}
+
+/* Between pictures: whatever the phase, if nothing runs for long, with the thread that waits. */
+static void test_between_pictures(void **state)
+{
+	(void)state;
+	static const enum live_phase phases[] = {
+		LIVE_SETTING_UP, LIVE_DRAINING, LIVE_BETWEEN, LIVE_REPORTING};
+	for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+		struct thread_look waits = {.tid = 77,
+			.state = 'D',
+			.name = "mlbench",
+			.call = "fsync",
+			.file = "/results/points.jsonl"};
+		make((enum thread_state[]){THREAD_WORKING, THREAD_WORKING, THREAD_WORKING,
+			     THREAD_WORKING},
+			(double[]){1, 1, 1, 1});
+		view->period_s = NAN;
+		view->phase = phases[i];
+		view->phase_ns = now_ns - 12 * NS_PER_S;
+		assert_true(stall_wants_still(view, now_ns));
+		assert_int_equal(found().kind, STALL_IDLE); /* something runs */
+		still = &waits;
+		struct stall stall = found();
+		assert_int_equal(stall.kind, STALL_WAITING);
+		assert_true(stall_is_stuck(&stall));
+		expect_words(&stall, live_phase_name(phases[i]));
+		expect_words(&stall, "for 12.0 s, and nothing of it runs: mlbench thread 77: ");
+		expect_words(&stall, "fsync of '/results/points.jsonl'");
+		waits.tid = view->threads[1].tid = 42; /* one of a stage */
+		stall = found();
+		expect_words(&stall, view->stages[view->threads[1].stage].name);
+		view->phase_ns = now_ns - 2 * NS_PER_S; /* not for long */
+		assert_false(stall_wants_still(view, now_ns));
+		assert_int_equal(found().kind, STALL_IDLE);
+		still = NULL;
+	}
 }
 
 static void test_process(void **state)
@@ -346,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_lost_wakeup),
 		cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_control_thread),
+		cmocka_unit_test(test_between_pictures),
 		cmocka_unit_test(test_process),
 		cmocka_unit_test(test_half_known),
 		cmocka_unit_test(test_looks),
