@@ -40,6 +40,9 @@ for config in configs/*.ini configs/emulated/*.ini; do
 	if "$MLBENCH" check "$config" >"$work/check" 2>&1; then ok; else bad "check $config: $(tail -n 1 "$work/check")"; fi
 done
 
+# README's command lines parse, and its transcripts look like what is printed today.
+if tests/readme.py --check --program "$MLBENCH" >"$work/readme"; then ok; else bad "$(grep -v ' 0 problems' "$work/readme")"; fi
+
 # Files that the documents name exist.
 for file in $(grep -ohE '`(docs|configs|tests|harness|workloads|pipelines|\.ci)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | grep -v NAME | grep -v NN_ | sort -u); do
 	[ -e "$file" ] || [ -e "${file%/}" ] || bad "a document names $file, which is not there"

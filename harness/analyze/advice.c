@@ -1,5 +1,6 @@
 /* What to turn, and what may be expected of it: words tied to the keys of the configuration. */
 #include "harness/analyze/device_view.h"
+#include "harness/analyze/headroom.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
@@ -34,6 +35,21 @@ static unsigned more_workers(const struct point_facts *facts)
 	return wanted < room ? wanted : room > facts->decode_workers ? room : facts->decode_workers;
 }
 
+const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES])
+{
+	(void)snprintf(out, CHEAPER_BYTES, "a cheaper decode (%s%ssmaller pictures)",
+		facts->may_be_jpeg ? "codec.jpeg_scaled = on for JPEG, " : "",
+		facts->may_be_png ? "codec.png = fast for PNG, " : "");
+	return out;
+}
+
+unsigned advice_fewer_workers(const struct point_facts *facts)
+{
+	const unsigned left =
+		facts->cores > facts->step_threads ? facts->cores - facts->step_threads : 1;
+	return facts->cores > 0 && facts->decode_workers > left ? left : 0;
+}
+
 static void advise_decode_cpu(
 	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
 {
@@ -45,14 +61,15 @@ static void advise_decode_cpu(
 	(void)units_format_count(decode->capacity * workers / fmax(facts->decode_workers, 1), fed);
 	if (workers == facts->decode_workers) {
 		char steps[UNITS_BYTES] = "";
+		char cheaper[CHEAPER_BYTES];
 		if (facts->step_threads > 0)
 			(void)snprintf(steps, sizeof steps, " and %u step thread%s",
 				facts->step_threads, plural(facts->step_threads));
 		advise(out,
-			"all %u cores are in use by %u decode worker%s%s: faster decode (codec.jpeg_scaled = on "
-			"for JPEG, codec.png = fast for PNG, smaller pictures) or more cores; more workers will "
-			"not help",
-			facts->cores, facts->decode_workers, plural(facts->decode_workers), steps);
+			"all %u cores are in use by %u decode worker%s%s: more workers will not help; %s, or "
+			"more cores, will",
+			facts->cores, facts->decode_workers, plural(facts->decode_workers), steps,
+			advice_cheaper_decode(facts, cheaper));
 		return;
 	}
 	const size_t next = binding_next_capacity(base->point, binding->stage);
@@ -72,18 +89,22 @@ static void advise_decode_cpu(
 static void advise_cores(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_facts *facts = base->facts;
+	const unsigned fewer = advice_fewer_workers(facts);
 	if (base->point->throttled_share > 0.01)
 		advise(out,
 			"raise the cgroup's CPU quota, or set decode.workers to what it allows");
 	else
 		advise(out,
 			"%u core%s for %u decode worker%s, %u read thread%s and %u computing step thread%s: "
-			"fewer threads will not be slower (decode.workers, step.threads), more cores will "
-			"be faster",
+			"%s = %u will not be slower, more cores will be faster",
 			facts->cores, plural(facts->cores), facts->decode_workers,
 			plural(facts->decode_workers), facts->read_threads,
 			plural(facts->read_threads), facts->step_threads,
-			plural(facts->step_threads));
+			plural(facts->step_threads),
+			fewer > 0 || facts->step_threads < 2 ? "decode.workers" : "step.threads",
+			fewer > 0                 ? fewer
+			: facts->step_threads < 2 ? (facts->decode_workers + 1) / 2
+						  : facts->step_threads / 2);
 }
 
 static void advise_storage(
@@ -146,6 +167,7 @@ static void advise_step(
 	if (advise_device(base, cause, out))
 		return;
 	const double waits = step_starved(base->point);
+	const struct headroom headroom = headroom_of_input(base->point, out);
 	if (strcmp(cause->resource, "compute") == 0 && step_is_late(base->point, base->facts))
 		advise(out,
 			"the input keeps up, yet the device's thread is late: leave it a core (fewer "
@@ -155,14 +177,17 @@ static void advise_step(
 			"the step still waits %.1f %% of the time, though the input is faster on average: "
 			"prefetch.depth = %u evens that out; beyond it only a faster step gains",
 			waits * 100, base->facts->prefetch_depth * 2);
+	else if (headroom.tight && strcmp(cause->resource, "compute") == 0)
+		advise(out,
+			"the %s stage is %.0f %% busy, too: a faster step needs a faster %s stage beside it",
+			headroom.tight->name, headroom.tight->busy * 100, headroom.tight->name);
 	else if (base->facts->step_emulated)
 		advise(out,
-			"the input feeds the emulated device at its full rate: nothing to gain in the "
-			"input pipeline; a faster step.device shows how much further it reaches");
+			"the data loader keeps the emulated device busy, with capacity to spare; a faster "
+			"step.device shows how much further it reaches");
 	else if (strcmp(cause->resource, "compute") == 0)
 		advise(out,
-			"the input feeds the step at its full rate: nothing to gain in the input pipeline; "
-			"%s may help the step",
+			"the data loader keeps the step busy, with capacity to spare; %s may help the step",
 			device_view_of(base->repeats, base->count).any
 				? "a lower step.precision or a larger batch.size"
 				: "a larger batch.size or more step.threads");

@@ -289,14 +289,15 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 		.resource = out->verdict.resource,
 		.cores = input->facts->cores,
 		.effort = effort};
+	const struct point_facts measured = point_facts_measured(input->point, input->facts);
 	int code = recommend(&start, out, err);
 	if (!code && effort >= THOROUGH)
 		code = model_ladder(model, &out->ladder, err);
 	if (!code && effort >= THOROUGH)
 		code = model_knee(model, knee_workers(input), &out->knee, err);
 	if (!code && !is_late(input, out))
-		recommend_advise(
-			out, input->point->median, out->verdict.advice, sizeof out->verdict.advice);
+		recommend_advise(out, input->point, &measured, out->verdict.advice,
+			sizeof out->verdict.advice);
 	return code;
 }
 

@@ -104,6 +104,9 @@ struct prediction {
 	struct interval
 		interval; /* 90 %: resampled blocks, the machine's noise, the model's own error */
 	struct replay_result replay;
+	/* The interval reaches down to what storage would give that serves no more files at once than were in
+	 * flight when it was measured: until more are, nothing tells a serial device from latency. */
+	bool hidden_device;
 };
 
 /* effort: replays for the interval (8 is a sketch, 40 is thorough). */

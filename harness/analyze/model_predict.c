@@ -81,6 +81,9 @@ static double with_hidden_device(const struct model *model, const struct replay_
 							  : fmin(result.throughput, throughput);
 }
 
+/* Of the throughput, that a hidden device must take to be worth a word. */
+static const double HIDDEN_MATTERS = 0.9;
+
 static size_t whole_length(const struct model *model)
 {
 	size_t samples = model->recorded;
@@ -99,6 +102,7 @@ int model_predict(
 	const double least = with_hidden_device(model, &options, out->replay.throughput, err);
 	if (isnan(spread) || isnan(least))
 		return -EINVAL;
+	out->hidden_device = least < HIDDEN_MATTERS * out->replay.throughput;
 	const double same = same_limit(model, &out->replay);
 	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);

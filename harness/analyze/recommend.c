@@ -56,14 +56,17 @@ static int limit_of(const struct model *model, const struct replay_result *repla
 
 /* --- the chain --------------------------------------------------------------------------------- */
 
-static void describe(struct recommendation *link, double now)
+static void describe(struct recommendation *link, double now, bool hidden_device)
 {
 	char stage[NAME_BYTES];
 	char resource[NAME_BYTES];
 	memcpy(stage, link->next_stage, sizeof stage);
 	memcpy(resource, link->next_resource, sizeof resource);
-	(void)snprintf(link->words, sizeof link->words, "%.2f times as fast; then %s binds (%s)",
-		link->predicted / now, stage, resource);
+	(void)snprintf(link->words, sizeof link->words, "%.2f times as fast; then %s binds (%s)%s",
+		link->predicted / now, stage, resource,
+		hidden_device
+			? "; the lower end: storage that serves no more files at once than were measured"
+			: "");
 }
 
 /* A place for the key's setting: that of an earlier turn of the same key, or a new one; SETTINGS_MAX: full. */
@@ -78,7 +81,8 @@ static size_t place_of_setting(const struct recommendation *link, const char *se
 
 /* Goes on to where the turn leads. */
 static int add_link(const struct recommend_start *start, struct place *place,
-	const struct turn *turn, struct recommendation *link, struct error *err)
+	const struct turn *turn, struct recommendation *link, bool *hidden_device,
+	struct error *err)
 {
 	struct place next;
 	struct prediction prediction;
@@ -102,6 +106,7 @@ static int add_link(const struct recommend_start *start, struct place *place,
 	}
 	link->predicted = prediction.throughput;
 	link->interval = prediction.interval;
+	*hidden_device = prediction.hidden_device;
 	place_release(place);
 	*place = next;
 	return 0;
@@ -128,7 +133,8 @@ static int follow_chain(const struct recommend_start *start, struct place *place
 			turn_best(place, link.next_stage, link.next_resource, GAIN_LEAST, err);
 		if (!turn)
 			break;
-		const int code = add_link(start, place, turn, &link, err);
+		bool hidden_device = false;
+		const int code = add_link(start, place, turn, &link, &hidden_device, err);
 		if (code == -ENOSPC)
 			break;
 		if (code)
@@ -137,7 +143,7 @@ static int follow_chain(const struct recommend_start *start, struct place *place
 		 * one file at a time cannot tell latency from a device: the way to know is to set it. */
 		if (link.predicted < reached * (1 + GAIN_LEAST))
 			break;
-		describe(&link, now);
+		describe(&link, now, hidden_device);
 		out->recommendations[out->recommendation_count++] = link;
 	}
 	reverse(out->recommendations, out->recommendation_count);

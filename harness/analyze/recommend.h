@@ -19,6 +19,7 @@ struct recommend_start {
 int recommend(const struct recommend_start *start, struct diagnosis *out, struct error *err);
 
 /* Words for the verdict's advice: the chain, or why nothing can be turned. */
-void recommend_advise(const struct diagnosis *diagnosis, double measured, char *out, size_t room);
+void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,
+	const struct point_facts *facts, char *out, size_t room);
 
 #endif

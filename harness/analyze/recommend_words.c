@@ -1,5 +1,7 @@
 /* Advice in words: the chain of settings, or what no key turns. */
+#include "harness/analyze/headroom.h"
 #include "harness/analyze/recommend.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
 
@@ -18,14 +20,11 @@ static const struct {
 		"no key gains: a cache that holds more of the data (more memory, fewer bytes a sample), or faster storage behind it"},
 	{"read", "storage", "no key gains by replay: faster storage, or fewer bytes a sample"},
 	{"read", "cpu", "no key gains by replay: larger files, or more cores"},
-	{"decode", "cpu",
-		"more workers gain nothing by replay: a cheaper decode (codec.jpeg_scaled = on, codec.png = fast, smaller pictures) or more cores"},
 	{"decode", "lock", "more workers gain nothing: do less under the lock, or split it"},
 	{"decode", "wait",
 		"more workers gain nothing by replay: make what the samples wait for faster"},
 	{"decode", "imbalance",
 		"no key gains by replay: find what slows that worker (its core, its data)"},
-	{"decode", "cores", "no key gains by replay: more cores, or a cheaper decode"},
 	{"decode", "external",
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
 	{"upload", "copy",
@@ -39,8 +38,6 @@ static const struct {
 		"no key gains: find what slows that device (its clocks and temperature, another process on it, its place on the bus), or train without it"},
 	{"sync", "exchange",
 		"a larger batch.size makes fewer exchanges; a faster link between the devices (sync.bandwidth), or fewer of them (step.devices), are the rest"},
-	{"step", "compute",
-		"no fault: the input feeds the step at its full rate; only a faster step gains (step.device, batch.size, step.threads)"},
 };
 
 static void advise_chain(const struct diagnosis *diagnosis, double measured, char *out, size_t room)
@@ -63,12 +60,48 @@ static void advise_chain(const struct diagnosis *diagnosis, double measured, cha
 		best->next_stage, best->next_resource);
 }
 
-void recommend_advise(const struct diagnosis *diagnosis, double measured, char *out, size_t room)
+static bool is(const struct verdict *v, const char *stage, const char *resource)
 {
+	return strcmp(v->stage, stage) == 0 && strcmp(v->resource, resource) == 0;
+}
+
+/* More workers than cores take turns: fewer are as fast, and that is a key to turn, though it gains nothing. */
+static void advise_decode(const struct point_facts *facts, char *out, size_t room)
+{
+	const unsigned fewer = advice_fewer_workers(facts);
+	char cheaper[CHEAPER_BYTES];
+	(void)advice_cheaper_decode(facts, cheaper);
+	if (fewer > 0)
+		(void)snprintf(out, room,
+			"decode.workers=%u keeps all %u cores busy; %u workers only take turns on them. To go faster: %s, or more cores",
+			fewer, facts->cores, facts->decode_workers, cheaper);
+	else
+		(void)snprintf(out, room,
+			"more workers will not help (predicted); %s, or more cores, will", cheaper);
+}
+
+static void advise_step_computes(
+	const struct point_summary *point, const struct verdict *verdict, char *out, size_t room)
+{
+	const struct headroom headroom = headroom_of_input(point, verdict);
+	char words[HEADROOM_BYTES];
+	(void)headroom_words(&headroom, words);
+	words[strlen(words) - 1] = '\0'; /* as all advice, without a full stop */
+	(void)snprintf(out, room, "%s (step.device, batch.size, step.threads)", words);
+}
+
+void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,
+	const struct point_facts *facts, char *out, size_t room)
+{
+	const struct verdict *v = &diagnosis->verdict;
 	if (diagnosis->recommendation_count > 0) {
-		advise_chain(diagnosis, measured, out, room);
+		advise_chain(diagnosis, point->median, out, room);
 		return;
 	}
+	if (is(v, "decode", "cpu") || is(v, "decode", "cores"))
+		advise_decode(facts, out, room);
+	if (is(v, "step", "compute"))
+		advise_step_computes(point, v, out, room);
 	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
 		if (strcmp(without_keys[i].stage, diagnosis->verdict.stage) == 0 &&
 			strcmp(without_keys[i].resource, diagnosis->verdict.resource) == 0)

@@ -81,6 +81,8 @@ struct point_facts {
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;
+	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */
+	bool may_be_jpeg, may_be_png;
 	bool any_order; /* batches come as they are completed: the first need not be the same */
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
 				       known */

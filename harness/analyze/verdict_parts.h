@@ -101,6 +101,13 @@ void evidence_add(struct verdict *out, const char *format, ...)
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
 
+/* "a cheaper decode (codec.jpeg_scaled = on, smaller pictures)": of the formats that the data may hold, what is not set
+ * yet. */
+enum { CHEAPER_BYTES = 120 };
+const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES]);
+/* Fewer decode workers that keep all cores busy as well; 0: there are no more than that. */
+unsigned advice_fewer_workers(const struct point_facts *facts);
+
 /* verdict.c: all of it, on whatever of the evidence there is. */
 void verdict_judge(const struct evidence_base *base, struct verdict *out);
 /* Without the gate: for a part of what has passed it, or of what is unsteady only as a whole. */

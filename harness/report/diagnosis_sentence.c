@@ -1,4 +1,5 @@
 /* What a diagnosis comes to, in one sentence. */
+#include "harness/analyze/headroom.h"
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
 
@@ -79,12 +80,14 @@ static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
 	static const double NEARLY = 0.9;
 	const struct point_summary *p = view->summary;
 	const struct stage_summary *step = find_stage(p, view->diagnosis->verdict.stage);
+	const struct headroom headroom = headroom_of_input(p, &view->diagnosis->verdict);
+	char words[HEADROOM_BYTES];
 	char number[UNITS_BYTES];
 	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * step->capacity)
-		buffer_format(out, " of the %s it could take; the input keeps up",
+		buffer_format(out, " of the %s it could take",
 			units_format_count(step->capacity, number));
 	else
-		buffer_text(out, "; the input keeps up: nothing to gain in it");
+		buffer_format(out, ". %s", headroom_words(&headroom, words));
 }
 
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)

@@ -62,6 +62,13 @@ static double decode_alone(const struct record *record, long long workers)
 	return 0;
 }
 
+/* Of a folder without a recipe nobody knows here what is in it. */
+static bool may_hold(const struct config *config, enum dataset_format format)
+{
+	return config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE ||
+	       config_integer(config, KEY_DATASET_FORMAT) == (int64_t)format;
+}
+
 static void facts_of(
 	const struct record *record, const struct config *config, struct point_facts *facts)
 {
@@ -76,6 +83,10 @@ static void facts_of(
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.step_emulated = record->step.emulated,
+		.may_be_jpeg = may_hold(config, DATASET_FORMAT_JPEG) &&
+			       !config_integer(config, KEY_CODEC_JPEG_SCALED),
+		.may_be_png = may_hold(config, DATASET_FORMAT_PNG) &&
+			      config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_LIBPNG,
 		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
 		.any_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_AS_COMPLETED,
 		.storage_bytes_per_s = storage_ceiling(record),

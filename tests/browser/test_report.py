@@ -318,6 +318,16 @@ def test_paper():
     check(js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", "paper: dark ground is printed")
     low = js(CONTRAST)
     check(not low, f"paper: too little contrast: {low[:4]}")
+    # Drawn for a wide window, laid out for a narrow sheet: no script runs between the two.
+    cut = js("""(() => {
+        document.body.style.width = "680px";
+        const cut = [...document.querySelectorAll(".plot svg")].filter((svg) => svg.clientWidth > 0 &&
+            (svg.getBoundingClientRect().right > document.body.getBoundingClientRect().right + 1 || !svg.getAttribute("viewBox")));
+        const ids = cut.map((svg) => svg.closest("figure").id);
+        document.body.style.width = "";
+        return ids;
+    })()""")
+    check(not cut, f"paper: charts are cut at the sheet's edge: {cut}")
     picture("paper", 800)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 

@@ -114,7 +114,7 @@ static void a_busy_step_has_nothing_to_turn(void **state)
 	diagnose(&p, THOROUGH, &d);
 	expect_pair(&d, "step", "compute");
 	assert_int_equal(d.recommendation_count, 0);
-	assert_true(says(&d, "no fault"));
+	assert_true(says(&d, "Healthy: the data loader keeps the step busy"));
 	assert_int_equal(d.ladder.count, 1);
 	made_close(&p);
 }

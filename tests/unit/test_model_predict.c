@@ -215,6 +215,7 @@ static void more_in_flight_than_measured_is_uncertain(void **state)
 	truth_open(&model, run);
 	assert_int_equal(model_predict(&model, 8, &before, &err), 0);
 	assert_true(before.interval.high / before.interval.low < 1.15);
+	assert_false(before.hidden_device);
 	const char *const settings[] = {"read.depth=16", NULL};
 	truth_configure(&config, run, settings);
 	assert_int_equal(model_alter(&model, &run->config, &config, &err), 0);
@@ -225,6 +226,7 @@ static void more_in_flight_than_measured_is_uncertain(void **state)
 	assert_about(after.throughput, 4 * before.throughput, 0.02);
 	assert_true(after.interval.low < 2 * before.throughput);
 	assert_true(after.interval.low > 0.85 * before.throughput);
+	assert_true(after.hidden_device);
 	config_release(&config);
 	model_close(&model);
 	truth_free(run);

@@ -123,7 +123,7 @@ static void a_busy_step_is_no_fault(void **state)
 	expect(&v, "step", "compute");
 	assert_true(v.confidence >= 0.9);
 	assert_true(says(&v, "emulated device"));
-	assert_true(says(&v, "at its full rate"));
+	assert_true(says(&v, "with capacity to spare"));
 	facts.step_emulated = false;
 	m.stages[2].device = false;
 	m.stages[2].cpu_seconds = 0.97 * m.stages[2].seconds[THREAD_WORKING];

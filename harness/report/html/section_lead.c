@@ -2,6 +2,7 @@
  * believed. */
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
+#include "harness/analyze/headroom.h"
 #include "harness/analyze/limit_kind.h"
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
@@ -65,6 +66,12 @@ static void add_capital(struct buffer *out, const char *text)
 	buffer_text(out, text + 1);
 }
 
+/* Beside a stage of the input "step" alone reads like one of its steps. */
+static const char *stage_words(const char *stage)
+{
+	return strcmp(stage, "step") == 0 ? "the training step" : stage;
+}
+
 static void add_limit(const struct top *top, struct buffer *out)
 {
 	static const double SURE = 0.7;
@@ -72,15 +79,22 @@ static void add_limit(const struct top *top, struct buffer *out)
 	const struct verdict *v = &p->verdict;
 	char number[UNITS_BYTES];
 	const double takes = step_takes(p);
-	if (tells(v)) {
+	if (tells(v) && v->also[0]) {
+		add_capital(out, stage_words(v->stage));
+		buffer_format(out,
+			" and %s are %snearly balanced, %s by %s: ", stage_words(v->also),
+			confidence_of(top) < SURE ? "probably " : "", v->stage,
+			limit_kind_words(v->stage, v->resource));
+	} else if (tells(v)) {
 		add_capital(out, v->stage);
-		buffer_format(out, "%s%s %s %sthe limit%s, by %s: ", v->also[0] ? " and " : "",
-			v->also, v->also[0] ? "are" : "is",
-			confidence_of(top) < SURE ? "probably " : "", v->also[0] ? "s" : "",
+		buffer_format(out,
+			" is %sthe limit, by %s: ", confidence_of(top) < SURE ? "probably " : "",
 			limit_kind_words(v->stage, v->resource));
 	}
 	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
-	if (isfinite(takes) && takes * NEARLY > p->median)
+	if (tells(v) && v->also[0] && isfinite(p->step_utilisation))
+		buffer_format(out, ", step %.0f %% busy", 100 * fmin(p->step_utilisation, 1));
+	else if (isfinite(takes) && takes * NEARLY > p->median)
 		buffer_format(out, " of the %s that the step could take",
 			units_format_count(takes, number));
 	buffer_text(out, tells(v) ? "." : "; which stage is the limit there cannot be told.");
@@ -115,7 +129,9 @@ static void add_gain(const struct top *top, struct buffer *out)
 			buffer_format(
 				out, " (%+.0f %%).", 100 * (r->predicted / top->p->median - 1));
 	} else if (tells(v) && isfinite(takes) && top->p->median >= NEARLY * takes) {
-		buffer_text(out, " The input keeps up: nothing is to be gained in it.");
+		const struct headroom headroom = headroom_of_input(top->p, v);
+		char words[HEADROOM_BYTES];
+		buffer_format(out, " %s", headroom_words(&headroom, words));
 	} else if (tells(v) && v->advice[0]) {
 		buffer_text(out, " ");
 		add_capital(out, v->advice);

@@ -1,0 +1,112 @@
+/* One answer to "what could a faster input give": sentence, page and advice agree with the evidence. */
+#include "charts_fixture.h"
+
+#include "harness/analyze/headroom.h"
+#include "harness/analyze/recommend.h"
+#include "harness/report/html/sections.h"
+
+static struct point_summary point_of(double decode_busy, double step_capacity)
+{
+	struct point_summary p = {.median = 1705, .stage_count = 3, .step_utilisation = 0.95};
+	swept_stage(&p.stages[0], "read", 1, 0.1, 0);
+	swept_stage(&p.stages[1], "decode", 8, decode_busy, 0);
+	swept_stage(&p.stages[2], "step", 1, 0.95, 0.05);
+	p.stages[2].capacity = step_capacity;
+	return p;
+}
+
+static void expect_words(const struct point_summary *p, const struct verdict *v, const char *words)
+{
+	char out[HEADROOM_BYTES];
+	const struct headroom headroom = headroom_of_input(p, v);
+	assert_string_equal(headroom_words(&headroom, out), words);
+}
+
+static void words_follow_the_busy_shares(void **state)
+{
+	(void)state;
+	const struct verdict step = {.stage = "step", .resource = "compute"};
+	const struct verdict pair = {.stage = "decode", .also = "step", .resource = "cpu"};
+	struct point_summary p = point_of(0.6, 1786);
+	expect_words(&p, &step,
+		"Healthy: the data loader keeps the step busy. Only a faster step raises throughput.");
+	expect_words(&p, &pair, "A faster decode stage could gain at most 5 %.");
+	p = point_of(1, 1786);
+	expect_words(&p, &step, "A faster decode stage could gain at most 5 %.");
+	p = point_of(1, 1705);
+	expect_words(&p, &step,
+		"The decode stage is 100 % busy, too: only making it and the step faster raises throughput.");
+}
+
+static void lead_of(struct swept *swept, struct buffer *out)
+{
+	const struct chart_input input = swept_input(swept);
+	buffer_release(out);
+	section_lead(&input, out);
+}
+
+/* The page's first sentence beside decoding that is 100 % busy. */
+static void the_headline_agrees_with_its_evidence(void **state)
+{
+	(void)state;
+	struct swept swept;
+	struct buffer text = {0};
+	swept_open(&swept, swept_nothing);
+	struct point_summary *p = swept.report.points[swept.report.best];
+	double *repeats = p->repeats;
+	*p = point_of(1, 1786);
+	p->repeats = repeats;
+	p->verdict = (struct verdict){
+		.stage = "decode", .also = "step", .resource = "cpu", .confidence = 0.5};
+	lead_of(&swept, &text);
+	assert_string_equal(text.data,
+		"Decode and the training step are probably nearly balanced, decode by its CPU time: 1,705 "
+		"samples/s, step 95 % busy. A faster decode stage could gain at most 5 %.");
+	p->verdict = (struct verdict){.stage = "step", .resource = "compute", .confidence = 0.9};
+	lead_of(&swept, &text);
+	assert_null(strstr(text.data, "Healthy"));
+	assert_non_null(strstr(text.data, "A faster decode stage could gain at most 5 %."));
+	p->stages[1].busy = 0.5;
+	lead_of(&swept, &text);
+	assert_non_null(strstr(text.data, "Healthy: the data loader keeps the step busy."));
+	buffer_release(&text);
+	swept_close(&swept);
+}
+
+static void expect_advice(const struct point_facts *facts, const char *resource, const char *says,
+	const char *not_says)
+{
+	struct diagnosis d = {0};
+	char out[EVIDENCE_BYTES] = "";
+	const struct point_summary p = point_of(1, 4000);
+	(void)snprintf(d.verdict.stage, NAME_BYTES, "decode");
+	(void)snprintf(d.verdict.resource, NAME_BYTES, "%s", resource);
+	recommend_advise(&d, &p, facts, out, sizeof out);
+	if (!strstr(out, says) || strstr(out, not_says))
+		fail_msg("'%s' does not say '%s', or says '%s'", out, says, not_says);
+}
+
+/* Keys of the format that the data has; and how many workers would do. */
+static void advice_names_what_can_be_set(void **state)
+{
+	(void)state;
+	struct point_facts facts = {.cores = 2, .decode_workers = 2, .may_be_jpeg = true};
+	expect_advice(&facts, "cpu", "codec.jpeg_scaled = on", "codec.png");
+	facts.decode_workers = 8;
+	expect_advice(&facts, "cores", "decode.workers=2 keeps all 2 cores busy", "no key gains");
+	expect_advice(&facts, "cpu", "decode.workers=2 keeps all 2 cores busy", "no key gains");
+	facts = (struct point_facts){.cores = 8, .decode_workers = 8, .may_be_png = true};
+	expect_advice(&facts, "cpu", "codec.png = fast", "codec.jpeg_scaled");
+	facts.may_be_png = false;
+	expect_advice(&facts, "cores", "(smaller pictures)", "codec.");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_follow_the_busy_shares),
+		cmocka_unit_test(the_headline_agrees_with_its_evidence),
+		cmocka_unit_test(advice_names_what_can_be_set),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
