@@ -111,6 +111,9 @@ int record_append_limit(struct record *record, const struct stage_limit *limit, 
 int record_open(struct record *record, const char *folder, struct error *err);
 /* Writes the end line; sets finished (when it is 0) and interrupted. */
 int record_end(struct record *record, struct error *err);
+/* So many repetitions of each point it was, not as many as were planned: the header line is written anew.  Before the
+ * end line. */
+int record_settle_repeats(struct record *record, uint32_t repeats, struct error *err);
 /* Writes the end line, summary.json and points.csv from what the record holds; sets finished (when
  * it is 0) and interrupted. */
 int record_finish(struct record *record, struct error *err);
