@@ -293,7 +293,7 @@ static struct difference overall_of(const struct difference *points, size_t coun
 		return overall;
 	overall.is_mean = true;
 	overall.deviation = common;
-	overall.floor = floor_of(common / sqrt(rules->run_share), rules);
+	overall.floor = Z95 * sqrt(2) * fmax(isnan(common) ? 0 : common, rules->run_deviation);
 	overall_error(&overall, points, count);
 	if (isnan(overall.error))
 		overall_by_spread(&overall, points, count, rules);

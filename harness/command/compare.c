@@ -1,6 +1,7 @@
 /* mlbench compare: results beside a baseline, for people and as a gate. */
 #include "harness/report/compare.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
@@ -8,6 +9,7 @@
 #include "harness/command/diagnosed.h"
 #include "harness/command/product.h"
 #include "harness/command/saved.h"
+#include "harness/command/until_sure.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,6 +33,7 @@ struct comparing {
 	const struct invocation *invocation;
 	int format;
 	double significance;
+	double budget_s; /* of --until-sure; 0: not given */
 	struct gate gates[GATES_MAX];
 	size_t gate_count;
 	struct record records[COMPARE_RESULTS_MAX]; /* the baseline first */
@@ -87,6 +90,26 @@ static int parse_gates(struct comparing *c, struct error *err)
 	for (size_t i = 0; i < options->requirement_count && !code; i++)
 		code = gate_parse(options->requirements[i], true, &c->gates[c->gate_count++], err);
 	return code;
+}
+
+static int parse_until_sure(struct comparing *c, struct error *err)
+{
+	const struct options *options = &c->invocation->options;
+	const char *text = options_value(options, OPTION_UNTIL_SURE);
+	uint64_t ns = 0;
+	if (!text)
+		return 0;
+	if (units_parse_duration(text, &ns) || ns == 0)
+		return error_set(err, -EINVAL, "--until-sure '%.40s' is no time, as '5m'", text);
+	if (c->gate_count == 0)
+		return error_set(err, -EINVAL,
+			"--until-sure decides gates: give one with --fail-if or --require");
+	if (options->argument_count != 2)
+		return error_set(err, -EINVAL, "--until-sure measures two results again, not %zu",
+			options->argument_count);
+	c->budget_s = (double)ns / (double)NS_PER_S;
+	c->significance = until_sure_level(c->significance, 0);
+	return 0;
 }
 
 /* --- results ------------------------------------------------------------------------------------------------ */
@@ -183,6 +206,97 @@ static int compare_one(struct comparing *c, size_t result, struct error *err)
 	return code;
 }
 
+/* --- measured again ----------------------------------------------------------------------------------------- */
+
+static bool is_decided(const struct comparing *c, const struct comparison *comparison)
+{
+	for (size_t g = 0; g < c->gate_count; g++)
+		if (comparison->gates[g].outcome == GATE_INCONCLUSIVE &&
+			!comparison->gates[g].missing)
+			return false;
+	return true;
+}
+
+/* An until_sure_judge; context: struct comparing. */
+static int judge_look(void *context, const struct record *a, const struct record *b, unsigned look,
+	struct error *err)
+{
+	struct comparing *c = context;
+	struct report reports[2] = {{0}};
+	struct comparison *comparison = calloc(1, sizeof *comparison);
+	const struct record *const records[] = {a, b};
+	const double level = until_sure_level(2 * c->significance, look);
+	int code = comparison ? 0 : error_set(err, -ENOMEM, "out of memory for a comparison");
+	for (size_t i = 0; i < 2 && !code; i++)
+		code = report_open(&reports[i], records[i], err);
+	if (!code)
+		code = compare_open(comparison, &reports[0], &reports[1], level, err);
+	if (!code) {
+		code = compare_judge(comparison, c->gates, c->gate_count, err);
+		code = code ? code : is_decided(c, comparison);
+		compare_close(comparison);
+	}
+	for (size_t i = 0; i < 2; i++)
+		if (reports[i].record)
+			report_close(&reports[i]);
+	free(comparison);
+	return code;
+}
+
+static void close_results(struct comparing *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		compare_close(&c->comparisons[i]);
+	for (size_t i = 0; i < c->opened; i++) {
+		if (c->reports[i].record)
+			report_close(&c->reports[i]);
+		record_release(&c->records[i]);
+	}
+	c->count = c->opened = 0;
+}
+
+/* The new results take the place of the saved ones. */
+static int compare_new(struct comparing *c, const struct until_sure *sure, struct error *err)
+{
+	int code = 0;
+	close_results(c);
+	c->significance = until_sure_level(2 * c->significance, sure->look);
+	for (size_t i = 0; i < 2 && !code; i++) {
+		c->records[i] = sure->records[i];
+		c->opened++;
+		code = report_open(&c->reports[i], &c->records[i], err);
+	}
+	return code ? code : compare_one(c, 1, err);
+}
+
+/* What cannot be measured again stays inconclusive, and says why. */
+static int compare_until_sure(struct comparing *c, struct error *err)
+{
+	struct until_sure sure = {.invocation = c->invocation,
+		.saved = &c->comparisons[0],
+		.budget_s = c->budget_s,
+		.judge = judge_look,
+		.context = c};
+	struct error why = {0};
+	if (is_decided(c, sure.saved)) {
+		log_info("the saved results decide: nothing was measured");
+		return 0;
+	}
+	const int code = until_sure_run(&sure, &why);
+	if (!code && sure.look > 0)
+		return compare_new(c, &sure, err);
+	record_release(&sure.records[0]);
+	record_release(&sure.records[1]);
+	if (code == -EINVAL) {
+		log_warn("%s", why.text);
+		return 0;
+	}
+	*err = why;
+	return code;
+}
+
+/* --- all ------------------------------------------------------------------------------------------------------ */
+
 static int compare_all(struct comparing *c, struct error *err)
 {
 	int code = parse_format(c, err);
@@ -191,9 +305,13 @@ static int compare_all(struct comparing *c, struct error *err)
 	if (!code)
 		code = parse_gates(c, err);
 	if (!code)
+		code = parse_until_sure(c, err);
+	if (!code)
 		code = open_results(c, err);
 	for (size_t i = 1; i < c->opened && !code; i++)
 		code = compare_one(c, i, err);
+	if (!code && c->budget_s > 0)
+		code = compare_until_sure(c, err);
 	return code;
 }
 
@@ -288,13 +406,7 @@ static int checksum_status(const struct comparing *c, struct error *err)
 
 static void comparing_close(struct comparing *c)
 {
-	for (size_t i = 0; i < c->count; i++)
-		compare_close(&c->comparisons[i]);
-	for (size_t i = 0; i < c->opened; i++) {
-		if (c->reports[i].record)
-			report_close(&c->reports[i]);
-		record_release(&c->records[i]);
-	}
+	close_results(c);
 	free(c);
 }
 
@@ -347,7 +459,10 @@ const struct command command_compare = {
 		"the metric. The line then says how many repetitions would decide. --require puts the burden of proof on B: "
 		"--require 'throughput > -5%' is the same limit, and exits with status 1 unless it is shown. Of several gates "
 		"the worst outcome counts: 1 before 3 before 0. Either error is as rare as the significance "
-		"says.\n\n"
+		"says. --until-sure TIME measures A and B again where a gate is inconclusive, in turn and from the configurations "
+		"that they were saved with, into two new results, until it is decided or the time is over; each look spends a "
+		"part of the significance. It takes the node, the data and the version of mlbench that both were measured "
+		"with, and a configuration that differs.\n\n"
 		"Metrics: throughput, step_time, step_utilisation, step_wait, cpu_time, read_rate, page_cache, memory, "
 		"other_load; of a stage (read, decode, "
 		"upload, step, sync) capacity, mean, p50, p99, busy, starved, blocked, run_queue, io_wait, lock_wait, as "
@@ -358,7 +473,7 @@ const struct command command_compare = {
 	.example = "mlbench compare results/main results/branch --fail-if 'throughput < -5%'",
 	.options = OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON) |
 		   OPTION_BIT(OPTION_FAIL_IF) | OPTION_BIT(OPTION_REQUIRE) |
-		   OPTION_BIT(OPTION_SIGNIFICANCE),
+		   OPTION_BIT(OPTION_UNTIL_SURE) | OPTION_BIT(OPTION_SIGNIFICANCE),
 	.arguments_min = 2,
 	.arguments_max = COMPARE_RESULTS_MAX,
 	.run = run,

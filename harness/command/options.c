@@ -75,6 +75,9 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_REQUIRE] = {"require", 0, "CONDITION",
 		"A gate with the burden of proof on B, as 'throughput > -5%': exit with status 1 unless this is "
 		"shown. May be given many times."},
+	[OPTION_UNTIL_SURE] = {"until-sure", 0, "TIME",
+		"Where a gate is inconclusive, measure A and B again, in turn, until it is decided or this much time "
+		"is over, as '5m'."},
 	[OPTION_SIGNIFICANCE] = {"significance", 0, "SHARE",
 		"Level at which a difference counts. Default: 1%."},
 	[OPTION_METRIC] = {"metric", 0, "NAME", "The metric to plot over time."},

@@ -122,7 +122,7 @@ static void save(
 		session_cannot_save(session, code, &err);
 }
 
-static void run_item(struct session *session, const struct schedule_item *item)
+void session_measure_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
 	struct recordings recordings = {0};
@@ -205,7 +205,7 @@ static void measure_repetition(void *context, uint32_t point, uint32_t repeat)
 {
 	struct session *session = context;
 	const struct schedule_item item = {.point = point, .repeat = repeat};
-	run_item(session, &item);
+	session_measure_item(session, &item);
 }
 
 static bool is_stopped(void *context)
@@ -257,7 +257,7 @@ void session_measure(struct session *session)
 	if (session->adaptive)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
-		run_item(session, &session->items[i]);
+		session_measure_item(session, &session->items[i]);
 	finish_flame(session);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))

@@ -33,6 +33,9 @@ struct session {
 /* Results cannot be saved: says why, and nothing more is measured. */
 void session_cannot_save(struct session *session, int code, const struct error *err);
 
+/* One repetition, saved as it ends. */
+void session_measure_item(struct session *session, const struct schedule_item *item);
+
 /* Measures what is missing, saving each repetition as it ends. */
 void session_measure(struct session *session);
 

@@ -175,7 +175,7 @@ static struct difference_rules rules_of(
 	const struct comparison *c, const struct metric *metric, uint64_t seed)
 {
 	struct difference_rules rules = {.significance = c->significance,
-		.run_share = COMPARE_RUN_SHARE,
+		.run_share = c->interleaved ? 0 : COMPARE_RUN_SHARE,
 		.run_deviation = COMPARE_RUN_DEVIATION,
 		.resolution = RESOLUTION,
 		.bootstrap = strcmp(metric->name, "throughput") == 0,
@@ -322,10 +322,20 @@ static size_t choose_focus(const struct comparison *c)
 	return surest < c->pair_count ? surest : best;
 }
 
+/* Both say that they were measured in turn with each other. */
+static bool is_interleaved(const struct record *a, const struct record *b)
+{
+	const struct fact *left = fact_find(&a->environment, "mlbench", "in_turn");
+	const struct fact *right = fact_find(&b->environment, "mlbench", "in_turn");
+	return left && right && left->kind == FACT_TEXT && right->kind == FACT_TEXT &&
+	       strcmp(left->text, right->text) == 0;
+}
+
 static int build(struct comparison *c, struct error *err)
 {
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
+	c->interleaved = is_interleaved(a, b);
 	int code = point_match(&a->config, &a->grid, &b->config, &b->grid, &c->match);
 	if (code)
 		return error_set(err, code, "out of memory for the points");

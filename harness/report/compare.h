@@ -26,6 +26,7 @@ struct compare_side {
 struct comparison {
 	struct compare_side a, b; /* a: the baseline */
 	double significance;
+	bool interleaved; /* measured in turn (--until-sure): runs are as near as repetitions */
 	struct point_match match;
 	struct point_pair
 		*pairs; /* that both results have figures of, in the order of a's points; owned */

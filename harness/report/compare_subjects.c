@@ -97,6 +97,9 @@ void compare_remarks(struct comparison *c)
 		remark(c, "A and B are the same result: nothing can differ");
 	if (c->checksum_check.differ)
 		remark(c, "%s", c->checksum_check.words);
+	if (c->interleaved)
+		remark(c,
+			"A and B were measured in turn, repetition by repetition: what changes from run to run falls on both alike");
 	remark_state(c, c->a.report, "A", true);
 	remark_state(c, c->b.report, "B", false);
 	remark_injected(c, c->a.report, "A");

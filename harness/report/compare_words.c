@@ -323,9 +323,11 @@ void compare_method_words(const struct comparison *comparison, struct buffer *ou
 	char floor[METRIC_TEXT_BYTES];
 	buffer_format(out,
 		"figures are geometric means of repetitions; differences are significant at %g %%, by a moderated t test on "
-		"logarithms, two runs taken to vary by as much as two repetitions, or by a second one that sets the worst "
+		"logarithms, %s, or by a second one that sets the worst "
 		"repetitions of both sides aside, as a stall of the machine spoils them (either at half of that)",
-		PERCENT * comparison->significance);
+		PERCENT * comparison->significance,
+		comparison->interleaved ? "A and B measured in turn"
+					: "two runs taken to vary by as much as two repetitions");
 	if (comparison->pair_count > 1)
 		buffer_text(out,
 			"; over the points of a metric adjusted by Holm, so that one false alarm among all of them is "

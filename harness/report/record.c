@@ -5,6 +5,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 #include "harness/report/measurement_json.h"
 #include "harness/report/record_json.h"
 #include "harness/report/report.h"
@@ -113,6 +114,38 @@ int record_create(struct record *record, struct error *err)
 			(void)unlink(
 				path); /* without a header it is no run, but would be taken for the newest */
 	}
+	free(path);
+	return code;
+}
+
+int record_settle_repeats(struct record *record, uint32_t repeats, struct error *err)
+{
+	char number[UNITS_BYTES];
+	char *text = NULL;
+	size_t size = 0;
+	struct buffer out = {0};
+	(void)snprintf(number, sizeof number, "%u", repeats);
+	int code = config_set_key(&record->config, KEY_MEASURE_REPEATS, number, err);
+	if (code)
+		return code;
+	config_hash(&record->config, record->config_hash);
+	char *path = points_path(record, err);
+	char *header = line_text(record_header_to_json(record));
+	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
+	const char *rest = code ? NULL : memchr(text, '\n', size);
+	if (rest && header) {
+		buffer_text(&out, header);
+		buffer_add(&out, rest, size - (size_t)(rest - text));
+	}
+	if (!code && (out.failed || !out.data))
+		code = error_set(err, -ENOMEM, "out of memory for '%s'", path);
+	if (!code)
+		code = files_write_atomic(path, out.data, out.size, err);
+	if (!code)
+		record->whole_bytes = out.size;
+	buffer_release(&out);
+	free(text);
+	free(header);
 	free(path);
 	return code;
 }

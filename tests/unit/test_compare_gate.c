@@ -22,7 +22,8 @@ struct trial {
 	size_t points, beyond; /* so many of them are at `shift`, the others as they were */
 	size_t repeats;
 	double deviation, shift;
-	bool stalls; /* 4 % of the repetitions lose 10 % or more */
+	bool stalls;  /* 4 % of the repetitions lose 10 % or more */
+	bool in_turn; /* measured in turn: runs are no further apart than repetitions */
 };
 
 struct shares {
@@ -49,7 +50,7 @@ static enum gate_outcome judge_once(
 	for (size_t p = 0; p < trial->points; p++) {
 		for (size_t side = 0; side < 2; side++) {
 			const double shift = side == 1 && p < trial->beyond ? trial->shift : 0;
-			const double run = trial->deviation * rng_normal(&rng);
+			const double run = trial->in_turn ? 0 : trial->deviation * rng_normal(&rng);
 			for (size_t i = 0; i < trial->repeats; i++)
 				values[side][p][i] = 7 + shift + run + repetition(&rng, trial);
 		}
@@ -93,7 +94,7 @@ static void neither_error_is_more_often_than_the_level(void **state)
 				for (int stalls = 0; stalls < 2; stalls++) {
 					const size_t trials = points == 1 ? 1500 : 250;
 					const struct trial trial = {points, beyond, repeats[n],
-						0.005, LIMIT, stalls != 0};
+						0.005, LIMIT, stalls != 0, false};
 					const struct shares s = simulate(&trial, trials, 17 + n);
 					print_message(
 						"%zu of %zu points at the limit, %zu repeats%s: worse "
@@ -105,11 +106,28 @@ static void neither_error_is_more_often_than_the_level(void **state)
 				}
 }
 
+static void nor_of_what_was_measured_in_turn(void **state)
+{
+	(void)state;
+	static const size_t repeats[] = {2, 5, 10};
+	for (size_t points = 1; points <= 4; points += 3)
+		for (size_t n = 0; n < sizeof repeats / sizeof *repeats; n++) {
+			const size_t trials = points == 1 ? 1500 : 250;
+			const struct trial trial = {
+				points, 1, repeats[n], 0.005, LIMIT, false, true};
+			const struct shares s = simulate(&trial, trials, 23 + n);
+			print_message("in turn, %zu points, %zu repeats: worse %.4f, within %.4f\n",
+				points, repeats[n], s.worse, s.within);
+			assert_true(s.worse <= bound(LEVEL, trials));
+			assert_true(s.within <= bound(LEVEL, trials));
+		}
+}
+
 /* What is far from the limit is found on either side of it, by five repetitions a side. */
 static void both_sides_of_the_limit_are_found(void **state)
 {
 	(void)state;
-	struct trial trial = {1, 1, 5, 0.004, LIMIT - 0.05, false};
+	struct trial trial = {1, 1, 5, 0.004, LIMIT - 0.05, false, false};
 	assert_true(simulate(&trial, 500, 3).worse > 0.95);
 	trial.shift = 0;
 	assert_true(simulate(&trial, 500, 4).within > 0.95);
@@ -121,7 +139,7 @@ static void both_sides_of_the_limit_are_found(void **state)
 static void two_repetitions_are_inconclusive(void **state)
 {
 	(void)state;
-	struct trial trial = {1, 1, 2, 0.02, -0.2, false};
+	struct trial trial = {1, 1, 2, 0.02, -0.2, false, false};
 	assert_true(simulate(&trial, 500, 6).inconclusive > 0.8);
 	trial.shift = 0;
 	assert_true(simulate(&trial, 500, 7).inconclusive > 0.8);
@@ -131,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neither_error_is_more_often_than_the_level),
+		cmocka_unit_test(nor_of_what_was_measured_in_turn),
 		cmocka_unit_test(both_sides_of_the_limit_are_found),
 		cmocka_unit_test(two_repetitions_are_inconclusive),
 	};
