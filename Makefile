@@ -22,9 +22,9 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc openblas libisal libxxhash \
+PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash \
             sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
-PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) openblas 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
@@ -32,9 +32,9 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Ws
 OPTIMISE := -O3 -g -fno-math-errno -ffp-contract=off
 CFLAGS_ALL := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -fopenmp -pthread $(WARNINGS) \
               $(PKG_CFLAGS) -fno-omit-frame-pointer
-# Several flavours of OpenBLAS may be installed: the OpenMP one that we built against is the one to load.
-OPENBLAS_DIR := $(shell pkg-config --variable=libdir openblas 2>/dev/null)
-LDFLAGS_ALL := -fopenmp -pthread $(if $(OPENBLAS_DIR),-Wl$(comma)-rpath$(comma)$(OPENBLAS_DIR))
+# OpenBLAS is opened when a step needs it.  Several flavours may be installed: the OpenMP one that is here is looked for first.
+OPENBLAS_DIR := $(patsubst %/,%,$(shell pkg-config --variable=libdir openblas 2>/dev/null))
+LDFLAGS_ALL := -fopenmp -pthread
 ifdef SAN
   OPTIMISE := -O1 -g1
   CFLAGS_ALL += -fsanitize=$(SAN) -fno-sanitize-recover=all
@@ -118,6 +118,7 @@ $(GENERATED_B)/%.o: $(GENERATED_B)/%.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(filter-out $(WARNINGS) -Werror,$(CFLAGS_ALL)) -w -c -o $@ $<
 $(B)/harness/report/tensorboard_events.o: | $(GENERATED)
+$(B)/workloads/backend/blas.o: CFLAGS_ALL += -DMLBENCH_OPENBLAS_FOLDER='"$(OPENBLAS_DIR)"'
 
 # The runbook is in the program (runbook.c takes it in).
 $(B)/harness/report/runbook.o: docs/runbook.md
@@ -412,7 +413,7 @@ NODES_OWN := libc|libm|libpthread|libdl|librt|libresolv|libcuda|libcudart|libcub
 dist: all man $(DIST_DEVICE)
 	rm -rf $(DIST_B)
 	install -d $(DIST_B)/bin $(DIST_B)/lib $(DIST_B)/man $(DIST_B)/tests/device $(DIST_B)/tests/bank
-	$(CC) $(filter-out -Wl$(comma)-rpath%,$(LDFLAGS_ALL)) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib' \
+	$(CC) $(LDFLAGS_ALL) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib' \
 	        -o $(DIST_B)/bin/mlbench $(B)/harness/main.o $(B)/libmlbench.a $(LIBS)
 	$(if $(DIST_DEVICE),install -d $(DIST_B)/lib/mlbench $(DIST_B)/device)
 	$(if $(DIST_DEVICE),install -m 755 $(PLUGIN) $(DIST_B)/lib/mlbench/)

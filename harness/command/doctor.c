@@ -78,8 +78,10 @@ static void add_backends(struct findings *findings)
 			next_finding(findings, reason ? DOCTOR_NOTE : DOCTOR_OK, subject);
 		state_backend(finding, backend_list[i], reason);
 		if (reason)
-			(void)snprintf(finding->consequence, sizeof finding->consequence,
-				"step.backend = auto emulates a device, and every output says so");
+			(void)snprintf(finding->consequence, sizeof finding->consequence, "%s",
+				strcmp(backend_list[i]->name, "openblas") == 0
+					? "no step is computed on the CPU, and no matrix product is probed"
+					: "step.backend = auto emulates a device, and every output says so");
 	}
 }
 

@@ -225,7 +225,11 @@ static void add_facts(struct record *record, const struct plan *plan)
 	struct fact_list *list = &record->environment;
 	environment_capture(list, config_text(&plan->config, KEY_DATASET_PATH));
 	fact_text(list, "mlbench", "version", "%s", MLBENCH_VERSION);
-	fact_text(list, "mlbench", "blas", "%s", openblas_describe(text, sizeof text));
+	if (config_integer(&plan->config, KEY_STEP_BACKEND) == STEP_BACKEND_OPENBLAS)
+		fact_text(list, "mlbench", "blas", "%s", openblas_describe(text, sizeof text));
+	else
+		fact_missing(
+			list, "mlbench", "blas", "not opened: the step does not compute with it");
 	add_cuda(list);
 	fact_text(list, "mlbench", "engine", "%s%s%s", plan->engine, *plan->engine_note ? "; " : "",
 		plan->engine_note);

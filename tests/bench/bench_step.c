@@ -8,10 +8,9 @@
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "workloads/backend/backend.h"
+#include "workloads/backend/blas.h"
 #include "workloads/model/model.h"
 
-#include <cblas.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +34,9 @@ static struct call *calls;
 static size_t call_count;
 static bool recording;
 
-void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a, enum CBLAS_TRANSPOSE trans_b,
-	blasint m, blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b,
-	blasint ldb, float beta, float *c, blasint ldc)
+static void record_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a,
+	enum CBLAS_TRANSPOSE trans_b, blasint m, blasint n, blasint k, float alpha, const float *a,
+	blasint lda, const float *b, blasint ldb, float beta, float *c, blasint ldc)
 {
 	if (recording && call_count < CALLS_MAX)
 		calls[call_count++] = (struct call){
@@ -141,12 +140,18 @@ static int bench(const char *model, const char *size, const char *threads, const
 
 int main(int argc, char **argv)
 {
-	void *symbol = dlsym(RTLD_NEXT, "cblas_sgemm");
-	memcpy(&library, &symbol, sizeof library);
+	char text[256];
+	if (!blas_find(text, sizeof text)) {
+		(void)fprintf(stderr, "bench_step: %s\n", text);
+		return 1;
+	}
+	struct blas recorder = *blas;
+	library = blas->sgemm;
+	recorder.sgemm = record_sgemm;
+	blas_replace(&recorder);
 	calls = malloc(CALLS_MAX * sizeof *calls);
 	if (!calls)
 		return 1;
-	char text[256];
 	printf("%s\n", openblas_describe(text, sizeof text));
 	printf("%-28s %9s %9s %8s %17s %9s %s\n", "step", "step ms", "bare ms", "ratio",
 		"[min-max]", "GFLOP/s", "FLOPs");

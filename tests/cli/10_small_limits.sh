@@ -30,3 +30,16 @@ prints "samples/s"
 expect_measured "$MLBENCH" show large
 expect 1 bash -c 'ulimit -f 1 && exec "$0" gen tiny.ini --set dataset.path=none' "$MLBENCH"
 says "File too large (the limit is 1024 bytes: ulimit -f)"
+# Little address space: OpenBLAS, which asks for ever for memory that it does not get, is not even opened where nothing needs
+# it, and where a step does, the reason is said.
+small() { (ulimit -v 250000 && timeout 30 "$MLBENCH" "$@" >out 2>err); }
+small --version || fail "--version exits $? with 250 MB of address space"
+small help || fail "help exits $? with 250 MB of address space"
+small check tiny.ini || fail "check exits $? with 250 MB of address space: $(tail -n 1 err)"
+small list backends || fail "list exits $? with 250 MB of address space"
+grep -q 'openblas *not here: OpenBLAS needs about .* address space' out || fail "list does not say what OpenBLAS lacks"
+small check tiny.ini --set step.backend=openblas --set step.model=mlp
+status=$?
+[ "$status" -eq 3 ] || fail "a step on OpenBLAS without room for it exits $status"
+grep -q "step.backend: 'openblas' cannot be used: OpenBLAS needs about" err || fail "it does not say why: $(tail -n 1 err)"
+if ldd "$MLBENCH" | grep -i openblas; then fail "the program is linked with OpenBLAS"; fi

@@ -144,7 +144,7 @@ uint64_t backend_bytes(const struct config *config, uint32_t sample_elements, ui
 int backend_validate(const struct config *config, struct error *err);
 
 /* One line on the BLAS that openblas steps call, for the environment: version, the core type whose
- * kernels it picked (OPENBLAS_CORETYPE overrides), threading, processors.  Returns out. */
+ * kernels it picked (OPENBLAS_CORETYPE overrides), threading, processors; opens it.  Without one: why.  Returns out. */
 const char *openblas_describe(char *out, size_t room);
 
 /* With step.time set, step.device and step.model may have this name: nothing is published of them.

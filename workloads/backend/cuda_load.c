@@ -2,6 +2,7 @@
  * said by name instead of failing at start. */
 #include "workloads/backend/cuda_load.h"
 
+#include "harness/base/program.h"
 #include "harness/base/units.h"
 
 #include <ctype.h>
@@ -128,26 +129,12 @@ void cuda_look(struct cuda_found *found, const char *folder)
 		(void)snprintf(found->why, sizeof found->why, "%s", err.text);
 }
 
-/* Where this program's file lies; "." when the kernel does not say. */
-static void own_folder(char *out, size_t room)
-{
-	const ssize_t length = readlink("/proc/self/exe", out, room - 1);
-	if (length <= 0) {
-		(void)snprintf(out, room, ".");
-		return;
-	}
-	out[length] = '\0';
-	char *slash = strrchr(out, '/');
-	if (slash)
-		*slash = '\0';
-}
-
 static struct cuda_found found_once;
 
 static void find_once(void)
 {
 	char folder[PATH_MAX];
-	own_folder(folder, sizeof folder);
+	program_folder(folder, sizeof folder);
 	cuda_look(&found_once, folder);
 }
 

@@ -2,7 +2,8 @@
  * the rest is kept to one pass over rows that are still in cache. */
 #include "workloads/backend/layers.h"
 
-#include <cblas.h>
+#include "workloads/backend/blas.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct matrix {
 static void multiply(size_t m, size_t n, size_t k, float alpha, struct matrix a, struct matrix b,
 	float beta, float *c, size_t ldc)
 {
-	cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
+	blas->sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
 		b.transposed ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha,
 		a.data, (blasint)a.ld, b.data, (blasint)b.ld, beta, c, (blasint)ldc);
 }
@@ -57,7 +58,7 @@ static void norm_forward(const struct layer *layer, size_t rows)
 {
 	for (size_t r = 0; r < rows; r++) {
 		float *restrict x = layer->norm_input + r * layer->ld_in;
-		const float squares = cblas_sdot((blasint)layer->k, x, 1, x, 1);
+		const float squares = blas->sdot((blasint)layer->k, x, 1, x, 1);
 		const float scale = 1 / sqrtf(squares / (float)layer->k + NORM_EPSILON);
 		layer->scales[r] = scale;
 		for (size_t j = 0; j < layer->k; j++)
@@ -71,7 +72,7 @@ static void norm_backward(const struct layer *layer, size_t rows, float *gradien
 	for (size_t r = 0; r < rows; r++) {
 		const float *restrict x = layer->norm_input + r * layer->ld_in;
 		float *restrict dx = gradient + r * layer->ld_in;
-		const float mean = cblas_sdot((blasint)layer->k, dx, 1, x, 1) / (float)layer->k;
+		const float mean = blas->sdot((blasint)layer->k, dx, 1, x, 1) / (float)layer->k;
 		const float scale = layer->scales[r];
 		for (size_t j = 0; j < layer->k; j++)
 			dx[j] = scale * (dx[j] - x[j] * mean);

@@ -2,9 +2,9 @@
  * what is not computed. */
 #include "harness/base/clock.h"
 #include "workloads/backend/backends.h"
+#include "workloads/backend/blas.h"
 #include "workloads/backend/network.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -26,12 +26,14 @@ struct openblas {
 const char *openblas_describe(char *out, size_t room)
 {
 	static const char *const threading[] = {"sequential", "pthreads", "OpenMP"};
-	const int parallel = openblas_get_parallel();
-	(void)snprintf(out, room, "%s; kernels for %s%s; %s; %d processors", openblas_get_config(),
-		openblas_get_corename(),
+	if (!blas_find(out, room))
+		return out;
+	const int parallel = blas->get_parallel();
+	(void)snprintf(out, room, "%s; kernels for %s%s; %s; %d processors", blas->get_config(),
+		blas->get_corename(),
 		getenv("OPENBLAS_CORETYPE") ? ", as OPENBLAS_CORETYPE says" : "",
 		parallel >= 0 && parallel <= 2 ? threading[parallel] : "unknown threading",
-		openblas_get_num_procs());
+		blas->get_num_procs());
 	return out;
 }
 
@@ -75,6 +77,11 @@ static const char *openblas_outline(const struct config *config, char *out, size
 	return out;
 }
 
+static const char *openblas_unavailable(char *why, size_t room)
+{
+	return blas_find(why, room) ? NULL : why;
+}
+
 static uint64_t openblas_bytes(
 	const struct config *config, uint32_t sample_elements, uint32_t class_count)
 {
@@ -87,16 +94,19 @@ static uint64_t openblas_bytes(
  * thread. */
 static int set_threads(int threads, struct error *err)
 {
-	openblas_set_num_threads(threads);
-	if (openblas_get_num_threads() == threads && omp_get_max_threads() == threads)
+	const int code = threads > blas->get_num_threads() ? blas_check_room(threads, err) : 0;
+	if (code < 0)
+		return code;
+	blas->set_num_threads(threads);
+	if (blas->get_num_threads() == threads && omp_get_max_threads() == threads)
 		return 0;
 	return error_set(err, -EINVAL, "step.threads: openblas was built for %d threads, not %d",
-		openblas_get_num_threads(), threads);
+		blas->get_num_threads(), threads);
 }
 
 static void restore_thread(const struct openblas *openblas)
 {
-	openblas_set_num_threads(openblas->saved_threads);
+	blas->set_num_threads(openblas->saved_threads);
 	_mm_setcsr(openblas->saved_mode);
 }
 
@@ -119,9 +129,8 @@ static int openblas_open(struct backend *backend, struct error *err)
 	}
 	backend->flops_per_sample = model_training_flops_at(options.model, options.shape);
 	(void)snprintf(backend->description, sizeof backend->description,
-		"openblas (%s kernels, %d thread%s), %s: %s with %s in fp32",
-		openblas_get_corename(), options.threads, options.threads == 1 ? "" : "s",
-		options.model->name,
+		"openblas (%s kernels, %d thread%s), %s: %s with %s in fp32", blas->get_corename(),
+		options.threads, options.threads == 1 ? "" : "s", options.model->name,
 		options.model->complete ? "training step" : "GEMMs of a training step",
 		options.rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd");
 	return 0;
@@ -152,6 +161,7 @@ const struct backend_ops openblas_backend_ops = {
 	.open = openblas_open,
 	.step = openblas_step,
 	.close = openblas_close,
+	.unavailable = openblas_unavailable,
 	.validate = openblas_validate,
 	.bytes = openblas_bytes,
 };

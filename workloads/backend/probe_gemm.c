@@ -4,9 +4,9 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "workloads/backend/blas.h"
 #include "workloads/model/products.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -128,16 +128,20 @@ static int open_operands(struct sweep *sweep, struct error *err)
 
 static int set_threads(unsigned threads, struct error *err)
 {
-	openblas_set_num_threads((int)threads);
-	if (openblas_get_num_threads() == (int)threads)
+	const int code =
+		(int)threads > blas->get_num_threads() ? blas_check_room((int)threads, err) : 0;
+	if (code < 0)
+		return code;
+	blas->set_num_threads((int)threads);
+	if (blas->get_num_threads() == (int)threads)
 		return 0;
 	return error_set(err, -ENOTSUP, "openblas was built for %d threads, not %u",
-		openblas_get_num_threads(), threads);
+		blas->get_num_threads(), threads);
 }
 
 static void multiply(const struct sweep *sweep, long long m, long long n, long long k)
 {
-	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n, (blasint)k,
+	blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n, (blasint)k,
 		1, sweep->a.data, (blasint)k, sweep->b.data, (blasint)n, 0, sweep->c.data,
 		(blasint)n);
 }
@@ -258,6 +262,9 @@ int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *c
 	struct ceilings *out, struct error *err)
 {
 	const int threads_before = omp_get_max_threads();
+	char why[ERROR_TEXT_BYTES];
+	if (!blas_find(why, sizeof why))
+		return error_set(err, -ENOTSUP, "%s", why);
 	struct sweep *sweep = calloc(1, sizeof *sweep);
 	if (!sweep)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -277,6 +284,6 @@ int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *c
 	memory_unmap(&sweep->b);
 	memory_unmap(&sweep->c);
 	free(sweep);
-	openblas_set_num_threads(threads_before);
+	blas->set_num_threads(threads_before);
 	return probe_stopped(control) ? -EINTR : code;
 }

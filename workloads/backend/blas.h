@@ -1,0 +1,37 @@
+/* OpenBLAS, opened when the first step or probe needs it: opening takes 300 MB of address space and starts threads, which a
+ * command that multiplies nothing does without. */
+#ifndef MLBENCH_WORKLOADS_BACKEND_BLAS_H
+#define MLBENCH_WORKLOADS_BACKEND_BLAS_H
+
+#include "harness/base/error.h"
+
+#include <cblas.h>
+#include <stddef.h>
+
+struct blas {
+	__typeof__(cblas_sgemm) *sgemm;
+	__typeof__(cblas_sdot) *sdot;
+	__typeof__(openblas_set_num_threads) *set_num_threads;
+	__typeof__(openblas_get_num_threads) *get_num_threads;
+	__typeof__(openblas_get_num_procs) *get_num_procs;
+	__typeof__(openblas_get_config) *get_config;
+	__typeof__(openblas_get_corename) *get_corename;
+	__typeof__(openblas_get_parallel) *get_parallel;
+};
+
+/* The library, opened once for the process and never closed; NULL: why (room bytes) says what is missing.  Any thread.
+ * Looked for: ../lib beside the program, the folder that it was built with, then the linker's own places; only the OpenMP
+ * flavour, whose threads are the program's own. */
+const struct blas *blas_find(char *why, size_t room);
+
+/* The same, once blas_find has found it: for what runs between open and close of a step. */
+extern const struct blas *blas;
+
+/* Whether `threads` threads of it will find their buffers.  It never stops asking for memory that it does not get, so this
+ * is asked first.  -ENOMEM: not. */
+int blas_check_room(int threads, struct error *err);
+
+/* For tests, which look at the calls; NULL: the library's own again. */
+void blas_replace(const struct blas *functions);
+
+#endif
