@@ -235,6 +235,28 @@ static void the_perceptron_takes_few_kernels(void **state)
 	fixture_close(&fixture);
 }
 
+/* Timed once, on whichever comes first: devices that train together compute with the same kernels. */
+static void equal_devices_take_one_choice(void **state)
+{
+	(void)state;
+	const struct cuda_options options =
+		fixture_options(&convolution_model, STEP_PRECISION_BF16, STEP_OPTIMIZER_SGD);
+	assert_int_equal(setenv("MLBENCH_DOUBLE_DEVICES", "2", 1), 0);
+	double_configure();
+	struct fixture fixture = fixture_open(&convolution_model, &options);
+	fixture_close(&fixture);
+	const unsigned asked = double_calls("cublasLtMatmulAlgoGetHeuristic");
+	DEVICE_OK(cudaSetDevice(1));
+	fixture = fixture_open(&convolution_model, &options);
+	assert_int_equal(double_calls("cublasLtMatmulAlgoGetHeuristic"), asked);
+	fixture_batch(&fixture, 0);
+	assert_true(isfinite(fixture_step(&fixture)));
+	fixture_close(&fixture);
+	DEVICE_OK(cudaSetDevice(0));
+	assert_int_equal(unsetenv("MLBENCH_DOUBLE_DEVICES"), 0);
+	double_configure();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +267,7 @@ int main(void)
 		cmocka_unit_test(nothing_was_misused),
 		cmocka_unit_test(a_step_neither_waits_nor_allocates),
 		cmocka_unit_test(the_perceptron_takes_few_kernels),
+		cmocka_unit_test(equal_devices_take_one_choice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

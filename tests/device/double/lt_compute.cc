@@ -14,7 +14,7 @@ namespace twin
 namespace
 {
 
-enum { ROWS_AT_ONCE = 4, DEPTH_AT_ONCE = 64, COLUMNS_AT_ONCE = 1024, TF32_DROPPED_BITS = 13 };
+enum { ROWS_AT_ONCE = 4, COLUMNS_AT_ONCE = 16, DEPTH_AT_ONCE = 256, TF32_DROPPED_BITS = 13 };
 
 using floats = std::vector<float>;
 
@@ -105,32 +105,89 @@ struct tile {
 	uint64_t row, rows, column, columns, from, to; /* of k */
 };
 
+void multiply_edge(
+	const product &asked, const floats &a, const floats &b, floats &sums, const tile &at)
+{
+	for (uint64_t p = at.from; p < at.to; p++)
+		for (uint64_t r = at.row; r < at.row + at.rows; r++)
+			for (uint64_t j = at.column; j < at.column + at.columns; j++)
+				sums[r * asked.n + j] += a[r * asked.k + p] * b[p * asked.n + j];
+}
+
+typedef float four __attribute__((vector_size(16)));
+typedef float eight __attribute__((vector_size(32)));
+
+enum { VECTORS = 2 }; /* beside each other: with four rows, eight sums fill the registers */
+
+/* A block of four rows and two vectors with its sums in registers.  An element's products are added one by one in the order of
+ * k, so that every bit is that of multiply_edge. */
+template <typename V>
+inline __attribute__((always_inline)) void multiply_block(
+	const product &asked, const float *a, const float *b, float *sums, uint64_t depth)
+{
+	V own[ROWS_AT_ONCE][VECTORS];
+	for (unsigned r = 0; r < ROWS_AT_ONCE; r++)
+		memcpy(own[r], sums + r * asked.n, sizeof own[r]);
+	for (uint64_t p = 0; p < depth; p++, b += asked.n) {
+		V right[VECTORS];
+		memcpy(right, b, sizeof right);
+		for (unsigned r = 0; r < ROWS_AT_ONCE; r++)
+			for (unsigned v = 0; v < VECTORS; v++)
+				own[r][v] += a[r * asked.k + p] * right[v];
+	}
+	for (unsigned r = 0; r < ROWS_AT_ONCE; r++)
+		memcpy(sums + r * asked.n, own[r], sizeof own[r]);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) void multiply_wide(
+	const product &asked, const float *a, const float *b, float *sums, uint64_t depth)
+{
+	multiply_block<eight>(asked, a, b, sums, depth);
+}
+bool has_wide()
+{
+	static const bool has = __builtin_cpu_supports("avx2");
+	return has;
+}
+#else
+void multiply_wide(const product &, const float *, const float *, float *, uint64_t)
+{
+}
+bool has_wide()
+{
+	return false;
+}
+#endif
+
 void multiply_tile(
 	const product &asked, const floats &a, const floats &b, floats &sums, const tile &at)
 {
-	for (uint64_t p = at.from; p < at.to; p++) {
-		const float *const right = &b[p * asked.n + at.column];
-		for (uint64_t r = at.row; r < at.row + at.rows; r++) {
-			const float left = a[r * asked.k + p];
-			float *const out = &sums[r * asked.n + at.column];
-			for (uint64_t j = 0; j < at.columns; j++)
-				out[j] += left * right[j];
-		}
-	}
+	if (at.rows < ROWS_AT_ONCE || at.columns < COLUMNS_AT_ONCE)
+		return multiply_edge(asked, a, b, sums, at);
+	const float *const left = &a[at.row * asked.k + at.from];
+	const float *const right = &b[at.from * asked.n + at.column];
+	float *const out = &sums[at.row * asked.n + at.column];
+	const uint64_t depth = at.to - at.from;
+	if (has_wide())
+		return multiply_wide(asked, left, right, out, depth);
+	multiply_block<four>(asked, left, right, out, depth);
+	multiply_block<four>(
+		asked, left, right + COLUMNS_AT_ONCE / 2, out + COLUMNS_AT_ONCE / 2, depth);
 }
 
 void multiply_range(const product &asked, const floats &a, const floats &b, floats &sums,
 	uint64_t from, uint64_t to)
 {
-	for (uint64_t column = 0; column < asked.n; column += COLUMNS_AT_ONCE)
-		for (uint64_t p = from; p < to; p += DEPTH_AT_ONCE)
+	for (uint64_t p = from; p < to; p += DEPTH_AT_ONCE)
+		for (uint64_t column = 0; column < asked.n; column += COLUMNS_AT_ONCE)
 			for (uint64_t row = 0; row < asked.m; row += ROWS_AT_ONCE)
 				multiply_tile(asked, a, b, sums,
 					{row, std::min<uint64_t>(ROWS_AT_ONCE, asked.m - row),
 						column,
 						std::min<uint64_t>(
 							COLUMNS_AT_ONCE, asked.n - column),
-						p, std::min(p + DEPTH_AT_ONCE, to)});
+						p, std::min<uint64_t>(p + DEPTH_AT_ONCE, to)});
 }
 
 floats multiply(const product &asked, const floats &a, const floats &b, unsigned splits)

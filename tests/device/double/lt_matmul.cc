@@ -143,7 +143,7 @@ int propose(const product &asked, const preference &wanted, int most,
 			if (alignment < POINTER_BYTES)
 				return 0; /* fp8 needs pointers of 16 bytes */
 	for (const kind &one : kinds) {
-		if (count == most || !allowed(asked, one, wanted))
+		if (count == most || count == set.kernels || !allowed(asked, one, wanted))
 			continue;
 		const algorithm made = describe(asked, one, wanted);
 		out[count] = {};

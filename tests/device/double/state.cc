@@ -14,7 +14,7 @@
 namespace twin
 {
 
-enum { SPIN_NS = 60 * 1000, DEFAULT_DRIVER = 13000, DEFAULT_CAPABILITY = 90 };
+enum { SPIN_NS = 60 * 1000, DEFAULT_DRIVER = 13000, DEFAULT_CAPABILITY = 90, DEFAULT_KERNELS = 4 };
 
 settings set;
 std::atomic<long> live;
@@ -83,6 +83,9 @@ void configure()
 	set.kernel_ns = (uint64_t)number("MLBENCH_DOUBLE_KERNEL_NS", 0);
 	set.launch_ns = (uint64_t)number("MLBENCH_DOUBLE_LAUNCH_NS", 0);
 	set.no_epilogue = number("MLBENCH_DOUBLE_NO_EPILOGUE", 0) != 0;
+	set.kernels = (int)number("MLBENCH_DOUBLE_KERNELS", DEFAULT_KERNELS);
+	set.forbidden =
+		(cudaError_t)number("MLBENCH_DOUBLE_CAPTURE", cudaErrorStreamCaptureUnsupported);
 	read_injections(getenv("MLBENCH_DOUBLE_FAIL"));
 	state().calls.clear();
 	state().complaint.clear();
@@ -193,7 +196,7 @@ cudaError_t enter(const char *name, frame kind)
 	if (set.devices == 0)
 		return cudaErrorNoDevice;
 	if (kind == frame::any && capture_forbids(name))
-		return cudaErrorStreamCaptureUnsupported;
+		return set.forbidden;
 	return sticky(current_device());
 }
 

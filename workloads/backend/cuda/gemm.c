@@ -3,7 +3,9 @@
 #include "workloads/backend/cuda/gemm_plan.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- context ------------------------------------------------------------------------------------------- */
 
@@ -19,9 +21,28 @@ static int fill_ones(struct gemm_context *context, struct error *err)
 	return result < 0 ? result : CUDA_TRY(err, cudaStreamSynchronize(context->stream));
 }
 
+/* The first device of this node that is equal to that one: what is the fastest on the one is on the other. */
+static int first_equal(int device)
+{
+	struct cudaDeviceProp own;
+	struct cudaDeviceProp other;
+	int first = 0;
+	if (cudaGetDeviceProperties(&own, device) != cudaSuccess)
+		first = device;
+	for (; first < device; first++)
+		if (cudaGetDeviceProperties(&other, first) == cudaSuccess &&
+			strcmp(own.name, other.name) == 0 && own.major == other.major &&
+			own.minor == other.minor &&
+			own.multiProcessorCount == other.multiProcessorCount)
+			break;
+	(void)cudaGetLastError();
+	return first;
+}
+
 static int context_fill(struct gemm_context *context, struct error *err)
 {
 	int result = CUDA_TRY(err, cudaGetDevice(&context->device));
+	context->device = first_equal(context->device);
 	if (result == 0)
 		result = CUBLAS_TRY(err, cublasLtCreate(&context->handle), "cublasLtCreate");
 	if (result == 0)
@@ -315,6 +336,8 @@ static void plan_free(struct gemm_plan *plan)
 	free(plan);
 }
 
+static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
+
 static int plan_fill(struct gemm_plan *plan, unsigned candidates, struct error *err)
 {
 	const struct gemm_choice_key key = {.problem = plan->problem,
@@ -324,11 +347,16 @@ static int plan_fill(struct gemm_plan *plan, unsigned candidates, struct error *
 	int result = check(&plan->problem, err);
 	if (result == 0)
 		result = describe(plan, err);
-	if (result < 0 || gemm_choice_find(&key, &plan->choice))
+	if (result < 0)
 		return result;
-	result = gemm_tune(plan, candidates, err);
-	if (result == 0)
-		gemm_choice_keep(&key, &plan->choice);
+	/* One at a time: who comes second to a problem takes what the first has chosen. */
+	(void)pthread_mutex_lock(&choosing);
+	if (!gemm_choice_find(&key, &plan->choice)) {
+		result = gemm_tune(plan, candidates, err);
+		if (result == 0)
+			gemm_choice_keep(&key, &plan->choice);
+	}
+	(void)pthread_mutex_unlock(&choosing);
 	return result;
 }
 

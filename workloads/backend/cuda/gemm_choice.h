@@ -17,7 +17,7 @@ struct gemm_choice {
 /* What a choice depends on. */
 struct gemm_choice_key {
 	struct gemm_problem problem;
-	int device;
+	int device; /* the first of equal ones, so that all of them compute with the same kernels */
 	size_t workspace_limit;
 	unsigned candidates;
 };
