@@ -124,7 +124,7 @@ static bool is_stale(int folder, const char *name, int32_t pid)
 {
 	if (live_process_start(pid) == 0)
 		return true;
-	struct live_head head;
+	struct live_head head = {0};
 	const int fd = open_picture(folder, name, &head, NULL);
 	if (fd < 0)
 		return false; /* of another version, maybe: its process is alive */
@@ -279,7 +279,7 @@ static int attach(struct live_board **out, int fd, struct error *err)
 int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
 {
 	uid_t owner;
-	struct live_head head;
+	struct live_head head = {0};
 	*out = NULL;
 	if (!find_owner(pid, &owner))
 		return error_set(err, -ESRCH, "there is no process %d", pid);

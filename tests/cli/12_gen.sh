@@ -18,6 +18,13 @@ rm "$file"
 expect 1 "$MLBENCH" gen tiny.ini --verify --json
 is_json mlbench.verify/1
 [ "$(json 'd["bad"]')" = 1 ] || fail "bad"
+# The sample is made again, whatever lies in the place of its temporary file.
+echo precious >victim
+ln -s "$PWD/victim" "$(dirname "$file")/.$(basename "$file").tmp"
+expect 0 "$MLBENCH" gen tiny.ini
+prints "1 samples made"
+[ "$(cat victim)" = precious ] || fail "a planted link was followed"
+expect 0 "$MLBENCH" gen tiny.ini --verify
 
 # A run that generates its data first is no larger than the next, which finds it there: the peak is the run's own.
 for file in generates finds; do

@@ -49,7 +49,7 @@ static int create(struct scratch_file *file, const char *folder, struct error *e
 	}
 	if (file->fd < 0)
 		return error_set_errno(err, errno, "no scratch file in '%s'", folder);
-	file->direct_fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	file->direct_fd = open(path, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
 	if (file->direct_fd < 0)
 		file->direct_fd = -errno;
 	if (unlink(path) != 0)
