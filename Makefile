@@ -24,7 +24,11 @@ B := build/$(VARIANT)
 
 PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash \
             sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
-PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) openblas 2>/dev/null)
+# Formats of pictures that the program does without where their libraries are not installed.
+WEBP := $(shell pkg-config --exists libwebp 2>/dev/null && echo libwebp)
+TIFF := $(shell pkg-config --exists 'libtiff-4 >= 4.5' 2>/dev/null && echo libtiff-4)
+PACKAGES += $(WEBP) $(TIFF)
+PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) openblas 2>/dev/null) $(WEBP:%=-DMLBENCH_WEBP) $(TIFF:%=-DMLBENCH_TIFF)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \

@@ -72,6 +72,8 @@ static void tell_left_out(const struct dataset *dataset)
 {
 	for (size_t i = 0; i < dataset->bad_count && i < LEFT_OUT_TOLD; i++)
 		log_warn("left out: %s: %s", dataset->bad[i].path, dataset->bad[i].reason);
+	if (*dataset->skipped)
+		log_warn("left out: %s, which mlbench does not decode", dataset->skipped);
 	if (dataset->bad_count > LEFT_OUT_TOLD)
 		log_warn("left out: %zu more files", dataset->bad_count - LEFT_OUT_TOLD);
 }

@@ -144,7 +144,7 @@ static int open_records(struct turns *turns, struct error *err)
 	char when[CLOCK_UTC_BYTES];
 	char together[CLOCK_UTC_BYTES + 32];
 	int code = 0;
-	clock_format_utc(time(NULL), when);
+	clock_format_utc((double)time(NULL), when);
 	(void)snprintf(together, sizeof together, "%s, process %d", when, (int)getpid());
 	for (size_t i = 0; i < SIDES && !code; i++)
 		code = open_record(turns, i, together, err);

@@ -124,7 +124,7 @@ void record_describe(const struct record *record, struct buffer *out)
 	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	const bool diagnosed =
 		record->command && strncmp(record->command, "mlbench diagnose", 16) == 0;
-	clock_format_utc((time_t)record->started, when);
+	clock_format_utc(record->started, when);
 	buffer_format(out, "%s: %s, %zu point%s x %zu repeat%s, started %s", record->folder,
 		points > 1  ? "sweep"
 		: diagnosed ? "diagnosis"

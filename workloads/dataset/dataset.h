@@ -28,6 +28,8 @@ struct dataset_bad {
 	const char *reason;
 };
 
+enum { DATASET_SKIPPED_BYTES = 128 };
+
 struct dataset {
 	char *root; /* as given in dataset.path */
 	struct sample *samples;
@@ -36,6 +38,8 @@ struct dataset {
 	size_t class_count;
 	struct dataset_bad *bad;
 	size_t bad_count;
+	/* Pictures of a folder of the user's that no codec decodes, by kind: "12 .bmp, 3 .gif". */
+	char skipped[DATASET_SKIPPED_BYTES];
 	uint64_t total_bytes, max_bytes;
 	struct image_extents extents; /* by format */
 	bool generated;               /* by a recipe of ours */

@@ -316,10 +316,13 @@ static void keep_lasting(const char *root, const struct walk *walk, const struct
 	free(bad);
 }
 
-static int no_pictures(const char *root, const struct dataset *dataset, struct error *err)
+static int no_pictures(
+	const char *root, const struct dataset *dataset, const char *skipped, struct error *err)
 {
 	if (dataset->bad_count == 0)
-		return error_set(err, -ENODATA, "no .jpg, .jpeg, .png or .ppm file in '%s'", root);
+		return error_set(err, -ENODATA,
+			"no .jpg, .jpeg, .png, .ppm, .webp, .tif or .tiff file in '%s'%s%s", root,
+			*skipped ? "; not decoded: " : "", skipped);
 	return error_set(err, -ENODATA, "none of the %zu pictures in '%s' can be used; '%s': %s",
 		dataset->bad_count, root, dataset->bad[0].path, dataset->bad[0].reason);
 }
@@ -333,7 +336,7 @@ static int scan(const char *root, const struct dataset_control *control, struct 
 	if (code)
 		return code;
 	if (dataset->count == 0)
-		return no_pictures(root, dataset, err);
+		return no_pictures(root, dataset, walk->skipped, err);
 	dataset->scanned_now = true;
 	manifest_total(dataset);
 	keep_lasting(root, walk, dataset);
@@ -348,10 +351,13 @@ int scan_folder(const char *root, const struct dataset_control *control, struct 
 	if (!arena)
 		return error_set(err, -ENOMEM, "no memory to scan '%s'", root);
 	int code = walk_folder(root, control ? control->stop : NULL, arena, &walk, err);
+	char skipped[sizeof walk.skipped];
+	memcpy(skipped, walk.skipped, sizeof skipped);
 	if (!code && read_cache(root, &walk, dataset)) {
 		if (is_whole(dataset, &walk)) {
 			arena_close(arena);
 			walk_release(&walk);
+			memcpy(dataset->skipped, skipped, sizeof skipped);
 			return 0;
 		}
 		code = take_known(dataset, arena, &walk, err);
@@ -367,5 +373,6 @@ int scan_folder(const char *root, const struct dataset_control *control, struct 
 		return code;
 	}
 	dataset->arena = arena;
+	memcpy(dataset->skipped, skipped, sizeof skipped);
 	return 0;
 }

@@ -24,13 +24,15 @@ struct walk {
 	struct found *files; /* sorted by class, then path; owned */
 	size_t count;
 	size_t known; /* of them, from the cache */
+	/* "12 .bmp, 3 .gif": pictures by name that nothing here decodes; empty: none. */
+	char skipped[DATASET_SKIPPED_BYTES];
 	uint64_t listing; /* XXH3 over every path, size and time: changes when anything does */
 };
 
 struct arena;
 
 /* Walks the folder, following links (a link back up is listed as bad).  Takes files ending in jpg,
- * jpeg, png or ppm, in any case.  Empty files and what is no regular file get their reason here.
+ * jpeg, png, ppm, webp, tif or tiff, in any case.  Empty files and what is no regular file get their reason here.
  * -EINTR: *stop (may be NULL) became true. */
 int walk_folder(const char *root, const atomic_bool *stop, struct arena *arena, struct walk *walk,
 	struct error *err);

@@ -9,13 +9,16 @@
 #include <errno.h>
 #include <fts.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* Goes up when scanning says something else of a file than before: manifests that were cached
  * by then are not believed. */
-enum { PROBE_VERSION = 1 };
+enum { PROBE_VERSION = 2 };
+
+enum { KINDS_MAX = 8 };
 
 const char *walk_class(const char *path, size_t *length)
 {
@@ -107,17 +110,50 @@ static bool add_entry(struct walk *walk, size_t *room, struct arena *arena, cons
 	return walk->files[walk->count - 1].path;
 }
 
+/* Of how many kinds, and how many of each: in the order in which they were met. */
+struct skipped {
+	struct {
+		const char *ending;
+		uint64_t count;
+	} kinds[KINDS_MAX];
+};
+
+static void count_skipped(struct skipped *skipped, const FTSENT *entry)
+{
+	const char *const ending =
+		entry->fts_info == FTS_F ? image_ending_without_codec(entry->fts_name) : NULL;
+	size_t i = 0;
+	if (!ending)
+		return;
+	while (i + 1 < KINDS_MAX && skipped->kinds[i].ending && skipped->kinds[i].ending != ending)
+		i++;
+	skipped->kinds[i].ending = ending;
+	skipped->kinds[i].count++;
+}
+
+static void describe_skipped(const struct skipped *skipped, char *out, size_t room)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < KINDS_MAX && skipped->kinds[i].ending && used < room; i++)
+		used += (size_t)snprintf(out + used, room - used, "%s%" PRIu64 " .%s",
+			i > 0 ? ", " : "", skipped->kinds[i].count, skipped->kinds[i].ending);
+}
+
 static int read_tree(FTS *tree, const atomic_bool *stop, struct arena *arena, struct walk *walk,
 	const char *root, struct error *err)
 {
 	size_t room = 0;
+	struct skipped skipped = {0};
 	for (;;) {
 		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
 			return error_set(err, -EINTR, "stopped while '%s' was listed", root);
 		errno = 0;
 		const FTSENT *entry = fts_read(tree);
-		if (!entry)
+		if (!entry) {
+			describe_skipped(&skipped, walk->skipped, sizeof walk->skipped);
 			return errno ? error_set_errno(err, errno, "cannot walk '%s'", root) : 0;
+		}
+		count_skipped(&skipped, entry);
 		if (entry->fts_level == FTS_ROOTLEVEL &&
 			(entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS ||
 				entry->fts_info == FTS_ERR))

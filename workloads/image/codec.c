@@ -2,6 +2,7 @@
 #include "workloads/image/codec.h"
 
 #include "workloads/image/bytes.h"
+#include "workloads/image/optional.h"
 #include "workloads/image/png_chunks.h"
 
 #include <ctype.h>
@@ -51,12 +52,16 @@ enum image_format image_sniff(const void *bytes, size_t size)
 		return IMAGE_FORMAT_PNG;
 	if (size >= 3 && at[0] == 'P' && at[1] == '6' && isspace(at[2]))
 		return IMAGE_FORMAT_RAW;
+	if (size >= 12 && memcmp(at, "RIFF", 4) == 0 && memcmp(at + 8, "WEBP", 4) == 0)
+		return IMAGE_FORMAT_WEBP;
+	if (size >= 4 && (memcmp(at, "II*", 4) == 0 || memcmp(at, "MM\0*", 4) == 0))
+		return IMAGE_FORMAT_TIFF;
 	return IMAGE_FORMAT_UNKNOWN;
 }
 
 const char *image_format_name(enum image_format format)
 {
-	static const char *const names[] = {"unknown", "jpeg", "png", "raw"};
+	static const char *const names[] = {"unknown", "jpeg", "png", "raw", "webp", "tiff"};
 	return names[format];
 }
 
@@ -70,12 +75,25 @@ enum image_format image_format_of_name(const char *name)
 		{"jpeg", IMAGE_FORMAT_JPEG},
 		{"png", IMAGE_FORMAT_PNG},
 		{"ppm", IMAGE_FORMAT_RAW},
+		{"webp", IMAGE_FORMAT_WEBP},
+		{"tif", IMAGE_FORMAT_TIFF},
+		{"tiff", IMAGE_FORMAT_TIFF},
 	};
 	const char *const dot = strrchr(name, '.');
 	for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
 		if (strcasecmp(dot + 1, endings[i].ending) == 0)
 			return endings[i].format;
 	return IMAGE_FORMAT_UNKNOWN;
+}
+
+const char *image_ending_without_codec(const char *name)
+{
+	static const char *const endings[] = {"bmp", "gif", "heic", "heif", "avif", "jp2", "jxl"};
+	const char *const dot = strrchr(name, '.');
+	for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+		if (strcasecmp(dot + 1, endings[i]) == 0)
+			return endings[i];
+	return NULL;
 }
 
 int image_check_bytes(const struct image_info *info, uint64_t bytes, struct error *err)
@@ -285,9 +303,15 @@ int image_read_info(const void *bytes, size_t size, struct image_info *info, str
 		break;
 	case IMAGE_FORMAT_RAW:
 		return image_read_raw_header(bytes, size, info, &pixels_at, err);
+	case IMAGE_FORMAT_WEBP:
+		result = webp_read_info(bytes, size, info, err);
+		break;
+	case IMAGE_FORMAT_TIFF:
+		result = tiff_read_info(bytes, size, info, err);
+		break;
 	case IMAGE_FORMAT_UNKNOWN:
-		return error_set(
-			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
+		return error_set(err, -EINVAL,
+			size ? "not a jpeg, png, ppm (P6), webp or tiff file" : "empty file");
 	}
 	return result ? result : image_check_size(info->width, info->height, err);
 }
@@ -317,6 +341,16 @@ static const struct codec_ops codec_raw = {
 	.summary = "binary PPM (P6) of 8 bits, read in place",
 	.unavailable = always_available,
 };
+static const struct codec_ops codec_webp = {
+	.name = "webp",
+	.summary = "libwebp: lossy and lossless, decodes the whole picture",
+	.unavailable = webp_unavailable,
+};
+static const struct codec_ops codec_tiff = {
+	.name = "tiff",
+	.summary = "libtiff: the first picture of a file, decodes all of it",
+	.unavailable = tiff_unavailable,
+};
 static const struct codec_ops codec_null = {
 	.name = "null",
 	.summary = "does nothing with the bytes: measures reading, or the harness alone",
@@ -328,6 +362,8 @@ const struct codec_ops *const image_codecs[] = {
 	&codec_png_fast,
 	&codec_png_libpng,
 	&codec_raw,
+	&codec_webp,
+	&codec_tiff,
 	&codec_null,
 	NULL,
 };

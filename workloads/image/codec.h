@@ -13,8 +13,10 @@ enum image_format {
 	IMAGE_FORMAT_JPEG,
 	IMAGE_FORMAT_PNG,
 	IMAGE_FORMAT_RAW,
+	IMAGE_FORMAT_WEBP,
+	IMAGE_FORMAT_TIFF,
 };
-enum { IMAGE_FORMATS = IMAGE_FORMAT_RAW + 1 }; /* how many */
+enum { IMAGE_FORMATS = IMAGE_FORMAT_TIFF + 1 }; /* how many */
 
 /* Pictures above this many pixels are refused as bad: 64 million (a 60000 x 60000 claim in a small
  * file must not take memory). */
@@ -32,6 +34,9 @@ const char *image_format_name(enum image_format format);
 
 /* The format that a file's name promises, for want of its bytes: by its ending, in any case. */
 enum image_format image_format_of_name(const char *name);
+
+/* The ending of a picture's name that no codec here decodes ("bmp"), NULL for any other name. */
+const char *image_ending_without_codec(const char *name);
 
 /* Reads the header.  -EINVAL with a reason: no picture, unsupported, or over IMAGE_PIXELS_MAX.  The
  * first 64 KiB of a file are nearly always enough: -EAGAIN when more of it is needed. */

@@ -4,7 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/measure/timeline.h"
 #include "workloads/image/augment.h"
-#include "workloads/image/decoder.h"
+#include "workloads/image/optional.h"
 #include "workloads/image/resample.h"
 
 #include <errno.h>
@@ -60,6 +60,8 @@ static void choose_decoders(
 	decoders[IMAGE_FORMAT_JPEG] = &decoder_jpeg;
 	decoders[IMAGE_FORMAT_PNG] = is_fast ? &decoder_png_fast : &decoder_png_libpng;
 	decoders[IMAGE_FORMAT_RAW] = &decoder_raw;
+	decoders[IMAGE_FORMAT_WEBP] = webp_decoder();
+	decoders[IMAGE_FORMAT_TIFF] = tiff_decoder();
 }
 
 uint64_t transform_bytes(const struct config *config, const struct image_extents *extents)
@@ -274,9 +276,9 @@ static int choose(struct transform *transform, const void *bytes, size_t size, u
 {
 	const enum image_format format = image_sniff(bytes, size);
 	const struct decoder_ops *const decoder = transform->decoders[format];
-	if (!decoder)
-		return error_set(
-			err, -EINVAL, size ? "not a jpeg, png or ppm (P6) file" : "empty file");
+	struct image_info unused;
+	if (!decoder) /* which says why */
+		return image_read_info(bytes, size, &unused, err) ? -EINVAL : -ENOTSUP;
 	const struct image_extent unknown = {0};
 	int result = 0;
 	if (!transform->states[format])
