@@ -38,7 +38,7 @@ helpers() {
 # says so.  A test about how steady or how fast something is has "alone" in a line of its own ("# alone") and shares the
 # machine with no other.
 jobs=${TEST_JOBS:-3}
-long='36_dist|20_diagnose|22_proof|17_announced|43_trace|21_story|35_several_devices|31_adaptive|48_history|42_charts'
+long='36_dist|20_diagnose|22_proof|17_announced|43_trace|21_story|35_several_devices|31_adaptive|48_history|42_charts|55_check'
 
 run_test() { # script
 	local name work begun
