@@ -141,7 +141,7 @@ THREAD_TESTS := timeline timeline_pipeline live live_feed listen flame nvml plan
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(THREAD_DEVICE_TESTS:%=$(B)/double/test_%))
-THREAD_ABOVE := live/listen.c live/metrics.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
+THREAD_ABOVE := live/listen.c live/look.c live/metrics.c live/stall.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
 THREAD_SOURCES := $(filter harness/base/% harness/config/% harness/measure/% workloads/% pipelines/% $(THREAD_ABOVE:%=harness/%),$(SOURCES))
 ON_THREADS_LIBRARY := $(if $(filter thread,$(SAN)),$(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS))
 $(ON_THREADS_LIBRARY): $(B)/libthreads.a
