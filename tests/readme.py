@@ -6,8 +6,9 @@
                                             program prints today; figures are not looked at
 
 A block is a fence behind '<!-- made by: COMMAND -->'.  Nothing is written unless every command succeeded and every part of
-every block was found in what it printed."""
+every block was found in what it printed, and no result was measured beside other load (mlbench history knows)."""
 import argparse
+import json
 import os
 import re
 import shlex
@@ -27,7 +28,7 @@ BLOCK = re.compile(r"<!-- made by: (.+?) -->\n```\n(.*?)```\n", re.S)
 # None: to the end.  Parts that do not follow each other in the output have "..." between them.
 PARTS = {
     "mlbench sweep configs/imagenet_like.ini": [
-        (r"^imagenet_like", r"^\s*where the time went|^ceilings|^$(?=\Z)"),
+        (r"^imagenet_like", r"^\s*where the time went"),
         (r"^  best ", r"^  (?!enough|limit|best|         )"),
         (r"^report: ", None),
     ],
@@ -82,7 +83,7 @@ def excerpt(lines, command):
     out, at = [], 0
     for begin, end in PARTS[command]:
         first, last, kept = part_of(lines, begin, end, command)
-        if any(line.strip() for line in lines[at:first]):
+        if out and any(line.strip() for line in lines[at:first]):
             out.append("...")
         out += kept
         at = last
@@ -110,7 +111,16 @@ def photograph(page, to):
         fail("the picture has another size than", PICTURE_PIXELS)
 
 
-def remake(program, text):
+def refuse_noise(program, folder):
+    """Figures of a busy machine are no figures for a README; the program itself knows."""
+    _, text = output(program, "history", os.path.join(folder, "results"), "--json")
+    results = json.loads(text[text.index("{"):])["results"]
+    beside = [result["folder"] for result in results if result["contaminated"] or result["status"] != "complete"]
+    if beside or not results:
+        fail(f"measured beside other load, or not complete: {', '.join(beside)}; nothing was written (--noisy writes it all the same)")
+
+
+def remake(program, text, noisy):
     folder = tempfile.mkdtemp(prefix="readme-")
     try:
         os.symlink(os.path.join(ROOT, "configs"), os.path.join(folder, "configs"))
@@ -123,6 +133,8 @@ def remake(program, text):
                 if not page:
                     fail("the sweep names no report")
                 photograph(page, picture)
+            if not noisy:
+                refuse_noise(program, folder)
         text = BLOCK.sub(lambda m: f"<!-- made by: {m[1]} -->\n```\n{made[m[1]]}```\n", text)
         with open(README + ".new", "w", encoding="utf-8") as file:
             file.write(text)
@@ -234,6 +246,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.path.join(ROOT, "build", "release", "mlbench"))
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--noisy", action="store_true", help="write figures of a busy machine, too")
     options = parser.parse_args()
     program = os.path.realpath(options.program)
     if not os.access(program, os.X_OK):
@@ -242,7 +255,7 @@ def main():
         text = file.read()
     if options.check:
         return check(program, text)
-    remake(program, text)
+    remake(program, text, options.noisy)
     return check(program, open(README, encoding="utf-8").read())
 
 

@@ -158,7 +158,9 @@ static void add_others(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
 	const double outside = base->point->cores_busy_outside;
-	if (outside >= 0.1 * base->facts->cores && strcmp(cause->resource, "external") != 0)
+	if (base->point->contaminated[0] && strcmp(cause->resource, "external") != 0)
+		evidence_add(out, "%s meanwhile", base->point->contaminated);
+	else if (outside >= 0.1 * base->facts->cores && strcmp(cause->resource, "external") != 0)
 		evidence_add(out, "other processes kept %.1f of %u cores busy meanwhile", outside,
 			base->facts->cores);
 	if (base->count < 3)
