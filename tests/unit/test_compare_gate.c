@@ -57,8 +57,8 @@ static enum gate_outcome judge_once(
 		samples[p] = (struct difference_samples){
 			values[0][p], values[1][p], trial->repeats, trial->repeats};
 	}
-	const struct difference_rules rules = {
-		LEVEL, COMPARE_RUN_SHARE, COMPARE_RUN_DEVIATION, 0.05, true, STALLS_LESSEN, number};
+	const struct difference_rules rules = {LEVEL, trial->in_turn ? 0 : COMPARE_RUN_SHARE,
+		COMPARE_RUN_DEVIATION, 0.05, true, STALLS_LESSEN, number};
 	assert_int_equal(
 		compare_differences(samples, trial->points, &rules, differences, &overall), 0);
 	gate_judge(gate, differences, trial->points, &overall, LEVEL, &result);
