@@ -394,9 +394,13 @@ $(B)/man/mlbench.ini.5: $(B)/mlbench
 	@mkdir -p $(@D)
 	$(B)/mlbench help --man-keys >$@
 man: $(B)/man/mlbench.1 $(B)/man/mlbench.ini.5
+$(B)/completion/%: $(B)/mlbench
+	@mkdir -p $(@D)
+	$(B)/mlbench help --completion $* >$@
+COMPLETIONS := $(B)/completion/bash $(B)/completion/zsh $(B)/completion/fish
 
 # --- install and dist -----------------------------------------------------------------------------
-install: all man
+install: all man $(COMPLETIONS)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 \
 	        $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated
 	install -m 755 $(B)/mlbench $(DESTDIR)$(PREFIX)/bin/mlbench
@@ -406,6 +410,12 @@ install: all man
 	install -m 644 $(B)/man/mlbench.ini.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
 	install -m 644 configs/emulated/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated/
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench README.md LICENSE
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs $(wildcard docs/*.*)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/prometheus $(wildcard docs/prometheus/*)
+	install -D -m 644 $(B)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlbench
+	install -D -m 644 $(B)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mlbench
+	install -D -m 644 $(B)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/mlbench.fish
 
 # Everything beside glibc and the CUDA libraries travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries too.  With
 # the plug-in go the programs that tests/device/run.sh runs where there is a device.

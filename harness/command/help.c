@@ -1,5 +1,6 @@
 /* mlbench help: on commands and keys, and the manual pages. */
 #include "harness/command/command.h"
+#include "harness/command/completion.h"
 #include "harness/command/manual.h"
 #include "harness/config/config.h"
 #include "harness/config/document.h"
@@ -79,6 +80,9 @@ static int run(const struct invocation *invocation, struct error *err)
 		manual_page(invocation->commands, &text);
 	else if (options_given(options, OPTION_MAN_KEYS))
 		append_key_manual(&text);
+	else if (options_given(options, OPTION_COMPLETION))
+		code = completion_write(invocation->commands,
+			options_value(options, OPTION_COMPLETION), &text, err);
 	else if (options->argument_count > 0)
 		code = help_on(invocation, options->arguments[0], &text, err);
 	else
@@ -97,7 +101,8 @@ const struct command command_help = {
 		"decode.workers' explains one, 'mlbench help decode' a section, 'mlbench help config' how a "
 		"configuration is written.",
 	.example = "mlbench help read.cache",
-	.options = OPTION_BIT(OPTION_MAN) | OPTION_BIT(OPTION_MAN_KEYS),
+	.options = OPTION_BIT(OPTION_MAN) | OPTION_BIT(OPTION_MAN_KEYS) |
+		   OPTION_BIT(OPTION_COMPLETION),
 	.arguments_max = 1,
 	.run = run,
 };

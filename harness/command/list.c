@@ -223,6 +223,29 @@ static int find_topic(const char *name, const struct topic **topic, struct error
 		name);
 }
 
+void list_names(const char *topic, struct buffer *out)
+{
+	size_t row;
+	const json_t *value;
+	for (size_t i = 0; i < TOPICS; i++) {
+		if (!topic) {
+			buffer_format(out, " %s", topics[i].name);
+		} else if (strcmp(topics[i].name, topic) == 0) {
+			struct listing listing = {.rows = json_array()};
+			topics[i].fill(&listing);
+			json_array_foreach(listing.rows, row, value)
+			{
+				const char *name =
+					json_string_value(json_object_get(value, "name"));
+				if (json_is_null(json_object_get(value, "unavailable")) &&
+					!strchr(name, ' '))
+					buffer_format(out, " %s", name);
+			}
+			json_decref(listing.rows);
+		}
+	}
+}
+
 static void render(const struct topic *topic, const struct listing *listing,
 	const struct style *style, struct buffer *out)
 {

@@ -12,8 +12,11 @@ struct listing {
 /* why_not: NULL when it can be had here. */
 void listing_add(struct listing *listing, const char *name, const char *why_not, const char *text);
 
-/* The .ini files of ./configs and of the installed share/mlbench/configs, each with its first
- * comment. */
+/* The .ini files of ./configs and of those beside the program (config_place.h), each with its first comment. */
 void list_configs(struct listing *listing);
+
+/* The names of a topic of `mlbench list`, or of the topics themselves (NULL), each with a space before it; those that
+ * can be had here. */
+void list_names(const char *topic, struct buffer *out);
 
 #endif

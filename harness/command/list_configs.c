@@ -1,5 +1,6 @@
-/* Configurations that are at hand: in the working directory, and beside the installed program. */
+/* Configurations that are at hand: in the working directory, and beside the program. */
 #include "harness/base/files.h"
+#include "harness/command/config_place.h"
 #include "harness/command/list.h"
 
 #include <dirent.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SENTENCE_BYTES = 320, CONFIG_BYTES_MAX = 1 << 20, DEPTH_MAX = 2 };
 
@@ -67,19 +67,7 @@ static void list_folder(struct listing *listing, const char *folder, int depth)
 
 void list_configs(struct listing *listing)
 {
-	char program[PATH_MAX];
-	char path[PATH_MAX + SENTENCE_BYTES];
-	list_folder(listing, "configs", 0);
-	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-	if (length <= 0)
-		return;
-	program[length] = '\0';
-	for (int up = 0; up < 2; up++) {
-		char *slash = strrchr(program, '/');
-		if (!slash)
-			return;
-		*slash = '\0';
-	}
-	(void)snprintf(path, sizeof path, "%s/share/mlbench/configs", program);
-	list_folder(listing, path, 0);
+	char folder[PATH_MAX];
+	for (size_t i = 0; config_place(i, folder, sizeof folder); i++)
+		list_folder(listing, folder, 0);
 }

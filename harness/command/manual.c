@@ -94,8 +94,8 @@ void manual_overview(
 	buffer_text(out,
 		"  mlbench doctor                          what this node lacks for measuring\n"
 		"  mlbench list configs                    what there is to run\n"
-		"  mlbench check configs/imagenet_like.ini what would run, and for how long\n"
-		"  mlbench sweep configs/imagenet_like.ini the main job\n"
+		"  mlbench check imagenet_like             what would run, and for how long\n"
+		"  mlbench sweep imagenet_like             the main job\n"
 		"  mlbench help COMMAND | keys | KEY       help on one of them\n");
 	heading(style, "options of every command", out);
 	render_options(OPTIONS_COMMON, style, out);

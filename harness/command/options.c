@@ -41,6 +41,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Default: 8."},
 	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
 	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
+	[OPTION_COMPLETION] = {"completion", 0, "bash|zsh|fish",
+		"Print the script that completes commands, options, keys and their values in this shell."},
 	[OPTION_POINT] = {"point", 0, "N",
 		"The point of the saved sweep that is meant, by its number in points.csv. Default: the best "
 		"one measured (what-if then predicts from those nearest to the asked setting)."},

@@ -3,6 +3,7 @@
 
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/config_place.h"
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
 #include "harness/command/step_facts.h"
@@ -12,6 +13,7 @@
 #include "workloads/source/source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +32,10 @@ static int read_config(
 {
 	int code = 0;
 	if (path) {
+		char place[PATH_MAX];
 		config_init(&plan->config);
-		code = config_read_file(&plan->config, path, err);
+		code = config_read_file(
+			&plan->config, config_place_find(path, place, sizeof place), err);
 	}
 	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
 		code = config_set(&plan->config, invocation->options.sets[i], err);

@@ -1,6 +1,7 @@
 /* mlbench probe: what this node can give at best. */
 #include "harness/base/log.h"
 #include "harness/command/command.h"
+#include "harness/command/config_place.h"
 #include "harness/command/probe_node.h"
 #include "harness/report/ceilings_cache.h"
 #include "harness/report/ceilings_json.h"
@@ -41,8 +42,10 @@ static int read_config(struct probing *probing, struct error *err)
 	int code = 0;
 	config_init(&all);
 	probing->configured = options->argument_count > 0;
+	char place[PATH_MAX];
 	if (probing->configured)
-		code = config_read_file(&all, options->arguments[0], err);
+		code = config_read_file(
+			&all, config_place_find(options->arguments[0], place, sizeof place), err);
 	for (size_t i = 0; i < options->set_count && !code; i++)
 		code = config_set(&all, options->sets[i], err);
 	if (!code)
