@@ -18,6 +18,8 @@ enum { LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
 
 /* Before and after a repetition's clock; only for the estimate, like the next one. */
 static const double SET_UP_SECONDS = 0.05;
+/* A GPU's libraries are opened and a point's products are timed against each other, once; only for the estimate, too. */
+static const double CHOOSE_SECONDS = 3;
 /* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
 static const double GENERATE_NS_PER_PIXEL = 30;
 
@@ -42,7 +44,10 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	const double making = plan->has_data ? 0 : plan_generation_seconds(plan);
 	/* One of the stages alone is the step. */
 	const double limits = plan->limits > 0 ? plan->cost.seconds_most - each : 0;
-	return making + limits + (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
+	const bool chooses = strcmp(plan->step.backend, "cuda") == 0;
+	const double choosing = chooses ? CHOOSE_SECONDS * (double)plan->grid.points : 0;
+	return making + limits + choosing +
+	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
 }
 
 const char *plan_format_seconds(double seconds, char *out, size_t room)

@@ -5,7 +5,7 @@ export MLBENCH_CUDA_PLUGIN=$(dirname "$MLBENCH")/double/libmlbench-cuda.so
 [ -e "$MLBENCH_CUDA_PLUGIN" ] || skip "the test double is not built (make double)"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini
-cuda="--set step.backend=cuda --set step.model=mlp --set augment.size=8 --set batch.size=8 --set decode.workers=1"
+cuda="--set step.backend=cuda --set measure.repeats=1 --set measure.epochs=1 --set measure.warmup=0s --set step.model=mlp --set augment.size=8 --set batch.size=8 --set decode.workers=1"
 
 expect 0 "$MLBENCH" list backends
 prints "test double"
@@ -61,7 +61,7 @@ MLBENCH_DOUBLE_DEVICES=0 expect 3 "$MLBENCH" run tiny.ini $cuda
 says "no device"
 
 # A device that is lost takes the repetition with it, not the program, and is named with the step.
-MLBENCH_DOUBLE_FAIL=kernel:700 "$MLBENCH" run tiny.ini $cuda --set measure.repeats=1 --set measure.duration=1s --out lost >out 2>err
+MLBENCH_DOUBLE_FAIL=kernel:700 "$MLBENCH" run tiny.ini $cuda --set measure.epochs=9 --out lost >out 2>err
 status=$?
 [ "$status" -eq 1 ] || [ "$status" -eq 3 ] || fail "exit $status when the device is lost"
 says "of batch"

@@ -4,6 +4,8 @@
     judge.py probe FILE            the data sheet has a device, and what it gives
     judge.py repeat NAME RESULT    repetitions of one process gave the same bits
     judge.py sweep RESULT          every point ran on a device
+    judge.py ran NAME RESULT       a run was on a device: its rate and what share of the peak that is
+    judge.py watched NAME RESULT   likewise, and what the driver said of clocks, power and throttling
     judge.py binding NAME RESULT DIAGNOSIS   which stage binds, and its margin
 """
 
@@ -103,6 +105,32 @@ def sweep(folder: str) -> None:
             len(runs), runs[0]["devices"][0]["name"], ", %d not steady" % unsteady if unsteady else "", best["throughput"]))
 
 
+def ran(name: str, folder: str) -> bool:
+    runs = [run for run in measurements(folder) if run["status"] in ("ok", "unsteady")]
+    devices = [device for run in runs for device in run.get("devices") or []]
+    if not devices or any(device["emulated"] or not device.get("step_seconds") for device in devices):
+        say("FAIL", "%s: no repetition on a real device" % name)
+        return False
+    share = devices[0].get("model_utilisation")
+    say("PASS", "%s: %s, %d device%s, %.0f samples/s%s" % (name, devices[0]["precision"], len({d["index"] for d in devices}),
+        "s" if len({d["index"] for d in devices}) > 1 else "", max(run["throughput"] for run in runs),
+        ", %.0f %% of the published peak" % (100 * share) if share else ""))
+    return True
+
+
+def watched(name: str, folder: str) -> None:
+    if not ran(name, folder):
+        return
+    device = measurements(folder)[-1]["devices"][0]
+    known = [key for key in ("sm_clock_mhz", "power_w", "temperature_c") if device.get(key) is not None]
+    throttles = device.get("throttles")
+    if not known and throttles is None:
+        say("INFO", "%s: the driver says nothing of clocks and power (no NVML)" % name)
+        return
+    say("INFO", "%s: %s; held down by %s" % (name, ", ".join("%s %s" % (key, device[key]) for key in known) or "no figures",
+        ", ".join("%s %.0f %%" % (reason, 100 * share) for reason, share in throttles or []) or "nothing"))
+
+
 def limits_of(folder: str) -> Dict[str, float]:
     """Stages run alone, where they were; else capacities."""
     with open(os.path.join(folder, "summary.json")) as file:
@@ -147,7 +175,7 @@ def binding(name: str, folder: str, diagnosis: str) -> None:
 
 
 def main(arguments: List[str]) -> int:
-    commands = {"probe": probe, "repeat": repeat, "sweep": sweep, "binding": binding}
+    commands = {"probe": probe, "repeat": repeat, "sweep": sweep, "binding": binding, "ran": ran, "watched": watched}
     if not arguments or arguments[0] not in commands:
         print(__doc__, file=sys.stderr)
         return 2

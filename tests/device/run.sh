@@ -3,16 +3,18 @@
 # `make dist`.  No network, nothing outside the output folder.
 #   tests/device/run.sh [BUILD_FOLDER] [options]
 #     --out DIR      where all goes (default: results/device/TIME); a second call with the same folder adds to it
-#     --only A,B     some of the steps: doctor numerics probe repeat sweep resnet50 bench bank
+#     --only A,B     some of the steps: doctor numerics probe models features devices throttle repeat sweep resnet50 bench bank
+#                    Calls of less than ten minutes each: --only doctor,numerics,probe  --only models,features,devices,throttle
+#                    --only repeat,sweep,resnet50  --only bench  --only bank
 #     --full         longer: more repeats, the whole sweep, the bank's seeds (about an hour); else less than 9 minutes
 #     --limit S      seconds for all of it; what has no time left is "not measured"
 #     --double       on the CPU, with the test double: tries the script, judges nothing that depends on time
-# The summary has a line per check: PASS, FAIL, INFO, or NOT MEASURED with the reason.
+# The summary has a line per check: PASS, FAIL, INFO, or NOT MEASURED with the reason; and which steps were not run at all.
 # Exit status: 0 all that was asked passed; 1 something failed or was not measured; 2 wrong use; 3 no GPU can be used.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-all_steps="doctor numerics probe repeat sweep resnet50 bench bank"
+all_steps="doctor numerics probe models features devices throttle repeat sweep resnet50 bench bank"
 build= out= only=$all_steps full=no double=no limit=
 die() {
 	echo "run.sh: $*" >&2
@@ -95,6 +97,10 @@ finish() {
 		echo "device run of $(date -u +%Y-%m-%dT%H:%M:%SZ) on $(uname -n), $(nproc) cores: $("$mlbench" --version 2>/dev/null | head -n 1)"
 		[ $double = no ] || echo "TEST DOUBLE: computed on the CPU; no figure means anything and no bar is judged"
 		awk -F '\t' '{ printf "%-13s %-9s %s\n", $1, $2, $3 }' "$summary"
+		for step in $all_steps; do
+			awk -F '\t' -v step="$step" '$2 == step { found = 1 } END { exit !found }' "$summary" ||
+				printf '%-13s %-9s %s\n' "NOT RUN" "$step" "--only $step --out $out runs it"
+		done
 		awk -F '\t' '{ n[$1]++ } END { printf "%d passed, %d failed, %d not measured\n", n["PASS"], n["FAIL"], n["NOT MEASURED"] }' "$summary"
 	} >"$out/summary.txt"
 	echo "-----"
@@ -225,6 +231,70 @@ step_probe() {
 	[ $status -eq 0 ] || { result "$(verdict_of $status)" probe "$(why $status probe)"; return; }
 	"$mlbench" probe "$imagenet" $(set_all $small $cuda_keys) $quick --path "$out" --json >"$out/probe.json" 2>>"$out/probe.log"
 	need_python probe && judged probe probe "$out/probe.json"
+}
+
+# try_setting STEP NAME KEYS…: a short run on the device, from memory.  What this device lacks is said and is no failure.
+try_setting() {
+	local step=$1 name=$2 status log folder times="measure.duration=2s measure.warmup=500ms"
+	shift 2
+	log=$step-$(echo "$name" | tr -c 'a-z0-9\n' -) folder=$out/$step-$(echo "$name" | tr -c 'a-z0-9\n' -)
+	[ $double = no ] || times="measure.epochs=2 measure.warmup=0s"
+	[ $full = no ] || times="measure.duration=6s measure.warmup=2s"
+	rm -rf "$folder"
+	: >"$out/$log.log"
+	# shellcheck disable=SC2086,SC2046
+	within 90 "$log" "$mlbench" run "$imagenet" $(set_all $small $cuda_keys read.engine=memory decode.workers="$(workers)" prefetch.depth=4 \
+		measure.limits=off measure.repeats=1 $times "$@") --out "$folder"
+	status=$?
+	if [ -s "$folder/points.jsonl" ] && { [ $status -eq 0 ] || [ $status -eq 3 ]; }; then
+		need_python "$step" && judged "$step" "${judge:-ran}" "$name" "$folder"
+	elif [ $status -eq 3 ] && grep -qE 'does not compute in it|of device memory|this node has [0-9]+ device|cannot exchange' "$out/$log.log"; then
+		result INFO "$step" "$name: not run: $(last_line "$log")"
+	else
+		result "$(verdict_of $status)" "$step" "$name: $(why $status "$log")"
+	fi
+}
+
+# Each model in each precision.  The double computes one of them; test_models has the others there.
+step_models() {
+	local model precision models="mlp resnet50 vit_b16 gpt2_small" precisions="fp32 tf32 bf16 fp16 fp8" batch
+	[ $double = no ] || models=mlp precisions="bf16 fp8"
+	for model in $models; do
+		case $model in gpt2_small) batch=8 ;; mlp) batch=256 ;; *) batch=64 ;; esac
+		[ $double = no ] || batch=8
+		for precision in $precisions; do
+			try_setting models "$model $precision" step.model=$model step.precision=$precision batch.size=$batch
+		done
+	done
+}
+
+# What else a step can be told: where pictures are augmented, how batches get there, how kernels are launched, what is watched.
+step_features() {
+	try_setting features "augmented on the gpu" augment.device=gpu
+	try_setting features "uint8 batches" augment.type=uint8
+	try_setting features "uploaded beside the step" upload.mode=copy
+	try_setting features "copied by the step" upload.mode=none
+	try_setting features "pageable memory" upload.memory=pageable
+	try_setting features "kernel by kernel" step.graph=off
+	try_setting features "as a graph" step.graph=on
+	try_setting features "four streams" step.graph=off step.streams=4
+	try_setting features "each step waited for" step.ahead=0
+	try_setting features "accumulated, watched, adam" step.accumulate=4 step.statistics=5 step.optimizer=adam
+}
+
+step_devices() {
+	local extra=
+	[ $double = no ] || extra="batch.size=8 dataset.samples=64"
+	try_setting devices "two devices" step.devices=2 $extra
+	try_setting devices "two devices, accumulated" step.devices=2 step.accumulate=4 $extra
+}
+
+# Under load for as long as clocks take to fall: what the driver says of clocks, power and what held them down.
+step_throttle() {
+	local load="batch.size=256 measure.duration=20s"
+	[ $full = no ] || load="batch.size=256 measure.duration=120s"
+	[ $double = no ] || load=
+	judge=watched try_setting throttle "under load" codec.name=null $load
 }
 
 # In one process, so that the plans of the products are the same: which one wins is timed, and may differ from process to process.

@@ -105,6 +105,24 @@ static void a_failure_leaves_nothing_behind(void **state)
 	}
 }
 
+/* However a library says that it lacks a fused form: the plain product and a kernel stand in. */
+static void a_fused_form_that_fails_is_done_without(void **state)
+{
+	(void)state;
+	struct cuda_options options =
+		fixture_options(model_find("mlp"), STEP_PRECISION_FP32, STEP_OPTIMIZER_SGD);
+	options.batch_size = 24; /* not chosen before */
+	configure("MLBENCH_DOUBLE_FAIL", "cublasLtMatmulAlgoGetHeuristic:1");
+	struct fixture fixture = fixture_open(model_find("mlp"), &options);
+	double_configure();
+	const struct train_layer *layers = fixture.train->layers;
+	assert_int_equal(layers[0].products[DEVICE_WEIGHT_GRADIENT].epilogue, GEMM_PLAIN);
+	assert_int_not_equal(layers[1].products[DEVICE_WEIGHT_GRADIENT].epilogue, GEMM_PLAIN);
+	fixture_batch(&fixture, 0);
+	assert_true(isfinite(fixture_step(&fixture)));
+	fixture_close(&fixture);
+}
+
 /* A product that the library refuses when it runs ends the step with its reason. */
 static void a_failing_product_ends_the_step(void **state)
 {
@@ -262,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_epilogues_kernels_do_it),
 		cmocka_unit_test(a_failure_leaves_nothing_behind),
+		cmocka_unit_test(a_fused_form_that_fails_is_done_without),
 		cmocka_unit_test(a_failing_product_ends_the_step),
 		cmocka_unit_test(memory_is_what_was_said),
 		cmocka_unit_test(nothing_was_misused),

@@ -381,7 +381,9 @@ int gemm_plan_open(struct gemm_plan **out, struct gemm_context *context,
 		plan, candidates < GEMM_CANDIDATES_MAX ? candidates : GEMM_CANDIDATES_MAX, err);
 	if (result < 0) {
 		plan_free(plan);
-		return result;
+		/* Whatever a library says of a fused form that it lacks, the plain product stands in; of a lost device that
+		 * will say so, too. */
+		return problem->epilogue != GEMM_PLAIN && result != -ENOMEM ? -ENOTSUP : result;
 	}
 	plan->next = context->plans;
 	context->plans = plan;

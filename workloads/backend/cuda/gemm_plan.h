@@ -20,7 +20,7 @@ struct gemm_context {
 	float *ones; /* (GEMM_CONSTANTS) on the device */
 	void *lent;
 	size_t lent_bytes;
-	int device; /* the first of those that are equal to it */
+	int device;              /* the first of those that are equal to it */
 	struct gemm_plan *plans; /* open ones, each once */
 };
 

@@ -33,9 +33,9 @@ struct train {
 	unsigned stream_count;
 	float loss_scale;
 	bool deterministic;
-	bool quantised;      /* fp8: the weights are, since open */
-	uint32_t last_size;  /* of the last batch */
-	const void *input;   /* of this step: the plan's, or the batch where it lies */
+	bool quantised;     /* fp8: the weights are, since open */
+	uint32_t last_size; /* of the last batch */
+	const void *input;  /* of this step: the plan's, or the batch where it lies */
 	char note[128];
 };
 
