@@ -165,6 +165,22 @@ static int save(const struct verify *verify, struct error *err)
 	return code;
 }
 
+static bool time_is_left(const struct verify *verify)
+{
+	return spent_s(verify) + (double)verify->block_ns / (double)NS_PER_S < verify->v->budget_s;
+}
+
+/* Once every experiment has its first blocks: their spread is known then, and no repeat takes another's time. */
+static void set_aside(struct verification *v)
+{
+	const size_t moved = verification_set_aside(v);
+	if (moved == v->count)
+		return;
+	log_info("verify: the baseline moved in a block of '%s': it is measured again",
+		v->experiments[moved].what);
+	verification_weigh(v);
+}
+
 /* A variant that cannot run, twice, ends that experiment alone. */
 static int take_block(struct verify *verify, size_t next, struct error *err)
 {
@@ -185,11 +201,6 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 			EXPERIMENT_WHAT_BYTES / 2, why.text);
 	} else {
 		experiment_add(e, ratio, baselines);
-		const size_t moved = verification_set_aside(verify->v);
-		if (moved < verify->v->count)
-			log_info(
-				"verify: the baseline moved in a block of '%s': it is measured again",
-				verify->v->experiments[moved].what);
 		if (verify->failures[next] > 0)
 			(void)snprintf(e->why, sizeof e->why, "%u block%s could not be finished",
 				verify->failures[next], verify->failures[next] == 1 ? "" : "s");
@@ -197,12 +208,9 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 	}
 	verify->v->spent_s = spent_s(verify);
 	verification_weigh(verify->v);
+	if (verify->v->untried == 0 && time_is_left(verify))
+		set_aside(verify->v);
 	return save(verify, err);
-}
-
-static bool time_is_left(const struct verify *verify)
-{
-	return spent_s(verify) + (double)verify->block_ns / (double)NS_PER_S < verify->v->budget_s;
 }
 
 static int run_blocks(struct verify *verify, struct error *err)
