@@ -2,7 +2,7 @@
 #   make sweep     set up, build, generate the data set, run the main job
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
-# The others: make, make install PREFIX=, dist, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
+# The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
 # CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).
 
@@ -417,30 +417,52 @@ install: all man $(COMPLETIONS)
 	install -D -m 644 $(B)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mlbench
 	install -D -m 644 $(B)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/mlbench.fish
 
-# Everything beside glibc and the CUDA libraries travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries too.  With
-# the plug-in go the programs that tests/device/run.sh runs where there is a device.
+# Everything beside glibc, libgcc_s and the CUDA libraries travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries
+# too.  packaging/old_glibc.py has all of it run on glibc 2.28; the program names libpthread, libdl and librt, which were
+# libraries of their own then.  The programs that tests/device/run.sh runs where there is a device are a tarball of their own,
+# which unpacks into the same folder.
 DIST := mlbench-$(VERSION)-linux-$(shell uname -m)
 DIST_B := $(B)/dist/$(DIST)
-DIST_DEVICE := $(if $(and $(CUDA_NVCC),$(PLUGIN)),$(PLUGIN) $(DEVICE_TESTS) $(DEVICE_BENCHES:%=$(B)/device/%))
+DIST_PLUGIN := $(if $(and $(CUDA_NVCC),$(PLUGIN)),$(PLUGIN))
+DIST_PROGRAMS := $(if $(DIST_PLUGIN),$(DEVICE_TESTS) $(DEVICE_BENCHES:%=$(B)/device/%))
 DIST_LEVEL ?= 6
-NODES_OWN := libc|libm|libpthread|libdl|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libnccl
-dist: all man $(DIST_DEVICE)
+DIST_OUT ?= build/dist
+DIST_BLAS := $(OPENBLAS_DIR)/libopenblas.so.0
+NODES_OWN := libc|libm|libpthread|libdl|librt|libresolv|libgcc_s|libcuda|libcudart|libcublas|libcublasLt|libnccl
+OLD_PARTS = $(foreach library,pthread.so.0 dl.so.2 rt.so.1,$(shell $(CC) -print-file-name=lib$(library)))
+pack = mkdir -p $(DIST_OUT) && tar -C $(B)/dist -I 'xz -T0 -$(DIST_LEVEL)' -cf $(DIST_OUT)/$1.tar.xz $(DIST) && echo $(DIST_OUT)/$1.tar.xz
+libraries_of = ldd $1 | awk '$$3 ~ /^\// && $$1 !~ /^($(NODES_OWN))\.so/ { print $$3 }' | sort -u | xargs -I{} install -m 644 {} $2
+OLD_GLIBC := $(B)/dist/old_glibc.o
+OLD_LDFLAGS = $$(packaging/old_glibc.py --exports) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib'
+$(OLD_GLIBC): packaging/old_glibc.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -D_LARGEFILE64_SOURCE $(WARNINGS) -O2 -c -o $@ $<
+dist: all man $(COMPLETIONS) $(DIST_PLUGIN) $(OLD_GLIBC)
 	rm -rf $(DIST_B)
-	install -d $(DIST_B)/bin $(DIST_B)/lib $(DIST_B)/man $(DIST_B)/tests/device $(DIST_B)/tests/bank
-	$(CC) $(LDFLAGS_ALL) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib' \
-	        -o $(DIST_B)/bin/mlbench $(B)/harness/main.o $(B)/libmlbench.a $(LIBS)
-	$(if $(DIST_DEVICE),install -d $(DIST_B)/lib/mlbench $(DIST_B)/device)
-	$(if $(DIST_DEVICE),install -m 755 $(PLUGIN) $(DIST_B)/lib/mlbench/)
-	$(if $(DIST_DEVICE),install -m 755 -s $(filter $(B)/device/%,$(DIST_DEVICE)) $(DIST_B)/device/)
-	ldd $(B)/mlbench $(filter-out %.so,$(DIST_DEVICE)) | awk '$$3 ~ /^\// && $$1 !~ /^($(NODES_OWN))\.so/ { print $$3 }' | sort -u | \
-	        xargs -I{} install -m 644 {} $(DIST_B)/lib/
-	cp -r configs README.md LICENSE $(DIST_B)/
+	install -d $(DIST_B)/bin $(DIST_B)/lib $(DIST_B)/man $(DIST_B)/completion
+	$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -Wl,-S -o $(DIST_B)/bin/mlbench $(B)/harness/main.o $(OLD_GLIBC) $(B)/libmlbench.a $(LIBS) -Wl,--no-as-needed $(OLD_PARTS)
+	@$(call libraries_of,$(B)/mlbench $(DIST_BLAS),$(DIST_B)/lib/)
+	install -m 644 $(DIST_BLAS) $(DIST_B)/lib/
+	$(if $(DIST_PLUGIN),install -D -m 644 -t $(DIST_B)/lib/mlbench $(PLUGIN))
+	packaging/old_glibc.py $(DIST_B)/bin/mlbench $(DIST_B)/lib/*.so* $(if $(DIST_PLUGIN),$(DIST_B)/lib/mlbench/*.so)
+	cp -r configs docs README.md LICENSE $(DIST_B)/
 	cp $(B)/man/* $(DIST_B)/man/
+	cp $(COMPLETIONS) $(DIST_B)/completion/
+	@$(call pack,$(DIST))
+dist-device: device $(OLD_GLIBC)
+	rm -rf $(DIST_B)
+	install -d $(DIST_B)/device $(DIST_B)/tests/device $(DIST_B)/tests/bank
+	$(if $(DIST_PROGRAMS),,@echo 'dist-device: $(or $(CUDA_WHY),CUDA=$(CUDA)): there is nothing to pack' >&2; false)
+	$(foreach program,$(DIST_PROGRAMS),$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -s -o $(DIST_B)/device/$(notdir $(program)) $(program).o \
+	        $(if $(filter bench_%,$(notdir $(program))),$(B)/device/device_bench.o) $(OLD_GLIBC) $(B)/pic/plugin.a $(B)/libmlbench.a \
+	        $(CUDA_LIBS) $(LIBS) -lcmocka -Wl$(comma)--no-as-needed $(OLD_PARTS) && ) true
+	install -d $(DIST_B)/lib
+	@$(call libraries_of,$(DIST_PROGRAMS),$(DIST_B)/lib/)
+	packaging/old_glibc.py $(DIST_B)/device/* $(DIST_B)/lib/*.so*
 	cp tests/device/run.sh tests/device/judge.py $(DIST_B)/tests/device/
 	cp tests/bank/*.py $(DIST_B)/tests/bank/
-	mkdir -p build/dist
-	tar -C $(B)/dist -I 'gzip -$(DIST_LEVEL)' -cf build/dist/$(DIST).tar.gz $(DIST)
-	@echo build/dist/$(DIST).tar.gz
+	@$(call pack,$(DIST)-device)
 
 # --- style ----------------------------------------------------------------------------------------
 STYLED := $(wildcard harness/*.c harness/*/*.[ch] harness/report/html/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
@@ -461,7 +483,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: FORCE all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist format lint clean help
+.PHONY: FORCE all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \
