@@ -418,7 +418,7 @@ install: all man $(COMPLETIONS)
 	install -D -m 644 $(B)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/mlbench.fish
 
 # Everything beside glibc, libgcc_s and the CUDA libraries travels in lib/; DT_RPATH (not RUNPATH) holds for libraries' libraries
-# too.  packaging/old_glibc.py has all of it run on glibc 2.28; the program names libpthread, libdl and librt, which were
+# too.  .ci/old_glibc.py has all of it run on glibc 2.28; the program names libpthread, libdl and librt, which were
 # libraries of their own then.  The programs that tests/device/run.sh runs where there is a device are a tarball of their own,
 # which unpacks into the same folder.
 DIST := mlbench-$(VERSION)-linux-$(shell uname -m)
@@ -433,8 +433,8 @@ OLD_PARTS = $(foreach library,pthread.so.0 dl.so.2 rt.so.1,$(shell $(CC) -print-
 pack = mkdir -p $(DIST_OUT) && tar -C $(B)/dist -I 'xz -T0 -$(DIST_LEVEL)' -cf $(DIST_OUT)/$1.tar.xz $(DIST) && echo $(DIST_OUT)/$1.tar.xz
 libraries_of = ldd $1 | awk '$$3 ~ /^\// && $$1 !~ /^($(NODES_OWN))\.so/ { print $$3 }' | sort -u | xargs -I{} install -m 644 {} $2
 OLD_GLIBC := $(B)/dist/old_glibc.o
-OLD_LDFLAGS = $$(packaging/old_glibc.py --exports) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib'
-$(OLD_GLIBC): packaging/old_glibc.c
+OLD_LDFLAGS = $$(.ci/old_glibc.py --exports) -Wl,--disable-new-dtags '-Wl,-rpath,$$ORIGIN/../lib'
+$(OLD_GLIBC): .ci/old_glibc.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -D_LARGEFILE64_SOURCE $(WARNINGS) -O2 -c -o $@ $<
@@ -445,7 +445,7 @@ dist: all man $(COMPLETIONS) $(DIST_PLUGIN) $(OLD_GLIBC)
 	@$(call libraries_of,$(B)/mlbench $(DIST_BLAS),$(DIST_B)/lib/)
 	install -m 644 $(DIST_BLAS) $(DIST_B)/lib/
 	$(if $(DIST_PLUGIN),install -D -m 644 -t $(DIST_B)/lib/mlbench $(PLUGIN))
-	packaging/old_glibc.py $(DIST_B)/bin/mlbench $(DIST_B)/lib/*.so* $(if $(DIST_PLUGIN),$(DIST_B)/lib/mlbench/*.so)
+	.ci/old_glibc.py $(DIST_B)/bin/mlbench $(DIST_B)/lib/*.so* $(if $(DIST_PLUGIN),$(DIST_B)/lib/mlbench/*.so)
 	cp -r configs docs README.md LICENSE $(DIST_B)/
 	cp $(B)/man/* $(DIST_B)/man/
 	cp $(COMPLETIONS) $(DIST_B)/completion/
@@ -459,7 +459,7 @@ dist-device: device $(OLD_GLIBC)
 	        $(CUDA_LIBS) $(LIBS) -lcmocka -Wl$(comma)--no-as-needed $(OLD_PARTS) && ) true
 	install -d $(DIST_B)/lib
 	@$(call libraries_of,$(DIST_PROGRAMS),$(DIST_B)/lib/)
-	packaging/old_glibc.py $(DIST_B)/device/* $(DIST_B)/lib/*.so*
+	.ci/old_glibc.py $(DIST_B)/device/* $(DIST_B)/lib/*.so*
 	cp tests/device/run.sh tests/device/judge.py $(DIST_B)/tests/device/
 	cp tests/bank/*.py $(DIST_B)/tests/bank/
 	@$(call pack,$(DIST)-device)

@@ -38,7 +38,7 @@ readelf -V -W $(find bin lib -type f) 2>/dev/null | grep -oE 'GLIBC_[0-9]+\.[0-9
 newest=$(tail -n 1 asked)
 [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || fail "it needs $newest"
 cp "$MLBENCH" unpatched
-"$ROOT/packaging/old_glibc.py" --check unpatched >/dev/null && fail "the check finds nothing in a program that is linked as usual"
+"$ROOT/.ci/old_glibc.py" --check unpatched >/dev/null && fail "the check finds nothing in a program that is linked as usual"
 
 # Every file that its README names is in it, and every configuration is found from elsewhere, with no environment at all.
 for file in $(grep -oE '`(docs|configs)/[A-Za-z0-9_./-]+`|\]\([a-z][^):]*\)' README.md | tr -d '`]()' | sort -u); do
@@ -94,7 +94,7 @@ tarball=$(tail -n 1 out)
 tar -C .. -xf "$tarball" || fail "$tarball does not unpack"
 rm "$tarball"
 [ "$(ls device/test_* | wc -l)" -ge 10 ] && [ "$(ls device/bench_* | wc -l)" -ge 5 ] || fail "programs for devices are missing"
-"$ROOT/packaging/old_glibc.py" --check device/* lib/*.so* || fail "a program for devices needs a newer glibc"
+"$ROOT/.ci/old_glibc.py" --check device/* lib/*.so* || fail "a program for devices needs a newer glibc"
 for file in tests/device/run.sh tests/device/judge.py tests/bank/bank.py; do
 	[ -e "$file" ] || fail "no $file in it"
 done
