@@ -172,10 +172,12 @@ NVCC_FLAGS := -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Xcompiler $(NVCC_HOS
 CUDA_C_FLAGS := $(CFLAGS_ALL) -fPIC -isystem $(CUDA_HOME)/include -DMLBENCH_CUDA_TARGETS='"$(CUDA_TARGETS)"'
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -Wl,-rpath,$(CUDA_HOME)/lib64
 PLUGIN_EXPORTS := workloads/backend/cuda/exports.map
-# Another toolkit, or other devices: the same objects anew.  The file changes only when what it says does.
-$(B)/pic/toolkit: FORCE
-	@mkdir -p $(@D)
-	@echo '$(CUDA_HOME) $(CUDA_RELEASE) $(CUDA_GENCODE)' | cmp -s - $@ || echo '$(CUDA_HOME) $(CUDA_RELEASE) $(CUDA_GENCODE)' >$@
+# Another toolkit, or other devices: the same objects anew.  Written while this file is read, so that `make -n` says the truth.
+ifneq ($(CUDA_NVCC),)
+  CUDA_STAMP := $(B)/pic/toolkit
+  $(shell mkdir -p $(B)/pic; echo '$(CUDA_HOME) $(CUDA_RELEASE) $(CUDA_GENCODE)' >$(CUDA_STAMP).new; \
+          cmp -s $(CUDA_STAMP).new $(CUDA_STAMP) && rm $(CUDA_STAMP).new || mv $(CUDA_STAMP).new $(CUDA_STAMP))
+endif
 # What nvcc or the C compiler refuses of the plug-in, for a reason that .ci/cuda did not meet, is noted, and the plug-in left
 # out: the program goes on without.  CUDA=1 stops there.
 PLUGIN_REFUSED := $(B)/pic/refused
@@ -190,7 +192,7 @@ $(B)/pic/%.cu.o: %.cu Makefile
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $< $(or_refused)
-$(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(DEVICE_KERNELS:%.cu=$(B)/pic/%.cu.o): $(B)/pic/toolkit
+$(CUDA_PIC) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.o) $(DEVICE_KERNELS:%.cu=$(B)/pic/%.cu.o): $(CUDA_STAMP)
 $(B)/pic/plain.a: $(CUDA_PLAIN:%.c=$(B)/pic/%.o)
 	@rm -f $@
 	@ar rcs $@ $^
@@ -454,7 +456,7 @@ dist-device: device $(OLD_GLIBC)
 	rm -rf $(DIST_B)
 	install -d $(DIST_B)/device $(DIST_B)/tests/device $(DIST_B)/tests/bank
 	$(if $(DIST_PROGRAMS),,@echo 'dist-device: $(or $(CUDA_WHY),CUDA=$(CUDA)): there is nothing to pack' >&2; false)
-	$(foreach program,$(DIST_PROGRAMS),$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -s -o $(DIST_B)/device/$(notdir $(program)) $(program).o \
+	$(Q)$(foreach program,$(DIST_PROGRAMS),$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -s -o $(DIST_B)/device/$(notdir $(program)) $(program).o \
 	        $(if $(filter bench_%,$(notdir $(program))),$(B)/device/device_bench.o) $(OLD_GLIBC) $(B)/pic/plugin.a $(B)/libmlbench.a \
 	        $(CUDA_LIBS) $(LIBS) -lcmocka -Wl$(comma)--no-as-needed $(OLD_PARTS) && ) true
 	install -d $(DIST_B)/lib
@@ -483,7 +485,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: FORCE all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist dist-device format lint clean help
+.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \
