@@ -5,7 +5,8 @@ export MLBENCH_CUDA_PLUGIN=$(dirname "$MLBENCH")/double/libmlbench-cuda.so
 [ -e "$MLBENCH_CUDA_PLUGIN" ] || skip "the test double is not built (make double)"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini
-cuda="--set step.backend=cuda --set step.model=mlp --set augment.size=8 --set batch.size=8 --set decode.workers=1"
+cuda="--set step.backend=cuda --set step.model=mlp --set augment.size=8 --set batch.size=8 --set decode.workers=1
+	--set measure.epochs=2 --set measure.warmup=0s"
 
 expect 0 "$MLBENCH" list backends
 prints "test double"
