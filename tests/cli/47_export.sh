@@ -131,7 +131,7 @@ else
 	echo "note: without python3-protobuf"
 fi
 # Epochs of some windows each: their throughput is that of the run, and they follow each other in time.
-expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=6ms --set measure.epochs=8 --set measure.warmup=0s --set measure.repeats=1 --out epochs
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=6ms --set measure.duration=2s --set measure.repeats=1 --out epochs
 expect 0 "$MLBENCH" export epochs --format tensorboard --out tb_epochs
 if "$PYTHON" -c 'import google.protobuf' 2>/dev/null; then
 	"$PYTHON" "$CLI/read_events.py" --epochs tb_epochs epochs || fail "epochs"
