@@ -52,7 +52,7 @@ expect 0 "$MLBENCH" export hostile --format markdown
 ! grep -q '<img\|</script\|[^\\]`' out || fail "markup in Markdown"
 awk '/^\|/ { gsub(/\\\|/, ""); n = gsub(/\|/, ""); if (head && n != head) exit 1; head = n; next } { head = 0 }' out ||
 	fail "a row has another number of cells than its table"
-prints "emulated"
+! measuring || prints "emulated" # in the verdict, which a short run on a busy machine may not have
 
 # Metrics: one parser of theirs, one of ours; names are the labels' values again.
 expect 0 "$MLBENCH" export hostile --format openmetrics
