@@ -39,7 +39,7 @@ for r in d["reads"]:
     assert r["depth"] in (1, 4, 16, 64) and r["request_bytes"] in (4096, 131072)
     assert 0 < r["low"] <= r["bytes_per_s"] <= r["high"] < 1e13
     assert abs(r["bytes_per_s"] - r["requests_per_s"] * r["request_bytes"]) < 1e-6 * r["bytes_per_s"]
-    assert r["latency_ns"] > 0
+    assert r["latency_ns"] is None or r["latency_ns"] > 0
 assert len(d["reads"]) == 8 * len(states) or any("want of time" in m for m in d["missing"])
 assert [c["cores"] for c in d["decode"]][0] == 1 and d["decode"][-1]["cores"] == d["cores"]
 assert d["decode_one_core"] > 0 and d["cpu_scaling"] > 0

@@ -52,7 +52,7 @@ expect 0 "$MLBENCH" export hostile --format markdown
 ! grep -q '<img\|</script\|[^\\]`' out || fail "markup in Markdown"
 awk '/^\|/ { gsub(/\\\|/, ""); n = gsub(/\|/, ""); if (head && n != head) exit 1; head = n; next } { head = 0 }' out ||
 	fail "a row has another number of cells than its table"
-prints "emulated"
+! measuring || prints "emulated" # in the verdict, which a short run on a busy machine may not have
 
 # Metrics: one parser of theirs, one of ours; names are the labels' values again.
 expect 0 "$MLBENCH" export hostile --format openmetrics
@@ -131,7 +131,7 @@ else
 	echo "note: without python3-protobuf"
 fi
 # Epochs of some windows each: their throughput is that of the run, and they follow each other in time.
-expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=6ms --set measure.duration=300ms --set measure.repeats=1 --out epochs
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=6ms --set measure.duration=2s --set measure.repeats=1 --out epochs
 expect 0 "$MLBENCH" export epochs --format tensorboard --out tb_epochs
 if "$PYTHON" -c 'import google.protobuf' 2>/dev/null; then
 	"$PYTHON" "$CLI/read_events.py" --epochs tb_epochs epochs || fail "epochs"

@@ -214,6 +214,44 @@ static void waiting_can_be_given_up(void **state)
 	assert_int_not_equal(nccl.ncclCommAbort(comm), ncclSuccess);
 }
 
+static void *join_and_give_up(void *argument)
+{
+	struct rank *const r = argument;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	config.blocking = 0;
+	RANK_OK(r, cudaSetDevice(r->number));
+	(void)nccl.ncclCommInitRankConfig(&r->comm, RANKS, r->id, r->number, &config);
+	for (int i = 0; i < 50 * r->number;
+		i++) { /* the first gives up under the eyes of the others */
+		ncclResult_t result;
+		RANK_OK(r, nccl.ncclCommGetAsyncError(r->comm, &result));
+		(void)sched_yield();
+	}
+	RANK_OK(r, nccl.ncclCommAbort(r->comm));
+	return NULL;
+}
+
+/* One gives up while another joins: ThreadSanitizer sees who looks without the lock. */
+static void joining_and_giving_up_at_once(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		struct rank ranks[RANKS];
+		pthread_t threads[RANKS];
+		ncclUniqueId id;
+		assert_int_equal(nccl.ncclGetUniqueId(&id), ncclSuccess);
+		for (int i = 0; i < RANKS; i++) {
+			ranks[i] = (struct rank){.number = i, .id = id};
+			assert_int_equal(
+				pthread_create(&threads[i], NULL, join_and_give_up, &ranks[i]), 0);
+		}
+		for (int i = 0; i < RANKS; i++)
+			pthread_join(threads[i], NULL);
+		for (int i = 0; i < RANKS; i++)
+			assert_int_equal(ranks[i].failed_line, 0);
+	}
+}
+
 static void *reduce_alone(void *argument)
 {
 	struct rank *const r = argument;
@@ -285,6 +323,7 @@ int main(void)
 		TEST(sums_of_all_ranks),
 		TEST(a_group_from_one_thread),
 		TEST(waiting_can_be_given_up),
+		TEST(joining_and_giving_up_at_once),
 		TEST(a_sum_can_be_given_up),
 		TEST(misuse_is_found),
 	};

@@ -54,7 +54,7 @@ static int fresh(void **state)
 	return 0;
 }
 
-static const struct probe_control brief = {.rounds = ROUNDS, .slot_ns = 10 * NS_PER_MS};
+static const struct probe_control brief = {.rounds = ROUNDS, .slot_ns = 4 * NS_PER_MS};
 
 static size_t entries_in(const char *folder)
 {

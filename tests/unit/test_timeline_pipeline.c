@@ -49,6 +49,8 @@ static void check_log(const struct timeline_index *index, uint32_t log)
 	uint64_t accounted[THREAD_STATES];
 	uint64_t wall = 0;
 	uint64_t total = 0;
+	if (index->logs[log].count == 0)
+		return; /* of a thread that got no core before all was done: its clock never began */
 	timeline_index_account(index, &t->logs[log], accounted);
 	for (size_t w = 0; w < t->window_count; w++)
 		wall += t->windows[w].end_ns - t->windows[w].begin_ns;
