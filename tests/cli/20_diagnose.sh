@@ -1,5 +1,5 @@
 # diagnose: measured now and from a saved result, too short, verified within a budget, interrupted, refused.  What it finds
-# on this machine is asked where that is measured; a planted bottleneck that was recorded is found on any.
+# on this machine is asked where that is measured.
 . "$CLI/lib.sh"
 schema="$ROOT/docs/diagnosis.schema.json"
 validate() {
