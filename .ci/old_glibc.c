@@ -85,6 +85,23 @@ struct mallinfo2 mallinfo2(void)
 	};
 }
 
+/* Looks every few milliseconds; only a thread that ends late is waited for so. */
+int pthread_clockjoin_np(
+	pthread_t thread, void **result, clockid_t clock, const struct timespec *until)
+{
+	struct timespec now;
+	int code;
+	while ((code = pthread_tryjoin_np(thread, result)) == EBUSY) {
+		if (clock_gettime(clock, &now) != 0)
+			return errno;
+		if (now.tv_sec > until->tv_sec ||
+			(now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec))
+			return ETIMEDOUT;
+		(void)nanosleep(&(struct timespec){.tv_nsec = NS / 500}, NULL);
+	}
+	return code;
+}
+
 /* On a condition that waits by CLOCK_REALTIME: a step of that clock ends the wait early or late, and callers look again. */
 int pthread_cond_clockwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock,
 	clockid_t clock, const struct timespec *restrict until)

@@ -72,21 +72,18 @@ hangs() {
 	done
 	fail "$1: not '$2'"
 }
-begin setup mlbench-manifest now
-begin warmup .ppm now --set measure.warmup=90s
-begin drain .ppm later --set measure.duration=1500ms --listen=0
-begin saving p00000 now
-begin report summary.json now
+# The flag has to come within the time that is measured.
+begin drain .ppm later --set measure.duration=8s --listen=0
 for _ in $(seq 200); do
 	"$MLBENCH" status "${pid_of[drain]}" >out 2>err
 	grep -qE '^ *phase +(measuring|draining)' out && break
 	sleep 0.05
 done
 touch later
-hangs setup "waiting: setting up for .* s, and nothing of it runs: [^ ]+ thread ${pid_of[setup]}: sleeping in read of '[^']*/setup.fifo'"
-hangs warmup "phase warm-up .*waiting: nothing has come through for .* read: 1 file in flight, .*sleeping in read of '[^']*/warmup.fifo'"
-hangs saving "waiting: between repetitions for .* s, and nothing of it runs: .* sleeping in read of '[^']*/saving.fifo'"
-hangs report "waiting: reporting for .* s, and nothing of it runs: .* sleeping in read of '[^']*/report.fifo'"
+begin setup mlbench-manifest now
+begin warmup .ppm now --set measure.warmup=90s
+begin saving p00000 now
+begin report summary.json now
 hangs drain "waiting: draining for .* s, and nothing of it runs: read thread [0-9]+: sleeping in read of '[^']*/drain.fifo'"
 "$MLBENCH" status "${pid_of[drain]}" --json >out 2>err
 [ "$(json 'd["runs"][0]["health"]["kind"], d["runs"][0]["health"]["stuck"], d["runs"][0]["picture"]["phase"]')" = "('waiting', True, 'draining')" ] ||
@@ -100,6 +97,10 @@ if command -v curl >/dev/null; then
 	grep -qx 'mlbench_run_stuck 1' scraped || fail "the metric: $(grep stuck scraped)"
 	grep -qx 'mlbench_run_phase{phase="draining"} 1' scraped || fail "the phase"
 fi
+hangs setup "waiting: setting up for .* s, and nothing of it runs: [^ ]+ thread ${pid_of[setup]}: sleeping in read of '[^']*/setup.fifo'"
+hangs warmup "phase warm-up .*waiting: nothing has come through for .* read: 1 file in flight, .*sleeping in read of '[^']*/warmup.fifo'"
+hangs saving "waiting: between repetitions for .* s, and nothing of it runs: .* sleeping in read of '[^']*/saving.fifo'"
+hangs report "waiting: reporting for .* s, and nothing of it runs: .* sleeping in read of '[^']*/report.fifo'"
 # Let go, they come to their ends.
 for name in setup saving report; do
 	(sleep 0.1; printf '%0100d' 0 >"$name.fifo") &
