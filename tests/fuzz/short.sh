@@ -4,7 +4,7 @@
 # land in build/fuzz/.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-most=(-runs=20000 -seed=1 -timeout=300)
+most=(-runs=4000 -seed=1 -timeout=300)
 [ -z "${FUZZ_SECONDS:-}" ] || most=(-max_total_time="$FUZZ_SECONDS" -timeout=10)
 if ! command -v "${FUZZ_CC:-clang-14}" >/dev/null 2>&1; then
 	echo "fuzz: skipped: ${FUZZ_CC:-clang-14} is not installed"
