@@ -4,7 +4,6 @@
 
 #include "tests/device/device_models.h"
 #include "tests/device/device_values.h"
-#include "workloads/backend/blas.h"
 #include "workloads/backend/cuda/train_private.h"
 #include "workloads/backend/network.h"
 
@@ -168,9 +167,6 @@ static inline struct network fixture_network(const struct fixture *fixture)
 	};
 	struct network network;
 	struct error err = {""};
-	char why[256];
-	if (!blas_find(why, sizeof why))
-		fail_msg("%s", why);
 	if (network_open(&network, &wanted, &err) < 0)
 		fail_msg("%s", err.text);
 	return network;

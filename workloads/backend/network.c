@@ -1,6 +1,7 @@
 /* A training step over a batch: groups of samples through the chain and back, then the update. */
 #include "workloads/backend/network.h"
 
+#include "workloads/backend/blas.h"
 #include "workloads/backend/loss.h"
 #include "workloads/backend/network_plan.h"
 
@@ -28,7 +29,11 @@ int network_open(struct network *network, const struct network_options *options,
 		.learning_rate = options->learning_rate,
 		.threads = options->threads,
 	};
+	char why[ERROR_TEXT_BYTES];
 	int result = network_plan(network, err);
+	/* What gradients multiply with, whoever calls for them. */
+	if (result == 0 && !blas_find(why, sizeof why))
+		result = error_set(err, -ENOTSUP, "%s", why);
 	if (result == 0) {
 		const size_t bytes = network_place(network, NULL);
 		result = memory_map(&network->memory, bytes, true);
