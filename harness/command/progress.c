@@ -118,8 +118,7 @@ void progress_choosing(void *context, unsigned chosen, unsigned products)
 {
 	struct progress *progress = context;
 	struct progress now = *progress;
-	(void)snprintf(now.label, sizeof now.label, "choosing kernels: %u of %u products", chosen,
-		products);
+	(void)snprintf(now.label, sizeof now.label, "choosing kernels: %u of %u", chosen, products);
 	progress_tell(&now, 0, now.each_seconds, (double)NAN);
 	progress->told_ns = now.told_ns;
 }
