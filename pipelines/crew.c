@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 
 enum { GATHER_POLL_NS = 50000000 };
 
@@ -84,12 +85,28 @@ static void wait_until(struct crew *crew, uint64_t deadline_ns)
 	(void)pthread_cond_timedwait(&crew->changed, &crew->lock, &deadline);
 }
 
-bool crew_gather(struct crew *crew, const atomic_bool *stop)
+/* The lock is held, and given up meanwhile: who is told may write. */
+static void tell_choosing(struct crew *crew, unsigned *told, crew_choosing *choosing, void *context)
 {
+	const unsigned chosen = atomic_load(&crew->choosing.chosen);
+	const unsigned products = atomic_load(&crew->choosing.products);
+	if (!choosing || chosen >= products || chosen == *told)
+		return;
+	*told = chosen;
+	(void)pthread_mutex_unlock(&crew->lock);
+	choosing(context, chosen, products);
+	(void)pthread_mutex_lock(&crew->lock);
+}
+
+bool crew_gather(struct crew *crew, const atomic_bool *stop, crew_choosing *choosing, void *context)
+{
+	unsigned told = UINT_MAX;
 	(void)pthread_mutex_lock(&crew->lock);
 	while (crew->arrived < crew->expected && crew->phase == CREW_GATHERING &&
-		!(stop && atomic_load(stop)))
+		!(stop && atomic_load(stop))) {
+		tell_choosing(crew, &told, choosing, context);
 		wait_until(crew, clock_now_ns() + GATHER_POLL_NS);
+	}
 	const bool complete = crew->arrived >= crew->expected && crew->phase == CREW_GATHERING;
 	(void)pthread_mutex_unlock(&crew->lock);
 	return complete;

@@ -4,6 +4,7 @@
 #define MLBENCH_PIPELINES_CREW_H
 
 #include "harness/base/error.h"
+#include "workloads/backend/choosing.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +24,9 @@ struct crew {
 	int code;      /* of the first failure */
 	struct error error;
 	uint64_t start_ns;
-	atomic_bool stopping;        /* everybody looks at it */
+	struct step_choosing
+		choosing;     /* what step threads do while the others wait for them at the gate */
+	atomic_bool stopping; /* everybody looks at it */
 	void (*wake)(void *context); /* wakes all who sleep, after stopping was set */
 	void *wake_context;
 };
@@ -40,8 +43,12 @@ void crew_fail(struct crew *crew, int code, const struct error *err);
 /* A step: every batch there is for it was delivered. */
 void crew_finish(struct crew *crew);
 
-/* The control thread.  Waits until all have arrived; false: somebody failed, or *stop became true. */
-bool crew_gather(struct crew *crew, const atomic_bool *stop);
+/* Called with how far the choosing of kernels is. */
+typedef void crew_choosing(void *context, unsigned chosen, unsigned products);
+/* The control thread.  Waits until all have arrived; false: somebody failed, or *stop became true.  choosing (may be NULL) is told
+ * now and then, where there is something new and more to choose. */
+bool crew_gather(
+	struct crew *crew, const atomic_bool *stop, crew_choosing *choosing, void *context);
 void crew_start(struct crew *crew, uint64_t start_ns);
 /* Waits until deadline_ns, or until the crew has finished or failed (true). */
 bool crew_wait(struct crew *crew, uint64_t deadline_ns);

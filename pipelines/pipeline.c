@@ -351,6 +351,16 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 	return bad_samples_judge(&run->bad, run->dataset, run->rounds.sum.stepped, m, err);
 }
 
+/* On a first GPU it takes minutes: nothing else would be seen of them. */
+static void show_choosing(void *context, unsigned chosen, unsigned products)
+{
+	const struct pipeline_control *control = context;
+	if (control && control->choosing)
+		control->choosing(control->context, chosen, products);
+	if (control && control->live)
+		live_feed_phase(control->live, LIVE_CHOOSING);
+}
+
 static int run_threads(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits, bool *joined, struct error *err)
 {
@@ -361,7 +371,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 			"peak of memory is since the program's start: it cannot be reset here");
 	log_set_wait("the reads and the steps that are under way");
 	wiring_start_threads(run);
-	const bool gathered = crew_gather(&run->crew, stop);
+	const bool gathered = crew_gather(&run->crew, stop, show_choosing, (void *)control);
 	if (gathered)
 		interrupted = conduct(run, control, limits);
 	else

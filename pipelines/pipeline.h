@@ -65,6 +65,8 @@ struct timeline;
 struct pipeline_control {
 	const atomic_bool *stop;     /* Ctrl-C: drain and return within a second; may be NULL */
 	pipeline_progress *progress; /* may be NULL */
+	/* Told while a device chooses kernels, before anything is measured: for how many of a step's products; may be NULL. */
+	void (*choosing)(void *context, unsigned chosen, unsigned products);
 	void *context;
 	/* Where the service times in sequence go; filled by pipeline_run, {0} when it fails or the
 	 * profiler is off, and released by the caller in any case.  NULL: they are not wanted. */

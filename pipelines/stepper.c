@@ -47,6 +47,7 @@ static int open_backend(struct stepper *s, struct error *err)
 			.sample_elements = (uint32_t)(o->sample_bytes / element),
 			.class_count = (uint32_t)o->dataset->class_count,
 			.stop = &o->crew->stopping,
+			.choosing = &o->crew->choosing,
 			.device_index = o->lane,
 			.device_count = o->devices,
 			.group = o->group,

@@ -113,3 +113,12 @@ void progress_tell(void *context, double seconds, double planned_seconds, double
 	buffer_release(&bar);
 	buffer_release(&words);
 }
+
+void progress_choosing(void *context, unsigned chosen, unsigned products)
+{
+	struct progress *progress = context;
+	struct progress now = *progress;
+	(void)snprintf(now.label, sizeof now.label, "choosing kernels: %u of %u", chosen, products);
+	progress_tell(&now, 0, now.each_seconds, (double)NAN);
+	progress->told_ns = now.told_ns;
+}

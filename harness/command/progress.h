@@ -31,4 +31,7 @@ double progress_rest_seconds(const struct progress *progress);
 /* A pipeline_progress; context is the struct progress. */
 void progress_tell(void *context, double seconds, double planned_seconds, double samples_per_s);
 
+/* For pipeline_control's choosing, likewise: in the place of the label; what is to come stays as it was foreseen. */
+void progress_choosing(void *context, unsigned chosen, unsigned products);
+
 #endif

@@ -54,6 +54,7 @@ static int run_pipeline(struct session *session, const struct config *config, co
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
+		.choosing = progress_choosing,
 		.context = &session->progress,
 		.traces = recordings ? &recordings->traces : NULL,
 		.timeline = recordings && first ? &recordings->timeline : NULL,

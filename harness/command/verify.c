@@ -113,8 +113,10 @@ static int run_once(struct verify *verify, const struct config *config, const ch
 	double *throughput, struct error *err)
 {
 	const struct verify_job *job = verify->job;
-	const struct pipeline_control control = {
-		.stop = job->stop, .progress = progress_tell, .context = &verify->progress};
+	const struct pipeline_control control = {.stop = job->stop,
+		.progress = progress_tell,
+		.choosing = progress_choosing,
+		.context = &verify->progress};
 	struct measurement *m = calloc(1, sizeof *m);
 	if (!m)
 		return error_set(err, -ENOMEM, "out of memory for a run");

@@ -57,6 +57,7 @@ const char *live_phase_name(enum live_phase phase)
 		[LIVE_BETWEEN] = "between repetitions",
 		[LIVE_LIMITS] = "limits",
 		[LIVE_REPORTING] = "reporting",
+		[LIVE_CHOOSING] = "choosing kernels",
 	};
 	return phase < LIVE_PHASES ? names[phase] : "unknown";
 }

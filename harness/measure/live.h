@@ -31,6 +31,7 @@ enum live_phase {
 	LIVE_BETWEEN,  /* two repetitions: one is saved, the next set up */
 	LIVE_LIMITS,   /* each stage alone */
 	LIVE_REPORTING,
+	LIVE_CHOOSING, /* kernels of the step on a device, before its warm-up */
 	LIVE_PHASES
 };
 

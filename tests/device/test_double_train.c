@@ -111,11 +111,15 @@ static void a_fused_form_that_fails_is_done_without(void **state)
 	(void)state;
 	struct cuda_options options =
 		fixture_options(model_find("mlp"), STEP_PRECISION_FP32, STEP_OPTIMIZER_SGD);
+	struct step_choosing choosing = {0};
 	options.batch_size = 24; /* not chosen before */
+	options.choosing = &choosing;
 	configure("MLBENCH_DOUBLE_FAIL", "cublasLtMatmulAlgoGetHeuristic:1");
 	struct fixture fixture = fixture_open(model_find("mlp"), &options);
 	double_configure();
 	const struct train_layer *layers = fixture.train->layers;
+	assert_int_equal(choosing.products, device_plan_products(&fixture.train->plan, NULL));
+	assert_int_equal(choosing.chosen, choosing.products);
 	assert_int_equal(layers[0].products[DEVICE_WEIGHT_GRADIENT].epilogue, GEMM_PLAIN);
 	assert_int_not_equal(layers[1].products[DEVICE_WEIGHT_GRADIENT].epilogue, GEMM_PLAIN);
 	fixture_batch(&fixture, 0);

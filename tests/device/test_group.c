@@ -161,7 +161,8 @@ static void *take_part(void *context)
 	return NULL;
 }
 
-static void run(struct party *p, struct member *members, uint64_t stop_after_ns)
+static void run(struct party *p, struct member *members, void *(*part)(void *context),
+	uint64_t stop_after_ns)
 {
 	struct error err = {""};
 	if (group_open(&p->group, p->count, &err))
@@ -169,8 +170,7 @@ static void run(struct party *p, struct member *members, uint64_t stop_after_ns)
 	const uint64_t begin = clock_now_ns();
 	for (unsigned i = 0; i < p->count; i++) {
 		members[i] = (struct member){.party = p, .rank = i};
-		assert_int_equal(
-			pthread_create(&members[i].thread, NULL, take_part, &members[i]), 0);
+		assert_int_equal(pthread_create(&members[i].thread, NULL, part, &members[i]), 0);
 	}
 	if (stop_after_ns > 0) {
 		clock_sleep_until_ns(begin + stop_after_ns);
@@ -191,7 +191,7 @@ static void every_device_has_the_sum(void **state)
 	for (unsigned count = 2; count <= devices_here(); count++) {
 		struct party p = {.count = count, .rounds = 30};
 		struct member members[RANKS];
-		run(&p, members, 0);
+		run(&p, members, take_part, 0);
 		for (unsigned i = 0; i < count; i++) {
 			assert_int_equal(members[i].code, 0);
 			assert_int_equal(members[i].done, 30);
@@ -206,7 +206,7 @@ static void a_stop_at_any_moment_hangs_nobody(void **state)
 	for (unsigned i = 0; i < 12; i++) {
 		struct party p = {.count = devices_here(), .rounds = 1000000};
 		struct member members[RANKS];
-		run(&p, members, (1 + i * i) * (uint64_t)MS / 2);
+		run(&p, members, take_part, (1 + i * i) * (uint64_t)MS / 2);
 	}
 }
 
@@ -222,7 +222,7 @@ static void who_goes_silent_hangs_nobody(void **state)
 			.unlucky = i % devices_here(),
 			.after = i};
 		struct member members[RANKS];
-		run(&p, members, 50 * (uint64_t)MS);
+		run(&p, members, take_part, 50 * (uint64_t)MS);
 		for (unsigned k = 0; k < p.count; k++)
 			assert_true(members[k].done <= i);
 	}
@@ -239,7 +239,7 @@ static void who_fails_ends_it_for_all(void **state)
 			.unlucky = i % devices_here(),
 			.after = i};
 		struct member members[RANKS];
-		run(&p, members, 0);
+		run(&p, members, take_part, 0);
 		for (unsigned k = 0; k < p.count; k++)
 			assert_true(members[k].done <= i + 1);
 	}
@@ -255,12 +255,50 @@ static void who_never_comes_is_not_waited_for(void **state)
 			.misfortune = MISFORTUNE_ABSENT,
 			.unlucky = i % devices_here()};
 		struct member members[RANKS];
-		run(&p, members, 0);
+		run(&p, members, take_part, 0);
 		for (unsigned k = 0; k < p.count; k++) {
 			assert_false(members[k].joined);
 			assert_int_equal(members[k].code, k == p.unlucky ? 0 : -ECANCELED);
 		}
 	}
+}
+
+/* Joins as the others do; then rank 0 alone exchanges for the first time. */
+static void *warm_up_alone(void *context)
+{
+	struct member *m = context;
+	struct party *p = m->party;
+	struct error err = {""};
+	float *device = NULL;
+	cudaStream_t stream = NULL;
+	if (cudaSetDevice((int)m->rank) != cudaSuccess ||
+		cudaMalloc((void **)&device, COUNT * sizeof *device) != cudaSuccess ||
+		cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+		m->wrong = true;
+	m->code = group_join(p->group, m->rank, (int)m->rank, &p->stop, &err);
+	m->joined = m->code == 0;
+	if (m->joined && m->rank > 0)
+		group_fail(p->group);
+	else if (m->joined)
+		m->code = group_warm_up(p->group, m->rank, device, COUNT, stream, &err);
+	if (m->joined)
+		group_leave(p->group, m->rank);
+	(void)cudaStreamSynchronize(stream);
+	(void)cudaStreamDestroy(stream);
+	(void)cudaFree(device);
+	(void)cudaGetLastError();
+	return NULL;
+}
+
+static void a_first_exchange_can_be_given_up(void **state)
+{
+	(void)state;
+	need_devices(2);
+	struct party p = {.count = 2};
+	struct member members[RANKS];
+	run(&p, members, warm_up_alone, 0);
+	/* Whoever fails may do so while the other still joins. */
+	assert_int_equal(members[0].code, -ECANCELED);
 }
 
 static void senseless_groups_are_refused(void **state)
@@ -303,6 +341,7 @@ int main(void)
 		cmocka_unit_test(who_goes_silent_hangs_nobody),
 		cmocka_unit_test(who_fails_ends_it_for_all),
 		cmocka_unit_test(who_never_comes_is_not_waited_for),
+		cmocka_unit_test(a_first_exchange_can_be_given_up),
 		cmocka_unit_test(senseless_groups_are_refused),
 		cmocka_unit_test(two_are_deterministic),
 	};

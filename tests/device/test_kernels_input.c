@@ -52,15 +52,21 @@ static void check_input(const struct input_task *task)
 	struct input_case c = {.task = *task};
 	c.batch = add_buffer(&fixture,
 		(size_t)task->samples * task->elements * (task->is_bytes ? 1 : sizeof(float)));
-	c.out = add_matrix(&fixture, task->type,
-		&(struct matrix_shape){1, task->samples, task->wanted, 0, 0, 0});
+	/* A row of all, or rows and the zeros between them. */
+	const uint32_t columns = task->columns > 0 ? task->columns : task->wanted;
+	const uint32_t ld = task->ld > 0 ? task->ld : task->wanted;
+	const uint32_t rows = task->samples * (task->wanted / columns);
+	c.out = add_matrix(&fixture, task->type, &(struct matrix_shape){1, rows, ld, 0, 0, 0});
 	fill_batch(&fixture, &c);
 	c.task.batch = c.batch->device;
 	c.task.out = c.out.rows.data;
 	run_twice(&fixture, run_input, &c);
 	for (size_t i = 0; i < matrix_count(&c.out); i++) {
-		const double value =
-			wanted_value(&c, i / task->wanted, i % task->wanted % task->elements);
+		const size_t column = i % ld, element = i / ld * columns + column;
+		const double value = column < columns
+					     ? wanted_value(&c, element / task->wanted,
+						       element % task->wanted % task->elements)
+					     : 0;
 		assert_true(result_element(&c.out, i) == rounded_to(task->type, value));
 	}
 	assert_unchanged(c.batch);
@@ -85,6 +91,27 @@ static void test_inputs(void **state)
 						.type = kernel_types[t]});
 }
 
+/* Rows of 147 at multiples of 152, of a sample that is cut, repeated (with a rest), or less than an access; at odd distances;
+ * and without gaps. */
+static void test_rows_with_gaps(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t elements, columns, rows, ld;
+	} shapes[] = {{3 * 16 * 16, 147, 5, 152}, {3 * 16 * 16, 147, 12, 152}, {3, 5, 3, 8},
+		{147, 147, 1, 152}, {96, 27, 4, 33}, {96, 32, 4, 32}};
+	for (size_t t = 0; t < TYPES; t++)
+		for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+			for (int bytes = 0; bytes < 2; bytes++)
+				check_input(&(struct input_task){.is_bytes = bytes,
+					.samples = 3,
+					.elements = shapes[s].elements,
+					.wanted = shapes[s].rows * shapes[s].columns,
+					.columns = shapes[s].columns,
+					.ld = shapes[s].ld,
+					.type = kernel_types[t]});
+}
+
 static void test_empty_batches_are_refused(void **state)
 {
 	(void)state;
@@ -95,12 +122,20 @@ static void test_empty_batches_are_refused(void **state)
 	task.samples = 1;
 	task.elements = 0;
 	assert_int_equal(kernel_input(NULL, &task), cudaErrorInvalidValue);
+	task.elements = 3;
+	task.columns = 2; /* no whole rows */
+	task.ld = 8;
+	assert_int_equal(kernel_input(NULL, &task), cudaErrorInvalidValue);
+	task.columns = 3;
+	task.ld = 2;
+	assert_int_equal(kernel_input(NULL, &task), cudaErrorInvalidValue);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inputs),
+		cmocka_unit_test(test_rows_with_gaps),
 		cmocka_unit_test(test_empty_batches_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

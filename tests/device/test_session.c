@@ -662,6 +662,7 @@ struct rank {
 	float losses[BATCHES];
 	double norms[BATCHES];
 	uint64_t sync_ns;
+	unsigned exchanges; /* of all ranks, once this one was open: on the double */
 	int code;
 	struct error err;
 };
@@ -672,6 +673,9 @@ static void *train_rank(void *context)
 	struct rank *r = context;
 	struct cuda_session *session = NULL;
 	r->code = session_open(&session, &r->options, &r->err);
+#ifdef MLBENCH_CUDA_DOUBLE
+	r->exchanges = double_calls("ncclAllReduce");
+#endif
 	for (uint64_t i = 0; i < BATCHES && !r->code; i++) {
 		const uint64_t number = i * r->options.devices + r->options.rank;
 		const struct material m = make_material(number, BATCH);
@@ -742,7 +746,16 @@ static void two_devices_train_as_one(void **state)
 				way & 2 ? 0 : 1;                /* a step with them is no graph */
 			references[r].accumulate = BATCHES + 1; /* updates are made here */
 		}
+#ifdef MLBENCH_CUDA_DOUBLE
+		double_configure(); /* counts from 0 */
+#endif
 		run_ranks(ranks, DEVICES);
+#ifdef MLBENCH_CUDA_DOUBLE
+		/* All exchange once before the first of them steps. */
+		assert_true(ranks[0].exchanges >= DEVICES && ranks[1].exchanges >= DEVICES);
+		assert_int_equal(
+			double_calls("ncclAllReduce"), DEVICES * (1 + BATCHES / accumulate));
+#endif
 		for (unsigned i = 0; i < BATCHES; i++) {
 			for (unsigned r = 0; r < DEVICES; r++) {
 				const struct material m =

@@ -135,6 +135,7 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 	backend->sample_elements = options->sample_elements;
 	backend->class_count = options->class_count > 0 ? options->class_count : 1;
 	backend->stop = options->stop;
+	backend->choosing = options->choosing;
 	backend->device_index = options->device_index;
 	backend->device_count = options->device_count > 0 ? options->device_count : 1;
 	backend->group = options->group;

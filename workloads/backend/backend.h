@@ -7,6 +7,7 @@
 #include "harness/config/config.h"
 #include "harness/measure/measurement.h"
 #include "workloads/backend/batch.h"
+#include "workloads/backend/choosing.h"
 #include "workloads/backend/group.h"
 
 #include <stdatomic.h>
@@ -76,6 +77,7 @@ struct backend {
 	const struct config *config;
 	uint32_t batch_size, sample_elements, class_count;
 	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
+	struct step_choosing *choosing;      /* told while it opens; may be NULL */
 	unsigned device_index, device_count; /* of step.devices that train together */
 	const struct backend_group *group;   /* of those; NULL: alone */
 	const struct group_watch *watch;     /* told of the phases of a step; NULL: nobody */
@@ -126,6 +128,7 @@ struct backend_options {
 	const struct config *config;
 	uint32_t sample_elements, class_count;
 	const atomic_bool *stop;             /* may be NULL */
+	struct step_choosing *choosing;      /* likewise */
 	unsigned device_index, device_count; /* 0 of 1: alone */
 	const struct backend_group *group;   /* NULL: alone */
 	const struct group_watch *watch;     /* may be NULL */

@@ -165,6 +165,7 @@ static int cuda_open(struct backend *backend, struct error *err)
 	options.rank = backend->device_index;
 	options.devices = backend->device_count;
 	options.stop = backend->stop;
+	options.choosing = backend->choosing;
 	const int code = cuda->plugin->open(&cuda->session, &options, err);
 	if (code)
 		return code;

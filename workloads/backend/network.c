@@ -31,8 +31,9 @@ int network_open(struct network *network, const struct network_options *options,
 	};
 	char why[ERROR_TEXT_BYTES];
 	int result = network_plan(network, err);
+	/* What gradients multiply with, whoever calls for them. */
 	if (result == 0 && !blas_find(why, sizeof why))
-		result = error_set(err, -ENOENT, "%s", why);
+		result = error_set(err, -ENOTSUP, "%s", why);
 	if (result == 0) {
 		const size_t bytes = network_place(network, NULL);
 		result = memory_map(&network->memory, bytes, true);

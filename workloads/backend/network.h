@@ -69,7 +69,7 @@ struct network {
 	struct memory_block memory;
 };
 
-/* Weights are a function of the seed.  -EINVAL: the model's layers do not fit together. */
+/* Weights are a function of the seed.  -EINVAL: the model's layers do not fit together; -ENOTSUP: no OpenBLAS (opened here). */
 int network_open(struct network *network, const struct network_options *options, struct error *err);
 void network_close(struct network *network); /* safe on {0} */
 

@@ -8,6 +8,7 @@
  *   MLBENCH_DOUBLE_FAIL=cudaMalloc:3,kernel:2   those calls fail, counted from 1; "kernel", "product", "copy": on
  *                                      the device, later
  *   MLBENCH_DOUBLE_NO_EPILOGUE=1       cuBLASLt knows plain products alone
+ *   MLBENCH_DOUBLE_ALIGNED=1           ... only where rows of less than 4 bytes an element begin at multiples of 16 bytes
  *   MLBENCH_DOUBLE_KERNELS=1           how many kernels its heuristics propose at most (4)
  *   MLBENCH_DOUBLE_CAPTURE=907         what a call says that a capture forbids (900): drivers differ
  *   MLBENCH_DOUBLE_VERBOSE=1           says on stderr why cuBLASLt has no kernel

@@ -138,6 +138,18 @@ const char *unsupported_epilogue(const product &asked)
 	return "";
 }
 
+/* Those of float begin at multiples of 4 bytes, for which there are kernels always. */
+bool rows_are_aligned(const product &asked)
+{
+	for (const layout &of : asked.of) {
+		const size_t bytes = type_bytes(of.type);
+		const bool apart = of.batch > 1 && (size_t)of.stride * bytes % TILE_BYTES;
+		if (bytes < sizeof(float) && (apart || (size_t)of.ld * bytes % TILE_BYTES))
+			return false;
+	}
+	return true;
+}
+
 const char *unsupported(const product &asked)
 {
 	const matmul &how = asked.how;
@@ -157,6 +169,8 @@ const char *unsupported(const product &asked)
 	for (int i = A; i < MATRICES; i++)
 		if (how.scale_mode[i] != CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F)
 			return "the double has one scale for each matrix";
+	if (set.aligned && !rows_are_aligned(asked))
+		return "MLBENCH_DOUBLE_ALIGNED";
 	if (is_fp8(asked.of[A].type) && *unsupported_fp8(asked))
 		return unsupported_fp8(asked);
 	return unsupported_epilogue(asked);

@@ -83,6 +83,7 @@ void configure()
 	set.kernel_ns = (uint64_t)number("MLBENCH_DOUBLE_KERNEL_NS", 0);
 	set.launch_ns = (uint64_t)number("MLBENCH_DOUBLE_LAUNCH_NS", 0);
 	set.no_epilogue = number("MLBENCH_DOUBLE_NO_EPILOGUE", 0) != 0;
+	set.aligned = number("MLBENCH_DOUBLE_ALIGNED", 0) != 0;
 	set.kernels = (int)number("MLBENCH_DOUBLE_KERNELS", DEFAULT_KERNELS);
 	set.forbidden =
 		(cudaError_t)number("MLBENCH_DOUBLE_CAPTURE", cudaErrorStreamCaptureUnsupported);

@@ -18,7 +18,7 @@ struct settings {
 	size_t memory;
 	double h2d, d2h, pageable; /* bytes/s; 0: as fast as it goes */
 	uint64_t kernel_ns, launch_ns;
-	bool no_epilogue;
+	bool no_epilogue, aligned;
 	int kernels;           /* that the heuristics propose, at most */
 	cudaError_t forbidden; /* what a call says that a capture forbids */
 };

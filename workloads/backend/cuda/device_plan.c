@@ -160,6 +160,16 @@ static void place_parameters(struct device_plan *plan, struct device_layer *laye
 	plan->trained += layer->n;
 }
 
+/* Between the rows that the first layer reads.  A batch of floats may be read where it lies; else it is copied, and the copy's
+ * rows are aligned: those of 147 elements that a convolution of 7 x 7 x 3 takes are not by themselves. */
+static size_t first_ld(const struct device_plan *plan)
+{
+	const struct layer *first = plan->network.layers;
+	const bool in_place = plan->type == ELEMENT_F32 &&
+			      plan->options.shape.sample_elements == (uint64_t)first->m * first->k;
+	return in_place ? first->k : align_to(first->k, DEVICE_ROW_ALIGN);
+}
+
 static int plan_layers(struct device_plan *plan, struct error *err)
 {
 	const struct layer *first = plan->network.layers;
@@ -170,7 +180,7 @@ static int plan_layers(struct device_plan *plan, struct error *err)
 	for (size_t i = 0; i < plan->layer_count; i++)
 		plan->layers[i] = layer_from(&first[i]);
 	plan->layers[0].input =
-		view_of(plan, first->m, first->k, first->k, (size_t)first->m * first->k);
+		view_of(plan, first->m, first->k, first_ld(plan), first->m * first_ld(plan));
 	plan->layers[0].input_gradient = plan->layers[0].input;
 	for (size_t i = 0; i < plan->layer_count; i++)
 		link_views(plan, i);

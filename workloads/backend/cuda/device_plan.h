@@ -16,8 +16,8 @@
 
 enum {
 	DEVICE_ALIGN_BYTES = 256, /* workspaces ask for it */
-	/* Elements: parameters of a layer begin at multiples of it, 256 bytes in fp32 and 128 in bf16; and rows of weights
-	 * and of scores at multiples of the second, 16 bytes in bf16. */
+	/* Elements: parameters of a layer begin at multiples of it, 256 bytes in fp32 and 128 in bf16; and rows of weights,
+	 * of scores and of a batch's copy at multiples of the second, 16 bytes in bf16: a library may lack kernels for others. */
 	DEVICE_PARAMETER_ALIGN = 64,
 	DEVICE_ROW_ALIGN = 8,
 	DEVICE_STREAMS_MAX = 8,

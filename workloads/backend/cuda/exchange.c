@@ -13,7 +13,12 @@ int exchange_join(struct cuda_session *session, struct error *err)
 	const int code =
 		group_join(options->group, options->rank, (int)options->device, options->stop, err);
 	session->joined = code == 0;
-	return code;
+	if (code)
+		return code;
+	size_t count;
+	float *gradients = train_gradient_array(session->train, &count);
+	return group_warm_up(
+		options->group, options->rank, gradients, count, session->streams[0], err);
 }
 
 void exchange_fail(struct cuda_session *session)

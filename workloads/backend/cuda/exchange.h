@@ -9,7 +9,8 @@
 struct cuda_session;
 struct flight;
 
-/* Joins options.group, where there is one; all its sessions at the same time. */
+/* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
+ * sessions at the same time, their gradients zeros. */
 int exchange_join(struct cuda_session *session, struct error *err);
 /* This session will not go on: the others need not wait for it. */
 void exchange_fail(struct cuda_session *session);

@@ -220,6 +220,29 @@ int group_all_reduce(struct cuda_group *group, unsigned rank, float *data, size_
 	return result == ncclSuccess ? 0 : give_up(group, rank, result, what, err);
 }
 
+int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t count,
+	cuda_stream stream, struct error *err)
+{
+	static const char what[] = "the first exchange between devices";
+	int code = group_all_reduce(group, rank, data, count, stream, err);
+	/* Not in the runtime: another rank may fail, and only who is not inside can leave. */
+	while (!code) {
+		const cudaError_t asked = cudaStreamQuery(stream);
+		if (asked == cudaSuccess)
+			break;
+		(void)cudaGetLastError(); /* it may be kept, and a launch would find it */
+		if (is_over(group, rank))
+			return cancelled(err, group, what);
+		if (asked != cudaErrorNotReady) {
+			group_fail(group);
+			code = error_set(
+				err, -EIO, "cuda: %s: %s", what, cudaGetErrorString(asked));
+		}
+		clock_sleep_until_ns(clock_now_ns() + POLL_MOST_NS);
+	}
+	return code;
+}
+
 void group_leave(struct cuda_group *group, unsigned rank)
 {
 	const uint64_t deadline_ns = clock_now_ns() + LEAVE_NS;

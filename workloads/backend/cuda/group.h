@@ -30,6 +30,12 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 int group_all_reduce(struct cuda_group *group, unsigned rank, float *data, size_t count,
 	cuda_stream stream, struct error *err);
 
+/* The same, once, before anything is timed, and waits until it is done: NCCL connects the devices and starts its helper threads
+ * at the first exchange of a size, which would be part of the first step's time otherwise.  data: as many zeros as a step
+ * exchanges (another size may take other connections), which stay zeros. */
+int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t count,
+	cuda_stream stream, struct error *err);
+
 /* A rank that failed otherwise, or will not go on: the others are told. */
 void group_fail(struct cuda_group *group);
 

@@ -62,7 +62,9 @@ struct input_task {
 	const void *batch; /* (samples, elements) float or uint8, on the device */
 	bool is_bytes, channels_last;
 	uint32_t samples, elements, wanted;
-	void *out; /* (samples, wanted) */
+	/* Where rows of so many elements, which divide wanted, are to begin at multiples of ld: zeros fill the gaps.  0: one row. */
+	uint32_t columns, ld;
+	void *out; /* (samples, wanted), or (samples, wanted / columns, ld) */
 	enum element type;
 };
 int kernel_input(cuda_stream stream, const struct input_task *task);

@@ -7,6 +7,7 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "workloads/backend/batch.h"
+#include "workloads/backend/choosing.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -56,6 +57,7 @@ struct cuda_options {
 	struct cuda_group *group; /* NULL: alone */
 	unsigned rank, devices;   /* of that group; devices below 2: alone */
 	const atomic_bool *stop;  /* waiting gives up soon after it becomes true; may be NULL */
+	struct step_choosing *choosing; /* told while it opens; may be NULL */
 };
 
 struct cuda_session; /* one device at work */

@@ -184,13 +184,14 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	session->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	code = open_parts(session, err);
+	/* What open enqueued, on any stream, has ended before the first exchange and the first launch, and its errors are found
+	 * here. */
+	if (!code)
+		code = CUDA_TRY(err, cudaDeviceSynchronize());
 	if (code)
 		exchange_fail(session);
 	else
 		code = exchange_join(session, err);
-	/* What open enqueued has ended before the first launch, and its errors are found here. */
-	if (!code)
-		code = CUDA_TRY(err, cudaDeviceSynchronize());
 	if (code) {
 		session_close(session);
 		return code;

@@ -160,8 +160,10 @@ void train_close(struct train *train)
 static bool reads_in_place(const struct train *train, const struct train_batch *batch)
 {
 	const struct device_plan *plan = &train->plan;
+	const struct device_view *input = &plan->layers[0].input;
 	return plan->type == ELEMENT_F32 && train->options.type == AUGMENT_TYPE_FLOAT32 &&
-	       train->options.sample_elements == plan->layers[0].input.sample_stride &&
+	       input->ld == input->columns &&
+	       train->options.sample_elements == input->sample_stride &&
 	       batch->size == plan->options.batch && (uintptr_t)batch->data % GEMM_ALIGN_BYTES == 0;
 }
 
@@ -178,7 +180,9 @@ static int take_input(struct train *train, const struct train_batch *batch, stru
 		.channels_last = train->options.channels_last,
 		.samples = batch->size,
 		.elements = train->options.sample_elements,
-		.wanted = (uint32_t)input->sample_stride,
+		.wanted = input->rows * input->columns,
+		.columns = input->columns,
+		.ld = (uint32_t)input->ld,
 		.out = own,
 		.type = input->type,
 	};

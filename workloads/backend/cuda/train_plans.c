@@ -137,6 +137,19 @@ static struct gemm_operands operands_of(
 	}
 }
 
+/* Timing a model's products on a first GPU takes minutes. */
+static void tell_products(const struct train *train, unsigned more)
+{
+	if (train->options.choosing)
+		atomic_fetch_add(&train->options.choosing->products, more);
+}
+
+static void tell_chosen(const struct train *train)
+{
+	if (train->options.choosing)
+		atomic_fetch_add(&train->options.choosing->chosen, 1);
+}
+
 /* The first of the epilogues that the library has; GEMM_PLAIN ends the list. */
 static int open_product(struct train *train, size_t i, enum device_product product,
 	const enum gemm_epilogue *epilogues, struct error *err)
@@ -163,6 +176,7 @@ static int open_product(struct train *train, size_t i, enum device_product produ
 		return error_prefix(
 			err, result, "model '%s', layer %zu", train->plan.options.model->name, i);
 	train->deterministic = train->deterministic && gemm_plan_deterministic(out->plan);
+	tell_chosen(train);
 	return 0;
 }
 
@@ -189,6 +203,7 @@ static int open_forward(struct train *train, size_t i, struct error *err)
 		return result;
 	gemm_plan_close(next->plan);
 	next->plan = NULL;
+	tell_products(train, 1); /* once more */
 	return open_product(train, i + 1, DEVICE_INPUT_GRADIENT, plain, err);
 }
 
@@ -210,6 +225,7 @@ static int open_dense(struct train *train, size_t i, struct error *err)
 int train_plans_open(struct train *train, struct error *err)
 {
 	int result = 0;
+	tell_products(train, (unsigned)device_plan_products(&train->plan, NULL));
 	gemm_context_lend(train->context, train->memory, train->plan.bytes);
 	for (size_t i = 0; result == 0 && i < train->plan.layer_count; i++) {
 		if (train->plan.layers[i].kind == LAYER_DENSE) {
