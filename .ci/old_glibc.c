@@ -6,7 +6,9 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -59,6 +61,15 @@ int fstat64(int file, struct stat64 *out)
 pid_t gettid(void)
 {
 	return (pid_t)syscall(SYS_gettid);
+}
+
+/* libstdc++ asks for it, which libtiff brings along. */
+uint32_t arc4random(void)
+{
+	uint32_t value;
+	while (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value)
+		;
+	return value;
 }
 
 /* Only an optimisation for those who ask. */

@@ -13,7 +13,7 @@ import struct
 import sys
 
 LIMIT = (2, 28)
-DEFINED = set("""stat lstat fstat fstatat stat64 lstat64 fstat64 fstatat64 gettid mallinfo2 pthread_clockjoin_np pthread_cond_clockwait
+DEFINED = set("""stat lstat fstat fstatat stat64 lstat64 fstat64 fstatat64 gettid arc4random mallinfo2 pthread_clockjoin_np pthread_cond_clockwait
     __libc_single_threaded""".split())
 # In 2.28 under an older name of version, in libc, libm, libpthread, libdl or librt.
 OLDER = set("""exp exp2 log log2 pow hypot expf exp2f logf log2f powf fmod fmodf __libc_start_main dlopen dlclose dlerror dlsym dladdr dlvsym
