@@ -145,14 +145,15 @@ static int read_tree(FTS *tree, const atomic_bool *stop, struct arena *arena, st
 	size_t room = 0;
 	struct skipped skipped = {0};
 	for (;;) {
-		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
-			return error_set(err, -EINTR, "stopped while '%s' was listed", root);
 		errno = 0;
 		const FTSENT *entry = fts_read(tree);
 		if (!entry) {
 			describe_skipped(&skipped, walk->skipped, sizeof walk->skipped);
 			return errno ? error_set_errno(err, errno, "cannot walk '%s'", root) : 0;
 		}
+		/* Not before the first one: fts_close leaks then. */
+		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+			return error_set(err, -EINTR, "stopped while '%s' was listed", root);
 		count_skipped(&skipped, entry);
 		if (entry->fts_level == FTS_ROOTLEVEL &&
 			(entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS ||
