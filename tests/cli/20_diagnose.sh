@@ -120,9 +120,16 @@ expect 2 "$MLBENCH" diagnose tiny.ini "${quick[@]}" --point 0
 expect 2 "$MLBENCH" diagnose one --budget 3s
 says "--verify"
 expect 2 "$MLBENCH" diagnose one --verify --budget soon
-expect 2 "$MLBENCH" diagnose one --verify --budget 1s
-says "--budget = 1 s is too short: "
-says "blocks of 4 runs of"
+# On a slow machine that result may be too short for a verdict, which is said first.
+"$MLBENCH" diagnose one --verify --budget 1s >out 2>err
+case $? in
+2)
+	says "--budget = 1 s is too short: "
+	says "blocks of 4 runs of"
+	;;
+3) prints "cannot tell" ;;
+*) fail "a budget of 1 s is taken" ;;
+esac
 # Before anything is measured, generated or written, too.
 expect 2 "$MLBENCH" diagnose tiny.ini "${quick[@]}" "${alone[@]}" --verify --budget 1s --out unborn
 says "--budget = 1 s is too short: 3 experiments in 2 blocks of 4 runs of"
