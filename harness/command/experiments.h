@@ -13,10 +13,10 @@ struct experiments {
 	size_t count;
 };
 
-/* Adds to verification->experiments, predictions included; only stages that the pipeline has.  A variant
- * that cannot be, or that the replay cannot predict, says why. */
 /* How many there are for this configuration, without the recommended setting, if there is one. */
 size_t experiments_count(const struct config *config);
+/* Adds to verification->experiments, predictions included; only stages that the pipeline has.  A variant
+ * that cannot be, or that the replay cannot predict, says why. */
 int experiments_open(struct experiments *experiments, struct verification *verification,
 	const struct diagnosed *diagnosed, const struct dataset *dataset, struct error *err);
 void experiments_close(struct experiments *experiments); /* safe on {0} */

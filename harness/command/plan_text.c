@@ -18,7 +18,8 @@ enum { LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
 
 /* Before and after a repetition's clock; only for the estimate, like the next one. */
 static const double SET_UP_SECONDS = 0.05;
-/* A GPU's libraries are opened and a point's products are timed against each other, once; only for the estimate, too. */
+/* A GPU's libraries are opened and a point's products are timed against each other, once; a guess, measured on no GPU yet, for
+ * the estimate alone. */
 static const double CHOOSE_SECONDS = 3;
 /* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
 static const double GENERATE_NS_PER_PIXEL = 30;
