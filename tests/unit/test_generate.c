@@ -394,14 +394,14 @@ static void test_mean_size(void **state)
 	skip();
 #endif
 	check_mean("imagenet",
-		(const char *const[]){"dataset.samples=1500", "dataset.bytes=110KB", NULL});
+		(const char *const[]){"dataset.samples=600", "dataset.bytes=110KB", NULL});
 	check_mean("other-seed", (const char *const[]){"dataset.samples=1200", "dataset.bytes=20KB",
 					 "dataset.width=250", "dataset.height=188",
 					 "dataset.seed=77", "dataset.size_sigma=0.3", NULL});
 	check_mean("few", (const char *const[]){"dataset.samples=20", "dataset.bytes=60KB", NULL});
 	check_mean("flat", (const char *const[]){"dataset.samples=700", "dataset.bytes=8KB", NULL});
 	check_mean("natural",
-		(const char *const[]){"dataset.samples=5000", "dataset.bytes=45KB", NULL});
+		(const char *const[]){"dataset.samples=1500", "dataset.bytes=45KB", NULL});
 	check_mean(
 		"medical", (const char *const[]){"dataset.samples=300", "dataset.bytes=20KB",
 				   "dataset.width=200", "dataset.height=200", "dataset.format=png",

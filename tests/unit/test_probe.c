@@ -488,6 +488,14 @@ static void raw_config(struct config *config)
 		assert_int_equal(config_set(config, keys[i], &err), 0);
 }
 
+/* Painting pictures takes ThreadSanitizer ten seconds each time. */
+static void threads_are_no_part_of_this(void)
+{
+#ifdef __SANITIZE_THREAD__
+	skip();
+#endif
+}
+
 static void decode(void **state)
 {
 	(void)state;
@@ -603,6 +611,7 @@ static void a_whole_node(void **state)
 static void one_part_fails_and_the_rest_is_there(void **state)
 {
 	(void)state;
+	threads_are_no_part_of_this();
 	struct config config;
 	struct error err = {0};
 	const struct probe_bounds bounds = tiny();
@@ -662,6 +671,7 @@ static void a_missing_data_set(void **state)
 static void a_data_set_of_the_users(void **state)
 {
 	(void)state;
+	threads_are_no_part_of_this();
 	struct config config;
 	struct picture_set set = {0};
 	struct error err = {0};
