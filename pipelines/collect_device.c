@@ -37,6 +37,15 @@ static void fill_flops(const struct step_account *step, const struct completion 
 		out->model_utilisation = flops / seconds(steps->t_ns) / out->peak_flops;
 }
 
+/* Of the exchanges in the rounds that were complete by then.  Rounds are complete later than a device's own step, so at the
+ * edges of a span their sums are of other steps than a device's: only the share is taken from them. */
+static double waiting_share(const struct round_sums *from, const struct round_sums *to)
+{
+	const uint64_t waiting_ns = to->waiting_ns - from->waiting_ns;
+	const uint64_t all_ns = waiting_ns + to->exchange_ns - from->exchange_ns;
+	return all_ns > 0 ? (double)waiting_ns / (double)all_ns : 0;
+}
+
 static void collect_device(const struct recorded *r, const struct span *span, unsigned device,
 	const struct step_account *step, struct device_measurement *out)
 {
@@ -47,8 +56,8 @@ static void collect_device(const struct recorded *r, const struct span *span, un
 	*out = step->device;
 	out->step_seconds = seconds(steps->device_ns);
 	out->sync_seconds = seconds(steps->sync_ns);
-	out->sync_wait_seconds = seconds(
-		span->to->rounds[device].waiting_ns - span->from->rounds[device].waiting_ns);
+	out->sync_wait_seconds = out->sync_seconds * waiting_share(&span->from->rounds[device],
+							     &span->to->rounds[device]);
 	if (!step->on_device)
 		return;
 	fill_copies(r, span, device, steps, out);

@@ -6,8 +6,9 @@
                                             program prints today; figures are not looked at
 
 A block is a fence behind '<!-- made by: COMMAND -->'.  Nothing is written unless every command succeeded and every part of
-every block was found in what it printed, and no result was measured beside other load (mlbench history knows)."""
+every block was found in what it printed, and no result was measured beside other load (the result knows, of each point)."""
 import argparse
+import glob
 import json
 import os
 import re
@@ -111,13 +112,17 @@ def photograph(page, to):
         fail("the picture has another size than", PICTURE_PIXELS)
 
 
-def refuse_noise(program, folder):
-    """Figures of a busy machine are no figures for a README; the program itself knows."""
-    _, text = output(program, "history", os.path.join(folder, "results"), "--json")
-    results = json.loads(text[text.index("{"):])["results"]
-    beside = [result["folder"] for result in results if result["contaminated"] or result["status"] != "complete"]
-    if beside or not results:
-        fail(f"measured beside other load, or not complete: {', '.join(beside)}; nothing was written (--noisy writes it all the same)")
+def refuse_noise(folder):
+    """Figures of a busy machine are no figures for a README; the program itself knows, of each point."""
+    summaries = glob.glob(os.path.join(folder, "results", "*", "*", "summary.json"))
+    beside = []
+    for path in summaries:
+        with open(path, encoding="utf-8") as file:
+            points = json.load(file)["points"]
+        beside += [point["foreign_load"]["reason"] or "nothing was measured" for point in points
+                   if point["status"] != "ok" or point["foreign_load"]["contaminated"]]
+    if beside or not summaries:
+        fail(f"not measured alone, or not at all: {'; '.join(beside)}; nothing was written (--noisy writes it all the same)")
 
 
 def remake(program, text, noisy):
@@ -134,7 +139,7 @@ def remake(program, text, noisy):
                     fail("the sweep names no report")
                 photograph(page, picture)
             if not noisy:
-                refuse_noise(program, folder)
+                refuse_noise(folder)
         text = BLOCK.sub(lambda m: f"<!-- made by: {m[1]} -->\n```\n{made[m[1]]}```\n", text)
         with open(README + ".new", "w", encoding="utf-8") as file:
             file.write(text)

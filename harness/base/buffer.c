@@ -1,6 +1,7 @@
 /* A growing byte string. */
 #include "harness/base/buffer.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,17 @@ void buffer_add(struct buffer *buffer, const void *bytes, size_t size)
 void buffer_text(struct buffer *buffer, const char *text)
 {
 	buffer_add(buffer, text, strlen(text));
+}
+
+void buffer_sentence(struct buffer *buffer, const char *words)
+{
+	const char *dot = memchr(words, '.', strcspn(words, " "));
+	const bool key = dot && islower((unsigned char)dot[1]);
+	const char first = (char)(key ? words[0] : toupper((unsigned char)words[0]));
+	if (first == '\0')
+		return;
+	buffer_add(buffer, &first, 1);
+	buffer_text(buffer, words + 1);
 }
 
 void buffer_format(struct buffer *buffer, const char *format, ...)

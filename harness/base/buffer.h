@@ -15,6 +15,8 @@ struct buffer {
 
 void buffer_add(struct buffer *buffer, const void *bytes, size_t size);
 void buffer_text(struct buffer *buffer, const char *text);
+/* Words that begin a sentence: with a capital, unless a key does ("decode.workers=2 keeps ..."). */
+void buffer_sentence(struct buffer *buffer, const char *words);
 void buffer_format(struct buffer *buffer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void buffer_repeat(struct buffer *buffer, const char *text, int times);

@@ -375,6 +375,23 @@ static void join_puts_one_slash(void **state)
 	}
 }
 
+static void sentences_begin_with_a_capital_and_keys_do_not(void **state)
+{
+	(void)state;
+	static const char *const words[][2] = {{"read more", "Read more"},
+		{"decode.workers=2 keeps 96 %", "decode.workers=2 keeps 96 %"},
+		{"store is full. x", "Store is full. x"}, {"", NULL}};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		struct buffer buffer = {0};
+		buffer_sentence(&buffer, words[i][0]);
+		if (words[i][1])
+			assert_string_equal(buffer.data, words[i][1]);
+		else
+			assert_int_equal(buffer.size, 0);
+		buffer_release(&buffer);
+	}
+}
+
 static void buffer_grows(void **state)
 {
 	(void)state;
@@ -454,6 +471,7 @@ int main(void)
 		cmocka_unit_test(small_files),
 		cmocka_unit_test(join_puts_one_slash),
 		cmocka_unit_test(buffer_grows),
+		cmocka_unit_test(sentences_begin_with_a_capital_and_keys_do_not),
 		cmocka_unit_test(failed_buffer_stays_failed),
 		cmocka_unit_test(errors),
 	};

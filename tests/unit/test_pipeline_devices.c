@@ -404,8 +404,7 @@ static void real_devices_are_measured_apart(void **state)
 			"device %zu: %.3f s of steps, %.3f of them in exchanges, %.3f waiting for others\n",
 			i, d->step_seconds, d->sync_seconds, d->sync_wait_seconds);
 		assert_true(d->sync_seconds > 0 && d->sync_seconds < d->step_seconds);
-		assert_true(d->sync_wait_seconds >= 0);
-		assert_measured(d->sync_wait_seconds <= d->sync_seconds * 1.05);
+		assert_true(d->sync_wait_seconds >= 0 && d->sync_wait_seconds <= d->sync_seconds);
 		assert_true(d->upload_bytes > 0);
 		assert_measured(d->step_seconds < m.measured_seconds * 1.02);
 	}

@@ -11,7 +11,6 @@
 #include "harness/report/part.h"
 #include "harness/report/runbook.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,9 +41,8 @@ static void put_text(struct page *page, struct buffer *text)
 static void put_sentence(struct page *page, const char *words)
 {
 	struct buffer text = {0};
-	const char first = (char)toupper((unsigned char)words[0]);
-	buffer_add(&text, &first, 1);
-	buffer_format(&text, "%s.", words + 1);
+	buffer_sentence(&text, words);
+	buffer_text(&text, ".");
 	put_text(page, &text);
 }
 

@@ -9,7 +9,6 @@
 #include "harness/report/html/sections.h"
 #include "harness/report/html/tried.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,13 +58,6 @@ static double step_takes(const struct point_summary *p)
 
 /* --- the sentence -------------------------------------------------------------------------------- */
 
-static void add_capital(struct buffer *out, const char *text)
-{
-	const char first = (char)toupper((unsigned char)text[0]);
-	buffer_add(out, &first, 1);
-	buffer_text(out, text + 1);
-}
-
 /* Beside a stage of the input "step" alone reads like one of its steps. */
 static const char *stage_words(const char *stage)
 {
@@ -80,13 +72,13 @@ static void add_limit(const struct top *top, struct buffer *out)
 	char number[UNITS_BYTES];
 	const double takes = step_takes(p);
 	if (tells(v) && v->also[0]) {
-		add_capital(out, stage_words(v->stage));
+		buffer_sentence(out, stage_words(v->stage));
 		buffer_format(out,
 			" and %s are %snearly balanced, %s by %s: ", stage_words(v->also),
 			confidence_of(top) < SURE ? "probably " : "", v->stage,
 			limit_kind_words(v->stage, v->resource));
 	} else if (tells(v)) {
-		add_capital(out, v->stage);
+		buffer_sentence(out, v->stage);
 		buffer_format(out,
 			" is %sthe limit, by %s: ", confidence_of(top) < SURE ? "probably " : "",
 			limit_kind_words(v->stage, v->resource));
@@ -134,7 +126,7 @@ static void add_gain(const struct top *top, struct buffer *out)
 		buffer_format(out, " %s", headroom_words(&headroom, words));
 	} else if (tells(v) && v->advice[0]) {
 		buffer_text(out, " ");
-		add_capital(out, v->advice);
+		buffer_sentence(out, v->advice);
 		buffer_text(out, ".");
 	}
 }
