@@ -21,6 +21,7 @@ enum {
 	NOTES_MAX = 32,
 	DEVICES_MAX = 16, /* that one run can train on */
 	THROTTLES_MAX = 8,
+	READ_POINTS_MAX = 4,
 };
 
 /* A thread of a stage is in exactly one of these at any moment. */
@@ -117,6 +118,17 @@ struct window {
 	float device_clock_mhz, device_power_w, device_temperature_c;
 };
 
+/* Reads at one depth for a while in the warm-up, after what was in flight before is done; never of the measured part.  Beside the
+ * measured part, at the depth that is set, it tells a store that is slow (throughput follows depth) from one that is full. */
+struct read_point {
+	uint32_t depth;        /* files that may be in flight, all readers together */
+	double seconds;        /* of the window */
+	uint64_t files, bytes; /* completed in it */
+	double latency_mean_ns, latency_deviation_ns; /* of these, submission to completion */
+	double rate_error; /* standard error of files/seconds, as a share of it; NAN: unknown */
+	double blocked_share; /* of the readers' time: no blob was free, so the depth was not used; NAN */
+};
+
 enum measurement_status {
 	MEASUREMENT_OK,
 	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
@@ -160,6 +172,9 @@ struct measurement {
 	double throttled_share;    /* cgroup cpu throttling; NAN */
 	double steal_share;        /* of the machine's time, taken by the hypervisor; NAN */
 
+	struct read_point
+		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */
+	size_t read_point_count;
 	char engine[NAME_BYTES]; /* that read: "io_uring", "pread", "memory" */
 	uint64_t dataset_samples;
 	double file_bytes_mean;

@@ -44,6 +44,11 @@ struct trace {
 	uint32_t block; /* items are consecutive in runs of about so many */
 };
 
+/* Beside "read" stands "read ramp" where the source has files in flight: the first files of the repetition, by number, which found
+ * an idle store: items as of "read", though not of the measured part. */
+#define TRACE_READ_RAMP "read ramp"
+enum { TRACE_RAMP_FILES_MAX = 256 };
+
 struct traces {
 	uint32_t point, repeat;
 	double begin_s, end_s; /* the part they are of */
