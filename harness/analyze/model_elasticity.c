@@ -100,6 +100,10 @@ int model_elasticities(
 
 /* --- ladder and knee ---------------------------------------------------------------------------------- */
 
+/* Throughput that follows no cost by more than this has no limit left that the costs know. */
+static const double NO_LIMIT = 1e-3;
+
+/* *stage: REPLAY_STAGES where there is no further limit. */
 static int add_rung(const struct model *model, struct ladder *ladder, enum replay_stage *stage,
 	struct error *err)
 {
@@ -116,6 +120,10 @@ static int add_rung(const struct model *model, struct ladder *ladder, enum repla
 	*stage = REPLAY_READ;
 	for (int s = 0; s < REPLAY_STAGES; s++)
 		*stage = sums[s] > sums[*stage] ? (enum replay_stage)s : *stage;
+	if (sums[*stage] < NO_LIMIT) {
+		*stage = REPLAY_STAGES;
+		return 0;
+	}
 	int top = -1;
 	for (int c = 0; c < COSTS; c++)
 		if (model_cost_stage((enum replay_cost)c) == *stage &&
@@ -139,7 +147,7 @@ int model_ladder(const struct model *model, struct ladder *out, struct error *er
 		const int code = add_rung(&rest, out, &stage, err);
 		if (code)
 			return code;
-		if (stage == REPLAY_STEP)
+		if (stage == REPLAY_STEP || stage == REPLAY_STAGES)
 			break;
 		bool more = false;
 		for (int c = 0; c < COSTS; c++) {

@@ -134,6 +134,27 @@ static void the_ladder_ends_at_the_step(void **state)
 	truth_free(run);
 }
 
+/* Where the step takes no time, the ladder ends with the last stage that does; none is named twice. */
+static void the_ladder_ends_where_nothing_costs(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 1e-5; /* what a clock reads of nothing */
+	t.host_us = 0.01;
+	t.settings[1] = "step.backend=null";
+	struct truth_run *run = truth_make(&t);
+	struct model model;
+	struct ladder ladder;
+	struct error err = {""};
+	truth_open(&model, run);
+	assert_int_equal(model_ladder(&model, &ladder, &err), 0);
+	assert_int_equal(ladder.count, 2);
+	assert_string_equal(ladder.rungs[0].stage, "decode");
+	assert_string_equal(ladder.rungs[1].stage, "read");
+	model_close(&model);
+	truth_free(run);
+}
+
 static void the_knee_is_where_doubling_gains_nothing(void **state)
 {
 	(void)state;
@@ -269,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_pair_shares),
 		cmocka_unit_test(what_is_missing_is_counted),
 		cmocka_unit_test(the_ladder_ends_at_the_step),
+		cmocka_unit_test(the_ladder_ends_where_nothing_costs),
 		cmocka_unit_test(the_knee_is_where_doubling_gains_nothing),
 		cmocka_unit_test(intervals_grow_with_what_is_not_known),
 		cmocka_unit_test(more_in_flight_than_measured_is_uncertain),
