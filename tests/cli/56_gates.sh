@@ -64,13 +64,14 @@ validate out
 new_a=$(json 'd["baseline"]["folder"]')
 new_b=$(json 'd["comparisons"][0]["result"]["folder"]')
 case "$new_a $new_b" in results/tiny/*\ results/tiny/*) ;; *) fail "the new results: $new_a $new_b" ;; esac
-# Looked at after 5, 10, 20, ... of each, and where the time is over.
-[ "$(json '(lambda a, b: a == b >= 2)(*d["comparisons"][0]["points"][0]["metrics"]["throughput"]["repeats"])')" = True ] || fail "not as many of each"
+# As many of each are made, looked at after 5, 10, 20, ... and where the time is over; a busy machine may leave some of them out.
+[ "$(json 'min(d["comparisons"][0]["points"][0]["metrics"]["throughput"]["repeats"]) >= 2')" = True ] || fail "decided by too few"
 /usr/bin/python3 - "$new_a" "$new_b" <<'PY' || fail "not in turn"
 import json, sys
 sides = [[json.loads(line) for line in open(f + "/points.jsonl")] for f in sys.argv[1:]]
 order = sorted((l["started"], s, l["repeat"]) for s in (0, 1) for l in sides[s] if l.get("kind") == "repetition")
 assert all({order[i][1], order[i + 1][1]} == {0, 1} and order[i][2] == order[i + 1][2] for i in range(0, len(order), 2)), order
+assert order[-1][2] >= 1, order
 assert {s[0]["config"]["measure"]["repeats"] for s in sides} == {len(order) // 2}
 PY
 expect 1 "$MLBENCH" compare "$new_a" "$new_b" --fail-if 'throughput < -20%'
