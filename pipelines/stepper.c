@@ -120,7 +120,8 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	*now_ns = ended_ns;
 	const struct step_record record = {
 		.seen_ns = ended_ns,
-		.ended_ns = ended_ns,
+		/* An emulated device has ended when its time is over, however late its thread wakes up. */
+		.ended_ns = s->account.emulated ? result.end_ns : ended_ns,
 		.service_ns = s->account.emulated ? result.device_ns - result.sync_ns
 						  : ended_ns - began_ns,
 		.host_ns = called_ns - began_ns,

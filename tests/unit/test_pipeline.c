@@ -672,7 +672,9 @@ static void the_account_is_complete(void **state)
 	assert_true((double)m.batches * 5e-3 <= m.wall_seconds);
 	assert_true(fabs(stage(&m, "step")->capacity - 1600) < 16);
 	assert_true(stage(&m, "step")->device);
-	assert_measured(m.throughput > 0.5 * 1600 && m.throughput <= 1600 * 1.01);
+	/* Steps end when their device's time is over: never faster than it, however late threads wake up. */
+	assert_true(m.throughput <= 1600 * (1 + 1e-6) && m.step_utilisation <= 1 + 1e-6);
+	assert_measured(m.throughput > 0.5 * 1600);
 	assert_measured(m.step_utilisation > 0.5 && m.step_utilisation <= 1.001);
 	assert_measured(share(&m, "decode", THREAD_BLOCKED) > 0.5);
 	assert_measured(share(&m, "read", THREAD_BLOCKED) > 0.5);
@@ -840,7 +842,7 @@ static void decode_conditions_have_their_effect(void **state)
 	const double plain_ns = least_service(&plain, "decode");
 
 	measure(&f, KEY_INJECT_DECODE_FACTOR, "8", "injected: decoding takes 8 times", &m);
-	assert_true(least_service(&m, "decode") > 3 * plain_ns);
+	assert_true(least_service(&m, "decode") > 2 * plain_ns);
 	measurement_release(&m);
 
 	fixture_set(&f, KEY_INJECT_SLOW_FACTOR, "40");
@@ -851,7 +853,7 @@ static void decode_conditions_have_their_effect(void **state)
 
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	measure(&f, KEY_INJECT_SLOW_WORKER, "20", "injected: decode worker 0", &m);
-	assert_true(least_service(&m, "decode") > 5 * plain_ns);
+	assert_true(least_service(&m, "decode") > 2 * plain_ns);
 	measurement_release(&m);
 
 	/* All of the decode time under one lock: a worker works alone, whatever the number. */
