@@ -68,7 +68,7 @@ static void *play_reader(void *context)
 		uint64_t now = clock_now_ns();
 		const size_t want = g->depth - n_flying;
 		n_flying += exchange_read(&g->exchange, &p->seat, done, n_done, flying + n_flying,
-			want, n_flying == 0, &now);
+			want, n_flying, &now);
 		if (n_flying == 0)
 			return NULL;
 		dawdle(p);
@@ -351,14 +351,13 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	await_sleep(&worker, 0, THREAD_STARVED);
 	struct blob *blobs[4];
 	uint64_t now = clock_now_ns();
-	assert_int_equal(
-		exchange_read(&g.exchange, &reader.seat, NULL, 0, blobs, 4, true, &now), 4);
+	assert_int_equal(exchange_read(&g.exchange, &reader.seat, NULL, 0, blobs, 4, 0, &now), 4);
 	now = clock_now_ns();
-	(void)exchange_read(&g.exchange, &reader.seat, blobs, 1, blobs, 0, false, &now);
+	(void)exchange_read(&g.exchange, &reader.seat, blobs, 1, blobs, 0, 3, &now);
 	/* It takes the one, fills the only slot, and finds nothing more. */
 	await_sleep(&worker, 1, THREAD_STARVED);
 	now = clock_now_ns();
-	(void)exchange_read(&g.exchange, &reader.seat, blobs + 1, 3, blobs, 0, false, &now);
+	(void)exchange_read(&g.exchange, &reader.seat, blobs + 1, 3, blobs, 0, 1, &now);
 	/* It still sleeps, but now for room: its clock was turned by the reader. */
 	await_sleep(&worker, 1, THREAD_BLOCKED);
 	uint64_t total[THREAD_STATES];
