@@ -17,7 +17,10 @@ enum {
 	LENGTHENED_SHARE = 25, /* the 25th part of a repetition */
 };
 
+static const uint64_t LENGTHENED_MOST_NS = 10 * NS_PER_S;
 static const uint64_t RAMP_NS = 50 * NS_PER_MS;
+/* A store that has not filled the depth twice by then, nor in the warm-up, has not the time for a point, either. */
+static const uint64_t BEGUN_NS = NS_PER_S;
 static const uint64_t LOOK_NS = 100 * NS_PER_MS;
 /* The kernel throttles in slices of 100 ms: a point of less than two shows one burst, and one of five the rate. */
 static const uint64_t POINT_LEAST_NS = 200 * NS_PER_MS;
@@ -40,8 +43,10 @@ uint64_t dither_longer_ns(const struct config *config)
 			   config_integer(config, KEY_MEASURE_EPOCHS) == 0;
 	if (!tried)
 		return 0;
-	return (warmup_ns + (uint64_t)config_integer(config, KEY_MEASURE_DURATION)) /
-	       LENGTHENED_SHARE;
+	const uint64_t share_ns =
+		(warmup_ns + (uint64_t)config_integer(config, KEY_MEASURE_DURATION)) /
+		LENGTHENED_SHARE;
+	return share_ns < LENGTHENED_MOST_NS ? share_ns : LENGTHENED_MOST_NS;
 }
 
 static __attribute__((format(printf, 2, 0))) void add_reason(
@@ -315,7 +320,9 @@ static void end_in_time(struct dither *d, const struct dither_look *now)
 {
 	const bool begun = d->phase > DITHER_LOOK;
 	const uint64_t needed_ns = begun ? 0 : POINT_LEAST_NS + RETURN_NS;
-	if (d->phase == DITHER_OVER || now->now_ns + needed_ns < d->latest_ns)
+	const uint64_t begin_ns = d->warmup_ns > BEGUN_NS ? d->warmup_ns : BEGUN_NS;
+	const bool in_time = begun || now->now_ns < begin_ns;
+	if (d->phase == DITHER_OVER || (in_time && now->now_ns + needed_ns < d->latest_ns))
 		return;
 	if (!begun)
 		say(d, "reads at other depths were not tried: the warm-up is too short for them");

@@ -10,7 +10,7 @@
  *   settle   another depth, until all that was in flight before is done, and as many files as are in flight now
  *   count    a point: 64 files and half a second at least, and more where the warm-up has the time and the rate is not sure
  *   return   the set depth, until it has settled again
- * All of it may lengthen the warm-up by 4 % of the repetition, and no more: points get shorter, then are left out. */
+ * All of it may lengthen the warm-up by 4 % of the repetition, 10 s at most: points get shorter, then are left out. */
 #ifndef MLBENCH_PIPELINES_DITHER_H
 #define MLBENCH_PIPELINES_DITHER_H
 

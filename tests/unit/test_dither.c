@@ -241,6 +241,12 @@ static void a_store_too_slow_for_the_warm_up_costs_nothing(void **state)
 	play(&p, &slow, &usual, NS_PER_S);
 	expect_nothing(&p, "warm-up is too short");
 	assert_true(p.look.now_ns <= NS_PER_S);
+	/* Nor where there would be hours. */
+	const struct depth_plan hours = {
+		.set = 8, .half = 4, .twice = 16, .longer_ns = 10 * NS_PER_S};
+	play(&p, &slow, &hours, 10 * NS_PER_MS);
+	expect_nothing(&p, "warm-up is too short");
+	assert_true(p.look.now_ns <= NS_PER_S);
 }
 
 static void few_files_make_no_point(void **state)
