@@ -130,6 +130,8 @@ static void dither_reads(struct conducting *s, uint64_t now_ns)
 	const uint32_t depth = dither_step(dither, &look);
 	if (before > 0 && depth != before)
 		exchange_set_depth(monitor->exchange, depth, now_ns);
+	if (dither_is_over(dither))
+		exchange_keep_depth(monitor->exchange);
 	lengthen(s, look.now_ns < dither->latest_ns ? look.now_ns : dither->latest_ns);
 }
 

@@ -80,6 +80,7 @@ static int open_shares(struct exchange *x)
 	if (!x->shares)
 		return -ENOMEM;
 	share_depth(x, x->options.depth);
+	x->counts_reads = true;
 	return 0;
 }
 
@@ -384,7 +385,7 @@ static void count_read(struct exchange *x, const struct blob *blob)
 static void put_read(struct exchange *x, struct blob *const *done, size_t n_done)
 {
 	for (size_t i = 0; i < n_done; i++) {
-		if (x->shares)
+		if (x->counts_reads)
 			count_read(x, done[i]);
 		ready_put(&x->ready, done[i]->ticket.number, done[i]->index);
 	}
@@ -493,6 +494,13 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	leave(x, now_ns);
 	while (paused)
 		parker_wake(&pop(&paused)->parker);
+}
+
+void exchange_keep_depth(struct exchange *x)
+{
+	(void)pthread_mutex_lock(&x->lock.mutex);
+	x->counts_reads = false;
+	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 
 void exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)

@@ -136,13 +136,14 @@ struct exchange {
 	uint32_t *shares; /* (options.readers), of the depth; NULL: it never changes; owned */
 	uint32_t switches;
 	bool aside;
-	struct exchange_reads reads; /* counted where the depth may change */
-	uint32_t being_read;         /* blobs with the readers */
-	uint64_t handed;             /* tickets that workers took */
-	uint64_t total_batches;      /* UINT64_MAX: without end */
-	uint64_t lane_batches;       /* of these, for each lane */
-	uint64_t service_ns;         /* mean time of a sample, smoothed; 0: not known yet */
-	uint32_t chunk;              /* samples worth taking at once, from it */
+	bool counts_reads; /* the depth may still change */
+	struct exchange_reads reads;
+	uint32_t being_read;    /* blobs with the readers */
+	uint64_t handed;        /* tickets that workers took */
+	uint64_t total_batches; /* UINT64_MAX: without end */
+	uint64_t lane_batches;  /* of these, for each lane */
+	uint64_t service_ns;    /* mean time of a sample, smoothed; 0: not known yet */
+	uint32_t chunk;         /* samples worth taking at once, from it */
 	/* and not yet back under the lock */
 	unsigned workers_woken, readers_woken, consumers_woken;
 	struct seat *idle_workers, *idle_readers;
@@ -170,6 +171,8 @@ size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *
  * more finish them first, and one whose share is none pauses (its clock: starved).  Tickets stay in order, so batches are the
  * same at any depth. */
 void exchange_set_depth(struct exchange *exchange, uint32_t depth, uint64_t now_ns);
+/* It stays as it is from now on, and reads are not counted any more: they cost what they do where it never changed. */
+void exchange_keep_depth(struct exchange *exchange);
 /* All zeros where options.depth is 0. */
 void exchange_look_at_reads(struct exchange *exchange, struct exchange_reads *out);
 

@@ -30,11 +30,22 @@ static void open_fixture(struct pipeline_fixture *f)
 	fixture_set(f, KEY_MEASURE_WINDOW, "20ms");
 }
 
+static void keep_planned(
+	void *context, double seconds, double planned_seconds, double samples_per_s)
+{
+	(void)seconds;
+	(void)samples_per_s;
+	*(double *)context = planned_seconds;
+}
+
+static double planned_s; /* as it was told last */
+
 static struct traces run(const struct pipeline_fixture *f, struct measurement *m)
 {
 	struct traces traces;
 	struct error err = {""};
-	const struct pipeline_control control = {.traces = &traces};
+	const struct pipeline_control control = {
+		.traces = &traces, .progress = keep_planned, .context = &planned_s};
 	if (pipeline_run(&f->config, &f->dataset, &control, m, &err))
 		fail_msg("%s", err.text);
 	return traces;
@@ -98,6 +109,7 @@ static void half_and_twice_are_counted_and_not_measured(void **state)
 	expect_points(&m, (const uint32_t[]){DEPTH / 2, 2 * DEPTH}, 2);
 	expect_ramp(&traces, DEPTH, 2 * DEPTH);
 	assert_true(m.cut_seconds >= 1.5);
+	assert_true(planned_s >= 1.9 && planned_s <= 1.9 + 1.9 * 0.04);
 	const struct trace *const read = traces_find(&traces, "read");
 	for (size_t i = 0; i < read->count; i++) {
 		assert_true(read->items[i].in_flight <= DEPTH);
