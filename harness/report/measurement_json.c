@@ -200,17 +200,13 @@ static json_t *queues_to_json(const struct measurement *m)
 	return array;
 }
 
-int read_point_encode(json_t *object, const struct read_point *point)
-{
-	return fields_encode(object, read_point_fields, COUNT(read_point_fields), point);
-}
-
 static json_t *read_points_to_json(const struct measurement *m)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < m->read_point_count; i++) {
 		json_t *object = json_object();
-		const int code = read_point_encode(object, &m->read_points[i]);
+		const int code = fields_encode(
+			object, read_point_fields, COUNT(read_point_fields), &m->read_points[i]);
 		if (json_array_append_new(array, object) != 0 || code) {
 			json_decref(array);
 			return NULL;

@@ -12,9 +12,6 @@
 /* NULL without memory. */
 json_t *measurement_to_json(const struct measurement *m);
 
-/* Its members into object; -ENOMEM. */
-int read_point_encode(json_t *object, const struct read_point *point);
-
 /* Fills m (initialised here; released by the caller in any case).  -EINVAL with what is wrong. */
 int measurement_from_json(struct measurement *m, const json_t *object, struct error *err);
 

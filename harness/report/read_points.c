@@ -3,7 +3,7 @@
 
 #include "harness/base/units.h"
 #include "harness/report/fields.h"
-#include "harness/report/measurement_json.h"
+#include "harness/report/part.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,18 +113,27 @@ void read_points_text(const struct report *report, size_t point, struct buffer *
 
 /* --- as JSON -------------------------------------------------------------------------------------- */
 
+static json_t *read_point_json(const struct read_point *p, uint32_t repeat)
+{
+	struct part part = part_open();
+	part_put(&part, "repeat", json_integer(repeat));
+	part_put(&part, "depth", json_integer(p->depth));
+	part_put(&part, "seconds", fields_number(p->seconds));
+	part_put(&part, "files", json_integer((json_int_t)p->files));
+	part_put(&part, "bytes", json_integer((json_int_t)p->bytes));
+	part_put(&part, "files_per_s", fields_number((double)p->files / p->seconds));
+	part_put(&part, "latency_mean_ns", fields_number(p->latency_mean_ns));
+	part_put(&part, "latency_deviation_ns", fields_number(p->latency_deviation_ns));
+	part_number(&part, "rate_error", p->rate_error, "too short to be cut into blocks");
+	part_number(&part, "blocked_share", p->blocked_share, "the readers did nothing");
+	return part_close(&part);
+}
+
 static void append_repetition(void *context, const struct measurement *m)
 {
-	for (size_t i = 0; i < m->read_point_count; i++) {
-		const struct read_point *p = &m->read_points[i];
-		json_t *object = json_object();
-		int bad = json_object_set_new(object, "repeat", json_integer(m->repeat));
-		bad |= read_point_encode(object, p);
-		bad |= json_object_set_new(
-			object, "files_per_s", fields_number((double)p->files / p->seconds));
-		if (bad || json_array_append_new(context, object))
-			json_decref(object);
-	}
+	for (size_t i = 0; i < m->read_point_count; i++)
+		(void)json_array_append_new(
+			context, read_point_json(&m->read_points[i], m->repeat));
 }
 
 json_t *read_points_json(const struct report *report, size_t point)
