@@ -29,7 +29,7 @@ struct recorded {
 	const struct devices *devices;
 	const struct rounds *rounds;
 	const struct first_epoch *first_epoch;
-	uint64_t warmup_ns; /* configured */
+	uint64_t warmup_ns; /* as it was */
 	unsigned cores;
 	bool reads_memory; /* the memory engine */
 	bool emulates_storage;

@@ -15,25 +15,72 @@ enum {
 
 /* --- opening and closing -------------------------------------------------------------------------- */
 
-static int open_blobs(struct exchange *x)
+/* The spare buffers lie behind all others. */
+static uint8_t *spare_memory(const struct exchange_options *o)
+{
+	return o->blob_memory + (size_t)o->blobs * o->blob_bytes +
+	       (size_t)o->large_blobs * o->large_bytes;
+}
+
+static void fill_blobs(struct exchange *x)
 {
 	const struct exchange_options *o = &x->options;
-	x->blobs = aligned_alloc(_Alignof(struct blob), o->blobs * sizeof *x->blobs);
-	x->free = calloc(o->blobs, sizeof *x->free);
-	x->free_large = calloc(o->large_blobs + 1, sizeof *x->free_large);
-	if (!x->blobs || !x->free || !x->free_large)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < o->blobs; i++) {
+	for (uint32_t i = 0; i < o->blobs + o->spare_blobs; i++) {
 		x->blobs[i] = (struct blob){.index = i, .request.room = o->blob_bytes};
 		if (o->blob_memory)
-			x->blobs[i].own_buffer = o->blob_memory + (size_t)i * o->blob_bytes;
+			x->blobs[i].own_buffer =
+				i < o->blobs
+					? o->blob_memory + (size_t)i * o->blob_bytes
+					: spare_memory(o) + (size_t)(i - o->blobs) * o->blob_bytes;
 		x->blobs[i].request.buffer = x->blobs[i].own_buffer;
-		x->free[x->free_count++] = o->blobs - 1 - i;
 	}
+	for (uint32_t i = 0; i < o->blobs; i++)
+		x->free[x->free_count++] = o->blobs - 1 - i;
+	for (uint32_t i = 0; i < o->spare_blobs; i++)
+		x->spare[x->spare_count++] = o->blobs + o->spare_blobs - 1 - i;
 	for (uint32_t i = 0; i < o->large_blobs; i++)
 		x->free_large[x->free_large_count++] = o->blob_memory +
 						       (size_t)o->blobs * o->blob_bytes +
 						       (size_t)i * o->large_bytes;
+	for (uint32_t i = 0; i < o->spare_large_blobs; i++)
+		x->spare_large[x->spare_large_count++] = spare_memory(o) +
+							 (size_t)o->spare_blobs * o->blob_bytes +
+							 (size_t)i * o->large_bytes;
+}
+
+static int open_blobs(struct exchange *x)
+{
+	const struct exchange_options *o = &x->options;
+	const size_t blobs = (size_t)o->blobs + o->spare_blobs;
+	const size_t large = (size_t)o->large_blobs + o->spare_large_blobs;
+	x->blobs = aligned_alloc(_Alignof(struct blob), blobs * sizeof *x->blobs);
+	x->free = calloc(blobs, sizeof *x->free);
+	x->free_large = calloc(large + 1, sizeof *x->free_large);
+	x->spare = calloc(o->spare_blobs + 1, sizeof *x->spare);
+	x->spare_large = calloc(o->spare_large_blobs + 1, sizeof *x->spare_large);
+	if (!x->blobs || !x->free || !x->free_large || !x->spare || !x->spare_large)
+		return -ENOMEM;
+	fill_blobs(x);
+	return 0;
+}
+
+/* Even, to a file: of 3 files in flight two readers have 1 and 2. */
+static void share_depth(struct exchange *x, uint32_t depth)
+{
+	const uint64_t readers = x->options.readers;
+	for (uint64_t i = 0; i < readers; i++)
+		x->shares[i] = (uint32_t)((i + 1) * depth / readers - i * depth / readers);
+}
+
+static int open_shares(struct exchange *x)
+{
+	if (x->options.depth == 0)
+		return 0;
+	x->shares = calloc(x->options.readers, sizeof *x->shares);
+	if (!x->shares)
+		return -ENOMEM;
+	share_depth(x, x->options.depth);
+	x->counts_reads = true;
 	return 0;
 }
 
@@ -70,7 +117,8 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 		*x = (struct exchange){0};
 		return code;
 	}
-	uint64_t span = 2 * ((uint64_t)o->blobs + (uint64_t)o->slots * o->slot_samples);
+	uint64_t span =
+		2 * ((uint64_t)o->blobs + o->spare_blobs + (uint64_t)o->slots * o->slot_samples);
 	span = span < SPAN_MAX ? span : SPAN_MAX;
 	code = sampler_open(&x->sampler, &o->sampler);
 	if (!code)
@@ -79,6 +127,8 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 		code = open_slots(x);
 	if (!code)
 		code = open_blobs(x);
+	if (!code)
+		code = open_shares(x);
 	if (code) {
 		exchange_close(x);
 		return code;
@@ -96,6 +146,9 @@ void exchange_close(struct exchange *x)
 	free(x->blobs);
 	free(x->free);
 	free(x->free_large);
+	free(x->spare);
+	free(x->spare_large);
+	free(x->shares);
 	slots_close(&x->slots);
 	ready_close(&x->ready);
 	sampler_close(&x->sampler);
@@ -203,10 +256,13 @@ static void wake_readers(struct exchange *x, struct seat **wake)
 	if (sampler_exhausted(&x->sampler)) {
 		while (x->idle_readers)
 			move(&x->idle_readers, wake);
+		while (x->paused_readers)
+			move(&x->paused_readers, wake);
 		return;
 	}
 	const bool worth = x->free_count >= x->wake_free || x->ready.count == 0;
-	if (worth && has_room_for_next(x) && x->readers_woken == 0 && ready_has_room(&x->ready)) {
+	if (worth && x->idle_readers && has_room_for_next(x) && x->readers_woken == 0 &&
+		ready_has_room(&x->ready)) {
 		move(&x->idle_readers, wake);
 		x->readers_woken++;
 	}
@@ -238,7 +294,7 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 	struct seat *wake = NULL;
 	if (x->idle_workers)
 		wake_workers(x, now_ns, &wake);
-	if (x->idle_readers)
+	if (x->idle_readers || x->paused_readers)
 		wake_readers(x, &wake);
 	if (x->slots.deliverable > 0)
 		wake_consumers(x, &wake);
@@ -315,10 +371,24 @@ static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, u
 
 /* --- readers ------------------------------------------------------------------------------------------ */
 
+static void count_read(struct exchange *x, const struct blob *blob)
+{
+	const struct read_request *const request = &blob->request;
+	const double latency_ns = (double)(request->done_ns - request->submitted_ns);
+	x->reads.files++;
+	x->reads.bytes += request->status ? 0 : request->size;
+	x->reads.latency_ns += latency_ns;
+	x->reads.latency_squares += latency_ns * latency_ns;
+	x->reads.earlier -= blob->switches != x->switches;
+}
+
 static void put_read(struct exchange *x, struct blob *const *done, size_t n_done)
 {
-	for (size_t i = 0; i < n_done; i++)
+	for (size_t i = 0; i < n_done; i++) {
+		if (x->counts_reads)
+			count_read(x, done[i]);
 		ready_put(&x->ready, done[i]->ticket.number, done[i]->index);
+	}
 	x->being_read -= (uint32_t)n_done;
 }
 
@@ -333,6 +403,8 @@ static size_t take_blobs(struct exchange *x, struct blob **taken, size_t want)
 			blob->request.room = x->options.large_bytes;
 		}
 		blob->ticket = sampler_take(&x->sampler);
+		blob->switches = x->switches;
+		blob->aside = x->aside;
 		ready_hold(&x->ready);
 		taken[n++] = blob;
 	}
@@ -340,17 +412,33 @@ static size_t take_blobs(struct exchange *x, struct blob **taken, size_t want)
 	return n;
 }
 
+/* Of `room` more files, as many as the reader's share of the depth allows. */
+static size_t allowed(
+	const struct exchange *x, const struct seat *seat, size_t room, size_t in_flight)
+{
+	if (!x->shares)
+		return room;
+	const size_t share = x->shares[seat->reader];
+	const size_t more = share > in_flight ? share - in_flight : 0;
+	return more < room ? more : room;
+}
+
 size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *done, size_t n_done,
-	struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns)
+	struct blob **taken, size_t room, size_t in_flight, uint64_t *now_ns)
 {
 	size_t n = 0;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	put_read(x, done, n_done);
 	while (!stopping(x)) {
+		const size_t want = allowed(x, seat, room, in_flight);
 		n = take_blobs(x, taken, want);
-		if (n > 0 || !may_wait || sampler_exhausted(&x->sampler))
+		seat->is_short = n < want;
+		if (n > 0 || in_flight > 0 || sampler_exhausted(&x->sampler))
 			break;
-		sleep_in(x, &x->idle_readers, seat, THREAD_BLOCKED, now_ns);
+		if (want > 0)
+			sleep_in(x, &x->idle_readers, seat, THREAD_BLOCKED, now_ns);
+		else
+			sleep_in(x, &x->paused_readers, seat, THREAD_STARVED, now_ns);
 		x->readers_woken = 0;
 	}
 	if (n > 0 && seat->clock)
@@ -359,13 +447,77 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	return n;
 }
 
+/* A blob that nobody uses any more, or that is lent from now on. */
+static void drop_blob(struct exchange *x, uint32_t index)
+{
+	if (index >= x->options.blobs && !x->lent)
+		x->spare[x->spare_count++] = index;
+	else
+		x->free[x->free_count++] = index;
+}
+
+static void drop_large(struct exchange *x, uint8_t *buffer)
+{
+	if (x->options.spare_large_blobs > 0 && buffer >= spare_memory(&x->options) && !x->lent)
+		x->spare_large[x->spare_large_count++] = buffer;
+	else
+		x->free_large[x->free_large_count++] = buffer;
+}
+
+/* What is in use comes to its place when it is dropped. */
+static void lend(struct exchange *x, bool lent)
+{
+	x->lent = lent;
+	while (lent && x->spare_count > 0)
+		drop_blob(x, x->spare[--x->spare_count]);
+	while (lent && x->spare_large_count > 0)
+		drop_large(x, x->spare_large[--x->spare_large_count]);
+	const uint32_t blobs = x->free_count;
+	const uint32_t large = x->free_large_count;
+	x->free_count = x->free_large_count = 0;
+	for (uint32_t i = 0; i < blobs; i++)
+		drop_blob(x, x->free[i]);
+	for (uint32_t i = 0; i < large; i++)
+		drop_large(x, x->free_large[i]);
+}
+
+void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
+{
+	(void)pthread_mutex_lock(&x->lock.mutex);
+	x->switches++;
+	x->aside = depth != x->options.depth;
+	x->reads.earlier = x->being_read;
+	share_depth(x, depth);
+	lend(x, depth > x->options.depth);
+	struct seat *paused = x->paused_readers;
+	x->paused_readers = NULL;
+	leave(x, now_ns);
+	while (paused)
+		parker_wake(&pop(&paused)->parker);
+}
+
+void exchange_keep_depth(struct exchange *x)
+{
+	(void)pthread_mutex_lock(&x->lock.mutex);
+	x->counts_reads = false;
+	(void)pthread_mutex_unlock(&x->lock.mutex);
+}
+
+void exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)
+{
+	(void)pthread_mutex_lock(&x->lock.mutex);
+	*out = x->reads;
+	out->in_flight = x->being_read;
+	(void)pthread_mutex_unlock(&x->lock.mutex);
+}
+
 /* --- decode workers ------------------------------------------------------------------------------------ */
 
 static void free_large(struct exchange *x, struct blob *blob)
 {
 	if (blob->request.buffer == blob->own_buffer)
 		return;
-	x->free_large[x->free_large_count++] = blob->request.buffer;
+	drop_large(x, blob->request.buffer);
 	blob->request.buffer = blob->own_buffer;
 	blob->request.room = x->options.blob_bytes;
 }
@@ -380,7 +532,7 @@ static void give_back(struct exchange *x, struct blob *const *items, size_t n_do
 		for (; i < n_done && items[i]->slot == slot; i++, n++) {
 			bad += items[i]->bad;
 			free_large(x, items[i]);
-			x->free[x->free_count++] = items[i]->index;
+			drop_blob(x, items[i]->index);
 		}
 		(void)slots_filled(&x->slots, slot, n, bad);
 	}
@@ -507,6 +659,8 @@ void exchange_wake_all(struct exchange *x)
 		move(&x->idle_workers, &wake);
 	while (x->idle_readers)
 		move(&x->idle_readers, &wake);
+	while (x->paused_readers)
+		move(&x->paused_readers, &wake);
 	for (uint32_t lane = 0; lane < x->options.lanes; lane++)
 		while (x->idle_consumers[lane])
 			move(&x->idle_consumers[lane], &wake);

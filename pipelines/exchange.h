@@ -67,6 +67,8 @@ struct blob {
 	uint32_t index;
 	uint8_t *own_buffer; /* its room for usual files; request.buffer is this, or a large one */
 	uint32_t in_flight;  /* on its reader when it was submitted, itself included */
+	uint32_t switches;   /* of the readers' depth, before it was taken */
+	bool aside; /* taken while reads were at another depth than the set one (exchange_set_depth) */
 	bool bad; /* set by the worker: could not be read or decoded, its place is zeroed */
 };
 
@@ -76,14 +78,19 @@ struct seat {
 	struct state_clock *clock; /* NULL: not timed */
 	struct lock_meter *lock;   /* NULL: waits for the exchange's lock are not counted */
 	struct seat *next;         /* in a list of sleepers */
+	unsigned reader;           /* of the readers, this one */
+	bool is_short; /* of a reader that came last: it got fewer files than it may have in flight */
 };
 
 struct exchange_options {
 	struct sampler_options sampler;
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
-	uint8_t *blob_memory;       /* blobs x blob_bytes, then the large ones, or NULL */
+	/* blobs x blob_bytes, then the large ones, then the same of the spare ones; or NULL */
+	uint8_t *blob_memory;
 	uint32_t large_blobs,
 		large_bytes; /* how many, and the room of each; 0: every file fits a blob */
+	/* Lent to the readers while they are deeper than the set depth, and of no use at any other time. */
+	uint32_t spare_blobs, spare_large_blobs;
 	const struct sample
 		*samples; /* (sampler.count), asked for their sizes; NULL without large ones */
 	uint32_t slots, prefetch_depth;
@@ -96,9 +103,19 @@ struct exchange_options {
 	bool in_order;
 	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;
+	uint32_t
+		depth; /* set, of all readers together, where it is to be changed; 0: it never is */
 	const atomic_bool *stopping; /* once true, nobody gets anything more */
 	/* Told how deep the queues are, from exchange_start_meters on; NULL: nobody is. */
 	struct timeline_log *samples_timeline, *batches_timeline;
+};
+
+/* Files that readers handed in, and what is with them. */
+struct exchange_reads {
+	uint64_t files, bytes;
+	double latency_ns, latency_squares; /* sums, submission to completion */
+	uint32_t in_flight;                 /* with the readers */
+	uint32_t earlier;                   /* of these, taken before the last change of depth */
 };
 
 struct exchange {
@@ -111,6 +128,16 @@ struct exchange {
 	uint32_t *free;       /* stack of blob indices; owned */
 	uint8_t **free_large; /* stack of large buffers; owned */
 	uint32_t free_count, free_large_count, wake_free;
+	/* The same of those that are not lent. */
+	uint32_t *spare;
+	uint8_t **spare_large;
+	uint32_t spare_count, spare_large_count;
+	bool lent;
+	uint32_t *shares; /* (options.readers), of the depth; NULL: it never changes; owned */
+	uint32_t switches;
+	bool aside;
+	bool counts_reads; /* the depth may still change */
+	struct exchange_reads reads;
 	uint32_t being_read;    /* blobs with the readers */
 	uint64_t handed;        /* tickets that workers took */
 	uint64_t total_batches; /* UINT64_MAX: without end */
@@ -120,6 +147,7 @@ struct exchange {
 	/* and not yet back under the lock */
 	unsigned workers_woken, readers_woken, consumers_woken;
 	struct seat *idle_workers, *idle_readers;
+	struct seat *paused_readers;            /* their share of the depth is none */
 	struct seat *idle_consumers[LANES_MAX]; /* one at most in each */
 	struct queue_meter samples, batches;
 };
@@ -133,10 +161,20 @@ void exchange_start_meters(struct exchange *exchange, uint64_t now_ns);
 /* In all visits *now_ns is when the caller came (0: not timed); it is moved on when the caller had to
  * wait for the lock or to sleep, and the caller's clock is working again when the visit returns with something. */
 
-/* A reader: hands in n_done files and takes up to want blobs with their tickets.  Sleeps for room only
- * if may_wait; 0 then means that the run is over. */
+/* A reader: hands in n_done files and takes up to room blobs with their tickets, as far as its share of the depth allows
+ * beside the in_flight ones that it still has.  Sleeps for room, or for a share, only without any; 0 then means that the run
+ * is over. */
 size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *const *done,
-	size_t n_done, struct blob **taken, size_t want, bool may_wait, uint64_t *now_ns);
+	size_t n_done, struct blob **taken, size_t room, size_t in_flight, uint64_t *now_ns);
+
+/* From now on all readers together have `depth` files in flight at most, evenly; options.depth is not 0.  Readers that have
+ * more finish them first, and one whose share is none pauses (its clock: starved).  Tickets stay in order, so batches are the
+ * same at any depth. */
+void exchange_set_depth(struct exchange *exchange, uint32_t depth, uint64_t now_ns);
+/* It stays as it is from now on, and reads are not counted any more: they cost what they do where it never changed. */
+void exchange_keep_depth(struct exchange *exchange);
+/* All zeros where options.depth is 0. */
+void exchange_look_at_reads(struct exchange *exchange, struct exchange_reads *out);
 
 /* A decode worker: hands in the n_done items that it wrote and takes up to CHUNK_MAX, lowest tickets
  * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over. */

@@ -102,6 +102,13 @@ void live_feed_begin(struct live_feed *feed, struct run *run)
 	describe(run, view);
 }
 
+void live_feed_lengthen(struct live_feed *feed, uint64_t warmup_ns)
+{
+	struct live_view *view = &feed->view;
+	view->warm_ns = view->begun_ns + warmup_ns;
+	view->planned_s = seconds_of(warmup_ns + feed->run->duration_ns);
+}
+
 /* --- what every thread does --------------------------------------------------------------------- */
 
 static void look_at_thread(

@@ -33,6 +33,9 @@ struct live_feed {
 /* The control thread, when the threads are about to start; the monitor is filled. */
 void live_feed_begin(struct live_feed *feed, struct run *run);
 
+/* The warm-up is longer than was configured. */
+void live_feed_lengthen(struct live_feed *feed, uint64_t warmup_ns);
+
 /* Now and then; edge: one was just taken.  Publishes when it is due. */
 void live_feed_tell(struct live_feed *feed, uint64_t now_ns, bool edge);
 

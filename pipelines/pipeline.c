@@ -9,11 +9,13 @@
 #include "pipelines/cache_state.h"
 #include "pipelines/collect.h"
 #include "pipelines/conduct.h"
+#include "pipelines/dither.h"
 #include "pipelines/live_feed.h"
 #include "pipelines/plan.h"
 #include "pipelines/timeline_wiring.h"
 #include "pipelines/wiring.h"
 #include "workloads/backend/backend.h"
+#include "workloads/source/limiter.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,7 +46,8 @@ static void choose_times(struct run *run)
 	run->warmup_ns = (uint64_t)config_integer(run->config, KEY_MEASURE_WARMUP);
 	run->duration_ns =
 		by_epochs ? 0 : (uint64_t)config_integer(run->config, KEY_MEASURE_DURATION);
-	const uint64_t planned_ns = by_epochs ? 0 : run->warmup_ns + run->duration_ns;
+	const uint64_t planned_ns =
+		by_epochs ? 0 : run->warmup_ns + run->duration_ns + dither_longer_ns(run->config);
 	run->window_ns = monitor_window(
 		(uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
 }
@@ -58,6 +61,10 @@ static int open_stage(struct run *run, enum stage_id id, const char *name, unsig
 		return 0;
 	stage->meters = thread_meters_open(workers, segments);
 	if (!stage->meters)
+		return -ENOMEM;
+	/* Where reads are immediate they take no time. */
+	if (id == STAGE_READ && (!run->reads_memory || limiter_wanted(run->config)) &&
+		thread_meters_add_ramps(stage->meters, workers))
 		return -ENOMEM;
 	const bool on_device = (id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.step_on_device;
 	return on_device ? thread_meters_add_devices(stage->meters, workers) : 0;
@@ -121,6 +128,8 @@ static int open_exchange(struct run *run, struct error *err)
 		.blob_memory = run->blob_block.data,
 		.large_blobs = plan->large_blobs,
 		.large_bytes = plan->large_blob_bytes,
+		.spare_blobs = plan->depths.spare_blobs,
+		.spare_large_blobs = plan->depths.spare_large_blobs,
 		.samples = run->dataset->samples,
 		.slots = plan->slots,
 		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
@@ -134,6 +143,7 @@ static int open_exchange(struct run *run, struct error *err)
 		.workers = plan->decode_workers,
 		.readers = plan->reader_threads,
 		.read_depth = plan->read_depth,
+		.depth = plan->depths.longer_ns > 0 ? plan->depths.set : 0,
 		.cores = run->cores,
 		.stopping = &run->crew.stopping,
 		.samples_timeline = timeline_wiring_queue(run, "samples", 0),
@@ -169,10 +179,14 @@ static int open_source(struct run *run, struct error *err)
 	int code = cache_state_prepare(run->config, run->dataset, run->reads_memory, run->m, err);
 	if (code)
 		return code;
+	struct depth_plan *const depths = &run->plan.depths;
+	const unsigned most = depths->twice / run->plan.reader_threads;
 	code = source_open(&run->source, run->config, run->dataset, run->blob_block.data,
-		run->blob_block.size, err);
+		run->blob_block.size - (size_t)depths->spare_bytes, most, err);
 	if (code)
 		return code;
+	if (run->source->depth_most < most)
+		dither_plan_not_twice(depths, "too few files can be open at once (ulimit -n)");
 	measurement_note(run->m, "read engine %s%s%.200s", run->source->ops->name,
 		run->source->notes[0] ? ": " : "", run->source->notes);
 	if (run->blob_block.data)
@@ -272,6 +286,14 @@ static void watch_devices(struct run *run)
 	run->nvml = device_watch_start(run->config, described, count, run->window_ns, run->m);
 }
 
+/* The last edge of a window by which depths of reads must have been tried. */
+static uint64_t latest_warm_ns(const struct run *run)
+{
+	const uint64_t latest_ns = run->warmup_ns + run->plan.depths.longer_ns;
+	const uint64_t edge_ns = latest_ns / run->window_ns * run->window_ns;
+	return edge_ns > run->warmup_ns ? edge_ns : run->warmup_ns;
+}
+
 static bool conduct(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits)
 {
@@ -298,7 +320,14 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	if (control && control->live)
 		live_feed_begin(control->live, run);
 	crew_start(&run->crew, monitor->start_ns);
+	if (run->plan.depths.longer_ns > 0)
+		run->dither = (struct dither){
+			.plan = &run->plan.depths,
+			.warmup_ns = run->warmup_ns,
+			.latest_ns = latest_warm_ns(run),
+		};
 	const struct conduct options = {
+		.dither = run->plan.depths.longer_ns > 0 ? &run->dither : NULL,
 		.crew = &run->crew,
 		.monitor = monitor,
 		.control = control,
@@ -308,11 +337,23 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 		.no_progress_ns = limits->no_progress_ns,
 		.slowest_wait_ns = slowest_wait(run),
 	};
-	const bool interrupted = conduct_run(&options);
+	const bool interrupted = conduct_run(&options, &run->warmup_ns);
 	if (control && control->live)
 		live_feed_end(control->live);
 	device_watch_stop(run->nvml);
 	return interrupted;
+}
+
+static void keep_read_points(const struct run *run)
+{
+	const struct dither *const dither = &run->dither;
+	struct measurement *const m = run->m;
+	if (run->plan.depths.why_not[0])
+		measurement_note(m, "%s", run->plan.depths.why_not);
+	if (dither->note[0])
+		measurement_note(m, "%s", dither->note);
+	memcpy(m->read_points, dither->points, sizeof m->read_points);
+	m->read_point_count = dither->point_count;
 }
 
 static int finish(struct run *run, bool interrupted, struct traces *traces, struct error *err)
@@ -345,6 +386,7 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 	placement_note(&run->placement,
 		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
 		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
+	keep_read_points(run);
 	if (collect(&recorded, m, traces))
 		return no_memory(err);
 	bad_samples_report(&run->bad, run->dataset, m);

@@ -24,6 +24,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Depths of reads that the warm-up tries beside the set one (dither.h), and what that takes. */
+struct depth_plan {
+	uint32_t set, half,
+		twice;      /* files in flight, all readers together; half, twice 0: not tried */
+	uint64_t longer_ns; /* the warm-up may become, at most */
+	uint32_t spare_blobs, spare_large_blobs;
+	uint64_t spare_bytes;     /* of them; within blob_pool_bytes */
+	char why_not[NOTE_BYTES]; /* of what is not tried; "" */
+};
+
 /* What a configuration will take; printed before a run and checked after it. */
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
@@ -44,6 +54,7 @@ struct pipeline_plan {
 	uint32_t timeline_logs;
 	/* their sum: the bound on memory, less what the program itself takes */
 	uint64_t pool_bytes;
+	struct depth_plan depths;
 	uint64_t batches_per_epoch;
 	char step_description[256]; /* backend's */
 };

@@ -4,6 +4,7 @@
 #include "harness/base/units.h"
 #include "harness/config/shape.h"
 #include "harness/measure/process_usage.h"
+#include "pipelines/dither.h"
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
 #include "pipelines/slots.h"
@@ -19,6 +20,7 @@
 
 static const double MEMORY_SHARE_MAX = 0.9;
 static const uint64_t SPLIT_SAVES_LEAST = 16 << 20; /* bytes: worth two kinds of buffers */
+static const double SPARE_SHARE_MAX = 0.25;         /* of all pools, for a moment of the warm-up */
 
 #define SCRATCH_KEYS "decode.workers"
 
@@ -107,6 +109,42 @@ static void size_blobs(const struct dataset *dataset, bool in_memory, struct pip
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
 	if (plan->blob_pool_bytes > SPLIT_SAVES_LEAST)
 		split_blobs(dataset, plan);
+}
+
+/* So many more that decoding has at twice the depth what it has at the set one. */
+static uint32_t spare_blobs(const struct pipeline_plan *plan)
+{
+	const uint32_t wanted = plan->depths.twice + 2 * plan->decode_workers;
+	const uint32_t most = plan->depths.twice - plan->depths.set;
+	const uint32_t more = wanted > plan->blobs ? wanted - plan->blobs : 0;
+	return more < most ? more : most;
+}
+
+/* Buffers for twice the depth, where they are small beside all pools.  After the pools were summed up. */
+static void add_spare_blobs(struct pipeline_plan *plan)
+{
+	struct depth_plan *const d = &plan->depths;
+	const double limit = (double)process_memory_limit() * MEMORY_SHARE_MAX;
+	if (d->twice == 0)
+		return;
+	d->spare_blobs = spare_blobs(plan);
+	d->spare_bytes = (uint64_t)d->spare_blobs * plan->blob_bytes;
+	if (plan->large_blobs > 0) {
+		/* As there would be of so many, in proportion. */
+		d->spare_large_blobs = (uint32_t)(((uint64_t)plan->large_blobs * d->spare_blobs +
+							  plan->blobs - 1) /
+						  plan->blobs);
+		d->spare_bytes += (uint64_t)d->spare_large_blobs * plan->large_blob_bytes;
+	}
+	const double pools = (double)plan->pool_bytes;
+	const double more = (double)d->spare_bytes;
+	if (more > SPARE_SHARE_MAX * pools || pools + more > limit) {
+		char text[UNITS_BYTES];
+		dither_plan_not_twice(
+			d, "buffers for it would take %s more", units_format_size(more, text));
+	}
+	plan->blob_pool_bytes += d->spare_bytes;
+	plan->pool_bytes += d->spare_bytes;
 }
 
 /* Room for any picture of the data set, 0 where workers make the samples. */
@@ -333,5 +371,8 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
 			   plan->timeline_bytes + sampler_bytes(sampler.count);
-	return check_memory(plan, dataset, err);
+	code = check_memory(plan, dataset, err);
+	dither_plan(config, source, plan);
+	add_spare_blobs(plan);
+	return code;
 }

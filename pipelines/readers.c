@@ -40,7 +40,7 @@ struct readers {
 static unsigned worthwhile_depth(const struct one_reader *r)
 {
 	const struct readers_options *o = &r->readers->options;
-	const unsigned depth = source_reader_depth(r->reader);
+	const unsigned depth = source_reader_depth_most(r->reader);
 	const unsigned share = o->exchange->options.blobs / (2 * o->count);
 	if (o->source->ops->immediate && !o->source->limiter && share > depth)
 		return share < IMMEDIATE_DEPTH ? share : IMMEDIATE_DEPTH;
@@ -120,19 +120,32 @@ static void show(const struct blob *blob)
 		request->opened_ns, blob->ticket.number, 0);
 }
 
+static void log_item(struct trace_log *log, const struct trace_entry *item)
+{
+	struct trace_entry *const entry = trace_log_next(log, item->number);
+	if (entry)
+		*entry = *item;
+}
+
 static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
 {
 	const struct read_request *request = &blob->request;
 	const uint64_t service_ns = request->done_ns - request->submitted_ns;
-	thread_meter_add(meter, now_ns, service_ns, 1);
-	struct trace_entry *const entry = trace_log_next(&meter->trace, blob->ticket.number);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = blob->ticket.number,
-			.end_ns = request->done_ns,
-			.service_ns = (float)service_ns,
-			.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
-		};
+	const struct trace_entry item = {
+		.number = blob->ticket.number,
+		.end_ns = request->done_ns,
+		.service_ns = (float)service_ns,
+		.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
+	};
+	if (blob->aside) {
+		/* Whatever is cut off later, it is none of the files at the set depth. */
+		thread_meter_count(meter, 1);
+	} else {
+		thread_meter_add(meter, now_ns, service_ns, 1);
+		log_item(&meter->trace, &item);
+	}
+	if (item.number < meter->ramp.room && blob->switches == 0)
+		log_item(&meter->ramp, &item);
 	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
 		show(blob);
 }
@@ -156,14 +169,13 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 	uint64_t now = r->meter ? start_ns : 0;
 	size_t n_done = 0;
 	while (!crew_stopping(r->readers->options.crew)) {
-		const size_t want = r->depth - r->in_flight;
-		const size_t n = exchange_read(
-			x, &r->seat, r->done, n_done, r->taken, want, r->in_flight == 0, &now);
+		const size_t n = exchange_read(x, &r->seat, r->done, n_done, r->taken,
+			r->depth - r->in_flight, r->in_flight, &now);
 		if (r->in_flight + n == 0)
 			break;
 		backend_mark(backend, "read");
 		submit(r, n);
-		const size_t n_reaped = reap(r, n < want);
+		const size_t n_reaped = reap(r, r->seat.is_short);
 		backend_mark(backend, NULL);
 		if (r->meter)
 			now = clock_now_ns();
@@ -214,6 +226,7 @@ int readers_start(struct readers **out, const struct readers_options *options, s
 		r->readers = readers;
 		r->index = i;
 		r->meter = options->meters ? &options->meters[i] : NULL;
+		r->seat.reader = i;
 		r->seat.clock = r->meter ? &r->meter->clock : NULL;
 		r->seat.lock = r->meter ? &r->meter->lock : NULL;
 		const int code = pthread_create(&r->thread, NULL, run_reader, r);

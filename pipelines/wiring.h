@@ -6,6 +6,7 @@
 #include "pipelines/bad_samples.h"
 #include "pipelines/crew.h"
 #include "pipelines/devices.h"
+#include "pipelines/dither.h"
 #include "pipelines/exchange.h"
 #include "pipelines/first_epoch.h"
 #include "pipelines/injection.h"
@@ -28,7 +29,9 @@ struct run {
 	bool reads_memory, timed;
 	bool wants_timeline;
 	unsigned cores;
-	uint64_t warmup_ns, duration_ns, window_ns, segment_ns;
+	uint64_t warmup_ns; /* configured; when conducted: as it was */
+	uint64_t duration_ns, window_ns, segment_ns;
+	struct dither dither; /* {0}: no other depth is tried */
 	struct memory_block blob_block, slot_block, staging_block;
 	struct placement placement;
 	struct injection injection;

@@ -313,7 +313,10 @@ static int set_time(struct config *config, double warmup_s, double duration_s, s
 {
 	const double window = (double)config_integer(config, KEY_MEASURE_WINDOW) / (double)NS_PER_S;
 	const double shorter = fmax(WINDOW_LEAST_S, duration_s / WINDOWS_LEAST);
-	int code = set_seconds(config, KEY_MEASURE_WARMUP, warmup_s, err);
+	/* Experiments compare throughputs; how reads follow their depth is known from the run. */
+	int code = config_set_key(config, KEY_MEASURE_DEPTHS, "off", err);
+	if (!code)
+		code = set_seconds(config, KEY_MEASURE_WARMUP, warmup_s, err);
 	if (!code)
 		code = set_seconds(config, KEY_MEASURE_DURATION, duration_s, err);
 	if (!code && shorter < window)

@@ -115,6 +115,8 @@ static int base_config(struct config *out, const struct config *config,
 		code = config_set_key(out, KEY_RUN_VERIFY, "off", err);
 	if (!code)
 		code = config_set_key(out, KEY_MEASURE_EPOCHS, "0", err);
+	if (!code)
+		code = config_set_key(out, KEY_MEASURE_DEPTHS, "off", err);
 	return code;
 }
 

@@ -5,6 +5,7 @@
 #include "harness/command/step_facts.h"
 #include "harness/measure/process_usage.h"
 #include "pipelines/conduct.h"
+#include "pipelines/dither.h"
 #include "workloads/backend/cuda_load.h"
 
 #include <math.h>
@@ -57,6 +58,7 @@ void plan_cost_add_time(struct plan_cost *cost, const struct config *config)
 	const double batch_s = batch_seconds(config);
 	/* As the conductor has it: one batch more, since time is measured from the first to the last. */
 	const double wanted_s = (config_real(config, KEY_MEASURE_MIN_BATCHES) + 1) * batch_s;
+	const double longer_s = (double)dither_longer_ns(config) / (double)NS_PER_S;
 	double measured_s = duration_s;
 	cost->points++;
 	if (config_integer(config, KEY_MEASURE_EPOCHS) > 0)
@@ -64,7 +66,7 @@ void plan_cost_add_time(struct plan_cost *cost, const struct config *config)
 	if (wanted_s > duration_s) /* not where it is NAN */
 		measured_s = fmin(wanted_s, CONDUCT_EXTENSION * duration_s);
 	note_short(cost, config, duration_s, batch_s);
-	const double seconds = seconds_of(config, KEY_MEASURE_WARMUP) + measured_s;
+	const double seconds = seconds_of(config, KEY_MEASURE_WARMUP) + longer_s + measured_s;
 	cost->seconds_sum += seconds;
 	cost->seconds_most = fmax(cost->seconds_most, seconds);
 }

@@ -93,6 +93,7 @@ enum step_precision {
 	STEP_PRECISION_FP8,
 	STEP_PRECISION_AUTO
 };
+enum measure_depths { MEASURE_DEPTHS_AUTO, MEASURE_DEPTHS_OFF };
 enum sweep_mode { SWEEP_MODE_GRID, SWEEP_MODE_ADAPTIVE };
 
 /* One value; which member holds it is the key's type (integer: BOOLEAN INTEGER SIZE DURATION RATE

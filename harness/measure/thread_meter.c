@@ -38,6 +38,14 @@ int thread_meters_add_devices(struct thread_meter *meters, unsigned count)
 	return code;
 }
 
+int thread_meters_add_ramps(struct thread_meter *meters, unsigned count)
+{
+	int code = 0;
+	for (unsigned i = 0; i < count && !code; i++)
+		code = trace_log_open(&meters[i].ramp, TRACE_RAMP_FILES_MAX);
+	return code;
+}
+
 static void close_file(const atomic_int *file)
 {
 	const int fd = atomic_load(file);
@@ -55,6 +63,7 @@ void thread_meters_close(struct thread_meter *meters, unsigned count)
 		service_log_close(&meters[i].service);
 		trace_log_close(&meters[i].trace);
 		trace_log_close(&meters[i].device);
+		trace_log_close(&meters[i].ramp);
 	}
 	free(meters);
 }

@@ -19,6 +19,7 @@ struct thread_meter {
 	_Alignas(COUNTER_ALIGN_BYTES) struct service_log service;
 	struct trace_log trace;
 	struct trace_log device; /* what a device did for the thread; closed unless asked for */
+	struct trace_log ramp;   /* the first items of all, by number; likewise */
 	atomic_uint_least64_t items;
 	struct lock_meter lock;
 	struct memory_account allocated; /* by the thread, after its start */
@@ -43,20 +44,29 @@ void thread_meters_close(struct thread_meter *meters, unsigned count); /* NULL i
 /* Opens the logs of what devices do for these threads.  0 or -ENOMEM. */
 int thread_meters_add_devices(struct thread_meter *meters, unsigned count);
 
+/* Opens the logs of the first TRACE_RAMP_FILES_MAX items: each thread may have done them all.  0 or -ENOMEM. */
+int thread_meters_add_ramps(struct thread_meter *meters, unsigned count);
+
 /* The thread itself, once, at its start and at its end. */
 void thread_meter_attach(struct thread_meter *meter);
 void thread_meter_detach(struct thread_meter *meter);
 void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
 	uint64_t segment_ns);
 
+/* The thread itself: n items whose service time is not kept. */
+static inline void thread_meter_count(struct thread_meter *meter, uint32_t n)
+{
+	atomic_store_explicit(&meter->items,
+		atomic_load_explicit(&meter->items, memory_order_relaxed) + n,
+		memory_order_relaxed);
+}
+
 /* The thread itself: n items ended at now_ns, ns each. */
 static inline void thread_meter_add(
 	struct thread_meter *meter, uint64_t now_ns, uint64_t ns, uint32_t n)
 {
 	service_log_add(&meter->service, now_ns, ns, n);
-	atomic_store_explicit(&meter->items,
-		atomic_load_explicit(&meter->items, memory_order_relaxed) + n,
-		memory_order_relaxed);
+	thread_meter_count(meter, n);
 }
 
 /* The thread itself: its entry for what the device did, to be filled whole, or NULL. */

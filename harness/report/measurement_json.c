@@ -81,6 +81,17 @@ static const struct field queue_fields[] = {
 	FIELD(queue_measurement, full_share, FIELD_REAL),
 };
 
+static const struct field read_point_fields[] = {
+	FIELD(read_point, depth, FIELD_UINT32),
+	FIELD(read_point, seconds, FIELD_REAL),
+	FIELD(read_point, files, FIELD_UINT64),
+	FIELD(read_point, bytes, FIELD_UINT64),
+	FIELD(read_point, latency_mean_ns, FIELD_REAL),
+	FIELD(read_point, latency_deviation_ns, FIELD_REAL),
+	FIELD(read_point, rate_error, FIELD_REAL),
+	FIELD(read_point, blocked_share, FIELD_REAL),
+};
+
 static const struct field histogram_fields[] = {
 	FIELD(histogram, count, FIELD_UINT64),
 	FIELD(histogram, sum_ns, FIELD_UINT64),
@@ -189,6 +200,21 @@ static json_t *queues_to_json(const struct measurement *m)
 	return array;
 }
 
+static json_t *read_points_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->read_point_count; i++) {
+		json_t *object = json_object();
+		const int code = fields_encode(
+			object, read_point_fields, COUNT(read_point_fields), &m->read_points[i]);
+		if (json_array_append_new(array, object) != 0 || code) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
 static json_t *notes_to_json(const struct measurement *m)
 {
 	json_t *array = json_array();
@@ -218,6 +244,8 @@ json_t *measurement_to_json(const struct measurement *m)
 	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
 	bad |= json_object_set_new(object, "stages", stages_to_json(m));
 	bad |= json_object_set_new(object, "queues", queues_to_json(m));
+	if (m->read_point_count > 0)
+		bad |= json_object_set_new(object, "read_points", read_points_to_json(m));
 	if (m->device_count > 0)
 		bad |= json_object_set_new(object, "devices", devices_to_json(m));
 	bad |= json_object_set_new(object, "notes", notes_to_json(m));
@@ -244,8 +272,12 @@ static int parts_from_json(struct measurement *m, const json_t *object, struct e
 {
 	const json_t *stages = json_object_get(object, "stages");
 	const json_t *queues = json_object_get(object, "queues");
-	if (json_array_size(stages) > STAGES_MAX || json_array_size(queues) > QUEUES_MAX)
-		return error_set(err, -EINVAL, "more stages or queues than this version knows");
+	const json_t *points = json_object_get(object, "read_points");
+	if (json_array_size(stages) > STAGES_MAX || json_array_size(queues) > QUEUES_MAX ||
+		json_array_size(points) > READ_POINTS_MAX)
+		return error_set(
+			err, -EINVAL, "more stages, queues or read points than this version knows");
+	m->read_point_count = json_array_size(points);
 	m->stage_count = json_array_size(stages);
 	m->queue_count = json_array_size(queues);
 	int code = 0;
@@ -254,6 +286,9 @@ static int parts_from_json(struct measurement *m, const json_t *object, struct e
 	for (size_t i = 0; i < m->queue_count && !code; i++)
 		code = fields_decode(json_array_get(queues, i), queue_fields, COUNT(queue_fields),
 			&m->queues[i], err);
+	for (size_t i = 0; i < m->read_point_count && !code; i++)
+		code = fields_decode(json_array_get(points, i), read_point_fields,
+			COUNT(read_point_fields), &m->read_points[i], err);
 	return code;
 }
 

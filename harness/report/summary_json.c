@@ -6,6 +6,7 @@
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/part.h"
+#include "harness/report/read_points.h"
 #include "harness/report/record_json.h"
 #include "harness/report/report.h"
 #include "harness/report/scaling.h"
@@ -265,6 +266,22 @@ static void put_devices(struct part *part, const struct point_summary *p)
 			"fewer than two repetitions have a loss, or batches have no order");
 }
 
+static void put_read_points(
+	struct part *part, const struct report *report, size_t point, const char *usual)
+{
+	const struct point_summary *p = report->points[point];
+	json_t *points = read_points_json(report, point);
+	if (!json_is_null(points)) {
+		part_put(part, "read_points", points);
+		return;
+	}
+	json_decref(points);
+	part_number(part, "read_points", NAN,
+		p ? why_missing(p, "reads at ",
+			    "no other depth is tried: nothing is read while measuring, or measure.depths = off, measure.warmup = 0s, a run by epochs, or an older result")
+		  : usual);
+}
+
 static json_t *point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
@@ -306,6 +323,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));
+	put_read_points(&part, report, point, usual);
 	put_devices(&part, p);
 	part_put(&part, "verdict", verdict_json(&p->verdict));
 	put_diagnosis(&part, report, point);

@@ -11,6 +11,7 @@
 #include "harness/report/heatmap.h"
 #include "harness/report/layout.h"
 #include "harness/report/points_table.h"
+#include "harness/report/read_points.h"
 #include "harness/report/report.h"
 #include "harness/report/scaling.h"
 #include "harness/report/stage_table.h"
@@ -332,6 +333,16 @@ static void render_contaminated(
 	layout_labelled_buffer(style, INK_WARN, "load", &text, out);
 }
 
+static void render_read_points(
+	const struct report *report, size_t point, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	read_points_text(report, point, &text);
+	if (text.size > 0)
+		layout_labelled(style, INK_DIM, "reads", text.data, out);
+	buffer_release(&text);
+}
+
 static void render_stages(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
 {
@@ -349,6 +360,7 @@ static void render_stages(
 		layout_heading(style, title.data ? title.data : "", out);
 		buffer_release(&title);
 		stage_table_render(p, style, LAYOUT_INDENT, out);
+		render_read_points(report, i, style, out);
 		device_text_render(p, style, out);
 		if (verbose && !one)
 			render_model(report, i, false, style, out);

@@ -207,7 +207,7 @@ static int read_set(const struct set *set, const struct config *config, double s
 	struct error err = {""};
 	if (threads > THREADS_MAX || depth > DEPTH_MAX || memory_map(&blobs, blob_bytes, huge) != 0)
 		return 1;
-	if (source_open(&source, config, &set->dataset, blobs.data, blobs.size, &err) != 0) {
+	if (source_open(&source, config, &set->dataset, blobs.data, blobs.size, 0, &err) != 0) {
 		fprintf(stderr, "bench_source: %s\n", err.text);
 		return 1;
 	}
@@ -233,7 +233,7 @@ static int memory_cost(const struct set *set, struct config *config, double seco
 	struct reader *reader;
 	struct error err = {""};
 	if (config_set_key(config, KEY_READ_ENGINE, "memory", &err) != 0 ||
-		source_open(&source, config, &set->dataset, NULL, 0, &err) != 0 ||
+		source_open(&source, config, &set->dataset, NULL, 0, 0, &err) != 0 ||
 		source_reader_open(&reader, source, 0, &err) != 0) {
 		fprintf(stderr, "bench_source: %s\n", err.text);
 		return 1;

@@ -21,7 +21,9 @@ for line in open(sys.argv[1] + "/points.jsonl"):
     traces = json.load(open("%s/traces/p%05d-r%d.json" % (sys.argv[1], row["point"], row["repeat"])))
     assert traces["schema"] == "mlbench.traces/1"
     assert abs(traces["ended"] - row["started"] - row["wall_seconds"]) < 1e-3, traces["ended"]
-    assert [s["stage"] for s in traces["stages"]] == [s["name"] for s in row["stages"]]
+    assert [s["stage"] for s in traces["stages"]] == [s["name"] for s in row["stages"]] + ["read ramp"]
+    ramp = traces["stages"].pop()  # the first files, which are in no measured part
+    assert ramp["number"] == list(range(ramp["count"])) and 0 < ramp["count"] <= 256
     for stage in traces["stages"]:
         service = stage["service_ns"]  # one number when all are alike
         assert 0 < stage["count"] <= 4096, stage["stage"]

@@ -61,9 +61,9 @@ seconds() { # LEAST MOST OPTIONS...
 seconds 9 9.5 --set measure.duration=8s --set step.time=1ms
 [ "$(json 'd["short"]')" = 0 ] || fail "a duration that is long enough"
 seconds 33 33.5 --set measure.duration=8s --set step.time=10s
-seconds 41 41.5 --set measure.duration=20s --set step.time=10s
+seconds 41 42 --set measure.duration=20s --set step.time=10s
 seconds 21 21.5 --set measure.duration=8s --set step.time=10s --set step.devices=2
-seconds 41 41.5 --set measure.duration=20s --set step.time=1s --set inject.step_factor=10
+seconds 41 42 --set measure.duration=20s --set step.time=1s --set inject.step_factor=10
 [ "$(json 'd["short"]')" = 1 ] || fail "a duration that is too short"
 expect 0 "$MLBENCH" check tiny.ini $ONE --set measure.duration=8s --set step.time=10s
 prints "measure.duration of 8 s has room for 0.8 of the 3 batches that a measurement wants, at 10 s a batch"

@@ -111,6 +111,14 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->has_checksum = true;
 	fill_stage(&m->stages[m->stage_count++], "read", &rng);
 	fill_stage(&m->stages[m->stage_count++], "step", &rng);
+	m->read_points[m->read_point_count++] = (struct read_point){.depth = 4,
+		.seconds = 0.5,
+		.files = 205,
+		.bytes = 205000,
+		.latency_mean_ns = 9.7e6,
+		.latency_deviation_ns = 1e5,
+		.rate_error = NAN,
+		.blocked_share = 0.01};
 	m->queues[m->queue_count++] = (struct queue_measurement){.name = "batches",
 		.capacity = 4,
 		.mean_depth = rng_uniform(&rng),
@@ -245,6 +253,19 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_string_equal(a->queues[0].name, b->queues[0].name);
 	assert_same_real(a->queues[0].mean_depth, b->queues[0].mean_depth);
 	assert_same_real(a->queues[0].full_share, b->queues[0].full_share);
+	assert_int_equal(a->read_point_count, b->read_point_count);
+	for (size_t i = 0; i < a->read_point_count; i++) {
+		const struct read_point *const p = &a->read_points[i];
+		const struct read_point *const q = &b->read_points[i];
+		assert_int_equal(p->depth, q->depth);
+		assert_int_equal(p->files, q->files);
+		assert_int_equal(p->bytes, q->bytes);
+		assert_same_real(p->seconds, q->seconds);
+		assert_same_real(p->latency_mean_ns, q->latency_mean_ns);
+		assert_same_real(p->latency_deviation_ns, q->latency_deviation_ns);
+		assert_same_real(p->rate_error, q->rate_error);
+		assert_same_real(p->blocked_share, q->blocked_share);
+	}
 	assert_int_equal(a->device_count, b->device_count);
 	for (size_t i = 0; i < a->device_count; i++)
 		assert_same_device(&a->devices[i], &b->devices[i]);

@@ -237,7 +237,7 @@ static inline void fixture_loop(struct fixture *fixture, struct fixture_loop *lo
 	assert_int_equal(memory_map(&blobs, room * depth * threads, false), 0);
 	struct source *source;
 	struct error err = {""};
-	if (source_open(&source, &fixture->config, &fixture->dataset, blobs.data, blobs.size,
+	if (source_open(&source, &fixture->config, &fixture->dataset, blobs.data, blobs.size, 0,
 		    &err) != 0)
 		fail_msg("%s", err.text);
 	if (loop->tune)

@@ -26,6 +26,9 @@ struct game {
 	uint32_t samples, batch;
 	uint64_t epochs, service_ns; /* claimed: decides how many are taken at once */
 	bool in_order, drop_last;
+	bool changes; /* of the readers' depth, while they read */
+	uint32_t spare, spare_large;
+	atomic_bool over;
 	struct exchange exchange;
 	atomic_bool stopping;
 	uint8_t *slot_memory, *blob_memory;
@@ -55,6 +58,11 @@ static void dawdle(struct player *p)
 		(void)sched_yield();
 }
 
+static void expect(struct game *g, bool holds)
+{
+	g->wrong += !holds;
+}
+
 /* Keeps some blobs "in flight" and completes them in any order. */
 static void *play_reader(void *context)
 {
@@ -66,11 +74,13 @@ static void *play_reader(void *context)
 	size_t n_done = 0;
 	for (;;) {
 		uint64_t now = clock_now_ns();
-		const size_t want = g->depth - n_flying;
+		const size_t had = n_flying;
 		n_flying += exchange_read(&g->exchange, &p->seat, done, n_done, flying + n_flying,
-			want, n_flying == 0, &now);
+			(g->changes ? 2 : 1) * g->depth - n_flying, n_flying, &now);
 		if (n_flying == 0)
 			return NULL;
+		for (size_t i = had; i < n_flying; i++)
+			expect(g, flying[i]->index < g->blobs || flying[i]->aside);
 		dawdle(p);
 		n_done = rng_below(&p->rng, n_flying + 1);
 		for (size_t i = 0; i < n_done; i++) {
@@ -80,11 +90,6 @@ static void *play_reader(void *context)
 			flying[which] = flying[--n_flying];
 		}
 	}
-}
-
-static void expect(struct game *g, bool holds)
-{
-	g->wrong += !holds;
 }
 
 /* It has room for the file, and nobody else wrote to it. */
@@ -160,6 +165,29 @@ static void *consume(void *context)
 	return NULL;
 }
 
+/* Half, twice and the set depth, in any order.  Never more is in flight than is allowed, but for what is left of before. */
+static void *change_depth(void *context)
+{
+	struct player *p = context;
+	struct game *g = p->game;
+	const uint32_t set = g->readers * g->depth;
+	const uint32_t depths[] = {set, set > 1 ? set / 2 : 1, 2 * set};
+	uint32_t allowed = set;
+	while (!atomic_load(&g->over)) {
+		struct exchange_reads reads;
+		dawdle(p);
+		exchange_look_at_reads(&g->exchange, &reads);
+		expect(g, reads.earlier <= reads.in_flight);
+		expect(g, reads.in_flight <= allowed + reads.earlier);
+		if (rng_below(&p->rng, 4) > 0)
+			continue;
+		allowed = depths[rng_below(&p->rng, 3)];
+		exchange_set_depth(&g->exchange, allowed, clock_now_ns());
+	}
+	exchange_set_depth(&g->exchange, set, clock_now_ns());
+	return NULL;
+}
+
 static void open_game(struct game *g, uint64_t seed)
 {
 	struct rng rng;
@@ -188,7 +216,11 @@ static void open_game(struct game *g, uint64_t seed)
 	g->slot_memory = calloc(g->slots * g->batch, sizeof(uint64_t));
 	g->labels = calloc(g->slots * g->batch, sizeof *g->labels);
 	assert_non_null(g->slot_memory);
-	g->blob_memory = calloc(g->blobs * USUAL_BYTES + g->large * LARGE_BYTES, 1);
+	g->changes = rng_below(&rng, 2) == 0;
+	g->spare = g->changes ? (uint32_t)rng_below(&rng, BLOBS_MAX) : 0;
+	g->spare_large = g->changes && g->large > 0 ? (uint32_t)rng_below(&rng, 3) : 0;
+	g->blob_memory = calloc(
+		(g->blobs + g->spare) * USUAL_BYTES + (g->large + g->spare_large) * LARGE_BYTES, 1);
 	assert_non_null(g->blob_memory);
 	const uint64_t rarity = 1 + rng_below(&rng, 10); /* 1: all are large */
 	for (uint32_t i = 0; i < g->samples; i++)
@@ -208,6 +240,9 @@ static void open_game(struct game *g, uint64_t seed)
 		.blob_memory = g->blob_memory,
 		.large_blobs = g->large,
 		.large_bytes = LARGE_BYTES,
+		.spare_blobs = g->spare,
+		.spare_large_blobs = g->spare_large,
+		.depth = g->changes ? g->readers * g->depth : 0,
 		.samples = g->files,
 		.slots = g->slots,
 		.prefetch_depth = 1,
@@ -245,6 +280,7 @@ static void start(struct player *p, struct game *g, unsigned index)
 	p->game = g;
 	p->index = index;
 	p->seat.clock = &p->clock;
+	p->seat.reader = index;
 	rng_init(&p->rng, g->seed, 1 + index);
 	state_clock_start(&p->clock, THREAD_STARVED, clock_now_ns());
 }
@@ -256,6 +292,8 @@ static void play(uint64_t seed)
 	static struct player devices[LANES];
 	pthread_t threads[READERS_MAX + WORKERS_MAX];
 	pthread_t steps[LANES];
+	static struct player control;
+	pthread_t controls;
 	open_game(&g, seed);
 	print_message(
 		"SEED=%llu: %u readers, %u workers, %u devices, %u blobs, %u large, %u slots, depth %u, %u samples, batch %u, "
@@ -263,6 +301,8 @@ static void play(uint64_t seed)
 		(unsigned long long)seed, g.readers, g.workers, g.lanes, g.blobs, g.large, g.slots,
 		g.depth, g.samples, g.batch, (unsigned long long)g.epochs,
 		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
+	if (g.changes)
+		print_message("	the depth changes; %u spare, %u large\n", g.spare, g.spare_large);
 	exchange_start_meters(&g.exchange, clock_now_ns());
 	const unsigned count = g.readers + g.workers;
 	for (unsigned i = 0; i < count; i++)
@@ -276,8 +316,15 @@ static void play(uint64_t seed)
 		assert_int_equal(pthread_create(&threads[i], NULL,
 					 i < g.readers ? play_reader : play_worker, &players[i]),
 			0);
+	if (g.changes) {
+		start(&control, &g, 200);
+		assert_int_equal(pthread_create(&controls, NULL, change_depth, &control), 0);
+	}
 	for (unsigned i = 0; i < g.lanes; i++)
 		assert_int_equal(pthread_join(steps[i], NULL), 0);
+	g.over = true;
+	if (g.changes)
+		assert_int_equal(pthread_join(controls, NULL), 0);
 	assert_int_equal(g.wrong, 0);
 	for (uint64_t b = 0; b < g.exchange.total_batches; b++)
 		assert_int_equal(g.seen[b], 1);
@@ -288,6 +335,10 @@ static void play(uint64_t seed)
 	}
 	assert_int_equal(items, g.exchange.sampler.total);
 	assert_int_equal(g.exchange.free_count, g.blobs);
+	assert_int_equal(g.exchange.spare_count, g.spare);
+	assert_int_equal(g.exchange.spare_large_count, g.spare_large);
+	if (g.changes)
+		assert_int_equal(g.exchange.reads.files, g.exchange.sampler.total);
 	assert_int_equal(g.exchange.free_large_count, g.large);
 	assert_int_equal(g.exchange.slots.free_count, g.slots);
 	close_game(&g);
@@ -351,14 +402,13 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	await_sleep(&worker, 0, THREAD_STARVED);
 	struct blob *blobs[4];
 	uint64_t now = clock_now_ns();
-	assert_int_equal(
-		exchange_read(&g.exchange, &reader.seat, NULL, 0, blobs, 4, true, &now), 4);
+	assert_int_equal(exchange_read(&g.exchange, &reader.seat, NULL, 0, blobs, 4, 0, &now), 4);
 	now = clock_now_ns();
-	(void)exchange_read(&g.exchange, &reader.seat, blobs, 1, blobs, 0, false, &now);
+	(void)exchange_read(&g.exchange, &reader.seat, blobs, 1, blobs, 0, 3, &now);
 	/* It takes the one, fills the only slot, and finds nothing more. */
 	await_sleep(&worker, 1, THREAD_STARVED);
 	now = clock_now_ns();
-	(void)exchange_read(&g.exchange, &reader.seat, blobs + 1, 3, blobs, 0, false, &now);
+	(void)exchange_read(&g.exchange, &reader.seat, blobs + 1, 3, blobs, 0, 1, &now);
 	/* It still sleeps, but now for room: its clock was turned by the reader. */
 	await_sleep(&worker, 1, THREAD_BLOCKED);
 	uint64_t total[THREAD_STATES];

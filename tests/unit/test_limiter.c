@@ -179,7 +179,7 @@ static double cap_ratio(
 	assert_int_equal(memory_map(&blobs, room * depth * count, false), 0);
 	struct source *source;
 	assert_int_equal(source_open(&source, &fixture->config, &fixture->dataset, blobs.data,
-				 blobs.size, NULL),
+				 blobs.size, 0, NULL),
 		0);
 	struct cap_reader readers[4];
 	const uint64_t start_ns = clock_now_ns();
@@ -321,7 +321,7 @@ static void check_waits(struct fixture *fixture, struct memory_block *blob, cons
 	struct source *source;
 	struct reader *reader;
 	assert_int_equal(source_open(&source, &fixture->config, &fixture->dataset, blob->data,
-				 blob->size, NULL),
+				 blob->size, 0, NULL),
 		0);
 	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
 	struct read_request request = {.buffer = blob->data, .room = blob->size};

@@ -464,7 +464,7 @@ static void traces_hold_every_item_of_a_short_run(void **state)
 	struct measurement m;
 	struct traces traces = run_traced(&f, &m);
 	const char *names[] = {"read", "decode", "upload", "step"};
-	assert_int_equal(traces.stage_count, 4);
+	assert_int_equal(traces.stage_count, 5); /* and the ramp */
 	for (int i = 0; i < 4; i++) {
 		const struct trace *trace = trace_of(&traces, names[i]);
 		assert_int_equal(trace->count, i < 2 ? 3 * SAMPLES : 3 * 12);

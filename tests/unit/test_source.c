@@ -182,7 +182,8 @@ static void test_missing_root(void **state)
 		struct source *source;
 		struct error err;
 		assert_int_equal(
-			source_open(&source, &fixture.config, &elsewhere, NULL, 0, &err), -ENOENT);
+			source_open(&source, &fixture.config, &elsewhere, NULL, 0, 0, &err),
+			-ENOENT);
 		assert_null(source);
 		assert_non_null(strstr(err.text, root));
 	}
@@ -206,7 +207,7 @@ static void test_untimed(void **state)
 		struct source *source;
 		struct reader *reader;
 		assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, blob.data,
-					 blob.size, NULL),
+					 blob.size, 0, NULL),
 			0);
 		assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
 		struct read_request request = {.buffer = blob.data, .room = blob.size};
@@ -244,7 +245,7 @@ static void test_close_in_flight(void **state)
 		struct source *source;
 		struct reader *reader;
 		assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, blobs.data,
-					 blobs.size, NULL),
+					 blobs.size, 0, NULL),
 			0);
 		assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
 		struct read_request requests[32];
@@ -271,7 +272,8 @@ static void test_source_bytes(void **state)
 	fixture_set(&fixture, KEY_READ_ENGINE, "memory");
 	const uint64_t before = memory_mapped_bytes();
 	struct source *source;
-	assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, NULL, 0, NULL), 0);
+	assert_int_equal(
+		source_open(&source, &fixture.config, &fixture.dataset, NULL, 0, 0, NULL), 0);
 	const uint64_t mapped = memory_mapped_bytes() - before;
 	const uint64_t told = source_bytes(&fixture.config, &fixture.dataset);
 	assert_true(told >= 1064 && mapped < told + READ_ALIGN_BYTES);

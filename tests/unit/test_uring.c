@@ -139,7 +139,7 @@ static void test_lost_ring(void **state)
 	assert_int_equal(memory_map(&blobs, 20 * 131072, false), 0);
 	struct source *source;
 	assert_int_equal(source_open(&source, &fixture.config, &fixture.dataset, blobs.data,
-				 blobs.size, NULL),
+				 blobs.size, 0, NULL),
 		0);
 	pthread_t thread;
 	void *opened = NULL;
@@ -200,7 +200,7 @@ static void check_slow_file(
 	struct reader *reader;
 	assert_int_equal(memory_map(&blob, 8192, false), 0);
 	assert_int_equal(source_open(&source, &fixture->config, &fixture->dataset, blob.data,
-				 blob.size, NULL),
+				 blob.size, 0, NULL),
 		0);
 	set_options(source, options);
 	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
@@ -276,7 +276,8 @@ static bool forbidden_by_name(const void *context, char *report, size_t room)
 		return false;
 	struct source *source;
 	struct error err = {""};
-	const int code = source_open(&source, &fixture->config, &fixture->dataset, NULL, 0, &err);
+	const int code =
+		source_open(&source, &fixture->config, &fixture->dataset, NULL, 0, 0, &err);
 	(void)snprintf(report, room, "%s", err.text);
 	return code == -ENOTSUP && !source;
 }

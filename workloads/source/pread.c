@@ -30,7 +30,6 @@ static int pread_open(struct source *base, struct error *err)
 		return source->root_fd;
 	source->direct = config_on(base->config, KEY_READ_DIRECT) &&
 			 source_direct_works(base, source->root_fd);
-	base->depth = 1;
 	const int code = source_check_open_files(base, source->root_fd, base->threads, err);
 	if (code)
 		(void)close(source->root_fd);
@@ -103,6 +102,7 @@ static size_t pread_reap(
 const struct source_ops source_pread = {
 	.name = "pread",
 	.summary = "open, pread and close, one file at a time per reader thread",
+	.blocking = true,
 	.source_size = sizeof(struct pread_source),
 	.reader_size = sizeof(struct pread_reader),
 	.open = pread_open,

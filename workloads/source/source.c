@@ -88,7 +88,7 @@ static int prepare(struct source *source)
 }
 
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
-	uint8_t *blob_memory, size_t blob_bytes, struct error *err)
+	uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most, struct error *err)
 {
 	*out = NULL;
 	char why_not[REASON_BYTES];
@@ -104,7 +104,10 @@ int source_open(struct source **out, const struct config *config, const struct d
 	source->blob_memory = blob_memory;
 	source->blob_bytes = blob_bytes;
 	source->threads = (unsigned)config_integer(config, KEY_READ_THREADS);
-	source->depth = (unsigned)config_integer(config, KEY_READ_DEPTH);
+	source->depth = ops->blocking ? 1 : (unsigned)config_integer(config, KEY_READ_DEPTH);
+	source->depth_most = source->depth;
+	if (depth_most > source->depth && !ops->blocking)
+		source->depth_most = depth_most;
 	source->timed = config_on(config, KEY_MEASURE_PROFILER);
 	if (why_not[0])
 		source_note(source, "%s", why_not);
@@ -199,7 +202,7 @@ int source_reader_open(
 	reader->source = source;
 	reader->index = index;
 	if (source->limiter) {
-		reader->limiter = limiter_queue_open(source->limiter, source->depth);
+		reader->limiter = limiter_queue_open(source->limiter, source->depth_most);
 		if (!reader->limiter) {
 			free(reader);
 			return error_set(err, -ENOMEM, "out of memory for reader %u", index);
@@ -238,9 +241,9 @@ void source_reader_close(struct reader *reader)
 	free(reader);
 }
 
-unsigned source_reader_depth(const struct reader *reader)
+unsigned source_reader_depth_most(const struct reader *reader)
 {
-	return reader->source->depth;
+	return reader->source->depth_most;
 }
 
 void source_submit(struct reader *reader, struct read_request *request)

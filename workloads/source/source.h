@@ -44,6 +44,7 @@ struct reader;
 struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
+	bool blocking; /* submit returns when the file is read: one at a time per reader, whatever read.depth says */
 	/* Of the implementation's structs; allocated zeroed by source.c. */
 	size_t source_size, reader_size;
 	/* NULL, or why this node cannot: a static string or text in why.  Optional: any node can. */
@@ -64,10 +65,11 @@ struct source {
 	const struct source_ops *ops;
 	const struct config *config;
 	const struct dataset *dataset;
-	uint8_t *blob_memory; /* all request buffers lie in it; NULL for memory */
+	uint8_t *blob_memory; /* request buffers lie in it; NULL for memory */
 	size_t blob_bytes;
 	unsigned threads, depth;
-	bool timed; /* fill submitted_ns and done_ns */
+	unsigned depth_most; /* requests of a reader that there must be room for: depth or more */
+	bool timed;          /* fill submitted_ns and done_ns */
 	/* What it got and did not get: "registered buffers: on; linked open-read-close: off". */
 	char notes[512];
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
@@ -110,9 +112,11 @@ extern const struct source_ops *const source_list[]; /* NULL-terminated: memory 
 const struct source_ops *source_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err);
 
-/* blob_memory: where all request buffers will be (may be NULL with the memory engine). */
+/* blob_memory: where all request buffers will be (may be NULL with the memory engine), but for a few that are used now
+ * and then.  depth_most: how many requests a reader will have in flight at most, 0: read.depth of them; less is got where
+ * not so many files can be open at once (source_reader_depth_most). */
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
-	uint8_t *blob_memory, size_t blob_bytes, struct error *err);
+	uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most, struct error *err);
 void source_close(struct source *source); /* NULL is fine */
 /* When the repetition starts, before any reader submits: inject.begin and inject.end count from it. */
 void source_start(struct source *source, uint64_t start_ns);
@@ -130,7 +134,7 @@ int source_reader_open(
 /* Waits for what the kernel still writes to, not for injected delays; what was not reaped is lost to
  * the caller's sight.  NULL is fine. */
 void source_reader_close(struct reader *reader);
-unsigned source_reader_depth(const struct reader *reader); /* requests worth keeping in flight */
+unsigned source_reader_depth_most(const struct reader *reader); /* requests that may be in flight */
 /* May delay the system call until the next reap, so that one serves many requests. */
 void source_submit(struct reader *reader, struct read_request *request);
 /* Up to room completed requests, in the order of completion; 0 at once when none is in flight.  wait_ns:

@@ -70,6 +70,14 @@ static int try_out(struct uring_source *source, struct error *err)
 	return 0;
 }
 
+/* A direct descriptor is none of the process. */
+static int check_open_files(const struct uring_source *source, unsigned depth, struct error *err)
+{
+	const struct source *const base = &source->base;
+	const unsigned slots = source->options.direct_descriptors ? 0 : uring_slots(depth);
+	return source_check_open_files(base, source->root_fd, base->threads * (1 + slots), err);
+}
+
 static int uring_open(struct source *base, struct error *err)
 {
 	struct uring_source *const source = (struct uring_source *)base;
@@ -83,11 +91,10 @@ static int uring_open(struct source *base, struct error *err)
 		.direct_descriptors = true,
 	};
 	int code = try_out(source, err);
-	/* A direct descriptor is none of the process. */
-	const unsigned slots = source->options.direct_descriptors ? 0 : uring_slots(base->depth);
-	if (!code)
-		code = source_check_open_files(
-			base, source->root_fd, base->threads * (1 + slots), err);
+	if (!code && check_open_files(source, base->depth_most, err) != 0) {
+		base->depth_most = base->depth;
+		code = check_open_files(source, base->depth, err);
+	}
 	if (code) {
 		(void)close(source->root_fd);
 		return code;
@@ -105,7 +112,7 @@ static void uring_close(struct source *base)
 
 static int allocate_slots(struct uring_reader *reader)
 {
-	reader->slot_count = uring_slots(reader->base.source->depth);
+	reader->slot_count = uring_slots(reader->base.source->depth_most);
 	reader->slots = calloc(reader->slot_count, sizeof *reader->slots);
 	reader->free_slots = calloc(reader->slot_count, sizeof *reader->free_slots);
 	if (!reader->slots || !reader->free_slots)

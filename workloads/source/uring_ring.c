@@ -136,7 +136,7 @@ int uring_ring_open(struct uring_ring *ring, const struct uring_source *source,
 {
 	*ring = (struct uring_ring){0};
 	lack[0] = '\0';
-	const unsigned slots = uring_slots(source->base.depth);
+	const unsigned slots = uring_slots(source->base.depth_most);
 	/* Room for all that slots can have unsubmitted at once: the queue is never full. */
 	const int code = set_up(ring, URING_CHAIN_SQES * slots);
 	if (code)

@@ -1,0 +1,77 @@
+/* Reads at half and at twice the depth that is set, for a moment of the warm-up.  One operating point cannot tell a store
+ * that is slow from one that is full: with d files in flight each takes d / X on either.  Where throughput follows the
+ * depth the store is slow, and where it stays it is full.
+ *
+ * A state machine in virtual time: the control thread shows it what the readers have done (conduct.c), and it says how many
+ * files may be in flight from now on.  In order:
+ *   ramp     the set depth, until twice as many files are read (the first ones find an idle store: TRACE_READ_RAMP)
+ *   look     the same for a moment: where no blob was free most of the time, or the readers computed most of it, depth
+ *            is not what limits reads, and nothing is tried
+ *   settle   another depth, until all that was in flight before is done, and as many files as are in flight now
+ *   count    a point: 64 files and half a second at least, and more where the warm-up has the time and the rate is not sure
+ *   return   the set depth, until it has settled again
+ * All of it may lengthen the warm-up by 4 % of the repetition, 10 s at most: points get shorter, then are left out. */
+#ifndef MLBENCH_PIPELINES_DITHER_H
+#define MLBENCH_PIPELINES_DITHER_H
+
+#include "harness/measure/measurement.h"
+#include "pipelines/pipeline.h"
+#include "workloads/source/source.h"
+
+/* Which depths are worth trying: fills plan->depths but for its memory, of plan's threads and depth. */
+void dither_plan(
+	const struct config *config, const struct source_ops *source, struct pipeline_plan *plan);
+/* Not twice the depth; the reason is formatted. */
+void dither_plan_not_twice(struct depth_plan *plan, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The longest that a repetition of this configuration can be lengthened by. */
+uint64_t dither_longer_ns(const struct config *config);
+
+/* What is known at one moment; all but in_flight and earlier are sums since the start. */
+struct dither_look {
+	uint64_t now_ns; /* since the start */
+	uint64_t files, bytes;
+	double latency_ns, latency_squares;
+	uint32_t in_flight,
+		earlier; /* with the readers; of these, from before the last change of depth */
+	/* Of the readers' threads.  CPU time 0: not known. */
+	uint64_t working_ns, blocked_ns, cpu_ns, run_queue_ns;
+};
+
+enum { DITHER_MARKS = 64 };
+
+enum dither_phase {
+	DITHER_RAMP,
+	DITHER_LOOK,
+	DITHER_SETTLE,
+	DITHER_COUNT,
+	DITHER_RETURN,
+	DITHER_OVER
+};
+
+/* Begins as {.plan = ..., .warmup_ns = ..., .latest_ns = ...}. */
+struct dither {
+	const struct depth_plan *plan;
+	uint64_t warmup_ns; /* configured */
+	uint64_t latest_ns; /* when it is over in any case */
+	enum dither_phase phase;
+	unsigned trial;             /* the next or present one */
+	uint32_t depth;             /* at present; 0: before the first look */
+	struct dither_look entered; /* the phase; of the first look: the start */
+	uint64_t drain_ns; /* that as many files as are in flight took, when it was looked */
+	uint64_t soft_ns, hard_ns; /* of the present trial: when it may go on, and when it ends */
+	struct dither_look marks[DITHER_MARKS]; /* of a count, the first is its beginning */
+	unsigned mark_count, mark_every, marks_passed;
+	struct read_point points[READ_POINTS_MAX];
+	size_t point_count;
+	char note[NOTE_BYTES]; /* what was not tried or kept, and why; "" */
+};
+
+/* The depth from now on.  At each look, some milliseconds apart. */
+uint32_t dither_step(struct dither *dither, const struct dither_look *now);
+static inline bool dither_is_over(const struct dither *dither)
+{
+	return dither->phase == DITHER_OVER;
+}
+
+#endif
