@@ -5,12 +5,14 @@
 #include "harness/base/memory.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int monitor_open(struct monitor *m)
 {
+	cgroup_cpu_quotas(&m->quotas);
 	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
 	return m->edges ? 0 : -ENOMEM;
 }
@@ -108,6 +110,17 @@ static void take(const struct monitor *m, const struct edge *before, struct edge
 	rounds_read(m->rounds, e->rounds);
 	source_read_counts(m->source, &e->read);
 	process_usage_read(&e->usage);
+	for (size_t i = 0; i < m->quotas.count; i++)
+		cgroup_cpu_use(&m->quotas.of[i], &e->quotas[i]);
+}
+
+/* A group that was given its quota while it ran: periods are counted for it now. */
+static void see_new_quotas(struct monitor *m, const struct edge *e)
+{
+	for (size_t i = 0; i < m->quotas.count; i++)
+		if (isinf(m->quotas.of[i].cores) &&
+			e->quotas[i].periods > m->edges[0].quotas[i].periods)
+			(void)cgroup_quota_again(&m->quotas.of[i]);
 }
 
 void monitor_sample(struct monitor *m)
@@ -117,6 +130,7 @@ void monitor_sample(struct monitor *m)
 	struct edge *e = &m->edges[m->count];
 	take(m, m->count > 0 ? e - 1 : NULL, e);
 	m->count++;
+	see_new_quotas(m, e);
 }
 
 void monitor_peek(const struct monitor *m, struct edge *edge)
