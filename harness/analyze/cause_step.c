@@ -10,7 +10,7 @@
 static const double CPU_BOUND = 0.90; /* of working time on a CPU */
 static const double CPU_LIKELY = 0.80;
 static const double HOST_BOUND =
-	0.25; /* of a step's time, worked by its thread beforehand: as much as IDLE_BOUND, below */
+	0.20; /* of a step's time, worked by its thread beforehand: without it, a quarter more */
 
 static const double LAUNCH_BOUND =
 	0.90; /* of a step's device time, spent by the host in launching it */
@@ -100,24 +100,30 @@ static bool device_computes(
 
 /* --- any other --------------------------------------------------------------------------------------- */
 
-/* Of the time that the step's threads were at work, what they stood ready without a core. */
-static double queued_share(const struct evidence_base *base, const char *name)
+/* Shares of the time that the step's threads were at work, over the repeats; 0 where not known. */
+struct thread_shares {
+	double cpu, queued;
+};
+
+static struct thread_shares thread_shares_of(const struct evidence_base *base, const char *name)
 {
-	double queued = 0;
+	struct thread_shares sum = {0, 0};
 	double working = 0;
 	for (size_t i = 0; i < base->count; i++)
 		for (size_t k = 0; k < base->repeats[i]->stage_count; k++) {
 			const struct stage_measurement *stage = &base->repeats[i]->stages[k];
 			if (strcmp(stage->name, name) != 0 || isnan(stage->run_queue_seconds))
 				continue;
-			queued += stage->run_queue_seconds;
+			sum.cpu += stage->cpu_seconds;
+			sum.queued += stage->run_queue_seconds;
 			working += stage->seconds[THREAD_WORKING];
 		}
-	return working > 0 ? fmin(queued / working, 1) : 0;
+	return working > 0 ? (struct thread_shares){sum.cpu / working, sum.queued / working}
+			   : (struct thread_shares){0, 0};
 }
 
-/* Of a step's time, what its thread works before the device begins; waiting for a core is no such work.  NAN: not
- * known. */
+/* Of a step's time, what its thread works before the device begins, on a core or asleep in a driver: waiting for a core is no
+ * work, whether before the device or after it.  NAN: not known. */
 static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	if (!base->source || base->facts->step_threads > 0)
@@ -125,7 +131,8 @@ static double launch_share(const struct evidence_base *base, const struct stage_
 	const struct trace_set set =
 		trace_set_of(base->source->traces, base->source->count, stage->name);
 	const double host = trace_host_share(&set, base->facts->step_emulated);
-	return isnan(host) ? NAN : fmax(host - queued_share(base, stage->name), 0);
+	const struct thread_shares thread = thread_shares_of(base, stage->name);
+	return isnan(host) ? NAN : fmin(host, fmax(thread.cpu, host - thread.queued));
 }
 
 /* The device waits for its thread: as with many small kernels.  The two take turns, so that what the one takes is lost to

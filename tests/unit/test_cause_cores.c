@@ -234,7 +234,7 @@ static void a_quota_makes_the_step_late(void **state)
 	set_quota(&m, "/a", 0.5, 0.9);
 	judge_step(&m, &steps, &facts, &v);
 	expect(&v, "step", "quota");
-	assert_true(says(&v, "40 % of the time") && says(&v, "raise the quota of cgroup /a"));
+	assert_true(says(&v, "39 % of the time") && says(&v, "raise the quota of cgroup /a"));
 	m.throttled_share = 0;
 	judge_step(&m, &steps, &facts, &v);
 	expect(&v, "step", "compute");
