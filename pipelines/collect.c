@@ -362,6 +362,50 @@ static void fill_cache_share(
 	}
 }
 
+/* Of several groups with a quota, the one that throttled most in the span, else the tightest; count: there is none. */
+static size_t choose_quota(const struct monitor *monitor, const struct span *span)
+{
+	const struct cpu_quotas *quotas = &monitor->quotas;
+	size_t chosen = quotas->count;
+	double most = 0;
+	for (size_t i = 0; i < quotas->count; i++) {
+		const double throttled =
+			span->to->quotas[i].throttled - span->from->quotas[i].throttled;
+		if (isinf(quotas->of[i].cores))
+			continue;
+		if (throttled > most || (most <= 0 && &quotas->of[i] == cgroup_tightest(quotas))) {
+			most = fmax(throttled, 0);
+			chosen = i;
+		}
+	}
+	return chosen;
+}
+
+/* Without a period in which the group wanted anything, nothing was throttled. */
+static void fill_quota(const struct recorded *r, const struct span *span, struct measurement *m)
+{
+	const struct cpu_quotas *quotas = &r->monitor->quotas;
+	const size_t chosen = choose_quota(r->monitor, span);
+	m->quota_cores = m->throttled_share = m->throttled_seconds = NAN;
+	if (chosen == quotas->count) {
+		if (quotas->unknown[0])
+			measurement_note(m, "throttling unknown: %s", quotas->unknown);
+		else
+			m->throttled_share = m->throttled_seconds = 0;
+		return;
+	}
+	const struct cpu_quota_use *from = &span->from->quotas[chosen];
+	const struct cpu_quota_use *to = &span->to->quotas[chosen];
+	const double periods = to->periods - from->periods;
+	m->quota_cores = quotas->of[chosen].cores;
+	(void)snprintf(m->quota_group, sizeof m->quota_group, "%s", quotas->of[chosen].group);
+	m->throttled_share = periods > 0 ? (to->throttled - from->throttled) / periods : periods;
+	m->throttled_seconds = to->throttled_seconds - from->throttled_seconds;
+	if (isnan(m->throttled_share))
+		measurement_note(m, "throttling unknown: cgroup %s has no cpu.stat",
+			quotas->of[chosen].group);
+}
+
 static void fill_usage(const struct recorded *r, const struct span *span, struct measurement *m)
 {
 	const struct process_usage *from = &span->from->usage;
@@ -380,10 +424,7 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	m->cores_busy_outside = outside < 0 ? 0 : outside;
 	if (isnan(outside))
 		measurement_note(m, "load from outside unknown: no /proc/stat");
-	if (isnan(to->throttled_seconds))
-		measurement_note(m, "throttling unknown: the cgroup has no cpu.stat");
-	m->throttled_share =
-		(to->throttled_seconds - from->throttled_seconds) / span->seconds / r->cores;
+	fill_quota(r, span, m);
 	m->steal_share =
 		(to->steal_seconds - from->steal_seconds) / (to->core_seconds - from->core_seconds);
 	const double growth = to->resident_bytes - from->resident_bytes;
@@ -393,6 +434,25 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	(void)snprintf(m->engine, sizeof m->engine, "%s", r->engine);
 	m->dataset_samples = r->dataset->count;
 	m->file_bytes_mean = (double)r->dataset->total_bytes / (double)r->dataset->count;
+}
+
+/* Since the start. */
+static void fill_window_load(
+	const struct edge *edge, const struct edge *start, size_t quota, struct window *out)
+{
+	const struct process_usage *from = &start->usage;
+	const struct process_usage *to = &edge->usage;
+	out->own_cpu = to->cpu_seconds - from->cpu_seconds;
+	out->machine_cpu = to->machine_seconds - from->machine_seconds;
+	out->machine_steal = to->steal_seconds - from->steal_seconds;
+	out->machine_time = to->core_seconds - from->core_seconds;
+	out->quota_periods = out->quota_throttled = out->throttled_seconds = NAN;
+	if (quota == CPU_QUOTAS_MAX)
+		return;
+	const struct cpu_quota_use *used = &edge->quotas[quota];
+	out->quota_periods = used->periods - start->quotas[quota].periods;
+	out->quota_throttled = used->throttled - start->quotas[quota].throttled;
+	out->throttled_seconds = used->throttled_seconds - start->quotas[quota].throttled_seconds;
 }
 
 static void fill_window(const struct edge *edge, const struct monitor *monitor, struct window *out)
@@ -413,17 +473,23 @@ static void fill_window(const struct edge *edge, const struct monitor *monitor, 
 				(double)edge->stages[id].state_ns[k] / (double)NS_PER_S;
 		const int64_t held = edge->stages[id].allocated_bytes;
 		out->stage_allocated[stage] = held > 0 ? (uint64_t)held : 0;
-		out->stage_cpu[stage++] =
-			edge->accounted[id] ? (double)edge->stages[id].cpu_ns / (double)NS_PER_S
-					    : NAN;
+		out->stage_cpu[stage] = out->stage_run_queue[stage] = NAN;
+		if (edge->accounted[id]) {
+			out->stage_cpu[stage] = (double)edge->stages[id].cpu_ns / (double)NS_PER_S;
+			out->stage_run_queue[stage] =
+				(double)edge->stages[id].run_queue_ns / (double)NS_PER_S;
+		}
+		stage++;
 	}
 	for (int id = 0; id < QUEUE_IDS; id++)
 		out->queue_depth[id] = edge->queue_depth[id];
 }
 
-static int fill_windows(const struct recorded *r, struct measurement *m)
+static int fill_windows(const struct recorded *r, const struct span *span, struct measurement *m)
 {
 	const struct monitor *monitor = r->monitor;
+	const size_t chosen = choose_quota(monitor, span);
+	const size_t quota = chosen < monitor->quotas.count ? chosen : CPU_QUOTAS_MAX;
 	m->window_seconds = (double)monitor->window_ns / (double)NS_PER_S;
 	m->windows = calloc(monitor->count, sizeof *m->windows);
 	if (!m->windows)
@@ -432,6 +498,7 @@ static int fill_windows(const struct recorded *r, struct measurement *m)
 	for (size_t i = 1; i < monitor->count; i++) {
 		struct window *window = &m->windows[m->window_count++];
 		fill_window(&monitor->edges[i], monitor, window);
+		fill_window_load(&monitor->edges[i], monitor->edges, quota, window);
 		device_watch_window(r->nvml, monitor->start_ns + monitor->edges[i].t_ns, window);
 	}
 	return 0;
@@ -464,5 +531,5 @@ int collect(const struct recorded *r, struct measurement *m, struct traces *trac
 	}
 	fill_stages(r, &span, m);
 	const int code = traces ? fill_traces(r, &span, traces) : 0;
-	return code ? code : fill_windows(r, m);
+	return code ? code : fill_windows(r, &span, m);
 }

@@ -5,6 +5,7 @@
 #include "harness/base/memory.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ enum { LOOK_NS = 2000000, LOOK_OF_THREAD_NS = 50000, LOOKS_MOST = 4 };
 
 int monitor_open(struct monitor *m)
 {
+	cgroup_cpu_quotas(&m->quotas);
 	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
 	return m->edges ? 0 : -ENOMEM;
 }
@@ -124,6 +126,17 @@ static void take(const struct monitor *m, const struct edge *before, struct edge
 	rounds_read(m->rounds, e->rounds);
 	source_read_counts(m->source, &e->read);
 	process_usage_read(&e->usage);
+	for (size_t i = 0; i < m->quotas.count; i++)
+		cgroup_cpu_use(&m->quotas.of[i], &e->quotas[i]);
+}
+
+/* A group that was given its quota while it ran: periods are counted for it now. */
+static void see_new_quotas(struct monitor *m, const struct edge *e)
+{
+	for (size_t i = 0; i < m->quotas.count; i++)
+		if (isinf(m->quotas.of[i].cores) &&
+			e->quotas[i].periods > m->edges[0].quotas[i].periods)
+			(void)cgroup_quota_again(&m->quotas.of[i]);
 }
 
 void monitor_sample(struct monitor *m)
@@ -133,6 +146,7 @@ void monitor_sample(struct monitor *m)
 	struct edge *e = &m->edges[m->count];
 	take(m, m->count > 0 ? e - 1 : NULL, e);
 	m->count++;
+	see_new_quotas(m, e);
 }
 
 void monitor_peek(const struct monitor *m, struct edge *edge)

@@ -4,6 +4,7 @@
 #ifndef MLBENCH_PIPELINES_MONITOR_H
 #define MLBENCH_PIPELINES_MONITOR_H
 
+#include "harness/measure/cgroup.h"
 #include "harness/measure/process_usage.h"
 #include "harness/measure/queue_meter.h"
 #include "pipelines/devices.h"
@@ -25,6 +26,7 @@ struct edge {
 	struct upload_totals uploads[DEVICES_MAX];
 	struct round_sums rounds[DEVICES_MAX];
 	struct process_usage usage;
+	struct cpu_quota_use quotas[CPU_QUOTAS_MAX];
 };
 
 struct monitor {
@@ -35,7 +37,8 @@ struct monitor {
 	const struct source *source;
 	bool timed;
 	uint64_t start_ns, window_ns;
-	struct edge *edges; /* (EDGES_MAX); owned */
+	struct cpu_quotas quotas; /* as they were when it was opened; those that were set later */
+	struct edge *edges;       /* (EDGES_MAX); owned */
 	size_t count;
 };
 

@@ -487,7 +487,9 @@ static struct measurement unmeasured(void)
 		.resident_before = NAN,
 		.accounted = NAN,
 		.cores_busy_outside = NAN,
+		.quota_cores = NAN,
 		.throttled_share = NAN,
+		.throttled_seconds = NAN,
 		.steal_share = NAN,
 		.file_bytes_mean = NAN,
 	};

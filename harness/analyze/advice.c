@@ -90,21 +90,71 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_facts *facts = base->facts;
 	const unsigned fewer = advice_fewer_workers(facts);
-	if (base->point->throttled_share > 0.01)
-		advise(out,
-			"raise the cgroup's CPU quota, or set decode.workers to what it allows");
-	else
-		advise(out,
-			"%u core%s for %u decode worker%s, %u read thread%s and %u computing step thread%s: "
-			"%s = %u will not be slower, more cores will be faster",
-			facts->cores, plural(facts->cores), facts->decode_workers,
-			plural(facts->decode_workers), facts->read_threads,
-			plural(facts->read_threads), facts->step_threads,
-			plural(facts->step_threads),
-			fewer > 0 || facts->step_threads < 2 ? "decode.workers" : "step.threads",
-			fewer > 0                 ? fewer
-			: facts->step_threads < 2 ? (facts->decode_workers + 1) / 2
-						  : facts->step_threads / 2);
+	advise(out,
+		"%u core%s for %u decode worker%s, %u read thread%s and %u computing step thread%s: "
+		"%s = %u will not be slower, more cores will be faster",
+		facts->cores, plural(facts->cores), facts->decode_workers,
+		plural(facts->decode_workers), facts->read_threads, plural(facts->read_threads),
+		facts->step_threads, plural(facts->step_threads),
+		fewer > 0 || facts->step_threads < 2 ? "decode.workers" : "step.threads",
+		fewer > 0                 ? fewer
+		: facts->step_threads < 2 ? (facts->decode_workers + 1) / 2
+					  : facts->step_threads / 2);
+}
+
+/* Cores that all stages but the step are on. */
+static double cores_of_input(const struct point_summary *point)
+{
+	double used = 0;
+	for (size_t i = 0; i < point->stage_count; i++) {
+		const struct stage_summary *s = &point->stages[i];
+		if (strcmp(s->name, "step") != 0 && !isnan(s->cpu))
+			used += s->busy * s->workers * s->cpu;
+	}
+	return used;
+}
+
+/* Threads of the step that leave the input the cores that it uses, and workers that are enough to use them. */
+static void advise_step_cores(const struct evidence_base *base, struct verdict *out)
+{
+	const struct point_facts *facts = base->facts;
+	const double input = cores_of_input(base->point);
+	const unsigned fit = (unsigned)fmax(round(facts->cores - input), 1);
+	const unsigned enough = (unsigned)fmax(ceil(input), 1);
+	char threads[48] = "";
+	char workers[48] = "";
+	if (fit < facts->step_threads)
+		(void)snprintf(threads, sizeof threads, "step.threads = %u", fit);
+	if (enough < facts->decode_workers)
+		(void)snprintf(workers, sizeof workers, "%sdecode.workers = %u",
+			threads[0] ? " and " : "", enough);
+	advise(out,
+		"%u step thread%s and %u decode worker%s share %u core%s, and the input uses %.1f of "
+		"them: %s%s%s",
+		facts->step_threads, plural(facts->step_threads), facts->decode_workers,
+		plural(facts->decode_workers), facts->cores, plural(facts->cores), input, threads,
+		workers, threads[0] || workers[0] ? "" : "more cores will help");
+}
+
+/* As much as the threads want, as far as there are cores; and what to run where nobody may raise it. */
+static void advise_quota(const struct evidence_base *base, struct verdict *out)
+{
+	const struct point_summary *point = base->point;
+	const struct findings *f = base->findings;
+	const double wanted = ceil(cause_cores_wanted(point));
+	const double most = fmax(fmin(wanted, base->facts->cores), ceil(point->quota_cores));
+	const unsigned fit = (unsigned)fmax(ceil(point->quota_cores), 1);
+	char quota[QUOTA_NAME_BYTES];
+	char gain[64] = "";
+	char fewer[80] = "";
+	if (f)
+		(void)snprintf(gain, sizeof gain, ": up to %.3g times the throughput (predicted)",
+			1 + f->unthrottled);
+	if (base->facts->decode_workers > fit)
+		(void)snprintf(
+			fewer, sizeof fewer, "; within it decode.workers = %u is enough", fit);
+	advise(out, "raise %s to %.0f core%s%s%s", cause_quota_name(point, quota), most,
+		most == 1 ? "" : "s", gain, fewer);
 }
 
 static void advise_storage(
@@ -168,7 +218,7 @@ static void advise_step(
 		return;
 	const double waits = step_starved(base->point);
 	const struct headroom headroom = headroom_of_input(base->point, out);
-	if (strcmp(cause->resource, "compute") == 0 && step_is_late(base->point, base->facts))
+	if (strcmp(cause->resource, "compute") == 0 && step_is_late(base))
 		advise(out,
 			"the input keeps up, yet the device's thread is late: leave it a core (fewer "
 			"decode.workers, no other processes), and measure again");
@@ -217,7 +267,13 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 	const struct cause *cause, struct verdict *out)
 {
 	const char *stage = base->point->stages[binding->stage].name;
-	if (strcmp(cause->resource, "external") == 0)
+	if (strcmp(cause->resource, "quota") == 0)
+		advise_quota(base, out);
+	else if (strcmp(cause->resource, "steal") == 0)
+		advise(out,
+			"the host gives this machine's CPUs to others: ask for dedicated cores, or move to "
+			"a host that is not overcommitted; no setting helps");
+	else if (strcmp(cause->resource, "external") == 0)
 		advise(out,
 			"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)");
 	else if (strcmp(cause->resource, "lock") == 0)
@@ -225,6 +281,8 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 			"more %s workers will not help as long as they wait for one lock: shorten what is "
 			"done under it",
 			stage);
+	else if (strcmp(stage, "step") == 0 && strcmp(cause->resource, "cores") == 0)
+		advise_step_cores(base, out);
 	else if (strcmp(stage, "step") == 0)
 		advise_step(base, cause, out);
 	else if (strcmp(stage, "sync") == 0)

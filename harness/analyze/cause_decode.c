@@ -101,5 +101,6 @@ static bool on_cpu(
 		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
 }
 
-cause_rule *const cause_rules_decode[] = {imbalance, cause_unknown_split, lock, cause_external,
-	cause_cores, lock_unseen, waiting, cause_slowed, on_cpu, cause_unexplained, NULL};
+cause_rule *const cause_rules_decode[] = {imbalance, cause_unknown_split, lock, cause_quota,
+	cause_stolen, cause_external, cause_cores, lock_unseen, waiting, cause_slowed, on_cpu,
+	cause_unexplained, NULL};

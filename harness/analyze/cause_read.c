@@ -62,7 +62,8 @@ static bool on_cpu(
 			base->facts->reads_memory ? 100 : base->point->page_cache_share * 100);
 	if (!tells || (!from_memory(base) && stage->cpu + stage->run_queue < CPU_BOUND))
 		return false;
-	if (cause_external(base, stage, out) || cause_cores(base, stage, out))
+	if (cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
+		cause_external(base, stage, out) || cause_cores(base, stage, out))
 		return true;
 	if (stage->cpu < CPU_LIKELY)
 		return false;

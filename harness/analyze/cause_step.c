@@ -9,7 +9,8 @@
 
 static const double CPU_BOUND = 0.90; /* of working time on a CPU */
 static const double CPU_LIKELY = 0.80;
-static const double HOST_BOUND = 0.50; /* of a step's time, spent by its thread beforehand */
+static const double HOST_BOUND =
+	0.20; /* of a step's time, worked by its thread beforehand: without it, a quarter more */
 
 static const double LAUNCH_BOUND =
 	0.90; /* of a step's device time, spent by the host in launching it */
@@ -19,7 +20,8 @@ static const double SLOWED_BOUND = 0.50; /* of the samples */
 static const double COPIES_MOSTLY = 0.5; /* of the uploader's working time, something is copied */
 static const double LATE_TOLD =
 	0.05; /* of the time, busy beyond what an emulated device computes */
-static const double CLOCK_LOW = 0.85; /* of the highest clock: a power cap that matters */
+static const double QUOTA_LATE = 0.20; /* the same, for a quota to be what matters most */
+static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that matters */
 
 /* --- a device that works by itself: what it and NVML say of it ----------------------------------------- */
 
@@ -98,56 +100,106 @@ static bool device_computes(
 
 /* --- any other --------------------------------------------------------------------------------------- */
 
-/* The device waits for its thread: as with many small kernels. */
-static bool launch(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+/* Shares of the time that the step's threads were at work, over the repeats; 0 where not known. */
+struct thread_shares {
+	double cpu, queued;
+};
+
+static struct thread_shares thread_shares_of(const struct evidence_base *base, const char *name)
+{
+	struct thread_shares sum = {0, 0};
+	double working = 0;
+	for (size_t i = 0; i < base->count; i++)
+		for (size_t k = 0; k < base->repeats[i]->stage_count; k++) {
+			const struct stage_measurement *stage = &base->repeats[i]->stages[k];
+			if (strcmp(stage->name, name) != 0 || isnan(stage->run_queue_seconds))
+				continue;
+			sum.cpu += stage->cpu_seconds;
+			sum.queued += stage->run_queue_seconds;
+			working += stage->seconds[THREAD_WORKING];
+		}
+	return working > 0 ? (struct thread_shares){sum.cpu / working, sum.queued / working}
+			   : (struct thread_shares){0, 0};
+}
+
+/* Of a step's time, what its thread works before the device begins, on a core or asleep in a driver: waiting for a core is no
+ * work, whether before the device or after it.  NAN: not known. */
+static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	if (!base->source || base->facts->step_threads > 0)
-		return false;
+		return NAN;
 	const struct trace_set set =
 		trace_set_of(base->source->traces, base->source->count, stage->name);
 	const double host = trace_host_share(&set, base->facts->step_emulated);
-	const double by_host = cause_elasticity(base, COST_STEP_HOST);
-	const double by_device = cause_elasticity(base, COST_STEP_DEVICE);
-	if (!(host >= HOST_BOUND) && !(by_host > by_device))
+	const struct thread_shares thread = thread_shares_of(base, stage->name);
+	return isnan(host) ? NAN : fmin(host, fmax(thread.cpu, host - thread.queued));
+}
+
+/* The device waits for its thread: as with many small kernels.  The two take turns, so that what the one takes is lost to
+ * the other, whichever takes more. */
+static bool launch(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double host = launch_share(base, stage);
+	if (!(host >= HOST_BOUND))
 		return false;
-	const bool agree = isnan(by_host) || (by_host > by_device) == (host >= HOST_BOUND);
+	const double by_host = cause_elasticity(base, COST_STEP_HOST);
+	const bool agree = isnan(by_host) || by_host >= HOST_BOUND / 2;
 	return cause_is(out, "launch", agree ? certainty_above(host, HOST_BOUND) : 0.5,
 		"the step's thread works %.0f %% of a step's time before the device begins",
 		host * 100);
 }
 
-/* Of the time; 0 where the rate or the capacity is not known. */
-static double late_share(const struct point_summary *point, const struct stage_summary *stage)
+/* Of the time, beyond what the device computes and its thread launches; 0 where the rate or the capacity is not known. */
+static double late_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
-	const double late = stage->busy - point->median / stage->capacity;
+	const double launching = launch_share(base, stage);
+	const double late = stage->busy - base->point->median / stage->capacity -
+			    (isnan(launching) ? 0 : launching * stage->busy);
 	return late > 0 ? late : 0;
 }
 
-bool step_is_late(const struct point_summary *point, const struct point_facts *facts)
+bool step_is_late(const struct evidence_base *base)
 {
-	for (size_t i = 0; i < point->stage_count && facts->step_emulated; i++)
+	const struct point_summary *point = base->point;
+	for (size_t i = 0; i < point->stage_count && base->facts->step_emulated; i++)
 		if (strcmp(point->stages[i].name, "step") == 0)
-			return late_share(point, &point->stages[i]) > LATE_TOLD;
+			return late_share(base, &point->stages[i]) > LATE_TOLD;
 	return false;
+}
+
+/* An emulated device whose thread the quota stops is late by that. */
+static bool late_by_quota(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double late = late_share(base, stage);
+	char quota[QUOTA_NAME_BYTES];
+	if (!base->facts->step_emulated || late < QUOTA_LATE || !cause_quota_throttles(base->point))
+		return false;
+	return cause_is(out, "quota", cause_quota_certainty(base->point),
+		"%s throttled in %.0f %% of its periods: for %.0f %% of the time the emulated device's "
+		"thread was late to hand over a step, or to wake up after it",
+		cause_quota_name(base->point, quota), base->point->throttled_share * 100,
+		late * 100);
 }
 
 /* How busy an emulated device is follows from its nominal time, not from how long its thread slept. */
 static bool emulated_computes(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	const double late = late_share(base->point, stage);
+	const double late = late_share(base, stage);
+	/* fmin passes over NAN: a capacity that is not known */
+	const double computing = fmin(base->point->median / stage->capacity, stage->busy);
 	if (isnan(base->point->step_utilisation)) /* a run in progress */
 		return cause_is(out, "compute", 0.95,
 			"the step's thread is with its emulated device %.1f %% of the time, late wake-ups included",
 			stage->busy * 100);
 	if (late <= LATE_TOLD)
 		return cause_is(out, "compute", 0.95,
-			"the emulated device computes %.1f %% of the time",
-			(stage->busy - late) * 100);
+			"the emulated device computes %.1f %% of the time", computing * 100);
 	return cause_is(out, "compute", 0.6,
 		"the emulated device computes %.1f %% of the time; for another %.1f %% its thread was late to hand over a step, or to wake up after it",
-		(stage->busy - late) * 100, late * 100);
+		computing * 100, late * 100);
 }
 
 static bool on_device(
@@ -207,7 +259,7 @@ static bool copies(
 }
 
 cause_rule *const cause_rules_step[] = {cause_slow_device, device_throttled, device_copies,
-	device_launch, device_computes, launch, on_device, cause_unknown_split, cause_external,
-	cause_cores, computes, cause_unexplained, NULL};
-cause_rule *const cause_rules_upload[] = {device_uploads, cause_unknown_split, cause_external,
-	cause_cores, copies, cause_unexplained, NULL};
+	device_launch, device_computes, launch, late_by_quota, on_device, cause_unknown_split,
+	cause_quota, cause_stolen, cause_external, cause_cores, computes, cause_unexplained, NULL};
+cause_rule *const cause_rules_upload[] = {device_uploads, cause_unknown_split, cause_quota,
+	cause_stolen, cause_external, cause_cores, copies, cause_unexplained, NULL};

@@ -124,6 +124,7 @@ static void give_stage(struct replay_model *to, const struct replay_model *from,
 static void give_cores(struct replay_model *to, const struct replay_model *from)
 {
 	to->cores = from->cores;
+	to->quota = from->quota;
 	to->outside = from->outside;
 	to->slice_ns = from->slice_ns;
 	to->contention = from->contention;
@@ -166,7 +167,7 @@ static bool plays(const struct replay_model *a, const struct replay_model *b, un
 	if (part == PART_SHAPE)
 		return !same_shape(&a->shape, &b->shape);
 	if (part == PART_CORES)
-		return a->cores != b->cores || a->outside != b->outside ||
+		return a->cores != b->cores || a->quota != b->quota || a->outside != b->outside ||
 		       a->contention != b->contention || a->slice_ns != b->slice_ns;
 	return !same_series(a, b, part);
 }

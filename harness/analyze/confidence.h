@@ -5,7 +5,8 @@
  *
  *   stage         by the arrows beside it alone, or by arrows and replay together: two witnesses that
  *                 agree err together only if both err (1 - (1-a)(1-r)); of two that disagree the replay
- *                 is believed, at 0.65 of what it claims; two that name one each of a pair agree
+ *                 is believed, at 0.65 of what it claims; two that name one each of a pair agree;
+ *                 where a quota stops the threads the replay alone is asked, as stopped threads wait anywhere
  *   resource      how far the time split is from the threshold that names it (cause*.c)
  *   busy          without a replay: 1 for a stage busy 90 % of the time, 0.7 at 70 %: what it waits is
  *                 not its own limit, and the queues' share is not known

@@ -275,9 +275,13 @@ static unsigned knee_workers(const struct diagnose_input *input)
 /* Nothing to turn, but no step at its full rate either: the verdict's own advice says why. */
 static bool is_late(const struct diagnose_input *input, const struct diagnosis *found)
 {
+	const struct evidence_base base = {.point = input->point,
+		.repeats = input->source.repeats,
+		.count = input->source.count,
+		.facts = input->facts,
+		.source = input->source.traces ? &input->source : NULL};
 	return found->recommendation_count == 0 && strcmp(found->verdict.stage, "step") == 0 &&
-	       strcmp(found->verdict.resource, "compute") == 0 &&
-	       step_is_late(input->point, input->facts);
+	       strcmp(found->verdict.resource, "compute") == 0 && step_is_late(&base);
 }
 
 static int follow_model(const struct diagnose_input *input, const struct model *model,

@@ -71,6 +71,13 @@ static bool enough_cores(struct replay_model *replay)
 	return scarce;
 }
 
+static bool no_quota(struct replay_model *replay)
+{
+	const bool limited = replay->quota > 0;
+	replay->quota = 0;
+	return limited;
+}
+
 static bool nothing_outside(struct replay_model *replay)
 {
 	const bool busy = replay->outside > 0;
@@ -176,6 +183,7 @@ int findings_of(const struct model *model, unsigned effort, struct findings *out
 		{even_devices, &out->even_devices},
 		{enough_cores, &out->roomy},
 		{nothing_outside, &out->alone},
+		{no_quota, &out->unthrottled},
 		{deeper_prefetch, &out->deeper},
 		{more_files, &out->deeper_read},
 	};

@@ -1,5 +1,5 @@
 /* What a replay of the point says about its limit: how throughput answers to each cost, and what it would be
- * without a lock, with even workers, with cores for all, with nothing else on the node, with deeper queues.
+ * without a lock, with even workers, with cores for all, with nothing else on the node, without a CPU quota, with deeper queues.
  * The last are counterfactuals of the replay itself, each one replay with the same random numbers. */
 #ifndef MLBENCH_ANALYZE_FINDINGS_H
 #define MLBENCH_ANALYZE_FINDINGS_H
@@ -14,6 +14,7 @@ struct findings {
 	struct elasticities elasticities;
 	/* Relative gains, 0.1: a tenth more; 0 where there is nothing to take away. */
 	double unlocked, even, roomy, alone;
+	double unthrottled;  /* without the CPU quota, on the cores that there are */
 	double even_devices; /* with no device slower than the others */
 	double deeper;       /* with four times the prefetch depth */
 	double deeper_read;  /* with four times the files in flight and waiting */

@@ -18,9 +18,18 @@ static bool is_named(const struct verdict *verdict, const struct stage_summary *
 	return strcmp(verdict->stage, stage->name) == 0 || strcmp(verdict->also, stage->name) == 0;
 }
 
+static bool lacks_cpu(const char *resource)
+{
+	static const char *const takes[] = {"cores", "quota", "steal", "external"};
+	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++)
+		if (strcmp(resource, takes[i]) == 0)
+			return true;
+	return false;
+}
+
 struct headroom headroom_of_input(const struct point_summary *point, const struct verdict *verdict)
 {
-	struct headroom out = {.gain = NAN};
+	struct headroom out = {.gain = NAN, .lacks_cpu = lacks_cpu(verdict->resource)};
 	for (size_t i = 0; i < point->stage_count; i++) {
 		const struct stage_summary *stage = &point->stages[i];
 		if (strcmp(stage->name, "step") == 0 && !stage->capacity_is_lower_bound)
@@ -37,7 +46,9 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 const char *headroom_words(const struct headroom *headroom, char out[HEADROOM_BYTES])
 {
 	const struct stage_summary *tight = headroom->tight;
-	if (!tight)
+	if (headroom->lacks_cpu)
+		(void)snprintf(out, HEADROOM_BYTES, "The step lacks CPU time, not input.");
+	else if (!tight)
 		(void)snprintf(out, HEADROOM_BYTES,
 			"Healthy: the data loader keeps the step busy. Only a faster step raises throughput.");
 	else if (headroom->gain >= NOTHING)

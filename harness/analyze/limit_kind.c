@@ -6,6 +6,8 @@
 
 #define CPU "its CPU time"
 #define CORES "too few cores"
+#define QUOTA "the CPU quota of a cgroup"
+#define STEAL "the host, which takes its CPU time"
 #define EXTERNAL "other processes"
 #define UNKNOWN "what is not known"
 #define DEPTH "the depth of the queue"
@@ -18,6 +20,8 @@ const struct limit_kind limit_kinds[] = {
 	{"read", "cpu", CPU},
 	{"read", "depth", DEPTH},
 	{"read", "cores", CORES},
+	{"read", "quota", QUOTA},
+	{"read", "steal", STEAL},
 	{"read", "external", EXTERNAL},
 	{"read", "unknown", UNKNOWN},
 	{"decode", "cpu", CPU},
@@ -25,11 +29,15 @@ const struct limit_kind limit_kinds[] = {
 	{"decode", "wait", "waiting without a core"},
 	{"decode", "imbalance", "one worker that is slower"},
 	{"decode", "cores", CORES},
+	{"decode", "quota", QUOTA},
+	{"decode", "steal", STEAL},
 	{"decode", "external", EXTERNAL},
 	{"decode", "unknown", UNKNOWN},
 	{"prefetch", "depth", DEPTH},
 	{"upload", "copy", "copying"},
 	{"upload", "cores", CORES},
+	{"upload", "quota", QUOTA},
+	{"upload", "steal", STEAL},
 	{"upload", "external", EXTERNAL},
 	{"upload", "unknown", UNKNOWN},
 	{"step", "compute", "its computing"},
@@ -38,6 +46,8 @@ const struct limit_kind limit_kinds[] = {
 	{"step", "throttled", "clocks that the device holds down"},
 	{"step", "imbalance", "one device that is slower"},
 	{"step", "cores", CORES},
+	{"step", "quota", QUOTA},
+	{"step", "steal", STEAL},
 	{"step", "external", EXTERNAL},
 	{"step", "unknown", UNKNOWN},
 	{"sync", "exchange", "the exchange of gradients"},

@@ -17,6 +17,8 @@ static const double WAKE_NS = 20000;
 static const double CONTENTION_MOST = 4;
 /* So busy, a device always has a queue. */
 static const double DEVICE_HIDES = 0.97;
+/* Times a quota: what a group uses at most, over some periods. */
+static const double QUOTA_SLACK = 1.15;
 static const double OUTSIDE_LEAST = 0.02;
 
 void model_note(struct model *model, const char *format, ...)
@@ -44,6 +46,22 @@ static bool reads_by(const struct model_source *source, const char *name, enum r
 			 : config_integer(source->config, KEY_READ_ENGINE) == (int64_t)asked;
 }
 
+/* 0: there is none, or it is not known, or it is more than there are cores, or more was used than it allows: it was set for a
+ * part of the time only. */
+static double quota_of(const struct model_source *source)
+{
+	for (size_t i = 0; i < source->count; i++) {
+		const struct measurement *m = source->repeats[i];
+		const double used = m->cpu_seconds / m->measured_seconds;
+		if (m->quota_cores > 0)
+			return m->quota_cores < source->cores &&
+					       used <= QUOTA_SLACK * m->quota_cores
+				       ? m->quota_cores
+				       : 0;
+	}
+	return 0;
+}
+
 static void take_facts(struct model *model, const struct model_source *source)
 {
 	const struct measurement *m = source->repeats[0];
@@ -60,6 +78,7 @@ static void take_facts(struct model *model, const struct model_source *source)
 	pipeline_shape_of(source->config, &model->facts, &model->replay.shape);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	model->replay.cores = source->cores > 0 ? source->cores : 1;
+	model->replay.quota = quota_of(source);
 	model->replay.wake_ns = WAKE_NS;
 	model->replay.copies_off_cores = model->facts.step_has_memory;
 	for (int c = 0; c < COSTS; c++)
@@ -89,7 +108,8 @@ static struct outside take_outside(const struct model *model, const struct model
 {
 	struct outside mean = {0, 0};
 	for (size_t i = 0; i < source->count; i++) {
-		const struct outside one = outside_threads(source->repeats[i], model->replay.cores);
+		const struct outside one = outside_threads(
+			source->repeats[i], model->replay.cores, model->facts.step_on_cores);
 		mean.got += one.got / (double)source->count;
 		mean.wanted += one.wanted / (double)source->count;
 	}

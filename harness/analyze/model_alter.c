@@ -87,7 +87,10 @@ static int crowd(const struct change *c)
 {
 	struct model *model = c->model;
 	const struct replay_model *replay = &model->replay;
-	if (model->facts.step_on_cores || replay->series[COST_STEP_DEVICE].count == 0)
+	const bool has_device =
+		config_integer(&model->config, KEY_STEP_BACKEND) != STEP_BACKEND_NULL;
+	if (model->facts.step_on_cores || !has_device ||
+		replay->series[COST_STEP_DEVICE].count == 0)
 		return 0;
 	const double further =
 		crowding(replay, change_after(c)) - crowding(replay, change_before(c));
@@ -116,7 +119,10 @@ static int turn_workers(const struct change *c)
 		model_note(model,
 			"more workers than measured: that cores slow each other down is not known, "
 			"and not counted");
-	if (now > model->replay.cores)
+	if (model->replay.quota > 0 && now > model->replay.quota)
+		model_note(model, "%u workers share the %g cores of a CPU quota", now,
+			model->replay.quota);
+	else if (now > model->replay.cores)
 		model_note(model, "%u workers share %g cores", now, model->replay.cores);
 	return crowd(c);
 }

@@ -26,6 +26,9 @@ struct time_split {
 };
 struct time_split time_split_of(const struct stage_measurement *stage);
 
+/* A CPU quota stopped the threads, for the rest of a period at a time. */
+bool quota_stops(const struct measurement *m);
+
 /* How many cores are busy while a decode worker is on one, itself included. */
 double busy_beside_decode(const struct measurement *m, double cores);
 /* Threads of others: the cores that they got, and how many of them wanted one if the scheduler treats them
@@ -33,7 +36,8 @@ double busy_beside_decode(const struct measurement *m, double cores);
 struct outside {
 	double got, wanted;
 };
-struct outside outside_threads(const struct measurement *m, double cores);
+/* step_on_cores: what this process computes beside its stages' threads belongs to the step. */
+struct outside outside_threads(const struct measurement *m, double cores, bool step_on_cores);
 
 /* --- model_series.c: costs from traces -------------------------------------------------------------- */
 

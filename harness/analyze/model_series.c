@@ -15,6 +15,8 @@
 /* A worker is slow when its median is off by so many standard errors, and by so much. */
 static const double SLOW_ERRORS = 5;
 static const double SLOW_LEAST = 1.25;
+/* Of a computed step's time, waiting for a core: below, its threads have one each. */
+static const double STEP_QUEUED = 0.10;
 /* Of a median, over the median absolute deviation of normal values: 1.4826 x sqrt(pi / 2). */
 static const double MEDIAN_ERROR = 1.858;
 
@@ -47,6 +49,41 @@ static int append_three(struct cost_series series[COSTS], const enum replay_cost
 	return code;
 }
 
+/* Mean of what is below a level, and of the level where it is not. */
+static double mean_below(const float *values, size_t count, double level)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += fmin((double)values[i], level);
+	return sum / (double)count;
+}
+
+/* A quota stops a thread in few of its items, each for tens of milliseconds.  Those are cut to the level at which the
+ * mean is that of an item's time but for the run queue: the others hardly waited. */
+static void cut_stops(const struct stage_measurement *stage, const struct time_split *split,
+	float *values, size_t count)
+{
+	enum { HALVINGS = 50 };
+	const double wall =
+		stage->seconds[THREAD_WORKING] - or_zero((float)stage->lock_wait_seconds);
+	const double mean = wall * (split->cpu + split->sleep) * 1e9 / (double)stage->items;
+	double low = 0;
+	double high = 0;
+	for (size_t i = 0; i < count; i++)
+		high = fmax(high, (double)values[i]);
+	for (int i = 0; i < HALVINGS; i++) {
+		const double level = (low + high) / 2;
+		if (mean_below(values, count, level) < mean)
+			low = level;
+		else
+			high = level;
+	}
+	const double scale =
+		mean / mean_below(values, count, high); /* 1, unless few were recorded */
+	for (size_t i = 0; i < count; i++)
+		values[i] = (float)(fmin((double)values[i], high) * scale);
+}
+
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed)
 {
@@ -58,14 +95,23 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	const struct time_split split = time_split_of(stage);
+	struct time_split split = time_split_of(stage);
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
 		const double usual =
 			item->worker < stage->workers ? 1 / (double)factor[item->worker] : 1;
-		const double held = usual * or_zero(item->lock_hold_ns);
-		const double waited = or_zero(item->lock_wait_ns);
-		const double free_ns = fmax(usual * (or_zero(item->service_ns) - waited) - held, 0);
+		values[i] =
+			(float)(usual * (or_zero(item->service_ns) - or_zero(item->lock_wait_ns)));
+		values[trace->count + i] = (float)(usual * or_zero(item->lock_hold_ns));
+	}
+	if (quota_stops(m) && split.known && stage->items > 0 && trace->count > 0) {
+		cut_stops(stage, &split, values, trace->count);
+		split.cpu /= split.cpu + split.sleep;
+		split.sleep = 1 - split.cpu;
+	}
+	for (size_t i = 0; i < trace->count; i++) {
+		const double held = fmin((double)values[trace->count + i], (double)values[i]);
+		const double free_ns = fmax((double)values[i] - held, 0);
 		values[i] = (float)(free_ns * split.cpu / slowed);
 		values[trace->count + i] = (float)(held * (split.cpu / slowed + split.sleep));
 		values[2 * trace->count + i] = (float)(free_ns * split.sleep);
@@ -97,15 +143,27 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 }
 
 struct step_times {
-	double host_cpu_share; /* of the host's part: the rest it waited for a core or a lock */
-	double late_ns;        /* a batch, off the cores: beyond the device's time and that */
+	double host_cpu_share; /* of the host's part, or of a computed step: the rest it waited for a core or a lock */
+	double late_ns; /* a batch, off the cores: beyond the device's time and that */
 };
 
+/* Of a computed step, the part that is to be replayed: on as many cores as it has threads, which go on together.  Where
+ * they do not all get a core, one waits for it and then the others for that one; the replay makes both anew, and the
+ * CPU time remains. */
+static double computed_share(const struct stage_measurement *stage)
+{
+	const double working = stage->seconds[THREAD_WORKING];
+	const double queued = stage->run_queue_seconds / working;
+	const double cpu = stage->cpu_seconds / working;
+	return queued >= STEP_QUEUED && cpu > 0 ? fmin(cpu, 1) : 1;
+}
+
 /* A step's thread must get a core when its device is done; that it comes late shows in the stage's working
- * time, which lasts from batch to batch while data is ready.  BLAS threads spin at their barriers: a
- * computed step is taken as it is.  A device that works by itself has the next step already. */
-static struct step_times step_times_of(const struct stage_measurement *stage,
-	const struct trace *trace, const struct shape_facts *facts)
+ * time, which lasts from batch to batch while data is ready.  A device that works by itself has the next
+ * step already. */
+static struct step_times step_times_of(const struct measurement *m,
+	const struct stage_measurement *stage, const struct trace *trace,
+	const struct shape_facts *facts)
 {
 	double service = 0;
 	double host = 0;
@@ -113,15 +171,18 @@ static struct step_times step_times_of(const struct stage_measurement *stage,
 		service += or_zero(trace->items[i].service_ns) / (double)trace->count;
 		host += or_zero(trace->items[i].host_ns) / (double)trace->count;
 	}
-	if (facts->step_on_cores || facts->step_has_memory || stage->items == 0 ||
-		trace->count == 0)
+	if (facts->step_on_cores)
+		return (struct step_times){.host_cpu_share = computed_share(stage)};
+	if (facts->step_has_memory || stage->items == 0 || trace->count == 0)
 		return (struct step_times){.host_cpu_share = 1};
 	const double items = (double)stage->items;
 	const double cpu = isnan(stage->cpu_seconds) ? host : stage->cpu_seconds * 1e9 / items;
 	const double share = host > 0 ? fmin(cpu / host, 1) : 1;
 	const double working = stage->seconds[THREAD_WORKING] * 1e9 / items;
-	return (struct step_times){
-		.host_cpu_share = share, .late_ns = fmax(working - service - share * host, 0)};
+	/* Where a quota stops all threads, it is in what all of them may compute, and no lateness of this one. */
+	const double late = quota_stops(m) ? 1 - m->throttled_share : 1;
+	return (struct step_times){.host_cpu_share = share,
+		.late_ns = late * fmax(working - service - share * host, 0)};
 }
 
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
@@ -145,7 +206,7 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	const struct step_times mean = step_times_of(stage, trace, facts);
+	const struct step_times mean = step_times_of(m, stage, trace, facts);
 	*late_ns = mean.late_ns;
 	float *const host = values;
 	float *const device = values + trace->count;
@@ -154,8 +215,8 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 		const double usual =
 			item->worker < DEVICES_MAX ? 1 / (double)factor[item->worker] : 1;
 		const double service = usual * or_zero(item->service_ns);
-		host[i] = (float)(on_cores ? service / slowed
-					   : mean.host_cpu_share * or_zero(item->host_ns));
+		host[i] = (float)(mean.host_cpu_share *
+				  (on_cores ? service / slowed : or_zero(item->host_ns)));
 		device[i] = (float)(on_cores ? 0 : service + mean.late_ns);
 	}
 	int code = series_append(&series[COST_STEP_HOST], host, trace->count);

@@ -13,6 +13,7 @@ static const double SHORT_TO = 0.95;
  * and have to share. */
 static const double VISITORS = 0.1;
 static const double BURDEN = 0.3;
+static const double STOPS = 0.1;      /* of a quota's periods: in fewer, it is of no matter */
 static const double OUTSIDE_MOST = 4; /* a core */
 
 const struct stage_measurement *model_stage(const struct measurement *m, const char *name)
@@ -69,23 +70,35 @@ static double others_of_ours(const struct measurement *m)
 	return seconds > 0 ? fmax(or_zero(m->cpu_seconds) - stages, 0) / seconds : 0;
 }
 
+bool quota_stops(const struct measurement *m)
+{
+	return m->quota_cores > 0 && m->throttled_share >= STOPS;
+}
+
+/* A quota leaves cores idle between the times in which all that want one are on them, as far as there are any: it is
+ * then that cores slow each other down. */
+static double cores_in_use(const struct measurement *m, const struct stage_measurement *stage)
+{
+	const double queued = quota_stops(m) ? or_zero(stage->run_queue_seconds) : 0;
+	return (or_zero(stage->cpu_seconds) + queued) / m->measured_seconds;
+}
+
 double busy_beside_decode(const struct measurement *m, double cores)
 {
 	const struct stage_measurement *decode = model_stage(m, "decode");
 	if (!decode || !(m->measured_seconds > 0) || decode->workers == 0)
 		return 1;
-	const double seconds = m->measured_seconds;
 	double busy = or_zero(m->cores_busy_outside) + others_of_ours(m);
 	for (size_t i = 0; i < m->stage_count; i++) {
-		const double own = or_zero(m->stages[i].cpu_seconds) / seconds;
+		const double own = cores_in_use(m, &m->stages[i]);
 		busy += &m->stages[i] == decode ? own * (1 - 1.0 / decode->workers) : own;
 	}
 	return fmin(1 + busy, fmax(cores, 1));
 }
 
-struct outside outside_threads(const struct measurement *m, double cores)
+struct outside outside_threads(const struct measurement *m, double cores, bool step_on_cores)
 {
-	const double got = or_zero(m->cores_busy_outside) + others_of_ours(m);
+	const double got = or_zero(m->cores_busy_outside) + (step_on_cores ? 0 : others_of_ours(m));
 	double cpu = 0;
 	double queued = 0;
 	for (size_t i = 0; i < m->stage_count; i++) {

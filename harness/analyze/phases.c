@@ -5,6 +5,7 @@
 #include "harness/analyze/rate_series.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,21 @@ static double cpu_of(const struct window *w, size_t stage, size_t state)
 {
 	(void)state;
 	return w->stage_cpu[stage];
+}
+
+static double run_queue_of(const struct window *w, size_t stage, size_t state)
+{
+	(void)state;
+	return w->stage_run_queue[stage];
+}
+
+/* One of these, by its offset: all are doubles. */
+static double load_of(const struct window *w, size_t stage, size_t offset)
+{
+	(void)stage;
+	double value;
+	memcpy(&value, (const char *)w + offset, sizeof value);
+	return value;
 }
 
 static double bytes_of(const struct window *w, size_t stage, size_t state)
@@ -159,7 +175,10 @@ static void slice_stage(const struct measurement *m, size_t stage, double from, 
 	const double working = out->seconds[THREAD_WORKING];
 	out->cpu_seconds = count_at(m, cpu_of, stage, 0, to) - count_at(m, cpu_of, stage, 0, from);
 	const double off = fmax(working - out->cpu_seconds, 0);
-	out->run_queue_seconds = off * off_share(whole->run_queue_seconds, whole);
+	out->run_queue_seconds =
+		count_at(m, run_queue_of, stage, 0, to) - count_at(m, run_queue_of, stage, 0, from);
+	if (isnan(out->run_queue_seconds)) /* windows of an older result */
+		out->run_queue_seconds = off * off_share(whole->run_queue_seconds, whole);
 	out->io_wait_seconds = off * off_share(whole->io_wait_seconds, whole);
 	out->lock_wait_seconds = off * off_share(whole->lock_wait_seconds, whole);
 	out->lock_held_seconds =
@@ -203,6 +222,32 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	}
 }
 
+static double load_between(const struct measurement *m, size_t offset, double from, double to)
+{
+	return count_at(m, load_of, 0, offset, to) - count_at(m, load_of, 0, offset, from);
+}
+
+/* What the machine and the quota did meanwhile; windows of an older result do not tell, and the whole run stands for the
+ * phase. */
+static void slice_load(
+	const struct measurement *m, double from, double to, struct measurement *slice)
+{
+#define BETWEEN(member) load_between(m, offsetof(struct window, member), from, to)
+	const double own = BETWEEN(own_cpu);
+	const double outside = (BETWEEN(machine_cpu) - own) / (to - from);
+	const double stolen = BETWEEN(machine_steal) / BETWEEN(machine_time);
+	const double periods = BETWEEN(quota_periods);
+	const double throttled = BETWEEN(quota_throttled) / periods;
+	slice->cpu_seconds = isnan(own) ? m->cpu_seconds * (to - from) / m->measured_seconds : own;
+	slice->cores_busy_outside = isnan(outside) ? m->cores_busy_outside : fmax(outside, 0);
+	slice->steal_share = isfinite(stolen) ? stolen : m->steal_share;
+	if (!isnan(periods)) {
+		slice->throttled_share = periods > 0 ? throttled : 0;
+		slice->throttled_seconds = BETWEEN(throttled_seconds);
+	}
+#undef BETWEEN
+}
+
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out)
 {
@@ -224,6 +269,7 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 	out->bytes_read = (uint64_t)fmax(
 		count_at(m, bytes_of, 0, 0, to) - count_at(m, bytes_of, 0, 0, from), 0);
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
+	slice_load(m, from, to, out);
 	for (size_t s = 0; s < m->stage_count; s++) {
 		slice_stage(m, s, from, to, out, &out->stages[s]);
 		fill_service(&out->stages[s].service,

@@ -18,8 +18,8 @@ struct phase_cut {
 void phases_cut(const struct measurement *const *repeats, size_t count, double warmup_s,
 	struct phase_cut *out);
 
-/* What was measured of m in [from, to), from its windows: states, CPU time, throughput, bytes.  How the time
- * off the CPU divides is not known by window: as in the whole run.  Service times are those of `traces` that
+/* What was measured of m in [from, to), from its windows: states, CPU time, run queue, throughput, bytes, and what others, the
+ * host and the quota took meanwhile.  Waiting for I/O and locks is not known by window: as in the whole run.  Service times are those of `traces` that
  * ended in it (NULL: none).  The copy owns nothing. */
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out);

@@ -40,6 +40,10 @@ static void name_limit(const struct model *model, const struct replay_result *re
 	if (cost == COST_DECODE_CPU && replay->core_utilisation >= CORES_FULL &&
 		model->replay.shape.decode_workers > model->replay.cores)
 		words = "cores";
+	if (cost == COST_DECODE_CPU && model->replay.quota > 0 &&
+		replay->core_utilisation * model->replay.cores - model->replay.outside >=
+			CORES_FULL * model->replay.quota)
+		words = "quota";
 	(void)snprintf(stage, NAME_BYTES, "%s", replay_cost_stage(cost));
 	(void)snprintf(resource, NAME_BYTES, "%s", words);
 }

@@ -31,7 +31,6 @@ static const struct {
 		"no key gains by replay: pinned memory, fewer bytes a batch (augment.type = uint8), or a faster link"},
 	{"step", "launch",
 		"no key gains: larger batches (batch.size), fewer and larger kernels, or launching several at once (graphs)"},
-	{"step", "cores", "step.threads and decode.workers together should not exceed the cores"},
 	{"step", "external",
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
 	{"step", "imbalance",

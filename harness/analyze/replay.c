@@ -220,8 +220,8 @@ static void set_up_cores(struct replay_cores *cores, const struct replay_model *
 	for (uint32_t i = 0; i < most; i++)
 		cores->threads[i].slice_end = HUGE_VAL;
 	for (uint32_t n = 0; n <= most; n++)
-		replay_cores_rate(model->cores, model->outside, model->contention, cores->places, n,
-			&cores->slowness_of[n], &cores->busy_of[n]);
+		replay_cores_rate(model->cores, model->quota, model->outside, model->contention,
+			cores->places, n, &cores->slowness_of[n], &cores->busy_of[n]);
 	replay_cores_load(cores);
 }
 

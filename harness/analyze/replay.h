@@ -63,7 +63,10 @@ struct replay_series {
 
 struct replay_model {
 	struct pipeline_shape shape;
-	double cores;   /* > 0; HUGE_VAL: as many as wanted */
+	double cores; /* > 0; HUGE_VAL: as many as wanted */
+	/* Cores' worth of CPU time that a quota lets the pipeline's threads have at most; 0: no quota.  A kernel
+	 * deals it out in periods, stopping all of them at the end of each; here it is even at every moment. */
+	double quota;
 	double outside; /* threads of others that are always runnable */
 	/* How long a thread keeps a core while others wait for one, ns: under a kernel's scheduler a sample
 	 * lies half decoded for as long as that, which delivery in order waits for, and a thread that is

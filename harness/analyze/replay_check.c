@@ -47,6 +47,7 @@ static int check_numbers(const struct replay_model *model, struct error *err)
 		{"a visit's time", model->visit_ns},
 		{"a wake-up's time", model->wake_ns},
 		{"the lock's share off the cores", model->lock_off_cores},
+		{"the quota", model->quota},
 	};
 	if (!(model->cores > 0))
 		return refuse(err, "cores", model->cores);

@@ -37,15 +37,20 @@ struct replay_cores {
 	double *slowness_of, *busy_of;
 };
 
-/* With n of our threads runnable: what is left of the cores for us is dealt to those on places. */
-static inline void replay_cores_rate(double cores, double outside, double contention,
+/* With n of our threads runnable: what is left of the cores for us is dealt to those on places, and no more than a quota
+ * allows.  A quota leaves cores idle, but not while its threads run: those slow each other down as without it. */
+static inline void replay_cores_rate(double cores, double quota, double outside, double contention,
 	uint32_t places, uint32_t n, double *slowness, double *busy)
 {
 	const double threads = n + outside;
-	*busy = threads < cores ? threads : cores;
+	const double running = n < places ? n : places;
+	const double most = threads < cores ? threads : cores;
 	const double shared = threads > cores ? threads / cores : 1;
-	const double each = n > places ? (double)places / n : 1;
-	*slowness = shared * each * (1 + contention * (*busy > 1 ? *busy - 1 : 0));
+	const double dealt = n > places ? shared * (double)places / n : shared;
+	const double allowed = quota > 0 ? running / quota : 0;
+	const double slow = allowed > dealt ? allowed : dealt;
+	*slowness = slow * (1 + contention * (most > 1 ? most - 1 : 0));
+	*busy = most - (slow > dealt ? running / dealt - quota : 0);
 }
 
 static inline void replay_cores_load(struct replay_cores *c)

@@ -114,11 +114,17 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
 	out->throttled_share = MEAN(chosen, throttled_share);
 	out->steal_share = MEAN(chosen, steal_share);
+	out->quota_cores = NAN;
 	out->accounted = NAN;
 	out->bad_share = NAN;
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct measurement *m = chosen->repeats[i];
 		out->accounted = fmin(out->accounted, m->accounted); /* fmin passes over NAN */
+		out->cores_used += m->cpu_seconds / m->measured_seconds / (double)chosen->count;
+		if (!(out->quota_cores > 0) && m->quota_cores > 0) {
+			out->quota_cores = m->quota_cores;
+			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
+		}
 		out->rss_peak_bytes = larger(out->rss_peak_bytes, m->rss_peak_bytes);
 		out->pool_bytes = larger(out->pool_bytes, m->pool_bytes);
 		out->bad_samples = larger(out->bad_samples, m->bad_samples);
@@ -231,14 +237,10 @@ static void merge_queue(struct queue_measurement *out, const struct chosen *chos
 	out->full_share = weight > 0 ? out->full_share / weight : NAN;
 }
 
-static void judge_load(
-	struct point_summary *out, const struct chosen *chosen, const struct point_facts *facts)
+static void judge_load(struct point_summary *out, const struct point_facts *facts)
 {
-	double own = 0;
-	for (size_t i = 0; i < chosen->count; i++)
-		own += chosen->repeats[i]->cpu_seconds / chosen->repeats[i]->measured_seconds;
 	const struct foreign_load load = {.cores = out->cores_busy_outside,
-		.own_cores = own / (double)chosen->count,
+		.own_cores = out->cores_used,
 		.steal_share = out->steal_share,
 		.usable = facts->cores};
 	(void)foreign_load_contaminates(&load, out->contaminated);
@@ -287,7 +289,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		copy_error(out, repeats, count);
 		merge_throughput(out, &chosen, facts->seed);
 		merge_scalars(out, &chosen);
-		judge_load(out, &chosen, facts);
+		judge_load(out, facts);
 		merge_parts(out, &chosen, scratch);
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);

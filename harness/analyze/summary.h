@@ -57,6 +57,10 @@ struct point_summary {
 	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	double cores_busy_outside, throttled_share, steal_share;
+	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN: none. */
+	char quota_group[QUOTA_GROUP_BYTES];
+	double quota_cores;
+	double cores_used;                     /* by the process, all its threads */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */

@@ -31,7 +31,11 @@ static double confidence_of(
 			most);
 	/* Of two that bind, either witness may name either. */
 	const bool agree = binding->agree || binding->pointed == binding->second;
-	const double stage = confidence_stage(binding->certainty, binding->replayed, agree);
+	/* Threads that a quota stops wait wherever they are: arrows against the replay tell nothing then. */
+	const bool stopped = strcmp(cause->resource, "quota") == 0 && replayed && !agree;
+	const double stage =
+		stopped ? binding->replayed
+			: confidence_stage(binding->certainty, binding->replayed, agree);
 	const double busy =
 		replayed ? 1 : confidence_busy(binding_taken(base->point, binding->stage));
 	const double pair =

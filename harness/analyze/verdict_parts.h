@@ -81,12 +81,22 @@ double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
 extern cause_rule *const cause_rules_read[],
 	*const cause_rules_decode[], *const cause_rules_upload[], *const cause_rules_step[],
 									  *const cause_rules_sync[];
-cause_rule cause_slow_device, cause_unknown_split, cause_external, cause_cores, cause_slowed,
-	cause_unexplained;
+cause_rule cause_slow_device, cause_unknown_split, cause_quota, cause_stolen, cause_external,
+	cause_cores, cause_slowed, cause_unexplained;
+
+/* A CPU quota of the process throttled, so often that it may be a cause; how certain it is where threads wait for it; and its
+ * name: "the quota of cgroup /a/b (1.5 cores)". */
+enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };
+bool cause_quota_throttles(const struct point_summary *point);
+double cause_quota_certainty(const struct point_summary *point);
+const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES]);
+/* Cores that the stages' threads are on or wait for. */
+double cause_cores_wanted(const struct point_summary *point);
 
 /* An emulated step's thread is busy well beyond what its device computes: it hands steps over late, or wakes up late
- * after them, so that the device is not at its rate.  False of any other step. */
-bool step_is_late(const struct point_summary *point, const struct point_facts *facts);
+ * after them, so that the device is not at its rate.  Work before each step, known by its service times, is no lateness.
+ * False of any other step. */
+bool step_is_late(const struct evidence_base *base);
 
 /* Share of the time that devices wait for one another, before they exchange; NAN: there is one. */
 double devices_waiting(const struct point_summary *point);

@@ -2,6 +2,7 @@
  * for measuring, and how to mend it. */
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/measure/cgroup.h"
 #include "harness/measure/doctor_parts.h"
 #include "harness/measure/doctor_probe.h"
 #include "harness/measure/environment_parts.h"
@@ -256,7 +257,7 @@ static void check_topology(struct doctor *doctor)
 
 static void check_limits(struct doctor *doctor)
 {
-	const struct cgroup_limits limits = environment_cgroup_limits();
+	const struct cgroup_limits limits = cgroup_limits_now();
 	const double allowed = doctor_number(doctor, "cpu", "allowed");
 	const double threads = doctor_number(doctor, "cpu", "threads");
 	char size[UNITS_BYTES];
@@ -264,7 +265,8 @@ static void check_limits(struct doctor *doctor)
 		doctor_find(doctor, DOCTOR_NOTE, "CPU limit",
 			"more busy threads than this are throttled, in bursts that look like stalls",
 			"decode.workers within the limit, or raise the cgroup's CPU quota",
-			"the cgroup allows %.2f of %.0f cores", limits.cores, allowed);
+			"cgroup %.100s allows %.2f of %.0f cores",
+			doctor_text(doctor, "cgroup", "cpu_limit_group"), limits.cores, allowed);
 	else if (allowed < threads)
 		doctor_find(doctor, DOCTOR_NOTE, "CPU limit", "only these are used",
 			"taskset or cpuset, if that is not meant", "affinity %s: %.0f of %.0f",

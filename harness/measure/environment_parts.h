@@ -68,11 +68,4 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
 /* The mount of path, or of its nearest existing parent; 0 or -errno. */
 int environment_mount_of(const char *path, struct mount_entry *entry);
 
-/* The tightest limit of this process's cgroup and those above it; INFINITY: none. */
-struct cgroup_limits {
-	int version; /* 0: no cgroups, 1, 2 */
-	double cores, memory_bytes;
-};
-struct cgroup_limits environment_cgroup_limits(void);
-
 #endif

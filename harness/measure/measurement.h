@@ -21,6 +21,7 @@ enum {
 	NOTES_MAX = 32,
 	DEVICES_MAX = 16, /* that one run can train on */
 	THROTTLES_MAX = 8,
+	QUOTA_GROUP_BYTES = 160,
 	READ_POINTS_MAX = 4,
 };
 
@@ -106,7 +107,8 @@ struct window {
 	uint64_t samples; /* through the step */
 	uint64_t bytes_read;
 	double stage_seconds[STAGES_MAX][THREAD_STATES];
-	double stage_cpu[STAGES_MAX];     /* NAN: not available */
+	/* By the kernel's accounting; NAN: not available. */
+	double stage_cpu[STAGES_MAX], stage_run_queue[STAGES_MAX];
 	uint32_t queue_depth[QUEUES_MAX]; /* at this moment */
 	uint64_t resident_bytes;
 	uint64_t file_bytes; /* of resident_bytes, mapped files and shared memory: not a leak */
@@ -114,6 +116,10 @@ struct window {
 	uint64_t stage_allocated[STAGES_MAX];
 	/* malloc's: in use, and free inside its arenas (fragmentation); NAN: not available. */
 	double heap_used_bytes, heap_free_bytes;
+	/* Core-seconds of this process, of everybody on the machine, taken by the hypervisor, and all there were. */
+	double own_cpu, machine_cpu, machine_steal, machine_time;
+	/* Of the group that the measurement names; NAN: no quota, or not available. */
+	double quota_periods, quota_throttled, throttled_seconds;
 	/* Of the first device, at this moment; NAN: not available. */
 	float device_clock_mhz, device_power_w, device_temperature_c;
 };
@@ -169,8 +175,16 @@ struct measurement {
 	double accounted;          /* sum of the states of all threads / sum of their wall times */
 	double cpu_seconds;        /* of the process, measured part */
 	double cores_busy_outside; /* cores kept busy by others meanwhile, from /proc/stat; NAN */
-	double throttled_share;    /* cgroup cpu throttling; NAN */
-	double steal_share;        /* of the machine's time, taken by the hypervisor; NAN */
+	/* The CPU quota of a control group above the process: of several the one that throttled most, else the
+	 * tightest.  "" and NAN: there is none, or a note says why it is not known. */
+	char quota_group[QUOTA_GROUP_BYTES];
+	double quota_cores;
+	/* Of the group's periods in which it had runnable threads (nr_throttled / nr_periods): used up before
+	 * the end.  Unlike the throttled time, which is a sum over run queues, it is at most 1 on any machine.
+	 * 0: no quota; NAN: a note says why. */
+	double throttled_share;
+	double throttled_seconds; /* summed over run queues; NAN as above */
+	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
 
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */

@@ -6,6 +6,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/measure/cgroup.h"
 #include "harness/measure/environment_parts.h"
 
 #include <emmintrin.h>
@@ -69,7 +70,7 @@ double probe_free_memory(void)
 	if (meminfo)
 		(void)parse_field_number(meminfo, "MemAvailable", &bytes);
 	free(meminfo);
-	const double limit = environment_cgroup_limits().memory_bytes;
+	const double limit = cgroup_limits_now().memory_bytes;
 	return isfinite(limit) ? fmin(bytes, limit) : bytes;
 }
 

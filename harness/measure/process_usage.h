@@ -1,4 +1,4 @@
-/* What the whole process, its cgroup and the machine have used so far, from /proc and /sys. */
+/* What the whole process and the machine have used so far, from /proc. */
 #ifndef MLBENCH_MEASURE_PROCESS_USAGE_H
 #define MLBENCH_MEASURE_PROCESS_USAGE_H
 
@@ -6,12 +6,11 @@
 
 /* Cumulative; NAN: this node does not tell. */
 struct process_usage {
-	double cpu_seconds;       /* of this process */
-	double disk_bytes;        /* fetched from storage for it (/proc/self/io read_bytes) */
-	double machine_seconds;   /* CPU time of everybody on the machine (/proc/stat) */
-	double steal_seconds;     /* of all its cores: taken by the hypervisor */
-	double core_seconds;      /* of all its cores: whatever they did */
-	double throttled_seconds; /* that its cgroup was stopped by its CPU quota */
+	double cpu_seconds;     /* of this process */
+	double disk_bytes;      /* fetched from storage for it (/proc/self/io read_bytes) */
+	double machine_seconds; /* CPU time of everybody on the machine (/proc/stat) */
+	double steal_seconds;   /* of all its cores: taken by the hypervisor */
+	double core_seconds;    /* of all its cores: whatever they did */
 	double resident_bytes;
 	double file_bytes; /* of resident_bytes: mapped files and shared memory */
 	/* malloc's: in use, and free inside its arenas; NAN where another allocator is in its place */
@@ -21,7 +20,7 @@ struct process_usage {
 /* Any thread; some 100 us. */
 void process_usage_read(struct process_usage *usage);
 
-/* The least limit on memory that this process is under: of its cgroup (v1 or v2), else the machine's. */
+/* The least limit on memory that this process is under: of its cgroups, else the machine's. */
 uint64_t process_memory_limit(void);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum {
 	WINDOW_COLUMN_BYTES = 2 * NAME_BYTES,
-	WINDOW_COLUMNS_MAX = 11 + STAGES_MAX * (THREAD_STATES + 2) + QUEUES_MAX,
+	WINDOW_COLUMNS_MAX = 18 + STAGES_MAX * (THREAD_STATES + 3) + QUEUES_MAX,
 };
 
 static const char *const state_names[THREAD_STATES] = {"starved", "working", "blocked"};
@@ -47,6 +47,8 @@ static void add_stage_columns(struct window_columns *columns, const char *stage,
 				(i * THREAD_STATES + state) * sizeof(double));
 	add_column(columns, stage, "cpu", FIELD_REAL,
 		offsetof(struct window, stage_cpu) + i * sizeof(double));
+	add_column(columns, stage, "run_queue", FIELD_REAL,
+		offsetof(struct window, stage_run_queue) + i * sizeof(double));
 	add_column(columns, stage, "allocated", FIELD_UINT64,
 		offsetof(struct window, stage_allocated) + i * sizeof(uint64_t));
 }
@@ -61,6 +63,15 @@ static void columns_of(const struct measurement *m, struct window_columns *colum
 		FIELD(window, file_bytes, FIELD_UINT64),
 		FIELD(window, heap_used_bytes, FIELD_REAL),
 		FIELD(window, heap_free_bytes, FIELD_REAL),
+		FIELD(window, own_cpu, FIELD_REAL),
+		FIELD(window, machine_cpu, FIELD_REAL),
+		FIELD(window, machine_steal, FIELD_REAL),
+		FIELD(window, machine_time, FIELD_REAL),
+	};
+	static const struct field quota[] = {
+		FIELD(window, quota_periods, FIELD_REAL),
+		FIELD(window, quota_throttled, FIELD_REAL),
+		FIELD(window, throttled_seconds, FIELD_REAL),
 	};
 	static const struct field device[] = {
 		FIELD(window, device_clock_mhz, FIELD_FLOAT),
@@ -70,6 +81,8 @@ static void columns_of(const struct measurement *m, struct window_columns *colum
 	columns->count = 0;
 	for (size_t i = 0; i < COUNT(fixed); i++)
 		add_column(columns, "", fixed[i].name, fixed[i].kind, fixed[i].offset);
+	for (size_t i = 0; i < COUNT(quota) && m->quota_cores > 0; i++)
+		add_column(columns, "", quota[i].name, quota[i].kind, quota[i].offset);
 	for (size_t i = 0; i < COUNT(device) && m->device_count > 0; i++)
 		add_column(columns, "", device[i].name, device[i].kind, device[i].offset);
 	for (size_t i = 0; i < m->stage_count; i++)
@@ -182,9 +195,12 @@ int windows_from_json(struct measurement *m, const json_t *object, struct error 
 	if (!m->windows)
 		return error_set(err, -ENOMEM, "out of memory");
 	m->window_count = json_array_size(rows);
-	for (size_t i = 0; i < m->window_count; i++)
+	for (size_t i = 0; i < m->window_count; i++) {
 		m->windows[i].device_clock_mhz = m->windows[i].device_power_w =
 			m->windows[i].device_temperature_c = NAN;
+		m->windows[i].quota_periods = m->windows[i].quota_throttled =
+			m->windows[i].throttled_seconds = NAN;
+	}
 	struct window_columns columns;
 	columns_of(m, &columns);
 	for (size_t k = 0; k < columns.count; k++) {

@@ -102,7 +102,11 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->rss_peak_bytes = 123456789;
 	m->accounted = 0.9981234567;
 	m->cores_busy_outside = NAN;
-	m->throttled_share = 0;
+	m->quota_cores = seed % 2 ? 1.5 : NAN;
+	(void)snprintf(
+		m->quota_group, sizeof m->quota_group, "%s", seed % 2 ? "/a \"pod\"/job" : "");
+	m->throttled_share = seed % 2 ? 0.123456789 : 0;
+	m->throttled_seconds = seed % 2 ? 12.3456789 : 0;
 	m->steal_share = rng_uniform(&rng);
 	(void)snprintf(m->engine, sizeof m->engine, "io_uring");
 	m->dataset_samples = rng_below(&rng, 1ULL << 40);
@@ -149,6 +153,13 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 			w->stage_cpu[stage] = NAN;
 			w->stage_allocated[stage] = rng_below(&rng, 1ULL << 40);
 		}
+		for (size_t stage = 0; stage < m->stage_count; stage++)
+			w->stage_run_queue[stage] = rng_uniform(&rng);
+		w->own_cpu = rng_uniform(&rng);
+		w->machine_cpu = w->machine_time = 1 + rng_uniform(&rng);
+		w->machine_steal = NAN;
+		w->quota_periods = w->quota_throttled = w->throttled_seconds =
+			seed % 2 ? rng_uniform(&rng) : NAN;
 		w->queue_depth[0] = (uint32_t)rng_below(&rng, 5);
 	}
 	(void)snprintf(
@@ -240,6 +251,10 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->page_cache_share, b->page_cache_share);
 	assert_same_real(a->accounted, b->accounted);
 	assert_same_real(a->steal_share, b->steal_share);
+	assert_string_equal(a->quota_group, b->quota_group);
+	assert_same_real(a->quota_cores, b->quota_cores);
+	assert_same_real(a->throttled_share, b->throttled_share);
+	assert_same_real(a->throttled_seconds, b->throttled_seconds);
 	assert_same_real(a->file_bytes_mean, b->file_bytes_mean);
 	assert_string_equal(a->engine, b->engine);
 	assert_true(a->dataset_samples == b->dataset_samples);
@@ -284,6 +299,15 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 		assert_same_real((double)a->windows[i].device_clock_mhz,
 			(double)b->windows[i].device_clock_mhz);
 		assert_true(isnan(b->windows[i].device_power_w));
+		assert_same_real(
+			a->windows[i].stage_run_queue[1], b->windows[i].stage_run_queue[1]);
+		assert_same_real(a->windows[i].own_cpu, b->windows[i].own_cpu);
+		assert_same_real(a->windows[i].machine_cpu, b->windows[i].machine_cpu);
+		assert_same_real(a->windows[i].machine_time, b->windows[i].machine_time);
+		assert_true(isnan(b->windows[i].machine_steal));
+		assert_same_real(a->windows[i].quota_periods, b->windows[i].quota_periods);
+		assert_same_real(a->windows[i].quota_throttled, b->windows[i].quota_throttled);
+		assert_same_real(a->windows[i].throttled_seconds, b->windows[i].throttled_seconds);
 		assert_true(a->windows[i].stage_allocated[1] == b->windows[i].stage_allocated[1]);
 	}
 	assert_int_equal(a->note_count, b->note_count);

@@ -2,6 +2,7 @@
  * this one, and nothing that a missing path can break. */
 #include "harness/measure/environment.h"
 
+#include "harness/measure/cgroup.h"
 #include "harness/measure/doctor_probe.h"
 #include "harness/measure/environment_parts.h"
 
@@ -193,6 +194,8 @@ static const char *const wanted[][2] = {
 	{"memory", "memlock_limit"},
 	{"cgroup", "version"},
 	{"cgroup", "cpu_limit"},
+	{"cgroup", "cpu_limit_group"},
+	{"cgroup", "cpu_limit_period"},
 	{"cgroup", "memory_limit"},
 	{"cgroup", "container"},
 	{"kernel", "release"},
@@ -273,7 +276,7 @@ static void facts_agree_with_the_system(void **state)
 static void limits_are_sane(void **state)
 {
 	(void)state;
-	const struct cgroup_limits limits = environment_cgroup_limits();
+	const struct cgroup_limits limits = cgroup_limits_now();
 	assert_in_range(limits.version, 0, 2);
 	assert_true(limits.cores > 0);
 	assert_true(limits.memory_bytes > 0);

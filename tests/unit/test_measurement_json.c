@@ -91,6 +91,7 @@ static void an_older_line_is_read(void **state)
 	assert_true(m.throughput == 5 && m.stages[0].cpu_seconds == 2);
 	assert_true(isnan(m.stages[0].io_wait_seconds) && isnan(m.stages[0].lock_wait_seconds));
 	assert_true(isnan(m.steal_share) && isnan(m.file_bytes_mean));
+	assert_true(isnan(m.quota_cores) && isnan(m.throttled_seconds) && !m.quota_group[0]);
 	assert_string_equal(m.engine, "");
 	assert_int_equal(m.dataset_samples, 0);
 	assert_int_equal(m.window_count, 1);
@@ -102,6 +103,8 @@ static void an_older_line_is_read(void **state)
 	assert_int_equal(w->file_bytes, 0);
 	assert_int_equal(w->stage_allocated[0], 0);
 	assert_true(isnan(w->heap_used_bytes) && isnan(w->heap_free_bytes));
+	assert_true(isnan(w->own_cpu) && isnan(w->machine_cpu) && isnan(w->stage_run_queue[0]));
+	assert_true(isnan(w->quota_periods) && isnan(w->throttled_seconds));
 	assert_int_equal(m.device_count, 0);
 	assert_true(isnan(w->device_clock_mhz) && isnan(w->device_temperature_c));
 	measurement_release(&m);

@@ -94,6 +94,38 @@ static void cores_are_shared(void **state)
 	}
 }
 
+/* A quota leaves cores idle; that threads slow each other down while they run stays, and so does what others take. */
+static void a_quota_is_shared(void **state)
+{
+	(void)state;
+	static const struct {
+		double cores, quota, outside, contention, per_s;
+	} cases[] = {
+		{4, 1.5, 0, 0, 1500},
+		{2, 0.5, 0, 0, 500},
+		{2, 1, 0, 0.5, 1e3 / 1.5},
+		{1, 1.5, 0, 0, 1000},
+		{8, 6, 0, 0, 4000},
+		{2, 1.5, 4, 0, 1000},
+		{2, 0.5, 4, 0, 500},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (int sliced = 0; sliced < 2; sliced++) {
+			struct case_model c = case_plain();
+			c.model.shape.decode_workers = 4;
+			c.model.cores = cases[i].cores;
+			c.model.quota = cases[i].quota;
+			c.model.outside = cases[i].outside;
+			c.model.contention = cases[i].contention;
+			c.model.slice_ns = sliced * 0.1 * MS;
+			case_set(&c, COST_DECODE_CPU, CONSTANT, 1 * MS);
+			const struct replay_result r = case_run(&c, 1, 400);
+			assert_close(r.throughput, cases[i].per_s, sliced ? 0.02 : EXACT);
+			assert_true(r.core_utilisation * cases[i].cores <=
+				    cases[i].quota + cases[i].outside + EXACT);
+		}
+}
+
 /* Slices change who waits, not how much the cores do in all; short ones are processor sharing. */
 static void slices_share_the_cores_too(void **state)
 {
@@ -403,6 +435,7 @@ int main(void)
 		cmocka_unit_test(teams_divide_the_time),
 		cmocka_unit_test(reads_overlap_but_for_the_device),
 		cmocka_unit_test(cores_are_shared),
+		cmocka_unit_test(a_quota_is_shared),
 		cmocka_unit_test(slices_share_the_cores_too),
 		cmocka_unit_test(slices_leave_samples_half_done),
 		cmocka_unit_test(seldom_runners_come_first),

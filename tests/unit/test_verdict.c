@@ -46,10 +46,6 @@ static void too_few_cores(void **state)
 	v = judge(&m, &facts);
 	expect(&v, "decode", "external");
 	assert_true(says(&v, "1.0 of 2 cores busy"));
-	m.throttled_share = 0.4;
-	v = judge(&m, &facts);
-	expect(&v, "decode", "cores");
-	assert_true(says(&v, "quota"));
 }
 
 static void a_lock(void **state)

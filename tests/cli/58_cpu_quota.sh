@@ -1,0 +1,68 @@
+# A CPU quota on a group above the job's own: it is found, named and counted, whatever the machine does meanwhile; so is one that
+# is set while the job runs.
+. "$CLI/lib.sh"
+write_config
+above=
+end_groups() {
+	[ -n "$above" ] || return 0
+	until_true eval "rmdir $above/job $above 2>/dev/null; [ ! -d $above ]"
+}
+trap end_groups EXIT
+
+v1=$(awk '$3 == "cgroup" && ("," $4 ",") ~ /,cpu,/ { print $2; exit }' /proc/mounts)
+v2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+name=mlbench-quota-$$
+# quota US: of periods of 100 ms; -1: none.
+if [ -n "$v1" ]; then
+	own=$(sed -n 's/^[0-9]*:\(.*,\)\?cpu\(,[^:]*\)\?://p' /proc/self/cgroup)
+	quota() { echo "$1" >"$above/cpu.cfs_quota_us"; }
+	base=$v1${own%/}
+else
+	own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+	quota() { echo "${1/#-1/max} 100000" >"$above/cpu.max"; }
+	base=$v2${own%/}
+fi
+[ -d "$base" ] || skip "the CPU control group of this shell is not mounted"
+mkdir "$base/$name" 2>/dev/null || skip "no control group can be made in $base (root only; in a container, often nobody)"
+above=$base/$name
+mkdir "$above/job" && quota 20000 2>/dev/null || skip "$base hands no CPU controller on"
+
+within() { (echo "$BASHPID" >"$above/job/cgroup.procs" && exec "$@") >out 2>err; }
+within "$MLBENCH" doctor || true
+grep -q "$name allows 0.20 of" out || fail "the doctor does not name the group"
+within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --out limited || [ $? -eq 3 ] || fail "no run under a quota"
+python3 - "$name" <<'PY' || fail "the result of a run under a quota"
+import json, sys
+lines = [json.loads(line) for line in open("limited/points.jsonl")]
+facts = json.dumps(lines[0]["environment"])
+assert sys.argv[1] in facts and "cpu_limit_period" in facts, facts
+m = [line for line in lines if line.get("kind") == "repetition"][0]
+assert m["quota_group"].endswith("/" + sys.argv[1]) and m["quota_cores"] == 0.2, m["quota_group"]
+assert 0 <= m["throttled_share"] <= 1 and m["throttled_seconds"] >= 0
+last = dict(zip(m["window_columns"], m["windows"][-1]))
+assert last["quota_periods"] > 0 and 0 <= last["quota_throttled"] <= last["quota_periods"], last
+assert 0 < last["own_cpu"] and last["decode.run_queue"] >= 0, last
+PY
+
+# Without one nothing is throttled, and that is known.
+quota -1
+within "$MLBENCH" run tiny.ini $ONE --out free || [ $? -eq 3 ] || fail "no run without a quota"
+python3 - <<'PY' || fail "the result of a run without a quota"
+import json
+m = [json.loads(line) for line in open("free/points.jsonl")][1]
+if m["quota_group"] == "":  # else a group above this shell has one
+    assert m["throttled_share"] == 0 and m["quota_cores"] is None, m
+PY
+
+# Set while it runs: tried again where this script was so late that the run was over.
+for try in 1 2 3; do
+	quota -1
+	within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --set measure.duration=3s \
+		--out later$try &
+	until_true grep -q . "$above/job/cgroup.procs"
+	sleep 1
+	quota 20000
+	wait $! || [ $? -eq 3 ] || fail "no run whose quota is set later"
+	grep -q "\"quota_group\":\"[^\"]*/$name\",\"quota_cores\":0.2" later$try/points.jsonl && exit 0
+done
+fail "a quota that was set while it ran is not in the result"

@@ -1,0 +1,332 @@
+/* What keeps threads off the cores: a quota, the host, other processes, the job's own threads; and what only looks so, as
+ * a step's work before its device begins. */
+#include "harness/analyze/phases.h"
+#include "harness/analyze/verdict_parts.h"
+#include "tests/unit/verdict_fixture.h"
+
+enum { STEPS = 200 };
+
+/* Four workers on two cores, which work all the time: shares of it. */
+static void decode_waits(struct measurement *m, double cpu, double run_queue)
+{
+	decode_bound(m);
+	m->stages[1].workers = 4;
+	for (int s = 0; s < THREAD_STATES; s++)
+		m->stages[1].seconds[s] *= 2;
+	const double working = m->stages[1].seconds[THREAD_WORKING];
+	struct histogram *service = &m->stages[1].service;
+	const uint64_t items = service->count;
+	*service = (struct histogram){0};
+	histogram_add(service, (uint64_t)(working / (double)items * 1e9), (uint32_t)items);
+	m->stages[1].cpu_seconds = cpu * working;
+	m->stages[1].run_queue_seconds = run_queue * working;
+	m->stages[1].io_wait_seconds = m->stages[1].lock_wait_seconds = 0;
+	m->cpu_seconds = m->stages[1].cpu_seconds + 0.2;
+	m->quota_cores = m->throttled_share = m->throttled_seconds = NAN;
+	m->steal_share = m->cores_busy_outside = 0;
+}
+
+static void set_quota(struct measurement *m, const char *group, double cores, double throttled)
+{
+	(void)snprintf(m->quota_group, sizeof m->quota_group, "%s", group);
+	m->quota_cores = cores;
+	m->throttled_share = throttled;
+}
+
+static struct point_facts four_workers(void)
+{
+	struct point_facts facts = hand_facts();
+	facts.decode_workers = 4;
+	return facts;
+}
+
+static void a_quota_is_named(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = four_workers();
+	decode_waits(&m, 0.25, 0.74);
+	set_quota(&m, "/slurm/job_7", 1, 0.98);
+	m.cores_busy_outside = 1; /* what others do is of no matter then */
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "quota");
+	assert_true(v.confidence >= 0.7);
+	assert_true(says(&v, "the quota of cgroup /slurm/job_7 (1 core) throttled in 98 %"));
+	assert_true(says(&v, "waits 74 %") && !says(&v, "other processes of the group"));
+	assert_true(says(&v, "raise the quota of cgroup /slurm/job_7 (1 core) to 2 cores"));
+	assert_true(says(&v, "decode.workers = 1"));
+	/* Half of it is used here. */
+	m.cpu_seconds = 0.5 * m.measured_seconds;
+	v = judge(&m, &facts);
+	assert_true(says(&v, "the rest by other processes of the group"));
+	/* A lock that everybody waits for comes first, with or without a quota. */
+	m.stages[1].lock_wait_seconds = 0.6 * m.stages[1].seconds[THREAD_WORKING];
+	m.stages[1].run_queue_seconds = 0.1 * m.stages[1].seconds[THREAD_WORKING];
+	v = judge(&m, &facts);
+	expect(&v, "decode", "lock");
+}
+
+static void a_quota_that_hardly_throttles(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = four_workers();
+	decode_waits(&m, 0.45, 0.54);
+	set_quota(&m, "/a", 1.9, 0.05);
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	m.throttled_share = 0.3;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "quota");
+	const double unsure = v.confidence;
+	m.throttled_share = 0.9;
+	v = judge(&m, &facts);
+	assert_true(v.confidence > unsure);
+	/* Now and then only, while others take the cores: they are what can be seen. */
+	m.throttled_share = 0.3;
+	m.cores_busy_outside = 1;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "external");
+	/* Not known: no quota is blamed. */
+	m.throttled_share = NAN;
+	m.cores_busy_outside = 0;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+}
+
+static void long_names_keep_their_ends(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	char group[QUOTA_GROUP_BYTES];
+	const struct point_facts facts = four_workers();
+	memset(group, 'k', sizeof group);
+	(void)snprintf(group + sizeof group - 9, 9, "/pod.end");
+	decode_waits(&m, 0.25, 0.74);
+	set_quota(&m, group, 12.5, 0.98);
+	const struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "quota");
+	assert_true(says(&v, "kk/pod.end (12.5 cores) throttled") && says(&v, "cgroup ...kk"));
+	assert_non_null(strstr(v.advice, "/pod.end"));
+}
+
+static void stolen_time_is_the_hosts(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = hand_facts();
+	/* Two workers on two cores: what is stolen is in no account of the thread. */
+	decode_bound(&m);
+	m.cpu_seconds = 0.7 * 2 * m.measured_seconds;
+	m.stages[1].cpu_seconds = 0.7 * m.stages[1].seconds[THREAD_WORKING];
+	m.stages[1].lock_wait_seconds = m.stages[1].io_wait_seconds = 0;
+	m.quota_cores = m.throttled_share = NAN;
+	m.steal_share = 0.29;
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "steal");
+	assert_true(v.confidence >= 0.7);
+	assert_true(says(&v, "the host took 0.6 of 2 cores' time away (steal)"));
+	assert_true(says(&v, "ask for dedicated cores"));
+	/* Without the kernel's account of locks, sleeping is taken for one: not this. */
+	m.stages[1].lock_wait_seconds = NAN;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "steal");
+	/* Asleep for more than what was stolen, or hardly anything was. */
+	m.stages[1].lock_wait_seconds = 0;
+	m.steal_share = 0.05;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "wait");
+	/* A thread's CPU time that has what was stolen in it. */
+	m.stages[1].cpu_seconds = 0.98 * m.stages[1].seconds[THREAD_WORKING];
+	m.steal_share = 0.3;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "steal");
+	/* Other processes here take more than the host. */
+	decode_waits(&m, 0.3, 0.68);
+	m.steal_share = 0.1;
+	m.cores_busy_outside = 1;
+	const struct point_facts four = four_workers();
+	v = judge(&m, &four);
+	expect(&v, "decode", "external");
+	m.steal_share = NAN;
+	v = judge(&m, &four);
+	expect(&v, "decode", "external");
+}
+
+/* --- the step ---------------------------------------------------------------------------------- */
+
+struct steps {
+	struct trace_item items[STEPS];
+	struct traces traces;
+};
+
+/* An emulated device that is busy all the time: ns of its thread and of its own a step. */
+static void make_steps(struct steps *steps, double host_ns, double device_ns)
+{
+	*steps = (struct steps){.traces = {.stage_count = 1}};
+	for (size_t i = 0; i < STEPS; i++)
+		steps->items[i] = (struct trace_item){
+			.number = i, .service_ns = (float)device_ns, .host_ns = (float)host_ns};
+	struct trace *trace = &steps->traces.stages[0];
+	*trace = (struct trace){.items = steps->items, .count = STEPS, .block = STEPS};
+	(void)snprintf(trace->stage, NAME_BYTES, "step");
+}
+
+static void step_bound(struct measurement *m, double device_share)
+{
+	hand_made(m, (struct shares){0.2, 0, 0.8}, (struct shares){0.5, 0.01, 0.49},
+		(struct shares){0.995, 0.005, 0});
+	m->stages[2].capacity = m->throughput / device_share;
+	m->step_utilisation = device_share;
+	m->quota_cores = m->throttled_share = NAN;
+}
+
+static void judge_step(struct measurement *m, struct steps *steps, const struct point_facts *facts,
+	struct verdict *out)
+{
+	static struct point_summary point;
+	const struct measurement *repeats[] = {m, m, m};
+	const struct traces *traces[] = {&steps->traces, &steps->traces, &steps->traces};
+	const struct model_source source = {.repeats = repeats, .traces = traces, .count = 3};
+	struct error err;
+	assert_int_equal(summary_of_point(repeats, 3, facts, &point, &err), 0);
+	const struct evidence_base base = {
+		.point = &point, .repeats = repeats, .count = 3, .facts = facts, .source = &source};
+	verdict_judge(&base, out);
+	point_summary_release(&point);
+}
+
+static void launching_is_not_being_late(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	static struct steps steps;
+	struct verdict v;
+	const struct point_facts facts = hand_facts();
+	step_bound(&m, 0.54);
+	make_steps(&steps, 0.46e6, 0.54e6);
+	judge_step(&m, &steps, &facts, &v);
+	expect(&v, "step", "launch");
+	assert_true(v.confidence >= 0.7 && says(&v, "works 45 % of a step's time"));
+	assert_false(says(&v, "leave it a core"));
+	/* The thread waited for a core meanwhile: that is no work. */
+	m.stages[2].run_queue_seconds = 0.44 * m.stages[2].seconds[THREAD_WORKING];
+	judge_step(&m, &steps, &facts, &v);
+	expect(&v, "step", "compute");
+	assert_true(says(&v, "its thread was late") && says(&v, "leave it a core"));
+	/* A little of it is neither. */
+	step_bound(&m, 0.88);
+	make_steps(&steps, 0.12e6, 0.88e6);
+	judge_step(&m, &steps, &facts, &v);
+	expect(&v, "step", "compute");
+	assert_true(says(&v, "computes 88.0 %") && !says(&v, "its thread was late"));
+}
+
+static void a_quota_makes_the_step_late(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	static struct steps steps;
+	struct verdict v;
+	const struct point_facts facts = hand_facts();
+	step_bound(&m, 0.6);
+	make_steps(&steps, 1e3, 1e6);
+	set_quota(&m, "/a", 0.5, 0.9);
+	judge_step(&m, &steps, &facts, &v);
+	expect(&v, "step", "quota");
+	assert_true(says(&v, "39 % of the time") && says(&v, "raise the quota of cgroup /a"));
+	m.throttled_share = 0;
+	judge_step(&m, &steps, &facts, &v);
+	expect(&v, "step", "compute");
+}
+
+static void too_many_threads_compute(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	struct point_facts facts = four_workers();
+	step_bound(&m, 0.99);
+	facts.step_emulated = false;
+	facts.step_threads = 8;
+	struct stage_measurement *step = &m.stages[2];
+	step->device = false;
+	step->cpu_seconds = 0.25 * step->seconds[THREAD_WORKING];
+	step->run_queue_seconds = 0.74 * step->seconds[THREAD_WORKING];
+	m.stages[1].cpu_seconds = 0.3 * m.stages[1].seconds[THREAD_WORKING];
+	const struct verdict v = judge(&m, &facts);
+	expect(&v, "step", "cores");
+	assert_true(v.confidence >= 0.7 && says(&v, "8 step threads on 2 cores"));
+	assert_non_null(strstr(v.advice, "step.threads = 2 and decode.workers = 1"));
+}
+
+/* --- phases ------------------------------------------------------------------------------------ */
+
+/* In the second of three parts others take a core, the host half a core, and the quota throttles. */
+static void phases_have_a_load_of_their_own(void **state)
+{
+	(void)state;
+	enum { WINDOWS = 30 };
+	static struct measurement m;
+	static struct measurement part;
+	static struct window windows[WINDOWS];
+	decode_waits(&m, 0.5, 0.4);
+	m.measured_seconds = 3;
+	m.cpu_seconds = 3;
+	m.windows = windows;
+	m.window_count = WINDOWS;
+	m.cores_busy_outside = 1.0 / 3;
+	m.steal_share = 1.0 / 12;
+	set_quota(&m, "/a", 1, 1.0 / 3);
+	struct window w = {0};
+	for (size_t i = 0; i < WINDOWS; i++) {
+		const bool middle = i >= WINDOWS / 3 && i < 2 * WINDOWS / 3;
+		w.t += 0.1;
+		w.samples += 100;
+		w.own_cpu += 0.1;
+		w.machine_cpu += middle ? 0.2 : 0.1;
+		w.machine_steal += middle ? 0.05 : 0;
+		w.machine_time += 0.2;
+		w.quota_periods += 1;
+		w.quota_throttled += middle ? 1 : 0;
+		w.throttled_seconds += middle ? 0.15 : 0;
+		w.stage_seconds[1][THREAD_WORKING] += 0.4;
+		w.stage_cpu[1] += 0.1;
+		w.stage_run_queue[1] += middle ? 0.3 : 0.05;
+		windows[i] = w;
+	}
+	phase_slice(&m, NULL, 1, 2, &part);
+	assert_true(fabs(part.cores_busy_outside - 1) < 1e-9 && fabs(part.cpu_seconds - 1) < 1e-9);
+	assert_true(fabs(part.steal_share - 0.25) < 1e-9);
+	assert_true(fabs(part.throttled_share - 1) < 1e-9);
+	assert_true(fabs(part.throttled_seconds - 1.5) < 1e-9);
+	assert_true(fabs(part.stages[1].run_queue_seconds - 3) < 1e-9);
+	phase_slice(&m, NULL, 2, 3, &part);
+	assert_true(fabs(part.cores_busy_outside) < 1e-9 && fabs(part.steal_share) < 1e-9);
+	assert_true(fabs(part.throttled_share) < 1e-9);
+	assert_true(fabs(part.stages[1].run_queue_seconds - 0.5) < 1e-9);
+	/* Windows of an older result tell nothing of it: the whole run stands for each part. */
+	for (size_t i = 0; i < WINDOWS; i++)
+		windows[i].own_cpu = windows[i].machine_cpu = windows[i].machine_steal =
+			windows[i].machine_time = windows[i].quota_periods =
+				windows[i].stage_run_queue[1] = NAN;
+	phase_slice(&m, NULL, 2, 3, &part);
+	assert_true(part.cores_busy_outside == m.cores_busy_outside);
+	assert_true(part.steal_share == m.steal_share && fabs(part.cpu_seconds - 1) < 1e-9);
+	assert_true(part.throttled_share == m.throttled_share);
+	assert_true(part.stages[1].run_queue_seconds > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_quota_is_named),
+		cmocka_unit_test(a_quota_that_hardly_throttles),
+		cmocka_unit_test(long_names_keep_their_ends),
+		cmocka_unit_test(stolen_time_is_the_hosts),
+		cmocka_unit_test(launching_is_not_being_late),
+		cmocka_unit_test(a_quota_makes_the_step_late),
+		cmocka_unit_test(too_many_threads_compute),
+		cmocka_unit_test(phases_have_a_load_of_their_own),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* Control groups as trees of files: v1, v2, both, containers, limits on a parent, and what is missing. */
+#include "harness/measure/cgroup.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PATH_BYTES = 4096, TEXT_BYTES = 8192, QUOTAS_DEEP = 2 * CPU_QUOTAS_MAX };
+
+static char root[] = "/tmp/mlbench-cgroup-XXXXXX";
+
+static int make_root(void **state)
+{
+	(void)state;
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+	char command[PATH_BYTES];
+	(void)state;
+	(void)snprintf(command, sizeof command, "rm -rf '%s'", root);
+	return system(command);
+}
+
+/* A file below the root, with the folders above it. */
+static void put(const char *path, const char *text)
+{
+	char whole[PATH_BYTES];
+	(void)snprintf(whole, sizeof whole, "%s/%s", root, path);
+	for (char *slash = strchr(whole + strlen(root) + 1, '/'); slash;
+		slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		assert_true(mkdir(whole, 0755) == 0 || errno == EEXIST);
+		*slash = '/';
+	}
+	FILE *file = fopen(whole, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A line of mountinfo: what of a hierarchy is mounted at a folder below the root. */
+static void mount_line(char text[TEXT_BYTES], const char *shows, const char *at, const char *type,
+	const char *options)
+{
+	const size_t used = strlen(text);
+	(void)snprintf(text + used, TEXT_BYTES - used,
+		"31 22 0:27 %s %s/%s rw shared:9 - %s %s rw%s\n", shows, root, at, type, type,
+		options);
+}
+
+static void quota_v1(const char *folder, const char *quota, const char *period)
+{
+	char path[PATH_BYTES];
+	(void)snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+	put(path, quota);
+	(void)snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+	put(path, period);
+}
+
+static void assert_quota(const struct cpu_quota *quota, const char *group, double cores)
+{
+	assert_string_equal(quota->group, group);
+	assert_true(quota->cores == cores || fabs(quota->cores - cores) < 1e-9);
+}
+
+static void v2_from_the_group_up(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	struct cpu_quotas quotas;
+	struct cpu_quota_use use;
+	mount_line(mounts, "/", "v2", "cgroup2", "");
+	put("v2/pod/job/cpu.max", "max 100000\n");
+	put("v2/pod/cpu.max", "150000 50000\n");
+	put("v2/pod/cpu.stat",
+		"usage_usec 1\nnr_periods 200\nnr_throttled 150\nthrottled_usec 2500000\n");
+	put("v2/pod/memory.max", "1048576\n");
+	cgroup_cpu_quotas_of(mounts, "0::/pod/job\n", &quotas);
+	assert_string_equal(quotas.unknown, "");
+	assert_int_equal(quotas.count, 2);
+	assert_quota(&quotas.of[0], "/pod/job", INFINITY);
+	assert_quota(&quotas.of[1], "/pod", 3);
+	assert_true(quotas.of[1].period_s == 0.05 && isnan(quotas.of[0].period_s));
+	assert_ptr_equal(cgroup_tightest(&quotas), &quotas.of[1]);
+	cgroup_cpu_use(&quotas.of[1], &use);
+	assert_true(use.periods == 200 && use.throttled == 150 && use.throttled_seconds == 2.5);
+	/* One that is given later is seen, and kept when it is taken away. */
+	struct cpu_quota *job = &quotas.of[0];
+	assert_false(cgroup_quota_again(job));
+	put("v2/pod/job/cpu.max", "20000 100000\n");
+	assert_true(cgroup_quota_again(job));
+	put("v2/pod/job/cpu.max", "max 100000\n");
+	assert_false(cgroup_quota_again(job));
+	assert_quota(job, "/pod/job", 0.2);
+	const struct cgroup_limits limits = cgroup_limits_of(mounts, "0::/pod/job\n");
+	assert_int_equal(limits.version, 2);
+	assert_true(limits.cores == 3 && limits.memory_bytes == 1048576);
+}
+
+/* As systemd mounts v1, where "cpuset" comes first and "cpu" shares its hierarchy. */
+static void v1_is_not_cpuset(void **state)
+{
+	(void)state;
+	static const char cgroup[] =
+		"9:cpuset:/elsewhere\n5:cpu,cpuacct:/slurm/job_7/step_0\n0::/x\n";
+	char mounts[TEXT_BYTES] = "";
+	struct cpu_quotas quotas;
+	struct cpu_quota_use use;
+	mount_line(mounts, "/", "v1/cpuset", "cgroup", ",cpuset");
+	mount_line(mounts, "/", "v1/cpu,cpuacct", "cgroup", ",cpu,cpuacct");
+	mount_line(mounts, "/", "v1/unified", "cgroup2", "");
+	quota_v1("v1/cpuset/elsewhere", "1000", "100000");
+	quota_v1("v1/cpu,cpuacct", "-1", "100000");
+	quota_v1("v1/cpu,cpuacct/slurm", "-1", "100000");
+	quota_v1("v1/cpu,cpuacct/slurm/job_7", "150000", "100000");
+	quota_v1("v1/cpu,cpuacct/slurm/job_7/step_0", "400000", "100000");
+	put("v1/cpu,cpuacct/slurm/job_7/cpu.stat",
+		"nr_periods 10\nnr_throttled 4\nthrottled_time 3500000000\nnr_bursts 0\n");
+	put("v1/unified/x/cgroup.procs", "");
+	cgroup_cpu_quotas_of(mounts, cgroup, &quotas);
+	assert_string_equal(quotas.unknown, "");
+	assert_int_equal(quotas.count, 4);
+	assert_quota(&quotas.of[0], "/slurm/job_7/step_0", 4);
+	assert_quota(&quotas.of[1], "/slurm/job_7", 1.5);
+	assert_quota(&quotas.of[3], "/", INFINITY);
+	assert_ptr_equal(cgroup_tightest(&quotas), &quotas.of[1]);
+	cgroup_cpu_use(&quotas.of[1], &use);
+	assert_true(use.periods == 10 && use.throttled == 4 && use.throttled_seconds == 3.5);
+	/* step_0 has no cpu.stat. */
+	cgroup_cpu_use(&quotas.of[0], &use);
+	assert_true(isnan(use.periods) && isnan(use.throttled) && isnan(use.throttled_seconds));
+	assert_true(cgroup_limits_of(mounts, cgroup).cores == 1.5);
+}
+
+/* Controllers of v1 beside a v2 that has others: memory in the one, the quota in the other. */
+static void hybrid(void **state)
+{
+	(void)state;
+	static const char cgroup[] = "4:memory:/m\n1:cpu:/c\n0::/u\n";
+	char mounts[TEXT_BYTES] = "";
+	struct cpu_quotas quotas;
+	mount_line(mounts, "/", "h/memory", "cgroup", ",memory");
+	mount_line(mounts, "/", "h/cpu", "cgroup", ",cpu");
+	mount_line(mounts, "/", "h/unified", "cgroup2", "");
+	put("h/memory/m/memory.limit_in_bytes", "2097152\n");
+	quota_v1("h/cpu/c", "50000", "100000");
+	put("h/unified/u/cgroup.procs", "");
+	cgroup_cpu_quotas_of(mounts, cgroup, &quotas);
+	assert_int_equal(quotas.count, 1);
+	assert_quota(&quotas.of[0], "/c", 0.5);
+	const struct cgroup_limits limits = cgroup_limits_of(mounts, cgroup);
+	assert_int_equal(limits.version, 1);
+	assert_true(limits.cores == 0.5 && limits.memory_bytes == 2097152);
+}
+
+static void containers(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	struct cpu_quotas quotas;
+	/* A namespace of its own: its root is the container's group. */
+	mount_line(mounts, "/", "ns", "cgroup2", "");
+	put("ns/cpu.max", "200000 100000\n");
+	put("ns/inner/cpu.max", "max 100000\n");
+	cgroup_cpu_quotas_of(mounts, "0::/\n", &quotas);
+	assert_int_equal(quotas.count, 1);
+	assert_quota(&quotas.of[0], "/", 2);
+	cgroup_cpu_quotas_of(mounts, "0::/inner\n", &quotas);
+	assert_int_equal(quotas.count, 2);
+	assert_quota(cgroup_tightest(&quotas), "/", 2);
+	/* A process from elsewhere that looks in: what it sees is not above it. */
+	cgroup_cpu_quotas_of(mounts, "0::/../other\n", &quotas);
+	assert_int_equal(quotas.count, 0);
+	assert_string_not_equal(quotas.unknown, "");
+	/* None of its own: the mount shows the container's group, the path is that of the host. */
+	mounts[0] = '\0';
+	mount_line(mounts, "/docker/4f", "host", "cgroup", ",cpu");
+	quota_v1("host", "70000", "100000");
+	cgroup_cpu_quotas_of(mounts, "3:cpu:/docker/4f\n", &quotas);
+	assert_int_equal(quotas.count, 1);
+	assert_quota(&quotas.of[0], "/docker/4f", 0.7);
+	/* A group whose name only begins alike is not below that root: it is hidden, and the mount is what there is. */
+	cgroup_cpu_quotas_of(mounts, "3:cpu:/docker/4f5e\n", &quotas);
+	assert_int_equal(quotas.count, 1);
+	assert_quota(&quotas.of[0], "/docker/4f", 0.7);
+	/* Mounted from above the namespace: a path from there is known. */
+	mounts[0] = '\0';
+	mount_line(mounts, "/..", "above", "cgroup2", "");
+	put("above/other/cpu.max", "30000 100000\n");
+	cgroup_cpu_quotas_of(mounts, "0::/../other\n", &quotas);
+	assert_int_equal(quotas.count, 1);
+	assert_quota(&quotas.of[0], "/../other", 0.3);
+}
+
+/* The same hierarchy may be mounted twice, and the first time not show the group. */
+static void the_mount_that_shows_it(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	struct cpu_quotas quotas;
+	mount_line(mounts, "/other", "part", "cgroup", ",cpu");
+	mount_line(mounts, "/", "all", "cgroup", ",cpu");
+	quota_v1("part", "10000", "100000");
+	quota_v1("all/mine", "90000", "100000");
+	cgroup_cpu_quotas_of(mounts, "1:cpu:/mine\n", &quotas);
+	assert_int_equal(quotas.count, 1);
+	assert_quota(&quotas.of[0], "/mine", 0.9);
+}
+
+static void what_is_missing_is_said(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	struct cpu_quotas quotas;
+	cgroup_cpu_quotas_of(NULL, NULL, &quotas);
+	assert_int_equal(quotas.count, 0);
+	assert_string_not_equal(quotas.unknown, "");
+	assert_null(cgroup_tightest(&quotas));
+	assert_int_equal(cgroup_limits_of(NULL, NULL).version, 0);
+	/* The hierarchy that has "cpu" is not mounted, another is. */
+	mount_line(mounts, "/", "only", "cgroup2", "");
+	put("only/cgroup.procs", "");
+	cgroup_cpu_quotas_of(mounts, "2:cpu:/\n0::/\n", &quotas);
+	assert_int_equal(quotas.count, 0);
+	assert_string_not_equal(quotas.unknown, "");
+	/* No quota anywhere is no secret. */
+	cgroup_cpu_quotas_of(mounts, "0::/\n", &quotas);
+	assert_int_equal(quotas.count, 0);
+	assert_string_equal(quotas.unknown, "");
+	assert_true(isinf(cgroup_limits_of(mounts, "0::/\n").cores));
+	/* Nor is what makes no sense a quota. */
+	put("only/cpu.max", "zero 100000\n");
+	cgroup_cpu_quotas_of(mounts, "0::/\n", &quotas);
+	assert_null(cgroup_tightest(&quotas));
+	cgroup_cpu_quotas_of("garbage\n", "garbage\n", &quotas);
+	assert_int_equal(quotas.count, 0);
+}
+
+/* More groups with a quota than there is room for, and names longer than are told. */
+static void all_is_bounded(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	char cgroup[TEXT_BYTES] = "0::";
+	char folder[PATH_BYTES] = "deep";
+	struct cpu_quotas quotas;
+	mount_line(mounts, "/", "deep", "cgroup2", "");
+	for (int i = 0; i < QUOTAS_DEEP; i++) {
+		char path[PATH_BYTES + 16];
+		char name[32];
+		(void)snprintf(name, sizeof name, "/group-%02d-of-many", i);
+		(void)strncat(folder, name, sizeof folder - strlen(folder) - 1);
+		(void)strncat(cgroup, name, sizeof cgroup - strlen(cgroup) - 1);
+		(void)snprintf(path, sizeof path, "%s/cpu.max", folder);
+		put(path, "100000 100000\n");
+	}
+	cgroup_cpu_quotas_of(mounts, cgroup, &quotas);
+	assert_int_equal(quotas.count, CPU_QUOTAS_MAX);
+	assert_int_equal(strlen(quotas.of[0].group), CGROUP_GROUP_BYTES - 1);
+	assert_memory_equal(quotas.of[0].group, "...", 3);
+	assert_non_null(strstr(quotas.of[0].group, "/group-23-of-many"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(v2_from_the_group_up),
+		cmocka_unit_test(v1_is_not_cpuset),
+		cmocka_unit_test(hybrid),
+		cmocka_unit_test(containers),
+		cmocka_unit_test(the_mount_that_shows_it),
+		cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(all_is_bounded),
+	};
+	return cmocka_run_group_tests(tests, make_root, remove_root);
+}
