@@ -10,6 +10,7 @@ struct headroom {
 	const struct stage_summary *tight;
 	/* Of the throughput, until the step is at its capacity; 0: it is there; NAN: the capacity is not known. */
 	double gain;
+	double waits; /* share of the time that the step starves */
 };
 
 struct headroom headroom_of_input(const struct point_summary *point, const struct verdict *verdict);

@@ -10,7 +10,7 @@
 enum {
 	OBSERVATIONS_MAX = 32,
 	CORNERS = 161, /* of the grid */
-	ROUNDINGS = 3,
+	ROUNDINGS = 4,
 	FILES_LEAST = 8, /* of a point, to be one */
 	LATENCY_ROUNDS = 4,
 	RAMP_SHARE = 4, /* first files met at most 1 / so many of those in flight later */
@@ -18,8 +18,9 @@ enum {
 
 /* The corner is sought between 1 / so many and so many times the files in flight. */
 static const double CORNER_RANGE = 32;
-/* How sharp the corner is: X = N / L (1 + (N / k)^p)^(-1/p).  2 is softer than exponential service, 12 is constant. */
-static const double roundings[ROUNDINGS] = {2.5, 5, 12};
+/* How sharp the corner is: X = N / L (1 + (N / k)^p)^(-1/p).  2 is softer than exponential
+ * service, 50 as sharp as that of servers without a queue of their own. */
+static const double roundings[ROUNDINGS] = {2.5, 5, 12, 50};
 /* Of ln(rate), between two parts of a run: what conditions change by beside the depth, the same for all repetitions. */
 static const double CONDITIONS = 0.03;
 static const double NOISE_LEAST = 0.01;
@@ -36,6 +37,8 @@ static const double RAMP_SHARED = 0.25;
 static const double RAMP_ERROR = 0.15;
 static const double SAME_MOMENT_S = 1e-6; /* times of a trace are known to less */
 static const double MEDIAN_ERROR = 1.25;  /* over that of the mean, of normal values */
+static const double COLD_TIMES =
+	2; /* a first latency, of the least of all repetitions: it was cold */
 static const double LATENCY_ERROR = 0.04; /* of ln(latency) from the first files, at best */
 static const double NINETY = 1.645;
 /* As far as each sort of evidence may go. */
@@ -258,6 +261,7 @@ static void compare_probe(
 /* Those sent before the first came back, all repetitions: how many they met, themselves included, and how long they took. */
 struct first_files {
 	unsigned met[TRACE_RAMP_FILES_MAX];
+	size_t repeat[TRACE_RAMP_FILES_MAX];
 	double ns[TRACE_RAMP_FILES_MAX];
 	size_t count;
 };
@@ -283,7 +287,7 @@ static unsigned met(const struct trace *ramp, size_t at)
 }
 
 /* A later moment of few in flight is a hole in the flow, and no idle station. */
-static void take_first(const struct trace *ramp, struct first_files *first)
+static void take_first(const struct trace *ramp, size_t repeat, struct first_files *first)
 {
 	const double fills_s = ramp->items[0].end_s;
 	for (size_t i = 0; i < ramp->count && first->count < TRACE_RAMP_FILES_MAX; i++) {
@@ -291,6 +295,7 @@ static void take_first(const struct trace *ramp, struct first_files *first)
 		if (submitted_s(item) >= fills_s || !(item->service_ns > 0))
 			continue;
 		first->met[first->count] = met(ramp, i);
+		first->repeat[first->count] = repeat;
 		first->ns[first->count++] = (double)item->service_ns;
 	}
 }
@@ -338,7 +343,7 @@ static void take_ramps(
 		const struct trace *ramp = trace_of(e, r, TRACE_READ_RAMP);
 		if (!ramp || ramp->count == 0)
 			continue;
-		take_first(ramp, first);
+		take_first(ramp, r, first);
 		rate += ramp_rate(ramp);
 		ramps++;
 	}
@@ -371,32 +376,53 @@ static void compare_ramp(const struct storage_evidence *e, const struct first_fi
 			     hypot(spread, RAMP_ERROR), ODD_RAMP, RAMP_SHARED});
 }
 
-/* In front of a full station the latency shows in the first C L files alone: as many as that are served at once.  Which are these
- * follows from the latency itself, found by iteration from the first file of each repetition. */
-static void take_latency(const struct first_files *first, struct storage *out)
+/* Of one repetition: in front of a full station the latency shows in the first C L files alone, as many as are served at once.
+ * Which these are follows from the latency itself, by iteration from the first file.  NAN: none. */
+static double first_latency(const struct first_files *first, size_t repeat, double capacity,
+	double in_flight, double *files)
 {
 	double latency = NAN;
-	double deviation = 0;
 	unsigned served = 1;
-	size_t n = 0;
 	for (int i = 0; i < LATENCY_ROUNDS; i++) {
-		double logs[TRACE_RAMP_FILES_MAX];
-		double mean = 0;
-		n = 0;
+		double sum = 0;
+		*files = 0;
 		for (size_t k = 0; k < first->count; k++)
-			if (first->met[k] <= served) {
-				logs[n] = log(first->ns[k]);
-				mean += first->ns[k];
-				n++;
+			if (first->repeat[k] == repeat && first->met[k] <= served) {
+				sum += first->ns[k];
+				*files += 1;
 			}
-		if (n == 0)
-			return;
-		latency = mean / (double)n;
-		deviation = n > 1 ? statistics_deviation(logs, n) : 0;
+		if (*files < 1)
+			return NAN;
+		latency = sum / *files;
 		served = (unsigned)fmin(
-			fmax(round(out->capacity * latency * 1e-9), served), out->in_flight + 1);
+			fmax(round(capacity * latency * 1e-9), served), in_flight + 1);
 	}
-	const double half = NINETY * hypot(deviation / sqrt((double)n), LATENCY_ERROR);
+	return latency;
+}
+
+/* Over the repetitions; one whose first files opened what nobody had opened before is left out. */
+static void take_latency(const struct first_files *first, size_t repeats, struct storage *out)
+{
+	double least = HUGE_VAL;
+	double files;
+	for (size_t r = 0; r < repeats; r++)
+		least = fmin(least, first_latency(first, r, out->capacity, out->in_flight, &files));
+	if (!isfinite(least))
+		return;
+	double sum = 0;
+	double squares = 0;
+	double n = 0;
+	for (size_t r = 0; r < repeats; r++) {
+		const double one = first_latency(first, r, out->capacity, out->in_flight, &files);
+		if (!(one <= COLD_TIMES * least))
+			continue;
+		sum += files * one;
+		squares += files * one * one;
+		n += files;
+	}
+	const double latency = sum / n;
+	const double deviation = sqrt(fmax(squares / n - latency * latency, 0)) / latency;
+	const double half = NINETY * hypot(deviation / sqrt(n), LATENCY_ERROR);
 	out->latency_ns = latency;
 	out->latency_90 = (struct interval){latency * exp(-half), latency * exp(half)};
 	out->slots = out->capacity * latency * 1e-9;
@@ -541,6 +567,6 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	compare_ramp(e, &first, out, &all);
 	weigh_corner(&all, probed, out);
 	if (out->full > 0.5 && out->capacity_seen)
-		take_latency(&first, out);
+		take_latency(&first, e->count, out);
 	storage_find_kind(e, out);
 }

@@ -16,12 +16,15 @@ static const double SIZES_ALIKE =
 	0.03; /* deviation over mean, of the bytes of runs: below, they tell nothing */
 static const double HALF_SURE = 0.85;   /* of bytes or requests: below, it is not clear */
 static const double SLOTS_LEAST = 0.75; /* fewer servers than one there cannot be */
-static const double NEAR_WHOLE = 0.12;  /* of a number of servers from a whole one */
+static const double VAGUE =
+	1.5; /* 90 % interval of the latency, high over low, that tells no whole number */
+static const double SLOTS_OF_A_LINK = 1.5;
+static const double NEAR_WHOLE = 0.12; /* of a number of servers from a whole one */
 static const double SAVED_UP =
 	1.25; /* rate of the first files over the later one: servers cannot save */
 static const double EVEN_GAPS = 0.25; /* deviation over mean: something paces them */
 static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
-		    CERTAIN_MANY = 0.60;
+		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
 
 struct completion {
 	double at, bytes;
@@ -115,20 +118,35 @@ static void tell_slots(double variation, struct storage *out)
 {
 	const double whole = fmax(round(out->slots), 1);
 	const double off = fabs(log(out->slots / whole));
+	const bool vague = out->latency_90.high > VAGUE * out->latency_90.low;
 	const bool paced = whole > 1 && variation < EVEN_GAPS;
-	if (out->slots < SLOTS_LEAST) {
+	if (isnan(out->ramp_ratio)) {
+		/* What a file takes on an idle station was not seen. */
+		out->kind = STORAGE_REQUESTS;
+		out->kind_certainty = CERTAIN_MANY;
+	} else if (out->slots < SLOTS_LEAST) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_FEW;
 	} else if (out->ramp_rate > SAVED_UP) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_FEW;
-	} else if (paced || (off > NEAR_WHOLE && whole < SLOTS_MOST / 2.0)) {
+	} else if (paced || (off > NEAR_WHOLE && whole < SLOTS_MOST / 2.0 && !vague)) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_BETWEEN;
 	} else {
 		out->kind = STORAGE_SLOTS;
-		out->kind_certainty = whole <= SLOTS_MOST ? CERTAIN_SLOTS : CERTAIN_MANY;
+		out->kind_certainty = whole <= SLOTS_MOST && !vague ? CERTAIN_SLOTS : CERTAIN_MANY;
 	}
+}
+
+/* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
+static void tell_alike(double variation, struct storage *out)
+{
+	tell_slots(variation, out);
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK)
+		out->kind_certainty = CERTAIN_ALIKE;
+	else
+		out->kind = STORAGE_UNCLEAR;
 }
 
 void storage_find_kind(const struct storage_evidence *e, struct storage *out)
@@ -143,8 +161,10 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 	const double variation = regress(&sums, out);
 	out->kind = STORAGE_UNCLEAR;
 	out->kind_certainty = 0;
-	if (isnan(out->bytes_share))
+	if (isnan(out->bytes_share)) {
+		tell_alike(variation, out);
 		return;
+	}
 	const double bytes =
 		confidence_normal((out->bytes_share - 0.5) / fmax(out->bytes_error, 0.02));
 	if (bytes > HALF_SURE) {

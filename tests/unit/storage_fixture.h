@@ -27,6 +27,8 @@ enum {
 	STORE_WINDOWS_MAX = 400,
 };
 
+#define STORE_WINDOW_S 0.1
+
 struct store {
 	double latency_ms, latency_cv; /* of each file, beside all others */
 	bool exponential;              /* latency */
@@ -69,7 +71,9 @@ struct store_sim {
 	uint64_t number;
 	struct trace_item *items; /* where completions go; NULL: nowhere */
 	size_t count, room;
-	double *ends; /* of all files of the part, likewise */
+	struct measurement *m;            /* whose windows are filled; NULL: none */
+	double blocked_s, starved_s, cut; /* of reader and consumer, since the cut */
+	uint64_t bytes;
 };
 
 static inline double store_lognormal(struct rng *rng, double mean, double cv)
@@ -203,8 +207,36 @@ static inline void store_complete(struct store_sim *sim, unsigned at)
 			.lock_hold_ns = NAN,
 			.host_ns = NAN};
 	sim->count++;
+	sim->bytes += (uint64_t)job.bytes;
 	if (sim->store->think_ms > 0)
 		sim->consumed = fmax(sim->consumed, job.end) + sim->store->think_ms / 1e3;
+}
+
+/* Nobody changes state between two events. */
+static inline void store_pass(struct store_sim *sim, double from, double to, bool blocked)
+{
+	while (sim->m && from < to) {
+		struct measurement *m = sim->m;
+		const double edge = sim->cut + STORE_WINDOW_S * (double)(m->window_count + 1);
+		const double until = fmin(edge, to);
+		sim->blocked_s += blocked ? until - from : 0;
+		sim->starved_s += fmax(until - fmax(from, sim->consumed), 0);
+		from = until;
+		if (until < edge || m->window_count == STORE_WINDOWS_MAX)
+			return;
+		struct window *w = &m->windows[m->window_count++];
+		const double passed = edge - sim->cut;
+		*w = (struct window){.t = edge,
+			.samples = sim->count,
+			.bytes_read = sim->bytes,
+			.heap_used_bytes = NAN,
+			.heap_free_bytes = NAN};
+		w->stage_seconds[0][THREAD_BLOCKED] = sim->blocked_s;
+		w->stage_seconds[0][THREAD_WORKING] = passed - sim->blocked_s;
+		w->stage_seconds[1][THREAD_STARVED] = 2 * passed;
+		w->stage_seconds[2][THREAD_STARVED] = sim->starved_s;
+		w->stage_seconds[2][THREAD_WORKING] = passed - sim->starved_s;
+	}
 }
 
 /* Reads with so many in flight until `files` are done or the time is over, then lets what is in flight come in.  A consumer
@@ -218,9 +250,15 @@ static inline void store_read(struct store_sim *sim, unsigned depth, size_t file
 			sim->consumed <= sim->now + ahead)
 			store_send(sim);
 		unsigned at = 0;
+		const double before = sim->now;
+		const bool blocked = sim->in_flight < depth;
+		bool done = false;
 		if (sim->in_flight == 0)
-			sim->now = sim->consumed - ahead;
-		else if (store_step(sim, &at))
+			sim->now = fmax(sim->now, sim->consumed - ahead);
+		else
+			done = store_step(sim, &at);
+		store_pass(sim, before, sim->now, blocked);
+		if (done)
 			store_complete(sim, at);
 	}
 }
@@ -273,32 +311,6 @@ static inline struct trace *store_trace(struct traces *traces, const char *name,
 	return trace;
 }
 
-/* Windows as the sampler has them: bytes that came in until then, and what the readers did. */
-static inline void store_windows(struct measurement *m, const struct trace *read)
-{
-	const double length = 0.05;
-	const double end = m->cut_seconds + m->measured_seconds;
-	m->windows = calloc(STORE_WINDOWS_MAX, sizeof *m->windows);
-	assert_non_null(m->windows);
-	m->window_seconds = length;
-	for (double t = length; t <= end && m->window_count < STORE_WINDOWS_MAX; t += length) {
-		struct window *w = &m->windows[m->window_count++];
-		*w = (struct window){.t = t, .heap_used_bytes = NAN, .heap_free_bytes = NAN};
-		for (size_t i = 0; i < read->count; i++)
-			if (read->items[i].end_s <= t) {
-				w->bytes_read += read->items[i].bytes;
-				w->samples++;
-			}
-		for (size_t s = 0; s < m->stage_count; s++) {
-			for (int k = 0; k < THREAD_STATES; k++)
-				w->stage_seconds[s][k] = m->stages[s].seconds[k] /
-							 m->measured_seconds *
-							 fmax(t - m->cut_seconds, 0);
-			w->stage_cpu[s] = 0;
-		}
-	}
-}
-
 static inline struct stage_measurement *store_stage(
 	struct measurement *m, const char *name, unsigned workers, double busy)
 {
@@ -348,7 +360,12 @@ static inline void store_repeat(const struct store *s, uint64_t repeat, unsigned
 	}
 	sim->items = NULL;
 	store_read(sim, s->depth, s->depth, HUGE_VAL);
-	m->cut_seconds = sim->now;
+	m->cut_seconds = sim->cut = sim->now;
+	m->windows = calloc(STORE_WINDOWS_MAX, sizeof *m->windows);
+	assert_non_null(m->windows);
+	m->window_seconds = STORE_WINDOW_S;
+	sim->bytes = 0;
+	sim->m = m;
 	struct trace *read = store_trace(traces, "read", STORE_FILES_MAX);
 	sim->items = read->items;
 	sim->room = STORE_FILES_MAX;
@@ -359,22 +376,28 @@ static inline void store_repeat(const struct store *s, uint64_t repeat, unsigned
 	m->samples = read->count;
 	m->batches = read->count / batch;
 	m->throughput = (double)read->count / m->measured_seconds;
-	struct stage_measurement *stage = store_stage(m, "read", 1, 1);
+	const double blocked = sim->blocked_s / m->measured_seconds;
+	const double starved = sim->starved_s / m->measured_seconds;
+	struct stage_measurement *stage = store_stage(m, "read", 1, 1 - blocked);
+	stage->seconds[THREAD_STARVED] = 0;
+	stage->seconds[THREAD_BLOCKED] = sim->blocked_s;
 	for (size_t i = 0; i < read->count; i++) {
 		histogram_add(&stage->service, (uint64_t)read->items[i].service_ns, 1);
 		m->bytes_read += read->items[i].bytes;
 	}
 	m->bytes_read_per_s = (double)m->bytes_read / m->measured_seconds;
 	stage->cpu_seconds = 5e-6 * (double)read->count;
-	stage->capacity = m->throughput;
 	stage = store_stage(m, "decode", 2, fmin(5e-5 * m->throughput / 2, 0.5));
 	stage->cpu_seconds = stage->seconds[THREAD_WORKING];
-	stage = store_stage(m, "step", 1, fmin(1e-4 * m->throughput / batch, 0.5));
+	stage->seconds[THREAD_BLOCKED] = 2 * sim->blocked_s * 0.9;
+	stage->seconds[THREAD_STARVED] = 2 * m->measured_seconds - stage->seconds[THREAD_WORKING] -
+					 stage->seconds[THREAD_BLOCKED];
+	const double step = s->think_ms > 0 ? 1 - starved : fmin(1e-4 * m->throughput / batch, 0.5);
+	stage = store_stage(m, "step", 1, step);
 	stage->items = m->batches;
 	stage->per_batch = stage->device = true;
 	stage->cpu_seconds = 0;
 	m->step_utilisation = stage->seconds[THREAD_WORKING] / m->measured_seconds;
-	store_windows(m, read);
 	qsort(read->items, read->count, sizeof *read->items, store_by_number);
 	free(sim);
 }

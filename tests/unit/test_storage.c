@@ -4,7 +4,7 @@
 
 #include "tests/unit/storage_fixture.h"
 
-enum { SEEDS = 12 };
+enum { SEEDS = 12, DIAGNOSES = 4 };
 
 struct told {
 	struct storage at[SEEDS];
@@ -38,41 +38,99 @@ struct named_store {
 	struct store store;
 	bool full;
 	enum storage_kind kind;
+	bool kind_told; /* else it is no matter */
 };
 
 static void describe(const struct named_store *n, const struct storage *s)
 {
 	static const char *const kinds[] = {"unclear", "bytes", "requests", "slots"};
-	print_message("%-34s p %.3f rate %.0f in flight %.1f ratio %.2f at %.1f ramp %.2f; L %.2f ms [%.2f %.2f] C %.0f [%.0f %.0f]%s C L %.2f, %s %.2f, bytes %.2f +- %.2f\n",
-		n->name, s->full, s->rate, s->in_flight, s->ratio, s->other_in_flight, s->ramp_ratio,
-		s->latency_ns / 1e6, s->latency_90.low / 1e6, s->latency_90.high / 1e6, s->capacity,
-		s->capacity_90.low, s->capacity_90.high, s->capacity_seen ? "" : " not seen", s->slots,
-		kinds[s->kind], s->kind_certainty, s->bytes_share, s->bytes_error);
+	print_message(
+		"%-34s p %.3f rate %.0f in flight %.1f ratio %.2f at %.1f ramp %.2f; L %.2f ms [%.2f %.2f] C %.0f [%.0f %.0f]%s C L %.2f, %s %.2f, bytes %.2f +- %.2f\n",
+		n->name, s->full, s->rate, s->in_flight, s->ratio, s->other_in_flight,
+		s->ramp_ratio, s->latency_ns / 1e6, s->latency_90.low / 1e6,
+		s->latency_90.high / 1e6, s->capacity, s->capacity_90.low, s->capacity_90.high,
+		s->capacity_seen ? "" : " not seen", s->slots, kinds[s->kind], s->kind_certainty,
+		s->bytes_share, s->bytes_error);
 }
 
 static void stores_are_told(void **state)
 {
 	(void)state;
 	static const struct named_store cases[] = {
-		{"latency", {.latency_ms = 4, .depth = 8, .bytes_cv = 0.5}, false, 0},
-		{"latency, exponential", {.latency_ms = 4, .exponential = true, .depth = 8, .bytes_cv = 0.5}, false, 0},
-		{"latency, long tail", {.latency_ms = 4, .latency_cv = 2, .depth = 8, .bytes_cv = 0.5}, false, 0},
-		{"latency, depth 1", {.latency_ms = 4, .depth = 1}, false, 0},
-		{"latency, depth 32, cold first", {.latency_ms = 4, .depth = 32, .cold_ms = 300}, false, 0},
-		{"latency, a third cached", {.latency_ms = 4, .latency_cv = 0.2, .depth = 8, .hit_share = 0.35}, false, 0},
-		{"latency, knee at 4 times", {.latency_ms = 4, .latency_cv = 0.3, .slots = 32, .depth = 8, .bytes_cv = 0.5}, false, 0},
-		{"1 slot", {.latency_ms = 4, .slots = 1, .depth = 8, .bytes_cv = 0.5}, true, STORAGE_SLOTS},
-		{"2 slots", {.latency_ms = 4, .slots = 2, .depth = 8, .latency_cv = 0.1, .bytes_cv = 0.5}, true, STORAGE_SLOTS},
-		{"4 slots", {.latency_ms = 4, .slots = 4, .depth = 16, .latency_cv = 0.3, .bytes_cv = 0.5}, true, STORAGE_SLOTS},
-		{"4 slots, exponential", {.latency_ms = 4, .slots = 4, .depth = 16, .exponential = true, .bytes_cv = 0.5}, true, STORAGE_SLOTS},
-		{"1 slot, depth 1", {.latency_ms = 4, .slots = 1, .depth = 1}, true, 0},
-		{"1 slot, alike sizes", {.latency_ms = 4, .slots = 1, .depth = 4}, true, 0},
-		{"link", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, true, STORAGE_BYTES},
-		{"link, shared", {.latency_ms = 1, .bytes_per_s = 2e7, .shared = true, .depth = 8, .bytes_cv = 0.5}, true, STORAGE_BYTES},
-		{"link, two sizes", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .small_share = 0.5}, true, STORAGE_BYTES},
-		{"requests, even", {.latency_ms = 0.2, .requests_per_s = 500, .depth = 8, .bytes_cv = 0.5}, true, STORAGE_REQUESTS},
-		{"requests in slices", {.latency_ms = 0.2, .requests_per_s = 500, .slice_s = 0.1, .depth = 8, .bytes_cv = 0.5}, true, 0},
-		{"requests, a burst saved", {.latency_ms = 4, .requests_per_s = 400, .saved = 100, .depth = 8, .bytes_cv = 0.5}, true, 0},
+		{"latency", {.latency_ms = 4, .depth = 8, .bytes_cv = 0.5}, false, 0, false},
+		{"latency, exponential",
+			{.latency_ms = 4, .exponential = true, .depth = 8, .bytes_cv = 0.5}, false,
+			0, false},
+		{"latency, long tail",
+			{.latency_ms = 4, .latency_cv = 2, .depth = 8, .bytes_cv = 0.5}, false, 0,
+			false},
+		{"latency, depth 1", {.latency_ms = 4, .depth = 1}, false, 0, false},
+		{"latency, depth 32, cold first", {.latency_ms = 4, .depth = 32, .cold_ms = 300},
+			false, 0, false},
+		{"latency, a third cached",
+			{.latency_ms = 4, .latency_cv = 0.2, .depth = 8, .hit_share = 0.35}, false,
+			0, false},
+		{"latency, knee at 4 times",
+			{.latency_ms = 4,
+				.latency_cv = 0.3,
+				.slots = 32,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			false, 0, false},
+		{"1 slot", {.latency_ms = 4, .slots = 1, .depth = 8, .bytes_cv = 0.5}, true,
+			STORAGE_SLOTS, true},
+		{"2 slots",
+			{.latency_ms = 4,
+				.slots = 2,
+				.depth = 8,
+				.latency_cv = 0.1,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, true},
+		{"4 slots",
+			{.latency_ms = 4,
+				.slots = 4,
+				.depth = 16,
+				.latency_cv = 0.3,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, true},
+		{"4 slots, exponential",
+			{.latency_ms = 4,
+				.slots = 4,
+				.depth = 16,
+				.exponential = true,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, true},
+		{"1 slot, depth 1", {.latency_ms = 4, .slots = 1, .depth = 1}, true, 0, false},
+		{"1 slot, alike sizes", {.latency_ms = 4, .slots = 1, .depth = 4}, true, 0, false},
+		{"link", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, true,
+			STORAGE_BYTES, true},
+		{"link, shared",
+			{.latency_ms = 1,
+				.bytes_per_s = 2e7,
+				.shared = true,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			true, STORAGE_BYTES, true},
+		{"link, two sizes",
+			{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .small_share = 0.5}, true,
+			STORAGE_BYTES, true},
+		{"requests, even",
+			{.latency_ms = 0.2, .requests_per_s = 500, .depth = 8, .bytes_cv = 0.5},
+			true, STORAGE_REQUESTS, true},
+		{"requests in slices",
+			{.latency_ms = 0.2,
+				.requests_per_s = 500,
+				.slice_s = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			true, 0, false},
+		{"requests, a burst saved",
+			{.latency_ms = 4,
+				.requests_per_s = 400,
+				.saved = 100,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			true, 0, false},
 	};
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		unsigned right = 0, sure_wrong = 0, kinds = 0;
@@ -85,14 +143,212 @@ static void stores_are_told(void **state)
 			const double p = cases[c].full ? s.full : 1 - s.full;
 			right += p > 0.6;
 			sure_wrong += p < 0.2;
-			kinds += s.kind == cases[c].kind;
+			kinds += !s.capacity_seen || !cases[c].kind_told || s.kind == cases[c].kind;
+			assert_true(s.latency_90.low <= s.latency_ns &&
+				    s.latency_ns <= s.latency_90.high);
+			/* What was observed bounds the capacity from below. */
+			assert_true(!cases[c].full || fabs(s.capacity / s.rate - 1) < 0.1);
 		}
-		print_message("%-34s right %u wrong %u kind %u of %d\n", cases[c].name, right, sure_wrong, kinds, SEEDS);
+		if (right < SEEDS - 1 || sure_wrong > 0 || kinds < SEEDS - 2)
+			fail_msg("%s: right %u, wrong %u, kind %u of %d", cases[c].name, right,
+				sure_wrong, kinds, SEEDS);
 	}
+}
+
+/* --- the whole diagnosis ------------------------------------------------------------------------------- */
+
+static double largest_promise(const struct diagnosis *d, double now)
+{
+	double most = 1;
+	for (size_t i = 0; i < d->recommendation_count; i++)
+		most = fmax(most, d->recommendations[i].predicted / now);
+	return most;
+}
+
+struct judged_store {
+	const char *name;
+	struct store store;
+	const char *stage, *resources; /* any of these */
+	double gain;                   /* at most, of what is promised */
+	bool told;                     /* else: low confidence is what is asked for */
+	double seen; /* at most, of the low end of an interval: what was observed, and a tenth */
+};
+
+static void verdicts(void **state)
+{
+	(void)state;
+	static const struct judged_store cases[] = {
+		{"latency", {.latency_ms = 4, .latency_cv = 0.1, .depth = 8, .bytes_cv = 0.5},
+			"read", "latency", 4.2, true, 2.2},
+		{"latency, exponential",
+			{.latency_ms = 4, .exponential = true, .depth = 4, .bytes_cv = 0.5}, "read",
+			"latency", 4.2, true, 2.2},
+		{"latency, long tail",
+			{.latency_ms = 4, .latency_cv = 1.5, .depth = 8, .bytes_cv = 0.5}, "read",
+			"latency", 4.2, true, 2.2},
+		{"latency, one point",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5,
+				.one_point = true},
+			"read", "unknown", 1.05, false, 2.2},
+		{"1 slot, one point",
+			{.latency_ms = 4,
+				.slots = 1,
+				.latency_cv = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5,
+				.one_point = true},
+			"read", "unknown", 1.05, false, 2.2},
+		{"latency, depth 1", {.latency_ms = 4, .latency_cv = 0.1, .depth = 1}, "read",
+			"latency", 4.2, true, 2.2},
+		{"latency, pread, depth 1",
+			{.latency_ms = 4, .latency_cv = 0.1, .depth = 1, .blocking = true}, "read",
+			"unknown", 1.05, false, 2.2},
+		{"1 slot, pread, depth 1",
+			{.latency_ms = 4,
+				.slots = 1,
+				.latency_cv = 0.1,
+				.depth = 1,
+				.blocking = true},
+			"read", "unknown", 1.05, false, 2.2},
+		{"1 slot",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 1,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "concurrency", 1.05, true, 2.2},
+		{"2 slots",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 2,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "concurrency", 1.05, true, 2.2},
+		{"4 slots",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 4,
+				.depth = 16,
+				.bytes_cv = 0.5},
+			"read", "concurrency", 1.05, true, 2.2},
+		{"4 slots at depth 4",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 4,
+				.depth = 4,
+				.bytes_cv = 0.5},
+			"read", "concurrency full", 1.05, true, 2.2},
+		{"4 slots at depth 8, alike",
+			{.latency_ms = 4, .latency_cv = 0.1, .slots = 4, .depth = 8}, "read",
+			"concurrency", 1.05, true, 2.2},
+		{"12 slots at depth 8",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 12,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "latency", 1.6, true, 2.2},
+		{"link", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, "read",
+			"bandwidth", 1.05, true, 2.2},
+		{"link, shared",
+			{.latency_ms = 1,
+				.bytes_per_s = 2e7,
+				.shared = true,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "bandwidth", 1.05, true, 2.2},
+		{"link, alike sizes", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8}, "read",
+			"bandwidth", 1.05, true, 2.2},
+		{"link, two sizes",
+			{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .small_share = 0.5},
+			"read", "bandwidth", 1.05, true, 2.2},
+		{"link of 4 ms",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.bytes_per_s = 6e7,
+				.depth = 16,
+				.bytes_cv = 0.5},
+			"read", "bandwidth", 1.05, true, 2.2},
+		{"requests",
+			{.latency_ms = 0.2,
+				.latency_cv = 0.1,
+				.requests_per_s = 500,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "iops", 1.05, true, 2.2},
+		{"requests in slices",
+			{.latency_ms = 0.2,
+				.requests_per_s = 500,
+				.slice_s = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "iops full", 1.05, true, 2.2},
+		{"requests, a burst saved",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.requests_per_s = 400,
+				.saved = 100,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "iops", 1.05, true, 2.2},
+		{"latency, a third cached",
+			{.latency_ms = 4, .latency_cv = 0.2, .depth = 8, .hit_share = 0.35}, "read",
+			"cache", 4.2, true, 2.2},
+		{"stalls",
+			{.latency_ms = 1,
+				.latency_cv = 0.2,
+				.depth = 8,
+				.think_ms = 2,
+				.stall_s = 0.3,
+				.stall_every_s = 1.5},
+			"read", "stalls", 1.3, true, 2.2},
+		{"an outage",
+			{.latency_ms = 1,
+				.latency_cv = 0.2,
+				.depth = 8,
+				.think_ms = 2,
+				.outage_at_s = 4,
+				.outage_s = 3},
+			"read", "outage", 1.3, true, 2.2},
+	};
+	unsigned judged = 0;
+	unsigned wrong = 0;
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		for (uint64_t seed = 0; seed < DIAGNOSES; seed++) {
+			struct store store = cases[c].store;
+			struct diagnosis d;
+			struct error err;
+			store.seed = seed;
+			struct store_run *run = store_open(&store);
+			assert_int_equal(diagnose_point(&run->input, 2, &d, &err), 0);
+			const struct verdict *v = &d.verdict;
+			const bool right = strcmp(v->stage, cases[c].stage) == 0 &&
+					   strstr(cases[c].resources, v->resource);
+			if (!right || seed == 0)
+				print_message("%-26s %s/%s %.2f: %s\n", cases[c].name, v->stage,
+					v->resource, v->confidence, v->advice);
+			judged++;
+			wrong += !right;
+			/* Never sure and wrong, and never more than there is. */
+			assert_true(right || v->confidence < 0.9);
+			assert_true(cases[c].told || v->confidence < 0.7);
+			assert_true(largest_promise(&d, run->summary.median) <= cases[c].gain);
+			for (size_t i = 0; i < d.recommendation_count; i++)
+				assert_true(d.recommendations[i].interval.low <=
+					    cases[c].seen * run->summary.median);
+			store_close(run);
+		}
+	}
+	print_message("%u of %u wrong\n", wrong, judged);
+	assert_true(wrong * 20 <= judged);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stores_are_told), cmocka_unit_test(verdicts)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
