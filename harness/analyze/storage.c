@@ -12,8 +12,7 @@ enum {
 	CORNERS = 161, /* of the grid */
 	ROUNDINGS = 4,
 	FILES_LEAST = 8, /* of a point, to be one */
-	LATENCY_ROUNDS = 4,
-	RAMP_SHARE = 4, /* first files met at most 1 / so many of those in flight later */
+	RAMP_SHARE = 4,  /* first files met at most 1 / so many of those in flight later */
 };
 
 /* The corner is sought between 1 / so many and so many times the files in flight. */
@@ -37,6 +36,8 @@ static const double RAMP_SHARED = 0.25;
 static const double RAMP_ERROR = 0.15;
 static const double SAME_MOMENT_S = 1e-6; /* times of a trace are known to less */
 static const double MEDIAN_ERROR = 1.25;  /* over that of the mean, of normal values */
+/* Of k files that are let through one by one, the mean takes (k - 1) / 2k longer than the first: half of that is the bound. */
+static const double STAIRS = 0.25;
 static const double COLD_TIMES =
 	2; /* a first latency, of the least of all repetitions: it was cold */
 static const double LATENCY_ERROR = 0.04; /* of ln(latency) from the first files, at best */
@@ -144,7 +145,7 @@ static bool take_measured(const struct storage_evidence *e, struct storage *out,
 /* One depth, over the repetitions: sums of logarithms. */
 struct depth_seen {
 	unsigned depth;
-	double n, in_flight, rate, variance;
+	double n, in_flight, rate, squares, variance;
 };
 
 /* Little's law: what was in flight, whatever the depth allowed. */
@@ -176,7 +177,17 @@ static void add_depth(
 	seen[at].n++;
 	seen[at].in_flight += log(in_flight_of(p));
 	seen[at].rate += log((double)p->files / p->seconds);
+	seen[at].squares += pow(log((double)p->files / p->seconds), 2);
 	seen[at].variance += error_of(p) * error_of(p);
+}
+
+/* Of the mean: by the points' own errors, or by what the repetitions differ by, if that is more. */
+static double variance_of(const struct depth_seen *s)
+{
+	const double within = s->variance / (s->n * s->n);
+	const double between =
+		s->n > 1 ? (s->squares - s->rate * s->rate / s->n) / (s->n - 1) / s->n : 0;
+	return fmax(within, between);
 }
 
 static void take_depths(const struct depth_seen *seen, size_t count, double odd, double noise,
@@ -186,8 +197,7 @@ static void take_depths(const struct depth_seen *seen, size_t count, double odd,
 		const struct depth_seen *s = &seen[i];
 		const double in_flight = exp(s->in_flight / s->n);
 		const double rate = exp(s->rate / s->n);
-		const double error =
-			sqrt(s->variance / (s->n * s->n) + noise * noise + CONDITIONS * CONDITIONS);
+		const double error = sqrt(variance_of(s) + noise * noise + CONDITIONS * CONDITIONS);
 		const size_t before = all->count;
 		observe(all, (struct observation){out->in_flight, in_flight, log(rate / out->rate),
 				     error, odd, 0});
@@ -376,55 +386,67 @@ static void compare_ramp(const struct storage_evidence *e, const struct first_fi
 			     hypot(spread, RAMP_ERROR), ODD_RAMP, RAMP_SHARED});
 }
 
-/* Of one repetition: in front of a full station the latency shows in the first C L files alone, as many as are served at once.
- * Which these are follows from the latency itself, by iteration from the first file.  NAN: none. */
-static double first_latency(const struct first_files *first, size_t repeat, double capacity,
-	double in_flight, double *files)
+/* Mean response of one repetition's first `served` files; NAN: none.  *files: how many they are. */
+static double first_response(
+	const struct first_files *first, size_t repeat, unsigned served, double *files)
 {
-	double latency = NAN;
-	unsigned served = 1;
-	for (int i = 0; i < LATENCY_ROUNDS; i++) {
-		double sum = 0;
-		*files = 0;
-		for (size_t k = 0; k < first->count; k++)
-			if (first->repeat[k] == repeat && first->met[k] <= served) {
-				sum += first->ns[k];
-				*files += 1;
-			}
-		if (*files < 1)
-			return NAN;
-		latency = sum / *files;
-		served = (unsigned)fmin(
-			fmax(round(capacity * latency * 1e-9), served), in_flight + 1);
-	}
-	return latency;
+	double sum = 0;
+	*files = 0;
+	for (size_t k = 0; k < first->count; k++)
+		if (first->repeat[k] == repeat && first->met[k] <= served) {
+			sum += first->ns[k];
+			*files += 1;
+		}
+	return *files > 0 ? sum / *files : NAN;
 }
 
 /* Over the repetitions; one whose first files opened what nobody had opened before is left out. */
-static void take_latency(const struct first_files *first, size_t repeats, struct storage *out)
+static double first_mean(
+	const struct first_files *first, size_t repeats, unsigned served, double *files)
 {
 	double least = HUGE_VAL;
-	double files;
-	for (size_t r = 0; r < repeats; r++)
-		least = fmin(least, first_latency(first, r, out->capacity, out->in_flight, &files));
-	if (!isfinite(least))
-		return;
 	double sum = 0;
-	double squares = 0;
-	double n = 0;
+	double n;
+	for (size_t r = 0; r < repeats; r++)
+		least = fmin(least, first_response(first, r, served, &n));
+	*files = 0;
 	for (size_t r = 0; r < repeats; r++) {
-		const double one = first_latency(first, r, out->capacity, out->in_flight, &files);
+		const double one = first_response(first, r, served, &n);
 		if (!(one <= COLD_TIMES * least))
 			continue;
-		sum += files * one;
-		squares += files * one * one;
-		n += files;
+		sum += n * one;
+		*files += n;
 	}
-	const double latency = sum / n;
-	const double deviation = sqrt(fmax(squares / n - latency * latency, 0)) / latency;
-	const double half = NINETY * hypot(deviation / sqrt(n), LATENCY_ERROR);
+	return *files > 0 ? sum / *files : NAN;
+}
+
+/* In front of a full station the latency shows in the first C L files alone, as many as are served at once.  Servers take
+ * these side by side, as long each as the first; what lets files through one by one keeps each waiting longer. */
+static void take_latency(
+	const struct storage_evidence *e, const struct first_files *first, struct storage *out)
+{
+	double files;
+	double steady;
+	double varies = 0;
+	double latency = first_mean(first, e->count, 1, &files);
+	if (!(latency > 0))
+		return;
+	const double most = out->in_flight + 1;
+	const double served = fmin(fmax(round(out->capacity * latency * 1e-9), 1), most);
+	double together;
+	const double all = first_mean(first, e->count, (unsigned)served, &together);
+	out->side_by_side = all <= latency * (1 + STAIRS * (served - 1) / served);
+	if (out->side_by_side) {
+		latency = all;
+		files = together;
+	}
+	/* A response is the sum of as many services as queue in front of a server, and varies less by their root. */
+	(void)steady_logs(e, &steady, &varies);
+	const double turns = fmax(out->response_ns / latency, 1);
+	const double half = NINETY * hypot(varies * sqrt(turns / files), LATENCY_ERROR);
 	out->latency_ns = latency;
-	out->latency_90 = (struct interval){latency * exp(-half), latency * exp(half)};
+	out->latency_90 = (struct interval){
+		latency * exp(-half), fmax(fmin(latency * exp(half), out->response_ns), latency)};
 	out->slots = out->capacity * latency * 1e-9;
 }
 
@@ -567,6 +589,6 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	compare_ramp(e, &first, out, &all);
 	weigh_corner(&all, probed, out);
 	if (out->full > 0.5 && out->capacity_seen)
-		take_latency(&first, e->count, out);
+		take_latency(e, &first, out);
 	storage_find_kind(e, out);
 }

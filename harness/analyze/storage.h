@@ -61,7 +61,8 @@ struct storage {
 	double kind_certainty; /* 0..1, given that it is full */
 	/* d ln time / d ln bytes of runs of files, 1: bandwidth; NAN: sizes are alike or too few. */
 	double bytes_share, bytes_error;
-	double slots; /* C L */
+	double slots;      /* C L */
+	bool side_by_side; /* the first C L files took as long each as the first: servers */
 };
 
 void storage_fit(const struct storage_evidence *evidence, struct storage *out);

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, SLOTS_MOST = 8, GAPS_LEAST = 16 };
+enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, SLOTS_MOST = 8 };
 
 static const double SIZES_ALIKE =
 	0.03; /* deviation over mean, of the bytes of runs: below, they tell nothing */
@@ -22,7 +22,6 @@ static const double SLOTS_OF_A_LINK = 1.5;
 static const double NEAR_WHOLE = 0.12; /* of a number of servers from a whole one */
 static const double SAVED_UP =
 	1.25; /* rate of the first files over the later one: servers cannot save */
-static const double EVEN_GAPS = 0.25; /* deviation over mean: something paces them */
 static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
 		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
 
@@ -37,10 +36,9 @@ static int by_end(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sums over runs of files and over the gaps between them. */
+/* Sums over runs of files. */
 struct run_sums {
 	double n, t, b, tt, bb, tb;
-	double gaps, gap, gap_squares;
 };
 
 static void add_run(struct run_sums *s, double seconds, double bytes)
@@ -64,13 +62,8 @@ static void add_consecutive(struct run_sums *sums, const struct trace_item *item
 		return;
 	for (size_t first = edge; first + run < count - edge; first += run) {
 		double bytes = 0;
-		for (size_t i = first + 1; i <= first + run; i++) {
-			const double gap = scratch[i].at - scratch[i - 1].at;
+		for (size_t i = first + 1; i <= first + run; i++)
 			bytes += scratch[i].bytes;
-			sums->gaps++;
-			sums->gap += gap;
-			sums->gap_squares += gap * gap;
-		}
 		add_run(sums, scratch[first + run].at - scratch[first].at, bytes);
 	}
 }
@@ -92,8 +85,7 @@ static void add_trace(struct run_sums *sums, const struct trace *trace, double i
 	free(scratch);
 }
 
-/* Deviation over mean of the gaps between completions; NAN: too few. */
-static double regress(const struct run_sums *s, struct storage *out)
+static void regress(const struct run_sums *s, struct storage *out)
 {
 	const double n = s->n;
 	if (n >= RUNS_LEAST && s->t > 0 && s->b > 0) {
@@ -107,30 +99,26 @@ static double regress(const struct run_sums *s, struct storage *out)
 			out->bytes_error = sqrt(rest / var_b / (n - 2));
 		}
 	}
-	if (s->gaps < GAPS_LEAST || !(s->gap > 0))
-		return NAN;
-	const double mean = s->gap / s->gaps;
-	return sqrt(fmax(s->gap_squares / s->gaps - mean * mean, 0)) / mean;
 }
 
 /* Requests that a throttle counts, or servers that are all taken: these are a whole number, C L. */
-static void tell_slots(double variation, struct storage *out)
+static void tell_slots(struct storage *out)
 {
 	const double whole = fmax(round(out->slots), 1);
 	const double off = fabs(log(out->slots / whole));
 	const bool vague = out->latency_90.high > VAGUE * out->latency_90.low;
-	const bool paced = whole > 1 && variation < EVEN_GAPS;
 	if (isnan(out->ramp_ratio)) {
 		/* What a file takes on an idle station was not seen. */
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_MANY;
-	} else if (out->slots < SLOTS_LEAST) {
+	} else if (out->slots < SLOTS_LEAST && !vague) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_FEW;
 	} else if (out->ramp_rate > SAVED_UP) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_FEW;
-	} else if (paced || (off > NEAR_WHOLE && whole < SLOTS_MOST / 2.0 && !vague)) {
+	} else if (!vague &&
+		   (!out->side_by_side || (off > NEAR_WHOLE && whole < SLOTS_MOST / 2.0))) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_BETWEEN;
 	} else {
@@ -140,9 +128,9 @@ static void tell_slots(double variation, struct storage *out)
 }
 
 /* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
-static void tell_alike(double variation, struct storage *out)
+static void tell_alike(struct storage *out)
 {
-	tell_slots(variation, out);
+	tell_slots(out);
 	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK)
 		out->kind_certainty = CERTAIN_ALIKE;
 	else
@@ -158,11 +146,11 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 		if (trace)
 			add_trace(&sums, trace, out->in_flight);
 	}
-	const double variation = regress(&sums, out);
+	regress(&sums, out);
 	out->kind = STORAGE_UNCLEAR;
 	out->kind_certainty = 0;
 	if (isnan(out->bytes_share)) {
-		tell_alike(variation, out);
+		tell_alike(out);
 		return;
 	}
 	const double bytes =
@@ -171,7 +159,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 		out->kind = STORAGE_BYTES;
 		out->kind_certainty = bytes;
 	} else if (bytes < 1 - HALF_SURE) {
-		tell_slots(variation, out);
+		tell_slots(out);
 		out->kind_certainty *= 1 - bytes;
 	}
 }
