@@ -15,7 +15,6 @@ static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
-static const double UNTOLD = 0.15; /* a probability nearer to a half than this tells nothing */
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
@@ -156,7 +155,7 @@ static bool told_by_points(
 	(void)stage;
 	const struct storage s = storage_of(base);
 	char points[POINTS_BYTES];
-	if (!s.known || fabs(s.full - 0.5) <= UNTOLD)
+	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
 	if (s.full > 0.5)
 		return storage_is_full(&s, out);
@@ -218,6 +217,7 @@ static bool memory_that_sleeps(
 	return from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
-/* Points of this run come before a ceiling, which is of this node's storage at its best. */
-cause_rule *const cause_rules_read[] = {cached_in_part, on_cpu, cause_stalls, memory_that_sleeps,
-	told_by_points, told_by_ceiling, cannot_be_told, NULL};
+/* Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
+ * this node's storage at its best. */
+cause_rule *const cause_rules_read[] = {cached_in_part, on_cpu, cause_stalls, told_by_points,
+	memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

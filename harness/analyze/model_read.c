@@ -28,8 +28,6 @@ static const double FINE_ENOUGH = 1e-5;
 static const double ROUNDING = 1e-9;
 /* A file that took longer than the latency by so many services waited for the device. */
 static const double WAITED = 0.1;
-/* From a half, that a probability must be to tell. */
-static const double TOLD = 0.15;
 /* A device faster than the reader's CPU is the reader's CPU. */
 static const double OVER_CPU = 1.6;
 /* Cache hits: the slower class takes so many times as long, and either has so many of the files. */
@@ -455,11 +453,11 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 		consider(items, true, true, play, &best);
 	}
 	const struct storage *storage = facts->storage;
-	if (storage && storage->capacity_seen && fabs(storage->full - 0.5) > TOLD) {
+	if (storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD) {
 		split_at_capacity(items, facts, &best, play, latency_ns, device_ns, out);
 		return;
 	}
-	if (storage && storage->full < 0.5 - TOLD) {
+	if (storage && storage->full < 0.5 - STORAGE_TOLD) {
 		split_as_latency(facts, play, latency_ns, device_ns, out);
 		return;
 	}
@@ -499,7 +497,7 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 	fill_files(items, count, &play);
 	const bool one = facts->threads * (facts->blocking ? 1 : facts->depth) <= 1;
 	const struct storage *storage = facts->storage;
-	if (one && storage && storage->full > 0.5 + TOLD && storage->capacity_seen &&
+	if (one && storage && storage->full > 0.5 + STORAGE_TOLD && storage->capacity_seen &&
 		count >= USEFUL_MIN)
 		split_at_capacity(items, facts, &(struct choice){.hits = false}, &play, latency_ns,
 			device_ns, out);

@@ -525,8 +525,13 @@ static void take_quantiles(struct storage *out, struct cell *cells, size_t count
 		quantiles(cells, count, offsetof(struct cell, latency_ns), &out->latency_ns);
 	qsort(cells, count, sizeof *cells, by_capacity);
 	out->capacity_90 = quantiles(cells, count, offsetof(struct cell, capacity), &out->capacity);
+	/* A full station gave what it has: a rounder corner would leave it some more beyond what was observed. */
+	if (out->full > 0.5)
+		out->capacity = fmin(out->capacity, out->best_rate);
+	out->capacity_90.low = fmin(out->capacity_90.low, out->capacity);
 	out->slots = out->capacity * out->latency_ns * 1e-9;
-	out->capacity_seen = out->capacity_90.high < SEEN_WITHIN * out->capacity_90.low;
+	out->capacity_seen = out->full > 0.5 + STORAGE_TOLD ||
+			     out->capacity_90.high < SEEN_WITHIN * out->capacity_90.low;
 	out->capacity_90.low = fmax(out->capacity_90.low, fmin(out->best_rate, out->capacity));
 }
 

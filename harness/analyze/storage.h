@@ -20,6 +20,8 @@
 
 /* More in flight gains less than this where the station is full. */
 #define STORAGE_FULL_GAIN 1.15
+/* From a half, that the probability must be to tell anything. */
+#define STORAGE_TOLD 0.15
 
 struct storage_evidence {
 	const struct measurement *const *repeats;
@@ -54,7 +56,7 @@ struct storage {
 	struct interval latency_90;
 	double capacity; /* files/s */
 	struct interval capacity_90;
-	bool capacity_seen; /* else capacity_90.low is a lower bound, and the rest means nothing */
+	bool capacity_seen; /* it is told to be full, or both ends of the interval are near; else capacity_90.low is a lower bound, and the rest means nothing */
 	double best_rate;   /* files/s, the most that was observed at any depth */
 	double most_in_flight; /* with which depth was observed at all */
 	enum storage_kind kind;
