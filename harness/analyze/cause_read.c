@@ -15,6 +15,8 @@ static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
+/* A capacity of less than so many times the rate is the next limit, and a close one. */
+static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
@@ -159,9 +161,11 @@ static bool told_by_points(
 		return false;
 	if (s.full > 0.5)
 		return storage_is_full(&s, out);
-	return cause_is(out, "latency", 1 - s.full,
-		s.compared > 0 ? "throughput follows the files in flight: %s"
-			       : "files do not queue: %s",
+	const bool nearly = s.capacity_seen && s.capacity < NEARLY_FULL * s.rate;
+	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
+		nearly           ? "throughput follows the files in flight, but not for long: %s"
+		: s.compared > 0 ? "throughput follows the files in flight: %s"
+				 : "files do not queue: %s",
 		compare_points(&s, points));
 }
 

@@ -497,8 +497,9 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 	fill_files(items, count, &play);
 	const bool one = facts->threads * (facts->blocking ? 1 : facts->depth) <= 1;
 	const struct storage *storage = facts->storage;
-	if (one && storage && storage->full > 0.5 + STORAGE_TOLD && storage->capacity_seen &&
-		count >= USEFUL_MIN)
+	const bool seen =
+		storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD;
+	if (one && seen && count >= USEFUL_MIN)
 		split_at_capacity(items, facts, &(struct choice){.hits = false}, &play, latency_ns,
 			device_ns, out);
 	else if (one || count < USEFUL_MIN)
