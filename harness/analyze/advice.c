@@ -1,6 +1,7 @@
 /* What to turn, and what may be expected of it: words tied to the keys of the configuration. */
 #include "harness/analyze/device_view.h"
 #include "harness/analyze/headroom.h"
+#include "harness/analyze/recommend.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
@@ -161,19 +162,17 @@ static void advise_storage(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
 	const unsigned depth = base->facts->read_depth;
+	const unsigned threads = base->facts->read_threads;
 	if (strcmp(cause->resource, "latency") == 0)
 		advise(out,
 			"read.depth = %u, or more read.threads: the storage gives more with more files in flight",
 			depth * 2);
-	else if (strcmp(cause->resource, "device") == 0)
+	else if (strcmp(cause->resource, "unknown") == 0)
 		advise(out,
-			"faster storage, smaller files, or a data set that fits in the page cache "
-			"(read.cache = warm); more read.depth will not help");
-	else
-		advise(out,
-			"try read.depth = %u (with pread read.threads = %u): if the throughput rises it was "
-			"latency, if not the storage itself limits",
-			depth * 2, base->facts->read_threads * 2);
+			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if the throughput rises it is latency, if not the storage is full",
+			depth, depth * 2, threads, threads * 2);
+	else if (!recommend_without_keys("read", cause->resource, out->advice, sizeof out->advice))
+		advise(out, "not enough was measured to say what read lacks");
 }
 
 /* A real device; false: there is none. */

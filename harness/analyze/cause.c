@@ -1,5 +1,5 @@
 /* Which resource a binding stage lacks: a table of rules per stage, each with its evidence sentence, asked
- * in order.  Where the measurements cannot tell two causes apart, the resource says so ("storage",
+ * in order.  Where the measurements cannot tell two causes apart, the resource says so ("full",
  * "unknown") instead of guessing. */
 #include "harness/analyze/verdict_parts.h"
 

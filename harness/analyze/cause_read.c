@@ -1,26 +1,26 @@
-/* Why reading does not go faster: a cache that holds a part of the data, the CPU, the device's bandwidth,
- * or the latency of each file with too few in flight. */
+/* Why reading does not go faster: a cache that holds a part of the data, the CPU, storage that stalls, one that is full (of
+ * bytes, of requests, of files served at once), or the latency of each file with too few in flight. */
+#include "harness/analyze/storage.h"
 #include "harness/analyze/trace_features.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const double CPU_BOUND = 0.90;
 static const double CPU_LIKELY = 0.80;
 static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
-static const double IN_FLIGHT_FULL = 0.90; /* of what may be in flight */
-static const double ONE_A_THREAD = 0.05;
 static const double PAGE_CACHE_SERVED = 0.90;
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
-static const double PACED = 0.60;     /* correlation of gaps and bytes: one after the other */
-static const double UNPACED = 0.25;   /* below: each by itself */
-static const double EVEN_GAPS = 0.25; /* deviation over mean */
-static const double UNEVEN_GAPS = 0.60;
-static const double IN_FLIGHT_SEVERAL = 1.5;
-static const double CLEAR_OF = 0.10; /* by which one elasticity exceeds the other */
+/* A capacity of less than so many times the rate is the next limit, and a close one. */
+static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
+static const double CERTAIN_UNTOLD = 0.5;
+static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
+/* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
+static const double CERTAIN_UNCLEAR = 0.85;
 
 static struct trace_set reads(const struct evidence_base *base)
 {
@@ -33,23 +33,25 @@ static bool from_memory(const struct evidence_base *base)
 	return base->facts->reads_memory || base->point->page_cache_share >= PAGE_CACHE_SERVED;
 }
 
-/* Hits and misses: two populations of service times, and a cache that served a part. */
+/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part. */
 static bool cached_in_part(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
+	const double share = base->point->page_cache_share;
+	const bool between = share > CACHE_LEAST && share < CACHE_MOST;
+	if (!between || base->facts->reads_memory || base->facts->reads_direct ||
+		stage->cpu >= CPU_BOUND)
+		return false;
 	const struct trace_set set = reads(base);
 	const struct trace_modes modes = trace_modes_of(&set);
-	const double share = base->point->page_cache_share;
-	if (!modes.two || base->facts->reads_memory || stage->cpu >= CPU_BOUND)
+	if (!modes.two)
 		return false;
 	char fast[UNITS_BYTES];
 	char slow[UNITS_BYTES];
-	const bool between = share > CACHE_LEAST && share < CACHE_MOST;
-	return cause_is(out, "cache", between ? 0.95 : 0.85,
-		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them%s",
+	return cause_is(out, "cache", 0.95,
+		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
-		units_format_duration(modes.slow_ns, slow),
-		between ? ", as the page cache's share shows" : "");
+		units_format_duration(modes.slow_ns, slow), share * 100);
 }
 
 static bool on_cpu(
@@ -75,84 +77,97 @@ static bool on_cpu(
 
 /* --- the storage ------------------------------------------------------------------------------ */
 
-/* What is known of the reads in flight, and its words. */
-struct flight {
-	double rate, latency_ns, in_flight, allowed;
-	bool full, one_a_thread; /* one a thread: blocking reads (pread), whatever the depth says */
-	char rate_text[UNITS_BYTES], latency_text[UNITS_BYTES];
-};
-
-static struct flight flight_of(const struct evidence_base *base, const struct stage_summary *read)
+static struct storage storage_of(const struct evidence_base *base)
 {
-	const struct point_facts *facts = base->facts;
-	struct flight f = {.rate = base->point->bytes_read_per_s,
-		.latency_ns = histogram_mean(&read->service),
-		.allowed = (double)facts->read_threads * facts->read_depth};
-	f.in_flight = base->point->median * f.latency_ns * 1e-9;
-	f.one_a_thread =
-		fabs(f.in_flight - facts->read_threads) <= ONE_A_THREAD * facts->read_threads;
-	f.full = f.in_flight >= IN_FLIGHT_FULL * f.allowed || f.one_a_thread;
-	(void)units_format_rate(f.rate, f.rate_text);
-	(void)units_format_duration(f.latency_ns, f.latency_text);
-	return f;
+	const struct model_source *source = base->source;
+	const bool same = source && source->repeats == base->repeats;
+	const struct storage_evidence evidence = {.repeats = base->repeats,
+		.traces = source && (same || source->count == base->count) ? source->traces : NULL,
+		.count = base->count,
+		.others = source ? source->others : NULL,
+		.other_count = source ? source->other_count : 0,
+		.ceilings = source ? source->ceilings : NULL};
+	struct storage storage;
+	storage_fit(&evidence, &storage);
+	return storage;
 }
 
-/* Which of the two the replay was calibrated to, when it is clear: DEVICE, LATENCY, or COSTS. */
-static enum replay_cost by_replay(const struct evidence_base *base)
+enum { POINTS_BYTES = 160 };
+
+/* "250 files/s with 4 in flight and 251 with 8" */
+static const char *compare_points(const struct storage *s, char out[POINTS_BYTES])
 {
-	const double device = cause_elasticity(base, COST_READ_DEVICE);
-	const double latency = cause_elasticity(base, COST_READ_LATENCY);
-	if (device > latency + CLEAR_OF)
-		return COST_READ_DEVICE;
-	return latency > device + CLEAR_OF ? COST_READ_LATENCY : COSTS;
+	char here[UNITS_BYTES];
+	char there[UNITS_BYTES];
+	(void)units_format_count(s->rate, here);
+	(void)units_format_count(s->rate * s->ratio, there);
+	if (s->compared > 0)
+		(void)snprintf(out, POINTS_BYTES,
+			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +- %.2f)",
+			here, s->in_flight, there, s->other_in_flight, s->elasticity,
+			s->elasticity_error);
+	else if (!isnan(s->ramp_ratio))
+		(void)snprintf(out, POINTS_BYTES,
+			"a file takes %.1f times as long with %.1f in flight as the first files did",
+			s->ramp_ratio, s->in_flight);
+	else
+		(void)snprintf(
+			out, POINTS_BYTES, "%s files/s with %.1f in flight", here, s->in_flight);
+	return out;
 }
 
-/* And what the completions show: paced by their bytes, or each by itself.  With one file in flight they
- * cannot. */
-static enum replay_cost by_pacing(const struct trace_pacing *pacing, const struct flight *f)
+/* Bytes and requests cannot be told apart where sizes are alike; where times are too uneven, nothing is. */
+static bool full_of_something(const struct storage *s, const char *points, struct cause *out)
 {
-	if (f->in_flight < IN_FLIGHT_SEVERAL)
-		return COSTS;
-	if (pacing->correlation >= PACED ||
-		(isnan(pacing->correlation) && pacing->variation <= EVEN_GAPS))
-		return COST_READ_DEVICE;
-	if (pacing->correlation <= UNPACED ||
-		(isnan(pacing->correlation) && pacing->variation >= UNEVEN_GAPS))
-		return COST_READ_LATENCY;
-	return COSTS;
+	if (isnan(s->bytes_share))
+		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
+			"storage is full: %s; files are of one size, so that bandwidth (bytes) and IOPS (requests) cannot be told apart",
+			points);
+	return cause_is(out, "full", s->full * CERTAIN_UNCLEAR,
+		"storage is full: %s; their times do not tell whether of bytes (bandwidth) or requests (IOPS)",
+		points);
 }
 
-/* The calibration takes for latency what it cannot tell: only its device is evidence against pacing. */
-static enum replay_cost choose_limit(enum replay_cost replay, enum replay_cost paced)
+static bool storage_is_full(const struct storage *s, struct cause *out)
 {
-	if (replay == COST_READ_DEVICE)
-		return replay;
-	return paced != COSTS ? paced : replay;
+	char points[POINTS_BYTES];
+	char rate[UNITS_BYTES];
+	(void)compare_points(s, points);
+	const double certainty = s->full * s->kind_certainty;
+	switch (s->kind) {
+	case STORAGE_BYTES:
+		return cause_is(out, "bandwidth", certainty,
+			"storage is full: %s; the time goes with the bytes (%.2f +- %.2f)", points,
+			s->bytes_share, s->bytes_error);
+	case STORAGE_REQUESTS:
+		return cause_is(out, "iops", certainty,
+			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)",
+			points, s->bytes_share, s->bytes_error);
+	case STORAGE_SLOTS:
+		return cause_is(out, "concurrency", certainty,
+			"storage is full: %s; it serves %.1f files at once, %s each, whatever their bytes",
+			points, s->slots, units_format_duration(s->latency_ns, rate));
+	default:
+		return full_of_something(s, points, out);
+	}
 }
 
-static bool told_by_traces(
+static bool told_by_points(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	const struct trace_set set = reads(base);
-	const struct trace_pacing pacing = trace_pacing_of(&set);
-	const struct flight f = flight_of(base, stage);
-	const enum replay_cost replay = by_replay(base);
-	const enum replay_cost paced = by_pacing(&pacing, &f);
-	const enum replay_cost chosen = choose_limit(replay, paced);
-	if (set.count == 0 || chosen == COSTS)
+	(void)stage;
+	const struct storage s = storage_of(base);
+	char points[POINTS_BYTES];
+	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
-	const double certainty = paced == replay                     ? 0.95
-				 : replay == COSTS || paced == COSTS ? 0.85
-				 : chosen == COST_READ_DEVICE        ? 0.75
-								     : 0.6;
-	if (chosen == COST_READ_DEVICE)
-		return cause_is(out, "device", certainty,
-			"reads run at %s, and files complete one after the other, paced by their bytes, "
-			"with %.1f of %.0f allowed in flight",
-			f.rate_text, f.in_flight, f.allowed);
-	return cause_is(out, "latency", certainty,
-		"each file takes %s whatever its bytes, %.1f of %.0f allowed in flight, %s",
-		f.latency_text, f.in_flight, f.allowed, f.rate_text);
+	if (s.full > 0.5)
+		return storage_is_full(&s, out);
+	const bool nearly = s.capacity_seen && s.capacity < NEARLY_FULL * s.rate;
+	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
+		nearly           ? "throughput follows the files in flight, but not for long: %s"
+		: s.compared > 0 ? "throughput follows the files in flight: %s"
+				 : "files do not queue: %s",
+		compare_points(&s, points));
 }
 
 /* The best this node's storage gave, by a probe of it; 0: not known. */
@@ -170,40 +185,34 @@ static bool told_by_ceiling(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const double ceiling = ceiling_of(base);
-	const struct flight f = flight_of(base, stage);
+	const double rate = base->point->bytes_read_per_s;
 	char best[UNITS_BYTES];
-	if (!(ceiling > 0))
+	char now[UNITS_BYTES];
+	char each[UNITS_BYTES];
+	if (!(ceiling > 0) || (rate < DEVICE_BOUND * ceiling && rate >= LATENCY_BELOW * ceiling))
 		return false;
 	(void)units_format_rate(ceiling, best);
-	if (f.rate >= DEVICE_BOUND * ceiling)
-		return cause_is(out, "device", 0.9,
-			"reads run at %s, %.0f %% of the %s that this storage gave at best",
-			f.rate_text, f.rate / ceiling * 100, best);
-	if (f.rate >= LATENCY_BELOW * ceiling || !f.full)
-		return false;
-	return cause_is(out, "latency", 0.85,
-		"reads run at %s, %.0f %% of the %s that this storage gave at best, with %.1f of %.0f "
-		"allowed in flight at %s each",
-		f.rate_text, f.rate / ceiling * 100, best, f.in_flight, f.allowed, f.latency_text);
+	(void)units_format_rate(rate, now);
+	if (rate >= DEVICE_BOUND * ceiling)
+		return cause_is(out, "bandwidth", CERTAIN_CEILING,
+			"reads run at %s, %.0f %% of the %s that this storage gave at best", now,
+			rate / ceiling * 100, best);
+	return cause_is(out, "latency", CERTAIN_BELOW_CEILING,
+		"reads run at %s, %.0f %% of the %s that this storage gave at best, at %s a file",
+		now, rate / ceiling * 100, best,
+		units_format_duration(histogram_mean(&stage->service), each));
 }
 
-static bool storage(
+static bool cannot_be_told(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	const struct flight f = flight_of(base, stage);
-	if (f.one_a_thread)
-		return cause_is(out, "storage", 0.8,
-			"each of %u reader threads has one file in flight, %s each, %s: slow storage or too "
-			"few at once, which one point cannot tell apart",
-			base->facts->read_threads, f.latency_text, f.rate_text);
-	if (f.full)
-		return cause_is(out, "storage", 0.8,
-			"%.1f of %.0f files allowed are in flight, %s each, %s: slow storage or too few "
-			"at once, which one point cannot tell apart",
-			f.in_flight, f.allowed, f.latency_text, f.rate_text);
-	return cause_is(out, "storage", 0.6,
-		"%.1f of %.0f files allowed are in flight, %s each, %s", f.in_flight, f.allowed,
-		f.latency_text, f.rate_text);
+	const double each_ns = histogram_mean(&stage->service);
+	const unsigned depth = base->facts->read_depth;
+	char each[UNITS_BYTES];
+	return cause_is(out, "unknown", CERTAIN_UNTOLD,
+		"%.1f files in flight take %s each: storage that is slow and storage that is full look alike at one depth; a sweep of read.depth=%u,%u would tell",
+		base->point->median * each_ns * 1e-9, units_format_duration(each_ns, each), depth,
+		2 * depth);
 }
 
 /* Page-cache reads that sleep wait for a disk's queue after all: not for what was measured. */
@@ -213,6 +222,7 @@ static bool memory_that_sleeps(
 	return from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
-/* Traces come before a ceiling: a ceiling is of this node's storage at its best, traces of this run. */
-cause_rule *const cause_rules_read[] = {
-	cached_in_part, on_cpu, told_by_traces, memory_that_sleeps, told_by_ceiling, storage, NULL};
+/* Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
+ * this node's storage at its best. */
+cause_rule *const cause_rules_read[] = {cached_in_part, on_cpu, cause_stalls, told_by_points,
+	memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

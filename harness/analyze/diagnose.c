@@ -320,6 +320,12 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 		explain_why_not(out->why_not, &reason);
 }
 
+/* What comes and goes is one limit, not several phases. */
+static bool is_stall(const struct verdict *verdict)
+{
+	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
+}
+
 static void judge_whole(const struct diagnose_input *input, const struct phase_cut *cut,
 	unsigned effort, struct diagnosis *out)
 {
@@ -333,7 +339,7 @@ static void judge_whole(const struct diagnose_input *input, const struct phase_c
 		.source = input->source.traces ? &input->source : NULL,
 		.findings = has ? &replayed.findings : NULL};
 	verdict_judge(&base, &out->verdict);
-	if (cut->count > 1)
+	if (cut->count > 1 && !is_stall(&out->verdict))
 		judge_phases(input, cut, effort, out);
 	if (out->phase_count <= 1)
 		whole_is_one_phase(input, out);

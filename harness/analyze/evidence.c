@@ -101,7 +101,7 @@ static void add_devices(const struct point_summary *point, size_t at, struct ver
 static void add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
-	if (binding->second >= point->stage_count || binding->depth)
+	if (binding->second >= point->stage_count || binding->depth || binding->stalls)
 		return;
 	const char *first = point->stages[binding->stage].name;
 	const char *second = point->stages[binding->second].name;

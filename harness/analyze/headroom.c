@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SATURATED = 0.95; /* of a stage's thread time at work */
+static const double SATURATED = 0.95;      /* of a stage's thread time at work */
+static const double WAITS_TOO_LONG = 0.10; /* of its time, that a healthy step does not starve */
 static const double NOTHING = 0.01;
 
 static bool is_device_stage(const struct stage_summary *stage)
@@ -32,6 +33,8 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 	struct headroom out = {.gain = NAN, .lacks_cpu = lacks_cpu(verdict->resource)};
 	for (size_t i = 0; i < point->stage_count; i++) {
 		const struct stage_summary *stage = &point->stages[i];
+		if (strcmp(stage->name, "step") == 0)
+			out.waits = stage->starved;
 		if (strcmp(stage->name, "step") == 0 && !stage->capacity_is_lower_bound)
 			out.gain = fmax(stage->capacity / point->median - 1, 0);
 		if (is_device_stage(stage) ||
@@ -48,6 +51,10 @@ const char *headroom_words(const struct headroom *headroom, char out[HEADROOM_BY
 	const struct stage_summary *tight = headroom->tight;
 	if (headroom->lacks_cpu)
 		(void)snprintf(out, HEADROOM_BYTES, "The step lacks CPU time, not input.");
+	else if (!tight && headroom->waits >= WAITS_TOO_LONG)
+		(void)snprintf(out, HEADROOM_BYTES,
+			"The step waits %.0f %% of the time though no stage before it is busy all the while: the timeline (trace.json) shows when.",
+			100 * headroom->waits);
 	else if (!tight)
 		(void)snprintf(out, HEADROOM_BYTES,
 			"Healthy: the data loader keeps the step busy. Only a faster step raises throughput.");

@@ -13,6 +13,7 @@ struct headroom {
 	/* Of the throughput, until the step is at its capacity; 0: it is there; NAN: the capacity is not known. */
 	double gain;
 	bool lacks_cpu; /* the verdict is that something else takes the step's CPU time */
+	double waits; /* share of the time that the step starves */
 };
 
 struct headroom headroom_of_input(const struct point_summary *point, const struct verdict *verdict);

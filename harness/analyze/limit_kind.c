@@ -13,10 +13,14 @@
 #define DEPTH "the depth of the queue"
 
 const struct limit_kind limit_kinds[] = {
-	{"read", "device", "the device's bandwidth"},
 	{"read", "latency", "the latency of each request"},
 	{"read", "cache", "what the cache does not hold"},
-	{"read", "storage", "storage, its bandwidth or its latency"},
+	{"read", "bandwidth", "storage that gives all its bytes per second"},
+	{"read", "iops", "storage that gives all its requests per second"},
+	{"read", "concurrency", "storage that serves so many files at once"},
+	{"read", "full", "storage that is full"},
+	{"read", "stalls", "storage that stalls now and then"},
+	{"read", "outage", "storage that did not answer for a while"},
 	{"read", "cpu", CPU},
 	{"read", "depth", DEPTH},
 	{"read", "cores", CORES},

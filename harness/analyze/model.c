@@ -4,6 +4,7 @@
 
 #include "harness/analyze/model_parts.h"
 #include "harness/analyze/model_read.h"
+#include "harness/analyze/storage.h"
 
 #include <errno.h>
 #include <math.h>
@@ -177,7 +178,7 @@ static struct trace_item *all_reads(const struct model_source *source, size_t *c
 
 /* values: (2 count). */
 static int split_reads(struct model *model, struct cost_series series[COSTS], double cpu_ns,
-	const struct trace_item *items, size_t count, float *values)
+	const struct storage *storage, const struct trace_item *items, size_t count, float *values)
 {
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const struct read_facts facts = {
@@ -185,14 +186,18 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 		.blocking = model->facts.blocking_reads,
 		.threads = shape->reader_threads,
 		.depth = shape->read_depth,
+		.storage = storage->known ? storage : NULL,
 	};
+	model->read_full = storage->full;
 	struct read_split split;
 	int code = read_split(items, count, &facts, values, values + count, &split);
 	if (code)
 		return code;
 	note_read(model, &split);
 	model->hidden_device_ns = split.hidden_ns;
-	model->measured_in_flight = shape->reader_threads * shape->read_depth;
+	const unsigned allowed = shape->reader_threads * shape->read_depth;
+	const unsigned seen = (unsigned)fmin(ceil(storage->most_in_flight), UINT32_MAX);
+	model->measured_in_flight = seen > allowed ? seen : allowed;
 	code = series_append(&series[COST_READ_LATENCY], values, count);
 	return code ? code : series_append(&series[COST_READ_DEVICE], values + count, count);
 }
@@ -209,7 +214,16 @@ static int series_of_read(
 	size_t count = 0;
 	struct trace_item *items = all_reads(source, &count);
 	float *values = calloc(2 * count + 1, sizeof *values);
-	code = items && values ? split_reads(model, series, cpu_ns, items, count, values) : -ENOMEM;
+	const struct storage_evidence evidence = {.repeats = source->repeats,
+		.traces = source->traces,
+		.count = source->count,
+		.others = source->others,
+		.other_count = source->other_count,
+		.ceilings = source->ceilings};
+	struct storage storage;
+	storage_fit(&evidence, &storage);
+	code = items && values ? split_reads(model, series, cpu_ns, &storage, items, count, values)
+			       : -ENOMEM;
 	free(items);
 	free(values);
 	return code;
@@ -365,7 +379,7 @@ static int calibrate(struct model *model, const struct model_source *source, str
 
 int model_open(struct model *model, const struct model_source *source, struct error *err)
 {
-	*model = (struct model){0};
+	*model = (struct model){.read_full = 0.5};
 	if (!has_traces(source))
 		return error_set(err, -ENODATA,
 			"no service times were recorded (measure.profiler off, or an older result)");

@@ -34,6 +34,9 @@ struct model_source {
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
 	double contention;
+	/* Points of the same sweep that read at other depths, all else equal. */
+	const struct read_point *others;
+	size_t other_count;
 	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be in
 	 * proportion to the batch unless step.time is set. */
 	model_step_time *step_time;
@@ -67,6 +70,7 @@ struct model {
 	 * the files in flight that it was seen with.  Matters when more of them are to be. */
 	double hidden_device_ns;
 	unsigned measured_in_flight;
+	double read_full; /* probability that storage is full, more in flight gains nothing (storage.h) */
 	size_t recorded; /* samples that the series came from */
 	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;

@@ -409,6 +409,37 @@ static double mean_of(const float *values, size_t count)
 	return count > 0 ? sum / (double)count : 0;
 }
 
+/* The pair of all operating points.  Hits are no files of the device, but in the rate. */
+static void split_at_capacity(const struct trace_item *items, const struct read_facts *facts,
+	const struct choice *best, struct play *play, float *latency_ns, float *device_ns,
+	struct read_split *out)
+{
+	const struct storage *storage = facts->storage;
+	struct choice choice = *best;
+	choice.by_bytes = storage->kind == STORAGE_BYTES ||
+			  (storage->kind == STORAGE_UNCLEAR && best->by_bytes);
+	restore(items, &choice, play);
+	double hits = 0;
+	for (size_t i = 0; i < play->count; i++)
+		hits += play->files[i].hit;
+	out->hit_share = hits / (double)play->count;
+	const double service_ns = 1e9 / storage->capacity / fmax(1 - out->hit_share, LEAST);
+	const struct guess guess = {fmin(storage->latency_ns, storage->response_ns), service_ns, 0};
+	queue_out(play, &guess, facts->cpu_ns, true, latency_ns, device_ns);
+	out->by_bytes = choice.by_bytes;
+	out->device_share = fmin(storage->rate / storage->capacity, 1);
+	out->identified = true;
+}
+
+/* No queue: what was observed with the most in flight bounds what a device may hide. */
+static void split_as_latency(const struct read_facts *facts, const struct play *play,
+	float *latency_ns, float *device_ns, struct read_split *out)
+{
+	all_latency(play, facts->cpu_ns, latency_ns, device_ns);
+	out->hidden_ns = 1e9 / facts->storage->best_rate;
+	out->identified = true;
+}
+
 static void decide(const struct trace_item *items, const struct read_facts *facts,
 	struct play *play, float *latency_ns, float *device_ns, struct read_split *out)
 {
@@ -420,6 +451,15 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	if (find_hits(play)) {
 		consider(items, false, true, play, &best);
 		consider(items, true, true, play, &best);
+	}
+	const struct storage *storage = facts->storage;
+	if (storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD) {
+		split_at_capacity(items, facts, &best, play, latency_ns, device_ns, out);
+		return;
+	}
+	if (storage && storage->full < 0.5 - STORAGE_TOLD) {
+		split_as_latency(facts, play, latency_ns, device_ns, out);
+		return;
 	}
 	restore(items, &best, play);
 	out->error_latency = mean_ns > 0 ? best.alone / mean_ns : 0;
@@ -456,13 +496,21 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 	}
 	fill_files(items, count, &play);
 	const bool one = facts->threads * (facts->blocking ? 1 : facts->depth) <= 1;
-	if (one || count < USEFUL_MIN)
+	const struct storage *storage = facts->storage;
+	const bool seen =
+		storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD;
+	if (one && seen && count >= USEFUL_MIN)
+		split_at_capacity(items, facts, &(struct choice){.hits = false}, &play, latency_ns,
+			device_ns, out);
+	else if (one || count < USEFUL_MIN)
 		all_latency(&play, facts->cpu_ns, latency_ns, device_ns);
 	else
 		decide(items, facts, &play, latency_ns, device_ns, out);
 	out->latency_ns = mean_of(latency_ns, count);
-	if (one)
+	if (one && out->device_share <= 0)
 		out->hidden_ns = out->latency_ns;
+	if (storage && storage->known)
+		out->hidden_ns = fmin(out->hidden_ns, 1e9 / storage->best_rate);
 	out->device_ns = mean_of(device_ns, count);
 	free(play.files);
 	free(play.scratch);

@@ -7,10 +7,14 @@
  * as the replay does, so that latency is that of a file which finds the device idle, for a range of latencies and of services, the latter as shares of the time between files; the pair
  * that foretells the recorded times best (mean absolute error) is taken.  The device needs evidence:
  * it must foretell clearly better than latency alone, and be slower than the reader's own CPU time.
- * Files that a cache answered pass by the device. */
+ * Files that a cache answered pass by the device.
+ *
+ * A trace of one operating point can tell the two apart only where the queue comes and goes.  Where other points tell (storage.h),
+ * the pair is theirs, latency and 1 / capacity, and the trace only says which files are cheaper than others. */
 #ifndef MLBENCH_ANALYZE_MODEL_READ_H
 #define MLBENCH_ANALYZE_MODEL_READ_H
 
+#include "harness/analyze/storage.h"
 #include "harness/measure/trace.h"
 
 #include <stdbool.h>
@@ -22,6 +26,8 @@ struct read_facts {
 	/* One file at a time and thread; false: up to the depth. */
 	bool blocking;
 	unsigned threads, depth;
+	/* What several operating points tell, which goes before what one trace suggests; NULL: there is one. */
+	const struct storage *storage;
 };
 
 struct read_split {

@@ -211,6 +211,9 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	out->end_s = to;
 	for (size_t s = 0; s < out->stage_count; s++) {
 		struct trace *trace = &out->stages[s];
+		/* The first files of the repetition are that of any part. */
+		if (strcmp(trace->stage, TRACE_READ_RAMP) == 0)
+			continue;
 		size_t first = 0;
 		while (first < trace->count && trace->items[first].end_s < from)
 			first++;
@@ -259,6 +262,9 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 	const double share = m->samples > 0 ? samples / (double)m->samples : 0;
 	*out = *m;
 	out->status = MEASUREMENT_OK;
+	/* Other depths were read before: beside a later phase they would be of another time. */
+	if (from > m->cut_seconds)
+		out->read_point_count = 0;
 	out->windows = NULL;
 	out->window_count = 0;
 	out->cut_seconds = from;

@@ -22,4 +22,7 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,
 	const struct point_facts *facts, char *out, size_t room);
 
+/* What helps where no key does; false: nothing is known. */
+bool recommend_without_keys(const char *stage, const char *resource, char *out, size_t room);
+
 #endif

@@ -6,8 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SCREEN_SAMPLES = 3000, VALUE_MOST = 65536 };
+enum {
+	SCREEN_SAMPLES = 3000,
+	VALUE_MOST = 65536,
+	REACH = 2, /* times the files in flight that were observed */
+};
 
+static const double FULL_MOST =
+	0.35; /* probability that storage is full, of a deeper queue that is advised */
 static const double ENOUGH = 0.95; /* of the best gain, that a lesser setting must give */
 
 /* How a key may be turned against a limit: to `times` of what it is (0: to `value`). */
@@ -26,10 +32,6 @@ static const struct turn turns[] = {
 	{"read", "latency", KEY_READ_THREADS, 2, NULL},
 	{"read", "latency", KEY_READ_THREADS, 4, NULL},
 	{"read", "latency", KEY_READ_THREADS, 8, NULL},
-	{"read", "storage", KEY_READ_DEPTH, 2, NULL},
-	{"read", "storage", KEY_READ_DEPTH, 4, NULL},
-	{"read", "storage", KEY_READ_THREADS, 2, NULL},
-	{"read", "storage", KEY_READ_THREADS, 4, NULL},
 	{"read", "cache", KEY_READ_DEPTH, 2, NULL},
 	{"read", "cache", KEY_READ_DEPTH, 4, NULL},
 	{"read", "cpu", KEY_READ_THREADS, 2, NULL},
@@ -128,6 +130,23 @@ static bool value_of(const struct turn *turn, const struct config *config, char 
 	return true;
 }
 
+static bool adds_reads(const struct turn *turn)
+{
+	const bool more = turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS;
+	return more &&
+	       (strcmp(turn->resource, "latency") == 0 || strcmp(turn->resource, "cache") == 0);
+}
+
+/* More in flight is promised to gain only where several operating points say that storage has more to give, and not far beyond
+ * what was observed: there a new measurement is worth more than a prediction. */
+static bool is_within_reach(const struct turn *turn, const struct model *model)
+{
+	const struct pipeline_shape *shape = &model->replay.shape;
+	return !adds_reads(turn) ||
+	       (model->read_full < FULL_MOST && shape->reader_threads * shape->read_depth <=
+							REACH * model->measured_in_flight);
+}
+
 int turn_try(const struct place *from, const struct turn *turn, struct place *to,
 	char setting[SETTING_BYTES], struct error *err)
 {
@@ -142,6 +161,8 @@ int turn_try(const struct place *from, const struct turn *turn, struct place *to
 		code = config_set_key(&to->config, turn->key, value, err);
 	if (!code)
 		code = model_alter(&to->model, &from->config, &to->config, err);
+	if (!code && !is_within_reach(turn, &to->model))
+		code = -ENOTSUP;
 	if (!code)
 		code = screen(to, err);
 	if (code)

@@ -12,13 +12,22 @@
 static const struct {
 	const char *stage, *resource, *words;
 } without_keys[] = {
-	{"read", "device",
-		"no key gains: faster storage, fewer bytes a sample, or data that fits in the page cache"},
+	{"read", "bandwidth",
+		"no key gains: fewer bytes a sample (smaller pictures, a denser format), a faster link or more disks, or data that fits in the page cache"},
+	{"read", "iops",
+		"no key gains: larger files that hold several samples (shards), or storage that takes more requests per second"},
+	{"read", "concurrency",
+		"no key gains: more servers or connections, a server with more threads, or larger files that hold several samples"},
+	{"read", "full",
+		"no key gains: fewer bytes a sample if bandwidth limits, files that hold several samples if requests do; or faster storage"},
 	{"read", "latency",
-		"no key gains by replay: storage with a lower latency, or larger files that hold several samples"},
+		"no key gains (predicted): storage with a lower latency, or larger files that hold several samples"},
+	{"read", "stalls",
+		"find what the storage does meanwhile (flushes, garbage collection, a neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls as long as its batches last"},
+	{"read", "outage",
+		"find why the storage did not answer (server, network, disk; see the kernel's log), and measure again"},
 	{"read", "cache",
 		"no key gains: a cache that holds more of the data (more memory, fewer bytes a sample), or faster storage behind it"},
-	{"read", "storage", "no key gains by replay: faster storage, or fewer bytes a sample"},
 	{"read", "cpu", "no key gains by replay: larger files, or more cores"},
 	{"decode", "lock", "more workers gain nothing: do less under the lock, or split it"},
 	{"decode", "wait",
@@ -89,6 +98,17 @@ static void advise_step_computes(
 	(void)snprintf(out, room, "%s (step.device, batch.size, step.threads)", words);
 }
 
+bool recommend_without_keys(const char *stage, const char *resource, char *out, size_t room)
+{
+	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
+		if (strcmp(without_keys[i].stage, stage) == 0 &&
+			strcmp(without_keys[i].resource, resource) == 0) {
+			(void)snprintf(out, room, "%s", without_keys[i].words);
+			return true;
+		}
+	return false;
+}
+
 void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,
 	const struct point_facts *facts, char *out, size_t room)
 {
@@ -101,8 +121,5 @@ void recommend_advise(const struct diagnosis *diagnosis, const struct point_summ
 		advise_decode(facts, out, room);
 	if (is(v, "step", "compute"))
 		advise_step_computes(point, v, out, room);
-	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
-		if (strcmp(without_keys[i].stage, diagnosis->verdict.stage) == 0 &&
-			strcmp(without_keys[i].resource, diagnosis->verdict.resource) == 0)
-			(void)snprintf(out, room, "%s", without_keys[i].words);
+	(void)recommend_without_keys(v->stage, v->resource, out, room);
 }

@@ -128,6 +128,6 @@ int replay_run(const struct replay_model *model, const struct replay_options *op
 
 const char *replay_cost_stage(enum replay_cost cost); /* "read", "decode", ... */
 const char *replay_cost_resource(
-	enum replay_cost cost); /* "cpu", "latency", "device", "lock", ... */
+	enum replay_cost cost); /* "cpu", "latency", "full", "lock", ... */
 
 #endif

@@ -9,7 +9,7 @@ static const struct {
 } costs[COSTS] = {
 	[COST_READ_CPU] = {"read", "cpu", REPLAY_READ},
 	[COST_READ_LATENCY] = {"read", "latency", REPLAY_READ},
-	[COST_READ_DEVICE] = {"read", "device", REPLAY_READ},
+	[COST_READ_DEVICE] = {"read", "full", REPLAY_READ},
 	[COST_DECODE_CPU] = {"decode", "cpu", REPLAY_DECODE},
 	[COST_DECODE_LOCK] = {"decode", "lock", REPLAY_DECODE},
 	[COST_DECODE_WAIT] = {"decode", "wait", REPLAY_DECODE},

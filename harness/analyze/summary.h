@@ -85,6 +85,7 @@ struct point_facts {
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;
+	bool reads_direct; /* past the page cache */
 	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */
 	bool may_be_jpeg, may_be_png;
 	bool any_order; /* batches come as they are completed: the first need not be the same */

@@ -13,13 +13,12 @@ enum {
 	MODES_ITEMS_MIN = 40,
 	WORKER_ITEMS_MIN = 8,
 	WORKERS_MAX = 1024,
-	PACING_RUN_MIN = 8, /* items in sequence, for gaps between them to be told */
-	PACING_EDGE = 4, /* 1 / of a run that is dropped at each end: neighbours may be missing */
 };
 
 static const double MODES_EXPLAINED = 0.80; /* a normal variable gives 0.64, a uniform one 0.75 */
 static const double MODES_RATIO = 3;        /* of the means */
 static const double MODES_RARE = 0.04;
+static const double SIZES_VARY = 1e-4; /* variance of ln of bytes, that tells anything */
 static const double TAIL_MEDIANS = 4;
 
 struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage)
@@ -80,13 +79,46 @@ static struct trace_modes split_sorted(const double *x, size_t n)
 	return modes;
 }
 
+/* ln of the service times, less what a line through ln of the bytes explains of them beyond their mean. */
+static double *gather_logs(const struct trace_set *set, size_t *count)
+{
+	double *x = gather_service(set, count);
+	double *bytes = x ? calloc(*count, sizeof *bytes) : NULL;
+	double sx = 0, sb = 0, sbb = 0, sxb = 0;
+	size_t n = 0;
+	for (size_t i = 0; bytes && i < set->count; i++)
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const struct trace_item *item = &set->of[i]->items[k];
+			if (!isfinite(item->service_ns) || item->service_ns <= 0)
+				continue;
+			x[n] = log(x[n]);
+			bytes[n] = log(fmax(item->bytes, 1));
+			sx += x[n];
+			sb += bytes[n];
+			sbb += bytes[n] * bytes[n];
+			sxb += x[n] * bytes[n];
+			n++;
+		}
+	const double m = (double)n;
+	const double variance = sbb - sb * sb / m;
+	/* No file is quicker for being larger. */
+	const double slope =
+		variance > SIZES_VARY * m ? fmax((sxb - sx * sb / m) / variance, 0) : 0;
+	for (size_t i = 0; bytes && i < n; i++)
+		x[i] -= slope * (bytes[i] - sb / m);
+	const bool ok = bytes != NULL;
+	free(bytes);
+	if (ok)
+		return x;
+	free(x);
+	return NULL;
+}
+
 struct trace_modes trace_modes_of(const struct trace_set *set)
 {
-	size_t n;
-	double *x = gather_service(set, &n);
+	size_t n = 0;
+	double *x = gather_logs(set, &n);
 	struct trace_modes modes = {0};
-	for (size_t i = 0; x && i < n; i++)
-		x[i] = log(x[i]);
 	if (x && n >= MODES_ITEMS_MIN) {
 		sort_doubles(x, n);
 		modes = split_sorted(x, n);
@@ -161,74 +193,6 @@ struct trace_workers trace_workers_of(const struct trace_set *set)
 	free(who);
 	free(scratch);
 	return out;
-}
-
-struct ending {
-	double at, bytes;
-};
-
-static int by_time(const void *a, const void *b)
-{
-	const struct ending *x = a;
-	const struct ending *y = b;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-/* Sums for a correlation of gaps and bytes. */
-struct gap_sums {
-	size_t n;
-	double g, b, gg, bb, gb;
-};
-
-/* Items first .. first + n - 1 are consecutive by number; their ends are sorted in scratch. */
-static void add_run(
-	struct gap_sums *sums, const struct trace_item *first, size_t n, struct ending *scratch)
-{
-	for (size_t i = 0; i < n; i++)
-		scratch[i] = (struct ending){first[i].end_s, (double)first[i].bytes};
-	qsort(scratch, n, sizeof *scratch, by_time);
-	for (size_t i = n / PACING_EDGE + 1; i < n - n / PACING_EDGE; i++) {
-		const double gap = scratch[i].at - scratch[i - 1].at;
-		sums->n++;
-		sums->g += gap;
-		sums->b += scratch[i].bytes;
-		sums->gg += gap * gap;
-		sums->bb += scratch[i].bytes * scratch[i].bytes;
-		sums->gb += gap * scratch[i].bytes;
-	}
-}
-
-static void add_trace(struct gap_sums *sums, const struct trace *trace, struct ending *scratch)
-{
-	for (size_t first = 0; first < trace->count;) {
-		size_t last = first + 1;
-		while (last < trace->count &&
-			trace->items[last].number == trace->items[last - 1].number + 1)
-			last++;
-		if (last - first >= PACING_RUN_MIN)
-			add_run(sums, &trace->items[first], last - first, scratch);
-		first = last;
-	}
-}
-
-struct trace_pacing trace_pacing_of(const struct trace_set *set)
-{
-	struct gap_sums s = {0};
-	struct ending *scratch = malloc((set->items + 1) * sizeof *scratch);
-	for (size_t i = 0; scratch && i < set->count; i++)
-		add_trace(&s, set->of[i], scratch);
-	free(scratch);
-	struct trace_pacing pacing = {.gaps = s.n, .correlation = NAN, .variation = NAN};
-	if (s.n < PACING_RUN_MIN || s.g <= 0)
-		return pacing;
-	const double n = (double)s.n;
-	const double vg = fmax(s.gg / n - (s.g / n) * (s.g / n), 0);
-	const double vb = fmax(s.bb / n - (s.b / n) * (s.b / n), 0);
-	pacing.variation = sqrt(vg) / (s.g / n);
-	/* Bytes that differ by less than a hundredth tell nothing. */
-	if (vg > 0 && sqrt(vb) > 0.01 * s.b / n)
-		pacing.correlation = (s.gb / n - s.g / n * s.b / n) / sqrt(vg * vb);
-	return pacing;
 }
 
 double trace_tail_share(const struct trace_set *set)

@@ -1,5 +1,5 @@
 /* What recorded service times show by themselves, without a model: two populations (hits and misses), a
- * worker that is slower than its team, completions that are paced by their bytes, a heavy tail.  Pure
+ * worker that is slower than its team, a heavy tail.  Pure
  * functions on the traces of one stage over the repeats of a point. */
 #ifndef MLBENCH_ANALYZE_TRACE_FEATURES_H
 #define MLBENCH_ANALYZE_TRACE_FEATURES_H
@@ -20,7 +20,8 @@ struct trace_set {
 struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage);
 
 /* Two populations of service times: a split of their logarithms (Otsu) that explains most of the
- * variance, with the means far apart and neither side rare. */
+ * variance, with the means far apart and neither side rare.  Of what bytes do not explain: two sizes of files are no two
+ * populations. */
 struct trace_modes {
 	bool two;
 	double fast_share;       /* of the items */
@@ -37,15 +38,6 @@ struct trace_workers {
 	double worst_ns, others_ns;
 };
 struct trace_workers trace_workers_of(const struct trace_set *set);
-
-/* How completions follow each other: by a link that serves one after the other, the time since the
- * completion before is the item's own bytes over the rate; by latency alone it is not. */
-struct trace_pacing {
-	size_t gaps;
-	double correlation; /* of gap and own bytes; NAN: all files are alike */
-	double variation;   /* deviation of gap over mean */
-};
-struct trace_pacing trace_pacing_of(const struct trace_set *set);
 
 /* Of the stage's service time, what items longer than 4 medians take; NAN without items. */
 double trace_tail_share(const struct trace_set *set);

@@ -24,6 +24,8 @@ static double confidence_of(
 	const bool replayed = !isnan(binding->replayed);
 	const double complete = completeness_of(base, replayed);
 	const double most = confidence_most(base->count);
+	if (binding->stalls)
+		return fmin(cause->certainty, most);
 	if (binding->depth)
 		return fmin(
 			replayed ? certainty_above(binding->depth_gain, DEPTH_GAIN_LEAST) * complete
@@ -83,12 +85,30 @@ struct point_facts point_facts_measured(
 	return measured;
 }
 
+/* A stage that is busy the rest of the time binds as well. */
+static void name_stalls(const struct point_summary *point, struct binding *binding)
+{
+	const size_t busy = binding->stage;
+	size_t read = 0;
+	while (read < point->stage_count && strcmp(point->stages[read].name, "read") != 0)
+		read++;
+	if (read == point->stage_count)
+		return;
+	binding->stalls = true;
+	binding->depth = false;
+	binding->replayed = NAN;
+	binding->stage = read;
+	binding->second = busy != read ? busy : point->stage_count;
+}
+
 void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out)
 {
 	*out = (struct verdict){0};
 	struct binding binding = binding_find(base);
 	if (base->findings)
 		binding_weigh(base, &binding);
+	if (stalls_bind(base))
+		name_stalls(base->point, &binding);
 	const struct cause cause = cause_of_stage(base, &base->point->stages[binding.stage]);
 	name_binding(base->point, &binding, &cause, out);
 	out->confidence = confidence_of(base, &binding, &cause);
@@ -99,7 +119,9 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 void verdict_judge(const struct evidence_base *base, struct verdict *out)
 {
 	char reason[EVIDENCE_BYTES - 16];
-	if (gate_passes(base, reason, sizeof reason))
+	/* Stalls are why it was unsteady. */
+	const bool explained = base->point->status == POINT_UNSTEADY && stalls_bind(base);
+	if (explained || gate_passes(base, reason, sizeof reason))
 		verdict_judge_trusted(base, out);
 	else
 		verdict_abstain(out, reason);

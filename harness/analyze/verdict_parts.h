@@ -40,6 +40,7 @@ struct binding {
 	bool agree;
 	size_t pointed;    /* the stage that the arrows and the busy shares alone would name */
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
+	bool stalls; /* the step starves while storage stalls: the stage is read, whoever is busiest */
 };
 struct binding binding_find(const struct evidence_base *base);
 /* Share of the time that the stage's workers are taken: at work, and, of devices that train together, exchanging gradients
@@ -81,8 +82,8 @@ double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
 extern cause_rule *const cause_rules_read[],
 	*const cause_rules_decode[], *const cause_rules_upload[], *const cause_rules_step[],
 									  *const cause_rules_sync[];
-cause_rule cause_slow_device, cause_unknown_split, cause_quota, cause_stolen, cause_external,
-	cause_cores, cause_slowed, cause_unexplained;
+cause_rule cause_stalls, cause_slow_device, cause_unknown_split, cause_quota, cause_stolen,
+	cause_external, cause_cores, cause_slowed, cause_unexplained;
 
 /* A CPU quota of the process throttled, so often that it may be a cause; how certain it is where threads wait for it; and its
  * name: "the quota of cgroup /a/b (1.5 cores)". */
@@ -92,6 +93,9 @@ double cause_quota_certainty(const struct point_summary *point);
 const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES]);
 /* Cores that the stages' threads are on or wait for. */
 double cause_cores_wanted(const struct point_summary *point);
+
+/* cause_stalls.c: whether the step starves because storage answers nothing for a while, now and then. */
+bool stalls_bind(const struct evidence_base *base);
 
 /* An emulated step's thread is busy well beyond what its device computes: it hands steps over late, or wakes up late
  * after them, so that the device is not at its rate.  Work before each step, known by its service times, is no lateness.

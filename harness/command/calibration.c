@@ -46,6 +46,8 @@ struct model_source calibration_source(const struct config *config, const struct
 		.step_has_memory = strcmp(backend, "cuda") == 0,
 		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 		.contention = contention,
+		.others = material->others,
+		.other_count = material->other_count,
 		.step_time = step_facts_time,
 		.exchange_time = step_facts_exchange};
 }

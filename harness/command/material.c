@@ -2,7 +2,11 @@
 #include "harness/command/material.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+static const double OTHER_ERROR = 0.02; /* of ln(rate), of one repetition of another point */
 
 static bool counts(const struct record_entry *entry, size_t point, enum measurement_status status)
 {
@@ -32,6 +36,7 @@ void material_release(struct material *material)
 	free(material->traces);
 	free(material->repeat_list);
 	free(material->traces_list);
+	free(material->others);
 	*material = (struct material){0};
 }
 
@@ -58,6 +63,68 @@ static int load_entry(
 	return 0;
 }
 
+/* --- other depths of the sweep ------------------------------------------------------------------ */
+
+static bool is_depth(enum key_id key)
+{
+	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
+}
+
+/* Whether two points differ in how many files are in flight, and in nothing else. */
+static bool differ_in_depth(const struct record *record, size_t a, size_t b)
+{
+	const struct config_grid *grid = &record->grid;
+	bool differ = false;
+	for (size_t i = 0; i < grid->axis_count; i++) {
+		const bool same = grid->choice[a * grid->axis_count + i] ==
+				  grid->choice[b * grid->axis_count + i];
+		if (!same && !is_depth(record->config.axes[i].key))
+			return false;
+		differ = differ || !same;
+	}
+	return differ;
+}
+
+/* The whole measured part as one point. */
+static bool other_point(const struct measurement *m, struct read_point *out)
+{
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const struct stage_measurement *read = &m->stages[i];
+		if (strcmp(read->name, "read") != 0 || read->service.count == 0)
+			continue;
+		const double latency_ns = histogram_mean(&read->service);
+		*out = (struct read_point){.seconds = m->measured_seconds,
+			.files = read->items,
+			.bytes = m->bytes_read,
+			.latency_mean_ns = latency_ns,
+			.rate_error = OTHER_ERROR};
+		out->depth = (uint32_t)lround(
+			(double)read->items / m->measured_seconds * latency_ns * 1e-9);
+		return m->measured_seconds > 0 && read->items > 0;
+	}
+	return false;
+}
+
+static void load_others(struct material *material, const struct record *record, size_t point)
+{
+	if (!record->grid.choice)
+		return;
+	struct measurement *m = calloc(1, sizeof *m);
+	material->others = calloc(record->entry_count + 1, sizeof *material->others);
+	for (size_t e = 0; m && material->others && e < record->entry_count; e++) {
+		const struct record_entry *entry = &record->entries[e];
+		if (entry->status != MEASUREMENT_OK || entry->point == point ||
+			!differ_in_depth(record, entry->point, point))
+			continue;
+		struct read_point *other = &material->others[material->other_count];
+		if (record_load(record, e, m, NULL) == 0)
+			material->other_count += other_point(m, other);
+		measurement_release(m);
+		*m = (struct measurement){0};
+	}
+	free(m);
+}
+
 int material_load(struct material *material, const struct record *record, size_t point,
 	bool with_traces, struct error *err)
 {
@@ -79,8 +146,10 @@ int material_load(struct material *material, const struct record *record, size_t
 		const int loaded = load_entry(material, record, e, with_traces);
 		code = code ? code : loaded;
 	}
-	if (material->count > 0)
+	if (material->count > 0) {
+		load_others(material, record, point);
 		return 0;
+	}
 	if (code == -ENOENT)
 		return error_set(err, -ENODATA,
 			"no service times were recorded (%.300s): measure again with this version and "

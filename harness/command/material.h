@@ -13,6 +13,9 @@ struct material {
 	const struct measurement **repeat_list; /* of them, owned */
 	const struct traces **traces_list;
 	size_t count;
+	/* What other points of the sweep read that differ in read.depth and read.threads alone; owned. */
+	struct read_point *others;
+	size_t other_count;
 	struct error why; /* of the first repetition that could not be loaded */
 };
 

@@ -88,6 +88,7 @@ static void facts_of(
 		.may_be_png = may_hold(config, DATASET_FORMAT_PNG) &&
 			      config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_LIBPNG,
 		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
+		.reads_direct = config_on(config, KEY_READ_DIRECT),
 		.any_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_AS_COMPLETED,
 		.storage_bytes_per_s = storage_ceiling(record),
 		.decode_alone =

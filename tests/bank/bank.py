@@ -135,7 +135,7 @@ class Bank:
     # --- cases ---------------------------------------------------------------------------------------
 
     def judge(self, case: dict, measured: dict) -> None:
-        case["verdict"] = self.runner.diagnose(measured["folder"])
+        case["verdict"] = labels.in_words_of_bank(self.runner.diagnose(measured["folder"]))
         case["rules"] = {name: list(answer) for name, answer in rules.answers(measured).items()}
 
     def new_case(self, plant: table.Plant, intensity: float, seed: int) -> dict:

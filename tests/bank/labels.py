@@ -12,8 +12,17 @@ NEAR_ENOUGH = 0.12  # of ln(loss): a plant this close to its aim is not correcte
 LABEL_SLACK = 2     # a label holds so many times as far from its aim
 PAIR_WITHIN = 0.06  # of ln(throughput): of the two alone, and of both together below them
 BINDS = 1.03        # a loss from which the plant is what binds
+OF_A_DEVICE = (("read", "bandwidth"), ("read", "full")) # what the plants of this bank call read / device
 MIDDLE = (1 / 3, 2 / 3)
 MIDDLE_SLACK = 0.08 # of the repetition, on the times of its phases
+
+
+def in_words_of_bank(verdict: dict) -> dict:
+    """A token bucket of bytes is named for its bandwidth, or as full where files are alike: either is read / device here."""
+    for named in [verdict, *verdict.get("phases", [])]:
+        if (named.get("stage"), named.get("resource")) in OF_A_DEVICE:
+            named["resource"] = "device"
+    return verdict
 
 
 def mean_file_bytes(measured: dict) -> float:

@@ -25,6 +25,7 @@ struct made_plan {
 	double variation;               /* of decode and read, log-normal */
 	double slow_share, slow_factor; /* of decode items */
 	double worker_0;                /* times as slow; 0: alike */
+	bool reads_twice; /* a point of the warm-up: twice the depth read twice as fast */
 	unsigned cores;
 	double seconds; /* measured; 0: as the replay took */
 };
@@ -167,6 +168,15 @@ static inline void made_measure(struct measurement *m, const struct made_plan *p
 		plan->ns[COST_DECODE_CPU], plan->ns[COST_DECODE_WAIT]);
 	made_stage(m, REPLAY_STEP, "step", 1, result, 1, 0);
 	made_windows(m);
+	if (plan->reads_twice) {
+		const double rate = 2 * m->throughput;
+		const unsigned depth = 2 * shape->reader_threads * shape->read_depth;
+		m->read_points[m->read_point_count++] = (struct read_point){.depth = depth,
+			.seconds = 1,
+			.files = (uint64_t)rate,
+			.latency_mean_ns = depth / rate * 1e9,
+			.rate_error = 0.03};
+	}
 }
 
 static inline void made_repeat(struct made_point *p, const struct made_plan *plan, size_t repeat)

@@ -91,30 +91,20 @@ static void the_slow_worker_is_seen(void **state)
 	assert_true(isnan(team.ratio));
 }
 
-static void pacing_tells_a_link_from_a_latency(void **state)
+static void two_sizes_are_one_population(void **state)
 {
 	(void)state;
 	static struct items items;
 	begin(&items);
-	double at = 0;
 	for (size_t i = 0; i < ITEMS; i++) {
-		items.item[i].bytes = (uint32_t)lognormal(&items.rng, 1e5, 0.3);
-		at += items.item[i].bytes / 1e8;
-		items.item[i].end_s = at;
+		items.item[i].bytes = i % 3 == 0 ? 10000 : 1000000;
+		items.item[i].service_ns =
+			(float)lognormal(&items.rng, 20.0 * items.item[i].bytes, 0.3);
 	}
-	assert_true(trace_pacing_of(&items.set).correlation > 0.99);
-	/* Eight at a time, each two milliseconds: they end together. */
+	assert_false(trace_modes_of(&items.set).two);
 	for (size_t i = 0; i < ITEMS; i++)
-		items.item[i].end_s = 2e-3 * (double)(i / 8) + 1e-6 * rng_uniform(&items.rng);
-	const struct trace_pacing paced = trace_pacing_of(&items.set);
-	assert_true(fabs(paced.correlation) < 0.2 && paced.variation > 1);
-	/* Files of one size. */
-	for (size_t i = 0; i < ITEMS; i++) {
-		items.item[i].bytes = 100000;
-		items.item[i].end_s = 1e-3 * (double)i;
-	}
-	const struct trace_pacing even = trace_pacing_of(&items.set);
-	assert_true(isnan(even.correlation) && even.variation < 0.01);
+		items.item[i].bytes = i % 2 == 0 ? 10000 : 1000000;
+	assert_true(trace_modes_of(&items.set).two);
 }
 
 static void host_and_tail_shares(void **state)
@@ -201,27 +191,24 @@ static struct cause with_traces(
 	return rule_of(m, &facts, &source, stage);
 }
 
-static void read_rules(void **state)
+static void a_cache_takes_a_cache(void **state)
 {
 	(void)state;
 	static struct measurement m;
 	static struct items items;
 	read_bound(&m);
 	begin(&items);
-	double at = 0;
 	for (size_t i = 0; i < ITEMS; i++) {
-		items.item[i].bytes = (uint32_t)lognormal(&items.rng, 1e5, 0.3);
-		items.item[i].service_ns = 1.3e7F;
-		at += items.item[i].bytes / 1e8;
-		items.item[i].end_s = at;
-	}
-	assert_string_equal(with_traces(&m, "read", &items, 0).resource, "device");
-	for (size_t i = 0; i < ITEMS; i++)
-		items.item[i].end_s = 1.3e-2 * (double)(i / 16);
-	assert_string_equal(with_traces(&m, "read", &items, 0).resource, "latency");
-	for (size_t i = 0; i < ITEMS; i++)
+		items.item[i].bytes = 100000;
 		items.item[i].service_ns = i % 3 ? 1.3e7F : 5e4F;
-	assert_string_equal(with_traces(&m, "read", &items, 0).resource, "cache");
+		items.item[i].end_s = 1.3e-2 * (double)(i / 16);
+	}
+	/* Nothing of it in the page cache, all of it, or nobody knows how much. */
+	static const double shares[] = {0, 0.01, 0.98, 1, NAN};
+	for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+		m.page_cache_share = shares[i];
+		assert_string_not_equal(with_traces(&m, "read", &items, 0).resource, "cache");
+	}
 	m.page_cache_share = 0.35;
 	const struct cause cache = with_traces(&m, "read", &items, 0);
 	assert_string_equal(cache.resource, "cache");
@@ -348,11 +335,11 @@ int main(void)
 		cmocka_unit_test(two_populations_are_seen),
 		cmocka_unit_test(one_population_is_one),
 		cmocka_unit_test(the_slow_worker_is_seen),
-		cmocka_unit_test(pacing_tells_a_link_from_a_latency),
+		cmocka_unit_test(two_sizes_are_one_population),
 		cmocka_unit_test(host_and_tail_shares),
 		cmocka_unit_test(decode_rules),
 		cmocka_unit_test(slowed_by_others),
-		cmocka_unit_test(read_rules),
+		cmocka_unit_test(a_cache_takes_a_cache),
 		cmocka_unit_test(a_slow_worker_comes_first),
 		cmocka_unit_test(a_step_that_launches),
 		cmocka_unit_test(confidence_follows_its_formula),

@@ -74,15 +74,16 @@ static void a_chain_of_settings_goes_on_to_the_next_limit(void **state)
 			"step.time=1ms"},
 		.ns = {[COST_READ_CPU] = 10 * 1e3,
 			[COST_READ_LATENCY] = 1.2 * 1e6,
-			[COST_DECODE_WAIT] = 4 * 1e6,
+			[COST_DECODE_WAIT] = 2 * 1e6,
 			[COST_STEP_DEVICE] = 1e6},
 		.variation = 0.1,
+		.reads_twice = true,
 		.cores = 4};
 	struct made_point p;
 	struct diagnosis d;
 	made_open(&p, &plan);
 	diagnose(&p, THOROUGH, &d);
-	expect_pair(&d, "decode", "wait");
+	expect_pair(&d, "read", "latency");
 	assert_true(d.recommendation_count >= 2);
 	const struct recommendation *best = &d.recommendations[0];
 	assert_true(best->setting_count >= 2);

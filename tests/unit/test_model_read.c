@@ -15,7 +15,7 @@
 
 enum { FILES = 6000, BLOCK = 64, DEPTH_MAX = 64 };
 
-struct storage {
+struct plant {
 	unsigned depth;
 	double cpu_us;     /* of the reader, before each submission */
 	double latency_us; /* mean */
@@ -59,7 +59,7 @@ static bool kept(uint64_t number)
 	return number / BLOCK % 3 == 1;
 }
 
-static struct made *make(const struct storage *s)
+static struct made *make(const struct plant *s)
 {
 	struct made *made = calloc(1, sizeof *made);
 	struct rng rng;
@@ -120,7 +120,7 @@ static struct made *make(const struct storage *s)
 	return made;
 }
 
-static struct read_split split(const struct storage *s, const struct made *made)
+static struct read_split split(const struct plant *s, const struct made *made)
 {
 	float *latency = calloc(FILES, sizeof *latency);
 	float *device = calloc(FILES, sizeof *device);
@@ -147,7 +147,7 @@ static void describe(const char *what, const struct made *made, const struct rea
 
 struct named {
 	const char *name;
-	struct storage storage;
+	struct plant plant;
 };
 
 static void devices_are_found(void **state)
@@ -164,8 +164,8 @@ static void devices_are_found(void **state)
 		{"link, a third cached", {8, 10, 50, 0, 10, 0, 0.4, 0.35, 0, 5, 20, 8}},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct made *made = make(&cases[i].storage);
-		const struct read_split out = split(&cases[i].storage, made);
+		struct made *made = make(&cases[i].plant);
+		const struct read_split out = split(&cases[i].plant, made);
 		describe(cases[i].name, made, &out);
 		assert_true(out.identified);
 		assert_true(fabs(out.device_ns / made->device_mean_ns - 1) < 0.05);
@@ -189,8 +189,8 @@ static void latencies_are_no_device(void **state)
 		{"depth 2", {2, 10, 2000, 0.2, 0, 0, 0.4, 0, 0, 20, 20, 7}},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct made *made = make(&cases[i].storage);
-		const struct read_split out = split(&cases[i].storage, made);
+		struct made *made = make(&cases[i].plant);
+		const struct read_split out = split(&cases[i].plant, made);
 		describe(cases[i].name, made, &out);
 		assert_true(out.device_ns < 0.03 * made->latency_mean_ns);
 		assert_true(fabs(out.latency_ns / made->latency_mean_ns - 1) < 0.05);
@@ -202,7 +202,7 @@ static void latencies_are_no_device(void **state)
 static void the_page_cache_is_cpu(void **state)
 {
 	(void)state;
-	const struct storage s = {8, 30, 0, 0, 0, 0, 0.4, 0, 0, 1, 20, 1};
+	const struct plant s = {8, 30, 0, 0, 0, 0, 0.4, 0, 0, 1, 20, 1};
 	struct made *made = make(&s);
 	const struct read_split out = split(&s, made);
 	describe("page cache", made, &out);
@@ -214,7 +214,7 @@ static void the_page_cache_is_cpu(void **state)
 static void one_at_a_time_is_latency(void **state)
 {
 	(void)state;
-	const struct storage s = {1, 10, 50, 0, 10, 0, 0.4, 0, 0, 5, 20, 1};
+	const struct plant s = {1, 10, 50, 0, 10, 0, 0.4, 0, 0, 5, 20, 1};
 	struct made *made = make(&s);
 	const struct read_split out = split(&s, made);
 	describe("link at depth 1", made, &out);

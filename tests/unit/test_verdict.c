@@ -78,30 +78,48 @@ static void no_schedstat_is_no_guess(void **state)
 	assert_true(says(&v, "schedstat"));
 }
 
-static void reads_are_told_apart_only_with_a_ceiling(void **state)
+static void add_point(struct measurement *m, unsigned depth, double files_per_s)
+{
+	m->read_points[m->read_point_count++] = (struct read_point){.depth = depth,
+		.seconds = 1,
+		.files = (uint64_t)files_per_s,
+		.latency_mean_ns = depth / files_per_s * 1e9,
+		.rate_error = 0.03,
+		.blocked_share = 0};
+}
+
+static void reads_are_told_apart_by_other_points(void **state)
 {
 	(void)state;
 	static struct measurement m;
 	read_bound(&m);
 	struct point_facts facts = hand_facts();
 	struct verdict v = judge(&m, &facts);
-	expect(&v, "read", "storage");
-	assert_true(says(&v, "15.9 of 16 files"));
-	facts.read_depth = 64; /* in vain, as with pread */
-	set_read_latency(&m, 0.00084);
+	expect(&v, "read", "unknown");
+	assert_true(v.confidence < 0.6);
+	assert_true(says(&v, "look alike at one depth"));
+	assert_true(says(&v, "sweep read.depth=16,32"));
+	add_point(&m, 8, 1190 / 2);
+	add_point(&m, 32, 1190 * 1.95);
 	v = judge(&m, &facts);
-	expect(&v, "read", "storage");
-	assert_true(says(&v, "each of 1 reader threads has one file in flight"));
-	facts.read_depth = 16;
-	set_read_latency(&m, 0.0134);
-	v = judge(&m, &facts);
+	expect(&v, "read", "latency");
+	assert_true(v.confidence >= 0.9);
 	assert_true(says(&v, "read.depth = 32"));
+	m.read_point_count = 0;
+	add_point(&m, 8, 1190 * 1.02);
+	add_point(&m, 32, 1190 * 0.99);
+	v = judge(&m, &facts);
+	expect(&v, "read", "bandwidth");
+	assert_true(says(&v, "cannot be told apart"));
+	assert_true(says(&v, "no key gains"));
+	m.read_point_count = 0;
 	facts.storage_bytes_per_s = 1190 * 1e5 / 0.95;
 	v = judge(&m, &facts);
-	expect(&v, "read", "device");
+	expect(&v, "read", "bandwidth");
 	facts.storage_bytes_per_s = 1190 * 1e5 / 0.3;
 	v = judge(&m, &facts);
 	expect(&v, "read", "latency");
+	assert_true(v.confidence < 0.7);
 	facts.reads_memory = true;
 	m.stages[0].cpu_seconds = 0.97 * m.stages[0].seconds[THREAD_WORKING];
 	v = judge(&m, &facts);
@@ -258,7 +276,7 @@ int main(void)
 		cmocka_unit_test(too_few_cores),
 		cmocka_unit_test(a_lock),
 		cmocka_unit_test(no_schedstat_is_no_guess),
-		cmocka_unit_test(reads_are_told_apart_only_with_a_ceiling),
+		cmocka_unit_test(reads_are_told_apart_by_other_points),
 		cmocka_unit_test(a_busy_step_is_no_fault),
 		cmocka_unit_test(two_that_bind),
 		cmocka_unit_test(nobody_busy_is_the_queue),

@@ -1,0 +1,165 @@
+/* What fills a station: bytes, requests, or its number of servers.
+ *
+ * When a station is full, the time in which a run of files completes is in proportion to what limits it.  So of runs of some
+ * files each the time is regressed on the bytes, both as shares of their means: a slope of 1 says bytes, of 0 files.  A run has
+ * several times as many files as are in flight, because in which order these share a link is not known. */
+#include "harness/analyze/storage.h"
+
+#include "harness/analyze/confidence.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, SLOTS_MOST = 8 };
+
+static const double SIZES_ALIKE =
+	0.03; /* deviation over mean, of the bytes of runs: below, they tell nothing */
+static const double HALF_SURE = 0.85;   /* of bytes or requests: below, it is not clear */
+static const double SLOTS_LEAST = 0.75; /* fewer servers than one there cannot be */
+static const double VAGUE =
+	1.5; /* 90 % interval of the latency, high over low, that tells no whole number */
+static const double SLOTS_OF_A_LINK = 1.5;
+static const double NEAR_WHOLE = 0.12; /* of a number of servers from a whole one */
+static const double SAVED_UP =
+	1.25; /* rate of the first files over the later one: servers cannot save */
+static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
+		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
+
+struct completion {
+	double at, bytes;
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct completion *x = a;
+	const struct completion *y = b;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Sums over runs of files. */
+struct run_sums {
+	double n, t, b, tt, bb, tb;
+};
+
+static void add_run(struct run_sums *s, double seconds, double bytes)
+{
+	s->n++;
+	s->t += seconds;
+	s->b += bytes;
+	s->tt += seconds * seconds;
+	s->bb += bytes * bytes;
+	s->tb += seconds * bytes;
+}
+
+/* Items are consecutive by number; near either end neighbours are missing among the completions. */
+static void add_consecutive(struct run_sums *sums, const struct trace_item *items, size_t count,
+	size_t run, size_t edge, struct completion *scratch)
+{
+	for (size_t i = 0; i < count; i++)
+		scratch[i] = (struct completion){items[i].end_s, (double)items[i].bytes};
+	qsort(scratch, count, sizeof *scratch, by_end);
+	if (count < 2 * edge + run + 1)
+		return;
+	for (size_t first = edge; first + run < count - edge; first += run) {
+		double bytes = 0;
+		for (size_t i = first + 1; i <= first + run; i++)
+			bytes += scratch[i].bytes;
+		add_run(sums, scratch[first + run].at - scratch[first].at, bytes);
+	}
+}
+
+static void add_trace(struct run_sums *sums, const struct trace *trace, double in_flight)
+{
+	struct completion *scratch = malloc((trace->count + 1) * sizeof *scratch);
+	const double wanted = fmin(fmax(ceil(2 * in_flight), RUN_LEAST), RUN_MOST);
+	const size_t edge = (size_t)fmin(ceil(in_flight / 2), RUN_MOST / 4);
+	for (size_t first = 0; scratch && first < trace->count;) {
+		size_t last = first + 1;
+		while (last < trace->count &&
+			trace->items[last].number == trace->items[last - 1].number + 1)
+			last++;
+		add_consecutive(
+			sums, &trace->items[first], last - first, (size_t)wanted, edge, scratch);
+		first = last;
+	}
+	free(scratch);
+}
+
+static void regress(const struct run_sums *s, struct storage *out)
+{
+	const double n = s->n;
+	if (n >= RUNS_LEAST && s->t > 0 && s->b > 0) {
+		const double var_b = fmax(s->bb / n / (s->b / n) / (s->b / n) - 1, 0);
+		const double var_t = fmax(s->tt / n / (s->t / n) / (s->t / n) - 1, 0);
+		const double both = s->tb / n / (s->t / n) / (s->b / n) - 1;
+		if (sqrt(var_b) > SIZES_ALIKE) {
+			const double slope = both / var_b;
+			const double rest = fmax(var_t - slope * both, 0);
+			out->bytes_share = slope;
+			out->bytes_error = sqrt(rest / var_b / (n - 2));
+		}
+	}
+}
+
+/* Requests that a throttle counts, or servers that are all taken: these are a whole number, C L. */
+static void tell_slots(struct storage *out)
+{
+	const double whole = fmax(round(out->slots), 1);
+	const double off = fabs(log(out->slots / whole));
+	const bool vague = out->latency_90.high > VAGUE * out->latency_90.low;
+	if (isnan(out->ramp_ratio)) {
+		/* What a file takes on an idle station was not seen. */
+		out->kind = STORAGE_REQUESTS;
+		out->kind_certainty = CERTAIN_MANY;
+	} else if (out->slots < SLOTS_LEAST && !vague) {
+		out->kind = STORAGE_REQUESTS;
+		out->kind_certainty = CERTAIN_FEW;
+	} else if (out->ramp_rate > SAVED_UP) {
+		out->kind = STORAGE_REQUESTS;
+		out->kind_certainty = CERTAIN_FEW;
+	} else if (!vague &&
+		   (!out->side_by_side || (off > NEAR_WHOLE && whole < SLOTS_MOST / 2.0))) {
+		out->kind = STORAGE_REQUESTS;
+		out->kind_certainty = CERTAIN_BETWEEN;
+	} else {
+		out->kind = STORAGE_SLOTS;
+		out->kind_certainty = whole <= SLOTS_MOST && !vague ? CERTAIN_SLOTS : CERTAIN_MANY;
+	}
+}
+
+/* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
+static void tell_alike(struct storage *out)
+{
+	tell_slots(out);
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK)
+		out->kind_certainty = CERTAIN_ALIKE;
+	else
+		out->kind = STORAGE_UNCLEAR;
+}
+
+void storage_find_kind(const struct storage_evidence *e, struct storage *out)
+{
+	struct run_sums sums = {0};
+	for (size_t i = 0; i < e->count; i++) {
+		const struct trace *trace =
+			e->traces && e->traces[i] ? traces_find(e->traces[i], "read") : NULL;
+		if (trace)
+			add_trace(&sums, trace, out->in_flight);
+	}
+	regress(&sums, out);
+	out->kind = STORAGE_UNCLEAR;
+	out->kind_certainty = 0;
+	if (isnan(out->bytes_share)) {
+		tell_alike(out);
+		return;
+	}
+	const double bytes =
+		confidence_normal((out->bytes_share - 0.5) / fmax(out->bytes_error, 0.02));
+	if (bytes > HALF_SURE) {
+		out->kind = STORAGE_BYTES;
+		out->kind_certainty = bytes;
+	} else if (bytes < 1 - HALF_SURE) {
+		tell_slots(out);
+		out->kind_certainty *= 1 - bytes;
+	}
+}

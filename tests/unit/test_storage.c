@@ -1,0 +1,425 @@
+/* A station fitted to several operating points, on simulated stores whose limit is known: whether it is full is told rightly and
+ * surely where points tell, and not at all where there is one point. */
+#include "harness/analyze/storage.h"
+
+#include "tests/unit/storage_fixture.h"
+
+enum { SEEDS = 12, DIAGNOSES = 4 };
+
+struct told {
+	struct storage at[SEEDS];
+	double right, sure_and_wrong; /* shares */
+};
+
+static struct storage fit(const struct store *s)
+{
+	static struct measurement m[STORE_REPEATS];
+	static struct traces t[STORE_REPEATS];
+	const struct measurement *repeats[STORE_REPEATS];
+	const struct traces *traces[STORE_REPEATS];
+	struct storage out;
+	for (size_t r = 0; r < STORE_REPEATS; r++) {
+		store_repeat(s, r, 16, &m[r], &t[r]);
+		repeats[r] = &m[r];
+		traces[r] = &t[r];
+	}
+	const struct storage_evidence evidence = {
+		.repeats = repeats, .traces = traces, .count = STORE_REPEATS};
+	storage_fit(&evidence, &out);
+	for (size_t r = 0; r < STORE_REPEATS; r++) {
+		measurement_release(&m[r]);
+		traces_release(&t[r]);
+	}
+	return out;
+}
+
+struct named_store {
+	const char *name;
+	struct store store;
+	bool full;
+	enum storage_kind kind;
+	bool kind_told; /* else it is no matter */
+};
+
+static void describe(const struct named_store *n, const struct storage *s)
+{
+	static const char *const kinds[] = {"unclear", "bytes", "requests", "slots"};
+	print_message(
+		"%-34s p %.3f rate %.0f in flight %.1f ratio %.2f at %.1f ramp %.2f; L %.2f ms [%.2f %.2f] C %.0f [%.0f %.0f]%s C L %.2f, %s %.2f, bytes %.2f +- %.2f\n",
+		n->name, s->full, s->rate, s->in_flight, s->ratio, s->other_in_flight,
+		s->ramp_ratio, s->latency_ns / 1e6, s->latency_90.low / 1e6,
+		s->latency_90.high / 1e6, s->capacity, s->capacity_90.low, s->capacity_90.high,
+		s->capacity_seen ? "" : " not seen", s->slots, kinds[s->kind], s->kind_certainty,
+		s->bytes_share, s->bytes_error);
+}
+
+static void stores_are_told(void **state)
+{
+	(void)state;
+	static const struct named_store cases[] = {
+		{"latency", {.latency_ms = 4, .depth = 8, .bytes_cv = 0.5}, false, 0, false},
+		{"latency, exponential",
+			{.latency_ms = 4, .exponential = true, .depth = 8, .bytes_cv = 0.5}, false,
+			0, false},
+		{"latency, long tail",
+			{.latency_ms = 4, .latency_cv = 2, .depth = 8, .bytes_cv = 0.5}, false, 0,
+			false},
+		{"latency, depth 1", {.latency_ms = 4, .depth = 1}, false, 0, false},
+		{"latency, depth 32, cold first", {.latency_ms = 4, .depth = 32, .cold_ms = 300},
+			false, 0, false},
+		{"latency, a third cached",
+			{.latency_ms = 4, .latency_cv = 0.2, .depth = 8, .hit_share = 0.35}, false,
+			0, false},
+		{"latency, knee at 4 times",
+			{.latency_ms = 4,
+				.latency_cv = 0.3,
+				.slots = 32,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			false, 0, false},
+		{"1 slot", {.latency_ms = 4, .slots = 1, .depth = 8, .bytes_cv = 0.5}, true,
+			STORAGE_SLOTS, true},
+		{"2 slots",
+			{.latency_ms = 4,
+				.slots = 2,
+				.depth = 8,
+				.latency_cv = 0.1,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, true},
+		{"4 slots",
+			{.latency_ms = 4,
+				.slots = 4,
+				.depth = 16,
+				.latency_cv = 0.3,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, true},
+		{"4 slots, exponential",
+			{.latency_ms = 4,
+				.slots = 4,
+				.depth = 16,
+				.exponential = true,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, true},
+		{"1 slot, depth 1", {.latency_ms = 4, .slots = 1, .depth = 1}, true, 0, false},
+		{"4 slots at depth 4",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 4,
+				.depth = 4,
+				.bytes_cv = 0.5},
+			true, STORAGE_SLOTS, false},
+		{"1 slot, alike sizes", {.latency_ms = 4, .slots = 1, .depth = 4}, true, 0, false},
+		{"link", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, true,
+			STORAGE_BYTES, true},
+		{"link, shared",
+			{.latency_ms = 1,
+				.bytes_per_s = 2e7,
+				.shared = true,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			true, STORAGE_BYTES, true},
+		{"link, two sizes",
+			{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .small_share = 0.5}, true,
+			STORAGE_BYTES, true},
+		{"requests, even",
+			{.latency_ms = 0.2, .requests_per_s = 500, .depth = 8, .bytes_cv = 0.5},
+			true, STORAGE_REQUESTS, true},
+		{"requests in slices",
+			{.latency_ms = 0.2,
+				.requests_per_s = 500,
+				.slice_s = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			true, 0, false},
+		{"requests, a burst saved",
+			{.latency_ms = 4,
+				.requests_per_s = 400,
+				.saved = 100,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			true, 0, false},
+	};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		unsigned right = 0, sure_wrong = 0, kinds = 0;
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			struct store store = cases[c].store;
+			store.seed = seed;
+			const struct storage s = fit(&store);
+			if (seed == 0)
+				describe(&cases[c], &s);
+			const double p = cases[c].full ? s.full : 1 - s.full;
+			right += p > 0.6;
+			sure_wrong += p < 0.2;
+			kinds += !s.capacity_seen || !cases[c].kind_told || s.kind == cases[c].kind;
+			assert_true(s.latency_90.low <= s.latency_ns &&
+				    s.latency_ns <= s.latency_90.high);
+			/* What was observed bounds the capacity from below. */
+			assert_true(!cases[c].full || fabs(s.capacity / s.rate - 1) < 0.1);
+		}
+		if (right < SEEDS - 1 || sure_wrong > 0 || kinds < SEEDS - 2)
+			fail_msg("%s: right %u, wrong %u, kind %u of %d", cases[c].name, right,
+				sure_wrong, kinds, SEEDS);
+	}
+}
+
+/* --- the whole diagnosis ------------------------------------------------------------------------------- */
+
+static double largest_promise(const struct diagnosis *d, double now)
+{
+	double most = 1;
+	for (size_t i = 0; i < d->recommendation_count; i++)
+		most = fmax(most, d->recommendations[i].predicted / now);
+	return most;
+}
+
+struct judged_store {
+	const char *name;
+	struct store store;
+	const char *stage, *resources; /* any of these */
+	double gain;                   /* at most, of what is promised */
+	bool told;                     /* else: low confidence is what is asked for */
+	double seen; /* at most, of the low end of an interval: what was observed, and a tenth */
+};
+
+static void verdicts(void **state)
+{
+	(void)state;
+	static const struct judged_store cases[] = {
+		{"latency", {.latency_ms = 4, .latency_cv = 0.1, .depth = 8, .bytes_cv = 0.5},
+			"read", "latency", 4.2, true, 2.2},
+		{"latency, exponential",
+			{.latency_ms = 4, .exponential = true, .depth = 4, .bytes_cv = 0.5}, "read",
+			"latency", 4.2, true, 2.2},
+		{"latency, long tail",
+			{.latency_ms = 4, .latency_cv = 1.5, .depth = 8, .bytes_cv = 0.5}, "read",
+			"latency", 4.2, true, 2.2},
+		{"latency, one point",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5,
+				.one_point = true},
+			"read", "unknown", 1.05, false, 2.2},
+		{"1 slot, one point",
+			{.latency_ms = 4,
+				.slots = 1,
+				.latency_cv = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5,
+				.one_point = true},
+			"read", "unknown", 1.05, false, 2.2},
+		{"latency, depth 1", {.latency_ms = 4, .latency_cv = 0.1, .depth = 1}, "read",
+			"latency", 4.2, true, 2.2},
+		{"latency, pread, depth 1",
+			{.latency_ms = 4, .latency_cv = 0.1, .depth = 1, .blocking = true}, "read",
+			"unknown", 1.05, false, 2.2},
+		{"1 slot, pread, depth 1",
+			{.latency_ms = 4,
+				.slots = 1,
+				.latency_cv = 0.1,
+				.depth = 1,
+				.blocking = true},
+			"read", "unknown", 1.05, false, 2.2},
+		{"1 slot",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 1,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "concurrency", 1.05, true, 2.2},
+		{"2 slots",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 2,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "concurrency", 1.05, true, 2.2},
+		{"4 slots",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 4,
+				.depth = 16,
+				.bytes_cv = 0.5},
+			"read", "concurrency", 1.05, true, 2.2},
+		{"4 slots at depth 4",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 4,
+				.depth = 4,
+				.bytes_cv = 0.5},
+			"read", "concurrency full", 1.05, true, 2.2},
+		{"4 slots at depth 8, alike",
+			{.latency_ms = 4, .latency_cv = 0.1, .slots = 4, .depth = 8}, "read",
+			"concurrency", 1.05, true, 2.2},
+		{"12 slots at depth 8",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.slots = 12,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "latency", 1.6, true, 2.2},
+		{"link", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, "read",
+			"bandwidth", 1.05, true, 2.2},
+		{"link, shared",
+			{.latency_ms = 1,
+				.bytes_per_s = 2e7,
+				.shared = true,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "bandwidth", 1.05, true, 2.2},
+		{"link, alike sizes", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8}, "read",
+			"bandwidth", 1.05, true, 2.2},
+		{"link, two sizes",
+			{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .small_share = 0.5},
+			"read", "bandwidth", 1.05, true, 2.2},
+		{"link of 4 ms",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.bytes_per_s = 6e7,
+				.depth = 16,
+				.bytes_cv = 0.5},
+			"read", "bandwidth", 1.05, true, 2.2},
+		{"requests",
+			{.latency_ms = 0.2,
+				.latency_cv = 0.1,
+				.requests_per_s = 500,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "iops", 1.05, true, 2.2},
+		{"requests in slices",
+			{.latency_ms = 0.2,
+				.requests_per_s = 500,
+				.slice_s = 0.1,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "iops full", 1.05, true, 2.2},
+		{"requests, a burst saved",
+			{.latency_ms = 4,
+				.latency_cv = 0.1,
+				.requests_per_s = 400,
+				.saved = 100,
+				.depth = 8,
+				.bytes_cv = 0.5},
+			"read", "iops", 1.05, true, 2.2},
+		{"latency, a third cached",
+			{.latency_ms = 4, .latency_cv = 0.2, .depth = 8, .hit_share = 0.35}, "read",
+			"cache", 4.2, true, 2.2},
+		{"stalls",
+			{.latency_ms = 1,
+				.latency_cv = 0.2,
+				.depth = 8,
+				.think_ms = 2,
+				.stall_s = 0.3,
+				.stall_every_s = 1.5},
+			"read", "stalls", 1.3, true, 2.2},
+		{"an outage",
+			{.latency_ms = 1,
+				.latency_cv = 0.2,
+				.depth = 8,
+				.think_ms = 2,
+				.outage_at_s = 4,
+				.outage_s = 3},
+			"read", "outage", 1.3, true, 2.2},
+	};
+	unsigned judged = 0;
+	unsigned wrong = 0;
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		for (uint64_t seed = 0; seed < DIAGNOSES; seed++) {
+			struct store store = cases[c].store;
+			struct diagnosis d;
+			struct error err;
+			store.seed = seed;
+			struct store_run *run = store_open(&store);
+			assert_int_equal(diagnose_point(&run->input, 2, &d, &err), 0);
+			const struct verdict *v = &d.verdict;
+			const bool right = strcmp(v->stage, cases[c].stage) == 0 &&
+					   strstr(cases[c].resources, v->resource);
+			if (!right || seed == 0)
+				print_message("%-26s %s/%s %.2f: %s\n", cases[c].name, v->stage,
+					v->resource, v->confidence, v->advice);
+			judged++;
+			wrong += !right;
+			/* Never sure and wrong, and never more than there is. */
+			assert_true(right || v->confidence < 0.9);
+			assert_true(cases[c].told || v->confidence < 0.7);
+			assert_true(largest_promise(&d, run->summary.median) <= cases[c].gain);
+			for (size_t i = 0; i < d.recommendation_count; i++)
+				assert_true(d.recommendations[i].interval.low <=
+					    cases[c].seen * run->summary.median);
+			store_close(run);
+		}
+	}
+	print_message("%u of %u wrong\n", wrong, judged);
+	assert_true(wrong * 20 <= judged);
+}
+
+/* --- the replay, latency and one serial device, in place of a server of several slots ------------------- */
+
+static double simulated(const struct store *at, unsigned depth)
+{
+	struct store store = *at;
+	store.depth = depth;
+	struct store_run *run = store_open(&store);
+	const double rate = run->summary.median;
+	store_close(run);
+	return rate;
+}
+
+/* Its asymptotes are the server's; at the corner, with random times, it has a queue where the server has none. */
+static void the_corner_is_near(void **state)
+{
+	(void)state;
+	static const struct {
+		struct store store;
+		double tolerance;
+	} cases[] = {
+		{{.latency_ms = 4, .latency_cv = 0.1, .slots = 4, .depth = 8, .bytes_cv = 0.5},
+			0.06},
+		{{.latency_ms = 4, .exponential = true, .slots = 4, .depth = 8, .bytes_cv = 0.5},
+			0.06},
+		{{.latency_ms = 2,
+			 .latency_cv = 0.1,
+			 .requests_per_s = 1500,
+			 .depth = 8,
+			 .bytes_cv = 0.5},
+			0.06},
+	};
+	static const unsigned depths[] = {2, 3, 4, 6, 16, 32};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		struct store_run *run = store_open(&cases[c].store);
+		struct error err = {""};
+		for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
+			struct model model;
+			struct prediction p;
+			struct config config;
+			char setting[32];
+			(void)snprintf(setting, sizeof setting, "read.depth=%u", depths[i]);
+			if (model_open(&model, &run->input.source, &err))
+				fail_msg("%s", err.text);
+			assert_int_equal(config_copy(&config, &run->config, &err), 0);
+			assert_int_equal(config_set(&config, setting, &err), 0);
+			assert_int_equal(model_alter(&model, &run->config, &config, &err), 0);
+			assert_int_equal(model_predict(&model, 2, &p, &err), 0);
+			const double truth = simulated(&cases[c].store, depths[i]);
+			const double off = p.throughput / truth - 1;
+			print_message(
+				"store %zu at depth %u: %.0f predicted, %.0f simulated, %+.1f %%\n",
+				c, depths[i], p.throughput, truth, 100 * off);
+			/* Beyond the corner nothing is promised; below, where no point was, a random latency is known from a few
+			 * first files alone. */
+			assert_true(off < cases[c].tolerance || depths[i] < 4);
+			assert_true(fabs(off) < 0.06 || depths[i] <= 4);
+			assert_true(off > -0.3);
+			config_release(&config);
+			model_close(&model);
+		}
+		store_close(run);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
+		cmocka_unit_test(verdicts), cmocka_unit_test(the_corner_is_near)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
