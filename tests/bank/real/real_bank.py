@@ -8,6 +8,7 @@ TOOLS is the folder of slowfs and hog.  Exit status: 0 all bars are met, 1 one i
 be planted here."""
 
 import argparse
+import collections
 import json
 import os
 import shutil
@@ -253,6 +254,16 @@ def chosen(options: argparse.Namespace) -> List[RealPlant]:
     return [plant for plant in in_half if not names or plant.name in names or plant.family in names]
 
 
+def in_turn(plants: List[RealPlant]) -> List[RealPlant]:
+    """One of each family after another, so that a limit of time leaves some of all."""
+    count: Dict[str, int] = collections.Counter()
+    places = {}
+    for plant in plants:
+        places[plant.name] = count[plant.family]
+        count[plant.family] += 1
+    return sorted(plants, key=lambda plant: places[plant.name])
+
+
 def print_list(options: argparse.Namespace) -> None:
     for plant in chosen(options):
         print("%-22s %-9s x%.2f x%.2f  %s" % (plant.name, table.half_of(plant.name, options.seed), *table.intensities_of(plant, options.seed),
@@ -264,7 +275,7 @@ def measure_all(real: RealBank, folder: str) -> dict:
     options, began = real.options, time.monotonic()
     cases: List[dict] = []
     result = real_score.scored(cases, options.seed, real.cores, bank.cpu_name(), 0.0)
-    for plant in chosen(options):
+    for plant in in_turn(chosen(options)):
         for intensity in table.intensities_of(plant, options.seed):
             if options.time_limit and time.monotonic() - began > options.time_limit:
                 print("the time limit of %.0f s ends the bank here" % options.time_limit)

@@ -325,7 +325,7 @@ def device_plants() -> List[RealPlant]:
 
 
 def on_disk(site: Site, data: str, settings: Settings) -> Settings:
-    return {"dataset.path": site.data(data), "read.cache": "warm", **settings}
+    return {"dataset.path": site.data(data), **settings}
 
 
 def quota(version: int, of_parent: bool, settings: Settings, data: str = "photos") -> Build:
@@ -492,8 +492,9 @@ def healthy_plants() -> List[RealPlant]:
         return {"dataset.path": folder, "read.direct": "on"}
 
     def kept(site: Site, rate: float) -> Settings:
-        path = site.store(site.data("varied"), "--keep-cache", "--latency", us(2 * DEPTH / rate))
-        return {"dataset.path": path, "read.cache": "warm"}
+        path = site.store(site.data("varied"), "--keep-cache", "--change-at", "0", "--latency", us(2 * DEPTH / rate))
+        site.read_all(path)
+        return {"dataset.path": path}
 
     fast = lambda rate: us(DEPTH / rate / IDLE_FACTOR)
     return [

@@ -172,6 +172,11 @@ class Table(unittest.TestCase):
                 self.assertTrue(all(real_plants.half_of(plant.name, seed) == half for plant in real_bank.chosen(options)))
         self.assertEqual(real_bank.parse(["--list"]).half, "train")  # nobody scores the other half by accident
 
+    def test_a_limit_of_time_leaves_some_of_all(self):
+        families = [plant.family for plant in real_bank.in_turn(self.plants)]
+        self.assertEqual(len(set(families[:len(set(families))])), len(set(families)))
+        self.assertEqual(sorted(families), sorted(plant.family for plant in self.plants))
+
     def test_intensities_are_drawn_by_the_seed(self):
         plant = self.plants[0]
         low, high = real_plants.intensities_of(plant, 9)
