@@ -289,15 +289,21 @@ def block(kind: str, version: int, data: str = "varied") -> Build:
     return build
 
 
-def linked(data: str = "varied", delay: bool = False) -> Build:
-    """sshfs takes three round trips for a file: open, read, close, and the last of them is not waited for."""
+LINK_DEPTH = 2 # sshfs has ten threads, and each of a file's three round trips keeps one
 
+
+def linked(data: str = "varied") -> Build:
     def build(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
-        rate = rate_of(loss, h) if loss else 0
-        path = site.link(site.data(data), rate * h.file_bytes if loss and not delay else None, DEPTH / rate / 2 if loss and delay else 0)
+        path = site.link(site.data(data), rate_of(loss, h) * h.file_bytes if loss else None)
         return {"dataset.path": path, **step_at(STEP_RATE / 2)}
 
     return build
+
+
+def far_away(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
+    """Open and read wait for the link, close does not."""
+    path = site.link(site.data("varied"), None, LINK_DEPTH / rate_of(loss, h) / 2 if loss else 0)
+    return {"dataset.path": path, "read.depth": str(LINK_DEPTH), **step_at(STEP_RATE / 2)}
 
 
 def device_plants() -> List[RealPlant]:
@@ -317,7 +323,7 @@ def device_plants() -> List[RealPlant]:
         disk("io-max-iops", "io.max, requests/s (v2)", "iops", 2),
         RealPlant("link-bytes", "link", "sshfs over a shaped link", READ_BANDWIDTH, linked(), full=True, flight=FEWER),
         RealPlant("link-bytes-photos", "link", "the same with larger files", READ_BANDWIDTH, linked("photos"), full=True, flight=FEWER),
-        RealPlant("link-latency", "link", "sshfs over a long link", READ_LATENCY, linked(delay=True), full=False, flight=FEWER, turn="remove"),
+        RealPlant("link-latency", "link", "sshfs over a long link", READ_LATENCY, far_away, full=False, flight={"read.depth": "1"}, turn="remove"),
     ]
 
 
