@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -23,6 +24,7 @@ READ_ALL_S = 60.0
 PR_SET_PDEATHSIG = 1
 SFTP_SERVER = "/usr/lib/openssh/sftp-server"
 LINK_PORT = 2022
+NEAR_END, FAR_END = "198.18.77.1", "198.18.77.2"  # of the range for benchmarks (RFC 2544)
 LINK_BURST = 16384       # bytes that pass a link at once: a few packets
 LINK_QUEUE = "200ms"     # what waits longer is dropped, as at a switch
 LINK_CACHED = "dcache_timeout=3600,entry_timeout=3600,attr_timeout=3600"  # names do not change: only open and read cross the link
@@ -260,25 +262,22 @@ class Site:
         self.stack.callback(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
         run_tool("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", space)
         self.stack.callback(subprocess.run, ["ip", "link", "del", near], capture_output=True)
-        run_tool("ip", "addr", "add", "198.18.77.1/30", "dev", near)
+        run_tool("ip", "addr", "add", NEAR_END + "/30", "dev", near)
         run_tool("ip", "link", "set", near, "up")
         inside = ("ip", "netns", "exec", space)
-        run_tool(*inside, "ip", "addr", "add", "198.18.77.2/30", "dev", far)
+        run_tool(*inside, "ip", "addr", "add", FAR_END + "/30", "dev", far)
         run_tool(*inside, "ip", "link", "set", far, "up")
         if bytes_per_s:
             run_tool(*inside, "tc", "qdisc", "add", "dev", far, "root", "tbf", "rate", "%dbit" % (8 * bytes_per_s),
                      "burst", str(LINK_BURST), "latency", LINK_QUEUE)
-        server = subprocess.Popen([*inside, "python3", os.path.join(HERE, "sftp_link.py"), "198.18.77.2", str(LINK_PORT), str(delay_s), SFTP_SERVER])
+        server = subprocess.Popen([*inside, "python3", os.path.join(HERE, "sftp_link.py"), FAR_END, str(LINK_PORT), str(delay_s), SFTP_SERVER])
         self.stack.callback(end, server)
         path = self.mount_point()
         log = path + ".log"
-        for _ in range(50):  # the server may not listen yet
-            with open(log, "w") as file:
-                process = subprocess.Popen(["sshfs", "-f", "-o", "directport=%d,ro,%s" % (LINK_PORT, LINK_CACHED), "198.18.77.2:" + folder, path],
-                                           stderr=file, stdin=subprocess.DEVNULL, preexec_fn=lambda: dies_with_parent(signal.SIGTERM))
-            time.sleep(0.1)
-            if process.poll() is None:
-                break
+        until(listens, "nobody listens at the far end of the link")
+        with open(log, "w") as file:
+            process = subprocess.Popen(["sshfs", "-f", "-o", "directport=%d,ro,%s" % (LINK_PORT, LINK_CACHED), FAR_END + ":" + folder, path],
+                                       stderr=file, stdin=subprocess.DEVNULL, preexec_fn=lambda: dies_with_parent(signal.SIGTERM))
         self.stack.callback(end, process)
         self.await_mount(process, path, log)
         subprocess.run(["find", path, "-size", "+0"], stdout=subprocess.DEVNULL, timeout=READ_ALL_S, check=True)  # names and sizes come over
@@ -339,6 +338,14 @@ class Site:
         for _ in range(count):
             process = subprocess.Popen([os.path.join(self.tools, "hog"), *words], preexec_fn=prepare)
             self.stack.callback(end, process, signal.SIGKILL)
+
+
+def listens() -> bool:
+    try:
+        socket.create_connection((FAR_END, LINK_PORT), timeout=1).close()
+        return True
+    except OSError:
+        return False
 
 
 class Starter:

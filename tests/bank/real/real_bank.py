@@ -98,11 +98,14 @@ def seen_by(measured: dict, cores: int) -> Seen:
 
 
 def planted_throughput(plant: RealPlant, repetitions: List[dict]) -> float:
-    """What the plant left: of an outage the repetition that it hit, of a change what came after."""
+    """What the plant left: of a change what came after it.  Of what comes and goes nothing is cut off as warm-up, and of an
+    outage the repetition counts that it hit."""
     if plant.kind == "phases":
         return max(labels.rate_between(repetitions[-1], *AFTER_CHANGE), 1e-9)
-    rates = [one["throughput"] for one in repetitions]
-    return min(rates) if plant.kind == "outage" else statistics.median(rates)
+    if plant.kind in ("stalls", "outage"):
+        rates = [max(labels.rate_between(one, 0.0, 1.0), 1e-9) for one in repetitions]
+        return min(rates) if plant.kind == "outage" else statistics.median(rates)
+    return statistics.median(one["throughput"] for one in repetitions)
 
 
 class RealBank:

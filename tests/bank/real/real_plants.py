@@ -69,7 +69,7 @@ class RealPlant:
     turn: str = "double"
     flight: Optional[Settings] = None
     flight_factor: float = 0.5   # of the files in flight, with `flight`
-    kind: str = "single"         # control: healthy; phases: the limit begins in the run; outage
+    kind: str = "single"         # control: healthy; phases: the limit begins in the run; stalls, outage: it comes and goes
     changes_at: float = 0.0      # phases: seconds after the run began
     why: str = ""                # of a truth that is a set
     intensities: Optional[Tuple[float, float]] = None
@@ -113,6 +113,7 @@ TRAINS: Settings = step_at(STEP_RATE)
 SMALL_BATCHES: Settings = {**step_at(STEP_RATE, 16), "batch.size": "16"}
 FAST_STEP: Settings = {"step.backend": "null"}
 ONE_LONG: Settings = {"measure.repeats": "1", "measure.duration": "12s"}
+SECOND_REPETITION_S = 6.5  # well inside what is measured of it: after two warm-ups of a second and one measurement of three
 LONG_HALF_S = 7.0  # a second of warm-up, and half of those twelve
 
 
@@ -257,8 +258,9 @@ def rate_plants() -> List[RealPlant]:
 
 
 def gap_plants() -> List[RealPlant]:
-    def stall(name: str, what: str, period_s: float, *always: str) -> RealPlant:
-        return RealPlant("stalls" + name, "stalls", what, [("read", "stalls")], stored(stalls(period_s), settings=SMALL_BATCHES, always=always), turn="remove")
+    def stall(name: str, what: str, period_s: float, *always: str, settings: Settings = {}) -> RealPlant:
+        return RealPlant("stalls" + name, "stalls", what, [("read", "stalls")],
+                         stored(stalls(period_s), settings={**SMALL_BATCHES, **settings}, always=always), turn="remove", kind="stalls")
 
     def gap(name: str, what: str, at_s: float, settings: Settings) -> RealPlant:
         return RealPlant("outage" + name, "outage", what, [("read", "outage")], stored(outage(at_s), settings={**TRAINS, **settings}), turn="remove", kind="outage",
@@ -266,9 +268,9 @@ def gap_plants() -> List[RealPlant]:
 
     return [
         stall("", "nothing passes for a part of every 1.5 s", STALL_PERIOD_S),
-        stall("-rare", "the same every 3 s, for longer", 2 * STALL_PERIOD_S),
+        stall("-rare", "the same every 3 s, in a repetition of 12", 2 * STALL_PERIOD_S, settings=ONE_LONG),
         stall("-latency", "the same, with 3 ms for each read besides", STALL_PERIOD_S, "--latency", "3000"),
-        gap("", "nothing passes for some seconds, once", 5.0, {}),
+        gap("", "nothing passes for some seconds, once", SECOND_REPETITION_S, {}),
         gap("-long-run", "the same in one long repetition", 6.0, ONE_LONG),
     ]
 

@@ -78,6 +78,11 @@ static const char usage[] =
 	"  --direct-io --keep-cache --cached S --seed N\n"
 	"Outage and change count from the first SIGUSR1; until then there is none.\n";
 
+static struct {
+	uint64_t begun;           /* stalls count from here */
+	_Atomic uint64_t started; /* the first SIGUSR1; 0: none yet */
+} times;
+
 static uint64_t clock_now(void)
 {
 	struct timespec t;
@@ -91,14 +96,12 @@ struct node {
 	char *path;
 	const char *name; /* the end of path */
 	struct stat stat;
-	size_t parent, first, count; /* its children lie side by side, by name */
+	size_t first, count; /* its children lie side by side, by name */
 };
 
 static struct {
 	struct node *nodes; /* [0] is the folder itself, inode 1 */
 	size_t count, room;
-	uint64_t begun;           /* when stalls are counted from */
-	_Atomic uint64_t started; /* the first SIGUSR1; 0: none yet */
 } tree;
 
 static void die(const char *what, const char *subject)
@@ -114,13 +117,13 @@ static void *must(void *allocated)
 	return allocated;
 }
 
-static void tree_add(const char *folder, const char *name, size_t parent)
+static void tree_add(const char *folder, const char *name)
 {
 	if (tree.count == tree.room) {
 		tree.room = 2 * tree.room + 64;
 		tree.nodes = must(realloc(tree.nodes, tree.room * sizeof(*tree.nodes)));
 	}
-	struct node node = {.parent = parent};
+	struct node node = {.count = 0};
 	if (asprintf(&node.path, "%s%s%s", folder, *name ? "/" : "", name) < 0)
 		die("allocating", name);
 	if (stat(node.path, &node.stat) != 0)
@@ -136,7 +139,7 @@ static void tree_add(const char *folder, const char *name, size_t parent)
 /* Breadth first: that puts children side by side. */
 static void tree_build(const char *folder)
 {
-	tree_add(folder, "", 0);
+	tree_add(folder, "");
 	for (size_t i = 0; i < tree.count; i++) {
 		if (!S_ISDIR(tree.nodes[i].stat.st_mode))
 			continue;
@@ -148,7 +151,7 @@ static void tree_build(const char *folder)
 		for (int k = 0; k < found; k++) {
 			const char *const name = entries[k]->d_name;
 			if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
-				tree_add(tree.nodes[i].path, name, i);
+				tree_add(tree.nodes[i].path, name);
 			free(entries[k]);
 		}
 		free(entries);
@@ -241,11 +244,11 @@ static void store_closed(const struct limits *limits, double t, double *begin, d
 {
 	*begin = *end = INFINITY;
 	if (limits->stall_for_ns > 0) {
-		const double phase = fmod(t - (double)tree.begun, limits->stall_every_ns);
+		const double phase = fmod(t - (double)times.begun, limits->stall_every_ns);
 		*end = t - phase + limits->stall_every_ns;
 		*begin = *end - limits->stall_for_ns;
 	}
-	const uint64_t started = atomic_load(&tree.started);
+	const uint64_t started = atomic_load(&times.started);
 	const double outage = (double)started + limits->outage_at_ns;
 	if (started && limits->outage_for_ns > 0 && t < outage + limits->outage_for_ns &&
 		outage < *begin) {
@@ -457,7 +460,7 @@ static void *store_run(void *unused)
 
 static struct limits *store_limits(uint64_t now)
 {
-	const uint64_t started = atomic_load(&tree.started);
+	const uint64_t started = atomic_load(&times.started);
 	const bool changed =
 		options.changes && started && (double)now >= (double)started + options.change_at_ns;
 	return &options.limits[changed ? 1 : 0];
@@ -777,7 +780,7 @@ static void on_start(int signal)
 {
 	(void)signal;
 	uint64_t none = 0;
-	atomic_compare_exchange_strong(&tree.started, &none, clock_now());
+	atomic_compare_exchange_strong(&times.started, &none, clock_now());
 }
 
 static void start_threads(void)
@@ -798,7 +801,7 @@ int main(int argc, char **argv)
 	parse_options(argv + 1);
 	prctl(PR_SET_PDEATHSIG, SIGTERM); /* no mount may outlive whoever asked for it */
 	tree_build(options.folder);
-	tree.begun = clock_now();
+	times.begun = clock_now();
 	store.random = options.seed;
 	sigaction(
 		SIGUSR1, &(struct sigaction){.sa_handler = on_start, .sa_flags = SA_RESTART}, NULL);

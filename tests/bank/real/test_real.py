@@ -142,9 +142,11 @@ class Labels(unittest.TestCase):
 
     def test_what_a_plant_left(self):
         plant = lambda kind: next(p for p in real_plants.real_plants() if p.kind == kind)
-        repetitions = [{"throughput": rate} for rate in (500.0, 90.0, 510.0)]
-        self.assertEqual(real_bank.planted_throughput(plant("single"), repetitions), 500)
-        self.assertEqual(real_bank.planted_throughput(plant("outage"), repetitions), 90)
+        whole = lambda rate: {"throughput": 600.0, "window_columns": ["t", "samples"], "windows": [[t / 10, rate * t / 10] for t in range(41)], "wall_seconds": 4.0}
+        repetitions = [whole(rate) for rate in (500.0, 90.0, 510.0)]
+        self.assertEqual(real_bank.planted_throughput(plant("single"), repetitions), 600)
+        self.assertAlmostEqual(real_bank.planted_throughput(plant("outage"), repetitions), 90)
+        self.assertAlmostEqual(real_bank.planted_throughput(plant("stalls"), repetitions), 500)
         rows = [[t / 10, 60.0 * min(t, 70) + 10 * max(0, t - 70)] for t in range(131)]
         changing = {"window_columns": ["t", "samples"], "windows": rows, "wall_seconds": 13.0}
         self.assertAlmostEqual(real_bank.planted_throughput(plant("phases"), [changing]), 100, delta=1)
