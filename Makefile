@@ -2,6 +2,7 @@
 #   make sweep     set up, build, generate the data set, run the main job
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
+#   make bank-real the same with real conditions: FUSE, cgroups, a shaped link, hogs (root; an hour a half)
 # The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
 # CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).
@@ -83,7 +84,7 @@ CUDA_INSIST := $(filter 1 yes on,$(CUDA))
 CUDA_ARCHS ?= $(if $(filter dist dist-device device,$(MAKECMDGOALS)),all,native)
 CUDA_WHY :=
 CUDA_NOTE :=
-ifneq ($(filter-out clean help format lint setup setup-check sweep check bank bank-quick bench,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help format lint setup setup-check sweep check bank bank-quick bank-real real-tools bench,$(or $(MAKECMDGOALS),all)),)
   ifneq ($(and $(CUDA_WANTED),$(if $(SAN),,yes)),)
     include $(shell .ci/cuda $(CUDA_HOME) $(CC) $(CXX_ALL) '$(CUDA_ARCHS)' build/cuda $(NVCCFLAGS))
     ifneq ($(and $(CUDA_INSIST),$(CUDA_WHY)),)
@@ -388,6 +389,21 @@ bank-quick: setup-check
 	@$(MAKE) --no-print-directory all
 	tests/bank/bank.py $(B)/mlbench --quick --out $(B)/bank-quick $(BANK)
 
+# Real plants: a storage in user space whose limits are known, cgroups, a shaped link, hogs.  Needs root, and packages of its own;
+# begins by measuring that storage.  BANK="--half train --only quota --advice" passes options on.
+REAL_TOOLS := $(B)/real/slowfs $(B)/real/hog
+$(B)/real/slowfs: REAL_FLAGS = $$(pkg-config --cflags --libs fuse3) -lm
+$(REAL_TOOLS): $(B)/real/%: tests/bank/real/%.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -pthread $(WARNINGS) $(if $(DEV),-Werror) -o $@ $< $(REAL_FLAGS)
+real-tools: $(REAL_TOOLS)
+bank-real:
+	@.ci/setup build bank
+	@$(MAKE) --no-print-directory all real-tools
+	tests/bank/real/store_check.py $(B)/real || [ $$? -eq 3 ]
+	tests/bank/real/real_bank.py $(B)/mlbench $(B)/real $(BANK)
+
 # --- documents ------------------------------------------------------------------------------------
 $(B)/man/mlbench.1: $(B)/mlbench
 	@mkdir -p $(@D)
@@ -467,7 +483,7 @@ dist-device: device $(OLD_GLIBC)
 	@$(call pack,$(DIST)-device)
 
 # --- style ----------------------------------------------------------------------------------------
-STYLED := $(wildcard harness/*.c harness/*/*.[ch] harness/report/html/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] \
+STYLED := $(wildcard harness/*.c harness/*/*.[ch] harness/report/html/*.[ch] workloads/*/*.[ch] pipelines/*.[ch] tests/*/*.[ch] tests/bank/real/*.c \
                      workloads/backend/cuda/*.[ch] workloads/backend/cuda/*.cu tests/device/*.cu tests/device/double/*.cc tests/device/double/*.h tests/bench/device/*.[ch])
 TIDY_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION=\"$(VERSION)\" -I. -isystem $(GENERATED_B) -fopenmp $(PKG_CFLAGS)
 format:
@@ -485,7 +501,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick unit-tests thread-tests fuzzers benches bench man install dist dist-device format lint clean help
+.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

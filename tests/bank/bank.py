@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -202,21 +202,11 @@ class Bank:
 
     def turn_knob(self, plant: table.Plant, case: dict, seed: int) -> Optional[dict]:
         """What the first recommendation predicts, and what comes of it."""
-        for advice in case["verdict"]["recommendations"][:1]:
-            if not advice.get("predicted") or not advice.get("settings"):
-                return None
-            settings = dict(setting.split("=", 1) for setting in advice["settings"])
-            knob = {"settings": settings, "predicted": advice["predicted"], "interval": advice.get("interval"),
-                    "before": case["throughput"]["planted"], "measured": None}
-            try:
-                cores = plant.cores(case["intensity"], self.cores) if plant.cores else None
-                turned = self.run({**plant.base, **case["keys"], **settings}, seed, cores)
-                knob["measured"] = turned["throughput"]
-                shutil.rmtree(turned["folder"], ignore_errors=True)
-            except (Failed, Mistake) as failure:
-                knob["failure"] = str(failure)
-            return knob
-        return None
+        def turned(settings: dict) -> dict:
+            cores = plant.cores(case["intensity"], self.cores) if plant.cores else None
+            return self.run({**plant.base, **case["keys"], **settings}, seed, cores)
+
+        return follow_advice(case, turned)
 
     def drop(self, case: dict, measured: dict) -> None:
         if self.options.keep:
@@ -234,6 +224,24 @@ class Bank:
             case = self.new_case(plant, intensity, seed)
             case.update(why_invalid=str(failure), verdict=None, rules={})
             return [case]
+
+
+def follow_advice(case: dict, run: Callable[[dict], dict]) -> Optional[dict]:
+    """What the verdict's first recommendation promises, and what a run with its settings gives."""
+    for advice in case["verdict"]["recommendations"][:1]:
+        if not advice.get("predicted") or not advice.get("settings"):
+            return None
+        settings = dict(setting.split("=", 1) for setting in advice["settings"])
+        knob = {"settings": settings, "predicted": advice["predicted"], "interval": advice.get("interval"),
+                "before": case["throughput"]["planted"], "measured": None}
+        try:
+            measured = run(settings)
+            knob["measured"] = measured["throughput"]
+            shutil.rmtree(measured["folder"], ignore_errors=True)
+        except (Failed, Mistake) as failure:
+            knob["failure"] = str(failure)
+        return knob
+    return None
 
 
 # --- the command ----------------------------------------------------------------------------------------------
@@ -331,9 +339,9 @@ def score_again(paths: List[str]) -> dict:
     return {**result, "cpu": banks[0].get("cpu", "an unknown CPU")}
 
 
-def save(folder: str, result: dict) -> None:
+def save(folder: str, result: dict, render: Callable[[dict], str] = report.markdown) -> None:
     os.makedirs(folder, exist_ok=True)
-    for name, content in (("bank.json", json.dumps(result, indent=1)), ("bank.md", report.markdown(result))):
+    for name, content in (("bank.json", json.dumps(result, indent=1)), ("bank.md", render(result))):
         with open(os.path.join(folder, name + ".new"), "w") as file:
             file.write(content)
         os.replace(os.path.join(folder, name + ".new"), os.path.join(folder, name))

@@ -61,11 +61,16 @@ def columns(measured: dict) -> List[dict]:
 
 def rate_in_middle(measured: dict) -> float:
     """Samples/s between 40 % and 60 % of the repetition: well inside the throttled third."""
+    return rate_between(measured, 0.4, 0.6)
+
+
+def rate_between(measured: dict, begin: float, until: float) -> float:
+    """Samples/s between two shares of a repetition."""
     windows = columns(measured)
     end = measured["wall_seconds"]
-    inside = [w for w in windows if 0.4 * end <= w["t"] <= 0.6 * end]
+    inside = [w for w in windows if begin * end <= w["t"] <= until * end]
     if len(inside) < 2:
-        raise Failed("too few windows to tell the throttled third")
+        raise Failed("too few windows to tell the rate of a part of the repetition")
     return (inside[-1]["samples"] - inside[0]["samples"]) / (inside[-1]["t"] - inside[0]["t"])
 
 

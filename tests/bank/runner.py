@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 Settings = Dict[str, str]
 
@@ -28,6 +28,7 @@ class Runner:
         self.data = os.path.abspath(data)
         self.work = os.path.abspath(work)
         self.count = 0
+        self.enter: Optional[Callable[[], None]] = None  # what the program's process does before it begins
         self.diagnoses = self.has_diagnose()
         os.makedirs(self.work, exist_ok=True)
         os.makedirs(self.data, exist_ok=True)
@@ -37,13 +38,17 @@ class Runner:
         self.defaults = self.read_defaults()
 
     def call(self, arguments: List[str], cores: Optional[int] = None, timeout: float = 300) -> subprocess.CompletedProcess:
+        enter = self.enter
+
         def restrict() -> None:
+            if enter:
+                enter()
             if cores:
                 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
         try:
             return subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=timeout,
-                                  preexec_fn=restrict if cores else None)
+                                  preexec_fn=restrict if cores or enter else None)
         except subprocess.TimeoutExpired as expired:
             raise Failed("mlbench %s: no answer within %.0f s" % (arguments[0], timeout)) from expired
 
@@ -83,12 +88,10 @@ class Runner:
             raise Mistake("mlbench run: %s" % done.stderr.strip()[-400:])
         if done.returncode not in (0, NOT_STEADY):
             raise Failed("mlbench run: exit status %d: %s" % (done.returncode, done.stderr.strip()[-400:]))
-        with open(os.path.join(folder, "points.jsonl")) as file:
-            lines = [json.loads(line) for line in file if line.strip()]
-        repetitions = [line for line in lines if line.get("kind") == "repetition"]
+        header, repetitions = read_points(folder)
         if not repetitions or not repetitions[-1].get("throughput"):
             raise Failed("mlbench run: nothing was measured: %s" % (repetitions[-1]["error"] if repetitions else done.stderr[-400:]))
-        return {**repetitions[-1], "folder": folder, "header": lines[0]}
+        return {**repetitions[-1], "folder": folder, "header": header}
 
     def diagnose(self, folder: str) -> dict:
         """The verdict on a saved result, from a copy without labels."""
@@ -134,6 +137,13 @@ class Runner:
         header["config"]["inject"] = self.defaults["json"]
         header.pop("command", None)  # it has every --set
         return header
+
+
+def read_points(folder: str) -> Tuple[dict, List[dict]]:
+    """The header of a result, and its repetitions."""
+    with open(os.path.join(folder, "points.jsonl")) as file:
+        lines = [json.loads(line) for line in file if line.strip()]
+    return lines[0], [line for line in lines if line.get("kind") == "repetition"]
 
 
 def inject_section(resolved: str) -> str:

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""The bank of real plants: conditions made by other programs and by the kernel, each diagnosed with `mlbench diagnose
+CONFIG` as a user would, whose truth was decided and checked without looking at the verdict.
+
+    tests/bank/real/real_bank.py MLBENCH TOOLS [--half train|held-out|both] [--only NAME,…] [--seed N] [--advice] …
+
+TOOLS is the folder of slowfs and hog.  Exit status: 0 all bars are met, 1 one is missed, 2 wrong use, 3 nothing could
+be planted here."""
+
+import argparse
+import collections
+import json
+import os
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from typing import Dict, List, Optional
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import bank
+import labels
+import real_plants as table
+import real_score
+import score
+from conditions import Cannot, Site, Starter, sweep_leftovers
+from real_plants import RealPlant, Seen
+from runner import NOT_STEADY, WRONG_INPUT, Failed, Mistake, Runner, Settings, read_diagnosis, read_points
+
+DEFAULT_SEED = 9      # its halves are as equal as can be; chosen by that alone
+CASE_LIMIT_S = 240.0
+ENOUGH_BATCHES = 10   # a throughput from fewer says little
+PLAIN_S = 1.5
+LIMITS_CHECKED = 2    # times: a check that fails may have been disturbed
+CANNOT = 3
+AFTER_CHANGE = (0.65, 1.0)  # of a repetition of 13 s whose limit begins at 7 s
+
+
+class RealRunner(Runner):
+    """Runs mlbench in a site, on a folder as it lies there."""
+
+    deadline = 0.0
+    site: Optional[Site] = None
+
+    def read_defaults(self) -> Dict[str, Dict[str, object]]:
+        return {}  # nothing is hidden: there is nothing to see
+
+    def folder_of(self, settings: Settings) -> str:
+        return settings["dataset.path"]
+
+    def call(self, arguments, cores=None, timeout=CASE_LIMIT_S):
+        left = self.deadline - time.monotonic() if self.deadline else timeout
+        if left <= 0:
+            raise Failed("the case took more than %.0f s" % CASE_LIMIT_S)
+        return super().call(arguments, cores, min(timeout, left))
+
+    def dataset(self, name: str) -> str:
+        """The folder of a data set, made when it is missing."""
+        settings = {"dataset.recipe": "photo", **table.DATA[name]}
+        folder = Runner.folder_of(self, settings)
+        if not os.path.exists(os.path.join(folder, "mlbench-manifest.jsonl")):
+            entered, self.enter = self.enter, None
+            done = Runner.call(self, ["gen", *self.arguments({**settings, "dataset.path": folder}, "")[1:2],
+                                      *[word for key, value in settings.items() for word in ("--set", key + "=" + value)], "--set", "dataset.path=" + folder])
+            self.enter = entered
+            if done.returncode:
+                raise Mistake("mlbench gen: %s" % done.stderr.strip()[-400:])
+        return folder
+
+    def diagnose_here(self, settings: Settings) -> dict:
+        """What a user gets: the verdict of summary.json, and the repetitions it stands on."""
+        self.count += 1
+        folder = os.path.join(self.work, "run-%04d" % self.count)
+        done = self.call(["diagnose", *self.arguments(settings, folder)[1:]])
+        if done.returncode not in (0, NOT_STEADY):
+            kind = Mistake if done.returncode == WRONG_INPUT else Failed
+            raise kind("mlbench diagnose: exit status %d: %s" % (done.returncode, done.stderr.strip()[-400:]))
+        with open(os.path.join(folder, "summary.json")) as file:
+            point = json.load(file)["points"][0]
+        repetitions = [one for one in read_points(folder)[1] if one.get("throughput")]
+        if not repetitions:
+            raise Failed("mlbench diagnose: nothing was measured")
+        document = {**(point["diagnosis"] or {}), "verdict": point["verdict"] or {"stage": "none", "resource": "unknown", "confidence": 0}}
+        verdict = read_diagnosis(document, done.returncode == NOT_STEADY)
+        return {"verdict": verdict, "repetitions": repetitions, "folder": folder}
+
+
+def seen_by(measured: dict, cores: int) -> Seen:
+    """What the run without the limit used: the plants are made to its measure."""
+    decode = next(stage for stage in measured["stages"] if stage["name"] == "decode")
+    return Seen(throughput=measured["throughput"], file_bytes=measured.get("file_bytes_mean") or labels.mean_file_bytes(measured), cores=cores,
+                decode_s=decode["seconds"][1] / max(1, decode["items"]), cpu_cores=(measured.get("cpu_seconds") or 0) / measured["wall_seconds"],
+                resident=measured["rss_peak_bytes"])
+
+
+def planted_throughput(plant: RealPlant, repetitions: List[dict]) -> float:
+    """What the plant left: of a change what came after it.  Of what comes and goes nothing is cut off as warm-up, and of an
+    outage the repetition counts that it hit."""
+    if plant.kind == "phases":
+        return max(labels.rate_between(repetitions[-1], *AFTER_CHANGE), 1e-9)
+    if plant.kind in ("stalls", "outage"):
+        rates = [max(labels.rate_between(one, 0.0, 1.0), 1e-9) for one in repetitions]
+        return min(rates) if plant.kind == "outage" else statistics.median(rates)
+    return statistics.median(one["throughput"] for one in repetitions)
+
+
+class RealBank:
+    def __init__(self, runner: RealRunner, options: argparse.Namespace):
+        self.runner, self.options = runner, options
+        self.cores = len(os.sched_getaffinity(0))
+        self.seen: Dict[str, Seen] = {}
+
+    def site(self) -> Site:
+        return Site(os.path.abspath(self.options.tools), self.runner.dataset, self.runner.work)
+
+    # --- runs ----------------------------------------------------------------------------------------
+
+    def inside(self, site: Site, run):
+        """run() with the program in the site; a condition in its midst counts from the beginning of its result."""
+        self.runner.enter = site.enter
+        points = os.path.join(self.runner.work, "run-%04d" % (self.runner.count + 1), "points.jsonl")
+        try:
+            with Starter(site, points):
+                return run()
+        finally:
+            self.runner.enter = None
+
+    def plain(self, plant: RealPlant, loss: Optional[float], seen: Optional[Seen], rate: float = 0, more: Settings = {}) -> dict:
+        """One repetition, long enough for the rate that is expected."""
+        with self.site() as site:
+            settings = {**plant.build(site, loss, seen), **more}
+            batch = int(settings.get("batch.size", table.BATCH))
+            length = max(PLAIN_S, ENOUGH_BATCHES * batch / rate) if rate else PLAIN_S
+            short = {"measure.repeats": "1", "measure.warmup": "500ms", "measure.duration": "%dms" % (1000 * length), "measure.limits": "off"}
+            measured = self.inside(site, lambda: self.runner.measure({**settings, **short}))
+            shutil.rmtree(measured["folder"], ignore_errors=True)
+            return measured
+
+    def before(self, plant: RealPlant, again: bool = False) -> Seen:
+        if again or plant.name not in self.seen:
+            self.seen[plant.name] = seen_by(self.plain(plant, None, None), self.cores)
+        return self.seen[plant.name]
+
+    # --- one case --------------------------------------------------------------------------------------
+
+    def new_case(self, plant: RealPlant, intensity: float) -> dict:
+        return {"plant": plant.name, "family": plant.family, "kind": plant.kind, "intensity": intensity, "seed": self.options.seed,
+                "half": table.half_of(plant.name, self.options.seed), "truth": [list(pair) for pair in plant.truth], "why": plant.why, "full": plant.full,
+                "also": None, "valid": False, "why_invalid": "", "skipped": "", "throughput": {}, "verdict": None, "gain": 1.0, "knob": None, "rules": {}}
+
+    def diagnose(self, plant: RealPlant, case: dict, seen: Optional[Seen]) -> List[dict]:
+        with self.site() as site:
+            settings = plant.build(site, case["intensity"], seen)
+            told = self.inside(site, lambda: self.runner.diagnose_here(settings))
+        case["settings"], case["verdict"] = settings, told["verdict"]
+        case["throughput"]["planted"] = planted_throughput(plant, told["repetitions"])
+        case["gain"] = real_score.promised(told["verdict"], statistics.median(one["throughput"] for one in told["repetitions"]))
+        case["disturbed"] = max(labels.cores_lost(one, self.cores) for one in told["repetitions"])
+        if self.options.keep:
+            case["folder"] = told["folder"]
+        else:
+            shutil.rmtree(told["folder"], ignore_errors=True)
+        return told["repetitions"]
+
+    def turned(self, plant: RealPlant, case: dict, seen: Seen) -> float:
+        loss = case["intensity"] / 2 if plant.turn == "double" else None
+        with_store = seen if plant.turn == "remove" and plant.family in ("external", "cache") else None
+        return self.plain(plant, loss, seen if loss else with_store, min(seen.throughput, 2 * case["throughput"]["planted"]))["throughput"]
+
+    def check(self, plant: RealPlant, case: dict) -> str:
+        """'' or why the label does not hold.  What was disturbed is measured once more."""
+        why = ""
+        for attempt in range(LIMITS_CHECKED):
+            seen = self.before(plant, again=attempt > 0)
+            rates = case["throughput"]
+            rates["healthy"], rates["turned"] = seen.throughput, self.turned(plant, case, seen)
+            case["loss"] = rates["healthy"] / rates["planted"]
+            why = real_score.check_turn(plant.turn, rates)
+            if not why and plant.flight:
+                rates["flight"] = self.plain(plant, case["intensity"], self.planted_on, rates["planted"], plant.flight)["throughput"]
+                why = real_score.check_flight(bool(plant.full), plant.flight_factor, rates)
+            if not why:
+                return ""
+        return why
+
+    def case(self, plant: RealPlant, intensity: float) -> dict:
+        case = self.new_case(plant, intensity)
+        self.runner.deadline = time.monotonic() + CASE_LIMIT_S
+        if plant.kind == "control":
+            repetitions = self.diagnose(plant, case, None)
+            used = statistics.median(one["step_utilisation"] or 0.0 for one in repetitions)
+            case["loss"] = 1.0
+            case["why_invalid"] = "" if used >= bank.HEALTHY_USE else "the device was used %.0f %% only" % (100 * used)
+        else:
+            self.planted_on = self.before(plant)
+            repetitions = self.diagnose(plant, case, self.planted_on)
+            case["why_invalid"] = self.check(plant, case)
+        if plant.kind == "phases":
+            case["phases_right"] = real_score.changes_right(case, plant.changes_at, table.HEALTHY_STEP)
+        if self.options.advice and plant.kind != "control":
+            case["knob"] = bank.follow_advice(case, lambda more: self.plain(plant, intensity, self.planted_on, case["throughput"]["planted"], more))
+            self.keep_measured(case)
+        case["valid"] = not case["why_invalid"]
+        return case
+
+    def keep_measured(self, case: dict) -> None:
+        if case["knob"] and case["knob"].get("failure"):
+            case["knob"]["measured"] = None
+
+    def attempt(self, plant: RealPlant, intensity: float) -> dict:
+        began = time.monotonic()
+        try:
+            case = self.case(plant, intensity)
+        except Cannot as reason:
+            case = {**self.new_case(plant, intensity), "skipped": str(reason)}
+        except (Failed, Mistake, OSError) as failure:
+            case = {**self.new_case(plant, intensity), "why_invalid": " ".join(str(failure).split())}
+        case["seconds"] = time.monotonic() - began
+        return case
+
+
+# --- the command ------------------------------------------------------------------------------------------------
+
+
+def parse(arguments: List[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="plants real bottlenecks and scores what mlbench diagnose says of them")
+    parser.add_argument("program", nargs="?", help="the built mlbench")
+    parser.add_argument("tools", nargs="?", help="folder of slowfs and hog")
+    parser.add_argument("--half", choices=("train", "held-out", "both"), default="train", help="which cases (default: train)")
+    parser.add_argument("--only", default="", help="names of plants or families, separated by commas")
+    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="draws intensities and halves")
+    parser.add_argument("--advice", action="store_true", help="follow the first recommendation on the plant")
+    parser.add_argument("--time-limit", type=float, default=0, help="seconds after which no case begins (0: none)")
+    parser.add_argument("--data", default="build/bank-data", help="folder for the data sets; on a disk, for plants of disks")
+    parser.add_argument("--out", default="", help="folder of bank.json and bank.md (default: results/bank-real/TIME)")
+    parser.add_argument("--keep", action="store_true", help="keep the results of the planted runs")
+    parser.add_argument("--report-only", action="store_true", help="exit 0 whatever the score")
+    parser.add_argument("--score", default="", metavar="RESULT", help="score a saved bank again, and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the plants of the half, with their truths")
+    options = parser.parse_args(arguments)
+    if not (options.list or options.score) and not options.tools:
+        parser.error("which mlbench, and which folder of tools?")
+    return options
+
+
+def chosen(options: argparse.Namespace) -> List[RealPlant]:
+    listed = table.real_plants()
+    names = [name for name in options.only.split(",") if name]
+    unknown = [name for name in names if not any(name in (plant.name, plant.family) for plant in listed)]
+    if unknown:
+        raise Mistake("no such plant or family: %s (--list --half both names them)" % ", ".join(unknown))
+    in_half = [plant for plant in listed if options.half in ("both", table.half_of(plant.name, options.seed))]
+    return [plant for plant in in_half if not names or plant.name in names or plant.family in names]
+
+
+def in_turn(plants: List[RealPlant]) -> List[RealPlant]:
+    """One of each family after another, so that a limit of time leaves some of all."""
+    count: Dict[str, int] = collections.Counter()
+    places = {}
+    for plant in plants:
+        places[plant.name] = count[plant.family]
+        count[plant.family] += 1
+    return sorted(plants, key=lambda plant: places[plant.name])
+
+
+def print_list(options: argparse.Namespace) -> None:
+    for plant in chosen(options):
+        print("%-22s %-9s x%.2f x%.2f  %s" % (plant.name, table.half_of(plant.name, options.seed), *table.intensities_of(plant, options.seed),
+                                             " or ".join(score.name_of(pair) for pair in plant.truth)))
+        print("    %s%s" % (plant.what, "; " + plant.why if plant.why else ""))
+
+
+def measure_all(real: RealBank, folder: str) -> dict:
+    options, began = real.options, time.monotonic()
+    cases: List[dict] = []
+    result = real_score.scored(cases, options.seed, real.cores, bank.cpu_name(), 0.0)
+    for plant in in_turn(chosen(options)):
+        for intensity in table.intensities_of(plant, options.seed):
+            if options.time_limit and time.monotonic() - began > options.time_limit:
+                print("the time limit of %.0f s ends the bank here" % options.time_limit)
+                return result
+            cases.append(real.attempt(plant, intensity))
+            print(real_score.case_line(cases[-1]), flush=True)
+            result = real_score.scored(cases, options.seed, real.cores, bank.cpu_name(), time.monotonic() - began)
+            bank.save(folder, result, real_score.document)
+    return result
+
+
+def finish(options: argparse.Namespace, result: dict) -> int:
+    print()
+    print(real_score.terminal(result))
+    planted = [case for case in result["cases"] if not case["skipped"]]
+    if not planted:
+        print("nothing could be planted here")
+        return CANNOT
+    failed = bool(score.missed(result["bars"])) or not score.valid(planted)
+    return 1 if failed and not options.report_only else 0
+
+
+def end_by_signal(number: int, _frame) -> None:
+    """Once, so that what was planted is taken away in peace."""
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def main(arguments: List[str]) -> int:
+    options = parse(arguments)
+    if options.list:
+        print_list(options)
+        return 0
+    if options.score:
+        with open(os.path.join(options.score, "bank.json") if os.path.isdir(options.score) else options.score) as file:
+            old = json.load(file)
+        return finish(options, real_score.scored(old["cases"], old["seed"], old["cores"], old["cpu"], old["seconds"]))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end_by_signal)
+    sweep_leftovers()
+    folder = options.out or os.path.join("results", "bank-real", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+    work = tempfile.mkdtemp(prefix="mlbench-bank-real-%d-" % os.getpid())
+    try:
+        result = measure_all(RealBank(RealRunner(options.program, options.data, work), options), folder)
+        print("\nsaved in %s" % folder)
+        return finish(options, result)
+    finally:
+        if not options.keep:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Mistake as mistake:
+        sys.exit("bank: %s" % mistake)
