@@ -2,6 +2,7 @@
  * what to turn.  Whatever is missing is left out and said; only memory can fail it. */
 #include "harness/analyze/diagnose.h"
 
+#include "harness/analyze/confidence.h"
 #include "harness/analyze/findings.h"
 #include "harness/analyze/memory_growth.h"
 #include "harness/analyze/phases.h"
@@ -288,7 +289,8 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 		.stage = out->verdict.stage,
 		.resource = out->verdict.resource,
 		.cores = input->facts->cores,
-		.effort = effort};
+		.effort = effort,
+		.tried = input->tried};
 	const struct point_facts measured = point_facts_measured(input->point, input->facts);
 	int code = recommend(&start, out, err);
 	if (!code && effort >= THOROUGH)
@@ -338,6 +340,24 @@ static void judge_whole(const struct diagnose_input *input, const struct phase_c
 	replayed_close(&replayed);
 }
 
+/* Its own predictions, as an experiment's that fail. */
+static void weigh_failures(const struct tried *tried, struct diagnosis *out)
+{
+	const size_t failed = tried_failed(tried);
+	const double before = out->verdict.confidence;
+	if (failed == 0 || strcmp(out->verdict.stage, "none") == 0)
+		return;
+	for (size_t i = 0; i < failed; i++)
+		out->verdict.confidence =
+			confidence_failed(out->verdict.confidence, CONFIDENCE_ODDS_OWN);
+	out->phases[0].confidence =
+		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
+	evidence_make_room(&out->verdict);
+	evidence_add(&out->verdict,
+		"%zu of its predictions did not come true when set: the confidence falls from %.2f to %.2f",
+		failed, before, out->verdict.confidence);
+}
+
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err)
 {
@@ -348,6 +368,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	struct phase_cut cut;
 	phases_cut(source->repeats, source->count, warmup_of(source->config), &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
+	out->width = enough.width;
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1) {
 		say_too_short(&enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
@@ -356,5 +377,6 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 		return 0;
 	}
 	judge_whole(input, &cut, effort, out);
+	weigh_failures(input->tried, out);
 	return 0;
 }

@@ -65,9 +65,13 @@ static void add_recommended(const struct recommendation *r, struct buffer *out)
 	buffer_text(out, "; ");
 	for (size_t i = 0; i < r->setting_count; i++)
 		buffer_format(out, "%s%s", i ? " " : "", r->settings[i]);
-	buffer_format(out, " predicted %s (%s-%s)", units_format_count(r->predicted, number),
-		units_format_count(r->interval.low, low),
-		units_format_count(r->interval.high, high));
+	if (r->measured > 0)
+		buffer_format(out, " measured %s", units_format_count(r->measured, number));
+	else
+		buffer_format(out, " predicted %s (%s-%s)",
+			units_format_count(r->predicted, number),
+			units_format_count(r->interval.low, low),
+			units_format_count(r->interval.high, high));
 	if (r->next_stage[0])
 		buffer_format(out, "; then %s binds%s%s%s", r->next_stage,
 			r->next_resource[0] ? " (" : "", r->next_resource,

@@ -1,0 +1,80 @@
+/* Judging a setting that was recommended and then measured. */
+#include "harness/analyze/trial.h"
+
+#include "harness/base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static enum experiment_outcome outcome_of(const struct trial *t)
+{
+	if (!(t->rate > 0))
+		return EXPERIMENT_UNTRIED;
+	if (isnan(t->predicted_90.low) || isnan(t->predicted_90.high))
+		return EXPERIMENT_UNPREDICTED;
+	if (t->rate >= t->predicted_90.low && t->rate <= t->predicted_90.high)
+		return EXPERIMENT_CONFIRMED;
+	const bool reaches = t->rate * exp(t->half) >= t->predicted_90.low &&
+			     t->rate * exp(-t->half) <= t->predicted_90.high;
+	return reaches ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
+}
+
+void trial_judge(struct trial *t)
+{
+	const double log_gain = log(t->rate / t->before);
+	const double half = hypot(t->half, t->before_half);
+	t->gain = expm1(log_gain);
+	t->gain_90 = (struct interval){expm1(log_gain - half), expm1(log_gain + half)};
+	t->outcome = outcome_of(t);
+	const double least = t->outcome == EXPERIMENT_FAILED ? TRIED_GAIN_LEAST : 0;
+	t->kept = t->outcome != EXPERIMENT_UNTRIED && t->gain_90.low > least;
+}
+
+static const char *fate_of(const struct trial *t)
+{
+	if (t->kept)
+		return t->outcome == EXPERIMENT_FAILED
+			       ? "did not come true; kept, for the gain is real"
+		       : t->outcome == EXPERIMENT_CONFIRMED ? "came true"
+							    : "unclear; kept, for the gain is real";
+	if (t->outcome == EXPERIMENT_FAILED)
+		return "did not come true; undone";
+	return t->outcome == EXPERIMENT_CONFIRMED ? "as predicted, and no gain beyond noise; undone"
+						  : "unclear, and no gain beyond noise; undone";
+}
+
+const char *trial_words(const struct trial *t, char out[TRIAL_WORDS_BYTES])
+{
+	char predicted[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	char measured[UNITS_BYTES];
+	(void)units_format_count(t->predicted, predicted);
+	(void)units_format_count(t->predicted_90.low, low);
+	(void)units_format_count(t->predicted_90.high, high);
+	if (t->outcome == EXPERIMENT_UNTRIED)
+		(void)snprintf(out, TRIAL_WORDS_BYTES,
+			"predicted %s (%s-%s), could not be measured; undone", predicted, low,
+			high);
+	else
+		(void)snprintf(out, TRIAL_WORDS_BYTES,
+			"predicted %s (%s-%s), measured %s, a gain of %+.0f to %+.0f %%: %s", predicted, low,
+			high, units_format_count(t->rate, measured), 100 * t->gain_90.low,
+			100 * t->gain_90.high, fate_of(t));
+	return out;
+}
+
+double trial_half(const double *repeats, size_t count, double width)
+{
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += log(repeats[i]);
+	for (size_t i = 0; i < count; i++)
+		squares += pow(log(repeats[i]) - sum / (double)count, 2);
+	const double freedom = count > 1 ? (double)(count - 1) : 0;
+	const double between =
+		freedom > 0 ? tried_half(sqrt(squares / freedom), freedom, count) : NAN;
+	const double half = fmax(between, width); /* passes over NAN */
+	return isnan(half) ? tried_half(NAN, 0, count) : half;
+}
