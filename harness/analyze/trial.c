@@ -16,7 +16,7 @@ static enum experiment_outcome outcome_of(const struct trial *t)
 		return EXPERIMENT_CONFIRMED;
 	const bool reaches = t->rate * exp(t->half) >= t->predicted_90.low &&
 			     t->rate * exp(-t->half) <= t->predicted_90.high;
-	return reaches ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
+	return reaches || t->disturbed ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
 
 void trial_judge(struct trial *t)
@@ -26,21 +26,25 @@ void trial_judge(struct trial *t)
 	t->gain = expm1(log_gain);
 	t->gain_90 = (struct interval){expm1(log_gain - half), expm1(log_gain + half)};
 	t->outcome = outcome_of(t);
-	const double least = t->outcome == EXPERIMENT_FAILED ? TRIED_GAIN_LEAST : 0;
+	const double least = t->outcome == EXPERIMENT_CONFIRMED ? 0 : TRIED_GAIN_LEAST;
 	t->kept = t->outcome != EXPERIMENT_UNTRIED && t->gain_90.low > least;
 }
 
 static const char *fate_of(const struct trial *t)
 {
-	if (t->kept)
-		return t->outcome == EXPERIMENT_FAILED
-			       ? "did not come true; kept, for the gain is real"
-		       : t->outcome == EXPERIMENT_CONFIRMED ? "came true"
-							    : "unclear; kept, for the gain is real";
-	if (t->outcome == EXPERIMENT_FAILED)
-		return "did not come true; undone";
-	return t->outcome == EXPERIMENT_CONFIRMED ? "as predicted, and no gain beyond noise; undone"
-						  : "unclear, and no gain beyond noise; undone";
+	switch (t->outcome) {
+	case EXPERIMENT_FAILED:
+		return t->kept ? "did not come true; kept, for the gain is real"
+			       : "did not come true; undone";
+	case EXPERIMENT_CONFIRMED:
+		return t->kept ? "came true" : "as predicted, and no gain beyond noise; undone";
+	default:
+		if (t->disturbed)
+			return t->kept ? "disturbed, so that it is unclear; kept, for the gain is real"
+				       : "disturbed, so that it is unclear; undone";
+		return t->kept ? "unclear; kept, for the gain is real"
+			       : "unclear, and no gain beyond noise; undone";
+	}
 }
 
 const char *trial_words(const struct trial *t, char out[TRIAL_WORDS_BYTES])
@@ -58,9 +62,9 @@ const char *trial_words(const struct trial *t, char out[TRIAL_WORDS_BYTES])
 			high);
 	else
 		(void)snprintf(out, TRIAL_WORDS_BYTES,
-			"predicted %s (%s-%s), measured %s, a gain of %+.0f to %+.0f %%: %s", predicted, low,
-			high, units_format_count(t->rate, measured), 100 * t->gain_90.low,
-			100 * t->gain_90.high, fate_of(t));
+			"predicted %s (%s-%s), measured %s, a gain of %+.0f to %+.0f %%: %s",
+			predicted, low, high, units_format_count(t->rate, measured),
+			100 * t->gain_90.low, 100 * t->gain_90.high, fate_of(t));
 	return out;
 }
 

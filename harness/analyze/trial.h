@@ -18,6 +18,7 @@ struct trial {
 	double rate, half; /* of the setting; NAN: it could not be measured */
 	double predicted;  /* samples/s; NAN: nothing was */
 	struct interval predicted_90;
+	bool disturbed; /* measured beside other load that was not there before, or not steady: no prediction fails by it */
 
 	/* By trial_judge. */
 	double gain;             /* of the throughput, as a share; NAN: not measured */
@@ -32,12 +33,12 @@ struct trials {
 };
 
 /* A prediction holds inside its interval, fails where the measurement's own interval does not reach that either, and is
- * unclear between, as an experiment's.  A setting stays where its gain is above noise; where the prediction failed, only where the
+ * unclear between, as an experiment's.  A setting stays where its gain is above noise; where the prediction does not hold, only where the
  * gain is for sure what a key is worth turning for. */
 void trial_judge(struct trial *trial);
 
 /* "predicted 3,198 (2,910-3,410), measured 333: did not come true; undone" */
-enum { TRIAL_WORDS_BYTES = 200 };
+enum { TRIAL_WORDS_BYTES = 240 };
 const char *trial_words(const struct trial *trial, char out[TRIAL_WORDS_BYTES]);
 
 /* Half of the 90 % interval of ln(samples/s), from the spread between repetitions and within them (width: as a share; NAN: not

@@ -242,6 +242,9 @@ static int final_status(const struct request *request, const struct finding *fin
 	const bool interrupted =
 		(request->verify && finding->verified && finding->verification.interrupted) ||
 		(finding->followed && finding->follow.interrupted);
+	const bool failed = finding->followed && finding->follow.failed > 0;
+	if (failed && !interrupted)
+		return EXIT_STATUS_FAILED;
 	if (!diagnosis_tells(view) || finding->out_of_time)
 		return EXIT_STATUS_CANNOT;
 	if (interrupted)
@@ -272,7 +275,7 @@ static int tell(const struct request *request, const struct finding *finding, st
 	return status ? status : printed;
 }
 
-/* The page has the experiments, too; without it the diagnosis stands. */
+/* The page has the experiments, too, and the summary what came of its advice; without them the diagnosis stands. */
 static void renew_page(struct finding *finding)
 {
 	struct error err = {0};
@@ -280,6 +283,8 @@ static void renew_page(struct finding *finding)
 	int code = path ? report_diagnose(&finding->report, &err) : -ENOMEM;
 	if (!code)
 		code = adaptive_sweep_forecast(&finding->report, &err);
+	if (!code && finding->followed)
+		code = report_write_files(&finding->report, &err);
 	if (!code)
 		code = report_page_write(&finding->report, finding->diagnosed.point, path, &err);
 	if (code)
@@ -300,8 +305,6 @@ static int measure(
 	if (status == EXIT_STATUS_DONE && request->follow) {
 		status = follow_advice(invocation, request->steps, folder, &finding->follow, err);
 		finding->followed = status == EXIT_STATUS_DONE || finding->follow.interrupted;
-		if (finding->followed)
-			err->text[0] = '\0'; /* of a setting that could not be measured: undone */
 	}
 	return status;
 }
@@ -332,7 +335,7 @@ static int run(const struct invocation *invocation, struct error *err)
 		code = find(&request, name, finding, err);
 		const int told = code ? command_status(code) : tell(&request, finding, err);
 		status = status ? status : told;
-		if (!code && request.verify && finding->verified)
+		if (!code && ((request.verify && finding->verified) || finding->followed))
 			renew_page(finding);
 	}
 	finding_close(finding);
@@ -360,8 +363,12 @@ const struct command command_diagnose = {
 		"measured again, twice at most for each experiment. What was measured is saved in verification.json, "
 		"and shown again by 'mlbench diagnose RESULT'.\n\n"
 		"--follow takes the diagnosis at its word: it sets what is recommended, measures, and goes on from "
-		"there until nothing is left to gain, then prints the way and the settings.\n\n"
-		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong (also a --budget that is too "
+		"there until nothing is left to gain, then prints the way and the settings. Where the measurement lies "
+		"outside the 90 % interval of the prediction, and its own interval does not reach it, the prediction did "
+		"not come true: the setting is undone (unless the gain is 5 % or more for sure), the odds of the verdict "
+		"that made it are divided by 4, and the advice is not given again. trials.json beside the result keeps "
+		"what was measured, for 'mlbench diagnose RESULT'.\n\n"
+		"Exit status: 0 diagnosed, 1 a prediction failed (of --verify or --follow), 2 the input was wrong (also a --budget that is too "
 		"short), 3 it cannot tell, or --verify found no time, 130 interrupted.",
 	.example = "mlbench diagnose configs/story.ini --verify",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |

@@ -5,28 +5,29 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
+#include "harness/analyze/trial.h"
 #include "harness/base/buffer.h"
 #include "harness/report/style.h"
 
 #include <jansson.h>
 
-enum { FOLLOW_STEPS_MAX = 33, FOLLOW_SET_BYTES = SETTINGS_MAX * SETTING_BYTES };
+enum { FOLLOW_STEPS_MAX = 33, FOLLOW_SET_BYTES = TRIAL_SET_BYTES };
 
 /* One setting on the way that the advice leads. */
 struct follow_step {
-	char set[FOLLOW_SET_BYTES]; /* what was set beside what was before, "" at the start */
-	double measured;            /* samples/s, median; NAN: could not be measured */
+	struct trial
+		trial; /* what was set, predicted, and came of it; at the start nothing was predicted */
+	double measured; /* samples/s, median; NAN: could not be measured */
 	struct interval measured_95;
-	double predicted; /* NAN at the start */
-	struct interval predicted_90;
 	char stage[NAME_BYTES], resource[NAME_BYTES]; /* what binds there */
-	double confidence;
-	bool kept; /* false: no better than before, undone */
+	double confidence; /* of that, once what it predicted was tried */
 };
 
 struct follow {
 	struct follow_step steps[FOLLOW_STEPS_MAX];
 	size_t count;
+	size_t came_true,
+		failed; /* predictions; the others are unclear, or could not be measured */
 	char set[FOLLOW_STEPS_MAX *
 		 FOLLOW_SET_BYTES]; /* "--set a=1 --set b=2": all that was kept */
 	char end[EVIDENCE_BYTES];   /* why it goes no further */

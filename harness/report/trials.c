@@ -22,6 +22,7 @@ static const struct field trial_fields[] = {
 	FIELD(trial, rate, FIELD_REAL),
 	FIELD(trial, half, FIELD_REAL),
 	FIELD(trial, predicted, FIELD_REAL),
+	FIELD(trial, disturbed, FIELD_BOOLEAN),
 };
 enum { TRIAL_FIELDS = sizeof trial_fields / sizeof trial_fields[0] };
 

@@ -69,7 +69,11 @@ static void text_says_it_all(void **state)
 		"fastest of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
 		"read: files from memory: predicted 1x (0.97-1.03) of the baseline, measured 1.2x",
 		"could not run: test", "confidence falls from 0.97 to 0.96", "0.94", "as it was",
-		"(undone)", "--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
+		"(undone)", "read.depth=32: predicted 3,198 (3,038-3,326), measured 640",
+		"did not come true; undone",
+		"prefetch.depth=4: predicted 1,300 (1,235-1,352), could not be measured; undone",
+		"1 of 3 predictions came true, 1 did not",
+		"--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
 	const struct style style = {.width = 160, .utf8 = true};
 	struct told told;
 	struct buffer text = {0};
@@ -201,7 +205,11 @@ static void document(void **state)
 	const json_t *memory = json_object_get(json, "memory");
 	assert_true(json_is_null(json_object_get(memory, "seconds_to_full")));
 	const json_t *steps = json_object_get(json_object_get(json, "follow"), "steps");
-	assert_int_equal(json_array_size(steps), 3);
+	assert_int_equal(json_array_size(steps), 4);
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(steps, 3), "outcome")), "failed");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(json, "follow"), "failed")), 1);
 	assert_true(json_is_null(json_object_get(json_array_get(steps, 2), "measured")));
 	json_decref(json);
 }

@@ -317,9 +317,13 @@ static void advice_is_undone_when_it_does_not_come_true(void **state)
 		assert_int_equal(told, cases[i].outcome == EXPERIMENT_FAILED);
 		assert_int_equal(strstr(words, "undone") != NULL, !cases[i].kept);
 	}
-	const struct trial trial = judged(317, 333, 0.02, 2900, 3400);
+	struct trial trial = judged(317, 333, 0.02, 2900, 3400);
 	assert_non_null(
 		strstr(trial_words(&trial, words), "predicted 3,150 (2,900-3,400), measured 333"));
+	trial.disturbed = true;
+	trial_judge(&trial);
+	assert_int_equal(trial.outcome, EXPERIMENT_UNCLEAR);
+	assert_false(trial.kept);
 }
 
 static void noise_comes_from_where_it_is_known(void **state)
