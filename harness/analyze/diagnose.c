@@ -73,13 +73,17 @@ static void replayed_close(struct replayed *replayed)
 
 /* --- the verdict of the whole ------------------------------------------------------------------ */
 
-static void say_too_short(const struct sufficiency *s, struct diagnosis *out)
+static void say_too_short(
+	const struct diagnose_input *input, const struct sufficiency *s, struct diagnosis *out)
 {
+	char way_out[WAY_OUT_BYTES];
 	char reason[EVIDENCE_BYTES - 16];
 	out->samples_needed = s->needed;
 	(void)snprintf(reason, sizeof reason, "%llu samples, %llu needed",
 		(unsigned long long)s->samples, (unsigned long long)s->needed);
-	verdict_abstain(&out->verdict, reason);
+	verdict_abstain(&out->verdict, reason,
+		way_out_longer(
+			s, input->facts, input->source.repeats, input->source.count, way_out));
 	if (!isnan(s->width))
 		evidence_add(&out->verdict,
 			"the throughput is known to %.0f %% to either side, and a verdict takes 20 %%",
@@ -141,7 +145,8 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 	struct measurement *slice = calloc(1, sizeof *slice);
 	struct traces *part = calloc(1, sizeof *part);
 	*phase = (struct phase){.begin_s = cut->edges[i], .end_s = cut->edges[i + 1]};
-	verdict_abstain(verdict, "out of memory");
+	verdict_abstain(
+		verdict, "out of memory", "free some memory, and diagnose the result again");
 	if (slice && part) {
 		phase_slice(m, traces, phase->begin_s, phase->end_s, slice);
 		if (traces)
@@ -370,7 +375,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	out->width = enough.width;
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1) {
-		say_too_short(&enough, out);
+		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");
 		whole_is_one_phase(input, out);

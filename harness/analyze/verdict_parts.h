@@ -5,6 +5,7 @@
 
 #include "harness/analyze/findings.h"
 #include "harness/analyze/summary.h"
+#include "harness/analyze/way_out.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +21,12 @@ struct evidence_base {
 	const struct findings *findings; /* NULL: no replay */
 };
 
-/* gate.c: whether the measurements may be judged at all; false with the reason. */
-bool gate_passes(const struct evidence_base *base, char *reason, size_t room);
+/* gate.c: whether the measurements may be judged at all; false with the reason and the way out. */
+struct refusal {
+	char reason[EVIDENCE_BYTES - 16];
+	char way_out[WAY_OUT_BYTES];
+};
+bool gate_passes(const struct evidence_base *base, struct refusal *refusal);
 
 /* arrow.c: which stage binds. */
 struct binding {
@@ -117,7 +122,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 /* The facts with what was measured (threads) before what was configured. */
 struct point_facts point_facts_measured(
 	const struct point_summary *point, const struct point_facts *facts);
-/* No verdict, and why. */
-void verdict_abstain(struct verdict *out, const char *reason);
+/* No verdict, why, and what to set for one: that is the advice. */
+void verdict_abstain(struct verdict *out, const char *reason, const char *way_out);
 
 #endif

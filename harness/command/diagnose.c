@@ -187,8 +187,9 @@ static int find_verification(
 			return verify_now(request, finding, err);
 		if (request->is_saved)
 			return code;
-		log_warn("not verified: %s; from here: mlbench diagnose %s --verify --budget TIME",
-			err->text, finding->record.folder);
+		log_warn("not verified: %s; from here: mlbench diagnose %s --verify --budget %.0fs",
+			err->text, finding->record.folder,
+			verify_least_budget(&d->config, d->summary->median, true));
 		err->text[0] = '\0';
 		finding->out_of_time = true;
 		return 0;
@@ -353,6 +354,9 @@ const struct command command_diagnose = {
 		"--point N), and says which stage and which resource bind, how sure that is, what each cost takes "
 		"of the throughput, which limits come next, what to set and what that will give, whether memory "
 		"leaks, and whether the limit changed during the run.\n\n"
+		"Where the repetitions of CONFIG are too few for a verdict, it measures more of them by itself, up to "
+		"four times measure.repeats; the first lines say how long that may take. Where that does not do, or the "
+		"result is a saved one, it says which key to set to what ('set measure.duration to 14s or more').\n\n"
 		"--verify proves it by experiment: each stage is replaced by ready-made outputs, slowed down by 5 % "
 		"and 10 %, and the recommended keys are set, in blocks of four runs (ABBA, in random order) against "
 		"the configuration as it is, for at most --budget (3 minutes). A prediction that the measurement "

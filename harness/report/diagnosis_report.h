@@ -49,7 +49,7 @@ struct diagnosis_view {
 
 /* False: it cannot tell, and diagnosis_reason says why. */
 bool diagnosis_tells(const struct diagnosis_view *view);
-/* "cannot tell: 312 samples, 6,400 needed" */
+/* "cannot tell: 312 samples, 6,400 needed; set measure.duration to 14s or more" */
 void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out);
 
 /* The verdict in a sentence: "decode binds (cpu, 0.97): 4 workers give 612 samples/s ...". */
@@ -74,9 +74,11 @@ json_t *diagnosis_parts_json(const struct diagnosis *diagnosis);
 /* The document of --json, mlbench.diagnosis/1 (docs/diagnosis.schema.json); NULL without memory. */
 json_t *diagnosis_json(const struct diagnosis_view *view);
 
-/* verification.json, and back: what was measured and predicted; the rest is weighed again. */
+/* verification.json, and back: what was measured and predicted; the rest, and the confidence that is left of the verdict, is
+ * weighed again. */
 #define VERIFICATION_SCHEMA "mlbench.verification/1"
-json_t *verification_to_json(const struct verification *verification, uint32_t point);
+json_t *verification_to_json(
+	const struct verification *verification, uint32_t point, const struct verdict *verdict);
 int verification_from_json(struct verification *verification, uint32_t *point, const json_t *object,
 	struct error *err);
 /* Of a result's folder, as far as it is of this point: 1; 0: there is none; negative: it cannot be read. */

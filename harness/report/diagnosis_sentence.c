@@ -27,6 +27,8 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
 			d->verdict.evidence_count > 0 ? d->verdict.evidence[0]
 			: d->why_not[0]               ? d->why_not
 						      : "the measurements do not say");
+	if (d->verdict.advice[0])
+		buffer_format(out, "; %s", d->verdict.advice);
 }
 
 static const struct stage_summary *find_stage(const struct point_summary *p, const char *name)

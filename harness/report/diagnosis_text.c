@@ -52,8 +52,8 @@ static void render_verdict(
 	const size_t first = !tells; /* it is in the sentence */
 	for (size_t i = first; i < v->evidence_count; i++)
 		layout_labelled(style, INK_DIM, i == first ? "evidence" : "", v->evidence[i], out);
-	/* With recommendations it says what the sentence says. */
-	if (v->advice[0] && view->diagnosis->recommendation_count == 0)
+	/* With recommendations, or without a verdict, it says what the sentence says. */
+	if (v->advice[0] && tells && view->diagnosis->recommendation_count == 0)
 		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
 }
 

@@ -45,13 +45,17 @@ static void it_cannot_tell(void **state)
 	told_open(&told);
 	told.view.samples = 312;
 	told.diagnosis.samples_needed = 6400;
+	(void)snprintf(told.diagnosis.verdict.advice, EVIDENCE_BYTES,
+		"set measure.duration to 14s or more");
 	assert_false(diagnosis_tells(&told.view));
 	diagnosis_sentence(&told.view, &text);
-	assert_string_equal(text.data, "cannot tell: 312 samples, 6,400 needed");
+	assert_string_equal(text.data,
+		"cannot tell: 312 samples, 6,400 needed; set measure.duration to 14s or more");
 	buffer_release(&text);
 	told.diagnosis.samples_needed = 0;
 	(void)snprintf(told.diagnosis.verdict.stage, NAME_BYTES, "none");
 	(void)snprintf(told.diagnosis.verdict.evidence[0], EVIDENCE_BYTES, "it never settled");
+	told.diagnosis.verdict.advice[0] = '\0';
 	diagnosis_sentence(&told.view, &text);
 	assert_string_equal(text.data, "cannot tell: it never settled");
 	buffer_release(&text);
@@ -222,13 +226,15 @@ static void verification_comes_back(void **state)
 	struct error err;
 	(void)state;
 	told_open(&told);
-	json_t *json = verification_to_json(&told.verification, 3);
+	json_t *json = verification_to_json(&told.verification, 3, &told.diagnosis.verdict);
 	char *text = json_dumps(json, JSON_REAL_PRECISION(17));
+	assert_true(number(json, "confidence_unverified") == 0.97);
+	assert_true(number(json, "confidence") < 0.97);
 	json_decref(json);
 	json = json_loads(text, 0, NULL);
 	assert_int_equal(verification_from_json(&back, &point, json, &err), 0);
 	assert_int_equal(point, 3);
-	json_t *again = verification_to_json(&back, point);
+	json_t *again = verification_to_json(&back, point, &told.diagnosis.verdict);
 	char *text_again = json_dumps(again, JSON_REAL_PRECISION(17));
 	assert_string_equal(text, text_again);
 	assert_int_equal(back.failed, told.verification.failed);
