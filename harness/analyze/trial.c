@@ -8,14 +8,17 @@
 
 static enum experiment_outcome outcome_of(const struct trial *t)
 {
+	const struct interval over = {
+		t->predicted_90.low / t->before, t->predicted_90.high / t->before};
+	const struct interval held = experiment_promise(t->predicted / t->before, over);
+	const double ratio = t->rate / t->before;
 	if (!(t->rate > 0))
 		return EXPERIMENT_UNTRIED;
-	if (isnan(t->predicted_90.low) || isnan(t->predicted_90.high))
+	if (isnan(held.low) || isnan(held.high))
 		return EXPERIMENT_UNPREDICTED;
-	if (t->rate >= t->predicted_90.low && t->rate <= t->predicted_90.high)
+	if (ratio >= held.low && ratio <= held.high)
 		return EXPERIMENT_CONFIRMED;
-	const bool reaches = t->rate * exp(t->half) >= t->predicted_90.low &&
-			     t->rate * exp(-t->half) <= t->predicted_90.high;
+	const bool reaches = ratio * exp(t->half) >= held.low && ratio * exp(-t->half) <= held.high;
 	return reaches || t->disturbed ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
 

@@ -32,7 +32,7 @@ struct trials {
 	size_t count;
 };
 
-/* A prediction holds inside its interval, fails where the measurement's own interval does not reach that either, and is
+/* A prediction holds inside its interval (experiment_promise), fails where the measurement's own interval does not reach that either, and is
  * unclear between, as an experiment's.  A setting stays where its gain is above noise; where the prediction does not hold, only where the
  * gain is for sure what a key is worth turning for. */
 void trial_judge(struct trial *trial);

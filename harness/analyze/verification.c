@@ -131,14 +131,16 @@ static double half_width(double error, double freedom)
 
 static enum experiment_outcome outcome_of(const struct experiment *e, struct interval possible)
 {
-	const struct interval *p = &e->predicted_90;
+	const struct interval p = e->kind == EXPERIMENT_KNOB
+					  ? experiment_promise(e->predicted, e->predicted_90)
+					  : e->predicted_90;
 	if (isnan(e->measured))
 		return EXPERIMENT_UNTRIED;
-	if (isnan(e->predicted) || isnan(p->low) || isnan(p->high))
+	if (isnan(e->predicted) || isnan(p.low) || isnan(p.high))
 		return EXPERIMENT_UNPREDICTED;
-	if (e->measured >= p->low && e->measured <= p->high)
+	if (e->measured >= p.low && e->measured <= p.high)
 		return EXPERIMENT_CONFIRMED;
-	const bool reaches = possible.low <= p->high && possible.high >= p->low;
+	const bool reaches = possible.low <= p.high && possible.high >= p.low;
 	const bool unsure = isnan(possible.low);
 	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }

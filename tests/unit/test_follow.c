@@ -215,11 +215,11 @@ static void what_comes_true_is_kept_and_goes_on(void **state)
 	struct error err;
 	char *last;
 	(void)state;
-	/* Workers alone were allowed to give nothing, and do: no failure, and undone; nor does depth. */
+	/* Workers alone were allowed to give nothing, and do: what was promised did not come true; nor does depth. */
 	go(&world, 8, EXIT_STATUS_DONE, &follow, &last);
-	assert_int_equal(follow.steps[1].trial.outcome, EXPERIMENT_CONFIRMED);
+	assert_int_equal(follow.steps[1].trial.outcome, EXPERIMENT_FAILED);
 	assert_false(follow.steps[1].trial.kept);
-	assert_int_equal(follow.failed, 1);
+	assert_int_equal(follow.failed, 2);
 	close_world(&world, last);
 	world = (struct world){
 		.rate = full_store, .advice = {{"read.depth=2", 0.5, 0}, {"read.depth=8", 2, 0}}};

@@ -302,8 +302,10 @@ static void advice_is_undone_when_it_does_not_come_true(void **state)
 		{317, 5000, 0.02, 2900, 3400, EXPERIMENT_FAILED, true}, /* wrong all the same */
 		{317, 3100, 0.02, 2900, 3400, EXPERIMENT_CONFIRMED, true},
 		{317, 2850, 0.05, 2900, 3400, EXPERIMENT_UNCLEAR, true},
-		{317, 320, 0.02, 300, 3400, EXPERIMENT_CONFIRMED,
-			false}, /* as allowed for, and nothing */
+		/* The interval allowed for it; the advice rested on its other end. */
+		{317, 333, 0.02, 300, 3400, EXPERIMENT_FAILED, false},
+		{317, 700, 0.2, 300, 3400, EXPERIMENT_UNCLEAR, true},
+		{317, 900, 0.02, 300, 3400, EXPERIMENT_CONFIRMED, true},
 		{317, NAN, NAN, 2900, 3400, EXPERIMENT_UNTRIED, false},
 	};
 	char words[TRIAL_WORDS_BYTES];
