@@ -35,11 +35,28 @@ static void explain_why_not(char *why_not, const struct error *reason)
 	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
 }
 
+/* Too few items were recorded: so much longer records enough. */
+static void add_way_out(
+	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
+{
+	const struct sufficiency s = {.samples = lack->recorded, .needed = lack->needed};
+	char way_out[WAY_OUT_BYTES];
+	const size_t used = strlen(why_not);
+	if (lack->needed > 0)
+		(void)snprintf(why_not + used, EVIDENCE_BYTES - used, "; %s",
+			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
+				way_out));
+}
+
 /* False, with the reason, when there is no replay of it. */
 static bool replay_point(
-	const struct model_source *source, unsigned effort, struct replayed *out, char *why_not)
+	const struct diagnose_input *input, unsigned effort, struct replayed *out, char *why_not)
 {
 	struct error reason = {0};
+	struct model_lack lack = {0};
+	struct model_source with = input->source;
+	const struct model_source *source = &with;
+	with.lack = &lack;
 	*out = (struct replayed){0};
 	if (effort == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES, "no replay was asked for");
@@ -48,7 +65,7 @@ static bool replay_point(
 	if (!source->traces || source->count == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES,
 			"no prediction: no service times were recorded (measure.profiler = off, or an "
-			"older result)");
+			"older result); set measure.profiler=on");
 		return false;
 	}
 	int code = model_open(&out->model, source, &reason);
@@ -58,6 +75,7 @@ static bool replay_point(
 	if (!code)
 		return true;
 	explain_why_not(why_not, &reason);
+	add_way_out(input, &lack, why_not);
 	if (out->open)
 		model_close(&out->model);
 	*out = (struct replayed){0};
@@ -112,6 +130,7 @@ static void judge_slice(const struct diagnose_input *input, const struct measure
 {
 	const struct measurement *one = slice;
 	const struct traces *one_traces = traces;
+	struct diagnose_input slice_input = *input;
 	struct model_source source = input->source;
 	struct point_summary *summary = calloc(1, sizeof *summary);
 	struct replayed replayed = {0};
@@ -121,8 +140,9 @@ static void judge_slice(const struct diagnose_input *input, const struct measure
 	source.count = 1;
 	if (summary && summary_of_point(&one, 1, input->facts, summary, NULL) == 0) {
 		const struct point_facts facts = point_facts_measured(summary, input->facts);
+		slice_input.source = source;
 		const bool has =
-			replay_point(&source, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
+			replay_point(&slice_input, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
 		const struct evidence_base base = {.point = summary,
 			.repeats = &one,
 			.count = 1,
@@ -328,7 +348,7 @@ static void judge_whole(const struct diagnose_input *input, const struct phase_c
 {
 	struct replayed replayed;
 	const struct point_facts facts = point_facts_measured(input->point, input->facts);
-	const bool has = replay_point(&input->source, effort, &replayed, out->why_not);
+	const bool has = replay_point(input, effort, &replayed, out->why_not);
 	const struct evidence_base base = {.point = input->point,
 		.repeats = input->source.repeats,
 		.count = input->source.count,

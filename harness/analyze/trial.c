@@ -6,6 +6,14 @@
 #include <math.h>
 #include <stdio.h>
 
+/* What other load, or a rate that has not settled, may make of it: half or twice. */
+static const double HALF_DISTURBED = 0.693;
+
+static double half_of(const struct trial *t)
+{
+	return t->disturbed ? fmax(t->half, HALF_DISTURBED) : t->half;
+}
+
 static enum experiment_outcome outcome_of(const struct trial *t)
 {
 	const struct interval over = {
@@ -18,14 +26,15 @@ static enum experiment_outcome outcome_of(const struct trial *t)
 		return EXPERIMENT_UNPREDICTED;
 	if (ratio >= held.low && ratio <= held.high)
 		return EXPERIMENT_CONFIRMED;
-	const bool reaches = ratio * exp(t->half) >= held.low && ratio * exp(-t->half) <= held.high;
-	return reaches || t->disturbed ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
+	const double half = half_of(t);
+	const bool reaches = ratio * exp(half) >= held.low && ratio * exp(-half) <= held.high;
+	return reaches ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
 
 void trial_judge(struct trial *t)
 {
 	const double log_gain = log(t->rate / t->before);
-	const double half = hypot(t->half, t->before_half);
+	const double half = hypot(half_of(t), t->before_half);
 	t->gain = expm1(log_gain);
 	t->gain_90 = (struct interval){expm1(log_gain - half), expm1(log_gain + half)};
 	t->outcome = outcome_of(t);

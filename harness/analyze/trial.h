@@ -18,7 +18,7 @@ struct trial {
 	double rate, half; /* of the setting; NAN: it could not be measured */
 	double predicted;  /* samples/s; NAN: nothing was */
 	struct interval predicted_90;
-	bool disturbed; /* measured beside other load that was not there before, or not steady: no prediction fails by it */
+	bool disturbed; /* measured beside other load that was not there before, or not steady: half or twice as much may be true */
 
 	/* By trial_judge. */
 	double gain;             /* of the throughput, as a share; NAN: not measured */

@@ -100,19 +100,19 @@ static size_t select_status(const struct measurement *const *repeats, size_t cou
 	return found;
 }
 
-static size_t for_samples(const struct sufficiency *s, size_t good, size_t left)
+size_t way_out_for_samples(uint64_t have, uint64_t needed, size_t count, size_t most)
 {
-	if (s->needed == 0 || s->samples == 0)
+	if (needed <= have || have == 0 || count >= most)
 		return 0;
-	const double each = (double)s->samples / (double)good;
-	const double more = ceil((double)(s->needed - s->samples) / each);
-	return more <= (double)left ? (size_t)more : 0;
+	const double more = ceil((double)(needed - have) * (double)count / (double)have);
+	return more <= (double)(most - count) ? (size_t)more : 0;
 }
 
-/* A point is steady where half of its repetitions are; one whose limit changes is cut into parts instead. */
+/* A point is steady where half of its repetitions are; one whose limit changes is cut into parts instead.  Where several are
+ * unsteady and none is good, others as long would be no better: that takes another key. */
 static size_t for_steadiness(size_t good, size_t unsteady, size_t left)
 {
-	const size_t more = good > 0 ? unsteady - good : unsteady;
+	const size_t more = good > 0 || unsteady == 1 ? unsteady - good : 0;
 	return more <= left ? more : 0;
 }
 
@@ -133,7 +133,8 @@ size_t way_out_repetitions(
 		if (unsteady > good)
 			more = cut.count > 1 ? 0 : for_steadiness(good, unsteady, most - count);
 		else
-			more = for_samples(&enough, good, most - count);
+			more = way_out_for_samples(
+				enough.samples, enough.needed, good, most - count + good);
 	}
 	free(chosen);
 	return more;

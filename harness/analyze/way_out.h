@@ -27,4 +27,7 @@ const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYT
 size_t way_out_repetitions(
 	const struct measurement *const *repeats, size_t count, double warmup_s, size_t most);
 
+/* The same for `needed` samples or items where `count` repetitions have `have`. */
+size_t way_out_for_samples(uint64_t have, uint64_t needed, size_t count, size_t most);
+
 #endif

@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/calibration.h"
 #include "harness/command/session_parts.h"
 #include "harness/report/report.h"
 #include "harness/report/timeline_report.h"
@@ -235,7 +236,7 @@ static void measure_adaptively(struct session *session)
 
 /* --- as far as a verdict takes it -------------------------------------------------------------------- */
 
-/* How many repetitions more; what cannot be loaded asks for none. */
+/* How many repetitions more, for a verdict or for its predictions; what cannot be loaded asks for none. */
 static size_t wanted_repetitions(const struct session *session, size_t most)
 {
 	const struct record *record = &session->record;
@@ -253,6 +254,10 @@ static size_t wanted_repetitions(const struct session *session, size_t most)
 	}
 	if (loaded > 0 && loaded == count)
 		more = way_out_repetitions(list, count, warmup_s, most);
+	if (more == 0 && loaded > 0) {
+		const struct model_lack lack = calibration_lack(record, 0);
+		more = way_out_for_samples(lack.recorded, lack.needed, count, most);
+	}
 	for (size_t i = 0; repeats && i <= loaded && i < count; i++)
 		measurement_release(&repeats[i]);
 	free(list);

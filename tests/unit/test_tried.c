@@ -322,10 +322,18 @@ static void advice_is_undone_when_it_does_not_come_true(void **state)
 	struct trial trial = judged(317, 333, 0.02, 2900, 3400);
 	assert_non_null(
 		strstr(trial_words(&trial, words), "predicted 3,150 (2,900-3,400), measured 333"));
+	/* A disturbed node may halve a rate, and not take nine tenths of it. */
 	trial.disturbed = true;
 	trial_judge(&trial);
-	assert_int_equal(trial.outcome, EXPERIMENT_UNCLEAR);
+	assert_int_equal(trial.outcome, EXPERIMENT_FAILED);
 	assert_false(trial.kept);
+	trial.rate = 2000;
+	trial_judge(&trial);
+	assert_int_equal(trial.outcome, EXPERIMENT_UNCLEAR);
+	assert_true(trial.kept);
+	trial.disturbed = false;
+	trial_judge(&trial);
+	assert_int_equal(trial.outcome, EXPERIMENT_FAILED);
 }
 
 static void noise_comes_from_where_it_is_known(void **state)

@@ -94,6 +94,11 @@ static void what_repetitions_cannot_do_is_left(void **state)
 	assert_int_equal(more(&runs, 12), 0);
 	close_runs(&runs);
 	assert_int_equal(way_out_repetitions(NULL, 0, 1, 12), 0);
+	assert_int_equal(way_out_for_samples(685, 1500, 3, 8), 4);
+	assert_int_equal(way_out_for_samples(685, 1500, 3, 6), 0);
+	assert_int_equal(way_out_for_samples(1500, 1500, 3, 8), 0);
+	assert_int_equal(way_out_for_samples(0, 1500, 3, 8), 0);
+	assert_int_equal(way_out_for_samples(1499, 1500, 3, 3), 0);
 }
 
 /* Half of them must be steady: as long as that can still be, and never beyond the bound. */
@@ -111,9 +116,16 @@ static void unsteady_ones_are_outvoted_or_given_up(void **state)
 	assert_int_equal(more(&runs, 12), 0);
 	close_runs(&runs);
 	open_runs(&runs);
+	add(&runs, MEASUREMENT_OK, 100, 3);
 	while (runs.count < 12 && (runs.count < 3 || more(&runs, 12) > 0))
 		add(&runs, MEASUREMENT_UNSTEADY, 100, 3);
-	assert_int_equal(runs.count, 7);
+	assert_int_equal(runs.count, 8);
+	close_runs(&runs);
+	open_runs(&runs);
+	add(&runs, MEASUREMENT_UNSTEADY, 100, 3);
+	assert_int_equal(more(&runs, 4), 1);
+	add(&runs, MEASUREMENT_UNSTEADY, 100, 3);
+	assert_int_equal(more(&runs, 4), 0);
 	close_runs(&runs);
 }
 
