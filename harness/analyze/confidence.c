@@ -59,3 +59,10 @@ double confidence_most(size_t repeats)
 {
 	return repeats < REPEATS_WANTED ? MOST_FEW_REPEATS : MOST;
 }
+
+double confidence_failed(double confidence, double divisor)
+{
+	static const double CERTAIN = 1 - 1e-9;
+	const double odds = confidence / (1 - fmin(confidence, CERTAIN)) / divisor;
+	return odds / (1 + odds);
+}

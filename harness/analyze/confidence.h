@@ -37,4 +37,8 @@ double confidence_alone(double ratio, double deviation);
 /* Whether that is too little to name one of the two only. */
 bool confidence_is_pair(double alone);
 
+/* After a prediction that failed: its odds over the divisor. */
+#define CONFIDENCE_ODDS_OWN 4 /* of the stage that the verdict names, or of what it recommends */
+double confidence_failed(double confidence, double divisor);
+
 #endif

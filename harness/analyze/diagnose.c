@@ -2,6 +2,7 @@
  * what to turn.  Whatever is missing is left out and said; only memory can fail it. */
 #include "harness/analyze/diagnose.h"
 
+#include "harness/analyze/confidence.h"
 #include "harness/analyze/findings.h"
 #include "harness/analyze/memory_growth.h"
 #include "harness/analyze/phases.h"
@@ -34,11 +35,28 @@ static void explain_why_not(char *why_not, const struct error *reason)
 	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
 }
 
+/* Too few items were recorded: so much longer records enough. */
+static void add_way_out(
+	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
+{
+	const struct sufficiency s = {.samples = lack->recorded, .needed = lack->needed};
+	char way_out[WAY_OUT_BYTES];
+	const size_t used = strlen(why_not);
+	if (lack->needed > 0)
+		(void)snprintf(why_not + used, EVIDENCE_BYTES - used, "; %s",
+			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
+				way_out));
+}
+
 /* False, with the reason, when there is no replay of it. */
 static bool replay_point(
-	const struct model_source *source, unsigned effort, struct replayed *out, char *why_not)
+	const struct diagnose_input *input, unsigned effort, struct replayed *out, char *why_not)
 {
 	struct error reason = {0};
+	struct model_lack lack = {0};
+	struct model_source with = input->source;
+	const struct model_source *source = &with;
+	with.lack = &lack;
 	*out = (struct replayed){0};
 	if (effort == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES, "no replay was asked for");
@@ -47,7 +65,7 @@ static bool replay_point(
 	if (!source->traces || source->count == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES,
 			"no prediction: no service times were recorded (measure.profiler = off, or an "
-			"older result)");
+			"older result); set measure.profiler=on");
 		return false;
 	}
 	int code = model_open(&out->model, source, &reason);
@@ -57,6 +75,7 @@ static bool replay_point(
 	if (!code)
 		return true;
 	explain_why_not(why_not, &reason);
+	add_way_out(input, &lack, why_not);
 	if (out->open)
 		model_close(&out->model);
 	*out = (struct replayed){0};
@@ -72,13 +91,17 @@ static void replayed_close(struct replayed *replayed)
 
 /* --- the verdict of the whole ------------------------------------------------------------------ */
 
-static void say_too_short(const struct sufficiency *s, struct diagnosis *out)
+static void say_too_short(
+	const struct diagnose_input *input, const struct sufficiency *s, struct diagnosis *out)
 {
+	char way_out[WAY_OUT_BYTES];
 	char reason[EVIDENCE_BYTES - 16];
 	out->samples_needed = s->needed;
 	(void)snprintf(reason, sizeof reason, "%llu samples, %llu needed",
 		(unsigned long long)s->samples, (unsigned long long)s->needed);
-	verdict_abstain(&out->verdict, reason);
+	verdict_abstain(&out->verdict, reason,
+		way_out_longer(
+			s, input->facts, input->source.repeats, input->source.count, way_out));
 	if (!isnan(s->width))
 		evidence_add(&out->verdict,
 			"the throughput is known to %.0f %% to either side, and a verdict takes 20 %%",
@@ -107,6 +130,7 @@ static void judge_slice(const struct diagnose_input *input, const struct measure
 {
 	const struct measurement *one = slice;
 	const struct traces *one_traces = traces;
+	struct diagnose_input slice_input = *input;
 	struct model_source source = input->source;
 	struct point_summary *summary = calloc(1, sizeof *summary);
 	struct replayed replayed = {0};
@@ -116,8 +140,9 @@ static void judge_slice(const struct diagnose_input *input, const struct measure
 	source.count = 1;
 	if (summary && summary_of_point(&one, 1, input->facts, summary, NULL) == 0) {
 		const struct point_facts facts = point_facts_measured(summary, input->facts);
+		slice_input.source = source;
 		const bool has =
-			replay_point(&source, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
+			replay_point(&slice_input, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
 		const struct evidence_base base = {.point = summary,
 			.repeats = &one,
 			.count = 1,
@@ -140,7 +165,8 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 	struct measurement *slice = calloc(1, sizeof *slice);
 	struct traces *part = calloc(1, sizeof *part);
 	*phase = (struct phase){.begin_s = cut->edges[i], .end_s = cut->edges[i + 1]};
-	verdict_abstain(verdict, "out of memory");
+	verdict_abstain(
+		verdict, "out of memory", "free some memory, and diagnose the result again");
 	if (slice && part) {
 		phase_slice(m, traces, phase->begin_s, phase->end_s, slice);
 		if (traces)
@@ -292,7 +318,8 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 		.stage = out->verdict.stage,
 		.resource = out->verdict.resource,
 		.cores = input->facts->cores,
-		.effort = effort};
+		.effort = effort,
+		.tried = input->tried};
 	const struct point_facts measured = point_facts_measured(input->point, input->facts);
 	int code = recommend(&start, out, err);
 	if (!code && effort >= THOROUGH)
@@ -331,7 +358,7 @@ static void judge_whole(const struct diagnose_input *input, const struct phase_c
 {
 	struct replayed replayed;
 	const struct point_facts facts = point_facts_measured(input->point, input->facts);
-	const bool has = replay_point(&input->source, effort, &replayed, out->why_not);
+	const bool has = replay_point(input, effort, &replayed, out->why_not);
 	const struct evidence_base base = {.point = input->point,
 		.repeats = input->source.repeats,
 		.count = input->source.count,
@@ -348,6 +375,24 @@ static void judge_whole(const struct diagnose_input *input, const struct phase_c
 	replayed_close(&replayed);
 }
 
+/* Its own predictions, as an experiment's that fail. */
+static void weigh_failures(const struct tried *tried, struct diagnosis *out)
+{
+	const size_t failed = tried_failed(tried);
+	const double before = out->verdict.confidence;
+	if (failed == 0 || strcmp(out->verdict.stage, "none") == 0)
+		return;
+	for (size_t i = 0; i < failed; i++)
+		out->verdict.confidence =
+			confidence_failed(out->verdict.confidence, CONFIDENCE_ODDS_OWN);
+	out->phases[0].confidence =
+		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
+	evidence_make_room(&out->verdict);
+	evidence_add(&out->verdict,
+		"%zu of its predictions did not come true when set: the confidence falls from %.2f to %.2f",
+		failed, before, out->verdict.confidence);
+}
+
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err)
 {
@@ -358,13 +403,15 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	struct phase_cut cut;
 	phases_cut(source->repeats, source->count, warmup_of(source->config), &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
+	out->width = enough.width;
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1) {
-		say_too_short(&enough, out);
+		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");
 		whole_is_one_phase(input, out);
 		return 0;
 	}
 	judge_whole(input, &cut, effort, out);
+	weigh_failures(input->tried, out);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "harness/analyze/model.h"
 #include "harness/analyze/summary.h"
+#include "harness/analyze/tried.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +21,9 @@ enum {
 struct recommendation {
 	char settings[SETTINGS_MAX][SETTING_BYTES]; /* "decode.workers=8", as --set takes it */
 	size_t setting_count;
-	double predicted;                                       /* samples/s */
-	struct interval interval;                               /* 90 % */
+	double predicted;         /* samples/s */
+	struct interval interval; /* 90 % */
+	double measured; /* samples/s: that setting was measured, too, which stands above the prediction; 0: it was not */
 	char next_stage[NAME_BYTES], next_resource[NAME_BYTES]; /* what binds then */
 	char words[EVIDENCE_BYTES];
 };
@@ -48,7 +50,8 @@ struct diagnosis {
 	bool modelled; /* the replay could be calibrated; else why_not says */
 	char why_not[EVIDENCE_BYTES];
 	uint64_t samples_needed; /* too short a run: so many samples would do; 0: enough */
-	double replayed;         /* samples/s of the replay as it stands, beside the measured one */
+	double width; /* half of the throughput's 90 % interval over it, within repetitions; NAN */
+	double replayed; /* samples/s of the replay as it stands, beside the measured one */
 	struct elasticities elasticities;
 	struct ladder ladder;
 	struct recommendation recommendations[RECOMMENDATIONS_MAX];
@@ -63,7 +66,11 @@ struct diagnose_input {
 	const struct point_summary *point;
 	const struct point_facts *facts;
 	struct model_source source;
+	const struct tried *tried; /* what was measured beside it; NULL: nothing */
 };
+
+/* What is to be expected of it: measured, or else predicted. */
+double recommendation_rate(const struct recommendation *recommendation);
 
 /* effort as in model.h: 0 leaves the replay out (only wait states and resource rules). */
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,

@@ -40,6 +40,14 @@ double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
 	return ratio;
 }
 
+struct interval experiment_promise(double predicted, struct interval predicted_90)
+{
+	static const double NO_GAIN = 1.05;
+	if (predicted_90.low <= NO_GAIN && predicted > NO_GAIN)
+		predicted_90.low = fmax(predicted_90.low, sqrt(predicted));
+	return predicted_90;
+}
+
 void experiment_add(
 	struct experiment *experiment, double ratio, const double baselines[EXPERIMENT_BASELINES])
 {

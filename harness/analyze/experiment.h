@@ -110,6 +110,10 @@ void experiment_order(
 double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
 	const bool is_variant[EXPERIMENT_RUNS], double baselines[EXPERIMENT_BASELINES]);
 
+/* What an advised setting is held against, over what is there: the prediction's 90 % interval; one that reaches down to no gain
+ * is confirmed by nothing, so that its lower end is then half of the gain that was promised (of its logarithm). */
+struct interval experiment_promise(double predicted, struct interval predicted_90);
+
 /* Takes a block in. */
 void experiment_add(
 	struct experiment *experiment, double ratio, const double baselines[EXPERIMENT_BASELINES]);

@@ -13,18 +13,23 @@ static const double UTILISATION_TOLERANCE =
 	0.10; /* histograms know a value to 3 %, and clip at the edges */
 static const double FLOW_TOLERANCE = 0.02;
 
-static bool steady(const struct evidence_base *base, char *reason, size_t room)
+static bool steady(const struct evidence_base *base, struct refusal *refusal)
 {
 	if (base->point->status == POINT_UNSTEADY) {
-		(void)snprintf(reason, room, "the throughput was not steady");
+		(void)snprintf(
+			refusal->reason, sizeof refusal->reason, "the throughput was not steady");
 		for (size_t i = 0; i < base->point->note_count; i++)
 			if (strncmp(base->point->notes[i], "unsteady: ", strlen("unsteady: ")) == 0)
-				(void)snprintf(reason, room, "%.200s", base->point->notes[i]);
-
+				(void)snprintf(refusal->reason, sizeof refusal->reason, "%.200s",
+					base->point->notes[i]);
+		(void)way_out_steadier(refusal->reason, base->facts, refusal->way_out);
 		return false;
 	}
 	if (base->count == 0 || base->point->status != POINT_OK) {
-		(void)snprintf(reason, room, "there is no good repetition");
+		(void)snprintf(
+			refusal->reason, sizeof refusal->reason, "there is no good repetition");
+		(void)snprintf(refusal->way_out, sizeof refusal->way_out,
+			"see why each failed (mlbench show --verbose), and measure again");
 		return false;
 	}
 	return true;
@@ -35,29 +40,31 @@ static bool is_share(double value)
 	return value >= 0 && value <= 1; /* not NAN either */
 }
 
-static bool has_states(const struct evidence_base *base, char *reason, size_t room)
+static bool has_states(const struct evidence_base *base, struct refusal *refusal)
 {
 	const struct point_summary *point = base->point;
 	bool known = point->stage_count >= 2;
 	for (size_t i = 0; i < point->stage_count; i++)
 		known = known && is_share(point->stages[i].busy) &&
 			is_share(point->stages[i].starved) && is_share(point->stages[i].blocked);
-	if (!known)
-		(void)snprintf(reason, room,
+	if (!known) {
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
 			"no state times were recorded (measure.profiler = off, or too short a run)");
+		(void)way_out_states(base->facts, refusal->way_out);
+	}
 	return known;
 }
 
-static bool accounts(const struct evidence_base *base, char *reason, size_t room)
+static bool accounts(const struct evidence_base *base, struct refusal *refusal)
 {
 	const double accounted = base->point->accounted;
 	if (accounted >= ACCOUNTED_MIN)
 		return true;
 	if (isnan(accounted))
-		(void)snprintf(reason, room,
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
 			"it is not known how much of the threads' time is accounted for");
 	else
-		(void)snprintf(reason, room,
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
 			"only %.1f %% of the threads' time is accounted for, and it takes %.0f %%",
 			accounted * 100, ACCOUNTED_MIN * 100);
 	return false;
@@ -74,7 +81,7 @@ static const struct stage_measurement *stage_of(const struct measurement *m, con
 /* What entered the decode stage left through the step, but for what waited at either end; samples are
  * counted between completions of steps, stages between edges of windows, which adds two batches. */
 static bool flow_conserved(
-	const struct evidence_base *base, const struct measurement *m, char *reason, size_t room)
+	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
 	const struct stage_measurement *read = stage_of(m, "read");
 	const struct stage_measurement *decode = stage_of(m, "decode");
@@ -92,7 +99,7 @@ static bool flow_conserved(
 		fabs((double)decode->items - out));
 	if (worst <= tolerance)
 		return true;
-	(void)snprintf(reason, room,
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
 		"flow is not conserved: %llu read, %llu decoded, %.0f through the step",
 		(unsigned long long)read->items, (unsigned long long)decode->items, out);
 	return false;
@@ -100,7 +107,7 @@ static bool flow_conserved(
 
 /* Files in flight = rate x latency, and may not exceed what is allowed in flight. */
 static bool little_of_reads(
-	const struct evidence_base *base, const struct measurement *m, char *reason, size_t room)
+	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
 	const struct stage_measurement *read = stage_of(m, "read");
 	if (!read || read->service.count == 0 || base->facts->reads_memory ||
@@ -110,7 +117,7 @@ static bool little_of_reads(
 	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;
 	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE) + 1)
 		return true;
-	(void)snprintf(reason, room,
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
 		"Little's law fails at read: rate x latency is %.1f files in flight, and at most "
 		"%.0f may be",
 		in_flight, allowed);
@@ -119,7 +126,7 @@ static bool little_of_reads(
 
 /* Utilisation law (Little's on the workers): rate x service time = workers at work, by two clocks.
  */
-static bool little_of_decode(const struct measurement *m, char *reason, size_t room)
+static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
 {
 	const struct stage_measurement *decode = stage_of(m, "decode");
 	if (!decode || decode->service.count == 0 || decode->per_batch || m->measured_seconds <= 0)
@@ -133,22 +140,24 @@ static bool little_of_decode(const struct measurement *m, char *reason, size_t r
 			     (0.01 + edges) * decode->workers;
 	if (fabs(by_histogram - by_states) <= slack)
 		return true;
-	(void)snprintf(reason, room,
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
 		"Little's law fails at decode: rate x service time keeps %.2f workers at work, the "
 		"state clocks %.2f",
 		by_histogram, by_states);
 	return false;
 }
 
-bool gate_passes(const struct evidence_base *base, char *reason, size_t room)
+bool gate_passes(const struct evidence_base *base, struct refusal *refusal)
 {
-	if (!steady(base, reason, room) || !has_states(base, reason, room) ||
-		!accounts(base, reason, room))
+	*refusal = (struct refusal){0};
+	if (!steady(base, refusal) || !has_states(base, refusal))
 		return false;
-	for (size_t i = 0; i < base->count; i++)
-		if (!flow_conserved(base, base->repeats[i], reason, room) ||
-			!little_of_reads(base, base->repeats[i], reason, room) ||
-			!little_of_decode(base->repeats[i], reason, room))
-			return false;
-	return true;
+	bool agrees = accounts(base, refusal);
+	for (size_t i = 0; i < base->count && agrees; i++)
+		agrees = flow_conserved(base, base->repeats[i], refusal) &&
+			 little_of_reads(base, base->repeats[i], refusal) &&
+			 little_of_decode(base->repeats[i], refusal);
+	if (!agrees)
+		(void)way_out_again(base->facts, refusal->way_out);
+	return agrees;
 }

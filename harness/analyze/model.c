@@ -384,6 +384,8 @@ int model_open(struct model *model, const struct model_source *source, struct er
 		return error_set(err, -ENODATA,
 			"no service times were recorded (measure.profiler off, or an older result)");
 	const int code = calibrate(model, source, err);
+	if (source->lack)
+		*source->lack = (struct model_lack){model->recorded, model->needed};
 	if (code)
 		model_close(model);
 	return code;

@@ -23,6 +23,11 @@ typedef double model_step_time(const struct config *config, uint32_t batch_size)
 typedef double model_exchange_time(const struct config *config);
 
 /* What it is calibrated from: all of one point. */
+/* Items that a replay was to be made from, and how many would do; needed 0: they did. */
+struct model_lack {
+	size_t recorded, needed;
+};
+
 struct model_source {
 	const struct config *config; /* of the point */
 	const struct measurement *const *repeats;
@@ -42,6 +47,8 @@ struct model_source {
 	model_step_time *step_time;
 	/* NULL: step.devices and sync.* cannot be altered. */
 	model_exchange_time *exchange_time;
+	struct model_lack
+		*lack; /* set by model_open where there is too little; NULL: not asked for */
 };
 
 /* The decode series are those of an ordinary worker, those of the step of an ordinary device; worker_factor and
@@ -56,6 +63,7 @@ struct model {
 	model_exchange_time *exchange_time;
 	struct shape_facts facts;
 	double samples_per_batch;
+	size_t needed;     /* items, where fewer were recorded; 0: they are enough */
 	double measured;   /* samples/s: median of the repeats */
 	double noise;      /* relative deviation of one repeat */
 	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */

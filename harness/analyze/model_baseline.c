@@ -158,7 +158,8 @@ int model_baseline(struct model *model, const struct outside *outside, struct er
 	int code = samples_needed(model, samples, &needed, err);
 	if (code)
 		return code;
-	if (model->recorded < needed)
+	model->needed = model->recorded < needed ? needed : 0;
+	if (model->needed > 0)
 		return error_set(
 			err, -ENODATA, "%zu samples recorded, %zu needed", model->recorded, needed);
 	struct replay_result result;

@@ -2,6 +2,7 @@
 #include "harness/analyze/recommend.h"
 
 #include "harness/analyze/recommend_turns.h"
+#include "harness/analyze/verdict_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +11,6 @@
 
 enum { CHAIN_MAX = RECOMMENDATIONS_MAX };
 
-static const double GAIN_LEAST = 0.05; /* of the throughput, for a key to be worth turning */
 static const double CORES_FULL = 0.97;
 
 /* --- what binds -------------------------------------------------------------------------------- */
@@ -60,17 +60,33 @@ static int limit_of(const struct model *model, const struct replay_result *repla
 
 /* --- the chain --------------------------------------------------------------------------------- */
 
-static void describe(struct recommendation *link, double now, bool hidden_device)
+double recommendation_rate(const struct recommendation *r)
 {
+	return r->measured > 0 ? r->measured : r->predicted;
+}
+
+/* Of a link, beside itself. */
+struct doubts {
+	bool hidden_device;
+	struct tried_step unsure; /* the way was measured, and may gain nothing further on */
+};
+
+static void describe(struct recommendation *link, double now, const struct doubts *doubts)
+{
+	char tried[TRIED_WORDS_BYTES];
 	char stage[NAME_BYTES];
 	char resource[NAME_BYTES];
 	memcpy(stage, link->next_stage, sizeof stage);
 	memcpy(resource, link->next_resource, sizeof resource);
-	(void)snprintf(link->words, sizeof link->words, "%.2f times as fast; then %s binds (%s)%s",
-		link->predicted / now, stage, resource,
-		hidden_device
-			? "; the lower end: storage that serves no more files at once than were measured"
-			: "");
+	const int used =
+		snprintf(link->words, sizeof link->words, "%.2f times as fast; then %s binds (%s)",
+			recommendation_rate(link) / now, stage, resource);
+	if (doubts->unsure.answer == TRIED_UNSURE)
+		(void)snprintf(link->words + used, sizeof link->words - (size_t)used,
+			"; the lower end: %s", tried_words(&doubts->unsure, tried));
+	else if (doubts->hidden_device)
+		(void)snprintf(link->words + used, sizeof link->words - (size_t)used,
+			"; the lower end: storage that serves no more files at once than were measured");
 }
 
 /* A place for the key's setting: that of an earlier turn of the same key, or a new one; SETTINGS_MAX: full. */
@@ -85,9 +101,10 @@ static size_t place_of_setting(const struct recommendation *link, const char *se
 
 /* Goes on to where the turn leads. */
 static int add_link(const struct recommend_start *start, struct place *place,
-	const struct turn *turn, struct recommendation *link, bool *hidden_device,
+	const struct turn *turn, struct recommendation *link, struct doubts *doubts,
 	struct error *err)
 {
+	const double reached = recommendation_rate(link);
 	struct place next;
 	struct prediction prediction;
 	char setting[SETTING_BYTES];
@@ -108,9 +125,14 @@ static int add_link(const struct recommend_start *start, struct place *place,
 		place_release(&next);
 		return code;
 	}
+	const struct tried_point *there = tried_at(next.tried, next.base, &next.config);
+	doubts->unsure = turn_tried(place, turn);
+	doubts->hidden_device = prediction.hidden_device;
 	link->predicted = prediction.throughput;
 	link->interval = prediction.interval;
-	*hidden_device = prediction.hidden_device;
+	link->measured = there && there->rate > 0 ? there->rate : 0;
+	if (doubts->unsure.answer == TRIED_UNSURE)
+		link->interval.low = fmin(link->interval.low, reached);
 	place_release(place);
 	*place = next;
 	return 0;
@@ -125,6 +147,13 @@ static void reverse(struct recommendation *chain, size_t count)
 	}
 }
 
+static void say_against(const struct tried_step *against, struct diagnosis *out)
+{
+	char words[TRIED_WORDS_BYTES];
+	evidence_add(
+		&out->verdict, "%s: no more of it is recommended", tried_words(against, words));
+}
+
 static int follow_chain(const struct recommend_start *start, struct place *place, double now,
 	struct diagnosis *out, struct error *err)
 {
@@ -132,22 +161,25 @@ static int follow_chain(const struct recommend_start *start, struct place *place
 	(void)snprintf(link.next_stage, sizeof link.next_stage, "%s", start->stage);
 	(void)snprintf(link.next_resource, sizeof link.next_resource, "%s", start->resource);
 	while (out->recommendation_count < CHAIN_MAX) {
-		const double reached = link.predicted;
-		const struct turn *turn =
-			turn_best(place, link.next_stage, link.next_resource, GAIN_LEAST, err);
+		const double reached = recommendation_rate(&link);
+		struct tried_step against = {.answer = TRIED_NOTHING};
+		const struct turn *turn = turn_best(place, link.next_stage, link.next_resource,
+			TRIED_GAIN_LEAST, reached, &against, err);
+		if (against.answer == TRIED_NO_GAIN)
+			say_against(&against, out);
 		if (!turn)
 			break;
-		bool hidden_device = false;
-		const int code = add_link(start, place, turn, &link, &hidden_device, err);
+		struct doubts doubts = {0};
+		const int code = add_link(start, place, turn, &link, &doubts, err);
 		if (code == -ENOSPC)
 			break;
 		if (code)
 			return code;
 		/* An interval that reaches down to what there is says that the model may be wrong, as where
 		 * one file at a time cannot tell latency from a device: the way to know is to set it. */
-		if (link.predicted < reached * (1 + GAIN_LEAST))
+		if (recommendation_rate(&link) < reached * (1 + TRIED_GAIN_LEAST))
 			break;
-		describe(&link, now, hidden_device);
+		describe(&link, now, &doubts);
 		out->recommendations[out->recommendation_count++] = link;
 	}
 	reverse(out->recommendations, out->recommendation_count);
@@ -159,7 +191,7 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 	struct place place = {0};
 	struct prediction now;
 	out->recommendation_count = 0;
-	int code = place_open(&place, start->model, start->config, err);
+	int code = place_open(&place, start->model, start->config, start->tried, err);
 	if (!code)
 		code = model_predict(&place.model, 0, &now, err);
 	if (!code)

@@ -11,7 +11,8 @@ struct recommend_start {
 	const struct config *config;  /* of the point */
 	const char *stage, *resource; /* of the verdict */
 	unsigned cores;
-	unsigned effort; /* as in model.h */
+	unsigned effort;           /* as in model.h */
+	const struct tried *tried; /* NULL: nothing was measured beside it */
 };
 
 /* Fills out->recommendations, best first: the whole chain, then the shorter ones.  Only what gains more

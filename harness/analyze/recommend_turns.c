@@ -96,9 +96,11 @@ static int place_copy(struct place *place, const struct model *model, const stru
 }
 
 int place_open(struct place *place, const struct model *model, const struct config *config,
-	struct error *err)
+	const struct tried *tried, struct error *err)
 {
 	int code = place_copy(place, model, config, err);
+	place->tried = tried;
+	place->base = config;
 	if (!code)
 		code = screen(place, err);
 	return code;
@@ -157,6 +159,8 @@ int turn_try(const struct place *from, const struct turn *turn, struct place *to
 	(void)snprintf(setting, SETTING_BYTES, "%s.%s=%.24s", config_keys[turn->key].section,
 		config_keys[turn->key].name, value);
 	int code = place_copy(to, &from->model, &from->config, err);
+	to->tried = from->tried;
+	to->base = from->base;
 	if (!code)
 		code = config_set_key(&to->config, turn->key, value, err);
 	if (!code)
@@ -170,28 +174,66 @@ int turn_try(const struct place *from, const struct turn *turn, struct place *to
 	return code;
 }
 
-struct tried {
+struct screened {
 	const struct turn *turn;
-	double screened;
+	double rate;
 };
 
-static const struct turn *choose(const struct tried *tried, size_t count, double now, double gain)
+static const struct turn *choose(
+	const struct screened *tried, size_t count, double now, double gain)
 {
 	double best = 0;
 	for (size_t i = 0; i < count; i++)
-		best = fmax(best, tried[i].screened);
+		best = fmax(best, tried[i].rate);
 	if (best < now * (1 + gain))
 		return NULL;
 	for (size_t i = 0; i < count; i++)
-		if (tried[i].screened >= now + ENOUGH * (best - now))
+		if (tried[i].rate >= now + ENOUGH * (best - now))
 			return tried[i].turn;
 	return NULL;
 }
 
-const struct turn *turn_best(const struct place *place, const char *stage, const char *resource,
-	double gain, struct error *err)
+/* --- what was measured ------------------------------------------------------------------------- */
+
+/* Depth and threads of the reads both put more files in flight, unless threads are to share the work of cores. */
+static bool same_means(const struct turn *turn, enum key_id key)
 {
-	struct tried tried[TURNS];
+	const bool reads = turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS;
+	return key == turn->key || (reads && strcmp(turn->resource, "cpu") != 0 &&
+					   (key == KEY_READ_DEPTH || key == KEY_READ_THREADS));
+}
+
+struct tried_step turn_tried(const struct place *from, const struct turn *turn)
+{
+	static const enum key_id in_flight[] = {KEY_READ_DEPTH, KEY_READ_THREADS};
+	struct tried_step step = {.key = turn->key};
+	if (!turn->value)
+		step = tried_last_step(
+			from->tried, from->base, &from->config, turn->key, turn->times > 1);
+	for (size_t i = 0; i < 2 && step.answer == TRIED_NOTHING; i++)
+		if (!turn->value && same_means(turn, in_flight[i]))
+			step = tried_last_step(from->tried, from->base, &from->config, in_flight[i],
+				turn->times > 1);
+	return step;
+}
+
+/* Measured there, or on the way there, and not worth it. */
+static bool is_refuted(const struct place *from, const struct place *to, const struct turn *turn,
+	double reached, double gain, struct tried_step *against)
+{
+	const struct tried_point *there = tried_at(to->tried, to->base, &to->config);
+	const struct tried_step step = turn_tried(from, turn);
+	if (there && there->rate >= reached * (1 + gain))
+		return false;
+	if (step.answer == TRIED_NO_GAIN)
+		*against = step;
+	return there || step.answer == TRIED_NO_GAIN;
+}
+
+const struct turn *turn_best(const struct place *place, const char *stage, const char *resource,
+	double gain, double reached, struct tried_step *against, struct error *err)
+{
+	struct screened tried[TURNS];
 	size_t count = 0;
 	for (size_t i = 0; i < TURNS; i++) {
 		struct place other;
@@ -199,7 +241,8 @@ const struct turn *turn_best(const struct place *place, const char *stage, const
 		if (!applies(&turns[i], stage, resource) ||
 			turn_try(place, &turns[i], &other, setting, err))
 			continue;
-		tried[count++] = (struct tried){&turns[i], other.screened};
+		if (!is_refuted(place, &other, &turns[i], reached, gain, against))
+			tried[count++] = (struct screened){&turns[i], other.screened};
 		place_release(&other);
 	}
 	return choose(tried, count, place->screened, gain);

@@ -4,6 +4,7 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/model_parts.h"
+#include "harness/analyze/tried.h"
 
 struct turn;
 
@@ -12,10 +13,14 @@ struct place {
 	struct model model;
 	struct config config;
 	double screened; /* samples/s of a short replay */
+	/* Beside `base`, the diagnosed configuration. */
+	const struct tried *tried;
+	const struct config *base;
 };
 
+/* tried may be NULL. */
 int place_open(struct place *place, const struct model *model, const struct config *config,
-	struct error *err);
+	const struct tried *tried, struct error *err);
 void place_release(struct place *place); /* safe on {0} */
 
 /* to is fresh, to be released; setting: "decode.workers=8".  -ENOTSUP: there is no such value, or replay
@@ -23,8 +28,12 @@ void place_release(struct place *place); /* safe on {0} */
 int turn_try(const struct place *from, const struct turn *turn, struct place *to,
 	char setting[SETTING_BYTES], struct error *err);
 
-/* The least setting that gives nearly as much as the best against that limit; NULL: none gains `gain`. */
+/* What was measured on the way that the turn goes on. */
+struct tried_step turn_tried(const struct place *from, const struct turn *turn);
+
+/* The least setting that gives nearly as much as the best against that limit; NULL: none gains `gain`.  reached: samples/s
+ * at the place.  What was measured to gain nothing is left out, and the last of that is in *against. */
 const struct turn *turn_best(const struct place *place, const char *stage, const char *resource,
-	double gain, struct error *err);
+	double gain, double reached, struct tried_step *against, struct error *err);
 
 #endif

@@ -57,15 +57,20 @@ static void advise_chain(const struct diagnosis *diagnosis, double measured, cha
 	char high[UNITS_BYTES];
 	char now[UNITS_BYTES];
 	size_t used = 0;
+	(void)units_format_count(measured, now);
 	for (size_t i = 0; i < best->setting_count; i++)
 		used += (size_t)snprintf(settings + used, sizeof settings - used, "%s%s",
 			i ? ", " : "", best->settings[i]);
-	(void)snprintf(out, room,
-		"set %s: predicted %s samples/s (%s-%s) of %s now; then %s binds (%s)", settings,
-		units_format_count(best->predicted, predicted),
-		units_format_count(best->interval.low, low),
-		units_format_count(best->interval.high, high), units_format_count(measured, now),
-		best->next_stage, best->next_resource);
+	if (best->measured > 0)
+		(void)snprintf(out, room, "set %s: measured %s samples/s, of %s here", settings,
+			units_format_count(best->measured, predicted), now);
+	else
+		(void)snprintf(out, room,
+			"set %s: predicted %s samples/s (%s-%s) of %s now; then %s binds (%s)",
+			settings, units_format_count(best->predicted, predicted),
+			units_format_count(best->interval.low, low),
+			units_format_count(best->interval.high, high), now, best->next_stage,
+			best->next_resource);
 }
 
 static bool is(const struct verdict *v, const char *stage, const char *resource)

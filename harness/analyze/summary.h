@@ -94,6 +94,9 @@ struct point_facts {
 	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */
 	double memory_limit_bytes; /* of the process: cgroup's or machine's; 0: not known */
 	uint64_t seed;             /* of the bootstrap */
+	/* How it was measured, as configured; 0: not known. */
+	double duration_s, warmup_s;
+	unsigned repeats, epochs; /* epochs 0: by duration */
 };
 
 /* repeats: the point's measurements, any order, count >= 1.  Repetitions that failed, were

@@ -45,11 +45,12 @@ static double confidence_of(
 	return fmin(stage * cause->certainty * busy * pair * complete, most);
 }
 
-void verdict_abstain(struct verdict *out, const char *reason)
+void verdict_abstain(struct verdict *out, const char *reason, const char *way_out)
 {
 	*out = (struct verdict){.confidence = CONFIDENCE_NONE};
 	(void)snprintf(out->stage, sizeof out->stage, "none");
 	(void)snprintf(out->resource, sizeof out->resource, "unknown");
+	(void)snprintf(out->advice, sizeof out->advice, "%s", way_out);
 	evidence_add(out, "no verdict: %s", reason);
 }
 
@@ -118,13 +119,13 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 
 void verdict_judge(const struct evidence_base *base, struct verdict *out)
 {
-	char reason[EVIDENCE_BYTES - 16];
+	struct refusal refusal;
 	/* Stalls are why it was unsteady. */
 	const bool explained = base->point->status == POINT_UNSTEADY && stalls_bind(base);
-	if (explained || gate_passes(base, reason, sizeof reason))
+	if (explained || gate_passes(base, &refusal))
 		verdict_judge_trusted(base, out);
 	else
-		verdict_abstain(out, reason);
+		verdict_abstain(out, refusal.reason, refusal.way_out);
 }
 
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,

@@ -5,6 +5,7 @@
 
 #include "harness/analyze/findings.h"
 #include "harness/analyze/summary.h"
+#include "harness/analyze/way_out.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +21,12 @@ struct evidence_base {
 	const struct findings *findings; /* NULL: no replay */
 };
 
-/* gate.c: whether the measurements may be judged at all; false with the reason. */
-bool gate_passes(const struct evidence_base *base, char *reason, size_t room);
+/* gate.c: whether the measurements may be judged at all; false with the reason and the way out. */
+struct refusal {
+	char reason[EVIDENCE_BYTES - 16];
+	char way_out[WAY_OUT_BYTES];
+};
+bool gate_passes(const struct evidence_base *base, struct refusal *refusal);
 
 /* arrow.c: which stage binds. */
 struct binding {
@@ -110,6 +115,8 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	const struct cause *cause, struct verdict *out);
 void evidence_add(struct verdict *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Where there are as many lines as can be, the last gives way to one that must be said. */
+void evidence_make_room(struct verdict *out);
 
 /* advice.c: what to turn, with what may be expected of it. */
 void advice_write(const struct evidence_base *base, const struct binding *binding,
@@ -129,7 +136,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 /* The facts with what was measured (threads) before what was configured. */
 struct point_facts point_facts_measured(
 	const struct point_summary *point, const struct point_facts *facts);
-/* No verdict, and why. */
-void verdict_abstain(struct verdict *out, const char *reason);
+/* No verdict, why, and what to set for one: that is the advice. */
+void verdict_abstain(struct verdict *out, const char *reason, const char *way_out);
 
 #endif

@@ -1,4 +1,5 @@
 /* All experiments together: their intervals, which of them needs more, what they say of the verdict. */
+#include "harness/analyze/confidence.h"
 #include "harness/analyze/experiment.h"
 #include "harness/analyze/moderation.h"
 #include "harness/base/rng.h"
@@ -13,7 +14,7 @@ static const uint64_t NEXT_STREAM = 0x4e455854ULL;
 static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE = 0.5;
 
 /* How the odds of a verdict fall: see experiment.h. */
-static const double ODDS_OWN = 4, ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
+static const double ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
 
 /* --- blocks whose baseline moved ---------------------------------------------------------------- */
 
@@ -130,14 +131,16 @@ static double half_width(double error, double freedom)
 
 static enum experiment_outcome outcome_of(const struct experiment *e, struct interval possible)
 {
-	const struct interval *p = &e->predicted_90;
+	const struct interval p = e->kind == EXPERIMENT_KNOB
+					  ? experiment_promise(e->predicted, e->predicted_90)
+					  : e->predicted_90;
 	if (isnan(e->measured))
 		return EXPERIMENT_UNTRIED;
-	if (isnan(e->predicted) || isnan(p->low) || isnan(p->high))
+	if (isnan(e->predicted) || isnan(p.low) || isnan(p.high))
 		return EXPERIMENT_UNPREDICTED;
-	if (e->measured >= p->low && e->measured <= p->high)
+	if (e->measured >= p.low && e->measured <= p.high)
 		return EXPERIMENT_CONFIRMED;
-	const bool reaches = possible.low <= p->high && possible.high >= p->low;
+	const bool reaches = possible.low <= p.high && possible.high >= p.low;
 	const bool unsure = isnan(possible.low);
 	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
@@ -363,11 +366,12 @@ const struct measured_elasticity *verification_contradicts(
 
 double verification_confidence(const struct verification *v, const struct verdict *verdict)
 {
-	double odds = verdict->confidence / (1 - fmin(verdict->confidence, 1 - 1e-9));
+	double confidence = verdict->confidence;
 	for (size_t i = 0; i < v->count; i++)
 		if (v->experiments[i].outcome == EXPERIMENT_FAILED)
-			odds /= is_own(&v->experiments[i], verdict) ? ODDS_OWN : ODDS_OTHER;
-	double confidence = v->failed > 0 ? odds / (1 + odds) : verdict->confidence;
+			confidence = confidence_failed(confidence,
+				is_own(&v->experiments[i], verdict) ? CONFIDENCE_ODDS_OWN
+								    : ODDS_OTHER);
 	if (verification_contradicts(v, verdict))
 		confidence = fmin(confidence, CONTRADICTED);
 	return confidence;

@@ -73,6 +73,27 @@ int calibration_open(struct calibration *calibration, const struct record *recor
 	return code;
 }
 
+struct model_lack calibration_lack(const struct record *record, size_t point)
+{
+	struct material material = {0};
+	struct config config = {0};
+	struct model model = {0};
+	struct model_lack lack = {0};
+	struct error why;
+	int code = material_load(&material, record, point, true, &why);
+	if (!code)
+		code = config_grid_point(&record->config, &record->grid, point, &config, &why);
+	if (!code) {
+		struct model_source source = calibration_source(&config, record, &material, NAN);
+		source.lack = &lack;
+		(void)model_open(&model, &source, &why);
+	}
+	model_close(&model);
+	config_release(&config);
+	material_release(&material);
+	return lack;
+}
+
 void calibration_close(struct calibration *calibration)
 {
 	model_close(&calibration->model);

@@ -24,6 +24,8 @@ struct model_source calibration_source(const struct config *config, const struct
  * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if it has any. */
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
 	double contention, struct error *err);
+/* How many samples were recorded too few; {0}: enough, or something else is missing. */
+struct model_lack calibration_lack(const struct record *record, size_t point);
 void calibration_close(struct calibration *calibration); /* safe on {0} */
 
 /* How cores slow each other down, from the good repetitions of these points; NAN: they do not tell. */

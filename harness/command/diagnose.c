@@ -187,8 +187,9 @@ static int find_verification(
 			return verify_now(request, finding, err);
 		if (request->is_saved)
 			return code;
-		log_warn("not verified: %s; from here: mlbench diagnose %s --verify --budget TIME",
-			err->text, finding->record.folder);
+		log_warn("not verified: %s; from here: mlbench diagnose %s --verify --budget %.0fs",
+			err->text, finding->record.folder,
+			verify_least_budget(&d->config, d->summary->median, true));
 		err->text[0] = '\0';
 		finding->out_of_time = true;
 		return 0;
@@ -242,6 +243,9 @@ static int final_status(const struct request *request, const struct finding *fin
 	const bool interrupted =
 		(request->verify && finding->verified && finding->verification.interrupted) ||
 		(finding->followed && finding->follow.interrupted);
+	const bool failed = finding->followed && finding->follow.failed > 0;
+	if (failed && !interrupted)
+		return EXIT_STATUS_FAILED;
 	if (!diagnosis_tells(view) || finding->out_of_time)
 		return EXIT_STATUS_CANNOT;
 	if (interrupted)
@@ -272,7 +276,7 @@ static int tell(const struct request *request, const struct finding *finding, st
 	return status ? status : printed;
 }
 
-/* The page has the experiments, too; without it the diagnosis stands. */
+/* The page has the experiments, too, and the summary what came of its advice; without them the diagnosis stands. */
 static void renew_page(struct finding *finding)
 {
 	struct error err = {0};
@@ -280,6 +284,8 @@ static void renew_page(struct finding *finding)
 	int code = path ? report_diagnose(&finding->report, &err) : -ENOMEM;
 	if (!code)
 		code = adaptive_sweep_forecast(&finding->report, &err);
+	if (!code && finding->followed)
+		code = report_write_files(&finding->report, &err);
 	if (!code)
 		code = report_page_write(&finding->report, finding->diagnosed.point, path, &err);
 	if (code)
@@ -300,8 +306,6 @@ static int measure(
 	if (status == EXIT_STATUS_DONE && request->follow) {
 		status = follow_advice(invocation, request->steps, folder, &finding->follow, err);
 		finding->followed = status == EXIT_STATUS_DONE || finding->follow.interrupted;
-		if (finding->followed)
-			err->text[0] = '\0'; /* of a setting that could not be measured: undone */
 	}
 	return status;
 }
@@ -332,7 +336,7 @@ static int run(const struct invocation *invocation, struct error *err)
 		code = find(&request, name, finding, err);
 		const int told = code ? command_status(code) : tell(&request, finding, err);
 		status = status ? status : told;
-		if (!code && request.verify && finding->verified)
+		if (!code && ((request.verify && finding->verified) || finding->followed))
 			renew_page(finding);
 	}
 	finding_close(finding);
@@ -350,6 +354,9 @@ const struct command command_diagnose = {
 		"--point N), and says which stage and which resource bind, how sure that is, what each cost takes "
 		"of the throughput, which limits come next, what to set and what that will give, whether memory "
 		"leaks, and whether the limit changed during the run.\n\n"
+		"Where the repetitions of CONFIG are too few for a verdict, it measures more of them by itself, up to "
+		"four times measure.repeats; the first lines say how long that may take. Where that does not do, or the "
+		"result is a saved one, it says which key to set to what ('set measure.duration to 14s or more').\n\n"
 		"--verify proves it by experiment: each stage is replaced by ready-made outputs, slowed down by 5 % "
 		"and 10 %, and the recommended keys are set, in blocks of four runs (ABBA, in random order) against "
 		"the configuration as it is, for at most --budget (3 minutes). A prediction that the measurement "
@@ -360,8 +367,12 @@ const struct command command_diagnose = {
 		"measured again, twice at most for each experiment. What was measured is saved in verification.json, "
 		"and shown again by 'mlbench diagnose RESULT'.\n\n"
 		"--follow takes the diagnosis at its word: it sets what is recommended, measures, and goes on from "
-		"there until nothing is left to gain, then prints the way and the settings.\n\n"
-		"Exit status: 0 diagnosed, 1 a prediction failed, 2 the input was wrong (also a --budget that is too "
+		"there until nothing is left to gain, then prints the way and the settings. Where the measurement lies "
+		"outside the 90 % interval of the prediction (of one that reaches down to no gain: below half of what it "
+		"promised), and its own interval does not reach it, the prediction did not come true: the setting is undone (unless the gain is 5 % or more for sure), the odds of the verdict "
+		"that made it are divided by 4, and the advice is not given again. trials.json beside the result keeps "
+		"what was measured, for 'mlbench diagnose RESULT'.\n\n"
+		"Exit status: 0 diagnosed, 1 a prediction failed (of --verify or --follow), 2 the input was wrong (also a --budget that is too "
 		"short), 3 it cannot tell, or --verify found no time, 130 interrupted.",
 	.example = "mlbench diagnose configs/story.ini --verify",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |

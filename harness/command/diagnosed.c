@@ -2,6 +2,7 @@
 #include "harness/command/diagnosed.h"
 
 #include "harness/command/material.h"
+#include "harness/report/trials.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,12 +32,19 @@ static int diagnose(struct diagnosed *d, const struct report *report,
 	int code = report_facts(report, d->point, &facts, err);
 	if (code)
 		return code;
+	struct beside beside;
+	code = beside_open(&beside, report, d->point, err);
+	if (code)
+		return code;
 	const struct diagnose_input input = {.point = d->summary,
 		.facts = &facts,
+		.tried = &beside.tried,
 		.source = calibration_source(&d->config, report->record, material, contention)};
 	for (size_t i = 0; i < material->count; i++)
 		d->samples += material->repeats[i].samples;
-	return diagnose_point(&input, effort, &d->diagnosis, err);
+	code = diagnose_point(&input, effort, &d->diagnosis, err);
+	beside_close(&beside);
+	return code;
 }
 
 /* Without service times in sequence only wait states can be judged. */

@@ -1,4 +1,4 @@
-/* Set, measure, diagnose, repeat. */
+/* Set, measure, hold it against what was predicted, keep or undo, and ask again. */
 #include "harness/command/follow.h"
 
 #include "harness/base/files.h"
@@ -6,6 +6,7 @@
 #include "harness/command/diagnosed.h"
 #include "harness/command/session.h"
 #include "harness/report/report.h"
+#include "harness/report/trials.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,8 +16,8 @@
 
 enum { NAME_ROOM = 32, UNDONE_MOST = 3, KEPT_MOST = 24 };
 
-/* Below this a recommendation is not worth a run, and a gain not worth a setting. */
-static const double GAIN_LEAST = 0.03, GAIN_SEEN = 0.01;
+/* Below this a recommendation is not worth a run. */
+static const double GAIN_LEAST = 0.03;
 
 /* --- measuring ----------------------------------------------------------------------------------- */
 
@@ -102,60 +103,54 @@ static void join(const struct recommendation *r, char out[FOLLOW_SET_BYTES])
 /* --- the way ------------------------------------------------------------------------------------- */
 
 struct way {
-	const struct invocation *invocation;
+	const struct follow_means *means;
 	struct follow *follow;
 	struct settings kept;
-	char *root;                 /* of the first run */
-	char **folder;              /* of the last that was kept */
-	struct diagnosis diagnosis; /* there */
-	double measured;
-	size_t undone; /* since then */
+	char *root;                /* of the first run */
+	char **folder;             /* of the last that was kept */
+	struct follow_place first; /* its configuration has the values of keys that are not set */
+	struct follow_place place; /* the last that was kept */
+	size_t at;                 /* its step */
+	struct trials trials;      /* all that were measured; predictions are those of the place */
+	struct settings set[TRIALS_MAX]; /* of each */
+	struct settings keys;            /* all that were ever set */
+	size_t undone;                   /* since the last that was kept */
 };
 
-/* Diagnoses a saved run of one point into `diagnosis` and the step. */
-static int look(const char *folder, struct diagnosis *diagnosis, struct follow_step *step,
-	struct error *err)
+static int look(
+	const struct way *way, const char *folder, struct follow_place *place, struct error *err)
 {
-	struct record record = {0};
-	struct report report = {0};
-	struct diagnosed diagnosed = {0};
-	int code = record_open(&record, folder, err);
-	if (!code)
-		code = report_open(&report, &record, err);
-	if (!code)
-		code = diagnosed_open(&diagnosed, &report, 0, err);
-	if (!code) {
-		const struct verdict *v = &diagnosed.diagnosis.verdict;
-		*diagnosis = diagnosed.diagnosis;
-		step->measured = diagnosed.summary->median;
-		step->measured_95 = diagnosed.summary->ci95;
-		step->confidence = v->confidence;
-		memcpy(step->stage, v->stage, sizeof step->stage);
-		memcpy(step->resource, v->resource, sizeof step->resource);
-	}
-	diagnosed_close(&diagnosed);
-	report_close(&report);
-	record_release(&record);
-	return code;
+	*place = (struct follow_place){.rate = NAN};
+	return way->means->look(way->means->context, folder, place, err);
+}
+
+static void note_place(struct follow_step *step, const struct follow_place *place)
+{
+	const struct verdict *v = &place->diagnosis.verdict;
+	step->measured = place->rate;
+	step->measured_95 = place->rate_95;
+	step->confidence = v->confidence;
+	memcpy(step->stage, v->stage, sizeof step->stage);
+	memcpy(step->resource, v->resource, sizeof step->resource);
 }
 
 static bool was_tried(const struct way *way, const char *set)
 {
 	for (size_t i = way->follow->count - way->undone; i < way->follow->count; i++)
-		if (strcmp(way->follow->steps[i].set, set) == 0)
+		if (strcmp(way->follow->steps[i].trial.set, set) == 0)
 			return true;
 	return false;
 }
 
-/* The first that promises enough and was not tried from here; NULL: none. */
+/* The first that promises enough and was not measured yet; NULL: none. */
 static const struct recommendation *choose(const struct way *way)
 {
-	for (size_t i = 0; i < way->diagnosis.recommendation_count; i++) {
-		const struct recommendation *r = &way->diagnosis.recommendations[i];
+	for (size_t i = 0; i < way->place.diagnosis.recommendation_count; i++) {
+		const struct recommendation *r = &way->place.diagnosis.recommendations[i];
 		char set[FOLLOW_SET_BYTES];
 		join(r, set);
-		if (r->setting_count > 0 && r->predicted > (1 + GAIN_LEAST) * way->measured &&
-			!was_tried(way, set))
+		if (r->setting_count > 0 && !(r->measured > 0) &&
+			r->predicted > (1 + GAIN_LEAST) * way->place.rate && !was_tried(way, set))
 			return r;
 	}
 	return NULL;
@@ -163,7 +158,7 @@ static const struct recommendation *choose(const struct way *way)
 
 static void end(struct way *way, const char *why)
 {
-	const struct verdict *v = &way->diagnosis.verdict;
+	const struct verdict *v = &way->place.diagnosis.verdict;
 	const bool known = v->stage[0] && strcmp(v->stage, "none") != 0;
 	if (known)
 		(void)snprintf(way->follow->end, sizeof way->follow->end, "%s: %s / %s binds", why,
@@ -173,16 +168,138 @@ static void end(struct way *way, const char *why)
 			"%s: it cannot tell what binds", why);
 }
 
-static void keep(struct way *way, const struct recommendation *r, const struct diagnosis *diagnosis,
-	struct follow_step *step, char *folder)
+/* --- what is remembered -------------------------------------------------------------------------- */
+
+static const char *setting_of(const struct settings *settings, const char *key)
 {
-	add_recommended(&way->kept, r);
-	step->kept = true;
-	way->measured = step->measured;
+	for (size_t i = 0; i < settings->count; i++)
+		if (same_key(settings->text[i], key))
+			return settings->text[i];
+	return NULL;
+}
+
+/* Every key that any trial has set, as it was in this one. */
+static void spell_out(const struct way *way, const struct settings *set, struct trial *trial)
+{
+	trial->setting_count = 0;
+	for (size_t i = 0; i < way->keys.count && i < TRIED_CHANGES_MAX; i++) {
+		char *out = trial->settings[trial->setting_count++];
+		const char *text = setting_of(set, way->keys.text[i]);
+		char name[SETTING_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		const int length = (int)strcspn(way->keys.text[i], "=");
+		(void)snprintf(name, sizeof name, "%.*s", length, way->keys.text[i]);
+		const enum key_id key = config_find_key(name);
+		if (text)
+			(void)snprintf(out, SETTING_BYTES, "%s", text);
+		else if (key < KEY_COUNT)
+			(void)snprintf(out, SETTING_BYTES, "%.*s=%.24s", length, name,
+				config_format_value(
+					key, &way->first.config.values[key], value, sizeof value));
+	}
+}
+
+/* Kept beside the place's result: whoever diagnoses that again knows what came of its advice. */
+static int remember(struct way *way, struct error *err)
+{
+	if (way->keys.count > TRIED_CHANGES_MAX)
+		return 0;
+	for (size_t i = 0; i < way->trials.count; i++)
+		spell_out(way, &way->set[i], &way->trials.list[i]);
+	return trials_save(*way->folder, &way->trials, err);
+}
+
+static void add_trial(struct way *way, const struct trial *trial, const struct settings *set)
+{
+	if (way->trials.count == TRIALS_MAX)
+		return;
+	way->set[way->trials.count] = *set;
+	way->trials.list[way->trials.count++] = *trial;
+	for (size_t i = 0; i < set->count; i++)
+		settings_add(&way->keys, set->text[i]);
+}
+
+/* At another place these are measurements, and no predictions of its. */
+static void forget_predictions(struct way *way)
+{
+	for (size_t i = 0; i < way->trials.count; i++) {
+		struct trial *trial = &way->trials.list[i];
+		trial->predicted = trial->predicted_90.low = trial->predicted_90.high = NAN;
+		trial_judge(trial);
+	}
+}
+
+/* --- a step -------------------------------------------------------------------------------------- */
+
+static void move(struct way *way, const struct settings *set, struct follow_place *to, char *folder)
+{
+	config_release(&way->place.config);
+	way->place = *to;
+	*to = (struct follow_place){0};
+	way->kept = *set;
+	way->at = way->follow->count - 1;
 	way->undone = 0;
 	free(*way->folder);
 	*way->folder = folder;
-	way->diagnosis = *diagnosis; /* r was of the one before: last */
+	forget_predictions(way);
+}
+
+/* The verdict whose prediction failed is less sure, and its advice another: both follow from what is remembered. */
+static int look_again(struct way *way, struct error *err)
+{
+	struct follow_place again;
+	const int code = look(way, *way->folder, &again, err);
+	if (code) {
+		config_release(&again.config);
+		return code;
+	}
+	config_release(&way->place.config);
+	way->place = again;
+	note_place(&way->follow->steps[way->at], &way->place);
+	return 0;
+}
+
+static void tell_trial(const struct way *way, const struct trial *trial)
+{
+	char words[TRIAL_WORDS_BYTES];
+	const char *what = trial_words(trial, words);
+	if (trial->outcome == EXPERIMENT_FAILED)
+		log_warn("follow %zu: %s: %s", way->follow->count - 1, trial->set, what);
+	else
+		log_info("follow %zu: %s: %s", way->follow->count - 1, trial->set, what);
+}
+
+/* Takes the folder; NULL: it could not be measured. */
+static int judge_step(struct way *way, const struct settings *set, char *folder, struct error *err)
+{
+	struct follow *follow = way->follow;
+	struct follow_step *step = &follow->steps[follow->count - 1];
+	struct follow_place place = {0};
+	int code = folder ? look(way, folder, &place, err) : 0;
+	if (folder && !code) {
+		note_place(step, &place);
+		step->trial.rate = place.rate;
+		step->trial.half = place.half;
+		step->trial.disturbed =
+			place.unsteady || (place.contaminated && !way->place.contaminated);
+	}
+	trial_judge(&step->trial);
+	follow->failed += step->trial.outcome == EXPERIMENT_FAILED;
+	follow->came_true += step->trial.outcome == EXPERIMENT_CONFIRMED;
+	add_trial(way, &step->trial, set);
+	tell_trial(way, &step->trial);
+	if (!code)
+		code = remember(way, err);
+	if (!code && step->trial.kept) {
+		if (step->trial.outcome == EXPERIMENT_FAILED)
+			code = look_again(way, err);
+		move(way, set, &place, folder);
+		return code ? code : remember(way, err);
+	}
+	way->undone++;
+	config_release(&place.config);
+	free(folder);
+	return code ? code : look_again(way, err);
 }
 
 static int measure_step(struct way *way, const struct recommendation *r, struct error *err)
@@ -195,56 +312,60 @@ static int measure_step(struct way *way, const struct recommendation *r, struct 
 	char *folder = NULL;
 	*step = (struct follow_step){.measured = NAN,
 		.measured_95 = {NAN, NAN},
-		.predicted = r->predicted,
-		.predicted_90 = r->interval};
-	join(r, step->set);
-	log_info("follow %zu: set %s, %.0f samples/s predicted", follow->count - 1, step->set,
+		.trial = {.before = way->place.rate,
+			.before_half = way->place.half,
+			.rate = NAN,
+			.half = NAN,
+			.predicted = r->predicted,
+			.predicted_90 = r->interval}};
+	join(r, step->trial.set);
+	log_info("follow %zu: set %s, %.0f samples/s predicted", follow->count - 1, step->trial.set,
 		r->predicted);
 	add_recommended(&settings, r);
 	for (size_t i = 0; i < settings.count; i++)
 		sets[i] = settings.text[i];
 	(void)snprintf(name, sizeof name, "follow-%zu", follow->count - 1);
 	char *out = files_join(way->root, name);
-	int status = follow_measure(way->invocation, sets, settings.count, out, &folder, err);
+	const int status =
+		way->means->measure(way->means->context, sets, settings.count, out, &folder, err);
 	free(out);
-	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
-	if (status == EXIT_STATUS_DONE && folder && diagnosis)
-		status = command_status(look(folder, diagnosis, step, err));
-	if (status == EXIT_STATUS_DONE && diagnosis &&
-		step->measured > (1 + GAIN_SEEN) * way->measured) {
-		keep(way, r, diagnosis, step, folder);
-		folder = NULL;
-	} else {
+	if (status == EXIT_STATUS_INTERRUPTED || atomic_load(way->means->stop)) {
+		free(folder);
 		way->undone++;
+		return EXIT_STATUS_INTERRUPTED;
 	}
-	free(diagnosis);
-	free(folder);
-	return status;
+	if (status) /* it is said in the log, and undone */
+		err->text[0] = '\0';
+	if (status) {
+		free(folder);
+		folder = NULL;
+	}
+	return command_status(judge_step(way, &settings, folder, err));
 }
 
 static int walk(struct way *way, size_t steps, struct error *err)
 {
-	int status = EXIT_STATUS_DONE;
 	while (way->follow->count <= steps) {
 		const struct recommendation *r = choose(way);
 		if (!r) {
-			end(way, way->undone > 0 ? "what was left to set gained nothing"
+			end(way, way->undone > 0 ? "nothing else is left to set"
 						 : "nothing is left to set");
-			return status;
+			return EXIT_STATUS_DONE;
 		}
-		status = measure_step(way, r, err);
-		if (status == EXIT_STATUS_INTERRUPTED || atomic_load(way->invocation->stop)) {
+		const int status = measure_step(way, r, err);
+		if (status == EXIT_STATUS_INTERRUPTED) {
 			way->follow->interrupted = true;
 			end(way, "interrupted");
-			return EXIT_STATUS_INTERRUPTED;
 		}
+		if (status)
+			return status;
 		if (way->undone == UNDONE_MOST) {
 			end(way, "what it recommended gained nothing");
 			return EXIT_STATUS_DONE;
 		}
 	}
 	end(way, "as many settings as --follow allows");
-	return status;
+	return EXIT_STATUS_DONE;
 }
 
 static void tell_settings(const struct way *way)
@@ -256,29 +377,97 @@ static void tell_settings(const struct way *way)
 			"%s--set %s", i ? " " : "", way->kept.text[i]);
 }
 
-int follow_advice(const struct invocation *invocation, size_t steps, char **folder,
+/* What is there before any advice: measured, and predicted by nobody. */
+static int begin(struct way *way, struct error *err)
+{
+	struct follow *follow = way->follow;
+	int code = look(way, *way->folder, &way->place, err);
+	if (!code)
+		code = look(way, *way->folder, &way->first, err);
+	*follow = (struct follow){.count = 1};
+	follow->steps[0].trial = (struct trial){.before = NAN,
+		.before_half = NAN,
+		.rate = way->place.rate,
+		.half = way->place.half,
+		.predicted = NAN,
+		.predicted_90 = {NAN, NAN}};
+	trial_judge(&follow->steps[0].trial);
+	follow->steps[0].trial.kept = true;
+	note_place(&follow->steps[0], &way->place);
+	add_trial(way, &follow->steps[0].trial, &way->kept);
+	return code;
+}
+
+int follow_walk(const struct follow_means *means, size_t steps, char **folder,
 	struct follow *follow, struct error *err)
 {
 	struct way *way = calloc(1, sizeof *way);
 	char *root = strdup(*folder);
 	int status = way && root ? EXIT_STATUS_DONE
 				 : command_status(error_set(err, -ENOMEM, "out of memory"));
-	*follow = (struct follow){.count = 1};
-	follow->steps[0] = (struct follow_step){.measured_95 = {NAN, NAN},
-		.predicted = NAN,
-		.predicted_90 = {NAN, NAN},
-		.kept = true};
 	if (!status && way) {
 		*way = (struct way){
-			.invocation = invocation, .follow = follow, .root = root, .folder = folder};
-		status = command_status(look(*folder, &way->diagnosis, &follow->steps[0], err));
+			.means = means, .follow = follow, .root = root, .folder = folder};
+		status = command_status(begin(way, err));
 	}
 	if (!status && way) {
-		way->measured = follow->steps[0].measured;
 		status = walk(way, steps, err);
 		tell_settings(way);
+	}
+	if (way) {
+		config_release(&way->place.config);
+		config_release(&way->first.config);
 	}
 	free(root);
 	free(way);
 	return status;
+}
+
+/* --- with what is really measured ---------------------------------------------------------------- */
+
+static int measure_saved(void *context, const char *const *sets, size_t count, const char *out,
+	char **folder, struct error *err)
+{
+	return follow_measure(context, sets, count, out, folder, err);
+}
+
+/* A saved run of one point. */
+static int look_at_saved(
+	void *context, const char *folder, struct follow_place *place, struct error *err)
+{
+	struct record record = {0};
+	struct report report = {0};
+	struct diagnosed diagnosed = {0};
+	(void)context;
+	int code = record_open(&record, folder, err);
+	if (!code)
+		code = report_open(&report, &record, err);
+	if (!code)
+		code = diagnosed_open(&diagnosed, &report, 0, err);
+	if (!code)
+		code = config_copy(&place->config, &diagnosed.config, err);
+	if (!code) {
+		const struct point_summary *p = diagnosed.summary;
+		place->diagnosis = diagnosed.diagnosis;
+		place->rate = p->median;
+		place->rate_95 = p->ci95;
+		place->unsteady = p->status == POINT_UNSTEADY;
+		place->contaminated = p->contaminated[0] != '\0';
+		place->half = trial_half(p->repeats, p->repeat_count, place->diagnosis.width);
+	}
+	diagnosed_close(&diagnosed);
+	report_close(&report);
+	record_release(&record);
+	return code;
+}
+
+int follow_advice(const struct invocation *invocation, size_t steps, char **folder,
+	struct follow *follow, struct error *err)
+{
+	struct invocation with = *invocation;
+	const struct follow_means means = {.measure = measure_saved,
+		.look = look_at_saved,
+		.stop = invocation->stop,
+		.context = &with};
+	return follow_walk(&means, steps, folder, follow, err);
 }

@@ -1,5 +1,6 @@
 /* Plan, measure point by point, measure the limits, report. */
 #include "harness/base/log.h"
+#include "harness/base/units.h"
 #include "harness/command/resume.h"
 #include "harness/command/session_parts.h"
 #include "harness/report/report.h"
@@ -49,12 +50,28 @@ static int list_items(struct session *session, struct error *err)
 	return 0;
 }
 
+/* How long it may take where the planned repetitions are too few for a verdict. */
+static void describe_more(const struct session *session, struct buffer *out)
+{
+	char time[UNITS_BYTES];
+	const size_t most = SESSION_REPEATS_TIMES *
+			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
+	if (!session->sequel)
+		return;
+	buffer_format(out, "  verdict  up to %zu repeats where it takes more", most);
+	if (plan_repetition_seconds(&session->plan) > 0)
+		buffer_format(out, ", about %s in all",
+			plan_format_seconds(plan_seconds(&session->plan, most), time, sizeof time));
+	buffer_text(out, "\n");
+}
+
 static void tell_plan(const struct session *session)
 {
 	struct buffer text = {0};
 	const size_t most = session->plan.grid.points *
 			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
 	plan_describe(&session->plan, session->adaptive ? most : session->item_count, &text);
+	describe_more(session, &text);
 	buffer_format(&text, "  results  %s\n", session->record.folder);
 	const size_t failed = record_failed_count(&session->record);
 	if (failed > 0)

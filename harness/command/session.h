@@ -19,7 +19,7 @@ typedef int session_sequel(void *context, const struct session_result *result, s
 
 /* one_point: refuses a configuration that sweeps.  Returns an exit status. */
 int session_run(const struct invocation *invocation, bool one_point, struct error *err);
-/* One point, and then sequel. */
+/* One point, measured on until there can be a verdict, and then sequel. */
 int session_run_then(const struct invocation *invocation, session_sequel *sequel, void *context,
 	struct error *err);
 

@@ -1,9 +1,11 @@
 /* The measuring of a session: point by point, then the limits.  Each repetition is saved as it ends, so that
  * stopping at any moment keeps what was measured. */
 #include "harness/analyze/peaks.h"
+#include "harness/analyze/way_out.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/calibration.h"
 #include "harness/command/session_parts.h"
 #include "harness/report/report.h"
 #include "harness/report/timeline_report.h"
@@ -232,6 +234,59 @@ static void measure_adaptively(struct session *session)
 		session_cannot_save(session, code, &err);
 }
 
+/* --- as far as a verdict takes it -------------------------------------------------------------------- */
+
+/* How many repetitions more, for a verdict or for its predictions; what cannot be loaded asks for none. */
+static size_t wanted_repetitions(const struct session *session, size_t most)
+{
+	const struct record *record = &session->record;
+	const size_t count = record->entry_count;
+	const double warmup_s = (double)config_integer(&session->plan.config, KEY_MEASURE_WARMUP) /
+				(double)NS_PER_S;
+	struct measurement *repeats = calloc(count + 1, sizeof *repeats);
+	const struct measurement **list = calloc(count + 1, sizeof(const struct measurement *));
+	size_t loaded = 0;
+	size_t more = 0;
+	while (repeats && list && loaded < count &&
+		record_load(record, loaded, &repeats[loaded], NULL) == 0) {
+		list[loaded] = &repeats[loaded];
+		loaded++;
+	}
+	if (loaded > 0 && loaded == count)
+		more = way_out_repetitions(list, count, warmup_s, most);
+	if (more == 0 && loaded > 0) {
+		const struct model_lack lack = calibration_lack(record, 0);
+		more = way_out_for_samples(lack.recorded, lack.needed, count, most);
+	}
+	for (size_t i = 0; repeats && i <= loaded && i < count; i++)
+		measurement_release(&repeats[i]);
+	free(list);
+	free(repeats);
+	return more;
+}
+
+static void measure_on(struct session *session)
+{
+	const size_t most = SESSION_REPEATS_TIMES *
+			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
+	while (!stopped(session)) {
+		const size_t count = session->record.entry_count;
+		const size_t more = wanted_repetitions(session, most);
+		if (more == 0)
+			return;
+		log_info(
+			"%zu repeat%s too little for a verdict: measuring %zu more, %zu in all at most",
+			count, count == 1 ? " is" : "s are", more, most);
+		session->progress.total += more;
+		for (size_t i = 0; i < more && !stopped(session); i++) {
+			const struct schedule_item item = {.repeat = (uint32_t)(count + i)};
+			session_measure_item(session, &item);
+		}
+		if (session->record.entry_count == count)
+			return; /* it could not be kept */
+	}
+}
+
 static void finish_flame(struct session *session)
 {
 	struct error err = {0};
@@ -259,6 +314,8 @@ void session_measure(struct session *session)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !stopped(session); i++)
 		session_measure_item(session, &session->items[i]);
+	if (session->sequel)
+		measure_on(session);
 	finish_flame(session);
 	for (size_t i = 0; i < session->limits.count && !stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))

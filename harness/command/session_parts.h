@@ -36,7 +36,10 @@ void session_cannot_save(struct session *session, int code, const struct error *
 /* One repetition, saved as it ends. */
 void session_measure_item(struct session *session, const struct schedule_item *item);
 
-/* Measures what is missing, saving each repetition as it ends. */
+/* Repetitions that a diagnosis may come to, as times of those that are set. */
+enum { SESSION_REPEATS_TIMES = 4 };
+
+/* Measures what is missing, and of a diagnosis more while that can lead to a verdict, saving each repetition as it ends. */
 void session_measure(struct session *session);
 
 /* The end of the record, the files made from it, and the report or what follows in its place.  Returns an

@@ -45,41 +45,54 @@ static double spent_s(const struct verify *verify)
 
 /* --- before ------------------------------------------------------------------------------------- */
 
-static int time_of(const struct config *config, double throughput, size_t experiments,
-	double budget_s, struct experiment_timing *timing, struct error *err)
+static struct experiment_timing timing_of(
+	const struct config *config, double throughput, size_t experiments, double budget_s)
 {
 	const double batch_s = (double)config_integer(config, KEY_BATCH_SIZE) / throughput;
 	const double waiting = (double)config_integer(config, KEY_PREFETCH_DEPTH) + SPEED_BATCHES;
-	*timing = experiment_timing_of(experiments, budget_s,
+	return experiment_timing_of(experiments, budget_s,
 		fmax(WARMUP_LEAST_S, seconds_of(config, KEY_MEASURE_WARMUP)),
 		seconds_of(config, KEY_MEASURE_DURATION), batch_s,
 		fmax(WARMUP_LEAST_S, waiting * batch_s), OVERHEAD_GUESS_S);
-	if (timing->fits)
+}
+
+double verify_least_budget(const struct config *config, double throughput, bool knob)
+{
+	const struct experiment_timing timing =
+		timing_of(config, throughput, experiments_count(config) + knob, 0);
+	return ceil(EXPERIMENT_BLOCKS_LEAST * timing.round_s);
+}
+
+static int refuse_budget(const struct config *config, double throughput, size_t experiments,
+	double budget_s, struct error *err)
+{
+	const struct experiment_timing timing =
+		timing_of(config, throughput, experiments, budget_s);
+	if (timing.fits)
 		return 0;
 	return error_set(err, -EINVAL,
-		"--budget = %.3g s is too short: %zu experiments in %d blocks of %d runs of %.1f s need %.0f s",
+		"--budget = %.3g s is too short: %zu experiments in %d blocks of %d runs of %.1f s; --budget %.0fs %s",
 		budget_s, experiments, EXPERIMENT_BLOCKS_LEAST, EXPERIMENT_RUNS,
-		timing->warmup_s + timing->duration_s,
-		ceil(EXPERIMENT_BLOCKS_LEAST * timing->round_s));
+		timing.warmup_s + timing.duration_s, verify_least_budget(config, throughput, true),
+		isfinite(throughput) ? "is enough"
+				     : "is the least, and more is needed where steps are slow");
 }
 
 int verify_check_budget(const struct config *config, double throughput, bool knob, double budget_s,
 	struct error *err)
 {
-	struct experiment_timing timing;
-	return time_of(
-		config, throughput, experiments_count(config) + knob, budget_s, &timing, err);
+	return refuse_budget(config, throughput, experiments_count(config) + knob, budget_s, err);
 }
 
 static int plan_time(struct verify *verify, struct error *err)
 {
 	const struct diagnosed *d = verify->job->diagnosed;
 	struct verification *v = verify->v;
-	struct experiment_timing timing;
-	const int code =
-		time_of(&d->config, d->summary->median, v->count, v->budget_s, &timing, err);
+	const int code = refuse_budget(&d->config, d->summary->median, v->count, v->budget_s, err);
 	if (code)
 		return code;
+	const struct experiment_timing timing =
+		timing_of(&d->config, d->summary->median, v->count, v->budget_s);
 	v->warmup_s = timing.warmup_s;
 	v->duration_s = timing.duration_s;
 	log_info(
@@ -154,7 +167,8 @@ static int run_block(struct verify *verify, size_t experiment, double *ratio,
 
 static int save(const struct verify *verify, struct error *err)
 {
-	json_t *json = verification_to_json(verify->v, (uint32_t)verify->job->diagnosed->point);
+	json_t *json = verification_to_json(verify->v, (uint32_t)verify->job->diagnosed->point,
+		&verify->job->diagnosed->diagnosis.verdict);
 	char *text =
 		json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(JSON_DIGITS)) : NULL;
 	char *path = files_join(verify->job->folder, VERIFICATION_FILE);

@@ -19,9 +19,12 @@ struct verify_job {
 enum { VERIFY_BUDGET_DEFAULT_S = 180 };
 
 /* -EINVAL when budget_s is too short for the experiments of a configuration that runs at most at so many
- * samples/s (INFINITY: not known); err says what is needed for what.  knob: a recommended setting is tried, too. */
+ * samples/s (INFINITY: not known); err says what is needed for what, and which budget is enough.  knob: a recommended setting is tried, too. */
 int verify_check_budget(const struct config *config, double throughput, bool knob, double budget_s,
 	struct error *err);
+
+/* The least that is not too short, in whole seconds. */
+double verify_least_budget(const struct config *config, double throughput, bool knob);
 
 /* 0, also when it was stopped; -EINVAL: as verify_check_budget of what was diagnosed. */
 int verify_run(const struct verify_job *job, struct verification *verification, struct error *err);

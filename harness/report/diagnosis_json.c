@@ -84,6 +84,8 @@ static json_t *recommendation_json(const struct recommendation *r)
 	part_put(&part, "settings", settings);
 	part_put(&part, "predicted", fields_number(r->predicted));
 	part_put(&part, "interval", interval_json(r->interval));
+	if (r->measured > 0)
+		part_put(&part, "measured", fields_number(r->measured));
 	part_put(&part, "next_stage", text_or_null(r->next_stage));
 	part_put(&part, "next_resource", text_or_null(r->next_resource));
 	part_put(&part, "words", fields_text(r->words));

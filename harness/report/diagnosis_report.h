@@ -5,28 +5,29 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
+#include "harness/analyze/trial.h"
 #include "harness/base/buffer.h"
 #include "harness/report/style.h"
 
 #include <jansson.h>
 
-enum { FOLLOW_STEPS_MAX = 33, FOLLOW_SET_BYTES = SETTINGS_MAX * SETTING_BYTES };
+enum { FOLLOW_STEPS_MAX = 33, FOLLOW_SET_BYTES = TRIAL_SET_BYTES };
 
 /* One setting on the way that the advice leads. */
 struct follow_step {
-	char set[FOLLOW_SET_BYTES]; /* what was set beside what was before, "" at the start */
-	double measured;            /* samples/s, median; NAN: could not be measured */
+	struct trial
+		trial; /* what was set, predicted, and came of it; at the start nothing was predicted */
+	double measured; /* samples/s, median; NAN: could not be measured */
 	struct interval measured_95;
-	double predicted; /* NAN at the start */
-	struct interval predicted_90;
 	char stage[NAME_BYTES], resource[NAME_BYTES]; /* what binds there */
-	double confidence;
-	bool kept; /* false: no better than before, undone */
+	double confidence; /* of that, once what it predicted was tried */
 };
 
 struct follow {
 	struct follow_step steps[FOLLOW_STEPS_MAX];
 	size_t count;
+	size_t came_true,
+		failed; /* predictions; the others are unclear, or could not be measured */
 	char set[FOLLOW_STEPS_MAX *
 		 FOLLOW_SET_BYTES]; /* "--set a=1 --set b=2": all that was kept */
 	char end[EVIDENCE_BYTES];   /* why it goes no further */
@@ -48,7 +49,7 @@ struct diagnosis_view {
 
 /* False: it cannot tell, and diagnosis_reason says why. */
 bool diagnosis_tells(const struct diagnosis_view *view);
-/* "cannot tell: 312 samples, 6,400 needed" */
+/* "cannot tell: 312 samples, 6,400 needed; set measure.duration to 14s or more" */
 void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out);
 
 /* The verdict in a sentence: "decode binds (cpu, 0.97): 4 workers give 612 samples/s ...". */
@@ -73,9 +74,11 @@ json_t *diagnosis_parts_json(const struct diagnosis *diagnosis);
 /* The document of --json, mlbench.diagnosis/1 (docs/diagnosis.schema.json); NULL without memory. */
 json_t *diagnosis_json(const struct diagnosis_view *view);
 
-/* verification.json, and back: what was measured and predicted; the rest is weighed again. */
+/* verification.json, and back: what was measured and predicted; the rest, and the confidence that is left of the verdict, is
+ * weighed again. */
 #define VERIFICATION_SCHEMA "mlbench.verification/1"
-json_t *verification_to_json(const struct verification *verification, uint32_t point);
+json_t *verification_to_json(
+	const struct verification *verification, uint32_t point, const struct verdict *verdict);
 int verification_from_json(struct verification *verification, uint32_t *point, const json_t *object,
 	struct error *err);
 /* Of a result's folder, as far as it is of this point: 1; 0: there is none; negative: it cannot be read. */

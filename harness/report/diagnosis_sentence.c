@@ -27,6 +27,8 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
 			d->verdict.evidence_count > 0 ? d->verdict.evidence[0]
 			: d->why_not[0]               ? d->why_not
 						      : "the measurements do not say");
+	if (d->verdict.advice[0])
+		buffer_format(out, "; %s", d->verdict.advice);
 }
 
 static const struct stage_summary *find_stage(const struct point_summary *p, const char *name)
@@ -65,9 +67,13 @@ static void add_recommended(const struct recommendation *r, struct buffer *out)
 	buffer_text(out, "; ");
 	for (size_t i = 0; i < r->setting_count; i++)
 		buffer_format(out, "%s%s", i ? " " : "", r->settings[i]);
-	buffer_format(out, " predicted %s (%s-%s)", units_format_count(r->predicted, number),
-		units_format_count(r->interval.low, low),
-		units_format_count(r->interval.high, high));
+	if (r->measured > 0)
+		buffer_format(out, " measured %s", units_format_count(r->measured, number));
+	else
+		buffer_format(out, " predicted %s (%s-%s)",
+			units_format_count(r->predicted, number),
+			units_format_count(r->interval.low, low),
+			units_format_count(r->interval.high, high));
 	if (r->next_stage[0])
 		buffer_format(out, "; then %s binds%s%s%s", r->next_stage,
 			r->next_resource[0] ? " (" : "", r->next_resource,

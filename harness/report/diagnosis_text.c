@@ -52,8 +52,8 @@ static void render_verdict(
 	const size_t first = !tells; /* it is in the sentence */
 	for (size_t i = first; i < v->evidence_count; i++)
 		layout_labelled(style, INK_DIM, i == first ? "evidence" : "", v->evidence[i], out);
-	/* With recommendations it says what the sentence says. */
-	if (v->advice[0] && view->diagnosis->recommendation_count == 0)
+	/* With recommendations, or without a verdict, it says what the sentence says. */
+	if (v->advice[0] && tells && view->diagnosis->recommendation_count == 0)
 		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
 }
 
@@ -138,8 +138,12 @@ static void render_recommendation(const struct recommendation *r, size_t number,
 	for (size_t i = 0; i < r->setting_count; i++)
 		buffer_format(&text, "%s--set %s", i ? " " : "", r->settings[i]);
 	layout_labelled_buffer(style, INK_GOOD, label, &text, out);
-	buffer_format(&text, "predicted %s samples/s (90 %%: %s)",
-		units_format_count(r->predicted, count), range_text(r->interval, range));
+	if (r->measured > 0)
+		buffer_format(&text, "measured %s samples/s there (",
+			units_format_count(r->measured, count));
+	buffer_format(&text, "predicted %s samples/s (90 %%: %s)%s",
+		units_format_count(r->predicted, count), range_text(r->interval, range),
+		r->measured > 0 ? ")" : "");
 	if (r->words[0])
 		buffer_format(&text, ": %s", r->words);
 	else if (r->next_stage[0])

@@ -237,6 +237,15 @@ int record_append_limit(struct record *record, const struct stage_limit *limit, 
 	return append_json(record, record_limit_to_json(limit), err);
 }
 
+size_t record_repeats(const struct record *record)
+{
+	size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].repeat >= repeats)
+			repeats = (size_t)record->entries[i].repeat + 1;
+	return repeats;
+}
+
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat)
 {
 	const struct record_entry *entry = find(record, point, repeat);

@@ -131,6 +131,8 @@ bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
 /* Whether some points of the sweep are predicted rather than measured (sweep.mode): then `interrupted` is
  * what the end line says, not whether a repetition is missing; whoever finishes such a record sets it. */
 bool record_is_adaptive(const struct config *config);
+/* Repetitions of each point: as set, or as many as a diagnosis came to. */
+size_t record_repeats(const struct record *record);
 /* How many repetitions failed, and would be tried again. */
 size_t record_failed_count(const struct record *record);
 

@@ -121,7 +121,7 @@ void record_describe(const struct record *record, struct buffer *out)
 {
 	char when[CLOCK_UTC_BYTES];
 	const size_t points = record->grid.points;
-	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	const size_t repeats = record_repeats(record);
 	const bool diagnosed =
 		record->command && strncmp(record->command, "mlbench diagnose", 16) == 0;
 	clock_format_utc(record->started, when);

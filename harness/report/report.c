@@ -95,6 +95,10 @@ static void facts_of(
 			decode_alone(record, (long long)config_integer(config, KEY_DECODE_WORKERS)),
 		.memory_limit_bytes = memory_limit(record),
 		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
+		.duration_s = (double)config_integer(config, KEY_MEASURE_DURATION) * 1e-9,
+		.warmup_s = (double)config_integer(config, KEY_MEASURE_WARMUP) * 1e-9,
+		.repeats = (unsigned)config_integer(config, KEY_MEASURE_REPEATS),
+		.epochs = (unsigned)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
 }
 

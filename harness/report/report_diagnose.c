@@ -4,6 +4,7 @@
 #include "harness/report/report.h"
 
 #include "harness/analyze/diagnose.h"
+#include "harness/report/trials.h"
 
 #include <errno.h>
 #include <math.h>
@@ -94,13 +95,17 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 {
 	const struct record *record = report->record;
 	struct config config = {0};
+	struct beside beside = {0};
 	struct point_facts facts;
 	int code = config_grid_point(&record->config, &record->grid, point->id, &config, err);
 	if (!code)
 		code = report_facts(report, point->id, &facts, err);
+	if (!code)
+		code = beside_open(&beside, report, point->id, err);
 	if (!code) {
 		const struct diagnose_input input = {.point = point,
 			.facts = &facts,
+			.tried = &beside.tried,
 			.source = {.config = &config,
 				.repeats = loaded->repeat_list,
 				.traces = loaded->traced ? loaded->traces_list : NULL,
@@ -113,6 +118,7 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 				.contention = NAN}};
 		code = diagnose_point(&input, effort, out, err);
 	}
+	beside_close(&beside);
 	config_release(&config);
 	return code;
 }

@@ -40,7 +40,7 @@ static void render_run(const struct report *report, const struct style *style, s
 	struct buffer line = {0};
 	clock_format_utc(record->started, when);
 	const double seconds = fmax(0, record->finished - record->started);
-	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	const size_t repeats = record_repeats(record);
 	buffer_format(&line, "%zu point%s x %zu repeat%s, started %s, took %s, config %s",
 		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
 		repeats == 1 ? "" : "s", when,

@@ -109,12 +109,15 @@ json_t *verification_elasticities_json(const struct verification *v)
 	return part_close(&part);
 }
 
-json_t *verification_to_json(const struct verification *v, uint32_t point)
+json_t *verification_to_json(
+	const struct verification *v, uint32_t point, const struct verdict *verdict)
 {
 	struct part part = part_open();
 	part_put(&part, "schema", json_string(VERIFICATION_SCHEMA));
 	part_put(&part, "point", json_integer(point));
 	part.bad |= fields_encode(part.object, verification_fields, VERIFICATION_FIELDS, v);
+	part_put(&part, "confidence", fields_number(verification_confidence(v, verdict)));
+	part_put(&part, "confidence_unverified", fields_number(verdict->confidence));
 	part_put(&part, "experiments", verification_experiments_json(v));
 	part_put(&part, "elasticities", verification_elasticities_json(v));
 	return part_close(&part);

@@ -207,6 +207,8 @@ static void render_conclusion(const struct verification *v, const struct verdict
 	if (after < verdict->confidence)
 		buffer_format(
 			&text, "; confidence falls from %.2f to %.2f", verdict->confidence, after);
+	else
+		buffer_format(&text, "; confidence stays %.2f", after);
 	layout_labelled_buffer(style, v->failed ? INK_BAD : INK_GOOD, "verified", &text, out);
 	verification_incomplete(v, &text);
 	layout_labelled_buffer(style, INK_WARN, "partly", &text, out);

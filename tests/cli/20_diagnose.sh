@@ -44,6 +44,32 @@ prints "cannot tell"
 expect 3 "$MLBENCH" diagnose short --json
 validate out
 [ "$(json 'd["cannot_tell"].startswith("cannot tell")')" = True ] || fail "no reason in the document"
+# The reason comes with the way out: the key, and its value.
+[ "$(json '"; set measure." in d["cannot_tell"] and d["verdict"]["advice"].startswith("set measure.")')" = True ] || fail "no way out"
+# Where repetitions do, they are made: an epoch of 6 batches is too little, whatever the machine; the bound is said first.
+diagnoses tiny.ini "${quick[@]}" --set measure.epochs=1 --set measure.warmup=0 --set batch.size=16 --set measure.repeats=1 --out grown
+says "up to 4 repeats where it takes more"
+says "too little for a verdict: measuring "
+repetitions grown 2 || fail "it did not measure on"
+! repetitions grown 5 || fail "more than the bound"
+
+# Advice that did not come true: kept beside the result, and dearer than before.
+cp -r one failed
+printf '{"schema": "mlbench.trials/1", "trials": [{"set": "decode.workers=4", "before": 100, "before_half": 0.01, "rate": 101,
+ "half": 0.01, "predicted": 400, "predicted_low": 390, "predicted_high": 410, "settings": ["decode.workers=4"]}]}' >failed/trials.json
+"$MLBENCH" diagnose one --json >out 2>err
+sure=$(json 'd["verdict"]["confidence"] if d["cannot_tell"] is None else -1')
+"$MLBENCH" diagnose failed --json >out 2>err
+validate out
+python3 - "$sure" <<'PY' || fail "a prediction that failed costs nothing"
+import json, sys
+v, was = json.load(open("out"))["verdict"], float(sys.argv[1])
+odds = was / (1 - was) / 4
+assert was < 0 or abs(v["confidence"] - odds / (1 + odds)) < 1e-6 and "did not come true" in " ".join(v["evidence"]), v
+PY
+echo '{"schema"' >failed/trials.json
+expect 2 "$MLBENCH" diagnose failed
+says "trials.json"
 
 # A point of a sweep: the fastest, or the one that is asked for.
 expect_measured "$MLBENCH" sweep tiny.ini --set measure.duration=300ms --set step.time=2ms --out swept
@@ -139,5 +165,8 @@ esac
 expect 2 "$MLBENCH" diagnose tiny.ini "${quick[@]}" "${alone[@]}" --verify --budget 1s --out unborn
 says "--budget = 1 s is too short: 3 experiments in 2 blocks of 4 runs of"
 [ ! -e unborn ] || fail "it ran before it looked at --budget"
+# The least budget is named.
+least=$(grep -oE 'budget [0-9]+s' err | grep -oE '[0-9]+')
+[ "$least" -gt 2 ] || fail "no least budget is named"
 expect 2 "$MLBENCH" diagnose tiny.ini --follow=0
 expect 2 "$MLBENCH" diagnose nothing.ini

@@ -64,32 +64,38 @@ static inline void told_verify(struct verification *v)
 	verification_weigh(v);
 }
 
+static inline void told_step(
+	struct follow *follow, const char *set, double predicted, double measured)
+{
+	struct follow_step *step = &follow->steps[follow->count++];
+	*step = (struct follow_step){.measured = measured,
+		.measured_95 = {measured * 0.98, measured * 1.01},
+		.trial = {.before = 612,
+			.before_half = 0.01,
+			.rate = measured,
+			.half = 0.01,
+			.predicted = predicted,
+			.predicted_90 = {predicted * 0.95, predicted * 1.04}}};
+	(void)snprintf(step->trial.set, sizeof step->trial.set, "%s", set);
+	trial_judge(&step->trial);
+	follow->failed += step->trial.outcome == EXPERIMENT_FAILED;
+	follow->came_true += step->trial.outcome == EXPERIMENT_CONFIRMED;
+}
+
 static inline void told_follow(struct follow *follow)
 {
-	*follow = (struct follow){.count = 3,
-		.set = "--set decode.workers=8 --set read.depth=16",
+	*follow = (struct follow){.set = "--set decode.workers=8 --set read.depth=16",
 		.end = "nothing is left to set: step / compute binds"};
-	follow->steps[0] = (struct follow_step){.measured = 612,
-		.measured_95 = {600, 620},
-		.predicted = NAN,
-		.predicted_90 = {NAN, NAN},
-		.stage = "decode",
-		.resource = "cpu",
-		.kept = true};
-	follow->steps[1] = (struct follow_step){.set = "decode.workers=8 read.depth=16",
-		.measured = 1195,
-		.measured_95 = {1180, 1200},
-		.predicted = 1190,
-		.predicted_90 = {1120, 1240},
-		.stage = "read",
-		.resource = "latency",
-		.confidence = 0.9,
-		.kept = true};
-	follow->steps[2] = (struct follow_step){.set = "prefetch.depth=4",
-		.measured = NAN,
-		.measured_95 = {NAN, NAN},
-		.predicted = 1300,
-		.predicted_90 = {1250, 1350}};
+	told_step(follow, "", NAN, 612);
+	follow->steps[0].trial.kept = true;
+	told_step(follow, "decode.workers=8 read.depth=16", 1190, 1195);
+	told_step(follow, "prefetch.depth=4", 1300, NAN);
+	told_step(follow, "read.depth=32", 3198, 640);
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(follow->steps[i].stage, NAME_BYTES, "%s", i ? "read" : "decode");
+		(void)snprintf(follow->steps[i].resource, NAME_BYTES, "%s", i ? "latency" : "cpu");
+		follow->steps[i].confidence = 0.9 * (double)i;
+	}
 }
 
 static inline void told_diagnose(struct diagnosis *d)

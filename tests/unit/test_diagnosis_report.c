@@ -45,13 +45,17 @@ static void it_cannot_tell(void **state)
 	told_open(&told);
 	told.view.samples = 312;
 	told.diagnosis.samples_needed = 6400;
+	(void)snprintf(told.diagnosis.verdict.advice, EVIDENCE_BYTES,
+		"set measure.duration to 14s or more");
 	assert_false(diagnosis_tells(&told.view));
 	diagnosis_sentence(&told.view, &text);
-	assert_string_equal(text.data, "cannot tell: 312 samples, 6,400 needed");
+	assert_string_equal(text.data,
+		"cannot tell: 312 samples, 6,400 needed; set measure.duration to 14s or more");
 	buffer_release(&text);
 	told.diagnosis.samples_needed = 0;
 	(void)snprintf(told.diagnosis.verdict.stage, NAME_BYTES, "none");
 	(void)snprintf(told.diagnosis.verdict.evidence[0], EVIDENCE_BYTES, "it never settled");
+	told.diagnosis.verdict.advice[0] = '\0';
 	diagnosis_sentence(&told.view, &text);
 	assert_string_equal(text.data, "cannot tell: it never settled");
 	buffer_release(&text);
@@ -69,7 +73,11 @@ static void text_says_it_all(void **state)
 		"fastest of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
 		"read: files from memory: predicted 1x (0.97-1.03) of the baseline, measured 1.2x",
 		"could not run: test", "confidence falls from 0.97 to 0.96", "0.94", "as it was",
-		"(undone)", "--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
+		"(undone)", "read.depth=32: predicted 3,198 (3,038-3,326), measured 640",
+		"did not come true; undone",
+		"prefetch.depth=4: predicted 1,300 (1,235-1,352), could not be measured; undone",
+		"1 of 3 predictions came true, 1 did not",
+		"--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
 	const struct style style = {.width = 160, .utf8 = true};
 	struct told told;
 	struct buffer text = {0};
@@ -201,7 +209,11 @@ static void document(void **state)
 	const json_t *memory = json_object_get(json, "memory");
 	assert_true(json_is_null(json_object_get(memory, "seconds_to_full")));
 	const json_t *steps = json_object_get(json_object_get(json, "follow"), "steps");
-	assert_int_equal(json_array_size(steps), 3);
+	assert_int_equal(json_array_size(steps), 4);
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(steps, 3), "outcome")), "failed");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(json, "follow"), "failed")), 1);
 	assert_true(json_is_null(json_object_get(json_array_get(steps, 2), "measured")));
 	json_decref(json);
 }
@@ -214,13 +226,15 @@ static void verification_comes_back(void **state)
 	struct error err;
 	(void)state;
 	told_open(&told);
-	json_t *json = verification_to_json(&told.verification, 3);
+	json_t *json = verification_to_json(&told.verification, 3, &told.diagnosis.verdict);
 	char *text = json_dumps(json, JSON_REAL_PRECISION(17));
+	assert_true(number(json, "confidence_unverified") == 0.97);
+	assert_true(number(json, "confidence") < 0.97);
 	json_decref(json);
 	json = json_loads(text, 0, NULL);
 	assert_int_equal(verification_from_json(&back, &point, json, &err), 0);
 	assert_int_equal(point, 3);
-	json_t *again = verification_to_json(&back, point);
+	json_t *again = verification_to_json(&back, point, &told.diagnosis.verdict);
 	char *text_again = json_dumps(again, JSON_REAL_PRECISION(17));
 	assert_string_equal(text, text_again);
 	assert_int_equal(back.failed, told.verification.failed);

@@ -3,7 +3,6 @@
 #include "harness/report/html/chart.h"
 #include "harness/report/html/chart_spec.h"
 #include "harness/report/html/frontier.h"
-#include "harness/report/html/tried.h"
 
 #include <errno.h>
 #include <math.h>
@@ -285,31 +284,6 @@ static void ladder_of_stages(void **state)
 	drop(&made);
 }
 
-/* A recommended setting that the sweep has measured. */
-static void what_was_tried(void **state)
-{
-	struct made made;
-	struct recommendation r = {
-		.settings = {"batch.size=32", "prefetch.depth=1"}, .setting_count = 2};
-	(void)state;
-	make(&made, cube, 3);
-	/* Point 0 is decode.workers=1 batch.size=8 prefetch.depth=1; 8 is batch.size=32 of it. */
-	assert_true(tried_rate(&made.report, 0, &r) == 900);
-	assert_true(tried_rate(&made.report, 12, &r) == 2100);
-	made.points[8].status = POINT_FAILED;
-	assert_true(isnan(tried_rate(&made.report, 0, &r)));
-	made.pointers[20] = NULL;
-	assert_true(isnan(tried_rate(&made.report, 12, &r)));
-	(void)snprintf(r.settings[1], SETTING_BYTES, "prefetch.depth=3");
-	assert_true(isnan(tried_rate(&made.report, 13, &r)));
-	(void)snprintf(r.settings[1], SETTING_BYTES, "read.depth=8");
-	assert_true(isnan(tried_rate(&made.report, 13, &r)));
-	drop(&made);
-	make(&made, NULL, 0);
-	assert_true(isnan(tried_rate(&made.report, 0, &r)));
-	drop(&made);
-}
-
 static void specs_from_text(void **state)
 {
 	const char *const values[] = {"4.5", "it's"};
@@ -338,7 +312,6 @@ int main(void)
 		cmocka_unit_test(frontier_of_a_plane),
 		cmocka_unit_test(names_have_no_order),
 		cmocka_unit_test(ladder_of_stages),
-		cmocka_unit_test(what_was_tried),
 		cmocka_unit_test(specs_from_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

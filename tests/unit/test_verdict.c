@@ -182,7 +182,7 @@ static void refuse(struct measurement *m, const char *why)
 	assert_true(v.confidence <= 0.2);
 	if (!says(&v, why))
 		fail_msg("'%s' does not say '%s'", v.evidence[0], why);
-	assert_string_equal(v.advice, "");
+	assert_true(v.advice[0]); /* the way out */
 }
 
 static void contradictions_are_refused(void **state)

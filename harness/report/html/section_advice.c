@@ -7,7 +7,6 @@
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/fields.h"
 #include "harness/report/html/sections.h"
-#include "harness/report/html/tried.h"
 #include "harness/report/part.h"
 #include "harness/report/runbook.h"
 
@@ -48,8 +47,7 @@ static void put_sentence(struct page *page, const char *words)
 
 /* --- advice ---------------------------------------------------------------------------------------- */
 
-static void put_recommendation(
-	const struct recommendation *r, double now, double tried, struct page *page)
+static void put_recommendation(const struct recommendation *r, double now, struct page *page)
 {
 	char number[UNITS_BYTES];
 	char low[UNITS_BYTES];
@@ -67,9 +65,9 @@ static void put_recommendation(
 	else if (r->next_stage[0])
 		buffer_format(&text, "; then %s / %s binds", r->next_stage,
 			r->next_resource[0] ? r->next_resource : "unknown");
-	if (isfinite(tried))
-		buffer_format(&text, "; yet this sweep measured %s there",
-			units_format_count(tried, number));
+	if (r->measured > 0)
+		buffer_format(&text, "; measured there: %s, %+.0f %%",
+			units_format_count(r->measured, number), 100 * (r->measured / now - 1));
 	buffer_text(&text, ".");
 	page_item(page, text.data ? text.data : "");
 	buffer_release(&text);
@@ -101,9 +99,7 @@ void section_advice(const struct chart_input *input, struct page *page)
 	if (d && d->recommendation_count > 0) {
 		page_list_begin(page, true);
 		for (size_t i = 0; i < d->recommendation_count; i++)
-			put_recommendation(&d->recommendations[i], p->median,
-				tried_rate(input->report, input->point, &d->recommendations[i]),
-				page);
+			put_recommendation(&d->recommendations[i], p->median, page);
 		page_list_end(page);
 	} else {
 		put_sentence(page, p->verdict.advice[0] ? p->verdict.advice

@@ -190,7 +190,7 @@ static void put_run(const struct record *record, struct page *page)
 	char when[CLOCK_UTC_BYTES];
 	char took[UNITS_BYTES];
 	struct buffer text = {0};
-	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	const size_t repeats = record_repeats(record);
 	clock_format_utc(record->started, when);
 	page_terms_begin(page);
 	page_term(page, "benchmark", record->name);

@@ -7,7 +7,6 @@
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/html/sections.h"
-#include "harness/report/html/tried.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -110,16 +109,12 @@ static void add_gain(const struct top *top, struct buffer *out)
 	char number[UNITS_BYTES];
 	if (d && d->recommendation_count > 0) {
 		const struct recommendation *r = &d->recommendations[0];
-		const double tried = tried_rate(top->input->report, top->input->point, r);
+		const double rate = recommendation_rate(r);
 		buffer_text(out, " With ");
 		add_settings(r, out);
-		buffer_format(out, ", %s are predicted", units_format_count(r->predicted, number));
-		if (isfinite(tried))
-			buffer_format(out, ", yet this sweep measured %s there.",
-				units_format_count(tried, number));
-		else
-			buffer_format(
-				out, " (%+.0f %%).", 100 * (r->predicted / top->p->median - 1));
+		buffer_format(out, ", %s %s (%+.0f %%).", units_format_count(rate, number),
+			r->measured > 0 ? "were measured" : "are predicted",
+			100 * (rate / top->p->median - 1));
 	} else if (tells(v) && isfinite(takes) && top->p->median >= NEARLY * takes) {
 		const struct headroom headroom = headroom_of_input(top->p, v);
 		char words[HEADROOM_BYTES];
@@ -192,8 +187,7 @@ static void figure_gain(const struct top *top, struct page *page)
 	char number[UNITS_BYTES];
 	char range[FIGURE_BYTES];
 	struct buffer text = {0};
-	if (!d || d->recommendation_count == 0 ||
-		isfinite(tried_rate(top->input->report, top->input->point, &d->recommendations[0])))
+	if (!d || d->recommendation_count == 0 || d->recommendations[0].measured > 0)
 		return;
 	const struct recommendation *r = &d->recommendations[0];
 	(void)snprintf(value, sizeof value, "%+.0f %%", 100 * (r->predicted / top->p->median - 1));
