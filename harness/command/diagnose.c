@@ -369,10 +369,12 @@ const struct command command_diagnose = {
 		"--follow takes the diagnosis at its word: it sets what is recommended, measures, and goes on from "
 		"there until nothing is left to gain, then prints the way and the settings. Where the measurement lies "
 		"outside the 90 % interval of the prediction (of one that reaches down to no gain: below half of what it "
-		"promised), and its own interval does not reach it, the prediction did not come true: the setting is undone (unless the gain is 5 % or more for sure), the odds of the verdict "
-		"that made it are divided by 4, and the advice is not given again. trials.json beside the result keeps "
-		"what was measured, for 'mlbench diagnose RESULT'.\n\n"
-		"Exit status: 0 diagnosed, 1 a prediction failed (of --verify or --follow), 2 the input was wrong (also a --budget that is too "
+		"promised), and its own interval does not reach it, the prediction did not come true: the setting is "
+		"undone (unless the gain is 5 % or more for sure), the odds of the verdict that made it are divided by "
+		"4, and the advice is not given again. trials.json beside the result keeps what was measured, for "
+		"'mlbench diagnose RESULT'.\n\n"
+		"Exit status: 0 diagnosed, 1 a prediction failed (of --verify or --follow), 2 the input was wrong (also a "
+		"--budget that is too "
 		"short), 3 it cannot tell, or --verify found no time, 130 interrupted.",
 	.example = "mlbench diagnose configs/story.ini --verify",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
