@@ -120,23 +120,28 @@ PY
 "$MLBENCH" diagnose proved --verify --budget 2m --json >out 2>err &
 pid=$!
 rm -f proved/verification.json
-for _ in $(seq 200); do
+for _ in $(seq 2400); do
 	[ -e proved/verification.json ] && break
+	kill -0 "$pid" 2>/dev/null || break
 	sleep 0.05
 done
 kill -INT "$pid"
 wait "$pid"
 status=$?
-[ "$status" -eq 130 ] || fail "exit $status when interrupted, not 130"
+# On a busy machine there may be no verdict, and so no experiment to interrupt.
+[ "$status" -eq 130 ] || { ! measuring && [ "$status" -eq 3 ]; } || fail "exit $status when interrupted, not 130"
+was=$status
 is_json mlbench.diagnosis/1
-[ "$(json '1 <= sum(len(e["log_ratios"]) for e in d["verification"]) < 24')" = True ] || fail "blocks that were done are lost"
-# Shown again, that is said; the status is that of showing it.
-"$MLBENCH" diagnose proved --json >out 2>err
-status=$?
-[ "$status" -le 1 ] || fail "exit $status of a diagnosis whose experiments were interrupted before"
-[ "$(json 'd["verification_incomplete"].startswith("interrupted")')" = True ] || fail "it is not said to be incomplete"
-"$MLBENCH" diagnose proved >out 2>err
-prints "partly   interrupted"
+if [ "$was" -eq 130 ]; then
+	[ "$(json '1 <= sum(len(e["log_ratios"]) for e in d["verification"]) < 24')" = True ] || fail "blocks that were done are lost"
+	# Shown again, that is said; the status is that of showing it.
+	"$MLBENCH" diagnose proved --json >out 2>err
+	status=$?
+	[ "$status" -le 1 ] || fail "exit $status of a diagnosis whose experiments were interrupted before"
+	[ "$(json 'd["verification_incomplete"].startswith("interrupted")')" = True ] || fail "it is not said to be incomplete"
+	"$MLBENCH" diagnose proved >out 2>err
+	prints "partly   interrupted"
+fi
 echo '{"schema": "mlbench.verification/1"' >proved/verification.json
 expect 2 "$MLBENCH" diagnose proved
 says "verification.json"

@@ -222,8 +222,9 @@ static void check_like_undisturbed(const char *name, const char *samples)
 static void test_stop_and_resume(void **state)
 {
 	(void)state;
-	enum { STOPS_MAX = 12, SPAN_MS = 40 };
+	enum { STOPS_MAX = 20 };
 	static const char samples[] = "dataset.samples=1000";
+	uint64_t span_ms = 40; /* longer, until something is made before the stop */
 	struct rng rng;
 	rng_init(&rng, print_seed("stops"), 0);
 	struct config config;
@@ -234,7 +235,7 @@ static void test_stop_and_resume(void **state)
 	uint64_t kept = 0;
 	while (code == -EINTR && stops < STOPS_MAX) {
 		code = generate_and_stop(
-			&config, "stopped", rng_below(&rng, SPAN_MS * NS_PER_MS), &out, &err);
+			&config, "stopped", rng_below(&rng, span_ms * NS_PER_MS), &out, &err);
 		assert_true(code == 0 || code == -EINTR);
 		if (out.kept + out.made > 0) {         /* it came past checking what is there */
 			assert_true(out.kept >= kept); /* nothing that was stopped is lost */
@@ -243,6 +244,7 @@ static void test_stop_and_resume(void **state)
 		if (code == -EINTR) {
 			struct dataset dataset;
 			stops++;
+			span_ms *= kept > 0 ? 1 : 2;
 			assert_false(exists("stopped", MANIFEST_NAME));
 			assert_int_equal(dataset_open(&config, NULL, &dataset, &err), -ENODATA);
 			assert_non_null(strstr(err.text, "incomplete"));

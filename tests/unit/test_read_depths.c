@@ -225,7 +225,7 @@ static void nothing_is_tried_where_readers_are_blocked(void **state)
 	struct traces traces = run(&f, &m);
 	/* On a busy machine decoding may be slower than reading all the same: then depths are tried. */
 	assert_measured(m.read_point_count == 0);
-	assert_true(m.read_point_count > 0 || has_note(&m, "no buffer was free"));
+	assert_true(m.read_point_count > 0 || has_note(&m, "reads at "));
 	traces_release(&traces);
 	measurement_release(&m);
 	fixture_close(&f);

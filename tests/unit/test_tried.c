@@ -231,6 +231,7 @@ static void one_means_of_two_keys(void **state)
 			[COST_DECODE_WAIT] = 4 * 1e6,
 			[COST_STEP_DEVICE] = 1e6},
 		.variation = 0.1,
+		.reads_twice = true,
 		.cores = 4};
 	struct made_point p;
 	struct diagnosis d;
