@@ -333,7 +333,7 @@ class Site:
         def prepare() -> None:
             if inside:
                 write(os.path.join(inside, "cgroup.procs"), str(os.getpid()))
-            os.setpriority(os.PRIO_PROCESS, 0, nice)
+            os.nice(nice)  # above that of the program, whatever that has
 
         for _ in range(count):
             process = subprocess.Popen([os.path.join(self.tools, "hog"), *words], preexec_fn=prepare)
