@@ -33,7 +33,7 @@ fail() { # name log
 }
 
 # A few at a time, the longest first: what begins last is waited for alone.
-jobs=${TEST_JOBS:-3}
+jobs=${TEST_JOBS:-4}
 long='(test_(source|probe|planted|uring|pipeline|openblas|generate|replay_queues|flame|limiter|device_pipeline|train|session|double_train))|device-run|browser'
 declare -A command_of
 queue=()
