@@ -7,4 +7,10 @@
 
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
 
+/* The same of bytes that come in pieces.  NULL without memory; hash_end frees. */
+struct hash_pieces;
+struct hash_pieces *hash_begin(uint64_t seed);
+void hash_add(struct hash_pieces *pieces, const void *data, size_t size);
+uint64_t hash_end(struct hash_pieces *pieces);
+
 #endif

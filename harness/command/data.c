@@ -13,17 +13,24 @@ enum { LEFT_OUT_TOLD = 10 };
 
 struct telling {
 	const char *verb;
-	uint64_t begun_ns;
+	uint64_t begun_ns, done; /* of the pass: sizes and times are one, headers another */
 };
 
 static void tell(void *context, uint64_t done, uint64_t total, uint64_t bytes)
 {
-	const struct telling *telling = context;
+	struct telling *telling = context;
+	if (done < telling->done)
+		telling->begun_ns = clock_now_ns();
+	telling->done = done;
 	const double seconds = (double)(clock_now_ns() - telling->begun_ns) / (double)NS_PER_S;
 	char size[UNITS_BYTES];
 	char eta[UNITS_BYTES];
-	if (done == 0 || total == 0)
+	if (done == 0)
 		return;
+	if (total == 0) {
+		log_progress("listing: %llu files so far", (unsigned long long)done);
+		return;
+	}
 	const double rest = seconds / (double)done * (double)(total - done);
 	log_progress("%s %llu of %llu samples (%.0f%%), %s, ETA %s", telling->verb,
 		(unsigned long long)done, (unsigned long long)total,

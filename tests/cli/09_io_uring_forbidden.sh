@@ -19,6 +19,16 @@ json 'd["points"][0]["notes"]' | grep -q 'io_uring' || fail "the notes do not sa
 expect 0 "${forbidden[@]}" "$MLBENCH" list sources
 grep 'io_uring' out | grep -q 'not here' || fail "list does not say that io_uring cannot be had"
 expect 0 "${forbidden[@]}" "$MLBENCH" doctor
+# A folder of the user's is scanned all the same: the same manifest.
+cp -r data own && rm own/mlbench-*
+printf 'no picture' >own/class_0000/bad.jpg
+none=(--set dataset.recipe=none --set dataset.path=own)
+for samples in 0 20; do
+	XDG_CACHE_HOME=$PWD/with expect 0 "$MLBENCH" check tiny.ini "${none[@]}" --set dataset.samples=$samples
+	XDG_CACHE_HOME=$PWD/without expect 0 "${forbidden[@]}" "$MLBENCH" check tiny.ini "${none[@]}" --set dataset.samples=$samples
+done
+[ "$(find with -name '*.jsonl' | wc -l)" -eq 2 ] || fail "not a manifest of all and one of 20"
+diff -r with/mlbench without/mlbench || fail "another manifest without io_uring"
 # One of two swept engines: its points are rows with the reason, the others run.
 expect 1 "${forbidden[@]}" "$MLBENCH" sweep tiny.ini $ONE --set sweep.read.engine=pread,io_uring --json --out both
 is_json mlbench.summary/1

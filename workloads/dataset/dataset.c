@@ -33,28 +33,14 @@ static int check_folder(const char *path, struct error *err)
 	return 0;
 }
 
-/* Keeps `wanted` samples, evenly strided through the order of classes, so that each class keeps its
- * share. */
-static void take_some(struct dataset *dataset, uint64_t wanted)
-{
-	const uint64_t all = dataset->count; /* wanted is at most 1e9: no product overflows */
-	if (wanted == 0 || wanted >= all)
-		return;
-	for (uint64_t i = 0; i < wanted; i++)
-		dataset->samples[i] = dataset->samples[i * all / wanted];
-	dataset->count = (size_t)wanted;
-	manifest_total(dataset);
-}
-
 static int open_folder(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err)
 {
 	const char *path = config_text(config, KEY_DATASET_PATH);
 	int code = check_folder(path, err);
 	if (!code)
-		code = scan_folder(path, control, dataset, err);
-	if (!code)
-		take_some(dataset, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES));
+		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
+			control, dataset, err);
 	return code;
 }
 

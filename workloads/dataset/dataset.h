@@ -47,21 +47,47 @@ struct dataset {
 	void *arena;                  /* owns the strings */
 };
 
-/* Told of progress about ten times a second, from the calling thread; done and total are samples.
- */
+/* Told of progress about ten times a second, from the calling thread; done and total are
+ * samples, or files that may become some. total is 0 while a folder is listed: nobody knows yet. */
 typedef void dataset_progress(void *context, uint64_t done, uint64_t total, uint64_t bytes);
+
+/* How the files of a user's folder are looked at.  What is found is the same. */
+enum dataset_way {
+	DATASET_WAY_AUTO,    /* io_uring; threads where it cannot be had */
+	DATASET_WAY_THREADS, /* a thread for each request in flight */
+};
+
+/* What looking at a user's folder took. */
+struct dataset_effort {
+	uint64_t folders;        /* listed */
+	uint64_t pictures;       /* by name */
+	uint64_t sized;          /* files whose size and time were asked for */
+	uint64_t headers;        /* files that were opened for their header */
+	unsigned most_in_flight; /* requests at once */
+	bool ring;               /* some of them went through io_uring */
+};
+
+enum { DATASET_DEPTH = 64 };
+
+struct storage_calls;
 
 struct dataset_control {
 	dataset_progress *progress; /* may be NULL */
 	void *context;
 	const atomic_bool *stop; /* may be NULL; true: give up soon with -EINTR */
 	unsigned threads;        /* 0: as many as cores */
+	/* Of a user's folder only. */
+	/* Requests in flight at most; 0: DATASET_DEPTH.  Fewer where few files may be open. */
+	unsigned depth;
+	enum dataset_way way;
+	struct dataset_effort *effort;     /* may be NULL */
+	const struct storage_calls *calls; /* NULL: the system's; with others no io_uring is used */
 };
 
-/* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe, else
- * -ENODATA (missing or incomplete), -ESTALE (another recipe's) or -ENOTEMPTY (a folder of something else).  Without: scans, or takes the
- * cached manifest where no file's size or time changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad
- * input. */
+/* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe,
+ * else -ENODATA (missing or incomplete), -ESTALE (another recipe's) or -ENOTEMPTY (a folder of
+ * something else).  Without: scans, or takes the cached manifest where no file's size or time
+ * changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad input. */
 int dataset_open(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err);
 void dataset_close(struct dataset *dataset); /* safe on {0} */

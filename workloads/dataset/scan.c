@@ -1,146 +1,118 @@
-/* Probing a user's folder: headers of all files in parallel, and the cached manifest that saves it.
- */
+/* Scanning a user's folder: names, then the files that may become samples, then what they come
+ * to. */
 #include "workloads/dataset/scan.h"
 
-#include "harness/base/files.h"
-#include "harness/base/hash.h"
-#include "harness/base/log.h"
+#include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
-#include "workloads/dataset/team.h"
-#include "workloads/image/codec.h"
+#include "workloads/dataset/scan_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-/* Not "listing": manifests of earlier versions kept reasons that pass. */
-#define LISTING_KEY "listing_of_all"
+/* Open files beside those that are looked at: a ring a thread, results, what the run shows to
+ * others. */
+enum { OPEN_FILES_SPARE = 24 };
 
-enum { PROBE_BYTES = 64 * 1024 };
+/* From so many bad ones on, more are picked at once than are wanted. */
+enum { FEW_BAD = 64 };
 
-/* A header that is still not whole after so many bytes is no header. */
-static const uint64_t PROBE_MAX = 64 << 20;
-
-struct probe {
-	const char *root;
-	struct walk *walk;
-	struct arena *arena; /* for reasons, under lock */
-	pthread_mutex_t lock;
-	const struct dataset_control *control;
-};
-
-static ssize_t read_some(int file, char *bytes, size_t size)
+bool scan_stopped(const struct folder_scan *scan)
 {
-	size_t used = 0;
-	while (used < size) {
-		const ssize_t n = read(file, bytes + used, size - used);
-		if (n < 0 && errno == EINTR)
+	const atomic_bool *const stop = scan->control->stop;
+	return stop && atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+/* ---- which files become samples ------------------------------------------------------------- */
+
+/* Files whose header can say that they are pictures, or has said so: how many, and where there
+ * is room, which. */
+static size_t find_candidates(const struct walk *walk, size_t *which)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < walk->count; i++) {
+		if (walk->files[i].kind != FOUND_FILE)
 			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		used += (size_t)n;
+		if (which)
+			which[count] = i;
+		count++;
 	}
-	return (ssize_t)used;
+	return count;
 }
 
-/* Reads the header, from a larger and larger beginning of the file while it asks for more.  passing: it failed for a reason
- * that is not the file's contents. */
-static int probe_open_file(
-	int file, uint64_t bytes, struct image_info *info, bool *passing, struct error *err)
+/* Moves `many` of the `count` in rest to picked, evenly strided; how many are left. */
+static size_t pick_evenly(size_t *rest, size_t count, size_t many, size_t *picked)
 {
-	size_t room = PROBE_BYTES;
-	for (;;) {
-		char *head = malloc(room);
-		*passing = true;
-		if (!head)
-			return error_set(err, -ENOMEM, "no memory for its header");
-		ssize_t got = lseek(file, 0, SEEK_SET) == 0 ? read_some(file, head, room) : -errno;
-		int code = got < 0 ? error_set_errno(err, (int)-got, "cannot be read")
-				   : image_read_info(head, (size_t)got, info, err);
-		if (!code)
-			code = image_check_bytes(info, bytes, err);
-		free(head);
-		*passing = got < 0 || code == -ENOMEM;
-		if (code != -EAGAIN)
-			return code;
-		if ((uint64_t)got >= bytes || (size_t)got < room)
-			return error_set(err, -EINVAL, "cut short within its header");
-		if (room >= PROBE_MAX)
-			return error_set(err, -EINVAL, "its header is longer than %" PRIu64 " MiB",
-				PROBE_MAX >> 20);
-		room *= 8;
+	size_t next = 0;
+	size_t left = 0;
+	for (size_t i = 0; i < count; i++) { /* at most 1e9 are wanted: no product overflows */
+		if (next < many && i == (uint64_t)next * count / many)
+			picked[next++] = rest[i];
+		else
+			rest[left++] = rest[i];
 	}
+	return left;
 }
 
-static int keep_reason(
-	struct probe *probe, struct found *found, const char *reason, struct error *err)
+/* The first good ones, `wanted` at most. */
+static size_t mark_chosen(struct walk *walk, const size_t *which, size_t count, size_t wanted)
 {
-	(void)pthread_mutex_lock(&probe->lock);
-	found->reason = arena_text(probe->arena, reason, strlen(reason));
-	(void)pthread_mutex_unlock(&probe->lock);
-	return found->reason ? 0 : error_set(err, -ENOMEM, "no memory for a list of bad files");
+	size_t chosen = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct found *const file = &walk->files[which[i]];
+		file->chosen = chosen < wanted && file->probed && !file->reason;
+		chosen += file->chosen;
+	}
+	return chosen;
 }
 
-/* A bad file is a finding, not a failure. */
-static int probe_one(void *context, unsigned worker, uint64_t index, struct error *err)
+static size_t least(size_t a, size_t b)
 {
-	(void)worker;
-	struct probe *probe = context;
-	struct found *found = &probe->walk->files[index];
-	struct image_info info = {0};
-	struct error why = {"unreadable"};
-	if (found->reason || found->probed)
-		return 0;
-	char *path = files_join(probe->root, found->path);
-	if (!path)
-		return error_set(err, -ENOMEM, "no memory for a path");
-	const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	free(path);
-	found->probed = true;
-	found->passing = file < 0;
-	int code = file < 0 ? error_set_errno(&why, errno, "cannot be opened")
-			    : probe_open_file(file, found->bytes, &info, &found->passing, &why);
-	if (file >= 0)
-		(void)close(file);
-	found->width = info.width;
-	found->height = info.height;
-	found->format = (uint8_t)info.format;
-	return code ? keep_reason(probe, found, why.text, err) : 0;
+	return a < b ? a : b;
 }
 
-static int tick(void *context, uint64_t done, struct error *err)
+static size_t larger(size_t a, size_t b)
 {
-	(void)err;
-	const struct probe *probe = context;
-	const struct dataset_control *control = probe->control;
-	if (control && control->progress)
-		control->progress(control->context, done, probe->walk->count, 0);
-	return 0;
+	return a > b ? a : b;
 }
 
-static int probe_all(const char *root, const struct dataset_control *control, struct arena *arena,
-	struct walk *walk, struct error *err)
+/* Bad ones among those that were picked are replaced by others, as evenly, until there are
+ * enough or none is left; by more than are wanted where many are bad, so that the rounds are few. */
+static int pick_until_enough(struct folder_scan *scan, struct walk *walk, size_t *rest, size_t left,
+	size_t *picked, size_t wanted, struct error *err)
 {
-	struct probe probe = {.root = root, .walk = walk, .arena = arena, .control = control};
-	(void)pthread_mutex_init(&probe.lock, NULL);
-	const struct team_job job = {
-		.count = walk->count,
-		.item = probe_one,
-		.tick = tick,
-		.context = &probe,
-		.stop = control ? control->stop : NULL,
-		.threads = team_threads(control ? control->threads : 0),
-	};
-	const int code = team_run(&job, err);
-	(void)pthread_mutex_destroy(&probe.lock);
+	int code = 0;
+	size_t bad = 0;
+	while (wanted > 0 && left > 0 && !code) {
+		const size_t many = least(bad < FEW_BAD ? wanted : larger(wanted, bad / 2), left);
+		left = pick_evenly(rest, left, many, picked);
+		code = inspect_files(scan, walk->files, picked, many, true, err);
+		const size_t chosen = mark_chosen(walk, picked, many, wanted);
+		bad += many - chosen;
+		wanted -= chosen;
+	}
 	return code;
 }
+
+/* wanted: of the candidates, which are at least as many. */
+static int choose_samples(struct folder_scan *scan, struct walk *walk, size_t candidates,
+	size_t wanted, struct error *err)
+{
+	size_t *const rest = calloc(candidates + 1, sizeof *rest);
+	size_t *const picked = calloc(candidates + 1, sizeof *picked);
+	int code = rest && picked ? 0 : error_set(err, -ENOMEM, "no memory for a list of files");
+	if (!code)
+		code = pick_until_enough(
+			scan, walk, rest, find_candidates(walk, rest), picked, wanted, err);
+	free(rest);
+	free(picked);
+	return code;
+}
+
+/* ---- what they come to ----------------------------------------------------------------------- */
 
 static bool same_class(const char *name, const char *path)
 {
@@ -149,171 +121,71 @@ static bool same_class(const char *name, const char *path)
 	return strlen(name) == length && memcmp(name, class, length) == 0;
 }
 
+/* A class counts by a sample, or by a file that is or may be one and was not taken. */
+static bool is_of_class(const struct found *file)
+{
+	return file->kind == FOUND_FILE && !file->reason;
+}
+
+static int add_class(
+	struct dataset *dataset, struct arena *arena, const char *path, struct error *err)
+{
+	const size_t classes = dataset->class_count;
+	size_t length;
+	const char *class = walk_class(path, &length);
+	if (classes && same_class(dataset->class_names[classes - 1], path))
+		return 0;
+	dataset->class_names[classes] = arena_text(arena, class, length);
+	dataset->class_count++;
+	return dataset->class_names[classes] ? 0 : error_set(err, -ENOMEM, "no memory for classes");
+}
+
+/* Room for what the walk comes to; the class of each file may be one of its own. */
+static bool make_room(const struct walk *walk, struct arena *arena, struct dataset *dataset)
+{
+	size_t chosen = 0;
+	size_t bad = 0;
+	size_t classes = 0;
+	for (size_t i = 0; i < walk->count; i++) {
+		const char *const before = i > 0 ? walk->files[i - 1].path : NULL;
+		size_t length;
+		chosen += walk->files[i].chosen;
+		bad += walk->files[i].reason != NULL;
+		const char *const class = walk_class(walk->files[i].path, &length);
+		classes += !before || strncmp(before, class, length + 1) != 0;
+	}
+	dataset->samples = arena_take(arena, chosen * sizeof *dataset->samples);
+	dataset->bad = arena_take(arena, bad * sizeof *dataset->bad);
+	dataset->class_names = arena_take(arena, classes * sizeof *dataset->class_names);
+	return dataset->samples && dataset->bad && dataset->class_names;
+}
+
 /* Samples, classes and bad files from the walk, which is in their order. */
 static int fill(
 	const struct walk *walk, struct arena *arena, struct dataset *dataset, struct error *err)
 {
-	const size_t count = walk->count;
-	dataset->samples = arena_take(arena, count * sizeof(*dataset->samples));
-	dataset->bad = arena_take(arena, count * sizeof(*dataset->bad));
-	dataset->class_names = arena_take(arena, count * sizeof(*dataset->class_names));
-	if (!dataset->samples || !dataset->bad || !dataset->class_names)
-		return error_set(err, -ENOMEM, "no memory for %zu samples", count);
-	for (size_t i = 0; i < count; i++) {
-		const struct found *file = &walk->files[i];
-		if (file->reason) {
+	int code = 0;
+	if (!make_room(walk, arena, dataset))
+		return error_set(err, -ENOMEM, "no memory for %zu samples", walk->count);
+	for (size_t i = 0; i < walk->count && !code; i++) {
+		const struct found *const file = &walk->files[i];
+		if (file->reason)
 			dataset->bad[dataset->bad_count++] =
 				(struct dataset_bad){.path = file->path, .reason = file->reason};
-			continue;
-		}
-		const size_t classes = dataset->class_count;
-		if (!classes || !same_class(dataset->class_names[classes - 1], file->path)) {
-			size_t length;
-			const char *class = walk_class(file->path, &length);
-			const char *name = arena_text(arena, class, length);
-			if (!name)
-				return error_set(err, -ENOMEM, "no memory for classes");
-			dataset->class_names[dataset->class_count++] = name;
-		}
-		dataset->samples[dataset->count++] = (struct sample){
-			.path = file->path,
-			.bytes = file->bytes,
-			.width = file->width,
-			.height = file->height,
-			.label = (uint32_t)(dataset->class_count - 1),
-			.format = file->format,
-		};
+		if (is_of_class(file))
+			code = add_class(dataset, arena, file->path, err);
+		if (file->chosen && !code)
+			dataset->samples[dataset->count++] = (struct sample){
+				.path = file->path,
+				.bytes = file->bytes,
+				.width = file->width,
+				.height = file->height,
+				.label = (uint32_t)(dataset->class_count - 1),
+				.format = file->format,
+			};
 	}
-	return 0;
-}
-
-/* ${XDG_CACHE_HOME:-~/.cache}/mlbench/<hash of the folder's real path>.jsonl; NULL: no place for
- * it. */
-static char *cache_path(const char *root, bool make)
-{
-	const char *cache = getenv("XDG_CACHE_HOME");
-	const bool given = cache && cache[0] == '/';
-	const char *home = given ? cache : getenv("HOME");
-	char *real = realpath(root, NULL);
-	char *path = NULL;
-	char *folder = NULL;
-	if (real && home && home[0] == '/')
-		folder = files_join(home, given ? "mlbench" : ".cache/mlbench");
-	struct error err;
-	if (folder && make && files_make_folder(folder, &err))
-		log_detail("no cached manifest: %s", err.text);
-	if (folder && asprintf(&path, "%s/%016" PRIx64 ".jsonl", folder,
-			      hash_bytes(real, strlen(real), 0)) < 0)
-		path = NULL;
-	free(folder);
-	free(real);
-	return path;
-}
-
-static void format_listing(const struct walk *walk, char out[17])
-{
-	(void)snprintf(out, 17, "%016" PRIx64, walk->listing);
-}
-
-/* True when a cached manifest is of the folder as the walk found it; files that could not be read then are not in it. */
-static bool read_cache(const char *root, const struct walk *walk, struct dataset *dataset)
-{
-	struct dataset cached = {0};
-	json_t *header;
-	struct error err;
-	char listing[17];
-	char *path = cache_path(root, false);
-	const int code = path ? manifest_read(path, &cached, &header, &err) : -ENOENT;
-	free(path);
-	if (code && code != -ENOENT)
-		log_detail("scanning again: %s", err.text);
-	if (code)
-		return false;
-	format_listing(walk, listing);
-	const char *there = json_string_value(json_object_get(header, LISTING_KEY));
-	const bool same = there && strcmp(there, listing) == 0 && cached.count > 0;
-	json_decref(header);
-	if (!same) {
-		arena_close(cached.arena);
-		return false;
-	}
-	*dataset = cached;
-	return true;
-}
-
-static bool is_whole(const struct dataset *cached, const struct walk *walk)
-{
-	return cached->count + cached->bad_count == walk->count;
-}
-
-/* Marks what the cache knows of the walk's files, which are in the same order. */
-static int take_known(
-	const struct dataset *cached, struct arena *arena, struct walk *walk, struct error *err)
-{
-	size_t sample = 0;
-	size_t bad = 0;
-	for (size_t i = 0; i < walk->count; i++) {
-		struct found *file = &walk->files[i];
-		if (sample < cached->count &&
-			strcmp(file->path, cached->samples[sample].path) == 0) {
-			const struct sample *known = &cached->samples[sample++];
-			file->width = known->width;
-			file->height = known->height;
-			file->format = known->format;
-			file->probed = true;
-		} else if (bad < cached->bad_count &&
-			   strcmp(file->path, cached->bad[bad].path) == 0) {
-			const char *reason = cached->bad[bad++].reason;
-			file->reason = arena_text(arena, reason, strlen(reason));
-			if (!file->reason)
-				return error_set(err, -ENOMEM, "no memory for a list of bad files");
-		}
-	}
-	walk->known = sample + bad;
-	return 0;
-}
-
-/* All but the files whose reason passes; bad is as long as the list of them. */
-static struct dataset lasting(
-	const struct dataset *dataset, const struct walk *walk, struct dataset_bad *bad)
-{
-	struct dataset kept = *dataset;
-	kept.bad = bad;
-	kept.bad_count = 0;
-	for (size_t i = 0; i < walk->count; i++)
-		if (walk->files[i].reason && !walk->files[i].passing)
-			bad[kept.bad_count++] = (struct dataset_bad){
-				.path = walk->files[i].path, .reason = walk->files[i].reason};
-	return kept;
-}
-
-static void write_cache(const char *root, const struct walk *walk, const struct dataset *dataset)
-{
-	struct error err;
-	char listing[17];
-	char *path = cache_path(root, true);
-	format_listing(walk, listing);
-	json_t *header = json_object();
-	(void)json_object_set_new(header, LISTING_KEY, json_string(listing));
-	if (!path)
-		log_detail(
-			"no cached manifest of '%s': neither XDG_CACHE_HOME nor HOME is set", root);
-	else if (manifest_write(path, header, dataset, &err))
-		log_detail("no cached manifest: %s", err.text);
-	json_decref(header);
-	free(path);
-}
-
-/* Where anything of it is new. */
-static void keep_lasting(const char *root, const struct walk *walk, const struct dataset *dataset)
-{
-	struct dataset_bad *bad = calloc(dataset->bad_count + 1, sizeof *bad);
-	if (!bad)
-		return;
-	const struct dataset kept = lasting(dataset, walk, bad);
-	if (kept.count + kept.bad_count > walk->known)
-		write_cache(root, walk, &kept);
-	free(bad);
+	manifest_total(dataset);
+	return code;
 }
 
 static int no_pictures(
@@ -327,52 +199,73 @@ static int no_pictures(
 		dataset->bad_count, root, dataset->bad[0].path, dataset->bad[0].reason);
 }
 
-static int scan(const char *root, const struct dataset_control *control, struct arena *arena,
-	struct walk *walk, struct dataset *dataset, struct error *err)
+/* ---- the scan -------------------------------------------------------------------------------- */
+
+static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *walk,
+	struct dataset *dataset, struct error *err)
 {
-	int code = probe_all(root, control, arena, walk, err);
+	int code = walk_folder(scan, walk, err);
+	const size_t candidates = find_candidates(walk, NULL);
+	const uint64_t some = wanted < candidates ? wanted : 0;
 	if (!code)
-		code = fill(walk, arena, dataset, err);
+		code = scan_cache_take(scan, some, walk, err);
+	const uint64_t headers = scan->effort.headers;
+	if (!code)
+		code = choose_samples(scan, walk, candidates, some ? some : candidates, err);
+	if (!code)
+		code = fill(walk, scan->arena, dataset, err);
+	if (!code && dataset->count == 0)
+		code = no_pictures(scan->root, dataset, walk->skipped, err);
 	if (code)
 		return code;
-	if (dataset->count == 0)
-		return no_pictures(root, dataset, walk->skipped, err);
-	dataset->scanned_now = true;
-	manifest_total(dataset);
-	keep_lasting(root, walk, dataset);
+	dataset->scanned_now = scan->effort.headers > headers;
+	memcpy(dataset->skipped, walk->skipped, sizeof dataset->skipped);
+	scan_cache_keep(scan, some, walk, dataset);
 	return 0;
 }
 
-int scan_folder(const char *root, const struct dataset_control *control, struct dataset *dataset,
-	struct error *err)
+/* dup's number says about how many files are open now. */
+static unsigned depth_allowed(int root_fd, unsigned wanted)
 {
+	struct rlimit limit;
+	const int next = dup(root_fd);
+	if (next < 0)
+		return 1;
+	(void)close(next);
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return wanted;
+	const rlim_t taken = (rlim_t)next + OPEN_FILES_SPARE;
+	if (limit.rlim_cur <= taken + 1)
+		return 1;
+	return limit.rlim_cur - taken < wanted ? (unsigned)(limit.rlim_cur - taken) : wanted;
+}
+
+int scan_folder(const char *root, uint64_t wanted, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
+{
+	static const struct dataset_control none = {0};
+	struct folder_scan scan = {.root = root, .control = control ? control : &none};
 	struct walk walk = {0};
-	struct arena *arena = arena_open();
-	if (!arena)
-		return error_set(err, -ENOMEM, "no memory to scan '%s'", root);
-	int code = walk_folder(root, control ? control->stop : NULL, arena, &walk, err);
-	char skipped[sizeof walk.skipped];
-	memcpy(skipped, walk.skipped, sizeof skipped);
-	if (!code && read_cache(root, &walk, dataset)) {
-		if (is_whole(dataset, &walk)) {
-			arena_close(arena);
-			walk_release(&walk);
-			memcpy(dataset->skipped, skipped, sizeof skipped);
-			return 0;
-		}
-		code = take_known(dataset, arena, &walk, err);
-		arena_close(dataset->arena);
-		*dataset = (struct dataset){0};
-	}
-	if (!code)
-		code = scan(root, control, arena, &walk, dataset, err);
+	*dataset = (struct dataset){0};
+	scan.calls = scan.control->calls ? scan.control->calls : &storage_system;
+	scan.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (scan.root_fd < 0)
+		return error_set_errno(err, errno, "cannot read the folder '%s'", root);
+	scan.depth = depth_allowed(
+		scan.root_fd, scan.control->depth ? scan.control->depth : DATASET_DEPTH);
+	scan.ring = !scan.control->calls && scan.control->way != DATASET_WAY_THREADS &&
+		    inspect_ring_works();
+	scan.arena = arena_open();
+	int code = scan.arena ? scan_walk(&scan, wanted, &walk, dataset, err)
+			      : error_set(err, -ENOMEM, "no memory to scan '%s'", root);
 	walk_release(&walk);
-	if (code) {
-		arena_close(arena);
-		*dataset = (struct dataset){0};
-		return code;
-	}
-	dataset->arena = arena;
-	memcpy(dataset->skipped, skipped, sizeof skipped);
-	return 0;
+	(void)close(scan.root_fd);
+	if (scan.control->effort)
+		*scan.control->effort = scan.effort;
+	dataset->arena = scan.arena;
+	if (!code)
+		return 0;
+	arena_close(scan.arena);
+	*dataset = (struct dataset){0};
+	return code;
 }

@@ -1,24 +1,61 @@
-/* Walking a user's folder in a fixed order. */
+/* Listing a user's folder, many of its folders at once.  Threads read names only, up to
+ * ROUND_FOLDERS folders in a round, and one thread puts together what they found: what comes out
+ * depends on the tree alone, and so does its order. */
+#include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
-#include "workloads/dataset/scan.h"
+#include "workloads/dataset/team.h"
 #include "workloads/image/codec.h"
 
 #include "harness/base/buffer.h"
-#include "harness/base/hash.h"
 
 #include <errno.h>
-#include <fts.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
-/* Goes up when scanning says something else of a file than before: manifests that were cached
- * by then are not believed. */
-enum { PROBE_VERSION = 2 };
+enum {
+	KINDS_MAX = 8,
+	/* Listed before their subfolders are: threads are started once for so many.  The last
+	 * found come first, so that what waits is bounded by the depth of the tree and not by
+	 * its size. */
+	ROUND_FOLDERS = 1024,
+};
 
-enum { KINDS_MAX = 8 };
+/* A folder that is to be listed, or was and has subfolders that are to be. */
+struct folder {
+	struct folder *above;
+	size_t users; /* itself until it is listed, and folders below */
+	uint64_t device, inode;
+	char *path;          /* "" for the root */
+	struct buffer names; /* a type (DT_*) before each, a NUL behind */
+	size_t asked;        /* of them, for what they are */
+	int code;            /* -errno of the listing; -ELOOP: it is above itself */
+};
+
+struct skipped_kind {
+	const char *ending;
+	uint64_t count;
+};
+
+struct skipped {
+	struct skipped_kind kinds[KINDS_MAX];
+};
+
+struct listing {
+	struct folder_scan *scan;
+	struct walk *walk;
+	struct folder **waiting; /* a stack */
+	size_t waiting_count, waiting_room;
+	struct folder *round[ROUND_FOLDERS];
+	size_t round_count;
+	struct walk
+		asked; /* names of this round that are asked what they are; paths are malloc's */
+	struct buffer path;
+	struct skipped skipped;
+};
 
 const char *walk_class(const char *path, size_t *length)
 {
@@ -27,16 +64,14 @@ const char *walk_class(const char *path, size_t *length)
 	return slash ? path : ".";
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-/* By class and then by path, bytes compared: the order of samples and labels. */
-static int by_class(const void *a, const void *b)
+/* By class and then by path, bytes compared: the order of samples and labels.  Once stopped
+ * nothing is compared any more, which ends the sorting of millions of names soon. */
+static int by_class(const void *a, const void *b, void *scan)
 {
 	const struct found *x = a, *y = b;
 	size_t x_length, y_length;
+	if (scan_stopped(scan))
+		return 0;
 	const char *x_class = walk_class(x->path, &x_length),
 		   *y_class = walk_class(y->path, &y_length);
 	const int order = memcmp(x_class, y_class, x_length < y_length ? x_length : y_length);
@@ -47,152 +82,344 @@ static int by_class(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* What is wrong with an entry before it is opened; NULL: nothing, or it is no picture at all. */
-static const char *entry_reason(const FTSENT *entry)
-{
-	switch (entry->fts_info) {
-	case FTS_DNR:
-		return "the folder cannot be read";
-	case FTS_DC:
-		return "a link back to a folder above it";
-	case FTS_SLNONE:
-	case FTS_SL:
-		return "a broken link";
-	case FTS_ERR:
-	case FTS_NS:
-		return "its size and type cannot be read";
-	case FTS_F:
-		return entry->fts_statp->st_size == 0 ? "an empty file" : NULL;
-	default:
-		return "not a regular file";
-	}
-}
+/* ---- folders ------------------------------------------------------------------------------ */
 
-/* Whether an entry is listed at all: pictures by name, and folders that cannot be entered. */
-static bool is_listed(const FTSENT *entry)
+static bool add_folder(struct listing *listing, struct folder *above, const char *path)
 {
-	switch (entry->fts_info) {
-	case FTS_D:
-	case FTS_DP:
-	case FTS_DOT:
+	struct folder *const folder = calloc(1, sizeof *folder);
+	char *const own = strdup(path);
+	if (listing->waiting_count == listing->waiting_room) {
+		const size_t larger = 2 * listing->waiting_room + ROUND_FOLDERS;
+		struct folder **const waiting =
+			realloc(listing->waiting, larger * sizeof(struct folder *));
+		if (waiting) {
+			listing->waiting = waiting;
+			listing->waiting_room = larger;
+		}
+	}
+	if (!folder || !own || listing->waiting_count == listing->waiting_room) {
+		free(folder);
+		free(own);
 		return false;
-	case FTS_DNR:
-	case FTS_DC:
-		return true;
-	default:
-		return image_format_of_name(entry->fts_name) != IMAGE_FORMAT_UNKNOWN;
+	}
+	*folder = (struct folder){.above = above, .users = 1, .path = own};
+	if (above)
+		above->users++;
+	listing->waiting[listing->waiting_count++] = folder;
+	return true;
+}
+
+/* Folders above it go with the last one below them. */
+static void leave_folder(struct folder *folder)
+{
+	while (folder && --folder->users == 0) {
+		struct folder *const above = folder->above;
+		buffer_release(&folder->names);
+		free(folder->path);
+		free(folder);
+		folder = above;
 	}
 }
 
-static bool add_entry(struct walk *walk, size_t *room, struct arena *arena, const FTSENT *entry,
-	size_t root_length)
+static bool is_above_itself(const struct folder *folder)
 {
-	if (walk->count == *room) {
+	for (const struct folder *above = folder->above; above; above = above->above)
+		if (above->inode == folder->inode && above->device == folder->device)
+			return true;
+	return false;
+}
+
+/* Pictures, those that nothing decodes, and what may be a folder. */
+static bool is_wanted(unsigned char type, const char *name)
+{
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return false;
+	return type == DT_DIR || type == DT_LNK || type == DT_UNKNOWN ||
+	       image_format_of_name(name) != IMAGE_FORMAT_UNKNOWN ||
+	       image_ending_without_codec(name);
+}
+
+static int read_names(struct folder_scan *scan, DIR *entries, struct folder *folder)
+{
+	for (;;) {
+		errno = 0;
+		const struct dirent *const entry = scan->calls->readdir(entries);
+		if (!entry || scan_stopped(scan))
+			return entry ? 0 : -errno;
+		if (!is_wanted(entry->d_type, entry->d_name))
+			continue;
+		buffer_add(&folder->names, &entry->d_type, 1);
+		buffer_add(&folder->names, entry->d_name, strlen(entry->d_name) + 1);
+	}
+}
+
+static int open_and_read(struct folder_scan *scan, struct folder *folder)
+{
+	const struct storage_calls *const calls = scan->calls;
+	struct statx st;
+	const int file = calls->openat(scan->root_fd, *folder->path ? folder->path : ".",
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+	if (file < 0)
+		return -errno;
+	int code = calls->statx(file, "", AT_EMPTY_PATH, STATX_INO, &st) ? -errno : 0;
+	folder->device = makedev(st.stx_dev_major, st.stx_dev_minor);
+	folder->inode = st.stx_ino;
+	if (!code && is_above_itself(folder))
+		code = -ELOOP;
+	DIR *const entries = code ? NULL : fdopendir(file);
+	if (!code && !entries)
+		code = -errno;
+	if (!entries) {
+		(void)calls->close(file);
+		return code;
+	}
+	code = read_names(scan, entries, folder);
+	(void)closedir(entries);
+	return code;
+}
+
+static int list_folder(void *context, unsigned worker, uint64_t index, struct error *err)
+{
+	const struct listing *const listing = context;
+	struct folder *const folder = listing->round[index];
+	(void)worker;
+	folder->code = open_and_read(listing->scan, folder);
+	return folder->names.failed ? error_set(err, -ENOMEM, "no memory for the names in a folder")
+				    : 0;
+}
+
+static int list_tick(void *context, uint64_t done, struct error *err)
+{
+	const struct listing *const listing = context;
+	const struct dataset_control *const control = listing->scan->control;
+	(void)done;
+	(void)err;
+	if (control->progress)
+		control->progress(control->context, listing->walk->count, 0, 0);
+	return 0;
+}
+
+/* ---- what is in them ----------------------------------------------------------------------- */
+
+/* The path of a name in a folder, until the next one is made; NULL without memory. */
+static char *join_path(struct listing *listing, const struct folder *folder, const char *name)
+{
+	struct buffer *const path = &listing->path;
+	path->size = 0;
+	buffer_text(path, folder->path);
+	if (*folder->path)
+		buffer_add(path, "/", 1);
+	buffer_text(path, name);
+	return path->failed ? NULL : path->data;
+}
+
+static struct found *add_found(struct walk *walk)
+{
+	if (walk->count == walk->room) {
 		enum { FIRST_ROOM = 1024 };
-		const size_t larger = *room ? *room * 2 : FIRST_ROOM;
-		struct found *files = realloc(walk->files, larger * sizeof(*files));
+		const size_t larger = walk->room ? walk->room * 2 : FIRST_ROOM;
+		struct found *const files = realloc(walk->files, larger * sizeof *files);
 		if (!files)
-			return false;
+			return NULL;
 		walk->files = files;
-		*room = larger;
+		walk->room = larger;
 	}
-	const char *path = entry->fts_path + root_length;
-	while (*path == '/')
-		path++;
-	const struct stat *st = entry->fts_statp;
-	const bool known = entry->fts_info == FTS_F;
-	walk->files[walk->count++] = (struct found){
-		.path = arena_text(arena, path, strlen(path)),
-		.bytes = known ? (uint64_t)st->st_size : 0,
-		.modified_ns = known ? st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec : 0,
-		.reason = entry_reason(entry),
-	};
-	return walk->files[walk->count - 1].path;
+	return &walk->files[walk->count++];
 }
 
-/* Of how many kinds, and how many of each: in the order in which they were met. */
-struct skipped {
-	struct {
-		const char *ending;
-		uint64_t count;
-	} kinds[KINDS_MAX];
-};
-
-static void count_skipped(struct skipped *skipped, const FTSENT *entry)
+static bool keep_found(struct listing *listing, const struct found *found)
 {
-	const char *const ending =
-		entry->fts_info == FTS_F ? image_ending_without_codec(entry->fts_name) : NULL;
+	struct found *const kept = add_found(listing->walk);
+	if (!kept)
+		return false;
+	*kept = *found;
+	kept->path = arena_text(listing->scan->arena, found->path, strlen(found->path));
+	return kept->path;
+}
+
+static void count_skipped(struct skipped *skipped, const char *ending)
+{
 	size_t i = 0;
-	if (!ending)
-		return;
 	while (i + 1 < KINDS_MAX && skipped->kinds[i].ending && skipped->kinds[i].ending != ending)
 		i++;
 	skipped->kinds[i].ending = ending;
 	skipped->kinds[i].count++;
 }
 
-static void describe_skipped(const struct skipped *skipped, char *out, size_t room)
+/* What is no folder: a picture by name is kept, and counted where nothing decodes it.  Its path
+ * is copied. */
+static bool take_found(struct listing *listing, const struct found *found)
+{
+	const char *const slash = strrchr(found->path, '/');
+	const char *const name = slash ? slash + 1 : found->path;
+	const char *const ending =
+		found->kind == FOUND_FILE ? image_ending_without_codec(name) : NULL;
+	if (ending)
+		count_skipped(&listing->skipped, ending);
+	return image_format_of_name(name) == IMAGE_FORMAT_UNKNOWN || keep_found(listing, found);
+}
+
+/* A name that is asked what it is, together with the others of the round. */
+static bool ask_name(struct listing *listing, struct folder *folder, const char *path)
+{
+	struct found *const found = add_found(&listing->asked);
+	if (!found)
+		return false;
+	*found = (struct found){.path = strdup(path)};
+	folder->asked++;
+	return found->path;
+}
+
+static bool take_name(
+	struct listing *listing, struct folder *folder, unsigned char type, const char *name)
+{
+	char *const path = join_path(listing, folder, name);
+	if (!path)
+		return false;
+	if (type == DT_DIR)
+		return add_folder(listing, folder, path);
+	if (type == DT_LNK || type == DT_UNKNOWN)
+		return ask_name(listing, folder, path);
+	const bool file = type == DT_REG;
+	const struct found found = {.path = path,
+		.kind = file ? FOUND_FILE : FOUND_OTHER,
+		.reason = file ? NULL : "not a regular file"};
+	return take_found(listing, &found);
+}
+
+static const char *folder_reason(const struct folder *folder)
+{
+	return folder->code == -ELOOP ? "a link back to a folder above it"
+				      : "the folder cannot be read";
+}
+
+/* A folder that was listed.  What was read of one that then failed does not count: where it
+ * broke off is chance. */
+static int take_folder(struct listing *listing, struct folder *folder, struct error *err)
+{
+	const struct found bad = {
+		.path = folder->path, .kind = FOUND_OTHER, .reason = folder_reason(folder)};
+	const char *at = folder->names.data;
+	const char *const end = at + folder->names.size;
+	bool taken = true;
+	if (folder->code && !folder->above)
+		return error_set_errno(
+			err, -folder->code, "cannot read the folder '%s'", listing->scan->root);
+	if (folder->code)
+		taken = keep_found(listing, &bad);
+	while (!folder->code && taken && at < end && !scan_stopped(listing->scan)) {
+		taken = take_name(listing, folder, (unsigned char)at[0], at + 1);
+		at += 1 + strlen(at + 1) + 1;
+	}
+	buffer_release(&folder->names);
+	return taken ? 0 : error_set(err, -ENOMEM, "no memory to list '%s'", listing->scan->root);
+}
+
+/* The names that were asked, which lie in the order of the folders that have them. */
+static int take_asked(struct listing *listing, struct error *err)
+{
+	size_t at = 0;
+	bool taken = true;
+	for (size_t i = 0; i < listing->round_count; i++)
+		for (size_t k = 0; k < listing->round[i]->asked && taken; k++) {
+			const struct found *const found = &listing->asked.files[at++];
+			const bool folder = found->kind == FOUND_FOLDER && !found->reason;
+			taken = folder ? add_folder(listing, listing->round[i], found->path)
+				       : take_found(listing, found);
+		}
+	return taken ? 0 : error_set(err, -ENOMEM, "no memory to list '%s'", listing->scan->root);
+}
+
+/* ---- rounds --------------------------------------------------------------------------------- */
+
+static void begin_round(struct listing *listing)
+{
+	size_t *const count = &listing->round_count;
+	while (*count < ROUND_FOLDERS && listing->waiting_count > 0)
+		listing->round[(*count)++] = listing->waiting[--listing->waiting_count];
+	listing->scan->effort.folders += *count;
+}
+
+static void end_round(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->asked.count; i++)
+		free(listing->asked.files[i].path);
+	listing->asked.count = 0;
+	for (size_t i = 0; i < listing->round_count; i++)
+		leave_folder(listing->round[i]);
+	listing->round_count = 0;
+}
+
+static int list_round(struct listing *listing, struct error *err)
+{
+	struct folder_scan *const scan = listing->scan;
+	const unsigned threads =
+		listing->round_count < scan->depth ? (unsigned)listing->round_count : scan->depth;
+	const struct team_job team = {
+		.count = listing->round_count,
+		.item = list_folder,
+		.tick = list_tick,
+		.context = listing,
+		.stop = scan->control->stop,
+		.threads = threads,
+	};
+	int code = team_run(&team, err);
+	for (size_t i = 0; i < listing->round_count && !code; i++)
+		code = take_folder(listing, listing->round[i], err);
+	if (!code && listing->asked.count > 0)
+		code = inspect_files(
+			scan, listing->asked.files, NULL, listing->asked.count, false, err);
+	return code ? code : take_asked(listing, err);
+}
+
+static int list_all(struct listing *listing, struct error *err)
+{
+	int code = add_folder(listing, NULL, "")
+			   ? 0
+			   : error_set(err, -ENOMEM, "no memory to list '%s'", listing->scan->root);
+	while (!code && listing->waiting_count > 0) {
+		begin_round(listing);
+		code = list_round(listing, err);
+		end_round(listing);
+	}
+	while (listing->waiting_count > 0)
+		leave_folder(listing->waiting[--listing->waiting_count]);
+	return code;
+}
+
+static int by_ending(const void *a, const void *b)
+{
+	const struct skipped_kind *const x = a, *const y = b;
+	return strcmp(x->ending, y->ending);
+}
+
+static void describe_skipped(struct skipped *skipped, char *out, size_t room)
 {
 	size_t used = 0;
-	for (size_t i = 0; i < KINDS_MAX && skipped->kinds[i].ending && used < room; i++)
+	size_t count = 0;
+	while (count < KINDS_MAX && skipped->kinds[count].ending)
+		count++;
+	qsort(skipped->kinds, count, sizeof skipped->kinds[0], by_ending);
+	for (size_t i = 0; i < count && used < room; i++)
 		used += (size_t)snprintf(out + used, room - used, "%s%" PRIu64 " .%s",
 			i > 0 ? ", " : "", skipped->kinds[i].count, skipped->kinds[i].ending);
 }
 
-static int read_tree(FTS *tree, const atomic_bool *stop, struct arena *arena, struct walk *walk,
-	const char *root, struct error *err)
+int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
 {
-	size_t room = 0;
-	struct skipped skipped = {0};
-	for (;;) {
-		errno = 0;
-		const FTSENT *entry = fts_read(tree);
-		if (!entry) {
-			describe_skipped(&skipped, walk->skipped, sizeof walk->skipped);
-			return errno ? error_set_errno(err, errno, "cannot walk '%s'", root) : 0;
-		}
-		/* Not before the first one: fts_close leaks then. */
-		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
-			return error_set(err, -EINTR, "stopped while '%s' was listed", root);
-		count_skipped(&skipped, entry);
-		if (entry->fts_level == FTS_ROOTLEVEL &&
-			(entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS ||
-				entry->fts_info == FTS_ERR))
-			return error_set_errno(
-				err, entry->fts_errno, "cannot read the folder '%s'", root);
-		if (is_listed(entry) && !add_entry(walk, &room, arena, entry, strlen(root)))
-			return error_set(err, -ENOMEM, "no memory to list '%s'", root);
-	}
-}
-
-static int hash_listing(struct walk *walk, struct error *err)
-{
-	struct buffer text = {0};
-	for (size_t i = 0; i < walk->count; i++) {
-		const struct found *file = &walk->files[i];
-		buffer_add(&text, file->path, strlen(file->path) + 1);
-		buffer_format(&text, "%" PRIu64 " %" PRId64 " %s\n", file->bytes, file->modified_ns,
-			file->reason ? file->reason : "");
-	}
-	walk->listing = hash_bytes(text.data, text.size, PROBE_VERSION);
-	const bool failed = text.failed;
-	buffer_release(&text);
-	return failed ? error_set(err, -ENOMEM, "no memory to list the folder") : 0;
-}
-
-int walk_folder(const char *root, const atomic_bool *stop, struct arena *arena, struct walk *walk,
-	struct error *err)
-{
+	struct listing listing = {.scan = scan, .walk = walk};
 	*walk = (struct walk){0};
-	char *const roots[] = {(char *)(uintptr_t)root, NULL};
-	FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
-	if (!tree)
-		return error_set_errno(err, errno, "cannot walk '%s'", root);
-	int code = read_tree(tree, stop, arena, walk, root, err);
-	(void)fts_close(tree);
+	int code = list_all(&listing, err);
+	describe_skipped(&listing.skipped, walk->skipped, sizeof walk->skipped);
 	if (!code && walk->count)
-		qsort(walk->files, walk->count, sizeof(*walk->files), by_class);
-	return code ? code : hash_listing(walk, err);
+		qsort_r(walk->files, walk->count, sizeof *walk->files, by_class, scan);
+	if (scan_stopped(scan))
+		code = error_set(err, -EINTR, "stopped while '%s' was listed", scan->root);
+	scan->effort.pictures = walk->count;
+	buffer_release(&listing.path);
+	free(listing.waiting);
+	walk_release(&listing.asked);
+	return code;
 }
 
 void walk_release(struct walk *walk)

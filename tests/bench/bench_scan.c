@@ -1,0 +1,236 @@
+/* Scanning a user's folder, at depth, against the plain scan (tests/scan_reference.h) on as many
+ * threads as cores.
+ *
+ *   bench_scan make FOLDER [FILES [BYTES]]   20,000 pictures of 24 KiB in 20 classes
+ *   bench_scan memory FOLDER                 in the page cache, against the plain scan
+ *   bench_scan calls FOLDER MS               each call sleeps so long
+ *   bench_scan slow FOLDER                   as it lies on slow storage, each way once */
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/config/config.h"
+#include "tests/scan_reference.h"
+#include "workloads/dataset/manifest.h"
+#include "workloads/dataset/storage.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+
+enum { ROUNDS = 9, FILES = 20000, BYTES = 24 * 1024, CLASSES = 20, SOME = 100, WIDTH = 64 };
+
+static uint64_t call_ns;
+
+/* Storage that is fast is scanned no slower than before. */
+static const double MEMORY_BAR = 1.0;
+
+/* Of a file, and of two levels of folders.  What goes beyond so many times all calls, as many at
+ * once as may be, is overhead. */
+enum { CALLS = 4, LISTING_CALLS = 6, CALLS_BAR = 2 };
+
+static void die(const char *what)
+{
+	(void)fprintf(stderr, "bench_scan: %s\n", what);
+	exit(EXIT_FAILURE);
+}
+
+/* ---- calls that take long -------------------------------------------------------------------- */
+
+static void take_long(void)
+{
+	clock_sleep_until_ns(clock_now_ns() + call_ns);
+}
+
+static int slow_openat(int folder, const char *path, int flags, ...)
+{
+	take_long();
+	return openat(folder, path, flags);
+}
+
+static int slow_statx(int folder, const char *path, int flags, unsigned mask, struct statx *out)
+{
+	take_long();
+	return statx(folder, path, flags, mask, out);
+}
+
+static ssize_t slow_pread(int file, void *to, size_t size, off_t offset)
+{
+	take_long();
+	return pread(file, to, size, offset);
+}
+
+static int slow_close(int file)
+{
+	take_long();
+	return close(file);
+}
+
+static const struct storage_calls slow_calls = {
+	.openat = slow_openat,
+	.readdir = readdir,
+	.statx = slow_statx,
+	.pread = slow_pread,
+	.close = slow_close,
+};
+
+/* ---- what is timed --------------------------------------------------------------------------- */
+
+struct scanning {
+	const char *name;
+	const struct storage_calls *calls;
+	enum dataset_way way;
+	unsigned depth;
+	bool some; /* SOME samples, or all */
+};
+
+static double scan_seconds(
+	const char *folder, const struct scanning *how, struct dataset_effort *effort)
+{
+	const struct dataset_control control = {
+		.way = how->way, .depth = how->depth, .calls = how->calls, .effort = effort};
+	struct dataset dataset;
+	struct error err;
+	const uint64_t begun_ns = clock_now_ns();
+	if (scan_folder(folder, how->some ? SOME : 0, &control, &dataset, &err))
+		die(err.text);
+	const double seconds = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
+	arena_close(dataset.arena);
+	return seconds;
+}
+
+static double reference_seconds(const char *folder, unsigned threads)
+{
+	struct reference reference;
+	const uint64_t begun_ns = clock_now_ns();
+	reference_scan(&reference, folder, threads);
+	const double seconds = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
+	reference_release(&reference);
+	return seconds;
+}
+
+static void make_files(const char *folder, int files, size_t bytes)
+{
+	char path[FILES_PATH_BYTES];
+	struct error err;
+	char *const picture = calloc(1, bytes);
+	const size_t rows = (bytes - 64) / (3 * WIDTH);
+	(void)snprintf(picture, bytes, "P6 %d %zu 255\n", WIDTH, rows);
+	for (int i = 0; i < files; i++) {
+		(void)snprintf(path, sizeof path, "%s/class_%02d", folder, i % CLASSES);
+		if (i < CLASSES && files_make_folder(path, &err))
+			die(err.text);
+		(void)snprintf(path, sizeof path, "%s/class_%02d/%06d.ppm", folder, i % CLASSES, i);
+		FILE *const file = fopen(path, "wb");
+		if (!file || fwrite(picture, 1, bytes, file) != bytes || fclose(file))
+			die("cannot write a picture");
+	}
+	free(picture);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Prints and gives the median. */
+static double print_spread(const char *name, double *values, const char *unit)
+{
+	qsort(values, ROUNDS, sizeof *values, by_value);
+	printf("  %-34s %7.3f [%.3f-%.3f] %s\n", name, values[ROUNDS / 2], values[0],
+		values[ROUNDS - 1], unit);
+	return values[ROUNDS / 2];
+}
+
+/* The first round warms up. */
+static bool compare_in_memory(const char *folder)
+{
+	static const struct scanning ways[] = {{.name = "io_uring"},
+		{.name = "a thread for each in flight", .way = DATASET_WAY_THREADS}};
+	enum { WAYS = sizeof ways / sizeof *ways };
+	double plain[ROUNDS + 1], ratio[WAYS][ROUNDS + 1], plain_again[ROUNDS + 1];
+	struct dataset_effort effort;
+	const unsigned cores = team_threads(0);
+	for (int round = ROUNDS; round >= 0; round--) {
+		plain[round] = reference_seconds(folder, cores);
+		for (int i = 0; i < WAYS; i++)
+			ratio[i][round] = scan_seconds(folder, &ways[i], &effort) / plain[round];
+		plain_again[round] = reference_seconds(folder, cores) / plain[round];
+	}
+	printf("%" PRIu64
+	       " pictures in the page cache, no manifest kept, %u cores, %d rounds, medians [least-most]\n",
+		effort.pictures, cores, ROUNDS);
+	(void)print_spread("plain scan", plain, "s");
+	(void)print_spread("plain scan again", plain_again, "of it");
+	bool met = true;
+	for (int i = 0; i < WAYS; i++)
+		met = print_spread(ways[i].name, ratio[i], "of it") <= MEMORY_BAR && met;
+	printf("  bar <= %.2f: %s\n", MEMORY_BAR, met ? "met" : "MISSED");
+	return met;
+}
+
+static double show(const char *folder, const struct scanning *how, uint64_t *files)
+{
+	struct dataset_effort effort;
+	const double seconds = scan_seconds(folder, how, &effort);
+	printf("  %-34s %-11s %7.2f s   in flight %2u, sized %" PRIu64 ", opened %" PRIu64
+	       " of %" PRIu64 "%s\n",
+		how->name, how->some ? "100 samples" : "all", seconds, effort.most_in_flight,
+		effort.sized, effort.headers, effort.pictures, effort.ring ? ", io_uring" : "");
+	(void)fflush(stdout);
+	*files = effort.sized;
+	return seconds;
+}
+
+static bool show_slow_calls(const char *folder)
+{
+	static const struct scanning ways[] = {
+		{"a thread for each in flight", &slow_calls, DATASET_WAY_THREADS, 0, false},
+		{"a thread for each in flight", &slow_calls, DATASET_WAY_THREADS, 0, true}};
+	bool met = true;
+	printf("each call takes %.0f ms\n", (double)call_ns / (double)NS_PER_MS);
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		uint64_t files;
+		const double seconds = show(folder, &ways[i], &files);
+		const double calls = CALLS * ceil((double)files / DATASET_DEPTH) + LISTING_CALLS;
+		met = seconds <= CALLS_BAR * calls * (double)call_ns / (double)NS_PER_S && met;
+	}
+	printf("  bar <= %d times the calls, %d at once: %s\n", CALLS_BAR, DATASET_DEPTH,
+		met ? "met" : "MISSED");
+	return met;
+}
+
+static void show_slow_folder(const char *folder)
+{
+	static const struct scanning ways[] = {{"io_uring", NULL, DATASET_WAY_AUTO, 0, false},
+		{"a thread for each in flight", NULL, DATASET_WAY_THREADS, 0, false},
+		{"io_uring", NULL, DATASET_WAY_AUTO, 0, true},
+		{"one at a time", NULL, DATASET_WAY_THREADS, 1, true}};
+	uint64_t files;
+	printf("'%s', as it lies there\n", folder);
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+		(void)show(folder, &ways[i], &files);
+	printf("  %-34s %-11s %7.2f s\n", "plain scan, a thread a core", "all",
+		reference_seconds(folder, team_threads(0)));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		die("which folder?");
+	(void)setenv("XDG_CACHE_HOME", "/proc/none", 1); /* no scan knows of another */
+	bool met = true;
+	if (strcmp(argv[1], "make") == 0) {
+		make_files(argv[2], argc > 3 ? atoi(argv[3]) : FILES,
+			argc > 4 ? strtoull(argv[4], NULL, 10) : BYTES);
+	} else if (strcmp(argv[1], "memory") == 0) {
+		met = compare_in_memory(argv[2]);
+	} else if (strcmp(argv[1], "slow") == 0) {
+		show_slow_folder(argv[2]);
+	} else if (strcmp(argv[1], "calls") == 0 && argc > 3) {
+		call_ns = strtoull(argv[3], NULL, 10) * NS_PER_MS;
+		met = show_slow_calls(argv[2]);
+	} else {
+		die("make, memory, calls or slow?");
+	}
+	return met ? EXIT_SUCCESS : EXIT_FAILURE;
+}
