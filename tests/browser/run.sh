@@ -56,9 +56,10 @@ tail -n 1 log | grep -q 'plain/report.html' || { cat log; echo "FAILED: a sweep 
 "$python" "$here/hostile.py" plain 'host"ile' || { echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
 "$program" report 'host"ile' >/dev/null || { echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
 
+limit=1500 # seconds: a guard against what hangs
 # Where namespaces may be had, there is no network at all but the driver's own loopback.  A browser that hangs is ended.
 if unshare -rn sh -c 'ip link set lo up' 2>/dev/null; then
-	timeout -k 5 180 unshare -rn sh -c 'ip link set lo up; exec "$@"' sh "$python" "$here/test_report.py" "$work" "$pictures"
+	timeout -k 5 $limit unshare -rn sh -c 'ip link set lo up; exec "$@"' sh "$python" "$here/test_report.py" "$work" "$pictures"
 else
-	timeout -k 5 180 "$python" "$here/test_report.py" "$work" "$pictures"
+	timeout -k 5 $limit "$python" "$here/test_report.py" "$work" "$pictures"
 fi

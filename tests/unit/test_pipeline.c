@@ -66,6 +66,21 @@ static void run(const struct pipeline_fixture *f, struct measurement *m)
 		fail_msg("%s", err.text);
 }
 
+/* Once more where the machine stood still, and too little came to be measured for a rate of every stage. */
+static void run_until_measured(const struct pipeline_fixture *f, struct measurement *m)
+{
+	for (int left = 5; left > 0; left--) {
+		run(f, m);
+		bool all = m->stage_count > 0;
+		for (size_t i = 0; i < m->stage_count; i++)
+			all = all && m->stages[i].capacity > 0;
+		if (all)
+			return;
+		if (left > 1)
+			measurement_release(m);
+	}
+}
+
 static bool has_note(const struct measurement *m, const char *part)
 {
 	for (size_t i = 0; i < m->note_count; i++)
@@ -655,12 +670,12 @@ static void the_account_is_complete(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_epochs(&f, "100ms", "30");
+	set_duration(&f, "100ms", "500ms");
 	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
 	fixture_set(&f, KEY_STEP_TIME, "5ms");
 	fixture_set(&f, KEY_UPLOAD_MODE, "copy");
 	struct measurement m;
-	run(&f, &m);
+	run_until_measured(&f, &m);
 	print_notes(&m);
 	assert_int_equal(m.stage_count, 4);
 	assert_int_equal(m.queue_count, 3);
