@@ -102,7 +102,7 @@ def bars(cases: List[Case]) -> List[dict]:
         score.bar("wrong at confidence >= 0.9", score.share_of(sure, score.wrong), 0.03, False, len(sure)),
         score.bar("full store: gain above 1.2 x promised", score.share_of(full, lambda c: c["gain"] > PROMISED), 0, False, len(full)),
         score.bar("false alarms on healthy runs", score.share_of(healthy, score.wrong), 0.02, False, len(healthy)),
-        score.bar("abstentions", score.share_of(valid, score.abstained), 0.10, False, len(valid)),
+        score.bar("abstentions", score.share_of(valid, score.abstained), 0.05, False, len(valid)),
         score.coverage_bar(with_interval(cases)),
         score.bar("labels that hold", score.share_of(planted, lambda c: c["valid"]), 0.9, True, len(planted)),
     ]
