@@ -70,6 +70,22 @@ static void keep_growing(const struct thread_times *before, struct thread_times 
 	}
 }
 
+/* A clock that is read late has run on: what grew by more than the time since the edge before is the next edge's. */
+static void keep_within(
+	uint64_t most_ns, const struct thread_times *before, struct thread_times *now)
+{
+	uint64_t grown_ns = 0;
+	for (int k = 0; k < THREAD_STATES; k++)
+		grown_ns += now->state_ns[k] - before->state_ns[k];
+	if (grown_ns <= most_ns)
+		return;
+	const double share = (double)most_ns / (double)grown_ns;
+	for (int k = 0; k < THREAD_STATES; k++)
+		now->state_ns[k] =
+			before->state_ns[k] +
+			(uint64_t)(share * (double)(now->state_ns[k] - before->state_ns[k]));
+}
+
 static void sample_queues(const struct monitor *m, uint64_t now_ns, struct edge *e)
 {
 	struct exchange_queues queues;
@@ -93,8 +109,7 @@ static void thin(struct monitor *m)
 	m->window_ns *= 2;
 }
 
-/* Clocks that are read late have run on: the shares of a short span would exceed 1.  Where this thread lost its core among
- * them, it looks again. */
+/* Where this thread lost its core among the clocks, it looks again. */
 static void sample_clocks(const struct monitor *m, struct edge *e)
 {
 	uint64_t now_ns;
@@ -117,8 +132,11 @@ static void sample_clocks(const struct monitor *m, struct edge *e)
 static void take(const struct monitor *m, const struct edge *before, struct edge *e)
 {
 	sample_clocks(m, e);
-	for (int i = 0; m->timed && before && i < STAGE_IDS; i++)
+	for (int i = 0; m->timed && before && i < STAGE_IDS; i++) {
 		keep_growing(&before->stages[i], &e->stages[i]);
+		keep_within(m->stages[i].workers * (e->t_ns - before->t_ns), &before->stages[i],
+			&e->stages[i]);
+	}
 	const struct step_progress progress = devices_progress(m->devices);
 	e->samples = progress.samples;
 	e->batches = progress.batches;

@@ -4,7 +4,14 @@
 schema="$ROOT/docs/summary.schema.json"
 write_config
 validate() {
-	/usr/bin/python3 -m jsonschema -i "$1" "$schema" >problems 2>&1 || { cat problems; fail "$1 is not valid"; }
+	/usr/bin/python3 - "$1" "$schema" >problems 2>&1 <<-'PY' || { cat problems; fail "$1 is not valid"; }
+		import json, sys
+		import jsonschema
+		instance, schema = (json.load(open(path)) for path in sys.argv[1:])
+		found = list(jsonschema.Draft202012Validator(schema).iter_errors(instance))
+		print(*("%s: %s" % (error.json_path, error.message) for error in found), sep="\n")
+		sys.exit(1 if found else 0)
+	PY
 }
 expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --out whole
 validate whole/summary.json
