@@ -560,7 +560,7 @@ static void waiting_for_a_lock_shows(void **state)
 	open_fixture(&f);
 	set_epochs(&f, "0s", "2");
 	fixture_set(&f, KEY_DECODE_WORKERS, "3");
-	fixture_set(&f, KEY_INJECT_DECODE_FACTOR, "300");
+	fixture_set(&f, KEY_INJECT_DECODE_WAIT, "600us"); /* a factor would stretch stalls too */
 	struct measurement m;
 	struct traces traces = run_traced(&f, &m);
 	const struct stage_measurement *s = stage(&m, "decode");
