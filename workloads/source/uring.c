@@ -11,7 +11,11 @@
  * (11 us, and 20 to 40 us at 428 KB: a segment per page, pinned for each read where they are not
  * registered; the device then gives half its rate or less).  The chain is the default: it is never
  * behind, and ahead where reads miss the cache, since a file's read starts without waiting for this
- * thread to come round. */
+ * thread to come round.
+ *
+ * Where an open or a read may wait (uring_may_wait), kernel threads do both: in the submission they would
+ * wait one behind the other, whatever the depth.  Not everywhere, since on warm local files that takes
+ * twice to three times the CPU with one in flight, half as much again with eight. */
 #include "workloads/source/uring.h"
 
 #include "harness/base/clock.h"
