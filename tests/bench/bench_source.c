@@ -2,7 +2,7 @@
  * measurement a call, so that a script can put others in between (bench_source.sh).
  *
  *   bench_source make DIR FILES BYTES
- *   bench_source read DIR FILES BYTES SECONDS key=value …     (keys of the configuration)
+ *   bench_source read DIR FILES BYTES SECONDS [workers=on|off] key=value …   (keys of the configuration)
  *   bench_source memory DIR FILES BYTES SECONDS
  */
 #include "harness/base/clock.h"
@@ -10,7 +10,7 @@
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
 #include "harness/config/config.h"
-#include "workloads/source/source.h"
+#include "workloads/source/uring.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -26,6 +26,8 @@ enum {
 	DEPTH_MAX = 256,
 	HUGE_PAGE_BYTES = 2 << 20
 };
+
+static const char WORKERS[] = "workers=";
 
 struct set {
 	struct dataset dataset;
@@ -192,7 +194,9 @@ static bool run_jobs(struct job *jobs, unsigned threads, double seconds, const c
 	return !failed && files > 0;
 }
 
-static int read_set(const struct set *set, const struct config *config, double seconds)
+/* workers: "on" or "off" for io_uring, or NULL for the engine's own choice. */
+static int read_set(
+	const struct set *set, const struct config *config, double seconds, const char *workers)
 {
 	const unsigned threads = (unsigned)config_integer(config, KEY_READ_THREADS);
 	const unsigned depth = (unsigned)config_integer(config, KEY_READ_DEPTH);
@@ -211,6 +215,8 @@ static int read_set(const struct set *set, const struct config *config, double s
 		fprintf(stderr, "bench_source: %s\n", err.text);
 		return 1;
 	}
+	if (workers)
+		((struct uring_source *)source)->options.async = strcmp(workers, "on") == 0;
 	struct job jobs[THREADS_MAX];
 	for (unsigned i = 0; i < threads; i++)
 		jobs[i] = (struct job){.source = source,
@@ -287,7 +293,11 @@ int main(int argc, char **argv)
 	config_init(&config);
 	const double seconds = argc > 5 ? strtod(argv[5], NULL) : 0;
 	int status = 0;
-	for (int i = 6; i < argc && !status; i++) {
+	const char *workers = NULL;
+	int first_key = 6;
+	if (argc > first_key && strncmp(argv[first_key], WORKERS, strlen(WORKERS)) == 0)
+		workers = argv[first_key++] + strlen(WORKERS);
+	for (int i = first_key; i < argc && !status; i++) {
 		struct error err;
 		if (config_set(&config, argv[i], &err) != 0) {
 			fprintf(stderr, "bench_source: %s\n", err.text);
@@ -299,7 +309,7 @@ int main(int argc, char **argv)
 	else if (strcmp(argv[1], "make") == 0)
 		status = make(&set);
 	else if (strcmp(argv[1], "read") == 0)
-		status = read_set(&set, &config, seconds);
+		status = read_set(&set, &config, seconds, workers);
 	else if (strcmp(argv[1], "memory") == 0)
 		status = memory_cost(&set, &config, seconds);
 	else

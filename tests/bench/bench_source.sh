@@ -81,6 +81,8 @@ compare() { # name files bytes bar
 			echo "pread-16-threads $(source_read "$files" "$bytes" read.engine=pread read.threads=16)"
 			echo "io_uring-staged $(source_read "$files" "$bytes" read.engine=io_uring read.depth=16 \
 				read.linked=off)"
+			echo "io_uring-kernel-threads $(source_read "$files" "$bytes" workers=on \
+				read.engine=io_uring read.depth=16)"
 			echo "io_uring-unregistered $(source_read "$files" "$bytes" read.engine=io_uring \
 				read.depth=16 read.registered=off)"
 			echo "io_uring-small-pages $(source_read "$files" "$bytes" read.engine=io_uring \

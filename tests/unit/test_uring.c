@@ -49,13 +49,14 @@ static void test_options(void **state)
 		skip();
 	struct fixture fixture;
 	open_set(&fixture);
-	for (unsigned bits = 0; bits < 64; bits++) {
+	for (unsigned bits = 0; bits < 128; bits++) {
 		const struct uring_options options = {
 			.direct = bits & 1,
 			.linked = bits & 2,
 			.registered = bits & 4,
 			.direct_descriptors = bits & 8,
 			.read_limit = bits & 16 ? 8192 : 0,
+			.async = bits & 64,
 		};
 		fixture_set(&fixture, KEY_READ_THREADS, bits & 32 ? "2" : "1");
 		struct fixture_loop loop = {.tune = set_options, .context = &options};
@@ -108,9 +109,9 @@ static void test_missing_files(void **state)
 		assert_int_equal(unlink(path), 0);
 		expected[i] = (struct expectation){-ENOENT, 0};
 	}
-	for (unsigned bits = 0; bits < 4; bits++) {
+	for (unsigned bits = 0; bits < 8; bits++) {
 		const struct uring_options options = {
-			.linked = bits & 1, .direct_descriptors = bits & 2};
+			.linked = bits & 1, .direct_descriptors = bits & 2, .async = bits & 4};
 		struct fixture_loop loop = {
 			.expected = expected, .tune = set_options, .context = &options};
 		fixture_loop(&fixture, &loop);
@@ -239,9 +240,9 @@ static void test_waits_end(void **state)
 	char path[128];
 	fixture_path(&fixture, 0, path);
 	assert_int_equal(unlink(path), 0);
-	for (unsigned bits = 0; bits < 4; bits++) {
+	for (unsigned bits = 0; bits < 8; bits++) {
 		const struct uring_options options = {
-			.linked = bits & 1, .direct_descriptors = bits & 2};
+			.linked = bits & 1, .direct_descriptors = bits & 2, .async = bits & 4};
 		check_slow_file(&fixture, &options, path);
 	}
 	fixture_close(&fixture);

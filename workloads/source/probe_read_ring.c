@@ -3,9 +3,9 @@
 #include "workloads/source/probe_read_parts.h"
 
 #include "harness/base/clock.h"
+#include "workloads/source/uring.h"
 
 #include <errno.h>
-#include <liburing.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +43,9 @@ int read_ring_open(struct read_ring **out, const struct read_buffers *buffers, s
 		free(ring);
 		return error_set_errno(err, -code, "cannot set up an io_uring");
 	}
+	/* Where reads wait in the kernel's worker threads, as many as the depth says (uring_ring.c). */
+	unsigned workers[] = {PROBE_DEPTH_MOST, 0};
+	(void)io_uring_register_iowq_max_workers(&ring->ring, workers);
 	const struct iovec all = {
 		.iov_base = buffers->bytes, .iov_len = buffers->each * PROBE_DEPTH_MOST};
 	ring->fixed = io_uring_register_buffers(&ring->ring, &all, 1) == 0;
@@ -88,6 +91,7 @@ struct run {
 	uint32_t taken;
 	unsigned in_flight;
 	int status;
+	bool async; /* as in struct uring_options */
 };
 
 static bool submit_one(struct run *run, uint64_t now)
@@ -106,6 +110,8 @@ static bool submit_one(struct run *run, uint64_t now)
 		io_uring_prep_read_fixed(sqe, slot->fd, buffer, size, offset, 0);
 	else
 		io_uring_prep_read(sqe, slot->fd, buffer, size, offset);
+	if (run->async)
+		sqe->flags |= IOSQE_ASYNC;
 	io_uring_sqe_set_data64(sqe, place);
 	ring->submitted_ns[place] = now;
 	run->in_flight++;
@@ -206,7 +212,10 @@ static int keep_going(struct run *run)
 
 int read_ring_run(struct read_ring *ring, struct read_slot *slot, struct error *err)
 {
-	struct run run = {.ring = ring, .slot = slot, .tally.begin_ns = clock_now_ns()};
+	struct run run = {.ring = ring,
+		.slot = slot,
+		.tally.begin_ns = clock_now_ns(),
+		.async = uring_may_wait(slot->fd)};
 	const int code = keep_going(&run);
 	const uint64_t count = run.tally.count;
 	slot->requests = count;

@@ -26,6 +26,7 @@ struct uring_options {
 	bool linked;
 	bool registered; /* buffers */
 	bool direct_descriptors;
+	bool async; /* opens and reads by worker threads of the kernel, never inside a submission */
 	size_t read_limit; /* bytes per read, to provoke short reads; 0: none */
 };
 
@@ -83,6 +84,10 @@ void uring_ring_close(struct uring_ring *ring);
  * a table of descriptors, and whether the whole chain works. */
 bool uring_direct_open_works(int root_fd);
 bool uring_chain_works(int root_fd);
+
+/* Whether opens and reads of files like this one may wait inside a submission, one behind the other:
+ * true unless it is on a file system that is known to be local.  Takes descriptors of O_PATH. */
+bool uring_may_wait(int fd);
 
 /* Index of the registered buffer that holds all of [data, data + size), or -1. */
 int uring_buffer_index(const struct uring_source *source, const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-/* Setting up a ring: the flags the kernel takes, registered buffers, a table of direct descriptors.
- */
+/* Setting up a ring: the flags the kernel takes, registered buffers, a table of direct descriptors,
+ * worker threads. */
 #include "workloads/source/uring.h"
 
 #include "harness/base/units.h"
@@ -131,6 +131,18 @@ static bool set_up_table(struct uring_ring *ring, unsigned slots, char lack[URIN
 	return code == 0;
 }
 
+/* What waits holds a worker thread of the kernel: an open, a read on some file systems, a close.  By
+ * default there are at most four for each core ("bounded" ones), which would be the depth there.  They
+ * come into being as they are needed. */
+static void allow_workers(struct uring_ring *ring, unsigned slots, char lack[URING_REASON_BYTES])
+{
+	unsigned most[] = {slots, 0 /* of the unbounded: as it is */};
+	const int code = io_uring_register_iowq_max_workers(&ring->ring, most);
+	if (code)
+		say(lack, "kernel threads for files that wait: four for each core: %s",
+			strerror(-code));
+}
+
 int uring_ring_open(struct uring_ring *ring, const struct uring_source *source,
 	char lack[URING_REASON_BYTES], struct error *err)
 {
@@ -142,6 +154,7 @@ int uring_ring_open(struct uring_ring *ring, const struct uring_source *source,
 	if (code)
 		return error_set_errno(err, -code, "cannot set up an io_uring for %u files", slots);
 	(void)io_uring_register_ring_fd(&ring->ring);
+	allow_workers(ring, slots, lack);
 	if (source->options.registered)
 		ring->registered = register_buffers(ring, &source->base, lack);
 	if (source->options.direct_descriptors)

@@ -37,6 +37,8 @@ static const char *path_of(const struct uring_reader *reader, const struct uring
 static void finish_sqe(struct uring_reader *reader, const struct uring_slot *slot,
 	struct io_uring_sqe *sqe, enum uring_op op, unsigned flags)
 {
+	if (op != OP_CLOSE && source_of(reader)->options.async)
+		flags |= IOSQE_ASYNC;
 	sqe->flags |= (__u8)flags;
 	sqe->user_data = ((uint64_t)slot->generation << GENERATION_SHIFT) |
 			 ((uint64_t)index_of(reader, slot) << OP_BITS) | (uint64_t)op;

@@ -1,9 +1,11 @@
-/* Trying out on the data set's root folder what the kernel does not tell: direct descriptors, and
- * the linked chain on them. */
+/* Finding out on the data set what the kernel does not tell of a ring: direct descriptors, the linked
+ * chain on them, and whether submissions may wait. */
 #include "workloads/source/uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 enum { TRIAL_ENTRIES = 4, TRIAL_READ_BYTES = 64, STEPS = 3, UNSET = 1 };
 
@@ -87,4 +89,22 @@ bool uring_chain_works(int root_fd)
 	io_uring_queue_exit(&trial.ring);
 	return trial.results[STEP_OPEN] == UNSET && trial.results[STEP_READ] == -EISDIR &&
 	       trial.results[STEP_CLOSE] == 0;
+}
+
+/* A ring first tries everything without waiting.  But of an open it asks that of the path alone: what
+ * the file system then does, a round trip on FUSE or NFSv4, happens inside the submission.  So do reads
+ * from a FUSE server that did not ask for asynchronous ones.  On a local file system the inode of a
+ * cached path is in memory. */
+bool uring_may_wait(int fd)
+{
+	static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+		F2FS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, OVERLAYFS_SUPER_MAGIC, SQUASHFS_MAGIC,
+		EROFS_SUPER_MAGIC_V1, ISOFS_SUPER_MAGIC, EXFAT_SUPER_MAGIC, MSDOS_SUPER_MAGIC};
+	struct statfs found;
+	if (fstatfs(fd, &found) != 0)
+		return true;
+	for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+		if ((uint32_t)found.f_type == local[i])
+			return false;
+	return true;
 }

@@ -33,9 +33,8 @@ NICE, NICE_WEIGHT = 5, 335 / 1024   # of the scheduler, against the program's
 STALL_PERIOD_S = 1.5
 BUFFERED_S = 0.12   # how long the step goes on when reads stop: batches of 16, two of them finished, and those on their way
 IDLE_FACTOR = 4.0   # a limit that does not bind lets so many times as much pass
-BIG = {"read.threads": "4"}  # 32 files in flight, on a ring each: a kernel lets only a few of a ring wait in a file system
+BIG = {"read.threads": "4"}  # 32 files in flight
 FEWER: Settings = {"read.depth": str(DEPTH // 2)}
-MORE_RINGS: Settings = {"read.threads": "2"}
 
 READ_LATENCY: List[Pair] = [("read", "latency")]
 READ_BANDWIDTH: List[Pair] = [("read", "bandwidth")]
@@ -194,10 +193,8 @@ def slow_plants() -> List[RealPlant]:
               flight_factor=2),
         plant("exponential", "exponential times", latency(DEPTH, "--distribution", "exponential")),
         plant("lognormal", "log-normal times, some of them long", latency(DEPTH, "--distribution", "lognormal", "--sigma", "0.8")),
-        # A ring opens files one after the other (the kernel waits in open() itself), whatever its depth.
-        plant("open", "opening takes its time, reading does not", lambda rate, h: ["--open", us(1 / rate)], flight=MORE_RINGS, flight_factor=2),
-        plant("open-read", "opening and reading take as long", lambda rate, h: ["--open", us(1 / rate), "--latency", us(1 / rate)], flight=MORE_RINGS,
-              flight_factor=2),
+        plant("open", "opening takes its time, reading does not", lambda rate, h: ["--open", us(DEPTH / rate)]),
+        plant("open-read", "opening and reading take as long", lambda rate, h: ["--open", us(0.5 * DEPTH / rate), "--latency", us(0.5 * DEPTH / rate)]),
         plant("direct-io", "the mount has no page cache", latency(), always=("--direct-io",)),
         plant("slots-spare", "a store of 64 slots, few of them used", latency(DEPTH, "--slots", "64")),
         plant("two-rings", "16 in flight from two threads", latency(2 * DEPTH), settings={**TRAINS, "read.threads": "2"},
