@@ -191,13 +191,17 @@ static void put_diagnosis(struct part *part, const struct report *report, size_t
 
 static json_t *foreign_load_json(const struct point_summary *p)
 {
+	const char *why = "/proc/stat cannot be read, or nothing was measured";
 	struct part part = part_open();
 	part_put(&part, "contaminated", json_boolean(p->contaminated[0]));
-	part_put(&part, "reason", p->contaminated[0] ? json_string(p->contaminated) : json_null());
-	part_number(&part, "cores_busy_outside", p->cores_busy_outside,
-		"/proc/stat cannot be read, or nothing was measured");
-	part_number(&part, "steal_share", p->steal_share,
-		"/proc/stat cannot be read, or nothing was measured");
+	if (p->contaminated[0])
+		part_put(&part, "reason", fields_text(p->contaminated));
+	else
+		part_number(&part, "reason", NAN,
+			isnan(p->cores_busy_outside) && isnan(p->steal_share) ? why
+									      : "not contaminated");
+	part_number(&part, "cores_busy_outside", p->cores_busy_outside, why);
+	part_number(&part, "steal_share", p->steal_share, why);
 	return part_close(&part);
 }
 
@@ -294,6 +298,8 @@ static json_t *point_json(const struct report *report, size_t point)
 		.bytes_read_per_s = NAN,
 		.page_cache_share = NAN,
 		.accounted = NAN,
+		.cores_busy_outside = NAN,
+		.steal_share = NAN,
 		.bad_share = NAN,
 	};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
@@ -319,7 +325,8 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
 	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
-	part_put(&part, "bad_share", fields_number(p->bad_share));
+	part_number(&part, "bad_share", p->bad_share,
+		p == &unmeasured ? usual : "no sample was counted, or an older result");
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));
