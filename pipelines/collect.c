@@ -406,6 +406,27 @@ static void fill_quota(const struct recorded *r, const struct span *span, struct
 			quotas->of[chosen].group);
 }
 
+/* What there is to know of the files' real home would only mislead where it is not what is read. */
+static void fill_store(const struct recorded *r, const struct span *span, struct measurement *m)
+{
+	const struct data_store *store = &r->monitor->store;
+	struct cgroup_read_limits now;
+	if (r->emulates_storage || r->reads_memory) {
+		store_measurement_init(&m->store, r->emulates_storage
+							  ? "the storage is emulated"
+							  : "no file is read while measuring");
+		return;
+	}
+	/* Not by the path again: a store that has died by now would hold us. */
+	cgroup_read_limits(store->disk.numbers, store->disk.count, &now);
+	data_store_between(
+		store, &now, &span->from->store, &span->to->store, span->seconds, &m->store);
+	if (now.bytes.per_s != store->limits.bytes.per_s ||
+		now.requests.per_s != store->limits.requests.per_s)
+		measurement_note(
+			m, "a control group's limit on reads changed during the run: none is told");
+}
+
 static void fill_usage(const struct recorded *r, const struct span *span, struct measurement *m)
 {
 	const struct process_usage *from = &span->from->usage;
@@ -425,6 +446,7 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	if (isnan(outside))
 		measurement_note(m, "load from outside unknown: no /proc/stat");
 	fill_quota(r, span, m);
+	fill_store(r, span, m);
 	m->steal_share =
 		(to->steal_seconds - from->steal_seconds) / (to->core_seconds - from->core_seconds);
 	const double growth = to->resident_bytes - from->resident_bytes;

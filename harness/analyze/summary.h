@@ -60,7 +60,8 @@ struct point_summary {
 	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN: none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
-	double cores_used;                     /* by the process, all its threads */
+	struct store_measurement store; /* of the repeats that were on the first one's disk */
+	double cores_used;              /* by the process, all its threads */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */
