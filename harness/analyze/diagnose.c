@@ -387,7 +387,6 @@ static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 			confidence_failed(out->verdict.confidence, CONFIDENCE_ODDS_OWN);
 	out->phases[0].confidence =
 		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
-	evidence_make_room(&out->verdict);
 	evidence_add(&out->verdict,
 		"%zu of its predictions did not come true when set: the confidence falls from %.2f to %.2f",
 		failed, before, out->verdict.confidence);

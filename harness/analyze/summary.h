@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EVIDENCE_MAX = 8, EVIDENCE_BYTES = 240 };
+/* Lines: more than all that can be said of one verdict, so that none gives way to another. */
+enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
 
 struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.

@@ -115,8 +115,6 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	const struct cause *cause, struct verdict *out);
 void evidence_add(struct verdict *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Where there are as many lines as can be, the last gives way to one that must be said. */
-void evidence_make_room(struct verdict *out);
 
 /* advice.c: what to turn, with what may be expected of it. */
 void advice_write(const struct evidence_base *base, const struct binding *binding,
