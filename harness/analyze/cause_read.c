@@ -77,7 +77,7 @@ static bool on_cpu(
 
 /* --- the storage ------------------------------------------------------------------------------ */
 
-static struct storage storage_of(const struct evidence_base *base)
+void storage_of_point(const struct evidence_base *base, struct storage *out)
 {
 	const struct model_source *source = base->source;
 	const bool same = source && source->repeats == base->repeats;
@@ -87,9 +87,7 @@ static struct storage storage_of(const struct evidence_base *base)
 		.others = source ? source->others : NULL,
 		.other_count = source ? source->other_count : 0,
 		.ceilings = source ? source->ceilings : NULL};
-	struct storage storage;
-	storage_fit(&evidence, &storage);
-	return storage;
+	storage_fit(&evidence, out);
 }
 
 enum { POINTS_BYTES = 160 };
@@ -156,8 +154,9 @@ static bool told_by_points(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	(void)stage;
-	const struct storage s = storage_of(base);
+	struct storage s;
 	char points[POINTS_BYTES];
+	storage_of_point(base, &s);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
 	if (s.full > 0.5)
@@ -222,7 +221,7 @@ static bool memory_that_sleeps(
 	return from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
-/* Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
+/* A limit that is used up is a fact.  Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
  * this node's storage at its best. */
-cause_rule *const cause_rules_read[] = {cached_in_part, on_cpu, cause_stalls, told_by_points,
-	memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};
+cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, on_cpu, cause_stalls,
+	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

@@ -182,6 +182,8 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	add_second(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);
+	if (!binding->depth && strcmp(base->point->stages[binding->stage].name, "read") == 0)
+		evidence_add_store(base, cause->resource, out);
 	add_devices(base->point, binding->stage, out);
 	add_capacities(base->point, binding->stage, out);
 	add_others(base, cause, out);

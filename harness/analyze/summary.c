@@ -151,6 +151,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
 	out->throttled_share = MEAN(chosen, throttled_share);
 	out->steal_share = MEAN(chosen, steal_share);
+	out->resident_before = MEAN(chosen, resident_before);
 	merge_store(out, chosen);
 	out->quota_cores = NAN;
 	out->accounted = NAN;
@@ -163,6 +164,9 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 			out->quota_cores = m->quota_cores;
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
 		}
+		out->epochs = larger(out->epochs, m->epochs);
+		out->data_bytes =
+			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
 		out->rss_peak_bytes = larger(out->rss_peak_bytes, m->rss_peak_bytes);
 		out->pool_bytes = larger(out->pool_bytes, m->pool_bytes);
 		out->bad_samples = larger(out->bad_samples, m->bad_samples);
