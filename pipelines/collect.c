@@ -99,6 +99,7 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 	const size_t windows = window_rates(r, rates);
 	const size_t minimum = (size_t)((least_ns + window_ns - 1) / window_ns);
 	struct span span = span_from(r, least_ns);
+	m->warmup_seconds = (double)span.from->t_ns / (double)NS_PER_S;
 	if (r->interrupted)
 		return span;
 	if (windows > minimum) {

@@ -475,6 +475,7 @@ static struct measurement unmeasured(void)
 {
 	struct measurement m = {
 		.status = MEASUREMENT_FAILED,
+		.warmup_seconds = NAN,
 		.throughput = NAN,
 		.bad_share = NAN,
 		.step_utilisation = NAN,

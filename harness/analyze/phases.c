@@ -118,12 +118,14 @@ static bool series_of(const struct measurement *m, double from, double to, struc
 	return mean > 0 && all_finite(set);
 }
 
-static struct phase_cut cut_one(const struct measurement *m, double warmup_s, size_t repeat)
+static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 {
 	struct phase_cut cut = {.repeat = repeat, .count = 1};
 	const double end = m->cut_seconds + m->measured_seconds;
-	const double from =
-		m->status == MEASUREMENT_UNSTEADY ? fmin(warmup_s, m->cut_seconds) : m->cut_seconds;
+	/* fmin passes over NAN: an older result */
+	const double from = m->status == MEASUREMENT_UNSTEADY
+				    ? fmin(m->warmup_seconds, m->cut_seconds)
+				    : m->cut_seconds;
 	struct change_set *set = malloc(sizeof *set);
 	struct segmentation found = {.count = 1};
 	if (set && series_of(m, from, end, set))
@@ -137,14 +139,13 @@ static struct phase_cut cut_one(const struct measurement *m, double warmup_s, si
 	return cut;
 }
 
-void phases_cut(const struct measurement *const *repeats, size_t count, double warmup_s,
-	struct phase_cut *out)
+void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out)
 {
 	size_t votes[PHASES_MAX + 1] = {0};
 	struct phase_cut first[PHASES_MAX + 1];
 	*out = (struct phase_cut){.count = 1};
 	for (size_t i = 0; i < count; i++) {
-		const struct phase_cut cut = cut_one(repeats[i], warmup_s, i);
+		const struct phase_cut cut = cut_one(repeats[i], i);
 		if (votes[cut.count]++ == 0)
 			first[cut.count] = cut;
 	}

@@ -168,6 +168,9 @@ struct measurement {
 
 	double wall_seconds; /* of the whole repetition, warm-up included */
 	double cut_seconds;  /* warm-up sliced off; what follows is measured */
+	/* The least that is sliced off: measure.warmup, and what reads at other depths made of it.  From there to the cut the
+	 * pipeline ran as it is set.  NAN: an older result. */
+	double warmup_seconds;
 	double measured_seconds;
 	uint64_t samples, batches; /* in the measured part */
 	uint64_t bad_samples;      /* that could not be decoded or read, in the whole run */

@@ -25,6 +25,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, error, FIELD_TEXT),
 	FIELD(measurement, wall_seconds, FIELD_REAL),
 	FIELD(measurement, cut_seconds, FIELD_REAL),
+	FIELD(measurement, warmup_seconds, FIELD_REAL),
 	FIELD(measurement, measured_seconds, FIELD_REAL),
 	FIELD(measurement, samples, FIELD_UINT64),
 	FIELD(measurement, batches, FIELD_UINT64),

@@ -88,6 +88,7 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->started = 1900000000.125;
 	m->wall_seconds = 3 + rng_uniform(&rng);
 	m->cut_seconds = rng_uniform(&rng);
+	m->warmup_seconds = m->cut_seconds / 2;
 	m->measured_seconds = 2;
 	m->samples = rng_below(&rng, 1ULL << 50);
 	m->throughput = 1000 + rng_uniform(&rng);
@@ -257,6 +258,7 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_string_equal(a->error, b->error);
 	assert_same_real(a->started, b->started);
 	assert_same_real(a->wall_seconds, b->wall_seconds);
+	assert_same_real(a->warmup_seconds, b->warmup_seconds);
 	assert_same_real(a->throughput, b->throughput);
 	assert_same_real(a->oversleep_mean_ns, b->oversleep_mean_ns);
 	assert_same_real(a->page_cache_share, b->page_cache_share);
