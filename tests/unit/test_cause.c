@@ -247,7 +247,17 @@ static void a_step_that_launches(void **state)
 	assert_string_equal(with_traces(&m, "step", &items, 2).resource, "compute");
 	for (size_t i = 0; i < ITEMS; i++)
 		items.item[i].host_ns = 3e6F;
-	assert_string_equal(with_traces(&m, "step", &items, 2).resource, "launch");
+	const struct cause told = with_traces(&m, "step", &items, 2);
+	assert_string_equal(told.resource, "launch");
+	assert_true(told.certainty > 0.9 && !strstr(told.words, "schedstat"));
+	/* Mostly waiting for a core, which is known, or may be. */
+	m.stages[2].run_queue_seconds = 0.7 * m.stages[2].seconds[THREAD_WORKING];
+	assert_string_not_equal(with_traces(&m, "step", &items, 2).resource, "launch");
+	m.stages[2].cpu_seconds = m.stages[2].run_queue_seconds = NAN;
+	const struct cause untold = with_traces(&m, "step", &items, 2);
+	assert_string_equal(untold.resource, "launch");
+	assert_true(untold.certainty <= 0.6);
+	assert_non_null(strstr(untold.words, "no schedstat"));
 }
 
 /* --- confidence and sufficiency ---------------------------------------------------------------- */
