@@ -252,6 +252,19 @@ static void slice_load(
 #undef BETWEEN
 }
 
+/* The kernel's counts are not kept by window: as many reads for a byte as in the whole run, and how busy the disk was is not
+ * known. */
+static void slice_store(const struct measurement *m, struct measurement *slice)
+{
+	struct store_measurement *store = &slice->store;
+	const double share = slice->bytes_read_per_s / m->bytes_read_per_s;
+	store->reads_per_s *= share;
+	store->bytes_per_s *= share;
+	store->bytes_used *= share;
+	store->requests_used *= share;
+	store->busy_share = NAN;
+}
+
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out)
 {
@@ -277,6 +290,7 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 		count_at(m, bytes_of, 0, 0, to) - count_at(m, bytes_of, 0, 0, from), 0);
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
 	slice_load(m, from, to, out);
+	slice_store(m, out);
 	for (size_t s = 0; s < m->stage_count; s++) {
 		slice_stage(m, s, from, to, out, &out->stages[s]);
 		fill_service(&out->stages[s].service,

@@ -18,7 +18,7 @@ struct phase_cut {
 void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out);
 
 /* What was measured of m in [from, to), from its windows: states, CPU time, run queue, throughput, bytes, and what others, the
- * host and the quota took meanwhile.  Waiting for I/O and locks is not known by window: as in the whole run.  Service times are those of `traces` that
+ * host and the quota took meanwhile; the disk's reads in proportion to the bytes.  Waiting for I/O and locks is not known by window: as in the whole run.  Service times are those of `traces` that
  * ended in it (NULL: none).  The copy owns nothing. */
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out);

@@ -40,7 +40,7 @@ void block_disk_find_in(
 	const char *dev_block, const struct mount_entry *mount, struct block_disk *out);
 
 void data_store_find(const char *path, struct data_store *out);
-/* Some 50 us; any thread. */
+/* Some 10 us, 30 with a limit; any thread. */
 void data_store_read(const struct data_store *store, struct data_store_use *out);
 /* Of the seconds between two looks.  now: the limits as they are at the end; one that is another by then is left out. */
 void data_store_between(const struct data_store *store, const struct cgroup_read_limits *now,

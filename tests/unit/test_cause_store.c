@@ -1,5 +1,6 @@
 /* What the system knows of the store, in a verdict about reads: a control group's limit on reads, the disk, the mount, and a
  * memory limit under which the page cache is too small. */
+#include "harness/analyze/phases.h"
 #include "harness/analyze/recommend.h"
 #include "harness/analyze/verdict_parts.h"
 #include "tests/unit/verdict_fixture.h"
@@ -125,6 +126,28 @@ static void repeats_under_other_limits_have_none(void **state)
 	point_summary_release(&point);
 }
 
+/* Half of the run under a limit that is used up, half of it under one that is not: each part has its own. */
+static void a_phase_has_its_own_use(void **state)
+{
+	(void)state;
+	static struct window windows[] = {
+		{.t = 5, .samples = 8000, .bytes_read = 800000000},
+		{.t = 10, .samples = 11900, .bytes_read = 1190000000},
+	};
+	static struct measurement m;
+	static struct measurement part;
+	read_bound_of_a_disk(&m);
+	m.windows = windows;
+	m.window_count = 2;
+	m.bytes_read_per_s = 119e6;
+	limit_bytes(&m, 160e6, 119e6);
+	phase_slice(&m, NULL, 0, 5, &part);
+	assert_true(fabs(part.store.bytes_used / 160e6 - 1) < 1e-9);
+	phase_slice(&m, NULL, 5, 10, &part);
+	assert_true(fabs(part.store.bytes_used / 78e6 - 1) < 1e-9);
+	assert_true(part.store.bytes_limit == 160e6 && isnan(part.store.busy_share));
+}
+
 static void the_mount_and_its_disk(void **state)
 {
 	(void)state;
@@ -215,6 +238,7 @@ int main(void)
 		cmocka_unit_test(a_limit_that_does_not_hold),
 		cmocka_unit_test(advice_of_a_limit_outranks_settings),
 		cmocka_unit_test(repeats_under_other_limits_have_none),
+		cmocka_unit_test(a_phase_has_its_own_use),
 		cmocka_unit_test(the_mount_and_its_disk),
 		cmocka_unit_test(a_memory_limit_that_is_too_small),
 		cmocka_unit_test(a_memory_limit_that_does_not_matter),
