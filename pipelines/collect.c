@@ -333,6 +333,8 @@ static bool counts_fetches(
 	const struct recorded *r, const struct span *span, const struct measurement *m)
 {
 	const struct edge *start = &r->monitor->edges[0];
+	if (!data_store_counts_fetches(&r->monitor->store))
+		return false;
 	const bool none = span->to->usage.disk_bytes - start->usage.disk_bytes <= 0;
 	const bool must = config_on(r->config, KEY_READ_DIRECT) || m->resident_before < 0.5;
 	return !(none && must && span->to->read.bytes > 0);
@@ -355,6 +357,7 @@ static void fill_cache_share(
 	} else if (isnan(disk_bytes)) {
 		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
 	} else if (!counts_fetches(r, span, m)) {
+		m->disk_bytes_per_s = NAN;
 		measurement_note(m,
 			"page cache: share unknown, this file system does not count what it fetches");
 	} else if (m->bytes_read > 0) {

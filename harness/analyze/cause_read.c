@@ -33,13 +33,15 @@ static bool from_memory(const struct evidence_base *base)
 	return base->facts->reads_memory || base->point->page_cache_share >= PAGE_CACHE_SERVED;
 }
 
-/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part. */
+/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part, or, where
+ * nobody counts what it served, one that a memory limit keeps too small for the data. */
 static bool cached_in_part(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const double share = base->point->page_cache_share;
 	const bool between = share > CACHE_LEAST && share < CACHE_MOST;
-	if (!between || base->facts->reads_memory || base->facts->reads_direct ||
+	const bool limited = isnan(share) && cause_cache_limited(base->point, base->facts);
+	if (!(between || limited) || base->facts->reads_memory || base->facts->reads_direct ||
 		stage->cpu >= CPU_BOUND)
 		return false;
 	const struct trace_set set = reads(base);
@@ -48,6 +50,11 @@ static bool cached_in_part(
 		return false;
 	char fast[UNITS_BYTES];
 	char slow[UNITS_BYTES];
+	if (limited)
+		return cause_is(out, "cache", 0.9,
+			"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, under a memory limit that it cannot hold the data in",
+			modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
+			units_format_duration(modes.slow_ns, slow));
 	return cause_is(out, "cache", 0.95,
 		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),

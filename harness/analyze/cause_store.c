@@ -133,7 +133,7 @@ static void add_mount(const struct evidence_base *base, const char *resource, st
 /* --- a memory limit ---------------------------------------------------------------------------------------- */
 
 /* A limit under which the data does not stay in the page cache from one epoch to the next. */
-static bool cache_is_limited(const struct point_summary *point, const struct point_facts *facts)
+bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts)
 {
 	const double limit = facts->cache_limit_bytes;
 	const bool reads_again = point->epochs > 0 || point->resident_before > CACHE_LEAST;
@@ -162,9 +162,9 @@ static void add_cache_limit(const struct evidence_base *base, struct verdict *ou
 	char name[CACHE_LIMIT_BYTES];
 	char data[UNITS_BYTES];
 	char program[UNITS_BYTES];
-	if (cache_is_limited(point, base->facts))
+	if (cause_cache_limited(point, base->facts))
 		evidence_add(out,
-			"%s cannot hold the data (%s) beside the program (%s): from one epoch to the next at most %.0f %% of the data stays in the page cache",
+			"%s is less than the data (%s) and the program (%s): the page cache keeps at most %.0f %% of the data",
 			cache_limit_name(base->facts, name),
 			units_format_size(point->data_bytes, data), units_format_size(own, program),
 			left / point->data_bytes * 100);
@@ -195,7 +195,7 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 			limit_rate(found.bytes, found.limit, bytes));
 		return true;
 	}
-	if (strcmp(resource, "cache") != 0 || !cache_is_limited(point, facts))
+	if (strcmp(resource, "cache") != 0 || !cause_cache_limited(point, facts))
 		return false;
 	const double wanted = point->data_bytes + (double)point->rss_peak_bytes;
 	(void)snprintf(out, room, "raise %s to %s or more, so that the page cache holds the data%s",

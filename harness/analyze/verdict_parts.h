@@ -105,7 +105,9 @@ double cause_cores_wanted(const struct point_summary *point);
 struct storage;
 void storage_of_point(const struct evidence_base *base, struct storage *out);
 
-/* cause_store.c: a line on the mount and the disk, where reads wait for them, and one on a memory limit that the page cache
+/* cause_store.c: a control group's memory limit leaves the page cache too small for data that is read again. */
+bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts);
+/* A line on the mount and the disk, where reads wait for them, and one on a memory limit that the page cache
  * is too small under.  The advice to raise a limit of a control group; false: none is the cause. */
 void evidence_add_store(
 	const struct evidence_base *base, const char *resource, struct verdict *out);

@@ -113,7 +113,17 @@ void data_store_find(const char *path, struct data_store *out)
 			"the data's mount is not known: %s", strerror(-code));
 	else
 		block_disk_find(&mount, &out->disk);
+	(void)snprintf(out->type, sizeof out->type, "%.*s", NAME_BYTES - 1, code ? "" : mount.type);
 	cgroup_read_limits(out->disk.numbers, out->disk.count, &out->limits);
+}
+
+bool data_store_counts_fetches(const struct data_store *store)
+{
+	static const char *const count_nothing[] = {"fuse", "virtiofs", "9p"};
+	for (size_t i = 0; i < sizeof count_nothing / sizeof *count_nothing; i++)
+		if (strncmp(store->type, count_nothing[i], strlen(count_nothing[i])) == 0)
+			return false;
+	return true;
 }
 
 /* --- its counts ----------------------------------------------------------------------------------- */

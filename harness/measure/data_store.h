@@ -6,6 +6,7 @@
 #include "harness/measure/cgroup.h"
 #include "harness/measure/measurement.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { BLOCK_DEVICES_MAX = 32, BLOCK_FOLDER_BYTES = 1024 };
@@ -21,6 +22,7 @@ struct block_disk {
 };
 
 struct data_store {
+	char type[NAME_BYTES]; /* of the mount: "ext4"; "": not known */
 	struct block_disk disk;
 	struct cgroup_read_limits limits; /* as they were when it was found */
 };
@@ -40,6 +42,9 @@ void block_disk_find_in(
 	const char *dev_block, const struct mount_entry *mount, struct block_disk *out);
 
 void data_store_find(const char *path, struct data_store *out);
+/* Whether /proc/self/io has what is fetched from it: file systems in user space and those of a virtual machine's host count
+ * nothing, so that all would seem to come from the page cache. */
+bool data_store_counts_fetches(const struct data_store *store);
 /* Some 10 us, 30 with a limit; any thread. */
 void data_store_read(const struct data_store *store, struct data_store_use *out);
 /* Of the seconds between two looks.  now: the limits as they are at the end; one that is another by then is left out. */

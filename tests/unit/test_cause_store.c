@@ -200,8 +200,8 @@ static void a_memory_limit_that_is_too_small(void **state)
 	m.epochs = 2;
 	const struct verdict v = judge(&m, &facts);
 	assert_true(says(&v,
-		"memory.max of cgroup /pod (768 MiB) cannot hold the data (1.00 GiB) beside the program (256 MiB)"));
-	assert_true(says(&v, "at most 50 % of the data stays"));
+		"memory.max of cgroup /pod (768 MiB) is less than the data (1.00 GiB) and the program (256 MiB)"));
+	assert_true(says(&v, "keeps at most 50 % of the data"));
 	static struct point_summary point = {
 		.data_bytes = GIB, .epochs = 1, .page_cache_share = 0.4};
 	char advice[EVIDENCE_BYTES];
@@ -226,7 +226,7 @@ static void a_memory_limit_that_does_not_matter(void **state)
 		m.page_cache_share = i == 3 ? 0.99 : 0.3;
 		facts.reads_direct = i == 4;
 		const struct verdict v = judge(&m, &facts);
-		if (says(&v, "cannot hold"))
+		if (says(&v, "is less than the data"))
 			fail_msg("case %d: %s", i, v.evidence[0]);
 	}
 }

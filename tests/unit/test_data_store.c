@@ -136,6 +136,22 @@ static void what_is_no_disk_says_so(void **state)
 	assert_string_equal(m.why, nfs.why);
 }
 
+static void some_count_nothing(void **state)
+{
+	(void)state;
+	static const char *const nothing[] = {"fuse.sshfs", "fuse", "virtiofs", "9p"};
+	static const char *const counted[] = {"ext4", "xfs", "nfs4", "overlay", ""};
+	struct data_store store = {0};
+	for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+		(void)snprintf(store.type, sizeof store.type, "%s", nothing[i]);
+		assert_false(data_store_counts_fetches(&store));
+	}
+	for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+		(void)snprintf(store.type, sizeof store.type, "%s", counted[i]);
+		assert_true(data_store_counts_fetches(&store));
+	}
+}
+
 static void rates_of_two_looks(void **state)
 {
 	(void)state;
@@ -177,6 +193,7 @@ int main(void)
 		cmocka_unit_test(a_partition_is_its_disk),
 		cmocka_unit_test(disks_made_of_others),
 		cmocka_unit_test(what_is_no_disk_says_so),
+		cmocka_unit_test(some_count_nothing),
 		cmocka_unit_test(rates_of_two_looks),
 	};
 	return cmocka_run_group_tests(tests, make_disks, remove_disks);
