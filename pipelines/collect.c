@@ -99,6 +99,7 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 	const size_t windows = window_rates(r, rates);
 	const size_t minimum = (size_t)((least_ns + window_ns - 1) / window_ns);
 	struct span span = span_from(r, least_ns);
+	m->warmup_seconds = (double)span.from->t_ns / (double)NS_PER_S;
 	if (r->interrupted)
 		return span;
 	if (windows > minimum) {
@@ -332,6 +333,8 @@ static bool counts_fetches(
 	const struct recorded *r, const struct span *span, const struct measurement *m)
 {
 	const struct edge *start = &r->monitor->edges[0];
+	if (!data_store_counts_fetches(&r->monitor->store))
+		return false;
 	const bool none = span->to->usage.disk_bytes - start->usage.disk_bytes <= 0;
 	const bool must = config_on(r->config, KEY_READ_DIRECT) || m->resident_before < 0.5;
 	return !(none && must && span->to->read.bytes > 0);
@@ -354,6 +357,7 @@ static void fill_cache_share(
 	} else if (isnan(disk_bytes)) {
 		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
 	} else if (!counts_fetches(r, span, m)) {
+		m->disk_bytes_per_s = NAN;
 		measurement_note(m,
 			"page cache: share unknown, this file system does not count what it fetches");
 	} else if (m->bytes_read > 0) {
@@ -406,6 +410,27 @@ static void fill_quota(const struct recorded *r, const struct span *span, struct
 			quotas->of[chosen].group);
 }
 
+/* What there is to know of the files' real home would only mislead where it is not what is read. */
+static void fill_store(const struct recorded *r, const struct span *span, struct measurement *m)
+{
+	const struct data_store *store = &r->monitor->store;
+	struct cgroup_read_limits now;
+	if (r->emulates_storage || r->reads_memory) {
+		store_measurement_init(&m->store, r->emulates_storage
+							  ? "the storage is emulated"
+							  : "no file is read while measuring");
+		return;
+	}
+	/* Not by the path again: a store that has died by now would hold us. */
+	cgroup_read_limits(store->disk.numbers, store->disk.count, &now);
+	data_store_between(
+		store, &now, &span->from->store, &span->to->store, span->seconds, &m->store);
+	if (now.bytes.per_s != store->limits.bytes.per_s ||
+		now.requests.per_s != store->limits.requests.per_s)
+		measurement_note(
+			m, "a control group's limit on reads changed during the run: none is told");
+}
+
 static void fill_usage(const struct recorded *r, const struct span *span, struct measurement *m)
 {
 	const struct process_usage *from = &span->from->usage;
@@ -425,6 +450,7 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	if (isnan(outside))
 		measurement_note(m, "load from outside unknown: no /proc/stat");
 	fill_quota(r, span, m);
+	fill_store(r, span, m);
 	m->steal_share =
 		(to->steal_seconds - from->steal_seconds) / (to->core_seconds - from->core_seconds);
 	const double growth = to->resident_bytes - from->resident_bytes;

@@ -13,9 +13,10 @@
 /* A look at all clocks takes less, unless the thread loses its core; and how often it is tried. */
 enum { LOOK_NS = 2000000, LOOK_OF_THREAD_NS = 50000, LOOKS_MOST = 4 };
 
-int monitor_open(struct monitor *m)
+int monitor_open(struct monitor *m, const char *data)
 {
 	cgroup_cpu_quotas(&m->quotas);
+	data_store_find(data, &m->store);
 	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
 	return m->edges ? 0 : -ENOMEM;
 }
@@ -146,6 +147,7 @@ static void take(const struct monitor *m, const struct edge *before, struct edge
 	process_usage_read(&e->usage);
 	for (size_t i = 0; i < m->quotas.count; i++)
 		cgroup_cpu_use(&m->quotas.of[i], &e->quotas[i]);
+	data_store_read(&m->store, &e->store);
 }
 
 /* A group that was given its quota while it ran: periods are counted for it now. */

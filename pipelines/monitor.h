@@ -5,6 +5,7 @@
 #define MLBENCH_PIPELINES_MONITOR_H
 
 #include "harness/measure/cgroup.h"
+#include "harness/measure/data_store.h"
 #include "harness/measure/process_usage.h"
 #include "harness/measure/queue_meter.h"
 #include "pipelines/devices.h"
@@ -27,6 +28,7 @@ struct edge {
 	struct round_sums rounds[DEVICES_MAX];
 	struct process_usage usage;
 	struct cpu_quota_use quotas[CPU_QUOTAS_MAX];
+	struct data_store_use store;
 };
 
 struct monitor {
@@ -38,13 +40,15 @@ struct monitor {
 	bool timed;
 	uint64_t start_ns, window_ns;
 	struct cpu_quotas quotas; /* as they were when it was opened; those that were set later */
-	struct edge *edges;       /* (EDGES_MAX); owned */
+	struct data_store store;
+	struct edge *edges; /* (EDGES_MAX); owned */
 	size_t count;
 };
 
 enum { EDGES_MAX = WINDOWS_MAX + 1 };
 
-int monitor_open(struct monitor *monitor);   /* the rest is filled by the caller; 0 or -ENOMEM */
+/* data: where the samples lie.  The rest is filled by the caller; 0 or -ENOMEM. */
+int monitor_open(struct monitor *monitor, const char *data);
 void monitor_close(struct monitor *monitor); /* safe on {0} */
 
 /* The window that keeps a repetition of planned_ns within the edges there are. */

@@ -230,7 +230,8 @@ static int open_run(struct run *run, struct error *err)
 		code = bad_samples_open(&run->bad);
 		run->bad_is_open = code == 0;
 	}
-	if (!code && (open_stages(run) || timeline_wiring_open(run) || monitor_open(&run->monitor)))
+	if (!code && (open_stages(run) || timeline_wiring_open(run) ||
+			     monitor_open(&run->monitor, run->dataset->root)))
 		code = no_memory(err);
 	if (!code)
 		code = open_first_epoch(run, err);
@@ -472,8 +473,9 @@ static void fail(struct measurement *m, const struct error *err)
 /* Until something was measured, nothing is known. */
 static struct measurement unmeasured(void)
 {
-	return (struct measurement){
+	struct measurement m = {
 		.status = MEASUREMENT_FAILED,
+		.warmup_seconds = NAN,
 		.throughput = NAN,
 		.bad_share = NAN,
 		.step_utilisation = NAN,
@@ -493,6 +495,8 @@ static struct measurement unmeasured(void)
 		.steal_share = NAN,
 		.file_bytes_mean = NAN,
 	};
+	store_measurement_init(&m.store, "nothing was measured");
+	return m;
 }
 
 int pipeline_run_limited(const struct config *config, const struct dataset *dataset,

@@ -163,6 +163,9 @@ static void advise_storage(
 {
 	const unsigned depth = base->facts->read_depth;
 	const unsigned threads = base->facts->read_threads;
+	if (advice_of_limits(
+		    base->point, base->facts, cause->resource, out->advice, sizeof out->advice))
+		return;
 	if (strcmp(cause->resource, "latency") == 0)
 		advise(out,
 			"read.depth = %u, or more read.threads: the storage gives more with more files in flight",

@@ -45,8 +45,7 @@ static double cores_certainty(const struct stage_summary *stage)
 	       (1 - fmax(1 - stage->cpu - stage->run_queue, 0));
 }
 
-/* A group's path of which a sentence has room for the end only. */
-static const char *short_group(const char *group, char out[QUOTA_WORDS_BYTES])
+const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES])
 {
 	const size_t length = strlen(group);
 	const size_t most = QUOTA_WORDS_BYTES - 1 - strlen("...");
@@ -61,7 +60,7 @@ const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_N
 {
 	char group[QUOTA_WORDS_BYTES];
 	(void)snprintf(out, QUOTA_NAME_BYTES, "the quota of cgroup %s (%.3g core%s)",
-		short_group(point->quota_group, group), point->quota_cores,
+		cause_short_group(point->quota_group, group), point->quota_cores,
 		point->quota_cores == 1 ? "" : "s");
 	return out;
 }

@@ -33,13 +33,15 @@ static bool from_memory(const struct evidence_base *base)
 	return base->facts->reads_memory || base->point->page_cache_share >= PAGE_CACHE_SERVED;
 }
 
-/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part. */
+/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part, or, where
+ * nobody counts what it served, one that a memory limit keeps too small for the data. */
 static bool cached_in_part(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const double share = base->point->page_cache_share;
 	const bool between = share > CACHE_LEAST && share < CACHE_MOST;
-	if (!between || base->facts->reads_memory || base->facts->reads_direct ||
+	const bool limited = isnan(share) && cause_cache_limited(base->point, base->facts);
+	if (!(between || limited) || base->facts->reads_memory || base->facts->reads_direct ||
 		stage->cpu >= CPU_BOUND)
 		return false;
 	const struct trace_set set = reads(base);
@@ -48,6 +50,11 @@ static bool cached_in_part(
 		return false;
 	char fast[UNITS_BYTES];
 	char slow[UNITS_BYTES];
+	if (limited)
+		return cause_is(out, "cache", 0.9,
+			"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, under a memory limit that it cannot hold the data in",
+			modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
+			units_format_duration(modes.slow_ns, slow));
 	return cause_is(out, "cache", 0.95,
 		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
@@ -77,7 +84,7 @@ static bool on_cpu(
 
 /* --- the storage ------------------------------------------------------------------------------ */
 
-static struct storage storage_of(const struct evidence_base *base)
+void storage_of_point(const struct evidence_base *base, struct storage *out)
 {
 	const struct model_source *source = base->source;
 	const bool same = source && source->repeats == base->repeats;
@@ -87,9 +94,7 @@ static struct storage storage_of(const struct evidence_base *base)
 		.others = source ? source->others : NULL,
 		.other_count = source ? source->other_count : 0,
 		.ceilings = source ? source->ceilings : NULL};
-	struct storage storage;
-	storage_fit(&evidence, &storage);
-	return storage;
+	storage_fit(&evidence, out);
 }
 
 enum { POINTS_BYTES = 160 };
@@ -156,8 +161,9 @@ static bool told_by_points(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	(void)stage;
-	const struct storage s = storage_of(base);
+	struct storage s;
 	char points[POINTS_BYTES];
+	storage_of_point(base, &s);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
 	if (s.full > 0.5)
@@ -222,7 +228,7 @@ static bool memory_that_sleeps(
 	return from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
-/* Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
+/* A limit that is used up is a fact.  Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
  * this node's storage at its best. */
-cause_rule *const cause_rules_read[] = {cached_in_part, on_cpu, cause_stalls, told_by_points,
-	memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};
+cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, on_cpu, cause_stalls,
+	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

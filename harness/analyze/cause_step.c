@@ -12,6 +12,8 @@ static const double CPU_LIKELY = 0.80;
 static const double HOST_BOUND =
 	0.20; /* of a step's time, worked by its thread beforehand: without it, a quarter more */
 
+/* Without the kernel's account of threads: one that waits for a core looks as one that launches. */
+static const double LAUNCH_UNTOLD = 0.6;
 static const double LAUNCH_BOUND =
 	0.90; /* of a step's device time, spent by the host in launching it */
 static const double IDLE_BOUND = 0.25;   /* of a step's device time, without a kernel */
@@ -100,7 +102,7 @@ static bool device_computes(
 
 /* --- any other --------------------------------------------------------------------------------------- */
 
-/* Shares of the time that the step's threads were at work, over the repeats; 0 where not known. */
+/* Shares of the time that the step's threads were at work, over the repeats; NAN: not known (no schedstat). */
 struct thread_shares {
 	double cpu, queued;
 };
@@ -119,11 +121,11 @@ static struct thread_shares thread_shares_of(const struct evidence_base *base, c
 			working += stage->seconds[THREAD_WORKING];
 		}
 	return working > 0 ? (struct thread_shares){sum.cpu / working, sum.queued / working}
-			   : (struct thread_shares){0, 0};
+			   : (struct thread_shares){NAN, NAN};
 }
 
 /* Of a step's time, what its thread works before the device begins, on a core or asleep in a driver: waiting for a core is no
- * work, whether before the device or after it.  NAN: not known. */
+ * work, whether before the device or after it.  Where nobody tells of that waiting, it is in there.  NAN: not known. */
 static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	if (!base->source || base->facts->step_threads > 0)
@@ -132,6 +134,7 @@ static double launch_share(const struct evidence_base *base, const struct stage_
 		trace_set_of(base->source->traces, base->source->count, stage->name);
 	const double host = trace_host_share(&set, base->facts->step_emulated);
 	const struct thread_shares thread = thread_shares_of(base, stage->name);
+	/* fmin and fmax pass over NAN */
 	return isnan(host) ? NAN : fmin(host, fmax(thread.cpu, host - thread.queued));
 }
 
@@ -145,9 +148,12 @@ static bool launch(
 		return false;
 	const double by_host = cause_elasticity(base, COST_STEP_HOST);
 	const bool agree = isnan(by_host) || by_host >= HOST_BOUND / 2;
-	return cause_is(out, "launch", agree ? certainty_above(host, HOST_BOUND) : 0.5,
-		"the step's thread works %.0f %% of a step's time before the device begins",
-		host * 100);
+	const bool told = !isnan(thread_shares_of(base, stage->name).queued);
+	const double certainty = agree ? certainty_above(host, HOST_BOUND) : 0.5;
+	return cause_is(out, "launch", told ? certainty : fmin(certainty, LAUNCH_UNTOLD),
+		"the step's thread %s %.0f %% of a step's time before the device begins%s",
+		told ? "works" : "takes", host * 100,
+		told ? "" : "; how much of that it waited for a core is not known (no schedstat)");
 }
 
 /* Of the time, beyond what the device computes and its thread launches; 0 where the rate or the capacity is not known. */

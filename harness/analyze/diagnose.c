@@ -258,11 +258,6 @@ static void add_phases(struct diagnosis *out, const struct verdict *verdicts)
 	say_which_phase(out, &out->phases[worst]);
 }
 
-static double warmup_of(const struct config *config)
-{
-	return config ? (double)config_integer(config, KEY_MEASURE_WARMUP) * 1e-9 : 0;
-}
-
 static void judge_phases(const struct diagnose_input *input, const struct phase_cut *cut,
 	unsigned effort, struct diagnosis *out)
 {
@@ -387,7 +382,6 @@ static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 			confidence_failed(out->verdict.confidence, CONFIDENCE_ODDS_OWN);
 	out->phases[0].confidence =
 		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
-	evidence_make_room(&out->verdict);
 	evidence_add(&out->verdict,
 		"%zu of its predictions did not come true when set: the confidence falls from %.2f to %.2f",
 		failed, before, out->verdict.confidence);
@@ -401,7 +395,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	const struct model_source *source = &input->source;
 	memory_find(source->repeats, source->count, input->facts, &out->memory);
 	struct phase_cut cut;
-	phases_cut(source->repeats, source->count, warmup_of(source->config), &cut);
+	phases_cut(source->repeats, source->count, &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	out->width = enough.width;
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1) {

@@ -21,12 +21,6 @@ void evidence_add(struct verdict *out, const char *format, ...)
 	va_end(args);
 }
 
-void evidence_make_room(struct verdict *out)
-{
-	if (out->evidence_count == EVIDENCE_MAX)
-		out->evidence_count--;
-}
-
 /* "its 2 threads' time", "the device's time"; an emulated device has no time but its thread's */
 static void whose_time(const struct evidence_base *base, const struct stage_summary *stage,
 	char *text, size_t room)
@@ -188,6 +182,8 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	add_second(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);
+	if (!binding->depth && strcmp(base->point->stages[binding->stage].name, "read") == 0)
+		evidence_add_store(base, cause->resource, out);
 	add_devices(base->point, binding->stage, out);
 	add_capacities(base->point, binding->stage, out);
 	add_others(base, cause, out);

@@ -118,12 +118,14 @@ static bool series_of(const struct measurement *m, double from, double to, struc
 	return mean > 0 && all_finite(set);
 }
 
-static struct phase_cut cut_one(const struct measurement *m, double warmup_s, size_t repeat)
+static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 {
 	struct phase_cut cut = {.repeat = repeat, .count = 1};
 	const double end = m->cut_seconds + m->measured_seconds;
-	const double from =
-		m->status == MEASUREMENT_UNSTEADY ? fmin(warmup_s, m->cut_seconds) : m->cut_seconds;
+	/* fmin passes over NAN: an older result */
+	const double from = m->status == MEASUREMENT_UNSTEADY
+				    ? fmin(m->warmup_seconds, m->cut_seconds)
+				    : m->cut_seconds;
 	struct change_set *set = malloc(sizeof *set);
 	struct segmentation found = {.count = 1};
 	if (set && series_of(m, from, end, set))
@@ -137,14 +139,13 @@ static struct phase_cut cut_one(const struct measurement *m, double warmup_s, si
 	return cut;
 }
 
-void phases_cut(const struct measurement *const *repeats, size_t count, double warmup_s,
-	struct phase_cut *out)
+void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out)
 {
 	size_t votes[PHASES_MAX + 1] = {0};
 	struct phase_cut first[PHASES_MAX + 1];
 	*out = (struct phase_cut){.count = 1};
 	for (size_t i = 0; i < count; i++) {
-		const struct phase_cut cut = cut_one(repeats[i], warmup_s, i);
+		const struct phase_cut cut = cut_one(repeats[i], i);
 		if (votes[cut.count]++ == 0)
 			first[cut.count] = cut;
 	}
@@ -251,6 +252,19 @@ static void slice_load(
 #undef BETWEEN
 }
 
+/* The kernel's counts are not kept by window: as many reads for a byte as in the whole run, and how busy the disk was is not
+ * known. */
+static void slice_store(const struct measurement *m, struct measurement *slice)
+{
+	struct store_measurement *store = &slice->store;
+	const double share = slice->bytes_read_per_s / m->bytes_read_per_s;
+	store->reads_per_s *= share;
+	store->bytes_per_s *= share;
+	store->bytes_used *= share;
+	store->requests_used *= share;
+	store->busy_share = NAN;
+}
+
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out)
 {
@@ -276,6 +290,7 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 		count_at(m, bytes_of, 0, 0, to) - count_at(m, bytes_of, 0, 0, from), 0);
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
 	slice_load(m, from, to, out);
+	slice_store(m, out);
 	for (size_t s = 0; s < m->stage_count; s++) {
 		slice_stage(m, s, from, to, out, &out->stages[s]);
 		fill_service(&out->stages[s].service,

@@ -13,13 +13,12 @@ struct phase_cut {
 	size_t count;                 /* phases; 1: the limit did not change */
 };
 
-/* The number of phases that most repeats show, as the first of these has them.  warmup_s: of an unsteady
- * repetition what is after it counts, of a steady one what was measured. */
-void phases_cut(const struct measurement *const *repeats, size_t count, double warmup_s,
-	struct phase_cut *out);
+/* The number of phases that most repeats show, as the first of these has them.  Of an unsteady repetition what is after the
+ * warm-up counts, since its cut may be anywhere, of a steady one what was measured. */
+void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out);
 
 /* What was measured of m in [from, to), from its windows: states, CPU time, run queue, throughput, bytes, and what others, the
- * host and the quota took meanwhile.  Waiting for I/O and locks is not known by window: as in the whole run.  Service times are those of `traces` that
+ * host and the quota took meanwhile; the disk's reads in proportion to the bytes.  Waiting for I/O and locks is not known by window: as in the whole run.  Service times are those of `traces` that
  * ended in it (NULL: none).  The copy owns nothing. */
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out);

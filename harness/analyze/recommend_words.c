@@ -118,6 +118,8 @@ void recommend_advise(const struct diagnosis *diagnosis, const struct point_summ
 	const struct point_facts *facts, char *out, size_t room)
 {
 	const struct verdict *v = &diagnosis->verdict;
+	if (strcmp(v->stage, "read") == 0 && advice_of_limits(point, facts, v->resource, out, room))
+		return;
 	if (diagnosis->recommendation_count > 0) {
 		advise_chain(diagnosis, point->median, out, room);
 		return;

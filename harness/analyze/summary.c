@@ -100,6 +100,43 @@ static double mean_member(const struct chosen *chosen, size_t offset)
 
 #define MEAN(chosen, member) mean_member(chosen, offsetof(struct measurement, member))
 
+static bool same_limit(double a, double b)
+{
+	return a == b || (!(a > 0) && !(b > 0));
+}
+
+static bool same_store(const struct store_measurement *a, const struct store_measurement *b)
+{
+	return strcmp(a->device, b->device) == 0 && same_limit(a->bytes_limit, b->bytes_limit) &&
+	       same_limit(a->requests_limit, b->requests_limit);
+}
+
+/* Disk and limits are those of all repeats, or of none. */
+static void merge_store(struct point_summary *out, const struct chosen *chosen)
+{
+	static const size_t rates[] = {offsetof(struct store_measurement, reads_per_s),
+		offsetof(struct store_measurement, bytes_per_s),
+		offsetof(struct store_measurement, read_ns),
+		offsetof(struct store_measurement, busy_share),
+		offsetof(struct store_measurement, bytes_used),
+		offsetof(struct store_measurement, requests_used)};
+	store_measurement_init(&out->store, "nothing was measured");
+	for (size_t i = 0; i < chosen->count; i++) {
+		if (i == 0)
+			out->store = chosen->repeats[0]->store;
+		else if (!same_store(&out->store, &chosen->repeats[i]->store)) {
+			store_measurement_init(&out->store,
+				"the disk, or the limits on it, changed between repetitions");
+			return;
+		}
+	}
+	for (size_t k = 0; k < sizeof rates / sizeof *rates; k++) {
+		const double mean =
+			mean_member(chosen, offsetof(struct measurement, store) + rates[k]);
+		memcpy((char *)&out->store + rates[k], &mean, sizeof mean);
+	}
+}
+
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -114,6 +151,8 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
 	out->throttled_share = MEAN(chosen, throttled_share);
 	out->steal_share = MEAN(chosen, steal_share);
+	out->resident_before = MEAN(chosen, resident_before);
+	merge_store(out, chosen);
 	out->quota_cores = NAN;
 	out->accounted = NAN;
 	out->bad_share = NAN;
@@ -125,6 +164,9 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 			out->quota_cores = m->quota_cores;
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
 		}
+		out->epochs = larger(out->epochs, m->epochs);
+		out->data_bytes =
+			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
 		out->rss_peak_bytes = larger(out->rss_peak_bytes, m->rss_peak_bytes);
 		out->pool_bytes = larger(out->pool_bytes, m->pool_bytes);
 		out->bad_samples = larger(out->bad_samples, m->bad_samples);

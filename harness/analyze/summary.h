@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EVIDENCE_MAX = 8, EVIDENCE_BYTES = 240 };
+/* Lines: more than all that can be said of one verdict, so that none gives way to another. */
+enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
+
+enum { MOUNT_WORDS_BYTES = 96 };
 
 struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
@@ -60,7 +63,11 @@ struct point_summary {
 	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN: none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
-	double cores_used;                     /* by the process, all its threads */
+	double resident_before;         /* of the data, in the page cache; NAN */
+	double data_bytes;              /* of the data set; 0: not known */
+	uint64_t epochs;                /* finished, the most of any repeat */
+	struct store_measurement store; /* of the repeats that were on the first one's disk */
+	double cores_used;              /* by the process, all its threads */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */
@@ -93,7 +100,12 @@ struct point_facts {
 				       known */
 	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */
 	double memory_limit_bytes; /* of the process: cgroup's or machine's; 0: not known */
-	uint64_t seed;             /* of the bootstrap */
+	/* A control group's alone, which its page cache counts against; "memory.max", "memory.high" of v2, or
+	 * "memory.limit_in_bytes" of v1.  0 and "": there is none, or it is not known. */
+	double cache_limit_bytes, machine_bytes;
+	char cache_limit_name[NAME_BYTES], cache_limit_group[QUOTA_GROUP_BYTES];
+	char mount[MOUNT_WORDS_BYTES]; /* of the data: "ext4 (rw,relatime)"; "": not known */
+	uint64_t seed;                 /* of the bootstrap */
 	/* How it was measured, as configured; 0: not known. */
 	double duration_s, warmup_s;
 	unsigned repeats, epochs; /* epochs 0: by duration */

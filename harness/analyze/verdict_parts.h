@@ -87,8 +87,8 @@ double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
 extern cause_rule *const cause_rules_read[],
 	*const cause_rules_decode[], *const cause_rules_upload[], *const cause_rules_step[],
 									  *const cause_rules_sync[];
-cause_rule cause_stalls, cause_slow_device, cause_unknown_split, cause_quota, cause_stolen,
-	cause_external, cause_cores, cause_slowed, cause_unexplained;
+cause_rule cause_stalls, cause_read_limit, cause_slow_device, cause_unknown_split, cause_quota,
+	cause_stolen, cause_external, cause_cores, cause_slowed, cause_unexplained;
 
 /* A CPU quota of the process throttled, so often that it may be a cause; how certain it is where threads wait for it; and its
  * name: "the quota of cgroup /a/b (1.5 cores)". */
@@ -96,8 +96,23 @@ enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };
 bool cause_quota_throttles(const struct point_summary *point);
 double cause_quota_certainty(const struct point_summary *point);
 const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES]);
+/* A group's path, of which a sentence has room for the end only. */
+const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES]);
 /* Cores that the stages' threads are on or wait for. */
 double cause_cores_wanted(const struct point_summary *point);
+
+/* cause_read.c: what all operating points tell of the store. */
+struct storage;
+void storage_of_point(const struct evidence_base *base, struct storage *out);
+
+/* cause_store.c: a control group's memory limit leaves the page cache too small for data that is read again. */
+bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts);
+/* A line on the mount and the disk, where reads wait for them, and one on a memory limit that the page cache
+ * is too small under.  The advice to raise a limit of a control group; false: none is the cause. */
+void evidence_add_store(
+	const struct evidence_base *base, const char *resource, struct verdict *out);
+bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
+	const char *resource, char *out, size_t room);
 
 /* cause_stalls.c: whether the step starves because storage answers nothing for a while, now and then. */
 bool stalls_bind(const struct evidence_base *base);
@@ -115,8 +130,6 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	const struct cause *cause, struct verdict *out);
 void evidence_add(struct verdict *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Where there are as many lines as can be, the last gives way to one that must be said. */
-void evidence_make_room(struct verdict *out);
 
 /* advice.c: what to turn, with what may be expected of it. */
 void advice_write(const struct evidence_base *base, const struct binding *binding,

@@ -116,8 +116,7 @@ static size_t for_steadiness(size_t good, size_t unsteady, size_t left)
 	return more <= left ? more : 0;
 }
 
-size_t way_out_repetitions(
-	const struct measurement *const *repeats, size_t count, double warmup_s, size_t most)
+size_t way_out_repetitions(const struct measurement *const *repeats, size_t count, size_t most)
 {
 	const struct measurement **chosen = calloc(count + 1, sizeof(*chosen));
 	size_t more = 0;
@@ -126,7 +125,7 @@ size_t way_out_repetitions(
 	const size_t unsteady = select_status(repeats, count, MEASUREMENT_UNSTEADY, chosen);
 	struct phase_cut cut = {.count = 1};
 	if (unsteady > 0)
-		phases_cut(chosen, unsteady, warmup_s, &cut);
+		phases_cut(chosen, unsteady, &cut);
 	const size_t good = select_status(repeats, count, MEASUREMENT_OK, chosen);
 	const struct sufficiency enough = sufficiency_of(chosen, good);
 	if (good + unsteady == count && count < most) {

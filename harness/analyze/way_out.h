@@ -23,9 +23,8 @@ const char *way_out_again(const struct point_facts *facts, char out[WAY_OUT_BYTE
 const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYTES]);
 
 /* How many repetitions more make a verdict possible, as far as repetitions do: 0: it is possible, or no number within `most`
- * will do it, or one failed. repeats: all of them, whatever their status; warmup_s: measure.warmup. */
-size_t way_out_repetitions(
-	const struct measurement *const *repeats, size_t count, double warmup_s, size_t most);
+ * will do it, or one failed. repeats: all of them, whatever their status. */
+size_t way_out_repetitions(const struct measurement *const *repeats, size_t count, size_t most);
 
 /* The same for `needed` samples or items where `count` repetitions have `have`. */
 size_t way_out_for_samples(uint64_t have, uint64_t needed, size_t count, size_t most);

@@ -241,8 +241,6 @@ static size_t wanted_repetitions(const struct session *session, size_t most)
 {
 	const struct record *record = &session->record;
 	const size_t count = record->entry_count;
-	const double warmup_s = (double)config_integer(&session->plan.config, KEY_MEASURE_WARMUP) /
-				(double)NS_PER_S;
 	struct measurement *repeats = calloc(count + 1, sizeof *repeats);
 	const struct measurement **list = calloc(count + 1, sizeof(const struct measurement *));
 	size_t loaded = 0;
@@ -253,7 +251,7 @@ static size_t wanted_repetitions(const struct session *session, size_t most)
 		loaded++;
 	}
 	if (loaded > 0 && loaded == count)
-		more = way_out_repetitions(list, count, warmup_s, most);
+		more = way_out_repetitions(list, count, most);
 	if (more == 0 && loaded > 0) {
 		const struct model_lack lack = calibration_lack(record, 0);
 		more = way_out_for_samples(lack.recorded, lack.needed, count, most);

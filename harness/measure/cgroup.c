@@ -19,6 +19,7 @@ enum {
 	LINE_BYTES = 128,
 	FILE_BYTES = CGROUP_FOLDER_BYTES + 64,
 	STAT_BYTES = 4096,
+	DEVICES_BYTES = 65536, /* a line or four a disk */
 	LEVELS_MAX = 64
 };
 
@@ -274,15 +275,19 @@ void cgroup_cpu_use(const struct cpu_quota *quota, struct cpu_quota_use *out)
 
 /* --- the limits -------------------------------------------------------------------------------- */
 
-/* Least of the limits from the group up to its root. */
-static double least_memory(const struct group_place *own, const char *file)
+/* Least of the limits from the group up to its root, and the group that sets it. */
+static double least_memory(
+	const struct group_place *own, const char *file, char group[CGROUP_GROUP_BYTES])
 {
 	struct group_place place = *own;
 	double least = INFINITY;
 	bool more = true;
 	for (int level = 0; level < LEVELS_MAX && more; level++) {
-		/* fmin passes over NAN: no such file here */
-		least = fmin(least, number_in(place.folder, file, parse_memory_max));
+		const double bytes = number_in(place.folder, file, parse_memory_max);
+		if (bytes < least) { /* false for NAN: no such file here */
+			least = bytes;
+			name_group(place.path, group);
+		}
 		more = go_up(&place);
 	}
 	return least;
@@ -290,21 +295,25 @@ static double least_memory(const struct group_place *own, const char *file)
 
 struct cgroup_limits cgroup_limits_of(const char *mountinfo, const char *cgroup)
 {
-	struct cgroup_limits limits = {.cores = INFINITY, .memory_bytes = INFINITY};
+	struct cgroup_limits limits = {
+		.cores = INFINITY, .memory_bytes = INFINITY, .memory_high_bytes = INFINITY};
 	struct group_place place;
 	struct cpu_quotas quotas;
 	if (!mountinfo || !cgroup)
 		return limits;
 	if (find_group(mountinfo, cgroup, "", &place)) {
 		limits.version = 2;
-		limits.memory_bytes = least_memory(&place, "memory.max");
+		limits.memory_bytes = least_memory(&place, "memory.max", limits.memory_group);
+		limits.memory_high_bytes =
+			least_memory(&place, "memory.high", limits.memory_high_group);
 	}
 	if (find_group(mountinfo, cgroup, "cpu", &place))
 		limits.version = 1;
 	if (find_group(mountinfo, cgroup, "memory", &place)) {
+		/* A controller is in one of the hierarchies. */
 		limits.version = 1;
 		limits.memory_bytes =
-			fmin(limits.memory_bytes, least_memory(&place, "memory.limit_in_bytes"));
+			least_memory(&place, "memory.limit_in_bytes", limits.memory_group);
 	}
 	cgroup_cpu_quotas_of(mountinfo, cgroup, &quotas);
 	const struct cpu_quota *least = cgroup_tightest(&quotas);
@@ -320,4 +329,115 @@ struct cgroup_limits cgroup_limits_now(void)
 	free(mountinfo);
 	free(cgroup);
 	return limits;
+}
+
+/* --- reads ------------------------------------------------------------------------------------- */
+
+/* The text behind a word on a device's line ("8:0 rbps=1048576 wbps=max ..."); NULL: no line has both. */
+static const char *after_word(const char *text, const struct block_number *device, const char *word)
+{
+	char number[LINE_BYTES];
+	const size_t length =
+		(size_t)snprintf(number, sizeof number, "%u:%u ", device->major, device->minor);
+	for (const char *line = text; line && *line;) {
+		const char *end = strchr(line, '\n');
+		const char *at = strncmp(line, number, length) == 0 ? strstr(line, word) : NULL;
+		if (at && (!end || at < end))
+			return at + strlen(word);
+		line = end ? end + 1 : NULL;
+	}
+	return NULL;
+}
+
+/* NAN: the file or the device's line is not there, or has no number. */
+static double device_number(
+	const char *folder, const char *file, const struct block_number *device, const char *word)
+{
+	char path[FILE_BYTES];
+	char *text = NULL;
+	size_t size;
+	(void)snprintf(path, sizeof path, "%s/%s", folder, file);
+	if (files_read(path, DEVICES_BYTES, &text, &size, NULL) != 0)
+		return NAN;
+	const char *at = after_word(text, device, word);
+	char *end = NULL;
+	const double value = at ? strtod(at, &end) : NAN;
+	const bool is_number = at && end > at;
+	free(text);
+	return is_number ? value : NAN;
+}
+
+/* Where a version keeps them: the word is in front of the number, on the device's line. */
+static const struct {
+	const char *limits[2], *limit_words[2]; /* bytes, requests */
+	const char *counts[2], *count_words[2];
+} read_files[] = {
+	[1] = {{"blkio.throttle.read_bps_device", "blkio.throttle.read_iops_device"}, {" ", " "},
+		{"blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced"},
+		{" Read ", " Read "}},
+	[2] = {{"io.max", "io.max"}, {" rbps=", " riops="}, {"io.stat", "io.stat"},
+		{" rbytes=", " rios="}},
+};
+
+static void add_read_limit(int version, int kind, const struct group_place *place,
+	const struct block_number *device, struct cgroup_read_limit *out)
+{
+	const double per_s = device_number(place->folder, read_files[version].limits[kind], device,
+		read_files[version].limit_words[kind]);
+	if (!(per_s > 0) || per_s >= out->per_s)
+		return;
+	out->version = version;
+	out->per_s = per_s;
+	out->device = *device;
+	name_group(place->path, out->group);
+	memcpy(out->folder, place->folder, sizeof out->folder);
+}
+
+static void add_read_limits(int version, const struct group_place *own,
+	const struct block_number *devices, size_t count, struct cgroup_read_limits *out)
+{
+	struct group_place place = *own;
+	bool more = true;
+	for (int level = 0; level < LEVELS_MAX && more; level++) {
+		for (size_t i = 0; i < count; i++) {
+			add_read_limit(version, 0, &place, &devices[i], &out->bytes);
+			add_read_limit(version, 1, &place, &devices[i], &out->requests);
+		}
+		more = version == 2 && go_up(&place);
+	}
+}
+
+void cgroup_read_limits_of(const char *mountinfo, const char *cgroup,
+	const struct block_number *devices, size_t count, struct cgroup_read_limits *out)
+{
+	struct group_place place;
+	*out = (struct cgroup_read_limits){.bytes.per_s = INFINITY, .requests.per_s = INFINITY};
+	if (!mountinfo || !cgroup)
+		return;
+	if (find_group(mountinfo, cgroup, "", &place))
+		add_read_limits(2, &place, devices, count, out);
+	if (find_group(mountinfo, cgroup, "blkio", &place))
+		add_read_limits(1, &place, devices, count, out);
+}
+
+void cgroup_read_limits(
+	const struct block_number *devices, size_t count, struct cgroup_read_limits *out)
+{
+	char *mountinfo = environment_text("/proc/self/mountinfo");
+	char *cgroup = environment_text("/proc/self/cgroup");
+	cgroup_read_limits_of(mountinfo, cgroup, devices, count, out);
+	free(mountinfo);
+	free(cgroup);
+}
+
+void cgroup_read_use(const struct cgroup_read_limit *limit, struct cgroup_read_use *out)
+{
+	*out = (struct cgroup_read_use){NAN, NAN};
+	if (isinf(limit->per_s))
+		return;
+	const int v = limit->version;
+	out->bytes = device_number(limit->folder, read_files[v].counts[0], &limit->device,
+		read_files[v].count_words[0]);
+	out->requests = device_number(limit->folder, read_files[v].counts[1], &limit->device,
+		read_files[v].count_words[1]);
 }

@@ -1,5 +1,6 @@
-/* The control groups of this process, v1 and v2: limits, and what a CPU quota costs.  A limit on any group above
- * the process binds as well (a pod's, a job's, a slice's), so every one that the mounts show counts. */
+/* The control groups of this process, v1 and v2: limits, what a CPU quota costs, and what reads a group lets through.  A
+ * limit on any group above the process binds as well (a pod's, a job's, a slice's), so every one that the mounts show
+ * counts. */
 #ifndef MLBENCH_MEASURE_CGROUP_H
 #define MLBENCH_MEASURE_CGROUP_H
 
@@ -53,11 +54,44 @@ const struct cpu_quota *cgroup_tightest(const struct cpu_quotas *quotas);
 struct cgroup_limits {
 	int version; /* 0: no cgroups, 1, 2 */
 	double cores, memory_bytes;
+	char memory_group[CGROUP_GROUP_BYTES]; /* that sets it */
+	/* v2's memory.high: above it the group is not killed, but loses its page cache all the same. */
+	double memory_high_bytes;
+	char memory_high_group[CGROUP_GROUP_BYTES];
 };
 struct cgroup_limits cgroup_limits_now(void);
+
+struct block_number {
+	unsigned major, minor;
+};
+
+/* The least that groups allow of reads from one of a store's devices. */
+struct cgroup_read_limit {
+	int version;
+	char group[CGROUP_GROUP_BYTES];
+	char folder[CGROUP_FOLDER_BYTES];
+	struct block_number device;
+	double per_s; /* bytes or requests; INFINITY: no group sets a limit */
+};
+struct cgroup_read_limits {
+	struct cgroup_read_limit bytes, requests;
+};
+/* Of this process.  In v2 a limit on any group above counts; in v1 that of the own group alone: its throttles do not
+ * reach below the group that they are set on. */
+void cgroup_read_limits(
+	const struct block_number *devices, size_t count, struct cgroup_read_limits *out);
+
+/* What the group, with those below it in v2, has read from the device that it limits, since it was made; NAN: not counted. */
+struct cgroup_read_use {
+	double bytes, requests;
+};
+/* Some 20 us; any thread. */
+void cgroup_read_use(const struct cgroup_read_limit *limit, struct cgroup_read_use *out);
 
 /* The same from the texts of /proc/self/mountinfo and /proc/self/cgroup; a NULL is one that cannot be read. */
 void cgroup_cpu_quotas_of(const char *mountinfo, const char *cgroup, struct cpu_quotas *out);
 struct cgroup_limits cgroup_limits_of(const char *mountinfo, const char *cgroup);
+void cgroup_read_limits_of(const char *mountinfo, const char *cgroup,
+	const struct block_number *devices, size_t count, struct cgroup_read_limits *out);
 
 #endif

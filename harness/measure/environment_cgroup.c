@@ -43,18 +43,32 @@ static void add_cpu_limit(struct fact_list *list)
 			fact_text(list, "cgroup", names[i], "none");
 }
 
+/* A limit and the group that sets it; above memory.high a group keeps running, without its page cache. */
+static void add_memory_limit(struct fact_list *list, const char *name, const char *group_name,
+	double bytes, const char *group)
+{
+	if (isinf(bytes)) {
+		fact_text(list, "cgroup", name, "none");
+		fact_text(list, "cgroup", group_name, "none");
+		return;
+	}
+	fact_number(list, "cgroup", name, bytes, "B");
+	fact_text(list, "cgroup", group_name, "%s", group);
+}
+
 void environment_cgroup(struct fact_list *list)
 {
+	static const char *const names[] = {"version", "memory_limit", "memory_limit_group",
+		"memory_high", "memory_high_group"};
 	const struct cgroup_limits limits = cgroup_limits_now();
-	if (limits.version == 0) {
-		fact_missing(list, "cgroup", "version", "no control group is mounted");
-		fact_missing(list, "cgroup", "memory_limit", "no control group is mounted");
-	} else {
-		fact_number(list, "cgroup", "version", limits.version, NULL);
-		if (isinf(limits.memory_bytes))
-			fact_text(list, "cgroup", "memory_limit", "none");
-		else
-			fact_number(list, "cgroup", "memory_limit", limits.memory_bytes, "B");
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && limits.version == 0; i++)
+		fact_missing(list, "cgroup", names[i], "no control group is mounted");
+	if (limits.version > 0) {
+		fact_number(list, "cgroup", names[0], limits.version, NULL);
+		add_memory_limit(
+			list, names[1], names[2], limits.memory_bytes, limits.memory_group);
+		add_memory_limit(list, names[3], names[4], limits.memory_high_bytes,
+			limits.memory_high_group);
 	}
 	add_cpu_limit(list);
 	add_container(list);

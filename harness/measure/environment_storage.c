@@ -1,5 +1,6 @@
 /* Where the data lies: mount, file system, and the disk under it as far as it shows. */
 #include "harness/base/files.h"
+#include "harness/measure/data_store.h"
 #include "harness/measure/environment_parts.h"
 
 #include <errno.h>
@@ -49,10 +50,10 @@ int environment_mount_of(const char *path, struct mount_entry *entry)
 static const char *const device_facts[] = {
 	"disk", "scheduler", "rotational", "disk_model", "read_ahead"};
 
-static void no_device(struct fact_list *list, const char *why, const char *subject)
+static void no_device(struct fact_list *list, const char *why)
 {
 	for (size_t i = 0; i < sizeof device_facts / sizeof *device_facts; i++)
-		fact_missing(list, "data", device_facts[i], "%s %s", subject, why);
+		fact_missing(list, "data", device_facts[i], "%s", why);
 }
 
 static void add_scheduler(struct fact_list *list, const char *folder)
@@ -87,29 +88,17 @@ static void add_queue(struct fact_list *list, const char *folder)
 	environment_line(list, "data", "disk_model", path);
 }
 
-/* The whole disk's folder in /sys, from a device number that may be a partition's. */
 static void add_device(struct fact_list *list, const struct mount_entry *mount)
 {
-	char link[64];
-	char folder[PATH_MAX];
-	char inside[PATH_MAX + 16];
-	(void)snprintf(link, sizeof link, "/sys/dev/block/%u:%u", mount->major, mount->minor);
-	if (mount->major == 0) {
-		no_device(list, "is no file system on a block device of this node", mount->type);
+	struct block_disk disk;
+	block_disk_find(mount, &disk);
+	if (!disk.name[0]) {
+		no_device(list, disk.why);
 		return;
 	}
-	if (!realpath(link, folder)) {
-		no_device(list, "is not shown in /sys", link);
-		return;
-	}
-	(void)snprintf(inside, sizeof inside, "%s/partition", folder);
-	char *slash = strrchr(folder, '/');
-	if (access(inside, F_OK) == 0 && slash)
-		*slash = '\0';
-	slash = strrchr(folder, '/');
-	fact_text(list, "data", "disk", "%s", slash ? slash + 1 : folder);
-	add_scheduler(list, folder);
-	add_queue(list, folder);
+	fact_text(list, "data", "disk", "%s", disk.name);
+	add_scheduler(list, disk.folder);
+	add_queue(list, disk.folder);
 }
 
 static void add_free_space(struct fact_list *list, const char *point)
@@ -124,20 +113,22 @@ static void add_free_space(struct fact_list *list, const char *point)
 void environment_storage(struct fact_list *list, const char *data_path)
 {
 	static const char *const names[] = {
-		"path", "mount", "file_system", "options", "device", "free"};
+		"path", "mount", "file_system", "options", "super_options", "device", "free"};
 	struct mount_entry mount;
 	const int code = data_path ? environment_mount_of(data_path, &mount) : 0;
 	if (!data_path || code) {
 		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 			fact_missing(list, "data", names[i], "%s",
 				data_path ? strerror(-code) : "no data set is configured");
-		no_device(list, data_path ? "is unknown" : "is not configured", "the data's mount");
+		no_device(list, data_path ? "the data's mount is unknown"
+					  : "the data's mount is not configured");
 		return;
 	}
 	fact_text(list, "data", "path", "%s", data_path);
 	fact_text(list, "data", "mount", "%s", mount.point);
 	fact_text(list, "data", "file_system", "%s", mount.type);
 	fact_text(list, "data", "options", "%s", mount.options);
+	fact_text(list, "data", "super_options", "%s", mount.super_options);
 	fact_text(list, "data", "device", "%s", mount.source);
 	add_free_space(list, mount.point);
 	add_device(list, &mount);

@@ -40,6 +40,21 @@ void device_measurement_init(struct device_measurement *device)
 	};
 }
 
+void store_measurement_init(struct store_measurement *store, const char *why)
+{
+	*store = (struct store_measurement){
+		.reads_per_s = NAN,
+		.bytes_per_s = NAN,
+		.read_ns = NAN,
+		.busy_share = NAN,
+		.bytes_limit = NAN,
+		.bytes_used = NAN,
+		.requests_limit = NAN,
+		.requests_used = NAN,
+	};
+	(void)snprintf(store->why, sizeof store->why, "%s", why);
+}
+
 void measurement_release(struct measurement *m)
 {
 	free(m->windows);

@@ -23,6 +23,7 @@ enum {
 	THROTTLES_MAX = 8,
 	QUOTA_GROUP_BYTES = 160,
 	READ_POINTS_MAX = 4,
+	STORE_WHY_BYTES = 128,
 };
 
 /* A thread of a stage is in exactly one of these at any moment. */
@@ -135,6 +136,21 @@ struct read_point {
 	double blocked_share; /* of the readers' time: no blob was free, so the depth was not used; NAN */
 };
 
+/* What the kernel counted on the disk under the data over the measured part, whoever read; NAN: `why`. */
+struct store_measurement {
+	char device[NAME_BYTES];   /* the whole disk: "nvme0n1"; "": none, or an older result */
+	char why[STORE_WHY_BYTES]; /* why there are no counts; "": there are */
+	double reads_per_s,
+		bytes_per_s; /* requests and bytes after merging, so fewer and larger than files */
+	double read_ns;      /* of a request, in its queue and on the disk, mean */
+	double busy_share; /* of the time, some request was with it; a disk that serves several at once is not full at 1 */
+	/* The tightest limits of control groups on reads from it, the groups that set them, and what these read of it.  NAN and
+	 * "": no group sets one, or it changed meanwhile; used alone NAN: the group does not count. */
+	double bytes_limit, bytes_used;       /* a second */
+	double requests_limit, requests_used; /* a second */
+	char bytes_group[QUOTA_GROUP_BYTES], requests_group[QUOTA_GROUP_BYTES];
+};
+
 enum measurement_status {
 	MEASUREMENT_OK,
 	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
@@ -152,6 +168,9 @@ struct measurement {
 
 	double wall_seconds; /* of the whole repetition, warm-up included */
 	double cut_seconds;  /* warm-up sliced off; what follows is measured */
+	/* The least that is sliced off: measure.warmup, and what reads at other depths made of it.  From there to the cut the
+	 * pipeline ran as it is set.  NAN: an older result. */
+	double warmup_seconds;
 	double measured_seconds;
 	uint64_t samples, batches; /* in the measured part */
 	uint64_t bad_samples;      /* that could not be decoded or read, in the whole run */
@@ -185,6 +204,7 @@ struct measurement {
 	double throttled_share;
 	double throttled_seconds; /* summed over run queues; NAN as above */
 	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
+	struct store_measurement store;
 
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */
@@ -214,7 +234,9 @@ struct measurement {
 };
 
 void device_measurement_init(struct device_measurement *device); /* nothing is known of it yet */
-void measurement_release(struct measurement *m);                 /* safe on {0} */
+/* Nothing is known of it, for that reason. */
+void store_measurement_init(struct store_measurement *store, const char *why);
+void measurement_release(struct measurement *m); /* safe on {0} */
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
 

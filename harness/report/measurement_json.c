@@ -25,6 +25,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, error, FIELD_TEXT),
 	FIELD(measurement, wall_seconds, FIELD_REAL),
 	FIELD(measurement, cut_seconds, FIELD_REAL),
+	FIELD(measurement, warmup_seconds, FIELD_REAL),
 	FIELD(measurement, measured_seconds, FIELD_REAL),
 	FIELD(measurement, samples, FIELD_UINT64),
 	FIELD(measurement, batches, FIELD_UINT64),
@@ -93,6 +94,21 @@ static const struct field read_point_fields[] = {
 	FIELD(read_point, latency_deviation_ns, FIELD_REAL),
 	FIELD(read_point, rate_error, FIELD_REAL),
 	FIELD(read_point, blocked_share, FIELD_REAL),
+};
+
+static const struct field store_fields[] = {
+	FIELD(store_measurement, device, FIELD_TEXT),
+	FIELD(store_measurement, why, FIELD_TEXT),
+	FIELD(store_measurement, reads_per_s, FIELD_REAL),
+	FIELD(store_measurement, bytes_per_s, FIELD_REAL),
+	FIELD(store_measurement, read_ns, FIELD_REAL),
+	FIELD(store_measurement, busy_share, FIELD_REAL),
+	FIELD(store_measurement, bytes_group, FIELD_TEXT),
+	FIELD(store_measurement, bytes_limit, FIELD_REAL),
+	FIELD(store_measurement, bytes_used, FIELD_REAL),
+	FIELD(store_measurement, requests_group, FIELD_TEXT),
+	FIELD(store_measurement, requests_limit, FIELD_REAL),
+	FIELD(store_measurement, requests_used, FIELD_REAL),
 };
 
 static const struct field histogram_fields[] = {
@@ -218,6 +234,15 @@ static json_t *read_points_to_json(const struct measurement *m)
 	return array;
 }
 
+static json_t *store_to_json(const struct measurement *m)
+{
+	json_t *object = json_object();
+	if (fields_encode(object, store_fields, COUNT(store_fields), &m->store) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 static json_t *notes_to_json(const struct measurement *m)
 {
 	json_t *array = json_array();
@@ -245,6 +270,7 @@ json_t *measurement_to_json(const struct measurement *m)
 	bad |= json_object_set_new(object, "status", json_string(status_names[m->status]));
 	bad |= fields_encode(object, measurement_fields, COUNT(measurement_fields), m);
 	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
+	bad |= json_object_set_new(object, "store", store_to_json(m));
 	bad |= json_object_set_new(object, "stages", stages_to_json(m));
 	bad |= json_object_set_new(object, "queues", queues_to_json(m));
 	if (m->read_point_count > 0)
@@ -295,6 +321,13 @@ static int parts_from_json(struct measurement *m, const json_t *object, struct e
 	return code;
 }
 
+static int store_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	store_measurement_init(&m->store, "an older result");
+	return object ? fields_decode(object, store_fields, COUNT(store_fields), &m->store, err)
+		      : 0;
+}
+
 static void notes_from_json(struct measurement *m, const json_t *notes)
 {
 	size_t i;
@@ -318,6 +351,8 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
 	if (!code)
 		code = parts_from_json(m, object, err);
+	if (!code)
+		code = store_from_json(m, json_object_get(object, "store"), err);
 	if (!code)
 		code = devices_from_json(m, json_object_get(object, "devices"), err);
 	if (code)

@@ -38,6 +38,51 @@ static double memory_limit(const struct record *record)
 	return least;
 }
 
+/* A control group's limit: the lower of the two, of which memory.high kills nobody. */
+static void cache_limit_of(const struct record *record, struct point_facts *facts)
+{
+	static const char *const limits[] = {"memory_limit", "memory_high"};
+	static const char *const groups[] = {"memory_limit_group", "memory_high_group"};
+	const struct fact *version = fact_find(&record->environment, "cgroup", "version");
+	const bool v1 = version && version->kind == FACT_NUMBER && version->number < 2;
+	const char *const names[] = {v1 ? "memory.limit_in_bytes" : "memory.max", "memory.high"};
+	const struct fact *total = fact_find(&record->environment, "memory", "total");
+	facts->machine_bytes = total && total->kind == FACT_NUMBER ? total->number : 0;
+	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+		const struct fact *limit = fact_find(&record->environment, "cgroup", limits[i]);
+		const struct fact *group = fact_find(&record->environment, "cgroup", groups[i]);
+		const double least = facts->cache_limit_bytes;
+		if (!limit || limit->kind != FACT_NUMBER || !group || group->kind != FACT_TEXT ||
+			(least > 0 && limit->number >= least))
+			continue;
+		facts->cache_limit_bytes = limit->number;
+		(void)snprintf(
+			facts->cache_limit_name, sizeof facts->cache_limit_name, "%s", names[i]);
+		(void)snprintf(facts->cache_limit_group, sizeof facts->cache_limit_group, "%s",
+			group->text);
+	}
+}
+
+static const char *data_text(const struct record *record, const char *name)
+{
+	const struct fact *fact = fact_find(&record->environment, "data", name);
+	return fact && fact->kind == FACT_TEXT ? fact->text : "";
+}
+
+/* Of one over a network or in user space, what the file system itself was told matters; of one on a disk, the mount's own
+ * options. */
+static void mount_of(const struct record *record, char out[MOUNT_WORDS_BYTES])
+{
+	const char *type = data_text(record, "file_system");
+	const char *super = data_text(record, "super_options");
+	const bool on_disk = data_text(record, "disk")[0] || !super[0];
+	const char *told = on_disk ? data_text(record, "options") : super;
+	const int room = MOUNT_WORDS_BYTES - (int)sizeof " (...)" - (int)strlen(type);
+	if (type[0] && room > 0)
+		(void)snprintf(out, MOUNT_WORDS_BYTES, "%s (%.*s%s)", type, room, told,
+			(int)strlen(told) > room ? "..." : "");
+}
+
 /* What so many decode workers gave alone: only where every swept key leaves decoding itself as it is; 0: not
  * known. */
 static double decode_alone(const struct record *record, long long workers)
@@ -100,6 +145,8 @@ static void facts_of(
 		.repeats = (unsigned)config_integer(config, KEY_MEASURE_REPEATS),
 		.epochs = (unsigned)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
+	cache_limit_of(record, facts);
+	mount_of(record, facts->mount);
 }
 
 int report_facts(

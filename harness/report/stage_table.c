@@ -78,6 +78,39 @@ static void append_split(const struct stage_summary *stage, struct buffer *text)
 	append_share(text, rest > 0 ? rest : 0, "for something else");
 }
 
+static void append_limit(struct buffer *text, const char *group, const char *limit, double used)
+{
+	char share[UNITS_BYTES];
+	buffer_format(text, "; cgroup %s may read %s", group, limit);
+	if (!isnan(used))
+		buffer_format(text, ", %s used", units_format_share(used, share));
+}
+
+/* What the kernel counted on the disk, and what control groups let through. */
+static void append_store(const struct store_measurement *store, struct buffer *text)
+{
+	char number[UNITS_BYTES];
+	char limit[UNITS_BYTES + sizeof " requests/s"];
+	if (store->device[0] && store->reads_per_s >= 0)
+		buffer_format(text, "; disk %s %s reads/s", store->device,
+			units_format_count(store->reads_per_s, number));
+	if (store->device[0] && store->read_ns > 0) {
+		buffer_format(text, ", %s", units_format_rate(store->bytes_per_s, number));
+		buffer_format(text, ", %s each", units_format_duration(store->read_ns, number));
+		buffer_format(text, ", busy %s",
+			units_or_dash(units_format_share, store->busy_share, number));
+	}
+	if (store->bytes_limit > 0)
+		append_limit(text, store->bytes_group, units_format_rate(store->bytes_limit, limit),
+			store->bytes_used / store->bytes_limit);
+	if (store->requests_limit > 0) {
+		(void)snprintf(limit, sizeof limit, "%s requests/s",
+			units_format_count(store->requests_limit, number));
+		append_limit(text, store->requests_group, limit,
+			store->requests_used / store->requests_limit);
+	}
+}
+
 static void append_totals(const struct point_summary *point, struct buffer *text)
 {
 	char number[UNITS_BYTES];
@@ -95,6 +128,7 @@ static void append_totals(const struct point_summary *point, struct buffer *text
 	if (!isnan(point->page_cache_share))
 		buffer_format(text, ", %s of it from the page cache",
 			units_or_dash(units_format_share, point->page_cache_share, number));
+	append_store(&point->store, text);
 }
 
 static void render_line(

@@ -191,13 +191,61 @@ static void put_diagnosis(struct part *part, const struct report *report, size_t
 
 static json_t *foreign_load_json(const struct point_summary *p)
 {
+	const char *why = "/proc/stat cannot be read, or nothing was measured";
 	struct part part = part_open();
 	part_put(&part, "contaminated", json_boolean(p->contaminated[0]));
-	part_put(&part, "reason", p->contaminated[0] ? json_string(p->contaminated) : json_null());
-	part_number(&part, "cores_busy_outside", p->cores_busy_outside,
-		"/proc/stat cannot be read, or nothing was measured");
-	part_number(&part, "steal_share", p->steal_share,
-		"/proc/stat cannot be read, or nothing was measured");
+	if (p->contaminated[0])
+		part_put(&part, "reason", fields_text(p->contaminated));
+	else
+		part_number(&part, "reason", NAN,
+			isnan(p->cores_busy_outside) && isnan(p->steal_share) ? why
+									      : "not contaminated");
+	part_number(&part, "cores_busy_outside", p->cores_busy_outside, why);
+	part_number(&part, "steal_share", p->steal_share, why);
+	return part_close(&part);
+}
+
+/* Of one sort of limit, bytes or requests a second. */
+static json_t *read_limit_json(const char *unit, const char *group, double limit, double used)
+{
+	struct part part = part_open();
+	part_put(&part, "unit", json_string(unit));
+	part_put(&part, "group", fields_text(group));
+	part_put(&part, "limit", fields_number(limit));
+	part_number(&part, "used", used, "the group does not count what it reads");
+	return part_close(&part);
+}
+
+static json_t *read_limits_json(const struct store_measurement *s)
+{
+	json_t *array = json_array();
+	int bad = 0;
+	if (s->bytes_limit > 0)
+		bad |= json_array_append_new(array,
+			read_limit_json("B/s", s->bytes_group, s->bytes_limit, s->bytes_used));
+	if (s->requests_limit > 0)
+		bad |= json_array_append_new(array, read_limit_json("requests/s", s->requests_group,
+							    s->requests_limit, s->requests_used));
+	if (!bad)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
+static json_t *store_json(const struct store_measurement *s)
+{
+	const char *why = s->why[0] ? s->why : "an older result";
+	struct part part = part_open();
+	if (s->device[0])
+		part_put(&part, "device", fields_text(s->device));
+	else
+		part_number(&part, "device", NAN, why);
+	part_number(&part, "reads_per_s", s->device[0] ? s->reads_per_s : NAN, why);
+	part_number(&part, "bytes_per_s", s->device[0] ? s->bytes_per_s : NAN, why);
+	part_number(&part, "read_ns", s->device[0] ? s->read_ns : NAN,
+		s->reads_per_s <= 0 ? "nothing was read from it" : why);
+	part_number(&part, "busy_share", s->device[0] ? s->busy_share : NAN, why);
+	part_put(&part, "limits", read_limits_json(s));
 	return part_close(&part);
 }
 
@@ -294,7 +342,10 @@ static json_t *point_json(const struct report *report, size_t point)
 		.bytes_read_per_s = NAN,
 		.page_cache_share = NAN,
 		.accounted = NAN,
+		.cores_busy_outside = NAN,
+		.steal_share = NAN,
 		.bad_share = NAN,
+		.store.why = "not measured: the run was interrupted before",
 	};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
 	const bool predicted = report_forecast(report, point);
@@ -317,9 +368,11 @@ static json_t *point_json(const struct report *report, size_t point)
 		why_missing(p, "page cache", usual));
 	part_put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
+	part_put(&part, "store", store_json(&p->store));
 	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
-	part_put(&part, "bad_share", fields_number(p->bad_share));
+	part_number(&part, "bad_share", p->bad_share,
+		p == &unmeasured ? usual : "no sample was counted, or an older result");
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
 	part_put(&part, "stages", stages_json(p));
 	part_put(&part, "queues", queues_json(p));

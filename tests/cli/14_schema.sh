@@ -29,6 +29,22 @@ wait $pid
 validate stopped/summary.json
 "$MLBENCH" show "$ROOT/tests/golden/sample" --json >sample.json 2>err || fail "show sample"
 validate sample.json
+# What is null has its reason, but for what says by null that there is none.
+/usr/bin/python3 - whole off memory stopped failing <<'PY' || fail "a null without a reason"
+import json, sys
+says_none = {"error", "also", "checksums", "scaling", "ci95", "flops_per_sample"}
+def unexplained(value, where):
+    if isinstance(value, list):
+        return [u for i, one in enumerate(value) for u in unexplained(one, "%s[%d]" % (where, i))]
+    if not isinstance(value, dict):
+        return []
+    bad = ["%s.%s" % (where, name) for name, one in value.items()
+           if one is None and name not in says_none and name not in value.get("missing", {})]
+    return bad + [u for name, one in value.items() for u in unexplained(one, where + "." + name)]
+bad = [u for folder in sys.argv[1:] for u in unexplained(json.load(open(folder + "/summary.json")), folder)]
+print("\n".join(bad))
+sys.exit(bool(bad))
+PY
 # The schema is strict: it refuses what is not there, and what is too much.
 /usr/bin/python3 - "$schema" whole/summary.json <<'PY' || fail "the schema takes nonsense"
 import copy, json, sys

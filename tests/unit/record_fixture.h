@@ -88,6 +88,7 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->started = 1900000000.125;
 	m->wall_seconds = 3 + rng_uniform(&rng);
 	m->cut_seconds = rng_uniform(&rng);
+	m->warmup_seconds = m->cut_seconds / 2;
 	m->measured_seconds = 2;
 	m->samples = rng_below(&rng, 1ULL << 50);
 	m->throughput = 1000 + rng_uniform(&rng);
@@ -108,6 +109,17 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->throttled_share = seed % 2 ? 0.123456789 : 0;
 	m->throttled_seconds = seed % 2 ? 12.3456789 : 0;
 	m->steal_share = rng_uniform(&rng);
+	store_measurement_init(&m->store, seed % 2 ? "" : "nfs4 is none");
+	if (seed % 2) {
+		(void)snprintf(m->store.device, sizeof m->store.device, "sda");
+		m->store.reads_per_s = 1000 * rng_uniform(&rng);
+		m->store.bytes_per_s = 1e8 * rng_uniform(&rng);
+		m->store.read_ns = 1e6 * rng_uniform(&rng);
+		m->store.busy_share = rng_uniform(&rng);
+		(void)snprintf(m->store.bytes_group, sizeof m->store.bytes_group, "/a \"pod\"/job");
+		m->store.bytes_limit = 1e8;
+		m->store.bytes_used = 9e7;
+	}
 	(void)snprintf(m->engine, sizeof m->engine, "io_uring");
 	m->dataset_samples = rng_below(&rng, 1ULL << 40);
 	m->file_bytes_mean = 1e5 * rng_uniform(&rng);
@@ -246,6 +258,7 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_string_equal(a->error, b->error);
 	assert_same_real(a->started, b->started);
 	assert_same_real(a->wall_seconds, b->wall_seconds);
+	assert_same_real(a->warmup_seconds, b->warmup_seconds);
 	assert_same_real(a->throughput, b->throughput);
 	assert_same_real(a->oversleep_mean_ns, b->oversleep_mean_ns);
 	assert_same_real(a->page_cache_share, b->page_cache_share);
@@ -256,6 +269,14 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->throttled_share, b->throttled_share);
 	assert_same_real(a->throttled_seconds, b->throttled_seconds);
 	assert_same_real(a->file_bytes_mean, b->file_bytes_mean);
+	assert_string_equal(a->store.device, b->store.device);
+	assert_string_equal(a->store.why, b->store.why);
+	assert_string_equal(a->store.bytes_group, b->store.bytes_group);
+	assert_same_real(a->store.read_ns, b->store.read_ns);
+	assert_same_real(a->store.busy_share, b->store.busy_share);
+	assert_same_real(a->store.bytes_limit, b->store.bytes_limit);
+	assert_same_real(a->store.bytes_used, b->store.bytes_used);
+	assert_same_real(a->store.requests_limit, b->store.requests_limit);
 	assert_string_equal(a->engine, b->engine);
 	assert_true(a->dataset_samples == b->dataset_samples);
 	assert_int_equal(a->samples, b->samples);

@@ -180,13 +180,16 @@ static void slowed_by_others(void **state)
 	assert_string_equal(rule_of(&m, &facts, NULL, 1).resource, "cpu");
 }
 
+static double memory_limit; /* of a control group; 0: none */
+
 static struct cause with_traces(
 	struct measurement *m, const char *stage_name, struct items *items, size_t stage)
 {
 	struct traces traces = {.stage_count = 1, .stages = {items->trace}};
 	const struct traces *list[] = {&traces};
 	const struct model_source source = {.traces = list, .count = 1};
-	const struct point_facts facts = hand_facts();
+	struct point_facts facts = hand_facts();
+	facts.cache_limit_bytes = memory_limit;
 	(void)snprintf(traces.stages[0].stage, NAME_BYTES, "%s", stage_name);
 	return rule_of(m, &facts, &source, stage);
 }
@@ -213,6 +216,18 @@ static void a_cache_takes_a_cache(void **state)
 	const struct cause cache = with_traces(&m, "read", &items, 0);
 	assert_string_equal(cache.resource, "cache");
 	assert_non_null(strstr(cache.words, "33 % of the reads"));
+	/* Nobody counts, but under a memory limit the data cannot stay: what is read again comes from both. */
+	m.page_cache_share = NAN;
+	m.dataset_samples = 1000;
+	m.file_bytes_mean = 1e5;
+	m.epochs = 1;
+	const struct cause unlimited = with_traces(&m, "read", &items, 0);
+	assert_string_not_equal(unlimited.resource, "cache");
+	memory_limit = 5e7;
+	const struct cause small = with_traces(&m, "read", &items, 0);
+	memory_limit = 0;
+	assert_string_equal(small.resource, "cache");
+	assert_non_null(strstr(small.words, "memory limit"));
 }
 
 static void a_slow_worker_comes_first(void **state)
@@ -247,7 +262,17 @@ static void a_step_that_launches(void **state)
 	assert_string_equal(with_traces(&m, "step", &items, 2).resource, "compute");
 	for (size_t i = 0; i < ITEMS; i++)
 		items.item[i].host_ns = 3e6F;
-	assert_string_equal(with_traces(&m, "step", &items, 2).resource, "launch");
+	const struct cause told = with_traces(&m, "step", &items, 2);
+	assert_string_equal(told.resource, "launch");
+	assert_true(told.certainty > 0.9 && !strstr(told.words, "schedstat"));
+	/* Mostly waiting for a core, which is known, or may be. */
+	m.stages[2].run_queue_seconds = 0.7 * m.stages[2].seconds[THREAD_WORKING];
+	assert_string_not_equal(with_traces(&m, "step", &items, 2).resource, "launch");
+	m.stages[2].cpu_seconds = m.stages[2].run_queue_seconds = NAN;
+	const struct cause untold = with_traces(&m, "step", &items, 2);
+	assert_string_equal(untold.resource, "launch");
+	assert_true(untold.certainty <= 0.6);
+	assert_non_null(strstr(untold.words, "no schedstat"));
 }
 
 /* --- confidence and sufficiency ---------------------------------------------------------------- */

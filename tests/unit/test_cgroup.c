@@ -272,6 +272,94 @@ static void all_is_bounded(void **state)
 	assert_non_null(strstr(quotas.of[0].group, "/group-23-of-many"));
 }
 
+static const struct block_number disks[] = {{8, 16}, {8, 0}};
+
+static void assert_read_limit(
+	const struct cgroup_read_limit *limit, const char *group, double per_s)
+{
+	assert_true(limit->per_s == per_s);
+	assert_string_equal(limit->group, group);
+}
+
+static void assert_no_limit(const struct cgroup_read_limit *limit)
+{
+	struct cgroup_read_use use;
+	assert_true(isinf(limit->per_s));
+	cgroup_read_use(limit, &use);
+	assert_true(isnan(use.bytes) && isnan(use.requests));
+}
+
+static void reads_of_v2_from_the_group_up(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	struct cgroup_read_limits limits;
+	struct cgroup_read_use use;
+	mount_line(mounts, "/", "io2", "cgroup2", "");
+	put("io2/pod/job/io.max", "8:0 rbps=max wbps=1000 riops=500 wiops=max\n"
+				  "8:160 rbps=1 wbps=1 riops=1 wiops=1\n");
+	put("io2/pod/io.max", "8:16 rbps=2000000 wbps=max riops=900 wiops=max\n"
+			      "8:0 rbps=1000000 wbps=max riops=max wiops=max\n");
+	put("io2/pod/io.stat", "8:0 rbytes=4096 wbytes=1 rios=2 wios=1 dbytes=0 dios=0\n");
+	cgroup_read_limits_of(mounts, "0::/pod/job\n", disks, 2, &limits);
+	assert_read_limit(&limits.bytes, "/pod", 1000000);
+	assert_read_limit(&limits.requests, "/pod/job", 500);
+	assert_true(limits.bytes.device.minor == 0 && limits.bytes.version == 2);
+	cgroup_read_use(&limits.bytes, &use);
+	assert_true(use.bytes == 4096 && use.requests == 2);
+	/* The job's own group counts nothing yet. */
+	cgroup_read_use(&limits.requests, &use);
+	assert_true(isnan(use.bytes) && isnan(use.requests));
+	/* Another disk's limits are not ours: 8:1 is no part of 8:16 nor of 8:160. */
+	const struct block_number other = {8, 1};
+	cgroup_read_limits_of(mounts, "0::/pod/job\n", &other, 1, &limits);
+	assert_no_limit(&limits.bytes);
+	assert_no_limit(&limits.requests);
+	/* No disk, no limit. */
+	cgroup_read_limits_of(mounts, "0::/pod/job\n", disks, 0, &limits);
+	assert_no_limit(&limits.bytes);
+	cgroup_read_limits_of(NULL, NULL, disks, 2, &limits);
+	assert_no_limit(&limits.bytes);
+}
+
+/* A throttle of v1 holds the group that it is set on, and none below. */
+static void reads_of_v1_are_the_groups_own(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	struct cgroup_read_limits limits;
+	struct cgroup_read_use use;
+	mount_line(mounts, "/", "b1", "cgroup", ",blkio");
+	put("b1/pod/blkio.throttle.read_bps_device", "8:0 1000\n");
+	put("b1/pod/job/blkio.throttle.read_bps_device", "8:16 30000000\n8:0 20000000\n");
+	put("b1/pod/job/blkio.throttle.read_iops_device", "");
+	put("b1/pod/job/blkio.throttle.io_service_bytes",
+		"8:16 Read 1\n8:16 Write 2\n8:0 Read 12345\n8:0 Write 9\n8:0 Total 12354\nTotal 12357\n");
+	put("b1/pod/job/blkio.throttle.io_serviced", "8:0 Read 17\nTotal 17\n");
+	cgroup_read_limits_of(mounts, "3:blkio:/pod/job\n", disks, 2, &limits);
+	assert_read_limit(&limits.bytes, "/pod/job", 20000000);
+	assert_no_limit(&limits.requests);
+	cgroup_read_use(&limits.bytes, &use);
+	assert_true(use.bytes == 12345 && use.requests == 17);
+}
+
+/* Which group it is that sets the memory's limit, and memory.high, which kills nobody. */
+static void memory_limits_have_a_group(void **state)
+{
+	(void)state;
+	char mounts[TEXT_BYTES] = "";
+	mount_line(mounts, "/", "m2", "cgroup2", "");
+	put("m2/pod/job/memory.max", "max\n");
+	put("m2/pod/job/memory.high", "1000000\n");
+	put("m2/pod/memory.max", "3000000\n");
+	put("m2/pod/memory.high", "2000000\n");
+	const struct cgroup_limits limits = cgroup_limits_of(mounts, "0::/pod/job\n");
+	assert_true(limits.memory_bytes == 3000000 && limits.memory_high_bytes == 1000000);
+	assert_string_equal(limits.memory_group, "/pod");
+	assert_string_equal(limits.memory_high_group, "/pod/job");
+	assert_true(isinf(cgroup_limits_of(mounts, "0::/\n").memory_high_bytes));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +370,9 @@ int main(void)
 		cmocka_unit_test(the_mount_that_shows_it),
 		cmocka_unit_test(what_is_missing_is_said),
 		cmocka_unit_test(all_is_bounded),
+		cmocka_unit_test(reads_of_v2_from_the_group_up),
+		cmocka_unit_test(reads_of_v1_are_the_groups_own),
+		cmocka_unit_test(memory_limits_have_a_group),
 	};
 	return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -1,6 +1,7 @@
 /* The whole diagnosis on points made by the replay, whose limit is known: the pair, the recommendation and
  * what it predicts, abstention, phases, and points without service times. */
 #include "harness/analyze/limit_kind.h"
+#include "harness/analyze/phases.h"
 #include "tests/unit/diagnose_fixture.h"
 
 enum { THOROUGH = 16, SKETCH = 2 };
@@ -425,6 +426,33 @@ static void a_changing_limit_is_cut_into_phases(void **state)
 	made_close(&p);
 }
 
+/* A warm-up that reads at other depths made longer is no phase, however early the configured one ended; what follows it is,
+ * though the cut be later. */
+static void phases_begin_after_the_warm_up(void **state)
+{
+	(void)state;
+	static const double ends[] = {0.1, 0.5, NAN};
+	static const size_t phases[] = {3, 2, 1};
+	struct made_point p;
+	struct phase_cut cut;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		made_open(&p, &decode_bound);
+		for (size_t r = 0; r < MADE_REPEATS; r++) {
+			struct measurement *m = &p.repeats[r];
+			const double whole = m->cut_seconds + m->measured_seconds;
+			slow_in_the_middle(m);
+			m->cut_seconds = 0.7 * whole;
+			m->measured_seconds = 0.3 * whole;
+			m->warmup_seconds = ends[i] * whole;
+		}
+		phases_cut(p.repeat_list, MADE_REPEATS, &cut);
+		assert_int_equal(cut.count, phases[i]);
+		const double whole = p.repeats[0].cut_seconds + p.repeats[0].measured_seconds;
+		assert_true(fabs(cut.edges[0] - fmin(ends[i], 0.7) * whole) < 1e-9);
+		made_close(&p);
+	}
+}
+
 static void the_same_input_gives_the_same_diagnosis(void **state)
 {
 	(void)state;
@@ -456,6 +484,7 @@ int main(void)
 		cmocka_unit_test(without_service_times_the_first_verdict_stands),
 		cmocka_unit_test(too_few_samples_are_said),
 		cmocka_unit_test(a_changing_limit_is_cut_into_phases),
+		cmocka_unit_test(phases_begin_after_the_warm_up),
 		cmocka_unit_test(the_same_input_gives_the_same_diagnosis),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

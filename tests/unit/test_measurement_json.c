@@ -90,8 +90,10 @@ static void an_older_line_is_read(void **state)
 		fail_msg("%s", err.text);
 	assert_true(m.throughput == 5 && m.stages[0].cpu_seconds == 2);
 	assert_true(isnan(m.stages[0].io_wait_seconds) && isnan(m.stages[0].lock_wait_seconds));
-	assert_true(isnan(m.steal_share) && isnan(m.file_bytes_mean));
+	assert_true(isnan(m.warmup_seconds) && isnan(m.steal_share) && isnan(m.file_bytes_mean));
 	assert_true(isnan(m.quota_cores) && isnan(m.throttled_seconds) && !m.quota_group[0]);
+	assert_true(isnan(m.store.reads_per_s) && isnan(m.store.bytes_limit));
+	assert_string_equal(m.store.why, "an older result");
 	assert_string_equal(m.engine, "");
 	assert_int_equal(m.dataset_samples, 0);
 	assert_int_equal(m.window_count, 1);

@@ -55,7 +55,7 @@ static void add(struct runs *runs, enum measurement_status status, uint64_t batc
 
 static size_t more(const struct runs *runs, size_t most)
 {
-	return way_out_repetitions(runs->list, runs->count, 1, most);
+	return way_out_repetitions(runs->list, runs->count, most);
 }
 
 /* 576 samples, 640 needed: the defaults on slow storage. */
@@ -93,7 +93,7 @@ static void what_repetitions_cannot_do_is_left(void **state)
 	add(&runs, MEASUREMENT_FAILED, 3, 4);
 	assert_int_equal(more(&runs, 12), 0);
 	close_runs(&runs);
-	assert_int_equal(way_out_repetitions(NULL, 0, 1, 12), 0);
+	assert_int_equal(way_out_repetitions(NULL, 0, 12), 0);
 	assert_int_equal(way_out_for_samples(685, 1500, 3, 8), 4);
 	assert_int_equal(way_out_for_samples(685, 1500, 3, 6), 0);
 	assert_int_equal(way_out_for_samples(1500, 1500, 3, 8), 0);
