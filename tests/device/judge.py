@@ -90,6 +90,11 @@ def repeat(name: str, folder: str) -> None:
             name, spread, "" if promised else "not "))
 
 
+def rate(run: dict) -> float:
+    """Samples/s; 0: too few batches for one."""
+    return run["throughput"] or 0.0
+
+
 def sweep(folder: str) -> None:
     runs = measurements(folder)
     bad = [run for run in runs if run["status"] not in ("ok", "unsteady")]
@@ -99,10 +104,10 @@ def sweep(folder: str) -> None:
     elif elsewhere:
         say("FAIL", "%d of %d points ran on no real device" % (len(elsewhere), len(runs)))
     else:
-        best = max(runs, key=lambda run: run["throughput"])
+        best = max(runs, key=rate)
         unsteady = sum(run["status"] == "unsteady" for run in runs)
         say("PASS", "%d repetitions on %s%s; at best %.0f samples/s" % (
-            len(runs), runs[0]["devices"][0]["name"], ", %d not steady" % unsteady if unsteady else "", best["throughput"]))
+            len(runs), runs[0]["devices"][0]["name"], ", %d not steady" % unsteady if unsteady else "", rate(best)))
 
 
 def ran(name: str, folder: str) -> bool:
@@ -113,7 +118,7 @@ def ran(name: str, folder: str) -> bool:
         return False
     share = devices[0].get("model_utilisation")
     say("PASS", "%s: %s, %d device%s, %.0f samples/s%s" % (name, devices[0]["precision"], len({d["index"] for d in devices}),
-        "s" if len({d["index"] for d in devices}) > 1 else "", max(run["throughput"] for run in runs),
+        "s" if len({d["index"] for d in devices}) > 1 else "", max(map(rate, runs)),
         ", %.0f %% of the published peak" % (100 * share) if share else ""))
     return True
 
@@ -164,7 +169,7 @@ def binding(name: str, folder: str, diagnosis: str) -> None:
     if failed or not runs:
         say("FAIL", "%s: %s" % (name, failed[0].get("error") if failed else "nothing was measured"))
         return
-    throughput = sorted(run["throughput"] for run in runs)[len(runs) // 2]
+    throughput = sorted(map(rate, runs))[len(runs) // 2]
     limits = sorted(limits_of(folder).items(), key=lambda item: item[1])
     text = "%s: %.0f samples/s; diagnosed: %s" % (name, throughput, verdict_of(diagnosis))
     if limits:

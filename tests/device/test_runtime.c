@@ -2,6 +2,7 @@
  * is built for both. */
 #include "tests/device/fixture.h"
 #include "tests/device/launches.h"
+#include "tests/measuring.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -176,8 +177,9 @@ static void events_measure_time(void **state)
 	OK(cudaEventElapsedTime(&first, begin, middle));
 	OK(cudaEventElapsedTime(&second, middle, end));
 	OK(cudaEventElapsedTime(&both, begin, end));
-	assert_true(first > 0.5f && second > first);
-	assert_true(fabsf(first + second - both) < 0.01f);
+	assert_true(first > 0 && second > 0);
+	assert_measured(first > 0.5f && second > first); /* else another may have had the cores */
+	assert_true(fabsf(first + second - both) < 0.01f + 1e-4f * both);
 	OK(cudaStreamDestroy(stream));
 	OK(cudaEventDestroy(begin));
 	OK(cudaEventDestroy(middle));
