@@ -1,7 +1,7 @@
 /* Filling the measurement.
  *
  *   throughput   good samples / seconds, between the first completed step at or after the cut and the
- *                last one (completions.h)
+ *                last one, and standstills before and after (completions.h)
  *   states       thread-seconds between the edge at the cut and the last edge
  *   capacity     samples / working thread-seconds x workers; of an emulated step samples / nominal
  *                device seconds.  A reader's working time is all time that it was not blocked, since the
@@ -22,6 +22,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	STANDSTILL_NS = 100000000
+}; /* longer than a busy machine keeps a thread waiting, and the conductor's look */
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
@@ -52,6 +56,12 @@ static const struct edge *edge_at(const struct monitor *monitor, uint64_t t_ns)
 	return &monitor->edges[i];
 }
 
+/* Until a moment of the clock, whatever goes on then; else until all epochs are over. */
+static bool by_time(const struct recorded *r)
+{
+	return config_integer(r->config, KEY_MEASURE_EPOCHS) == 0 && !r->interrupted;
+}
+
 static struct span span_from(const struct recorded *r, uint64_t cut_ns)
 {
 	const struct monitor *monitor = r->monitor;
@@ -64,6 +74,9 @@ static struct span span_from(const struct recorded *r, uint64_t cut_ns)
 	span.completed_from_ns = from_ns;
 	span.completions =
 		completions_between(&r->rounds->completions, from_ns, span.to->t_ns, &span.steps);
+	if (by_time(r))
+		completions_add_standstill(&r->rounds->completions, from_ns, span.to->t_ns,
+			STANDSTILL_NS, &span.steps);
 	return span;
 }
 

@@ -81,6 +81,25 @@ uint64_t completions_between(
 	return out->batches + 1;
 }
 
+void completions_add_standstill(const struct completions *c, uint64_t cut_ns, uint64_t end_ns,
+	uint64_t least_ns, struct completion *out)
+{
+	const size_t first = find(c, cut_ns);
+	const size_t end = find(c, end_ns + 1);
+	if (first + 2 > end)
+		return;
+	uint64_t longest_ns = 0;
+	for (size_t i = first + 1; i < end; i++) {
+		const uint64_t between_ns = c->entries[i].t_ns - c->entries[i - 1].t_ns;
+		longest_ns = between_ns > longest_ns ? between_ns : longest_ns;
+	}
+	const uint64_t last_ns = c->last.t_ns <= end_ns ? c->last.t_ns : c->entries[end - 1].t_ns;
+	const uint64_t ends_ns[] = {c->entries[first].t_ns - cut_ns, end_ns - last_ns};
+	for (int i = 0; i < 2; i++)
+		if (ends_ns[i] > 2 * longest_ns && ends_ns[i] > least_ns)
+			out->t_ns += ends_ns[i];
+}
+
 double completions_samples_at(const struct completions *c, uint64_t t_ns)
 {
 	const size_t at = find(c, t_ns);

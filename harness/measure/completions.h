@@ -45,6 +45,12 @@ void completions_add(struct completions *completions, const struct completion *n
 uint64_t completions_between(const struct completions *completions, uint64_t cut_ns,
 	uint64_t end_ns, struct completion *out);
 
+/* Makes *out, as completions_between left it, longer by a standstill at either end: from cut_ns to the first completion, or from
+ * the last to end_ns, where that is more than twice the longest time between two of the part, and more than least_ns.  Without it
+ * a run whose store dies in the middle has the rate that it had before. */
+void completions_add_standstill(const struct completions *completions, uint64_t cut_ns,
+	uint64_t end_ns, uint64_t least_ns, struct completion *out);
+
 /* Samples through the step at t_ns, interpolated between completions (from 0 at the start; flat after
  * the last). */
 double completions_samples_at(const struct completions *completions, uint64_t t_ns);

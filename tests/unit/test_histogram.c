@@ -142,6 +142,36 @@ static void throughput_is_taken_between_completions(void **state)
 	completions_close(&log);
 }
 
+/* A run whose store dies in it is no faster than it was. */
+static void a_standstill_at_an_end_counts(void **state)
+{
+	(void)state;
+	struct completions log;
+	struct completion part;
+	assert_int_equal(completions_open(&log, 8), 0);
+	for (uint64_t i = 1; i <= 5; i++)
+		completions_add(
+			&log, &(struct completion){
+				      .t_ns = 1000 + i * 100, .samples = i * 8, .batches = i});
+	const struct {
+		uint64_t cut_ns, end_ns, least_ns, length_ns;
+	} cases[] = {
+		{1000, 1550, 10, 400}, /* what is under way at an end is no standstill */
+		{1000, 1700, 10, 400}, /* nor is twice the longest */
+		{1000, 2500, 10, 400 + 1000},
+		{1000, 2500, 1000, 400}, /* too short to be told from chance */
+		{200, 1550, 10, 900 + 400}, {200, 2500, 10, 900 + 400 + 1000},
+		{1450, 2500, 10, 0}, /* of one completion there is no rate */
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		(void)completions_between(&log, cases[i].cut_ns, cases[i].end_ns, &part);
+		completions_add_standstill(
+			&log, cases[i].cut_ns, cases[i].end_ns, cases[i].least_ns, &part);
+		assert_int_equal(part.t_ns, cases[i].length_ns);
+	}
+	completions_close(&log);
+}
+
 static void a_long_run_keeps_exact_completions(void **state)
 {
 	(void)state;
@@ -191,6 +221,7 @@ int main(void)
 		cmocka_unit_test(a_constant_is_known_exactly),
 		cmocka_unit_test(warmup_can_be_cut_from_a_service_log),
 		cmocka_unit_test(throughput_is_taken_between_completions),
+		cmocka_unit_test(a_standstill_at_an_end_counts),
 		cmocka_unit_test(a_long_run_keeps_exact_completions),
 		cmocka_unit_test(a_queue_meter_integrates_exactly),
 	};

@@ -382,14 +382,14 @@ def few_workers(data: str) -> Build:
 
 
 def cpu_plants() -> List[RealPlant]:
-    decode, step = [("decode", "quota")], [("step", "quota")]
+    decode, both = [("decode", "quota")], [("step", "quota"), ("decode", "quota")]
     decoders = all_cores()
     return [
         RealPlant("quota-decode", "quota", "a quota on the job's own group (v1)", decode, quota(1, False, decoders)),
         RealPlant("quota-parent", "quota", "a quota on the group above it (v1)", decode, quota(1, True, decoders)),
         RealPlant("quota-decode-png", "quota", "the same with PNG files", decode, quota(1, False, decoders, "pngs")),
-        RealPlant("quota-step", "quota", "a quota, and a step that computes (v1)", step, quota(1, False, COMPUTED_STEP)),
-        RealPlant("quota-step-parent", "quota", "the same on the group above (v1)", step, quota(1, True, COMPUTED_STEP)),
+        RealPlant("quota-step", "quota", "a quota, and a step that computes (v1)", both, quota(1, False, COMPUTED_STEP), why=ANY_STAGE),
+        RealPlant("quota-step-parent", "quota", "the same on the group above (v1)", both, quota(1, True, COMPUTED_STEP), why=ANY_STAGE),
         RealPlant("quota-decode-v2", "quota", "a quota on the job's own group (v2)", decode, quota(2, False, decoders)),
         RealPlant("quota-parent-v2", "quota", "a quota on the group above it (v2)", decode, quota(2, True, decoders)),
         RealPlant("cpu-hog", "external", "busy processes", EXTERNAL, hogs(decoders, "cpu"), turn="remove", why=ANY_STAGE),
