@@ -16,7 +16,8 @@ static const double STALL_SERVICES = 5;   /* as long as so many ordinary files t
 static const double QUIET = 0.05;         /* of the usual bytes of a window */
 static const double WAITING = 0.75;       /* of a window, that readers are not blocked */
 static const double FILE_AS_LONG = 0.5;   /* of a stall, that the files in flight took at least */
-static const double OUTAGE_LEAST_S = 2;
+static const double OUTAGE_LEAST_S = 2;   /* and of one that went on when the measurement ended: */
+static const double OUTAGE_OPEN_LEAST_S = 1;
 static const double OUTAGE_SHARE = 0.7;  /* of all stalled time, of the longest */
 static const double OUTAGE_COSTS = 0.15; /* of the measured time */
 static const double STALLS_COST = 0.08;  /* likewise, of a step that starves for them */
@@ -30,6 +31,7 @@ struct stalls {
 	double measured_s;
 	double starved_s; /* of the step, because of them */
 	bool in_files;    /* files took as long */
+	bool open;        /* the longest went on when its repetition ended */
 };
 
 /* A repetition's readers and step in its windows. */
@@ -168,6 +170,7 @@ static void add_stalls(const struct measurement *m, struct stalls *out)
 		longest = fmax(longest, seconds);
 		if (seconds > out->longest_s) {
 			out->longest_s = seconds;
+			out->open = i >= m->window_count || !is_measured(m, i);
 			out->longest_at_s = m->windows[first].t - window_length(m, first);
 		}
 	}
@@ -186,8 +189,8 @@ static struct stalls stalls_of(const struct evidence_base *base)
 
 static bool is_outage(const struct stalls *s)
 {
-	return s->longest_s >= OUTAGE_LEAST_S &&
-	       s->longest_s >= OUTAGE_SHARE * s->seconds / fmax((double)s->count, 1);
+	return s->longest_s >= (s->open ? OUTAGE_OPEN_LEAST_S : OUTAGE_LEAST_S) &&
+	       s->longest_s >= OUTAGE_SHARE * s->seconds;
 }
 
 static bool say_stalls(const struct stalls *s, struct cause *out)

@@ -105,7 +105,8 @@ static bool flow_conserved(
 	return false;
 }
 
-/* Files in flight = rate x latency, and may not exceed what is allowed in flight. */
+/* Files in flight = rate x latency, and may not exceed what is allowed in flight.  Those in flight at the beginning bring along what
+ * they had waited by then. */
 static bool little_of_reads(
 	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
@@ -115,7 +116,8 @@ static bool little_of_reads(
 		return true;
 	const double in_flight = m->throughput * histogram_mean(&read->service) * 1e-9;
 	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;
-	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE) + 1)
+	const double before = fmin((double)read->service.max_ns * 1e-9 / m->measured_seconds, 1);
+	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE + before) + 1)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
 		"Little's law fails at read: rate x latency is %.1f files in flight, and at most "
