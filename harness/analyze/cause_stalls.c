@@ -16,9 +16,9 @@ static const double STALL_SERVICES = 5;   /* as long as so many ordinary files t
 static const double QUIET = 0.05;         /* of the usual bytes of a window */
 static const double WAITING = 0.75;       /* of a window, that readers are not blocked */
 static const double FILE_AS_LONG = 0.5;   /* of a stall, that the files in flight took at least */
-static const double OUTAGE_LEAST_S = 2;   /* and of one that went on when the measurement ended: */
+static const double OUTAGE_LEAST_S = 2; /* and of an only one that went on when measuring ended: */
 static const double OUTAGE_OPEN_LEAST_S = 1;
-static const double OUTAGE_SHARE = 0.7;  /* of all stalled time, of the longest */
+static const double OUTAGE_SHARE = 0.7;  /* of a repetition's stalled time, of the longest */
 static const double OUTAGE_COSTS = 0.15; /* of the measured time */
 static const double STALLS_COST = 0.08;  /* likewise, of a step that starves for them */
 static const double STALLS_SHARE = 0.3;  /* of the time, where reading is the limit anyway */
@@ -29,9 +29,10 @@ struct stalls {
 	size_t count;
 	double seconds, longest_s, longest_at_s; /* at: since the repetition began */
 	double measured_s;
-	double starved_s; /* of the step, because of them */
-	bool in_files;    /* files took as long */
-	bool open;        /* the longest went on when its repetition ended */
+	double repetition_s; /* of the repetition that has the longest */
+	double starved_s;    /* of the step, because of them */
+	bool in_files;       /* files took as long */
+	bool open;           /* the longest went on when its repetition ended */
 };
 
 /* A repetition's readers and step in its windows. */
@@ -150,6 +151,7 @@ static void add_stalls(const struct measurement *m, struct stalls *out)
 	struct stalls_view v;
 	size_t found = 0;
 	double longest = 0;
+	double all_s = 0;
 	out->measured_s += m->measured_seconds;
 	if (!open_view(m, &v))
 		return;
@@ -165,7 +167,7 @@ static void add_stalls(const struct measurement *m, struct stalls *out)
 		if (seconds < v.least_s)
 			continue;
 		found++;
-		out->seconds += seconds;
+		all_s += seconds;
 		out->starved_s += starved_for(&v, first, i);
 		longest = fmax(longest, seconds);
 		if (seconds > out->longest_s) {
@@ -175,6 +177,8 @@ static void add_stalls(const struct measurement *m, struct stalls *out)
 		}
 	}
 	out->count += found;
+	out->seconds += all_s;
+	out->repetition_s = longest > 0 && longest >= out->longest_s ? all_s : out->repetition_s;
 	out->in_files = out->in_files ||
 			(found > 0 && files_as_long(m, v.read, FILE_AS_LONG * longest) >= found);
 }
@@ -189,8 +193,9 @@ static struct stalls stalls_of(const struct evidence_base *base)
 
 static bool is_outage(const struct stalls *s)
 {
-	return s->longest_s >= (s->open ? OUTAGE_OPEN_LEAST_S : OUTAGE_LEAST_S) &&
-	       s->longest_s >= OUTAGE_SHARE * s->seconds;
+	const bool only = s->open && s->count == 1;
+	return s->longest_s >= (only ? OUTAGE_OPEN_LEAST_S : OUTAGE_LEAST_S) &&
+	       s->longest_s >= OUTAGE_SHARE * s->repetition_s;
 }
 
 static bool say_stalls(const struct stalls *s, struct cause *out)
