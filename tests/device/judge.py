@@ -90,9 +90,13 @@ def repeat(name: str, folder: str) -> None:
             name, spread, "" if promised else "not "))
 
 
-def rate(run: dict) -> float:
-    """Samples/s; 0: too few batches for one."""
-    return run["throughput"] or 0.0
+def rates(runs: List[dict]) -> List[float]:
+    """Samples/s, sorted; a repetition of too few batches has none."""
+    return sorted(run["throughput"] for run in runs if run["throughput"])
+
+
+def at_best(runs: List[dict]) -> str:
+    return "%.0f samples/s" % rates(runs)[-1] if rates(runs) else "no rate, for too few batches"
 
 
 def sweep(folder: str) -> None:
@@ -104,10 +108,9 @@ def sweep(folder: str) -> None:
     elif elsewhere:
         say("FAIL", "%d of %d points ran on no real device" % (len(elsewhere), len(runs)))
     else:
-        best = max(runs, key=rate)
         unsteady = sum(run["status"] == "unsteady" for run in runs)
-        say("PASS", "%d repetitions on %s%s; at best %.0f samples/s" % (
-            len(runs), runs[0]["devices"][0]["name"], ", %d not steady" % unsteady if unsteady else "", rate(best)))
+        say("PASS", "%d repetitions on %s%s; at best %s" % (
+            len(runs), runs[0]["devices"][0]["name"], ", %d not steady" % unsteady if unsteady else "", at_best(runs)))
 
 
 def ran(name: str, folder: str) -> bool:
@@ -117,8 +120,8 @@ def ran(name: str, folder: str) -> bool:
         say("FAIL", "%s: no repetition on a real device" % name)
         return False
     share = devices[0].get("model_utilisation")
-    say("PASS", "%s: %s, %d device%s, %.0f samples/s%s" % (name, devices[0]["precision"], len({d["index"] for d in devices}),
-        "s" if len({d["index"] for d in devices}) > 1 else "", max(map(rate, runs)),
+    say("PASS", "%s: %s, %d device%s, %s%s" % (name, devices[0]["precision"], len({d["index"] for d in devices}),
+        "s" if len({d["index"] for d in devices}) > 1 else "", at_best(runs),
         ", %.0f %% of the published peak" % (100 * share) if share else ""))
     return True
 
@@ -169,9 +172,10 @@ def binding(name: str, folder: str, diagnosis: str) -> None:
     if failed or not runs:
         say("FAIL", "%s: %s" % (name, failed[0].get("error") if failed else "nothing was measured"))
         return
-    throughput = sorted(map(rate, runs))[len(runs) // 2]
+    known = rates(runs)
+    throughput = "%.0f samples/s" % known[len(known) // 2] if known else at_best(runs)
     limits = sorted(limits_of(folder).items(), key=lambda item: item[1])
-    text = "%s: %.0f samples/s; diagnosed: %s" % (name, throughput, verdict_of(diagnosis))
+    text = "%s: %s; diagnosed: %s" % (name, throughput, verdict_of(diagnosis))
     if limits:
         text += "; limits: " + ", ".join("%s %.0f" % item for item in limits)
     if len(limits) > 1:
