@@ -14,8 +14,10 @@ static const double CPU_LIKELY = 0.80;
 static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
+static const double READS_ALL_THE_TIME = 0.90;             /* busy: nothing below holds it back */
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
 /* A capacity of less than so many times the rate is the next limit, and a close one. */
+static const double NINETY = 1.645;
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
@@ -146,9 +148,15 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 			s->bytes_share, s->bytes_error);
 	case STORAGE_REQUESTS:
 		return cause_is(out, "iops", certainty,
-			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)",
-			points, s->bytes_share, s->bytes_error);
+			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)%s",
+			points, s->bytes_share, s->bytes_error,
+			s->group == 1 ? ": the first ones came back one by one" : "");
 	case STORAGE_SLOTS:
+		if (s->group > 1)
+			return cause_is(out, "concurrency", certainty,
+				"storage is full: %s; it serves %u files at once, %s each, whatever their bytes: the first ones came back in groups of %u",
+				points, s->group, units_format_duration(s->latency_ns, rate),
+				s->group);
 		return cause_is(out, "concurrency", certainty,
 			"storage is full: %s; it serves %.1f files at once, %s each, whatever their bytes",
 			points, s->slots, units_format_duration(s->latency_ns, rate));
@@ -168,7 +176,8 @@ static bool told_by_points(
 		return false;
 	if (s.full > 0.5)
 		return storage_is_full(&s, out);
-	const bool nearly = s.capacity_seen && s.capacity < NEARLY_FULL * s.rate;
+	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
+	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
 		nearly           ? "throughput follows the files in flight, but not for long: %s"
 		: s.compared > 0 ? "throughput follows the files in flight: %s"

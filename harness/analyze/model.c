@@ -53,7 +53,7 @@ static double quota_of(const struct model_source *source)
 {
 	for (size_t i = 0; i < source->count; i++) {
 		const struct measurement *m = source->repeats[i];
-		const double used = m->cpu_seconds / m->measured_seconds;
+		const double used = m->cpu_seconds / measurement_counted_seconds(m);
 		if (m->quota_cores > 0)
 			return m->quota_cores < source->cores &&
 					       used <= QUOTA_SLACK * m->quota_cores

@@ -19,9 +19,12 @@ static const double SLOTS_LEAST = 0.75; /* fewer servers than one there cannot b
 static const double VAGUE =
 	1.5; /* 90 % interval of the latency, high over low, that tells no whole number */
 static const double SLOTS_OF_A_LINK = 1.5;
+static const double SHARED_BY_ALL =
+	0.8; /* of the files in flight, served at once: that is no number of servers */
 static const double NEAR_WHOLE = 0.12; /* of a number of servers from a whole one */
 static const double SAVED_UP =
 	1.25; /* rate of the first files over the later one: servers cannot save */
+static const double CERTAIN_GROUPS = 0.95;
 static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
 		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
 
@@ -106,6 +109,11 @@ static void tell_slots(struct storage *out)
 {
 	const double whole = fmax(round(out->slots), 1);
 	const double off = fabs(log(out->slots / whole));
+	if (out->group > 0) {
+		out->kind = out->group > 1 ? STORAGE_SLOTS : STORAGE_REQUESTS;
+		out->kind_certainty = out->group > 1 ? CERTAIN_GROUPS : CERTAIN_FEW;
+		return;
+	}
 	const bool vague = out->latency_90.high > VAGUE * out->latency_90.low;
 	if (isnan(out->ramp_ratio)) {
 		/* What a file takes on an idle station was not seen. */
@@ -127,11 +135,19 @@ static void tell_slots(struct storage *out)
 	}
 }
 
+/* The first files took as long as later ones, though more in flight gain nothing: all in flight have a share of one link. */
+static bool shares(const struct storage *s)
+{
+	return s->slots > SHARED_BY_ALL * s->in_flight;
+}
+
 /* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
 static void tell_alike(struct storage *out)
 {
 	tell_slots(out);
-	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK)
+	if (out->kind == STORAGE_SLOTS && out->group > 1)
+		return;
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares(out))
 		out->kind_certainty = CERTAIN_ALIKE;
 	else
 		out->kind = STORAGE_UNCLEAR;

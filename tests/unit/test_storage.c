@@ -11,7 +11,7 @@ struct told {
 	double right, sure_and_wrong; /* shares */
 };
 
-static struct storage fit(const struct store *s)
+static struct storage fit_changed(const struct store *s, void (*change)(struct measurement *))
 {
 	static struct measurement m[STORE_REPEATS];
 	static struct traces t[STORE_REPEATS];
@@ -20,6 +20,7 @@ static struct storage fit(const struct store *s)
 	struct storage out;
 	for (size_t r = 0; r < STORE_REPEATS; r++) {
 		store_repeat(s, r, 16, &m[r], &t[r]);
+		change(&m[r]);
 		repeats[r] = &m[r];
 		traces[r] = &t[r];
 	}
@@ -31,6 +32,74 @@ static struct storage fit(const struct store *s)
 		traces_release(&t[r]);
 	}
 	return out;
+}
+
+static void as_it_is(struct measurement *m)
+{
+	(void)m;
+}
+
+static struct storage fit(const struct store *s)
+{
+	return fit_changed(s, as_it_is);
+}
+
+/* Items and states are counted between windows; the throughput's time is between steps, and shorter. */
+static void steps_are_long(struct measurement *m)
+{
+	m->stages[0].seconds[THREAD_WORKING] = m->measured_seconds;
+	m->stages[0].seconds[THREAD_STARVED] = m->stages[0].seconds[THREAD_BLOCKED] = 0;
+	m->stages[0].workers = 1;
+	m->measured_seconds *= 0.8;
+}
+
+static void the_step_holds_reads_back(struct measurement *m)
+{
+	m->stages[0].seconds[THREAD_WORKING] = 0.3 * m->measured_seconds;
+	m->stages[0].seconds[THREAD_BLOCKED] = 0.7 * m->measured_seconds;
+	m->stages[0].seconds[THREAD_STARVED] = 0;
+	m->stages[0].workers = 1;
+}
+
+static void a_rate_is_over_the_time_that_it_was_counted_in(void **state)
+{
+	(void)state;
+	const struct store store = {.latency_ms = 4, .slots = 2, .depth = 8, .bytes_cv = 0.5};
+	const double rate = fit(&store).rate;
+	const struct storage same = fit_changed(&store, steps_are_long);
+	assert_true(fabs(same.rate / rate - 1) < 0.01 && fabs(same.elasticity) < 0.05);
+	assert_false(fit_changed(&store, the_step_holds_reads_back).known);
+}
+
+static void servers_are_counted_by_the_first_files(void **state)
+{
+	(void)state;
+	for (unsigned slots = 1; slots <= 8; slots *= 2) {
+		const struct store store = {.latency_ms = 12,
+			.latency_cv = 0.02,
+			.slots = slots,
+			.depth = 4 * slots,
+			.bytes_cv = 0.5};
+		const struct storage s = fit(&store);
+		assert_int_equal(s.group, slots);
+		assert_true(fabs(s.group_ns / 12e6 - 1) < 0.1);
+	}
+	/* Neither servers whose times vary, nor slices of time in which a throttle lets some through at once. */
+	const struct store uneven = {
+		.latency_ms = 12, .exponential = true, .slots = 4, .depth = 16, .bytes_cv = 0.5};
+	const struct store slices = {.latency_ms = 0.2,
+		.requests_per_s = 40,
+		.slice_s = 0.1,
+		.depth = 16,
+		.bytes_cv = 0.5};
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct store one = uneven;
+		one.seed = seed;
+		assert_true(fit(&one).group < 2);
+		one = slices;
+		one.seed = seed;
+		assert_true(fit(&one).group < 2);
+	}
 }
 
 struct named_store {
@@ -77,8 +146,9 @@ static void stores_are_told(void **state)
 				.depth = 8,
 				.bytes_cv = 0.5},
 			false, 0, false},
+		/* One after another, each in the same time: that is so many requests a second. */
 		{"1 slot", {.latency_ms = 4, .slots = 1, .depth = 8, .bytes_cv = 0.5}, true,
-			STORAGE_SLOTS, true},
+			STORAGE_REQUESTS, true},
 		{"2 slots",
 			{.latency_ms = 4,
 				.slots = 2,
@@ -213,7 +283,7 @@ static const struct judged_store judged_stores[] = {
 		{.latency_ms = 4, .slots = 1, .latency_cv = 0.1, .depth = 1, .blocking = true},
 		"read", "unknown", 1.05, false, 2.2},
 	{"1 slot", {.latency_ms = 4, .latency_cv = 0.1, .slots = 1, .depth = 8, .bytes_cv = 0.5},
-		"read", "concurrency", 1.05, true, 2.2},
+		"read", "concurrency iops", 1.05, true, 2.2},
 	{"2 slots", {.latency_ms = 4, .latency_cv = 0.1, .slots = 2, .depth = 8, .bytes_cv = 0.5},
 		"read", "concurrency", 1.05, true, 2.2},
 	{"4 slots", {.latency_ms = 4, .latency_cv = 0.1, .slots = 4, .depth = 16, .bytes_cv = 0.5},
@@ -396,6 +466,9 @@ static void the_corner_is_near(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
-		cmocka_unit_test(verdicts), cmocka_unit_test(the_corner_is_near)};
+		cmocka_unit_test(verdicts),
+		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
+		cmocka_unit_test(servers_are_counted_by_the_first_files),
+		cmocka_unit_test(the_corner_is_near)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
