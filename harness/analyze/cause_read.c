@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const double CPU_BOUND = 0.90;
 static const double CPU_LIKELY = 0.80;
@@ -61,6 +62,17 @@ static bool cached_in_part(
 		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
 		units_format_duration(modes.slow_ns, slow), share * 100);
+}
+
+bool cache_binds(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	struct cause cause;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, "read") == 0)
+			return point->stages[i].busy >= READS_ALL_THE_TIME &&
+			       cached_in_part(base, &point->stages[i], &cause);
+	return false;
 }
 
 static bool on_cpu(
