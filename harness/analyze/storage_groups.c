@@ -8,17 +8,18 @@
 
 enum { FILES_LEAST = 4, GROUPS_LEAST = 2, GROUPS_MANY = 3 };
 
+static const double LATE_FILES = 4; /* one of so many */
+
 static const double APART = 0.4;     /* of the first file's time, between two groups */
 static const double SAME_SIZE = 0.5; /* of the groups, at least */
 static const double REGULAR = 0.2,
-		    MOSTLY = 0.6;      /* off the median, of so many of the times between groups */
-static const double FIRST_LEAST = 0.8; /* of that time, that the first group took */
-static const double OFF_CAPACITY =
-	0.25;                    /* of group / time between groups, from the station's rate */
-static const double AGREE = 0.5; /* of the repetitions */
+		    MOSTLY = 0.6;       /* off the median, of so many of the times between groups */
+static const double FIRST_LEAST = 0.8;  /* of that time, that the first group took */
+static const double OFF_CAPACITY = 0.2; /* of a whole number of servers */
+static const double AGREE = 0.5;        /* of the repetitions */
 
 struct groups {
-	unsigned size; /* most of them; 0: nothing regular */
+	double size; /* most of them; 0: nothing regular */
 	double apart_ns;
 };
 
@@ -38,27 +39,16 @@ static size_t first_responses(const struct trace *ramp, double *ns)
 	return count;
 }
 
-static unsigned most_frequent(const unsigned *sizes, size_t count, double *share)
+/* A file that another keeps waiting leaves its group one short. */
+static bool alike(double a, double b)
 {
-	unsigned best = 0;
-	size_t most = 0;
-	for (size_t i = 0; i < count; i++) {
-		size_t same = 0;
-		for (size_t k = 0; k < count; k++)
-			same += sizes[k] == sizes[i];
-		if (same > most) {
-			most = same;
-			best = sizes[i];
-		}
-	}
-	*share = count > 0 ? (double)most / (double)count : 0;
-	return best;
+	return fabs(a - b) <= floor(b / LATE_FILES);
 }
 
 /* ns: ascending.  The last of several groups may be a part of one. */
 static struct groups groups_of(const double *ns, size_t count)
 {
-	unsigned sizes[TRACE_RAMP_FILES_MAX];
+	double sizes[TRACE_RAMP_FILES_MAX];
 	double gaps[TRACE_RAMP_FILES_MAX];
 	size_t groups = 0;
 	double began = 0;
@@ -73,15 +63,17 @@ static struct groups groups_of(const double *ns, size_t count)
 	}
 	if (count < FILES_LEAST || groups < GROUPS_LEAST)
 		return (struct groups){0};
-	double share;
 	const size_t whole = groups >= GROUPS_MANY ? groups - 1 : groups;
-	const unsigned size = most_frequent(sizes, whole, &share);
 	const size_t between = whole - 1;
 	const double apart = statistics_median(gaps, between);
+	const double size = ceil(statistics_median(sizes, whole));
+	size_t same = 0;
 	size_t regular = 0;
+	for (size_t i = 0; i < whole; i++)
+		same += alike(sizes[i], size);
 	for (size_t i = 0; i < between; i++)
 		regular += fabs(gaps[i] / apart - 1) < REGULAR;
-	if (share < SAME_SIZE || (double)regular < MOSTLY * (double)between)
+	if ((double)same < SAME_SIZE * (double)whole || (double)regular < MOSTLY * (double)between)
 		return (struct groups){0};
 	/* A throttle that lets several through in each slice of time lets the first through at once. */
 	if (size > 1 && ns[0] < FIRST_LEAST * apart)
@@ -93,9 +85,9 @@ void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 {
 	struct groups found[STORAGE_REPEATS_MAX];
 	double ns[TRACE_RAMP_FILES_MAX];
-	unsigned sizes[STORAGE_REPEATS_MAX];
-	double apart = 0;
+	double apart[STORAGE_REPEATS_MAX];
 	size_t count = 0;
+	size_t told = 0;
 	for (size_t r = 0; r < e->count && count < STORAGE_REPEATS_MAX; r++) {
 		const struct trace *ramp = e->traces && e->traces[r]
 						   ? traces_find(e->traces[r], TRACE_READ_RAMP)
@@ -103,22 +95,20 @@ void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 		if (!ramp || ramp->count == 0)
 			continue;
 		found[count] = groups_of(ns, first_responses(ramp, ns));
-		sizes[count] = found[count].size;
+		if (found[count].size > 0)
+			apart[told++] = found[count].apart_ns;
 		count++;
 	}
-	double share;
-	const unsigned size = most_frequent(sizes, count, &share);
-	double same = 0;
+	if (told == 0)
+		return;
+	const double between = statistics_median(apart, told);
+	const double servers = out->rate * between * 1e-9;
+	const double whole = fmax(round(servers), 1);
+	size_t agree = 0;
 	for (size_t i = 0; i < count; i++)
-		if (sizes[i] == size) {
-			apart += found[i].apart_ns;
-			same++;
-		}
-	if (size == 0 || share < AGREE)
+		agree += found[i].size > 0 && alike(found[i].size, whole);
+	if ((double)agree < AGREE * (double)count || fabs(servers / whole - 1) > OFF_CAPACITY)
 		return;
-	apart /= same;
-	if (fabs(log(out->rate * apart * 1e-9 / size)) > OFF_CAPACITY)
-		return;
-	out->group = size;
-	out->group_ns = apart;
+	out->group = (unsigned)whole;
+	out->group_ns = between;
 }
