@@ -20,6 +20,7 @@ static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly b
 /* A capacity of less than so many times the rate is the next limit, and a close one. */
 static const double NINETY = 1.645;
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
+static const double CERTAIN_SHARED = 0.85;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
@@ -130,8 +131,10 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 			"a file takes %.1f times as long with %.1f in flight as the first files did",
 			s->ramp_ratio, s->in_flight);
 	else
-		(void)snprintf(
-			out, POINTS_BYTES, "%s files/s with %.1f in flight", here, s->in_flight);
+		(void)snprintf(out, POINTS_BYTES, "%s files/s with %.1f in flight%s", here,
+			s->in_flight,
+			s->queues ? ", which wait for each other: a later one comes back no later"
+				  : "");
 	return out;
 }
 
@@ -177,6 +180,15 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	}
 }
 
+static bool storage_is_shared(const struct storage *s, struct cause *out)
+{
+	char points[POINTS_BYTES];
+	char all[UNITS_BYTES];
+	return cause_is(out, "shared", CERTAIN_SHARED,
+		"others use this storage: the first files waited for about %.0f of theirs, and then came in at %s files/s, which ours and theirs share: %s",
+		s->others, units_format_count(s->shared_capacity, all), compare_points(s, points));
+}
+
 static bool told_by_points(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -184,6 +196,8 @@ static bool told_by_points(
 	struct storage s;
 	char points[POINTS_BYTES];
 	storage_of_point(base, &s);
+	if (s.known && s.others > 0)
+		return storage_is_shared(&s, out);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
 	if (s.full > 0.5)

@@ -188,7 +188,8 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 		.depth = shape->read_depth,
 		.storage = storage->known ? storage : NULL,
 	};
-	model->read_full = storage->full;
+	/* What others have of it is not ours to promise. */
+	model->read_full = storage->others > 0 ? 1 : storage->full;
 	struct read_split split;
 	int code = read_split(items, count, &facts, values, values + count, &split);
 	if (code)

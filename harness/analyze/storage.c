@@ -12,6 +12,7 @@ enum {
 	CORNERS = 161, /* of the grid */
 	ROUNDINGS = 4,
 	FILES_LEAST = 8, /* of a point, to be one */
+	QUEUE_LEAST = 3, /* in flight, for files to wait for each other */
 	RAMP_SHARE = 4,  /* first files met at most 1 / so many of those in flight later */
 };
 
@@ -89,15 +90,23 @@ static double blocked_of(const struct stage_measurement *read)
 	return all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
 }
 
-/* While they could send files; NAN: too seldom for the rate to be the station's. */
-static double files_per_s(const struct measurement *m)
+/* Of ln(rate): readers that were not held back would have read more by this at most, less what a limiter saves up meanwhile. */
+static double held_back(double blocked)
+{
+	return -log1p(-blocked) / 2;
+}
+
+/* *error: of its logarithm; NAN: readers could send files too seldom for the rate to be the station's. */
+static double files_per_s(const struct measurement *m, double *error)
 {
 	const struct stage_measurement *read = read_stage(m);
 	const double seconds = measurement_counted_seconds(m);
+	*error = 0;
 	if (!read || read->items == 0 || !(seconds > 0))
 		return m->throughput;
 	const double blocked = blocked_of(read);
-	return blocked <= BLOCKED_MOST ? (double)read->items / (seconds * (1 - blocked)) : NAN;
+	*error = held_back(fmin(blocked, BLOCKED_MOST));
+	return blocked <= BLOCKED_MOST ? (double)read->items / seconds : NAN;
 }
 
 static double mean_service(const struct trace *trace)
@@ -128,14 +137,17 @@ static bool take_measured(const struct storage_evidence *e, struct storage *out,
 {
 	double sum = 0;
 	double squares = 0;
+	double blocked = 0;
 	double n = 0;
 	for (size_t i = 0; i < e->count; i++) {
-		const double rate = files_per_s(e->repeats[i]);
+		double held;
+		const double rate = files_per_s(e->repeats[i], &held);
 		const double response = response_of(e, i);
 		if (!(rate > 0) || !(response > 0))
 			continue;
 		sum += log(rate);
 		squares += log(rate) * log(rate);
+		blocked += held;
 		out->response_ns += response;
 		n++;
 	}
@@ -148,7 +160,7 @@ static bool take_measured(const struct storage_evidence *e, struct storage *out,
 	out->most_in_flight = out->in_flight;
 	const double variance = n > 1 ? fmax(squares - sum * sum / n, 0) / (n - 1) / n
 				      : NOISE_SINGLE * NOISE_SINGLE;
-	*noise = sqrt(variance + NOISE_LEAST * NOISE_LEAST);
+	*noise = sqrt(variance + NOISE_LEAST * NOISE_LEAST + blocked * blocked / (n * n));
 	return true;
 }
 
@@ -167,7 +179,7 @@ static double point_blocked(const struct read_point *p)
 
 static double point_rate(const struct read_point *p)
 {
-	return (double)p->files / (p->seconds * (1 - point_blocked(p)));
+	return (double)p->files / p->seconds;
 }
 
 /* Little's law: what was in flight, whatever the depth allowed. */
@@ -180,8 +192,9 @@ static double in_flight_of(const struct read_point *p)
 static double error_of(const struct read_point *p)
 {
 	const double least = 0.3 / sqrt((double)p->files);
-	return isnan(p->rate_error) ? UNKNOWN_ERROR / sqrt((double)p->files)
-				    : fmax(p->rate_error, least);
+	const double counted = isnan(p->rate_error) ? UNKNOWN_ERROR / sqrt((double)p->files)
+						    : fmax(p->rate_error, least);
+	return hypot(counted, held_back(point_blocked(p)));
 }
 
 static void add_depth(
@@ -617,6 +630,14 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	take_ramps(e, out, &first);
 	compare_ramp(e, &first, out, &all);
 	weigh_corner(&all, probed, out);
+	out->queues = all.count == 0 && out->in_flight >= QUEUE_LEAST && storage_queues(e);
+	if (out->queues) {
+		out->full = SURE_RAMP;
+		out->capacity = out->rate;
+		out->capacity_90 = (struct interval){out->rate, out->rate * STORAGE_FULL_GAIN};
+		out->capacity_seen = true;
+	}
+	storage_find_others(e, out);
 	if (out->full > 0.5 && out->capacity_seen) {
 		storage_find_groups(e, out);
 		take_latency(e, &first, out);

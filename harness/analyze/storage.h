@@ -68,14 +68,21 @@ struct storage {
 	double slots; /* C L */
 	unsigned
 		group; /* files that came back together, of the first ones, at the station's rate; 0: none seen */
-	double group_ns;   /* between two such groups */
+	double group_ns;        /* between two such groups */
+	double others;          /* files that others keep in flight at the station; 0: none seen */
+	double shared_capacity; /* files/s, of all together */
+	bool queues; /* one operating point only, and files wait for each other all the time */
 	bool side_by_side; /* the first C L files took as long each as the first: servers */
 };
 
 void storage_fit(const struct storage_evidence *evidence, struct storage *out);
 
-/* storage_groups.c: fills group and group_ns. */
+/* storage_first.c: fills group and group_ns; others and shared_capacity. */
 void storage_find_groups(const struct storage_evidence *evidence, struct storage *out);
+void storage_find_others(const struct storage_evidence *evidence, struct storage *out);
+
+/* storage_order.c: files wait for each other all the time, by the order in which they come back. */
+bool storage_queues(const struct storage_evidence *evidence);
 
 /* storage_kind.c: fills kind, kind_certainty, bytes_share, bytes_error. */
 void storage_find_kind(const struct storage_evidence *evidence, struct storage *out);

@@ -102,6 +102,73 @@ static void servers_are_counted_by_the_first_files(void **state)
 	}
 }
 
+/* One depth, and no first files: whether files wait for each other shows in the order in which they come back. */
+static void a_queue_shows_at_one_depth(void **state)
+{
+	(void)state;
+	static const struct {
+		struct store store;
+		bool queues;
+	} cases[] = {
+		{{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, true},
+		{{.latency_ms = 4, .slots = 1, .exponential = true, .depth = 8}, true},
+		{{.latency_ms = 4, .latency_cv = 0.3, .depth = 8, .bytes_cv = 0.5}, false},
+		{{.latency_ms = 4, .exponential = true, .depth = 8, .bytes_cv = 0.5}, false},
+		{{.latency_ms = 4, .latency_cv = 2, .depth = 8}, false},
+		/* Served side by side, each more slowly: that looks like a latency. */
+		{{.latency_ms = 1, .bytes_per_s = 2e7, .shared = true, .depth = 8}, false},
+	};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			struct store store = cases[c].store;
+			store.one_point = true;
+			store.seed = seed;
+			const struct storage s = fit(&store);
+			assert_int_equal(s.queues, cases[c].queues);
+			assert_true(s.queues ? s.full > 0.65 : s.full == 0.5);
+		}
+}
+
+static void others_at_a_store_are_counted(void **state)
+{
+	(void)state;
+	static const unsigned others[] = {6, 10, 18, 30};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			const struct store store = {.latency_ms = 1.3,
+				.latency_cv = 0.05,
+				.slots = 1,
+				.others = others[i],
+				.depth = 8,
+				.bytes_cv = 0.5,
+				.seed = seed};
+			const struct storage s = fit(&store);
+			if (seed == 0)
+				print_message(
+					"%u others: %.1f, %.0f files/s of %.0f, elasticity %.2f +- %.2f\n",
+					others[i], s.others, s.rate, s.shared_capacity,
+					s.elasticity, s.elasticity_error);
+			assert_true(s.others == 0 ||
+				    fabs(s.others - others[i]) < fmax(3, 0.25 * others[i]));
+			assert_true(s.others > 0 || others[i] == 30);
+		}
+	/* A latency that a fast link or server follows looks alike but for how much the wait is. */
+	const struct store alike[] = {
+		{.latency_ms = 20, .latency_cv = 0.02, .requests_per_s = 2000, .depth = 8},
+		{.latency_ms = 20, .requests_per_s = 600, .depth = 8},
+		{.latency_ms = 12, .latency_cv = 0.02, .requests_per_s = 900, .depth = 8},
+		{.latency_ms = 10, .bytes_per_s = 9e7, .depth = 8, .bytes_cv = 0.3},
+		{.latency_ms = 10, .bytes_per_s = 2e8, .depth = 8, .bytes_cv = 0.3},
+		{.latency_ms = 10, .latency_cv = 0.02, .slots = 10, .depth = 8},
+	};
+	for (size_t i = 0; i < sizeof alike / sizeof alike[0]; i++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			struct store store = alike[i];
+			store.seed = seed;
+			assert_true(fit(&store).others == 0);
+		}
+}
+
 struct named_store {
 	const char *name;
 	struct store store;
@@ -225,6 +292,7 @@ static void stores_are_told(void **state)
 				    s.latency_ns <= s.latency_90.high);
 			/* What was observed bounds the capacity from below. */
 			assert_true(!cases[c].full || fabs(s.capacity / s.rate - 1) < 0.1);
+			assert_true(s.others == 0);
 		}
 		if (right < SEEDS - 1 || sure_wrong > 0 || kinds < SEEDS - 2)
 			fail_msg("%s: right %u, wrong %u, kind %u of %d", cases[c].name, right,
@@ -312,6 +380,14 @@ static const struct judged_store judged_stores[] = {
 			.depth = 16,
 			.bytes_cv = 0.5},
 		"read", "bandwidth", 1.05, true, 2.2},
+	{"another client",
+		{.latency_ms = 1.3,
+			.latency_cv = 0.05,
+			.slots = 1,
+			.others = 12,
+			.depth = 8,
+			.bytes_cv = 0.5},
+		"read", "shared", 1.05, true, 2.2},
 	{"requests",
 		{.latency_ms = 0.2,
 			.latency_cv = 0.1,
@@ -469,6 +545,8 @@ int main(void)
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
 		cmocka_unit_test(servers_are_counted_by_the_first_files),
+		cmocka_unit_test(a_queue_shows_at_one_depth),
+		cmocka_unit_test(others_at_a_store_are_counted),
 		cmocka_unit_test(the_corner_is_near)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
