@@ -630,9 +630,9 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	take_ramps(e, out, &first);
 	compare_ramp(e, &first, out, &all);
 	weigh_corner(&all, probed, out);
-	out->queues = all.count == 0 && out->in_flight >= QUEUE_LEAST && storage_queues(e);
+	out->queues = out->compared == 0 && out->in_flight >= QUEUE_LEAST && storage_queues(e);
 	if (out->queues) {
-		out->full = SURE_RAMP;
+		out->full = fmax(out->full, SURE_RAMP);
 		out->capacity = out->rate;
 		out->capacity_90 = (struct interval){out->rate, out->rate * STORAGE_FULL_GAIN};
 		out->capacity_seen = true;

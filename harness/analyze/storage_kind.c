@@ -14,6 +14,7 @@ enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, SLOTS_MOST = 8 };
 
 static const double SIZES_ALIKE =
 	0.03; /* deviation over mean, of the bytes of runs: below, they tell nothing */
+static const double SHARED_MOST = 1.5;  /* slope on a file's own bytes: more is something else */
 static const double HALF_SURE = 0.85;   /* of bytes or requests: below, it is not clear */
 static const double SLOTS_LEAST = 0.75; /* fewer servers than one there cannot be */
 static const double VAGUE =
@@ -104,6 +105,26 @@ static void regress(const struct run_sums *s, struct storage *out)
 	}
 }
 
+/* Where all in flight share a link, a file takes the longer the larger it is itself; where files queue or each has a server for
+ * a fixed time, its own bytes hardly matter. */
+static void regress_own(const struct storage_evidence *e, struct storage *out)
+{
+	struct run_sums own = {0};
+	for (size_t r = 0; r < e->count; r++) {
+		const struct trace *trace =
+			e->traces && e->traces[r] ? traces_find(e->traces[r], "read") : NULL;
+		for (size_t i = 0; trace && i < trace->count; i++)
+			add_run(&own, (double)trace->items[i].service_ns * 1e-9,
+				(double)trace->items[i].bytes);
+	}
+	struct storage alone = {.bytes_share = NAN, .bytes_error = NAN};
+	regress(&own, &alone);
+	if (alone.bytes_share > out->bytes_share && alone.bytes_share <= SHARED_MOST) {
+		out->bytes_share = alone.bytes_share;
+		out->bytes_error = alone.bytes_error;
+	}
+}
+
 /* Requests that a throttle counts, or servers that are all taken: these are a whole number, C L. */
 static void tell_slots(struct storage *out)
 {
@@ -163,6 +184,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 			add_trace(&sums, trace, out->in_flight);
 	}
 	regress(&sums, out);
+	regress_own(e, out);
 	out->kind = STORAGE_UNCLEAR;
 	out->kind_certainty = 0;
 	if (isnan(out->bytes_share)) {

@@ -129,6 +129,28 @@ static void a_queue_shows_at_one_depth(void **state)
 		}
 }
 
+/* Where all share a link, runs of files tell their bytes badly, and each file its own well. */
+static void a_shared_link_is_told_by_each_files_own_bytes(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		const struct store link = {.latency_ms = 2,
+			.bytes_per_s = 2e7,
+			.shared = true,
+			.depth = 8,
+			.bytes_cv = 0.5,
+			.seed = seed};
+		const struct store servers = {.latency_ms = 5,
+			.latency_cv = 0.3,
+			.slots = 2,
+			.depth = 8,
+			.bytes_cv = 0.5,
+			.seed = seed};
+		assert_true(fit(&link).bytes_share > 0.8);
+		assert_true(fit(&servers).bytes_share < 0.3);
+	}
+}
+
 static void others_at_a_store_are_counted(void **state)
 {
 	(void)state;
@@ -546,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
 		cmocka_unit_test(servers_are_counted_by_the_first_files),
 		cmocka_unit_test(a_queue_shows_at_one_depth),
+		cmocka_unit_test(a_shared_link_is_told_by_each_files_own_bytes),
 		cmocka_unit_test(others_at_a_store_are_counted),
 		cmocka_unit_test(the_corner_is_near)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
