@@ -93,6 +93,15 @@ static uint64_t least_cut(const struct recorded *r, struct measurement *m)
 	return 0;
 }
 
+/* All devices' of one step end together. */
+static size_t steps_from(const struct recorded *r, uint64_t from_ns)
+{
+	struct completion steps;
+	(void)completions_between(
+		&r->rounds->completions, from_ns, r->rounds->completions.last.t_ns, &steps);
+	return (size_t)(steps.batches / (uint64_t)config_integer(r->config, KEY_STEP_DEVICES));
+}
+
 static void judge_steadiness(const struct steady *steady, struct measurement *m)
 {
 	if (!steady->tested) {
@@ -116,7 +125,8 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 	if (r->interrupted)
 		return span;
 	if (windows > minimum) {
-		const struct steady steady = steady_find(rates, windows, minimum);
+		const struct steady steady =
+			steady_find(rates, windows, minimum, steps_from(r, minimum * window_ns));
 		const struct span settled = span_from(r, steady.cut * window_ns);
 		/* Without the profiler there is no edge at a later cut. */
 		if (r->monitor->timed && settled.steps.batches >= min_batches)

@@ -8,15 +8,19 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const double CPU_BOUND = 0.90;
 static const double CPU_LIKELY = 0.80;
 static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
+static const double READS_ALL_THE_TIME = 0.90;             /* busy: nothing below holds it back */
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
 /* A capacity of less than so many times the rate is the next limit, and a close one. */
+static const double NINETY = 1.645;
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
+static const double CERTAIN_SHARED = 0.85;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
@@ -59,6 +63,17 @@ static bool cached_in_part(
 		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
 		units_format_duration(modes.slow_ns, slow), share * 100);
+}
+
+bool cache_binds(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	struct cause cause;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, "read") == 0)
+			return point->stages[i].busy >= READS_ALL_THE_TIME &&
+			       cached_in_part(base, &point->stages[i], &cause);
+	return false;
 }
 
 static bool on_cpu(
@@ -116,8 +131,10 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 			"a file takes %.1f times as long with %.1f in flight as the first files did",
 			s->ramp_ratio, s->in_flight);
 	else
-		(void)snprintf(
-			out, POINTS_BYTES, "%s files/s with %.1f in flight", here, s->in_flight);
+		(void)snprintf(out, POINTS_BYTES, "%s files/s with %.1f in flight%s", here,
+			s->in_flight,
+			s->queues ? ", which wait for each other: a later one comes back no later"
+				  : "");
 	return out;
 }
 
@@ -146,15 +163,30 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 			s->bytes_share, s->bytes_error);
 	case STORAGE_REQUESTS:
 		return cause_is(out, "iops", certainty,
-			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)",
-			points, s->bytes_share, s->bytes_error);
+			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)%s",
+			points, s->bytes_share, s->bytes_error,
+			s->group == 1 ? ": the first ones came back one by one" : "");
 	case STORAGE_SLOTS:
+		if (s->group > 1)
+			return cause_is(out, "concurrency", certainty,
+				"storage is full: %s; it serves %u files at once, %s each, whatever their bytes: the first ones came back in groups of %u",
+				points, s->group, units_format_duration(s->latency_ns, rate),
+				s->group);
 		return cause_is(out, "concurrency", certainty,
 			"storage is full: %s; it serves %.1f files at once, %s each, whatever their bytes",
 			points, s->slots, units_format_duration(s->latency_ns, rate));
 	default:
 		return full_of_something(s, points, out);
 	}
+}
+
+static bool storage_is_shared(const struct storage *s, struct cause *out)
+{
+	char points[POINTS_BYTES];
+	char all[UNITS_BYTES];
+	return cause_is(out, "shared", CERTAIN_SHARED,
+		"others use this storage: the first files waited for about %.0f of theirs, and then came in at %s files/s, which ours and theirs share: %s",
+		s->others, units_format_count(s->shared_capacity, all), compare_points(s, points));
 }
 
 static bool told_by_points(
@@ -164,11 +196,14 @@ static bool told_by_points(
 	struct storage s;
 	char points[POINTS_BYTES];
 	storage_of_point(base, &s);
+	if (s.known && s.others > 0)
+		return storage_is_shared(&s, out);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
 	if (s.full > 0.5)
 		return storage_is_full(&s, out);
-	const bool nearly = s.capacity_seen && s.capacity < NEARLY_FULL * s.rate;
+	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
+	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
 		nearly           ? "throughput follows the files in flight, but not for long: %s"
 		: s.compared > 0 ? "throughput follows the files in flight: %s"

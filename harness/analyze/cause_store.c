@@ -113,7 +113,8 @@ static bool is_storage(const char *resource)
 {
 	return is_full(resource) || strcmp(resource, "latency") == 0 ||
 	       strcmp(resource, "stalls") == 0 || strcmp(resource, "outage") == 0 ||
-	       strcmp(resource, "unknown") == 0 || strcmp(resource, "cache") == 0;
+	       strcmp(resource, "unknown") == 0 || strcmp(resource, "cache") == 0 ||
+	       strcmp(resource, "shared") == 0;
 }
 
 static void add_mount(const struct evidence_base *base, const char *resource, struct verdict *out)

@@ -387,14 +387,15 @@ static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 		failed, before, out->verdict.confidence);
 }
 
-/* Stalls make rates uncertain, and say why themselves. */
-static bool is_stalled(const struct diagnose_input *input)
+/* What makes the rates uncertain is the finding. */
+static bool uneven_for_a_cause(const struct diagnose_input *input)
 {
 	const struct evidence_base base = {.point = input->point,
 		.repeats = input->source.repeats,
 		.count = input->source.count,
-		.facts = input->facts};
-	return stalls_bind(&base);
+		.facts = input->facts,
+		.source = input->source.traces ? &input->source : NULL};
+	return stalls_bind(&base) || cache_binds(&base);
 }
 
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
@@ -408,7 +409,8 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	phases_cut(source->repeats, source->count, &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	out->width = enough.width;
-	if (source->count > 0 && enough.needed > 0 && cut.count == 1 && !is_stalled(input)) {
+	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
+		!uneven_for_a_cause(input)) {
 		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");

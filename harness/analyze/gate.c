@@ -114,9 +114,11 @@ static bool little_of_reads(
 	if (!read || read->service.count == 0 || base->facts->reads_memory ||
 		base->facts->read_depth == 0)
 		return true;
-	const double in_flight = m->throughput * histogram_mean(&read->service) * 1e-9;
+	const double seconds = measurement_counted_seconds(m);
+	const double in_flight =
+		(double)read->items / seconds * histogram_mean(&read->service) * 1e-9;
 	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;
-	const double before = fmin((double)read->service.max_ns * 1e-9 / m->measured_seconds, 1);
+	const double before = fmin((double)read->service.max_ns * 1e-9 / seconds, 1);
 	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE + before) + 1)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
@@ -131,13 +133,14 @@ static bool little_of_reads(
 static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
 {
 	const struct stage_measurement *decode = stage_of(m, "decode");
-	if (!decode || decode->service.count == 0 || decode->per_batch || m->measured_seconds <= 0)
+	const double seconds = measurement_counted_seconds(m);
+	if (!decode || decode->service.count == 0 || decode->per_batch || seconds <= 0)
 		return true;
-	const double by_histogram = (double)decode->items * histogram_mean(&decode->service) *
-				    1e-9 / m->measured_seconds;
-	const double by_states = decode->seconds[THREAD_WORKING] / m->measured_seconds;
+	const double by_histogram =
+		(double)decode->items * histogram_mean(&decode->service) * 1e-9 / seconds;
+	const double by_states = decode->seconds[THREAD_WORKING] / seconds;
 	/* Items cut in two by the edges of the measured part: at most one a worker at each end. */
-	const double edges = 2 * histogram_mean(&decode->service) * 1e-9 / m->measured_seconds;
+	const double edges = 2 * histogram_mean(&decode->service) * 1e-9 / seconds;
 	const double slack = UTILISATION_TOLERANCE * fmax(by_histogram, by_states) +
 			     (0.01 + edges) * decode->workers;
 	if (fabs(by_histogram - by_states) <= slack)

@@ -19,6 +19,7 @@ const struct limit_kind limit_kinds[] = {
 	{"read", "iops", "storage that gives all its requests per second"},
 	{"read", "concurrency", "storage that serves so many files at once"},
 	{"read", "full", "storage that is full"},
+	{"read", "shared", "storage that others use, too"},
 	{"read", "stalls", "storage that stalls now and then"},
 	{"read", "outage", "storage that did not answer for a while"},
 	{"read", "cpu", CPU},

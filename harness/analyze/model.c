@@ -53,7 +53,7 @@ static double quota_of(const struct model_source *source)
 {
 	for (size_t i = 0; i < source->count; i++) {
 		const struct measurement *m = source->repeats[i];
-		const double used = m->cpu_seconds / m->measured_seconds;
+		const double used = m->cpu_seconds / measurement_counted_seconds(m);
 		if (m->quota_cores > 0)
 			return m->quota_cores < source->cores &&
 					       used <= QUOTA_SLACK * m->quota_cores
@@ -188,7 +188,8 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 		.depth = shape->read_depth,
 		.storage = storage->known ? storage : NULL,
 	};
-	model->read_full = storage->full;
+	/* What others have of it is not ours to promise. */
+	model->read_full = storage->others > 0 ? 1 : storage->full;
 	struct read_split split;
 	int code = read_split(items, count, &facts, values, values + count, &split);
 	if (code)

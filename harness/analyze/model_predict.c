@@ -2,7 +2,8 @@
  *
  * The interval of a prediction has four parts, in relative terms and added as variances:
  *   resampling  the spread of replays of blocks drawn anew from the recorded items
- *   noise       of one repetition, and of the median of those that were calibrated from
+ *   noise       of one repetition, of the median of those that were calibrated from, and what runs vary by beside their
+ *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
  *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers
  *   model       MODEL_ERROR, a share of what the calibration left unexplained, and more the further the
  *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
@@ -17,6 +18,7 @@
 enum { REPLAYS_MOST = 64, SEED = 20240601, SAMPLES_PER_REPLAY = 4000 };
 
 static const double Z90 = 1.645;
+static const double NOISES = 3; /* variances: repetition, calibration, drift */
 static const double MODEL_ERROR = 0.008;
 static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
@@ -112,8 +114,9 @@ int model_predict(
 	const double late = MODEL_LATENESS * model->late_guess_ns * 1e-9 * out->throughput /
 			    (model->samples_per_batch * devices) *
 			    replay_busy(&out->replay, REPLAY_STEP);
-	const double variance = late * late + spread * spread + 2 * model->noise * model->noise +
-				own * own + unexplained * unexplained;
+	const double variance = late * late + spread * spread +
+				NOISES * model->noise * model->noise + own * own +
+				unexplained * unexplained;
 	const double half = Z90 * sqrt(variance);
 	out->interval =
 		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,

@@ -179,10 +179,12 @@ static struct step_times step_times_of(const struct measurement *m,
 	const double cpu = isnan(stage->cpu_seconds) ? host : stage->cpu_seconds * 1e9 / items;
 	const double share = host > 0 ? fmin(cpu / host, 1) : 1;
 	const double working = stage->seconds[THREAD_WORKING] * 1e9 / items;
+	/* Of the step that goes on when counting ends, a part of the time counts, and no item. */
+	const double cut = service / items;
 	/* Where a quota stops all threads, it is in what all of them may compute, and no lateness of this one. */
 	const double late = quota_stops(m) ? 1 - m->throttled_share : 1;
 	return (struct step_times){.host_cpu_share = share,
-		.late_ns = late * fmax(working - service - share * host, 0)};
+		.late_ns = late * fmax(working - cut - service - share * host, 0)};
 }
 
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)

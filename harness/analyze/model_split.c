@@ -38,8 +38,9 @@ static double share_of(double value, double from, double to)
 static double shortness(const struct measurement *m, double cores)
 {
 	double busy = or_zero(m->cores_busy_outside);
-	if (m->measured_seconds > 0)
-		busy += or_zero(m->cpu_seconds) / m->measured_seconds;
+	const double seconds = measurement_counted_seconds(m);
+	if (seconds > 0)
+		busy += or_zero(m->cpu_seconds) / seconds;
 	return share_of(busy / cores, SHORT_FROM, SHORT_TO);
 }
 
@@ -66,7 +67,7 @@ static double others_of_ours(const struct measurement *m)
 	double stages = 0;
 	for (size_t i = 0; i < m->stage_count; i++)
 		stages += or_zero(m->stages[i].cpu_seconds);
-	const double seconds = m->measured_seconds;
+	const double seconds = measurement_counted_seconds(m);
 	return seconds > 0 ? fmax(or_zero(m->cpu_seconds) - stages, 0) / seconds : 0;
 }
 
@@ -80,7 +81,7 @@ bool quota_stops(const struct measurement *m)
 static double cores_in_use(const struct measurement *m, const struct stage_measurement *stage)
 {
 	const double queued = quota_stops(m) ? or_zero(stage->run_queue_seconds) : 0;
-	return (or_zero(stage->cpu_seconds) + queued) / m->measured_seconds;
+	return (or_zero(stage->cpu_seconds) + queued) / measurement_counted_seconds(m);
 }
 
 double busy_beside_decode(const struct measurement *m, double cores)

@@ -11,6 +11,7 @@
 
 enum { STATE_SERIES = 2 }; /* of a stage: starved and blocked; the rest is work */
 
+static const double SAME_BEGIN_S = 0.3; /* of a part, from that of what was measured */
 static const double RATE_LEAST = 0.10;  /* of the mean throughput */
 static const double SHARE_LEAST = 0.15; /* of a stage's time */
 static const double STEPS_A_VALUE = 4;
@@ -212,9 +213,11 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	out->end_s = to;
 	for (size_t s = 0; s < out->stage_count; s++) {
 		struct trace *trace = &out->stages[s];
-		/* The first files of the repetition are that of any part. */
-		if (strcmp(trace->stage, TRACE_READ_RAMP) == 0)
+		/* The first files of the repetition are those of its first part: they met the store as it was then. */
+		if (strcmp(trace->stage, TRACE_READ_RAMP) == 0) {
+			trace->count = from > traces->begin_s + SAME_BEGIN_S ? 0 : trace->count;
 			continue;
+		}
 		size_t first = 0;
 		while (first < trace->count && trace->items[first].end_s < from)
 			first++;

@@ -20,6 +20,8 @@ static const struct {
 		"no key gains: more servers or connections, a server with more threads, or larger files that hold several samples"},
 	{"read", "full",
 		"no key gains: fewer bytes a sample if bandwidth limits, files that hold several samples if requests do; or faster storage"},
+	{"read", "shared",
+		"find who else reads there, or use storage of its own; more files in flight (read.depth, read.threads) take a larger share, which the others lose"},
 	{"read", "latency",
 		"no key gains (predicted): storage with a lower latency, or larger files that hold several samples"},
 	{"read", "stalls",

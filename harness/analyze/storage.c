@@ -12,11 +12,13 @@ enum {
 	CORNERS = 161, /* of the grid */
 	ROUNDINGS = 4,
 	FILES_LEAST = 8, /* of a point, to be one */
+	QUEUE_LEAST = 3, /* in flight, for files to wait for each other */
 	RAMP_SHARE = 4,  /* first files met at most 1 / so many of those in flight later */
 };
 
 /* The corner is sought between 1 / so many and so many times the files in flight. */
 static const double CORNER_RANGE = 32;
+static const double BLOCKED_MOST = 0.5; /* of the readers' time, by what comes after them */
 /* How sharp the corner is: X = N / L (1 + (N / k)^p)^(-1/p).  2 is softer than exponential
  * service, 50 as sharp as that of servers without a queue of their own. */
 static const double roundings[ROUNDINGS] = {2.5, 5, 12, 50};
@@ -80,12 +82,31 @@ static const struct stage_measurement *read_stage(const struct measurement *m)
 	return NULL;
 }
 
-static double files_per_s(const struct measurement *m)
+/* Of the readers' time, that they could not send a file because what comes after them is slower; 0 where it is not known. */
+static double blocked_of(const struct stage_measurement *read)
+{
+	const double all = read->seconds[THREAD_STARVED] + read->seconds[THREAD_WORKING] +
+			   read->seconds[THREAD_BLOCKED];
+	return all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
+}
+
+/* Of ln(rate): readers that were not held back would have read more by this at most, less what a limiter saves up meanwhile. */
+static double held_back(double blocked)
+{
+	return -log1p(-blocked) / 2;
+}
+
+/* *error: of its logarithm; NAN: readers could send files too seldom for the rate to be the station's. */
+static double files_per_s(const struct measurement *m, double *error)
 {
 	const struct stage_measurement *read = read_stage(m);
-	return read && read->items > 0 && m->measured_seconds > 0
-		       ? (double)read->items / m->measured_seconds
-		       : m->throughput;
+	const double seconds = measurement_counted_seconds(m);
+	*error = 0;
+	if (!read || read->items == 0 || !(seconds > 0))
+		return m->throughput;
+	const double blocked = blocked_of(read);
+	*error = held_back(fmin(blocked, BLOCKED_MOST));
+	return blocked <= BLOCKED_MOST ? (double)read->items / seconds : NAN;
 }
 
 static double mean_service(const struct trace *trace)
@@ -116,14 +137,17 @@ static bool take_measured(const struct storage_evidence *e, struct storage *out,
 {
 	double sum = 0;
 	double squares = 0;
+	double blocked = 0;
 	double n = 0;
 	for (size_t i = 0; i < e->count; i++) {
-		const double rate = files_per_s(e->repeats[i]);
+		double held;
+		const double rate = files_per_s(e->repeats[i], &held);
 		const double response = response_of(e, i);
 		if (!(rate > 0) || !(response > 0))
 			continue;
 		sum += log(rate);
 		squares += log(rate) * log(rate);
+		blocked += held;
 		out->response_ns += response;
 		n++;
 	}
@@ -136,7 +160,7 @@ static bool take_measured(const struct storage_evidence *e, struct storage *out,
 	out->most_in_flight = out->in_flight;
 	const double variance = n > 1 ? fmax(squares - sum * sum / n, 0) / (n - 1) / n
 				      : NOISE_SINGLE * NOISE_SINGLE;
-	*noise = sqrt(variance + NOISE_LEAST * NOISE_LEAST);
+	*noise = sqrt(variance + NOISE_LEAST * NOISE_LEAST + blocked * blocked / (n * n));
 	return true;
 }
 
@@ -148,24 +172,35 @@ struct depth_seen {
 	double n, in_flight, rate, squares, variance;
 };
 
+static double point_blocked(const struct read_point *p)
+{
+	return isnan(p->blocked_share) ? 0 : p->blocked_share;
+}
+
+static double point_rate(const struct read_point *p)
+{
+	return (double)p->files / p->seconds;
+}
+
 /* Little's law: what was in flight, whatever the depth allowed. */
 static double in_flight_of(const struct read_point *p)
 {
-	const double rate = (double)p->files / p->seconds;
+	const double rate = point_rate(p);
 	return p->latency_mean_ns > 0 ? rate * p->latency_mean_ns * 1e-9 : p->depth;
 }
 
 static double error_of(const struct read_point *p)
 {
 	const double least = 0.3 / sqrt((double)p->files);
-	return isnan(p->rate_error) ? UNKNOWN_ERROR / sqrt((double)p->files)
-				    : fmax(p->rate_error, least);
+	const double counted = isnan(p->rate_error) ? UNKNOWN_ERROR / sqrt((double)p->files)
+						    : fmax(p->rate_error, least);
+	return hypot(counted, held_back(point_blocked(p)));
 }
 
 static void add_depth(
 	struct depth_seen *seen, size_t *count, size_t room, const struct read_point *p)
 {
-	if (!(p->seconds > 0) || p->files < FILES_LEAST)
+	if (!(p->seconds > 0) || p->files < FILES_LEAST || point_blocked(p) > BLOCKED_MOST)
 		return;
 	size_t at = 0;
 	while (at < *count && seen[at].depth != p->depth)
@@ -176,8 +211,8 @@ static void add_depth(
 		seen[(*count)++] = (struct depth_seen){.depth = p->depth};
 	seen[at].n++;
 	seen[at].in_flight += log(in_flight_of(p));
-	seen[at].rate += log((double)p->files / p->seconds);
-	seen[at].squares += pow(log((double)p->files / p->seconds), 2);
+	seen[at].rate += log(point_rate(p));
+	seen[at].squares += pow(log(point_rate(p)), 2);
 	seen[at].variance += error_of(p) * error_of(p);
 }
 
@@ -444,6 +479,8 @@ static void take_latency(
 	(void)steady_logs(e, &steady, &varies);
 	const double turns = fmax(out->response_ns / latency, 1);
 	const double half = NINETY * hypot(varies * sqrt(turns / files), LATENCY_ERROR);
+	if (out->group > 1)
+		latency = out->group_ns;
 	out->latency_ns = latency;
 	out->latency_90 = (struct interval){
 		latency * exp(-half), fmax(fmin(latency * exp(half), out->response_ns), latency)};
@@ -593,7 +630,17 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	take_ramps(e, out, &first);
 	compare_ramp(e, &first, out, &all);
 	weigh_corner(&all, probed, out);
-	if (out->full > 0.5 && out->capacity_seen)
+	out->queues = out->compared == 0 && out->in_flight >= QUEUE_LEAST && storage_queues(e);
+	if (out->queues) {
+		out->full = fmax(out->full, SURE_RAMP);
+		out->capacity = out->rate;
+		out->capacity_90 = (struct interval){out->rate, out->rate * STORAGE_FULL_GAIN};
+		out->capacity_seen = true;
+	}
+	storage_find_others(e, out);
+	if (out->full > 0.5 && out->capacity_seen) {
+		storage_find_groups(e, out);
 		take_latency(e, &first, out);
+	}
 	storage_find_kind(e, out);
 }

@@ -23,6 +23,8 @@
 /* From a half, that the probability must be to tell anything. */
 #define STORAGE_TOLD 0.15
 
+enum { STORAGE_REPEATS_MAX = 64 }; /* that are looked at */
+
 struct storage_evidence {
 	const struct measurement *const *repeats;
 	const struct traces *const *traces; /* of the same repeats; NULL: none */
@@ -63,11 +65,24 @@ struct storage {
 	double kind_certainty; /* 0..1, given that it is full */
 	/* d ln time / d ln bytes of runs of files, 1: bandwidth; NAN: sizes are alike or too few. */
 	double bytes_share, bytes_error;
-	double slots;      /* C L */
+	double slots; /* C L */
+	unsigned
+		group; /* files that came back together, of the first ones, at the station's rate; 0: none seen */
+	double group_ns;        /* between two such groups */
+	double others;          /* files that others keep in flight at the station; 0: none seen */
+	double shared_capacity; /* files/s, of all together */
+	bool queues; /* one operating point only, and files wait for each other all the time */
 	bool side_by_side; /* the first C L files took as long each as the first: servers */
 };
 
 void storage_fit(const struct storage_evidence *evidence, struct storage *out);
+
+/* storage_first.c: fills group and group_ns; others and shared_capacity. */
+void storage_find_groups(const struct storage_evidence *evidence, struct storage *out);
+void storage_find_others(const struct storage_evidence *evidence, struct storage *out);
+
+/* storage_order.c: files wait for each other all the time, by the order in which they come back. */
+bool storage_queues(const struct storage_evidence *evidence);
 
 /* storage_kind.c: fills kind, kind_certainty, bytes_share, bytes_error. */
 void storage_find_kind(const struct storage_evidence *evidence, struct storage *out);

@@ -14,14 +14,18 @@ enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, SLOTS_MOST = 8 };
 
 static const double SIZES_ALIKE =
 	0.03; /* deviation over mean, of the bytes of runs: below, they tell nothing */
+static const double SHARED_MOST = 1.5;  /* slope on a file's own bytes: more is something else */
 static const double HALF_SURE = 0.85;   /* of bytes or requests: below, it is not clear */
 static const double SLOTS_LEAST = 0.75; /* fewer servers than one there cannot be */
 static const double VAGUE =
 	1.5; /* 90 % interval of the latency, high over low, that tells no whole number */
 static const double SLOTS_OF_A_LINK = 1.5;
+static const double SHARED_BY_ALL =
+	0.8; /* of the files in flight, served at once: that is no number of servers */
 static const double NEAR_WHOLE = 0.12; /* of a number of servers from a whole one */
 static const double SAVED_UP =
 	1.25; /* rate of the first files over the later one: servers cannot save */
+static const double CERTAIN_GROUPS = 0.95;
 static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
 		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
 
@@ -101,11 +105,36 @@ static void regress(const struct run_sums *s, struct storage *out)
 	}
 }
 
+/* Where all in flight share a link, a file takes the longer the larger it is itself; where files queue or each has a server for
+ * a fixed time, its own bytes hardly matter. */
+static void regress_own(const struct storage_evidence *e, struct storage *out)
+{
+	struct run_sums own = {0};
+	for (size_t r = 0; r < e->count; r++) {
+		const struct trace *trace =
+			e->traces && e->traces[r] ? traces_find(e->traces[r], "read") : NULL;
+		for (size_t i = 0; trace && i < trace->count; i++)
+			add_run(&own, (double)trace->items[i].service_ns * 1e-9,
+				(double)trace->items[i].bytes);
+	}
+	struct storage alone = {.bytes_share = NAN, .bytes_error = NAN};
+	regress(&own, &alone);
+	if (alone.bytes_share > out->bytes_share && alone.bytes_share <= SHARED_MOST) {
+		out->bytes_share = alone.bytes_share;
+		out->bytes_error = alone.bytes_error;
+	}
+}
+
 /* Requests that a throttle counts, or servers that are all taken: these are a whole number, C L. */
 static void tell_slots(struct storage *out)
 {
 	const double whole = fmax(round(out->slots), 1);
 	const double off = fabs(log(out->slots / whole));
+	if (out->group > 0) {
+		out->kind = out->group > 1 ? STORAGE_SLOTS : STORAGE_REQUESTS;
+		out->kind_certainty = out->group > 1 ? CERTAIN_GROUPS : CERTAIN_FEW;
+		return;
+	}
 	const bool vague = out->latency_90.high > VAGUE * out->latency_90.low;
 	if (isnan(out->ramp_ratio)) {
 		/* What a file takes on an idle station was not seen. */
@@ -127,11 +156,19 @@ static void tell_slots(struct storage *out)
 	}
 }
 
+/* The first files took as long as later ones, though more in flight gain nothing: all in flight have a share of one link. */
+static bool shares(const struct storage *s)
+{
+	return s->slots > SHARED_BY_ALL * s->in_flight;
+}
+
 /* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
 static void tell_alike(struct storage *out)
 {
 	tell_slots(out);
-	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK)
+	if (out->kind == STORAGE_SLOTS && out->group > 1)
+		return;
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares(out))
 		out->kind_certainty = CERTAIN_ALIKE;
 	else
 		out->kind = STORAGE_UNCLEAR;
@@ -147,6 +184,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 			add_trace(&sums, trace, out->in_flight);
 	}
 	regress(&sums, out);
+	regress_own(e, out);
 	out->kind = STORAGE_UNCLEAR;
 	out->kind_certainty = 0;
 	if (isnan(out->bytes_share)) {

@@ -159,7 +159,8 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct measurement *m = chosen->repeats[i];
 		out->accounted = fmin(out->accounted, m->accounted); /* fmin passes over NAN */
-		out->cores_used += m->cpu_seconds / m->measured_seconds / (double)chosen->count;
+		out->cores_used +=
+			m->cpu_seconds / measurement_counted_seconds(m) / (double)chosen->count;
 		if (!(out->quota_cores > 0) && m->quota_cores > 0) {
 			out->quota_cores = m->quota_cores;
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
@@ -231,7 +232,8 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct stage_measurement *stage = find_stage(chosen->repeats[i], first->name);
 		if (stage)
-			add_stage(&sums, out, stage, chosen->repeats[i]->measured_seconds);
+			add_stage(
+				&sums, out, stage, measurement_counted_seconds(chosen->repeats[i]));
 	}
 	const double working = sums.seconds[THREAD_WORKING];
 	const double total = sums.seconds[THREAD_STARVED] + working + sums.seconds[THREAD_BLOCKED];

@@ -120,8 +120,9 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 void verdict_judge(const struct evidence_base *base, struct verdict *out)
 {
 	struct refusal refusal;
-	/* Stalls are why it was unsteady. */
-	const bool explained = base->point->status == POINT_UNSTEADY && stalls_bind(base);
+	/* They are why it was unsteady. */
+	const bool explained =
+		base->point->status == POINT_UNSTEADY && (stalls_bind(base) || cache_binds(base));
 	if (explained || gate_passes(base, &refusal))
 		verdict_judge_trusted(base, out);
 	else

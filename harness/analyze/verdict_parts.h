@@ -101,7 +101,9 @@ const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES]);
 /* Cores that the stages' threads are on or wait for. */
 double cause_cores_wanted(const struct point_summary *point);
 
-/* cause_read.c: what all operating points tell of the store. */
+/* cause_read.c: whether reading is the limit because a cache holds a part of the data, which comes and goes with what it holds;
+ * what all operating points tell of the store. */
+bool cache_binds(const struct evidence_base *base);
 struct storage;
 void storage_of_point(const struct evidence_base *base, struct storage *out);
 

@@ -93,14 +93,18 @@ static bool other_point(const struct measurement *m, struct read_point *out)
 		if (strcmp(read->name, "read") != 0 || read->service.count == 0)
 			continue;
 		const double latency_ns = histogram_mean(&read->service);
-		*out = (struct read_point){.seconds = m->measured_seconds,
+		const double seconds = measurement_counted_seconds(m);
+		*out = (struct read_point){.seconds = seconds,
 			.files = read->items,
 			.bytes = m->bytes_read,
 			.latency_mean_ns = latency_ns,
-			.rate_error = OTHER_ERROR};
-		out->depth = (uint32_t)lround(
-			(double)read->items / m->measured_seconds * latency_ns * 1e-9);
-		return m->measured_seconds > 0 && read->items > 0;
+			.rate_error = OTHER_ERROR,
+			.blocked_share =
+				seconds > 0 && read->workers > 0
+					? read->seconds[THREAD_BLOCKED] / (seconds * read->workers)
+					: (double)NAN};
+		out->depth = (uint32_t)lround((double)read->items / seconds * latency_ns * 1e-9);
+		return seconds > 0 && read->items > 0;
 	}
 	return false;
 }

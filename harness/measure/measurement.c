@@ -62,6 +62,19 @@ void measurement_release(struct measurement *m)
 	m->window_count = 0;
 }
 
+double measurement_counted_seconds(const struct measurement *m)
+{
+	double longest = 0;
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const struct stage_measurement *stage = &m->stages[i];
+		const double all = stage->seconds[THREAD_STARVED] + stage->seconds[THREAD_WORKING] +
+				   stage->seconds[THREAD_BLOCKED];
+		if (!stage->device && stage->workers > 0)
+			longest = fmax(longest, all / stage->workers);
+	}
+	return longest > 0 ? longest : m->measured_seconds;
+}
+
 void measurement_note(struct measurement *m, const char *format, ...)
 {
 	if (m->note_count >= NOTES_MAX)

@@ -237,6 +237,9 @@ void device_measurement_init(struct device_measurement *device); /* nothing is k
 /* Nothing is known of it, for that reason. */
 void store_measurement_init(struct store_measurement *store, const char *why);
 void measurement_release(struct measurement *m); /* safe on {0} */
+/* How long threads, CPU time and items were counted: between windows, where measured_seconds, which is of the throughput, is
+ * between completions of steps and up to a step shorter.  Without states of threads: measured_seconds. */
+double measurement_counted_seconds(const struct measurement *m);
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
 

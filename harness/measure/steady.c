@@ -237,12 +237,13 @@ static void judge(struct steady *steady, const double *x, size_t n)
 			change.relative * 100, (double)(cut + change.at) / (double)n * 100);
 }
 
-struct steady steady_find(const double *rates, size_t count, size_t minimum)
+struct steady steady_find(const double *rates, size_t count, size_t minimum, size_t steps)
 {
 	struct steady steady = {.settled = true, .stayed = true};
 	minimum = minimum < count ? minimum : count - 1;
 	double x[SERIES_MAX];
-	size_t joined = (count - minimum + SERIES_MAX - 1) / SERIES_MAX;
+	const size_t wanted = steps < 1 ? 1 : steps < SERIES_MAX ? steps : SERIES_MAX;
+	size_t joined = (count - minimum + wanted - 1) / wanted;
 	size_t n = join_windows(x, rates + minimum, count - minimum, joined);
 	if (n < STEADY_WINDOWS_MIN) {
 		steady.cut = minimum;

@@ -81,7 +81,7 @@ COMMON: Settings = {
     "step.backend": "emulated",
     "measure.repeats": "1",
     "measure.limits": "off",
-    "measure.warmup": "400ms",
+    "measure.warmup": "1s", # as a user has it: long enough for reads at other depths
     "measure.duration": "1600ms",
     "measure.window": "50ms",
 }

@@ -33,6 +33,7 @@ struct store {
 	double latency_ms, latency_cv; /* of each file, beside all others */
 	bool exponential;              /* latency */
 	unsigned slots;     /* servers that are taken for the latency; 0: as many as wanted */
+	unsigned others;    /* files that others keep in flight at the one slot */
 	double bytes_per_s; /* 0: unlimited */
 	bool shared; /* bytes are shared evenly by what is in flight; else one after the other */
 	double requests_per_s;         /* 0: unlimited */
@@ -66,6 +67,7 @@ struct store_sim {
 	struct store_job jobs[STORE_JOBS_MAX];
 	unsigned in_flight;
 	double slot_free[STORE_JOBS_MAX];
+	double other_end[STORE_JOBS_MAX];
 	double link_free, consumed;
 	double requests; /* let through */
 	uint64_t number;
@@ -119,6 +121,22 @@ static inline double store_bytes(struct store_sim *sim)
 	return fmax(store_lognormal(&sim->rng, mean, s->bytes_cv), 100);
 }
 
+/* Each sends its next file when the last one is done: in turn with ours. */
+static inline void store_others(struct store_sim *sim)
+{
+	const struct store *s = sim->store;
+	for (;;) {
+		unsigned at = 0;
+		for (unsigned i = 1; i < s->others; i++)
+			at = sim->other_end[i] < sim->other_end[at] ? i : at;
+		if (s->others == 0 || sim->other_end[at] > sim->now)
+			return;
+		sim->slot_free[0] = fmax(sim->slot_free[0], sim->other_end[at]) +
+				    store_lognormal(&sim->rng, s->latency_ms / 1e3, s->latency_cv);
+		sim->other_end[at] = sim->slot_free[0];
+	}
+}
+
 static inline void store_send(struct store_sim *sim)
 {
 	const struct store *s = sim->store;
@@ -138,6 +156,7 @@ static inline void store_send(struct store_sim *sim)
 		return;
 	}
 	double start = store_let_through(sim);
+	store_others(sim);
 	if (s->slots > 0) {
 		unsigned at = 0;
 		for (unsigned i = 1; i < s->slots; i++)

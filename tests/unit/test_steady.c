@@ -38,7 +38,7 @@ static double alarm_rate(size_t n, double phi, double cv, uint64_t stream)
 	int alarms = 0;
 	for (int trial = 0; trial < TRIALS; trial++) {
 		noise_series(&rng, rates, n, phi, cv);
-		const struct steady s = steady_find(rates, n, 0);
+		const struct steady s = steady_find(rates, n, 0, n);
 		assert_true(s.cut <= n / 2);
 		alarms += !is_steady(&s);
 	}
@@ -83,7 +83,7 @@ static double shift_found_rate(
 		noise_series(&rng, rates, n, phi, cv);
 		for (size_t i = (size_t)(at * (double)n); i < n; i++)
 			rates[i] *= 1 + size;
-		const struct steady s = steady_find(rates, n, 0);
+		const struct steady s = steady_find(rates, n, 0, n);
 		found += !is_steady(&s);
 	}
 	return (double)found / TRIALS;
@@ -131,7 +131,7 @@ static void a_warmup_is_cut(void **state)
 		noise_series(&rng, rates, n, 0.2, 0.02);
 		for (size_t i = 0; i < ramp; i++)
 			rates[i] *= 0.3 + 0.7 * (double)i / (double)ramp;
-		const struct steady s = steady_find(rates, n, 0);
+		const struct steady s = steady_find(rates, n, 0, n);
 		good += is_steady(&s) && s.cut >= ramp - 2 && s.cut <= n / 2;
 	}
 	print_message("seed %d: ramp of 8 in 40 windows cut rightly in %.1f %%\n", SEED,
@@ -145,7 +145,7 @@ static void the_minimum_is_always_cut(void **state)
 	double rates[30];
 	for (size_t i = 0; i < 30; i++)
 		rates[i] = i < 10 ? 5000 : 1000 + (double)(i % 3);
-	const struct steady s = steady_find(rates, 30, 10);
+	const struct steady s = steady_find(rates, 30, 10, 30);
 	assert_true(s.tested && is_steady(&s));
 	assert_in_range(s.cut, 10, 17);
 	assert_true(fabs(s.drift) < 0.01);
@@ -160,7 +160,7 @@ static void a_lasting_drift_never_settles(void **state)
 	noise_series(&rng, rates, 40, 0.2, 0.01);
 	for (size_t i = 0; i < 40; i++)
 		rates[i] *= 1 - 0.4 * (double)i / 40;
-	const struct steady s = steady_find(rates, 40, 0);
+	const struct steady s = steady_find(rates, 40, 0, 40);
 	print_message("%s\n", s.reason);
 	assert_false(s.settled);
 	assert_false(s.stayed);
@@ -179,7 +179,7 @@ static void a_throttled_middle_third_is_told(void **state)
 		noise_series(&rng, rates, 45, 0.2, 0.02);
 		for (size_t i = 15; i < 30; i++)
 			rates[i] *= 0.6;
-		const struct steady s = steady_find(rates, 45, 0);
+		const struct steady s = steady_find(rates, 45, 0, 45);
 		told += !s.stayed;
 	}
 	print_message(
@@ -206,11 +206,56 @@ static void windows_shorter_than_a_batch_are_understood(void **state)
 	for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
 		for (size_t n = 10; n <= 120; n++) {
 			batch_series(rates, n, gaps[g], gaps[g]);
-			const struct steady s = steady_find(rates, n, 0);
+			const struct steady s = steady_find(rates, n, 0, n);
 			assert_true(is_steady(&s));
 		}
 	batch_series(rates, 120, 0.7, 1);
-	assert_false(steady_find(rates, 120, 0).stayed);
+	assert_false(steady_find(rates, 120, 0, 120).stayed);
+}
+
+/* Steps of 3.6 windows, whose rates are independent: as a store of bytes/s gives files of many sizes. */
+static double alarms_of_slow_steps(size_t n, double shift, bool joined)
+{
+	static const double step_windows = 3.6;
+	struct rng rng;
+	rng_init(&rng, SEED, 77 + n);
+	double rates[WINDOWS_MAX_HERE];
+	int alarms = 0;
+	const size_t steps = (size_t)((double)n / step_windows);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double until = 0;
+		double rate = 0;
+		for (size_t i = 0; i < n; i++) {
+			double sum = 0;
+			for (double t = (double)i; t < (double)i + 1;) {
+				if (t >= until) {
+					until += step_windows;
+					rate = 1000 * (1 + 0.03 * rng_normal(&rng)) *
+					       (i > 2 * n / 3 ? 1 + shift : 1);
+				}
+				const double end = fmin(until, (double)i + 1);
+				sum += rate * (end - t);
+				t = end;
+			}
+			rates[i] = sum;
+		}
+		const struct steady s = steady_find(rates, n, 0, joined ? steps : n);
+		alarms += !is_steady(&s);
+	}
+	return (double)alarms / TRIALS;
+}
+
+static void a_slow_step_is_one_rate_and_not_many(void **state)
+{
+	(void)state;
+	static const size_t lengths[] = {29, 60, 120, 240};
+	for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+		const double as_one = alarms_of_slow_steps(lengths[l], 0, true);
+		print_message("%zu windows: alarms in %.1f %% (counted as windows: %.1f %%)\n",
+			lengths[l], as_one * 100, alarms_of_slow_steps(lengths[l], 0, false) * 100);
+		assert_true(as_one <= 0.02);
+	}
+	assert_true(alarms_of_slow_steps(120, -0.3, true) > 0.95);
 }
 
 static void degenerate_series_are_safe(void **state)
@@ -220,7 +265,7 @@ static void degenerate_series_are_safe(void **state)
 	for (size_t i = 0; i < 2000; i++)
 		rates[i] = 0;
 	for (size_t n = 1; n <= 2000; n += n < 40 ? 1 : 97) {
-		const struct steady s = steady_find(rates, n, 3);
+		const struct steady s = steady_find(rates, n, 3, n);
 		assert_true(s.settled && s.stayed);
 		assert_true(s.cut < n);
 		assert_int_equal(s.tested, n >= 3 + STEADY_WINDOWS_MIN);
@@ -229,9 +274,9 @@ static void degenerate_series_are_safe(void **state)
 	}
 	for (size_t i = 1000; i < 2000; i++)
 		rates[i] = 10;
-	const struct steady s = steady_find(rates, 2000, 0);
+	const struct steady s = steady_find(rates, 2000, 0, 2000);
 	assert_false(s.stayed);
-	struct steady short_one = steady_find(rates, 1, 50);
+	struct steady short_one = steady_find(rates, 1, 50, 1);
 	assert_int_equal(short_one.cut, 0);
 }
 
@@ -245,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_lasting_drift_never_settles),
 		cmocka_unit_test(a_throttled_middle_third_is_told),
 		cmocka_unit_test(windows_shorter_than_a_batch_are_understood),
+		cmocka_unit_test(a_slow_step_is_one_rate_and_not_many),
 		cmocka_unit_test(degenerate_series_are_safe),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

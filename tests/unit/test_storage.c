@@ -11,7 +11,7 @@ struct told {
 	double right, sure_and_wrong; /* shares */
 };
 
-static struct storage fit(const struct store *s)
+static struct storage fit_changed(const struct store *s, void (*change)(struct measurement *))
 {
 	static struct measurement m[STORE_REPEATS];
 	static struct traces t[STORE_REPEATS];
@@ -20,6 +20,7 @@ static struct storage fit(const struct store *s)
 	struct storage out;
 	for (size_t r = 0; r < STORE_REPEATS; r++) {
 		store_repeat(s, r, 16, &m[r], &t[r]);
+		change(&m[r]);
 		repeats[r] = &m[r];
 		traces[r] = &t[r];
 	}
@@ -31,6 +32,163 @@ static struct storage fit(const struct store *s)
 		traces_release(&t[r]);
 	}
 	return out;
+}
+
+static void as_it_is(struct measurement *m)
+{
+	(void)m;
+}
+
+static struct storage fit(const struct store *s)
+{
+	return fit_changed(s, as_it_is);
+}
+
+/* Items and states are counted between windows; the throughput's time is between steps, and shorter. */
+static void steps_are_long(struct measurement *m)
+{
+	m->stages[0].seconds[THREAD_WORKING] = m->measured_seconds;
+	m->stages[0].seconds[THREAD_STARVED] = m->stages[0].seconds[THREAD_BLOCKED] = 0;
+	m->stages[0].workers = 1;
+	m->measured_seconds *= 0.8;
+}
+
+static void the_step_holds_reads_back(struct measurement *m)
+{
+	m->stages[0].seconds[THREAD_WORKING] = 0.3 * m->measured_seconds;
+	m->stages[0].seconds[THREAD_BLOCKED] = 0.7 * m->measured_seconds;
+	m->stages[0].seconds[THREAD_STARVED] = 0;
+	m->stages[0].workers = 1;
+}
+
+static void a_rate_is_over_the_time_that_it_was_counted_in(void **state)
+{
+	(void)state;
+	const struct store store = {.latency_ms = 4, .slots = 2, .depth = 8, .bytes_cv = 0.5};
+	const double rate = fit(&store).rate;
+	const struct storage same = fit_changed(&store, steps_are_long);
+	assert_true(fabs(same.rate / rate - 1) < 0.01 && fabs(same.elasticity) < 0.05);
+	assert_false(fit_changed(&store, the_step_holds_reads_back).known);
+}
+
+static void servers_are_counted_by_the_first_files(void **state)
+{
+	(void)state;
+	for (unsigned slots = 1; slots <= 8; slots *= 2) {
+		const struct store store = {.latency_ms = 12,
+			.latency_cv = 0.02,
+			.slots = slots,
+			.depth = 4 * slots,
+			.bytes_cv = 0.5};
+		const struct storage s = fit(&store);
+		assert_int_equal(s.group, slots);
+		assert_true(fabs(s.group_ns / 12e6 - 1) < 0.1);
+	}
+	/* Neither servers whose times vary, nor slices of time in which a throttle lets some through at once. */
+	const struct store uneven = {
+		.latency_ms = 12, .exponential = true, .slots = 4, .depth = 16, .bytes_cv = 0.5};
+	const struct store slices = {.latency_ms = 0.2,
+		.requests_per_s = 40,
+		.slice_s = 0.1,
+		.depth = 16,
+		.bytes_cv = 0.5};
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct store one = uneven;
+		one.seed = seed;
+		assert_int_equal(fit(&one).group, 0);
+		one = slices;
+		one.seed = seed;
+		assert_true(fit(&one).group < 2);
+	}
+}
+
+/* One depth, and no first files: whether files wait for each other shows in the order in which they come back. */
+static void a_queue_shows_at_one_depth(void **state)
+{
+	(void)state;
+	static const struct {
+		struct store store;
+		bool queues;
+	} cases[] = {
+		{{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5}, true},
+		{{.latency_ms = 4, .slots = 1, .exponential = true, .depth = 8}, true},
+		{{.latency_ms = 4, .latency_cv = 0.3, .depth = 8, .bytes_cv = 0.5}, false},
+		{{.latency_ms = 4, .exponential = true, .depth = 8, .bytes_cv = 0.5}, false},
+		{{.latency_ms = 4, .latency_cv = 2, .depth = 8}, false},
+		/* Served side by side, each more slowly: that looks like a latency. */
+		{{.latency_ms = 1, .bytes_per_s = 2e7, .shared = true, .depth = 8}, false},
+	};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			struct store store = cases[c].store;
+			store.one_point = true;
+			store.seed = seed;
+			const struct storage s = fit(&store);
+			assert_int_equal(s.queues, cases[c].queues);
+			assert_true(s.queues ? s.full > 0.65 : s.full == 0.5);
+		}
+}
+
+/* Where all share a link, runs of files tell their bytes badly, and each file its own well. */
+static void a_shared_link_is_told_by_each_files_own_bytes(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		const struct store link = {.latency_ms = 2,
+			.bytes_per_s = 2e7,
+			.shared = true,
+			.depth = 8,
+			.bytes_cv = 0.5,
+			.seed = seed};
+		const struct store servers = {.latency_ms = 5,
+			.latency_cv = 0.3,
+			.slots = 2,
+			.depth = 8,
+			.bytes_cv = 0.5,
+			.seed = seed};
+		assert_true(fit(&link).bytes_share > 0.8);
+		assert_true(fit(&servers).bytes_share < 0.3);
+	}
+}
+
+static void others_at_a_store_are_counted(void **state)
+{
+	(void)state;
+	static const unsigned others[] = {6, 10, 18, 30};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			const struct store store = {.latency_ms = 1.3,
+				.latency_cv = 0.05,
+				.slots = 1,
+				.others = others[i],
+				.depth = 8,
+				.bytes_cv = 0.5,
+				.seed = seed};
+			const struct storage s = fit(&store);
+			if (seed == 0)
+				print_message(
+					"%u others: %.1f, %.0f files/s of %.0f, elasticity %.2f +- %.2f\n",
+					others[i], s.others, s.rate, s.shared_capacity,
+					s.elasticity, s.elasticity_error);
+			assert_true(s.others == 0 ||
+				    fabs(s.others - others[i]) < fmax(3, 0.25 * others[i]));
+			assert_true(s.others > 0 || others[i] == 30);
+		}
+	/* A latency that a fast link or server follows looks alike but for how much the wait is. */
+	const struct store alike[] = {
+		{.latency_ms = 20, .latency_cv = 0.02, .requests_per_s = 2000, .depth = 8},
+		{.latency_ms = 20, .requests_per_s = 600, .depth = 8},
+		{.latency_ms = 12, .latency_cv = 0.02, .requests_per_s = 900, .depth = 8},
+		{.latency_ms = 10, .bytes_per_s = 9e7, .depth = 8, .bytes_cv = 0.3},
+		{.latency_ms = 10, .bytes_per_s = 2e8, .depth = 8, .bytes_cv = 0.3},
+		{.latency_ms = 10, .latency_cv = 0.02, .slots = 10, .depth = 8},
+	};
+	for (size_t i = 0; i < sizeof alike / sizeof alike[0]; i++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			struct store store = alike[i];
+			store.seed = seed;
+			assert_true(fit(&store).others == 0);
+		}
 }
 
 struct named_store {
@@ -77,8 +235,9 @@ static void stores_are_told(void **state)
 				.depth = 8,
 				.bytes_cv = 0.5},
 			false, 0, false},
+		/* One after another, each in the same time: that is so many requests a second. */
 		{"1 slot", {.latency_ms = 4, .slots = 1, .depth = 8, .bytes_cv = 0.5}, true,
-			STORAGE_SLOTS, true},
+			STORAGE_REQUESTS, true},
 		{"2 slots",
 			{.latency_ms = 4,
 				.slots = 2,
@@ -155,6 +314,7 @@ static void stores_are_told(void **state)
 				    s.latency_ns <= s.latency_90.high);
 			/* What was observed bounds the capacity from below. */
 			assert_true(!cases[c].full || fabs(s.capacity / s.rate - 1) < 0.1);
+			assert_true(s.others == 0);
 		}
 		if (right < SEEDS - 1 || sure_wrong > 0 || kinds < SEEDS - 2)
 			fail_msg("%s: right %u, wrong %u, kind %u of %d", cases[c].name, right,
@@ -213,7 +373,7 @@ static const struct judged_store judged_stores[] = {
 		{.latency_ms = 4, .slots = 1, .latency_cv = 0.1, .depth = 1, .blocking = true},
 		"read", "unknown", 1.05, false, 2.2},
 	{"1 slot", {.latency_ms = 4, .latency_cv = 0.1, .slots = 1, .depth = 8, .bytes_cv = 0.5},
-		"read", "concurrency", 1.05, true, 2.2},
+		"read", "concurrency iops", 1.05, true, 2.2},
 	{"2 slots", {.latency_ms = 4, .latency_cv = 0.1, .slots = 2, .depth = 8, .bytes_cv = 0.5},
 		"read", "concurrency", 1.05, true, 2.2},
 	{"4 slots", {.latency_ms = 4, .latency_cv = 0.1, .slots = 4, .depth = 16, .bytes_cv = 0.5},
@@ -242,6 +402,14 @@ static const struct judged_store judged_stores[] = {
 			.depth = 16,
 			.bytes_cv = 0.5},
 		"read", "bandwidth", 1.05, true, 2.2},
+	{"another client",
+		{.latency_ms = 1.3,
+			.latency_cv = 0.05,
+			.slots = 1,
+			.others = 12,
+			.depth = 8,
+			.bytes_cv = 0.5},
+		"read", "shared", 1.05, true, 2.2},
 	{"requests",
 		{.latency_ms = 0.2,
 			.latency_cv = 0.1,
@@ -396,6 +564,12 @@ static void the_corner_is_near(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
-		cmocka_unit_test(verdicts), cmocka_unit_test(the_corner_is_near)};
+		cmocka_unit_test(verdicts),
+		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
+		cmocka_unit_test(servers_are_counted_by_the_first_files),
+		cmocka_unit_test(a_queue_shows_at_one_depth),
+		cmocka_unit_test(a_shared_link_is_told_by_each_files_own_bytes),
+		cmocka_unit_test(others_at_a_store_are_counted),
+		cmocka_unit_test(the_corner_is_near)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

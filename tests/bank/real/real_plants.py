@@ -460,12 +460,13 @@ def other_plants() -> List[RealPlant]:
     cache: List[Pair] = [("read", "cache")]
     slow, narrow = latency(), bandwidth()
     return [
-        RealPlant("store-client", "external", "another client of a store with just enough bytes/s", [("read", "external")] + READ_BANDWIDTH,
-                  shared_store(bandwidth()), full=True, turn="remove", why=STORE_OR_HOG),
-        RealPlant("store-client-iops", "external", "another client of a store with just enough requests/s", [("read", "external")] + READ_IOPS,
-                  shared_store(iops()), full=True, turn="remove", why=STORE_OR_HOG),
-        RealPlant("disk-hog", "external", "others read from a disk with just enough bytes/s", [("read", "external")] + READ_BANDWIDTH, shared_disk,
-                  full=True, turn="remove", why=STORE_OR_HOG),
+        # Full, but not for one client alone: where all take turns, more files in flight get a larger share.
+        RealPlant("store-client", "external", "another client of a store with just enough bytes/s", [("read", "shared")] + READ_BANDWIDTH,
+                  shared_store(bandwidth()), turn="remove", why=STORE_OR_HOG),
+        RealPlant("store-client-iops", "external", "another client of a store with just enough requests/s", [("read", "shared")] + READ_IOPS,
+                  shared_store(iops()), turn="remove", why=STORE_OR_HOG),
+        RealPlant("disk-hog", "external", "others read from a disk with just enough bytes/s", [("read", "shared")] + READ_BANDWIDTH, shared_disk,
+                  turn="remove", why=STORE_OR_HOG),
         RealPlant("cache-limit", "cache", "a memory limit in front of a slow store", cache + READ_LATENCY, cached(slow), turn="remove", why=CACHE_OR_STORE),
         RealPlant("cache-limit-bytes", "cache", "a memory limit in front of a narrow store", cache + READ_BANDWIDTH, cached(narrow), turn="remove",
                   why=CACHE_OR_STORE),
