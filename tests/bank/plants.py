@@ -167,7 +167,7 @@ def plants(cores: int) -> List[Plant]:
         ),
         Plant(
             "device", "a slow device behind io_uring", WAIT_BOUND, [("step", "compute")],
-            lambda aim, h: {"inject.step_factor": text(8 * STEP_RATE / lose(h, aim))},
+            lambda aim, h: {"inject.step_factor": text(max(1.0, 8 * STEP_RATE / lose(h, aim)))},
         ),
         Plant(
             "worker", "one worker of 8 is slower, delivery in order",

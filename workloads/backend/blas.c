@@ -96,7 +96,7 @@ static void find_library(void)
 	}
 	if (program_beside("../lib/libopenblas.so.0", beside, sizeof beside))
 		state.found = try_library(beside);
-	if (!state.found && *MLBENCH_OPENBLAS_FOLDER)
+	if (!state.found && MLBENCH_OPENBLAS_FOLDER[0] != '\0')
 		state.found = try_library(MLBENCH_OPENBLAS_FOLDER "/libopenblas.so.0");
 	if (!state.found)
 		state.found = try_library("libopenblas.so.0");
