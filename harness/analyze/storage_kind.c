@@ -76,7 +76,7 @@ static void add_trace(struct run_sums *sums, const struct trace *trace, double i
 {
 	struct completion *scratch = malloc((trace->count + 1) * sizeof *scratch);
 	const double wanted = fmin(fmax(ceil(2 * in_flight), RUN_LEAST), RUN_MOST);
-	const size_t edge = (size_t)fmin(ceil(in_flight / 2), RUN_MOST / 4);
+	const size_t edge = (size_t)fmin(ceil(in_flight / 2), RUN_MOST / 4.0);
 	for (size_t first = 0; scratch && first < trace->count;) {
 		size_t last = first + 1;
 		while (last < trace->count &&
@@ -140,10 +140,7 @@ static void tell_slots(struct storage *out)
 		/* What a file takes on an idle station was not seen. */
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_MANY;
-	} else if (out->slots < SLOTS_LEAST && !vague) {
-		out->kind = STORAGE_REQUESTS;
-		out->kind_certainty = CERTAIN_FEW;
-	} else if (out->ramp_rate > SAVED_UP) {
+	} else if ((out->slots < SLOTS_LEAST && !vague) || out->ramp_rate > SAVED_UP) {
 		out->kind = STORAGE_REQUESTS;
 		out->kind_certainty = CERTAIN_FEW;
 	} else if (!vague &&
