@@ -580,7 +580,8 @@ static void weigh_corner(const struct observations *all, bool probed, struct sto
 	double prior[2] = {0, 0};
 	for (size_t i = 0; cells && i < cells_count; i++) {
 		const double rounding = roundings[i % ROUNDINGS];
-		const double place = 2.0 * (double)(i / ROUNDINGS) / (CORNERS - 1) - 1;
+		const size_t column = i / ROUNDINGS;
+		const double place = 2.0 * (double)column / (CORNERS - 1) - 1;
 		const double corner = out->in_flight * pow(CORNER_RANGE, place);
 		const double now = law(out->in_flight, corner, rounding);
 		const double gain = law(2 * out->in_flight, corner, rounding) - now;
