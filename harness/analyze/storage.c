@@ -117,10 +117,13 @@ static double mean_service(const struct trace *trace)
 	return trace->count > 0 ? sum / (double)trace->count : 0;
 }
 
-static const struct trace *trace_of(
-	const struct storage_evidence *e, size_t repeat, const char *name)
+const struct trace *storage_trace(
+	const struct storage_evidence *evidence, size_t repeat, const char *name)
 {
-	return e->traces && e->traces[repeat] ? traces_find(e->traces[repeat], name) : NULL;
+	const struct trace *trace = evidence->traces && evidence->traces[repeat]
+					    ? traces_find(evidence->traces[repeat], name)
+					    : NULL;
+	return trace && trace->count > 0 ? trace : NULL;
 }
 
 static double response_of(const struct storage_evidence *e, size_t repeat)
@@ -128,7 +131,7 @@ static double response_of(const struct storage_evidence *e, size_t repeat)
 	const struct stage_measurement *read = read_stage(e->repeats[repeat]);
 	if (read && read->service.count > 0)
 		return histogram_mean(&read->service);
-	const struct trace *trace = trace_of(e, repeat, "read");
+	const struct trace *trace = storage_trace(e, repeat, "read");
 	return trace ? mean_service(trace) : 0;
 }
 
@@ -362,7 +365,7 @@ static bool steady_logs(const struct storage_evidence *e, double *mean, double *
 	double squares = 0;
 	double n = 0;
 	for (size_t r = 0; r < e->count; r++) {
-		const struct trace *trace = trace_of(e, r, "read");
+		const struct trace *trace = storage_trace(e, r, "read");
 		for (size_t i = 0; trace && i < trace->count; i++) {
 			const double ns = (double)trace->items[i].service_ns;
 			if (!(ns > 0))
@@ -385,8 +388,8 @@ static void take_ramps(
 	double ramps = 0;
 	double rate = 0;
 	for (size_t r = 0; r < e->count; r++) {
-		const struct trace *ramp = trace_of(e, r, TRACE_READ_RAMP);
-		if (!ramp || ramp->count == 0)
+		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
+		if (!ramp)
 			continue;
 		take_first(ramp, r, first);
 		rate += ramp_rate(ramp);

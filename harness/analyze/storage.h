@@ -77,6 +77,10 @@ struct storage {
 
 void storage_fit(const struct storage_evidence *evidence, struct storage *out);
 
+/* The trace of a repetition; NULL: there is none, or it is empty. */
+const struct trace *storage_trace(
+	const struct storage_evidence *evidence, size_t repeat, const char *name);
+
 /* storage_first.c: fills group and group_ns; others and shared_capacity. */
 void storage_find_groups(const struct storage_evidence *evidence, struct storage *out);
 void storage_find_others(const struct storage_evidence *evidence, struct storage *out);

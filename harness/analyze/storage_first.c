@@ -31,17 +31,9 @@ static const double COUNTED_ALIKE = 0.35;
 static const double NINETY = 1.645, ELASTICITY_SLACK = 0.1;
 
 struct groups {
-	double size; /* most of them; 0: nothing regular */
+	double size; /* the median; 0: nothing regular */
 	double apart_ns;
 };
-
-static const struct trace *ramp_of(const struct storage_evidence *e, size_t repeat)
-{
-	const struct trace *ramp = e->traces && e->traces[repeat]
-					   ? traces_find(e->traces[repeat], TRACE_READ_RAMP)
-					   : NULL;
-	return ramp && ramp->count > 0 ? ramp : NULL;
-}
 
 static double first_end(const struct trace *ramp)
 {
@@ -119,7 +111,7 @@ void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 	size_t count = 0;
 	size_t told = 0;
 	for (size_t r = 0; r < e->count && count < STORAGE_REPEATS_MAX; r++) {
-		const struct trace *ramp = ramp_of(e, r);
+		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
 		if (!ramp)
 			continue;
 		found[count] = groups_of(ns, first_responses(ramp, ns));
@@ -219,7 +211,7 @@ void storage_find_others(const struct storage_evidence *e, struct storage *out)
 	if (out->compared == 0 || !(out->elasticity + NINETY * out->elasticity_error < 1))
 		return;
 	for (size_t r = 0; r < e->count && count < STORAGE_REPEATS_MAX; r++) {
-		const struct trace *ramp = ramp_of(e, r);
+		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
 		if (!ramp)
 			continue;
 		const struct turns turns = turns_of_ramp(ramp);

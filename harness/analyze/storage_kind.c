@@ -78,10 +78,7 @@ static void add_trace(struct run_sums *sums, const struct trace *trace, double i
 	const double wanted = fmin(fmax(ceil(2 * in_flight), RUN_LEAST), RUN_MOST);
 	const size_t edge = (size_t)fmin(ceil(in_flight / 2), RUN_MOST / 4.0);
 	for (size_t first = 0; scratch && first < trace->count;) {
-		size_t last = first + 1;
-		while (last < trace->count &&
-			trace->items[last].number == trace->items[last - 1].number + 1)
-			last++;
+		const size_t last = trace_run_end(trace, first);
 		add_consecutive(
 			sums, &trace->items[first], last - first, (size_t)wanted, edge, scratch);
 		first = last;
@@ -111,8 +108,7 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums own = {0};
 	for (size_t r = 0; r < e->count; r++) {
-		const struct trace *trace =
-			e->traces && e->traces[r] ? traces_find(e->traces[r], "read") : NULL;
+		const struct trace *trace = storage_trace(e, r, "read");
 		for (size_t i = 0; trace && i < trace->count; i++)
 			add_run(&own, (double)trace->items[i].service_ns * 1e-9,
 				(double)trace->items[i].bytes);
@@ -175,8 +171,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums sums = {0};
 	for (size_t i = 0; i < e->count; i++) {
-		const struct trace *trace =
-			e->traces && e->traces[i] ? traces_find(e->traces[i], "read") : NULL;
+		const struct trace *trace = storage_trace(e, i, "read");
 		if (trace)
 			add_trace(&sums, trace, out->in_flight);
 	}

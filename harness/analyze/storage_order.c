@@ -65,10 +65,7 @@ static void add_trace(struct pair_sums *sums, const struct trace *trace)
 {
 	struct sent *scratch = malloc((trace->count + 1) * sizeof *scratch);
 	for (size_t first = 0; scratch && first < trace->count;) {
-		size_t last = first + 1;
-		while (last < trace->count &&
-			trace->items[last].number == trace->items[last - 1].number + 1)
-			last++;
+		const size_t last = trace_run_end(trace, first);
 		add_run(sums, &trace->items[first], last - first, scratch);
 		first = last;
 	}
@@ -79,8 +76,7 @@ bool storage_queues(const struct storage_evidence *e)
 {
 	struct pair_sums s = {0};
 	for (size_t i = 0; i < e->count; i++) {
-		const struct trace *trace =
-			e->traces && e->traces[i] ? traces_find(e->traces[i], "read") : NULL;
+		const struct trace *trace = storage_trace(e, i, "read");
 		if (trace)
 			add_trace(&s, trace);
 	}

@@ -11,6 +11,14 @@ void traces_release(struct traces *traces)
 	*traces = (struct traces){0};
 }
 
+size_t trace_run_end(const struct trace *trace, size_t first)
+{
+	size_t end = first + 1;
+	while (end < trace->count && trace->items[end].number == trace->items[end - 1].number + 1)
+		end++;
+	return end;
+}
+
 const struct trace *traces_find(const struct traces *traces, const char *stage)
 {
 	for (size_t i = 0; i < traces->stage_count; i++)

@@ -57,6 +57,8 @@ struct traces {
 };
 
 void traces_release(struct traces *traces); /* safe on {0} */
+/* One beyond the last item of the run of consecutive numbers that holds `first` < count. */
+size_t trace_run_end(const struct trace *trace, size_t first);
 /* NULL when there is none of that name. */
 const struct trace *traces_find(const struct traces *traces, const char *stage);
 
