@@ -17,8 +17,8 @@ static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
 static const double READS_ALL_THE_TIME = 0.90;             /* busy: nothing below holds it back */
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
-/* A capacity of less than so many times the rate is the next limit, and a close one. */
 static const double NINETY = 1.645;
+/* A capacity of less than so many times the rate is the next limit, and a close one. */
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_SHARED = 0.85;
 static const double CERTAIN_UNTOLD = 0.5;
@@ -126,15 +126,17 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +- %.2f)",
 			here, s->in_flight, there, s->other_in_flight, s->elasticity,
 			s->elasticity_error);
+	else if (s->queues)
+		(void)snprintf(out, POINTS_BYTES,
+			"%s files/s with %.1f in flight, which wait for each other: a later one comes back no later",
+			here, s->in_flight);
 	else if (!isnan(s->ramp_ratio))
 		(void)snprintf(out, POINTS_BYTES,
 			"a file takes %.1f times as long with %.1f in flight as the first files did",
 			s->ramp_ratio, s->in_flight);
 	else
-		(void)snprintf(out, POINTS_BYTES, "%s files/s with %.1f in flight%s", here,
-			s->in_flight,
-			s->queues ? ", which wait for each other: a later one comes back no later"
-				  : "");
+		(void)snprintf(
+			out, POINTS_BYTES, "%s files/s with %.1f in flight", here, s->in_flight);
 	return out;
 }
 
@@ -156,6 +158,7 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	char rate[UNITS_BYTES];
 	(void)compare_points(s, points);
 	const double certainty = s->full * s->kind_certainty;
+	const char *const sizes = isnan(s->bytes_share) ? "" : ", whatever their bytes";
 	switch (s->kind) {
 	case STORAGE_BYTES:
 		return cause_is(out, "bandwidth", certainty,
@@ -169,12 +172,12 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	case STORAGE_SLOTS:
 		if (s->group > 1)
 			return cause_is(out, "concurrency", certainty,
-				"storage is full: %s; it serves %u files at once, %s each, whatever their bytes: the first ones came back in groups of %u",
-				points, s->group, units_format_duration(s->latency_ns, rate),
+				"storage is full: %s; it serves %u files at once, %s each%s: the first ones came back in groups of %u",
+				points, s->group, units_format_duration(s->latency_ns, rate), sizes,
 				s->group);
 		return cause_is(out, "concurrency", certainty,
-			"storage is full: %s; it serves %.1f files at once, %s each, whatever their bytes",
-			points, s->slots, units_format_duration(s->latency_ns, rate));
+			"storage is full: %s; it serves %.1f files at once, %s each%s", points,
+			s->slots, units_format_duration(s->latency_ns, rate), sizes);
 	default:
 		return full_of_something(s, points, out);
 	}

@@ -115,6 +115,8 @@ static bool little_of_reads(
 		base->facts->read_depth == 0)
 		return true;
 	const double seconds = measurement_counted_seconds(m);
+	if (seconds <= 0)
+		return true;
 	const double in_flight =
 		(double)read->items / seconds * histogram_mean(&read->service) * 1e-9;
 	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;

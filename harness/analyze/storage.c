@@ -634,7 +634,9 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	take_ramps(e, out, &first);
 	compare_ramp(e, &first, out, &all);
 	weigh_corner(&all, probed, out);
-	out->queues = out->compared == 0 && out->in_flight >= QUEUE_LEAST && storage_queues(e);
+	/* Not against first files that say otherwise. */
+	out->queues = out->compared == 0 && out->full >= 0.5 - STORAGE_TOLD &&
+		      out->in_flight >= QUEUE_LEAST && storage_queues(e);
 	if (out->queues) {
 		out->full = fmax(out->full, SURE_RAMP);
 		out->capacity = out->rate;

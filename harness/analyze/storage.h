@@ -71,8 +71,8 @@ struct storage {
 	double group_ns;        /* between two such groups */
 	double others;          /* files that others keep in flight at the station; 0: none seen */
 	double shared_capacity; /* files/s, of all together */
-	bool queues; /* one operating point only, and files wait for each other all the time */
-	bool side_by_side; /* the first C L files took as long each as the first: servers */
+	bool queues;            /* no other depth, and files wait for each other all the time */
+	bool side_by_side;      /* the first C L files took as long each as the first: servers */
 };
 
 void storage_fit(const struct storage_evidence *evidence, struct storage *out);
