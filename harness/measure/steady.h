@@ -19,10 +19,11 @@ struct steady {
 };
 
 /* rates: samples/s per window, count >= 1.  minimum: windows that are warm-up whatever the test
- * says.  steps: how many ended in the others; windows are joined until there are no more of them, since rates between
- * steps are interpolated and one of them would count several times.  MSER (White 1997), on means of up to five windows, chooses the cut within the first third
- * of the rest.  What follows is searched for the most significant change of level, against noise
- * that may be autocorrelated; changes below 5 % never count.  A change within the first third moves
+ * says.  steps: how many ended in the others; windows are joined until there are no more of them,
+ * since rates between steps are interpolated and one of them would count several times.  MSER
+ * (White 1997), on means of up to five windows, chooses the cut within the first third of the
+ * rest.  What follows is searched for the most significant change of level, against noise that
+ * may be autocorrelated; changes below 5 % never count.  A change within the first third moves
  * the cut. */
 struct steady steady_find(const double *rates, size_t count, size_t minimum, size_t steps);
 
