@@ -125,35 +125,43 @@ static void add_completeness(const struct findings *findings, struct verdict *ve
 
 /* --- phases ------------------------------------------------------------------------------------ */
 
-static void judge_slice(const struct diagnose_input *input, const struct measurement *slice,
-	const struct traces *traces, unsigned effort, struct verdict *verdict)
+static void judge_part(const struct diagnose_input *input, const struct measurement *const *repeats,
+	const struct traces *const *traces, size_t count, unsigned effort, struct verdict *verdict)
 {
-	const struct measurement *one = slice;
-	const struct traces *one_traces = traces;
-	struct diagnose_input slice_input = *input;
-	struct model_source source = input->source;
+	struct diagnose_input part_input = *input;
+	struct model_source *source = &part_input.source;
 	struct point_summary *summary = calloc(1, sizeof *summary);
 	struct replayed replayed = {0};
 	char why_not[EVIDENCE_BYTES];
-	source.repeats = &one;
-	source.traces = traces ? &one_traces : NULL;
-	source.count = 1;
-	if (summary && summary_of_point(&one, 1, input->facts, summary, NULL) == 0) {
+	source->repeats = repeats;
+	source->traces = traces;
+	source->count = count;
+	if (summary && summary_of_point(repeats, count, input->facts, summary, NULL) == 0) {
 		const struct point_facts facts = point_facts_measured(summary, input->facts);
-		slice_input.source = source;
 		const bool has =
-			replay_point(&slice_input, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
+			replay_point(&part_input, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
 		const struct evidence_base base = {.point = summary,
-			.repeats = &one,
-			.count = 1,
+			.repeats = repeats,
+			.count = count,
 			.facts = &facts,
-			.source = traces ? &source : NULL,
+			.source = traces ? source : NULL,
 			.findings = has ? &replayed.findings : NULL};
 		verdict_judge_trusted(&base, verdict);
 		replayed_close(&replayed);
 		point_summary_release(summary);
 	}
 	free(summary);
+}
+
+/* The last phase of a change that lasted: whole repetitions like it tell more, as other depths in their warm-ups and their first
+ * files are of it. */
+static void judge_after(const struct diagnose_input *input, const struct phase_cut *cut,
+	unsigned effort, struct verdict *verdict)
+{
+	const struct model_source *source = &input->source;
+	const size_t first = cut->repeat + 1;
+	judge_part(input, source->repeats + first, source->traces ? source->traces + first : NULL,
+		cut->after, effort, verdict);
 }
 
 static void judge_phase(const struct diagnose_input *input, const struct phase_cut *cut, size_t i,
@@ -171,8 +179,13 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 		phase_slice(m, traces, phase->begin_s, phase->end_s, slice);
 		if (traces)
 			phase_slice_traces(traces, phase->begin_s, phase->end_s, part);
-		judge_slice(input, slice, traces ? part : NULL, effort, verdict);
 		phase->throughput = slice->throughput;
+		const struct measurement *one = slice;
+		const struct traces *one_traces = part;
+		if (cut->after > 0 && i + 1 == cut->count)
+			judge_after(input, cut, effort, verdict);
+		else
+			judge_part(input, &one, traces ? &one_traces : NULL, 1, effort, verdict);
 	}
 	memcpy(phase->stage, verdict->stage, sizeof phase->stage);
 	memcpy(phase->resource, verdict->resource, sizeof phase->resource);
@@ -184,11 +197,10 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 /* The same limit at much the same throughput, or for a moment only. */
 static bool are_alike(const struct phase *a, const struct phase *b, double run_s)
 {
-	static const double alike = 0.20;  /* of ln(throughput) */
 	static const double moment = 0.12; /* of the run */
 	if (strcmp(a->stage, b->stage) != 0 || strcmp(a->resource, b->resource) != 0)
 		return false;
-	return fabs(log(b->throughput / a->throughput)) < alike ||
+	return phases_rates_alike(a->throughput, b->throughput) ||
 	       fmin(a->end_s - a->begin_s, b->end_s - b->begin_s) < moment * run_s;
 }
 
@@ -238,24 +250,31 @@ static size_t costliest_phase(const struct diagnosis *out)
 }
 
 /* First of all: whatever follows is of that part alone, and its figures are not the run's. */
-static void say_which_phase(struct diagnosis *out, const struct phase *p)
+static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t after)
 {
 	struct verdict *v = &out->verdict;
 	char rate[UNITS_BYTES];
+	char like[64] = "";
 	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
 	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
+	if (after > 0)
+		(void)snprintf(like, sizeof like, ", and of %zu repeat%s after it that %s like it",
+			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
 	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
-		"the limit changes: %zu parts; what follows is of %.2f to %.2f s, %s samples/s, the part that costs most",
-		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate));
+		"the limit changes: %zu parts; what follows is of %.2f to %.2f s, %s samples/s, the part that costs most%s",
+		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
+		like);
 	v->evidence_count = kept + 1;
 }
 
-static void add_phases(struct diagnosis *out, const struct verdict *verdicts)
+static void add_phases(
+	struct diagnosis *out, const struct phase_cut *cut, const struct verdict *verdicts)
 {
 	const size_t worst = costliest_phase(out);
+	const bool is_last = worst + 1 == out->phase_count;
 	out->verdict = verdicts[worst];
 	out->verdict.confidence *= PHASES_CONFIDENCE;
-	say_which_phase(out, &out->phases[worst]);
+	say_which_phase(out, &out->phases[worst], is_last ? cut->after : 0);
 }
 
 static void judge_phases(const struct diagnose_input *input, const struct phase_cut *cut,
@@ -267,7 +286,7 @@ static void judge_phases(const struct diagnose_input *input, const struct phase_
 	out->phase_count = cut->count;
 	join_alike(out, verdicts);
 	if (out->phase_count > 1)
-		add_phases(out, verdicts);
+		add_phases(out, cut, verdicts);
 }
 
 static void whole_is_one_phase(const struct diagnose_input *input, struct diagnosis *out)
@@ -348,8 +367,8 @@ static bool is_stall(const struct verdict *verdict)
 	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
 }
 
-static void judge_whole(const struct diagnose_input *input, const struct phase_cut *cut,
-	unsigned effort, struct diagnosis *out)
+static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *parts,
+	const struct phase_cut *cut, unsigned effort, struct diagnosis *out)
 {
 	struct replayed replayed;
 	const struct point_facts facts = point_facts_measured(input->point, input->facts);
@@ -362,7 +381,7 @@ static void judge_whole(const struct diagnose_input *input, const struct phase_c
 		.findings = has ? &replayed.findings : NULL};
 	verdict_judge(&base, &out->verdict);
 	if (cut->count > 1 && !is_stall(&out->verdict))
-		judge_phases(input, cut, effort, out);
+		judge_phases(parts, cut, effort, out);
 	if (out->phase_count <= 1)
 		whole_is_one_phase(input, out);
 	if (has)
@@ -398,6 +417,23 @@ static bool uneven_for_a_cause(const struct diagnose_input *input)
 	return stalls_bind(&base) || cache_binds(&base);
 }
 
+/* Cuts the repetitions of the source, or all, where an unsteady one of them has a change that lasted: parts->source is then of all. */
+static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
+{
+	struct model_source *source = &parts->source;
+	phases_cut(source->repeats, source->count, cut);
+	if (cut->count > 1 || parts->all_count <= source->count)
+		return;
+	struct phase_cut all;
+	phases_cut(parts->all, parts->all_count, &all);
+	if (all.after == 0)
+		return;
+	*cut = all;
+	source->repeats = parts->all;
+	source->traces = parts->all_traces;
+	source->count = parts->all_count;
+}
+
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err)
 {
@@ -406,7 +442,8 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	const struct model_source *source = &input->source;
 	memory_find(source->repeats, source->count, input->facts, &out->memory);
 	struct phase_cut cut;
-	phases_cut(source->repeats, source->count, &cut);
+	struct diagnose_input parts = *input;
+	cut_in_parts(&parts, &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	out->width = enough.width;
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
@@ -417,7 +454,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 		whole_is_one_phase(input, out);
 		return 0;
 	}
-	judge_whole(input, &cut, effort, out);
+	judge_whole(input, &parts, &cut, effort, out);
 	weigh_failures(input->tried, out);
 	return 0;
 }

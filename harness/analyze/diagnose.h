@@ -66,6 +66,11 @@ struct diagnose_input {
 	const struct point_summary *point;
 	const struct point_facts *facts;
 	struct model_source source;
+	/* (all_count): those of the source and the unsteady ones that it leaves out, in their order: a change that lasted shows in one
+	 * of these.  NULL: the source has all. */
+	const struct measurement *const *all;
+	const struct traces *const *all_traces;
+	size_t all_count;
 	const struct tried *tried; /* what was measured beside it; NULL: nothing */
 };
 

@@ -15,6 +15,7 @@ static const double SAME_BEGIN_S = 0.3; /* of a part, from that of what was meas
 static const double RATE_LEAST = 0.10;  /* of the mean throughput */
 static const double SHARE_LEAST = 0.15; /* of a stage's time */
 static const double STEPS_A_VALUE = 4;
+static const double RATES_ALIKE = 0.20; /* of ln(throughput) */
 
 /* A count of the windows since the start, at time t, interpolated. */
 typedef double count_of(const struct window *w, size_t stage, size_t state);
@@ -140,22 +141,81 @@ static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 	return cut;
 }
 
-void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out)
+double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
+{
+	const double from = cut->edges[phase];
+	const double to = cut->edges[phase + 1];
+	return to > from ? (rate_samples_at(m, to) - rate_samples_at(m, from)) / (to - from) : NAN;
+}
+
+double phases_read_blocked(const struct measurement *m, const struct phase_cut *cut, size_t phase)
+{
+	const double from = cut->edges[phase];
+	const double to = cut->edges[phase + 1];
+	size_t read = 0;
+	while (read < m->stage_count && strcmp(m->stages[read].name, "read") != 0)
+		read++;
+	if (read == m->stage_count || !(to > from))
+		return 1;
+	const double blocked =
+		seconds_at(m, read, THREAD_BLOCKED, to) - seconds_at(m, read, THREAD_BLOCKED, from);
+	return blocked / ((to - from) * fmax(m->stages[read].workers, 1));
+}
+
+bool phases_rates_alike(double a, double b)
+{
+	return fabs(log(b / a)) < RATES_ALIKE;
+}
+
+/* Fills `after` where the change in that repeat lasted. */
+static bool lasts(const struct measurement *const *repeats, size_t count,
+	const struct phase_cut *cuts, struct phase_cut *cut)
+{
+	const double first = phases_rate(repeats[cut->repeat], cut, 0);
+	const double last = phases_rate(repeats[cut->repeat], cut, cut->count - 1);
+	if (cut->count == 1 || cut->repeat + 1 == count || phases_rates_alike(first, last))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const double like = i < cut->repeat ? first : last;
+		if (i != cut->repeat &&
+			(cuts[i].count > 1 ||
+				!phases_rates_alike(phases_rate(repeats[i], &cuts[i], 0), like)))
+			return false;
+	}
+	cut->after = count - cut->repeat - 1;
+	return true;
+}
+
+/* Of as many either way those with more phases: what a change did is lost in a mean. */
+static size_t most_voted(const struct phase_cut *cuts, size_t count)
 {
 	size_t votes[PHASES_MAX + 1] = {0};
-	struct phase_cut first[PHASES_MAX + 1];
-	*out = (struct phase_cut){.count = 1};
-	for (size_t i = 0; i < count; i++) {
-		const struct phase_cut cut = cut_one(repeats[i], i);
-		if (votes[cut.count]++ == 0)
-			first[cut.count] = cut;
-	}
 	size_t most = 0;
+	size_t chosen = 0;
+	for (size_t i = 0; i < count; i++)
+		votes[cuts[i].count]++;
 	for (size_t n = 1; n <= PHASES_MAX; n++)
-		if (votes[n] > votes[most])
-			most = n;
-	if (most > 0)
-		*out = first[most];
+		most = votes[n] >= votes[most] ? n : most;
+	while (chosen < count && cuts[chosen].count != most)
+		chosen++;
+	return chosen;
+}
+
+void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out)
+{
+	struct phase_cut *cuts = calloc(count + 1, sizeof *cuts);
+	*out = (struct phase_cut){.count = 1};
+	for (size_t i = 0; cuts && i < count; i++)
+		cuts[i] = cut_one(repeats[i], i);
+	for (size_t i = 0; cuts && i < count; i++)
+		if (lasts(repeats, count, cuts, &cuts[i])) {
+			*out = cuts[i];
+			free(cuts);
+			return;
+		}
+	if (cuts && count > 0)
+		*out = cuts[most_voted(cuts, count)];
+	free(cuts);
 }
 
 /* --- slices ------------------------------------------------------------------------------------ */

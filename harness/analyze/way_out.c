@@ -11,6 +11,7 @@
 
 /* What is twice as long halves what its edges do. */
 static const double TWICE = 2;
+static const double HELD_BACK = 0.5; /* of the readers' time: less, and the store is the limit */
 
 /* Rounded up to what people write. */
 static const char *seconds_text(double seconds, char out[UNITS_BYTES])
@@ -116,6 +117,21 @@ static size_t for_steadiness(size_t good, size_t unsteady, size_t left)
 	return more <= left ? more : 0;
 }
 
+/* The store is the limit since the limit changed in the last repetition: what it gives at other depths was tried before that
+ * only.  The next one's warm-up tries it. */
+static bool reads_slower_since(const struct measurement *const *repeats, size_t count)
+{
+	struct phase_cut cut;
+	phases_cut(repeats, count, &cut);
+	if (cut.count == 1 || cut.repeat + 1 < count)
+		return false;
+	const struct measurement *m = repeats[cut.repeat];
+	const double first = phases_rate(m, &cut, 0);
+	const double last = phases_rate(m, &cut, cut.count - 1);
+	return last < first && !phases_rates_alike(first, last) &&
+	       phases_read_blocked(m, &cut, cut.count - 1) < HELD_BACK;
+}
+
 size_t way_out_repetitions(const struct measurement *const *repeats, size_t count, size_t most)
 {
 	const struct measurement **chosen = calloc(count + 1, sizeof(*chosen));
@@ -134,6 +150,7 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 		else
 			more = way_out_for_samples(
 				enough.samples, enough.needed, good, most - count + good);
+		more += more == 0 && reads_slower_since(repeats, count);
 	}
 	free(chosen);
 	return more;

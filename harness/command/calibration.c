@@ -3,9 +3,9 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/order.h"
-#include "harness/command/material.h"
 #include "harness/command/step_facts.h"
 #include "harness/report/config_json.h"
+#include "harness/report/material.h"
 
 #include <errno.h>
 #include <math.h>
@@ -57,7 +57,7 @@ int calibration_open(struct calibration *calibration, const struct record *recor
 {
 	struct material material = {0};
 	*calibration = (struct calibration){0};
-	int code = material_load(&material, record, point, true, err);
+	int code = material_load(&material, record, point, &(struct material_choice){0}, err);
 	if (!code)
 		code = config_grid_point(
 			&record->config, &record->grid, point, &calibration->config, err);
@@ -80,7 +80,7 @@ struct model_lack calibration_lack(const struct record *record, size_t point)
 	struct model model = {0};
 	struct model_lack lack = {0};
 	struct error why;
-	int code = material_load(&material, record, point, true, &why);
+	int code = material_load(&material, record, point, &(struct material_choice){0}, &why);
 	if (!code)
 		code = config_grid_point(&record->config, &record->grid, point, &config, &why);
 	if (!code) {

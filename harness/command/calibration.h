@@ -3,7 +3,7 @@
 #define MLBENCH_COMMAND_CALIBRATION_H
 
 #include "harness/analyze/model.h"
-#include "harness/command/material.h"
+#include "harness/report/material.h"
 #include "harness/report/record.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* From a saved point to its diagnosis, and a calibrated model for more. */
 #include "harness/command/diagnosed.h"
 
-#include "harness/command/material.h"
+#include "harness/report/material.h"
 #include "harness/report/trials.h"
 
 #include <errno.h>
@@ -39,7 +39,10 @@ static int diagnose(struct diagnosed *d, const struct report *report,
 	const struct diagnose_input input = {.point = d->summary,
 		.facts = &facts,
 		.tried = &beside.tried,
-		.source = calibration_source(&d->config, report->record, material, contention)};
+		.source = calibration_source(&d->config, report->record, material, contention),
+		.all = material->all_list,
+		.all_traces = effort ? material->all_traces_list : NULL,
+		.all_count = material->all_count};
 	for (size_t i = 0; i < material->count; i++)
 		d->samples += material->repeats[i].samples;
 	code = diagnose_point(&input, effort, &d->diagnosis, err);
@@ -52,8 +55,9 @@ static int load(struct diagnosed *d, const struct record *record, struct materia
 	unsigned *effort, struct error *err)
 {
 	struct error why = {0};
+	struct material_choice choice = {.with_unsteady = d->summary->status == POINT_UNSTEADY};
 	*effort = EFFORT;
-	int code = material_load(material, record, d->point, true, &why);
+	int code = material_load(material, record, d->point, &choice, &why);
 	if (code != -ENODATA) {
 		if (code)
 			*err = why;
@@ -62,7 +66,8 @@ static int load(struct diagnosed *d, const struct record *record, struct materia
 	*effort = 0;
 	(void)snprintf(d->why_not, sizeof d->why_not, "%.*s", EVIDENCE_BYTES - 1, why.text);
 	material_release(material);
-	return material_load(material, record, d->point, false, err);
+	choice.without_traces = true;
+	return material_load(material, record, d->point, &choice, err);
 }
 
 static void calibrate(struct diagnosed *d, const struct record *record, double contention)

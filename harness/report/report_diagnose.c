@@ -4,6 +4,7 @@
 #include "harness/report/report.h"
 
 #include "harness/analyze/diagnose.h"
+#include "harness/report/material.h"
 #include "harness/report/trials.h"
 
 #include <errno.h>
@@ -20,78 +21,9 @@ enum {
 	THREADS_MOST = 8
 };
 
-/* What one point left, as far as it counts. */
-struct loaded {
-	struct measurement *repeats;            /* (count), owned */
-	struct traces *traces;                  /* likewise */
-	const struct measurement **repeat_list; /* of them, owned */
-	const struct traces **traces_list;
-	size_t count;
-	bool traced; /* all of them have service times */
-};
-
-static void loaded_release(struct loaded *loaded)
-{
-	for (size_t i = 0; i < loaded->count; i++) {
-		measurement_release(&loaded->repeats[i]);
-		traces_release(&loaded->traces[i]);
-	}
-	free(loaded->repeats);
-	free(loaded->traces);
-	free(loaded->repeat_list);
-	free(loaded->traces_list);
-	*loaded = (struct loaded){0};
-}
-
-static bool counts(const struct record_entry *entry, const struct point_summary *point)
-{
-	return entry->point == point->id &&
-	       (entry->status == MEASUREMENT_OK ||
-		       (point->status == POINT_UNSTEADY && entry->status == MEASUREMENT_UNSTEADY));
-}
-
-static int load_entry(
-	struct loaded *loaded, const struct record *record, size_t entry, struct error *err)
-{
-	struct measurement *m = &loaded->repeats[loaded->count];
-	struct traces *traces = &loaded->traces[loaded->count];
-	struct error why;
-	const int code = record_load(record, entry, m, err);
-	if (code) {
-		measurement_release(m);
-		*m = (struct measurement){0};
-		return code;
-	}
-	if (loaded->traced && record_load_traces(record, entry, traces, &why)) {
-		loaded->traced = false;
-		*traces = (struct traces){0};
-	}
-	loaded->repeat_list[loaded->count] = m;
-	loaded->traces_list[loaded->count] = traces;
-	loaded->count++;
-	return 0;
-}
-
-/* At most `most` repetitions, the first of them. */
-static int load_point(struct loaded *loaded, const struct record *record,
-	const struct point_summary *point, size_t most, struct error *err)
-{
-	*loaded = (struct loaded){.traced = true};
-	loaded->repeats = calloc(most, sizeof *loaded->repeats);
-	loaded->traces = calloc(most, sizeof *loaded->traces);
-	loaded->repeat_list = calloc(most, sizeof(const struct measurement *));
-	loaded->traces_list = calloc(most, sizeof(const struct traces *));
-	if (!loaded->repeats || !loaded->traces || !loaded->repeat_list || !loaded->traces_list)
-		return error_set(err, -ENOMEM, "out of memory for the diagnosis");
-	int code = 0;
-	for (size_t e = 0; e < record->entry_count && loaded->count < most && !code; e++)
-		if (counts(&record->entries[e], point))
-			code = load_entry(loaded, record, e, err);
-	return code;
-}
-
 static int diagnose_loaded(const struct report *report, const struct point_summary *point,
-	const struct loaded *loaded, unsigned effort, struct diagnosis *out, struct error *err)
+	const struct material *material, bool traced, unsigned effort, struct diagnosis *out,
+	struct error *err)
 {
 	const struct record *record = report->record;
 	struct config config = {0};
@@ -107,15 +39,20 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 			.facts = &facts,
 			.tried = &beside.tried,
 			.source = {.config = &config,
-				.repeats = loaded->repeat_list,
-				.traces = loaded->traced ? loaded->traces_list : NULL,
-				.count = loaded->count,
+				.repeats = material->repeat_list,
+				.traces = traced ? material->traces_list : NULL,
+				.count = material->count,
+				.others = material->others,
+				.other_count = material->other_count,
 				.cores = record->cores,
 				.step_emulated = record->step.emulated,
 				.step_on_cores = strcmp(record->step.backend, "openblas") == 0,
 				.step_has_memory = strcmp(record->step.backend, "cuda") == 0,
 				.ceilings = record->has_ceilings ? &record->ceilings : NULL,
-				.contention = NAN}};
+				.contention = NAN},
+			.all = material->all_list,
+			.all_traces = traced ? material->all_traces_list : NULL,
+			.all_count = material->all_count};
 		code = diagnose_point(&input, effort, out, err);
 	}
 	beside_close(&beside);
@@ -127,17 +64,23 @@ static int diagnose_one(struct report *report, size_t i, struct error *err)
 {
 	struct point_summary *point = report->points[i];
 	const bool best = i == report->best;
-	struct loaded loaded;
+	struct material_choice choice = {.most = best ? BEST_REPEATS : SKETCH_REPEATS,
+		.with_unsteady = point->status == POINT_UNSTEADY};
+	struct material material = {0};
 	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
 	int code = diagnosis ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");
 	if (code)
 		return code;
-	code = load_point(
-		&loaded, report->record, point, best ? BEST_REPEATS : SKETCH_REPEATS, err);
+	code = material_load(&material, report->record, point->id, &choice, err);
+	if (code == -ENODATA) {
+		material_release(&material);
+		choice.without_traces = true;
+		code = material_load(&material, report->record, point->id, &choice, err);
+	}
 	if (!code)
-		code = diagnose_loaded(
-			report, point, &loaded, best ? EFFORT_BEST : EFFORT_SKETCH, diagnosis, err);
-	loaded_release(&loaded);
+		code = diagnose_loaded(report, point, &material, !choice.without_traces,
+			best ? EFFORT_BEST : EFFORT_SKETCH, diagnosis, err);
+	material_release(&material);
 	if (code) {
 		free(diagnosis);
 		return code;

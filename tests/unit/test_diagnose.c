@@ -2,6 +2,7 @@
  * what it predicts, abstention, phases, and points without service times. */
 #include "harness/analyze/limit_kind.h"
 #include "harness/analyze/phases.h"
+#include "harness/analyze/way_out.h"
 #include "tests/unit/diagnose_fixture.h"
 
 enum { THOROUGH = 16, SKETCH = 2 };
@@ -365,29 +366,29 @@ static void too_few_samples_are_said(void **state)
 	made_close(&p);
 }
 
-/* The rate of one repetition halves for the middle third, and the reader is what waits then. */
-static void slow_in_the_middle(struct measurement *m)
+/* The rate of one repetition falls in these windows, and the reader is what waits then. */
+static void slow_between(struct measurement *m, size_t first, size_t end)
 {
 	double samples = 0;
 	double before = 0;
 	for (size_t i = 0; i < m->window_count; i++) {
 		struct window *w = &m->windows[i];
-		const bool middle = 3 * i >= m->window_count && 3 * i < 2 * m->window_count;
+		const bool slow = i >= first && i < end;
 		const double dt = w->t - before;
 		const double share[2][THREAD_STATES] = {{0, 0.05, 0.95}, {0, 1, 0}};
-		samples += m->throughput * dt * (middle ? 0.4 : 1);
+		samples += m->throughput * dt * (slow ? 0.4 : 1);
 		for (int state = 0; state < THREAD_STATES; state++) {
 			const struct window *last = i > 0 ? w - 1 : NULL;
 			double *read = &w->stage_seconds[0][state];
 			double *decode = &w->stage_seconds[1][state];
 			*read = (last ? last->stage_seconds[0][state] : 0) +
-				share[middle][state] * dt;
+				share[slow][state] * dt;
 			if (state == THREAD_STARVED)
 				*decode = (last ? last->stage_seconds[1][state] : 0) +
-					  (middle ? 2 * dt * 0.6 : 0);
+					  (slow ? 2 * dt * 0.6 : 0);
 			if (state == THREAD_WORKING)
 				*decode = (last ? last->stage_seconds[1][state] : 0) +
-					  2 * dt * (middle ? 0.4 : 0.99);
+					  2 * dt * (slow ? 0.4 : 0.99);
 		}
 		w->samples = (uint64_t)samples;
 		before = w->t;
@@ -395,6 +396,11 @@ static void slow_in_the_middle(struct measurement *m)
 	m->status = MEASUREMENT_UNSTEADY;
 	m->samples = (uint64_t)samples;
 	m->throughput = samples / m->measured_seconds;
+}
+
+static void slow_in_the_middle(struct measurement *m)
+{
+	slow_between(m, m->window_count / 3, 2 * m->window_count / 3);
 }
 
 static void a_changing_limit_is_cut_into_phases(void **state)
@@ -453,6 +459,83 @@ static void phases_begin_after_the_warm_up(void **state)
 	}
 }
 
+/* Fast, then slow from its middle on, then slow. */
+static void make_a_lasting_change(struct made_point *p)
+{
+	made_open(p, &decode_bound);
+	slow_between(&p->repeats[1], MADE_WINDOWS / 2, MADE_WINDOWS);
+	slow_between(&p->repeats[2], 0, MADE_WINDOWS);
+	p->repeats[2].status = MEASUREMENT_OK;
+}
+
+static void a_change_that_lasts_is_one_of_the_whole(void **state)
+{
+	(void)state;
+	struct made_point p;
+	struct phase_cut cut;
+	make_a_lasting_change(&p);
+	phases_cut(p.repeat_list, MADE_REPEATS, &cut);
+	assert_int_equal(cut.count, 2);
+	assert_int_equal(cut.repeat, 1);
+	assert_int_equal(cut.after, 1);
+	/* What came back did not last, and most repetitions know nothing of it. */
+	p.repeats[2].throughput = p.repeats[0].throughput;
+	slow_between(&p.repeats[2], 0, 0);
+	p.repeats[2].status = MEASUREMENT_OK;
+	phases_cut(p.repeat_list, MADE_REPEATS, &cut);
+	assert_int_equal(cut.count, 1);
+	assert_int_equal(cut.after, 0);
+	made_close(&p);
+}
+
+/* Later repetitions are slow throughout and good; the one with the change is not, and left out of the figures. */
+static void a_repetition_left_out_shows_the_change(void **state)
+{
+	(void)state;
+	static const struct made_plan slow_reads = {
+		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=4ms",
+			"read.depth=1"},
+		.ns = {[COST_READ_LATENCY] = 5 * 1e6,
+			[COST_DECODE_CPU] = 4 * 1e6,
+			[COST_STEP_DEVICE] = 4 * 1e6},
+		.reads_twice = true,
+		.cores = 8};
+	struct made_point changed;
+	struct made_point p;
+	struct diagnosis d;
+	make_a_lasting_change(&changed);
+	made_open(&p, &slow_reads);
+	const struct measurement *const all[] = {&changed.repeats[1], &p.repeats[0], &p.repeats[1]};
+	const struct traces *const traces[] = {&changed.traces[1], &p.traces[0], &p.traces[1]};
+	p.input.all = all;
+	p.input.all_traces = traces;
+	p.input.all_count = sizeof all / sizeof *all;
+	p.input.source.count = 2;
+	diagnose(&p, SKETCH, &d);
+	assert_int_equal(d.phase_count, 2);
+	assert_string_equal(d.phases[0].stage, "decode");
+	assert_string_equal(d.phases[1].stage, "read");
+	assert_string_equal(d.verdict.stage, "read");
+	assert_string_equal(d.verdict.resource, "latency");
+	assert_non_null(strstr(d.verdict.evidence[0], "of 2 repeats after it that are like it"));
+	made_close(&p);
+	made_close(&changed);
+}
+
+/* A store that became slow in the last repetition: another one's warm-up tries other depths. */
+static void a_store_that_became_slow_is_measured_again(void **state)
+{
+	(void)state;
+	struct made_point p;
+	make_a_lasting_change(&p);
+	assert_int_equal(way_out_repetitions(p.repeat_list, 2, MADE_REPEATS), 1);
+	assert_int_equal(way_out_repetitions(p.repeat_list, 2, 2), 0);
+	assert_int_equal(way_out_repetitions(p.repeat_list, MADE_REPEATS, 2 * MADE_REPEATS), 0);
+	slow_in_the_middle(&p.repeats[1]);
+	assert_int_equal(way_out_repetitions(&p.repeat_list[1], 1, MADE_REPEATS), 0);
+	made_close(&p);
+}
+
 static void the_same_input_gives_the_same_diagnosis(void **state)
 {
 	(void)state;
@@ -484,6 +567,9 @@ int main(void)
 		cmocka_unit_test(without_service_times_the_first_verdict_stands),
 		cmocka_unit_test(too_few_samples_are_said),
 		cmocka_unit_test(a_changing_limit_is_cut_into_phases),
+		cmocka_unit_test(a_change_that_lasts_is_one_of_the_whole),
+		cmocka_unit_test(a_repetition_left_out_shows_the_change),
+		cmocka_unit_test(a_store_that_became_slow_is_measured_again),
 		cmocka_unit_test(phases_begin_after_the_warm_up),
 		cmocka_unit_test(the_same_input_gives_the_same_diagnosis),
 	};

@@ -1,6 +1,6 @@
 /* What one point left in its record, in full: measurements, and service times in sequence. */
-#ifndef MLBENCH_COMMAND_MATERIAL_H
-#define MLBENCH_COMMAND_MATERIAL_H
+#ifndef MLBENCH_REPORT_MATERIAL_H
+#define MLBENCH_REPORT_MATERIAL_H
 
 #include "harness/measure/trace.h"
 #include "harness/report/record.h"
@@ -8,22 +8,30 @@
 #include <stdbool.h>
 
 struct material {
-	struct measurement *repeats;            /* (count), owned */
+	struct measurement *repeats;            /* (all_count), owned: good and unsteady ones */
 	struct traces *traces;                  /* likewise; {0} where they were not wanted */
-	const struct measurement **repeat_list; /* of them, owned */
+	const struct measurement **repeat_list; /* (count) of them, that were asked for; owned */
 	const struct traces **traces_list;
 	size_t count;
+	const struct measurement **all_list; /* (all_count), in their order */
+	const struct traces **all_traces_list;
+	size_t all_count;
 	/* What other points of the sweep read that differ in read.depth and read.threads alone; owned. */
 	struct read_point *others;
 	size_t other_count;
 	struct error why; /* of the first repetition that could not be loaded */
 };
 
-/* All good repetitions of a point (the unsteady ones where there is no other).  with_traces: only those
- * whose traces can be had.  -ENOENT: it was not measured; -ENODATA: no service times were recorded.
- * Release it in any case. */
+struct material_choice {
+	size_t most; /* repetitions, the first ones; 0: all */
+	bool without_traces;
+	bool with_unsteady; /* beside good ones; else only where there is no good one */
+};
+
+/* The repetitions of a point; only those whose traces can be had, where they are wanted.  -ENOENT: it was not measured;
+ * -ENODATA: no service times were recorded.  Release it in any case. */
 int material_load(struct material *material, const struct record *record, size_t point,
-	bool with_traces, struct error *err);
+	const struct material_choice *choice, struct error *err);
 void material_release(struct material *material); /* safe on {0} */
 
 /* The status of the repetitions that are taken, and how many there are. */

@@ -1,5 +1,5 @@
 /* Loading the repetitions of a point. */
-#include "harness/command/material.h"
+#include "harness/report/material.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,7 +28,7 @@ enum measurement_status material_status(const struct record *record, size_t poin
 
 void material_release(struct material *material)
 {
-	for (size_t i = 0; i < material->count; i++) {
+	for (size_t i = 0; i < material->all_count; i++) {
 		measurement_release(&material->repeats[i]);
 		traces_release(&material->traces[i]);
 	}
@@ -36,6 +36,8 @@ void material_release(struct material *material)
 	free(material->traces);
 	free(material->repeat_list);
 	free(material->traces_list);
+	free(material->all_list);
+	free(material->all_traces_list);
 	free(material->others);
 	*material = (struct material){0};
 }
@@ -43,8 +45,8 @@ void material_release(struct material *material)
 static int load_entry(
 	struct material *material, const struct record *record, size_t entry, bool with_traces)
 {
-	struct measurement *m = &material->repeats[material->count];
-	struct traces *traces = &material->traces[material->count];
+	struct measurement *m = &material->repeats[material->all_count];
+	struct traces *traces = &material->traces[material->all_count];
 	int code = record_load(record, entry, m, &material->why);
 	if (!code && with_traces) {
 		code = record_load_traces(record, entry, traces, &material->why);
@@ -57,10 +59,20 @@ static int load_entry(
 		*traces = (struct traces){0};
 		return code;
 	}
-	material->repeat_list[material->count] = m;
-	material->traces_list[material->count] = traces;
-	material->count++;
+	material->all_list[material->all_count] = m;
+	material->all_traces_list[material->all_count] = traces;
+	material->all_count++;
 	return 0;
+}
+
+static void choose(struct material *material, bool unsteady)
+{
+	for (size_t i = 0; i < material->all_count; i++)
+		if (material->repeats[i].status == MEASUREMENT_OK || unsteady) {
+			material->repeat_list[material->count] = material->all_list[i];
+			material->traces_list[material->count] = material->all_traces_list[i];
+			material->count++;
+		}
 }
 
 /* --- other depths of the sweep ------------------------------------------------------------------ */
@@ -129,27 +141,46 @@ static void load_others(struct material *material, const struct record *record, 
 	free(m);
 }
 
-int material_load(struct material *material, const struct record *record, size_t point,
-	bool with_traces, struct error *err)
+static int make_room(struct material *material, size_t count)
 {
-	size_t count;
-	const enum measurement_status status = material_status(record, point, &count);
-	if (count == 0)
-		return error_set(err, -ENOENT, "point %zu was not measured", point);
 	material->repeats = calloc(count, sizeof *material->repeats);
 	material->traces = calloc(count, sizeof *material->traces);
 	material->repeat_list = calloc(count, sizeof(const struct measurement *));
 	material->traces_list = calloc(count, sizeof(const struct traces *));
-	if (!material->repeats || !material->traces || !material->repeat_list ||
-		!material->traces_list)
-		return error_set(err, -ENOMEM, "out of memory for the repetitions of a point");
-	int code = 0;
-	for (size_t e = 0; e < record->entry_count; e++) {
-		if (!counts(&record->entries[e], point, status))
+	material->all_list = calloc(count, sizeof(const struct measurement *));
+	material->all_traces_list = calloc(count, sizeof(const struct traces *));
+	return material->repeats && material->traces && material->repeat_list &&
+			       material->traces_list && material->all_list &&
+			       material->all_traces_list
+		       ? 0
+		       : -ENOMEM;
+}
+
+static bool has_figures(const struct record_entry *entry, size_t point)
+{
+	return counts(entry, point, MEASUREMENT_OK) || counts(entry, point, MEASUREMENT_UNSTEADY);
+}
+
+int material_load(struct material *material, const struct record *record, size_t point,
+	const struct material_choice *choice, struct error *err)
+{
+	const size_t most = choice->most ? choice->most : record->entry_count;
+	bool unsteady = true;
+	bool measured = false;
+	int code = make_room(material, record->entry_count + 1);
+	if (code)
+		return error_set(err, code, "out of memory for the repetitions of a point");
+	for (size_t e = 0; e < record->entry_count && material->all_count < most; e++) {
+		if (!has_figures(&record->entries[e], point))
 			continue;
-		const int loaded = load_entry(material, record, e, with_traces);
+		const int loaded = load_entry(material, record, e, !choice->without_traces);
+		unsteady = unsteady && (loaded || record->entries[e].status != MEASUREMENT_OK);
 		code = code ? code : loaded;
+		measured = true;
 	}
+	if (!measured)
+		return error_set(err, -ENOENT, "point %zu was not measured", point);
+	choose(material, choice->with_unsteady || unsteady);
 	if (material->count > 0) {
 		load_others(material, record, point);
 		return 0;
