@@ -362,7 +362,7 @@ class Site:
 
     # --- the far end of a link --------------------------------------------------------------------------------
 
-    def far_end(self, bytes_per_s: Optional[float] = None, shaper: str = "tbf") -> Tuple[str, ...]:
+    def far_end(self, bytes_per_s: Optional[float], shaper: str) -> Tuple[str, ...]:
         """A namespace behind a veth pair, whose end is shaped; the words that run a program in it."""
         need("ip", "tc")
         space = PREFIX + str(os.getpid())
@@ -385,10 +385,10 @@ class Site:
                      "burst", str(LINK_BURST), "cburst", str(LINK_BURST))
         return inside
 
-    def link(self, folder: str, bytes_per_s: Optional[float], delay_s: float = 0, shaper: str = "tbf", options: Tuple[str, ...] = ()) -> str:
+    def link(self, folder: str, bytes_per_s: Optional[float], delay_s: float = 0, options: Tuple[str, ...] = ()) -> str:
         """sshfs over such a link; where it is mounted."""
         need("sshfs", SFTP_SERVER)
-        inside = self.far_end(bytes_per_s, shaper)
+        inside = self.far_end(bytes_per_s, "tbf")
         server = subprocess.Popen([*inside, "python3", os.path.join(HERE, "sftp_link.py"), FAR_END, str(LINK_PORT), str(delay_s), SFTP_SERVER])
         self.stack.callback(end, server)
         until(lambda: listens(LINK_PORT), "nobody listens at the far end of the link")
@@ -406,21 +406,6 @@ class Site:
         self.server = self.starts([*inside, "/usr/sbin/nginx", "-c", settings, "-e", "stderr"], settings + ".log")
         until(lambda: listens(HTTP_PORT), "nobody listens at the far end of the link")
         return "http://%s:%d" % (FAR_END, HTTP_PORT)
-
-    def rclone_serves(self, kind: str, folder: str, *options: str) -> str:
-        """rclone's own server at the far end; its address."""
-        need("rclone")
-        inside = self.far_end()
-        words = [*inside, "rclone", "serve", kind, *RCLONE, "--addr", "%s:%d" % (FAR_END, HTTP_PORT), *options, folder]
-        self.server = self.starts(words, os.path.join(self.work, "rclone-serve.log"))
-        until(lambda: listens(HTTP_PORT), "nobody listens at the far end of the link")
-        return "http://%s:%d" % (FAR_END, HTTP_PORT)
-
-    def rclone_over_ssh(self, folder: str) -> str:
-        """A folder that rclone serves at the far end, mounted with rclone; where."""
-        self.rclone_serves("sftp", folder, "--no-auth")
-        password = subprocess.run(["rclone", "obscure", "any"], capture_output=True, text=True, check=True).stdout.strip()
-        return self.rclone(":sftp:", "--sftp-host", FAR_END, "--sftp-port", str(HTTP_PORT), "--sftp-user", "any", "--sftp-pass", password)
 
     def rclone(self, remote: str, *options: str) -> str:
         """A remote mounted with rclone; where."""
