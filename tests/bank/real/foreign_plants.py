@@ -275,7 +275,7 @@ def beside(settings: Settings, data: str, begin: Callable[[Site, float, int], No
 
 def in_siblings(site: Site, loss: float, cores: int) -> None:
     """The group of the others gets loss - 1 times what the job's gets."""
-    site.hogs(2 * cores, "cpu", inside=site.cpu_shares(loss - 1))
+    site.hogs(4 * cores, "cpu", inside=site.cpu_shares(loss - 1))
 
 
 def real_time(site: Site, loss: float, cores: int) -> None:
@@ -301,8 +301,9 @@ def cpu_plants() -> List[RealPlant]:
     decode, both = [("decode", "quota")], [("step", "quota"), ("decode", "quota")]
     decoders = {**all_cores(), "augment.size": "160"}
 
-    def external(name: str, what: str, begin: Callable[[Site, float, int], None], settings: Settings = decoders, data: str = "photos") -> RealPlant:
-        return RealPlant(name, "external", what, EXTERNAL, beside(settings, data, begin), turn="remove", why=ANY_STAGE)
+    def external(name: str, what: str, begin: Callable[[Site, float, int], None], settings: Settings = decoders, data: str = "photos",
+                 **more) -> RealPlant:
+        return RealPlant(name, "external", what, EXTERNAL, beside(settings, data, begin), turn="remove", why=ANY_STAGE, **more)
 
     def limited(name: str, what: str, truth: List[Pair], build: Build, why: str = "") -> RealPlant:
         return RealPlant(name, "quota", what, truth, build, why=why, intensities=QUOTAS)
@@ -311,7 +312,7 @@ def cpu_plants() -> List[RealPlant]:
         limited("quota-short", "a quota of a short period", decode, quota(1, 0, decoders, "detailed", SHORT_PERIOD_US)),
         limited("quota-long", "a quota of a long period, two groups above", decode, quota(1, 2, decoders, "rgba", LONG_PERIOD_US)),
         limited("quota-step-short", "a short period, a step that computes", both, quota(1, 2, COMPUTED_STEP, "photos", SHORT_PERIOD_US), ANY_STAGE),
-        external("shares-siblings", "busy processes in a group of more shares", in_siblings),
+        external("shares-siblings", "busy processes in a group of more shares", in_siblings, intensities=(2.2, 4.0)),  # shares are kept roughly
         external("real-time", "processes of real-time priority on each core", real_time, data="rgba"),
         external("stress-matrix", "stress-ng, products of matrices", stressed("--matrix")),
         external("stress-step", "stress-ng, a mix, beside a step that computes", stressed("--cpu", "--cpu-method", "all"), COMPUTED_STEP),
