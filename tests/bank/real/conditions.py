@@ -15,21 +15,40 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Callable, Iterator, List, Optional
+from concurrent.futures import ThreadPoolExecutor
+from typing import Callable, Iterator, List, Optional, Tuple
 
 PREFIX = "mlbench-bank-"
 PERIOD_US = 100000
 WAIT_S = 10.0  # for a mount, or for a group to be empty
+STARTS_S = 0.5
 READ_ALL_S = 60.0
 PR_SET_PDEATHSIG = 1
 SFTP_SERVER = "/usr/lib/openssh/sftp-server"
-LINK_PORT = 2022
+LOOP_BYTES = 320 << 20  # what xfs needs; the image has holes
+LINK_PORT, HTTP_PORT = 2022, 2080
 NEAR_END, FAR_END = "198.18.77.1", "198.18.77.2"  # of the range for benchmarks (RFC 2544)
 LINK_BURST = 16384       # bytes that pass a link at once: a few packets
 LINK_QUEUE = "200ms"     # what waits longer is dropped, as at a switch
 LINK_CACHED = "dcache_timeout=3600,entry_timeout=3600,attr_timeout=3600"  # names do not change: only open and read cross the link
 SECTOR_GROUPS = {"bps": "blkio.throttle.read_bps_device", "iops": "blkio.throttle.read_iops_device"}
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+RCLONE = ("--config", "/dev/null", "--vfs-cache-mode", "off", "--dir-cache-time", "1h", "--no-checksum", "--no-modtime", "--read-only")
+IDLE_REQUESTS = 1e5  # per second
+NGINX = """daemon off; master_process off; user root; pid %(work)s/nginx.pid; error_log stderr;
+events { worker_connections 512; }
+thread_pool readers threads=%(threads)d;
+http {
+	access_log off; client_body_temp_path %(work)s/body; proxy_temp_path %(work)s/proxy; fastcgi_temp_path %(work)s/fastcgi;
+	uwsgi_temp_path %(work)s/uwsgi; scgi_temp_path %(work)s/scgi; keepalive_requests 1000000;
+	map $uri $fetched { ~[.](jpg|png|ppm)$ $request_method; default ""; }
+	map $fetched $counted { GET all; default ""; }
+	limit_req_zone $counted zone=files:1m rate=%(rate)dr/m;
+	server { listen %(address)s; root %(folder)s; autoindex on; location / { limit_req zone=files burst=4000; %(reading)s } }
+}
+"""
 
 
 class Cannot(Exception):
@@ -55,6 +74,17 @@ def run_tool(*words: str) -> None:
         raise Cannot("no program %s here" % words[0]) from missing
     if done.returncode:
         raise Cannot("%s: %s" % (" ".join(words[:3]), done.stderr.strip() or "exit status %d" % done.returncode))
+
+
+def last_of(log: str) -> str:
+    with open(log) as file:
+        return file.read().strip()[-200:]
+
+
+def need(*programs: str) -> None:
+    for program in programs:
+        if not (os.path.exists(program) if program.startswith("/dev/") else shutil.which(program)):
+            raise Cannot("no %s here" % program if program.startswith("/dev/") else "no program %s here" % program)
 
 
 def end(process: subprocess.Popen, first: int = signal.SIGTERM) -> None:
@@ -138,6 +168,9 @@ def remove_group(path: str) -> None:
     for name in os.listdir(path):
         if os.path.isdir(os.path.join(path, name)):
             remove_group(os.path.join(path, name))
+    state = os.path.join(path, "freezer.state")
+    if os.path.exists(state):
+        write(state, "THAWED")  # what is frozen cannot end
     end_at = time.monotonic() + WAIT_S
     while os.path.isdir(path) and time.monotonic() < end_at:
         for pid in words_of(os.path.join(path, "cgroup.procs")):
@@ -151,7 +184,8 @@ def remove_group(path: str) -> None:
 
 def disk_of(path: str) -> str:
     """MAJOR:MINOR of the whole disk that a folder lies on; only disks can be throttled."""
-    device = os.stat(path).st_dev
+    sources = [line.split()[0] for line in open("/proc/mounts") if line.split()[1] == path]
+    device = os.stat(sources[-1]).st_rdev if sources and sources[-1].startswith("/dev/") else os.stat(path).st_dev  # btrfs has numbers of its own
     name = "%d:%d" % (os.major(device), os.minor(device))
     entry = "/sys/dev/block/" + name
     if not os.path.isdir(entry):
@@ -200,8 +234,9 @@ class Site:
         self.tools, self.data, self.work = tools, data, work
         self.stack = contextlib.ExitStack()
         self.enters: List[Callable[[], None]] = []
-        self.stores: List[subprocess.Popen] = []
+        self.beginnings: List[Callable[[], None]] = []
         self.mounts = 0
+        self.server: Optional[subprocess.Popen] = None  # the last one
 
     def __enter__(self) -> "Site":
         return self
@@ -217,8 +252,8 @@ class Site:
 
     def begins(self) -> None:
         """The run begins now: what is to happen in its midst counts from here."""
-        for process in self.stores:
-            process.send_signal(signal.SIGUSR1)
+        for one in self.beginnings:
+            one()
 
     # --- storage ----------------------------------------------------------------------------------------------
 
@@ -232,30 +267,104 @@ class Site:
     def await_mount(self, process: subprocess.Popen, path: str, log: str) -> None:
         def mounted() -> bool:
             if process.poll() is not None:
-                with open(log) as file:
-                    raise Cannot("%s: %s" % (process.args[0], file.read().strip()[-200:]))
+                raise Cannot("%s: %s" % (process.args[0], last_of(log)))
             return path in mount_points()
 
         until(mounted, "%s did not mount within %.0f s" % (process.args[0], WAIT_S))
 
     def store(self, folder: str, *limits: str) -> str:
         """slowfs over a folder; where it is mounted."""
-        if not os.path.exists("/dev/fuse"):
-            raise Cannot("no /dev/fuse here")
+        need("/dev/fuse")
         path = self.mount_point()
         log = path + ".log"
         with open(log, "w") as file:
             process = subprocess.Popen([os.path.join(self.tools, "slowfs"), folder, path, *limits], stderr=file, stdin=subprocess.DEVNULL)
         self.stack.callback(end, process)
-        self.stores.append(process)
+        self.beginnings.append(lambda: process.send_signal(signal.SIGUSR1))
         self.await_mount(process, path, log)
         return path
 
-    def link(self, folder: str, bytes_per_s: Optional[float], delay_s: float = 0) -> str:
-        """sshfs over a veth pair into a namespace whose end is shaped; where it is mounted."""
-        for tool in ("ip", "tc", "sshfs", SFTP_SERVER):
-            if not shutil.which(tool):
-                raise Cannot("no program %s here" % tool)
+    def served(self, *words: str) -> str:
+        """A folder behind a FUSE program of others, which stays in the foreground and takes the mount point last."""
+        need("/dev/fuse", words[0])
+        path = self.mount_point()
+        log = path + ".log"
+        self.server = self.starts([*words, path], log)
+        self.await_mount(self.server, path, log)
+        return path
+
+    def starts(self, words: List[str], log: str) -> subprocess.Popen:
+        with open(log, "w") as file:
+            process = subprocess.Popen(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, cwd=self.work,
+                                       preexec_fn=lambda: dies_with_parent(signal.SIGTERM))
+        self.stack.callback(end, process)
+        return process
+
+    def look_through(self, path: str) -> str:
+        """Names and sizes come over, so that only what a run reads passes what is limited."""
+        subprocess.run(["find", path, "-size", "+0"], stdout=subprocess.DEVNULL, timeout=READ_ALL_S, check=True)
+        return path
+
+    def loop_disk(self, kind: str, folder: str) -> str:
+        """A copy of a folder on a file system of its own, on a loop device that goes with it; where it is mounted."""
+        need("mkfs." + kind)
+        image, path = os.path.join(self.work, "disk-%d" % self.mounts), self.mount_point()
+        with open(image, "wb") as file:
+            file.truncate(LOOP_BYTES)
+        run_tool("mkfs." + kind, "-q", image)
+        run_tool("mount", "-o", "loop", image, path)
+        run_tool("cp", "-r", folder + "/.", path)
+        run_tool("sync", "-f", path)
+        return path
+
+    def loop_on(self, folder: str, image_of: Callable[[str], str]) -> str:
+        """A file system whose image lies in another folder, as image_of sees that; where it is mounted."""
+        need("mkfs.ext4")
+        holder = os.path.join(self.work, "images")
+        os.makedirs(holder, exist_ok=True)
+        image = os.path.join(holder, "image")
+        with open(image, "wb") as file:
+            file.truncate(LOOP_BYTES // 4)
+        run_tool("mkfs.ext4", "-q", "-O", "^has_journal", "-d", folder, image)
+        seen = os.path.join(image_of(holder), "image")
+        path = self.mount_point()
+        run_tool("mount", "-o", "loop,ro", seen, path)
+        return path
+
+    def webp(self, folder: str, each: int) -> str:
+        """The first pictures of each class as WebP; their folder."""
+        need("cwebp")
+        result, jobs = os.path.join(self.work, "webp"), []
+        for name in sorted(os.listdir(folder)):
+            source, target = os.path.join(folder, name), os.path.join(result, name)
+            if os.path.isdir(source):
+                os.makedirs(target, exist_ok=True)
+                jobs += [(os.path.join(source, file),
+                          os.path.join(target, os.path.splitext(file)[0] + ".webp")) for file in sorted(os.listdir(source))[:each]]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(lambda job: run_tool("cwebp", "-quiet", "-m", "0", job[0], "-o", job[1]), jobs))
+        return result
+
+    def squashed(self, folder: str) -> str:
+        """A folder with its image as squashfs, one block to a file and nothing compressed."""
+        need("mksquashfs")
+        holder = os.path.join(self.work, "squashed")
+        os.makedirs(holder, exist_ok=True)
+        run_tool("mksquashfs", folder, os.path.join(holder, "image"), "-quiet", "-no-progress", "-noappend", "-no-fragments", "-noD", "-noI", "-noF")
+        return holder
+
+    def overlay(self, folder: str) -> str:
+        """The kernel's overlay of a folder and an empty one."""
+        path, empty = self.mount_point(), os.path.join(self.work, "empty")
+        os.makedirs(empty, exist_ok=True)
+        run_tool("mount", "-t", "overlay", "overlay", "-o", "lowerdir=%s:%s" % (empty, folder), path)
+        return path
+
+    # --- the far end of a link --------------------------------------------------------------------------------
+
+    def far_end(self, bytes_per_s: Optional[float], shaper: str) -> Tuple[str, ...]:
+        """A namespace behind a veth pair, whose end is shaped; the words that run a program in it."""
+        need("ip", "tc")
         space = PREFIX + str(os.getpid())
         near, far = "mlb%da" % (os.getpid() % 1000000), "mlb%db" % (os.getpid() % 1000000)
         run_tool("ip", "netns", "add", space)
@@ -267,21 +376,41 @@ class Site:
         inside = ("ip", "netns", "exec", space)
         run_tool(*inside, "ip", "addr", "add", FAR_END + "/30", "dev", far)
         run_tool(*inside, "ip", "link", "set", far, "up")
-        if bytes_per_s:
+        if bytes_per_s and shaper == "tbf":
             run_tool(*inside, "tc", "qdisc", "add", "dev", far, "root", "tbf", "rate", "%dbit" % (8 * bytes_per_s),
                      "burst", str(LINK_BURST), "latency", LINK_QUEUE)
+        elif bytes_per_s:
+            run_tool(*inside, "tc", "qdisc", "add", "dev", far, "root", "handle", "1:", "htb", "default", "1")
+            run_tool(*inside, "tc", "class", "add", "dev", far, "parent", "1:", "classid", "1:1", "htb", "rate", "%dbit" % (8 * bytes_per_s),
+                     "burst", str(LINK_BURST), "cburst", str(LINK_BURST))
+        return inside
+
+    def link(self, folder: str, bytes_per_s: Optional[float], delay_s: float = 0, options: Tuple[str, ...] = ()) -> str:
+        """sshfs over such a link; where it is mounted."""
+        need("sshfs", SFTP_SERVER)
+        inside = self.far_end(bytes_per_s, "tbf")
         server = subprocess.Popen([*inside, "python3", os.path.join(HERE, "sftp_link.py"), FAR_END, str(LINK_PORT), str(delay_s), SFTP_SERVER])
         self.stack.callback(end, server)
-        path = self.mount_point()
-        log = path + ".log"
-        until(listens, "nobody listens at the far end of the link")
-        with open(log, "w") as file:
-            process = subprocess.Popen(["sshfs", "-f", "-o", "directport=%d,ro,%s" % (LINK_PORT, LINK_CACHED), FAR_END + ":" + folder, path],
-                                       stderr=file, stdin=subprocess.DEVNULL, preexec_fn=lambda: dies_with_parent(signal.SIGTERM))
-        self.stack.callback(end, process)
-        self.await_mount(process, path, log)
-        subprocess.run(["find", path, "-size", "+0"], stdout=subprocess.DEVNULL, timeout=READ_ALL_S, check=True)  # names and sizes come over
-        return path
+        until(lambda: listens(LINK_PORT), "nobody listens at the far end of the link")
+        return self.look_through(self.served("sshfs", "-f", "-o", "directport=%d,ro,%s" % (LINK_PORT, LINK_CACHED), *options, FAR_END + ":" + folder))
+
+    def nginx(self, folder: str, bytes_per_s: Optional[float] = None, requests_per_s: float = IDLE_REQUESTS, threads: int = 0) -> str:
+        """nginx at the far end, as one process that reads with so many threads (0: itself); its address."""
+        need("/usr/sbin/nginx")
+        inside = self.far_end(bytes_per_s, "htb")
+        settings = os.path.join(self.work, "nginx.conf")
+        with open(settings, "w") as file:
+            file.write(NGINX % {"work": self.work, "address": "%s:%d" % (FAR_END, HTTP_PORT), "folder": folder,
+                                "threads": threads or 1, "reading": "aio threads=readers;" if threads else "",
+                                "rate": max(1, round(60 * requests_per_s))})
+        self.server = self.starts([*inside, "/usr/sbin/nginx", "-c", settings, "-e", "stderr"], settings + ".log")
+        until(lambda: listens(HTTP_PORT), "nobody listens at the far end of the link")
+        return "http://%s:%d" % (FAR_END, HTTP_PORT)
+
+    def rclone(self, remote: str, *options: str) -> str:
+        """A remote mounted with rclone; where."""
+        need("rclone")
+        return self.look_through(self.served("rclone", "mount", *RCLONE, "--attr-timeout", "1h", *options, remote))
 
     def read_all(self, path: str) -> None:
         """Reads every file once, as the job would: what it leaves in the page cache is charged to the job's group."""
@@ -293,15 +422,67 @@ class Site:
     def join(self, folder: str) -> None:
         self.enters.append(lambda: write(os.path.join(folder, "cgroup.procs"), str(os.getpid())))
 
-    def cpu_quota(self, cores: float, version: int, of_parent: bool) -> None:
-        folders = self.stack.enter_context(group("cpu", version, 1 if of_parent else 0))
-        quota = max(1000, int(cores * PERIOD_US))
+    def cpu_quota(self, cores: float, version: int, levels_above: int, period_us: int = PERIOD_US) -> None:
+        """Of a group so many levels above the job's own."""
+        folders = self.stack.enter_context(group("cpu", version, levels_above))
+        quota = max(1000, int(cores * period_us))
         if version == 1:
-            write(os.path.join(folders[0], "cpu.cfs_period_us"), str(PERIOD_US))
+            write(os.path.join(folders[0], "cpu.cfs_period_us"), str(period_us))
             write(os.path.join(folders[0], "cpu.cfs_quota_us"), str(quota))
         else:
-            write(os.path.join(folders[0], "cpu.max"), "%d %d" % (quota, PERIOD_US))
+            write(os.path.join(folders[0], "cpu.max"), "%d %d" % (quota, period_us))
         self.join(folders[-1])
+
+    def cpu_shares(self, of_others: float) -> str:
+        """A group for the job and one beside it with so many times its shares; the folder of that."""
+        above, own = self.stack.enter_context(group("cpu", 1, 1))
+        others = os.path.join(above, "others")
+        os.mkdir(others)
+        write(os.path.join(others, "cpu.shares"), "%d" % (of_others * int(words_of(os.path.join(own, "cpu.shares"))[0])))
+        self.join(own)
+        return others
+
+    def core_set(self, count: int) -> None:
+        """A cpuset of so many cores."""
+        folder = self.stack.enter_context(group("cpuset", 1))[0]
+        for key in ("cpuset.mems", "cpuset.cpus"):
+            write(os.path.join(folder, key), words_of(os.path.join(os.path.dirname(folder), key))[0])
+        write(os.path.join(folder, "cpuset.cpus"), ",".join(map(str, sorted(os.sched_getaffinity(0))[:count])))
+        self.join(folder)
+
+    def freezes(self, at_s: float, for_s: float, every_s: float = 0) -> None:
+        """The server that was started last stands still for a time, from so many seconds after the run began; once, or every so often."""
+        folder = self.stack.enter_context(group("freezer", 1))[0]
+        write(os.path.join(folder, "cgroup.procs"), str(self.server.pid))
+        self.from_time_to_time(lambda still: write(os.path.join(folder, "freezer.state"), "FROZEN" if still else "THAWED"), at_s, for_s, every_s)
+
+    def from_time_to_time(self, make: Callable[[bool], None], at_s: float, for_s: float, every_s: float) -> None:
+        closed = threading.Event()
+
+        def rounds() -> None:
+            due = time.monotonic() + at_s
+            while not closed.wait(due - time.monotonic()):
+                make(True)
+                closed.wait(due + for_s - time.monotonic())
+                make(False)
+                if not every_s:
+                    return
+                due += every_s
+
+        thread = threading.Thread(target=rounds, daemon=True)
+
+        def stop() -> None:
+            closed.set()
+            if thread.is_alive():
+                thread.join()
+
+        self.stack.callback(stop)
+        self.beginnings.append(thread.start)
+
+    def link_fails(self, at_s: float, for_s: float) -> None:
+        """The link's near end is down for a time."""
+        near = "mlb%da" % (os.getpid() % 1000000)
+        self.from_time_to_time(lambda down: run_tool("ip", "link", "set", near, "down" if down else "up"), at_s, for_s, 0)
 
     def memory_limit(self, limit: int) -> str:
         for version, key in ((1, "memory.limit_in_bytes"), (2, "memory.max")):
@@ -339,10 +520,28 @@ class Site:
             process = subprocess.Popen([os.path.join(self.tools, "hog"), *words], preexec_fn=prepare)
             self.stack.callback(end, process, signal.SIGKILL)
 
+    def runs(self, *words: str, inside: str = "") -> None:
+        """Another program beside the job, until the site is closed."""
+        need(words[0])
+        inside = inside and os.path.join(inside, "cgroup.procs")
 
-def listens() -> bool:
+        def prepare() -> None:
+            dies_with_parent(signal.SIGTERM)
+            if inside:
+                write(inside, str(os.getpid()))
+
+        log = os.path.join(self.work, "beside.log")
+        with open(log, "w") as file:
+            process = subprocess.Popen(words, preexec_fn=prepare, cwd=self.work, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        self.stack.callback(end, process)
+        time.sleep(STARTS_S)
+        if process.poll() is not None:
+            raise Cannot("%s: %s" % (words[0], last_of(log)))
+
+
+def listens(port: int) -> bool:
     try:
-        socket.create_connection((FAR_END, LINK_PORT), timeout=1).close()
+        socket.create_connection((FAR_END, port), timeout=1).close()
         return True
     except OSError:
         return False
@@ -362,7 +561,7 @@ class Starter:
                 return
 
     def __enter__(self) -> None:
-        if self.site.stores:
+        if self.site.beginnings:
             self.thread.start()
 
     def __exit__(self, *_) -> None:

@@ -2,7 +2,7 @@
 """The bank of real plants: conditions made by other programs and by the kernel, each diagnosed with `mlbench diagnose
 CONFIG` as a user would, whose truth was decided and checked without looking at the verdict.
 
-    tests/bank/real/real_bank.py MLBENCH TOOLS [--half train|held-out|both] [--only NAME,…] [--seed N] [--advice] …
+    tests/bank/real/real_bank.py MLBENCH TOOLS [--half train|held-out|both] [--origin ours|foreign|all] [--only NAME,…] [--seed N] …
 
 TOOLS is the folder of slowfs and hog.  Exit status: 0 all bars are met, 1 one is missed, 2 wrong use, 3 nothing could
 be planted here."""
@@ -232,6 +232,8 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("tools", nargs="?", help="folder of slowfs and hog")
     parser.add_argument("--half", choices=("train", "held-out", "both"), default="train", help="which cases (default: train)")
     parser.add_argument("--only", default="", help="names of plants or families, separated by commas")
+    parser.add_argument("--origin", choices=("ours", "foreign", "all"), default="all", help="whose plants: ours, or those of an author who has not seen "
+                        "the rules (default: all)")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="draws intensities and halves")
     parser.add_argument("--advice", action="store_true", help="follow the first recommendation on the plant")
     parser.add_argument("--time-limit", type=float, default=0, help="seconds after which no case begins (0: none)")
@@ -254,6 +256,7 @@ def chosen(options: argparse.Namespace) -> List[RealPlant]:
     if unknown:
         raise Mistake("no such plant or family: %s (--list --half both names them)" % ", ".join(unknown))
     in_half = [plant for plant in listed if options.half in ("both", table.half_of(plant.name, options.seed))]
+    in_half = [plant for plant in in_half if options.origin in ("all", plant.origin)]
     return [plant for plant in in_half if not names or plant.name in names or plant.family in names]
 
 

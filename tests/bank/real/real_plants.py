@@ -22,7 +22,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from conditions import Site
+from conditions import PERIOD_US, Site
 from plants import EXTERNAL, HEALTHY_STEP, Healthy, Pair, Settings, step_time
 
 BATCH = 64  # the program's default
@@ -73,6 +73,7 @@ class RealPlant:
     changes_at: float = 0.0      # phases: seconds after the run began
     why: str = ""                # of a truth that is a set
     intensities: Optional[Tuple[float, float]] = None
+    origin: str = "ours"         # foreign: by an author who has not seen the rules, mostly with programs of others
 
 
 def half_of(name: str, seed: int) -> str:
@@ -99,6 +100,12 @@ DATA: Dict[str, Settings] = {
     "pngs": {"dataset.format": "png", "dataset.width": "240", "dataset.height": "180", "dataset.samples": "256"},
     # As large as a cache may be small.
     "large": {"dataset.format": "raw", "dataset.width": "256", "dataset.height": "192", "dataset.size_sigma": "0.3", "dataset.samples": "1200"},
+    "lines": {"dataset.format": "raw", "dataset.width": "120", "dataset.height": "90", "dataset.size_sigma": "0.25", "dataset.samples": "448"},
+    "thumbs": {"dataset.format": "jpeg", "dataset.width": "128", "dataset.height": "96", "dataset.size_sigma": "0.35", "dataset.samples": "600"},
+    "detailed": {"dataset.format": "jpeg", "dataset.width": "400", "dataset.height": "300", "dataset.quality": "97", "dataset.subsampling": "444",
+                 "dataset.samples": "160"},
+    "rgba": {"dataset.format": "png", "dataset.width": "320", "dataset.height": "200", "dataset.png_color": "rgba", "dataset.png_level": "2",
+             "dataset.size_sigma": "0.4", "dataset.samples": "200"},
     "other": {"dataset.format": "raw", "dataset.width": "512", "dataset.height": "384", "dataset.size_sigma": "0.3", "dataset.samples": "400"},
 }
 
@@ -336,10 +343,10 @@ def on_disk(site: Site, data: str, settings: Settings) -> Settings:
     return {"dataset.path": site.data(data), **settings}
 
 
-def quota(version: int, of_parent: bool, settings: Settings, data: str = "photos") -> Build:
+def quota(version: int, levels_above: int, settings: Settings, data: str = "photos", period_us: int = PERIOD_US) -> Build:
     def build(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
         if loss:
-            site.cpu_quota(h.cpu_cores / loss, version, of_parent)
+            site.cpu_quota(h.cpu_cores / loss, version, levels_above, period_us)
         return on_disk(site, data, settings)
 
     return build
@@ -385,13 +392,13 @@ def cpu_plants() -> List[RealPlant]:
     decode, both = [("decode", "quota")], [("step", "quota"), ("decode", "quota")]
     decoders = all_cores()
     return [
-        RealPlant("quota-decode", "quota", "a quota on the job's own group (v1)", decode, quota(1, False, decoders)),
-        RealPlant("quota-parent", "quota", "a quota on the group above it (v1)", decode, quota(1, True, decoders)),
-        RealPlant("quota-decode-png", "quota", "the same with PNG files", decode, quota(1, False, decoders, "pngs")),
-        RealPlant("quota-step", "quota", "a quota, and a step that computes (v1)", both, quota(1, False, COMPUTED_STEP), why=ANY_STAGE),
-        RealPlant("quota-step-parent", "quota", "the same on the group above (v1)", both, quota(1, True, COMPUTED_STEP), why=ANY_STAGE),
-        RealPlant("quota-decode-v2", "quota", "a quota on the job's own group (v2)", decode, quota(2, False, decoders)),
-        RealPlant("quota-parent-v2", "quota", "a quota on the group above it (v2)", decode, quota(2, True, decoders)),
+        RealPlant("quota-decode", "quota", "a quota on the job's own group (v1)", decode, quota(1, 0, decoders)),
+        RealPlant("quota-parent", "quota", "a quota on the group above it (v1)", decode, quota(1, 1, decoders)),
+        RealPlant("quota-decode-png", "quota", "the same with PNG files", decode, quota(1, 0, decoders, "pngs")),
+        RealPlant("quota-step", "quota", "a quota, and a step that computes (v1)", both, quota(1, 0, COMPUTED_STEP), why=ANY_STAGE),
+        RealPlant("quota-step-parent", "quota", "the same on the group above (v1)", both, quota(1, 1, COMPUTED_STEP), why=ANY_STAGE),
+        RealPlant("quota-decode-v2", "quota", "a quota on the job's own group (v2)", decode, quota(2, 0, decoders)),
+        RealPlant("quota-parent-v2", "quota", "a quota on the group above it (v2)", decode, quota(2, 1, decoders)),
         RealPlant("cpu-hog", "external", "busy processes", EXTERNAL, hogs(decoders, "cpu"), turn="remove", why=ANY_STAGE),
         RealPlant("cpu-hog-nice", "external", "more of them, at nice 5", EXTERNAL, hogs(decoders, "cpu", nice=NICE), turn="remove", why=ANY_STAGE),
         RealPlant("cpu-hog-step", "external", "busy processes beside a step that computes", EXTERNAL, hogs(COMPUTED_STEP, "cpu"), turn="remove", why=ANY_STAGE),
@@ -492,7 +499,7 @@ def healthy_plants() -> List[RealPlant]:
         return lambda site, rate: {"dataset.path": site.store(site.data(data), *[option if isinstance(option, str) else option(rate) for option in options])}
 
     def in_quota(site: Site, rate: float) -> Settings:
-        site.cpu_quota(2.0 * len(os.sched_getaffinity(0)), 1, False)
+        site.cpu_quota(2.0 * len(os.sched_getaffinity(0)), 1, 0)
         return {"dataset.path": site.data("varied")}
 
     def on_block(site: Site, rate: float) -> Settings:
@@ -523,4 +530,6 @@ def healthy_plants() -> List[RealPlant]:
 
 
 def real_plants() -> List[RealPlant]:
-    return slow_plants() + slot_plants() + rate_plants() + gap_plants() + device_plants() + cpu_plants() + other_plants() + healthy_plants()
+    from foreign_plants import foreign_plants  # which needs what is above
+
+    return slow_plants() + slot_plants() + rate_plants() + gap_plants() + device_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants()

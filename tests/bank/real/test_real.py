@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import conditions
+import foreign_plants
 import real_bank
 import real_plants
 import real_score
@@ -166,13 +167,24 @@ class Table(unittest.TestCase):
             self.assertTrue(plant.flight is None or plant.full is not None, plant.name)
 
     def test_halves(self):
-        halves = collections.Counter(real_plants.half_of(plant.name, real_bank.DEFAULT_SEED) for plant in self.plants)
-        self.assertLessEqual(abs(halves["train"] - halves["held-out"]), 6, halves)
+        for origin, seed in (("ours", real_bank.DEFAULT_SEED), ("foreign", foreign_plants.SEED)):
+            halves = collections.Counter(real_plants.half_of(plant.name, seed) for plant in self.plants if plant.origin == origin)
+            self.assertLessEqual(abs(halves["train"] - halves["held-out"]), 6, halves)
         for seed in (1, 2):
             for half in ("train", "held-out"):
                 options = real_bank.parse(["--list", "--half", half, "--seed", str(seed)])
                 self.assertTrue(all(real_plants.half_of(plant.name, seed) == half for plant in real_bank.chosen(options)))
         self.assertEqual(real_bank.parse(["--list"]).half, "train")  # nobody scores the other half by accident
+
+    def test_origins(self):
+        names = {origin: {plant.name for plant in real_bank.chosen(real_bank.parse(["--list", "--half", "both", *words]))}
+                 for origin, words in (("all", []), *((one, ["--origin", one]) for one in ("ours", "foreign")))}
+        self.assertEqual(names["all"], {plant.name for plant in self.plants})
+        self.assertEqual(names["foreign"], {plant.name for plant in foreign_plants.foreign_plants()})
+        self.assertEqual(names["ours"], names["all"] - names["foreign"])
+        self.assertTrue(names["ours"] and names["foreign"])
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
+            real_bank.parse(["--list", "--origin", "theirs"])
 
     def test_a_limit_of_time_leaves_some_of_all(self):
         families = [plant.family for plant in real_bank.in_turn(self.plants)]
@@ -282,6 +294,19 @@ class Driver(unittest.TestCase):
                 self.assertEqual(len(pids), 2)
                 raise KeyError("whatever happens")
             self.assertEqual(self.children(), [])
+
+    def test_what_comes_and_goes_from_outside(self):
+        made = []
+        with conditions.Site("", str, "") as site:
+            site.from_time_to_time(made.append, 0.01, 0.02, 0.05)
+            self.assertEqual(made, [])  # not before the run
+            site.begins()
+            time.sleep(0.2)
+        count = len(made)
+        self.assertGreaterEqual(count, 4)
+        self.assertEqual(made, [True, False] * (count // 2))  # it ends as it was
+        time.sleep(0.1)
+        self.assertEqual(len(made), count)
 
     def children(self):
         with open("/proc/self/task/%d/children" % os.getpid()) as file:
