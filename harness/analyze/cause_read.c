@@ -99,6 +99,15 @@ static bool on_cpu(
 
 /* --- the storage ------------------------------------------------------------------------------ */
 
+/* Buffered reads that the kernel lets through to a FUSE server at once, unless that asks for more
+ * (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
+static double let_through(const struct point_facts *facts)
+{
+	static const double MAX_BACKGROUND = 12;
+	const bool fuse = strncmp(facts->mount, "fuse", strlen("fuse")) == 0;
+	return fuse && !facts->reads_direct ? MAX_BACKGROUND : 0;
+}
+
 void storage_of_point(const struct evidence_base *base, struct storage *out)
 {
 	const struct model_source *source = base->source;
@@ -108,7 +117,8 @@ void storage_of_point(const struct evidence_base *base, struct storage *out)
 		.count = base->count,
 		.others = source ? source->others : NULL,
 		.other_count = source ? source->other_count : 0,
-		.ceilings = source ? source->ceilings : NULL};
+		.ceilings = source ? source->ceilings : NULL,
+		.let_through = let_through(base->facts)};
 	storage_fit(&evidence, out);
 }
 
@@ -143,7 +153,7 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 /* Bytes and requests cannot be told apart where sizes are alike; where times are too uneven, nothing is. */
 static bool full_of_something(const struct storage *s, const char *points, struct cause *out)
 {
-	if (isnan(s->bytes_share))
+	if (s->sizes_alike)
 		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
 			"storage is full: %s; files are of one size, so that bandwidth (bytes) and IOPS (requests) cannot be told apart",
 			points);

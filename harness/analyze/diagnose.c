@@ -406,15 +406,43 @@ static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 		failed, before, out->verdict.confidence);
 }
 
-/* What makes the rates uncertain is the finding. */
-static bool uneven_for_a_cause(const struct diagnose_input *input)
+static struct evidence_base base_of(const struct diagnose_input *input)
 {
-	const struct evidence_base base = {.point = input->point,
+	return (struct evidence_base){.point = input->point,
 		.repeats = input->source.repeats,
 		.count = input->source.count,
 		.facts = input->facts,
 		.source = input->source.traces ? &input->source : NULL};
+}
+
+/* What makes the rates uncertain is the finding. */
+static bool uneven_for_a_cause(const struct diagnose_input *input)
+{
+	const struct evidence_base base = base_of(input);
 	return stalls_bind(&base) || cache_binds(&base);
+}
+
+static void take_all(struct diagnose_input *input)
+{
+	struct model_source *source = &input->source;
+	source->repeats = input->all;
+	source->traces = input->all_traces;
+	source->count = input->all_count;
+}
+
+/* A store that did not answer makes a repetition unsteady; left out as such, nobody would hear of it. */
+static bool take_stalled(struct diagnose_input *input)
+{
+	struct diagnose_input with = *input;
+	if (input->all_count <= input->source.count)
+		return false;
+	take_all(&with);
+	const struct evidence_base steady = base_of(input);
+	const struct evidence_base all = base_of(&with);
+	if (stalls_bind(&steady) || !stalls_bind(&all))
+		return false;
+	*input = with;
+	return true;
 }
 
 /* Cuts the repetitions of the source, or all, where an unsteady one of them has a change that lasted: parts->source is then of all. */
@@ -429,16 +457,17 @@ static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
 	if (all.after == 0)
 		return;
 	*cut = all;
-	source->repeats = parts->all;
-	source->traces = parts->all_traces;
-	source->count = parts->all_count;
+	take_all(parts);
 }
 
-int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
+int diagnose_point(const struct diagnose_input *asked, unsigned effort, struct diagnosis *out,
 	struct error *err)
 {
 	(void)err;
-	*out = (struct diagnosis){.replayed = NAN, .verdict = input->point->verdict};
+	*out = (struct diagnosis){.replayed = NAN, .verdict = asked->point->verdict};
+	struct diagnose_input with = *asked;
+	const bool stalled = take_stalled(&with);
+	const struct diagnose_input *input = &with;
 	const struct model_source *source = &input->source;
 	memory_find(source->repeats, source->count, input->facts, &out->memory);
 	struct phase_cut cut;
@@ -455,6 +484,9 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 		return 0;
 	}
 	judge_whole(input, &parts, &cut, effort, out);
+	if (stalled)
+		evidence_add(&out->verdict,
+			"that was in a repetition which is left out of the figures as unsteady");
 	weigh_failures(input->tried, out);
 	return 0;
 }

@@ -148,20 +148,6 @@ double phases_rate(const struct measurement *m, const struct phase_cut *cut, siz
 	return to > from ? (rate_samples_at(m, to) - rate_samples_at(m, from)) / (to - from) : NAN;
 }
 
-double phases_read_blocked(const struct measurement *m, const struct phase_cut *cut, size_t phase)
-{
-	const double from = cut->edges[phase];
-	const double to = cut->edges[phase + 1];
-	size_t read = 0;
-	while (read < m->stage_count && strcmp(m->stages[read].name, "read") != 0)
-		read++;
-	if (read == m->stage_count || !(to > from))
-		return 1;
-	const double blocked =
-		seconds_at(m, read, THREAD_BLOCKED, to) - seconds_at(m, read, THREAD_BLOCKED, from);
-	return blocked / ((to - from) * fmax(m->stages[read].workers, 1));
-}
-
 bool phases_rates_alike(double a, double b)
 {
 	return fabs(log(b / a)) < RATES_ALIKE;

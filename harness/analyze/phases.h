@@ -23,9 +23,6 @@ void phases_cut(const struct measurement *const *repeats, size_t count, struct p
 /* Samples/s of the phase. */
 double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase);
 
-/* Of the readers' time in the phase, that they could not send a file because what comes after them is slower; 1: no readers. */
-double phases_read_blocked(const struct measurement *m, const struct phase_cut *cut, size_t phase);
-
 /* Two rates of one limit. */
 bool phases_rates_alike(double a, double b);
 

@@ -33,6 +33,7 @@ struct storage_evidence {
 		*others; /* points of the same sweep that read at other depths, all else equal */
 	size_t other_count;
 	const struct ceilings *ceilings; /* NULL: none */
+	double let_through; /* files in flight that may reach the station at once; 0: any number */
 };
 
 /* What the time of a full station is proportional to. */
@@ -65,7 +66,8 @@ struct storage {
 	double kind_certainty; /* 0..1, given that it is full */
 	/* d ln time / d ln bytes of runs of files, 1: bandwidth; NAN: sizes are alike or too few. */
 	double bytes_share, bytes_error;
-	double slots; /* C L */
+	bool sizes_alike; /* of the files */
+	double slots;     /* C L */
 	unsigned
 		group; /* files that came back together, of the first ones, at the station's rate; 0: none seen */
 	double group_ns;        /* between two such groups */

@@ -196,10 +196,25 @@ static struct turns turns_of_ramp(const struct trace *ramp)
 	return each.apart_ns > 0 ? each : turns_of(ns, weights, count);
 }
 
-/* What twice as much in flight, or half of it, gives with that many others. */
-static double elasticity_with(double others, double here, double there)
+/* What twice as much in flight, or half of it, gives with that many others is what it gave. */
+static bool gains_as_with(double others, const struct storage *s, double there)
 {
-	return 1 - log((there + others) / (here + others)) / log(there / here);
+	const double apart = log(there / s->in_flight);
+	const double all = log(s->other_in_flight / s->in_flight);
+	const double elasticity = s->elasticity * all / apart;
+	const double error = s->elasticity_error * fabs(all / apart);
+	const double expected = 1 - log((there + others) / (s->in_flight + others)) / apart;
+	return fabs(elasticity - expected) <= NINETY * error + ELASTICITY_SLACK;
+}
+
+/* Behind a mount that lets only so many through, more in flight wait in front of it. */
+static bool gains_as_others(
+	const struct storage_evidence *e, const struct storage *s, double others)
+{
+	const double most = e->let_through;
+	const bool fewer = most > s->in_flight && most < s->other_in_flight;
+	return gains_as_with(others, s, s->other_in_flight) ||
+	       (fewer && gains_as_with(others, s, most));
 }
 
 void storage_find_others(const struct storage_evidence *e, struct storage *out)
@@ -226,11 +241,9 @@ void storage_find_others(const struct storage_evidence *e, struct storage *out)
 	const double capacity = 1e9 / statistics_median(apart, told);
 	const double waited_for = statistics_median(first, told) * 1e-9 * capacity - 1;
 	const double others = out->in_flight * (capacity / out->rate - 1);
-	const double expected = elasticity_with(others, out->in_flight, out->other_in_flight);
 	if (others < OTHERS_LEAST * out->in_flight || others > OTHERS_MOST * out->in_flight ||
 		fabs(waited_for - others) > COUNTED_ALIKE * out->in_flight ||
-		fabs(out->elasticity - expected) >
-			NINETY * out->elasticity_error + ELASTICITY_SLACK)
+		!gains_as_others(e, out, others))
 		return;
 	out->others = others;
 	out->shared_capacity = capacity;

@@ -10,8 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, SLOTS_MOST = 8 };
+enum { RUN_LEAST = 4, RUN_MOST = 32, RUNS_LEAST = 12, RUNS_WANTED = 24, SLOTS_MOST = 8 };
 
+static const double RUN_MEAN = 1.5; /* of their files, over the least */
 static const double SIZES_ALIKE =
 	0.03; /* deviation over mean, of the bytes of runs: below, they tell nothing */
 static const double SHARED_MOST = 1.5;  /* slope on a file's own bytes: more is something else */
@@ -55,32 +56,59 @@ static void add_run(struct run_sums *s, double seconds, double bytes)
 	s->tb += seconds * bytes;
 }
 
-/* Items are consecutive by number; near either end neighbours are missing among the completions. */
+/* Between `run` and twice as many files, up to the longest pause: a throttle lets through in slices of time, and a run that ends
+ * within one is a slice too long or too short. */
+static size_t run_end(const struct completion *files, size_t first, size_t run)
+{
+	size_t end = first + run;
+	double longest = 0;
+	for (size_t i = first + run; i < first + 2 * run; i++) {
+		const double pause = files[i + 1].at - files[i].at;
+		end = pause > longest ? i : end;
+		longest = fmax(longest, pause);
+	}
+	return end;
+}
+
+/* A file's mean time and bytes over each run of files.  Items are consecutive by number; near either end neighbours are missing
+ * among the completions. */
 static void add_consecutive(struct run_sums *sums, const struct trace_item *items, size_t count,
 	size_t run, size_t edge, struct completion *scratch)
 {
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = (struct completion){items[i].end_s, (double)items[i].bytes};
 	qsort(scratch, count, sizeof *scratch, by_end);
-	if (count < 2 * edge + run + 1)
-		return;
-	for (size_t first = edge; first + run < count - edge; first += run) {
+	for (size_t first = edge; first + 2 * run + edge < count;) {
+		const size_t end = run_end(scratch, first, run);
+		const double files = (double)(end - first);
 		double bytes = 0;
-		for (size_t i = first + 1; i <= first + run; i++)
+		for (size_t i = first + 1; i <= end; i++)
 			bytes += scratch[i].bytes;
-		add_run(sums, scratch[first + run].at - scratch[first].at, bytes);
+		add_run(sums, (scratch[end].at - scratch[first].at) / files, bytes / files);
+		first = end;
 	}
 }
 
-static void add_trace(struct run_sums *sums, const struct trace *trace, double in_flight)
+/* Files of a run: several times as many as are in flight, but not so many that there are few runs. */
+static size_t run_files(const struct storage_evidence *e, double in_flight)
+{
+	double files = 0;
+	for (size_t i = 0; i < e->count; i++) {
+		const struct trace *trace = storage_trace(e, i, "read");
+		files += trace ? (double)trace->count : 0;
+	}
+	const double most = fmin(fmax(floor(files / RUNS_WANTED / RUN_MEAN), RUN_LEAST), RUN_MOST);
+	return (size_t)fmin(fmax(ceil(2 * in_flight), RUN_LEAST), most);
+}
+
+static void add_trace(
+	struct run_sums *sums, const struct trace *trace, double in_flight, size_t run)
 {
 	struct completion *scratch = malloc((trace->count + 1) * sizeof *scratch);
-	const double wanted = fmin(fmax(ceil(2 * in_flight), RUN_LEAST), RUN_MOST);
 	const size_t edge = (size_t)fmin(ceil(in_flight / 2), RUN_MOST / 4.0);
 	for (size_t first = 0; scratch && first < trace->count;) {
 		const size_t last = trace_run_end(trace, first);
-		add_consecutive(
-			sums, &trace->items[first], last - first, (size_t)wanted, edge, scratch);
+		add_consecutive(sums, &trace->items[first], last - first, run, edge, scratch);
 		first = last;
 	}
 	free(scratch);
@@ -115,6 +143,7 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 	}
 	struct storage alone = {.bytes_share = NAN, .bytes_error = NAN};
 	regress(&own, &alone);
+	out->sizes_alike = isnan(alone.bytes_share);
 	if (alone.bytes_share > out->bytes_share && alone.bytes_share <= SHARED_MOST) {
 		out->bytes_share = alone.bytes_share;
 		out->bytes_error = alone.bytes_error;
@@ -170,10 +199,11 @@ static void tell_alike(struct storage *out)
 void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums sums = {0};
+	const size_t run = run_files(e, out->in_flight);
 	for (size_t i = 0; i < e->count; i++) {
 		const struct trace *trace = storage_trace(e, i, "read");
 		if (trace)
-			add_trace(&sums, trace, out->in_flight);
+			add_trace(&sums, trace, out->in_flight, run);
 	}
 	regress(&sums, out);
 	regress_own(e, out);

@@ -2,6 +2,7 @@
 #include "harness/analyze/way_out.h"
 
 #include "harness/analyze/phases.h"
+#include "harness/analyze/verdict_parts.h"
 #include "harness/base/units.h"
 
 #include <math.h>
@@ -11,7 +12,6 @@
 
 /* What is twice as long halves what its edges do. */
 static const double TWICE = 2;
-static const double HELD_BACK = 0.5; /* of the readers' time: less, and the store is the limit */
 
 /* Rounded up to what people write. */
 static const char *seconds_text(double seconds, char out[UNITS_BYTES])
@@ -88,6 +88,18 @@ const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYT
 	return out;
 }
 
+double way_out_warmup(double files_per_s, double depth)
+{
+	static const double FILES = 64,
+			    SLOWEST = 0.5; /* of a point; with half the files in flight */
+	static const double SETTLES = 6;   /* times, that all in flight are to be done */
+	static const double SHARE = 0.75;  /* of the warm-up that points have */
+	static const double LEAST_S = 5, MOST_S = 30;
+	const double files = SETTLES * depth + FILES + FILES / SLOWEST;
+	const double seconds = fmax(files / files_per_s / SHARE, LEAST_S);
+	return seconds <= MOST_S ? seconds : 0;
+}
+
 /* --- repetitions --------------------------------------------------------------------------------- */
 
 /* Those of a status, in their order; returns how many. */
@@ -117,21 +129,6 @@ static size_t for_steadiness(size_t good, size_t unsteady, size_t left)
 	return more <= left ? more : 0;
 }
 
-/* The store is the limit since the limit changed in the last repetition: what it gives at other depths was tried before that
- * only.  The next one's warm-up tries it. */
-static bool reads_slower_since(const struct measurement *const *repeats, size_t count)
-{
-	struct phase_cut cut;
-	phases_cut(repeats, count, &cut);
-	if (cut.count == 1 || cut.repeat + 1 < count)
-		return false;
-	const struct measurement *m = repeats[cut.repeat];
-	const double first = phases_rate(m, &cut, 0);
-	const double last = phases_rate(m, &cut, cut.count - 1);
-	return last < first && !phases_rates_alike(first, last) &&
-	       phases_read_blocked(m, &cut, cut.count - 1) < HELD_BACK;
-}
-
 size_t way_out_repetitions(const struct measurement *const *repeats, size_t count, size_t most)
 {
 	const struct measurement **chosen = calloc(count + 1, sizeof(*chosen));
@@ -140,17 +137,20 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 		return 0;
 	const size_t unsteady = select_status(repeats, count, MEASUREMENT_UNSTEADY, chosen);
 	struct phase_cut cut = {.count = 1};
+	const struct evidence_base uneven = {.repeats = chosen, .count = unsteady};
+	const bool stalled = unsteady > 0 && stalls_bind(&uneven);
 	if (unsteady > 0)
 		phases_cut(chosen, unsteady, &cut);
 	const size_t good = select_status(repeats, count, MEASUREMENT_OK, chosen);
 	const struct sufficiency enough = sufficiency_of(chosen, good);
 	if (good + unsteady == count && count < most) {
 		if (unsteady > good)
-			more = cut.count > 1 ? 0 : for_steadiness(good, unsteady, most - count);
+			more = cut.count > 1 || stalled
+				       ? 0
+				       : for_steadiness(good, unsteady, most - count);
 		else
 			more = way_out_for_samples(
 				enough.samples, enough.needed, good, most - count + good);
-		more += more == 0 && reads_slower_since(repeats, count);
 	}
 	free(chosen);
 	return more;

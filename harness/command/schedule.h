@@ -9,6 +9,7 @@
 
 struct schedule_item {
 	uint32_t point, repeat;
+	uint64_t warmup_ns; /* in place of measure.warmup; 0: as it is set */
 };
 
 /* points x repeats items, a function of the seed; NULL without memory; free it. */

@@ -4,11 +4,14 @@
 #include "harness/analyze/way_out.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
+#include "harness/base/units.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/calibration.h"
+#include "harness/command/diagnosed.h"
 #include "harness/command/session_parts.h"
 #include "harness/report/report.h"
 #include "harness/report/timeline_report.h"
+#include "pipelines/dither.h"
 #include "pipelines/pipeline.h"
 
 #include <errno.h>
@@ -125,6 +128,18 @@ static void save(
 		session_cannot_save(session, code, &err);
 }
 
+static int configure_item(const struct session *session, const struct schedule_item *item,
+	struct config *config, struct error *err)
+{
+	char text[UNITS_BYTES];
+	const int code = config_grid_point(
+		&session->plan.config, &session->plan.grid, item->point, config, err);
+	if (code || item->warmup_ns == 0)
+		return code;
+	return config_set_key(
+		config, KEY_MEASURE_WARMUP, units_print_duration(item->warmup_ns, text), err);
+}
+
 void session_measure_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
@@ -132,8 +147,7 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
-	const int code = m ? config_grid_point(&session->plan.config, &session->plan.grid,
-				     item->point, &config, &err)
+	const int code = m ? configure_item(session, item, &config, &err)
 			   : error_set(&err, -ENOMEM, "out of memory for a repetition");
 	if (!m) {
 		session_cannot_save(session, code, &err);
@@ -149,6 +163,10 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
+	if (item->warmup_ns > 0)
+		measurement_note(m,
+			"a longer warm-up than is set: %.3g s, for reads at other depths",
+			(double)item->warmup_ns / (double)NS_PER_S);
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
 			err.text[0] ? err.text : "failed without a reason");
@@ -263,6 +281,99 @@ static size_t wanted_repetitions(const struct session *session, size_t most)
 	return more;
 }
 
+/* False: nothing of it could be kept. */
+static bool measure_more(struct session *session, size_t repeats, uint64_t warmup_ns)
+{
+	const size_t count = session->record.entry_count;
+	session->progress.total += repeats;
+	for (size_t i = 0; i < repeats && !stopped(session); i++) {
+		const struct schedule_item item = {
+			.repeat = (uint32_t)(count + i), .warmup_ns = warmup_ns};
+		session_measure_item(session, &item);
+	}
+	return session->record.entry_count > count;
+}
+
+/* In flight on average: Little's law. */
+static double files_in_flight(const struct point_summary *point)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, "read") == 0)
+			return point->median * histogram_mean(&point->stages[i].service) * 1e-9;
+	return 0;
+}
+
+static double slowest_rate(const struct diagnosis *diagnosis)
+{
+	double least = HUGE_VAL;
+	for (size_t i = 0; i < diagnosis->phase_count; i++)
+		least = fmin(least, diagnosis->phases[i].throughput);
+	return least;
+}
+
+/* What tells more of the storage; repeats 0: nothing, or there is nothing more to tell. */
+struct storage_wish {
+	size_t repeats;
+	uint64_t warmup_ns; /* in place of the one that is set; 0: that */
+};
+
+static struct storage_wish wish_of(const struct session *session, const struct diagnosed *d)
+{
+	const struct config *config = &session->plan.config;
+	const struct verdict *v = &d->diagnosis.verdict;
+	if (strcmp(v->stage, "read") != 0)
+		return (struct storage_wish){0};
+	/* Latency and a full store look alike at one depth: a warm-up that has the time for others. */
+	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
+		const double seconds =
+			way_out_warmup(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
+		const uint64_t set_ns = (uint64_t)config_integer(config, KEY_MEASURE_WARMUP);
+		const uint64_t ns = (uint64_t)(seconds * (double)NS_PER_S);
+		return (struct storage_wish){.repeats = ns > set_ns, .warmup_ns = ns};
+	}
+	/* Whether of bytes or of requests is a question of how many files were seen. */
+	if (strcmp(v->resource, "full") == 0)
+		return (struct storage_wish){.repeats = session->record.entry_count};
+	return (struct storage_wish){0};
+}
+
+static struct storage_wish storage_wish(const struct session *session)
+{
+	struct report report = {0};
+	struct diagnosed *d = calloc(1, sizeof *d);
+	struct error why = {0};
+	struct storage_wish wish = {0};
+	if (d && report_open(&report, &session->record, &why) == 0 &&
+		diagnosed_open(d, &report, 0, &why) == 0) {
+		wish = wish_of(session, d);
+		diagnosed_close(d);
+	}
+	report_close(&report);
+	free(d);
+	return wish;
+}
+
+/* Once for what fills it, once for whether it is full. */
+static void measure_storage(struct session *session, size_t most)
+{
+	enum { ROUNDS = 2 };
+	for (unsigned round = 0; round < ROUNDS && !stopped(session); round++) {
+		const size_t count = session->record.entry_count;
+		const struct storage_wish wish = storage_wish(session);
+		char with[64] = "";
+		if (wish.repeats == 0 || count + wish.repeats > most)
+			return;
+		if (wish.warmup_ns > 0)
+			(void)snprintf(with, sizeof with,
+				", with a warm-up of %.0f s for other depths",
+				(double)wish.warmup_ns / (double)NS_PER_S);
+		log_info("what limits the storage is not told yet: measuring %zu more%s",
+			wish.repeats, with);
+		if (!measure_more(session, wish.repeats, wish.warmup_ns))
+			return;
+	}
+}
+
 static void measure_on(struct session *session)
 {
 	const size_t most = SESSION_REPEATS_TIMES *
@@ -271,18 +382,14 @@ static void measure_on(struct session *session)
 		const size_t count = session->record.entry_count;
 		const size_t more = wanted_repetitions(session, most);
 		if (more == 0)
-			return;
+			break;
 		log_info(
 			"%zu repeat%s too little for a verdict: measuring %zu more, %zu in all at most",
 			count, count == 1 ? " is" : "s are", more, most);
-		session->progress.total += more;
-		for (size_t i = 0; i < more && !stopped(session); i++) {
-			const struct schedule_item item = {.repeat = (uint32_t)(count + i)};
-			session_measure_item(session, &item);
-		}
-		if (session->record.entry_count == count)
-			return; /* it could not be kept */
+		if (!measure_more(session, more, 0))
+			return;
 	}
+	measure_storage(session, most);
 }
 
 static void finish_flame(struct session *session)

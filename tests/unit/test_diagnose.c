@@ -522,17 +522,52 @@ static void a_repetition_left_out_shows_the_change(void **state)
 	made_close(&changed);
 }
 
-/* A store that became slow in the last repetition: another one's warm-up tries other depths. */
-static void a_store_that_became_slow_is_measured_again(void **state)
+/* Nothing comes in for a third of it, and the step starves. */
+static void storage_goes_away(struct measurement *m)
+{
+	uint64_t bytes = 0;
+	double starved = 0;
+	double before = 0;
+	for (size_t i = 0; i < m->window_count; i++) {
+		struct window *w = &m->windows[i];
+		const bool away = 3 * i >= m->window_count && 3 * i < 2 * m->window_count;
+		bytes += away ? 0 : 1000000;
+		starved += away ? w->t - before : 0;
+		w->bytes_read = bytes;
+		w->stage_seconds[0][THREAD_BLOCKED] = 0;
+		w->stage_seconds[2][THREAD_STARVED] = starved;
+		before = w->t;
+	}
+	m->status = MEASUREMENT_UNSTEADY;
+}
+
+/* Unsteady for it, and left out for that beside steady ones: it is told all the same. */
+static void an_outage_is_not_left_out(void **state)
 {
 	(void)state;
 	struct made_point p;
-	make_a_lasting_change(&p);
-	assert_int_equal(way_out_repetitions(p.repeat_list, 2, MADE_REPEATS), 1);
-	assert_int_equal(way_out_repetitions(p.repeat_list, 2, 2), 0);
-	assert_int_equal(way_out_repetitions(p.repeat_list, MADE_REPEATS, 2 * MADE_REPEATS), 0);
-	slow_in_the_middle(&p.repeats[1]);
-	assert_int_equal(way_out_repetitions(&p.repeat_list[1], 1, MADE_REPEATS), 0);
+	struct diagnosis d;
+	const struct made_plan steps = {
+		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=80ms"},
+		.ns = {[COST_READ_CPU] = 20 * 1e3,
+			[COST_DECODE_CPU] = 0.5 * 1e6,
+			[COST_STEP_DEVICE] = 80 * 1e6},
+		.cores = 4};
+	made_open(&p, &steps);
+	storage_goes_away(&p.repeats[0]);
+	assert_int_equal(way_out_repetitions(p.repeat_list, 1, MADE_REPEATS), 0);
+	p.input.all = p.repeat_list;
+	p.input.all_traces = p.traces_list;
+	p.input.all_count = MADE_REPEATS;
+	p.input.source.repeats = p.repeat_list + 1;
+	p.input.source.traces = p.traces_list + 1;
+	p.input.source.count = MADE_REPEATS - 1;
+	diagnose(&p, SKETCH, &d);
+	assert_string_equal(d.verdict.stage, "read");
+	assert_string_equal(d.verdict.resource, "outage");
+	p.input.all_count = 0;
+	diagnose(&p, SKETCH, &d);
+	assert_string_equal(d.verdict.stage, "step");
 	made_close(&p);
 }
 
@@ -569,7 +604,7 @@ int main(void)
 		cmocka_unit_test(a_changing_limit_is_cut_into_phases),
 		cmocka_unit_test(a_change_that_lasts_is_one_of_the_whole),
 		cmocka_unit_test(a_repetition_left_out_shows_the_change),
-		cmocka_unit_test(a_store_that_became_slow_is_measured_again),
+		cmocka_unit_test(an_outage_is_not_left_out),
 		cmocka_unit_test(phases_begin_after_the_warm_up),
 		cmocka_unit_test(the_same_input_gives_the_same_diagnosis),
 	};

@@ -129,6 +129,26 @@ static void a_queue_shows_at_one_depth(void **state)
 		}
 }
 
+/* A throttle that works in slices of time lets files through in heaps. */
+static void bytes_are_told_behind_slices_of_time(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct store store = {.latency_ms = 0.2,
+			.bytes_per_s = 8e6,
+			.stall_every_s = 0.1,
+			.stall_s = 0.095,
+			.depth = 16,
+			.bytes_cv = 0.8,
+			.seed = seed};
+		const struct storage s = fit(&store);
+		assert_true(s.bytes_share - 1.645 * s.bytes_error > 0.5);
+		assert_false(s.sizes_alike);
+		store.bytes_cv = 0;
+		assert_true(fit(&store).sizes_alike);
+	}
+}
+
 /* Where all share a link, runs of files tell their bytes badly, and each file its own well. */
 static void a_shared_link_is_told_by_each_files_own_bytes(void **state)
 {
@@ -568,6 +588,7 @@ int main(void)
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
 		cmocka_unit_test(servers_are_counted_by_the_first_files),
 		cmocka_unit_test(a_queue_shows_at_one_depth),
+		cmocka_unit_test(bytes_are_told_behind_slices_of_time),
 		cmocka_unit_test(a_shared_link_is_told_by_each_files_own_bytes),
 		cmocka_unit_test(others_at_a_store_are_counted),
 		cmocka_unit_test(the_corner_is_near)};
