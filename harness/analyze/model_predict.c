@@ -5,7 +5,8 @@
  *   noise       of one repetition, of the median of those that were calibrated from, and what runs vary by beside their
  *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
  *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers
- *   model       MODEL_ERROR, a share of what the calibration left unexplained, and more the further the
+ *   model       MODEL_ERROR, a share of what the calibration left unexplained (corrected where the same stages bind, but known no
+ *               better for that), and more the further the
  *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
 #include "harness/analyze/model.h"
 
@@ -110,7 +111,7 @@ int model_predict(
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));
 	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
-	const double unexplained = MODEL_UNEXPLAINED * (1 - same) * model->unmodelled;
+	const double unexplained = MODEL_UNEXPLAINED * model->unmodelled;
 	const double late = MODEL_LATENESS * model->late_guess_ns * 1e-9 * out->throughput /
 			    (model->samples_per_batch * devices) *
 			    replay_busy(&out->replay, REPLAY_STEP);

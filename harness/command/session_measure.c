@@ -353,21 +353,24 @@ static struct storage_wish storage_wish(const struct session *session)
 	return wish;
 }
 
-/* Once for what fills it, once for whether it is full. */
+/* Once for whether it is full, once for what fills it. */
 static void measure_storage(struct session *session, size_t most)
 {
-	enum { ROUNDS = 2 };
-	for (unsigned round = 0; round < ROUNDS && !stopped(session); round++) {
+	bool deeper = false;
+	bool longer = false;
+	while (!stopped(session)) {
 		const size_t count = session->record.entry_count;
 		const struct storage_wish wish = storage_wish(session);
+		bool *const done = wish.warmup_ns > 0 ? &deeper : &longer;
 		char with[64] = "";
-		if (wish.repeats == 0 || count + wish.repeats > most)
+		if (wish.repeats == 0 || *done || count + wish.repeats > most)
 			return;
+		*done = true;
 		if (wish.warmup_ns > 0)
 			(void)snprintf(with, sizeof with,
-				", with a warm-up of %.0f s for other depths",
+				", with a warm-up of %.0f s that tries other depths",
 				(double)wish.warmup_ns / (double)NS_PER_S);
-		log_info("what limits the storage is not told yet: measuring %zu more%s",
+		log_info("it is not clear yet what limits the storage: measuring %zu more%s",
 			wish.repeats, with);
 		if (!measure_more(session, wish.repeats, wish.warmup_ns))
 			return;

@@ -201,7 +201,7 @@ class RealBank:
             case["why_invalid"] = self.check(plant, case)
         if plant.kind == "phases":
             case["phases_right"] = real_score.changes_right(case, plant.changes_at, table.HEALTHY_STEP)
-        if self.options.advice and plant.kind != "control":
+        if self.options.advice and plant.kind not in ("control", "phases"):  # a plain run ends before the change
             case["knob"] = bank.follow_advice(case, lambda more: self.plain(plant, intensity, self.planted_on, case["throughput"]["planted"], more))
             self.keep_measured(case)
         case["valid"] = not case["why_invalid"]
