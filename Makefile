@@ -2,7 +2,7 @@
 #   make sweep     set up, build, generate the data set, run the main job
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
-#   make bank-real the same with real conditions: FUSE, cgroups, a shaped link, hogs (root; an hour and more a half)
+#   make bank-real the same with real conditions: FUSE, cgroups, a shaped link, hogs (root; an hour a half)
 # The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
 # CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).

@@ -165,22 +165,26 @@ int material_load(struct material *material, const struct record *record, size_t
 	const struct material_choice *choice, struct error *err)
 {
 	const size_t most = choice->most ? choice->most : record->entry_count;
-	bool unsteady = true;
+	size_t good;
+	const bool unsteady =
+		choice->with_unsteady || material_status(record, point, &good) != MEASUREMENT_OK;
+	size_t loaded[MEASUREMENT_UNSTEADY + 1] = {0}; /* by status */
 	bool measured = false;
 	int code = make_room(material, record->entry_count + 1);
 	if (code)
 		return error_set(err, code, "out of memory for the repetitions of a point");
-	for (size_t e = 0; e < record->entry_count && material->all_count < most; e++) {
-		if (!has_figures(&record->entries[e], point))
+	for (size_t e = 0; e < record->entry_count; e++) {
+		const struct record_entry *entry = &record->entries[e];
+		if (!has_figures(entry, point) || loaded[entry->status] == most)
 			continue;
-		const int loaded = load_entry(material, record, e, !choice->without_traces);
-		unsteady = unsteady && (loaded || record->entries[e].status != MEASUREMENT_OK);
-		code = code ? code : loaded;
+		const int one = load_entry(material, record, e, !choice->without_traces);
+		loaded[entry->status] += one == 0;
+		code = code ? code : one;
 		measured = true;
 	}
 	if (!measured)
 		return error_set(err, -ENOENT, "point %zu was not measured", point);
-	choose(material, choice->with_unsteady || unsteady);
+	choose(material, unsteady);
 	if (material->count > 0) {
 		load_others(material, record, point);
 		return 0;

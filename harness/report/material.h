@@ -23,7 +23,7 @@ struct material {
 };
 
 struct material_choice {
-	size_t most; /* repetitions, the first ones; 0: all */
+	size_t most; /* repetitions of each status, the first ones; 0: all */
 	bool without_traces;
 	bool with_unsteady; /* beside good ones; else only where there is no good one */
 };
