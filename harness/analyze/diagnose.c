@@ -367,17 +367,19 @@ static bool is_stall(const struct verdict *verdict)
 	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
 }
 
-static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *parts,
-	const struct phase_cut *cut, unsigned effort, struct diagnosis *out)
+/* Figures and the model are of `input`, the verdict of what `judged` has besides, and its phases of `parts`. */
+static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *judged,
+	const struct diagnose_input *parts, const struct phase_cut *cut, unsigned effort,
+	struct diagnosis *out)
 {
 	struct replayed replayed;
 	const struct point_facts facts = point_facts_measured(input->point, input->facts);
 	const bool has = replay_point(input, effort, &replayed, out->why_not);
 	const struct evidence_base base = {.point = input->point,
-		.repeats = input->source.repeats,
-		.count = input->source.count,
+		.repeats = judged->source.repeats,
+		.count = judged->source.count,
 		.facts = &facts,
-		.source = input->source.traces ? &input->source : NULL,
+		.source = judged->source.traces ? &judged->source : NULL,
 		.findings = has ? &replayed.findings : NULL};
 	verdict_judge(&base, &out->verdict);
 	if (cut->count > 1 && !is_stall(&out->verdict))
@@ -460,14 +462,13 @@ static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
 	take_all(parts);
 }
 
-int diagnose_point(const struct diagnose_input *asked, unsigned effort, struct diagnosis *out,
+int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err)
 {
 	(void)err;
-	*out = (struct diagnosis){.replayed = NAN, .verdict = asked->point->verdict};
-	struct diagnose_input with = *asked;
-	const bool stalled = take_stalled(&with);
-	const struct diagnose_input *input = &with;
+	*out = (struct diagnosis){.replayed = NAN, .verdict = input->point->verdict};
+	struct diagnose_input judged = *input;
+	const bool stalled = take_stalled(&judged);
 	const struct model_source *source = &input->source;
 	memory_find(source->repeats, source->count, input->facts, &out->memory);
 	struct phase_cut cut;
@@ -476,14 +477,14 @@ int diagnose_point(const struct diagnose_input *asked, unsigned effort, struct d
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	out->width = enough.width;
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
-		!uneven_for_a_cause(input)) {
+		!uneven_for_a_cause(&judged)) {
 		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");
 		whole_is_one_phase(input, out);
 		return 0;
 	}
-	judge_whole(input, &parts, &cut, effort, out);
+	judge_whole(input, &judged, &parts, &cut, effort, out);
 	if (stalled)
 		evidence_add(&out->verdict,
 			"that was in a repetition which is left out of the figures as unsteady");

@@ -78,7 +78,7 @@ struct diagnose_input {
 double recommendation_rate(const struct recommendation *recommendation);
 
 /* effort as in model.h: 0 leaves the replay out (only wait states and resource rules). */
-int diagnose_point(const struct diagnose_input *asked, unsigned effort, struct diagnosis *out,
+int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err);
 
 #endif
