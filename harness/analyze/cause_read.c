@@ -99,9 +99,7 @@ static bool on_cpu(
 
 /* --- the storage ------------------------------------------------------------------------------ */
 
-/* Buffered reads that the kernel lets through to a FUSE server at once, unless that asks for more
- * (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
-static double let_through(const struct point_facts *facts)
+double cause_let_through(const struct point_facts *facts)
 {
 	static const double MAX_BACKGROUND = 12;
 	const bool fuse = strncmp(facts->mount, "fuse", strlen("fuse")) == 0;
@@ -118,7 +116,7 @@ void storage_of_point(const struct evidence_base *base, struct storage *out)
 		.others = source ? source->others : NULL,
 		.other_count = source ? source->other_count : 0,
 		.ceilings = source ? source->ceilings : NULL,
-		.let_through = let_through(base->facts)};
+		.let_through = cause_let_through(base->facts)};
 	storage_fit(&evidence, out);
 }
 

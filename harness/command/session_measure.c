@@ -325,10 +325,9 @@ static struct storage_wish wish_of(const struct session *session, const struct d
 		return (struct storage_wish){0};
 	/* Latency and a full store look alike at one depth: a warm-up that has the time for others. */
 	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
-		const double seconds =
-			way_out_warmup(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
+		const uint64_t ns =
+			dither_warmup_ns(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
 		const uint64_t set_ns = (uint64_t)config_integer(config, KEY_MEASURE_WARMUP);
-		const uint64_t ns = (uint64_t)(seconds * (double)NS_PER_S);
 		return (struct storage_wish){.repeats = ns > set_ns, .warmup_ns = ns};
 	}
 	/* Whether of bytes or of requests is a question of how many files were seen. */
