@@ -63,10 +63,10 @@ static int open_stage(struct run *run, enum stage_id id, const char *name, unsig
 	if (!stage->meters)
 		return -ENOMEM;
 	/* Where reads are immediate they take no time. */
-	if (id == STAGE_READ && (!run->reads_memory || limiter_wanted(run->config)) &&
+	if (id == STAGE_READ && (!run->plan.facts.reads_memory || limiter_wanted(run->config)) &&
 		thread_meters_add_ramps(stage->meters, workers))
 		return -ENOMEM;
-	const bool on_device = (id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.step_on_device;
+	const bool on_device = (id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.facts.step_has_memory;
 	return on_device ? thread_meters_add_devices(stage->meters, workers) : 0;
 }
 
@@ -176,7 +176,7 @@ static int open_crew(struct run *run, struct error *err)
 
 static int open_source(struct run *run, struct error *err)
 {
-	int code = cache_state_prepare(run->config, run->dataset, run->reads_memory, run->m, err);
+	int code = cache_state_prepare(run->config, run->dataset, run->plan.facts.reads_memory, run->m, err);
 	if (code)
 		return code;
 	struct depth_plan *const depths = &run->plan.depths;
@@ -315,7 +315,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	timeline_wiring_start(run, monitor->start_ns);
 	monitor_sample(monitor);
 	run->rounds.start_ns = monitor->start_ns;
-	run->rounds.live = !run->plan.step_on_device;
+	run->rounds.live = !run->plan.facts.step_has_memory;
 	injection_start(&run->injection, monitor->start_ns);
 	source_start(run->source, monitor->start_ns);
 	if (control && control->live)
@@ -376,9 +376,8 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.first_epoch = &run->first_epoch,
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
-		.reads_memory = run->reads_memory,
 		.emulates_storage = source_emulates_storage(run->source),
-		.engine = run->source->ops->name,
+		.source = run->source->ops,
 		.dataset = run->dataset,
 		.nvml = run->nvml,
 		.interrupted = interrupted,
@@ -523,7 +522,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->cores = placement_cores();
 		choose_times(run);
 		code = pipeline_plan(config, dataset, &run->plan, err);
-		run->reads_memory = run->plan.source_bytes > 0;
+		out->facts = run->plan.facts;
 		if (!code)
 			code = open_run(run, err);
 		if (!code)

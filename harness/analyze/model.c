@@ -39,14 +39,6 @@ void model_note(struct model *model, const char *format, ...)
 
 /* --- structure and cores ------------------------------------------------------------------------------ */
 
-/* By the engine that read; results that do not say it have the one that was asked for. */
-static bool reads_by(const struct model_source *source, const char *name, enum read_engine asked)
-{
-	const char *engine = source->repeats[0]->engine;
-	return engine[0] ? strcmp(engine, name) == 0
-			 : config_integer(source->config, KEY_READ_ENGINE) == (int64_t)asked;
-}
-
 /* 0: there is none, or it is not known, or it is more than there are cores, or more was used than it allows: it was set for a
  * part of the time only. */
 static double quota_of(const struct model_source *source)
@@ -63,20 +55,22 @@ static double quota_of(const struct model_source *source)
 	return 0;
 }
 
+void model_shape(
+	const struct model *model, const struct config *config, struct pipeline_shape *shape)
+{
+	const struct shape_facts facts = {.samples = model->samples, .workload = model->facts};
+	pipeline_shape_of(config, &facts, shape);
+}
+
 static void take_facts(struct model *model, const struct model_source *source)
 {
 	const struct measurement *m = source->repeats[0];
 	/* Results that do not say how many samples there were: enough for any batch. */
-	model->facts = (struct shape_facts){
-		.samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX,
-		.in_memory = reads_by(source, "memory", READ_ENGINE_MEMORY),
-		.blocking_reads = reads_by(source, "pread", READ_ENGINE_PREAD),
-		.step_on_cores = source->step_on_cores,
-		.step_has_memory = source->step_has_memory,
-	};
-	model->step_time = source->step_emulated ? source->step_time : NULL;
-	model->exchange_time = source->step_emulated ? source->exchange_time : NULL;
-	pipeline_shape_of(source->config, &model->facts, &model->replay.shape);
+	model->samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX;
+	model->facts = m->facts;
+	model->step_time = m->facts.step_emulated ? source->step_time : NULL;
+	model->exchange_time = m->facts.step_emulated ? source->exchange_time : NULL;
+	model_shape(model, source->config, &model->replay.shape);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	model->replay.cores = source->cores > 0 ? source->cores : 1;
 	model->replay.quota = quota_of(source);
@@ -183,7 +177,7 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const struct read_facts facts = {
 		.cpu_ns = cpu_ns,
-		.blocking = model->facts.blocking_reads,
+		.blocking = model->facts.reads_block,
 		.threads = shape->reader_threads,
 		.depth = shape->read_depth,
 		.storage = storage->known ? storage : NULL,
@@ -210,7 +204,7 @@ static int series_of_read(
 	const float cpu = (float)cpu_ns;
 	int code = series_append(&series[COST_READ_CPU], &cpu, 1);
 	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
-	if (code || model->facts.in_memory)
+	if (code || model->facts.reads_memory)
 		return code;
 	size_t count = 0;
 	struct trace_item *items = all_reads(source, &count);

@@ -34,7 +34,6 @@ struct model_source {
 	const struct traces *const *traces; /* of the same repeats */
 	size_t count;
 	unsigned cores;
-	bool step_emulated, step_on_cores, step_has_memory; /* the last two: shape_facts */
 	const struct ceilings *ceilings;                    /* NULL: none */
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
@@ -61,7 +60,8 @@ struct model {
 	struct config config;       /* that it is of: model_alter's `to`; owned */
 	model_step_time *step_time;
 	model_exchange_time *exchange_time;
-	struct shape_facts facts;
+	uint64_t samples; /* of the data set */
+	struct workload_facts facts;
 	double samples_per_batch;
 	size_t needed;     /* items, where fewer were recorded; 0: they are enough */
 	double measured;   /* samples/s: median of the repeats */

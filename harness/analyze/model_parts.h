@@ -46,15 +46,19 @@ struct cost_series {
 	float *ns;
 	size_t count;
 };
+/* Of another configuration of the same workload. */
+void model_shape(
+	const struct model *model, const struct config *config, struct pipeline_shape *shape);
+
 /* Of one repetition, behind what is there.  slowed: how many times as long a core took because others
  * were busy; CPU costs are those of a core alone.  factor: of each worker.  0 or -ENOMEM. */
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed);
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const struct shape_facts *facts, double slowed);
+	const struct trace *trace, const struct workload_facts *facts, double slowed);
 /* late_ns: of a batch, that is in its device time beyond the device's.  factor: of each device. */
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns);
 /* Once for all devices, which exchange at the same time. */
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);

@@ -122,7 +122,7 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 }
 
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const struct shape_facts *facts, double slowed)
+	const struct trace *trace, const struct workload_facts *facts, double slowed)
 {
 	const struct stage_measurement *stage = model_stage(m, "upload");
 	float *values = calloc(trace->count + 1, sizeof *values);
@@ -163,7 +163,7 @@ static double computed_share(const struct stage_measurement *stage)
  * step already. */
 static struct step_times step_times_of(const struct measurement *m,
 	const struct stage_measurement *stage, const struct trace *trace,
-	const struct shape_facts *facts)
+	const struct workload_facts *facts)
 {
 	double service = 0;
 	double host = 0;
@@ -197,7 +197,7 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
 }
 
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns)
 {
 	const struct stage_measurement *stage = model_stage(m, "step");

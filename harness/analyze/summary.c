@@ -320,10 +320,19 @@ static void merge_parts(struct point_summary *out, const struct chosen *chosen, 
 			add_note(out, chosen->repeats[i]->notes[n]);
 }
 
+struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (repeats[i]->status != MEASUREMENT_FAILED)
+			return repeats[i]->facts;
+	return repeats[0]->facts;
+}
+
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err)
 {
-	*out = (struct point_summary){.id = repeats[0]->point};
+	*out = (struct point_summary){
+		.id = repeats[0]->point, .facts = summary_facts(repeats, count)};
 	struct chosen chosen = {0};
 	double *scratch = calloc(count, sizeof *scratch);
 	out->repeats = calloc(count, sizeof *out->repeats);

@@ -51,6 +51,7 @@ struct point_summary {
 	uint32_t id;
 	enum point_status status;
 	char error[ERROR_TEXT_BYTES];
+	struct workload_facts facts;
 	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
 	size_t left_out; /* repetitions that do not count: unsteady, failed or interrupted; notes say which */
@@ -110,6 +111,9 @@ struct point_facts {
 	double duration_s, warmup_s;
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
+
+/* Of the first that came so far; count >= 1. */
+struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);
 
 /* repeats: the point's measurements, any order, count >= 1.  Repetitions that failed, were
  * interrupted or unsteady are left out, and a note says so, as long as at least half are good; if

@@ -35,15 +35,11 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 struct model_source calibration_source(const struct config *config, const struct record *record,
 	const struct material *material, double contention)
 {
-	const char *backend = step_facts_backend(config);
 	return (struct model_source){.config = config,
 		.repeats = material->repeat_list,
 		.traces = material->traces_list,
 		.count = material->count,
 		.cores = record->cores,
-		.step_emulated = strcmp(backend, "emulated") == 0,
-		.step_on_cores = strcmp(backend, "openblas") == 0,
-		.step_has_memory = strcmp(backend, "cuda") == 0,
 		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 		.contention = contention,
 		.others = material->others,

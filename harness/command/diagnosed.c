@@ -29,7 +29,7 @@ static int diagnose(struct diagnosed *d, const struct report *report,
 	const struct material *material, double contention, unsigned effort, struct error *err)
 {
 	struct point_facts facts;
-	int code = report_facts(report, d->point, &facts, err);
+	int code = report_facts(report, d->point, &d->summary->facts, &facts, err);
 	if (code)
 		return code;
 	struct beside beside;

@@ -6,6 +6,7 @@
 #include "harness/command/step_facts.h"
 #include "harness/command/substitute.h"
 #include "harness/config/shape.h"
+#include "pipelines/pipeline.h"
 
 #include <errno.h>
 #include <math.h>
@@ -49,29 +50,24 @@ struct context {
 	struct error *err;
 };
 
-static bool is_device(const struct config *config)
-{
-	return strcmp(step_facts_backend(config), "cuda") == 0;
-}
-
 static bool has_stage(const struct config *config, const struct stage *stage)
 {
+	const struct workload_facts facts = pipeline_facts(config);
 	if (strcmp(stage->name, "read") == 0)
-		return config_integer(config, KEY_READ_ENGINE) != READ_ENGINE_MEMORY;
+		return !facts.reads_memory;
 	if (strcmp(stage->name, "decode") == 0)
 		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
 	if (strcmp(stage->name, "upload") == 0)
-		return shape_uploads(
-			config, &(struct shape_facts){.step_has_memory = is_device(config)});
+		return shape_uploads(config, &facts);
 	if (strcmp(stage->name, "sync") == 0)
 		return step_facts_exchange(config) > 0;
-	return strcmp(step_facts_backend(config), "null") != 0;
+	return !facts.step_null;
 }
 
 /* A device cannot do without the copy. */
 static bool can_substitute(const struct config *config, const struct stage *stage)
 {
-	return strcmp(stage->name, "upload") != 0 || !is_device(config);
+	return strcmp(stage->name, "upload") != 0 || !pipeline_facts(config).step_has_memory;
 }
 
 size_t experiments_count(const struct config *config)
@@ -191,7 +187,7 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	if (steps && config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1)
 		nothing.costs[nothing.cost_count++] = COST_SYNC;
 	/* No device, no copy to it. */
-	if (!code && steps && is_device(&context->diagnosed->config)) {
+	if (!code && steps && pipeline_facts(&context->diagnosed->config).step_has_memory) {
 		code = substitute_upload(config, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
 	}

@@ -29,8 +29,7 @@ static const struct config_axis *find_axis(const struct config *config, enum key
 
 static bool is_null_step(const struct config *config)
 {
-	return config_integer(config, KEY_STEP_BACKEND) == STEP_BACKEND_NULL &&
-	       !find_axis(config, KEY_STEP_BACKEND);
+	return pipeline_facts(config).step_null && !find_axis(config, KEY_STEP_BACKEND);
 }
 
 static bool is_null_codec(const struct config *config)
@@ -41,8 +40,7 @@ static bool is_null_codec(const struct config *config)
 
 static bool is_memory(const struct config *config)
 {
-	return config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY &&
-	       !find_axis(config, KEY_READ_ENGINE);
+	return pipeline_facts(config).reads_memory && !find_axis(config, KEY_READ_ENGINE);
 }
 
 static int compare_integers(const void *a, const void *b)

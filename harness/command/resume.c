@@ -226,7 +226,7 @@ static void add_facts(struct record *record, const struct plan *plan)
 	struct fact_list *list = &record->environment;
 	environment_capture(list, config_text(&plan->config, KEY_DATASET_PATH));
 	fact_text(list, "mlbench", "version", "%s", MLBENCH_VERSION);
-	if (config_integer(&plan->config, KEY_STEP_BACKEND) == STEP_BACKEND_OPENBLAS)
+	if (plan->facts.step_on_cores)
 		fact_text(list, "mlbench", "blas", "%s", openblas_describe(text, sizeof text));
 	else
 		fact_missing(

@@ -116,7 +116,8 @@ struct ceilings {
 	bool quick;              /* fewer depths, shorter repeats */
 	bool interrupted;        /* stopped on the way: never cached */
 	double seconds;          /* that it took */
-	char engine[NAME_BYTES]; /* that read: "io_uring", "pread" */
+	char engine[NAME_BYTES]; /* that read, to be shown */
+	bool reads_block;        /* a thread for each request in flight */
 	double scratch_bytes;    /* of the file that was read */
 	double file_bytes; /* mean of the data set, one of the request sizes; NAN: no data set */
 	struct core_ceiling decode[CEILING_CORES_MAX]; /* cores ascending: 1, 2, 4 ... all */

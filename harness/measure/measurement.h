@@ -6,6 +6,7 @@
 #define MLBENCH_MEASURE_MEASUREMENT_H
 
 #include "harness/base/error.h"
+#include "harness/base/workload_facts.h"
 #include "harness/measure/histogram.h"
 
 #include <stdbool.h>
@@ -209,7 +210,8 @@ struct measurement {
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */
 	size_t read_point_count;
-	char engine[NAME_BYTES]; /* that read: "io_uring", "pread", "memory" */
+	char engine[NAME_BYTES]; /* that read, to be shown */
+	struct workload_facts facts;
 	uint64_t dataset_samples;
 	double file_bytes_mean;
 

@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/report/fields.h"
+#include "harness/report/older_facts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -36,6 +37,7 @@ static const struct field head_fields[] = {
 	FIELD(ceilings, interrupted, FIELD_BOOLEAN),
 	FIELD(ceilings, seconds, FIELD_REAL),
 	FIELD(ceilings, engine, FIELD_TEXT),
+	FIELD(ceilings, reads_block, FIELD_BOOLEAN),
 	FIELD(ceilings, scratch_bytes, FIELD_REAL),
 	FIELD(ceilings, file_bytes, FIELD_REAL),
 	FIELD(ceilings, decode_what, FIELD_TEXT),
@@ -297,6 +299,8 @@ int ceilings_from_json(struct ceilings *ceilings, const json_t *object, struct e
 	for (size_t i = 0; i < COUNT(lists) && !code; i++)
 		code = list_from_json(
 			&lists[i], json_object_get(object, lists[i].name), ceilings, err);
+	if (!json_object_get(object, "reads_block"))
+		ceilings->reads_block = older_reads_block(ceilings->engine);
 	if (!code)
 		code = device_from_json(ceilings, json_object_get(object, "device"), err);
 	if (!code)

@@ -62,6 +62,15 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, window_seconds, FIELD_REAL),
 };
 
+static const struct field facts_fields[] = {
+	FIELD(workload_facts, reads_memory, FIELD_BOOLEAN),
+	FIELD(workload_facts, reads_block, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_null, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_emulated, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_on_cores, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_has_memory, FIELD_BOOLEAN),
+};
+
 static const struct field stage_fields[] = {
 	FIELD(stage_measurement, name, FIELD_TEXT),
 	FIELD(stage_measurement, workers, FIELD_UINT32),
@@ -167,11 +176,24 @@ static int histogram_from_json(struct histogram *h, const json_t *object, struct
 	return 0;
 }
 
+int measurement_json_put_role(json_t *object, const char *role)
+{
+	return json_object_set_new(object, "role", json_string(role));
+}
+
+void measurement_json_take_role(const json_t *object, char *role, size_t room)
+{
+	const char *text = json_string_value(json_object_get(object, "role"));
+	if (text)
+		(void)snprintf(role, room, "%s", text);
+}
+
 static json_t *stage_to_json(const struct stage_measurement *stage)
 {
 	json_t *object = json_object();
 	json_t *seconds = json_array();
 	int bad = fields_encode(object, stage_fields, COUNT(stage_fields), stage);
+	bad |= measurement_json_put_role(object, stage->name);
 	for (int state = 0; state < THREAD_STATES; state++)
 		bad |= append_number(seconds, stage->seconds[state]);
 	bad |= json_object_set_new(object, "seconds", seconds);
@@ -187,6 +209,7 @@ static int stage_from_json(struct stage_measurement *stage, const json_t *object
 	const int code = fields_decode(object, stage_fields, COUNT(stage_fields), stage, err);
 	if (code)
 		return code;
+	measurement_json_take_role(object, stage->name, sizeof stage->name);
 	const json_t *seconds = json_object_get(object, "seconds");
 	for (size_t state = 0; state < THREAD_STATES; state++)
 		stage->seconds[state] = fields_real(json_array_get(seconds, state));
@@ -243,6 +266,20 @@ static json_t *store_to_json(const struct measurement *m)
 	return NULL;
 }
 
+static json_t *facts_to_json(const struct measurement *m)
+{
+	json_t *object = json_object();
+	if (fields_encode(object, facts_fields, COUNT(facts_fields), &m->facts) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+bool measurement_json_has_facts(const json_t *object)
+{
+	return json_object_get(object, "facts") != NULL;
+}
+
 static json_t *notes_to_json(const struct measurement *m)
 {
 	json_t *array = json_array();
@@ -270,6 +307,7 @@ json_t *measurement_to_json(const struct measurement *m)
 	bad |= json_object_set_new(object, "status", json_string(status_names[m->status]));
 	bad |= fields_encode(object, measurement_fields, COUNT(measurement_fields), m);
 	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
+	bad |= json_object_set_new(object, "facts", facts_to_json(m));
 	bad |= json_object_set_new(object, "store", store_to_json(m));
 	bad |= json_object_set_new(object, "stages", stages_to_json(m));
 	bad |= json_object_set_new(object, "queues", queues_to_json(m));
@@ -351,6 +389,9 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
 	if (!code)
 		code = parts_from_json(m, object, err);
+	if (!code)
+		code = fields_decode(json_object_get(object, "facts"), facts_fields,
+			COUNT(facts_fields), &m->facts, err);
 	if (!code)
 		code = store_from_json(m, json_object_get(object, "store"), err);
 	if (!code)

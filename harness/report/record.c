@@ -7,6 +7,7 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "harness/report/measurement_json.h"
+#include "harness/report/older_facts.h"
 #include "harness/report/record_json.h"
 #include "harness/report/report.h"
 
@@ -225,6 +226,8 @@ int record_load(const struct record *record, size_t entry, struct measurement *m
 		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
 	}
 	const int code = measurement_from_json(m, object, err);
+	if (!code && !measurement_json_has_facts(object))
+		m->facts = older_facts(record, m);
 	json_decref(object);
 	return code;
 }

@@ -4,6 +4,7 @@
 #include "harness/report/ceilings_json.h"
 #include "harness/report/config_json.h"
 #include "harness/report/fields.h"
+#include "harness/report/measurement_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -277,6 +278,7 @@ json_t *record_limit_to_json(const struct stage_limit *limit)
 	json_t *object = json_object();
 	int bad = json_object_set_new(object, "kind", json_string("limit"));
 	bad |= fields_encode(object, limit_fields, COUNT(limit_fields), limit);
+	bad |= measurement_json_put_role(object, limit->stage);
 	if (!bad)
 		return object;
 	json_decref(object);
@@ -288,7 +290,9 @@ int record_limit_from_json(struct record *record, const json_t *object, struct e
 	if (record->limit_count == RECORD_LIMITS_MAX)
 		return error_set(err, -EINVAL, "more limits than this version knows");
 	struct stage_limit *limit = &record->limits[record->limit_count++];
-	return fields_decode(object, limit_fields, COUNT(limit_fields), limit, err);
+	const int code = fields_decode(object, limit_fields, COUNT(limit_fields), limit, err);
+	measurement_json_take_role(object, limit->stage, sizeof limit->stage);
+	return code;
 }
 
 json_t *record_end_to_json(const struct record *record)

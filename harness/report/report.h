@@ -46,9 +46,9 @@ int report_diagnose(struct report *report, struct error *err);
 /* The best point alone: of a long sweep, a fraction of the time. */
 int report_diagnose_best(struct report *report, struct error *err);
 
-/* What analysis must know of a point's configuration. */
-int report_facts(
-	const struct report *report, size_t point, struct point_facts *facts, struct error *err);
+/* What analysis must know of a point's configuration, and of what ran it. */
+int report_facts(const struct report *report, size_t point, const struct workload_facts *workload,
+	struct point_facts *facts, struct error *err);
 
 /* One line on samples that could not be read or decoded; nothing where there were none. */
 void report_bad_text(const struct report *report, struct buffer *out);

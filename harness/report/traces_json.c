@@ -3,6 +3,7 @@
 #include "harness/report/traces_json.h"
 
 #include "harness/report/fields.h"
+#include "harness/report/measurement_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -107,8 +108,8 @@ static void write_column(struct buffer *out, const struct column *column, const 
 
 static void write_stage(struct buffer *out, const struct trace *trace)
 {
-	buffer_format(out, "{\"stage\":\"%s\",\"block\":%" PRIu32 ",\"count\":%zu", trace->stage,
-		trace->block, trace->count);
+	buffer_format(out, "{\"stage\":\"%s\",\"role\":\"%s\",\"block\":%" PRIu32 ",\"count\":%zu",
+		trace->stage, trace->stage, trace->block, trace->count);
 	for (size_t i = 0; i < COLUMNS; i++)
 		write_column(out, &columns[i], trace);
 	buffer_text(out, "}");
@@ -192,6 +193,7 @@ static int read_stage(struct trace *trace, const json_t *object, struct error *e
 	if (!stage || strlen(stage) >= sizeof trace->stage)
 		return error_set(err, -EINVAL, "a stage has no name, or one that cannot be");
 	(void)snprintf(trace->stage, sizeof trace->stage, "%s", stage);
+	measurement_json_take_role(object, trace->stage, sizeof trace->stage);
 	if (count < 0 || count > TRACE_ITEMS_MAX || block < 0 || block > UINT32_MAX)
 		return error_set(err, -EINVAL,
 			"stage '%s' has more items or larger blocks than there can be", stage);
