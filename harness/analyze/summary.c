@@ -15,7 +15,6 @@ static const double WORKING_MIN = 0.05; /* of a stage's time, for its split to b
 struct chosen {
 	const struct measurement **repeats; /* owned */
 	size_t count;
-	size_t with_status[MEASUREMENT_INTERRUPTED + 1];
 	enum point_status status;
 };
 
@@ -28,20 +27,20 @@ static void add_note(struct point_summary *out, const char *text)
 		(void)snprintf(out->notes[out->note_count++], NOTE_BYTES, "%s", text);
 }
 
-static enum point_status status_of(const struct chosen *chosen, size_t count)
+enum point_status summary_status(const size_t with_status[MEASUREMENT_STATUSES])
 {
-	const size_t good = chosen->with_status[MEASUREMENT_OK];
-	if (good > 0 && 2 * good >= count)
-		return POINT_OK;
-	if (good + chosen->with_status[MEASUREMENT_UNSTEADY] > 0)
-		return chosen->with_status[MEASUREMENT_UNSTEADY] > 0 ? POINT_UNSTEADY : POINT_OK;
-	return chosen->with_status[MEASUREMENT_FAILED] > 0 ? POINT_FAILED : POINT_INTERRUPTED;
+	const size_t good = with_status[MEASUREMENT_OK];
+	const size_t unsteady = with_status[MEASUREMENT_UNSTEADY];
+	const size_t lost = with_status[MEASUREMENT_FAILED] + with_status[MEASUREMENT_INTERRUPTED];
+	if (good + unsteady == 0)
+		return with_status[MEASUREMENT_FAILED] > 0 ? POINT_FAILED : POINT_INTERRUPTED;
+	return unsteady == 0 || good >= unsteady + lost ? POINT_OK : POINT_UNSTEADY;
 }
 
-static bool counts(const struct measurement *m, enum point_status status)
+bool summary_counts(enum point_status point, enum measurement_status repetition)
 {
-	return m->status == MEASUREMENT_OK ||
-	       (status == POINT_UNSTEADY && m->status == MEASUREMENT_UNSTEADY);
+	return repetition == MEASUREMENT_OK ||
+	       (point == POINT_UNSTEADY && repetition == MEASUREMENT_UNSTEADY);
 }
 
 static int choose(struct chosen *chosen, const struct measurement *const *repeats, size_t count)
@@ -49,11 +48,12 @@ static int choose(struct chosen *chosen, const struct measurement *const *repeat
 	chosen->repeats = calloc(count, sizeof(const struct measurement *));
 	if (!chosen->repeats)
 		return -ENOMEM;
+	size_t with_status[MEASUREMENT_STATUSES] = {0};
 	for (size_t i = 0; i < count; i++)
-		chosen->with_status[repeats[i]->status]++;
-	chosen->status = status_of(chosen, count);
+		with_status[repeats[i]->status]++;
+	chosen->status = summary_status(with_status);
 	for (size_t i = 0; i < count; i++)
-		if (counts(repeats[i], chosen->status))
+		if (summary_counts(chosen->status, repeats[i]->status))
 			chosen->repeats[chosen->count++] = repeats[i];
 	return 0;
 }
@@ -64,7 +64,7 @@ static void note_left_out(struct point_summary *out, const struct chosen *chosen
 	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
 	for (size_t i = 0; i < count && chosen->count > 0; i++) {
 		const struct measurement *m = repeats[i];
-		if (counts(m, chosen->status))
+		if (summary_counts(chosen->status, m->status))
 			continue;
 		out->left_out++;
 		char text[NOTE_BYTES];

@@ -112,12 +112,15 @@ struct point_facts {
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
 
+/* Which repetitions of a point count, for all that is said of it: the good ones; and, where fewer than half of all are good, those that
+ * never settled, too. */
+enum point_status summary_status(const size_t with_status[MEASUREMENT_STATUSES]);
+bool summary_counts(enum point_status point, enum measurement_status repetition);
+
 /* Of the first that came so far; count >= 1. */
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);
 
-/* repeats: the point's measurements, any order, count >= 1.  Repetitions that failed, were
- * interrupted or unsteady are left out, and a note says so, as long as at least half are good; if
- * fewer are, the unsteady ones count too and the point is unsteady. */
+/* repeats: the point's measurements, any order, count >= 1.  Of each that does not count a note says why. */
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err);
 void point_summary_release(struct point_summary *point); /* safe on {0} */

@@ -131,8 +131,10 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 		phases_cut(chosen, unsteady, &cut);
 	const size_t good = select_status(repeats, count, MEASUREMENT_OK, chosen);
 	const struct sufficiency enough = sufficiency_of(chosen, good);
+	const size_t with_status[MEASUREMENT_STATUSES] = {
+		[MEASUREMENT_OK] = good, [MEASUREMENT_UNSTEADY] = unsteady};
 	if (good + unsteady == count && count < most) {
-		if (unsteady > good)
+		if (summary_status(with_status) == POINT_UNSTEADY)
 			more = cut.count > 1 || stalled
 				       ? 0
 				       : for_steadiness(good, unsteady, most - count);

@@ -157,6 +157,7 @@ enum measurement_status {
 	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
 	MEASUREMENT_FAILED,   /* error says */
 	MEASUREMENT_INTERRUPTED,
+	MEASUREMENT_STATUSES
 };
 
 struct measurement {

@@ -193,14 +193,33 @@ static struct record_entry *make_entry(struct record *record, uint32_t point, ui
 	return &record->entries[record->entry_count++];
 }
 
+static bool make_tallies(struct record *record, size_t points)
+{
+	if (points <= record->tally_count)
+		return true;
+	struct record_tally *larger = realloc(record->tallies, points * sizeof(*larger));
+	if (!larger)
+		return false;
+	memset(larger + record->tally_count, 0, (points - record->tally_count) * sizeof *larger);
+	record->tallies = larger;
+	record->tally_count = points;
+	return true;
+}
+
 /* Takes line. */
 static int keep(struct record *record, const struct measurement *m, char *line, struct error *err)
 {
-	struct record_entry *entry = line ? make_entry(record, m->point, m->repeat) : NULL;
+	const bool room = line && make_tallies(record, (size_t)m->point + 1);
+	const size_t known = record->entry_count;
+	struct record_entry *entry = room ? make_entry(record, m->point, m->repeat) : NULL;
 	if (!entry) {
 		free(line);
 		return error_set(err, -ENOMEM, "out of memory for results");
 	}
+	size_t *const with_status = record->tallies[m->point].with_status;
+	with_status[m->status]++;
+	if (record->entry_count == known)
+		with_status[entry->status]--;
 	*entry = (struct record_entry){.point = m->point,
 		.repeat = m->repeat,
 		.status = m->status,
@@ -238,6 +257,18 @@ int record_append_limit(struct record *record, const struct stage_limit *limit, 
 		return error_set(err, -ENOSPC, "more than %d limits", RECORD_LIMITS_MAX);
 	record->limits[record->limit_count++] = *limit;
 	return append_json(record, record_limit_to_json(limit), err);
+}
+
+enum point_status record_point_status(const struct record *record, size_t point)
+{
+	static const struct record_tally none;
+	return summary_status(
+		(point < record->tally_count ? &record->tallies[point] : &none)->with_status);
+}
+
+bool record_counts(const struct record *record, const struct record_entry *entry)
+{
+	return summary_counts(record_point_status(record, entry->point), entry->status);
 }
 
 size_t record_repeats(const struct record *record)
@@ -412,6 +443,7 @@ void record_release(struct record *record)
 	for (size_t i = 0; i < record->entry_count; i++)
 		free(record->entries[i].line);
 	free(record->entries);
+	free(record->tallies);
 	free(record->folder);
 	free(record->command);
 	config_grid_close(&record->grid);

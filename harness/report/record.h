@@ -60,6 +60,11 @@ struct record_entry {
 	char *line;   /* without the newline; owned */
 };
 
+/* Repetitions of a point, by what they came to. */
+struct record_tally {
+	size_t with_status[MEASUREMENT_STATUSES];
+};
+
 /* A result as a whole: read from its folder, or being made.  One thread. */
 struct record {
 	char *folder; /* owned */
@@ -76,6 +81,9 @@ struct record {
 	struct config_grid grid;
 	struct record_entry *entries; /* in the order they ended, one per (point, repeat); owned */
 	size_t entry_count, entry_room;
+	struct record_tally
+		*tallies; /* (tally_count), by point: as far as any was measured; owned */
+	size_t tally_count;
 	struct stage_limit limits[RECORD_LIMITS_MAX];
 	size_t limit_count;
 	bool interrupted; /* some (point, repeat) is missing */
@@ -133,6 +141,10 @@ bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
 bool record_is_adaptive(const struct config *config);
 /* Repetitions of each point: as set, or as many as a diagnosis came to. */
 size_t record_repeats(const struct record *record);
+/* By what its repetitions came to (summary_status); interrupted: it has none. */
+enum point_status record_point_status(const struct record *record, size_t point);
+/* Whether the entry counts for its point. */
+bool record_counts(const struct record *record, const struct record_entry *entry);
 /* How many repetitions failed, and would be tried again. */
 size_t record_failed_count(const struct record *record);
 

@@ -61,8 +61,7 @@ static int diagnose_one(struct report *report, size_t i, struct error *err)
 {
 	struct point_summary *point = report->points[i];
 	const bool best = i == report->best;
-	struct material_choice choice = {.most = best ? BEST_REPEATS : SKETCH_REPEATS,
-		.with_unsteady = point->status == POINT_UNSTEADY};
+	struct material_choice choice = {.most = best ? BEST_REPEATS : SKETCH_REPEATS};
 	struct material material = {0};
 	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
 	int code = diagnosis ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");

@@ -71,6 +71,30 @@ altered reads unknown engine no-facts
 diagnosed unknown >second
 ! cmp -s first second || fail "what blocks makes no difference: this test cannot fail"
 
+# One rule for which repetitions count: of one that is good and two that are not, all three.  What is replayed is of the same
+# ones as what was measured.
+"$MLBENCH" run tiny.ini "${quick[@]}" --set measure.repeats=3 --set step.time=2ms --out three >out 2>err
+python3 - <<'PY'
+import json
+with open("three/points.jsonl") as file:
+    lines = [json.loads(line) for line in file]
+repetitions = [line for line in lines if line.get("kind") == "repetition"]
+for repetition, status in zip(repetitions, ("ok", "unsteady", "unsteady")):
+    repetition["status"] = status
+repetitions[0]["throughput"] *= 1.74
+with open("three/points.jsonl", "w") as file:
+    file.writelines(json.dumps(line) + "\n" for line in lines)
+middle = sorted(one["throughput"] for one in repetitions)[1]
+with open("middle", "w") as file:
+    file.write(str(middle))
+PY
+rm -f three/summary.json
+"$MLBENCH" what-if three --set decode.workers=2 --json >out 2>err
+status=$?
+[ $status -eq 3 ] || [ "$(json 'abs(d["base"]["measured"] / float(open("middle").read()) - 1) < 1e-6')" = True ] || fail "exit $status: what-if begins with other repetitions than the summary"
+"$MLBENCH" show three --json >out 2>err
+[ "$(json 'abs(d["points"][0]["throughput"]["median"] / float(open("middle").read()) - 1) < 1e-6')" = True ] || fail "the summary counts other repetitions"
+
 # A step on this node's cores.
 "$MLBENCH" run tiny.ini "${quick[@]}" --set step.backend=openblas --set step.model=mlp --set step.threads=1 --out steps >out 2>err
 grep -q '"step_on_cores":true' steps/points.jsonl || skip "no step is computed here: $(tail -n 1 err)"
