@@ -84,6 +84,7 @@ static void take_contention(struct model *model, const struct model_source *sour
 {
 	const struct ceilings *ceilings = source->ceilings;
 	double contention = source->contention;
+	model->contention_known = true;
 	if (isnan(contention) && ceilings && ceilings->cpu_scaling > 0 && ceilings->cores > 1) {
 		contention = (1 / ceilings->cpu_scaling - 1) / (ceilings->cores - 1);
 		model_note(model,
@@ -92,11 +93,27 @@ static void take_contention(struct model *model, const struct model_source *sour
 			ceilings->cpu_scaling, ceilings->cores);
 	} else if (isnan(contention)) {
 		contention = 0;
+		model->contention_known = false;
 		if (model->replay.cores > 1)
 			model_note(model, "how cores slow each other down is not known (one "
 					  "number of busy cores, no probe): taken as not at all");
 	}
 	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
+}
+
+/* 0: not of one emulated device's thread. */
+static double step_working(const struct model *model, const struct model_source *source)
+{
+	double seconds = 0;
+	double batches = 0;
+	if (!model->facts.step_emulated || model->replay.shape.devices > 1)
+		return 0;
+	for (size_t i = 0; i < source->count; i++) {
+		const struct stage_measurement *step = model_stage(source->repeats[i], "step");
+		seconds += step ? step->seconds[THREAD_WORKING] : 0;
+		batches += step ? (double)step->items : 0;
+	}
+	return batches > 0 ? seconds / batches * 1e9 : 0;
 }
 
 static struct outside take_outside(const struct model *model, const struct model_source *source)
@@ -365,6 +382,7 @@ static int calibrate(struct model *model, const struct model_source *source, str
 		return code;
 	take_facts(model, source);
 	take_contention(model, source);
+	model->step_working_ns = step_working(model, source);
 	const struct outside outside = take_outside(model, source);
 	if (take_costs(model, source))
 		return error_set(err, -ENOMEM, "out of memory");

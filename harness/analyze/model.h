@@ -34,7 +34,7 @@ struct model_source {
 	const struct traces *const *traces; /* of the same repeats */
 	size_t count;
 	unsigned cores;
-	const struct ceilings *ceilings;                    /* NULL: none */
+	const struct ceilings *ceilings; /* NULL: none */
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
 	double contention;
@@ -69,7 +69,13 @@ struct model {
 	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */
 	/* Busy shares of the stages in the replay as calibrated: where the above is known to hold. */
 	double calibrated_busy[REPLAY_STAGES];
-	double calibrated; /* samples/s of that replay */
+	double calibrated;       /* samples/s of that replay */
+	double calibrated_cores; /* that it kept busy */
+	bool contention_known; /* how cores slow each other down; else it is taken as not at all */
+	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much more as replayed (cores are shared in
+	 * equal parts there, where a scheduler lets a thread that mostly sleeps go first).  0: not known. */
+	double step_working_ns, step_excess_ns;
+	double missing; /* ln of what the replay as calibrated lacks for that */
 	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
 	double late_ns;
 	double late_guess_ns; /* of which so much was not measured, but follows from more or fewer workers */

@@ -60,6 +60,12 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage)
 	return fmax(result->step_utilisation, taken);
 }
 
+double step_working_replayed(const struct model *model, const struct replay_result *result)
+{
+	return result->share[REPLAY_STEP][THREAD_WORKING] * model->samples_per_batch /
+	       result->throughput * 1e9;
+}
+
 /* --- what was measured -------------------------------------------------------------------------------- */
 
 static void measure(struct model *model, const struct model_source *source, double *throughputs)
@@ -167,7 +173,12 @@ int model_baseline(struct model *model, const struct outside *outside, struct er
 	if (code)
 		return code;
 	model->calibrated = result.throughput;
+	model->calibrated_cores = result.core_utilisation * model->replay.cores;
 	model->unmodelled = log(result.throughput / model->measured);
+	if (model->step_working_ns > 0)
+		model->step_excess_ns =
+			step_working_replayed(model, &result) - model->step_working_ns;
+	model->missing = model_missing(model, &result);
 	for (int s = 0; s < REPLAY_STAGES; s++)
 		model->calibrated_busy[s] = replay_busy(&result, (enum replay_stage)s);
 	return 0;
