@@ -71,11 +71,11 @@ struct model {
 	double calibrated_busy[REPLAY_STAGES];
 	double calibrated;       /* samples/s of that replay */
 	double calibrated_cores; /* that it kept busy */
-	bool contention_known; /* how cores slow each other down; else it is taken as not at all */
-	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much more as replayed (cores are shared in
-	 * equal parts there, where a scheduler lets a thread that mostly sleeps go first).  0: not known. */
+	bool contention_known;  /* how cores slow each other down; else it is taken as not at all */
+	double calibrated_step; /* share of the time that the step's thread was at work in it */
+	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much longer in a replay before that was fitted to
+	 * it.  0: not known. */
 	double step_working_ns, step_excess_ns;
-	double missing; /* ln of what the replay as calibrated lacks for that */
 	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
 	double late_ns;
 	double late_guess_ns; /* of which so much was not measured, but follows from more or fewer workers */

@@ -83,7 +83,6 @@ int model_baseline(struct model *model, const struct outside *outside, struct er
 /* How much time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
 /* ns a batch that the step's thread is at work, of one device. */
-double model_missing(const struct model *model, const struct replay_result *result);
 double step_working_replayed(const struct model *model, const struct replay_result *result);
 
 enum { MODEL_BLOCK = 64, MODEL_SAMPLES_LEAST = 2000, MODEL_SAMPLES_MOST = 12000 };

@@ -4,7 +4,7 @@
  *   resampling  the spread of replays of blocks drawn anew from the recorded items
  *   noise       of one repetition, of the median of those that were calibrated from, and what runs vary by beside their
  *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
- *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers
+ *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers, or was late by when others bound
  *   cores       where nothing tells how busy cores slow each other down, and more are to be busy
  *   model       MODEL_ERROR, a share of what the calibration left unexplained (corrected where the same stages bind, but known no
  *               better for that), and more the further the
@@ -25,7 +25,6 @@ static const double MODEL_ERROR = 0.008;
 static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
 static const double MODEL_CONTENTION = 0.04; /* for each doubling of busy cores */
-static const double STEP_EXCESS_MOST = 0.5;  /* of the thread's work */
 static const double MODEL_DISTANCE = 0.015;
 /* How sharply a stage that is busier than another is the one that binds. */
 static const double SHARPNESS = 12;
@@ -50,14 +49,20 @@ static double same_limit(const struct model *model, const struct replay_result *
 	return overlap;
 }
 
-/* ln of the throughput that a replay lacks where the step's thread is at work all the time: how long it is for a batch was
- * measured, whatever bound then. */
-double model_missing(const struct model *model, const struct replay_result *result)
+/* How surely the step's thread is what binds, 0..1. */
+static double step_binds(double working)
 {
-	const double working = step_working_replayed(model, result);
-	const double excess = fmin(model->step_excess_ns, STEP_EXCESS_MOST * working);
-	const double binds = pow(result->share[REPLAY_STEP][THREAD_WORKING], SHARPNESS);
-	return excess != 0 && working > 0 ? -binds * log1p(-excess / working) : 0;
+	return pow(working, SHARPNESS);
+}
+
+/* ns a batch of the step's thread that may be others: what was guessed; and, where it did not bind when it was measured and does now,
+ * what it was late by and what its replay did not have. */
+static double step_doubt_ns(const struct model *model, const struct replay_result *result)
+{
+	const double now = step_binds(result->share[REPLAY_STEP][THREAD_WORKING]);
+	const double before = step_binds(model->calibrated_step);
+	return model->late_guess_ns +
+	       fmax(now - before, 0) * (model->late_ns + fabs(model->step_excess_ns));
 }
 
 /* Of ln(throughput), where more cores are to be busy and it is not known how they slow each other down. */
@@ -130,17 +135,14 @@ int model_predict(
 		return -EINVAL;
 	out->hidden_device = least < HIDDEN_MATTERS * out->replay.throughput;
 	const double same = same_limit(model, &out->replay);
-	const double missing = model_missing(model, &out->replay);
-	const double unmodelled = model->unmodelled + model->missing;
 	const double contention = unknown_contention(model, &out->replay);
 	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
-	out->throughput = out->replay.throughput * exp(missing - same * unmodelled);
+	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));
 	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
-	const double unexplained =
-		MODEL_UNEXPLAINED * fmax(fabs(unmodelled), fabs(missing - model->missing));
-	const double late = MODEL_LATENESS * model->late_guess_ns * 1e-9 * out->throughput /
-			    (model->samples_per_batch * devices) *
+	const double unexplained = MODEL_UNEXPLAINED * model->unmodelled;
+	const double late = MODEL_LATENESS * step_doubt_ns(model, &out->replay) * 1e-9 *
+			    out->throughput / (model->samples_per_batch * devices) *
 			    replay_busy(&out->replay, REPLAY_STEP);
 	const double variance = late * late + spread * spread +
 				NOISES * model->noise * model->noise + own * own +
