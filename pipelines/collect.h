@@ -4,8 +4,8 @@
 #define MLBENCH_PIPELINES_COLLECT_H
 
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
-#include "harness/measure/trace.h"
+#include "harness/record/measurement.h"
+#include "harness/record/trace.h"
 #include "pipelines/device_watch.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"

@@ -14,7 +14,7 @@
 #ifndef MLBENCH_PIPELINES_DITHER_H
 #define MLBENCH_PIPELINES_DITHER_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 #include "pipelines/pipeline.h"
 #include "workloads/source/source.h"
 

@@ -15,8 +15,8 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
-#include "harness/measure/trace.h"
+#include "harness/record/measurement.h"
+#include "harness/record/trace.h"
 #include "workloads/dataset/dataset.h"
 
 #include <stdatomic.h>

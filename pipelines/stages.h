@@ -3,7 +3,7 @@
 #ifndef MLBENCH_PIPELINES_STAGES_H
 #define MLBENCH_PIPELINES_STAGES_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 #include "harness/measure/thread_meter.h"
 
 /* STAGE_SYNC is no thread's: what of their steps the devices spend in exchanging gradients (rounds.h). */

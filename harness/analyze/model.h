@@ -7,8 +7,8 @@
 #include "harness/analyze/replay.h"
 #include "harness/analyze/statistics.h"
 #include "harness/config/config.h"
-#include "harness/measure/ceilings.h"
-#include "harness/measure/trace.h"
+#include "harness/record/ceilings.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>

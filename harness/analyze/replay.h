@@ -28,7 +28,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/shape.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stddef.h>
 #include <stdint.h>

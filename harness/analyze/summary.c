@@ -27,22 +27,6 @@ static void add_note(struct point_summary *out, const char *text)
 		(void)snprintf(out->notes[out->note_count++], NOTE_BYTES, "%s", text);
 }
 
-enum point_status summary_status(const size_t with_status[MEASUREMENT_STATUSES])
-{
-	const size_t good = with_status[MEASUREMENT_OK];
-	const size_t unsteady = with_status[MEASUREMENT_UNSTEADY];
-	const size_t lost = with_status[MEASUREMENT_FAILED] + with_status[MEASUREMENT_INTERRUPTED];
-	if (good + unsteady == 0)
-		return with_status[MEASUREMENT_FAILED] > 0 ? POINT_FAILED : POINT_INTERRUPTED;
-	return unsteady == 0 || good >= unsteady + lost ? POINT_OK : POINT_UNSTEADY;
-}
-
-bool summary_counts(enum point_status point, enum measurement_status repetition)
-{
-	return repetition == MEASUREMENT_OK ||
-	       (point == POINT_UNSTEADY && repetition == MEASUREMENT_UNSTEADY);
-}
-
 static int choose(struct chosen *chosen, const struct measurement *const *repeats, size_t count)
 {
 	chosen->repeats = calloc(count, sizeof(const struct measurement *));
@@ -51,9 +35,9 @@ static int choose(struct chosen *chosen, const struct measurement *const *repeat
 	size_t with_status[MEASUREMENT_STATUSES] = {0};
 	for (size_t i = 0; i < count; i++)
 		with_status[repeats[i]->status]++;
-	chosen->status = summary_status(with_status);
+	chosen->status = point_status_of(with_status);
 	for (size_t i = 0; i < count; i++)
-		if (summary_counts(chosen->status, repeats[i]->status))
+		if (point_counts(chosen->status, repeats[i]->status))
 			chosen->repeats[chosen->count++] = repeats[i];
 	return 0;
 }
@@ -64,7 +48,7 @@ static void note_left_out(struct point_summary *out, const struct chosen *chosen
 	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
 	for (size_t i = 0; i < count && chosen->count > 0; i++) {
 		const struct measurement *m = repeats[i];
-		if (summary_counts(chosen->status, m->status))
+		if (point_counts(chosen->status, m->status))
 			continue;
 		out->left_out++;
 		char text[NOTE_BYTES];

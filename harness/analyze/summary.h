@@ -7,7 +7,8 @@
 #include "harness/analyze/foreign_load.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
+#include "harness/record/point.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,8 +45,6 @@ struct stage_summary {
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
 };
-
-enum point_status { POINT_OK, POINT_UNSTEADY, POINT_FAILED, POINT_INTERRUPTED };
 
 struct point_summary {
 	uint32_t id;
@@ -112,11 +111,6 @@ struct point_facts {
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
 
-/* Which repetitions of a point count, for all that is said of it: the good ones; and, where fewer than half of all are good, those that
- * never settled, too. */
-enum point_status summary_status(const size_t with_status[MEASUREMENT_STATUSES]);
-bool summary_counts(enum point_status point, enum measurement_status repetition);
-
 /* Of the first that came so far; count >= 1. */
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);
 
@@ -129,12 +123,5 @@ void point_summary_release(struct point_summary *point); /* safe on {0} */
  * "upstream is blocked longer than I starve, and downstream starves longer than I am blocked". */
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
 	size_t count, const struct point_facts *facts, struct verdict *out);
-
-/* The limit of a stage on this node, and how it was found. */
-struct stage_limit {
-	char stage[NAME_BYTES];
-	double capacity;      /* samples/s */
-	char how[NOTE_BYTES]; /* "alone: memory source, null step, 2 workers" */
-};
 
 #endif

@@ -134,7 +134,7 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 	const size_t with_status[MEASUREMENT_STATUSES] = {
 		[MEASUREMENT_OK] = good, [MEASUREMENT_UNSTEADY] = unsteady};
 	if (good + unsteady == count && count < most) {
-		if (summary_status(with_status) == POINT_UNSTEADY)
+		if (point_status_of(with_status) == POINT_UNSTEADY)
 			more = cut.count > 1 || stalled
 				       ? 0
 				       : for_steadiness(good, unsteady, most - count);

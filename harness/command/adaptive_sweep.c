@@ -8,7 +8,7 @@
 #include "harness/base/units.h"
 #include "harness/command/forecaster.h"
 #include "harness/command/schedule.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <math.h>

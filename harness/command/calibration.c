@@ -4,7 +4,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/order.h"
 #include "harness/command/step_facts.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/material.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "harness/analyze/model.h"
 #include "harness/report/material.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdbool.h>
 

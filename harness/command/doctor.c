@@ -1,7 +1,7 @@
 /* mlbench doctor: what this node has and lacks for measuring, what follows, and how to mend it. */
 #include "harness/command/command.h"
 #include "harness/measure/environment.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/page.h"
 #include "harness/report/style.h"
 #include "workloads/backend/backend.h"

@@ -2,8 +2,8 @@
 #include "harness/command/limits.h"
 
 #include "harness/command/substitute.h"
-#include "harness/report/config_json.h"
-#include "harness/report/record.h"
+#include "harness/record/config_json.h"
+#include "harness/record/record.h"
 #include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
 #include "workloads/source/source.h"

@@ -7,7 +7,7 @@
 #include "harness/base/units.h"
 #include "harness/config/config.h"
 #include "harness/report/export.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda_load.h"

@@ -7,7 +7,7 @@
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
 #include "harness/command/step_facts.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 #include "workloads/source/source.h"

@@ -6,7 +6,7 @@
 #include "harness/command/command.h"
 #include "harness/command/plan_cost.h"
 #include "harness/config/config.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "pipelines/pipeline.h"
 #include "workloads/dataset/dataset.h"
 

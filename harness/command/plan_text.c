@@ -4,8 +4,8 @@
 #include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/plan.h"
-#include "harness/report/config_json.h"
-#include "harness/report/fields.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 #include "harness/report/report.h"
 #include "pipelines/conduct.h"
 

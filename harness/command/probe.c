@@ -4,7 +4,7 @@
 #include "harness/command/config_place.h"
 #include "harness/command/probe_node.h"
 #include "harness/report/ceilings_cache.h"
-#include "harness/report/ceilings_json.h"
+#include "harness/record/ceilings_json.h"
 #include "harness/report/ceilings_sheet.h"
 #include "harness/report/style.h"
 #include "workloads/backend/cuda_load.h"

@@ -5,8 +5,9 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/shell.h"
+#include "harness/measure/environment.h"
+#include "harness/record/config_json.h"
 #include "harness/report/ceilings_cache.h"
-#include "harness/report/config_json.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda_load.h"
 

@@ -4,7 +4,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdint.h>
 

@@ -9,7 +9,7 @@
 
 #include "harness/command/command.h"
 #include "harness/report/compare.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdint.h>
 

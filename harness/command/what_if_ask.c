@@ -2,7 +2,7 @@
 #include "harness/base/units.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/what_if.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <math.h>

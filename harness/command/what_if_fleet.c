@@ -2,7 +2,7 @@
 #include "harness/base/units.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/what_if.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
 

@@ -46,7 +46,7 @@ static size_t places_of(const struct report *report, struct place *places)
 	for (size_t e = 0; e < record->entry_count; e++) {
 		const struct record_entry *entry = &record->entries[e];
 		const struct point_summary *summary = report->points[entry->point];
-		if (summary && summary_counts(summary->status, entry->status))
+		if (summary && point_counts(summary->status, entry->status))
 			places[count++] = (struct place){e, entry->point, entry->repeat};
 	}
 	qsort(places, count, sizeof *places, order_places);

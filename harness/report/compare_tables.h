@@ -3,7 +3,7 @@
 #define MLBENCH_REPORT_COMPARE_TABLES_H
 
 #include "harness/report/compare.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/table.h"
 
 enum { COMPARE_POINTS_SHOWN = 100 };

@@ -8,7 +8,7 @@
 #include "harness/report/history_database.h"
 #include "harness/report/history_metrics.h"
 #include "harness/report/history_scan.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

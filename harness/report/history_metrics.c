@@ -3,7 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <errno.h>
 #include <math.h>

@@ -50,7 +50,7 @@ static int load_entry(
 static void choose(struct material *material, enum point_status status)
 {
 	for (size_t i = 0; i < material->all_count; i++)
-		if (summary_counts(status, material->repeats[i].status)) {
+		if (point_counts(status, material->repeats[i].status)) {
 			material->repeat_list[material->count] = material->all_list[i];
 			material->traces_list[material->count] = material->all_traces_list[i];
 			material->count++;

@@ -2,7 +2,7 @@
 #include "harness/report/read_points.h"
 
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/part.h"
 
 #include <stdio.h>

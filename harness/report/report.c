@@ -3,7 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -538,4 +538,19 @@ void report_bad_text(const struct report *report, struct buffer *out)
 		buffer_format(out, ", %.2g %% of those measured%s", worst * 100,
 			report->record->grid.points > 1 ? " at the worst point" : "");
 	buffer_text(out, "; samples/s and the verdict are about the others");
+}
+
+int report_finish(struct record *record, struct error *err)
+{
+	struct report report;
+	int code = record_end(record, err);
+	const int built = report_open(&report, record, code ? NULL : err);
+	code = code ? code : built;
+	if (!code)
+		code = report_diagnose(&report, err);
+	if (!code)
+		code = report_write_files(&report, err);
+	if (!built)
+		report_close(&report);
+	return code;
 }

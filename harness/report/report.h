@@ -7,7 +7,7 @@
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
 #include "harness/report/checksums.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "harness/report/style.h"
 
 #include <jansson.h>
@@ -44,6 +44,9 @@ void report_close(struct report *report); /* safe on {0} */
  * ones.  What cannot be modelled keeps its first verdict, and its diagnosis says why. */
 int report_diagnose(struct report *report, struct error *err);
 /* The best point alone: of a long sweep, a fraction of the time. */
+/* Writes the end line, summary.json and points.csv from what the record holds; sets finished (when
+ * it is 0) and interrupted. */
+int report_finish(struct record *record, struct error *err);
 int report_diagnose_best(struct report *report, struct error *err);
 
 /* What analysis must know of a point's configuration, and of what ran it. */

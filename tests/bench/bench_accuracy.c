@@ -9,7 +9,7 @@
 #include "harness/analyze/forecast.h"
 #include "harness/analyze/model.h"
 #include "harness/base/clock.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "workloads/backend/backend.h"
 
 #include <math.h>

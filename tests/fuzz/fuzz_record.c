@@ -5,7 +5,7 @@
  *     values which nobody measured get past the reader's first look
  * Run from the root of the tree. */
 #include "harness/report/export.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "harness/report/report.h"
 
 #include <ctype.h>

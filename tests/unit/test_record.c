@@ -1,6 +1,6 @@
 /* points.jsonl: what is written is read back the same; torn and foreign files are told apart. */
 #include "harness/base/files.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "harness/report/report.h"
 #include "tests/unit/record_fixture.h"
 
@@ -359,7 +359,7 @@ static void finish_writes_all(void **state)
 	struct error err = {0};
 	(void)state;
 	write_record(&record, "whole");
-	if (record_finish(&record, &err) != 0)
+	if (report_finish(&record, &err) != 0)
 		fail_msg("%s", err.text);
 	json_t *summary = read_json("whole/summary.json");
 	assert_non_null(summary);

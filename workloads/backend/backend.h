@@ -5,7 +5,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 #include "workloads/backend/batch.h"
 #include "workloads/backend/choosing.h"
 #include "workloads/backend/group.h"

@@ -2,7 +2,7 @@
  * would come.  Rates lie far apart, so the axis is logarithmic and a distance is a factor. */
 #include "harness/analyze/diagnose.h"
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/chart.h"
 #include "harness/report/html/chart_spec.h"
 #include "harness/report/html/palette.h"

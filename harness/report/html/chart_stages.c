@@ -2,7 +2,7 @@
  * for each stage, a column for each point, fastest first: two hundred columns are still a picture, which shows where a
  * stage's waiting gives way to work.  One point alone is drawn as a bar for each stage. */
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/html/chart_parts.h"
 #include "harness/report/html/palette.h"
 

@@ -5,7 +5,7 @@
 #include "harness/base/shell.h"
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/sections.h"
 #include "harness/report/part.h"
 #include "harness/report/runbook.h"

@@ -3,7 +3,7 @@
 #include "harness/base/shell.h"
 #include "harness/base/units.h"
 #include "harness/report/ceilings_sheet.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/reproduce.h"
 #include "harness/report/html/sections.h"
 #include "harness/report/part.h"
