@@ -52,11 +52,11 @@ static void choose_times(struct run *run)
 		(uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
 }
 
-static int open_stage(struct run *run, enum stage_id id, const char *name, unsigned workers,
-	bool per_batch, unsigned segments)
+static int open_stage(
+	struct run *run, enum stage_id id, unsigned workers, bool per_batch, unsigned segments)
 {
 	struct stage *stage = &run->stages[id];
-	*stage = (struct stage){.name = name, .workers = workers, .per_batch = per_batch};
+	*stage = (struct stage){.name = stage_name(id), .workers = workers, .per_batch = per_batch};
 	if (!run->timed || workers == 0)
 		return 0;
 	stage->meters = thread_meters_open(workers, segments);
@@ -66,7 +66,8 @@ static int open_stage(struct run *run, enum stage_id id, const char *name, unsig
 	if (id == STAGE_READ && (!run->plan.facts.reads_memory || limiter_wanted(run->config)) &&
 		thread_meters_add_ramps(stage->meters, workers))
 		return -ENOMEM;
-	const bool on_device = (id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.facts.step_has_memory;
+	const bool on_device =
+		(id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.facts.step_has_memory;
 	return on_device ? thread_meters_add_devices(stage->meters, workers) : 0;
 }
 
@@ -84,15 +85,15 @@ static int open_stages(struct run *run)
 	const uint64_t windows = planned_ns / run->window_ns / segments + 1;
 	run->segment_ns = windows * run->window_ns;
 	const unsigned n = (unsigned)segments;
-	int code = open_stage(run, STAGE_READ, "read", plan->reader_threads, false, n);
+	int code = open_stage(run, STAGE_READ, plan->reader_threads, false, n);
 	if (!code)
-		code = open_stage(run, STAGE_DECODE, "decode", plan->decode_workers, false, n);
+		code = open_stage(run, STAGE_DECODE, plan->decode_workers, false, n);
 	if (!code)
-		code = open_stage(run, STAGE_UPLOAD, "upload", uploads, true, n);
+		code = open_stage(run, STAGE_UPLOAD, uploads, true, n);
 	if (!code)
-		code = open_stage(run, STAGE_STEP, "step", plan->devices, true, n);
+		code = open_stage(run, STAGE_STEP, plan->devices, true, n);
 	if (!code)
-		code = open_stage(run, STAGE_SYNC, "sync", syncs, true, n);
+		code = open_stage(run, STAGE_SYNC, syncs, true, n);
 	return code;
 }
 
@@ -176,7 +177,8 @@ static int open_crew(struct run *run, struct error *err)
 
 static int open_source(struct run *run, struct error *err)
 {
-	int code = cache_state_prepare(run->config, run->dataset, run->plan.facts.reads_memory, run->m, err);
+	int code = cache_state_prepare(
+		run->config, run->dataset, run->plan.facts.reads_memory, run->m, err);
 	if (code)
 		return code;
 	struct depth_plan *const depths = &run->plan.depths;

@@ -42,7 +42,7 @@ struct pipeline_plan {
 	uint32_t large_blobs, large_blob_bytes;
 	/* batches: being filled + prefetch.depth + in the step; and uploaded */
 	uint32_t slots, staging_slots;
-	unsigned devices;      /* that step; slots are for all of them, staging_slots for each */
+	unsigned devices; /* that step; slots are for all of them, staging_slots for each */
 	struct workload_facts facts;
 	uint64_t sample_bytes; /* of a finished sample */
 	/* Room of a batch; and where the device makes the samples (augment.device = gpu), of one picture in it,

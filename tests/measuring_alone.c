@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int open_record(struct record *record, const char *folder, const struct config *config,
-	struct error *err)
+static int open_record(
+	struct record *record, const char *folder, const struct config *config, struct error *err)
 {
 	*record = (struct record){
 		.folder = strdup(folder), .started = clock_utc_seconds(), .cores = 1};

@@ -28,7 +28,8 @@ static const double CERTAIN_UNCLEAR = 0.85;
 
 static struct trace_set reads(const struct evidence_base *base)
 {
-	return base->source ? trace_set_of(base->source->traces, base->source->count, "read")
+	return base->source ? trace_set_of(base->source->traces, base->source->count,
+				      stage_name(STAGE_READ))
 			    : (struct trace_set){0};
 }
 
@@ -69,11 +70,8 @@ bool cache_binds(const struct evidence_base *base)
 {
 	const struct point_summary *point = base->point;
 	struct cause cause;
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, "read") == 0)
-			return point->stages[i].busy >= READS_ALL_THE_TIME &&
-			       cached_in_part(base, &point->stages[i], &cause);
-	return false;
+	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
+	return read && read->busy >= READS_ALL_THE_TIME && cached_in_part(base, read, &cause);
 }
 
 static bool on_cpu(

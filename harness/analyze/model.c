@@ -109,7 +109,8 @@ static double step_working(const struct model *model, const struct model_source 
 	if (!model->facts.step_emulated || model->replay.shape.devices > 1)
 		return 0;
 	for (size_t i = 0; i < source->count; i++) {
-		const struct stage_measurement *step = model_stage(source->repeats[i], "step");
+		const struct stage_measurement *step =
+			measurement_stage(source->repeats[i], STAGE_STEP);
 		seconds += step ? step->seconds[THREAD_WORKING] : 0;
 		batches += step ? (double)step->items : 0;
 	}
@@ -141,7 +142,7 @@ static double read_cpu(const struct model *model, const struct model_source *sou
 	double sum = 0;
 	for (size_t i = 0; i < source->count; i++) {
 		const struct measurement *m = source->repeats[i];
-		const struct stage_measurement *read = model_stage(m, "read");
+		const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
 		if (read && read->items > 0 && !isnan(read->cpu_seconds))
 			sum += read->cpu_seconds * 1e9 / (double)read->items / slowed_in(model, m);
 	}
@@ -174,13 +175,13 @@ static struct trace_item *all_reads(const struct model_source *source, size_t *c
 {
 	*count = 0;
 	for (size_t i = 0; i < source->count; i++) {
-		const struct trace *trace = traces_find(source->traces[i], "read");
+		const struct trace *trace = traces_find(source->traces[i], stage_name(STAGE_READ));
 		*count += trace ? trace->count : 0;
 	}
 	struct trace_item *items = calloc(*count + 1, sizeof *items);
 	size_t at = 0;
 	for (size_t i = 0; items && i < source->count; i++) {
-		const struct trace *trace = traces_find(source->traces[i], "read");
+		const struct trace *trace = traces_find(source->traces[i], stage_name(STAGE_READ));
 		for (size_t k = 0; trace && k < trace->count; k++)
 			items[at++] = trace->items[k];
 	}
@@ -244,7 +245,7 @@ static int series_of_read(
 /* Of what a decode worker does, the part that it sleeps, with the lock or without. */
 static double asleep_share(const struct measurement *m, double slowed)
 {
-	const struct stage_measurement *decode = model_stage(m, "decode");
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (!decode)
 		return 0;
 	const struct time_split split = time_split_of(decode);
@@ -256,10 +257,10 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
 	const double slowed = slowed_in(model, m);
-	const struct trace *decode = traces_find(traces, "decode");
-	const struct trace *upload = traces_find(traces, "upload");
-	const struct trace *step = traces_find(traces, "step");
-	const struct trace *sync = traces_find(traces, "sync");
+	const struct trace *decode = traces_find(traces, stage_name(STAGE_DECODE));
+	const struct trace *upload = traces_find(traces, stage_name(STAGE_UPLOAD));
+	const struct trace *step = traces_find(traces, stage_name(STAGE_STEP));
+	const struct trace *sync = traces_find(traces, stage_name(STAGE_SYNC));
 	double late_ns = 0;
 	int code = 0;
 	if (decode)
@@ -279,7 +280,7 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 
 static void note_accounting(struct model *model, const struct measurement *m)
 {
-	const struct stage_measurement *decode = model_stage(m, "decode");
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (decode && isnan(decode->cpu_seconds))
 		model_note(model,
 			"no CPU accounting here (schedstat): all working time is taken as CPU time");
@@ -314,8 +315,8 @@ static int take_workers(struct model *model, const struct model_source *source)
 	model->worker_factor = calloc(workers, sizeof *model->worker_factor);
 	if (!model->worker_factor)
 		return -ENOMEM;
-	if (worker_factors(
-		    source->traces, source->count, "decode", workers, model->worker_factor)) {
+	if (worker_factors(source->traces, source->count, STAGE_DECODE_NAME, workers,
+		    model->worker_factor)) {
 		for (unsigned w = 0; w < workers; w++)
 			if (model->worker_factor[w] > 1)
 				model_note(model,
@@ -335,8 +336,8 @@ static int take_devices(struct model *model, const struct model_source *source)
 	for (unsigned d = 0; d < DEVICES_MAX; d++)
 		model->device_factor[d] = 1;
 	if (devices > 1)
-		(void)worker_factors(
-			source->traces, source->count, "step", devices, model->device_factor);
+		(void)worker_factors(source->traces, source->count, STAGE_STEP_NAME, devices,
+			model->device_factor);
 	for (unsigned d = 0; d < devices; d++)
 		if (model->device_factor[d] > 1)
 			model_note(model,
@@ -368,7 +369,8 @@ static bool has_traces(const struct model_source *source)
 {
 	for (size_t i = 0; i < source->count; i++) {
 		const struct trace *decode =
-			source->traces[i] ? traces_find(source->traces[i], "decode") : NULL;
+			source->traces[i] ? traces_find(source->traces[i], stage_name(STAGE_DECODE))
+					  : NULL;
 		if (!decode || decode->count == 0)
 			return false;
 	}

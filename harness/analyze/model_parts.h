@@ -9,9 +9,6 @@
 
 void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-const struct stage_measurement *model_stage(
-	const struct measurement *m, const char *name); /* NULL */
-
 enum replay_stage model_cost_stage(enum replay_cost cost);
 
 /* Has the replay know which devices are slow, if any; when device_factor or the number of devices changed. */

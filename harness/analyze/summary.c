@@ -159,14 +159,6 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	}
 }
 
-static const struct stage_measurement *find_stage(const struct measurement *m, const char *name)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, name) == 0)
-			return &m->stages[i];
-	return NULL;
-}
-
 /* Sums of one stage over the repeats. */
 struct stage_sums {
 	double seconds[THREAD_STATES];
@@ -214,7 +206,8 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	out->device = first->device;
 	struct stage_sums sums = {.capacities = capacities};
 	for (size_t i = 0; i < chosen->count; i++) {
-		const struct stage_measurement *stage = find_stage(chosen->repeats[i], first->name);
+		const struct stage_measurement *stage =
+			measurement_stage_named(chosen->repeats[i], first->name);
 		if (stage)
 			add_stage(
 				&sums, out, stage, measurement_counted_seconds(chosen->repeats[i]));
@@ -340,6 +333,14 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		return error_set(err, code, "out of memory");
 	}
 	return 0;
+}
+
+const struct stage_summary *summary_stage(const struct point_summary *point, const char *name)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, name) == 0)
+			return &point->stages[i];
+	return NULL;
 }
 
 void point_summary_release(struct point_summary *point)

@@ -117,6 +117,8 @@ struct workload_facts summary_facts(const struct measurement *const *repeats, si
 /* repeats: the point's measurements, any order, count >= 1.  Of each that does not count a note says why. */
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err);
+/* NULL: it has none. */
+const struct stage_summary *summary_stage(const struct point_summary *point, const char *name);
 void point_summary_release(struct point_summary *point); /* safe on {0} */
 
 /* The verdict from utilisations and the arrow rule (model parts 1-3): the validity gate, then

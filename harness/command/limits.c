@@ -153,7 +153,7 @@ static struct limit_job *add_job(const struct limit_context *context, const char
 static int add_read(const struct limit_context *context)
 {
 	int code;
-	struct limit_job *job = add_job(context, "read", &code);
+	struct limit_job *job = add_job(context, STAGE_READ_NAME, &code);
 	if (!job)
 		return code;
 	code = substitute_decode(&job->config, context->err);
@@ -177,7 +177,7 @@ static int add_decode(const struct limit_context *context, int64_t workers)
 {
 	int code;
 	const char *how = "";
-	struct limit_job *job = add_job(context, "decode", &code);
+	struct limit_job *job = add_job(context, STAGE_DECODE_NAME, &code);
 	if (!job)
 		return code;
 	code = without_reads(context, &job->config, &how);
@@ -194,7 +194,7 @@ static int add_step(const struct limit_context *context)
 {
 	int code;
 	const char *how = "";
-	struct limit_job *job = add_job(context, "step", &code);
+	struct limit_job *job = add_job(context, STAGE_STEP_NAME, &code);
 	if (!job)
 		return code;
 	code = without_reads(context, &job->config, &how);

@@ -81,7 +81,8 @@ static json_t *device_to_json(const struct device_measurement *device)
 	int bad = fields_encode(object, device_fields, COUNT(device_fields), device);
 	for (size_t i = 0; i < DEVICE_RANGES; i++) {
 		const void *range = (const char *)device + device_ranges[i].offset;
-		bad |= json_object_set_new(object, device_ranges[i].name, device_range_to_json(range));
+		bad |= json_object_set_new(
+			object, device_ranges[i].name, device_range_to_json(range));
 	}
 	bad |= json_object_set_new(object, "throttles", device_throttles_to_json(device));
 	if (!bad)

@@ -128,5 +128,6 @@ bool fact_node_name_lasts(const struct fact_list *facts)
 	const char *container = text_of(facts, "cgroup", "container");
 	if (!name)
 		return false;
-	return (from && strcmp(from, FACT_NODE_HOST) != 0) || !container || !is_made_up(name, container);
+	return (from && strcmp(from, FACT_NODE_HOST) != 0) || !container ||
+	       !is_made_up(name, container);
 }

@@ -92,3 +92,23 @@ void measurement_note(struct measurement *m, const char *format, ...)
 			return;
 	m->note_count++;
 }
+
+size_t measurement_stage_at(const struct measurement *m, const char *name)
+{
+	size_t i = 0;
+	while (i < m->stage_count && strcmp(m->stages[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+const struct stage_measurement *measurement_stage_named(
+	const struct measurement *m, const char *name)
+{
+	const size_t at = measurement_stage_at(m, name);
+	return at < m->stage_count ? &m->stages[at] : NULL;
+}
+
+const struct stage_measurement *measurement_stage(const struct measurement *m, enum stage_id id)
+{
+	return measurement_stage_named(m, stage_name(id));
+}

@@ -8,6 +8,7 @@
 #include "harness/base/error.h"
 #include "harness/base/workload_facts.h"
 #include "harness/record/histogram.h"
+#include "harness/record/stages.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +33,7 @@ enum thread_state { THREAD_STARVED, THREAD_WORKING, THREAD_BLOCKED, THREAD_STATE
 extern const char *const thread_state_names[THREAD_STATES]; /* "starved", "working", "blocked" */
 
 struct stage_measurement {
-	char name[NAME_BYTES]; /* "read", "decode", "upload", "step" */
+	char name[NAME_BYTES]; /* of stages.h */
 	unsigned workers;
 	bool per_batch; /* an item is a batch, not a sample */
 	bool device;    /* working time is a device's (nominal for emulated), not the thread's */
@@ -237,6 +238,12 @@ struct measurement {
 	size_t note_count;
 };
 
+/* NULL: it has none. */
+const struct stage_measurement *measurement_stage(const struct measurement *m, enum stage_id id);
+const struct stage_measurement *measurement_stage_named(
+	const struct measurement *m, const char *name);
+/* Its place among the stages; stage_count: it has none. */
+size_t measurement_stage_at(const struct measurement *m, const char *name);
 void device_measurement_init(struct device_measurement *device); /* nothing is known of it yet */
 /* Nothing is known of it, for that reason. */
 void store_measurement_init(struct store_measurement *store, const char *why);

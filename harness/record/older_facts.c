@@ -21,8 +21,8 @@ struct workload_facts older_facts(const struct record *record, const struct meas
 		const int64_t asked = config_integer(&config, KEY_READ_ENGINE);
 		facts.reads_memory = m->engine[0] ? strcmp(m->engine, "memory") == 0
 						  : asked == READ_ENGINE_MEMORY;
-		facts.reads_block = m->engine[0] ? older_reads_block(m->engine)
-						 : asked == READ_ENGINE_PREAD;
+		facts.reads_block =
+			m->engine[0] ? older_reads_block(m->engine) : asked == READ_ENGINE_PREAD;
 	}
 	config_release(&config);
 	return facts;

@@ -2,8 +2,8 @@
  * value that is not known. */
 #include "harness/base/clock.h"
 #include "harness/record/config_json.h"
-#include "harness/report/export.h"
 #include "harness/record/fields.h"
+#include "harness/report/export.h"
 
 #include <errno.h>
 #include <math.h>

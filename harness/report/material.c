@@ -84,7 +84,7 @@ static bool other_point(const struct measurement *m, struct read_point *out)
 {
 	for (size_t i = 0; i < m->stage_count; i++) {
 		const struct stage_measurement *read = &m->stages[i];
-		if (strcmp(read->name, "read") != 0 || read->service.count == 0)
+		if (!stage_is(read->name, STAGE_READ) || read->service.count == 0)
 			continue;
 		const double latency_ns = histogram_mean(&read->service);
 		const double seconds = measurement_counted_seconds(m);

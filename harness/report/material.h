@@ -2,8 +2,8 @@
 #ifndef MLBENCH_REPORT_MATERIAL_H
 #define MLBENCH_REPORT_MATERIAL_H
 
-#include "harness/record/trace.h"
 #include "harness/record/record.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 

@@ -86,7 +86,7 @@ static void add_repetition(void *context, const struct measurement *m)
 		add_rate(rates, m->read_points[i].depth, (double)m->read_points[i].files,
 			m->read_points[i].seconds);
 	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, "read") == 0)
+		if (stage_is(m->stages[i].name, STAGE_READ))
 			add_rate(rates, set, (double)m->stages[i].items,
 				m->wall_seconds - m->cut_seconds);
 }

@@ -100,7 +100,7 @@ static double decode_alone(const struct record *record, long long workers)
 	for (size_t i = 0; i < record->limit_count; i++) {
 		const struct stage_limit *limit = &record->limits[i];
 		long long alone;
-		if (strcmp(limit->stage, "decode") == 0 && isfinite(limit->capacity) &&
+		if (stage_is(limit->stage, STAGE_DECODE) && isfinite(limit->capacity) &&
 			sscanf(limit->how, "alone: %lld worker", &alone) == 1 && alone == workers)
 			return limit->capacity;
 	}
@@ -302,12 +302,12 @@ const char *report_status(const struct report *report)
 bool report_limit_is_of(const struct stage_limit *limit, const struct point_summary *p)
 {
 	unsigned workers;
-	if (strcmp(limit->stage, "decode") != 0)
+	if (!stage_is(limit->stage, STAGE_DECODE))
 		return true;
 	if (sscanf(limit->how, "alone: %u worker", &workers) != 1)
 		return false;
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "decode") == 0)
+		if (stage_is(p->stages[i].name, STAGE_DECODE))
 			return p->stages[i].workers == workers;
 	return false;
 }
@@ -319,7 +319,7 @@ void report_exceeded_text(const struct report *report, const struct point_summar
 	char number[UNITS_BYTES];
 	for (size_t i = 0; i < report->record->limit_count; i++) {
 		const struct stage_limit *limit = &report->record->limits[i];
-		if (strcmp(limit->stage, "step") == 0 || !report_limit_is_of(limit, p) ||
+		if (stage_is(limit->stage, STAGE_STEP) || !report_limit_is_of(limit, p) ||
 			!(limit->capacity < CLEARLY * p->median))
 			continue;
 		buffer_format(out,

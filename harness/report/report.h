@@ -6,8 +6,8 @@
 #include "harness/analyze/forecast.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
-#include "harness/report/checksums.h"
 #include "harness/record/record.h"
+#include "harness/report/checksums.h"
 #include "harness/report/style.h"
 
 #include <jansson.h>

@@ -155,7 +155,7 @@ static const char need[] =
 static double step_takes(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "step") == 0)
+		if (stage_is(p->stages[i].name, STAGE_STEP))
 			return p->stages[i].capacity;
 	return NAN;
 }

@@ -353,7 +353,7 @@ static bool is_of_point(const struct report *report, size_t point)
 static double seconds_of_step(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "step") == 0 && p->stages[i].service.count > 0)
+		if (stage_is(p->stages[i].name, STAGE_STEP) && p->stages[i].service.count > 0)
 			return histogram_mean(&p->stages[i].service) * NS;
 	return NAN;
 }

@@ -77,7 +77,7 @@ static void take_point(struct stages *stages, const struct point_summary *p)
 	const size_t limit = stage_index(stages, p->verdict.stage);
 	if (limit < stages->count)
 		stages->limits[limit]++;
-	else if (strcmp(p->verdict.stage, "prefetch") == 0)
+	else if (stage_is(p->verdict.stage, STAGE_PREFETCH))
 		stages->prefetch++;
 	else
 		stages->untold++;
