@@ -94,7 +94,7 @@ ifneq ($(filter-out clean help format lint setup setup-check sweep check bank ba
 endif
 CUDA_NVCC := $(if $(CUDA_GENCODE),$(NVCC))
 
-all: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
+all: $(B)/mlbench $(B)/measuring_alone $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
 	$(if $(CUDA_WHY),$(call say,NOTE,"no plug-in for NVIDIA devices: $(CUDA_WHY)"))
 	$(if $(CUDA_NOTE),$(call say,NOTE,"plug-in for NVIDIA devices: $(CUDA_NOTE)"))
 no-plugin: # of an earlier build, which the program would find
@@ -102,13 +102,24 @@ no-plugin: # of an earlier build, which the program would find
 # ALLOW_UNDEFINED=1: plug-in and device tests link although functions that they call are not written yet.
 UNDEFINED := $(if $(ALLOW_UNDEFINED),-Wl$(comma)--unresolved-symbols=ignore-all,)
 
-$(B)/libmlbench.a: $(OBJECTS) $(GENERATED_OBJECTS)
+# What measures, and what reads: the first links without the second, and without its libraries (tests/measuring_alone.c).
+MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
+READING_PACKAGES := sqlite3 ncursesw libmicrohttpd libprotobuf-c
+MEASURING_LIBS = -Wl,--as-needed $(shell pkg-config --libs $(filter-out $(READING_PACKAGES),$(PACKAGES)) 2>/dev/null) -lz -lm -ldl
+LIBRARIES := $(B)/libreading.a $(B)/libmeasuring.a
+$(B)/libmeasuring.a: $(MEASURING:%.c=$(B)/%.o)
+$(B)/libreading.a: $(filter-out $(MEASURING:%.c=$(B)/%.o),$(OBJECTS)) $(GENERATED_OBJECTS)
+$(LIBRARIES):
 	@rm -f $@
 	@ar rcs $@ $^
 
-$(B)/mlbench: $(B)/harness/main.o $(B)/libmlbench.a
+$(B)/mlbench: $(B)/harness/main.o $(LIBRARIES)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+$(B)/measuring_alone: $(B)/tests/measuring_alone.o $(B)/libmeasuring.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--whole-archive $(B)/libmeasuring.a -Wl,--no-whole-archive $(MEASURING_LIBS)
 
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -143,7 +154,7 @@ THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(THREAD_DEVICE_TESTS:%=$(B)/double/test_%))
 THREAD_ABOVE := live/listen.c live/look.c live/metrics.c live/stall.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
-THREAD_SOURCES := $(filter harness/base/% harness/config/% harness/measure/% workloads/% pipelines/% $(THREAD_ABOVE:%=harness/%),$(SOURCES))
+THREAD_SOURCES := $(MEASURING) $(filter $(THREAD_ABOVE:%=harness/%),$(SOURCES))
 ON_THREADS_LIBRARY := $(if $(filter thread,$(SAN)),$(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS))
 $(ON_THREADS_LIBRARY): $(B)/libthreads.a
 $(B)/libthreads.a: $(THREAD_SOURCES:%.c=$(B)/%.o)
@@ -155,7 +166,7 @@ $(TESTS): $(B)/tests/%: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(filter %.a,$^) $(LIBS) -lcmocka
-$(filter-out $(ON_THREADS_LIBRARY),$(TESTS)): $(B)/libmlbench.a
+$(filter-out $(ON_THREADS_LIBRARY),$(TESTS)): $(LIBRARIES)
 
 unit-%: $(B)/tests/test_%
 	$<
@@ -274,8 +285,8 @@ $(foreach test,$(DEVICE_SOURCES:tests/device/%.c=%),$(eval $(DOUBLE_B)/$(test): 
 $(DOUBLE_TESTS): $(DOUBLE_B)/plugin.a $(DOUBLE_B)/libnccl.so.2
 	$(call say,LINK,$@)
 	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DOUBLE_LIBS) $(LIBS) -lcmocka
-$(filter-out $(ON_THREADS_LIBRARY),$(DOUBLE_TESTS)): $(B)/libmlbench.a
-$(DEVICE_TESTS): %: %.o $(B)/pic/plugin.a $(B)/libmlbench.a
+$(filter-out $(ON_THREADS_LIBRARY),$(DOUBLE_TESTS)): $(LIBRARIES)
+$(DEVICE_TESTS): %: %.o $(B)/pic/plugin.a $(LIBRARIES)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) $(LIBS) -lcmocka
 # Benches of a device: tests/device/run.sh runs them and judges their bars; on the double they only show that they run.
@@ -285,10 +296,10 @@ $(DEVICE_BENCH_OBJECTS): $(B)/device/%.o: tests/bench/device/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,"$< (device)")
 	$(Q)$(CC) $(CFLAGS_ALL) -isystem $(CUDA_HOME)/include -MMD -MP -c -o $@ $<
-$(DEVICE_BENCHES:%=$(DOUBLE_B)/%): $(DOUBLE_B)/%: $(B)/device/%.o $(B)/device/device_bench.o $(DOUBLE_B)/plugin.a $(B)/libmlbench.a $(DOUBLE_B)/libnccl.so.2
+$(DEVICE_BENCHES:%=$(DOUBLE_B)/%): $(DOUBLE_B)/%: $(B)/device/%.o $(B)/device/device_bench.o $(DOUBLE_B)/plugin.a $(LIBRARIES) $(DOUBLE_B)/libnccl.so.2
 	$(call say,LINK,$@)
 	$(Q)$(CXX_ALL) $(LDFLAGS_ALL) $(UNDEFINED) -o $@ $(filter %.o %.a,$^) $(DOUBLE_LIBS) $(LIBS)
-$(DEVICE_BENCHES:%=$(B)/device/%): %: %.o $(B)/device/device_bench.o $(B)/pic/plugin.a $(B)/libmlbench.a
+$(DEVICE_BENCHES:%=$(B)/device/%): %: %.o $(B)/device/device_bench.o $(B)/pic/plugin.a $(LIBRARIES)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(DEVICE_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(CUDA_LIBS) $(LIBS)
 double-benches: $(if $(CUDA_HEADERS),$(DEVICE_BENCHES:%=$(DOUBLE_B)/%))
@@ -312,15 +323,15 @@ $(B)/tests/test_nvml: | $(FAKE_NVML)
 $(B)/tests/test_doctor_device: | $(FAKE_NVML)
 
 # Programs of tests/compat, which compares with other software.
-$(B)/compat/%: tests/compat/%.c $(B)/libmlbench.a
+$(B)/compat/%: tests/compat/%.c $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(LIBRARIES) $(LIBS)
 
-$(B)/bench/%: tests/bench/%.c $(B)/libmlbench.a
+$(B)/bench/%: tests/bench/%.c $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libmlbench.a $(LIBS) -ldeflate
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(LIBRARIES) $(LIBS) -ldeflate
 
 unit-tests: $(TESTS) $(FAKE_NVML)
 benches: $(BENCHES)
@@ -354,10 +365,9 @@ FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(FUZZ_B)/%)
 # What the targets reach first, instrumented: no threads, no OpenMP (whose header clang has in another package).  The rest is
 # the program's own; for a long run FUZZ_MORE='harness/report/% harness/analyze/%' has more of it instrumented.
 FUZZ_MORE ?=
-FUZZ_RECORD := record record_json measurement_json fields windows_json devices_json ceilings_json ceilings_reads ceilings_device report \
-               summary_json csv terminal device_text stage_table points_table export_jsonl export_markdown export_openmetrics
-FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% harness/measure/timeline.c workloads/image/% \
-                $(FUZZ_RECORD:%=harness/report/%.c) harness/analyze/summary.c harness/analyze/statistics.c $(FUZZ_MORE),$(SOURCES)))
+FUZZ_REPORT := ceilings_reads ceilings_device report summary_json device_summary_json csv terminal device_text stage_table points_table export_jsonl export_markdown export_openmetrics
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% harness/record/% harness/measure/timeline.c workloads/image/% \
+                $(FUZZ_REPORT:%=harness/report/%.c) harness/analyze/summary.c harness/analyze/statistics.c $(FUZZ_MORE),$(SOURCES)))
 FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -g -O1 -pthread $(PKG_CFLAGS) \
               -isystem $(GENERATED_B) -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
 
@@ -368,9 +378,9 @@ $(FUZZ_B)/%.o: %.c Makefile
 $(FUZZ_B)/libmlbench.a: $(FUZZ_OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $^
-$(FUZZ_B)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_B)/libmlbench.a $(B)/libmlbench.a
+$(FUZZ_B)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_B)/libmlbench.a $(LIBRARIES)
 	$(call say,FUZZ,$@)
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_B)/libmlbench.a $(B)/libmlbench.a $(LIBS) -lgomp
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_B)/libmlbench.a $(LIBRARIES) $(LIBS) -lgomp
 fuzzers: $(FUZZERS)
 
 # --- benches: ratios in one run, and what the tests ask of rates, shares and times, on a quiet machine ------------------
@@ -459,7 +469,7 @@ $(OLD_GLIBC): .ci/old_glibc.c
 dist: all man $(COMPLETIONS) $(DIST_PLUGIN) $(OLD_GLIBC)
 	rm -rf $(DIST_B)
 	install -d $(DIST_B)/bin $(DIST_B)/lib $(DIST_B)/man $(DIST_B)/completion
-	$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -Wl,-S -o $(DIST_B)/bin/mlbench $(B)/harness/main.o $(OLD_GLIBC) $(B)/libmlbench.a $(LIBS) -Wl,--no-as-needed $(OLD_PARTS)
+	$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -Wl,-S -o $(DIST_B)/bin/mlbench $(B)/harness/main.o $(OLD_GLIBC) $(LIBRARIES) $(LIBS) -Wl,--no-as-needed $(OLD_PARTS)
 	@$(call libraries_of,$(B)/mlbench $(DIST_BLAS),$(DIST_B)/lib/)
 	install -m 644 $(DIST_BLAS) $(DIST_B)/lib/
 	$(if $(DIST_PLUGIN),install -D -m 644 -t $(DIST_B)/lib/mlbench $(PLUGIN))
@@ -473,7 +483,7 @@ dist-device: device $(OLD_GLIBC)
 	install -d $(DIST_B)/device $(DIST_B)/tests/device $(DIST_B)/tests/bank
 	$(if $(DIST_PROGRAMS),,@echo 'dist-device: $(or $(CUDA_WHY),CUDA=$(CUDA)): there is nothing to pack' >&2; false)
 	$(Q)$(foreach program,$(DIST_PROGRAMS),$(CC) $(LDFLAGS_ALL) $(OLD_LDFLAGS) -s -o $(DIST_B)/device/$(notdir $(program)) $(program).o \
-	        $(if $(filter bench_%,$(notdir $(program))),$(B)/device/device_bench.o) $(OLD_GLIBC) $(B)/pic/plugin.a $(B)/libmlbench.a \
+	        $(if $(filter bench_%,$(notdir $(program))),$(B)/device/device_bench.o) $(OLD_GLIBC) $(B)/pic/plugin.a $(LIBRARIES) \
 	        $(CUDA_LIBS) $(LIBS) -lcmocka -Wl$(comma)--no-as-needed $(OLD_PARTS) && ) true
 	install -d $(DIST_B)/lib
 	@$(call libraries_of,$(DIST_PROGRAMS),$(DIST_B)/lib/)

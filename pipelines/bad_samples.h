@@ -5,7 +5,7 @@
 
 #include "workloads/dataset/dataset.h"
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <pthread.h>
 #include <stdint.h>

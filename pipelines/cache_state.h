@@ -4,7 +4,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 #include "workloads/dataset/dataset.h"
 
 /* Before the clock starts.  Sets m->resident_before (NAN with a note when it cannot be known).

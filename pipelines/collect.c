@@ -228,7 +228,7 @@ static void fill_split(const struct recorded *r, const struct span *span, enum s
 		no_delays ? (double)NAN : seconds_between(from->io_wait_ns, to->io_wait_ns);
 	if (no_delays)
 		measurement_note(m, "I/O wait of threads unknown: %s", no_delays);
-	else if (id == STAGE_READ && strcmp(r->engine, "io_uring") == 0)
+	else if (id == STAGE_READ && r->source->waits_as_io)
 		measurement_note(m,
 			"read: since Linux 6.6 any wait at a ring counts as I/O wait, which is no "
 			"evidence of a slow disk");
@@ -374,7 +374,7 @@ static void fill_cache_share(
 			"injected: the storage is emulated, and so is its cache, empty at the start: what is said of the page cache and of bytes fetched is of these");
 		if (m->bytes_read > 0)
 			m->page_cache_share = fmax(0, 1 - disk_bytes / (double)m->bytes_read);
-	} else if (r->reads_memory) {
+	} else if (r->plan->facts.reads_memory) {
 		measurement_note(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (isnan(disk_bytes)) {
@@ -438,7 +438,7 @@ static void fill_store(const struct recorded *r, const struct span *span, struct
 {
 	const struct data_store *store = &r->monitor->store;
 	struct cgroup_read_limits now;
-	if (r->emulates_storage || r->reads_memory) {
+	if (r->emulates_storage || r->plan->facts.reads_memory) {
 		store_measurement_init(&m->store, r->emulates_storage
 							  ? "the storage is emulated"
 							  : "no file is read while measuring");
@@ -480,7 +480,7 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	m->rss_growth_bytes = growth > 0 ? (uint64_t)growth : 0;
 	m->rss_peak_bytes = memory_resident_peak_bytes();
 	m->pool_bytes = r->plan->pool_bytes;
-	(void)snprintf(m->engine, sizeof m->engine, "%s", r->engine);
+	(void)snprintf(m->engine, sizeof m->engine, "%s", r->source->name);
 	m->dataset_samples = r->dataset->count;
 	m->file_bytes_mean = (double)r->dataset->total_bytes / (double)r->dataset->count;
 }

@@ -4,13 +4,14 @@
 #define MLBENCH_PIPELINES_COLLECT_H
 
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
-#include "harness/measure/trace.h"
+#include "harness/record/measurement.h"
+#include "harness/record/trace.h"
 #include "pipelines/device_watch.h"
 #include "pipelines/monitor.h"
 #include "pipelines/pipeline.h"
 #include "pipelines/rounds.h"
 #include "pipelines/stepper.h"
+#include "workloads/source/source.h"
 
 /* The part that is measured: between the edge at the cut and the last one. */
 struct span {
@@ -31,9 +32,8 @@ struct recorded {
 	const struct first_epoch *first_epoch;
 	uint64_t warmup_ns; /* as it was */
 	unsigned cores;
-	bool reads_memory; /* the memory engine */
 	bool emulates_storage;
-	const char *engine; /* that read */
+	const struct source_ops *source;
 	const struct dataset *dataset;
 	struct nvml_watch *nvml; /* stopped; NULL: the device was not watched */
 	bool interrupted;

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_PIPELINES_COLLECT_TRACES_H
 #define MLBENCH_PIPELINES_COLLECT_TRACES_H
 
-#include "harness/measure/trace.h"
+#include "harness/record/trace.h"
 #include "pipelines/stages.h"
 
 /* Monotonic times: of the start, and of the part that was measured. */

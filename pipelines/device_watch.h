@@ -3,7 +3,7 @@
 #define MLBENCH_PIPELINES_DEVICE_WATCH_H
 
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
 #include "harness/base/error.h"
 #include "harness/config/active.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
 #include "harness/measure/timed_lock.h"
+#include "harness/record/measurement.h"
 #include "pipelines/hogs.h"
 #include "pipelines/sampler.h"
 

@@ -62,8 +62,8 @@ static void describe(const struct run *run, struct live_view *view)
 	view->read_depth = plan->read_depth;
 	view->prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH);
 	view->step_emulated = stepper_account(run->devices.steppers[0])->emulated;
-	view->step_threads = view->step_emulated ? 0 : plan->step_threads;
-	view->reads_memory = run->reads_memory;
+	view->step_threads = plan->facts.step_on_cores ? plan->step_threads : 0;
+	view->reads_memory = plan->facts.reads_memory;
 	view->any_order = !run->exchange.options.in_order;
 	view->batch_size = run->exchange.options.sampler.batch_size;
 	view->pool_bytes = plan->pool_bytes;

@@ -52,21 +52,22 @@ static void choose_times(struct run *run)
 		(uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
 }
 
-static int open_stage(struct run *run, enum stage_id id, const char *name, unsigned workers,
-	bool per_batch, unsigned segments)
+static int open_stage(
+	struct run *run, enum stage_id id, unsigned workers, bool per_batch, unsigned segments)
 {
 	struct stage *stage = &run->stages[id];
-	*stage = (struct stage){.name = name, .workers = workers, .per_batch = per_batch};
+	*stage = (struct stage){.name = stage_name(id), .workers = workers, .per_batch = per_batch};
 	if (!run->timed || workers == 0)
 		return 0;
 	stage->meters = thread_meters_open(workers, segments);
 	if (!stage->meters)
 		return -ENOMEM;
 	/* Where reads are immediate they take no time. */
-	if (id == STAGE_READ && (!run->reads_memory || limiter_wanted(run->config)) &&
+	if (id == STAGE_READ && (!run->plan.facts.reads_memory || limiter_wanted(run->config)) &&
 		thread_meters_add_ramps(stage->meters, workers))
 		return -ENOMEM;
-	const bool on_device = (id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.step_on_device;
+	const bool on_device =
+		(id == STAGE_STEP || id == STAGE_UPLOAD) && run->plan.facts.step_has_memory;
 	return on_device ? thread_meters_add_devices(stage->meters, workers) : 0;
 }
 
@@ -84,15 +85,15 @@ static int open_stages(struct run *run)
 	const uint64_t windows = planned_ns / run->window_ns / segments + 1;
 	run->segment_ns = windows * run->window_ns;
 	const unsigned n = (unsigned)segments;
-	int code = open_stage(run, STAGE_READ, "read", plan->reader_threads, false, n);
+	int code = open_stage(run, STAGE_READ, plan->reader_threads, false, n);
 	if (!code)
-		code = open_stage(run, STAGE_DECODE, "decode", plan->decode_workers, false, n);
+		code = open_stage(run, STAGE_DECODE, plan->decode_workers, false, n);
 	if (!code)
-		code = open_stage(run, STAGE_UPLOAD, "upload", uploads, true, n);
+		code = open_stage(run, STAGE_UPLOAD, uploads, true, n);
 	if (!code)
-		code = open_stage(run, STAGE_STEP, "step", plan->devices, true, n);
+		code = open_stage(run, STAGE_STEP, plan->devices, true, n);
 	if (!code)
-		code = open_stage(run, STAGE_SYNC, "sync", syncs, true, n);
+		code = open_stage(run, STAGE_SYNC, syncs, true, n);
 	return code;
 }
 
@@ -176,7 +177,8 @@ static int open_crew(struct run *run, struct error *err)
 
 static int open_source(struct run *run, struct error *err)
 {
-	int code = cache_state_prepare(run->config, run->dataset, run->reads_memory, run->m, err);
+	int code = cache_state_prepare(
+		run->config, run->dataset, run->plan.facts.reads_memory, run->m, err);
 	if (code)
 		return code;
 	struct depth_plan *const depths = &run->plan.depths;
@@ -315,7 +317,7 @@ static bool conduct(struct run *run, const struct pipeline_control *control,
 	timeline_wiring_start(run, monitor->start_ns);
 	monitor_sample(monitor);
 	run->rounds.start_ns = monitor->start_ns;
-	run->rounds.live = !run->plan.step_on_device;
+	run->rounds.live = !run->plan.facts.step_has_memory;
 	injection_start(&run->injection, monitor->start_ns);
 	source_start(run->source, monitor->start_ns);
 	if (control && control->live)
@@ -376,9 +378,8 @@ static int finish(struct run *run, bool interrupted, struct traces *traces, stru
 		.first_epoch = &run->first_epoch,
 		.warmup_ns = run->warmup_ns,
 		.cores = run->cores,
-		.reads_memory = run->reads_memory,
 		.emulates_storage = source_emulates_storage(run->source),
-		.engine = run->source->ops->name,
+		.source = run->source->ops,
 		.dataset = run->dataset,
 		.nvml = run->nvml,
 		.interrupted = interrupted,
@@ -523,7 +524,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->cores = placement_cores();
 		choose_times(run);
 		code = pipeline_plan(config, dataset, &run->plan, err);
-		run->reads_memory = run->plan.source_bytes > 0;
+		out->facts = run->plan.facts;
 		if (!code)
 			code = open_run(run, err);
 		if (!code)

@@ -15,8 +15,8 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
-#include "harness/measure/trace.h"
+#include "harness/record/measurement.h"
+#include "harness/record/trace.h"
 #include "workloads/dataset/dataset.h"
 
 #include <stdatomic.h>
@@ -42,8 +42,8 @@ struct pipeline_plan {
 	uint32_t large_blobs, large_blob_bytes;
 	/* batches: being filled + prefetch.depth + in the step; and uploaded */
 	uint32_t slots, staging_slots;
-	unsigned devices;      /* that step; slots are for all of them, staging_slots for each */
-	bool step_on_device;   /* the step's backend works by itself, in memory of its own */
+	unsigned devices; /* that step; slots are for all of them, staging_slots for each */
+	struct workload_facts facts;
 	uint64_t sample_bytes; /* of a finished sample */
 	/* Room of a batch; and where the device makes the samples (augment.device = gpu), of one picture in it,
 	 * 0 elsewhere. */
@@ -63,6 +63,9 @@ struct pipeline_plan {
  * memory of the machine or its cgroup, …), with the keys named. */
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err);
+
+/* Of the engine and the backend that this node would take; false where it has none. */
+struct workload_facts pipeline_facts(const struct config *config);
 
 /* Told at each sampling window, from the control thread.  samples_per_s: the mean since the warm-up ended; NAN before two batches are
  * through. */

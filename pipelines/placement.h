@@ -4,7 +4,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <hwloc.h>
 #include <stdbool.h>

@@ -103,9 +103,9 @@ static void split_blobs(const struct dataset *dataset, struct pipeline_plan *pla
 	}
 }
 
-static void size_blobs(const struct dataset *dataset, bool in_memory, struct pipeline_plan *plan)
+static void size_blobs(const struct dataset *dataset, struct pipeline_plan *plan)
 {
-	plan->blob_bytes = in_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
+	plan->blob_bytes = plan->facts.reads_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
 	if (plan->blob_pool_bytes > SPLIT_SAVES_LEAST)
 		split_blobs(dataset, plan);
@@ -175,19 +175,17 @@ static void size_batches(const struct config *config, const struct sampler_optio
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
 	plan->staging_bytes =
-		plan->step_on_device ? 0 : plan->devices * plan->staging_slots * slot_bytes;
+		plan->facts.step_has_memory ? 0 : plan->devices * plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
 }
 
-static void count_parts(const struct config *config, const struct dataset *dataset, bool in_memory,
-	struct pipeline_plan *plan)
+/* read_depth is as configured where reads block, too: so many free buffers wake a reader. */
+static void count_parts(
+	const struct config *config, const struct dataset *dataset, struct pipeline_plan *plan)
 {
-	const struct shape_facts facts = {
-		.samples = dataset->count,
-		.in_memory = in_memory,
-		.step_has_memory = plan->step_on_device,
-	};
+	struct shape_facts facts = {.samples = dataset->count, .workload = plan->facts};
+	facts.workload.reads_block = false;
 	struct pipeline_shape shape;
 	pipeline_shape_of(config, &facts, &shape);
 	plan->reader_threads = shape.reader_threads;
@@ -268,7 +266,7 @@ static int check_augment(const struct config *config, const struct backend_ops *
 {
 	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
 		return 0;
-	if (!backend_is_device(ops) && strcmp(ops->name, "null") != 0)
+	if (!backend_is_device(ops) && !ops->null)
 		return error_set(err, -ENOTSUP,
 			"augment.device = gpu: the step's backend is '%s' here, which makes no samples (%s): set augment.device = cpu",
 			ops->name, why_not);
@@ -290,7 +288,6 @@ static int describe_step(const struct config *config, struct pipeline_plan *plan
 		(void)ops->outline(config, outline, sizeof outline);
 	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %.200s",
 		ops->name, *outline ? outline : ops->summary);
-	plan->step_on_device = backend_is_device(ops);
 	const int code = backend_validate(config, err);
 	return code ? code : check_augment(config, ops, why_not, err);
 }
@@ -339,6 +336,18 @@ static int check_planted(
 		plan->step_description);
 }
 
+struct workload_facts pipeline_facts(const struct config *config)
+{
+	const struct source_ops *source = source_choose(config, NULL, 0, NULL);
+	const struct backend_ops *backend = backend_choose(config, NULL, 0, NULL);
+	return (struct workload_facts){.reads_memory = source && source->immediate,
+		.reads_block = source && source->blocking,
+		.step_null = backend && backend->null,
+		.step_emulated = backend && backend->emulated,
+		.step_on_cores = backend && backend->on_cores,
+		.step_has_memory = backend && backend_is_device(backend)};
+}
+
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
@@ -354,12 +363,13 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	code = describe_step(config, plan, err);
 	if (code)
 		return code;
+	plan->facts = pipeline_facts(config);
 	plan->source_bytes = source_bytes(config, dataset);
-	count_parts(config, dataset, plan->source_bytes > 0, plan);
+	count_parts(config, dataset, plan);
 	code = check_planted(config, plan, err);
 	if (code)
 		return code;
-	size_blobs(dataset, plan->source_bytes > 0, plan);
+	size_blobs(dataset, plan);
 	size_batches(config, &sampler, dataset, plan);
 	plan->scratch_bytes = plan->decode_workers * transform_bytes(config, &dataset->extents);
 	const size_t element =

@@ -173,7 +173,7 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 			r->depth - r->in_flight, r->in_flight, &now);
 		if (r->in_flight + n == 0)
 			break;
-		backend_mark(backend, "read");
+		backend_mark(backend, STAGE_READ_NAME);
 		submit(r, n);
 		const size_t n_reaped = reap(r, r->seat.is_short);
 		backend_mark(backend, NULL);
@@ -189,7 +189,7 @@ static void *run_reader(void *context)
 	struct one_reader *r = context;
 	const struct readers_options *o = &r->readers->options;
 	struct error err = {0};
-	flame_thread_begin("read");
+	flame_thread_begin(STAGE_READ_NAME);
 	(void)placement_bind(o->placement, o->first_place + r->index, 1);
 	if (r->meter)
 		thread_meter_attach(r->meter);

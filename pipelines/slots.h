@@ -10,7 +10,7 @@
 #ifndef MLBENCH_PIPELINES_SLOTS_H
 #define MLBENCH_PIPELINES_SLOTS_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 #include "workloads/backend/batch.h"
 
 #include <stdatomic.h>

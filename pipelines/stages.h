@@ -3,11 +3,9 @@
 #ifndef MLBENCH_PIPELINES_STAGES_H
 #define MLBENCH_PIPELINES_STAGES_H
 
-#include "harness/measure/measurement.h"
 #include "harness/measure/thread_meter.h"
-
-/* STAGE_SYNC is no thread's: what of their steps the devices spend in exchanging gradients (rounds.h). */
-enum stage_id { STAGE_READ, STAGE_DECODE, STAGE_UPLOAD, STAGE_STEP, STAGE_SYNC, STAGE_IDS };
+#include "harness/record/measurement.h"
+#include "harness/record/stages.h"
 
 /* One stage; a stage that the run does not have has no workers. */
 struct stage {

@@ -65,7 +65,7 @@ static bool launch(struct flights *f, struct slot *slot)
 	const bool shown = timeline_is_on();
 	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	struct error err = {0};
-	backend_mark(s->backend->ops, "step");
+	backend_mark(s->backend->ops, STAGE_STEP_NAME);
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
 	backend_mark(s->backend->ops, NULL);
 	const uint64_t launched_ns = clock_now_ns();

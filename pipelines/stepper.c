@@ -193,7 +193,7 @@ static void *run(void *context)
 	struct stepper *s = context;
 	const struct stepper_options *o = &s->options;
 	struct error err = {0};
-	flame_thread_begin("step");
+	flame_thread_begin(STAGE_STEP_NAME);
 	(void)placement_bind(o->placement, o->first_place, o->places);
 	if (o->meter)
 		thread_meter_attach(o->meter);

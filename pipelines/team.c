@@ -228,7 +228,7 @@ static void work(struct worker *w)
 	struct blob *items[CHUNK_MAX];
 	size_t n = 0;
 	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0) {
-		backend_mark(backend, "decode");
+		backend_mark(backend, STAGE_DECODE_NAME);
 		service_ns = decode_items(w, items, n, &now_ns);
 		backend_mark(backend, NULL);
 	}
@@ -238,7 +238,7 @@ static void run_worker(struct worker *w)
 {
 	const struct team_options *o = &w->team->options;
 	struct error err = {0};
-	flame_thread_begin("decode");
+	flame_thread_begin(STAGE_DECODE_NAME);
 	(void)placement_bind(o->placement, o->first_place + w->index, 1);
 	if (w->meter)
 		thread_meter_attach(w->meter);

@@ -71,7 +71,7 @@ static void describe(struct run *run)
 	t->batches_per_epoch = run->plan.batches_per_epoch;
 	t->batch_size = (uint32_t)config_integer(run->config, KEY_BATCH_SIZE);
 	t->devices = run->plan.devices;
-	t->emulated = strcmp(run->backend->name, "emulated") == 0;
+	t->emulated = run->backend->emulated;
 }
 
 int timeline_wiring_open(struct run *run)

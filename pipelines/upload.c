@@ -130,7 +130,7 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 static void *run(void *context)
 {
 	struct upload *u = context;
-	flame_thread_begin("upload");
+	flame_thread_begin(STAGE_UPLOAD_NAME);
 	(void)placement_bind(u->options.placement, u->options.place, 1);
 	if (u->options.meter)
 		thread_meter_attach(u->options.meter);

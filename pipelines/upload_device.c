@@ -42,7 +42,7 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();
 	struct error err = {0};
-	backend_mark(u->backend->ops, "upload");
+	backend_mark(u->backend->ops, STAGE_UPLOAD_NAME);
 	const uint64_t shown_ns = timeline_mark();
 	const int code = u->backend->ops->upload(u->backend, to->index, &view, &err);
 	(void)timeline_end(TIMELINE_COPY_LAUNCH, shown_ns, from->batch);

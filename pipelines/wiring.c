@@ -72,7 +72,7 @@ static int start_upload(struct run *run, unsigned device, struct error *err)
 		.meter = meter_of(run, STAGE_UPLOAD, device),
 		.segment_ns = run->segment_ns,
 		.depth = run->plan.staging_slots - 1,
-		.device = run->plan.step_on_device,
+		.device = run->plan.facts.step_has_memory,
 		.memory = memory,
 		.labels = memory ? (uint32_t *)(void *)(memory + run->plan.staging_slots *
 									 run->plan.batch_bytes)
@@ -81,7 +81,7 @@ static int start_upload(struct run *run, unsigned device, struct error *err)
 		.sample_bytes = run->plan.sample_bytes,
 		.type = (enum augment_type)config_integer(run->config, KEY_AUGMENT_TYPE),
 		.queue_timeline = timeline_wiring_queue(run, "uploaded", device),
-		.device_timeline = run->plan.step_on_device
+		.device_timeline = run->plan.facts.step_has_memory
 					   ? timeline_wiring_stream(run, "device upload", device)
 					   : NULL,
 	};

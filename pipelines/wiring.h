@@ -26,7 +26,7 @@ struct run {
 	struct pipeline_plan plan;
 	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;
-	bool reads_memory, timed;
+	bool timed;
 	bool wants_timeline;
 	unsigned cores;
 	uint64_t warmup_ns; /* configured; when conducted: as it was */

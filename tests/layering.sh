@@ -6,18 +6,19 @@ cd "$(dirname "$0")/.." || exit 2
 declare -A may=(
 	[harness/base]="harness/base"
 	[harness/config]="harness/base harness/config"
-	[harness/measure]="harness/base harness/measure"
-	[workloads/dataset]="harness/base harness/config harness/measure workloads"
-	[workloads/image]="harness/base harness/config harness/measure workloads"
-	[workloads/source]="harness/base harness/config harness/measure workloads"
-	[workloads/model]="harness/base harness/config harness/measure workloads"
-	[workloads/backend]="harness/base harness/config harness/measure workloads"
-	[workloads/backend/cuda]="harness/base harness/config harness/measure workloads tests/device/double/launch_double.h"
-	[pipelines]="harness/base harness/config harness/measure workloads pipelines"
-	[harness/analyze]="harness/base harness/config harness/measure harness/analyze"
-	[harness/report]="harness/base harness/config harness/measure harness/analyze harness/report"
-	[harness/report/html]="harness/base harness/config harness/measure harness/analyze harness/report"
-	[harness/live]="harness/base harness/config harness/measure harness/analyze harness/report harness/live"
+	[harness/record]="harness/base harness/config harness/record"
+	[harness/measure]="harness/base harness/record harness/measure"
+	[workloads/dataset]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/image]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/source]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/model]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/backend]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/backend/cuda]="harness/base harness/config harness/record harness/measure workloads tests/device/double/launch_double.h"
+	[pipelines]="harness/base harness/config harness/record harness/measure workloads pipelines"
+	[harness/analyze]="harness/base harness/config harness/record harness/measure harness/analyze"
+	[harness/report]="harness/base harness/config harness/record harness/measure harness/analyze harness/report"
+	[harness/report/html]="harness/base harness/config harness/record harness/measure harness/analyze harness/report"
+	[harness/live]="harness/base harness/config harness/record harness/measure harness/analyze harness/report harness/live"
 	[harness/command]="harness workloads pipelines"
 )
 
@@ -48,6 +49,24 @@ exits=$(grep -nE '(^|[^_a-zA-Z.>])(exit|abort|quick_exit)\(' harness/*/*.c harne
 	grep -vE '^\S+\s*(/\*|\*|//)' || true)
 if [ -n "$exits" ]; then
 	printf 'layering: only main may exit:\n%s\n' "$exits"
+	failed=$((failed + 1))
+else
+	passed=$((passed + 1))
+fi
+# What an engine, a codec or a backend is like is a fact of its table, never told by its name: neither here, nor of what was recorded.
+names=$(sed -nE 's/^\t\.name = "([a-z0-9_]+)",$/\1/p' workloads/source/*.c workloads/image/*.c workloads/backend/*.c | sort -u | paste -sd'|')
+judged=$(grep -nE "strn?(case)?cmp\([^;]*\"($names)\"" harness/*/*.c harness/report/html/*.c workloads/*/*.c pipelines/*.c | grep -v '^harness/record/older_facts\.c:')
+if [ -z "$names" ] || [ -n "$judged" ]; then
+	printf 'layering: names are compared (facts are in workload_facts.h): %s\n%s\n' "$names" "$judged"
+	failed=$((failed + 1))
+else
+	passed=$((passed + 1))
+fi
+# So are stages: record/stages.h is the one table of their names.
+stages='read|decode|upload|step|sync|prefetch'
+judged=$(grep -nE "strn?cmp\\([^;]*\"($stages)\"|\\{\"($stages)\", [\"{]" harness/*/*.[ch] harness/report/html/*.c pipelines/*.[ch] | grep -v PAGE_TEXT)
+if [ -n "$judged" ]; then
+	printf 'layering: names of stages are not from record/stages.h:\n%s\n' "$judged"
 	failed=$((failed + 1))
 else
 	passed=$((passed + 1))

@@ -136,7 +136,8 @@ static inline void replayed_build(struct replayed *b, const struct pipeline_fixt
 	const struct replayed_facts *facts, const struct measurement *m,
 	const struct traces *traces)
 {
-	const struct shape_facts known = {.samples = f->dataset.count, .in_memory = true};
+	const struct shape_facts known = {
+		.samples = f->dataset.count, .workload = {.reads_memory = true}};
 	*b = (struct replayed){.model = {.cores = HUGE_VAL, .wake_ns = REPLAYED_WAKE_NS}};
 	pipeline_shape_of(&f->config, &known, &b->model.shape);
 	for (int cost = 0; cost < COSTS; cost++)

@@ -109,7 +109,7 @@ static double cores_of_input(const struct point_summary *point)
 	double used = 0;
 	for (size_t i = 0; i < point->stage_count; i++) {
 		const struct stage_summary *s = &point->stages[i];
-		if (strcmp(s->name, "step") != 0 && !isnan(s->cpu))
+		if (!stage_is(s->name, STAGE_STEP) && !isnan(s->cpu))
 			used += s->busy * s->workers * s->cpu;
 	}
 	return used;
@@ -174,7 +174,8 @@ static void advise_storage(
 		advise(out,
 			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if the throughput rises it is latency, if not the storage is full",
 			depth, depth * 2, threads, threads * 2);
-	else if (!recommend_without_keys("read", cause->resource, out->advice, sizeof out->advice))
+	else if (!recommend_without_keys(
+			 STAGE_READ_NAME, cause->resource, out->advice, sizeof out->advice))
 		advise(out, "not enough was measured to say what read lacks");
 }
 
@@ -202,10 +203,8 @@ static bool advise_device(
 
 static double step_starved(const struct point_summary *point)
 {
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, "step") == 0)
-			return point->stages[i].starved;
-	return 0;
+	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
+	return step ? step->starved : 0;
 }
 
 static void advise_step(
@@ -252,7 +251,7 @@ static void advise_step(
 static void advise_depth(
 	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
 {
-	if (strcmp(out->stage, "prefetch") == 0)
+	if (stage_is(out->stage, STAGE_PREFETCH))
 		advise(out,
 			"prefetch.depth = %u: uneven times of %s and %s cancel out over more batches (or "
 			"batch.order = as-completed)",
@@ -283,21 +282,21 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 			"more %s workers will not help as long as they wait for one lock: shorten what is "
 			"done under it",
 			stage);
-	else if (strcmp(stage, "step") == 0 && strcmp(cause->resource, "cores") == 0)
+	else if (stage_is(stage, STAGE_STEP) && strcmp(cause->resource, "cores") == 0)
 		advise_step_cores(base, out);
-	else if (strcmp(stage, "step") == 0)
+	else if (stage_is(stage, STAGE_STEP))
 		advise_step(base, cause, out);
-	else if (strcmp(stage, "sync") == 0)
+	else if (stage_is(stage, STAGE_SYNC))
 		advise(out,
 			"a larger batch.size exchanges as many gradients for more samples; a faster link between the devices; the input has nothing to gain");
 	else if (strcmp(cause->resource, "cores") == 0)
 		advise_cores(base, out);
-	else if (strcmp(cause->resource, "cpu") == 0 && strcmp(stage, "decode") == 0)
+	else if (strcmp(cause->resource, "cpu") == 0 && stage_is(stage, STAGE_DECODE))
 		advise_decode_cpu(base, binding, out);
 	else if (strcmp(cause->resource, "cpu") == 0)
 		advise(out,
 			"the reader threads' CPU limits: raise read.threads, or read larger files");
-	else if (strcmp(stage, "read") == 0)
+	else if (stage_is(stage, STAGE_READ))
 		advise_storage(base, cause, out);
 	else if (strcmp(cause->resource, "copy") == 0 &&
 		 device_view_of(base->repeats, base->count).any)

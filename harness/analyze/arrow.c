@@ -96,15 +96,16 @@ static bool is_stage(const struct point_summary *point, size_t stage, const char
 
 bool binding_takes_turns(const struct point_summary *point, size_t stage, size_t other)
 {
-	return (is_stage(point, stage, "step") && is_stage(point, other, "sync")) ||
-	       (is_stage(point, stage, "sync") && is_stage(point, other, "step"));
+	return (is_stage(point, stage, STAGE_STEP_NAME) &&
+		       is_stage(point, other, STAGE_SYNC_NAME)) ||
+	       (is_stage(point, stage, STAGE_SYNC_NAME) && is_stage(point, other, STAGE_STEP_NAME));
 }
 
 double binding_taken(const struct point_summary *point, size_t stage)
 {
 	for (size_t i = 0; i < point->stage_count; i++)
 		if (binding_takes_turns(point, stage, i)) {
-			const size_t step = is_stage(point, i, "step") ? i : stage;
+			const size_t step = is_stage(point, i, STAGE_STEP_NAME) ? i : stage;
 			return 1 - point->stages[step].starved;
 		}
 	return point->stages[stage].busy;

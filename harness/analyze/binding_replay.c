@@ -51,12 +51,11 @@ static double busiest(const struct point_summary *point)
 	return most;
 }
 
+/* The first where it has none of that name. */
 static size_t stage_named(const struct point_summary *point, const char *name)
 {
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, name) == 0)
-			return i;
-	return 0;
+	const struct stage_summary *stage = summary_stage(point, name);
+	return stage ? (size_t)(stage - point->stages) : 0;
 }
 
 /* A slow worker makes its team wait as a shallow queue does; evening out gains more then. */
@@ -68,10 +67,12 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 	binding->depth = busiest(base->point) < ALL_BUSY && binding->depth_gain >= DEPTH_GAIN &&
 			 f->even < binding->depth_gain;
 	/* Reading that lacks files in flight lacks them for its latency: that is reading's own limit. */
-	if (binding->depth && !prefetch && binding->stage == stage_named(base->point, "read"))
+	if (binding->depth && !prefetch &&
+		binding->stage == stage_named(base->point, STAGE_READ_NAME))
 		binding->depth = false;
 	if (binding->depth)
-		binding->queue_above = stage_named(base->point, prefetch ? "decode" : "read");
+		binding->queue_above =
+			stage_named(base->point, prefetch ? STAGE_DECODE_NAME : STAGE_READ_NAME);
 }
 
 /* What the throughput would be without the first is the other's capacity: as well known as a measurement tells the
@@ -93,11 +94,9 @@ static void weigh_next(const struct evidence_base *base, size_t next, struct bin
 static void find_co_binding(
 	const struct evidence_base *base, const struct ranking *r, struct binding *binding)
 {
-	static const char *const names[REPLAY_STAGES] = {
-		"read", "decode", "upload", "step", "sync"};
 	const struct findings *f = base->findings;
 	const size_t none = base->point->stage_count;
-	const size_t next = stage_named(base->point, names[f->next]);
+	const size_t next = stage_named(base->point, stage_names[f->next]);
 	binding->second = none;
 	binding->alone = 1;
 	if (f->next != f->limit && next != r->first)

@@ -45,11 +45,11 @@ struct cause cause_of_stage(const struct evidence_base *base, const struct stage
 		const char *stage;
 		cause_rule *const *rules;
 	} tables[] = {
-		{"read", cause_rules_read},
-		{"decode", cause_rules_decode},
-		{"upload", cause_rules_upload},
-		{"step", cause_rules_step},
-		{"sync", cause_rules_sync},
+		{STAGE_READ_NAME, cause_rules_read},
+		{STAGE_DECODE_NAME, cause_rules_decode},
+		{STAGE_UPLOAD_NAME, cause_rules_upload},
+		{STAGE_STEP_NAME, cause_rules_step},
+		{STAGE_SYNC_NAME, cause_rules_sync},
 	};
 	struct cause cause = {.resource = "unknown", .certainty = 0.5};
 	(void)snprintf(cause.words, sizeof cause.words, "there is no rule for %s", stage->name);

@@ -28,7 +28,8 @@ static const double CERTAIN_UNCLEAR = 0.85;
 
 static struct trace_set reads(const struct evidence_base *base)
 {
-	return base->source ? trace_set_of(base->source->traces, base->source->count, "read")
+	return base->source ? trace_set_of(base->source->traces, base->source->count,
+				      stage_name(STAGE_READ))
 			    : (struct trace_set){0};
 }
 
@@ -69,11 +70,8 @@ bool cache_binds(const struct evidence_base *base)
 {
 	const struct point_summary *point = base->point;
 	struct cause cause;
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, "read") == 0)
-			return point->stages[i].busy >= READS_ALL_THE_TIME &&
-			       cached_in_part(base, &point->stages[i], &cause);
-	return false;
+	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
+	return read && read->busy >= READS_ALL_THE_TIME && cached_in_part(base, read, &cause);
 }
 
 static bool on_cpu(
@@ -99,9 +97,7 @@ static bool on_cpu(
 
 /* --- the storage ------------------------------------------------------------------------------ */
 
-/* Buffered reads that the kernel lets through to a FUSE server at once, unless that asks for more
- * (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
-static double let_through(const struct point_facts *facts)
+double cause_let_through(const struct point_facts *facts)
 {
 	static const double MAX_BACKGROUND = 12;
 	const bool fuse = strncmp(facts->mount, "fuse", strlen("fuse")) == 0;
@@ -118,7 +114,7 @@ void storage_of_point(const struct evidence_base *base, struct storage *out)
 		.others = source ? source->others : NULL,
 		.other_count = source ? source->other_count : 0,
 		.ceilings = source ? source->ceilings : NULL,
-		.let_through = let_through(base->facts)};
+		.let_through = cause_let_through(base->facts)};
 	storage_fit(&evidence, out);
 }
 

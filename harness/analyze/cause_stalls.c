@@ -44,14 +44,6 @@ struct stalls_view {
 	double least_s;
 };
 
-static size_t stall_stage(const struct measurement *m, const char *name)
-{
-	size_t i = 0;
-	while (i < m->stage_count && strcmp(m->stages[i].name, name) != 0)
-		i++;
-	return i;
-}
-
 static double window_length(const struct measurement *m, size_t i)
 {
 	return m->windows[i].t - (i > 0 ? m->windows[i - 1].t : 0);
@@ -99,8 +91,9 @@ static bool open_view(const struct measurement *m, struct stalls_view *v)
 {
 	double bytes = 0;
 	double seconds = 0;
-	*v = (struct stalls_view){
-		.m = m, .read = stall_stage(m, "read"), .step = stall_stage(m, "step")};
+	*v = (struct stalls_view){.m = m,
+		.read = measurement_stage_at(m, STAGE_READ_NAME),
+		.step = measurement_stage_at(m, STAGE_STEP_NAME)};
 	if (v->read == m->stage_count || v->step == m->stage_count || !m->windows)
 		return false;
 	for (size_t i = 0; i < m->window_count; i++)

@@ -52,9 +52,8 @@ static bool device_copies(
 {
 	(void)stage;
 	const struct device_view view = device_view_of(base->repeats, base->count);
-	for (size_t i = 0; i < base->point->stage_count; i++)
-		if (strcmp(base->point->stages[i].name, "upload") == 0)
-			return false;
+	if (summary_stage(base->point, STAGE_UPLOAD_NAME))
+		return false;
 	if (!view.any || !(view.copy_share >= COPY_BOUND))
 		return false;
 	return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
@@ -168,10 +167,8 @@ static double late_share(const struct evidence_base *base, const struct stage_su
 bool step_is_late(const struct evidence_base *base)
 {
 	const struct point_summary *point = base->point;
-	for (size_t i = 0; i < point->stage_count && base->facts->step_emulated; i++)
-		if (strcmp(point->stages[i].name, "step") == 0)
-			return late_share(base, &point->stages[i]) > LATE_TOLD;
-	return false;
+	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
+	return base->facts->step_emulated && step && late_share(base, step) > LATE_TOLD;
 }
 
 /* An emulated device whose thread the quota stops is late by that. */

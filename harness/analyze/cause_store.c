@@ -122,13 +122,20 @@ static void add_mount(const struct evidence_base *base, const char *resource, st
 	const struct point_summary *point = base->point;
 	char disk[DISK_WORDS_BYTES] = "";
 	char cached[64] = "";
+	char through[80] = "";
 	if (point->store.device[0])
 		describe_disk(point, resource, disk);
 	if (point->page_cache_share > CACHE_LEAST)
 		(void)snprintf(cached, sizeof cached, "; the page cache served %.0f %%",
 			point->page_cache_share * 100);
+	const double most = cause_let_through(base->facts);
+	if (most > 0 && strcmp(resource, "shared") == 0)
+		(void)snprintf(through, sizeof through,
+			"; %.0f reads at once are taken to pass it (FUSE's default, not read)",
+			most);
 	if (base->facts->mount[0])
-		evidence_add(out, "the data lies on %s%s%s", base->facts->mount, disk, cached);
+		evidence_add(out, "the data lies on %s%s%s%s", base->facts->mount, disk, cached,
+			through);
 }
 
 /* --- a memory limit ---------------------------------------------------------------------------------------- */

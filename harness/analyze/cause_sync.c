@@ -12,18 +12,10 @@ static const double SLOW_PROVEN = 1.05;   /* the same where replay gains from ev
 static const double SLOW_GAIN = 0.05;     /* ... by so much */
 static const double SLOW_DOUBTLESS = 1.5; /* times */
 
-static const struct stage_summary *stage_named(const struct point_summary *point, const char *name)
-{
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, name) == 0)
-			return &point->stages[i];
-	return NULL;
-}
-
 double devices_waiting(const struct point_summary *point)
 {
-	const struct stage_summary *step = stage_named(point, "step");
-	const struct stage_summary *sync = stage_named(point, "sync");
+	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
+	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
 	return step && sync ? fmax(step->blocked - sync->busy, 0) : (double)NAN;
 }
 

@@ -174,8 +174,9 @@ static bool plays(const struct replay_model *a, const struct replay_model *b, un
 
 static void name_part(unsigned part, char name[NAME_BYTES])
 {
-	static const char *const names[EXPLAIN_PARTS_MAX] = {
-		"read", "decode", "upload", "step", "sync", "threads and buffers", "cores"};
+	static const char *const names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
+		STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, "threads and buffers",
+		"cores"};
 	(void)snprintf(name, NAME_BYTES, "%s", names[part]);
 }
 

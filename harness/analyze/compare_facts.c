@@ -298,7 +298,7 @@ static void compare_one(struct compare_facts *facts, const struct fact *a, const
 /* A name that a container's engine made up is another one each time. */
 static bool is_made_up(const struct fact_list *a, const struct fact_list *b)
 {
-	return !node_name_lasts(a) && !node_name_lasts(b);
+	return !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
 }
 
 void compare_environments(

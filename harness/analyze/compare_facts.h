@@ -5,7 +5,7 @@
 
 #include "harness/analyze/compare_match.h"
 #include "harness/base/error.h"
-#include "harness/measure/environment.h"
+#include "harness/record/fact_list.h"
 
 #include <stddef.h>
 

@@ -11,19 +11,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static const char *const all_stages[] = {"read", "decode", "upload", "step", "sync"};
-
 static double ratio(double part, double whole)
 {
 	return whole > 0 ? part / whole : (double)NAN;
-}
-
-static const struct stage_measurement *stage_of(const struct measurement *m, const char *name)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, name) == 0)
-			return &m->stages[i];
-	return NULL;
 }
 
 /* --- of the run ------------------------------------------------------------------------------------------ */
@@ -37,7 +27,7 @@ static double throughput(const struct measurement *m, const struct stage_measure
 static double step_time(const struct measurement *m, const struct stage_measurement *stage)
 {
 	(void)stage;
-	const struct stage_measurement *step = stage_of(m, "step");
+	const struct stage_measurement *step = measurement_stage(m, STAGE_STEP);
 	return step && step->service.count > 0 ? histogram_mean(&step->service) : (double)NAN;
 }
 
@@ -330,7 +320,7 @@ int metric_find(const char *name, struct metric *metric, struct error *err)
 {
 	struct metric metrics[METRICS_MAX];
 	const char *names[METRICS_MAX];
-	const size_t count = list(all_stages, COUNT(all_stages), metrics);
+	const size_t count = list(stage_names, STAGE_IDS, metrics);
 	for (size_t i = 0; i < count; i++) {
 		names[i] = metrics[i].name;
 		if (strcmp(name, names[i]) == 0) {
@@ -349,7 +339,7 @@ double metric_value(const struct metric *metric, const struct measurement *m)
 {
 	if (!metric->stage[0])
 		return metric->kind->value(m, NULL);
-	const struct stage_measurement *stage = stage_of(m, metric->stage);
+	const struct stage_measurement *stage = measurement_stage_named(m, metric->stage);
 	return stage ? metric->kind->value(m, stage) : (double)NAN;
 }
 

@@ -4,7 +4,7 @@
 #define MLBENCH_ANALYZE_COMPARE_METRIC_H
 
 #include "harness/base/error.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>

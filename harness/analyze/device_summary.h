@@ -2,7 +2,7 @@
 #ifndef MLBENCH_ANALYZE_DEVICE_SUMMARY_H
 #define MLBENCH_ANALYZE_DEVICE_SUMMARY_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #ifndef MLBENCH_ANALYZE_DEVICE_VIEW_H
 #define MLBENCH_ANALYZE_DEVICE_VIEW_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>

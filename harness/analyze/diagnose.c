@@ -320,7 +320,7 @@ static bool is_late(const struct diagnose_input *input, const struct diagnosis *
 		.count = input->source.count,
 		.facts = input->facts,
 		.source = input->source.traces ? &input->source : NULL};
-	return found->recommendation_count == 0 && strcmp(found->verdict.stage, "step") == 0 &&
+	return found->recommendation_count == 0 && stage_is(found->verdict.stage, STAGE_STEP) &&
 	       strcmp(found->verdict.resource, "compute") == 0 && step_is_late(&base);
 }
 

@@ -87,10 +87,7 @@ static void add_replayed(
 /* "3 devices: 33.1 % of the time exchanging gradients, 4.0 % waiting for one another" */
 static void add_devices(const struct point_summary *point, size_t at, struct verdict *out)
 {
-	const struct stage_summary *sync = NULL;
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, "sync") == 0)
-			sync = &point->stages[i];
+	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
 	if (!sync || sync == &point->stages[at])
 		return;
 	evidence_add(out,
@@ -182,7 +179,7 @@ void evidence_write(const struct evidence_base *base, const struct binding *bind
 	add_second(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);
-	if (!binding->depth && strcmp(base->point->stages[binding->stage].name, "read") == 0)
+	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
 		evidence_add_store(base, cause->resource, out);
 	add_devices(base->point, binding->stage, out);
 	add_capacities(base->point, binding->stage, out);

@@ -60,7 +60,7 @@ void experiment_add(
 
 bool experiment_is_late(const struct experiment *experiment)
 {
-	return experiment->kind == EXPERIMENT_SLOW && strcmp(experiment->stage, "read") == 0;
+	return experiment->kind == EXPERIMENT_SLOW && stage_is(experiment->stage, STAGE_READ);
 }
 
 struct experiment_timing experiment_timing_of(size_t experiments, double budget_s,

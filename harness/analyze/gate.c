@@ -70,25 +70,17 @@ static bool accounts(const struct evidence_base *base, struct refusal *refusal)
 	return false;
 }
 
-static const struct stage_measurement *stage_of(const struct measurement *m, const char *name)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, name) == 0)
-			return &m->stages[i];
-	return NULL;
-}
-
 /* What entered the decode stage left through the step, but for what waited at either end; samples are
  * counted between completions of steps, stages between edges of windows, which adds two batches. */
 static bool flow_conserved(
 	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
-	const struct stage_measurement *read = stage_of(m, "read");
-	const struct stage_measurement *decode = stage_of(m, "decode");
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (!read || !decode || read->items == 0 || decode->items == 0)
 		return true;
 	const double out = (double)(m->samples + m->bad_samples);
-	const struct stage_measurement *step = stage_of(m, "step");
+	const struct stage_measurement *step = measurement_stage(m, STAGE_STEP);
 	const double devices = step && step->workers > 1 ? step->workers : 1;
 	const double waiting =
 		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
@@ -110,7 +102,7 @@ static bool flow_conserved(
 static bool little_of_reads(
 	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
-	const struct stage_measurement *read = stage_of(m, "read");
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
 	if (!read || read->service.count == 0 || base->facts->reads_memory ||
 		base->facts->read_depth == 0)
 		return true;
@@ -134,7 +126,7 @@ static bool little_of_reads(
  */
 static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
 {
-	const struct stage_measurement *decode = stage_of(m, "decode");
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	const double seconds = measurement_counted_seconds(m);
 	if (!decode || decode->service.count == 0 || decode->per_batch || seconds <= 0)
 		return true;

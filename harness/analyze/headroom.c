@@ -11,7 +11,7 @@ static const double NOTHING = 0.01;
 
 static bool is_device_stage(const struct stage_summary *stage)
 {
-	return strcmp(stage->name, "step") == 0 || strcmp(stage->name, "sync") == 0;
+	return stage_is(stage->name, STAGE_STEP) || stage_is(stage->name, STAGE_SYNC);
 }
 
 static bool is_named(const struct verdict *verdict, const struct stage_summary *stage)
@@ -33,9 +33,9 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 	struct headroom out = {.gain = NAN, .lacks_cpu = lacks_cpu(verdict->resource)};
 	for (size_t i = 0; i < point->stage_count; i++) {
 		const struct stage_summary *stage = &point->stages[i];
-		if (strcmp(stage->name, "step") == 0)
+		if (stage_is(stage->name, STAGE_STEP))
 			out.waits = stage->starved;
-		if (strcmp(stage->name, "step") == 0 && !stage->capacity_is_lower_bound)
+		if (stage_is(stage->name, STAGE_STEP) && !stage->capacity_is_lower_bound)
 			out.gain = fmax(stage->capacity / point->median - 1, 0);
 		if (is_device_stage(stage) ||
 			(!(stage->busy >= SATURATED) && !is_named(verdict, stage)))

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_ANALYZE_LIMIT_KIND_H
 #define MLBENCH_ANALYZE_LIMIT_KIND_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stddef.h>
 

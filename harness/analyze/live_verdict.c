@@ -143,9 +143,9 @@ static struct point_facts facts_of(const struct live_view *to)
 		.reads_memory = to->reads_memory,
 		.any_order = to->any_order};
 	for (size_t i = 0; i < to->stage_count; i++) {
-		if (strcmp(to->stages[i].name, "read") == 0)
+		if (stage_is(to->stages[i].name, STAGE_READ))
 			facts.read_threads = to->stages[i].workers;
-		if (strcmp(to->stages[i].name, "decode") == 0)
+		if (stage_is(to->stages[i].name, STAGE_DECODE))
 			facts.decode_workers = to->stages[i].workers;
 	}
 	return facts;

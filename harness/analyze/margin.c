@@ -23,25 +23,18 @@ struct taken {
 	bool shared;  /* its devices do something else in turn: taken while it is not starved */
 };
 
-static size_t stage_named(const struct measurement *m, const char *name)
-{
-	size_t i = 0;
-	while (i < m->stage_count && strcmp(m->stages[i].name, name) != 0)
-		i++;
-	return i;
-}
-
 static bool takes_turns(const char *name)
 {
-	return strcmp(name, "step") == 0 || strcmp(name, "sync") == 0;
+	return stage_is(name, STAGE_STEP) || stage_is(name, STAGE_SYNC);
 }
 
 /* Step and exchange of the same devices are taken as long as both together, but to each other they are two. */
 static struct taken taken_of(const struct measurement *m, const char *name, const char *other)
 {
-	const bool shared =
-		takes_turns(name) && !takes_turns(other) && stage_named(m, "sync") < m->stage_count;
-	return (struct taken){.stage = stage_named(m, shared ? "step" : name), .shared = shared};
+	const bool shared = takes_turns(name) && !takes_turns(other) &&
+			    measurement_stage_at(m, STAGE_SYNC_NAME) < m->stage_count;
+	return (struct taken){.stage = measurement_stage_at(m, shared ? STAGE_STEP_NAME : name),
+		.shared = shared};
 }
 
 static double taken_seconds(const struct taken *of, const double seconds[THREAD_STATES])

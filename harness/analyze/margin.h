@@ -3,7 +3,7 @@
 #ifndef MLBENCH_ANALYZE_MARGIN_H
 #define MLBENCH_ANALYZE_MARGIN_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stddef.h>
 

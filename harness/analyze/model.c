@@ -39,14 +39,6 @@ void model_note(struct model *model, const char *format, ...)
 
 /* --- structure and cores ------------------------------------------------------------------------------ */
 
-/* By the engine that read; results that do not say it have the one that was asked for. */
-static bool reads_by(const struct model_source *source, const char *name, enum read_engine asked)
-{
-	const char *engine = source->repeats[0]->engine;
-	return engine[0] ? strcmp(engine, name) == 0
-			 : config_integer(source->config, KEY_READ_ENGINE) == (int64_t)asked;
-}
-
 /* 0: there is none, or it is not known, or it is more than there are cores, or more was used than it allows: it was set for a
  * part of the time only. */
 static double quota_of(const struct model_source *source)
@@ -63,20 +55,22 @@ static double quota_of(const struct model_source *source)
 	return 0;
 }
 
+void model_shape(
+	const struct model *model, const struct config *config, struct pipeline_shape *shape)
+{
+	const struct shape_facts facts = {.samples = model->samples, .workload = model->facts};
+	pipeline_shape_of(config, &facts, shape);
+}
+
 static void take_facts(struct model *model, const struct model_source *source)
 {
 	const struct measurement *m = source->repeats[0];
 	/* Results that do not say how many samples there were: enough for any batch. */
-	model->facts = (struct shape_facts){
-		.samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX,
-		.in_memory = reads_by(source, "memory", READ_ENGINE_MEMORY),
-		.blocking_reads = reads_by(source, "pread", READ_ENGINE_PREAD),
-		.step_on_cores = source->step_on_cores,
-		.step_has_memory = source->step_has_memory,
-	};
-	model->step_time = source->step_emulated ? source->step_time : NULL;
-	model->exchange_time = source->step_emulated ? source->exchange_time : NULL;
-	pipeline_shape_of(source->config, &model->facts, &model->replay.shape);
+	model->samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX;
+	model->facts = m->facts;
+	model->step_time = m->facts.step_emulated ? source->step_time : NULL;
+	model->exchange_time = m->facts.step_emulated ? source->exchange_time : NULL;
+	model_shape(model, source->config, &model->replay.shape);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	model->replay.cores = source->cores > 0 ? source->cores : 1;
 	model->replay.quota = quota_of(source);
@@ -90,6 +84,7 @@ static void take_contention(struct model *model, const struct model_source *sour
 {
 	const struct ceilings *ceilings = source->ceilings;
 	double contention = source->contention;
+	model->contention_known = true;
 	if (isnan(contention) && ceilings && ceilings->cpu_scaling > 0 && ceilings->cores > 1) {
 		contention = (1 / ceilings->cpu_scaling - 1) / (ceilings->cores - 1);
 		model_note(model,
@@ -98,11 +93,28 @@ static void take_contention(struct model *model, const struct model_source *sour
 			ceilings->cpu_scaling, ceilings->cores);
 	} else if (isnan(contention)) {
 		contention = 0;
+		model->contention_known = false;
 		if (model->replay.cores > 1)
 			model_note(model, "how cores slow each other down is not known (one "
 					  "number of busy cores, no probe): taken as not at all");
 	}
 	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
+}
+
+/* 0: not of one emulated device's thread. */
+static double step_working(const struct model *model, const struct model_source *source)
+{
+	double seconds = 0;
+	double batches = 0;
+	if (!model->facts.step_emulated || model->replay.shape.devices > 1)
+		return 0;
+	for (size_t i = 0; i < source->count; i++) {
+		const struct stage_measurement *step =
+			measurement_stage(source->repeats[i], STAGE_STEP);
+		seconds += step ? step->seconds[THREAD_WORKING] : 0;
+		batches += step ? (double)step->items : 0;
+	}
+	return batches > 0 ? seconds / batches * 1e9 : 0;
 }
 
 static struct outside take_outside(const struct model *model, const struct model_source *source)
@@ -130,7 +142,7 @@ static double read_cpu(const struct model *model, const struct model_source *sou
 	double sum = 0;
 	for (size_t i = 0; i < source->count; i++) {
 		const struct measurement *m = source->repeats[i];
-		const struct stage_measurement *read = model_stage(m, "read");
+		const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
 		if (read && read->items > 0 && !isnan(read->cpu_seconds))
 			sum += read->cpu_seconds * 1e9 / (double)read->items / slowed_in(model, m);
 	}
@@ -163,13 +175,13 @@ static struct trace_item *all_reads(const struct model_source *source, size_t *c
 {
 	*count = 0;
 	for (size_t i = 0; i < source->count; i++) {
-		const struct trace *trace = traces_find(source->traces[i], "read");
+		const struct trace *trace = traces_find(source->traces[i], stage_name(STAGE_READ));
 		*count += trace ? trace->count : 0;
 	}
 	struct trace_item *items = calloc(*count + 1, sizeof *items);
 	size_t at = 0;
 	for (size_t i = 0; items && i < source->count; i++) {
-		const struct trace *trace = traces_find(source->traces[i], "read");
+		const struct trace *trace = traces_find(source->traces[i], stage_name(STAGE_READ));
 		for (size_t k = 0; trace && k < trace->count; k++)
 			items[at++] = trace->items[k];
 	}
@@ -183,7 +195,7 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const struct read_facts facts = {
 		.cpu_ns = cpu_ns,
-		.blocking = model->facts.blocking_reads,
+		.blocking = model->facts.reads_block,
 		.threads = shape->reader_threads,
 		.depth = shape->read_depth,
 		.storage = storage->known ? storage : NULL,
@@ -210,7 +222,7 @@ static int series_of_read(
 	const float cpu = (float)cpu_ns;
 	int code = series_append(&series[COST_READ_CPU], &cpu, 1);
 	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
-	if (code || model->facts.in_memory)
+	if (code || model->facts.reads_memory)
 		return code;
 	size_t count = 0;
 	struct trace_item *items = all_reads(source, &count);
@@ -233,7 +245,7 @@ static int series_of_read(
 /* Of what a decode worker does, the part that it sleeps, with the lock or without. */
 static double asleep_share(const struct measurement *m, double slowed)
 {
-	const struct stage_measurement *decode = model_stage(m, "decode");
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (!decode)
 		return 0;
 	const struct time_split split = time_split_of(decode);
@@ -245,10 +257,10 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
 	const double slowed = slowed_in(model, m);
-	const struct trace *decode = traces_find(traces, "decode");
-	const struct trace *upload = traces_find(traces, "upload");
-	const struct trace *step = traces_find(traces, "step");
-	const struct trace *sync = traces_find(traces, "sync");
+	const struct trace *decode = traces_find(traces, stage_name(STAGE_DECODE));
+	const struct trace *upload = traces_find(traces, stage_name(STAGE_UPLOAD));
+	const struct trace *step = traces_find(traces, stage_name(STAGE_STEP));
+	const struct trace *sync = traces_find(traces, stage_name(STAGE_SYNC));
 	double late_ns = 0;
 	int code = 0;
 	if (decode)
@@ -268,7 +280,7 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 
 static void note_accounting(struct model *model, const struct measurement *m)
 {
-	const struct stage_measurement *decode = model_stage(m, "decode");
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (decode && isnan(decode->cpu_seconds))
 		model_note(model,
 			"no CPU accounting here (schedstat): all working time is taken as CPU time");
@@ -303,8 +315,8 @@ static int take_workers(struct model *model, const struct model_source *source)
 	model->worker_factor = calloc(workers, sizeof *model->worker_factor);
 	if (!model->worker_factor)
 		return -ENOMEM;
-	if (worker_factors(
-		    source->traces, source->count, "decode", workers, model->worker_factor)) {
+	if (worker_factors(source->traces, source->count, STAGE_DECODE_NAME, workers,
+		    model->worker_factor)) {
 		for (unsigned w = 0; w < workers; w++)
 			if (model->worker_factor[w] > 1)
 				model_note(model,
@@ -324,8 +336,8 @@ static int take_devices(struct model *model, const struct model_source *source)
 	for (unsigned d = 0; d < DEVICES_MAX; d++)
 		model->device_factor[d] = 1;
 	if (devices > 1)
-		(void)worker_factors(
-			source->traces, source->count, "step", devices, model->device_factor);
+		(void)worker_factors(source->traces, source->count, STAGE_STEP_NAME, devices,
+			model->device_factor);
 	for (unsigned d = 0; d < devices; d++)
 		if (model->device_factor[d] > 1)
 			model_note(model,
@@ -357,7 +369,8 @@ static bool has_traces(const struct model_source *source)
 {
 	for (size_t i = 0; i < source->count; i++) {
 		const struct trace *decode =
-			source->traces[i] ? traces_find(source->traces[i], "decode") : NULL;
+			source->traces[i] ? traces_find(source->traces[i], stage_name(STAGE_DECODE))
+					  : NULL;
 		if (!decode || decode->count == 0)
 			return false;
 	}
@@ -371,6 +384,7 @@ static int calibrate(struct model *model, const struct model_source *source, str
 		return code;
 	take_facts(model, source);
 	take_contention(model, source);
+	model->step_working_ns = step_working(model, source);
 	const struct outside outside = take_outside(model, source);
 	if (take_costs(model, source))
 		return error_set(err, -ENOMEM, "out of memory");

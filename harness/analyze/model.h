@@ -7,8 +7,8 @@
 #include "harness/analyze/replay.h"
 #include "harness/analyze/statistics.h"
 #include "harness/config/config.h"
-#include "harness/measure/ceilings.h"
-#include "harness/measure/trace.h"
+#include "harness/record/ceilings.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,8 +34,7 @@ struct model_source {
 	const struct traces *const *traces; /* of the same repeats */
 	size_t count;
 	unsigned cores;
-	bool step_emulated, step_on_cores, step_has_memory; /* the last two: shape_facts */
-	const struct ceilings *ceilings;                    /* NULL: none */
+	const struct ceilings *ceilings; /* NULL: none */
 	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
 	 * the ceilings, or as none, and a note says so) */
 	double contention;
@@ -61,7 +60,8 @@ struct model {
 	struct config config;       /* that it is of: model_alter's `to`; owned */
 	model_step_time *step_time;
 	model_exchange_time *exchange_time;
-	struct shape_facts facts;
+	uint64_t samples; /* of the data set */
+	struct workload_facts facts;
 	double samples_per_batch;
 	size_t needed;     /* items, where fewer were recorded; 0: they are enough */
 	double measured;   /* samples/s: median of the repeats */
@@ -69,7 +69,13 @@ struct model {
 	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */
 	/* Busy shares of the stages in the replay as calibrated: where the above is known to hold. */
 	double calibrated_busy[REPLAY_STAGES];
-	double calibrated; /* samples/s of that replay */
+	double calibrated;       /* samples/s of that replay */
+	double calibrated_cores; /* that it kept busy */
+	bool contention_known;  /* how cores slow each other down; else it is taken as not at all */
+	double calibrated_step; /* share of the time that the step's thread was at work in it */
+	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much longer in a replay before that was fitted to
+	 * it.  0: not known. */
+	double step_working_ns, step_excess_ns;
 	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
 	double late_ns;
 	double late_guess_ns; /* of which so much was not measured, but follows from more or fewer workers */

@@ -87,9 +87,7 @@ static int crowd(const struct change *c)
 {
 	struct model *model = c->model;
 	const struct replay_model *replay = &model->replay;
-	const bool has_device =
-		config_integer(&model->config, KEY_STEP_BACKEND) != STEP_BACKEND_NULL;
-	if (model->facts.step_on_cores || !has_device ||
+	if (model->facts.step_on_cores || model->facts.step_null ||
 		replay->series[COST_STEP_DEVICE].count == 0)
 		return 0;
 	const double further =
@@ -130,7 +128,7 @@ static int turn_workers(const struct change *c)
 static int turn_read_parallelism(const struct change *c)
 {
 	if (change_after(c) > change_before(c) && reads_take_time(c->model) &&
-		!(c->key == KEY_READ_DEPTH && c->model->facts.blocking_reads))
+		!(c->key == KEY_READ_DEPTH && c->model->facts.reads_block))
 		model_note(c->model,
 			"more files in flight than measured: the storage is taken to stand them "
 			"as its latency and device did");
@@ -142,7 +140,7 @@ static int turn_read_parallelism(const struct change *c)
 static double batch_of(const struct change *c, const struct config *config)
 {
 	struct pipeline_shape shape;
-	pipeline_shape_of(config, &c->model->facts, &shape);
+	model_shape(c->model, config, &shape);
 	return shape.batch_size;
 }
 
@@ -448,7 +446,7 @@ int model_alter(
 		return code;
 	config_release(&model->config);
 	model->config = copy;
-	pipeline_shape_of(to, &model->facts, &model->replay.shape);
+	model_shape(model, to, &model->replay.shape);
 	model_use_devices(model);
 	model->samples_per_batch = model->replay.shape.batch_size;
 	return 0;

@@ -11,11 +11,13 @@ enum {
 	BATCHES_LEAST = 24, /* in a replay */
 	WARMUP_BATCHES = 4,
 	RESAMPLES = 8,
+	FIT_ROUNDS = 3,
 };
 
 /* A prediction is worth making when the recorded items alone hold it to this (half of 90 %). */
 static const double WIDTH_MOST = 0.1;
 static const double Z90 = 1.645;
+static const double FIT_WITHIN = 0.005, FIT_LEAST = 0.1;
 /* Two readings of the load from outside that differ by less are one. */
 static const double WORTH_A_LOOK = 1.05;
 /* What a repetition varies by where nothing is known of it: as heavy as two repetitions. */
@@ -58,6 +60,12 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage)
 	const double taken =
 		result->share[stage][THREAD_WORKING] + result->share[stage][THREAD_BLOCKED];
 	return fmax(result->step_utilisation, taken);
+}
+
+double step_working_replayed(const struct model *model, const struct replay_result *result)
+{
+	return result->share[REPLAY_STEP][THREAD_WORKING] * model->samples_per_batch /
+	       result->throughput * 1e9;
 }
 
 /* --- what was measured -------------------------------------------------------------------------------- */
@@ -149,6 +157,26 @@ static int choose_outside(struct model *model, const struct outside *outside, si
 	return code;
 }
 
+/* Of an emulated device's step thread it was measured how long it is at work for a batch.  A replay, which shares cores in equal parts
+ * where a scheduler lets a thread that mostly sleeps go first, has it longer: the device's time gives way, batch by batch. */
+static int fit_step(
+	struct model *model, size_t samples, struct replay_result *result, struct error *err)
+{
+	const struct replay_series *device = &model->replay.series[COST_STEP_DEVICE];
+	float *const ns = model->storage[COST_STEP_DEVICE];
+	int code = 0;
+	for (int round = 0; round < FIT_ROUNDS && !code && model->step_working_ns > 0; round++) {
+		const double excess = step_working_replayed(model, result) - model->step_working_ns;
+		if (fabs(excess) < FIT_WITHIN * model->step_working_ns)
+			break;
+		model->step_excess_ns += excess;
+		for (size_t i = 0; i < device->count; i++)
+			ns[i] = (float)fmax((double)ns[i] - excess, FIT_LEAST * (double)ns[i]);
+		code = replay_as_measured(model, samples, result, err);
+	}
+	return code;
+}
+
 int model_baseline(struct model *model, const struct outside *outside, struct error *err)
 {
 	size_t samples = model->recorded;
@@ -164,9 +192,13 @@ int model_baseline(struct model *model, const struct outside *outside, struct er
 			err, -ENODATA, "%zu samples recorded, %zu needed", model->recorded, needed);
 	struct replay_result result;
 	code = choose_outside(model, outside, samples, &result, err);
+	if (!code)
+		code = fit_step(model, samples, &result, err);
 	if (code)
 		return code;
 	model->calibrated = result.throughput;
+	model->calibrated_step = result.share[REPLAY_STEP][THREAD_WORKING];
+	model->calibrated_cores = result.core_utilisation * model->replay.cores;
 	model->unmodelled = log(result.throughput / model->measured);
 	for (int s = 0; s < REPLAY_STAGES; s++)
 		model->calibrated_busy[s] = replay_busy(&result, (enum replay_stage)s);

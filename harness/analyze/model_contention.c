@@ -21,7 +21,7 @@ bool model_keeps_decode_cost(enum key_id key)
 bool model_contention_point(
 	const struct measurement *measurement, unsigned cores, double *busy, double *cpu_ns)
 {
-	const struct stage_measurement *decode = model_stage(measurement, "decode");
+	const struct stage_measurement *decode = measurement_stage(measurement, STAGE_DECODE);
 	if (!decode || decode->items == 0 || isnan(decode->cpu_seconds))
 		return false;
 	*busy = busy_beside_decode(measurement, cores);

@@ -9,9 +9,6 @@
 
 void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-const struct stage_measurement *model_stage(
-	const struct measurement *m, const char *name); /* NULL */
-
 enum replay_stage model_cost_stage(enum replay_cost cost);
 
 /* Has the replay know which devices are slow, if any; when device_factor or the number of devices changed. */
@@ -46,15 +43,19 @@ struct cost_series {
 	float *ns;
 	size_t count;
 };
+/* Of another configuration of the same workload. */
+void model_shape(
+	const struct model *model, const struct config *config, struct pipeline_shape *shape);
+
 /* Of one repetition, behind what is there.  slowed: how many times as long a core took because others
  * were busy; CPU costs are those of a core alone.  factor: of each worker.  0 or -ENOMEM. */
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed);
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const struct shape_facts *facts, double slowed);
+	const struct trace *trace, const struct workload_facts *facts, double slowed);
 /* late_ns: of a batch, that is in its device time beyond the device's.  factor: of each device. */
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns);
 /* Once for all devices, which exchange at the same time. */
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
@@ -78,6 +79,8 @@ int model_measured(struct model *model, const struct model_source *source, struc
 int model_baseline(struct model *model, const struct outside *outside, struct error *err);
 /* How much time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
+/* ns a batch that the step's thread is at work, of one device. */
+double step_working_replayed(const struct model *model, const struct replay_result *result);
 
 enum { MODEL_BLOCK = 64, MODEL_SAMPLES_LEAST = 2000, MODEL_SAMPLES_MOST = 12000 };
 

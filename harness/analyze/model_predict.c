@@ -1,10 +1,11 @@
 /* Predictions and what is computed from replays that share their random numbers.
  *
- * The interval of a prediction has four parts, in relative terms and added as variances:
+ * The interval of a prediction has five parts, in relative terms and added as variances:
  *   resampling  the spread of replays of blocks drawn anew from the recorded items
  *   noise       of one repetition, of the median of those that were calibrated from, and what runs vary by beside their
  *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
- *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers
+ *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers, or was late by when others bound
+ *   cores       where nothing tells how busy cores slow each other down, and more are to be busy
  *   model       MODEL_ERROR, a share of what the calibration left unexplained (corrected where the same stages bind, but known no
  *               better for that), and more the further the
  *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
@@ -23,6 +24,7 @@ static const double NOISES = 3; /* variances: repetition, calibration, drift */
 static const double MODEL_ERROR = 0.008;
 static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
+static const double MODEL_CONTENTION = 0.04; /* for each doubling of busy cores */
 static const double MODEL_DISTANCE = 0.015;
 /* How sharply a stage that is busier than another is the one that binds. */
 static const double SHARPNESS = 12;
@@ -45,6 +47,32 @@ static double same_limit(const struct model *model, const struct replay_result *
 	for (int s = 0; s < REPLAY_STAGES && sum_was > 0 && sum_is > 0; s++)
 		overlap += fmin(was[s] / sum_was, is[s] / sum_is);
 	return overlap;
+}
+
+/* How surely the step's thread is what binds, 0..1. */
+static double step_binds(double working)
+{
+	return pow(working, SHARPNESS);
+}
+
+/* ns a batch of the step's thread that may be others: what was guessed; and, where it did not bind when it was measured and does now,
+ * what it was late by and what its replay did not have. */
+static double step_doubt_ns(const struct model *model, const struct replay_result *result)
+{
+	const double now = step_binds(result->share[REPLAY_STEP][THREAD_WORKING]);
+	const double before = step_binds(model->calibrated_step);
+	return model->late_guess_ns +
+	       fmax(now - before, 0) * (model->late_ns + fabs(model->step_excess_ns));
+}
+
+/* Of ln(throughput), where more cores are to be busy and it is not known how they slow each other down. */
+static double unknown_contention(const struct model *model, const struct replay_result *result)
+{
+	const double busy = result->core_utilisation * model->replay.cores;
+	return model->contention_known
+		       ? 0
+		       : MODEL_CONTENTION *
+				 fmax(log2(fmax(busy, 1) / fmax(model->calibrated_cores, 1)), 0);
 }
 
 /* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were recorded. */
@@ -107,17 +135,18 @@ int model_predict(
 		return -EINVAL;
 	out->hidden_device = least < HIDDEN_MATTERS * out->replay.throughput;
 	const double same = same_limit(model, &out->replay);
+	const double contention = unknown_contention(model, &out->replay);
 	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));
 	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
 	const double unexplained = MODEL_UNEXPLAINED * model->unmodelled;
-	const double late = MODEL_LATENESS * model->late_guess_ns * 1e-9 * out->throughput /
-			    (model->samples_per_batch * devices) *
+	const double late = MODEL_LATENESS * step_doubt_ns(model, &out->replay) * 1e-9 *
+			    out->throughput / (model->samples_per_batch * devices) *
 			    replay_busy(&out->replay, REPLAY_STEP);
 	const double variance = late * late + spread * spread +
 				NOISES * model->noise * model->noise + own * own +
-				unexplained * unexplained;
+				unexplained * unexplained + contention * contention;
 	const double half = Z90 * sqrt(variance);
 	out->interval =
 		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,

@@ -15,7 +15,7 @@
 #define MLBENCH_ANALYZE_MODEL_READ_H
 
 #include "harness/analyze/storage.h"
-#include "harness/measure/trace.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>

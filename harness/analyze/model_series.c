@@ -89,7 +89,7 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 {
 	static const enum replay_cost costs[3] = {
 		COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT};
-	const struct stage_measurement *stage = model_stage(m, "decode");
+	const struct stage_measurement *stage = measurement_stage(m, STAGE_DECODE);
 	float *values = calloc(3 * trace->count + 1, sizeof *values);
 	if (!stage || !values) {
 		free(values);
@@ -122,9 +122,9 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 }
 
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const struct shape_facts *facts, double slowed)
+	const struct trace *trace, const struct workload_facts *facts, double slowed)
 {
-	const struct stage_measurement *stage = model_stage(m, "upload");
+	const struct stage_measurement *stage = measurement_stage(m, STAGE_UPLOAD);
 	float *values = calloc(trace->count + 1, sizeof *values);
 	if (!stage || !values) {
 		free(values);
@@ -163,7 +163,7 @@ static double computed_share(const struct stage_measurement *stage)
  * step already. */
 static struct step_times step_times_of(const struct measurement *m,
 	const struct stage_measurement *stage, const struct trace *trace,
-	const struct shape_facts *facts)
+	const struct workload_facts *facts)
 {
 	double service = 0;
 	double host = 0;
@@ -197,10 +197,10 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
 }
 
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
-	const struct trace *trace, const float *factor, const struct shape_facts *facts,
+	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns)
 {
-	const struct stage_measurement *stage = model_stage(m, "step");
+	const struct stage_measurement *stage = measurement_stage(m, STAGE_STEP);
 	const bool on_cores = facts->step_on_cores;
 	*late_ns = 0;
 	float *values = calloc(2 * trace->count + 1, sizeof *values);

@@ -16,14 +16,6 @@ static const double BURDEN = 0.3;
 static const double STOPS = 0.1;      /* of a quota's periods: in fewer, it is of no matter */
 static const double OUTSIDE_MOST = 4; /* a core */
 
-const struct stage_measurement *model_stage(const struct measurement *m, const char *name)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, name) == 0)
-			return &m->stages[i];
-	return NULL;
-}
-
 static double or_zero(double value)
 {
 	return isnan(value) ? 0 : value;
@@ -86,7 +78,7 @@ static double cores_in_use(const struct measurement *m, const struct stage_measu
 
 double busy_beside_decode(const struct measurement *m, double cores)
 {
-	const struct stage_measurement *decode = model_stage(m, "decode");
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (!decode || !(m->measured_seconds > 0) || decode->workers == 0)
 		return 1;
 	double busy = or_zero(m->cores_busy_outside) + others_of_ours(m);

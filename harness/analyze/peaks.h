@@ -5,7 +5,7 @@
 #define MLBENCH_ANALYZE_PEAKS_H
 
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stddef.h>
 

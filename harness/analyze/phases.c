@@ -234,7 +234,7 @@ static void slice_stage(const struct measurement *m, size_t stage, double from, 
 			? whole->lock_held_seconds * working / whole->seconds[THREAD_WORKING]
 			: NAN;
 	out->items = whole->per_batch ? slice->batches : slice->samples;
-	const double overlap = strcmp(whole->name, "read") == 0;
+	const double overlap = stage_is(whole->name, STAGE_READ);
 	const double samples = (double)slice->samples;
 	const double busy = overlap > 0 ? slice->measured_seconds - out->seconds[THREAD_BLOCKED] /
 									    fmax(out->workers, 1)

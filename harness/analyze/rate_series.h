@@ -3,7 +3,7 @@
 #ifndef MLBENCH_ANALYZE_RATE_SERIES_H
 #define MLBENCH_ANALYZE_RATE_SERIES_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stddef.h>
 

@@ -12,41 +12,42 @@
 static const struct {
 	const char *stage, *resource, *words;
 } without_keys[] = {
-	{"read", "bandwidth",
+	{STAGE_READ_NAME, "bandwidth",
 		"no key gains: fewer bytes a sample (smaller pictures, a denser format), a faster link or more disks, or data that fits in the page cache"},
-	{"read", "iops",
+	{STAGE_READ_NAME, "iops",
 		"no key gains: larger files that hold several samples (shards), or storage that takes more requests per second"},
-	{"read", "concurrency",
+	{STAGE_READ_NAME, "concurrency",
 		"no key gains: more servers or connections, a server with more threads, or larger files that hold several samples"},
-	{"read", "full",
+	{STAGE_READ_NAME, "full",
 		"no key gains: fewer bytes a sample if bandwidth limits, files that hold several samples if requests do; or faster storage"},
-	{"read", "shared",
+	{STAGE_READ_NAME, "shared",
 		"find who else reads there, or use storage of its own; more files in flight (read.depth, read.threads) take a larger share, which the others lose"},
-	{"read", "latency",
+	{STAGE_READ_NAME, "latency",
 		"no key gains (predicted): storage with a lower latency, or larger files that hold several samples"},
-	{"read", "stalls",
+	{STAGE_READ_NAME, "stalls",
 		"find what the storage does meanwhile (flushes, garbage collection, a neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls as long as its batches last"},
-	{"read", "outage",
+	{STAGE_READ_NAME, "outage",
 		"find why the storage did not answer (server, network, disk; see the kernel's log), and measure again"},
-	{"read", "cache",
+	{STAGE_READ_NAME, "cache",
 		"no key gains: a cache that holds more of the data (more memory, fewer bytes a sample), or faster storage behind it"},
-	{"read", "cpu", "no key gains by replay: larger files, or more cores"},
-	{"decode", "lock", "more workers gain nothing: do less under the lock, or split it"},
-	{"decode", "wait",
+	{STAGE_READ_NAME, "cpu", "no key gains by replay: larger files, or more cores"},
+	{STAGE_DECODE_NAME, "lock",
+		"more workers gain nothing: do less under the lock, or split it"},
+	{STAGE_DECODE_NAME, "wait",
 		"more workers gain nothing by replay: make what the samples wait for faster"},
-	{"decode", "imbalance",
+	{STAGE_DECODE_NAME, "imbalance",
 		"no key gains by replay: find what slows that worker (its core, its data)"},
-	{"decode", "external",
+	{STAGE_DECODE_NAME, "external",
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
-	{"upload", "copy",
+	{STAGE_UPLOAD_NAME, "copy",
 		"no key gains by replay: pinned memory, fewer bytes a batch (augment.type = uint8), or a faster link"},
-	{"step", "launch",
+	{STAGE_STEP_NAME, "launch",
 		"no key gains: larger batches (batch.size), fewer and larger kernels, or launching several at once (graphs)"},
-	{"step", "external",
+	{STAGE_STEP_NAME, "external",
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
-	{"step", "imbalance",
+	{STAGE_STEP_NAME, "imbalance",
 		"no key gains: find what slows that device (its clocks and temperature, another process on it, its place on the bus), or train without it"},
-	{"sync", "exchange",
+	{STAGE_SYNC_NAME, "exchange",
 		"a larger batch.size makes fewer exchanges; a faster link between the devices (sync.bandwidth), or fewer of them (step.devices), are the rest"},
 };
 
@@ -120,15 +121,16 @@ void recommend_advise(const struct diagnosis *diagnosis, const struct point_summ
 	const struct point_facts *facts, char *out, size_t room)
 {
 	const struct verdict *v = &diagnosis->verdict;
-	if (strcmp(v->stage, "read") == 0 && advice_of_limits(point, facts, v->resource, out, room))
+	if (stage_is(v->stage, STAGE_READ) &&
+		advice_of_limits(point, facts, v->resource, out, room))
 		return;
 	if (diagnosis->recommendation_count > 0) {
 		advise_chain(diagnosis, point->median, out, room);
 		return;
 	}
-	if (is(v, "decode", "cpu") || is(v, "decode", "cores"))
+	if (is(v, STAGE_DECODE_NAME, "cpu") || is(v, STAGE_DECODE_NAME, "cores"))
 		advise_decode(facts, out, room);
-	if (is(v, "step", "compute"))
+	if (is(v, STAGE_STEP_NAME, "compute"))
 		advise_step_computes(point, v, out, room);
 	(void)recommend_without_keys(v->stage, v->resource, out, room);
 }

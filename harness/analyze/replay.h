@@ -28,7 +28,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/shape.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -126,8 +126,7 @@ struct replay_result {
 int replay_run(const struct replay_model *model, const struct replay_options *options,
 	struct replay_result *result, struct error *err);
 
-const char *replay_cost_stage(enum replay_cost cost); /* "read", "decode", ... */
-const char *replay_cost_resource(
-	enum replay_cost cost); /* "cpu", "latency", "full", "lock", ... */
+const char *replay_cost_stage(enum replay_cost cost);    /* "read", "decode", ... */
+const char *replay_cost_resource(enum replay_cost cost); /* "cpu", "latency", "full", "lock", ... */
 
 #endif

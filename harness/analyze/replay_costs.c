@@ -7,16 +7,16 @@ static const struct {
 	const char *stage, *resource;
 	enum replay_stage id;
 } costs[COSTS] = {
-	[COST_READ_CPU] = {"read", "cpu", REPLAY_READ},
-	[COST_READ_LATENCY] = {"read", "latency", REPLAY_READ},
-	[COST_READ_DEVICE] = {"read", "full", REPLAY_READ},
-	[COST_DECODE_CPU] = {"decode", "cpu", REPLAY_DECODE},
-	[COST_DECODE_LOCK] = {"decode", "lock", REPLAY_DECODE},
-	[COST_DECODE_WAIT] = {"decode", "wait", REPLAY_DECODE},
-	[COST_UPLOAD] = {"upload", "copy", REPLAY_UPLOAD},
-	[COST_STEP_HOST] = {"step", "launch", REPLAY_STEP},
-	[COST_STEP_DEVICE] = {"step", "compute", REPLAY_STEP},
-	[COST_SYNC] = {"sync", "exchange", REPLAY_SYNC},
+	[COST_READ_CPU] = {STAGE_READ_NAME, "cpu", REPLAY_READ},
+	[COST_READ_LATENCY] = {STAGE_READ_NAME, "latency", REPLAY_READ},
+	[COST_READ_DEVICE] = {STAGE_READ_NAME, "full", REPLAY_READ},
+	[COST_DECODE_CPU] = {STAGE_DECODE_NAME, "cpu", REPLAY_DECODE},
+	[COST_DECODE_LOCK] = {STAGE_DECODE_NAME, "lock", REPLAY_DECODE},
+	[COST_DECODE_WAIT] = {STAGE_DECODE_NAME, "wait", REPLAY_DECODE},
+	[COST_UPLOAD] = {STAGE_UPLOAD_NAME, "copy", REPLAY_UPLOAD},
+	[COST_STEP_HOST] = {STAGE_STEP_NAME, "launch", REPLAY_STEP},
+	[COST_STEP_DEVICE] = {STAGE_STEP_NAME, "compute", REPLAY_STEP},
+	[COST_SYNC] = {STAGE_SYNC_NAME, "exchange", REPLAY_SYNC},
 };
 
 const char *replay_cost_stage(enum replay_cost cost)

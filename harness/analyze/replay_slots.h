@@ -3,7 +3,7 @@
 #ifndef MLBENCH_ANALYZE_REPLAY_SLOTS_H
 #define MLBENCH_ANALYZE_REPLAY_SLOTS_H
 
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stdint.h>

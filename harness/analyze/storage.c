@@ -74,14 +74,6 @@ static void observe(struct observations *all, struct observation one)
 
 /* --- the measured part --------------------------------------------------------------------------------- */
 
-static const struct stage_measurement *read_stage(const struct measurement *m)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, "read") == 0)
-			return &m->stages[i];
-	return NULL;
-}
-
 /* Of the readers' time, that they could not send a file because what comes after them is slower; 0 where it is not known. */
 static double blocked_of(const struct stage_measurement *read)
 {
@@ -99,7 +91,7 @@ static double held_back(double blocked)
 /* *error: of its logarithm; NAN: readers could send files too seldom for the rate to be the station's. */
 static double files_per_s(const struct measurement *m, double *error)
 {
-	const struct stage_measurement *read = read_stage(m);
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
 	const double seconds = measurement_counted_seconds(m);
 	*error = 0;
 	if (!read || read->items == 0 || !(seconds > 0))
@@ -128,10 +120,10 @@ const struct trace *storage_trace(
 
 static double response_of(const struct storage_evidence *e, size_t repeat)
 {
-	const struct stage_measurement *read = read_stage(e->repeats[repeat]);
+	const struct stage_measurement *read = measurement_stage(e->repeats[repeat], STAGE_READ);
 	if (read && read->service.count > 0)
 		return histogram_mean(&read->service);
-	const struct trace *trace = storage_trace(e, repeat, "read");
+	const struct trace *trace = storage_trace(e, repeat, stage_name(STAGE_READ));
 	return trace ? mean_service(trace) : 0;
 }
 
@@ -365,7 +357,7 @@ static bool steady_logs(const struct storage_evidence *e, double *mean, double *
 	double squares = 0;
 	double n = 0;
 	for (size_t r = 0; r < e->count; r++) {
-		const struct trace *trace = storage_trace(e, r, "read");
+		const struct trace *trace = storage_trace(e, r, stage_name(STAGE_READ));
 		for (size_t i = 0; trace && i < trace->count; i++) {
 			const double ns = (double)trace->items[i].service_ns;
 			if (!(ns > 0))

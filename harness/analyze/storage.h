@@ -12,8 +12,8 @@
 #define MLBENCH_ANALYZE_STORAGE_H
 
 #include "harness/analyze/statistics.h"
-#include "harness/measure/ceilings.h"
-#include "harness/measure/trace.h"
+#include "harness/record/ceilings.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>

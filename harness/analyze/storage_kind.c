@@ -94,7 +94,7 @@ static size_t run_files(const struct storage_evidence *e, double in_flight)
 {
 	double files = 0;
 	for (size_t i = 0; i < e->count; i++) {
-		const struct trace *trace = storage_trace(e, i, "read");
+		const struct trace *trace = storage_trace(e, i, stage_name(STAGE_READ));
 		files += trace ? (double)trace->count : 0;
 	}
 	const double most = fmin(fmax(floor(files / RUNS_WANTED / RUN_MEAN), RUN_LEAST), RUN_MOST);
@@ -136,7 +136,7 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums own = {0};
 	for (size_t r = 0; r < e->count; r++) {
-		const struct trace *trace = storage_trace(e, r, "read");
+		const struct trace *trace = storage_trace(e, r, stage_name(STAGE_READ));
 		for (size_t i = 0; trace && i < trace->count; i++)
 			add_run(&own, (double)trace->items[i].service_ns * 1e-9,
 				(double)trace->items[i].bytes);
@@ -201,7 +201,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 	struct run_sums sums = {0};
 	const size_t run = run_files(e, out->in_flight);
 	for (size_t i = 0; i < e->count; i++) {
-		const struct trace *trace = storage_trace(e, i, "read");
+		const struct trace *trace = storage_trace(e, i, stage_name(STAGE_READ));
 		if (trace)
 			add_trace(&sums, trace, out->in_flight, run);
 	}

@@ -76,7 +76,7 @@ bool storage_queues(const struct storage_evidence *e)
 {
 	struct pair_sums s = {0};
 	for (size_t i = 0; i < e->count; i++) {
-		const struct trace *trace = storage_trace(e, i, "read");
+		const struct trace *trace = storage_trace(e, i, stage_name(STAGE_READ));
 		if (trace)
 			add_trace(&s, trace);
 	}

@@ -15,7 +15,6 @@ static const double WORKING_MIN = 0.05; /* of a stage's time, for its split to b
 struct chosen {
 	const struct measurement **repeats; /* owned */
 	size_t count;
-	size_t with_status[MEASUREMENT_INTERRUPTED + 1];
 	enum point_status status;
 };
 
@@ -28,32 +27,17 @@ static void add_note(struct point_summary *out, const char *text)
 		(void)snprintf(out->notes[out->note_count++], NOTE_BYTES, "%s", text);
 }
 
-static enum point_status status_of(const struct chosen *chosen, size_t count)
-{
-	const size_t good = chosen->with_status[MEASUREMENT_OK];
-	if (good > 0 && 2 * good >= count)
-		return POINT_OK;
-	if (good + chosen->with_status[MEASUREMENT_UNSTEADY] > 0)
-		return chosen->with_status[MEASUREMENT_UNSTEADY] > 0 ? POINT_UNSTEADY : POINT_OK;
-	return chosen->with_status[MEASUREMENT_FAILED] > 0 ? POINT_FAILED : POINT_INTERRUPTED;
-}
-
-static bool counts(const struct measurement *m, enum point_status status)
-{
-	return m->status == MEASUREMENT_OK ||
-	       (status == POINT_UNSTEADY && m->status == MEASUREMENT_UNSTEADY);
-}
-
 static int choose(struct chosen *chosen, const struct measurement *const *repeats, size_t count)
 {
 	chosen->repeats = calloc(count, sizeof(const struct measurement *));
 	if (!chosen->repeats)
 		return -ENOMEM;
+	size_t with_status[MEASUREMENT_STATUSES] = {0};
 	for (size_t i = 0; i < count; i++)
-		chosen->with_status[repeats[i]->status]++;
-	chosen->status = status_of(chosen, count);
+		with_status[repeats[i]->status]++;
+	chosen->status = point_status_of(with_status);
 	for (size_t i = 0; i < count; i++)
-		if (counts(repeats[i], chosen->status))
+		if (point_counts(chosen->status, repeats[i]->status))
 			chosen->repeats[chosen->count++] = repeats[i];
 	return 0;
 }
@@ -64,7 +48,7 @@ static void note_left_out(struct point_summary *out, const struct chosen *chosen
 	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
 	for (size_t i = 0; i < count && chosen->count > 0; i++) {
 		const struct measurement *m = repeats[i];
-		if (counts(m, chosen->status))
+		if (point_counts(chosen->status, m->status))
 			continue;
 		out->left_out++;
 		char text[NOTE_BYTES];
@@ -175,14 +159,6 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	}
 }
 
-static const struct stage_measurement *find_stage(const struct measurement *m, const char *name)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, name) == 0)
-			return &m->stages[i];
-	return NULL;
-}
-
 /* Sums of one stage over the repeats. */
 struct stage_sums {
 	double seconds[THREAD_STATES];
@@ -230,7 +206,8 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	out->device = first->device;
 	struct stage_sums sums = {.capacities = capacities};
 	for (size_t i = 0; i < chosen->count; i++) {
-		const struct stage_measurement *stage = find_stage(chosen->repeats[i], first->name);
+		const struct stage_measurement *stage =
+			measurement_stage_named(chosen->repeats[i], first->name);
 		if (stage)
 			add_stage(
 				&sums, out, stage, measurement_counted_seconds(chosen->repeats[i]));
@@ -320,10 +297,19 @@ static void merge_parts(struct point_summary *out, const struct chosen *chosen, 
 			add_note(out, chosen->repeats[i]->notes[n]);
 }
 
+struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (repeats[i]->status != MEASUREMENT_FAILED)
+			return repeats[i]->facts;
+	return repeats[0]->facts;
+}
+
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err)
 {
-	*out = (struct point_summary){.id = repeats[0]->point};
+	*out = (struct point_summary){
+		.id = repeats[0]->point, .facts = summary_facts(repeats, count)};
 	struct chosen chosen = {0};
 	double *scratch = calloc(count, sizeof *scratch);
 	out->repeats = calloc(count, sizeof *out->repeats);
@@ -347,6 +333,14 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		return error_set(err, code, "out of memory");
 	}
 	return 0;
+}
+
+const struct stage_summary *summary_stage(const struct point_summary *point, const char *name)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (strcmp(point->stages[i].name, name) == 0)
+			return &point->stages[i];
+	return NULL;
 }
 
 void point_summary_release(struct point_summary *point)

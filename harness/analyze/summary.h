@@ -7,7 +7,8 @@
 #include "harness/analyze/foreign_load.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
+#include "harness/record/point.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,12 +46,11 @@ struct stage_summary {
 	struct histogram service; /* merged over the repeats */
 };
 
-enum point_status { POINT_OK, POINT_UNSTEADY, POINT_FAILED, POINT_INTERRUPTED };
-
 struct point_summary {
 	uint32_t id;
 	enum point_status status;
 	char error[ERROR_TEXT_BYTES];
+	struct workload_facts facts;
 	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
 	size_t left_out; /* repetitions that do not count: unsteady, failed or interrupted; notes say which */
@@ -111,23 +111,19 @@ struct point_facts {
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
 
-/* repeats: the point's measurements, any order, count >= 1.  Repetitions that failed, were
- * interrupted or unsteady are left out, and a note says so, as long as at least half are good; if
- * fewer are, the unsteady ones count too and the point is unsteady. */
+/* Of the first that came so far; count >= 1. */
+struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);
+
+/* repeats: the point's measurements, any order, count >= 1.  Of each that does not count a note says why. */
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err);
+/* NULL: it has none. */
+const struct stage_summary *summary_stage(const struct point_summary *point, const char *name);
 void point_summary_release(struct point_summary *point); /* safe on {0} */
 
 /* The verdict from utilisations and the arrow rule (model parts 1-3): the validity gate, then
  * "upstream is blocked longer than I starve, and downstream starves longer than I am blocked". */
 void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
 	size_t count, const struct point_facts *facts, struct verdict *out);
-
-/* The limit of a stage on this node, and how it was found. */
-struct stage_limit {
-	char stage[NAME_BYTES];
-	double capacity;      /* samples/s */
-	char how[NOTE_BYTES]; /* "alone: memory source, null step, 2 workers" */
-};
 
 #endif

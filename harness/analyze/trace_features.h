@@ -4,7 +4,7 @@
 #ifndef MLBENCH_ANALYZE_TRACE_FEATURES_H
 #define MLBENCH_ANALYZE_TRACE_FEATURES_H
 
-#include "harness/measure/trace.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>

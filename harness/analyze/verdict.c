@@ -60,8 +60,9 @@ static void name_binding(const struct point_summary *point, const struct binding
 {
 	const char *stage = point->stages[binding->stage].name;
 	if (binding->depth)
-		stage = strcmp(point->stages[binding->queue_above].name, "read") == 0 ? "read"
-										      : "prefetch";
+		stage = stage_is(point->stages[binding->queue_above].name, STAGE_READ)
+				? STAGE_READ_NAME
+				: STAGE_PREFETCH_NAME;
 	(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 	(void)snprintf(out->resource, sizeof out->resource, "%s",
 		binding->depth ? "depth" : cause->resource);
@@ -78,9 +79,9 @@ struct point_facts point_facts_measured(
 {
 	struct point_facts measured = *facts;
 	for (size_t i = 0; i < point->stage_count; i++) {
-		if (strcmp(point->stages[i].name, "read") == 0)
+		if (stage_is(point->stages[i].name, STAGE_READ))
 			measured.read_threads = point->stages[i].workers;
-		if (strcmp(point->stages[i].name, "decode") == 0)
+		if (stage_is(point->stages[i].name, STAGE_DECODE))
 			measured.decode_workers = point->stages[i].workers;
 	}
 	return measured;
@@ -91,7 +92,7 @@ static void name_stalls(const struct point_summary *point, struct binding *bindi
 {
 	const size_t busy = binding->stage;
 	size_t read = 0;
-	while (read < point->stage_count && strcmp(point->stages[read].name, "read") != 0)
+	while (read < point->stage_count && !stage_is(point->stages[read].name, STAGE_READ))
 		read++;
 	if (read == point->stage_count)
 		return;

@@ -106,6 +106,9 @@ double cause_cores_wanted(const struct point_summary *point);
 bool cache_binds(const struct evidence_base *base);
 struct storage;
 void storage_of_point(const struct evidence_base *base, struct storage *out);
+/* Buffered reads that the kernel lets through to a FUSE server at once, unless that asks for more
+ * (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
+double cause_let_through(const struct point_facts *facts);
 
 /* cause_store.c: a control group's memory limit leaves the page cache too small for data that is read again. */
 bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts);

@@ -88,18 +88,6 @@ const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYT
 	return out;
 }
 
-double way_out_warmup(double files_per_s, double depth)
-{
-	static const double FILES = 64,
-			    SLOWEST = 0.5; /* of a point; with half the files in flight */
-	static const double SETTLES = 6;   /* times, that all in flight are to be done */
-	static const double SHARE = 0.75;  /* of the warm-up that points have */
-	static const double LEAST_S = 5, MOST_S = 30;
-	const double files = SETTLES * depth + FILES + FILES / SLOWEST;
-	const double seconds = fmax(files / files_per_s / SHARE, LEAST_S);
-	return seconds <= MOST_S ? seconds : 0;
-}
-
 /* --- repetitions --------------------------------------------------------------------------------- */
 
 /* Those of a status, in their order; returns how many. */
@@ -143,8 +131,10 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 		phases_cut(chosen, unsteady, &cut);
 	const size_t good = select_status(repeats, count, MEASUREMENT_OK, chosen);
 	const struct sufficiency enough = sufficiency_of(chosen, good);
+	const size_t with_status[MEASUREMENT_STATUSES] = {
+		[MEASUREMENT_OK] = good, [MEASUREMENT_UNSTEADY] = unsteady};
 	if (good + unsteady == count && count < most) {
-		if (unsteady > good)
+		if (point_status_of(with_status) == POINT_UNSTEADY)
 			more = cut.count > 1 || stalled
 				       ? 0
 				       : for_steadiness(good, unsteady, most - count);

@@ -26,10 +26,6 @@ const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYT
  * will do it, or one failed. repeats: all of them, whatever their status. */
 size_t way_out_repetitions(const struct measurement *const *repeats, size_t count, size_t most);
 
-/* Seconds of warm-up in which reads at half and at twice `depth` files in flight can be counted, where the set depth reads
- * `files_per_s` of a store that is slow: dither.h says what a point takes.  0: too many. */
-double way_out_warmup(double files_per_s, double depth);
-
 /* The same for `needed` samples or items where `count` repetitions have `have`. */
 size_t way_out_for_samples(uint64_t have, uint64_t needed, size_t count, size_t most);
 

@@ -8,7 +8,7 @@
 #include "harness/base/units.h"
 #include "harness/command/forecaster.h"
 #include "harness/command/schedule.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -101,12 +101,8 @@ static int sweep_open(struct sweep *sweep, const struct record *record, struct e
 
 static bool is_measured(const struct record *record, size_t point)
 {
-	for (size_t i = 0; i < record->entry_count; i++)
-		if (record->entries[i].point == point &&
-			(record->entries[i].status == MEASUREMENT_OK ||
-				record->entries[i].status == MEASUREMENT_UNSTEADY))
-			return true;
-	return false;
+	const enum point_status status = record_point_status(record, point);
+	return status == POINT_OK || status == POINT_UNSTEADY;
 }
 
 static bool has_failed(const struct record *record, size_t point)

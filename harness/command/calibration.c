@@ -4,18 +4,13 @@
 #include "harness/base/buffer.h"
 #include "harness/base/order.h"
 #include "harness/command/step_facts.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/material.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool counts(const struct record_entry *entry, size_t point, enum measurement_status status)
-{
-	return entry->point == point && entry->status == status;
-}
 
 static void note_bytes(struct calibration *calibration, const struct material *material)
 {
@@ -35,15 +30,11 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 struct model_source calibration_source(const struct config *config, const struct record *record,
 	const struct material *material, double contention)
 {
-	const char *backend = step_facts_backend(config);
 	return (struct model_source){.config = config,
 		.repeats = material->repeat_list,
 		.traces = material->traces_list,
 		.count = material->count,
 		.cores = record->cores,
-		.step_emulated = strcmp(backend, "emulated") == 0,
-		.step_on_cores = strcmp(backend, "openblas") == 0,
-		.step_has_memory = strcmp(backend, "cuda") == 0,
 		.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 		.contention = contention,
 		.others = material->others,
@@ -141,8 +132,8 @@ double calibration_contention(const struct record *record, const size_t *points,
 	for (size_t e = 0; busy && cpu && m && e < record->entry_count; e++) {
 		bool asked = false;
 		for (size_t i = 0; i < count && !asked; i++)
-			asked = counts(&record->entries[e], points[i], MEASUREMENT_OK);
-		if (!asked)
+			asked = record->entries[e].point == points[i];
+		if (!asked || !record_counts(record, &record->entries[e]))
 			continue;
 		if (record_load(record, e, m, NULL) == 0)
 			known +=
@@ -160,13 +151,12 @@ double calibration_contention(const struct record *record, const size_t *points,
 
 double *calibration_repeats(const struct record *record, size_t point, size_t *count)
 {
-	size_t good;
-	const enum measurement_status status = material_status(record, point, &good);
-	double *values = calloc(good + 1, sizeof *values);
+	double *values = calloc(record->entry_count + 1, sizeof *values);
 	struct measurement *m = calloc(1, sizeof *m);
 	*count = 0;
-	for (size_t e = 0; values && m && *count < good && e < record->entry_count; e++) {
-		if (!counts(&record->entries[e], point, status))
+	for (size_t e = 0; values && m && e < record->entry_count; e++) {
+		const struct record_entry *entry = &record->entries[e];
+		if (entry->point != point || !record_counts(record, entry))
 			continue;
 		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
 			values[(*count)++] = m->throughput;

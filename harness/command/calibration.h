@@ -3,8 +3,8 @@
 #define MLBENCH_COMMAND_CALIBRATION_H
 
 #include "harness/analyze/model.h"
+#include "harness/record/record.h"
 #include "harness/report/material.h"
-#include "harness/report/record.h"
 
 #include <stdbool.h>
 

@@ -5,7 +5,7 @@
 #include "harness/base/suggest.h"
 #include "harness/command/list.h"
 #include "harness/config/config.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <stdio.h>

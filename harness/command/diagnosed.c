@@ -29,7 +29,7 @@ static int diagnose(struct diagnosed *d, const struct report *report,
 	const struct material *material, double contention, unsigned effort, struct error *err)
 {
 	struct point_facts facts;
-	int code = report_facts(report, d->point, &facts, err);
+	int code = report_facts(report, d->point, &d->summary->facts, &facts, err);
 	if (code)
 		return code;
 	struct beside beside;
@@ -55,7 +55,7 @@ static int load(struct diagnosed *d, const struct record *record, struct materia
 	unsigned *effort, struct error *err)
 {
 	struct error why = {0};
-	struct material_choice choice = {.with_unsteady = d->summary->status == POINT_UNSTEADY};
+	struct material_choice choice = {0};
 	*effort = EFFORT;
 	int code = material_load(material, record, d->point, &choice, &why);
 	if (code != -ENODATA) {

@@ -1,7 +1,7 @@
 /* mlbench doctor: what this node has and lacks for measuring, what follows, and how to mend it. */
 #include "harness/command/command.h"
 #include "harness/measure/environment.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/page.h"
 #include "harness/report/style.h"
 #include "workloads/backend/backend.h"
@@ -79,7 +79,7 @@ static void add_backends(struct findings *findings)
 		state_backend(finding, backend_list[i], reason);
 		if (reason)
 			(void)snprintf(finding->consequence, sizeof finding->consequence, "%s",
-				strcmp(backend_list[i]->name, "openblas") == 0
+				backend_list[i]->on_cores
 					? "no step is computed on the CPU, and no matrix product is probed"
 					: "step.backend = auto emulates a device, and every output says so");
 	}

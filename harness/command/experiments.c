@@ -6,6 +6,7 @@
 #include "harness/command/step_facts.h"
 #include "harness/command/substitute.h"
 #include "harness/config/shape.h"
+#include "pipelines/pipeline.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,13 +31,14 @@ static const struct stage {
 	/* The first so many of the costs follow the factor key. */
 	size_t slowed;
 } stages[] = {
-	{"read", "files from memory", KEY_INJECT_READ_FACTOR,
+	{STAGE_READ_NAME, "files from memory", KEY_INJECT_READ_FACTOR,
 		{COST_READ_LATENCY, COST_READ_DEVICE, COST_READ_CPU}, 3, 2},
-	{"decode", "ready-made samples", KEY_INJECT_DECODE_FACTOR,
+	{STAGE_DECODE_NAME, "ready-made samples", KEY_INJECT_DECODE_FACTOR,
 		{COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT}, 3, 3},
-	{"upload", "no copy", KEY_INJECT_UPLOAD_FACTOR, {COST_UPLOAD}, 1, 1},
-	{"step", "null step", KEY_INJECT_STEP_FACTOR, {COST_STEP_DEVICE, COST_STEP_HOST}, 2, 1},
-	{"sync", "no exchange", KEY_INJECT_SYNC_FACTOR, {COST_SYNC}, 1, 1},
+	{STAGE_UPLOAD_NAME, "no copy", KEY_INJECT_UPLOAD_FACTOR, {COST_UPLOAD}, 1, 1},
+	{STAGE_STEP_NAME, "null step", KEY_INJECT_STEP_FACTOR, {COST_STEP_DEVICE, COST_STEP_HOST},
+		2, 1},
+	{STAGE_SYNC_NAME, "no exchange", KEY_INJECT_SYNC_FACTOR, {COST_SYNC}, 1, 1},
 };
 enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
 
@@ -49,29 +51,24 @@ struct context {
 	struct error *err;
 };
 
-static bool is_device(const struct config *config)
-{
-	return strcmp(step_facts_backend(config), "cuda") == 0;
-}
-
 static bool has_stage(const struct config *config, const struct stage *stage)
 {
-	if (strcmp(stage->name, "read") == 0)
-		return config_integer(config, KEY_READ_ENGINE) != READ_ENGINE_MEMORY;
-	if (strcmp(stage->name, "decode") == 0)
+	const struct workload_facts facts = pipeline_facts(config);
+	if (stage_is(stage->name, STAGE_READ))
+		return !facts.reads_memory;
+	if (stage_is(stage->name, STAGE_DECODE))
 		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
-	if (strcmp(stage->name, "upload") == 0)
-		return shape_uploads(
-			config, &(struct shape_facts){.step_has_memory = is_device(config)});
-	if (strcmp(stage->name, "sync") == 0)
+	if (stage_is(stage->name, STAGE_UPLOAD))
+		return shape_uploads(config, &facts);
+	if (stage_is(stage->name, STAGE_SYNC))
 		return step_facts_exchange(config) > 0;
-	return strcmp(step_facts_backend(config), "null") != 0;
+	return !facts.step_null;
 }
 
 /* A device cannot do without the copy. */
 static bool can_substitute(const struct config *config, const struct stage *stage)
 {
-	return strcmp(stage->name, "upload") != 0 || !is_device(config);
+	return !stage_is(stage->name, STAGE_UPLOAD) || !pipeline_facts(config).step_has_memory;
 }
 
 size_t experiments_count(const struct config *config)
@@ -115,13 +112,13 @@ static int substitute(const struct context *context, const struct stage *stage,
 	struct config *config, const char **how)
 {
 	*how = stage->ready;
-	if (strcmp(stage->name, "read") == 0)
+	if (stage_is(stage->name, STAGE_READ))
 		return substitute_read(config, context->dataset, how, context->err);
-	if (strcmp(stage->name, "decode") == 0)
+	if (stage_is(stage->name, STAGE_DECODE))
 		return substitute_decode(config, context->err);
-	if (strcmp(stage->name, "upload") == 0)
+	if (stage_is(stage->name, STAGE_UPLOAD))
 		return substitute_upload(config, context->err);
-	if (strcmp(stage->name, "sync") == 0)
+	if (stage_is(stage->name, STAGE_SYNC))
 		return substitute_sync(config, context->err);
 	return substitute_step(config, context->err);
 }
@@ -187,11 +184,11 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	code = substitute(context, stage, config, &how);
 	(void)snprintf(e->what, sizeof e->what, "%s: %s", stage->name, how);
 	struct stage nothing = *stage;
-	const bool steps = strcmp(stage->name, "step") == 0;
+	const bool steps = stage_is(stage->name, STAGE_STEP);
 	if (steps && config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1)
 		nothing.costs[nothing.cost_count++] = COST_SYNC;
 	/* No device, no copy to it. */
-	if (!code && steps && is_device(&context->diagnosed->config)) {
+	if (!code && steps && pipeline_facts(&context->diagnosed->config).step_has_memory) {
 		code = substitute_upload(config, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
 	}

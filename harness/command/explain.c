@@ -2,7 +2,7 @@
 #include "harness/analyze/limit_kind.h"
 #include "harness/base/suggest.h"
 #include "harness/command/command.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/runbook.h"
 #include "harness/report/table.h"
 

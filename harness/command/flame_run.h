@@ -4,8 +4,8 @@
 
 #include "harness/command/command.h"
 #include "harness/measure/flame.h"
-#include "harness/measure/measurement.h"
-#include "harness/report/record.h"
+#include "harness/record/measurement.h"
+#include "harness/record/record.h"
 
 /* What a session keeps of it; {0} without --flame, where each call does nothing. */
 struct flame_run {

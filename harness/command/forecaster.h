@@ -5,7 +5,7 @@
 
 #include "harness/analyze/forecast.h"
 #include "harness/command/calibration.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 #include "harness/command/limits.h"
 
 #include "harness/command/substitute.h"
-#include "harness/report/config_json.h"
-#include "harness/report/record.h"
+#include "harness/record/config_json.h"
+#include "harness/record/record.h"
 #include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
 #include "workloads/source/source.h"
@@ -29,8 +29,7 @@ static const struct config_axis *find_axis(const struct config *config, enum key
 
 static bool is_null_step(const struct config *config)
 {
-	return config_integer(config, KEY_STEP_BACKEND) == STEP_BACKEND_NULL &&
-	       !find_axis(config, KEY_STEP_BACKEND);
+	return pipeline_facts(config).step_null && !find_axis(config, KEY_STEP_BACKEND);
 }
 
 static bool is_null_codec(const struct config *config)
@@ -41,8 +40,7 @@ static bool is_null_codec(const struct config *config)
 
 static bool is_memory(const struct config *config)
 {
-	return config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY &&
-	       !find_axis(config, KEY_READ_ENGINE);
+	return pipeline_facts(config).reads_memory && !find_axis(config, KEY_READ_ENGINE);
 }
 
 static int compare_integers(const void *a, const void *b)
@@ -155,7 +153,7 @@ static struct limit_job *add_job(const struct limit_context *context, const char
 static int add_read(const struct limit_context *context)
 {
 	int code;
-	struct limit_job *job = add_job(context, "read", &code);
+	struct limit_job *job = add_job(context, STAGE_READ_NAME, &code);
 	if (!job)
 		return code;
 	code = substitute_decode(&job->config, context->err);
@@ -179,7 +177,7 @@ static int add_decode(const struct limit_context *context, int64_t workers)
 {
 	int code;
 	const char *how = "";
-	struct limit_job *job = add_job(context, "decode", &code);
+	struct limit_job *job = add_job(context, STAGE_DECODE_NAME, &code);
 	if (!job)
 		return code;
 	code = without_reads(context, &job->config, &how);
@@ -196,7 +194,7 @@ static int add_step(const struct limit_context *context)
 {
 	int code;
 	const char *how = "";
-	struct limit_job *job = add_job(context, "step", &code);
+	struct limit_job *job = add_job(context, STAGE_STEP_NAME, &code);
 	if (!job)
 		return code;
 	code = without_reads(context, &job->config, &how);

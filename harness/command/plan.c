@@ -7,7 +7,7 @@
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
 #include "harness/command/step_facts.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 #include "workloads/source/source.h"
@@ -102,7 +102,7 @@ static int check_emulated_axes(
 		KEY_STEP_OPTIMIZER, KEY_STEP_LEARNING_RATE};
 	char why[PLAN_WHY_BYTES] = "";
 	const struct backend_ops *ops = backend_choose(point, why, sizeof why, NULL);
-	if (!ops || strcmp(ops->name, "emulated") != 0)
+	if (!ops || !ops->emulated)
 		return 0;
 	for (size_t i = 0; i < plan->config.axis_count; i++)
 		for (size_t k = 0; k < sizeof ignored / sizeof ignored[0]; k++)
@@ -141,12 +141,13 @@ static void describe_step(struct plan *plan, const struct config *config)
 	struct step_info *step = &plan->step;
 	const struct backend_ops *ops =
 		backend_choose(config, plan->step_note, sizeof plan->step_note, NULL);
-	const bool null = ops && strcmp(ops->name, "null") == 0;
+	const bool null = ops && ops->null;
 	const struct model *model = null ? NULL : model_find(config_text(config, KEY_STEP_MODEL));
 	(void)snprintf(step->backend, sizeof step->backend, "%s", ops ? ops->name : "none");
 	(void)snprintf(step->model, sizeof step->model, "%s",
 		null ? "none" : config_text(config, KEY_STEP_MODEL));
-	step->emulated = ops && strcmp(ops->name, "emulated") == 0;
+	step->emulated = ops && ops->emulated;
+	plan->facts = pipeline_facts(config);
 	step->flops_per_sample = model ? model_training_flops(model) : 0;
 	struct backend *backend = NULL;
 	char outline[NOTE_BYTES / 2];
@@ -236,7 +237,7 @@ static int plan_point(struct plan *plan, size_t point, struct error *err)
 	if (!code)
 		code = pipeline_plan(&config, &plan->dataset, &planned, err);
 	if (!code)
-		plan_cost_add_memory(&plan->cost, &config, &planned, false);
+		plan_cost_add_memory(&plan->cost, &planned, false);
 	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
 		plan->largest = planned;
 	config_release(&config);
@@ -256,7 +257,7 @@ static int plan_points(struct plan *plan, struct error *err)
 	if (plan->refused == plan->grid.points)
 		return error_set(err, plan->refusal_code, "%s", plan->refusal.text);
 	const char *description = plan->largest.step_description;
-	const bool computed = !plan->step.emulated && strcmp(plan->step.backend, "null") != 0;
+	const bool computed = !plan->facts.step_emulated && !plan->facts.step_null;
 	if (*description && computed && !sweeps_section(&plan->config, "step"))
 		(void)snprintf(
 			plan->step.description, sizeof plan->step.description, "%s", description);
@@ -274,7 +275,7 @@ static int plan_limits(struct plan *plan, struct error *err)
 		struct pipeline_plan planned;
 		const struct config *config = &limits.jobs[i].config;
 		if (pipeline_plan(config, &plan->dataset, &planned, NULL) == 0)
-			plan_cost_add_memory(&plan->cost, config, &planned, true);
+			plan_cost_add_memory(&plan->cost, &planned, true);
 	}
 	limits_close(&limits);
 	return code;

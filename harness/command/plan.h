@@ -6,7 +6,7 @@
 #include "harness/command/command.h"
 #include "harness/command/plan_cost.h"
 #include "harness/config/config.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "pipelines/pipeline.h"
 #include "workloads/dataset/dataset.h"
 
@@ -38,6 +38,7 @@ struct plan {
 	struct step_info step;
 	char step_note[PLAN_WHY_BYTES]; /* why auto took no real device; "" if it did not have to */
 	char engine[NAME_BYTES], engine_note[PLAN_WHY_BYTES];
+	struct workload_facts facts; /* of the first point */
 
 	unsigned cores; /* that the process may use */
 	size_t limits;  /* stages to be run alone after the sweep */

@@ -81,10 +81,9 @@ static uint64_t resident_now(void)
 	return isnan(usage.resident_bytes) ? 0 : (uint64_t)usage.resident_bytes;
 }
 
-static uint64_t program_bytes(
-	uint64_t resident, const struct config *config, const struct pipeline_plan *planned)
+static uint64_t program_bytes(uint64_t resident, const struct pipeline_plan *planned)
 {
-	const bool blas = strcmp(step_facts_backend(config), "openblas") == 0;
+	const bool blas = planned->facts.step_on_cores;
 	const uint64_t threads =
 		planned->reader_threads + planned->decode_workers + 2 * (uint64_t)planned->devices;
 	const uint64_t bytes = resident + LATER_BYTES + threads * THREAD_BYTES +
@@ -92,13 +91,11 @@ static uint64_t program_bytes(
 	return bytes > PROGRAM_BYTES ? bytes : PROGRAM_BYTES;
 }
 
-void plan_cost_add_memory(struct plan_cost *cost, const struct config *config,
-	const struct pipeline_plan *planned, bool limit)
+void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit)
 {
 	if (cost->resident_bytes == 0)
 		cost->resident_bytes = resident_now();
-	const uint64_t bound =
-		planned->pool_bytes + program_bytes(cost->resident_bytes, config, planned);
+	const uint64_t bound = planned->pool_bytes + program_bytes(cost->resident_bytes, planned);
 	if (limit && planned->pool_bytes > cost->limit_pool_bytes)
 		cost->limit_pool_bytes = planned->pool_bytes;
 	if (bound > cost->bound_bytes)

@@ -29,7 +29,6 @@ struct plan_cost {
 void plan_cost_add_time(struct plan_cost *cost, const struct config *config);
 
 /* A run that was planned.  limit: of a stage alone. */
-void plan_cost_add_memory(struct plan_cost *cost, const struct config *config,
-	const struct pipeline_plan *planned, bool limit);
+void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit);
 
 #endif

@@ -4,8 +4,8 @@
 #include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/plan.h"
-#include "harness/report/config_json.h"
-#include "harness/report/fields.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 #include "harness/report/report.h"
 #include "pipelines/conduct.h"
 
@@ -45,7 +45,7 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	const double making = plan->has_data ? 0 : plan_generation_seconds(plan);
 	/* One of the stages alone is the step. */
 	const double limits = plan->limits > 0 ? plan->cost.seconds_most - each : 0;
-	const bool chooses = strcmp(plan->step.backend, "cuda") == 0;
+	const bool chooses = plan->facts.step_has_memory;
 	const double choosing = chooses ? CHOOSE_SECONDS * (double)plan->grid.points : 0;
 	return making + limits + choosing +
 	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
@@ -156,7 +156,7 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 	const double bound = (double)plan->cost.bound_bytes;
 	buffer_format(out, "at most %s resident%s: %s of pools at the largest point",
 		units_format_size(bound, all),
-		strcmp(plan->step.backend, "cuda") == 0 ? " (beside the CUDA libraries)" : "",
+		plan->facts.step_has_memory ? " (beside the CUDA libraries)" : "",
 		units_format_size(bytes, pools));
 	if (alone > bytes)
 		buffer_format(out, ", %s where a stage runs alone, from memory",

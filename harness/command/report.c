@@ -4,7 +4,7 @@
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
 #include "harness/command/saved.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/page.h"
 #include "harness/report/html/report_page.h"
 

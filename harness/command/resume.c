@@ -5,8 +5,9 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/shell.h"
+#include "harness/measure/environment.h"
+#include "harness/record/config_json.h"
 #include "harness/report/ceilings_cache.h"
-#include "harness/report/config_json.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda_load.h"
 
@@ -226,7 +227,7 @@ static void add_facts(struct record *record, const struct plan *plan)
 	struct fact_list *list = &record->environment;
 	environment_capture(list, config_text(&plan->config, KEY_DATASET_PATH));
 	fact_text(list, "mlbench", "version", "%s", MLBENCH_VERSION);
-	if (config_integer(&plan->config, KEY_STEP_BACKEND) == STEP_BACKEND_OPENBLAS)
+	if (plan->facts.step_on_cores)
 		fact_text(list, "mlbench", "blas", "%s", openblas_describe(text, sizeof text));
 	else
 		fact_missing(

@@ -3,7 +3,7 @@
 #define MLBENCH_COMMAND_RESUME_H
 
 #include "harness/command/plan.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 /* Opens the plan from CONFIG, or from the run that --resume names, which is then read into record.
  * -EINVAL when the run was of another configuration, with the keys that differ. */

@@ -3,7 +3,7 @@
 #define MLBENCH_COMMAND_SAVED_H
 
 #include "harness/base/error.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdbool.h>
 

@@ -297,10 +297,8 @@ static bool measure_more(struct session *session, size_t repeats, uint64_t warmu
 /* In flight on average: Little's law. */
 static double files_in_flight(const struct point_summary *point)
 {
-	for (size_t i = 0; i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, "read") == 0)
-			return point->median * histogram_mean(&point->stages[i].service) * 1e-9;
-	return 0;
+	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
+	return read ? point->median * histogram_mean(&read->service) * 1e-9 : 0;
 }
 
 static double slowest_rate(const struct diagnosis *diagnosis)
@@ -321,14 +319,13 @@ static struct storage_wish wish_of(const struct session *session, const struct d
 {
 	const struct config *config = &session->plan.config;
 	const struct verdict *v = &d->diagnosis.verdict;
-	if (strcmp(v->stage, "read") != 0)
+	if (!stage_is(v->stage, STAGE_READ))
 		return (struct storage_wish){0};
 	/* Latency and a full store look alike at one depth: a warm-up that has the time for others. */
 	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
-		const double seconds =
-			way_out_warmup(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
+		const uint64_t ns =
+			dither_warmup_ns(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
 		const uint64_t set_ns = (uint64_t)config_integer(config, KEY_MEASURE_WARMUP);
-		const uint64_t ns = (uint64_t)(seconds * (double)NS_PER_S);
 		return (struct storage_wish){.repeats = ns > set_ns, .warmup_ns = ns};
 	}
 	/* Whether of bytes or of requests is a question of how many files were seen. */

@@ -1,6 +1,7 @@
 /* Published step times and sizes of models. */
 #include "harness/command/step_facts.h"
 
+#include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 #include "workloads/model/model.h"
@@ -8,12 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-const char *step_facts_backend(const struct config *config)
-{
-	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
-	return ops ? ops->name : "none";
-}
 
 int step_facts_check(const struct config *config, struct error *err)
 {
@@ -23,7 +18,7 @@ int step_facts_check(const struct config *config, struct error *err)
 double step_facts_time(const struct config *config, uint32_t batch_size)
 {
 	struct backend *backend;
-	if (strcmp(step_facts_backend(config), "emulated") != 0)
+	if (!pipeline_facts(config).step_emulated)
 		return NAN;
 	const double given = config_step_time(config, batch_size);
 	if (given > 0)
@@ -45,8 +40,7 @@ double step_facts_gradient_bytes(const struct config *config)
 
 double step_facts_exchange(const struct config *config)
 {
-	return strcmp(step_facts_backend(config), "emulated") == 0 ? backend_exchange_ns(config)
-								   : (double)NAN;
+	return pipeline_facts(config).step_emulated ? backend_exchange_ns(config) : (double)NAN;
 }
 
 static bool is_same(const struct step_product *a, const struct step_product *b)
@@ -67,7 +61,7 @@ static void add_product(struct step_info *step, const struct step_product *produ
 
 void step_facts_products(const struct config *config, uint32_t class_count, struct step_info *step)
 {
-	const struct model *model = strcmp(step->backend, "null") == 0
+	const struct model *model = pipeline_facts(config).step_null
 					    ? NULL
 					    : model_find(config_text(config, KEY_STEP_MODEL));
 	const size_t element =

@@ -4,12 +4,9 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 
 #include <stdint.h>
-
-/* "emulated", "null", "openblas", ...: who would compute it here; "none" when it cannot be. */
-const char *step_facts_backend(const struct config *config);
 
 /* Refuses a model, a device or a pair of them that has no step time: -EINVAL. */
 int step_facts_check(const struct config *config, struct error *err);

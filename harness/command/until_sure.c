@@ -276,7 +276,7 @@ static int finish_side(struct turns *turns, size_t side, struct error *err)
 	struct record *record = &turns->sides[side].record;
 	const uint32_t repeats = turns->sure->repeats;
 	int code = repeats > 0 ? record_settle_repeats(record, repeats, err) : 0;
-	return code ? code : record_finish(record, err);
+	return code ? code : report_finish(record, err);
 }
 
 /* As many repetitions of each side; what was stopped in is not counted. */

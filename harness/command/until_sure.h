@@ -8,8 +8,8 @@
 #define MLBENCH_COMMAND_UNTIL_SURE_H
 
 #include "harness/command/command.h"
+#include "harness/record/record.h"
 #include "harness/report/compare.h"
-#include "harness/report/record.h"
 
 #include <stdint.h>
 

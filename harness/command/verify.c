@@ -113,7 +113,7 @@ static void tell_memory(const struct verify *verify)
 		struct pipeline_plan planned;
 		const struct config *config = &verify->experiments.variants[i];
 		if (pipeline_plan(config, verify->job->dataset, &planned, NULL) == 0)
-			plan_cost_add_memory(&cost, config, &planned, false);
+			plan_cost_add_memory(&cost, &planned, false);
 	}
 	if (cost.bound_bytes > 0)
 		log_info("verify: at most %s resident",

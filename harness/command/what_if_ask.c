@@ -2,7 +2,7 @@
 #include "harness/base/units.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/what_if.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -55,9 +55,7 @@ static int list_points(struct what_if *what_if, struct error *err)
 		return error_set(err, -ENOMEM, "out of memory");
 	}
 	for (size_t e = 0; e < record->entry_count; e++)
-		there[record->entries[e].point] |=
-			record->entries[e].status == MEASUREMENT_OK ||
-			record->entries[e].status == MEASUREMENT_UNSTEADY;
+		there[record->entries[e].point] |= record_counts(record, &record->entries[e]);
 	for (size_t i = 0; i < record->grid.points; i++)
 		if (there[i])
 			what_if->points[what_if->point_count++] = i;

@@ -2,7 +2,7 @@
 #include "harness/base/units.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/what_if.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
 
@@ -391,7 +391,7 @@ static json_t *point_json(const struct fleet_point *point)
 {
 	static const char *const limits[] = {
 		[FLEET_LIMIT_INPUT] = "input",
-		[FLEET_LIMIT_STEP] = "step",
+		[FLEET_LIMIT_STEP] = STAGE_STEP_NAME,
 		[FLEET_LIMIT_STORAGE] = "file server",
 		[FLEET_LIMIT_NETWORK] = "network",
 	};

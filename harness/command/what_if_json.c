@@ -1,7 +1,7 @@
 /* The answers as mlbench.what-if/1. */
 #include "harness/command/what_if.h"
-#include "harness/report/config_json.h"
-#include "harness/report/fields.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 
 #include <math.h>
 

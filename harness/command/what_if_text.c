@@ -1,7 +1,7 @@
 /* The answers for people. */
 #include "harness/base/units.h"
 #include "harness/command/what_if.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
 #include "harness/report/table.h"

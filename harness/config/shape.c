@@ -12,11 +12,11 @@ static uint32_t blobs_of(const struct config *config, const struct shape_facts *
 	const uint64_t blobs =
 		(uint64_t)shape->reader_threads * (uint64_t)config_integer(config, KEY_READ_DEPTH) +
 		2ULL * shape->decode_workers;
-	const uint64_t least = facts->in_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
+	const uint64_t least = facts->workload.reads_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
 	return (uint32_t)(blobs > least ? blobs : least);
 }
 
-bool shape_uploads(const struct config *config, const struct shape_facts *facts)
+bool shape_uploads(const struct config *config, const struct workload_facts *facts)
 {
 	const int64_t mode = config_integer(config, KEY_UPLOAD_MODE);
 	return mode == UPLOAD_MODE_COPY || (mode == UPLOAD_MODE_AUTO && facts->step_has_memory);
@@ -28,14 +28,14 @@ void pipeline_shape_of(
 	const uint64_t batch = (uint64_t)config_integer(config, KEY_BATCH_SIZE);
 	*shape = (struct pipeline_shape){
 		.reader_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
-		.read_depth = facts->blocking_reads
+		.read_depth = facts->workload.reads_block
 				      ? 1
 				      : (unsigned)config_integer(config, KEY_READ_DEPTH),
 		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
 		.batch_size = (uint32_t)(batch < facts->samples ? batch : facts->samples),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.in_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
-		.step_threads = facts->step_on_cores
+		.step_threads = facts->workload.step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
 		.devices = (unsigned)config_integer(config, KEY_STEP_DEVICES),
@@ -46,6 +46,6 @@ void pipeline_shape_of(
 	const uint32_t filling =
 		(shape->decode_workers + shape->batch_size - 1) / shape->batch_size;
 	shape->slots = shape->prefetch_depth + filling + shape->devices;
-	if (shape_uploads(config, facts))
+	if (shape_uploads(config, &facts->workload))
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
 }

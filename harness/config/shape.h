@@ -4,6 +4,7 @@
 #ifndef MLBENCH_CONFIG_SHAPE_H
 #define MLBENCH_CONFIG_SHAPE_H
 
+#include "harness/base/workload_facts.h"
 #include "harness/config/config.h"
 
 #include <stdbool.h>
@@ -12,10 +13,7 @@
 /* What the configuration alone does not say. */
 struct shape_facts {
 	uint64_t samples; /* of the data set */
-	bool in_memory;   /* the source has the bytes itself */
-	bool blocking_reads; /* one file at a time per reader thread, whatever read.depth says (pread) */
-	bool step_on_cores; /* the step computes on this node's cores (openblas) */
-	bool step_has_memory; /* the step's device has memory of its own (a GPU): batches are copied to it */
+	struct workload_facts workload;
 };
 
 struct pipeline_shape {
@@ -34,7 +32,7 @@ struct pipeline_shape {
 };
 
 /* Whether batches go through an upload stage: upload.mode = copy, or auto with a device that has memory. */
-bool shape_uploads(const struct config *config, const struct shape_facts *facts);
+bool shape_uploads(const struct config *config, const struct workload_facts *facts);
 
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape);

@@ -104,7 +104,7 @@ static void add_culprit(const struct stall_input *in, size_t stage, struct stall
 	char words[LOOK_WORDS_BYTES] = "what the kernel says of it is not known";
 	char time[UNITS_BYTES];
 	char files[64] = "";
-	if (strcmp(s->name, "read") == 0)
+	if (stage_is(s->name, STAGE_READ))
 		(void)snprintf(files, sizeof files, "%u file%s in flight, ",
 			in->view->files_in_flight, in->view->files_in_flight == 1 ? "" : "s");
 	if (i < in->thread_count && in->threads[i].tid > 0)
@@ -133,7 +133,7 @@ static void add_waiting(
 static size_t last_stage(const struct live_view *view)
 {
 	size_t last = view->stage_count;
-	while (last > 0 && strcmp(view->stages[last - 1].name, "sync") == 0)
+	while (last > 0 && stage_is(view->stages[last - 1].name, STAGE_SYNC))
 		last--;
 	return last > 0 ? last - 1 : 0;
 }

@@ -2,7 +2,7 @@
 #include "harness/live/status.h"
 
 #include "harness/base/clock.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define MLBENCH_MEASURE_CEILINGS_NODE_H
 
 #include "harness/base/error.h"
-#include "harness/measure/ceilings.h"
+#include "harness/record/ceilings.h"
 
 struct node_identity {
 	char machine[CEILINGS_NAME_BYTES]; /* /etc/machine-id, else the host's name */

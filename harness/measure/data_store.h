@@ -4,7 +4,7 @@
 #define MLBENCH_MEASURE_DATA_STORE_H
 
 #include "harness/measure/cgroup.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
 #define MLBENCH_MEASURE_LIVE_H
 
 #include "harness/base/error.h"
-#include "harness/measure/measurement.h"
 #include "harness/measure/node_name.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,9 +17,4 @@ int node_name_give(const char *name, struct error *err);
 /* from (may be NULL): static, "--node", "SLURMD_NODENAME", "NODE_NAME" or "host name".  Returns out; "" if all fails. */
 const char *node_name_here(char out[NODE_NAME_BYTES], const char **from);
 
-/* Of a saved result, older ones too; NULL: not known. */
-const char *node_name_of(const struct fact_list *facts);
-/* Whether it is the node's, so that results of one name are of one node: no name that a container's engine made up. */
-bool node_name_lasts(const struct fact_list *facts);
-
 #endif

@@ -8,7 +8,7 @@
 #define MLBENCH_MEASURE_NVML_H
 
 #include "harness/base/error.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>

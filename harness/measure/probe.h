@@ -9,7 +9,7 @@
 #define MLBENCH_MEASURE_PROBE_H
 
 #include "harness/base/error.h"
-#include "harness/measure/ceilings.h"
+#include "harness/record/ceilings.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

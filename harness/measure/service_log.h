@@ -4,7 +4,7 @@
 #ifndef MLBENCH_MEASURE_SERVICE_LOG_H
 #define MLBENCH_MEASURE_SERVICE_LOG_H
 
-#include "harness/measure/histogram.h"
+#include "harness/record/histogram.h"
 
 #include <stdint.h>
 

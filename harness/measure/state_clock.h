@@ -8,7 +8,7 @@
 #define MLBENCH_MEASURE_STATE_CLOCK_H
 
 #include "harness/base/memory.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

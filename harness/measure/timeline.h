@@ -14,7 +14,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/base/step_schedule.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

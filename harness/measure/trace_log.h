@@ -13,7 +13,7 @@
 #ifndef MLBENCH_MEASURE_TRACE_LOG_H
 #define MLBENCH_MEASURE_TRACE_LOG_H
 
-#include "harness/measure/trace.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/measure/probe.h"
-#include "harness/report/ceilings_json.h"
+#include "harness/record/ceilings_json.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 #define MLBENCH_REPORT_CEILINGS_CACHE_H
 
 #include "harness/base/error.h"
-#include "harness/measure/ceilings.h"
 #include "harness/measure/ceilings_node.h"
+#include "harness/record/ceilings.h"
 
 /* The data sheet of this node and of the storage under path_of_data.  One that was measured with other
  * cores or under another kernel is taken where there is no better, and ceilings_stale says so.  -ENOENT:

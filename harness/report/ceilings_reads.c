@@ -160,7 +160,7 @@ void ceilings_reads_render(
 		"%s, by %s; a scratch file of %s at random offsets, one reading thread%s",
 		ceilings->storage, ceilings->engine,
 		units_format_size(ceilings->scratch_bytes, size),
-		strcmp(ceilings->engine, "io_uring") == 0 ? "" : " for each request in flight");
+		ceilings->reads_block ? " for each request in flight" : "");
 	sheet_heading(style, "storage", text, out);
 	for (;;) { /* sizes ascending */
 		double next = INFINITY;

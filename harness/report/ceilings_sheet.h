@@ -4,7 +4,7 @@
 #define MLBENCH_REPORT_CEILINGS_SHEET_H
 
 #include "harness/base/buffer.h"
-#include "harness/measure/ceilings.h"
+#include "harness/record/ceilings.h"
 #include "harness/report/style.h"
 
 /* now: seconds since the epoch, for the age. */

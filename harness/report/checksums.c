@@ -5,7 +5,7 @@
 #include "harness/analyze/compare_match.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -4,8 +4,8 @@
 #ifndef MLBENCH_REPORT_CHECKSUMS_H
 #define MLBENCH_REPORT_CHECKSUMS_H
 
-#include "harness/measure/measurement.h"
-#include "harness/report/record.h"
+#include "harness/record/measurement.h"
+#include "harness/record/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -39,22 +39,14 @@ static int order_places(const void *left, const void *right)
 	return (a->repeat > b->repeat) - (a->repeat < b->repeat);
 }
 
-/* As the summary chose them. */
-static bool counts(const struct report *report, const struct record_entry *entry)
-{
-	const struct point_summary *point = report->points[entry->point];
-	return point &&
-	       (entry->status == MEASUREMENT_OK ||
-		       (entry->status == MEASUREMENT_UNSTEADY && point->status == POINT_UNSTEADY));
-}
-
 static size_t places_of(const struct report *report, struct place *places)
 {
 	const struct record *record = report->record;
 	size_t count = 0;
 	for (size_t e = 0; e < record->entry_count; e++) {
 		const struct record_entry *entry = &record->entries[e];
-		if (counts(report, entry))
+		const struct point_summary *summary = report->points[entry->point];
+		if (summary && point_counts(summary->status, entry->status))
 			places[count++] = (struct place){e, entry->point, entry->repeat};
 	}
 	qsort(places, count, sizeof *places, order_places);

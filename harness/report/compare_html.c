@@ -2,7 +2,7 @@
  * and what else differs. */
 #include "harness/report/compare.h"
 
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/chart_parts.h"
 #include "harness/report/html/page.h"
 #include "harness/report/html/palette.h"

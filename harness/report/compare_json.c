@@ -2,8 +2,8 @@
 #include "harness/report/compare.h"
 
 #include "harness/measure/node_name.h"
-#include "harness/report/config_json.h"
-#include "harness/report/fields.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 #include "harness/report/part.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static json_t *result_json(const struct compare_side *side)
 	part_put(&part, "folder", fields_text(record->folder));
 	part_put(&part, "name", fields_text(record->name));
 	part_put(&part, "config_hash", json_string(record->config_hash));
-	const char *node = node_name_of(&record->environment);
+	const char *node = fact_node_name(&record->environment);
 	part_put(&part, "node", node ? fields_text(node) : json_null());
 	part_put(&part, "status", json_string(report_status(side->report)));
 	part_put(&part, "emulated", json_boolean(record->step.emulated));

@@ -2,8 +2,8 @@
 #ifndef MLBENCH_REPORT_COMPARE_TABLES_H
 #define MLBENCH_REPORT_COMPARE_TABLES_H
 
+#include "harness/record/config_json.h"
 #include "harness/report/compare.h"
-#include "harness/report/config_json.h"
 #include "harness/report/table.h"
 
 enum { COMPARE_POINTS_SHOWN = 100 };

@@ -2,7 +2,7 @@
 #include "harness/report/compare.h"
 
 #include "harness/analyze/limit_kind.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <math.h>
 #include <stdio.h>

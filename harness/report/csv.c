@@ -1,7 +1,7 @@
 /* points.csv: one row per point; empty where there is no value. */
 #include "harness/report/csv.h"
 
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/report.h"
 
 #include <math.h>
@@ -146,12 +146,6 @@ static void add_numbers(const struct point_summary *p, struct buffer *out)
 	add_number(out, (double)p->bad_samples);
 }
 
-static const char *status_name(enum point_status status)
-{
-	static const char *const names[] = {"ok", "unsteady", "failed", "interrupted"};
-	return names[status];
-}
-
 /* A row is read apart from its file: it says itself what was planted. */
 static void add_injected(const struct report *report, struct buffer *out)
 {
@@ -185,7 +179,7 @@ static void add_row(const struct report *report, size_t point, const struct poin
 		.verdict = {.confidence = NAN}};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
 	const struct forecast *forecast = report_forecast(report, point);
-	buffer_format(out, "%zu,%s", point, forecast ? "predicted" : status_name(p->status));
+	buffer_format(out, "%zu,%s", point, forecast ? "predicted" : point_status_name(p->status));
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
 		char value[CONFIG_VALUE_BYTES];
 		buffer_text(out, ",");

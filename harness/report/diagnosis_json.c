@@ -1,6 +1,6 @@
 /* The diagnosis as one document, mlbench.diagnosis/1. */
+#include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
-#include "harness/report/fields.h"
 #include "harness/report/part.h"
 
 #include <math.h>

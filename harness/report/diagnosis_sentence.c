@@ -31,23 +31,15 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
 		buffer_format(out, "; %s", d->verdict.advice);
 }
 
-static const struct stage_summary *find_stage(const struct point_summary *p, const char *name)
-{
-	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, name) == 0)
-			return &p->stages[i];
-	return NULL;
-}
-
 /* "4 workers give 612 samples/s of 1,786 the step can take" */
 static void add_measured(const struct diagnosis_view *view, struct buffer *out)
 {
 	const struct point_summary *p = view->summary;
 	const struct verdict *v = &view->diagnosis->verdict;
-	const struct stage_summary *stage = find_stage(p, v->stage);
-	const struct stage_summary *step = find_stage(p, "step");
+	const struct stage_summary *stage = summary_stage(p, v->stage);
+	const struct stage_summary *step = summary_stage(p, STAGE_STEP_NAME);
 	char number[UNITS_BYTES];
-	if (stage && strcmp(v->stage, "decode") == 0)
+	if (stage && stage_is(v->stage, STAGE_DECODE))
 		buffer_format(out, "%u worker%s give%s ", stage->workers,
 			stage->workers == 1 ? "" : "s", stage->workers == 1 ? "s" : "");
 	else
@@ -85,7 +77,7 @@ static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
 {
 	static const double NEARLY = 0.9;
 	const struct point_summary *p = view->summary;
-	const struct stage_summary *step = find_stage(p, view->diagnosis->verdict.stage);
+	const struct stage_summary *step = summary_stage(p, view->diagnosis->verdict.stage);
 	const struct headroom headroom = headroom_of_input(p, &view->diagnosis->verdict);
 	char words[HEADROOM_BYTES];
 	char number[UNITS_BYTES];
@@ -111,6 +103,6 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 	add_measured(view, out);
 	if (d->recommendation_count > 0)
 		add_recommended(&d->recommendations[0], out);
-	else if (strcmp(v->stage, "step") == 0 || strcmp(v->stage, "sync") == 0)
+	else if (stage_is(v->stage, STAGE_STEP) || stage_is(v->stage, STAGE_SYNC))
 		add_keeps_up(view, out);
 }

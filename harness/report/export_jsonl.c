@@ -1,9 +1,9 @@
 /* JSON lines: a flat object per point, for whatever reads tables of records.  Names are those of points.csv; null is a
  * value that is not known. */
 #include "harness/base/clock.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 #include "harness/report/export.h"
-#include "harness/report/fields.h"
 
 #include <errno.h>
 #include <math.h>
@@ -141,10 +141,9 @@ static void put_injected(struct line *line, const struct config *config)
 
 static const char *status_of(const struct point_summary *p, const struct forecast *forecast)
 {
-	static const char *const names[] = {"ok", "unsteady", "failed", "interrupted"};
 	if (forecast)
 		return "predicted";
-	return p ? names[p->status] : "not measured";
+	return p ? point_status_name(p->status) : "not measured";
 }
 
 static int add_point(const struct report *report, size_t point, struct buffer *out)

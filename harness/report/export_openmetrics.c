@@ -21,7 +21,7 @@ static void add(struct page *page, enum result_metric metric,
 {
 	struct openmetrics_label all[LABELS_MAX] = {
 		{"name", page->record->name}, {"config", page->record->config_hash}};
-	const char *node = node_name_of(&page->record->environment);
+	const char *node = fact_node_name(&page->record->environment);
 	size_t own = 2;
 	if (node)
 		all[own++] = (struct openmetrics_label){"node", node};
@@ -77,11 +77,10 @@ static void add_stage_metrics(struct page *page, const struct point_summary *p)
 	for (size_t i = 0; i < p->stage_count; i++) {
 		const struct stage_summary *stage = &p->stages[i];
 		const double shares[] = {stage->starved, stage->busy, stage->blocked};
-		static const char *const states[] = {"starved", "working", "blocked"};
 		for (size_t s = 0; s < sizeof shares / sizeof *shares; s++)
 			add(page, RESULT_STAGE_STATE,
 				(struct openmetrics_label[]){
-					{"stage", stage->name}, {"state", states[s]}},
+					{"stage", stage->name}, {"state", thread_state_names[s]}},
 				2, shares[s]);
 	}
 	for (size_t i = 0; i < p->stage_count; i++)

@@ -185,8 +185,8 @@ static int save(const char *folder, const struct measurement *m, const struct bu
 
 static const struct trace *find_steps(const struct traces *traces)
 {
-	const struct trace *device = traces_find(traces, TRACE_DEVICE_PREFIX "step");
-	return device ? device : traces_find(traces, "step");
+	const struct trace *device = traces_find(traces, TRACE_DEVICE_PREFIX STAGE_STEP_NAME);
+	return device ? device : traces_find(traces, stage_name(STAGE_STEP));
 }
 
 static int write_loaded(const struct report *report, const struct measurement *m,

@@ -1,5 +1,5 @@
 /* flame.json: how the CPU time was sampled, what each stage took, and the functions that took most. */
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/flame_report.h"
 
 enum { TOP_KEPT = 50 };

@@ -4,6 +4,7 @@
 #include "harness/report/flame_report.h"
 
 #include "harness/base/units.h"
+#include "harness/record/stages.h"
 #include "harness/report/flame_script.h"
 #include "harness/report/html/page.h"
 #include "harness/report/html/palette.h"
@@ -100,7 +101,8 @@ static void close_drawing(struct drawing *d)
 /* Stages in the order of a sample's way, and last what is not the pipeline's. */
 static unsigned rank(const char *stage)
 {
-	static const char *const order[] = {"read", "decode", "upload", "step"};
+	static const char *const order[] = {
+		STAGE_READ_NAME, STAGE_DECODE_NAME, STAGE_UPLOAD_NAME, STAGE_STEP_NAME};
 	static const char *const last[] = {FLAME_CONTROL, FLAME_SAMPLER, FLAME_OTHER};
 	const unsigned known = sizeof order / sizeof *order;
 	for (unsigned i = 0; i < known; i++)

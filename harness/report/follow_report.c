@@ -1,7 +1,7 @@
 /* The way that the advice led, step by step. */
 #include "harness/base/units.h"
+#include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
-#include "harness/report/fields.h"
 #include "harness/report/layout.h"
 #include "harness/report/part.h"
 #include "harness/report/table.h"

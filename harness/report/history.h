@@ -5,10 +5,10 @@
 #define MLBENCH_REPORT_HISTORY_H
 
 #include "harness/base/error.h"
+#include "harness/record/record.h"
 #include "harness/report/history_database.h"
 #include "harness/report/history_metrics.h"
 #include "harness/report/history_scan.h"
-#include "harness/report/record.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

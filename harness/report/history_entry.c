@@ -5,8 +5,8 @@
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
-#include "harness/report/config_json.h"
-#include "harness/report/fields.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 #include "harness/report/report.h"
 #include "harness/report/saved_verdicts.h"
 
@@ -164,7 +164,7 @@ static void node_of(const struct record *record, char out[NODE_BYTES])
 {
 	const struct fact_list *facts = &record->environment;
 	const char *cpu = text_of(facts, "cpu", "model");
-	const char *name = node_name_lasts(facts) ? node_name_of(facts) : "";
+	const char *name = fact_node_name_lasts(facts) ? fact_node_name(facts) : "";
 	uint64_t hash = add_text(record->cores, name);
 	hash = add_text(hash, cpu ? cpu : "");
 	for (size_t i = 0; i < facts->count; i++) {
@@ -219,7 +219,7 @@ static int insert_result(
 	bind_text(&insert, record->name);
 	bind_text(&insert, record->config_hash);
 	bind_text(&insert, node);
-	bind_text(&insert, node_name_of(&record->environment));
+	bind_text(&insert, fact_node_name(&record->environment));
 	bind_text(&insert, text_of(&record->environment, "cpu", "model"));
 	bind_integer(&insert, record->cores);
 	bind_text(&insert, version);
@@ -235,12 +235,6 @@ static int insert_result(
 	return insert_close(&insert);
 }
 
-static const char *status_name(enum point_status status)
-{
-	static const char *const names[] = {"ok", "unsteady", "failed", "interrupted"};
-	return names[status];
-}
-
 static int insert_point(
 	struct history_database *db, int64_t result, const struct report *report, size_t point)
 {
@@ -252,7 +246,7 @@ static int insert_point(
 	report_settings(report, point, &settings);
 	bind_integer(&insert, result);
 	bind_integer(&insert, (int64_t)point);
-	bind_text(&insert, status_name(p->status));
+	bind_text(&insert, point_status_name(p->status));
 	bind_text(&insert, settings.data ? settings.data : "");
 	bind_json(&insert, swept_of(report->record, point));
 	bind_real(&insert, p->status == POINT_FAILED ? (double)NAN : p->median);

@@ -2,7 +2,7 @@
 #include "harness/report/history_filter.h"
 
 #include "harness/base/suggest.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/history_metrics.h"
 
 #include <ctype.h>

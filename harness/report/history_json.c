@@ -1,7 +1,7 @@
 /* The history as one JSON document, and as comma-separated values. */
 #include "harness/base/clock.h"
+#include "harness/record/fields.h"
 #include "harness/report/csv.h"
-#include "harness/report/fields.h"
 #include "harness/report/history_report.h"
 
 #include <math.h>

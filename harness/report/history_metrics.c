@@ -3,7 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <errno.h>
 #include <math.h>
@@ -58,8 +58,6 @@ static const struct named stage_metrics[] = {
 	{"max", HISTORY_SECONDS, -1},
 };
 
-static const char *const stages[] = {"read", "decode", "upload", "step", "sync"};
-
 static void fill(const char *name, const struct named *from, struct history_metric *metric)
 {
 	*metric = (struct history_metric){.unit = from->unit,
@@ -71,9 +69,9 @@ static void fill(const char *name, const struct named *from, struct history_metr
 static bool is_of_stage(const char *name, struct history_metric *metric)
 {
 	const char *dot = strchr(name, '.');
-	for (size_t s = 0; dot && s < COUNT(stages); s++) {
-		if (strlen(stages[s]) != (size_t)(dot - name) ||
-			strncmp(stages[s], name, (size_t)(dot - name)) != 0)
+	for (size_t s = 0; dot && s < STAGE_IDS; s++) {
+		if (strlen(stage_names[s]) != (size_t)(dot - name) ||
+			strncmp(stage_names[s], name, (size_t)(dot - name)) != 0)
 			continue;
 		for (size_t i = 0; i < COUNT(stage_metrics); i++)
 			if (strcmp(dot + 1, stage_metrics[i].name) == 0) {
@@ -99,10 +97,10 @@ size_t history_metric_names(char (*names)[64], size_t room)
 	size_t count = 0;
 	for (size_t i = 0; i < COUNT(point_metrics) && count < room; i++)
 		(void)snprintf(names[count++], 64, "%s", point_metrics[i].name);
-	for (size_t s = 0; s < COUNT(stages); s++)
+	for (size_t s = 0; s < STAGE_IDS; s++)
 		for (size_t i = 0; i < COUNT(stage_metrics) && count < room; i++)
 			(void)snprintf(
-				names[count++], 64, "%s.%s", stages[s], stage_metrics[i].name);
+				names[count++], 64, "%s.%s", stage_names[s], stage_metrics[i].name);
 	return count;
 }
 

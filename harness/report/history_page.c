@@ -1,6 +1,6 @@
 /* The history as a page: what changed, a chart per series, and the list of results. */
 #include "harness/base/clock.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/history_report.h"
 #include "harness/report/html/page.h"
 #include "harness/report/html/palette.h"

@@ -8,24 +8,6 @@
 
 static const double OTHER_ERROR = 0.02; /* of ln(rate), of one repetition of another point */
 
-static bool counts(const struct record_entry *entry, size_t point, enum measurement_status status)
-{
-	return entry->point == point && entry->status == status;
-}
-
-enum measurement_status material_status(const struct record *record, size_t point, size_t *count)
-{
-	static const enum measurement_status order[] = {MEASUREMENT_OK, MEASUREMENT_UNSTEADY};
-	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-		*count = 0;
-		for (size_t e = 0; e < record->entry_count; e++)
-			*count += counts(&record->entries[e], point, order[i]);
-		if (*count > 0)
-			return order[i];
-	}
-	return MEASUREMENT_FAILED;
-}
-
 void material_release(struct material *material)
 {
 	for (size_t i = 0; i < material->all_count; i++) {
@@ -65,10 +47,10 @@ static int load_entry(
 	return 0;
 }
 
-static void choose(struct material *material, bool unsteady)
+static void choose(struct material *material, enum point_status status)
 {
 	for (size_t i = 0; i < material->all_count; i++)
-		if (material->repeats[i].status == MEASUREMENT_OK || unsteady) {
+		if (point_counts(status, material->repeats[i].status)) {
 			material->repeat_list[material->count] = material->all_list[i];
 			material->traces_list[material->count] = material->all_traces_list[i];
 			material->count++;
@@ -102,7 +84,7 @@ static bool other_point(const struct measurement *m, struct read_point *out)
 {
 	for (size_t i = 0; i < m->stage_count; i++) {
 		const struct stage_measurement *read = &m->stages[i];
-		if (strcmp(read->name, "read") != 0 || read->service.count == 0)
+		if (!stage_is(read->name, STAGE_READ) || read->service.count == 0)
 			continue;
 		const double latency_ns = histogram_mean(&read->service);
 		const double seconds = measurement_counted_seconds(m);
@@ -129,7 +111,7 @@ static void load_others(struct material *material, const struct record *record, 
 	material->others = calloc(record->entry_count + 1, sizeof *material->others);
 	for (size_t e = 0; m && material->others && e < record->entry_count; e++) {
 		const struct record_entry *entry = &record->entries[e];
-		if (entry->status != MEASUREMENT_OK || entry->point == point ||
+		if (entry->point == point || !record_counts(record, entry) ||
 			!differ_in_depth(record, entry->point, point))
 			continue;
 		struct read_point *other = &material->others[material->other_count];
@@ -156,18 +138,10 @@ static int make_room(struct material *material, size_t count)
 		       : -ENOMEM;
 }
 
-static bool has_figures(const struct record_entry *entry, size_t point)
-{
-	return counts(entry, point, MEASUREMENT_OK) || counts(entry, point, MEASUREMENT_UNSTEADY);
-}
-
 int material_load(struct material *material, const struct record *record, size_t point,
 	const struct material_choice *choice, struct error *err)
 {
 	const size_t most = choice->most ? choice->most : record->entry_count;
-	size_t good;
-	const bool unsteady =
-		choice->with_unsteady || material_status(record, point, &good) != MEASUREMENT_OK;
 	size_t loaded[MEASUREMENT_UNSTEADY + 1] = {0}; /* by status */
 	bool measured = false;
 	int code = make_room(material, record->entry_count + 1);
@@ -175,7 +149,9 @@ int material_load(struct material *material, const struct record *record, size_t
 		return error_set(err, code, "out of memory for the repetitions of a point");
 	for (size_t e = 0; e < record->entry_count; e++) {
 		const struct record_entry *entry = &record->entries[e];
-		if (!has_figures(entry, point) || loaded[entry->status] == most)
+		const bool ran =
+			entry->status == MEASUREMENT_OK || entry->status == MEASUREMENT_UNSTEADY;
+		if (entry->point != point || !ran || loaded[entry->status] == most)
 			continue;
 		const int one = load_entry(material, record, e, !choice->without_traces);
 		loaded[entry->status] += one == 0;
@@ -184,7 +160,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	}
 	if (!measured)
 		return error_set(err, -ENOENT, "point %zu was not measured", point);
-	choose(material, unsteady);
+	choose(material, record_point_status(record, point));
 	if (material->count > 0) {
 		load_others(material, record, point);
 		return 0;

@@ -2,15 +2,15 @@
 #ifndef MLBENCH_REPORT_MATERIAL_H
 #define MLBENCH_REPORT_MATERIAL_H
 
-#include "harness/measure/trace.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 
 struct material {
 	struct measurement *repeats;            /* (all_count), owned: good and unsteady ones */
 	struct traces *traces;                  /* likewise; {0} where they were not wanted */
-	const struct measurement **repeat_list; /* (count) of them, that were asked for; owned */
+	const struct measurement **repeat_list; /* (count) of them, that count; owned */
 	const struct traces **traces_list;
 	size_t count;
 	const struct measurement **all_list; /* (all_count), in their order */
@@ -25,7 +25,6 @@ struct material {
 struct material_choice {
 	size_t most; /* repetitions of each status, the first ones; 0: all */
 	bool without_traces;
-	bool with_unsteady; /* beside good ones; else only where there is no good one */
 };
 
 /* The repetitions of a point; only those whose traces can be had, where they are wanted.  -ENOENT: it was not measured;
@@ -33,8 +32,5 @@ struct material_choice {
 int material_load(struct material *material, const struct record *record, size_t point,
 	const struct material_choice *choice, struct error *err);
 void material_release(struct material *material); /* safe on {0} */
-
-/* The status of the repetitions that are taken, and how many there are. */
-enum measurement_status material_status(const struct record *record, size_t point, size_t *count);
 
 #endif

@@ -215,15 +215,13 @@ int operations_sort(struct operations *o, const char *name, struct error *err)
 
 /* --- from the stages -------------------------------------------------------------------------------------- */
 
-static const char *const state_names[THREAD_STATES] = {"starved", "working", "blocked"};
-
 static int add_state(struct operations *o, const struct stage_measurement *stage, int state)
 {
 	const double ns = stage->seconds[state] * 1e9;
 	if (ns <= 0)
 		return 0;
 	struct operation *row =
-		operations_row(o, state_names[state], stage->name, OPERATION_THREAD);
+		operations_row(o, thread_state_names[state], stage->name, OPERATION_THREAD);
 	if (!row)
 		return -ENOMEM;
 	row->self_ns = ns;

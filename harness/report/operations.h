@@ -6,8 +6,8 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/error.h"
-#include "harness/measure/histogram.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/histogram.h"
+#include "harness/record/measurement.h"
 #include "harness/report/style.h"
 
 #include <jansson.h>

@@ -4,7 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/base/utf8.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
 

@@ -1,7 +1,7 @@
 /* JSON objects, member by member. */
 #include "harness/report/part.h"
 
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "harness/report/points_table.h"
 
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_REPORT_POINTS_TABLE_H
 #define MLBENCH_REPORT_POINTS_TABLE_H
 
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/report.h"
 #include "harness/report/table.h"
 

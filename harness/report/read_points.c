@@ -2,7 +2,7 @@
 #include "harness/report/read_points.h"
 
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/part.h"
 
 #include <stdio.h>
@@ -64,16 +64,15 @@ static int by_depth(const void *a, const void *b)
 }
 
 /* Files in flight that the point's configuration allows, all readers together. */
-static uint32_t set_depth(const struct report *report, size_t point, const char *engine)
+static uint32_t set_depth(const struct report *report, size_t point, bool one_at_a_time)
 {
 	struct config config = {0};
 	struct error err;
 	uint32_t depth = 0;
 	if (config_grid_point(
 		    &report->record->config, &report->record->grid, point, &config, &err) == 0) {
-		const bool blocking = strcmp(engine, "pread") == 0;
 		depth = (uint32_t)(config_integer(&config, KEY_READ_THREADS) *
-				   (blocking ? 1 : config_integer(&config, KEY_READ_DEPTH)));
+				   (one_at_a_time ? 1 : config_integer(&config, KEY_READ_DEPTH)));
 	}
 	config_release(&config);
 	return depth;
@@ -82,12 +81,12 @@ static uint32_t set_depth(const struct report *report, size_t point, const char 
 static void add_repetition(void *context, const struct measurement *m)
 {
 	struct rates *rates = context;
-	const uint32_t set = set_depth(rates->report, rates->point, m->engine);
+	const uint32_t set = set_depth(rates->report, rates->point, m->facts.reads_block);
 	for (size_t i = 0; i < m->read_point_count; i++)
 		add_rate(rates, m->read_points[i].depth, (double)m->read_points[i].files,
 			m->read_points[i].seconds);
 	for (size_t i = 0; i < m->stage_count; i++)
-		if (strcmp(m->stages[i].name, "read") == 0)
+		if (stage_is(m->stages[i].name, STAGE_READ))
 			add_rate(rates, set, (double)m->stages[i].items,
 				m->wall_seconds - m->cut_seconds);
 }

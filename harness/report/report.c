@@ -3,7 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -100,7 +100,7 @@ static double decode_alone(const struct record *record, long long workers)
 	for (size_t i = 0; i < record->limit_count; i++) {
 		const struct stage_limit *limit = &record->limits[i];
 		long long alone;
-		if (strcmp(limit->stage, "decode") == 0 && isfinite(limit->capacity) &&
+		if (stage_is(limit->stage, STAGE_DECODE) && isfinite(limit->capacity) &&
 			sscanf(limit->how, "alone: %lld worker", &alone) == 1 && alone == workers)
 			return limit->capacity;
 	}
@@ -114,25 +114,25 @@ static bool may_hold(const struct config *config, enum dataset_format format)
 	       config_integer(config, KEY_DATASET_FORMAT) == (int64_t)format;
 }
 
-static void facts_of(
-	const struct record *record, const struct config *config, struct point_facts *facts)
+static void facts_of(const struct record *record, const struct config *config,
+	const struct workload_facts *workload, struct point_facts *facts)
 {
 	*facts = (struct point_facts){
 		.cores = record->cores,
 		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
 		.read_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
 		.read_depth = (unsigned)config_integer(config, KEY_READ_DEPTH),
-		.step_threads = strcmp(record->step.backend, "openblas") == 0
+		.step_threads = workload->step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
-		.step_emulated = record->step.emulated,
+		.step_emulated = workload->step_emulated,
 		.may_be_jpeg = may_hold(config, DATASET_FORMAT_JPEG) &&
 			       !config_integer(config, KEY_CODEC_JPEG_SCALED),
 		.may_be_png = may_hold(config, DATASET_FORMAT_PNG) &&
 			      config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_LIBPNG,
-		.reads_memory = config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY,
+		.reads_memory = workload->reads_memory,
 		.reads_direct = config_on(config, KEY_READ_DIRECT),
 		.any_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_AS_COMPLETED,
 		.storage_bytes_per_s = storage_ceiling(record),
@@ -149,14 +149,14 @@ static void facts_of(
 	mount_of(record, facts->mount);
 }
 
-int report_facts(
-	const struct report *report, size_t point, struct point_facts *facts, struct error *err)
+int report_facts(const struct report *report, size_t point, const struct workload_facts *workload,
+	struct point_facts *facts, struct error *err)
 {
 	const struct record *record = report->record;
 	struct config config = {0};
 	const int code = config_grid_point(&record->config, &record->grid, point, &config, err);
 	if (!code)
-		facts_of(record, &config, facts);
+		facts_of(record, &config, workload, facts);
 	config_release(&config);
 	return code;
 }
@@ -168,7 +168,8 @@ static int summarise(struct report *report, size_t point, const struct measureme
 	struct point_summary *summary = calloc(1, sizeof *summary);
 	if (!summary)
 		return error_set(err, -ENOMEM, "out of memory for the summary");
-	int code = report_facts(report, point, &facts, err);
+	const struct workload_facts workload = summary_facts(repeats, count);
+	int code = report_facts(report, point, &workload, &facts, err);
 	if (!code)
 		code = summary_of_point(repeats, count, &facts, summary, err);
 	if (code) {
@@ -301,12 +302,12 @@ const char *report_status(const struct report *report)
 bool report_limit_is_of(const struct stage_limit *limit, const struct point_summary *p)
 {
 	unsigned workers;
-	if (strcmp(limit->stage, "decode") != 0)
+	if (!stage_is(limit->stage, STAGE_DECODE))
 		return true;
 	if (sscanf(limit->how, "alone: %u worker", &workers) != 1)
 		return false;
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "decode") == 0)
+		if (stage_is(p->stages[i].name, STAGE_DECODE))
 			return p->stages[i].workers == workers;
 	return false;
 }
@@ -318,7 +319,7 @@ void report_exceeded_text(const struct report *report, const struct point_summar
 	char number[UNITS_BYTES];
 	for (size_t i = 0; i < report->record->limit_count; i++) {
 		const struct stage_limit *limit = &report->record->limits[i];
-		if (strcmp(limit->stage, "step") == 0 || !report_limit_is_of(limit, p) ||
+		if (stage_is(limit->stage, STAGE_STEP) || !report_limit_is_of(limit, p) ||
 			!(limit->capacity < CLEARLY * p->median))
 			continue;
 		buffer_format(out,
@@ -537,4 +538,19 @@ void report_bad_text(const struct report *report, struct buffer *out)
 		buffer_format(out, ", %.2g %% of those measured%s", worst * 100,
 			report->record->grid.points > 1 ? " at the worst point" : "");
 	buffer_text(out, "; samples/s and the verdict are about the others");
+}
+
+int report_finish(struct record *record, struct error *err)
+{
+	struct report report;
+	int code = record_end(record, err);
+	const int built = report_open(&report, record, code ? NULL : err);
+	code = code ? code : built;
+	if (!code)
+		code = report_diagnose(&report, err);
+	if (!code)
+		code = report_write_files(&report, err);
+	if (!built)
+		report_close(&report);
+	return code;
 }

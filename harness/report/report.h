@@ -6,8 +6,8 @@
 #include "harness/analyze/forecast.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
+#include "harness/record/record.h"
 #include "harness/report/checksums.h"
-#include "harness/report/record.h"
 #include "harness/report/style.h"
 
 #include <jansson.h>
@@ -44,11 +44,14 @@ void report_close(struct report *report); /* safe on {0} */
  * ones.  What cannot be modelled keeps its first verdict, and its diagnosis says why. */
 int report_diagnose(struct report *report, struct error *err);
 /* The best point alone: of a long sweep, a fraction of the time. */
+/* Writes the end line, summary.json and points.csv from what the record holds; sets finished (when
+ * it is 0) and interrupted. */
+int report_finish(struct record *record, struct error *err);
 int report_diagnose_best(struct report *report, struct error *err);
 
-/* What analysis must know of a point's configuration. */
-int report_facts(
-	const struct report *report, size_t point, struct point_facts *facts, struct error *err);
+/* What analysis must know of a point's configuration, and of what ran it. */
+int report_facts(const struct report *report, size_t point, const struct workload_facts *workload,
+	struct point_facts *facts, struct error *err);
 
 /* One line on samples that could not be read or decoded; nothing where there were none. */
 void report_bad_text(const struct report *report, struct buffer *out);

@@ -31,7 +31,7 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 	struct point_facts facts;
 	int code = config_grid_point(&record->config, &record->grid, point->id, &config, err);
 	if (!code)
-		code = report_facts(report, point->id, &facts, err);
+		code = report_facts(report, point->id, &point->facts, &facts, err);
 	if (!code)
 		code = beside_open(&beside, report, point->id, err);
 	if (!code) {
@@ -45,9 +45,6 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 				.others = material->others,
 				.other_count = material->other_count,
 				.cores = record->cores,
-				.step_emulated = record->step.emulated,
-				.step_on_cores = strcmp(record->step.backend, "openblas") == 0,
-				.step_has_memory = strcmp(record->step.backend, "cuda") == 0,
 				.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 				.contention = NAN},
 			.all = material->all_list,
@@ -64,8 +61,7 @@ static int diagnose_one(struct report *report, size_t i, struct error *err)
 {
 	struct point_summary *point = report->points[i];
 	const bool best = i == report->best;
-	struct material_choice choice = {.most = best ? BEST_REPEATS : SKETCH_REPEATS,
-		.with_unsteady = point->status == POINT_UNSTEADY};
+	struct material_choice choice = {.most = best ? BEST_REPEATS : SKETCH_REPEATS};
 	struct material material = {0};
 	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
 	int code = diagnosis ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");

@@ -2,7 +2,7 @@
 #include "harness/report/saved_verdicts.h"
 
 #include "harness/base/files.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <math.h>
 #include <stdio.h>

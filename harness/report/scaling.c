@@ -7,14 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char STAGE[] = "decode";
+static const char STAGE[] = STAGE_DECODE_NAME;
 
 static const struct stage_summary *stage_of(const struct point_summary *point)
 {
-	for (size_t i = 0; point && i < point->stage_count; i++)
-		if (strcmp(point->stages[i].name, STAGE) == 0)
-			return &point->stages[i];
-	return NULL;
+	return point ? summary_stage(point, STAGE) : NULL;
 }
 
 bool scaling_of_report(const struct report *report, struct scaling *scaling)

@@ -1,13 +1,13 @@
 /* summary.json, schema mlbench.summary/1 (docs/summary.schema.json).  What could not be measured is
  * null, and the object's "missing" says why. */
 #include "harness/base/clock.h"
-#include "harness/report/config_json.h"
-#include "harness/report/devices_json.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
+#include "harness/record/record_json.h"
+#include "harness/report/device_summary_json.h"
 #include "harness/report/diagnosis_report.h"
-#include "harness/report/fields.h"
 #include "harness/report/part.h"
 #include "harness/report/read_points.h"
-#include "harness/report/record_json.h"
 #include "harness/report/report.h"
 #include "harness/report/scaling.h"
 
@@ -18,10 +18,6 @@
 #include <time.h>
 
 #define SUMMARY_SCHEMA "mlbench.summary/1"
-
-enum { STATUS_NAMES = 4 };
-
-static const char *const status_names[STATUS_NAMES] = {"ok", "unsteady", "failed", "interrupted"};
 
 /* The note that speaks of a subject, or the usual reason. */
 static const char *why_missing(
@@ -353,7 +349,8 @@ static json_t *point_json(const struct report *report, size_t point)
 	const char *usual = p == &unmeasured ? why : "see the notes";
 	struct part part = part_open();
 	part_put(&part, "id", json_integer((json_int_t)point));
-	part_put(&part, "status", json_string(predicted ? "predicted" : status_names[p->status]));
+	part_put(&part, "status",
+		json_string(predicted ? "predicted" : point_status_name(p->status)));
 	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
 	part_put(&part, "settings", settings_json(report, point));
 	put_forecast(&part, report, point);

@@ -5,7 +5,7 @@
 #include "harness/base/units.h"
 #include "harness/base/utf8.h"
 #include "harness/measure/node_name.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/device_text.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/heatmap.h"
@@ -47,7 +47,7 @@ static void render_run(const struct report *report, const struct style *style, s
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
 	layout_labelled(style, INK_DIM, "run", line.data ? line.data : "", out);
 	buffer_release(&line);
-	const char *node = node_name_of(&record->environment);
+	const char *node = fact_node_name(&record->environment);
 	if (node) {
 		utf8_add_plain(&line, node, "?");
 		buffer_text(&line, ": ");

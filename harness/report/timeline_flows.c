@@ -44,7 +44,8 @@ static void write_file(
 		const uint64_t opened_ns = timeline_index_entry(&stream->index, open)->end_ns;
 		if (opened_ns > slice.begin_ns && opened_ns < slice.end_ns) {
 			write_part(stream, "open", "file", file->number, slice.begin_ns, opened_ns);
-			write_part(stream, "read", "file", file->number, opened_ns, slice.end_ns);
+			write_part(stream, STAGE_READ_NAME, "file", file->number, opened_ns,
+				slice.end_ns);
 		}
 	}
 	write_async(stream, 'e', "file", "file", file->number, slice.end_ns, "");
@@ -210,11 +211,13 @@ static void write_life(struct timeline_stream *stream, uint64_t batch, const str
 	write_part(stream, "waiting", "batch", batch, life->filled_ns,
 		copied ? life->copied_from_ns : life->stepped_from_ns);
 	if (copied) {
-		write_part(stream, "upload", "batch", batch, life->copied_from_ns, life->copied_ns);
+		write_part(stream, STAGE_UPLOAD_NAME, "batch", batch, life->copied_from_ns,
+			life->copied_ns);
 		write_part(stream, "uploaded, waiting", "batch", batch, life->copied_ns,
 			life->stepped_from_ns);
 	}
-	write_part(stream, "step", "batch", batch, life->stepped_from_ns, life->stepped_ns);
+	write_part(
+		stream, STAGE_STEP_NAME, "batch", batch, life->stepped_from_ns, life->stepped_ns);
 	write_async(stream, 'e', "batch", "batch", batch, life->stepped_ns, "");
 }
 

@@ -3,13 +3,11 @@
 #include "harness/report/timeline_stream.h"
 
 #include "harness/base/clock.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const state_names[THREAD_STATES] = {"starved", "working", "blocked"};
 
 static json_t *microseconds(uint64_t ns)
 {
@@ -18,7 +16,7 @@ static json_t *microseconds(uint64_t ns)
 
 int timeline_pid(const struct timeline_log *log)
 {
-	const bool on_device = log->track == TIMELINE_DEVICE || strcmp(log->stage, "sync") == 0;
+	const bool on_device = log->track == TIMELINE_DEVICE || stage_is(log->stage, STAGE_SYNC);
 	return on_device ? TIMELINE_DEVICES : TIMELINE_HOST;
 }
 
@@ -52,7 +50,8 @@ static json_t *thread_of(const struct timeline_stream *stream, const struct time
 	json_t *accounted = json_object();
 	timeline_index_account(&stream->index, log, ns);
 	for (int state = 0; state < THREAD_STATES; state++)
-		(void)json_object_set_new(accounted, state_names[state], microseconds(ns[state]));
+		(void)json_object_set_new(
+			accounted, thread_state_names[state], microseconds(ns[state]));
 	timeline_track_name(log, name);
 	return json_pack("{s:i, s:i, s:s, s:s, s:i, s:o}", "pid", timeline_pid(log), "tid",
 		(int)timeline_tid(log), "name", name, "stage", log->stage, "index",

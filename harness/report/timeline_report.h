@@ -8,9 +8,9 @@
 #define MLBENCH_REPORT_TIMELINE_REPORT_H
 
 #include "harness/base/error.h"
-#include "harness/measure/measurement.h"
 #include "harness/measure/timeline.h"
-#include "harness/report/record.h"
+#include "harness/record/measurement.h"
+#include "harness/record/record.h"
 
 #define TIMELINE_SCHEMA "mlbench.timeline/1"
 

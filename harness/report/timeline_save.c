@@ -2,7 +2,7 @@
 #include "harness/report/timeline_stream.h"
 
 #include "harness/base/files.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -81,11 +81,12 @@ static const char *state_name(const char *stage, int state)
 		const char *stage;
 		const char *names[THREAD_STATES];
 	} stages[] = {
-		{"read", {"starved: nothing to read", "working", "blocked: no free buffer"}},
-		{"decode", {"starved: no file", "working", "blocked: no room in a batch"}},
-		{"upload", {"starved: no batch", "working", "blocked: no free place"}},
-		{"step", {"starved: no batch", "working", "blocked: other devices"}},
-		{"sync", {"idle", "exchanging", "blocked"}},
+		{STAGE_READ_NAME,
+			{"starved: nothing to read", "working", "blocked: no free buffer"}},
+		{STAGE_DECODE_NAME, {"starved: no file", "working", "blocked: no room in a batch"}},
+		{STAGE_UPLOAD_NAME, {"starved: no batch", "working", "blocked: no free place"}},
+		{STAGE_STEP_NAME, {"starved: no batch", "working", "blocked: other devices"}},
+		{STAGE_SYNC_NAME, {"idle", "exchanging", "blocked"}},
 	};
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
 		if (strcmp(stages[i].stage, stage) == 0)

@@ -2,7 +2,7 @@
 #include "harness/report/trials.h"
 
 #include "harness/base/files.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/part.h"
 
 #include <errno.h>

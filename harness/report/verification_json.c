@@ -1,7 +1,7 @@
 /* Experiments as JSON, and the saved ones back. */
 #include "harness/base/files.h"
+#include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
-#include "harness/report/fields.h"
 #include "harness/report/part.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "harness/analyze/forecast.h"
 #include "harness/analyze/model.h"
 #include "harness/base/clock.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "workloads/backend/backend.h"
 
 #include <math.h>
@@ -156,9 +156,6 @@ static void calibrate(struct sweep *sweep, struct point *point)
 		.traces = traces,
 		.count = point->count,
 		.cores = sweep->record.cores,
-		.step_emulated = sweep->record.step.emulated,
-		.step_on_cores = strcmp(sweep->record.step.backend, "openblas") == 0,
-		.step_has_memory = strcmp(sweep->record.step.backend, "cuda") == 0,
 		.contention = sweep->contention,
 		.step_time = step_time,
 	};

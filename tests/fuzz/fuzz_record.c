@@ -4,8 +4,8 @@
  *   - '=' and triples of bytes: a number of tests/fuzz/corpus/record/sweep.jsonl and what stands in its place, so that
  *     values which nobody measured get past the reader's first look
  * Run from the root of the tree. */
+#include "harness/record/record.h"
 #include "harness/report/export.h"
-#include "harness/report/record.h"
 #include "harness/report/report.h"
 
 #include <ctype.h>

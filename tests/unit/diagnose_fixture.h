@@ -217,6 +217,7 @@ static inline void made_open(struct made_point *p, const struct made_plan *plan)
 			fail_msg("%s", err.text);
 	for (size_t r = 0; r < MADE_REPEATS; r++) {
 		made_repeat(p, plan, r);
+		p->repeats[r].facts.step_emulated = true;
 		p->repeat_list[r] = &p->repeats[r];
 		p->traces_list[r] = &p->traces[r];
 	}
@@ -237,7 +238,6 @@ static inline void made_open(struct made_point *p, const struct made_plan *plan)
 			.traces = p->traces_list,
 			.count = MADE_REPEATS,
 			.cores = plan->cores,
-			.step_emulated = true,
 			.contention = NAN}};
 }
 

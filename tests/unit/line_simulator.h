@@ -6,7 +6,7 @@
 #define MLBENCH_TESTS_LINE_SIMULATOR_H
 
 #include "harness/base/rng.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <math.h>
 #include <stdio.h>

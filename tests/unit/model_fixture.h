@@ -93,7 +93,8 @@ static inline void truth_replay(struct truth_run *run, const struct truth *t, co
 	const float sync = (float)(t->sync_ms * 1e6);
 	struct replay_model model = {
 		.cores = t->cores, .outside = t->outside, .contention = t->contention};
-	const struct shape_facts facts = {.samples = 100000, .step_has_memory = t->gpu};
+	const struct shape_facts facts = {
+		.samples = 100000, .workload = {.step_has_memory = t->gpu}};
 	model.copies_off_cores = t->gpu;
 	pipeline_shape_of(&run->config, &facts, &model.shape);
 	const float *one[COSTS] = {[COST_READ_CPU] = &read_cpu,
@@ -253,6 +254,8 @@ static inline struct truth_run *truth_make(const struct truth *t)
 	const size_t repeats = t->repeats > 0 ? t->repeats : 1;
 	for (size_t r = 0; r < repeats; r++) {
 		truth_repeat(run, t, r, cpu);
+		run->measurements[r].facts = (struct workload_facts){
+			.step_emulated = !t->gpu, .step_has_memory = t->gpu};
 		run->repeat_list[r] = &run->measurements[r];
 		run->traces_list[r] = &run->traces[r];
 	}
@@ -262,8 +265,6 @@ static inline struct truth_run *truth_make(const struct truth *t)
 		.traces = run->traces_list,
 		.count = repeats,
 		.cores = t->cores,
-		.step_emulated = !t->gpu,
-		.step_has_memory = t->gpu,
 		.contention = t->contention,
 	};
 	return run;

@@ -3,7 +3,7 @@
 #define MLBENCH_TESTS_RECORD_FIXTURE_H
 
 #include "harness/base/rng.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -469,6 +469,7 @@ static inline struct store_run *store_open(const struct store *s)
 	for (size_t r = 0; r < STORE_REPEATS; r++) {
 		store_repeat(s, r, BATCH, &run->measurements[r], &run->traces[r]);
 		store_other_traces(&run->traces[r], &run->measurements[r]);
+		run->measurements[r].facts.step_emulated = true;
 		run->repeats[r] = &run->measurements[r];
 		run->traces_list[r] = &run->traces[r];
 	}
@@ -489,7 +490,6 @@ static inline struct store_run *store_open(const struct store *s)
 			.traces = run->traces_list,
 			.count = STORE_REPEATS,
 			.cores = 8,
-			.step_emulated = true,
 			.contention = NAN}};
 	return run;
 }

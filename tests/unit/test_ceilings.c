@@ -3,10 +3,10 @@
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
 #include "harness/measure/ceilings_node.h"
+#include "harness/record/ceilings_json.h"
+#include "harness/record/record.h"
 #include "harness/report/ceilings_cache.h"
-#include "harness/report/ceilings_json.h"
 #include "harness/report/ceilings_sheet.h"
-#include "harness/report/record.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,9 +8,9 @@
 
 #include "harness/base/rng.h"
 #include "harness/measure/completions.h"
-#include "harness/measure/histogram.h"
 #include "harness/measure/queue_meter.h"
 #include "harness/measure/service_log.h"
+#include "harness/record/histogram.h"
 
 #include <math.h>
 #include <stdlib.h>

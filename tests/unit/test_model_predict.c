@@ -218,6 +218,70 @@ static void intervals_grow_with_what_is_not_known(void **state)
 	truth_free(run);
 }
 
+static struct prediction predict_altered(const struct truth_run *run, const char *setting)
+{
+	struct model model;
+	struct config config;
+	struct prediction prediction;
+	struct error err = {""};
+	const char *const settings[] = {setting, NULL};
+	truth_open(&model, run);
+	truth_configure(&config, run, settings);
+	if (model_alter(&model, &run->config, &config, &err) ||
+		model_predict(&model, 8, &prediction, &err))
+		fail_msg("%s", err.text);
+	config_release(&config);
+	model_close(&model);
+	return prediction;
+}
+
+static double width_of(const struct prediction *prediction)
+{
+	return log(prediction->interval.high / prediction->interval.low);
+}
+
+/* Its thread was at work for less of each batch than its replay has it, while decoding was the limit: where the step comes to be
+ * the limit, that counts, and as far as it is unsure. */
+static void a_step_that_is_shorter_than_replayed(void **state)
+{
+	(void)state;
+	static const double SHORTER = 0.9;
+	struct truth t = plain;
+	t.step_ms = 4;
+	t.settings[1] = "step.time=4ms";
+	struct truth_run *run = truth_make(&t);
+	const struct prediction plain_one = predict_altered(run, "decode.workers=8");
+	run->measurements[0].stages[run->measurements[0].stage_count - 1].seconds[THREAD_WORKING] *=
+		SHORTER;
+	const struct prediction as_is = predict_altered(run, "decode.workers=2");
+	const struct prediction more = predict_altered(run, "decode.workers=8");
+	assert_about(as_is.throughput, run->throughput, 0.002);
+	assert_about(plain_one.throughput, 16 / 4.02e-3, 0.01);
+	assert_about(more.throughput, 16 / (SHORTER * 4.02e-3), 0.02);
+	assert_true(width_of(&more) > width_of(&plain_one));
+	truth_free(run);
+}
+
+/* Twice as many busy cores, and nothing that tells how they slow each other down. */
+static void cores_that_may_slow_each_other_down(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 1;
+	t.settings[1] = "step.time=1ms";
+	t.repeats = 3;
+	struct truth_run *run = truth_make(&t);
+	const struct prediction known = predict_altered(run, "decode.workers=4");
+	const struct prediction known_as_is = predict_altered(run, "decode.workers=2");
+	run->source.contention = NAN;
+	const struct prediction unknown = predict_altered(run, "decode.workers=4");
+	const struct prediction unknown_as_is = predict_altered(run, "decode.workers=2");
+	assert_about(unknown.throughput, known.throughput, 1e-9);
+	assert_true(width_of(&unknown) > 1.2 * width_of(&known));
+	assert_about(width_of(&unknown_as_is), width_of(&known_as_is), 1e-9);
+	truth_free(run);
+}
+
 /* Latency overlaps at any depth, as far as was seen: a device that it hid may not. */
 static void more_in_flight_than_measured_is_uncertain(void **state)
 {
@@ -293,6 +357,8 @@ int main(void)
 		cmocka_unit_test(the_ladder_ends_where_nothing_costs),
 		cmocka_unit_test(the_knee_is_where_doubling_gains_nothing),
 		cmocka_unit_test(intervals_grow_with_what_is_not_known),
+		cmocka_unit_test(a_step_that_is_shorter_than_replayed),
+		cmocka_unit_test(cores_that_may_slow_each_other_down),
 		cmocka_unit_test(more_in_flight_than_measured_is_uncertain),
 		cmocka_unit_test(it_is_quick),
 	};

@@ -1,6 +1,6 @@
 /* points.jsonl: what is written is read back the same; torn and foreign files are told apart. */
 #include "harness/base/files.h"
-#include "harness/report/record.h"
+#include "harness/record/record.h"
 #include "harness/report/report.h"
 #include "tests/unit/record_fixture.h"
 
@@ -97,6 +97,52 @@ static void assert_same_entry(const struct record *a, const struct record *b, si
 	assert_same(&x, &y);
 	measurement_release(&x);
 	measurement_release(&y);
+}
+
+/* One rule for all that is said of a point; a repetition that is measured again is counted once. */
+static void repetitions_that_count(void **state)
+{
+	static const struct {
+		enum measurement_status repeats[3];
+		size_t count;
+		enum point_status status;
+		bool counted[3];
+	} cases[] = {
+		{{MEASUREMENT_OK, MEASUREMENT_OK}, 2, POINT_OK, {true, true}},
+		{{MEASUREMENT_OK, MEASUREMENT_UNSTEADY}, 2, POINT_OK, {true, false}},
+		{{MEASUREMENT_OK, MEASUREMENT_UNSTEADY, MEASUREMENT_UNSTEADY}, 3, POINT_UNSTEADY,
+			{true, true, true}},
+		{{MEASUREMENT_OK, MEASUREMENT_UNSTEADY, MEASUREMENT_FAILED}, 3, POINT_UNSTEADY,
+			{true, true, false}},
+		{{MEASUREMENT_OK, MEASUREMENT_FAILED, MEASUREMENT_FAILED}, 3, POINT_OK,
+			{true, false, false}},
+		{{MEASUREMENT_UNSTEADY}, 1, POINT_UNSTEADY, {true}},
+		{{MEASUREMENT_FAILED, MEASUREMENT_INTERRUPTED}, 2, POINT_FAILED, {false, false}},
+		{{MEASUREMENT_INTERRUPTED}, 1, POINT_INTERRUPTED, {false}},
+		{{0}, 0, POINT_INTERRUPTED, {false}},
+	};
+	struct error err = {0};
+	(void)state;
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		struct record record;
+		char name[32];
+		(void)snprintf(name, sizeof name, "counted/%zu", c);
+		fill_record(&record, name);
+		assert_int_equal(record_create(&record, &err), 0);
+		for (uint32_t i = 0; i < cases[c].count; i++)
+			for (int again = 1; again >= 0; again--) {
+				struct measurement *m = make_measurement(1, i, 7);
+				m->status = again ? MEASUREMENT_FAILED : cases[c].repeats[i];
+				append(&record, m, &err);
+			}
+		assert_int_equal(record_point_status(&record, 1), cases[c].status);
+		assert_int_equal(record_point_status(&record, 0), POINT_INTERRUPTED);
+		assert_int_equal(record.entry_count, cases[c].count);
+		for (size_t i = 0; i < cases[c].count; i++)
+			assert_int_equal(
+				record_counts(&record, &record.entries[i]), cases[c].counted[i]);
+		record_release(&record);
+	}
 }
 
 static void record_round_trip(void **state)
@@ -313,7 +359,7 @@ static void finish_writes_all(void **state)
 	struct error err = {0};
 	(void)state;
 	write_record(&record, "whole");
-	if (record_finish(&record, &err) != 0)
+	if (report_finish(&record, &err) != 0)
 		fail_msg("%s", err.text);
 	json_t *summary = read_json("whole/summary.json");
 	assert_non_null(summary);
@@ -351,6 +397,7 @@ static void finish_writes_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(repetitions_that_count),
 		cmocka_unit_test(record_round_trip),
 		cmocka_unit_test(torn_last_line),
 		cmocka_unit_test(foreign_files),

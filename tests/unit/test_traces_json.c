@@ -1,8 +1,8 @@
 /* Traces as files: read back the same; none, torn, foreign and hostile ones are told apart. */
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
-#include "harness/report/record.h"
-#include "harness/report/traces_json.h"
+#include "harness/record/record.h"
+#include "harness/record/traces_json.h"
 
 #include <errno.h>
 #include <math.h>

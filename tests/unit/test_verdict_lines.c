@@ -16,7 +16,7 @@
 
 enum { SEED = 90125, REPEATS = 3, TRIALS = 60, SAMPLES_WANTED = 8000, BATCHES_MIN = 80 };
 
-static const char *const stage_names[LINE_STAGES] = {"read", "decode", "step"};
+static const char *const line_stages[LINE_STAGES] = {"read", "decode", "step"};
 
 /* A line whose stage `truth` has 1/ratio of the capacity of the next. */
 static struct line random_line(struct rng *rng, double ratio, int *truth)
@@ -97,7 +97,7 @@ static void score_line(struct score *score, const struct line *line, int truth)
 	judge_line(*line, &point);
 	const struct verdict *v = &point.verdict;
 	const bool is_depth = strcmp(v->resource, "depth") == 0;
-	bool right = strcmp(v->stage, stage_names[truth]) == 0;
+	bool right = strcmp(v->stage, line_stages[truth]) == 0;
 	if (is_depth) {
 		struct line deeper = *line;
 		deeper.blobs *= 4;
@@ -109,7 +109,7 @@ static void score_line(struct score *score, const struct line *line, int truth)
 	}
 	score->judged++;
 	score->right += right;
-	score->in_set += right || strcmp(v->also, stage_names[truth]) == 0;
+	score->in_set += right || strcmp(v->also, line_stages[truth]) == 0;
 	score->abstained += strcmp(v->stage, "none") == 0;
 	score->confident += v->confidence >= 0.9;
 	score->confident_wrong += v->confidence >= 0.9 && !right;

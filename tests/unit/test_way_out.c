@@ -129,16 +129,6 @@ static void unsteady_ones_are_outvoted_or_given_up(void **state)
 	close_runs(&runs);
 }
 
-/* 64 files at half the rate take the most; a store so slow that this takes long is left to the user. */
-static void a_warm_up_has_time_for_other_depths(void **state)
-{
-	(void)state;
-	assert_true(way_out_warmup(1000, 8) == 5);
-	assert_true(fabs(way_out_warmup(20, 8) - (6 * 8 + 64 * 3) / 20.0 / 0.75) < 1e-9);
-	assert_true(way_out_warmup(5, 8) == 0);
-	assert_true(way_out_warmup(0, 8) == 0);
-}
-
 static void keys_are_named_with_their_values(void **state)
 {
 	const struct point_facts facts = {.duration_s = 3, .warmup_s = 1, .repeats = 3};
@@ -231,7 +221,6 @@ int main(void)
 		cmocka_unit_test(one_repetition_more_is_enough),
 		cmocka_unit_test(what_repetitions_cannot_do_is_left),
 		cmocka_unit_test(unsteady_ones_are_outvoted_or_given_up),
-		cmocka_unit_test(a_warm_up_has_time_for_other_depths),
 		cmocka_unit_test(keys_are_named_with_their_values),
 		cmocka_unit_test(no_refusal_without_a_way_out),
 	};

@@ -5,7 +5,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "harness/measure/measurement.h"
+#include "harness/record/measurement.h"
 #include "workloads/backend/batch.h"
 #include "workloads/backend/choosing.h"
 #include "workloads/backend/group.h"
@@ -19,6 +19,8 @@ struct backend;
 
 struct backend_ops {
 	const char *name, *summary;
+	/* What it is like (workload_facts.h); with memory of its own is what has launch. */
+	bool null, emulated, on_cores;
 	size_t size; /* of the implementation's struct, which begins with struct backend */
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */
 	/* What there is, in one line: versions, devices.  Optional; also where it is unavailable. */

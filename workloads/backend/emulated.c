@@ -346,6 +346,7 @@ static void emulated_close(struct backend *backend)
 
 const struct backend_ops emulated_backend_ops = {
 	.name = "emulated",
+	.emulated = true,
 	.summary = "waits for the published step time of a model on a device",
 	.size = sizeof(struct emulated),
 	.open = emulated_open,

@@ -23,6 +23,7 @@ static int null_step(struct backend *backend, const struct batch_view *batch,
 
 const struct backend_ops null_backend_ops = {
 	.name = "null",
+	.null = true,
 	.summary = "does nothing: measures the pipeline in front of the step",
 	.size = sizeof(struct backend),
 	.open = null_open,

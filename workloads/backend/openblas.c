@@ -155,6 +155,7 @@ static void openblas_close(struct backend *backend)
 
 const struct backend_ops openblas_backend_ops = {
 	.name = "openblas",
+	.on_cores = true,
 	.summary = "computes the model's GEMMs on the CPU: forward, backward, update",
 	.size = sizeof(struct openblas),
 	.outline = openblas_outline,

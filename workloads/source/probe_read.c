@@ -154,7 +154,8 @@ static void choose_engine(struct reads *reads)
 		ceilings_note(
 			reads->out, "reads: by threads of pread; io_uring: %.*s", WHY_BYTES, lack);
 	(void)snprintf(reads->out->engine, sizeof reads->out->engine, "%s",
-		reads->ring ? "io_uring" : "pread");
+		reads->ring ? source_io_uring.name : source_pread.name);
+	reads->out->reads_block = !reads->ring;
 }
 
 static int reads_open(struct reads *reads, struct error *err)

@@ -45,6 +45,7 @@ struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
 	bool blocking; /* submit returns when the file is read: one at a time per reader, whatever read.depth says */
+	bool waits_as_io; /* the kernel counts any wait of a reader as I/O wait: it is no evidence of a slow disk */
 	/* Of the implementation's structs; allocated zeroed by source.c. */
 	size_t source_size, reader_size;
 	/* NULL, or why this node cannot: a static string or text in why.  Optional: any node can. */

@@ -287,6 +287,7 @@ const struct source_ops source_io_uring = {
 	.name = "io_uring",
 	.summary =
 		"asynchronous open, read and close, read.depth files in flight per reader thread",
+	.waits_as_io = true, /* at a ring, since Linux 6.6 */
 	.source_size = sizeof(struct uring_source),
 	.reader_size = sizeof(struct uring_reader),
 	.unavailable = uring_unavailable,

@@ -3,7 +3,7 @@
 #ifndef MLBENCH_REPORT_HTML_CHART_H
 #define MLBENCH_REPORT_HTML_CHART_H
 
-#include "harness/measure/trace.h"
+#include "harness/record/trace.h"
 #include "harness/report/html/page.h"
 #include "harness/report/report.h"
 

@@ -2,8 +2,8 @@
  * to begin with; one key alone gives a line.  Keys that are zipped together are one dimension. */
 #include "harness/analyze/limit_kind.h"
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
-#include "harness/report/fields.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/chart.h"
 #include "harness/report/html/chart_spec.h"
 #include "harness/report/html/frontier.h"

@@ -2,7 +2,7 @@
  * would come.  Rates lie far apart, so the axis is logarithmic and a distance is a factor. */
 #include "harness/analyze/diagnose.h"
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/chart.h"
 #include "harness/report/html/chart_spec.h"
 #include "harness/report/html/palette.h"
@@ -155,7 +155,7 @@ static const char need[] =
 static double step_takes(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "step") == 0)
+		if (stage_is(p->stages[i].name, STAGE_STEP))
 			return p->stages[i].capacity;
 	return NAN;
 }

@@ -2,7 +2,7 @@
 #include "harness/report/html/chart_parts.h"
 
 #include "harness/analyze/diagnose.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/palette.h"
 
 #include <errno.h>

@@ -353,7 +353,7 @@ static bool is_of_point(const struct report *report, size_t point)
 static double seconds_of_step(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "step") == 0 && p->stages[i].service.count > 0)
+		if (stage_is(p->stages[i].name, STAGE_STEP) && p->stages[i].service.count > 0)
 			return histogram_mean(&p->stages[i].service) * NS;
 	return NAN;
 }
@@ -435,7 +435,7 @@ static int refuse(const struct chart_input *input, struct chart *chart)
 	const struct point_summary *p = parts_point(input);
 	if (!p || p->status == POINT_FAILED)
 		return parts_why_not(chart, "No point has been measured.");
-	if (strcmp(step->backend, "null") == 0)
+	if (p->facts.step_null)
 		return parts_why_not(chart, "The step computes nothing (step.backend = null).");
 	if (step->product_count == 0)
 		return parts_why_not(chart,
@@ -454,7 +454,7 @@ static int build(const struct chart_input *input, struct chart *chart)
 	const struct record *record = input->report->record;
 	const struct point_summary *p = parts_point(input);
 	struct config config = {0};
-	if (!p || p->status == POINT_FAILED || strcmp(record->step.backend, "null") == 0 ||
+	if (!p || p->status == POINT_FAILED || p->facts.step_null ||
 		record->step.product_count == 0 || !is_of_point(input->report, input->point))
 		return refuse(input, chart);
 	struct roofline *view = calloc(1, sizeof *view);

@@ -84,7 +84,7 @@ static void add_capacities(struct scaling_view *view, size_t point)
 {
 	const struct point_summary *p = view->report->points[point];
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "decode") == 0 && p->status == POINT_OK &&
+		if (stage_is(p->stages[i].name, STAGE_DECODE) && p->status == POINT_OK &&
 			isfinite(p->stages[i].capacity))
 			add_row(view, LINE_CAPACITY, p->stages[i].workers, p->stages[i].capacity,
 				(struct interval){NAN, NAN}, parts_settings(view->report, point));
@@ -354,7 +354,7 @@ static int draw_predicted(
 	char rate[UNITS_BYTES];
 	unsigned workers = 0;
 	for (size_t i = 0; p && i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "decode") == 0)
+		if (stage_is(p->stages[i].name, STAGE_DECODE))
 			workers = p->stages[i].workers;
 	if (!view->knee || workers == 0)
 		return parts_why_not(chart,

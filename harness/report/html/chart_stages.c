@@ -2,7 +2,7 @@
  * for each stage, a column for each point, fastest first: two hundred columns are still a picture, which shows where a
  * stage's waiting gives way to work.  One point alone is drawn as a bar for each stage. */
 #include "harness/base/units.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/html/chart_parts.h"
 #include "harness/report/html/palette.h"
 
@@ -77,7 +77,7 @@ static void take_point(struct stages *stages, const struct point_summary *p)
 	const size_t limit = stage_index(stages, p->verdict.stage);
 	if (limit < stages->count)
 		stages->limits[limit]++;
-	else if (strcmp(p->verdict.stage, "prefetch") == 0)
+	else if (stage_is(p->verdict.stage, STAGE_PREFETCH))
 		stages->prefetch++;
 	else
 		stages->untold++;

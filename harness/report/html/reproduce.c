@@ -2,7 +2,7 @@
 #include "harness/report/html/reproduce.h"
 
 #include "harness/base/shell.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define MLBENCH_REPORT_HTML_SCALING_VIEW_H
 
 #include "harness/analyze/diagnose.h"
-#include "harness/report/config_json.h"
+#include "harness/record/config_json.h"
 #include "harness/report/html/chart_parts.h"
 
 #include <stdbool.h>

@@ -50,7 +50,8 @@ static double confidence_of(const struct top *top)
 static double step_takes(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (strcmp(p->stages[i].name, "step") == 0 && !p->stages[i].capacity_is_lower_bound)
+		if (stage_is(p->stages[i].name, STAGE_STEP) &&
+			!p->stages[i].capacity_is_lower_bound)
 			return p->stages[i].capacity;
 	return NAN;
 }
@@ -60,7 +61,7 @@ static double step_takes(const struct point_summary *p)
 /* Beside a stage of the input "step" alone reads like one of its steps. */
 static const char *stage_words(const char *stage)
 {
-	return strcmp(stage, "step") == 0 ? "the training step" : stage;
+	return stage_is(stage, STAGE_STEP) ? "the training step" : stage;
 }
 
 static void add_limit(const struct top *top, struct buffer *out)

@@ -3,7 +3,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
-#include "harness/report/fields.h"
+#include "harness/record/fields.h"
 #include "harness/report/html/sections.h"
 #include "harness/report/part.h"
 

@@ -405,5 +405,5 @@ def healthy_plants() -> List[RealPlant]:
 def foreign_plants() -> List[RealPlant]:
     plants = latency_plants() + server_plants() + rate_plants() + gap_plants() + device_plants() + cpu_plants() + client_plants() + healthy_plants()
     for plant in plants:
-        plant.origin = "foreign"
+        plant.origin, plant.seed = "foreign", SEED
     return plants

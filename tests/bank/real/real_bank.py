@@ -31,7 +31,6 @@ from conditions import Cannot, Site, Starter, sweep_leftovers
 from real_plants import RealPlant, Seen
 from runner import NOT_STEADY, WRONG_INPUT, Failed, Mistake, Runner, Settings, read_diagnosis, read_points
 
-DEFAULT_SEED = 9      # its halves are as equal as can be; chosen by that alone
 CASE_LIMIT_S = 240.0
 ENOUGH_BATCHES = 10   # a throughput from fewer says little
 PLAIN_S = 1.5
@@ -148,8 +147,8 @@ class RealBank:
     # --- one case --------------------------------------------------------------------------------------
 
     def new_case(self, plant: RealPlant, intensity: float) -> dict:
-        return {"plant": plant.name, "family": plant.family, "kind": plant.kind, "intensity": intensity, "seed": self.options.seed,
-                "half": table.half_of(plant.name, self.options.seed), "truth": [list(pair) for pair in plant.truth], "why": plant.why, "full": plant.full,
+        return {"plant": plant.name, "family": plant.family, "kind": plant.kind, "intensity": intensity, "seed": plant.seed,
+                "half": table.half_of(plant.name, plant.seed), "truth": [list(pair) for pair in plant.truth], "why": plant.why, "full": plant.full,
                 "also": None, "valid": False, "why_invalid": "", "skipped": "", "throughput": {}, "verdict": None, "gain": 1.0, "knob": None, "rules": {}}
 
     def diagnose(self, plant: RealPlant, case: dict, seen: Optional[Seen]) -> List[dict]:
@@ -234,7 +233,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="names of plants or families, separated by commas")
     parser.add_argument("--origin", choices=("ours", "foreign", "all"), default="all", help="whose plants: ours, or those of an author who has not seen "
                         "the rules (default: all)")
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="draws intensities and halves")
+    parser.add_argument("--seed", type=int, help="draws intensities and halves (default: each plant's own)")
     parser.add_argument("--advice", action="store_true", help="follow the first recommendation on the plant")
     parser.add_argument("--time-limit", type=float, default=0, help="seconds after which no case begins (0: none)")
     parser.add_argument("--data", default="build/bank-data", help="folder for the data sets; on a disk, for plants of disks")
@@ -255,7 +254,9 @@ def chosen(options: argparse.Namespace) -> List[RealPlant]:
     unknown = [name for name in names if not any(name in (plant.name, plant.family) for plant in listed)]
     if unknown:
         raise Mistake("no such plant or family: %s (--list --half both names them)" % ", ".join(unknown))
-    in_half = [plant for plant in listed if options.half in ("both", table.half_of(plant.name, options.seed))]
+    for plant in listed:
+        plant.seed = plant.seed if options.seed is None else options.seed
+    in_half = [plant for plant in listed if options.half in ("both", table.half_of(plant.name, plant.seed))]
     in_half = [plant for plant in in_half if options.origin in ("all", plant.origin)]
     return [plant for plant in in_half if not names or plant.name in names or plant.family in names]
 
@@ -272,7 +273,7 @@ def in_turn(plants: List[RealPlant]) -> List[RealPlant]:
 
 def print_list(options: argparse.Namespace) -> None:
     for plant in chosen(options):
-        print("%-22s %-9s x%.2f x%.2f  %s" % (plant.name, table.half_of(plant.name, options.seed), *table.intensities_of(plant, options.seed),
+        print("%-22s %-9s x%.2f x%.2f  %s" % (plant.name, table.half_of(plant.name, plant.seed), *table.intensities_of(plant, plant.seed),
                                              " or ".join(score.name_of(pair) for pair in plant.truth)))
         print("    %s%s" % (plant.what, "; " + plant.why if plant.why else ""))
 
@@ -280,15 +281,15 @@ def print_list(options: argparse.Namespace) -> None:
 def measure_all(real: RealBank, folder: str) -> dict:
     options, began = real.options, time.monotonic()
     cases: List[dict] = []
-    result = real_score.scored(cases, options.seed, real.cores, bank.cpu_name(), 0.0)
+    result = real_score.scored(cases, real.cores, bank.cpu_name(), 0.0)
     for plant in in_turn(chosen(options)):
-        for intensity in table.intensities_of(plant, options.seed):
+        for intensity in table.intensities_of(plant, plant.seed):
             if options.time_limit and time.monotonic() - began > options.time_limit:
                 print("the time limit of %.0f s ends the bank here" % options.time_limit)
                 return result
             cases.append(real.attempt(plant, intensity))
             print(real_score.case_line(cases[-1]), flush=True)
-            result = real_score.scored(cases, options.seed, real.cores, bank.cpu_name(), time.monotonic() - began)
+            result = real_score.scored(cases, real.cores, bank.cpu_name(), time.monotonic() - began)
             bank.save(folder, result, real_score.document)
     return result
 
@@ -319,7 +320,7 @@ def main(arguments: List[str]) -> int:
     if options.score:
         with open(os.path.join(options.score, "bank.json") if os.path.isdir(options.score) else options.score) as file:
             old = json.load(file)
-        return finish(options, real_score.scored(old["cases"], old["seed"], old["cores"], old["cpu"], old["seconds"]))
+        return finish(options, real_score.scored(old["cases"], old["cores"], old["cpu"], old["seconds"]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end_by_signal)
     sweep_leftovers()

@@ -183,9 +183,10 @@ def accuracy_block(result: dict) -> str:
     """The section for docs/ACCURACY.md."""
     cases = result["cases"]
     halves = " and ".join(sorted({case["half"] for case in cases})) or "no"
+    seeds = " and ".join(str(seed) for seed in sorted({case["seed"] for case in cases}))
     lines = ["## The bank of real plants", "",
-             "`make bank-real`: %d cases of the %s half (seed %d), %d scored, %d skipped, on %s with %d cores, in %.0f s." % (
-                 len(cases), halves, result["seed"], len(score.valid(cases)), sum(1 for case in cases if case["skipped"]), result["cpu"],
+             "`make bank-real`: %d cases of the %s half (seed %s), %d scored, %d skipped, on %s with %d cores, in %.0f s." % (
+                 len(cases), halves, seeds, len(score.valid(cases)), sum(1 for case in cases if case["skipped"]), result["cpu"],
                  result["cores"], result["seconds"]), "",
              *report.bar_lines(result["bars"]), ""]
     if result["interval_width"]:
@@ -221,6 +222,6 @@ def document(result: dict) -> str:
     return "# The bank of real plants\n\n" + "\n".join("    " + case_line(case) for case in result["cases"]) + "\n\n" + accuracy_block(result)
 
 
-def scored(cases: List[Case], seed: int, cores: int, cpu: str, seconds: float, program: Optional[str] = None) -> dict:
+def scored(cases: List[Case], cores: int, cpu: str, seconds: float, program: Optional[str] = None) -> dict:
     return {"cases": cases, "bars": bars(cases), "reliability": reliability(cases), "families": families(cases),
-            "interval_width": median_width(cases), "seed": seed, "cores": cores, "cpu": cpu, "seconds": seconds, "program": program}
+            "interval_width": median_width(cases), "cores": cores, "cpu": cpu, "seconds": seconds, "program": program}

@@ -1,0 +1,257 @@
+/* What one repetition of one point gives: plain data, written to points.jsonl as one line and read
+ * back from it.  The pipeline fills it; analyze and report see nothing else of the run.
+ *
+ * A share that could not be measured is NAN, and a line of `missing` says why. */
+#ifndef MLBENCH_RECORD_MEASUREMENT_H
+#define MLBENCH_RECORD_MEASUREMENT_H
+
+#include "harness/base/error.h"
+#include "harness/base/workload_facts.h"
+#include "harness/record/histogram.h"
+#include "harness/record/stages.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	STAGES_MAX = 8,
+	QUEUES_MAX = 8,
+	WINDOWS_MAX = 512,
+	NAME_BYTES = 24,
+	NOTE_BYTES = 256,
+	NOTES_MAX = 32,
+	DEVICES_MAX = 16, /* that one run can train on */
+	THROTTLES_MAX = 8,
+	QUOTA_GROUP_BYTES = 160,
+	READ_POINTS_MAX = 4,
+	STORE_WHY_BYTES = 128,
+};
+
+/* A thread of a stage is in exactly one of these at any moment. */
+enum thread_state { THREAD_STARVED, THREAD_WORKING, THREAD_BLOCKED, THREAD_STATES };
+extern const char *const thread_state_names[THREAD_STATES]; /* "starved", "working", "blocked" */
+
+struct stage_measurement {
+	char name[NAME_BYTES]; /* of stages.h */
+	unsigned workers;
+	bool per_batch; /* an item is a batch, not a sample */
+	bool device;    /* working time is a device's (nominal for emulated), not the thread's */
+	uint64_t items; /* after the warm-up cut */
+	/* thread-seconds in each state, after the cut, over all workers */
+	double seconds[THREAD_STATES];
+	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
+	double cpu_seconds, run_queue_seconds;
+	/* Block I/O by the kernel's delay accounting (io_delay.h has its trap).  Locks by our own wrapper
+	 * (timed_lock.h): waited for the exchange's and for the team's, part of it on a core (looking
+	 * again) or on the run queue; held: the team's, by whoever of the stage had it (the exchange's is
+	 * held for some 100 ns a visit and not timed).  NAN: not available, a note says why. */
+	double io_wait_seconds, lock_wait_seconds, lock_held_seconds;
+	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
+	 * read, where files overlap in flight: samples / (wall time - blocked time). */
+	double capacity;
+	bool capacity_is_lower_bound; /* the stage was never saturated in a way that shows its limit */
+	/* ns per item: working time of one item; read: submit to completion */
+	struct histogram service;
+};
+
+/* Least, mean and largest of what was sampled over the measured part; NAN: not available, a note of the
+ * measurement says why. */
+struct device_range {
+	double low, mean, high;
+};
+
+/* A device that computed steps (not: the CPU).  Times are the device's own (CUDA events mapped to the
+ * monotonic clock), never a host clock around an asynchronous call. */
+struct device_measurement {
+	unsigned index;             /* among the node's, as the driver counts */
+	char name[64];              /* "NVIDIA H200", "emulated h100", "test double ..." */
+	char bus[32];               /* PCI address; "" */
+	char precision[NAME_BYTES]; /* of the products: "bf16" */
+	bool emulated;
+	/* Seconds of the measured part in which a step, a copy to it, an exchange of gradients ran.  NAN: unknown. */
+	double step_seconds, upload_seconds, sync_seconds;
+	double sync_wait_seconds; /* of sync_seconds: waited for other devices, not exchanged; NAN: unknown */
+	double idle_share;   /* of step_seconds: no kernel ran, inside a step; NAN: not measured */
+	double launch_ns;    /* host time to launch a step, mean; NAN */
+	double upload_bytes; /* copied to it */
+	double flops_per_step;    /* exact, of the model's products; 0: no model */
+	double achieved_flops;    /* per second of step_seconds */
+	double peak_flops;        /* published dense peak at this precision; NAN: unknown device */
+	double model_utilisation; /* flops of the measured part / wall time / peak; NAN */
+	double clock_map_error_ns; /* largest error of the mapping of its event times; NAN: not mapped */
+	double gradient_norm, nonfinite_share, activation_mean,
+		activation_deviation; /* last sampled; NAN */
+	bool deterministic; /* every library that computed promises the same bits for the same input */
+	/* NVML's, see nvml.h. */
+	struct device_range sm_clock_mhz, memory_clock_mhz, power_w, temperature_c,
+		memory_used_bytes, pcie_to_device_bytes_per_s, pcie_from_device_bytes_per_s;
+	double sm_clock_max_mhz; /* the highest that the device has; NAN */
+	double busy_share; /* "a kernel was resident" share; no measure of how busy the device was */
+	double ecc_corrected, ecc_uncorrected; /* that came in during the run */
+	struct {
+		char reason[NAME_BYTES]; /* "power cap", "thermal", ... */
+		double share;            /* of the samples */
+	} throttles[THROTTLES_MAX];
+	size_t throttle_count;
+	double samples; /* of NVML */
+};
+
+struct queue_measurement {
+	/* "samples" (read, before decode), "batches" (before step), "uploaded" */
+	char name[NAME_BYTES];
+	uint32_t capacity;
+	double mean_depth;              /* time-weighted, after the cut */
+	double empty_share, full_share; /* of time */
+};
+
+/* The state of things at the end of one sampling window; all cumulative since the start. */
+struct window {
+	double t;         /* seconds since the repetition began */
+	uint64_t samples; /* through the step */
+	uint64_t bytes_read;
+	double stage_seconds[STAGES_MAX][THREAD_STATES];
+	/* By the kernel's accounting; NAN: not available. */
+	double stage_cpu[STAGES_MAX], stage_run_queue[STAGES_MAX];
+	uint32_t queue_depth[QUEUES_MAX]; /* at this moment */
+	uint64_t resident_bytes;
+	uint64_t file_bytes; /* of resident_bytes, mapped files and shared memory: not a leak */
+	/* Held by allocations that stage threads made while it ran (memory.h), pools excluded. */
+	uint64_t stage_allocated[STAGES_MAX];
+	/* malloc's: in use, and free inside its arenas (fragmentation); NAN: not available. */
+	double heap_used_bytes, heap_free_bytes;
+	/* Core-seconds of this process, of everybody on the machine, taken by the hypervisor, and all there were. */
+	double own_cpu, machine_cpu, machine_steal, machine_time;
+	/* Of the group that the measurement names; NAN: no quota, or not available. */
+	double quota_periods, quota_throttled, throttled_seconds;
+	/* Of the first device, at this moment; NAN: not available. */
+	float device_clock_mhz, device_power_w, device_temperature_c;
+};
+
+/* Reads at one depth for a while in the warm-up, after what was in flight before is done; never of the measured part.  Beside the
+ * measured part, at the depth that is set, it tells a store that is slow (throughput follows depth) from one that is full. */
+struct read_point {
+	uint32_t depth;        /* files that may be in flight, all readers together */
+	double seconds;        /* of the window */
+	uint64_t files, bytes; /* completed in it */
+	double latency_mean_ns, latency_deviation_ns; /* of these, submission to completion */
+	double rate_error; /* standard error of files/seconds, as a share of it; NAN: unknown */
+	double blocked_share; /* of the readers' time: no blob was free, so the depth was not used; NAN */
+};
+
+/* What the kernel counted on the disk under the data over the measured part, whoever read; NAN: `why`. */
+struct store_measurement {
+	char device[NAME_BYTES];   /* the whole disk: "nvme0n1"; "": none, or an older result */
+	char why[STORE_WHY_BYTES]; /* why there are no counts; "": there are */
+	double reads_per_s,
+		bytes_per_s; /* requests and bytes after merging, so fewer and larger than files */
+	double read_ns;      /* of a request, in its queue and on the disk, mean */
+	double busy_share; /* of the time, some request was with it; a disk that serves several at once is not full at 1 */
+	/* The tightest limits of control groups on reads from it, the groups that set them, and what these read of it.  NAN and
+	 * "": no group sets one, or it changed meanwhile; used alone NAN: the group does not count. */
+	double bytes_limit, bytes_used;       /* a second */
+	double requests_limit, requests_used; /* a second */
+	char bytes_group[QUOTA_GROUP_BYTES], requests_group[QUOTA_GROUP_BYTES];
+};
+
+enum measurement_status {
+	MEASUREMENT_OK,
+	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
+	MEASUREMENT_FAILED,   /* error says */
+	MEASUREMENT_INTERRUPTED,
+	MEASUREMENT_STATUSES
+};
+
+struct measurement {
+	/* Set by the sweep. */
+	uint32_t point, repeat;
+	double started; /* seconds since the epoch, UTC */
+
+	enum measurement_status status;
+	char error[ERROR_TEXT_BYTES];
+
+	double wall_seconds; /* of the whole repetition, warm-up included */
+	double cut_seconds;  /* warm-up sliced off; what follows is measured */
+	/* The least that is sliced off: measure.warmup, and what reads at other depths made of it.  From there to the cut the
+	 * pipeline ran as it is set.  NAN: an older result. */
+	double warmup_seconds;
+	double measured_seconds;
+	uint64_t samples, batches; /* in the measured part */
+	uint64_t bad_samples;      /* that could not be decoded or read, in the whole run */
+	double bad_share;          /* of them among the samples of the measured part; NAN unknown */
+	double throughput;         /* samples/s in the measured part, good samples only */
+	uint64_t epochs;           /* finished, whole run */
+
+	double step_utilisation; /* device time / measured time; emulated: nominal time */
+	double step_wait_share;  /* share of the measured time that the step waited for a batch */
+	double oversleep_mean_ns, oversleep_max_ns; /* emulated; NAN otherwise */
+	double loss_first, loss_last;               /* NAN where there is none */
+
+	uint64_t bytes_read; /* by the source, measured part */
+	double bytes_read_per_s;
+	double disk_bytes_per_s; /* from /proc/self/io, really fetched from storage; NAN */
+	double page_cache_share; /* of the bytes read, served from the page cache; NAN: note says why */
+	double resident_before; /* share of the data set in the page cache before; NAN */
+	uint64_t rss_peak_bytes, rss_growth_bytes,
+		pool_bytes; /* pools: the bound that was printed */
+
+	double accounted;          /* sum of the states of all threads / sum of their wall times */
+	double cpu_seconds;        /* of the process, measured part */
+	double cores_busy_outside; /* cores kept busy by others meanwhile, from /proc/stat; NAN */
+	/* The CPU quota of a control group above the process: of several the one that throttled most, else the
+	 * tightest.  "" and NAN: there is none, or a note says why it is not known. */
+	char quota_group[QUOTA_GROUP_BYTES];
+	double quota_cores;
+	/* Of the group's periods in which it had runnable threads (nr_throttled / nr_periods): used up before
+	 * the end.  Unlike the throttled time, which is a sum over run queues, it is at most 1 on any machine.
+	 * 0: no quota; NAN: a note says why. */
+	double throttled_share;
+	double throttled_seconds; /* summed over run queues; NAN as above */
+	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
+	struct store_measurement store;
+
+	struct read_point
+		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */
+	size_t read_point_count;
+	char engine[NAME_BYTES]; /* that read, to be shown */
+	struct workload_facts facts;
+	uint64_t dataset_samples;
+	double file_bytes_mean;
+
+	uint64_t checksum; /* over all batches of epoch 0 in order, with run.verify; 0 without */
+	bool has_checksum;
+
+	struct stage_measurement stages[STAGES_MAX];
+	size_t stage_count;
+	struct queue_measurement queues[QUEUES_MAX];
+	size_t queue_count;
+	struct device_measurement
+		devices[DEVICES_MAX]; /* none: the step is the CPU's, or nothing */
+	size_t device_count;
+	struct window *windows; /* window_count of them; owned */
+	size_t window_count;
+	double window_seconds;
+
+	char notes
+		[NOTES_MAX]
+		[NOTE_BYTES]; /* engine, huge pages, fallbacks, injected conditions, missing counters */
+	size_t note_count;
+};
+
+/* NULL: it has none. */
+const struct stage_measurement *measurement_stage(const struct measurement *m, enum stage_id id);
+const struct stage_measurement *measurement_stage_named(
+	const struct measurement *m, const char *name);
+/* Its place among the stages; stage_count: it has none. */
+size_t measurement_stage_at(const struct measurement *m, const char *name);
+void device_measurement_init(struct device_measurement *device); /* nothing is known of it yet */
+/* Nothing is known of it, for that reason. */
+void store_measurement_init(struct store_measurement *store, const char *why);
+void measurement_release(struct measurement *m); /* safe on {0} */
+/* How long threads, CPU time and items were counted: between windows, where measured_seconds, which is of the throughput, is
+ * between completions of steps and up to a step shorter.  Without states of threads: measured_seconds. */
+double measurement_counted_seconds(const struct measurement *m);
+void measurement_note(struct measurement *m, const char *format, ...)
+	__attribute__((format(printf, 2, 3))); /* dropped when full */
+
+#endif

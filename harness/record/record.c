@@ -1,0 +1,440 @@
+/* A run's folder: one line per repetition, appended and synced, so that a kill loses at most the
+ * repetition in flight. */
+#include "harness/record/record.h"
+
+#include "harness/base/buffer.h"
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/units.h"
+#include "harness/record/measurement_json.h"
+#include "harness/record/older_facts.h"
+#include "harness/record/record_json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POINTS_FILE "points.jsonl"
+
+enum { REAL_DIGITS = 15 };
+static const size_t POINTS_LIMIT_BYTES = (size_t)8 << 30;
+
+static char *points_path(const struct record *record, struct error *err)
+{
+	char *path = files_join(record->folder, POINTS_FILE);
+	if (!path)
+		(void)error_set(err, -ENOMEM, "out of memory");
+	return path;
+}
+
+/* Held until release, so that two runs cannot write to one folder. */
+static int take_lock(struct record *record, const char *path, int flags, struct error *err)
+{
+	const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
+	if (fd < 0 && errno == EEXIST)
+		return error_set(err, -EEXIST,
+			"'%s' holds a run already: continue it with --resume, or name another folder",
+			record->folder);
+	if (fd < 0)
+		return error_set_errno(err, errno, "cannot write '%s'", path);
+	if (files_lock(fd, record->folder)) {
+		(void)close(fd);
+		return error_set(err, -EBUSY, "another run is writing to '%s'", record->folder);
+	}
+	record->lock = fd;
+	record->locked = true;
+	return 0;
+}
+
+static int append_text(struct record *record, const char *text, struct error *err)
+{
+	char *path = points_path(record, err);
+	if (!path)
+		return -ENOMEM;
+	int code = 0;
+	if (record->torn && truncate(path, (off_t)record->whole_bytes) != 0)
+		code = error_set_errno(err, errno, "cannot cut the torn last line of '%s'", path);
+	if (!code) {
+		const size_t size = strlen(text);
+		code = files_append(path, text, size, err);
+		record->torn = code != 0; /* part of it may have been written */
+		if (!code)
+			record->whole_bytes += size;
+	}
+	free(path);
+	return code;
+}
+
+/* Takes line; NULL without memory. */
+static char *line_text(json_t *line)
+{
+	char *text =
+		line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+	json_decref(line);
+	return text;
+}
+
+/* text may be NULL: there was no memory for it. */
+static int append_line(struct record *record, const char *text, struct error *err)
+{
+	struct buffer out = {.failed = !text};
+	if (text) {
+		buffer_text(&out, text);
+		buffer_text(&out, "\n");
+	}
+	const int code = out.failed ? error_set(err, -ENOMEM, "out of memory for a line of results")
+				    : append_text(record, out.data, err);
+	buffer_release(&out);
+	return code;
+}
+
+static int append_json(struct record *record, json_t *line, struct error *err)
+{
+	char *text = line_text(line);
+	const int code = append_line(record, text, err);
+	free(text);
+	return code;
+}
+
+int record_create(struct record *record, struct error *err)
+{
+	int code = files_make_folder(record->folder, err);
+	if (code)
+		return code;
+	char *path = points_path(record, err);
+	if (!path)
+		return -ENOMEM;
+	code = take_lock(record, path, O_CREAT | O_EXCL, err);
+	if (!code) {
+		code = append_json(record, record_header_to_json(record), err);
+		if (code)
+			(void)unlink(
+				path); /* without a header it is no run, but would be taken for the newest */
+	}
+	free(path);
+	return code;
+}
+
+int record_settle_repeats(struct record *record, uint32_t repeats, struct error *err)
+{
+	char number[UNITS_BYTES];
+	char *text = NULL;
+	size_t size = 0;
+	struct buffer out = {0};
+	(void)snprintf(number, sizeof number, "%u", repeats);
+	int code = config_set_key(&record->config, KEY_MEASURE_REPEATS, number, err);
+	if (code)
+		return code;
+	config_hash(&record->config, record->config_hash);
+	char *path = points_path(record, err);
+	char *header = line_text(record_header_to_json(record));
+	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
+	const char *rest = code ? NULL : memchr(text, '\n', size);
+	if (rest && header) {
+		buffer_text(&out, header);
+		buffer_add(&out, rest, size - (size_t)(rest - text));
+	}
+	if (!code && (out.failed || !out.data))
+		code = error_set(err, -ENOMEM, "out of memory for '%s'", path);
+	if (!code)
+		code = files_write_atomic(path, out.data, out.size, err);
+	if (!code)
+		record->whole_bytes = out.size;
+	buffer_release(&out);
+	free(text);
+	free(header);
+	free(path);
+	return code;
+}
+
+int record_continue(struct record *record, struct error *err)
+{
+	char *path = points_path(record, err);
+	if (!path)
+		return -ENOMEM;
+	const int code = take_lock(record, path, 0, err);
+	free(path);
+	if (!code)
+		record_remove_litter(record);
+	record->finished = 0;
+	record->interrupted = false;
+	return code;
+}
+
+static struct record_entry *find(const struct record *record, uint32_t point, uint32_t repeat)
+{
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].point == point && record->entries[i].repeat == repeat)
+			return &record->entries[i];
+	return NULL;
+}
+
+/* A fresh entry, or the earlier one of the same (point, repeat), emptied; NULL without memory. */
+static struct record_entry *make_entry(struct record *record, uint32_t point, uint32_t repeat)
+{
+	struct record_entry *same = find(record, point, repeat);
+	if (same) {
+		free(same->line);
+		same->line = NULL;
+		return same;
+	}
+	if (record->entry_count == record->entry_room) {
+		const size_t room = record->entry_room ? 2 * record->entry_room : 64;
+		struct record_entry *larger = realloc(record->entries, room * sizeof(*larger));
+		if (!larger)
+			return NULL;
+		record->entries = larger;
+		record->entry_room = room;
+	}
+	return &record->entries[record->entry_count++];
+}
+
+static bool make_tallies(struct record *record, size_t points)
+{
+	if (points <= record->tally_count)
+		return true;
+	struct record_tally *larger = realloc(record->tallies, points * sizeof(*larger));
+	if (!larger)
+		return false;
+	memset(larger + record->tally_count, 0, (points - record->tally_count) * sizeof *larger);
+	record->tallies = larger;
+	record->tally_count = points;
+	return true;
+}
+
+/* Takes line. */
+static int keep(struct record *record, const struct measurement *m, char *line, struct error *err)
+{
+	const bool room = line && make_tallies(record, (size_t)m->point + 1);
+	const size_t known = record->entry_count;
+	struct record_entry *entry = room ? make_entry(record, m->point, m->repeat) : NULL;
+	if (!entry) {
+		free(line);
+		return error_set(err, -ENOMEM, "out of memory for results");
+	}
+	size_t *const with_status = record->tallies[m->point].with_status;
+	with_status[m->status]++;
+	if (record->entry_count == known)
+		with_status[entry->status]--;
+	*entry = (struct record_entry){.point = m->point,
+		.repeat = m->repeat,
+		.status = m->status,
+		.ended = m->started + m->wall_seconds,
+		.line = line};
+	return 0;
+}
+
+int record_append(struct record *record, const struct measurement *measurement, struct error *err)
+{
+	char *line = line_text(measurement_to_json(measurement));
+	const int saved = append_line(record, line, err);
+	const int code = keep(record, measurement, line, saved ? NULL : err);
+	return saved ? saved : code;
+}
+
+int record_load(const struct record *record, size_t entry, struct measurement *m, struct error *err)
+{
+	json_error_t wrong;
+	json_t *object = json_loads(record->entries[entry].line, 0, &wrong);
+	if (!object) {
+		*m = (struct measurement){0};
+		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+	}
+	const int code = measurement_from_json(m, object, err);
+	if (!code && !measurement_json_has_facts(object))
+		m->facts = older_facts(record, m);
+	json_decref(object);
+	return code;
+}
+
+int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err)
+{
+	if (record->limit_count == RECORD_LIMITS_MAX)
+		return error_set(err, -ENOSPC, "more than %d limits", RECORD_LIMITS_MAX);
+	record->limits[record->limit_count++] = *limit;
+	return append_json(record, record_limit_to_json(limit), err);
+}
+
+enum point_status record_point_status(const struct record *record, size_t point)
+{
+	static const struct record_tally none;
+	return point_status_of(
+		(point < record->tally_count ? &record->tallies[point] : &none)->with_status);
+}
+
+bool record_counts(const struct record *record, const struct record_entry *entry)
+{
+	return point_counts(record_point_status(record, entry->point), entry->status);
+}
+
+size_t record_repeats(const struct record *record)
+{
+	size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].repeat >= repeats)
+			repeats = (size_t)record->entries[i].repeat + 1;
+	return repeats;
+}
+
+bool record_has(const struct record *record, uint32_t point, uint32_t repeat)
+{
+	const struct record_entry *entry = find(record, point, repeat);
+	return entry && entry->status != MEASUREMENT_FAILED &&
+	       entry->status != MEASUREMENT_INTERRUPTED;
+}
+
+size_t record_failed_count(const struct record *record)
+{
+	size_t failed = 0;
+	for (size_t i = 0; i < record->entry_count; i++)
+		failed += record->entries[i].status == MEASUREMENT_FAILED;
+	return failed;
+}
+
+static int read_repetition(struct record *record, const json_t *object, const char *text,
+	size_t size, struct error *err)
+{
+	struct measurement *m = calloc(1, sizeof *m);
+	if (!m)
+		return error_set(err, -ENOMEM, "out of memory for results");
+	int code = measurement_from_json(m, object, err);
+	if (!code && m->point >= record->grid.points)
+		code = error_set(err, -EINVAL, "point %u is not of this sweep", m->point);
+	if (!code)
+		code = keep(record, m, strndup(text, size), err);
+	measurement_release(m);
+	free(m);
+	return code;
+}
+
+static int read_object(
+	struct record *record, json_t *object, const char *text, size_t size, struct error *err)
+{
+	if (!record->header)
+		return record_header_from_json(record, object, err);
+	const char *kind = json_string_value(json_object_get(object, "kind"));
+	if (kind && strcmp(kind, "repetition") == 0) {
+		record->ended = false;
+		return read_repetition(record, object, text, size, err);
+	}
+	if (kind && strcmp(kind, "limit") == 0)
+		return record_limit_from_json(record, object, err);
+	if (kind && strcmp(kind, "end") == 0) {
+		record->ended = true;
+		record_end_from_json(record, object);
+	}
+	return 0; /* a kind of a later version */
+}
+
+static int read_line(struct record *record, const char *text, size_t size, struct error *err)
+{
+	json_error_t wrong;
+	json_t *object = json_loadb(text, size, 0, &wrong);
+	if (!object)
+		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+	const int code = read_object(record, object, text, size, err);
+	json_decref(object);
+	return code;
+}
+
+static int read_lines(
+	struct record *record, const char *path, const char *text, size_t size, struct error *err)
+{
+	size_t at = 0;
+	for (size_t number = 1; at < size; number++) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		if (!newline)
+			break;
+		const size_t length = (size_t)(newline - (text + at));
+		const int code = read_line(record, text + at, length, err);
+		if (code)
+			return error_prefix(err, code, "%s:%zu", path, number);
+		at += length + 1;
+	}
+	record->whole_bytes = at;
+	record->torn = at < size;
+	if (!record->header)
+		return error_set(err, -EINVAL, "'%s' holds no whole line", path);
+	return 0;
+}
+
+bool record_is_adaptive(const struct config *config)
+{
+	return config->axis_count > 0 &&
+	       config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_ADAPTIVE;
+}
+
+/* Without an end line (a kill): when the last thing known happened. */
+static void settle_end(struct record *record)
+{
+	size_t measured = 0;
+	double last = record->started;
+	for (size_t i = 0; i < record->entry_count; i++) {
+		const struct record_entry *entry = &record->entries[i];
+		last = entry->ended > last ? entry->ended : last;
+		measured += entry->status != MEASUREMENT_INTERRUPTED;
+	}
+	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	if (!record_is_adaptive(&record->config))
+		record->interrupted = measured < repeats * record->grid.points;
+	if (record->finished < last)
+		record->finished = last;
+}
+
+int record_read(
+	struct record *record, const char *path, const char *text, size_t size, struct error *err)
+{
+	const int code = read_lines(record, path, text, size, err);
+	if (code)
+		return code;
+	if (record_is_adaptive(&record->config) && !record->ended)
+		record->interrupted = true;
+	settle_end(record);
+	return 0;
+}
+
+int record_open(struct record *record, const char *folder, struct error *err)
+{
+	*record = (struct record){0};
+	int code = record_find_newest(folder, &record->folder, err);
+	if (code)
+		return code;
+	char *path = points_path(record, err);
+	char *text = NULL;
+	size_t size = 0;
+	code = path ? files_read(path, POINTS_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
+	if (!code)
+		code = record_read(record, path, text, size, err);
+	free(text);
+	free(path);
+	return code;
+}
+
+int record_end(struct record *record, struct error *err)
+{
+	const bool ended = record->finished > 0;
+	settle_end(record);
+	if (!ended)
+		record->finished = clock_utc_seconds();
+	return append_json(record, record_end_to_json(record), err);
+}
+
+void record_release(struct record *record)
+{
+	for (size_t i = 0; i < record->entry_count; i++)
+		free(record->entries[i].line);
+	free(record->entries);
+	free(record->tallies);
+	free(record->folder);
+	free(record->command);
+	config_grid_close(&record->grid);
+	config_release(&record->config);
+	fact_list_release(&record->environment);
+	json_decref(record->header);
+	if (record->locked)
+		(void)close(record->lock);
+	*record = (struct record){0};
+}

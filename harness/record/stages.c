@@ -1,0 +1,12 @@
+/* The stages' names. */
+#include "harness/record/stages.h"
+
+const char *const stage_names[STAGE_NAMES] = {
+	[STAGE_READ] = STAGE_READ_NAME,
+	[STAGE_DECODE] = STAGE_DECODE_NAME,
+	[STAGE_UPLOAD] = STAGE_UPLOAD_NAME,
+	[STAGE_STEP] = STAGE_STEP_NAME,
+	[STAGE_SYNC] = STAGE_SYNC_NAME,
+	[STAGE_PREFETCH] = STAGE_PREFETCH_NAME,
+	[STAGE_MEMORY] = STAGE_MEMORY_NAME,
+};

@@ -1,0 +1,65 @@
+/* Service times in sequence: what a replay of the pipeline is fed with.  Of each stage, blocks of
+ * consecutive items of the measured part, evenly spread over it: neighbours are neighbours (service
+ * times are autocorrelated), and the memory is fixed whatever the length of the run.  Plain data,
+ * saved beside points.jsonl, one file a repetition. */
+#ifndef MLBENCH_RECORD_TRACE_H
+#define MLBENCH_RECORD_TRACE_H
+
+#include "harness/record/measurement.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TRACE_ITEMS_MAX = 4096 }; /* of a stage, as saved */
+
+/* One sample (read, decode) or one batch (upload, step).  Times are ns, NAN where they do not apply. */
+struct trace_item {
+	uint64_t number; /* ticket of a sample, or number of a batch: the order of the items */
+	double end_s;    /* since the start of the repetition */
+	uint32_t worker; /* thread of the stage */
+	uint32_t bytes;  /* read: of the file, as fetched; 0 elsewhere */
+	uint32_t
+		in_flight; /* read: files in flight on that thread when it was submitted, itself included */
+	/* read: submission to completion; decode: the whole item, locks and all; upload: the copy; step:
+	 * from when the step had the batch until the device was done (emulated: its nominal time).  Where a
+	 * device works by itself, upload and step: the time that it was at it, with what was planted */
+	float service_ns;
+	float lock_wait_ns, lock_hold_ns; /* decode: under the team's lock; parts of service_ns */
+	/* step: time that the thread itself needed before the device began.  Where a device works by itself,
+	 * steps are launched while it is at earlier ones: only what of the launching delayed it counts, from
+	 * when it was free and the thread had the batch until it began.  device step: the launching,
+	 * whole. */
+	float host_ns;
+};
+
+/* Beside "upload" and "step" stand "device upload" and "device step" where a device works by itself: what its
+ * own clock says, on the monotonic clock as all times are (device_measurement.clock_map_error_ns).  An item lasts from
+ * end_s - service_ns to end_s.  Host threads and device streams are so on one clock. */
+#define TRACE_DEVICE_PREFIX "device "
+
+struct trace {
+	char stage[NAME_BYTES];
+	struct trace_item *items; /* by number; owned */
+	size_t count;
+	uint32_t block; /* items are consecutive in runs of about so many */
+};
+
+/* Beside "read" stands "read ramp" where the source has files in flight: the first files of the repetition, by number, which found
+ * an idle store: items as of "read", though not of the measured part. */
+#define TRACE_READ_RAMP "read ramp"
+enum { TRACE_RAMP_FILES_MAX = 256 };
+
+struct traces {
+	uint32_t point, repeat;
+	double begin_s, end_s; /* the part they are of */
+	struct trace stages[STAGES_MAX];
+	size_t stage_count;
+};
+
+void traces_release(struct traces *traces); /* safe on {0} */
+/* One beyond the last item of the run of consecutive numbers that holds `first` < count. */
+size_t trace_run_end(const struct trace *trace, size_t first);
+/* NULL when there is none of that name. */
+const struct trace *traces_find(const struct traces *traces, const char *stage);
+
+#endif
