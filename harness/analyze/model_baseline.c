@@ -158,7 +158,8 @@ static int choose_outside(struct model *model, const struct outside *outside, si
 }
 
 /* Of an emulated device's step thread it was measured how long it is at work for a batch.  A replay, which shares cores in equal parts
- * where a scheduler lets a thread that mostly sleeps go first, has it longer: the device's time gives way, batch by batch. */
+ * where a scheduler lets a thread that mostly sleeps go first, has it longer: the device's time gives way, batch by batch.  That it has it
+ * shorter is of no such kind: a quota that stops the thread, or a step that was cut off when counting ended. */
 static int fit_step(
 	struct model *model, size_t samples, struct replay_result *result, struct error *err)
 {
@@ -167,7 +168,7 @@ static int fit_step(
 	int code = 0;
 	for (int round = 0; round < FIT_ROUNDS && !code && model->step_working_ns > 0; round++) {
 		const double excess = step_working_replayed(model, result) - model->step_working_ns;
-		if (fabs(excess) < FIT_WITHIN * model->step_working_ns)
+		if (excess < FIT_WITHIN * model->step_working_ns)
 			break;
 		model->step_excess_ns += excess;
 		for (size_t i = 0; i < device->count; i++)

@@ -262,6 +262,25 @@ static void a_step_that_is_shorter_than_replayed(void **state)
 	truth_free(run);
 }
 
+/* A step that goes on when counting ends is time without an item, and a quota that stops the thread is the cores': of 25 long steps
+ * either would make the device slower by some percent. */
+static void a_step_that_is_longer_than_replayed(void **state)
+{
+	(void)state;
+	static const double CUT_S = 4e-3;
+	struct truth t = plain;
+	t.step_ms = 4;
+	t.settings[1] = "step.time=4ms";
+	t.samples = 400;
+	struct truth_run *run = truth_make(&t);
+	const struct prediction before = predict_altered(run, "decode.workers=8");
+	run->measurements[0].stages[run->measurements[0].stage_count - 1].seconds[THREAD_WORKING] +=
+		CUT_S;
+	const struct prediction cut = predict_altered(run, "decode.workers=8");
+	assert_about(cut.throughput, before.throughput, 1e-3);
+	truth_free(run);
+}
+
 /* Twice as many busy cores, and nothing that tells how they slow each other down. */
 static void cores_that_may_slow_each_other_down(void **state)
 {
@@ -358,6 +377,7 @@ int main(void)
 		cmocka_unit_test(the_knee_is_where_doubling_gains_nothing),
 		cmocka_unit_test(intervals_grow_with_what_is_not_known),
 		cmocka_unit_test(a_step_that_is_shorter_than_replayed),
+		cmocka_unit_test(a_step_that_is_longer_than_replayed),
 		cmocka_unit_test(cores_that_may_slow_each_other_down),
 		cmocka_unit_test(more_in_flight_than_measured_is_uncertain),
 		cmocka_unit_test(it_is_quick),
