@@ -105,7 +105,9 @@ static void split_blobs(const struct dataset *dataset, struct pipeline_plan *pla
 
 static void size_blobs(const struct dataset *dataset, struct pipeline_plan *plan)
 {
-	plan->blob_bytes = plan->facts.reads_memory ? 0 : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
+	plan->blob_bytes = plan->facts.reads_memory
+				   ? 0
+				   : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
 	if (plan->blob_pool_bytes > SPLIT_SAVES_LEAST)
 		split_blobs(dataset, plan);
@@ -336,16 +338,21 @@ static int check_planted(
 		plan->step_description);
 }
 
-struct workload_facts pipeline_facts(const struct config *config)
+static struct workload_facts facts_of(
+	const struct source_ops *source, const struct backend_ops *backend)
 {
-	const struct source_ops *source = source_choose(config, NULL, 0, NULL);
-	const struct backend_ops *backend = backend_choose(config, NULL, 0, NULL);
 	return (struct workload_facts){.reads_memory = source && source->immediate,
 		.reads_block = source && source->blocking,
 		.step_null = backend && backend->null,
 		.step_emulated = backend && backend->emulated,
 		.step_on_cores = backend && backend->on_cores,
 		.step_has_memory = backend && backend_is_device(backend)};
+}
+
+struct workload_facts pipeline_facts(const struct config *config)
+{
+	return facts_of(
+		source_choose(config, NULL, 0, NULL), backend_choose(config, NULL, 0, NULL));
 }
 
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
@@ -363,7 +370,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	code = describe_step(config, plan, err);
 	if (code)
 		return code;
-	plan->facts = pipeline_facts(config);
+	plan->facts = facts_of(source, backend_choose(config, NULL, 0, NULL));
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan);
 	code = check_planted(config, plan, err);

@@ -6,6 +6,7 @@
 #include "harness/command/step_facts.h"
 #include "harness/record/config_json.h"
 #include "harness/report/material.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -39,8 +40,8 @@ struct model_source calibration_source(const struct config *config, const struct
 		.contention = contention,
 		.others = material->others,
 		.other_count = material->other_count,
-		.step_time = step_facts_time,
-		.exchange_time = step_facts_exchange};
+		.step_time = step_facts_recorded_time,
+		.exchange_time = backend_exchange_ns};
 }
 
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,

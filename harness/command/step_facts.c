@@ -15,10 +15,16 @@ int step_facts_check(const struct config *config, struct error *err)
 	return backend_validate(config, err);
 }
 
+static bool is_emulated(const struct config *config)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	return ops && ops->emulated;
+}
+
 double step_facts_time(const struct config *config, uint32_t batch_size)
 {
 	struct backend *backend;
-	if (!pipeline_facts(config).step_emulated)
+	if (!is_emulated(config))
 		return NAN;
 	const double given = config_step_time(config, batch_size);
 	if (given > 0)
@@ -33,6 +39,17 @@ double step_facts_time(const struct config *config, uint32_t batch_size)
 	return each * batch_size;
 }
 
+double step_facts_recorded_time(const struct config *config, uint32_t batch_size)
+{
+	struct config emulated = {0};
+	double ns = NAN;
+	if (config_copy(&emulated, config, NULL) == 0 &&
+		config_set_key(&emulated, KEY_STEP_BACKEND, "emulated", NULL) == 0)
+		ns = step_facts_time(&emulated, batch_size);
+	config_release(&emulated);
+	return ns;
+}
+
 double step_facts_gradient_bytes(const struct config *config)
 {
 	return backend_gradient_bytes(config);
@@ -40,7 +57,7 @@ double step_facts_gradient_bytes(const struct config *config)
 
 double step_facts_exchange(const struct config *config)
 {
-	return pipeline_facts(config).step_emulated ? backend_exchange_ns(config) : (double)NAN;
+	return is_emulated(config) ? backend_exchange_ns(config) : (double)NAN;
 }
 
 static bool is_same(const struct step_product *a, const struct step_product *b)

@@ -12,10 +12,13 @@
 int step_facts_check(const struct config *config, struct error *err);
 
 /* ns of a full batch of so many samples where the step is emulated: step.time, or what is published of
- * step.model on step.device, scaled from its batch; NAN otherwise.  A model_step_time (model.h). */
+ * step.model on step.device, scaled from its batch; NAN otherwise. */
 double step_facts_time(const struct config *config, uint32_t batch_size);
 
-/* ns of an exchange of gradients where the step is emulated; NAN otherwise.  A model_exchange_time (model.h). */
+/* The same of a record whose step was emulated, whatever this node would take.  A model_step_time (model.h). */
+double step_facts_recorded_time(const struct config *config, uint32_t batch_size);
+
+/* ns of an exchange of gradients where the step is emulated; NAN otherwise. */
 double step_facts_exchange(const struct config *config);
 
 /* The matrix products of step.model for samples as the configuration makes them, in so many classes, into

@@ -87,12 +87,30 @@ static void a_null_step_and_an_unknown_model_have_none(void **state)
 	config_release(&config);
 }
 
+/* A record's emulated step is predicted as such on a node that would take another backend. */
+static void a_recorded_step_is_not_this_nodes(void **state)
+{
+	(void)state;
+	struct config config;
+	config_init(&config);
+	use(&config, "step.backend=emulated");
+	use(&config, "step.device=h100");
+	use(&config, "step.model=resnet50");
+	const double here = step_facts_time(&config, 64);
+	assert_true(here > 0);
+	use(&config, "step.backend=null");
+	assert_true(isnan(step_facts_time(&config, 64)));
+	assert_true(fabs(step_facts_recorded_time(&config, 64) - here) < 1e-6 * here);
+	config_release(&config);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_have_the_models_flops),
 		cmocka_unit_test(samples_of_bytes_have_as_many_elements),
 		cmocka_unit_test(a_null_step_and_an_unknown_model_have_none),
+		cmocka_unit_test(a_recorded_step_is_not_this_nodes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
