@@ -54,7 +54,7 @@ else
 	passed=$((passed + 1))
 fi
 # What an engine, a codec or a backend is like is a fact of its table, never told by its name: neither here, nor of what was recorded.
-names=$(sed -nE 's/^\t\.name = "([a-z0-9_]+)",$/\1/p' workloads/source/*.c workloads/image/*.c workloads/backend/*.c | sort -u | paste -sd'|')
+names=$(sed -nE 's/^\t\.name = "([a-z0-9_]+)",$/\1/p' workloads/source/*.c workloads/image/*.c workloads/backend/*.c | sort -u | paste -sd'|')'|png'
 judged=$(grep -nE "strn?(case)?cmp\([^;]*\"($names)\"" harness/*/*.c harness/report/html/*.c workloads/*/*.c pipelines/*.c | grep -v '^harness/record/older_facts\.c:')
 if [ -z "$names" ] || [ -n "$judged" ]; then
 	printf 'layering: names are compared (facts are in workload_facts.h): %s\n%s\n' "$names" "$judged"
