@@ -4,6 +4,7 @@
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
 #   make bank-real the same with real conditions: FUSE, cgroups, a shaped link, hogs (root; an hour a half)
 # The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
+# WITHOUT="libdw sqlite3" builds without some of the optional libraries, as if they were not installed.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
 # CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).
 
@@ -23,13 +24,18 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash \
-            sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
-# Formats of pictures that the program does without where their libraries are not installed.
-WEBP := $(shell pkg-config --exists libwebp 2>/dev/null && echo libwebp)
-TIFF := $(shell pkg-config --exists 'libtiff-4 >= 4.5' 2>/dev/null && echo libtiff-4)
-PACKAGES += $(WEBP) $(TIFF)
-PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) openblas 2>/dev/null) $(WEBP:%=-DMLBENCH_WEBP) $(TIFF:%=-DMLBENCH_TIFF)
+PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash
+# Libraries that the program does without where they are not installed, and says so (harness/base/parts.c); WITHOUT="libdw sqlite3"
+# leaves some out.  Code sees MLBENCH_WITH_<package>.
+OPTIONAL := libwebp libtiff-4 sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
+wanted_libtiff-4 := >= 4.5
+WITH := $(foreach package,$(filter-out $(WITHOUT),$(OPTIONAL)),$(shell pkg-config --exists '$(package) $(wanted_$(package))' 2>/dev/null && echo $(package)))
+ifeq ($(shell command -v protoc-c),)
+  WITH := $(filter-out libprotobuf-c,$(WITH))
+endif
+PACKAGES += $(WITH)
+WITH_FLAGS := $(patsubst %,-DMLBENCH_WITH_%,$(subst -,_,$(WITH)))
+PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) openblas 2>/dev/null) $(WITH_FLAGS)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
@@ -57,15 +63,25 @@ LIBS := -Wl,--as-needed $(PKG_LIBS) -lz -lm -ldl
 
 # --- sources: every .c of the three folders; main.c apart, so that tests link the rest ------------
 SOURCES := $(sort $(wildcard harness/*/*.c harness/report/html/*.c workloads/*/*.c pipelines/*.c))
+# Without SQLite there is no history (harness/command/history.c says so).
+ifeq ($(filter sqlite3,$(WITH)),)
+  SOURCES := $(filter-out harness/report/history%,$(SOURCES))
+endif
 OBJECTS := $(SOURCES:%.c=$(B)/%.o)
 TEST_SOURCES := $(sort $(wildcard tests/unit/test_*.c))
-TESTS := $(TEST_SOURCES:tests/unit/%.c=$(B)/tests/%)
+# The tests of what this build is without: none of them can be linked.
+test_of_sqlite3 := history
+test_of_libmicrohttpd := listen
+test_of_ncursesw := terminal
+test_of_libdw := flame
+test_of_libprotobuf-c := export
+TESTS := $(filter-out $(foreach package,$(filter-out $(WITH),$(OPTIONAL)),$(B)/tests/test_$(test_of_$(package))),$(TEST_SOURCES:tests/unit/%.c=$(B)/tests/%))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/bench_*.c))
 BENCHES := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 
 # Code that is made from descriptions, into the build's folder; it is not held to our warnings.
 GENERATED_B := $(B)/generated
-PROTOS := $(sort $(wildcard harness/*/*.proto))
+PROTOS := $(if $(filter libprotobuf-c,$(WITH)),$(sort $(wildcard harness/*/*.proto)))
 GENERATED := $(PROTOS:%.proto=$(GENERATED_B)/%.pb-c.c)
 GENERATED_OBJECTS := $(GENERATED:.c=.o)
 CFLAGS_ALL += -isystem $(GENERATED_B)
@@ -94,7 +110,7 @@ ifneq ($(filter-out clean help format lint setup setup-check sweep check bank ba
 endif
 CUDA_NVCC := $(if $(CUDA_GENCODE),$(NVCC))
 
-all: $(B)/mlbench $(B)/measuring_alone $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
+all: $(B)/mlbench $(B)/measuring_alone $(B)/bare/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
 	$(if $(CUDA_WHY),$(call say,NOTE,"no plug-in for NVIDIA devices: $(CUDA_WHY)"))
 	$(if $(CUDA_NOTE),$(call say,NOTE,"plug-in for NVIDIA devices: $(CUDA_NOTE)"))
 no-plugin: # of an earlier build, which the program would find
@@ -125,6 +141,21 @@ $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# What looks at MLBENCH_WITH_… is compiled anew when a library came or went; and once more as if there were none, for a program
+# that shows that the rest needs none of them (tests/cli/29_measuring_alone.sh).
+LOOKS_AT_WITH := $(patsubst %.c,%.o,$(shell grep -l MLBENCH_WITH_ $(SOURCES)))
+WITH_STAMP := $(B)/with
+$(shell mkdir -p $(B); echo '$(WITH)' | cmp -s - $(WITH_STAMP) || echo '$(WITH)' >$(WITH_STAMP))
+$(LOOKS_AT_WITH:%=$(B)/%): $(WITH_STAMP)
+BARE_LIBS = -Wl,--as-needed $(shell pkg-config --libs $(filter-out $(OPTIONAL),$(PACKAGES)) 2>/dev/null) -lz -lm -ldl
+$(B)/bare/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,BARE,$<)
+	$(Q)$(CC) $(filter-out $(WITH_FLAGS),$(CFLAGS_ALL)) -MMD -MP -c -o $@ $<
+$(B)/bare/mlbench: $(B)/harness/main.o $(LOOKS_AT_WITH:%=$(B)/bare/%) $(LIBRARIES)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(BARE_LIBS)
 
 $(GENERATED_B)/%.pb-c.c $(GENERATED_B)/%.pb-c.h &: %.proto
 	@mkdir -p $(@D)

@@ -1,5 +1,6 @@
 /* mlbench history: all results below a folder, and what became of them over time. */
 #include "harness/base/log.h"
+#include "harness/base/parts.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#if defined(MLBENCH_WITH_sqlite3)
 
 #define RESULTS_FOLDER "results"
 
@@ -174,7 +177,7 @@ static int report_on(const struct invocation *invocation, const struct request *
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int history_run(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
 	const char *root = options->argument_count > 0 ? options->arguments[0] : RESULTS_FOLDER;
@@ -193,6 +196,16 @@ static int run(const struct invocation *invocation, struct error *err)
 	history_close(&history);
 	return status;
 }
+
+#else
+
+static int history_run(const struct invocation *invocation, struct error *err)
+{
+	(void)invocation;
+	return command_status(part_require(PART_HISTORY, err));
+}
+
+#endif
 
 const struct command command_history = {
 	.name = "history",
@@ -217,5 +230,5 @@ const struct command command_history = {
 		   OPTION_BIT(OPTION_SIGNIFICANCE) | OPTION_BIT(OPTION_FORMAT) |
 		   OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_REBUILD) | OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,
-	.run = run,
+	.run = history_run,
 };

@@ -3,11 +3,13 @@
 
 #include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"
+#include "harness/base/parts.h"
 #include "harness/base/suggest.h"
 #include "harness/base/units.h"
 #include "harness/config/config.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
+#include "harness/report/html/page.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda_load.h"
@@ -184,7 +186,15 @@ static void list_keys(struct listing *listing)
 static void list_formats(struct listing *listing)
 {
 	for (size_t i = 0; export_list[i]; i++)
-		listing_add(listing, export_list[i]->name, NULL, export_list[i]->summary);
+		listing_add(listing, export_list[i]->name, export_unavailable(export_list[i]),
+			export_list[i]->summary);
+}
+
+static void list_parts(struct listing *listing)
+{
+	for (enum part part = 0; part < PARTS; part++)
+		listing_add(listing, part_name(part), part_missing(part), part_summary(part));
+	listing_add(listing, "charts", page_charts_unavailable(), "the pictures of report.html");
 }
 
 static const struct topic {
@@ -199,6 +209,7 @@ static const struct topic {
 		"devices: this node's GPUs, and those that can be emulated (step.device) with their published step times",
 		list_all_devices},
 	{"formats", "formats that results can be written in (export --format)", list_formats},
+	{"parts", "parts that this mlbench may have been built without", list_parts},
 	{"configs", "configurations", list_configs},
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };
@@ -219,7 +230,7 @@ static int find_topic(const char *name, const struct topic **topic, struct error
 	if (near)
 		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
 	return error_set(err, -EINVAL,
-		"cannot list '%s': sources, codecs, backends, models, devices, formats, configs or keys",
+		"cannot list '%s': sources, codecs, backends, models, devices, formats, parts, configs or keys",
 		name);
 }
 
@@ -318,7 +329,7 @@ const struct command command_list = {
 	.name = "list",
 	.summary =
 		"list engines, codecs, backends, models, devices, formats, configurations or keys",
-	.arguments = "[sources|codecs|backends|models|devices|formats|configs|keys]",
+	.arguments = "[sources|codecs|backends|models|devices|formats|parts|configs|keys]",
 	.description =
 		"What there is to choose from. What this node cannot do is listed with the reason, not hidden. "
 		"Without a topic: all but the keys.",

@@ -2,12 +2,12 @@
 #include "harness/live/listen.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/parts.h"
 #include "harness/live/metrics.h"
 #include "harness/live/stall.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,6 +17,25 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+int listener_parse_port(const char *text, uint16_t *port, struct error *err)
+{
+	char *end;
+	*port = LISTEN_PORT_DEFAULT;
+	if (!text)
+		return 0;
+	errno = 0;
+	const long number = strtol(text, &end, 10);
+	if (errno || end == text || *end || number < 0 || number > UINT16_MAX)
+		return error_set(err, -EINVAL,
+			"--listen: '%.40s' is no port; ports are 0 (any that is free) to %u", text,
+			UINT16_MAX);
+	*port = (uint16_t)number;
+	return 0;
+}
+
+#if defined(MLBENCH_WITH_libmicrohttpd)
+#include <microhttpd.h>
 
 enum { ADDRESSES = 2, CONNECTIONS = 8, TIMEOUT_S = 5, CONNECTION_BYTES = 16 << 10, BACKLOG = 8 };
 
@@ -244,18 +263,26 @@ uint16_t listener_port(const struct listener *listener)
 	return listener->port;
 }
 
-int listener_parse_port(const char *text, uint16_t *port, struct error *err)
+#else
+
+int listener_open(
+	struct listener **out, const struct live_board *board, uint16_t port, struct error *err)
 {
-	char *end;
-	*port = LISTEN_PORT_DEFAULT;
-	if (!text)
-		return 0;
-	errno = 0;
-	const long number = strtol(text, &end, 10);
-	if (errno || end == text || *end || number < 0 || number > UINT16_MAX)
-		return error_set(err, -EINVAL,
-			"--listen: '%.40s' is no port; ports are 0 (any that is free) to %u", text,
-			UINT16_MAX);
-	*port = (uint16_t)number;
+	(void)board;
+	(void)port;
+	*out = NULL;
+	return part_require(PART_METRICS_SERVER, err);
+}
+
+void listener_close(struct listener *listener)
+{
+	(void)listener;
+}
+
+uint16_t listener_port(const struct listener *listener)
+{
+	(void)listener;
 	return 0;
 }
+
+#endif

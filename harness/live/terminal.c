@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#if defined(MLBENCH_WITH_ncursesw)
 /* After the system's headers: it defines short names as macros. */
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
@@ -434,3 +435,5 @@ void terminal_suspend(struct terminal *t)
 	}
 	take_size(t);
 }
+
+#endif

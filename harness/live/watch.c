@@ -2,6 +2,7 @@
 #include "harness/live/watch.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/parts.h"
 #include "harness/live/chatter.h"
 #include "harness/live/draw.h"
 #include "harness/live/terminal.h"
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#if defined(MLBENCH_WITH_ncursesw)
 
 enum {
 	FRAME_MS = 200,
@@ -348,3 +351,24 @@ void watch_wait(struct watch *w)
 		(void)pthread_cond_wait(&w->changed, &w->lock);
 	(void)pthread_mutex_unlock(&w->lock);
 }
+
+#else
+
+int watch_open(struct watch **out, const struct watch_options *options, struct error *err)
+{
+	(void)options;
+	*out = NULL;
+	return part_require(PART_LIVE_VIEW, err);
+}
+
+void watch_close(struct watch *w)
+{
+	(void)w;
+}
+
+void watch_wait(struct watch *w)
+{
+	(void)w;
+}
+
+#endif

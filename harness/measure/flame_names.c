@@ -2,11 +2,13 @@
  * "[file]" of the module elsewhere; of the kernel, by /proc/kallsyms. */
 #include "harness/measure/flame_unwind.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(MLBENCH_WITH_libdw)
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 
 enum { NESTED_MAX = 3 }; /* blocks and functions that a function's DIE may be in */
 
@@ -128,6 +130,8 @@ size_t flame_user_names(
 		name_module(module, &names[0]);
 	return 1;
 }
+
+#endif
 
 /* --- the kernel ------------------------------------------------------------------------------------------ */
 

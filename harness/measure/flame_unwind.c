@@ -2,16 +2,18 @@
  * its frame pointer are holds for a range of addresses, mostly the body of a function: it is looked up once and kept, since
  * looking takes as long as unwinding some stacks. */
 #include "harness/measure/flame_unwind.h"
-
 #include "harness/base/clock.h"
+#include "harness/base/parts.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#if defined(MLBENCH_WITH_libdw)
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 
 enum {
 	RULES_ROOM = 1 << 14, /* forgotten when it is full */
@@ -358,3 +360,40 @@ void flame_unwinder_close(struct flame_unwinder *u)
 	free(u->rules);
 	free(u);
 }
+
+#else
+
+int flame_unwinder_open(struct flame_unwinder **out, struct error *err)
+{
+	*out = NULL;
+	return part_require(PART_FLAME, err);
+}
+
+/* Nobody has one to pass to these. */
+void flame_unwinder_close(struct flame_unwinder *u)
+{
+	(void)u;
+}
+
+size_t flame_unwind(struct flame_unwinder *u, const struct flame_raw *raw, uint64_t *pcs,
+	size_t room, bool *whole)
+{
+	(void)u;
+	(void)raw;
+	(void)pcs;
+	(void)room;
+	*whole = false;
+	return 0;
+}
+
+size_t flame_user_names(
+	struct flame_unwinder *unwinder, uint64_t pc, char (*names)[FLAME_NAME_BYTES], size_t room)
+{
+	(void)unwinder;
+	(void)pc;
+	(void)names;
+	(void)room;
+	return 0;
+}
+
+#endif

@@ -4,9 +4,11 @@
 
 #include "harness/measure/flame_parts.h"
 
+#if defined(MLBENCH_WITH_libdw)
 #include <elfutils/libdwfl.h>
 
 /* The module with pc, NULL: none; one that was opened meanwhile is found within a second. */
 Dwfl_Module *flame_module(struct flame_unwinder *unwinder, uint64_t pc);
+#endif
 
 #endif

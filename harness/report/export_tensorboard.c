@@ -1,6 +1,7 @@
 /* TensorBoard: a run per repetition, in a folder per point.  Scalars of single steps come from the saved service times,
  * which are blocks of consecutive steps and not all of them; those of epochs from the windows. */
 #include "harness/base/files.h"
+#include "harness/base/parts.h"
 #include "harness/report/export.h"
 #include "harness/report/tensorboard_events.h"
 
@@ -272,9 +273,15 @@ static int write_tensorboard(const struct report *report, const char *folder, st
 	return code;
 }
 
+static const char *tensorboard_unavailable(void)
+{
+	return part_missing(PART_TENSORBOARD);
+}
+
 const struct export_ops export_tensorboard = {
 	.name = "tensorboard",
 	.summary = "event files for TensorBoard: scalars of steps and epochs, a run per repetition",
 	.extension = "tensorboard",
+	.unavailable = tensorboard_unavailable,
 	.folder = write_tensorboard,
 };

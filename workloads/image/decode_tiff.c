@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#if defined(MLBENCH_TIFF)
+#if defined(MLBENCH_WITH_libtiff_4)
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#if defined(MLBENCH_WEBP)
+#if defined(MLBENCH_WITH_libwebp)
 
 #include <webp/decode.h>
 
