@@ -4,7 +4,6 @@
 #define MLBENCH_COMMAND_PLAN_H
 
 #include "harness/command/command.h"
-#include "harness/command/plan_cost.h"
 #include "harness/config/config.h"
 #include "harness/record/record.h"
 #include "pipelines/pipeline.h"
@@ -18,6 +17,24 @@ enum { PLAN_WHY_BYTES = 320 };
 enum plan_data {
 	PLAN_DATA_LOOK, /* nothing: the plan goes without */
 	PLAN_DATA_MAKE, /* generate it, when the configuration allows that */
+};
+
+/* What running a plan costs: seconds and bytes, added up point by point. */
+struct plan_cost {
+	/* Of one repetition of each point, from its warm-up to its end; 0 where it is a number of epochs. */
+	double seconds_sum, seconds_most;
+	size_t points;
+	/* Points whose measure.duration has room for fewer than measure.min_batches of their emulated steps. */
+	size_t short_points;
+	struct {
+		double duration_s, batch_s, batches_least;
+		bool hopeless; /* too few even in the longest time that a repetition may take */
+	} short_worst;
+
+	uint64_t resident_bytes; /* before anything runs */
+	/* The largest pools of a stage alone; 0: none is run, or not known. */
+	uint64_t limit_pool_bytes;
+	uint64_t bound_bytes; /* on what is resident, whatever runs; 0: not known */
 };
 
 struct plan {
@@ -62,6 +79,8 @@ double plan_repetition_seconds(const struct plan *plan);
 double plan_seconds(const struct plan *plan, size_t repetitions);
 /* A guess of the time that generating takes; 0 without a recipe. */
 double plan_generation_seconds(const struct plan *plan);
+/* A run that was planned.  limit: of a stage alone. */
+void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit);
 /* "4m 10s" */
 const char *plan_format_seconds(double seconds, char *out, size_t room);
 

@@ -6,7 +6,7 @@
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "harness/command/resume.h"
-#include "harness/command/session_parts.h"
+#include "harness/command/session.h"
 #include "harness/measure/environment.h"
 
 #include <errno.h>

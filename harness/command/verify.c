@@ -7,7 +7,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/experiments.h"
-#include "harness/command/plan_cost.h"
+#include "harness/command/plan.h"
 #include "harness/command/progress.h"
 #include "harness/report/diagnosis_report.h"
 #include "pipelines/pipeline.h"
