@@ -2,6 +2,7 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,4 +66,19 @@ void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES])
 	if (!broken_down(seconds, &tm) ||
 		strftime(out, CLOCK_UTC_BYTES, "%Y%m%dT%H%M%SZ", &tm) == 0)
 		(void)snprintf(out, CLOCK_UTC_BYTES, "unknown");
+}
+
+const char *clock_format_span(double seconds, char *out, size_t room)
+{
+	enum { MINUTE = 60, HOUR = 60 * MINUTE };
+	const long whole = lround(seconds);
+	if (seconds < 1)
+		(void)snprintf(out, room, "%.1f s", seconds);
+	else if (whole < 2 * MINUTE)
+		(void)snprintf(out, room, "%ld s", whole);
+	else if (whole < HOUR)
+		(void)snprintf(out, room, "%ld min %02ld s", whole / MINUTE, whole % MINUTE);
+	else
+		(void)snprintf(out, room, "%ld h %02ld min", whole / HOUR, whole % HOUR / MINUTE);
+	return out;
 }

@@ -36,4 +36,7 @@ void clock_format_utc(double seconds, char out[CLOCK_UTC_BYTES]);
 /* A name fit for a folder: "20261120T213005Z". */
 void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES]);
 
+/* A duration for people: "0.4 s", "95 s", "4 min 10 s", "2 h 05 min".  Returns out. */
+const char *clock_format_span(double seconds, char *out, size_t room);
+
 #endif

@@ -1,4 +1,4 @@
-/* A configuration's name to its file. */
+/* From a configuration's name on the command line to its file, and to what it says. */
 #include "harness/command/config_place.h"
 
 #include "harness/base/program.h"
@@ -66,4 +66,18 @@ const char *config_place_find(const char *name, char *out, size_t room)
 				return out;
 		}
 	return name;
+}
+
+int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
+	struct error *err)
+{
+	int code = 0;
+	if (name) {
+		char place[PATH_MAX];
+		config_init(config);
+		code = config_read_file(config, config_place_find(name, place, sizeof place), err);
+	}
+	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
+		code = config_set(config, invocation->options.sets[i], err);
+	return code;
 }

@@ -4,7 +4,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/plan.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -35,7 +34,7 @@ static void tell(void *context, uint64_t done, uint64_t total, uint64_t bytes)
 	log_progress("%s %llu of %llu samples (%.0f%%), %s, ETA %s", telling->verb,
 		(unsigned long long)done, (unsigned long long)total,
 		100.0 * (double)done / (double)total, units_format_size((double)bytes, size),
-		plan_format_seconds(rest, eta, sizeof eta));
+		clock_format_span(rest, eta, sizeof eta));
 }
 
 int data_generate(const struct config *config, const atomic_bool *stop,
@@ -71,7 +70,7 @@ static int make_it(const struct config *config, const atomic_bool *stop, struct 
 		log_info("generated %llu samples, %s, in %s",
 			(unsigned long long)made.made + made.kept,
 			units_format_size((double)made.bytes, size),
-			plan_format_seconds(made.seconds, took, sizeof took));
+			clock_format_span(made.seconds, took, sizeof took));
 	return code;
 }
 

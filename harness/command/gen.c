@@ -1,9 +1,9 @@
 /* mlbench gen: the data set of a recipe. */
-#include "harness/base/log.h"
+#include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
+#include "harness/command/config_place.h"
 #include "harness/command/data.h"
-#include "harness/command/plan.h"
 
 #include <errno.h>
 
@@ -56,29 +56,45 @@ static int report_generated(
 	buffer_format(&text, "%s: %llu samples made, %llu were there, %s, in %s\n",
 		config_text(config, KEY_DATASET_PATH), (unsigned long long)made.made,
 		(unsigned long long)made.kept, units_format_size((double)made.bytes, size),
-		plan_format_seconds(made.seconds, took, sizeof took));
+		clock_format_span(made.seconds, took, sizeof took));
 	const int status = command_print(&text, err);
 	buffer_release(&text);
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+/* Every point of it: a mistake is said before anything is written. */
+static int gen_validate(const struct config *config, struct error *err)
 {
-	struct plan plan = {0};
+	struct config_grid grid = {0};
+	int code = config_grid_open(config, &grid, err);
+	for (size_t point = 0; point < grid.points && !code; point++) {
+		struct config one = {0};
+		code = config_grid_point(config, &grid, point, &one, err);
+		if (!code)
+			code = config_validate(&one, err);
+		config_release(&one);
+	}
+	config_grid_close(&grid);
+	return code;
+}
+
+static int gen_run(const struct invocation *invocation, struct error *err)
+{
+	struct config config = {0};
+	const char *name = invocation->options.arguments[0];
 	const bool verify = options_given(&invocation->options, OPTION_VERIFY);
-	int code = plan_open(&plan, invocation, invocation->options.arguments[0], err);
-	const bool recipe =
-		!code && config_integer(&plan.config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
-	if (!code && !recipe)
+	int code = config_place_read(&config, invocation, name, err);
+	if (!code)
+		code = gen_validate(&config, err);
+	if (!code && config_integer(&config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
 		code = error_set(err, -EINVAL,
-			"'%s' has no recipe (dataset.recipe = none): there is nothing to %s",
-			invocation->options.arguments[0],
+			"'%s' has no recipe (dataset.recipe = none): there is nothing to %s", name,
 			verify ? "verify it against" : "generate");
 	int status = command_status(code);
 	if (!status)
-		status = verify ? report_verified(invocation, &plan.config, err)
-				: report_generated(invocation, &plan.config, err);
-	plan_close(&plan);
+		status = verify ? report_verified(invocation, &config, err)
+				: report_generated(invocation, &config, err);
+	config_release(&config);
 	return status;
 }
 
@@ -95,5 +111,5 @@ const struct command command_gen = {
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_VERIFY) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = gen_run,
 };

@@ -132,21 +132,6 @@ static unsigned usable_cores(void)
 	return (unsigned)CPU_COUNT(&set);
 }
 
-static int read_config(
-	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
-{
-	int code = 0;
-	if (path) {
-		char place[PATH_MAX];
-		config_init(&plan->config);
-		code = config_read_file(
-			&plan->config, config_place_find(path, place, sizeof place), err);
-	}
-	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
-		code = config_set(&plan->config, invocation->options.sets[i], err);
-	return code;
-}
-
 /* run.name, else the file's name without its ending; a folder's name in any case. */
 static void choose_name(struct plan *plan)
 {
@@ -313,7 +298,7 @@ static int describe_first(struct plan *plan, struct error *err)
 int plan_open(
 	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
 {
-	int code = read_config(plan, invocation, path, err);
+	int code = config_place_read(&plan->config, invocation, path, err);
 	if (!code)
 		code = config_grid_open(&plan->config, &plan->grid, err);
 	if (!code)
@@ -432,7 +417,7 @@ void plan_close(struct plan *plan)
 
 /* --- in words and as JSON: how many points, how long, how much memory ------------------------------------- */
 
-enum { LABEL_COLUMNS = 9, MINUTE = 60, HOUR = 3600 };
+enum { LABEL_COLUMNS = 9 };
 
 /* Before and after a repetition's clock; only for the estimate, like the next one. */
 static const double SET_UP_SECONDS = 0.05;
@@ -469,20 +454,6 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
 }
 
-const char *plan_format_seconds(double seconds, char *out, size_t room)
-{
-	const long whole = lround(seconds);
-	if (seconds < 1)
-		(void)snprintf(out, room, "%.1f s", seconds);
-	else if (whole < 2 * MINUTE)
-		(void)snprintf(out, room, "%ld s", whole);
-	else if (whole < HOUR)
-		(void)snprintf(out, room, "%ld min %02ld s", whole / MINUTE, whole % MINUTE);
-	else
-		(void)snprintf(out, room, "%ld h %02ld min", whole / HOUR, whole % HOUR / MINUTE);
-	return out;
-}
-
 static void label(struct buffer *out, const char *text)
 {
 	buffer_format(out, "  %-*s", LABEL_COLUMNS, text);
@@ -503,7 +474,7 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 		buffer_format(out, ", %zu repetitions to go", repetitions);
 	if (plan_repetition_seconds(plan) > 0)
 		buffer_format(out, ", about %s",
-			plan_format_seconds(plan_seconds(plan, repetitions), text, sizeof text));
+			clock_format_span(plan_seconds(plan, repetitions), text, sizeof text));
 	else
 		buffer_text(out, ", the time is not known (measure.epochs)");
 	if (plan->limits > 0)
@@ -526,8 +497,8 @@ static void describe_short(const struct plan *plan, struct buffer *out)
 		buffer_format(out, "%zu of %zu points: ", cost->short_points, plan->grid.points);
 	buffer_format(out,
 		"measure.duration of %s has room for %.2g of the %g batches that a measurement wants, at %s a batch: a repetition takes up to %d times as long%s; measure.duration=%.0fs is enough\n",
-		plan_format_seconds(duration_s, duration, sizeof duration), duration_s / batch_s,
-		least, plan_format_seconds(batch_s, batch, sizeof batch), CONDUCT_EXTENSION,
+		clock_format_span(duration_s, duration, sizeof duration), duration_s / batch_s,
+		least, clock_format_span(batch_s, batch, sizeof batch), CONDUCT_EXTENSION,
 		cost->short_worst.hopeless ? ", and has too few even then" : "",
 		ceil((least + 1) * batch_s));
 }
@@ -555,7 +526,7 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 		buffer_format(out, "%s; %s", plan->data_why,
 			makes ? "a run generates it first" : "'mlbench gen' makes it");
 		buffer_format(out, ", about %s",
-			plan_format_seconds(plan_generation_seconds(plan), text, sizeof text));
+			clock_format_span(plan_generation_seconds(plan), text, sizeof text));
 	}
 	buffer_text(out, "\n");
 }

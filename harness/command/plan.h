@@ -81,8 +81,6 @@ double plan_seconds(const struct plan *plan, size_t repetitions);
 double plan_generation_seconds(const struct plan *plan);
 /* A run that was planned.  limit: of a stage alone. */
 void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit);
-/* "4m 10s" */
-const char *plan_format_seconds(double seconds, char *out, size_t room);
 
 /* The plan in lines for people, without colour. */
 void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);

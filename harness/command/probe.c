@@ -39,15 +39,10 @@ static int read_config(struct probing *probing, struct error *err)
 	const struct options *options = &probing->invocation->options;
 	struct config all;
 	struct config_grid grid = {0};
-	int code = 0;
-	config_init(&all);
 	probing->configured = options->argument_count > 0;
-	char place[PATH_MAX];
-	if (probing->configured)
-		code = config_read_file(
-			&all, config_place_find(options->arguments[0], place, sizeof place), err);
-	for (size_t i = 0; i < options->set_count && !code; i++)
-		code = config_set(&all, options->sets[i], err);
+	config_init(&all);
+	int code = config_place_read(
+		&all, probing->invocation, probing->configured ? options->arguments[0] : NULL, err);
 	if (!code)
 		code = config_grid_open(&all, &grid, err);
 	if (!code)

@@ -81,8 +81,7 @@ static void add_words(const struct progress *progress, const struct style *style
 	(void)snprintf(tail, sizeof tail, " %10s samples/s  %s %s",
 		isnan(samples_per_s) ? "-" : units_format_count(samples_per_s, rate),
 		progress->at_most ? "at most" : "ETA",
-		known ? plan_format_seconds(rest_seconds(progress, seconds), eta, sizeof eta)
-		      : "-");
+		known ? clock_format_span(rest_seconds(progress, seconds), eta, sizeof eta) : "-");
 	const int room = columns - style_columns(head) - style_columns(tail);
 	buffer_text(line, head);
 	style_field(style, INK_PLAIN, progress->label, room > 0 ? room : 0, line);

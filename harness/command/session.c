@@ -616,7 +616,7 @@ static void describe_more(const struct session *session, struct buffer *out)
 	buffer_format(out, "  verdict  up to %zu repeats where it takes more", most);
 	if (plan_repetition_seconds(&session->plan) > 0)
 		buffer_format(out, ", about %s in all",
-			plan_format_seconds(plan_seconds(&session->plan, most), time, sizeof time));
+			clock_format_span(plan_seconds(&session->plan, most), time, sizeof time));
 	buffer_text(out, "\n");
 }
 
