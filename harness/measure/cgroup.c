@@ -6,7 +6,7 @@
 #include "harness/measure/cgroup.h"
 
 #include "harness/base/files.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/proc_text.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -228,8 +228,8 @@ void cgroup_cpu_quotas_of(const char *mountinfo, const char *cgroup, struct cpu_
 
 void cgroup_cpu_quotas(struct cpu_quotas *out)
 {
-	char *mountinfo = environment_text("/proc/self/mountinfo");
-	char *cgroup = environment_text("/proc/self/cgroup");
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
 	cgroup_cpu_quotas_of(mountinfo, cgroup, out);
 	free(mountinfo);
 	free(cgroup);
@@ -323,8 +323,8 @@ struct cgroup_limits cgroup_limits_of(const char *mountinfo, const char *cgroup)
 
 struct cgroup_limits cgroup_limits_now(void)
 {
-	char *mountinfo = environment_text("/proc/self/mountinfo");
-	char *cgroup = environment_text("/proc/self/cgroup");
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
 	const struct cgroup_limits limits = cgroup_limits_of(mountinfo, cgroup);
 	free(mountinfo);
 	free(cgroup);
@@ -423,8 +423,8 @@ void cgroup_read_limits_of(const char *mountinfo, const char *cgroup,
 void cgroup_read_limits(
 	const struct block_number *devices, size_t count, struct cgroup_read_limits *out)
 {
-	char *mountinfo = environment_text("/proc/self/mountinfo");
-	char *cgroup = environment_text("/proc/self/cgroup");
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
 	cgroup_read_limits_of(mountinfo, cgroup, devices, count, out);
 	free(mountinfo);
 	free(cgroup);

@@ -7,7 +7,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/measure/cgroup.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/proc_text.h"
 
 #include <emmintrin.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static struct caches find_caches(void)
 double probe_free_memory(void)
 {
 	double bytes = 0;
-	char *meminfo = environment_text("/proc/meminfo");
+	char *meminfo = proc_text("/proc/meminfo");
 	if (meminfo)
 		(void)parse_field_number(meminfo, "MemAvailable", &bytes);
 	free(meminfo);
