@@ -3,8 +3,8 @@
 
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
-#include "harness/measure/proc_text.h"
 #include "harness/measure/probe.h"
+#include "harness/measure/proc_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-static void read_cpu(struct node_identity *node)
+static void read_node_cpu(struct node_identity *node)
 {
 	char flags[8192];
 	char *cpuinfo = proc_text("/proc/cpuinfo");
@@ -29,7 +29,7 @@ static void read_cpu(struct node_identity *node)
 	free(cpuinfo);
 }
 
-static void read_names(struct node_identity *node)
+static void read_node_names(struct node_identity *node)
 {
 	struct utsname name;
 	if (uname(&name) != 0)
@@ -119,13 +119,13 @@ int node_identify(const char *data_path, struct node_identity *node, struct erro
 	if (code && code != -ENOENT)
 		return error_set_errno(
 			err, -code, "cannot find the file system of '%s'", data_path);
-	read_cpu(node);
-	read_names(node);
+	read_node_cpu(node);
+	read_node_names(node);
 	node_gpus(node->gpu);
 	return 0;
 }
 
-static uint64_t add_text(uint64_t hash, const char *text)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	return hash_bytes(text, strlen(text) + 1, hash);
 }
@@ -135,10 +135,10 @@ void node_key(const struct node_identity *node, char out[CEILINGS_NODE_BYTES])
 	char cores[16];
 	(void)snprintf(cores, sizeof cores, "%u", node->cores);
 	const uint64_t hardware =
-		add_text(add_text(add_text(0, node->machine), node->cpu), node->storage);
-	uint64_t state = add_text(add_text(0, cores), node->kernel);
+		hash_text(hash_text(hash_text(0, node->machine), node->cpu), node->storage);
+	uint64_t state = hash_text(hash_text(0, cores), node->kernel);
 	if (node->gpu[0])
-		state = add_text(state, node->gpu);
+		state = hash_text(state, node->gpu);
 	(void)snprintf(out, CEILINGS_NODE_BYTES, "%016" PRIx64 "-%016" PRIx64, hardware, state);
 }
 

@@ -26,9 +26,16 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 512, LIST_BYTES = 256, RANGE_BYTES = 24, CPUS_SPARE = 1024, FACT_NAME_BYTES = 48 };
+enum {
+	LINE_BYTES = 512,
+	LIST_BYTES = 256,
+	RANGE_BYTES = 24,
+	CPUS_SPARE = 1024,
+	FACT_NAME_BYTES = 48
+};
 
-static void add_line(struct fact_list *list, const char *group, const char *name, const char *path)
+static void add_line_fact(
+	struct fact_list *list, const char *group, const char *name, const char *path)
 {
 	char line[LINE_BYTES];
 	const int code = files_first_line(path, line, sizeof line);
@@ -268,7 +275,7 @@ static void add_memlock(struct fact_list *list)
 		fact_number(list, "memory", "memlock_limit", (double)limit.rlim_cur, "B");
 }
 
-static void add_memory(struct fact_list *list)
+static void add_memory_facts(struct fact_list *list)
 {
 	add_meminfo(list);
 	add_transparent(list);
@@ -356,11 +363,12 @@ static void add_kernel(struct fact_list *list)
 		fact_missing(list, "kernel", "release", "uname: %s", strerror(errno));
 		fact_missing(list, "kernel", "machine", "uname: %s", strerror(errno));
 	}
-	add_line(list, "kernel", "clocksource",
+	add_line_fact(list, "kernel", "clocksource",
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource");
-	add_line(list, "kernel", "io_uring_disabled", "/proc/sys/kernel/io_uring_disabled");
-	add_line(list, "kernel", "perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid");
-	add_line(list, "kernel", "numa_balancing", "/proc/sys/kernel/numa_balancing");
+	add_line_fact(list, "kernel", "io_uring_disabled", "/proc/sys/kernel/io_uring_disabled");
+	add_line_fact(
+		list, "kernel", "perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid");
+	add_line_fact(list, "kernel", "numa_balancing", "/proc/sys/kernel/numa_balancing");
 	fact_text(list, "kernel", "pressure", "%s",
 		access("/proc/pressure/cpu", R_OK) == 0 ? "yes" : "no /proc/pressure");
 	const int slack = prctl(PR_GET_TIMERSLACK);
@@ -410,7 +418,7 @@ static void add_disk_queue(struct fact_list *list, const char *folder)
 	else
 		fact_missing(list, "data", "read_ahead", "'%s' cannot be read", path);
 	(void)snprintf(path, sizeof path, "%s/device/model", folder);
-	add_line(list, "data", "disk_model", path);
+	add_line_fact(list, "data", "disk_model", path);
 }
 
 static void add_disk(struct fact_list *list, const struct mount_entry *mount)
@@ -499,7 +507,7 @@ static void add_gpu_library(struct fact_list *list, const char *name, const char
 static void add_gpu(struct fact_list *list)
 {
 	add_gpu_models(list);
-	add_line(list, "gpu", "driver", "/proc/driver/nvidia/version");
+	add_line_fact(list, "gpu", "driver", "/proc/driver/nvidia/version");
 	add_gpu_library(list, "libcuda", "libcuda.so.1");
 	add_gpu_library(list, "libnvidia_ml", "libnvidia-ml.so.1");
 }
@@ -620,9 +628,9 @@ static void add_load(struct fact_list *list)
 {
 	add_loadavg(list);
 	add_steal(list);
-	add_line(list, "load", "pressure_cpu", "/proc/pressure/cpu");
-	add_line(list, "load", "pressure_memory", "/proc/pressure/memory");
-	add_line(list, "load", "pressure_io", "/proc/pressure/io");
+	add_line_fact(list, "load", "pressure_cpu", "/proc/pressure/cpu");
+	add_line_fact(list, "load", "pressure_memory", "/proc/pressure/memory");
+	add_line_fact(list, "load", "pressure_io", "/proc/pressure/io");
 }
 
 void environment_capture(struct fact_list *list, const char *data_path)
@@ -630,7 +638,7 @@ void environment_capture(struct fact_list *list, const char *data_path)
 	add_build(list);
 	node_name_facts(list);
 	add_cpu(list);
-	add_memory(list);
+	add_memory_facts(list);
 	add_cgroup(list);
 	add_kernel(list);
 	add_storage(list, data_path);

@@ -529,19 +529,12 @@ void flame_lose(struct flame *flame, uint64_t count)
 
 /* --- what counts ----------------------------------------------------------------------------------------------- */
 
-static uint64_t process_cpu_ns(void)
-{
-	struct timespec ts = {0};
-	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static void begin_window(struct flame *flame, uint64_t now_ns)
 {
 	uint64_t *const window = flame->windows[flame->window_count++ % FLAME_WINDOWS_KEPT];
 	window[0] = now_ns;
 	window[1] = UINT64_MAX;
-	flame->window_cpu_ns = process_cpu_ns();
+	flame->window_cpu_ns = clock_process_cpu_ns();
 	flame->profile.windows++;
 }
 
@@ -551,7 +544,7 @@ static void end_window(struct flame *flame, uint64_t now_ns)
 	window[1] = now_ns;
 	flame->profile.seconds += (double)(now_ns - window[0]) / (double)NS_PER_S;
 	flame->profile.cpu_s +=
-		(double)(process_cpu_ns() - flame->window_cpu_ns) / (double)NS_PER_S;
+		(double)(clock_process_cpu_ns() - flame->window_cpu_ns) / (double)NS_PER_S;
 }
 
 static void set_counting(struct flame *flame, bool on)

@@ -192,13 +192,13 @@ static void unmap(struct live_file *file)
 }
 
 /* Of the process that runs now under that number? */
-static bool is_of(const struct live_head *head, int32_t pid)
+static bool is_process_of(const struct live_head *head, int32_t pid)
 {
 	return head->process_start == live_process_start(pid);
 }
 
 /* -EPROTO where the head is none that this version reads the picture of. */
-static int check_head(const struct live_head *head, bool whole, off_t bytes, struct error *err)
+static int check_live_head(const struct live_head *head, bool whole, off_t bytes, struct error *err)
 {
 	if (!whole || memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
 		return error_set(err, -EPROTO, "what it shows is no picture of a run");
@@ -224,7 +224,7 @@ static int open_picture(int folder, const char *name, struct live_head *head, st
 	struct stat st;
 	const bool whole = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 			   pread(fd, head, sizeof *head, 0) == (ssize_t)sizeof *head;
-	const int code = check_head(head, whole, whole ? st.st_size : 0, err);
+	const int code = check_live_head(head, whole, whole ? st.st_size : 0, err);
 	if (code)
 		(void)close(fd);
 	return code ? code : fd;
@@ -240,7 +240,7 @@ static bool is_stale(int folder, const char *name, int32_t pid)
 	if (fd < 0)
 		return false; /* of another version, maybe: its process is alive */
 	(void)close(fd);
-	return !is_of(&head, pid);
+	return !is_process_of(&head, pid);
 }
 
 static bool remove_stale(void *context, int folder, const char *name, int32_t pid)
@@ -252,7 +252,7 @@ static bool remove_stale(void *context, int folder, const char *name, int32_t pi
 }
 
 /* Writes the head, under a name that is free because a process of this number is no other than this one. */
-static struct live_file *make_file(int folder, const char *name, struct error *err)
+static struct live_file *make_live_file(int folder, const char *name, struct error *err)
 {
 	(void)unlinkat(folder, name, 0);
 	const int fd =
@@ -280,7 +280,7 @@ static struct live_file *make_private(void)
 	return data == MAP_FAILED ? NULL : data;
 }
 
-static void write_head(struct live_file *file)
+static void write_live_head(struct live_file *file)
 {
 	memcpy(file->head.magic, MAGIC, sizeof MAGIC);
 	file->head.version = LIVE_VERSION;
@@ -297,7 +297,7 @@ static void show_to_others(struct live_board *board)
 		if (proc_is_there())
 			live_folder_each(board->folder, remove_stale, NULL);
 		live_file_name(getpid(), board->name);
-		board->file = make_file(board->folder, board->name, &err);
+		board->file = make_live_file(board->folder, board->name, &err);
 	}
 	if (!board->file)
 		(void)snprintf(board->hidden, sizeof board->hidden, "%s", err.text);
@@ -317,7 +317,7 @@ int live_board_create(struct live_board **out, struct error *err)
 		live_board_close(board);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	write_head(board->file);
+	write_live_head(board->file);
 	*out = board;
 	return 0;
 }
@@ -400,7 +400,7 @@ int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
 	const int fd = find_picture(pid, owner, &head, err);
 	if (fd < 0)
 		return fd;
-	if (is_of(&head, pid))
+	if (is_process_of(&head, pid))
 		return attach(out, fd, err);
 	(void)close(fd);
 	return error_set(err, -ESRCH,
@@ -427,7 +427,7 @@ void live_board_close(struct live_board *board)
 /* --- pictures ----------------------------------------------------------------------------------- */
 
 /* The view's bytes as words; the last one may be of fewer. */
-static uint64_t word_of(const struct live_view *view, size_t i)
+static uint64_t live_word(const struct live_view *view, size_t i)
 {
 	const size_t at = i * sizeof(uint64_t);
 	const size_t left = sizeof *view - at;
@@ -449,7 +449,7 @@ void live_board_publish(struct live_board *board, const struct live_view *view)
 	const unsigned sequence = atomic_load_explicit(&file->sequence, memory_order_relaxed);
 	atomic_store_explicit(&file->sequence, sequence + 1, memory_order_relaxed);
 	for (size_t i = 0; i < WORDS; i++)
-		atomic_store_explicit(&file->picture[i], word_of(view, i), memory_order_release);
+		atomic_store_explicit(&file->picture[i], live_word(view, i), memory_order_release);
 	/* 0 is kept for "nothing was published". */
 	atomic_store_explicit(
 		&file->sequence, sequence + 2 ? sequence + 2 : 2, memory_order_release);
@@ -564,7 +564,7 @@ static bool add_live(void *context, int folder, const char *name, int32_t pid)
 	return list->count < list->room;
 }
 
-static int by_number(const void *a, const void *b)
+static int by_process(const void *a, const void *b)
 {
 	const int32_t x = *(const int32_t *)a;
 	const int32_t y = *(const int32_t *)b;
@@ -584,6 +584,6 @@ size_t live_board_list(int32_t *pids, size_t room)
 		live_folder_each(folder, add_live, &list);
 		(void)close(folder);
 	}
-	qsort(pids, list.count, sizeof *pids, by_number);
+	qsort(pids, list.count, sizeof *pids, by_process);
 	return list.count;
 }

@@ -167,7 +167,7 @@ struct doctor {
 };
 
 /* Adds a finding; consequence and remedy may be "". */
-static __attribute__((format(printf, 6, 7))) void doctor_find(struct doctor *doctor,
+__attribute__((format(printf, 6, 7))) static void doctor_find(struct doctor *doctor,
 	enum doctor_level level, const char *subject, const char *consequence, const char *remedy,
 	const char *format, ...)
 {
@@ -518,19 +518,19 @@ static const char *device_name(const char *name, unsigned device, char out[NAME_
 	return out;
 }
 
-static double device_number(const struct doctor *doctor, const char *name, unsigned device)
+static double gpu_number(const struct doctor *doctor, const char *name, unsigned device)
 {
 	char full[NAME_ROOM];
 	return doctor_number(doctor, "gpu", device_name(name, device, full));
 }
 
-static const char *device_text(const struct doctor *doctor, const char *name, unsigned device)
+static const char *gpu_text(const struct doctor *doctor, const char *name, unsigned device)
 {
 	char full[NAME_ROOM];
 	return doctor_text(doctor, "gpu", device_name(name, device, full));
 }
 
-static const char *device_why(const struct doctor *doctor, const char *name, unsigned device)
+static const char *gpu_why(const struct doctor *doctor, const char *name, unsigned device)
 {
 	char full[NAME_ROOM];
 	return doctor_why(doctor, "gpu", device_name(name, device, full));
@@ -539,14 +539,13 @@ static const char *device_why(const struct doctor *doctor, const char *name, uns
 static void check_device_link(struct doctor *doctor, unsigned devices)
 {
 	for (unsigned i = 0; i < devices; i++) {
-		const double lanes = device_number(doctor, "pcie_lanes", i);
-		const double most = device_number(doctor, "pcie_lanes_max", i);
+		const double lanes = gpu_number(doctor, "pcie_lanes", i);
+		const double most = gpu_number(doctor, "pcie_lanes_max", i);
 		if (isnan(lanes) || isnan(most)) {
 			doctor_find(doctor, DOCTOR_NOTE, "GPU link",
 				"a narrow link would go unseen", "", "device %u: lanes unknown: %s",
 				i,
-				device_why(
-					doctor, isnan(lanes) ? "pcie_lanes" : "pcie_lanes_max", i));
+				gpu_why(doctor, isnan(lanes) ? "pcie_lanes" : "pcie_lanes_max", i));
 			return;
 		}
 		if (lanes < most) {
@@ -559,19 +558,19 @@ static void check_device_link(struct doctor *doctor, unsigned devices)
 	}
 	doctor_find(doctor, DOCTOR_OK, "GPU link", "", "",
 		"%.0f PCIe lanes of generation %.0f now (at most %.0f; less while idle is normal)",
-		device_number(doctor, "pcie_lanes", 0), device_number(doctor, "pcie_generation", 0),
-		device_number(doctor, "pcie_generation_max", 0));
+		gpu_number(doctor, "pcie_lanes", 0), gpu_number(doctor, "pcie_generation", 0),
+		gpu_number(doctor, "pcie_generation_max", 0));
 }
 
 static void check_device_memory(struct doctor *doctor, unsigned devices)
 {
 	double corrected = 0;
 	for (unsigned i = 0; i < devices; i++) {
-		const double lost = device_number(doctor, "ecc_uncorrected", i);
+		const double lost = gpu_number(doctor, "ecc_uncorrected", i);
 		if (isnan(lost)) {
 			doctor_find(doctor, DOCTOR_NOTE, "GPU memory",
 				"errors of its memory go unseen", "", "device %u: %s", i,
-				device_why(doctor, "ecc_uncorrected", i));
+				gpu_why(doctor, "ecc_uncorrected", i));
 			return;
 		}
 		if (lost > 0) {
@@ -582,7 +581,7 @@ static void check_device_memory(struct doctor *doctor, unsigned devices)
 				lost);
 			return;
 		}
-		corrected += fmax(0, device_number(doctor, "ecc_corrected", i));
+		corrected += fmax(0, gpu_number(doctor, "ecc_corrected", i));
 	}
 	if (corrected > 0)
 		doctor_find(doctor, DOCTOR_NOTE, "GPU memory",
@@ -596,11 +595,11 @@ static void check_device_memory(struct doctor *doctor, unsigned devices)
 static void check_device_clocks(struct doctor *doctor, unsigned devices)
 {
 	for (unsigned i = 0; i < devices; i++) {
-		const char *reasons = device_text(doctor, "throttles_now", i);
+		const char *reasons = gpu_text(doctor, "throttles_now", i);
 		if (!reasons[0]) {
 			doctor_find(doctor, DOCTOR_NOTE, "GPU clocks",
 				"clocks that are held down go unseen", "", "device %u: %s", i,
-				device_why(doctor, "throttles_now", i));
+				gpu_why(doctor, "throttles_now", i));
 			return;
 		}
 		if (strcmp(reasons, "none") != 0) {
@@ -612,14 +611,14 @@ static void check_device_clocks(struct doctor *doctor, unsigned devices)
 		}
 	}
 	doctor_find(doctor, DOCTOR_OK, "GPU clocks", "", "",
-		"not held down (%.0f MHz now, at most %.0f)",
-		device_number(doctor, "sm_clock_now", 0), device_number(doctor, "sm_clock_max", 0));
+		"not held down (%.0f MHz now, at most %.0f)", gpu_number(doctor, "sm_clock_now", 0),
+		gpu_number(doctor, "sm_clock_max", 0));
 }
 
 static void check_device_driver(struct doctor *doctor, unsigned devices)
 {
 	for (unsigned i = 0; i < devices; i++)
-		if (strcmp(device_text(doctor, "persistence", i), "off") == 0) {
+		if (strcmp(gpu_text(doctor, "persistence", i), "off") == 0) {
 			doctor_find(doctor, DOCTOR_NOTE, "GPU driver",
 				"the driver is loaded anew for every program: seconds before each run",
 				"nvidia-smi -pm 1, or the nvidia-persistenced service",
@@ -628,13 +627,13 @@ static void check_device_driver(struct doctor *doctor, unsigned devices)
 		}
 	doctor_find(doctor, DOCTOR_OK, "GPU driver", "", "", "%s%s",
 		doctor_text(doctor, "gpu", "driver_version"),
-		strcmp(device_text(doctor, "persistence", 0), "on") == 0 ? ", stays loaded" : "");
+		strcmp(gpu_text(doctor, "persistence", 0), "on") == 0 ? ", stays loaded" : "");
 }
 
 static void check_device_parts(struct doctor *doctor, unsigned devices)
 {
 	for (unsigned i = 0; i < devices; i++)
-		if (strcmp(device_text(doctor, "mig_mode", i), "on") == 0) {
+		if (strcmp(gpu_text(doctor, "mig_mode", i), "on") == 0) {
 			doctor_find(doctor, DOCTOR_NOTE, "GPU parts",
 				"a part has no published peak, and the driver tells less of it", "",
 				"device %u is split (MIG)", i);
@@ -642,7 +641,7 @@ static void check_device_parts(struct doctor *doctor, unsigned devices)
 		}
 }
 
-static void check_device(struct doctor *doctor)
+static void check_gpu_state(struct doctor *doctor)
 {
 	const double count = doctor_number(doctor, "gpu", "nvml");
 	const unsigned devices = count > 0 ? (unsigned)fmin(count, DEVICES_LOOKED_AT) : 0;
@@ -763,7 +762,7 @@ size_t node_checks(struct doctor_finding *findings, size_t room, const char *dat
 		check_load,
 		check_clock,
 		check_gpu,
-		check_device,
+		check_gpu_state,
 		check_file_system,
 		check_direct_io,
 		check_disk,

@@ -436,7 +436,7 @@ static void release_inquiry(struct inquiry *q)
 	free(q);
 }
 
-static void read_device(
+static void read_node_device(
 	const struct nvml_library *l, unsigned index, struct nvml_device_facts *facts)
 {
 	struct nvml_handle *device = NULL;
@@ -468,7 +468,7 @@ static int read_nvml_node(const struct nvml_library *l, struct nvml_node *node, 
 	code = l->count(&count);
 	node->count = count < DEVICES_MAX ? count : DEVICES_MAX;
 	for (unsigned i = 0; i < node->count && !code; i++)
-		read_device(l, i, &node->devices[i]);
+		read_node_device(l, i, &node->devices[i]);
 	(void)l->shutdown();
 	if (code)
 		return error_set(

@@ -187,7 +187,7 @@ json_t *device_throttles_to_json(const struct device_measurement *device)
 	return array;
 }
 
-static json_t *write_device(const struct device_measurement *device)
+static json_t *write_device_object(const struct device_measurement *device)
 {
 	json_t *object = json_object();
 	int bad = fields_encode(object, device_fields, COUNT(device_fields), device);
@@ -207,7 +207,7 @@ static json_t *write_devices(const struct measurement *m)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < m->device_count; i++)
-		if (json_array_append_new(array, write_device(&m->devices[i])) != 0) {
+		if (json_array_append_new(array, write_device_object(&m->devices[i])) != 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -250,7 +250,8 @@ static int throttles_from_json(
 	return 0;
 }
 
-static int read_device(struct device_measurement *device, const json_t *object, struct error *err)
+static int read_device_object(
+	struct device_measurement *device, const json_t *object, struct error *err)
 {
 	if (!json_is_object(object))
 		return error_set(err, -EINVAL, "a device is no object");
@@ -273,7 +274,7 @@ static int read_devices(struct measurement *m, const json_t *devices, struct err
 	m->device_count = json_array_size(devices);
 	int code = 0;
 	for (size_t i = 0; i < m->device_count && !code; i++)
-		code = read_device(&m->devices[i], json_array_get(devices, i), err);
+		code = read_device_object(&m->devices[i], json_array_get(devices, i), err);
 	return code;
 }
 

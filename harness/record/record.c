@@ -541,8 +541,9 @@ int record_load_traces(
 	return code;
 }
 
-/* --- what a killed run leaves: files half written, and recordings of a repetition that has no line  */
+/* --- what a killed run leaves ----------------------------------------------------------------- */
 
+/* Files half written, and recordings of a repetition that has no line. */
 enum { NAME_ROOM = 48 };
 
 static bool is_lone_trace(const struct record *record, const char *name)
