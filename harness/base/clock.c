@@ -26,11 +26,21 @@ double clock_utc_seconds(void)
 	return utc_at_zero + (double)clock_now_ns() / (double)NS_PER_S;
 }
 
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec ts = {0};
+	(void)clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
 uint64_t clock_thread_cpu_ns(void)
 {
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t clock_process_cpu_ns(void)
+{
+	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void clock_sleep_until_ns(uint64_t deadline_ns)

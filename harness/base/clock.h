@@ -24,6 +24,7 @@ double clock_utc_seconds(void);
 
 /* CPU time of the calling thread: about 0.5 us, so never per item. */
 uint64_t clock_thread_cpu_ns(void);
+uint64_t clock_process_cpu_ns(void); /* of all threads */
 
 /* Sleeps until the absolute monotonic time (restarts after signals). */
 void clock_sleep_until_ns(uint64_t deadline_ns);

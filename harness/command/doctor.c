@@ -1,6 +1,6 @@
 /* mlbench doctor: what this node has and lacks for measuring, what follows, and how to mend it. */
 #include "harness/command/command.h"
-#include "harness/measure/environment.h"
+#include "harness/measure/node_checks.h"
 #include "harness/record/fields.h"
 #include "harness/report/html/page.h"
 #include "harness/report/style.h"
@@ -188,7 +188,7 @@ static int run(const struct invocation *invocation, struct error *err)
 	struct findings findings = {0};
 	const char *path =
 		invocation->options.argument_count > 0 ? invocation->options.arguments[0] : NULL;
-	findings.count = environment_doctor(findings.all, DOCTOR_FINDINGS_MAX, path);
+	findings.count = node_checks(findings.all, DOCTOR_FINDINGS_MAX, path);
 	add_sources(&findings);
 	add_residency(&findings);
 	add_backends(&findings);

@@ -4,12 +4,12 @@
 
 #include "harness/measure/timeline.h"
 
-static uint64_t load(const atomic_uint_least64_t *value)
+static uint64_t load_clock(const atomic_uint_least64_t *value)
 {
 	return atomic_load_explicit(value, memory_order_acquire);
 }
 
-static void store(atomic_uint_least64_t *value, uint64_t number)
+static void store_clock(atomic_uint_least64_t *value, uint64_t number)
 {
 	atomic_store_explicit(value, number, memory_order_release);
 }
@@ -30,13 +30,13 @@ void state_clock_start(struct state_clock *clock, enum thread_state state, uint6
 {
 	const unsigned sequence = begin_write(clock);
 	for (int i = 0; i < THREAD_STATES; i++)
-		store(&clock->total_ns[i], 0);
+		store_clock(&clock->total_ns[i], 0);
 	atomic_store_explicit(&clock->state, (unsigned)state, memory_order_release);
-	store(&clock->since_ns, now_ns);
+	store_clock(&clock->since_ns, now_ns);
 	end_write(clock, sequence);
 }
 
-static void tell(const struct state_clock *clock, unsigned state, uint64_t since_ns,
+static void tell_timeline(const struct state_clock *clock, unsigned state, uint64_t since_ns,
 	uint64_t now_ns, uint64_t had_ns)
 {
 	if (__builtin_expect(clock->timeline != NULL, 0) &&
@@ -54,9 +54,9 @@ void state_clock_enter(struct state_clock *clock, enum thread_state state, uint6
 	if (now_ns > since) {
 		const uint64_t total =
 			atomic_load_explicit(&clock->total_ns[before], memory_order_relaxed);
-		tell(clock, before, since, now_ns, total);
-		store(&clock->total_ns[before], total + (now_ns - since));
-		store(&clock->since_ns, now_ns);
+		tell_timeline(clock, before, since, now_ns, total);
+		store_clock(&clock->total_ns[before], total + (now_ns - since));
+		store_clock(&clock->since_ns, now_ns);
 	}
 	atomic_store_explicit(&clock->state, (unsigned)state, memory_order_release);
 	end_write(clock, sequence);
@@ -73,14 +73,14 @@ void state_clock_move(struct state_clock *clock, enum thread_state from, enum th
 	if (now_ns > since) {
 		const uint64_t total =
 			atomic_load_explicit(&clock->total_ns[state], memory_order_relaxed);
-		tell(clock, state, since, now_ns, total);
-		store(&clock->total_ns[state], total + (now_ns - since));
-		store(&clock->since_ns, now_ns);
+		tell_timeline(clock, state, since, now_ns, total);
+		store_clock(&clock->total_ns[state], total + (now_ns - since));
+		store_clock(&clock->since_ns, now_ns);
 	}
 	const uint64_t had = atomic_load_explicit(&clock->total_ns[from], memory_order_relaxed);
 	const uint64_t moved = ns < had ? ns : had;
-	store(&clock->total_ns[from], had - moved);
-	store(&clock->total_ns[to],
+	store_clock(&clock->total_ns[from], had - moved);
+	store_clock(&clock->total_ns[to],
 		moved + atomic_load_explicit(&clock->total_ns[to], memory_order_relaxed));
 	end_write(clock, sequence);
 }
@@ -95,9 +95,9 @@ void state_clock_read(
 	do {
 		before = atomic_load_explicit(&clock->sequence, memory_order_acquire);
 		for (int i = 0; i < THREAD_STATES; i++)
-			total_ns[i] = load(&clock->total_ns[i]);
+			total_ns[i] = load_clock(&clock->total_ns[i]);
 		state = atomic_load_explicit(&clock->state, memory_order_acquire);
-		since = load(&clock->since_ns);
+		since = load_clock(&clock->since_ns);
 		after = atomic_load_explicit(&clock->sequence, memory_order_relaxed);
 	} while (before != after || before % 2 != 0);
 	if (since > 0 && now_ns > since)
@@ -113,7 +113,7 @@ uint64_t state_clock_look(const struct state_clock *clock, enum thread_state *st
 		before = atomic_load_explicit(&clock->sequence, memory_order_acquire);
 		*state = (enum thread_state)atomic_load_explicit(
 			&clock->state, memory_order_acquire);
-		since = load(&clock->since_ns);
+		since = load_clock(&clock->since_ns);
 		after = atomic_load_explicit(&clock->sequence, memory_order_relaxed);
 	} while (before != after || before % 2 != 0);
 	return since;

@@ -1,7 +1,7 @@
 /* Devices of a point, for summary.json. */
 #include "harness/report/device_summary_json.h"
 
-#include "harness/record/devices_json.h"
+#include "harness/record/measurement_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/part.h"
 

@@ -1,5 +1,5 @@
 /* The table of keys as data, and finding a key or the nearest to a wrong name. */
-#include "harness/config/table.h"
+#include "harness/config/keys.h"
 #include "harness/base/suggest.h"
 #include "harness/config/config.h"
 
@@ -49,7 +49,7 @@ enum key_id config_find_key(const char *dotted)
 	return KEY_COUNT;
 }
 
-bool table_has_section(const char *name)
+bool keys_have_section(const char *name)
 {
 	for (size_t i = 0; i < config_section_count; i++)
 		if (strcmp(config_sections[i].name, name) == 0)
@@ -57,7 +57,7 @@ bool table_has_section(const char *name)
 	return false;
 }
 
-int table_unknown_section(const char *name, struct error *err)
+int keys_refuse_section(const char *name, struct error *err)
 {
 	const char *names[32];
 	size_t count = 0;
@@ -89,7 +89,7 @@ static enum key_id nearest_cousin(const char *dotted, const char *dot)
 {
 	char section[DOTTED_BYTES];
 	(void)snprintf(section, sizeof section, "%.*s", (int)(dot - dotted), dotted);
-	if (!table_has_section(section))
+	if (!keys_have_section(section))
 		return KEY_COUNT;
 	for (int key = 0; key < KEY_COUNT; key++)
 		if (strcmp(config_keys[key].name, dot + 1) == 0)
@@ -97,7 +97,7 @@ static enum key_id nearest_cousin(const char *dotted, const char *dot)
 	return KEY_COUNT;
 }
 
-int table_unknown_key(const char *dotted, struct error *err)
+int keys_refuse_key(const char *dotted, struct error *err)
 {
 	char room[KEY_COUNT][DOTTED_BYTES];
 	const char *names[KEY_COUNT];

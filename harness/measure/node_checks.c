@@ -1,18 +1,150 @@
-/* What the node has and lacks for measuring.  Each check says what is the case, what follows from it
- * for measuring, and how to mend it. */
+/* What the node has and lacks for measuring.  Each check says what is the case, what follows from it for measuring, and
+ * how to mend it. */
+#include "harness/measure/node_checks.h"
+
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "harness/measure/cgroup.h"
-#include "harness/measure/doctor_parts.h"
-#include "harness/measure/doctor_probe.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/proc_text.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/perf_event.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* --- probes of the kernel --------------------------------------------------------------------- */
+
+enum { RING_ENTRIES = 4, SYSCALL_CACHESTAT = 451, HUGE_BYTES = 2 << 20, PAGE_BYTES = 4096 };
+
+/* By raw system calls: the C library may not know them, and a switch in /proc may promise what a seccomp filter then
+ * forbids. */
+static int close_probe(long fd)
+{
+	if (fd < 0)
+		return -errno;
+	(void)close((int)fd);
+	return 0;
+}
+
+int probe_io_uring(void)
+{
+	struct io_uring_params params = {0};
+	return close_probe(syscall(SYS_io_uring_setup, RING_ENTRIES, &params));
+}
+
+static int with_own_program(int (*probe)(int))
+{
+	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	const int code = probe(fd);
+	(void)close(fd);
+	return code;
+}
+
+static int cachestat_of(int fd)
+{
+	struct {
+		uint64_t offset, length;
+	} range = {0, PAGE_BYTES};
+	struct {
+		uint64_t cached, dirty, writeback, evicted, recently_evicted;
+	} answer;
+	return syscall(SYSCALL_CACHESTAT, fd, &range, &answer, 0) == 0 ? 0 : -errno;
+}
+
+int probe_cachestat(void)
+{
+	return with_own_program(cachestat_of);
+}
+
+static int mincore_of(int fd)
+{
+	unsigned char resident;
+	void *map = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	const int code = mincore(map, PAGE_BYTES, &resident) == 0 ? 0 : -errno;
+	(void)munmap(map, PAGE_BYTES);
+	return code;
+}
+
+int probe_mincore(void)
+{
+	return with_own_program(mincore_of);
+}
+
+int probe_huge_page(void)
+{
+	void *map = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	(void)munmap(map, HUGE_BYTES);
+	return 0;
+}
+
+static int perf_open(uint32_t type, uint64_t config)
+{
+	struct perf_event_attr attr = {.type = type, .size = sizeof attr, .config = config};
+	attr.disabled = 1;
+	attr.exclude_kernel = 1;
+	attr.exclude_hv = 1;
+	return close_probe(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+int probe_perf_software(void)
+{
+	return perf_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+}
+
+int probe_perf_hardware(void)
+{
+	return perf_open(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+}
+
+int probe_direct_io(const char *folder)
+{
+	return close_probe(open(folder, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
+}
+
+static bool read_ticks(struct cpu_ticks *ticks)
+{
+	char line[256];
+	return files_first_line("/proc/stat", line, sizeof line) == 0 &&
+	       parse_cpu_ticks(line, ticks);
+}
+
+bool probe_load(unsigned ms, double *cores_busy, double *steal_share)
+{
+	struct cpu_ticks before;
+	struct cpu_ticks after;
+	if (!read_ticks(&before))
+		return false;
+	clock_sleep_until_ns(clock_now_ns() + ms * NS_PER_MS);
+	if (!read_ticks(&after))
+		return false;
+	const double busy = after.busy - before.busy;
+	const double steal = after.steal - before.steal;
+	const double all = busy + steal + after.idle - before.idle;
+	if (!(all > 0))
+		return false;
+	*cores_busy = busy / all * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	*steal_share = steal / all;
+	return true;
+}
+
+/* --- the node --------------------------------------------------------------------------------- */
 
 enum {
 	LOAD_SAMPLE_MS = 200,
@@ -26,8 +158,18 @@ static const double LOAD_NOTED = 0.10; /* of the cores */
 static const double STEAL_NOTED = 0.01;
 static const double SLACK_DEFAULT_NS = 50000;
 
-void doctor_find(struct doctor *doctor, enum doctor_level level, const char *subject,
-	const char *consequence, const char *remedy, const char *format, ...)
+/* The findings so far, and the facts they are drawn from. */
+struct doctor {
+	struct doctor_finding *findings;
+	size_t count, room;
+	struct fact_list facts;
+	const char *data_path; /* may be NULL */
+};
+
+/* Adds a finding; consequence and remedy may be "". */
+__attribute__((format(printf, 6, 7))) static void doctor_find(struct doctor *doctor,
+	enum doctor_level level, const char *subject, const char *consequence, const char *remedy,
+	const char *format, ...)
 {
 	if (doctor->count == doctor->room)
 		return;
@@ -42,19 +184,20 @@ void doctor_find(struct doctor *doctor, enum doctor_level level, const char *sub
 	va_end(args);
 }
 
-const char *doctor_text(const struct doctor *doctor, const char *group, const char *name)
+/* A fact's text ("" when missing), number (NAN when missing or a text), and why it is missing. */
+static const char *doctor_text(const struct doctor *doctor, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(&doctor->facts, group, name);
 	return fact && fact->kind != FACT_MISSING ? fact->text : "";
 }
 
-double doctor_number(const struct doctor *doctor, const char *group, const char *name)
+static double doctor_number(const struct doctor *doctor, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(&doctor->facts, group, name);
 	return fact && fact->kind == FACT_NUMBER ? fact->number : NAN;
 }
 
-const char *doctor_why(const struct doctor *doctor, const char *group, const char *name)
+static const char *doctor_why(const struct doctor *doctor, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(&doctor->facts, group, name);
 	return fact ? fact->text : "not known";
@@ -282,7 +425,7 @@ static void check_limits(struct doctor *doctor)
 		doctor_find(doctor, DOCTOR_OK, "memory limit", "", "", "none");
 }
 
-static void check_memory(struct doctor *doctor)
+static void check_free_memory(struct doctor *doctor)
 {
 	const double available = doctor_number(doctor, "memory", "available");
 	char size[UNITS_BYTES];
@@ -364,7 +507,243 @@ static void check_gpu(struct doctor *doctor)
 			"steps are emulated, or computed on the CPU", "", "no NVIDIA device");
 }
 
-size_t environment_doctor(struct doctor_finding *findings, size_t room, const char *data_path)
+/* --- what may make a GPU slower than its name; the first device that fails is told ------------ */
+
+enum { NAME_ROOM = 48, DEVICES_LOOKED_AT = 16 };
+
+/* Facts are by device: "pcie_lanes_0". */
+static const char *device_name(const char *name, unsigned device, char out[NAME_ROOM])
+{
+	(void)snprintf(out, NAME_ROOM, "%s_%u", name, device);
+	return out;
+}
+
+static double gpu_number(const struct doctor *doctor, const char *name, unsigned device)
+{
+	char full[NAME_ROOM];
+	return doctor_number(doctor, "gpu", device_name(name, device, full));
+}
+
+static const char *gpu_text(const struct doctor *doctor, const char *name, unsigned device)
+{
+	char full[NAME_ROOM];
+	return doctor_text(doctor, "gpu", device_name(name, device, full));
+}
+
+static const char *gpu_why(const struct doctor *doctor, const char *name, unsigned device)
+{
+	char full[NAME_ROOM];
+	return doctor_why(doctor, "gpu", device_name(name, device, full));
+}
+
+static void check_device_link(struct doctor *doctor, unsigned devices)
+{
+	for (unsigned i = 0; i < devices; i++) {
+		const double lanes = gpu_number(doctor, "pcie_lanes", i);
+		const double most = gpu_number(doctor, "pcie_lanes_max", i);
+		if (isnan(lanes) || isnan(most)) {
+			doctor_find(doctor, DOCTOR_NOTE, "GPU link",
+				"a narrow link would go unseen", "", "device %u: lanes unknown: %s",
+				i,
+				gpu_why(doctor, isnan(lanes) ? "pcie_lanes" : "pcie_lanes_max", i));
+			return;
+		}
+		if (lanes < most) {
+			doctor_find(doctor, DOCTOR_LACKS, "GPU link",
+				"batches are copied to it at a part of the link's bandwidth",
+				"reseat the card or riser, or another slot; check the slot's bifurcation in the firmware",
+				"device %u: %.0f of %.0f PCIe lanes", i, lanes, most);
+			return;
+		}
+	}
+	doctor_find(doctor, DOCTOR_OK, "GPU link", "", "",
+		"%.0f PCIe lanes of generation %.0f now (at most %.0f; less while idle is normal)",
+		gpu_number(doctor, "pcie_lanes", 0), gpu_number(doctor, "pcie_generation", 0),
+		gpu_number(doctor, "pcie_generation_max", 0));
+}
+
+static void check_device_memory(struct doctor *doctor, unsigned devices)
+{
+	double corrected = 0;
+	for (unsigned i = 0; i < devices; i++) {
+		const double lost = gpu_number(doctor, "ecc_uncorrected", i);
+		if (isnan(lost)) {
+			doctor_find(doctor, DOCTOR_NOTE, "GPU memory",
+				"errors of its memory go unseen", "", "device %u: %s", i,
+				gpu_why(doctor, "ecc_uncorrected", i));
+			return;
+		}
+		if (lost > 0) {
+			doctor_find(doctor, DOCTOR_LACKS, "GPU memory",
+				"results of this device cannot be trusted",
+				"reset the device, and replace it if they come back",
+				"device %u: %.0f uncorrected errors since the driver was loaded", i,
+				lost);
+			return;
+		}
+		corrected += fmax(0, gpu_number(doctor, "ecc_corrected", i));
+	}
+	if (corrected > 0)
+		doctor_find(doctor, DOCTOR_NOTE, "GPU memory",
+			"none is lost; many of them herald worse", "",
+			"%.0f corrected errors since the driver was loaded", corrected);
+	else
+		doctor_find(doctor, DOCTOR_OK, "GPU memory", "", "",
+			"no errors since the driver was loaded");
+}
+
+static void check_device_clocks(struct doctor *doctor, unsigned devices)
+{
+	for (unsigned i = 0; i < devices; i++) {
+		const char *reasons = gpu_text(doctor, "throttles_now", i);
+		if (!reasons[0]) {
+			doctor_find(doctor, DOCTOR_NOTE, "GPU clocks",
+				"clocks that are held down go unseen", "", "device %u: %s", i,
+				gpu_why(doctor, "throttles_now", i));
+			return;
+		}
+		if (strcmp(reasons, "none") != 0) {
+			doctor_find(doctor, DOCTOR_NOTE, "GPU clocks",
+				"steps are slower than this device's name promises",
+				"cooling, power supply, or nvidia-smi --reset-gpu-clocks, by the reason",
+				"device %u is held down now: %s", i, reasons);
+			return;
+		}
+	}
+	doctor_find(doctor, DOCTOR_OK, "GPU clocks", "", "",
+		"not held down (%.0f MHz now, at most %.0f)", gpu_number(doctor, "sm_clock_now", 0),
+		gpu_number(doctor, "sm_clock_max", 0));
+}
+
+static void check_device_driver(struct doctor *doctor, unsigned devices)
+{
+	for (unsigned i = 0; i < devices; i++)
+		if (strcmp(gpu_text(doctor, "persistence", i), "off") == 0) {
+			doctor_find(doctor, DOCTOR_NOTE, "GPU driver",
+				"the driver is loaded anew for every program: seconds before each run",
+				"nvidia-smi -pm 1, or the nvidia-persistenced service",
+				"device %u: persistence mode is off", i);
+			return;
+		}
+	doctor_find(doctor, DOCTOR_OK, "GPU driver", "", "", "%s%s",
+		doctor_text(doctor, "gpu", "driver_version"),
+		strcmp(gpu_text(doctor, "persistence", 0), "on") == 0 ? ", stays loaded" : "");
+}
+
+static void check_device_parts(struct doctor *doctor, unsigned devices)
+{
+	for (unsigned i = 0; i < devices; i++)
+		if (strcmp(gpu_text(doctor, "mig_mode", i), "on") == 0) {
+			doctor_find(doctor, DOCTOR_NOTE, "GPU parts",
+				"a part has no published peak, and the driver tells less of it", "",
+				"device %u is split (MIG)", i);
+			return;
+		}
+}
+
+static void check_gpu_state(struct doctor *doctor)
+{
+	const double count = doctor_number(doctor, "gpu", "nvml");
+	const unsigned devices = count > 0 ? (unsigned)fmin(count, DEVICES_LOOKED_AT) : 0;
+	if (devices == 0) {
+		/* Without a GPU, that there is none has been said. */
+		if (doctor_number(doctor, "gpu", "devices") > 0)
+			doctor_find(doctor, DOCTOR_LACKS, "GPU state",
+				"clocks, power, throttling and memory errors of a run stay unknown",
+				"install the driver's libnvidia-ml.so.1, or pass it into the container",
+				"%s", doctor_why(doctor, "gpu", "nvml"));
+		return;
+	}
+	check_device_link(doctor, devices);
+	check_device_memory(doctor, devices);
+	check_device_clocks(doctor, devices);
+	check_device_driver(doctor, devices);
+	check_device_parts(doctor, devices);
+}
+
+/* --- the data: a file system may make a measurement mean something else than it seems --------- */
+
+/* File systems on which a measurement means something else than it seems. */
+static const struct {
+	const char *type, *consequence, *remedy;
+} file_systems[] = {
+	{"tmpfs", "reads come from memory: there is no cold run, and no storage is measured",
+		"put the data set on a disk"},
+	{"ramfs", "reads come from memory: there is no cold run, and no storage is measured",
+		"put the data set on a disk"},
+	{"overlay", "reads pass the container's overlay, and the disk under it does not show",
+		"mount a volume for the data set"},
+	{"nfs", "the server's cache and the network are measured; eviction here does not make it cold there",
+		""},
+	{"nfs4",
+		"the server's cache and the network are measured; eviction here does not make it cold there",
+		""},
+	{"9p", "the host's cache serves the reads, and does not show",
+		"put the data set on a disk of this node"},
+	{"virtiofs", "the host's cache serves the reads, and does not show",
+		"put the data set on a disk of this node"},
+	{"cifs", "the server's cache and the network are measured", ""},
+	{"ceph", "the servers' caches and the network are measured", ""},
+	{"lustre", "the servers' caches and the network are measured", ""},
+};
+
+static void check_file_system(struct doctor *doctor)
+{
+	const char *type = doctor_text(doctor, "data", "file_system");
+	const char *consequence = "";
+	const char *remedy = "";
+	if (!type[0]) {
+		doctor_find(doctor, DOCTOR_NOTE, "data", "where it lies is not checked", "", "%s",
+			doctor_why(doctor, "data", "file_system"));
+		return;
+	}
+	for (size_t i = 0; i < sizeof file_systems / sizeof *file_systems; i++)
+		if (strcmp(type, file_systems[i].type) == 0) {
+			consequence = file_systems[i].consequence;
+			remedy = file_systems[i].remedy;
+		}
+	if (strncmp(type, "fuse", 4) == 0)
+		consequence =
+			"a user program serves the reads: its CPU and its cache are measured too";
+	doctor_find(doctor, consequence[0] ? DOCTOR_NOTE : DOCTOR_OK, "data", consequence, remedy,
+		"%.40s on %.80s (%.30s)", type, doctor_text(doctor, "data", "device"),
+		doctor_text(doctor, "data", "options"));
+}
+
+static void check_direct_io(struct doctor *doctor)
+{
+	struct mount_entry mount;
+	if (!doctor->data_path || proc_mount_of(doctor->data_path, &mount))
+		return;
+	const int code = probe_direct_io(
+		access(doctor->data_path, W_OK) == 0 ? doctor->data_path : mount.point);
+	if (code == 0)
+		doctor_find(doctor, DOCTOR_OK, "direct reads", "", "",
+			"O_DIRECT works where the data lies");
+	else
+		doctor_find(doctor, DOCTOR_NOTE, "direct reads",
+			"read.direct may be refused for this data set", "",
+			"could not be tried: %s", strerror(-code));
+}
+
+static void check_disk(struct doctor *doctor)
+{
+	const char *disk = doctor_text(doctor, "data", "disk");
+	if (!doctor_text(doctor, "data", "file_system")[0])
+		return;
+	const bool rotates = strcmp(doctor_text(doctor, "data", "rotational"), "yes") == 0;
+	if (!disk[0])
+		doctor_find(doctor, DOCTOR_NOTE, "disk", "queue depth and scheduler are not known",
+			"", "%s", doctor_why(doctor, "data", "disk"));
+	else
+		doctor_find(doctor, rotates ? DOCTOR_NOTE : DOCTOR_OK, "disk",
+			rotates ? "shuffled reads seek; virtual disks often say so wrongly" : "",
+			"", "%.60s, scheduler %.30s%s", disk,
+			doctor_text(doctor, "data", "scheduler"),
+			rotates ? ", says that it rotates" : "");
+}
+
+size_t node_checks(struct doctor_finding *findings, size_t room, const char *data_path)
 {
 	static void (*const checks[])(struct doctor *) = {
 		check_kernel,
@@ -379,14 +758,14 @@ size_t environment_doctor(struct doctor_finding *findings, size_t room, const ch
 		check_frequency,
 		check_topology,
 		check_limits,
-		check_memory,
+		check_free_memory,
 		check_load,
 		check_clock,
 		check_gpu,
-		doctor_check_device,
-		doctor_check_file_system,
-		doctor_check_direct_io,
-		doctor_check_disk,
+		check_gpu_state,
+		check_file_system,
+		check_direct_io,
+		check_disk,
 	};
 	struct doctor doctor = {.findings = findings, .room = room, .data_path = data_path};
 	environment_capture(&doctor.facts, data_path);

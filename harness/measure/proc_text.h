@@ -1,32 +1,12 @@
-/* The parts of the environment, one file per subject, and the parsing of what the kernel tells.
- * Internal to measure, but for tests: environment.h is the way in. */
-#ifndef MLBENCH_MEASURE_ENVIRONMENT_PARTS_H
-#define MLBENCH_MEASURE_ENVIRONMENT_PARTS_H
-
-#include "harness/measure/environment.h"
+/* Texts of /proc and /sys: reading them, and the pure functions that take facts out of them. */
+#ifndef MLBENCH_MEASURE_PROC_TEXT_H
+#define MLBENCH_MEASURE_PROC_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-void environment_build(struct fact_list *list);                          /* group "build" */
-void environment_node(struct fact_list *list);                           /* "node" */
-void environment_cpu(struct fact_list *list);                            /* "cpu" */
-void environment_memory(struct fact_list *list);                         /* "memory" */
-void environment_cgroup(struct fact_list *list);                         /* "cgroup" */
-void environment_kernel(struct fact_list *list);                         /* "kernel" */
-void environment_storage(struct fact_list *list, const char *data_path); /* "data" */
-void environment_gpu(struct fact_list *list);                            /* "gpu" */
-void environment_nvml(struct fact_list *list);                           /* "gpu", by the driver */
-void environment_load(struct fact_list *list);                           /* "load" */
-
-/* First line of a small file as a fact, or missing with the reason. */
-void environment_line(
-	struct fact_list *list, const char *group, const char *name, const char *path);
-/* A whole /proc text, NUL-terminated, NULL when it cannot be read; free it. */
-char *environment_text(const char *path);
-
-/* --- environment_parse.c: pure ------------------------------------------------------------------- */
+/* A whole text, NUL-terminated, NULL when it cannot be read; free it. */
+char *proc_text(const char *path);
 
 enum { MOUNT_TEXT_BYTES = 512 };
 
@@ -63,9 +43,7 @@ struct cpu_ticks {
 };
 bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
 
-/* --- asked of the node ------------------------------------------------------------------------- */
-
 /* The mount of path, or of its nearest existing parent; 0 or -errno. */
-int environment_mount_of(const char *path, struct mount_entry *entry);
+int proc_mount_of(const char *path, struct mount_entry *entry);
 
 #endif

@@ -1,13 +1,17 @@
-/* Parsing of /proc and /sys texts.  Pure, so that tests feed it what other machines say. */
-#include "harness/measure/environment_parts.h"
+/* Reading /proc and /sys.  The parsing is pure, so that tests feed it what other machines say. */
+#include "harness/measure/proc_text.h"
+
+#include "harness/base/files.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OCTAL_DIGITS = 3, V1_NO_LIMIT_BITS = 62 };
+enum { TEXT_MOST = 4 << 20, OCTAL_DIGITS = 3, V1_NO_LIMIT_BITS = 62 };
 
 /* Undoes \040 and the like, in place. */
 static void unescape(char *text)
@@ -195,4 +199,50 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks)
 		.idle = idle + iowait,
 		.steal = steal};
 	return true;
+}
+
+/* --- asked of the node ------------------------------------------------------------------------ */
+
+char *proc_text(const char *path)
+{
+	char *text = NULL;
+	size_t size;
+	struct error err;
+	return files_read(path, TEXT_MOST, &text, &size, &err) == 0 ? text : NULL;
+}
+
+/* The path itself, or its nearest parent that exists, absolute. */
+static int proc_resolve(const char *path, char out[PATH_MAX])
+{
+	char at[PATH_MAX];
+	if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+		return -ENAMETOOLONG;
+	while (!realpath(at, out)) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			return -errno;
+		char *slash = strrchr(at, '/');
+		if (slash == at && at[1] != '\0')
+			at[1] = '\0';
+		else if (slash && slash != at)
+			*slash = '\0';
+		else if (strcmp(at, ".") != 0)
+			(void)snprintf(at, sizeof at, ".");
+		else
+			return -ENOENT;
+	}
+	return 0;
+}
+
+int proc_mount_of(const char *path, struct mount_entry *entry)
+{
+	char resolved[PATH_MAX];
+	const int code = proc_resolve(path, resolved);
+	if (code)
+		return code;
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	if (!mountinfo)
+		return -ENOSYS;
+	const bool found = parse_mount_of(mountinfo, resolved, entry);
+	free(mountinfo);
+	return found ? 0 : -ENOENT;
 }
