@@ -49,7 +49,7 @@ expect 0 "$MLBENCH" explain decode
 prints "decode/lock"
 ! grep -q "read/" out || fail "'explain decode' lists verdicts of read"
 expect 0 "$MLBENCH" explain decode --json
-is_json
+is_json mlbench.explain/1
 expect 0 "$MLBENCH" explain quota
 prints "step/quota"
 expect 2 "$MLBENCH" explain gil
