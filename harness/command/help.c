@@ -19,7 +19,7 @@ static const char config_help[] =
 	"A configuration is an INI file that describes one benchmark completely:\n"
 	"\n"
 	"  [dataset]\n"
-	"  path = data/photos         ; sizes, times, rates take a unit: 64k 1.5ms 2GiB/s 90%\n"
+	"  path = data/photos         ; units: sizes 64k, times 1.5ms, rates 2GiB/s, 90%\n"
 	"\n"
 	"  [decode]\n"
 	"  workers = 2\n"
