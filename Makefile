@@ -143,8 +143,9 @@ $(GENERATED_B)/%.o: $(GENERATED_B)/%.c Makefile
 $(B)/harness/report/tensorboard_events.o: | $(GENERATED)
 $(B)/workloads/backend/blas.o: CFLAGS_ALL += -DMLBENCH_OPENBLAS_FOLDER='"$(OPENBLAS_DIR)"'
 
-# The runbook is in the program (runbook.c takes it in).
+# The runbook and the glossary are in the program (runbook.c and glossary.c take them in).
 $(B)/harness/report/runbook.o: docs/runbook.md
+$(B)/harness/command/glossary.o: docs/GLOSSARY.md
 
 # So are the page's style, its script, and the libraries that draw its charts (assets.c), one fetch for all variants.
 CHARTS := build/npm/charts.js

@@ -71,12 +71,12 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_check = {
 	.name = "check",
-	.summary = "say what would run, for how long and in how much memory; nothing runs",
+	.summary = "show what would run, the time and the memory; runs nothing",
 	.arguments = "CONFIG",
 	.description =
-		"Reads CONFIG and refuses what is wrong in it, with file, line and the nearest valid name. Prints who "
-		"computes the step, the points, an estimate of the time, the data set, the engine that reads, and the "
-		"bound on memory.",
+		"Reads CONFIG and reports errors in it with file, line and the nearest valid "
+		"name. Prints what computes the step, the points, an estimate of the time, the "
+		"data set, the read engine, and the most memory that the run can take.",
 	.example = "mlbench check configs/imagenet_like.ini --set sweep.batch.size=32-256*2",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,

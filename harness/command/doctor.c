@@ -199,11 +199,12 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.summary = "say what this node has and lacks for measuring, and how to mend it",
+	.summary = "find what disturbs measuring on this node, and how to fix it",
 	.arguments = "[FOLDER]",
 	.description =
-		"Each finding says what is the case, what follows for measuring, and how to mend it. With FOLDER, "
-		"the file system and the disk of a data set there are looked at, too.",
+		"Each finding says what was found, what it means for measuring, and how to fix "
+		"it. With FOLDER, it also checks the file system and the disk of a data set "
+		"there.",
 	.example = "mlbench doctor data/imagenet_like",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,

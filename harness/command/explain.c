@@ -1,7 +1,8 @@
-/* mlbench explain: the runbook's entry for a verdict. */
+/* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
 #include "harness/analyze/limit_kind.h"
 #include "harness/base/suggest.h"
 #include "harness/command/command.h"
+#include "harness/command/glossary.h"
 #include "harness/record/fields.h"
 #include "harness/report/runbook.h"
 #include "harness/report/table.h"
@@ -11,23 +12,51 @@
 
 enum { INDENT_COLUMNS = 2 };
 
-static int find_kind(const char *pair, size_t *kind, struct error *err)
+/* Whether the word names this pair, its stage or its resource. */
+static bool word_matches(const char *word, size_t kind)
 {
-	char names[LIMIT_KINDS_MAX][PAIR_BYTES];
-	const char *list[LIMIT_KINDS_MAX];
+	char pair[PAIR_BYTES];
+	return strcmp(word, limit_kinds[kind].stage) == 0 ||
+	       strcmp(word, limit_kinds[kind].resource) == 0 ||
+	       strcmp(word, limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource,
+				    pair)) == 0;
+}
+
+/* The pairs that are meant: all without a word. */
+struct selection {
+	size_t kinds[LIMIT_KINDS_MAX];
+	size_t count;
+};
+
+static int refuse_word(const char *word, struct error *err)
+{
+	char pairs[LIMIT_KINDS_MAX][PAIR_BYTES];
+	const char *names[3 * LIMIT_KINDS_MAX];
+	struct glossary_entry entry;
+	size_t count = 0;
+	if (glossary_find(word, &entry))
+		return error_set(err, -EINVAL,
+			"no verdict is '%s'; 'mlbench help %s' explains the term", word, word);
 	for (size_t i = 0; i < limit_kind_count; i++) {
-		list[i] = limit_kind_pair(limit_kinds[i].stage, limit_kinds[i].resource, names[i]);
-		if (strcmp(pair, list[i]) == 0) {
-			*kind = i;
-			return 0;
-		}
+		names[count++] =
+			limit_kind_pair(limit_kinds[i].stage, limit_kinds[i].resource, pairs[i]);
+		names[count++] = limit_kinds[i].stage;
+		names[count++] = limit_kinds[i].resource;
 	}
-	const char *near = suggest_nearest(pair, list, limit_kind_count);
+	const char *near = suggest_nearest(word, names, count);
 	if (near)
 		return error_set(
-			err, -EINVAL, "no verdict is '%s' (did you mean '%s'?)", pair, near);
-	return error_set(
-		err, -EINVAL, "no verdict is '%s': 'mlbench explain' lists them all", pair);
+			err, -EINVAL, "no verdict is '%s'; did you mean '%s'?", word, near);
+	return error_set(err, -EINVAL, "no verdict is '%s'; 'mlbench explain' lists them", word);
+}
+
+static int select_kinds(const char *word, struct selection *selection, struct error *err)
+{
+	selection->count = 0;
+	for (size_t i = 0; i < limit_kind_count; i++)
+		if (!word || word_matches(word, i))
+			selection->kinds[selection->count++] = i;
+	return selection->count ? 0 : refuse_word(word, err);
 }
 
 static int entry_of(size_t kind, struct runbook_text *entry, struct error *err)
@@ -74,21 +103,21 @@ static void add_row(size_t kind, const struct runbook_text *entry, struct table 
 	buffer_release(&text);
 }
 
-static int render_list(const struct style *style, struct buffer *out, struct error *err)
+static int render_list(const struct selection *selection, const struct style *style,
+	struct buffer *out, struct error *err)
 {
 	static const struct table_column columns[] = {
 		{.head = "", .left = true}, {.head = "", .left = true, .wraps = true}};
 	struct table table;
 	int code = 0;
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < limit_kind_count && !code; i++) {
+	for (size_t i = 0; i < selection->count && !code; i++) {
 		struct runbook_text entry;
-		code = entry_of(i, &entry, err);
+		code = entry_of(selection->kinds[i], &entry, err);
 		if (!code)
-			add_row(i, &entry, &table);
+			add_row(selection->kinds[i], &entry, &table);
 	}
-	buffer_format(out,
-		"%swhat a verdict can name; 'mlbench explain STAGE/RESOURCE' says more%s\n",
+	buffer_format(out, "%sverdicts; 'mlbench explain STAGE/RESOURCE' explains one%s\n",
 		style_ink(style, INK_ACCENT), style_end(style));
 	table_render(&table, style, INDENT_COLUMNS, false, out);
 	table_close(&table);
@@ -96,12 +125,12 @@ static int render_list(const struct style *style, struct buffer *out, struct err
 }
 
 static int print_json(
-	const struct invocation *invocation, size_t first, size_t count, struct error *err)
+	const struct invocation *invocation, const struct selection *selection, struct error *err)
 {
 	json_t *entries = json_array();
 	int code = entries ? 0 : error_set(err, -ENOMEM, "out of memory");
-	for (size_t i = first; i < first + count && !code; i++)
-		code = add_json(i, entries, err);
+	for (size_t i = 0; i < selection->count && !code; i++)
+		code = add_json(selection->kinds[i], entries, err);
 	if (code) {
 		json_decref(entries);
 		return command_status(code);
@@ -112,20 +141,21 @@ static int print_json(
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-	const bool one = invocation->options.argument_count > 0;
-	size_t kind = 0;
-	int code = one ? find_kind(invocation->options.arguments[0], &kind, err) : 0;
+	const struct options *options = &invocation->options;
+	const char *word = options->argument_count > 0 ? options->arguments[0] : NULL;
+	struct selection selection;
+	int code = select_kinds(word, &selection, err);
 	if (code)
 		return command_status(code);
 	if (command_wants_json(invocation))
-		return print_json(invocation, kind, one ? 1 : limit_kind_count, err);
+		return print_json(invocation, &selection, err);
 	const struct style style = command_style(invocation);
 	struct runbook_text entry;
 	struct buffer text = {0};
-	if (!one)
-		code = render_list(&style, &text, err);
-	else if (!(code = entry_of(kind, &entry, err)))
-		render_entry(kind, &entry, &style, &text);
+	if (!word || selection.count > 1)
+		code = render_list(&selection, &style, &text, err);
+	else if (!(code = entry_of(selection.kinds[0], &entry, err)))
+		render_entry(selection.kinds[0], &entry, &style, &text);
 	const int status = code ? command_status(code) : command_print(&text, err);
 	buffer_release(&text);
 	return status;
@@ -133,12 +163,13 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_explain = {
 	.name = "explain",
-	.summary = "say what a verdict means and what to do about it",
-	.arguments = "[STAGE/RESOURCE]",
+	.summary = "explain a verdict: what it means and what to do",
+	.arguments = "[STAGE/RESOURCE | STAGE | RESOURCE]",
 	.description =
-		"Prints the runbook's entry for a verdict, as 'decode/lock': what it means, how it shows, how to "
-		"confirm it, what to do, and what else looks like it. Without an argument: every pair that a "
-		"verdict can name. The same text is docs/runbook.md.",
+		"Prints the runbook's entry for a verdict such as decode/lock: what it means, how it shows in the "
+		"measurements, how to confirm it, how to fix it, and what it is easily confused with. A stage "
+		"('decode') or a resource ('cpu') lists its verdicts; without an argument all are listed. The "
+		"same text is docs/runbook.md.",
 	.example = "mlbench explain read/latency",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,

@@ -105,13 +105,14 @@ const struct command command_export = {
 	.summary = "write a saved result in another tool's format",
 	.arguments = "RESULT",
 	.description =
-		"RESULT is as for 'mlbench show'. Formats: csv, markdown, jsonl (a JSON object per point, one a line), "
-		"openmetrics (for node-exporter's textfile directory; docs/prometheus/ has rules for it) and "
-		"tensorboard (event files). 'mlbench list formats' says more of each.\n\n"
-		"Text goes to standard output, or to the file or into the folder that --out names: the file is "
-		"replaced at once when all of it is written, so that no reader sees half of one. TensorBoard's "
-		"files go to the folder that --out names, by default 'tensorboard' beside the result, a run for "
-		"each repetition.",
+		"RESULT is named as for 'mlbench show'. Formats: csv, markdown, jsonl (a JSON "
+		"object per point, one per line), openmetrics (for node-exporter's textfile "
+		"directory; docs/prometheus/ has rules for it) and tensorboard (event files). "
+		"'mlbench list formats' explains each.\n\n"
+		"Text goes to standard output, or to the file or folder that --out names. The "
+		"file is replaced at once when all of it is written, so that no reader sees half "
+		"of it. TensorBoard's files go to the folder that --out names, by default "
+		"'tensorboard' beside the result, with a run for each repetition.",
 	.example =
 		"mlbench export imagenet_like --format openmetrics --out /var/lib/node_exporter/",
 	.options = OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT),

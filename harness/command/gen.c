@@ -103,10 +103,11 @@ const struct command command_gen = {
 	.summary = "generate the data set of a recipe, or verify it",
 	.arguments = "CONFIG",
 	.description =
-		"Writes the synthetic pictures of CONFIG's [dataset] section into dataset.path, on all cores. The files "
-		"are a function of dataset.seed and their number. Stopped or killed, it goes on where it was; the data "
-		"set counts as complete only when its manifest is in place.\n\n"
-		"With --verify, nothing is written: every file is read and compared with the manifest.",
+		"Writes the synthetic images of CONFIG's [dataset] section into dataset.path, on "
+		"all cores. The files depend on dataset.seed and their number only. After a stop "
+		"or a crash, it continues where it was; the data set is complete only when its "
+		"manifest is in place.\n\n"
+		"--verify writes nothing: it reads every file and compares it with the manifest.",
 	.example = "mlbench gen configs/imagenet_like.ini --set dataset.samples=2000",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_VERIFY) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,

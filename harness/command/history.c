@@ -209,22 +209,24 @@ static int history_run(const struct invocation *invocation, struct error *err)
 
 const struct command command_history = {
 	.name = "history",
-	.summary = "list all results, and show how a metric went over time",
+	.summary = "list all results; show how a metric changed over time",
 	.arguments = "[RESULTS_DIR]",
 	.description =
-		"Every result below RESULTS_DIR (by default results/), oldest first, each with its best point. With "
-		"--metric, also how that went over time: results of one configuration on one node form a series, in "
-		"which changes of level are marked that are significant (--significance) and larger than 1 %. Metrics: "
-		"throughput, step_utilisation, rss_peak_bytes and others of a point; of a stage capacity, busy, "
-		"starved, blocked, cpu, io_wait, lock_wait, mean, p50, p90, p99, p99.9 and max, as 'decode.capacity' or "
-		"'read.p99'.\n\n"
-		"--where takes KEY OP VALUE, with one of = != < <= > >= and ~ (contains). A key is one of name, hash, "
-		"folder, node, host, cpu, cores, version, status, backend, emulated, points, started, finished, stage, "
-		"resource, verdict, repeats; a metric; a key of the configuration (of a sweep, the points that have that "
+		"Lists every result below RESULTS_DIR (by default results/), oldest first, each "
+		"with its best point. With --metric, it also shows that metric over time: "
+		"results of one configuration on one node form a series, in which changes of "
+		"level are marked that are significant (--significance) and larger than 1 %. "
+		"Metrics of a point: throughput, step_utilisation, rss_peak_bytes and others; of "
+		"a stage: capacity, busy, starved, blocked, cpu, io_wait, lock_wait, mean, p50, "
+		"p90, p99, p99.9 and max, as in 'decode.capacity' or 'read.p99'.\n\n"
+		"--where takes KEY OP VALUE, where OP is one of = != < <= > >= and ~ (contains). "
+		"KEY is one of name, hash, folder, node, host, cpu, cores, version, status, "
+		"backend, emulated, points, started, finished, stage, resource, verdict, "
+		"repeats; a metric; a key of the configuration (of a sweep, the points with that "
 		"value count); or a fact of the environment, as 'kernel.release'.\n\n"
-		"--format is text, html (a page with charts), json or csv; --out names a file for it. An index in "
-		"RESULTS_DIR/history.sqlite remembers what was read; it can be deleted at any time, and --rebuild makes "
-		"it again.",
+		"--format is text, html (a page with charts), json or csv; --out names a file "
+		"for it. The index RESULTS_DIR/history.sqlite remembers what was read. You can "
+		"delete it at any time, and --rebuild makes it again.",
 	.example = "mlbench history --metric throughput --where name=imagenet_like --since 30d",
 	.options = OPTION_BIT(OPTION_WHERE) | OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_METRIC) |
 		   OPTION_BIT(OPTION_SIGNIFICANCE) | OPTION_BIT(OPTION_FORMAT) |

@@ -1,4 +1,4 @@
-/* mlbench list: what there is to choose from, and why some of it cannot be had on this node. */
+/* mlbench list: what you can choose from, and why this node lacks some of it. */
 #include "harness/command/list.h"
 
 #include "harness/analyze/peaks.h"
@@ -78,7 +78,7 @@ static void list_models(struct listing *listing)
 		char flops[UNITS_BYTES];
 		char text[TEXT_BYTES];
 		(void)snprintf(text, sizeof text,
-			"%s; %s parameters, %s FLOP a sample to train (%s)", model->summary,
+			"%s; %s parameters, %s FLOP per sample to train (%s)", model->summary,
 			units_format_count((double)model_parameters(model), parameters),
 			units_format_count(model_training_flops(model), flops), model->source);
 		listing_add(listing, model->name, NULL, text);
@@ -157,7 +157,7 @@ static void list_any_device(struct listing *listing)
 {
 	struct buffer text = {0};
 	buffer_text(&text,
-		"a device of any name, by its own step times "
+		"any other device, by its own step times "
 		"(step.time = 106ms@64,61ms@32); published dense bf16 TFLOP/s, not step times:");
 	for (size_t i = 0; i < peak_count; i++)
 		buffer_format(&text, "%s %s %.4g", i ? "," : "", peak_list[i].device,
@@ -203,14 +203,14 @@ static const struct topic {
 } topics[] = {
 	{"sources", "engines that read files (read.engine)", list_sources},
 	{"codecs", "codecs", list_codecs},
-	{"backends", "who computes a step (step.backend)", list_backends},
-	{"models", "models of a step (step.model)", list_models},
+	{"backends", "backends that compute a step (step.backend)", list_backends},
+	{"models", "models (step.model)", list_models},
 	{"devices",
-		"devices: this node's GPUs, and those that can be emulated (step.device) with their published step times",
+		"devices: this node's GPUs, and emulated ones (step.device) with their published step times",
 		list_all_devices},
-	{"formats", "formats that results can be written in (export --format)", list_formats},
-	{"parts", "parts that this mlbench may have been built without", list_parts},
-	{"configs", "configurations", list_configs},
+	{"formats", "output formats (export --format)", list_formats},
+	{"parts", "optional parts of this build", list_parts},
+	{"configs", "configurations (run, sweep, diagnose or check NAME)", list_configs},
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };
 
@@ -327,12 +327,11 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_list = {
 	.name = "list",
-	.summary =
-		"list engines, codecs, backends, models, devices, formats, configurations or keys",
+	.summary = "list engines, codecs, backends, models, devices, configurations, keys",
 	.arguments = "[sources|codecs|backends|models|devices|formats|parts|configs|keys]",
 	.description =
-		"What there is to choose from. What this node cannot do is listed with the reason, not hidden. "
-		"Without a topic: all but the keys.",
+		"Lists what you can choose from. What this node cannot do is listed too, with "
+		"the reason. Without a topic: everything but the keys.",
 	.example = "mlbench list backends",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,

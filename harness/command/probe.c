@@ -192,24 +192,26 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_probe = {
 	.name = "probe",
-	.summary =
-		"measure what this node can give at best: storage, cores, memory, matrix products, its GPU",
+	.summary = "measure the ceilings of this node: storage, cores, memory, GPU",
 	.arguments = "[CONFIG]",
 	.description =
-		"Prints a node's data sheet: bytes and requests per second over requests in flight, cold past the "
-		"page cache, cold through it, and warm; decoding on one core, on all and between; memory "
-		"bandwidth; matrix products at their best shape and at the model's shapes; the cost of handing "
-		"over a lock, reading a clock, and sleeping; and of a GPU, copies to and from it (pinned and pageable "
-		"memory, 4 KiB to 256 MiB), its memory, launches, and products in every precision. Each is the median of five interleaved repeats, with "
-		"the least and the largest. It takes about a minute, --quick a quarter of it; what cannot be "
-		"measured says why.\n\n"
-		"With CONFIG, its data set's file system, mean file size, pictures, and model's shapes are "
-		"probed; without, the current folder's file system, generated pictures, and the default model. "
-		"Scratch files of some hundred MiB are written to the folder; they have no name, so nothing of "
-		"them stays.\n\n"
-		"Results are kept per node in $XDG_CACHE_HOME/mlbench (or ~/.cache/mlbench), for 30 days and "
-		"as long as cores and kernel are the same. Later runs on the same storage take them into their "
-		"own results, with their age, for verdicts and predictions.",
+		"Prints the node's data sheet. Storage: bytes and requests per second over the "
+		"queue depth, cold past the page cache, cold through it, and warm. Decoding on "
+		"one core, on all, and between. Memory bandwidth. Matrix products at their best "
+		"shape and at the model's shapes. The cost of handing over a lock, reading a "
+		"clock, and sleeping. Of a GPU: copies to and from it (pinned and pageable "
+		"memory, 4 KiB to 256 MiB), its memory, launches, and products in every "
+		"precision. Each figure is the median of five interleaved repetitions, with "
+		"minimum and maximum. It takes about a minute, with --quick a quarter of that. "
+		"What cannot be measured is listed with the reason.\n\n"
+		"With CONFIG, it probes that data set's file system, mean file size and images, "
+		"and the model's shapes; without, the current folder's file system, generated "
+		"images, and the default model. It writes scratch files of some hundred MiB to "
+		"the folder; they have no name, so nothing of them remains.\n\n"
+		"Results are kept per node in $XDG_CACHE_HOME/mlbench (or ~/.cache/mlbench), for "
+		"30 days and as long as cores and kernel stay the same. Later runs on the same "
+		"storage copy them into their own results, with their age, for verdicts and "
+		"predictions.",
 	.example = "mlbench probe configs/imagenet_like.ini --quick",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON) |
 		   OPTION_BIT(OPTION_PATH) | OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) |

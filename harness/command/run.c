@@ -8,20 +8,22 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_run = {
 	.name = "run",
-	.summary = "measure one setting and say what limits it",
+	.summary = "measure one setting and name its bottleneck",
 	.arguments = "CONFIG",
 	.description =
-		"Runs the pipeline that CONFIG describes, measure.repeats times, and prints throughput, where "
-		"every thread's time went, and which stage is the limit.\n\n"
-		"A data set that is missing is generated first, when CONFIG has a recipe for it. A CONFIG that "
-		"sweeps keys is refused: use 'mlbench sweep', or give each of them one value with --set. The "
-		"limits of the single stages are measured when measure.limits is set explicitly.\n\n"
-		"With --flame, all threads are sampled while they use CPU time, in all repetitions together and "
-		"without their warm-up: by perf_event_open where it may look into the kernel (root, "
-		"CAP_PERFMON, or kernel.perf_event_paranoid <= 1), else by a signal from each thread's own CPU "
-		"clock. What was used and why, what was lost, and what it took itself is printed with the "
-		"functions that took most. flame.svg opens in any browser; flame.folded is read by "
-		"flamegraph.pl, inferno and speedscope.",
+		"Runs the pipeline that CONFIG describes measure.repeats times. Prints "
+		"throughput, where every thread's time went, and the bottleneck.\n\n"
+		"A missing data set is generated first if CONFIG has a recipe for it. A CONFIG "
+		"that sweeps keys is refused: use 'mlbench sweep', or give each swept key one "
+		"value with --set. The limits of the single stages are measured only if "
+		"measure.limits is set explicitly.\n\n"
+		"--flame samples the stacks of all threads while they use CPU time, in all "
+		"repetitions but not in their warm-up. It uses perf_event_open where it may look "
+		"into the kernel (root, CAP_PERFMON, or kernel.perf_event_paranoid <= 1), and "
+		"otherwise a signal from each thread's own CPU clock. The output says which "
+		"method it used and why, what was lost, what the sampling cost, and which "
+		"functions took most. flame.svg opens in any browser; flamegraph.pl, inferno and "
+		"speedscope read flame.folded.",
 	.example = "mlbench run configs/null.ini --set decode.workers=1",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
 		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) |

@@ -108,16 +108,18 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_status_of_run = {
 	.name = "status",
-	.summary = "say what a run in progress is doing, and what it waits for",
+	.summary = "show what a run in progress is doing and waiting for",
 	.arguments = "[PID]",
 	.description =
-		"Without PID, lists the runs of this user that are in progress: what they measure, how far they are, "
-		"how fast, and whether they go on.\n\n"
-		"With PID, prints what each thread of that run does now (its stage, whether it works, starves or is "
-		"blocked, for how long, and where the kernel says that it sleeps), the queues, and the verdict as it "
-		"forms; with --watch, the full-screen view. Of a run that stands still it says what everything waits for, from the step up to the thread "
-		"that does not finish.\n\n"
-		"It only reads, and disturbs nothing. Exit status: 0 when the run goes on, 1 when it stands still.",
+		"Without PID, lists this user's runs in progress: what they measure, how far "
+		"they are, how fast, and whether they make progress.\n\n"
+		"With PID, prints what each thread of that run does now (its stage; whether it "
+		"is working, starved or blocked, and for how long; where in the kernel it "
+		"sleeps), the queues, and the verdict so far; --watch shows this on the whole "
+		"screen. For a run that is stuck, it says what everything waits for, from the "
+		"step up to the thread that does not finish.\n\n"
+		"It only reads, and does not disturb the run. Exit status: 0 if the run makes "
+		"progress, 1 if it is stuck.",
 	.example = "mlbench status 4711",
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH),
 	.arguments_max = 1,

@@ -153,17 +153,19 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_top = {
 	.name = "top",
-	.summary = "what the operations of a result took: the key averages",
+	.summary = "print which operations took the time (key averages)",
 	.arguments = "RESULT",
 	.description =
-		"RESULT is a run's folder, a file in it, the name of a benchmark in results/ (its newest run is "
-		"taken), or a trace.json itself. Of the point asked for, or the best one, a row for each operation "
-		"that its timeline has (trace.schedule records one): on a thread, on a device, or in flight, where "
-		"many overlap and none has a time of its own. Without a timeline the states of the stages' threads "
-		"stand for it, and the table says so.\n\n"
-		"Columns, which --sort takes: self (time in the operation itself, without what is inside it; the "
-		"default), share (self over the time of all threads, or of all devices), total (with all that is "
-		"inside it), calls, mean, p99, max (of one call), cpu (CPU time, of stages only), operation, stage.",
+		"RESULT is a run's folder, a file in it, the name of a benchmark in results/ "
+		"(its newest run), or a trace.json. Prints a row for each operation in the "
+		"timeline of the best point, or of --point (trace.schedule records a timeline). "
+		"An operation runs on a thread, on a device, or in flight, where many overlap "
+		"and none has a time of its own. Without a timeline, the states of the stages' "
+		"threads are listed instead, and the table says so.\n\n"
+		"Columns, which --sort takes: self (time in the operation itself, without "
+		"operations inside it; the default), share (self over the time of all threads, "
+		"or of all devices), total (with operations inside it), calls, mean, p99, max "
+		"(of one call), cpu (CPU time, of stages only), operation, stage.",
 	.example = "mlbench top imagenet_like --sort p99",
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_SORT) | OPTION_BIT(OPTION_POINT),
 	.arguments_min = 1,

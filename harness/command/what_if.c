@@ -99,27 +99,29 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_what_if = {
 	.name = "what-if",
-	.summary = "predict another setting, or a fleet, from a saved result",
+	.summary = "predict other settings, or a fleet, from a saved result",
 	.arguments = "RESULT",
 	.description =
-		"Replays the service times that were recorded in RESULT through the pipeline as it would be with "
-		"the keys of --set changed, and prints the throughput that it predicts with a 90 % interval, beside "
-		"the measured one, and what would be the limit then. Nothing is run: every figure is marked as "
-		"predicted. A list, as in --set decode.workers=4,8,16, makes a table; several lists are combined, "
-		"up to 1,000 settings.\n\n"
-		"RESULT is a run's folder or the name of a benchmark in results/ (its newest sweep, else its newest run); "
-		"the first line says which was read. Of a sweep, changes are made to "
-		"the best measured point, or to that of --point; predictions come from the measured points nearest "
-		"to the asked setting, and their disagreement, and the errors with which they predict each other, "
-		"widen the interval.\n\n"
-		"--fleet multiplies the node on paper: N nodes that share a file server (--storage) and sum their "
-		"gradients after each step over a network (--network-bandwidth, --network-latency), by ring or "
-		"tree, none of it hidden behind the step unless --overlap says so. It says which of them is the "
-		"limit, and from how many nodes on. Nodes are taken as alike.\n\n"
-		"A result that was measured beside other load is said to be; predictions are then for a node under the "
-		"same load, and a fleet of such nodes is refused without --force.\n\n"
-		"A key that replay does not model is refused, with the list of those that it does. A run that was "
-		"too short to tell is said to be, with exit status 3.",
+		"Replays the service times recorded in RESULT through the pipeline as it would "
+		"be with the keys of --set changed. Prints the predicted throughput with a 90 % "
+		"interval, the measured one beside it, and the bottleneck that the change would "
+		"lead to. Nothing runs, and every figure is marked as predicted. A list, as in "
+		"--set decode.workers=4,8,16, makes a table; several lists are combined, up to "
+		"1,000 settings.\n\n"
+		"RESULT is a run's folder or the name of a benchmark in results/ (its newest "
+		"sweep, or else its newest run); the first line says which one was read. Of a "
+		"sweep, the changes apply to the best measured point or to that of --point. "
+		"Predictions come from the measured points nearest to the setting; where these "
+		"disagree or predict each other badly, the interval is wider.\n\n"
+		"--fleet N predicts N nodes like this one, which share a file server (--storage) "
+		"and sum their gradients over a network after each step (--network-bandwidth, "
+		"--network-latency), by ring or tree. The exchange is hidden behind the step "
+		"only as far as --overlap says. It prints which of node, file server and network "
+		"is the bottleneck, and from how many nodes on.\n\n"
+		"The output says if a result was measured beside other load. Predictions then "
+		"hold for a node under the same load, and a fleet is refused without --force.\n\n"
+		"A key that the replay does not model is refused, with the list of keys that it "
+		"does. A run that was too short is refused with exit status 3.",
 	.example = "mlbench what-if imagenet_like --set decode.workers=16 --set step.device=a100",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_POINT) |
 		   OPTION_BIT(OPTION_FLEET) | OPTION_BIT(OPTION_STORAGE) |
