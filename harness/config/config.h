@@ -65,7 +65,14 @@ enum dataset_png_color {
 	DATASET_PNG_PALETTE
 };
 enum dataset_generate { DATASET_GENERATE_AUTO, DATASET_GENERATE_NEVER };
-enum read_engine { READ_ENGINE_AUTO, READ_ENGINE_MEMORY, READ_ENGINE_PREAD, READ_ENGINE_IO_URING };
+/* The read engines: identifier, and name as in read.engine; source_NAME is its table (source.h). */
+#define READ_ENGINES(X) \
+	X(MEMORY, memory) \
+	X(PREAD, pread) \
+	X(IO_URING, io_uring)
+#define READ_ENGINE_ID(ID, name) READ_ENGINE_##ID,
+#define READ_ENGINE_CHOICE(ID, name) "|" #name
+enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
 enum read_cache { READ_CACHE_COLD, READ_CACHE_WARM, READ_CACHE_AS_IS };
 enum read_order { READ_ORDER_SHUFFLE, READ_ORDER_SEQUENTIAL };
 enum codec_name { CODEC_NAME_AUTO, CODEC_NAME_NULL };

@@ -5,11 +5,11 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/base/units.h"
-#include "workloads/source/engines.h"
-#include "workloads/source/walk.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,6 +26,7 @@ enum {
 	EVICT_PAUSE_MS = 20,  /* doubled after each pass */
 	EVICT_FILE_TRIES = 5, /* with pauses between them, 300 ms together */
 	WARM_BLOCK_BYTES = 1024 * 1024,
+	WHERE_BYTES = 256,
 };
 
 static const double COLD_SHARE = 0.005; /* resident at most */
@@ -43,8 +44,8 @@ enum method { METHOD_NONE, METHOD_CACHESTAT, METHOD_MINCORE };
 
 struct work {
 	const struct dataset *dataset;
+	struct store *store;
 	enum method method;
-	int root_fd;
 	bool flush;       /* write dirty pages out before evicting */
 	uint8_t *scratch; /* WARM_BLOCK_BYTES for each thread */
 	atomic_uint_fast64_t resident, total, hidden;
@@ -112,57 +113,78 @@ static int resident_pages(enum method method, int fd, uint64_t bytes, uint64_t *
 	return code;
 }
 
-static int open_sample(const struct work *work, uint32_t index)
+static uint64_t fd_bytes(int fd)
 {
-	return openat(work->root_fd, work->dataset->samples[index].path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* The path of a sample's file; NULL: it is that of the sample before, which has been visited. */
+static const char *work_path(const struct work *work, uint32_t index)
+{
+	const struct sample *const samples = work->dataset->samples;
+	if (work->dataset->offsets && index > 0 &&
+		strcmp(samples[index].path, samples[index - 1].path) == 0)
+		return NULL;
+	return samples[index].path;
+}
+
+static bool work_open_file(const struct work *work, uint32_t index, union store_file *file)
+{
+	const char *const path = work_path(work, index);
+	return path && work->store->ops->file_open(work->store, path, false, file) == 0;
 }
 
 static void measure_one(void *context, unsigned thread, uint32_t index)
 {
 	(void)thread;
 	struct work *const work = context;
-	const int fd = open_sample(work, index);
-	if (fd < 0)
+	union store_file file;
+	if (!work_open_file(work, index, &file))
 		return;
-	const uint64_t bytes = source_file_bytes(fd);
+	const uint64_t bytes = fd_bytes(file.fd);
 	uint64_t resident;
-	if (resident_pages(work->method, fd, bytes, &resident) != 0) {
+	if (resident_pages(work->method, file.fd, bytes, &resident) != 0) {
 		atomic_fetch_add_explicit(&work->hidden, 1, memory_order_relaxed);
 	} else {
 		atomic_fetch_add_explicit(&work->total, pages_of(bytes), memory_order_relaxed);
 		atomic_fetch_add_explicit(&work->resident, resident, memory_order_relaxed);
 	}
-	(void)close(fd);
+	work->store->ops->file_close(work->store, file);
 }
 
 /* Only clean pages can be dropped. */
+void residency_drop(int fd, bool flush)
+{
+	struct cache_pages pages = {0};
+	const bool known = cachestat(fd, &pages) == 0;
+	if (known ? pages.dirty + pages.writeback > 0 : flush)
+		(void)fdatasync(fd);
+	if (!known || pages.cached > 0)
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static void evict_one(void *context, unsigned thread, uint32_t index)
 {
 	(void)thread;
 	const struct work *const work = context;
-	const int fd = open_sample(work, index);
-	if (fd < 0)
-		return;
-	struct cache_pages pages = {0};
-	const bool known = work->method == METHOD_CACHESTAT && cachestat(fd, &pages) == 0;
-	if (known ? pages.dirty + pages.writeback > 0 : work->flush)
-		(void)fdatasync(fd);
-	if (!known || pages.cached > 0)
-		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	(void)close(fd);
+	const char *const path = work_path(work, index);
+	if (path)
+		(void)work->store->ops->evict(work->store, path, work->flush);
 }
 
 static void read_one(void *context, unsigned thread, uint32_t index)
 {
 	const struct work *const work = context;
-	const int fd = open_sample(work, index);
-	if (fd < 0)
+	struct store *const store = work->store;
+	uint8_t *const block = work->scratch + (size_t)thread * WARM_BLOCK_BYTES;
+	union store_file file;
+	if (!work_open_file(work, index, &file))
 		return;
-	ssize_t n;
-	do {
-		n = read(fd, work->scratch + (size_t)thread * WARM_BLOCK_BYTES, WARM_BLOCK_BYTES);
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	(void)close(fd);
+	uint64_t at = 0;
+	for (ssize_t n = 1; n > 0 || n == -EINTR; at += n > 0 ? (uint64_t)n : 0)
+		n = store->ops->read(store, file, at, block, WARM_BLOCK_BYTES);
+	store->ops->file_close(store, file);
 }
 
 /* Asks about an empty file in memory. */
@@ -208,13 +230,19 @@ static int work_open(struct work *work, const struct dataset *dataset, struct er
 		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
 			residency_method(&available));
 	}
-	work->root_fd = source_root_open(dataset, err);
-	return work->root_fd < 0 ? work->root_fd : 0;
+	const int code = store_open(&work->store, dataset->root, err);
+	if (code || work->store->ops->local)
+		return code;
+	char where[WHERE_BYTES];
+	(void)error_set(err, -ENOTSUP, "the page cache of this node has no part in reading %s",
+		work->store->ops->describe(work->store, where, sizeof where));
+	store_close(work->store);
+	return -ENOTSUP;
 }
 
 static void work_close(struct work *work)
 {
-	(void)close(work->root_fd);
+	store_close(work->store);
 	free(work->scratch);
 }
 
@@ -292,7 +320,7 @@ int residency_evict(const struct dataset *dataset, struct residency *after, stru
 
 static int warm(struct work *work, struct residency *after, struct error *err)
 {
-	work->scratch = malloc((size_t)WALK_THREADS_MAX * WARM_BLOCK_BYTES);
+	work->scratch = malloc((size_t)SAMPLE_WALK_THREADS_MAX * WARM_BLOCK_BYTES);
 	if (!work->scratch)
 		return error_set(err, -ENOMEM, "out of memory");
 	sample_walk(work->dataset, 0, read_one, work);
@@ -324,13 +352,13 @@ int residency_of_file(int fd, struct residency *out, struct error *err)
 	const enum method method = find_method();
 	*out = (struct residency){
 		.how = method == METHOD_CACHESTAT ? "cachestat" : "mincore",
-		.total_pages = pages_of(source_file_bytes(fd)),
+		.total_pages = pages_of(fd_bytes(fd)),
 	};
 	bool available = true;
 	if (method == METHOD_NONE)
 		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
 			residency_method(&available));
-	const int code = resident_pages(method, fd, source_file_bytes(fd), &out->resident_pages);
+	const int code = resident_pages(method, fd, fd_bytes(fd), &out->resident_pages);
 	return code ? error_set_errno(err, -code, "cannot measure residency") : 0;
 }
 

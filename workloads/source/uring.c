@@ -43,9 +43,10 @@ static const char *feature(bool on)
 }
 
 /* The folder may be local and hold links to what is not. */
-static bool files_may_wait(const struct source *base, int root_fd)
+static bool files_may_wait(const struct source *base)
 {
 	const struct dataset *const dataset = base->dataset;
+	const int root_fd = base->store->root_fd;
 	const int fd = dataset->count > 0
 			       ? openat(root_fd, dataset->samples[0].path, O_PATH | O_CLOEXEC)
 			       : -1;
@@ -60,13 +61,14 @@ static int try_out(struct uring_source *source, struct error *err)
 {
 	struct source *const base = &source->base;
 	struct uring_options *const options = &source->options;
+	const int root_fd = base->store->root_fd;
 	if (options->direct)
-		options->direct = source_direct_works(base, source->root_fd);
+		options->direct = source_direct_works(base);
 	const bool wanted_linked = options->linked;
-	options->linked = wanted_linked && uring_chain_works(source->root_fd);
-	const bool direct_open = options->linked || uring_direct_open_works(source->root_fd);
+	options->linked = wanted_linked && uring_chain_works(root_fd);
+	const bool direct_open = options->linked || uring_direct_open_works(root_fd);
 	options->direct_descriptors = direct_open;
-	options->async = files_may_wait(base, source->root_fd);
+	options->async = files_may_wait(base);
 	struct uring_ring ring;
 	char lack[URING_REASON_BYTES];
 	const int code = uring_ring_open(&ring, source, lack, err);
@@ -97,15 +99,12 @@ static int check_open_files(const struct uring_source *source, unsigned depth, s
 {
 	const struct source *const base = &source->base;
 	const unsigned slots = source->options.direct_descriptors ? 0 : uring_slots(depth);
-	return source_check_open_files(base, source->root_fd, base->threads * (1 + slots), err);
+	return source_check_open_files(base, base->threads * (1 + slots), err);
 }
 
 static int uring_open(struct source *base, struct error *err)
 {
 	struct uring_source *const source = (struct uring_source *)base;
-	source->root_fd = source_root_open(base->dataset, err);
-	if (source->root_fd < 0)
-		return source->root_fd;
 	source->options = (struct uring_options){
 		.direct = config_on(base->config, KEY_READ_DIRECT),
 		.linked = config_on(base->config, KEY_READ_LINKED),
@@ -117,19 +116,14 @@ static int uring_open(struct source *base, struct error *err)
 		base->depth_most = base->depth;
 		code = check_open_files(source, base->depth, err);
 	}
-	if (code) {
-		(void)close(source->root_fd);
-		return code;
-	}
-	(void)pthread_mutex_init(&source->lock, NULL);
-	return 0;
+	if (!code)
+		(void)pthread_mutex_init(&source->lock, NULL);
+	return code;
 }
 
 static void uring_close(struct source *base)
 {
-	struct uring_source *const source = (struct uring_source *)base;
-	(void)pthread_mutex_destroy(&source->lock);
-	(void)close(source->root_fd);
+	(void)pthread_mutex_destroy(&((struct uring_source *)base)->lock);
 }
 
 static int allocate_slots(struct uring_reader *reader)
@@ -287,6 +281,8 @@ const struct source_ops source_io_uring = {
 	.name = "io_uring",
 	.summary =
 		"asynchronous open, read and close, read.depth files in flight per reader thread",
+	.automatic = true,
+	.needs_local = true,
 	.waits_as_io = true, /* at a ring, since Linux 6.6 */
 	.source_size = sizeof(struct uring_source),
 	.reader_size = sizeof(struct uring_reader),

@@ -8,8 +8,6 @@
 #define MLBENCH_WORKLOADS_SOURCE_URING_H
 
 #include "workloads/source/engines.h"
-#include "workloads/source/progress.h"
-#include "workloads/source/request_list.h"
 
 #include <liburing.h>
 #include <pthread.h>
@@ -32,7 +30,6 @@ struct uring_options {
 
 struct uring_source {
 	struct source base;
-	int root_fd;
 	struct uring_options options;
 	/* Held to open and close rings and to add notes.  Rings of one thread come to lie where another's
 	 * were, and only this tells a race detector that the two never overlap in time. */

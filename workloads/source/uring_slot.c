@@ -50,7 +50,7 @@ static bool prepare_open(struct uring_reader *reader, struct uring_slot *slot, u
 	if (!sqe)
 		return false;
 	const int open_flags = O_RDONLY | (slot->progress.direct ? O_DIRECT : 0);
-	const int root_fd = source_of(reader)->root_fd;
+	const int root_fd = reader->base.source->store->root_fd;
 	if (reader->ring.direct_descriptors) /* O_CLOEXEC is refused on these */
 		io_uring_prep_openat_direct(
 			sqe, root_fd, path_of(reader, slot), open_flags, 0, index_of(reader, slot));
@@ -71,15 +71,16 @@ static bool prepare_read(struct uring_reader *reader, struct uring_slot *slot, u
 	const bool table = reader->ring.direct_descriptors;
 	const int fd = table ? (int)index_of(reader, slot) : slot->fd;
 	uint8_t *const data = slot->request->buffer + progress->got;
+	const uint64_t offset = progress->offset + progress->got;
 	const size_t limit =
 		source->options.read_limit ? source->options.read_limit : READ_BYTES_MAX;
 	const size_t left = progress->want - progress->got;
 	const size_t size = left < limit ? left : limit;
 	const int buffer = reader->ring.registered ? uring_buffer_index(source, data, size) : -1;
 	if (buffer >= 0)
-		io_uring_prep_read_fixed(sqe, fd, data, (unsigned)size, progress->got, buffer);
+		io_uring_prep_read_fixed(sqe, fd, data, (unsigned)size, offset, buffer);
 	else
-		io_uring_prep_read(sqe, fd, data, (unsigned)size, progress->got);
+		io_uring_prep_read(sqe, fd, data, (unsigned)size, offset);
 	finish_sqe(reader, slot, sqe, OP_READ, flags | (table ? (unsigned)IOSQE_FIXED_FILE : 0U));
 	return true;
 }
@@ -139,11 +140,8 @@ void uring_start(struct uring_reader *reader)
 		struct read_request *const request = request_list_pop(&reader->waiting);
 		struct uring_slot *const slot =
 			&reader->slots[reader->free_slots[--reader->free_count]];
-		const struct source *const source = reader->base.source;
 		slot->request = request;
-		read_progress_start(&slot->progress,
-			source->dataset->samples[request->sample].bytes, request->room,
-			source_of(reader)->options.direct);
+		read_progress_request(&slot->progress, request, source_of(reader)->options.direct);
 		if (reader->ring.linked)
 			start_linked(reader, slot);
 		else
@@ -181,7 +179,7 @@ static void answered(struct uring_reader *reader, struct uring_slot *slot, int r
 	enum read_step step = read_progress_answer(&slot->progress, result, counter_of(reader));
 	if (step == READ_STEP_SIZE)
 		step = read_progress_size(&slot->progress,
-			source_path_bytes(source_of(reader)->root_fd, path_of(reader, slot)));
+			store_file_bytes(reader->base.source->store, path_of(reader, slot), NULL));
 	if (step == READ_STEP_MORE && !slot->linked) {
 		if (!prepare_read(reader, slot, 0))
 			uring_fail_all(reader, -EBUSY);
