@@ -84,13 +84,15 @@ enum augment_device { AUGMENT_DEVICE_CPU, AUGMENT_DEVICE_GPU };
 enum batch_order { BATCH_ORDER_IN_ORDER, BATCH_ORDER_AS_COMPLETED };
 enum upload_mode { UPLOAD_MODE_NONE, UPLOAD_MODE_COPY, UPLOAD_MODE_AUTO };
 enum upload_memory { UPLOAD_MEMORY_PINNED, UPLOAD_MEMORY_PAGEABLE };
-enum step_backend {
-	STEP_BACKEND_AUTO,
-	STEP_BACKEND_NULL,
-	STEP_BACKEND_EMULATED,
-	STEP_BACKEND_OPENBLAS,
-	STEP_BACKEND_CUDA
-};
+/* The backends likewise: NAME_backend_ops is a backend's table (backend.h). */
+#define STEP_BACKENDS(X) \
+	X(NULL, null) \
+	X(EMULATED, emulated) \
+	X(OPENBLAS, openblas) \
+	X(CUDA, cuda)
+#define STEP_BACKEND_ID(ID, name) STEP_BACKEND_##ID,
+#define STEP_BACKEND_CHOICE(ID, name) "|" #name
+enum step_backend { STEP_BACKEND_AUTO, STEP_BACKENDS(STEP_BACKEND_ID) };
 enum step_optimizer { STEP_OPTIMIZER_SGD, STEP_OPTIMIZER_ADAM };
 enum step_precision {
 	STEP_PRECISION_FP32,

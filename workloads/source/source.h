@@ -3,7 +3,21 @@
  * on it, submits requests and reaps them as they complete.
  *
  * The generic layer (source.c) adds the injected conditions (bandwidth cap, latency) in front of every
- * implementation, counts, and chooses the engine for `auto`. */
+ * implementation, counts, and chooses the engine for `auto`.
+ *
+ * To add an engine (pread.c is the smallest that reads):
+ *   1. workloads/source/NAME.c: structs that begin with struct source and struct reader, the functions
+ *      that it needs of struct source_ops (submit and reap are the least), and at the end
+ *      `const struct source_ops source_NAME`, with .name, .summary, the two sizes, and the facts that
+ *      are true of it: .blocking if submit comes back when the sample is read, .immediate if it is in
+ *      memory already, .waits_as_io, .needs_local, .automatic.  engines.h has what engines share:
+ *      read_progress_request and source_read_now read a sample by plain calls of the store.
+ *   2. harness/config/config.h: `X(ID, NAME)` in READ_ENGINES.  read.engine has the choice NAME from then
+ *      on, and `mlbench list sources`, help and the man pages show it.
+ * It needs no more.  Each run records the facts (harness/base/workload_facts.h), and prediction, diagnosis
+ * and advice know an engine by these alone: nothing compares names (tests/layering.sh).  To try the
+ * recipe, copy pread.c, put usleep(4000) into its submit, and diagnose a run with it: the verdict is
+ * read, bound by latency, and the advice read.threads. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_SOURCE_H
 #define MLBENCH_WORKLOADS_SOURCE_SOURCE_H
 
@@ -48,7 +62,7 @@ struct read_request {
 struct source;
 struct reader;
 
-/* What an implementation provides; opaque parts are its own structs that begin with these. */
+/* What an implementation provides.  The flags are facts: they go into each run's record. */
 struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
