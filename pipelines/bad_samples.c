@@ -2,6 +2,7 @@
 #include "pipelines/bad_samples.h"
 
 #include "harness/base/clock.h"
+#include "workloads/source/source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -56,7 +57,7 @@ void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reaso
 void bad_samples_add_unread(struct bad_samples *bad, uint32_t sample, int code)
 {
 	char text[ERROR_REASON_BYTES];
-	add(bad, sample, error_reason(code, text), true);
+	add(bad, sample, source_status_text(-code, text), true);
 }
 
 int bad_samples_name_first(

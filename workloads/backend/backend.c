@@ -12,13 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct backend_ops *const backend_list[] = {
-	&null_backend_ops,
-	&emulated_backend_ops,
-	&openblas_backend_ops,
-	&cuda_backend_ops,
-	NULL,
-};
+#define BACKEND_ENTRY(ID, name) &name##_backend_ops,
+const struct backend_ops *const backend_list[] = {STEP_BACKENDS(BACKEND_ENTRY) NULL};
 
 enum { REASON_BYTES = BACKEND_WHY_BYTES };
 
@@ -27,21 +22,6 @@ static const struct backend_ops *device_ops = &cuda_backend_ops;
 void backend_replace_device(const struct backend_ops *ops)
 {
 	device_ops = ops ? ops : &cuda_backend_ops;
-}
-
-/* In the order of enum step_backend; auto is no backend of its own. */
-static const struct backend_ops *by_choice(int64_t choice)
-{
-	switch (choice) {
-	case STEP_BACKEND_NULL:
-		return &null_backend_ops;
-	case STEP_BACKEND_OPENBLAS:
-		return &openblas_backend_ops;
-	case STEP_BACKEND_CUDA:
-		return device_ops;
-	default:
-		return &emulated_backend_ops;
-	}
 }
 
 /* Why a device that is there would not do; NULL: it would. */
@@ -83,7 +63,8 @@ const struct backend_ops *backend_choose(
 	const int64_t choice = config_integer(config, KEY_STEP_BACKEND);
 	if (choice == STEP_BACKEND_AUTO)
 		return choose_real_or_emulated(config, why_not, room);
-	const struct backend_ops *ops = by_choice(choice);
+	const struct backend_ops *ops =
+		choice == STEP_BACKEND_CUDA ? device_ops : backend_list[choice - 1];
 	char reason[REASON_BYTES];
 	const char *missing = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;
 	if (!missing)

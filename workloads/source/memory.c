@@ -1,13 +1,9 @@
 /* The memory engine: the data set is loaded before the clock starts, and a request is answered with
  * a pointer into that copy.  No I/O and no copy: the harness's own ceiling. */
 #include "workloads/source/engines.h"
-#include "workloads/source/request_list.h"
-#include "workloads/source/walk.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
 	/* Samples start on cache lines, with a line to spare: a grown file shows, and decoders may
@@ -25,7 +21,6 @@ struct memory_source {
 	struct source base;
 	struct memory_block arena;
 	struct memory_sample *samples; /* (count) */
-	int root_fd;
 };
 
 struct memory_reader {
@@ -33,51 +28,36 @@ struct memory_reader {
 	struct request_list done;
 };
 
-static size_t slot_bytes(uint64_t bytes)
+static size_t memory_slot_bytes(uint64_t bytes)
 {
 	return ((size_t)bytes / SLOT_ALIGN + 2) * SLOT_ALIGN;
 }
 
-uint64_t source_memory_bytes(const struct dataset *dataset)
+static uint64_t memory_bytes(const struct dataset *dataset)
 {
 	uint64_t total = dataset->count * sizeof(struct memory_sample);
 	for (size_t i = 0; i < dataset->count; i++)
-		total += slot_bytes(dataset->samples[i].bytes);
+		total += memory_slot_bytes(dataset->samples[i].bytes);
 	return total;
 }
 
-/* Fills the slot; -EFBIG when there is more. */
-static int read_slot(int fd, struct memory_sample *sample, size_t room)
-{
-	while (sample->size < room) {
-		const ssize_t n = pread(
-			fd, sample->data + sample->size, room - sample->size, (off_t)sample->size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return 0;
-		sample->size += (size_t)n;
-	}
-	return source_file_bytes(fd) > room ? -EFBIG : 0;
-}
-
-static void load(void *context, unsigned thread, uint32_t index)
+static void memory_load(void *context, unsigned thread, uint32_t index)
 {
 	(void)thread;
 	struct memory_source *const source = context;
+	const struct dataset *const dataset = source->base.dataset;
 	struct memory_sample *const sample = &source->samples[index];
-	const struct sample *const known = &source->base.dataset->samples[index];
-	const int fd = openat(source->root_fd, known->path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		sample->status = -errno;
-		return;
-	}
-	sample->status = read_slot(fd, sample, slot_bytes(known->bytes));
-	if (sample->status)
-		sample->size = 0;
-	(void)close(fd);
+	struct read_request request = {
+		.sample = index, .room = memory_slot_bytes(dataset->samples[index].bytes)};
+	struct read_progress progress;
+	struct source_counter uncounted = {0}; /* before the clock starts */
+	source_locate(dataset, &request);
+	read_progress_request(&progress, &request, false);
+	if (source_read_now(source->base.store, dataset->samples[index].path, sample->data,
+		    &progress, &uncounted) == READ_STEP_DONE)
+		sample->size = progress.got;
+	else
+		sample->status = progress.status;
 }
 
 static void memory_close(struct source *base)
@@ -91,7 +71,7 @@ static int memory_allocate(struct memory_source *source)
 {
 	const struct dataset *const dataset = source->base.dataset;
 	source->samples = calloc(dataset->count + 1, sizeof *source->samples);
-	const uint64_t bytes = source_memory_bytes(dataset);
+	const uint64_t bytes = memory_bytes(dataset);
 	const bool huge = config_on(source->base.config, KEY_READ_HUGE_PAGES);
 	if (!source->samples || memory_map(&source->arena, (size_t)bytes, huge)) {
 		free(source->samples);
@@ -100,7 +80,7 @@ static int memory_allocate(struct memory_source *source)
 	uint8_t *at = source->arena.data;
 	for (size_t i = 0; i < dataset->count; i++) {
 		source->samples[i].data = at;
-		at += slot_bytes(dataset->samples[i].bytes);
+		at += memory_slot_bytes(dataset->samples[i].bytes);
 	}
 	return 0;
 }
@@ -108,20 +88,13 @@ static int memory_allocate(struct memory_source *source)
 static int memory_open(struct source *base, struct error *err)
 {
 	struct memory_source *const source = (struct memory_source *)base;
-	source->root_fd = source_root_open(base->dataset, err);
-	if (source->root_fd < 0)
-		return source->root_fd;
 	const int code = memory_allocate(source);
-	if (code) {
-		(void)error_set(err, code, "no memory for a copy of the data set (%llu bytes)",
-			(unsigned long long)source_memory_bytes(base->dataset));
-	} else {
-		sample_walk(base->dataset, 0, load, source);
-		source_note(
-			base, "data set in memory on %s", memory_pages_name(source->arena.pages));
-	}
-	(void)close(source->root_fd);
-	return code;
+	if (code)
+		return error_set(err, code, "no memory for a copy of the data set (%llu bytes)",
+			(unsigned long long)memory_bytes(base->dataset));
+	sample_walk(base->dataset, 0, memory_load, source);
+	source_note(base, "data set in memory on %s", memory_pages_name(source->arena.pages));
+	return 0;
 }
 
 static void memory_submit(struct reader *base, struct read_request *request)
@@ -148,6 +121,7 @@ const struct source_ops source_memory = {
 	.immediate = true,
 	.source_size = sizeof(struct memory_source),
 	.reader_size = sizeof(struct memory_reader),
+	.bytes = memory_bytes,
 	.open = memory_open,
 	.close = memory_close,
 	.submit = memory_submit,
