@@ -48,10 +48,10 @@ static void list_sources(struct listing *listing)
 
 static void list_codecs(struct listing *listing)
 {
-	for (size_t i = 0; image_codecs[i]; i++)
-		listing_add(listing, image_codecs[i]->name,
-			image_codecs[i]->unavailable ? image_codecs[i]->unavailable() : NULL,
-			image_codecs[i]->summary);
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		for (const struct codec_ops *codec = codecs[format]; codec; codec = codec->other)
+			listing_add(listing, codec->name, codec->unavailable, codec->summary);
+	listing_add(listing, codec_null.name, NULL, codec_null.summary);
 }
 
 static void list_backends(struct listing *listing)

@@ -50,7 +50,15 @@ struct key_section {
 /* The choices, in keys.def's order. */
 enum affinity { AFFINITY_NONE, AFFINITY_COMPACT, AFFINITY_SPREAD };
 enum dataset_recipe { DATASET_RECIPE_NONE, DATASET_RECIPE_PHOTO };
-enum dataset_format { DATASET_FORMAT_JPEG, DATASET_FORMAT_PNG, DATASET_FORMAT_RAW };
+#define CODEC_READS(id)
+#define CODEC_WRITES(id) DATASET_FORMAT_##id,
+#define CODEC(id, name, use) CODEC_##use(id)
+enum dataset_format {
+#include "harness/config/codecs.def"
+};
+#undef CODEC
+#undef CODEC_WRITES
+#undef CODEC_READS
 enum dataset_subsampling {
 	DATASET_SUBSAMPLING_420,
 	DATASET_SUBSAMPLING_422,

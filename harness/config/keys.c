@@ -7,6 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* "|jpeg|png|raw": the formats that can be written. */
+#define CODEC_READS(name)
+#define CODEC_WRITES(name) "|" #name
+#define CODEC(id, name, use) CODEC_##use(name)
+static const char codec_choices[] =
+#include "harness/config/codecs.def"
+	;
+#undef CODEC
+#define CODEC_CHOICES (codec_choices + 1)
+
 #define SECTION(name, doc)
 #define KEY(id, section, name, type, ...) \
 	[KEY_##id] = {section, name, KEY_TYPE_##type, __VA_ARGS__},

@@ -30,6 +30,7 @@ const char *const timeline_names[TIMELINE_KINDS] = {
 	[TIMELINE_RAW_ROWS] = "rows in place",
 	[TIMELINE_WEBP] = "decode (libwebp)",
 	[TIMELINE_TIFF] = "decode (libtiff)",
+	[TIMELINE_PIXELS] = "decode pixels",
 	[TIMELINE_RESIZE] = "resize + flip",
 	[TIMELINE_RESIZE_NORMALISE] = "resize + flip + normalise",
 	[TIMELINE_COPY_REGION] = "copy region",

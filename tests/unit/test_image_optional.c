@@ -2,7 +2,6 @@
  * with a reason; and without their libraries the files are refused in words. */
 #include "tests/unit/image_fixture.h"
 
-#include "workloads/image/optional.h"
 #include "workloads/image/transform.h"
 
 #include <errno.h>

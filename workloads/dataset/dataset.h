@@ -6,7 +6,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "workloads/image/extents.h"
+#include "workloads/image/formats.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,7 +4,6 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "workloads/dataset/maker.h"
-#include "workloads/image/codec.h"
 #include "workloads/image/picture.h"
 
 #include <errno.h>

@@ -191,10 +191,11 @@ static int fill(
 static int no_pictures(
 	const char *root, const struct dataset *dataset, const char *skipped, struct error *err)
 {
+	char endings[IMAGE_ENDINGS_BYTES];
 	if (dataset->bad_count == 0)
-		return error_set(err, -ENODATA,
-			"no .jpg, .jpeg, .png, .ppm, .webp, .tif or .tiff file in '%s'%s%s", root,
-			*skipped ? "; not decoded: " : "", skipped);
+		return error_set(err, -ENODATA, "no %s file in '%s'%s%s",
+			image_list_endings(endings), root, *skipped ? "; not decoded: " : "",
+			skipped);
 	return error_set(err, -ENODATA, "none of the %zu pictures in '%s' can be used; '%s': %s",
 		dataset->bad_count, root, dataset->bad[0].path, dataset->bad[0].reason);
 }

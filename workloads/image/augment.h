@@ -3,7 +3,7 @@
 #define MLBENCH_WORKLOADS_IMAGE_AUGMENT_H
 
 #include "harness/config/config.h"
-#include "workloads/image/decoder.h"
+#include "workloads/image/codec.h"
 
 #include <stdbool.h>
 #include <stdint.h>

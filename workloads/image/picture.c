@@ -4,7 +4,7 @@
 #include "workloads/image/picture.h"
 
 #include "harness/base/rng.h"
-#include "workloads/image/codec.h"
+#include "workloads/image/formats.h"
 #include "workloads/image/picture_atlas.h"
 
 #include <math.h>

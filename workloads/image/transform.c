@@ -4,7 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/measure/timeline.h"
 #include "workloads/image/augment.h"
-#include "workloads/image/optional.h"
+#include "workloads/image/codec.h"
 #include "workloads/image/resample.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum {
 
 /* A picture on its way through a decoder. */
 struct chosen {
-	const struct decoder_ops *decoder; /* NULL: codec.name = null */
-	void *state;
+	struct decoder *decoder;       /* NULL: codec.name = null */
+	const struct codec_ops *codec; /* its own */
 	struct image_info info;
 	uint32_t shrink;
 	struct resample_task task;
@@ -35,8 +35,8 @@ struct transform {
 	enum timeline_kind resize_kind; /* as a timeline has it */
 	size_t sample_bytes;
 	struct chosen chosen; /* between transform_choose and transform_decode */
-	const struct decoder_ops *decoders[IMAGE_FORMATS]; /* NULL for an unknown one */
-	void *states[IMAGE_FORMATS]; /* NULL: no picture of that format came yet */
+	const struct codec_ops *codecs[IMAGE_FORMATS]; /* NULL: not decoded here */
+	struct decoder *decoders[IMAGE_FORMATS]; /* NULL: no picture of that format came yet */
 	const atomic_bool *stop;
 	struct resampler *resampler;
 };
@@ -52,32 +52,20 @@ size_t transform_sample_bytes(const struct config *config)
 	return size * size * CHANNELS * (is_float(config) ? sizeof(float) : 1);
 }
 
-static void choose_decoders(
-	const struct config *config, const struct decoder_ops *decoders[IMAGE_FORMATS])
-{
-	const bool is_fast = config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_FAST;
-	decoders[IMAGE_FORMAT_UNKNOWN] = NULL;
-	decoders[IMAGE_FORMAT_JPEG] = &decoder_jpeg;
-	decoders[IMAGE_FORMAT_PNG] = is_fast ? &decoder_png_fast : &decoder_png_libpng;
-	decoders[IMAGE_FORMAT_RAW] = &decoder_raw;
-	decoders[IMAGE_FORMAT_WEBP] = webp_decoder();
-	decoders[IMAGE_FORMAT_TIFF] = tiff_decoder();
-}
-
 uint64_t transform_bytes(const struct config *config, const struct image_extents *extents)
 {
 	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
 		return sizeof(struct transform);
-	const struct decoder_ops *decoders[IMAGE_FORMATS];
 	const struct image_extent all = image_extents_all(extents);
-	choose_decoders(config, decoders);
 	uint64_t bytes = sizeof(struct transform) +
 			 resampler_bytes((uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
 				 all.width, all.height);
-	for (int format = 0; format < IMAGE_FORMATS; format++)
-		if (decoders[format] && extents->of[format].pixels > 0)
-			bytes += decoders[format]->state_bytes +
-				 decoders[format]->scratch_bytes(&extents->of[format]);
+	for (int format = 0; format < IMAGE_FORMATS; format++) {
+		const struct codec_ops *const codec =
+			codec_choose((enum image_format)format, config);
+		if (codec && extents->of[format].pixels > 0)
+			bytes += decoder_bytes(codec, &extents->of[format]);
+	}
 	return bytes;
 }
 
@@ -86,13 +74,8 @@ uint64_t transform_bytes(const struct config *config, const struct image_extents
 static int open_decoder(struct transform *transform, enum image_format format,
 	const struct image_extent *extent, struct error *err)
 {
-	const struct decoder_ops *const decoder = transform->decoders[format];
 	const struct decoder_options options = {.extent = *extent, .stop = transform->stop};
-	void *const state = calloc(1, decoder->state_bytes);
-	if (!state)
-		return error_set(err, -ENOMEM, "no memory for the %s decoder", decoder->name);
-	transform->states[format] = state;
-	return decoder->open(state, &options, err);
+	return decoder_open(&transform->decoders[format], transform->codecs[format], &options, err);
 }
 
 /* Those of the formats that the data set has. */
@@ -101,7 +84,7 @@ static int open_decoders(
 {
 	int result = 0;
 	for (int format = 0; format < IMAGE_FORMATS && !result; format++)
-		if (transform->decoders[format] && extents->of[format].pixels > 0)
+		if (transform->codecs[format] && extents->of[format].pixels > 0)
 			result = open_decoder(
 				transform, (enum image_format)format, &extents->of[format], err);
 	return result;
@@ -120,7 +103,8 @@ static int open_parts(struct transform *transform, const struct config *config,
 			     !decoded_only,
 	};
 	transform->resize_kind = resample.is_float ? TIMELINE_RESIZE_NORMALISE : TIMELINE_RESIZE;
-	choose_decoders(config, transform->decoders);
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		transform->codecs[format] = codec_choose((enum image_format)format, config);
 	const int result = open_decoders(transform, extents, err);
 	if (result)
 		return result;
@@ -158,12 +142,8 @@ void transform_close(struct transform *transform)
 {
 	if (!transform)
 		return;
-	for (int format = 0; format < IMAGE_FORMATS; format++) {
-		const struct decoder_ops *const decoder = transform->decoders[format];
-		if (decoder && transform->states[format])
-			decoder->close(transform->states[format]);
-		free(transform->states[format]);
-	}
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		decoder_close(transform->decoders[format]);
 	resampler_close(transform->resampler);
 	free(transform);
 }
@@ -177,10 +157,10 @@ static uint32_t divide_up(uint32_t value, uint32_t by)
 
 /* The most by which decoding may shrink the picture and still leave the crop as large as the
  * sample. */
-static uint32_t choose_shrink(const struct transform *transform, const struct decoder_ops *decoder,
-	const struct region *crop)
+static uint32_t choose_shrink(
+	const struct transform *transform, const struct codec_ops *codec, const struct region *crop)
 {
-	uint32_t shrink = transform->shrinks && decoder->shrinks ? SHRINK_MOST : 1;
+	uint32_t shrink = transform->shrinks && codec->shrinks ? SHRINK_MOST : 1;
 	const uint64_t size = transform->augment.size;
 	while (shrink > 1 && (crop->width < shrink * size || crop->height < shrink * size))
 		shrink /= 2;
@@ -209,7 +189,7 @@ static int select_region(
 		.height = divide_up(chosen->info.height, chosen->shrink),
 	};
 	const uint64_t shown_ns = timeline_mark();
-	const int result = chosen->decoder->select(chosen->state,
+	const int result = decoder_select(chosen->decoder,
 		transform->decodes_crop ? &chosen->task.region : &whole, chosen->shrink, err);
 	(void)timeline_end(TIMELINE_START, shown_ns, 0);
 	return result;
@@ -234,18 +214,19 @@ static void add_turn(struct turns *turns, uint64_t *sum_ns)
 
 /* In a timeline: one after the other where there was one turn, else what they add up to. */
 static void show_turns(
-	enum timeline_kind second, const struct decoder_ops *decoder, const struct turns *turns)
+	enum timeline_kind second, const struct codec_ops *codec, const struct turns *turns)
 {
 	const uint32_t pieces = turns->count > 1 ? turns->count : 0;
 	const uint64_t middle_ns = turns->began_ns + turns->rows_ns;
-	if (decoder->rows_kind)
-		timeline_pieces(decoder->rows_kind, turns->began_ns, middle_ns, pieces);
+	if (!codec->shows_parts)
+		timeline_pieces(codec->rows_kind ? codec->rows_kind : TIMELINE_PIXELS,
+			turns->began_ns, middle_ns, pieces);
 	timeline_pieces(second, middle_ns, middle_ns + turns->resize_ns, pieces);
 }
 
 /* Alternates decoding and resizing; *resize_ns receives the time of the latter when not NULL. */
-static int run_strips(struct transform *transform, const struct decoder_ops *decoder, void *state,
-	uint64_t *resize_ns, struct error *err)
+static int run_strips(struct transform *transform, const struct chosen *chosen, uint64_t *resize_ns,
+	struct error *err)
 {
 	struct strip strip;
 	const bool shown = timeline_is_on();
@@ -253,7 +234,7 @@ static int run_strips(struct transform *transform, const struct decoder_ops *dec
 	turns.began_ns = turns.timed ? clock_now_ns() : 0;
 	turns.at_ns = turns.began_ns;
 	int more;
-	while ((more = decoder->next(state, &strip, err)) > 0) {
+	while ((more = decoder_next(chosen->decoder, &strip, err)) > 0) {
 		add_turn(&turns, &turns.rows_ns);
 		resampler_push(transform->resampler, &strip);
 		add_turn(&turns, &turns.resize_ns);
@@ -262,11 +243,12 @@ static int run_strips(struct transform *transform, const struct decoder_ops *dec
 	if (turns.count > 1)
 		add_turn(&turns, &turns.rows_ns);
 	if (shown)
-		show_turns(transform->resize_kind, decoder, &turns);
+		show_turns(transform->resize_kind, chosen->codec, &turns);
 	if (resize_ns)
 		*resize_ns = turns.resize_ns;
 	if (!more && !resampler_is_done(transform->resampler))
-		return error_set(err, -EINVAL, "the %s decoder gave too few rows", decoder->name);
+		return error_set(
+			err, -EINVAL, "the %s decoder gave too few rows", chosen->codec->name);
 	return more;
 }
 
@@ -275,25 +257,25 @@ static int choose(struct transform *transform, const void *bytes, size_t size, u
 	struct chosen *chosen, struct error *err)
 {
 	const enum image_format format = image_sniff(bytes, size);
-	const struct decoder_ops *const decoder = transform->decoders[format];
+	const struct codec_ops *const codec = transform->codecs[format];
 	struct image_info unused;
-	if (!decoder) /* which says why */
+	if (!codec) /* which says why */
 		return image_read_info(bytes, size, &unused, err) ? -EINVAL : -ENOTSUP;
 	const struct image_extent unknown = {0};
 	int result = 0;
-	if (!transform->states[format])
+	if (!transform->decoders[format])
 		result = open_decoder(transform, format, &unknown, err);
 	if (result)
 		return result;
-	*chosen = (struct chosen){.decoder = decoder, .state = transform->states[format]};
+	*chosen = (struct chosen){.decoder = transform->decoders[format], .codec = codec};
 	const uint64_t shown_ns = timeline_mark();
-	result = decoder->begin(chosen->state, bytes, size, &chosen->info, err);
+	result = decoder_begin(chosen->decoder, bytes, size, &chosen->info, err);
 	(void)timeline_end(TIMELINE_HEADER, shown_ns, 0);
 	if (result)
 		return result;
 	struct augment_choice choice;
 	augment_choose(&transform->augment, chosen->info.width, chosen->info.height, seed, &choice);
-	chosen->shrink = choose_shrink(transform, decoder, &choice.crop);
+	chosen->shrink = choose_shrink(transform, codec, &choice.crop);
 	chosen->task.flip = choice.flip;
 	set_task(&chosen->task, &choice.crop, chosen->shrink);
 	return 0;
@@ -306,8 +288,7 @@ static int resample(struct transform *transform, struct chosen *chosen, void *ou
 	int result = resampler_begin(transform->resampler, &chosen->task, err);
 	if (!result)
 		result = select_region(transform, chosen, err);
-	return result ? result
-		      : run_strips(transform, chosen->decoder, chosen->state, resize_ns, err);
+	return result ? result : run_strips(transform, chosen, resize_ns, err);
 }
 
 static int decode_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
@@ -431,7 +412,7 @@ static int decode_region(const struct transform *transform, const struct chosen 
 	struct turns turns = {.timed = timeline_is_on()};
 	turns.began_ns = turns.timed ? clock_now_ns() : 0;
 	turns.at_ns = turns.began_ns;
-	while ((more = chosen->decoder->next(chosen->state, &strip, err)) > 0) {
+	while ((more = decoder_next(chosen->decoder, &strip, err)) > 0) {
 		add_turn(&turns, &turns.rows_ns);
 		copy_strip(&strip, region, pixels);
 		add_turn(&turns, &turns.resize_ns);
@@ -439,10 +420,10 @@ static int decode_region(const struct transform *transform, const struct chosen 
 		rows = (uint64_t)strip.y + strip.rows;
 	}
 	if (turns.timed)
-		show_turns(TIMELINE_COPY_REGION, chosen->decoder, &turns);
+		show_turns(TIMELINE_COPY_REGION, chosen->codec, &turns);
 	if (!more && rows < (uint64_t)region->y + region->height)
 		return error_set(
-			err, -EINVAL, "the %s decoder gave too few rows", chosen->decoder->name);
+			err, -EINVAL, "the %s decoder gave too few rows", chosen->codec->name);
 	return more;
 }
 
