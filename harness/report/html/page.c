@@ -46,6 +46,7 @@ const char *page_charts_unavailable(void)
 
 void chart_release(struct chart *chart)
 {
+	buffer_release(&chart->finding);
 	buffer_release(&chart->text);
 	json_decref(chart->spec);
 	json_decref(chart->table.rows);
@@ -305,39 +306,46 @@ static void put_table_behind(struct page *page, const struct chart *chart)
 	put(page, "</details>\n");
 }
 
+/* What it is of, what it shows, and how to read it. */
 static void put_caption(struct page *page, const struct chart *chart)
 {
 	const int level = page->in_section ? LEVEL_PART : LEVEL_SECTION;
 	buffer_format(&page->body, "<figcaption><h%d id=\"", level);
 	put_text(page, chart->id);
 	put(page, "-title\">");
-	put_text(page, chart->title);
+	if (chart->finding.size > 0) {
+		put(page, "<span>");
+		put_text(page, chart->title);
+		put(page, "</span> ");
+	}
+	put_text(page, chart->finding.size > 0 ? chart->finding.data : chart->title);
 	buffer_format(&page->body, "</h%d><p id=\"", level);
 	put_text(page, chart->id);
 	put(page, "-text\">");
-	put_text(page, chart->text.data ? chart->text.data : "");
+	put_text(page, chart->caption);
 	put(page, "</p></figcaption>\n");
-}
-
-static void put_why_not(struct page *page, const struct chart *chart)
-{
-	put(page, "<p class=\"none\">");
-	put_text(page, chart->why_not);
-	put(page, "</p>\n");
 }
 
 void page_chart(struct page *page, const struct chart *chart)
 {
-	page->failed = page->failed || chart->text.failed;
+	page->failed = page->failed || chart->failed || chart->text.failed || chart->finding.failed;
 	add_link(page, chart->id, chart->title);
 	put(page, "<figure class=\"chart\"");
 	put_id(page, chart->id);
 	put(page, ">\n");
 	put_caption(page, chart);
-	if (!chart->spec)
-		put_why_not(page, chart);
-	else if (has_charts())
+	if (!chart->spec) {
+		put(page, "<p class=\"none\">");
+		put_text(page, chart->why_not);
+		put(page, "</p>\n");
+	} else if (has_charts()) {
 		put_plot(page, chart);
+	}
+	if (chart->text.size > 0) {
+		put(page, "<p class=\"said\">");
+		put_text(page, chart->text.data);
+		put(page, "</p>\n");
+	}
 	put_table_behind(page, chart);
 	put(page, "</figure>\n");
 }

@@ -39,20 +39,29 @@ struct page_table {
 	json_t *rows; /* owned; members that no column shows are for the chart alone */
 };
 
-enum { CHART_ID_BYTES = 32, CHART_TITLE_BYTES = 96, CHART_WHY_BYTES = 240 };
+enum {
+	CHART_ID_BYTES = 32,
+	CHART_TITLE_BYTES = 96,
+	CHART_WHY_BYTES = 240,
+	CHART_CAPTION_BYTES = 240,
+};
 
 /* spec: a Vega-Lite specification that takes its data from {"name": "rows"}, which are the table's rows; without
  * "$schema", "config", "width" and "background": the page knows light and dark.  A view fills the page's width; views
- * beside each other share it, and those below each other have it each.  Data colours come from palette.h; what is ink is
- * "var(--ink)", "var(--soft)" (less of it) or "var(--ground)" (the page's), which follow light and dark.  Sliders and lists stand in
- * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter, which the spec
- * declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
+ * beside each other share it, and those below each other have it each.  Data colours come from palette.h; a parameter
+ * named "ink", "soft" (less of it), "ground" or "tint" takes the page's colour of that name, which follows light and
+ * dark.  Sliders and lists stand in
+ * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter,
+ * which the spec declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
  * NULL: there is nothing to draw, and why_not says why in a sentence. */
 struct chart {
-	char id[CHART_ID_BYTES]; /* of the element, for links: "stages" */
-	char title[CHART_TITLE_BYTES];
-	struct buffer text; /* what is seen, and what it says: one to three sentences */
-	json_t *spec;       /* owned */
+	char id[CHART_ID_BYTES];           /* of the element, for links: "stages" */
+	char title[CHART_TITLE_BYTES];     /* what it is of, for the contents */
+	struct buffer finding;             /* what it shows, its heading; empty: the title */
+	char caption[CHART_CAPTION_BYTES]; /* how to read it, in a line */
+	struct buffer text;                /* further numbers, below it */
+	json_t *spec;                      /* owned */
+	bool failed;                       /* something of it could not be made */
 	struct page_table table;
 	char why_not[CHART_WHY_BYTES];
 };

@@ -47,8 +47,11 @@
 		else if (spec.spec) fit(spec.spec, share(spec.columns || 1));
 		else if (!("width" in spec)) spec.width = Math.max(LEAST, Math.floor(width - GUTTER));
 	};
+	// Parameters of these names are the page's colours.
+	const INKS = ["ink", "soft", "ground", "tint"];
 	const specOf = (chart, width) => {
 		const spec = structuredClone(chart.spec);
+		for (const param of spec.params || []) if (INKS.includes(param.name)) param.value = `var(--${param.name})`;
 		spec.datasets = { ...spec.datasets, rows: chart.rows };
 		spec.description = chart.title;
 		if (isComposed(spec)) fit(spec, width);

@@ -16,9 +16,6 @@
 
 enum { TITLE_BYTES = RECORD_NAME_BYTES + 32 };
 
-const struct chart_kind *const chart_kinds[] = {&chart_ladder, &chart_heatmap, &chart_stages,
-	&chart_timeline, &chart_latency, &chart_predicted, &chart_scaling, &chart_roofline, NULL};
-
 /* What a chart is made from, and who owns it. */
 struct page_input {
 	struct chart_input input;
@@ -115,7 +112,7 @@ static int put_chart(
 	const struct chart_input *input, const struct chart_kind *kind, struct page *page)
 {
 	struct chart chart = {0};
-	const int code = kind->build(input, &chart);
+	const int code = kind->fill(input, &chart);
 	if (!chart.id[0])
 		(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
 	if (!chart.title[0])
@@ -130,8 +127,8 @@ static int put_all(const struct chart_input *input, struct page *page)
 {
 	int code = 0;
 	section_head(input, page);
-	for (size_t i = 0; chart_kinds[i] && !code; i++)
-		code = put_chart(input, chart_kinds[i], page);
+	for (size_t i = 0; chart_kinds[i].id && !code; i++)
+		code = put_chart(input, &chart_kinds[i], page);
 	section_advice(input, page);
 	section_evidence(input, page);
 	section_recordings(input, page);
