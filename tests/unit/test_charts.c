@@ -256,9 +256,14 @@ static void files_are_filled_by_name(void **state)
 	assert_int_equal(json_array_size(json_object_get(order, "layer")), 4);
 	assert_int_equal(chart_done(&chart), 0); /* "levels" is empty: its layer is left out */
 	assert_int_equal(json_array_size(json_object_get(order, "layer")), 3);
+	/* Copies of a view would share its name, and Vega their data. */
+	assert_null(chart_view(chart.spec, "order"));
+	chart_release(&chart);
+	chart.table.rows = json_array();
+	chart_open(&chart, "ladder");
 	chart_drop(&chart, chart.spec, "order");
 	assert_int_equal(chart_done(&chart), 0);
-	assert_null(chart_view(chart.spec, "order"));
+	assert_int_equal(json_array_size(json_object_get(chart.spec, "vconcat")), 1);
 	static const char *const wrong[] = {"no.such.place", "encoding.x.title"};
 	for (size_t i = 0; i < PARTS_COUNT(wrong); i++) {
 		chart_set(&chart, chart.spec, wrong[i], json_integer(7));

@@ -151,9 +151,10 @@ void chart_choice(
 		chart->failed = true;
 }
 
-/* Vega warns of a layer without rows. */
-static void chart_leave_out_empty(json_t *view, const json_t *datasets)
+/* Vega warns of a layer without rows.  Names were for filling: views that were copied may not share one. */
+static void chart_finish_view(json_t *view, const json_t *datasets)
 {
+	(void)json_object_del(view, "name");
 	for (size_t k = 0; k < PARTS_COUNT(chart_lists); k++) {
 		json_t *list = json_object_get(view, chart_lists[k]);
 		for (size_t i = json_array_size(list); i-- > 0;) {
@@ -164,14 +165,14 @@ static void chart_leave_out_empty(json_t *view, const json_t *datasets)
 			if (rows && json_array_size(rows) == 0)
 				(void)json_array_remove(list, i);
 			else
-				chart_leave_out_empty(part, datasets);
+				chart_finish_view(part, datasets);
 		}
 	}
 }
 
 int chart_done(struct chart *chart)
 {
-	chart_leave_out_empty(chart->spec, json_object_get(chart->spec, "datasets"));
+	chart_finish_view(chart->spec, json_object_get(chart->spec, "datasets"));
 	return chart->spec && chart->table.rows && !chart->failed && !chart->text.failed &&
 			       !chart->finding.failed
 		       ? 0

@@ -58,7 +58,7 @@ void chart_drop(struct chart *chart, json_t *view, const char *name);
 /* A slider: the index of the chosen text becomes the value of that parameter. */
 void chart_choice(
 	struct chart *chart, const char *param, json_t *label, json_t *texts, size_t start);
-/* Leaves out layers whose data set stayed empty.  0, or -ENOMEM where anything failed. */
+/* Leaves out layers whose data set stayed empty, and the names of views.  0, or -ENOMEM where anything failed. */
 int chart_done(struct chart *chart);
 /* Why there is nothing to draw, in a sentence; returns 0. */
 int chart_why_not(struct chart *chart, const char *format, ...)

@@ -17,7 +17,8 @@ enum { LEVEL_SECTION = 2, LEVEL_PART = 3, NONCE_SEED = 7 };
 
 struct page {
 	char *title;            /* owned */
-	struct buffer lead;     /* as HTML */
+	struct buffer facts;    /* as HTML */
+	struct buffer lead;     /* likewise */
 	struct buffer body;     /* likewise */
 	struct buffer contents; /* links */
 	size_t links, charts;
@@ -71,6 +72,7 @@ void page_release(struct page *page)
 	if (!page)
 		return;
 	free(page->title);
+	buffer_release(&page->facts);
 	buffer_release(&page->lead);
 	buffer_release(&page->body);
 	buffer_release(&page->contents);
@@ -116,6 +118,11 @@ static void add_link(struct page *page, const char *id, const char *text)
 	page->links++;
 }
 
+void page_facts(struct page *page, const char *text)
+{
+	html_escape(text, &page->facts);
+}
+
 void page_heading(struct page *page, int level, const char *id, const char *text)
 {
 	const int kept = level <= LEVEL_SECTION ? LEVEL_SECTION : LEVEL_PART;
@@ -127,6 +134,11 @@ void page_heading(struct page *page, int level, const char *id, const char *text
 	put(page, ">");
 	put_text(page, text);
 	buffer_format(&page->body, "</h%d>\n", kept);
+}
+
+void page_section_end(struct page *page)
+{
+	page->in_section = false;
 }
 
 void page_paragraph(struct page *page, const char *text)
@@ -212,6 +224,34 @@ void page_notice(struct page *page, const char *label, const char *text)
 	put(page, "</strong> ");
 	put_text(page, text);
 	put(page, "</p>\n");
+}
+
+void page_action(struct page *page, const char *what, const char *gain, const char *text)
+{
+	put(page, "<p class=\"action\"><b>");
+	put_text(page, what);
+	put(page, "</b> <strong>");
+	put_text(page, gain);
+	put(page, "</strong> ");
+	put_text(page, text);
+	put(page, "</p>\n");
+}
+
+void page_more_begin(struct page *page, const char *id, const char *heading, const char *finding)
+{
+	page->in_section = true;
+	add_link(page, id, heading);
+	put(page, "<details class=\"more\" open");
+	put_id(page, id);
+	put(page, "><summary><h2>");
+	put_text(page, heading);
+	put(page, "</h2>");
+	if (finding) {
+		put(page, " <span>");
+		put_text(page, finding);
+		put(page, "</span>");
+	}
+	put(page, "</summary><div>\n");
 }
 
 void page_fold_begin(struct page *page, const char *summary)
@@ -395,6 +435,11 @@ static void put_top(const struct page *page, struct buffer *out)
 		"<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>");
 	html_escape(page->title ? page->title : "", out);
 	buffer_text(out, "</h1>\n");
+	if (page->facts.size > 0) {
+		buffer_text(out, "<p class=\"facts\">");
+		buffer_add(out, page->facts.data, page->facts.size);
+		buffer_text(out, "</p>\n");
+	}
 	if (page->lead.size > 0) {
 		buffer_text(out, "<p class=\"lead\">");
 		buffer_add(out, page->lead.data, page->lead.size);
@@ -470,8 +515,8 @@ int page_end(struct page *page, struct buffer *out, struct error *err)
 	bool failed = !page;
 	if (page) {
 		put_document(page, out);
-		failed = page->failed || page->body.failed || page->lead.failed ||
-			 page->contents.failed || out->failed;
+		failed = page->failed || page->body.failed || page->facts.failed ||
+			 page->lead.failed || page->contents.failed || out->failed;
 	}
 	page_release(page);
 	return failed ? error_set(err, -ENOMEM, "out of memory for the page") : 0;

@@ -73,8 +73,12 @@ struct page;
 
 /* NULL without memory.  title: of the document; lead: its first sentence, in large type; may be NULL. */
 struct page *page_begin(const char *title, const char *lead);
+/* What stands between the title and the lead: where, when and on what it was measured. */
+void page_facts(struct page *page, const char *text);
 /* Level 2 or 3; id for links, may be NULL.  Those of level 2 and charts with an id are the page's contents. */
 void page_heading(struct page *page, int level, const char *id, const char *text);
+/* A chart that follows is a section of its own, no part of the last one. */
+void page_section_end(struct page *page);
 void page_paragraph(struct page *page, const char *text);
 /* Term and text, side by side. */
 void page_terms_begin(struct page *page);
@@ -95,7 +99,12 @@ void page_list_end(struct page *page);
 void page_notice(struct page *page, const char *label, const char *text);
 void page_table(struct page *page, const struct page_table *table, const char *caption);
 void page_chart(struct page *page, const struct chart *chart);
-/* What follows is folded under `summary` until the reader opens it. */
+/* One thing to do, said so that it is seen first: "read.depth=4", "992 samples/s predicted", what follows from it. */
+void page_action(struct page *page, const char *what, const char *gain, const char *text);
+/* A section that is folded until the reader opens it or follows a link into it; its charts are drawn all the same.  id:
+ * NULL where a chart in it has one; finding: beside the heading, may be NULL. */
+void page_more_begin(struct page *page, const char *id, const char *heading, const char *finding);
+/* What follows is folded under `summary` until the reader opens it; page_fold_end ends either. */
 void page_fold_begin(struct page *page, const char *summary);
 void page_fold_end(struct page *page);
 /* The whole document into *out; releases the page in any case.  0 or -ENOMEM. */

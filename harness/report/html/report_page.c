@@ -108,33 +108,75 @@ static int load(
 	return code ? code : load_verification(all, err);
 }
 
-static int put_chart(
-	const struct chart_input *input, const struct chart_kind *kind, struct page *page)
+/* --- the page's order ---------------------------------------------------------------------------- */
+
+/* A chart with nothing to draw is left out; `left_out` says why. */
+static int put_chart(const struct chart_input *input, const struct chart_kind *kind,
+	struct page *page, json_t *left_out)
 {
 	struct chart chart = {0};
 	const int code = kind->fill(input, &chart);
-	if (!chart.id[0])
-		(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
-	if (!chart.title[0])
-		(void)snprintf(chart.title, sizeof chart.title, "%s", kind->title);
-	if (!code)
+	(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
+	(void)snprintf(chart.title, sizeof chart.title, "%s", kind->title);
+	if (!code && !chart.spec) {
+		(void)json_array_append_new(
+			left_out, json_sprintf("%s: %s", kind->title, chart.why_not));
+	} else if (!code && kind->part == CHART_MORE) {
+		page_more_begin(page, NULL, kind->title, chart.finding.data);
 		page_chart(page, &chart);
+		page_fold_end(page);
+	} else if (!code) {
+		page_chart(page, &chart);
+	}
 	chart_release(&chart);
 	return code;
 }
 
-static int put_all(const struct chart_input *input, struct page *page)
+static int put_charts(
+	const struct chart_input *input, enum chart_part part, struct page *page, json_t *left_out)
 {
 	int code = 0;
-	section_head(input, page);
+	page_section_end(page);
 	for (size_t i = 0; chart_kinds[i].id && !code; i++)
-		code = put_chart(input, &chart_kinds[i], page);
+		if (chart_kinds[i].part == part)
+			code = put_chart(input, &chart_kinds[i], page, left_out);
+	return code;
+}
+
+static void put_left_out(const json_t *left_out, struct page *page)
+{
+	size_t i;
+	const json_t *text;
+	if (json_array_size(left_out) == 0)
+		return;
+	page_more_begin(page, NULL, "Charts that are left out", NULL);
+	page_list_begin(page, false);
+	json_array_foreach(left_out, i, text) page_item(page, json_string_value(text));
+	page_list_end(page);
+	page_fold_end(page);
+}
+
+/* In the order of a reader's questions: what was found, what to do, how busy the stages are, why to believe it, how it
+ * depends on the settings; the rest is folded. */
+static int put_all(const struct chart_input *input, struct page *page)
+{
+	json_t *left_out = json_array();
+	section_head(input, page);
 	section_advice(input, page);
+	int code = put_charts(input, CHART_UTILISATION, page, left_out);
+	if (!code)
+		code = put_charts(input, CHART_EVIDENCE, page, left_out);
 	section_evidence(input, page);
+	if (!code)
+		code = put_charts(input, CHART_MAP, page, left_out);
+	if (!code)
+		code = put_charts(input, CHART_MORE, page, left_out);
 	section_recordings(input, page);
 	section_notes(input, page);
 	section_reproduce(input, page);
 	section_context(input, page);
+	put_left_out(left_out, page);
+	json_decref(left_out);
 	return code;
 }
 
@@ -142,9 +184,14 @@ static int write_page(const struct chart_input *input, struct buffer *out, struc
 {
 	char title[TITLE_BYTES];
 	struct buffer lead = {0};
+	struct buffer facts = {0};
 	(void)snprintf(title, sizeof title, "%s, measured by mlbench", input->report->record->name);
 	section_lead(input, &lead);
+	section_facts(input->report->record, &facts);
 	struct page *page = page_begin(title, lead.data);
+	if (page && facts.data)
+		page_facts(page, facts.data);
+	buffer_release(&facts);
 	buffer_release(&lead);
 	if (page && put_all(input, page)) {
 		page_release(page);

@@ -47,30 +47,65 @@ static void put_sentence(struct page *page, const char *words)
 
 /* --- advice ---------------------------------------------------------------------------------------- */
 
-static void put_recommendation(const struct recommendation *r, double now, struct page *page)
+/* "992 samples/s predicted, +300 % (90 % CI: 941 to 1,046)" */
+static void advice_gain(const struct recommendation *r, double now, struct buffer *out)
 {
 	char number[UNITS_BYTES];
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
-	struct buffer text = {0};
-	for (size_t i = 0; i < r->setting_count; i++)
-		buffer_format(&text, "%s--set %s", i ? " " : "", r->settings[i]);
-	buffer_format(&text, ": %s samples/s predicted, %+.0f %%",
+	buffer_format(out, "%s samples/s predicted, %+.0f %%",
 		units_format_count(r->predicted, number), 100 * (r->predicted / now - 1));
 	if (isfinite(r->interval.low) && isfinite(r->interval.high))
-		buffer_format(&text, " (90 %%: %s to %s)", units_format_count(r->interval.low, low),
+		buffer_format(out, " (90 %% CI: %s to %s)",
+			units_format_count(r->interval.low, low),
 			units_format_count(r->interval.high, high));
-	if (r->words[0])
-		buffer_format(&text, "; %s", r->words);
-	else if (r->next_stage[0])
-		buffer_format(&text, "; then %s / %s binds", r->next_stage,
-			r->next_resource[0] ? r->next_resource : "unknown");
 	if (r->measured > 0)
-		buffer_format(&text, "; measured there: %s, %+.0f %%",
+		buffer_format(out, "; measured: %s, %+.0f %%",
 			units_format_count(r->measured, number), 100 * (r->measured / now - 1));
-	buffer_text(&text, ".");
-	page_item(page, text.data ? text.data : "");
-	buffer_release(&text);
+	buffer_text(out, ".");
+}
+
+static void advice_after(const struct recommendation *r, struct buffer *out)
+{
+	if (r->words[0])
+		buffer_sentence(out, r->words);
+	else if (r->next_stage[0])
+		buffer_format(out, "The next bottleneck is then %s / %s", r->next_stage,
+			r->next_resource[0] ? r->next_resource : "unknown");
+	if (out->size > 0)
+		buffer_text(out, ".");
+}
+
+/* The best one stands out; the others are a list. */
+static void put_recommendations(const struct diagnosis *d, double now, struct page *page)
+{
+	for (size_t i = 0; i < d->recommendation_count; i++) {
+		const struct recommendation *r = &d->recommendations[i];
+		struct buffer what = {0};
+		struct buffer gain = {0};
+		struct buffer after = {0};
+		for (size_t k = 0; k < r->setting_count; k++)
+			buffer_format(&what, "%s--set %s", k ? " " : "", r->settings[k]);
+		advice_gain(r, now, &gain);
+		advice_after(r, &after);
+		if (i == 0) {
+			page_action(page, what.data ? what.data : "", gain.data ? gain.data : "",
+				after.data ? after.data : "");
+		} else {
+			if (i == 1) {
+				page_paragraph(page, "Or:");
+				page_list_begin(page, false);
+			}
+			buffer_format(&what, ": %s %s", gain.data ? gain.data : "",
+				after.data ? after.data : "");
+			page_item(page, what.data ? what.data : "");
+		}
+		buffer_release(&what);
+		buffer_release(&gain);
+		buffer_release(&after);
+	}
+	if (d->recommendation_count > 1)
+		page_list_end(page);
 }
 
 static void put_enough(const struct report *report, struct page *page)
@@ -97,10 +132,7 @@ void section_advice(const struct chart_input *input, struct page *page)
 		return;
 	page_heading(page, 2, "advice", "What to do");
 	if (d && d->recommendation_count > 0) {
-		page_list_begin(page, true);
-		for (size_t i = 0; i < d->recommendation_count; i++)
-			put_recommendation(&d->recommendations[i], p->median, page);
-		page_list_end(page);
+		put_recommendations(d, p->median, page);
 	} else {
 		put_sentence(page, p->verdict.advice[0] ? p->verdict.advice
 							: "there is no advice without a verdict");
@@ -144,9 +176,9 @@ static void put_replay(const struct diagnosis *d, double measured, struct page *
 
 static const struct page_column elasticity_columns[] = {
 	{"cost", "cost", PAGE_TEXT},
-	{"value", "share of the throughput", PAGE_REAL},
-	{"low", "90 %: from", PAGE_REAL},
-	{"high", "to", PAGE_REAL},
+	{"value", "elasticity", PAGE_FRACTION},
+	{"low", "90 %: from", PAGE_FRACTION},
+	{"high", "to", PAGE_FRACTION},
 };
 
 static void put_elasticities(const struct elasticities *all, struct page *page)
@@ -172,7 +204,7 @@ static void put_elasticities(const struct elasticities *all, struct page *page)
 	}
 	if (json_array_size(table.rows) > 0)
 		page_table(page, &table,
-			"What each cost takes of the throughput (elasticity, by replay; all that binds sums to 1)");
+			"Elasticity (predicted): throughput gained, in %, when a cost falls by 1 %; total 1.00: the model explains everything");
 	json_decref(table.rows);
 }
 
@@ -290,7 +322,7 @@ void section_evidence(const struct chart_input *input, struct page *page)
 	const struct diagnosis *d = diagnosis_of(input);
 	if (!p)
 		return;
-	page_heading(page, 2, "evidence", "Why to believe it");
+	page_heading(page, 2, "evidence", "Evidence");
 	page_list_begin(page, false);
 	for (size_t i = 0; i < p->verdict.evidence_count; i++)
 		page_item(page, p->verdict.evidence[i]);

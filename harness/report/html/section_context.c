@@ -28,13 +28,14 @@ void section_notes(const struct chart_input *input, struct page *page)
 	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
 	if (!p || (p->note_count == 0 && !warning))
 		return;
-	page_heading(page, 2, "notes", "Notes of the measurement");
+	page_more_begin(page, "notes", "Measurement notes", NULL);
 	page_list_begin(page, false);
 	if (warning)
 		page_item(page, warning);
 	for (size_t i = 0; i < p->note_count; i++)
 		page_item(page, p->notes[i]);
 	page_list_end(page);
+	page_fold_end(page);
 }
 
 /* --- how to reproduce -------------------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 {
 	const struct record *record = input->report->record;
 	struct buffer text = {0};
-	page_heading(page, 2, "reproduce", "How to reproduce it");
+	page_more_begin(page, "reproduce", "Reproduce", NULL);
 	if (record->command && record->command[0]) {
 		page_paragraph(
 			page, "It was measured by this command, with the files as they were then:");
@@ -71,6 +72,7 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 	buffer_text(&text, "mlbench report ");
 	shell_word(record->folder, &text);
 	put_code(page, &text);
+	page_fold_end(page);
 }
 
 /* --- folded -------------------------------------------------------------------------------------------- */
@@ -213,10 +215,11 @@ static void put_run(const struct record *record, struct page *page)
 void section_context(const struct chart_input *input, struct page *page)
 {
 	const struct record *record = input->report->record;
-	page_heading(page, 2, "context", "What was measured");
+	page_more_begin(page, "context", "What was measured", NULL);
 	put_run(record, page);
 	put_environment(record, page);
 	put_limits(record, page);
 	put_ceilings(record, page);
 	put_configuration(record, page);
+	page_fold_end(page);
 }

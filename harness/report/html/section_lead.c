@@ -4,6 +4,7 @@
 #include "harness/analyze/experiment.h"
 #include "harness/analyze/headroom.h"
 #include "harness/analyze/limit_kind.h"
+#include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/html/sections.h"
@@ -54,6 +55,38 @@ static double step_takes(const struct point_summary *p)
 			!p->stages[i].capacity_is_lower_bound)
 			return p->stages[i].capacity;
 	return NAN;
+}
+
+/* --- where, when, on what ------------------------------------------------------------------------- */
+
+static void add_data(const struct record *record, struct buffer *out)
+{
+	const struct fact *samples = fact_find(&record->environment, "dataset", "samples");
+	const struct fact *bytes = fact_find(&record->environment, "dataset", "bytes");
+	const struct fact *path = fact_find(&record->environment, "data", "path");
+	char text[UNITS_BYTES];
+	if (!samples || samples->kind != FACT_NUMBER)
+		return;
+	buffer_format(out, " · %s samples", units_format_count(samples->number, text));
+	if (bytes && bytes->kind == FACT_NUMBER)
+		buffer_format(out, ", %s", units_format_size(bytes->number, text));
+	if (path && path->kind == FACT_TEXT)
+		buffer_format(out, " in %s", path->text);
+}
+
+void section_facts(const struct record *record, struct buffer *out)
+{
+	const char *node = fact_node_name(&record->environment);
+	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
+	char when[CLOCK_UTC_BYTES];
+	clock_format_utc(record->started, when);
+	if (node)
+		buffer_format(out, "%s: ", node);
+	buffer_format(out, "%s, %u core%s · %s",
+		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model unknown", record->cores,
+		record->cores == 1 ? "" : "s", when);
+	add_data(record, out);
+	buffer_format(out, " · step: %s", record->step.description);
 }
 
 /* --- the sentence -------------------------------------------------------------------------------- */

@@ -99,10 +99,11 @@ static void put_flame(const json_t *flame, struct page *page)
 	json_array_foreach(json_object_get(flame, "functions"), i, function)
 		add_function(table.rows, function, samples, sample_s);
 	describe_sampling(flame, samples, sample_s, &text);
-	page_heading(page, 2, "flame", "CPU time by function");
+	page_more_begin(page, "flame", "CPU time by function", NULL);
 	page_paragraph(page, text.data ? text.data : "");
 	page_table(page, &table, "Functions by CPU time of their own");
 	page_link(page, "flame.svg", "The flame graph: every stack, to zoom and search");
+	page_fold_end(page);
 	buffer_release(&text);
 	json_decref(table.rows);
 }
@@ -115,11 +116,12 @@ static void put_timeline(const struct chart_input *input, struct page *page)
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (!lies_there(input->report->record, names[i]))
 			continue;
-		page_heading(page, 2, "timeline-file", "Step by step");
+		page_more_begin(page, "timeline-file", "Step by step", NULL);
 		page_paragraph(page,
 			"What every thread did in the recorded steps, for Perfetto and "
 			"chrome://tracing. 'mlbench top' makes a table of it.");
 		page_link(page, names[i], names[i]);
+		page_fold_end(page);
 		return;
 	}
 }

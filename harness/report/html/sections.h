@@ -5,6 +5,8 @@
 #include "harness/report/html/chart.h"
 #include "harness/report/html/page.h"
 
+/* Host, date, data and device, in a line. */
+void section_facts(const struct record *record, struct buffer *out);
 /* What was found, in a sentence or two: what binds, what it gives, what is to be had. */
 void section_lead(const struct chart_input *input, struct buffer *out);
 /* Figures, and what must not be missed: planted conditions, an interruption, points that failed. */
