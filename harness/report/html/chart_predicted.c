@@ -272,6 +272,10 @@ static int pairs_build(const struct chart_input *input, struct pairs *pairs, con
 	if (json_array_size(pairs->rows) == 0)
 		return chart_why_not(chart,
 			"Nothing was both predicted and measured: no point has a replay of its service times, and no experiment was run (mlbench diagnose --verify).");
+	/* Its error is among the evidence. */
+	if (json_array_size(pairs->rows) == 1 && input->report->record->grid.points == 1)
+		return chart_why_not(chart,
+			"Nothing but this point's own replay was predicted; experiments predict more (mlbench diagnose --verify).");
 	PARTS_COLUMNS(chart, pairs_columns);
 	pairs_find(pairs, &chart->finding);
 	pairs_say(pairs, input->verification, &chart->text);

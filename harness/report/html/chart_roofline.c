@@ -19,6 +19,12 @@ static const double TERA = 1e12;
 static const double NS = 1e-9;
 static const double ROOFLINE_BESIDE = 4; /* the axis goes so many times beyond what is drawn */
 
+enum roofline_kind { KIND_STEP, KIND_PROBED, KIND_PRODUCT, KINDS };
+
+static const char *const roofline_kinds[KINDS] = {[KIND_STEP] = "the step, measured",
+	[KIND_PROBED] = "one of its products alone, by probe",
+	[KIND_PRODUCT] = "one of its products, where the roof is"};
+
 /* What limits: a level, or the memory's slope. */
 struct roof {
 	char name[PARTS_TEXT_BYTES];
@@ -37,6 +43,7 @@ struct roofline {
 	double bandwidth;                  /* bytes/s; NAN: not known */
 	char source[ROOFLINE_WORDS_BYTES]; /* of it all */
 	double left, right;                /* ends of the axis, FLOP per byte */
+	size_t dots[KINDS];                /* that have a place */
 	json_t *rows;
 };
 
@@ -44,12 +51,6 @@ struct roofline_traffic {
 	double m;                      /* rows of one product */
 	double products, flops, bytes; /* of all passes of all products of the shape */
 };
-
-enum roofline_kind { KIND_STEP, KIND_PROBED, KIND_PRODUCT, KINDS };
-
-static const char *const roofline_kinds[KINDS] = {[KIND_STEP] = "the step, measured",
-	[KIND_PROBED] = "one of its products alone, by probe",
-	[KIND_PRODUCT] = "one of its products, where the roof is"};
 
 static const struct page_column roofline_columns[] = {
 	{"what", "What", PAGE_TEXT},
@@ -208,6 +209,7 @@ static void roofline_add_row(struct roofline *view, const struct dot *dot)
 	part_put(&row, "share", parts_number(dot->achieved / roof));
 	part_put(&row, "y", parts_number(drawn));
 	parts_append(&view->rows, part_close(&row));
+	view->dots[dot->kind] += isfinite(drawn);
 	if (intensity > 0) {
 		view->left = fmin(view->left, intensity);
 		view->right = fmax(view->right, intensity);
@@ -431,6 +433,22 @@ static void roofline_find(const struct roofline *view, struct buffer *out)
 		buffer_format(out, "The step runs at %s", roofline_rate(view->achieved, rate));
 }
 
+/* Kinds that are there are in the legend. */
+static void roofline_draw(const struct roofline *view, struct chart *chart)
+{
+	json_t *present = json_array();
+	for (size_t i = 0; i < KINDS; i++)
+		if (view->dots[i] > 0)
+			parts_append(&present, json_string(roofline_kinds[i]));
+	chart_open(chart, "roofline");
+	json_t *dots = chart_view(chart->spec, "dots");
+	chart_set(chart, dots, "encoding.color.legend.values", json_incref(present));
+	chart_set(chart, dots, "encoding.shape.legend.values", present);
+	chart_param(chart, "left", parts_number(view->left));
+	chart_param(chart, "right", parts_number(view->right));
+	chart_data(chart, "roofs", roofline_roofs(view));
+}
+
 static int roofline_build(struct roofline *view, const struct config *config, struct chart *chart)
 {
 	roofline_choose_precision(view, config);
@@ -451,10 +469,7 @@ static int roofline_build(struct roofline *view, const struct config *config, st
 	roofline_say_count(view, &chart->text);
 	roofline_say_reached(view, &chart->text);
 	buffer_text(&chart->text, view->source);
-	chart_open(chart, "roofline");
-	chart_param(chart, "left", parts_number(view->left));
-	chart_param(chart, "right", parts_number(view->right));
-	chart_data(chart, "roofs", roofline_roofs(view));
+	roofline_draw(view, chart);
 	return chart_done(chart);
 }
 

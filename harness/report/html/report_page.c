@@ -161,8 +161,8 @@ static void put_left_out(const json_t *left_out, struct page *page)
 static int put_all(const struct chart_input *input, struct page *page)
 {
 	json_t *left_out = json_array();
-	section_head(input, page);
 	section_advice(input, page);
+	section_head(input, page);
 	int code = put_charts(input, CHART_UTILISATION, page, left_out);
 	if (!code)
 		code = put_charts(input, CHART_EVIDENCE, page, left_out);

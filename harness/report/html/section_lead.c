@@ -125,39 +125,18 @@ static void add_limit(const struct top *top, struct buffer *out)
 	buffer_text(out, tells(v) ? "." : "; which stage is the limit there cannot be told.");
 }
 
-static void add_settings(const struct recommendation *r, struct buffer *out)
-{
-	for (size_t i = 0; i < r->setting_count; i++)
-		buffer_format(out, "%s%s",
-			i == 0                      ? ""
-			: i + 1 == r->setting_count ? " and "
-						    : ", ",
-			r->settings[i]);
-}
-
-static void add_gain(const struct top *top, struct buffer *out)
+/* How much the input could gain where it is hardly waited for; what to do otherwise is section_advice's. */
+static void add_headroom(const struct top *top, struct buffer *out)
 {
 	const struct diagnosis *d = top->d;
 	const struct verdict *v = &top->p->verdict;
 	const double takes = step_takes(top->p);
-	char number[UNITS_BYTES];
-	if (d && d->recommendation_count > 0) {
-		const struct recommendation *r = &d->recommendations[0];
-		const double rate = recommendation_rate(r);
-		buffer_text(out, " With ");
-		add_settings(r, out);
-		buffer_format(out, ", %s %s (%+.0f %%).", units_format_count(rate, number),
-			r->measured > 0 ? "were measured" : "are predicted",
-			100 * (rate / top->p->median - 1));
-	} else if (tells(v) && isfinite(takes) && top->p->median >= NEARLY * takes) {
-		const struct headroom headroom = headroom_of_input(top->p, v);
-		char words[HEADROOM_BYTES];
-		buffer_format(out, " %s", headroom_words(&headroom, words));
-	} else if (tells(v) && v->advice[0]) {
-		buffer_text(out, " ");
-		buffer_sentence(out, v->advice);
-		buffer_text(out, ".");
-	}
+	char words[HEADROOM_BYTES];
+	if ((d && d->recommendation_count > 0) || !tells(v) || !isfinite(takes) ||
+		top->p->median < NEARLY * takes)
+		return;
+	const struct headroom headroom = headroom_of_input(top->p, v);
+	buffer_format(out, " %s", headroom_words(&headroom, words));
 }
 
 void section_lead(const struct chart_input *input, struct buffer *out)
@@ -165,7 +144,7 @@ void section_lead(const struct chart_input *input, struct buffer *out)
 	struct top top;
 	if (find_point(input, &top)) {
 		add_limit(&top, out);
-		add_gain(&top, out);
+		add_headroom(&top, out);
 	} else {
 		buffer_text(out,
 			input->report->failed > 0
@@ -214,23 +193,13 @@ static void figure_measured(const struct top *top, struct page *page)
 	buffer_release(&text);
 }
 
-static void figure_gain(const struct top *top, struct page *page)
+static void figure_utilisation(const struct top *top, struct page *page)
 {
-	const struct diagnosis *d = top->d;
-	char value[FIGURE_BYTES];
-	char number[UNITS_BYTES];
-	char range[FIGURE_BYTES];
-	struct buffer text = {0};
-	if (!d || d->recommendation_count == 0 || d->recommendations[0].measured > 0)
-		return;
-	const struct recommendation *r = &d->recommendations[0];
-	(void)snprintf(value, sizeof value, "%+.0f %%", 100 * (r->predicted / top->p->median - 1));
-	range_text(r->interval, "; 90 %", range, sizeof range);
-	buffer_format(&text, "predicted: %s samples/s%s, with ",
-		units_format_count(r->predicted, number), range);
-	add_settings(r, &text);
-	page_figure(page, value, "to be had", text.data ? text.data : "");
-	buffer_release(&text);
+	char value[UNITS_BYTES];
+	const double busy = fmin(top->p->step_utilisation, 1); /* passes over NAN */
+	if (isfinite(top->p->step_utilisation))
+		page_figure(page, units_format_share(busy, value), "utilisation",
+			"the step's busy share of the time; the rest it waited for input");
 }
 
 static void figure_step(const struct top *top, struct page *page)
@@ -273,7 +242,7 @@ static void figures(const struct chart_input *input, struct page *page)
 		return;
 	page_figures_begin(page);
 	figure_measured(&top, page);
-	figure_gain(&top, page);
+	figure_utilisation(&top, page);
 	figure_step(&top, page);
 	figure_confidence(&top, page);
 	page_figures_end(page);

@@ -7,11 +7,11 @@
 
 /* Host, date, data and device, in a line. */
 void section_facts(const struct record *record, struct buffer *out);
-/* What was found, in a sentence or two: what binds, what it gives, what is to be had. */
+/* The verdict, in a sentence or two. */
 void section_lead(const struct chart_input *input, struct buffer *out);
 /* Figures, and what must not be missed: planted conditions, an interruption, points that failed. */
 void section_head(const struct chart_input *input, struct page *page);
-/* What to do, best first. */
+/* What to do and what it gains, best first. */
 void section_advice(const struct chart_input *input, struct page *page);
 /* What the verdict rests on, and what experiments said of it. */
 void section_evidence(const struct chart_input *input, struct page *page);
