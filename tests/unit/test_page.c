@@ -1,6 +1,6 @@
 /* Pages: whatever a text holds, it stays text; numbers as people write them; what the script gets is what the table says. */
+#include "harness/report/html/html.h"
 #include "harness/report/html/page.h"
-#include "harness/report/html/page_data.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -146,7 +146,7 @@ static json_t *map_dimension_texts(const struct map *map, size_t dimension)
 	return texts;
 }
 
-static size_t map_choice(const struct map *map, size_t point, size_t dimension)
+static size_t map_choice_at(const struct map *map, size_t point, size_t dimension)
 {
 	const struct config_grid *grid = &map->report->record->grid;
 	return grid->choice[point * grid->axis_count + map->axes[dimension]];
@@ -229,7 +229,7 @@ static void map_put_settings(const struct map *map, size_t point, struct part *p
 			fields_text(report_setting(map->report, point, axis, value, sizeof value)));
 	}
 	for (size_t d = 0; d < map->count; d++) {
-		const size_t choice = map_choice(map, point, d);
+		const size_t choice = map_choice_at(map, point, d);
 		(void)snprintf(field, sizeof field, "d%zu", d);
 		if (d < 2)
 			part_put(part, field, map_dimension_text(map, d, &choice));
@@ -276,7 +276,7 @@ static void map_add_points(struct map *map)
 }
 
 /* Swept keys, then what is known of their settings. */
-static int map_columns(const struct config *config, struct page_table *table)
+static int map_table_columns(const struct config *config, struct page_table *table)
 {
 	static const struct page_column fixed[] = {
 		{"rate", "samples/s", PAGE_COUNT},
@@ -315,7 +315,7 @@ static void map_add_slider(const struct map *map, size_t dimension, struct chart
 		chart->failed = true;
 	chart_choice(chart, name, map_dimension_text(map, dimension, NULL),
 		map_dimension_texts(map, dimension),
-		best < map->report->record->grid.points ? map_choice(map, best, dimension) : 0);
+		best < map->report->record->grid.points ? map_choice_at(map, best, dimension) : 0);
 }
 
 /* Colours from half of the best at least, so that noise does not look like a difference. */
@@ -381,7 +381,7 @@ static int map_build(struct map *map, struct chart *chart)
 	map->enough = report_smallest_within(map->report, MAP_NEAR_BEST);
 	map_add_points(map);
 	chart->table.rows = map->rows;
-	if (map_columns(&map->report->record->config, &chart->table))
+	if (map_table_columns(&map->report->record->config, &chart->table))
 		return -ENOMEM;
 	if (!(map->most > 0))
 		return chart_why_not(

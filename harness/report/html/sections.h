@@ -5,6 +5,8 @@
 #include "harness/report/html/chart.h"
 #include "harness/report/html/page.h"
 
+#include <stdbool.h>
+
 /* Host, date, data and device, in a line. */
 void section_facts(const struct record *record, struct buffer *out);
 /* The verdict, in a sentence or two. */
@@ -22,5 +24,11 @@ void section_notes(const struct chart_input *input, struct page *page);
 void section_reproduce(const struct chart_input *input, struct page *page);
 /* Environment, ceilings and configuration, folded. */
 void section_context(const struct chart_input *input, struct page *page);
+
+/* "mlbench sweep /dev/null --set ...": every key that is not at its default, and the axes, as one command for a POSIX shell that
+ * needs no file.  limits: the stages' limits were measured, which a run alone does only when it is told to.  False (and
+ * nothing appended) where such a command would not be the same measurement, by the hash of its configuration. */
+bool reproduce_command(
+	const struct config *config, const char *name, bool limits, struct buffer *out);
 
 #endif
