@@ -127,7 +127,7 @@ static void throughput_chart(struct page *page, const struct comparison *c, size
 	(void)snprintf(chart.id, sizeof chart.id, "throughput%zu", number);
 	(void)snprintf(chart.title, sizeof chart.title, "Throughput of each point");
 	buffer_format(&chart.text,
-		"Each dot is the change of B's throughput against A's, its line the %g %% interval. Left of 0 B is slower. A line that is cut at the edge goes on beyond it.",
+		"%g %% intervals; one that is cut at the edge goes on beyond it.",
 		100 * (1 - c->significance));
 	if (c->pair_count > 1) {
 		buffer_text(&chart.text, " Rows: ");

@@ -36,7 +36,7 @@ static void predictions_keep_their_kinds_apart(void **state)
 	assert_near(number_in(row, "measured_low"), v.experiments[0].measured_90.low * 600);
 	assert_string_equal(text_in(row, "outcome"), "confirmed");
 	assert_string_equal(text_in(row_at(&chart, 1), "outcome"), "failed");
-	row = find_row(&chart, "kind", "replay of itself", NULL, 0);
+	row = find_row(&chart, "kind", "model fit", NULL, 0);
 	assert_non_null(row);
 	assert_near(number_in(row, "predicted"), 490);
 	assert_near(number_in(row, "measured"), 500);
@@ -48,7 +48,7 @@ static void predictions_keep_their_kinds_apart(void **state)
 		"Of 2 experiments, predicted before they ran as ratios to their baseline, 1 is confirmed, 1 failed and 0 are unclear");
 	expect_text(&chart, "2 measured points are predicted from the others");
 	expect_text(&chart, "1 outside its 90 % interval");
-	expect_text(&chart, "1 point is replayed from its own service times");
+	expect_text(&chart, "The model is fitted to 1 point");
 	chart_release(&chart);
 	swept_close(&swept);
 }

@@ -375,6 +375,7 @@ static int map_build(struct map *map, struct chart *chart)
 {
 	map->frontier = calloc(map->report->record->grid.points, sizeof *map->frontier);
 	map->rows = json_array();
+	chart->table.rows = map->rows;
 	if (!map->frontier || !map->rows)
 		return -ENOMEM;
 	frontier_find(map->report, map->frontier);

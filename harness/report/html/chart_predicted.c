@@ -18,7 +18,7 @@ enum pairs_kind { KIND_EXPERIMENT, KIND_FORECAST, KIND_REPLAY, KINDS };
 
 static const char *const pairs_kinds[KINDS] = {[KIND_EXPERIMENT] = "experiment",
 	[KIND_FORECAST] = "from other points",
-	[KIND_REPLAY] = "replay of itself"};
+	[KIND_REPLAY] = "model fit"};
 
 static const struct page_column pairs_columns[] = {
 	{"kind", "Kind", PAGE_TEXT},
@@ -234,13 +234,11 @@ static void pairs_say(const struct pairs *pairs, const struct verification *v, s
 			pairs->outside == 1 ? "its" : "their");
 	}
 	if (pairs->count[KIND_REPLAY] > 0) {
-		buffer_format(out,
-			"%zu %s replayed from %s own service times: ", pairs->count[KIND_REPLAY],
-			pairs->count[KIND_REPLAY] == 1 ? "point is" : "points are",
-			pairs->count[KIND_REPLAY] == 1 ? "its" : "their");
+		buffer_format(out, "The model is fitted to %zu %s: ", pairs->count[KIND_REPLAY],
+			pairs->count[KIND_REPLAY] == 1 ? "point" : "points");
 		pairs_say_errors(pairs, KIND_REPLAY, out);
 		buffer_text(out,
-			"; that shows how much of it the model explains, and predicts nothing new.");
+			"; a fit shows how much the model explains, not how well it predicts.");
 	}
 }
 
@@ -271,11 +269,11 @@ static int pairs_build(const struct chart_input *input, struct pairs *pairs, con
 		return -ENOMEM;
 	if (json_array_size(pairs->rows) == 0)
 		return chart_why_not(chart,
-			"Nothing was both predicted and measured: no point has a replay of its service times, and no experiment was run (mlbench diagnose --verify).");
+			"Nothing was both predicted and measured: no point has a model, and no experiment was run (mlbench diagnose --verify).");
 	/* Its error is among the evidence. */
 	if (json_array_size(pairs->rows) == 1 && input->report->record->grid.points == 1)
 		return chart_why_not(chart,
-			"Nothing but this point's own replay was predicted; experiments predict more (mlbench diagnose --verify).");
+			"Only the model's fit to this point is known; experiments test predictions (mlbench diagnose --verify).");
 	PARTS_COLUMNS(chart, pairs_columns);
 	pairs_find(pairs, &chart->finding);
 	pairs_say(pairs, input->verification, &chart->text);

@@ -4,6 +4,7 @@
 
 #include "harness/analyze/experiment.h"
 #include "harness/base/files.h"
+#include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/html/chart.h"
 #include "harness/report/html/sections.h"
@@ -120,8 +121,9 @@ static int report_page_put_chart(const struct chart_input *input, const struct c
 	(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
 	(void)snprintf(chart.title, sizeof chart.title, "%s", kind->title);
 	if (!code && !chart.spec) {
-		(void)json_array_append_new(
-			left_out, json_sprintf("%s: %s", kind->title, chart.why_not));
+		char text[CHART_TITLE_BYTES + CHART_WHY_BYTES];
+		(void)snprintf(text, sizeof text, "%s: %s", kind->title, chart.why_not);
+		(void)json_array_append_new(left_out, fields_text(text));
 	} else if (!code && kind->part == CHART_MORE) {
 		page_more_begin(page, NULL, kind->title, chart.finding.data);
 		page_chart(page, &chart);

@@ -291,13 +291,12 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 	struct buffer text = {0};
 	page_more_begin(page, "reproduce", "Reproduce", NULL);
 	if (record->command && record->command[0]) {
-		page_paragraph(
-			page, "It was measured by this command, with the files as they were then:");
+		page_paragraph(page, "Measured by this command, with the files of that time:");
 		page_code(page, record->command);
 	}
 	if (reproduce_command(&record->config, record->name, record->limit_count > 0, &text)) {
 		page_paragraph(page,
-			"The same measurement without any file, every key that is not at its default set:");
+			"The same measurement without files, with every key that differs from its default:");
 		context_put_code(page, &text);
 	}
 	buffer_release(&text);

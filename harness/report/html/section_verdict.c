@@ -174,18 +174,17 @@ static void figure_measured(const struct top *top, struct page *page)
 	struct buffer text = {0};
 	const bool swept = top->input->report->record->config.axis_count > 0;
 	const bool best = top->input->point == top->input->report->best;
-	figure_range(p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN}, "; 95 %", range,
-		sizeof range);
-	buffer_format(
-		&text, "%s, ", p->status == POINT_UNSTEADY ? "measured, not steady" : "measured");
+	figure_range(p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN}, "; 95 % CI",
+		range, sizeof range);
+	buffer_format(&text, "%s", p->status == POINT_UNSTEADY ? "unsteady; " : "");
 	if (p->left_out > 0)
-		buffer_format(&text, "median of the %zu of %zu repeats that count%s",
+		buffer_format(&text, "median of %zu of %zu repetitions (the others are excluded)%s",
 			p->repeat_count, p->repeat_count + p->left_out, range);
 	else
-		buffer_format(&text, "median of %zu repeat%s%s", p->repeat_count,
+		buffer_format(&text, "median of %zu repetition%s%s", p->repeat_count,
 			p->repeat_count == 1 ? "" : "s", range);
 	if (swept) {
-		buffer_text(&text, best ? "; the best setting: " : "; at ");
+		buffer_text(&text, best ? "; best setting: " : "; at ");
 		report_settings(top->input->report, top->input->point, &text);
 	}
 	page_figure(page, units_format_count(p->median, number), "samples/s",
@@ -223,15 +222,15 @@ static void figure_confidence(const struct top *top, struct page *page)
 	if (!verdict_tells(v))
 		return;
 	(void)snprintf(value, sizeof value, "%.2f", verdict_confidence(top));
-	const int used = snprintf(
-		text, sizeof text, "that it is %s; ", limit_kind_pair(v->stage, v->resource, pair));
+	const int used = snprintf(text, sizeof text, "that the bottleneck is %s; ",
+		limit_kind_pair(v->stage, v->resource, pair));
 	if (tried && tried->confirmed + tried->failed + tried->unclear > 0)
 		(void)snprintf(text + used, sizeof text - (size_t)used,
-			"experiments: %zu predictions confirmed, %zu failed, %zu unclear",
+			"experiments: %zu predictions confirmed, %zu failed, %zu inconclusive",
 			tried->confirmed, tried->failed, tried->unclear);
 	else
 		(void)snprintf(
-			text + used, sizeof text - (size_t)used, "not yet tried by experiments");
+			text + used, sizeof text - (size_t)used, "not yet tested by experiments");
 	page_figure(page, value, "confidence", text);
 }
 
@@ -262,7 +261,7 @@ static void notice_injected(const struct record *record, struct page *page)
 	struct buffer text = {0};
 	report_injected_text(&record->config, ", ", &text);
 	if (text.size > 0)
-		buffer_text(&text, ". These figures are not those of the node as it is.");
+		buffer_text(&text, ". These figures are not those of the undisturbed node.");
 	notice_put(page, "Planted conditions:", &text);
 }
 
@@ -297,10 +296,9 @@ static void notice_failed(const struct report *report, struct page *page)
 	}
 	notice_put(page, "Failed:", &text);
 	if (report->unsteady > 0)
-		buffer_format(&text,
-			"%zu of %zu points; longer measurements may be steady (measure.duration)",
+		buffer_format(&text, "%zu of %zu points; measure longer (measure.duration)",
 			report->unsteady, report->record->grid.points);
-	notice_put(page, "Not steady:", &text);
+	notice_put(page, "Unsteady:", &text);
 	report_left_out_text(report, &text);
 	notice_put(page, "Left out:", &text);
 	if (report->checksum_check.differ)
@@ -482,11 +480,11 @@ static void evidence_put_replay(const struct diagnosis *d, double measured, stru
 	struct buffer text = {0};
 	if (d->modelled)
 		buffer_format(&text,
-			"Replay of what was recorded gives %s samples/s as it stands, %s measured (%+.1f %%).",
+			"The model predicts %s samples/s for this configuration; %s were measured (model error %+.1f %%).",
 			units_format_count(d->replayed, replayed),
 			units_format_count(measured, number), 100 * (d->replayed / measured - 1));
 	else if (d->why_not[0])
-		buffer_format(&text, "It could not be replayed: %s.", d->why_not);
+		buffer_format(&text, "There is no model of this run: %s.", d->why_not);
 	section_put_text(page, &text);
 }
 
@@ -528,7 +526,7 @@ static const struct page_column phase_columns[] = {
 	{"begin", "from", PAGE_SECONDS},
 	{"end", "to", PAGE_SECONDS},
 	{"rate", "samples/s", PAGE_COUNT},
-	{"limit", "limited by", PAGE_TEXT},
+	{"limit", "bottleneck", PAGE_TEXT},
 	{"confidence", "confidence", PAGE_FRACTION},
 };
 
@@ -549,7 +547,7 @@ static void evidence_put_phases(const struct diagnosis *d, struct page *page)
 		(void)json_array_append_new(table.rows, part_close(&part));
 	}
 	if (json_array_size(table.rows) > 0)
-		page_table(page, &table, "The limit changed during the run");
+		page_table(page, &table, "The bottleneck changed during the run");
 	json_decref(table.rows);
 }
 
@@ -594,17 +592,16 @@ static void evidence_put_conclusion(
 	struct buffer text = {0};
 	if (v->confirmed + v->failed + v->unclear > 0)
 		buffer_format(&text,
-			"Of the predictions that experiments tried, %zu were confirmed, %zu failed, %zu are unclear.",
+			"Experiments confirmed %zu predictions; %zu failed, %zu are inconclusive.",
 			v->confirmed, v->failed, v->unclear);
 	else
-		buffer_text(
-			&text, "There were no predictions that the experiments could have tried.");
+		buffer_text(&text, "There was no prediction that experiments could test.");
 	if (after < verdict->confidence)
 		buffer_format(&text, " The verdict's confidence falls from %.2f to %.2f.",
 			verdict->confidence, after);
 	if (other)
 		buffer_format(&text,
-			" But slowing %s down costs more than slowing %s down: the experiments name %s.",
+			" But slowing %s down costs more than slowing %s down: by the experiments, %s is the bottleneck.",
 			other->stage, verdict->stage, other->stage);
 	section_put_text(page, &text);
 	verification_incomplete(v, &text);
@@ -626,10 +623,10 @@ static void evidence_put_verification(
 	for (size_t i = 0; i < v->count; i++)
 		(void)json_array_append_new(
 			table.rows, evidence_experiment_row(&v->experiments[i]));
-	page_heading(page, 3, "verification", "Tried by experiments");
+	page_heading(page, 3, "verification", "Experiments");
 	evidence_put_conclusion(v, verdict, page);
 	page_table(page, &table,
-		"Experiments: throughput over that of the baseline (the configuration as it is), in ABBA blocks");
+		"Throughput relative to the baseline (the unchanged configuration), in ABBA blocks");
 	json_decref(table.rows);
 }
 
@@ -655,7 +652,7 @@ void section_evidence(const struct chart_input *input, struct page *page)
 		evidence_put_verification(input->verification, &p->verdict, page);
 		return;
 	}
-	page_paragraph(page, "No experiment has tried it yet. To prove it, and the advice:");
+	page_paragraph(page, "Not yet tested by experiments. To test the verdict and the advice:");
 	struct buffer text = {0};
 	buffer_text(&text, "mlbench diagnose ");
 	shell_word(input->report->record->folder, &text);
