@@ -226,7 +226,7 @@ static void figure_confidence(const struct top *top, struct page *page)
 		limit_kind_pair(v->stage, v->resource, pair));
 	if (tried && tried->confirmed + tried->failed + tried->unclear > 0)
 		(void)snprintf(text + used, sizeof text - (size_t)used,
-			"experiments: %zu predictions confirmed, %zu failed, %zu inconclusive",
+			"experiments: %zu predictions confirmed, %zu failed, %zu unclear",
 			tried->confirmed, tried->failed, tried->unclear);
 	else
 		(void)snprintf(
@@ -592,7 +592,7 @@ static void evidence_put_conclusion(
 	struct buffer text = {0};
 	if (v->confirmed + v->failed + v->unclear > 0)
 		buffer_format(&text,
-			"Experiments confirmed %zu predictions; %zu failed, %zu are inconclusive.",
+			"Experiments confirmed %zu predictions; %zu failed, %zu are unclear.",
 			v->confirmed, v->failed, v->unclear);
 	else
 		buffer_text(&text, "There was no prediction that experiments could test.");
