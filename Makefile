@@ -147,12 +147,12 @@ $(B)/workloads/backend/blas.o: CFLAGS_ALL += -DMLBENCH_OPENBLAS_FOLDER='"$(OPENB
 $(B)/harness/report/runbook.o: docs/runbook.md
 $(B)/harness/command/glossary.o: docs/GLOSSARY.md
 
-# So are the page's style, its script, and the libraries that draw its charts (assets.c), one fetch for all variants.
+# So are the page's style, its script, its charts, and the libraries that draw them (assets.c), one fetch for all variants.
 CHARTS := build/npm/charts.js
 $(CHARTS): .ci/charts .ci/charts.sha512
 	$(call say,NPM,$@)
 	$(Q).ci/charts $@
-$(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(CHARTS)
+$(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(wildcard harness/report/charts/*.vl.json) $(CHARTS)
 
 # Tests of what threads share, which every check runs under ThreadSanitizer.  There they are linked with the layers where threads
 # work, and with what a test names above them (THREAD_ABOVE; the linker names what is missing): the others need not be
