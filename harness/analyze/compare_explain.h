@@ -6,7 +6,7 @@
 #ifndef MLBENCH_ANALYZE_COMPARE_EXPLAIN_H
 #define MLBENCH_ANALYZE_COMPARE_EXPLAIN_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/confidence.h"
-#include "harness/analyze/findings.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/memory_growth.h"
 #include "harness/analyze/phases.h"
 #include "harness/analyze/recommend.h"

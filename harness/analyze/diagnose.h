@@ -3,7 +3,7 @@
 #ifndef MLBENCH_ANALYZE_DIAGNOSE_H
 #define MLBENCH_ANALYZE_DIAGNOSE_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/tried.h"
 

@@ -1,9 +1,8 @@
-/* What turning a key does to a model.  The structure follows from the new configuration by the same
- * function that builds the pipeline; a few keys also scale costs.  One table says which keys. */
-#include "harness/analyze/model.h"
+/* What changing a key does to a model.  The structure follows from the new configuration by the function
+ * that also builds the pipeline; a few keys scale costs as well.  One table says which keys. */
+#include "harness/analyze/model_internal.h"
 
-#include "harness/analyze/model_change.h"
-#include "harness/analyze/model_parts.h"
+#include "harness/analyze/point_model.h"
 #include "harness/base/rng.h"
 
 #include <errno.h>
@@ -20,7 +19,32 @@ enum { JITTER_BATCHES = 1024 };
 /* Beyond, the scheduler's slices are no longer taken in turn by all. */
 static const double CROWDING_MOST = 4;
 
-bool change_keeps(const struct change *c, enum key_id key)
+struct change {
+	struct model *model;
+	enum key_id key; /* the one that is changed */
+	const struct config *from, *to;
+	struct error *err;
+};
+
+typedef int turn(const struct change *change);
+
+static double change_before(const struct change *c)
+{
+	return config_real(c->from, c->key);
+}
+
+static double change_after(const struct change *c)
+{
+	return config_real(c->to, c->key);
+}
+
+static bool change_has_devices(const struct config *config)
+{
+	return config_integer(config, KEY_STEP_DEVICES) > 1;
+}
+
+/* Whether a key is the same before and after. */
+static bool change_keeps(const struct change *c, enum key_id key)
 {
 	const struct config_value *a = &c->from->values[key];
 	const struct config_value *b = &c->to->values[key];
@@ -33,7 +57,7 @@ bool change_keeps(const struct change *c, enum key_id key)
 }
 
 /* How far from the calibration a number was turned. */
-void change_count_distance(const struct change *c)
+static void change_count_distance(const struct change *c)
 {
 	if (change_before(c) > 0 && change_after(c) > 0)
 		c->model->altered += fabs(log(change_after(c) / change_before(c)));
@@ -60,23 +84,33 @@ static double slice_ns(double cores)
 	return 900e3 * (1 + floor(log2(fmin(fmax(cores, 1), 8))));
 }
 
-static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns);
-
-static double mean_cost(const struct replay_model *replay, enum replay_cost cost)
+/* Adds to each item of a cost, not below 0. */
+static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns)
 {
-	double sum = 0;
-	for (size_t i = 0; i < replay->series[cost].count; i++)
-		sum += (double)replay->series[cost].ns[i];
-	return replay->series[cost].count > 0
-		       ? replay->scale[cost] * sum / (double)replay->series[cost].count
-		       : 0;
+	struct model *model = c->model;
+	struct replay_series *series = &model->replay.series[cost];
+	const double scale = series->count > 0 ? model->replay.scale[cost] : 0;
+	const size_t n = series->count > 0 ? series->count : 1;
+	float *changed = calloc(n, sizeof *changed);
+	if (!changed)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
+		changed[i] = (float)fmax(old + more_ns, 0);
+	}
+	free(model->storage[cost]);
+	model->storage[cost] = changed;
+	model->replay.scale[cost] = 1;
+	*series = (struct replay_series){.ns = changed, .count = n};
+	return 0;
 }
 
 /* How many are in front of a thread that wants a core: 0 with a core for every worker that computes. */
 static double crowding(const struct replay_model *replay, double workers)
 {
-	const double cpu = mean_cost(replay, COST_DECODE_CPU) + mean_cost(replay, COST_DECODE_LOCK);
-	const double whole = cpu + mean_cost(replay, COST_DECODE_WAIT);
+	const double cpu = model_mean_cost(replay, COST_DECODE_CPU) +
+			   model_mean_cost(replay, COST_DECODE_LOCK);
+	const double whole = cpu + model_mean_cost(replay, COST_DECODE_WAIT);
 	const double computing = whole > 0 ? workers * cpu / whole : 0;
 	return fmin(fmax(computing / replay->cores - 1, 0), CROWDING_MOST);
 }
@@ -133,6 +167,84 @@ static int turn_read_parallelism(const struct change *c)
 			"more files in flight than measured: the storage is taken to stand them "
 			"as its latency and device did");
 	return turn_structure(c);
+}
+
+/* --- several devices --------------------------------------------------------------------------------- */
+
+static double exchange_ns(const struct change *c, const struct config *config)
+{
+	return c->model->exchange_time ? c->model->exchange_time(config) : NAN;
+}
+
+static double planted_exchange(const struct config *config)
+{
+	return config_real(config, KEY_INJECT_SYNC_FACTOR);
+}
+
+/* What was measured goes with what it should be; where nothing was, what it should be is taken. */
+static int change_exchange(const struct change *c)
+{
+	struct replay_model *replay = &c->model->replay;
+	struct replay_series *series = &replay->series[COST_SYNC];
+	const double from = exchange_ns(c, c->from);
+	const double to = exchange_ns(c, c->to);
+	const struct key *key = &config_keys[c->key];
+	if (isnan(from) || isnan(to))
+		return error_set(c->err, -ENOTSUP,
+			"%s.%s: what the exchange of gradients takes is known of emulated devices alone",
+			key->section, key->name);
+	if (series->count > 0 && from > 0) {
+		replay->scale[COST_SYNC] *= to / from;
+		return 0;
+	}
+	float *one = malloc(sizeof *one);
+	if (!one)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	*one = (float)(to * planted_exchange(c->from));
+	free(c->model->storage[COST_SYNC]);
+	c->model->storage[COST_SYNC] = one;
+	replay->scale[COST_SYNC] = 1;
+	*series = (struct replay_series){.ns = one, .count = *one > 0};
+	return 0;
+}
+
+/* Keys of the exchange are turned at once, whichever of them comes first. */
+static int turn_exchange(const struct change *c)
+{
+	static const enum key_id together[] = {
+		KEY_STEP_DEVICES, KEY_SYNC_BANDWIDTH, KEY_SYNC_LATENCY};
+	const size_t count = sizeof together / sizeof *together;
+	for (size_t i = 0; i < count && together[i] != c->key; i++)
+		if (!change_keeps(c, together[i]))
+			return 0;
+	return change_has_devices(c->to) ? change_exchange(c) : 0;
+}
+
+static int turn_devices(const struct change *c)
+{
+	struct model *model = c->model;
+	const unsigned was = (unsigned)change_before(c);
+	const unsigned now = (unsigned)change_after(c);
+	for (unsigned d = now; d < was; d++)
+		model->device_factor[d] = 1;
+	if (now > was)
+		model_note(model,
+			"more devices than measured: those that are added are taken to be as quick");
+	change_count_distance(c);
+	if (now > 1)
+		return turn_exchange(c);
+	/* Alone it exchanges with nobody. */
+	free(model->storage[COST_SYNC]);
+	model->storage[COST_SYNC] = NULL;
+	model->replay.series[COST_SYNC] = (struct replay_series){0};
+	return 0;
+}
+
+static int turn_slow_device(const struct change *c)
+{
+	c->model->device_factor[0] *= (float)(change_after(c) / change_before(c));
+	change_count_distance(c);
+	return 0;
 }
 
 /* --- the step ------------------------------------------------------------------------------------------- */
@@ -321,27 +433,6 @@ static int turn_step_factor(const struct change *c)
 	return scale_step(c, change_after(c) / change_before(c));
 }
 
-/* Adds to each item of a cost, not below 0. */
-static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns)
-{
-	struct model *model = c->model;
-	struct replay_series *series = &model->replay.series[cost];
-	const double scale = series->count > 0 ? model->replay.scale[cost] : 0;
-	const size_t n = series->count > 0 ? series->count : 1;
-	float *changed = calloc(n, sizeof *changed);
-	if (!changed)
-		return error_set(c->err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++) {
-		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
-		changed[i] = (float)fmax(old + more_ns, 0);
-	}
-	free(model->storage[cost]);
-	model->storage[cost] = changed;
-	model->replay.scale[cost] = 1;
-	*series = (struct replay_series){.ns = changed, .count = n};
-	return 0;
-}
-
 static int turn_decode_wait(const struct change *c)
 {
 	return add_to_cost(c, COST_DECODE_WAIT, change_after(c) - change_before(c));
@@ -409,7 +500,7 @@ static bool is_beside_the_point(enum key_id key)
 	       key == KEY_RUN_NAME || key == KEY_RUN_SEED || key == KEY_DATASET_GENERATE;
 }
 
-static int refuse_key(enum key_id key, struct error *err)
+static int refuse_unmodelled_key(enum key_id key, struct error *err)
 {
 	char list[ERROR_TEXT_BYTES] = "";
 	size_t used = 0;
@@ -431,7 +522,7 @@ int model_alter(
 	struct change change = {model, 0, from, to, err};
 	for (enum key_id key = 0; key < KEY_COUNT; key++)
 		if (!is_beside_the_point(key) && !change_keeps(&change, key) && !model_knows(key))
-			return refuse_key(key, err);
+			return refuse_unmodelled_key(key, err);
 	int code = 0;
 	for (size_t i = 0; i < TURNED && !code; i++) {
 		change.key = turned[i].key;

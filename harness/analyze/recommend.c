@@ -15,22 +15,6 @@ static const double CORES_FULL = 0.97;
 
 /* --- what binds -------------------------------------------------------------------------------- */
 
-/* The costliest cost of the stage whose costs' elasticities sum highest. */
-static enum replay_cost limiting_cost(const struct elasticities *e)
-{
-	double sums[REPLAY_STAGES] = {0};
-	size_t best = 0;
-	for (size_t i = 0; i < COSTS; i++)
-		sums[model_cost_stage(e->costs[i].cost)] += e->costs[i].value;
-	for (size_t i = 1; i < COSTS; i++) {
-		const double own = sums[model_cost_stage(e->costs[i].cost)];
-		const double most = sums[model_cost_stage(e->costs[best].cost)];
-		if (own > most || (own == most && e->costs[i].value > e->costs[best].value))
-			best = i;
-	}
-	return e->costs[best].cost;
-}
-
 static void name_limit(const struct model *model, const struct replay_result *replay,
 	enum replay_cost cost, char stage[NAME_BYTES], char resource[NAME_BYTES])
 {
@@ -54,7 +38,8 @@ static int limit_of(const struct model *model, const struct replay_result *repla
 	struct elasticities e;
 	const int code = model_elasticities(model, 1, &e, err);
 	if (!code)
-		name_limit(model, replay, limiting_cost(&e), link->next_stage, link->next_resource);
+		name_limit(model, replay, model_limiting_cost(&e), link->next_stage,
+			link->next_resource);
 	return code;
 }
 

@@ -3,7 +3,7 @@
 #define MLBENCH_ANALYZE_RECOMMEND_TURNS_H
 
 #include "harness/analyze/diagnose.h"
-#include "harness/analyze/model_parts.h"
+#include "harness/analyze/model_internal.h"
 #include "harness/analyze/tried.h"
 
 struct turn;

@@ -2,7 +2,7 @@
  *     n / X = a + b (n - 1) + c n (n - 1),
  * solved by least squares of relative errors (throughputs scatter in proportion to themselves) with
  * b and c not below 0: the best of the four ways to leave them out. */
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 
 #include "harness/base/rng.h"
 

@@ -3,7 +3,7 @@
 #ifndef MLBENCH_ANALYZE_VERDICT_PARTS_H
 #define MLBENCH_ANALYZE_VERDICT_PARTS_H
 
-#include "harness/analyze/findings.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/way_out.h"
 
