@@ -1,6 +1,6 @@
 /* Why reading does not go faster: a cache that holds a part of the data, the CPU, storage that stalls, one that is full (of
  * bytes, of requests, of files served at once), or the latency of each file with too few in flight. */
-#include "harness/analyze/storage.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/analyze/trace_features.h"
 #include "harness/analyze/verdict_parts.h"
 

@@ -1,7 +1,7 @@
 /* What the system itself knows of the store: a control group's limit on reads that is used up, the mount and the disk, and a
  * memory limit that leaves the page cache too small for the data.  Facts, so they come before what rates over depths suggest;
  * a disk that is busy all the time is none: it may serve several requests at once. */
-#include "harness/analyze/storage.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/analyze/verdict_parts.h"
 
 #include "harness/base/units.h"

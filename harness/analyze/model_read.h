@@ -14,7 +14,7 @@
 #ifndef MLBENCH_ANALYZE_MODEL_READ_H
 #define MLBENCH_ANALYZE_MODEL_READ_H
 
-#include "harness/analyze/storage.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/record/trace.h"
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 
 #include "harness/analyze/model_internal.h"
 #include "harness/analyze/model_read.h"
-#include "harness/analyze/storage.h"
+#include "harness/analyze/storage_capacity.h"
 
 #include <errno.h>
 #include <math.h>

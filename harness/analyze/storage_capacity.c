@@ -1,5 +1,6 @@
-/* The corner of a station's throughput, from all operating points. */
-#include "harness/analyze/storage.h"
+/* The corner of a station's throughput, from all operating points; and, where one point is all there is,
+ * whether its files wait for each other. */
+#include "harness/analyze/storage_capacity.h"
 
 #include "harness/base/order.h"
 
@@ -63,7 +64,7 @@ struct observations {
 	size_t count;
 };
 
-static void observe(struct observations *all, struct observation one)
+static void observe_depths(struct observations *all, struct observation one)
 {
 	const bool tells = one.here > 0 && one.there > 0 && isfinite(one.value) &&
 			   isfinite(one.error) &&
@@ -83,7 +84,7 @@ static double blocked_of(const struct stage_measurement *read)
 }
 
 /* Of ln(rate): readers that were not held back would have read more by this at most, less what a limiter saves up meanwhile. */
-static double held_back(double blocked)
+static double held_back_by(double blocked)
 {
 	return -log1p(-blocked) / 2;
 }
@@ -97,7 +98,7 @@ static double files_per_s(const struct measurement *m, double *error)
 	if (!read || read->items == 0 || !(seconds > 0))
 		return m->throughput;
 	const double blocked = blocked_of(read);
-	*error = held_back(fmin(blocked, BLOCKED_MOST));
+	*error = held_back_by(fmin(blocked, BLOCKED_MOST));
 	return blocked <= BLOCKED_MOST ? (double)read->items / seconds : NAN;
 }
 
@@ -128,7 +129,8 @@ static double response_of(const struct storage_evidence *e, size_t repeat)
 }
 
 /* Of the means over the repetitions; false: nothing is known of reading. */
-static bool take_measured(const struct storage_evidence *e, struct storage *out, double *noise)
+static bool take_measured_reads(
+	const struct storage_evidence *e, struct storage *out, double *noise)
 {
 	double sum = 0;
 	double squares = 0;
@@ -184,15 +186,15 @@ static double in_flight_of(const struct read_point *p)
 	return p->latency_mean_ns > 0 ? rate * p->latency_mean_ns * 1e-9 : p->depth;
 }
 
-static double error_of(const struct read_point *p)
+static double error_of_depth(const struct read_point *p)
 {
 	const double least = 0.3 / sqrt((double)p->files);
 	const double counted = isnan(p->rate_error) ? UNKNOWN_ERROR / sqrt((double)p->files)
 						    : fmax(p->rate_error, least);
-	return hypot(counted, held_back(point_blocked(p)));
+	return hypot(counted, held_back_by(point_blocked(p)));
 }
 
-static void add_depth(
+static void add_depth_seen(
 	struct depth_seen *seen, size_t *count, size_t room, const struct read_point *p)
 {
 	if (!(p->seconds > 0) || p->files < FILES_LEAST || point_blocked(p) > BLOCKED_MOST)
@@ -208,7 +210,7 @@ static void add_depth(
 	seen[at].in_flight += log(in_flight_of(p));
 	seen[at].rate += log(point_rate(p));
 	seen[at].squares += pow(log(point_rate(p)), 2);
-	seen[at].variance += error_of(p) * error_of(p);
+	seen[at].variance += error_of_depth(p) * error_of_depth(p);
 }
 
 /* Of the mean: by the points' own errors, or by what the repetitions differ by, if that is more. */
@@ -229,8 +231,8 @@ static void take_depths(const struct depth_seen *seen, size_t count, double odd,
 		const double rate = exp(s->rate / s->n);
 		const double error = sqrt(variance_of(s) + noise * noise + CONDITIONS * CONDITIONS);
 		const size_t before = all->count;
-		observe(all, (struct observation){out->in_flight, in_flight, log(rate / out->rate),
-				     error, odd, 0});
+		observe_depths(all, (struct observation){out->in_flight, in_flight,
+					    log(rate / out->rate), error, odd, 0});
 		if (all->count == before)
 			continue;
 		const double apart = log(in_flight / out->in_flight);
@@ -254,12 +256,13 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 	size_t count = 0;
 	for (size_t i = 0; i < e->count; i++)
 		for (size_t k = 0; k < e->repeats[i]->read_point_count; k++)
-			add_depth(seen, &count, READ_POINTS_MAX, &e->repeats[i]->read_points[k]);
+			add_depth_seen(
+				seen, &count, READ_POINTS_MAX, &e->repeats[i]->read_points[k]);
 	take_depths(seen, count, ODD, noise, out, all);
 	struct depth_seen sweep[OBSERVATIONS_MAX];
 	count = 0;
 	for (size_t i = 0; i < e->other_count; i++)
-		add_depth(sweep, &count, OBSERVATIONS_MAX, &e->others[i]);
+		add_depth_seen(sweep, &count, OBSERVATIONS_MAX, &e->others[i]);
 	take_depths(sweep, count, ODD_SWEEP, noise, out, all);
 }
 
@@ -290,9 +293,9 @@ static void compare_probe(
 		if (read == base || !probe_tells(read, bytes, true) ||
 			read->request_bytes != base->request_bytes)
 			continue;
-		observe(all, (struct observation){base->depth, read->depth,
-				     log(read->requests_per_s / base->requests_per_s), PROBE_ERROR,
-				     ODD_PROBE, 0});
+		observe_depths(all, (struct observation){base->depth, read->depth,
+					    log(read->requests_per_s / base->requests_per_s),
+					    PROBE_ERROR, ODD_PROBE, 0});
 	}
 }
 
@@ -313,7 +316,7 @@ static double submitted_s(const struct trace_item *item)
 
 /* Of all readers, when this one was submitted, itself included: the ramp has all first files.  Those sent in the same
  * moment count in their order. */
-static unsigned met(const struct trace *ramp, size_t at)
+static unsigned files_met(const struct trace *ramp, size_t at)
 {
 	const double moment = submitted_s(&ramp->items[at]);
 	unsigned n = 1;
@@ -334,14 +337,14 @@ static void take_first(const struct trace *ramp, size_t repeat, struct first_fil
 		const struct trace_item *item = &ramp->items[i];
 		if (submitted_s(item) >= fills_s || !(item->service_ns > 0))
 			continue;
-		first->met[first->count] = met(ramp, i);
+		first->met[first->count] = files_met(ramp, i);
 		first->repeat[first->count] = repeat;
 		first->ns[first->count++] = (double)item->service_ns;
 	}
 }
 
 /* Files/s of the ramp over those of the measured part, mean over the repetitions: what was saved up shows here. */
-static double ramp_rate(const struct trace *ramp)
+static double files_per_s_of_ramp(const struct trace *ramp)
 {
 	double last = 0;
 	for (size_t i = 0; i < ramp->count; i++)
@@ -384,7 +387,7 @@ static void take_ramps(
 		if (!ramp)
 			continue;
 		take_first(ramp, r, first);
-		rate += ramp_rate(ramp);
+		rate += files_per_s_of_ramp(ramp);
 		ramps++;
 	}
 	out->ramp_rate = ramps > 0 ? rate / ramps / out->rate : NAN;
@@ -411,9 +414,9 @@ static void compare_ramp(const struct storage_evidence *e, const struct first_fi
 	const double spread = MEDIAN_ERROR * deviation / sqrt((double)n);
 	in_flight /= (double)n;
 	out->ramp_ratio = exp(steady - quick);
-	observe(all, (struct observation){out->in_flight, in_flight,
-			     steady - quick + log(in_flight / out->in_flight),
-			     hypot(spread, RAMP_ERROR), ODD_RAMP, RAMP_SHARED});
+	observe_depths(all, (struct observation){out->in_flight, in_flight,
+				    steady - quick + log(in_flight / out->in_flight),
+				    hypot(spread, RAMP_ERROR), ODD_RAMP, RAMP_SHARED});
 }
 
 /* Mean response of one repetition's first `served` files; NAN: none.  *files: how many they are. */
@@ -482,6 +485,97 @@ static void take_latency(
 	out->slots = out->capacity * latency * 1e-9;
 }
 
+/* --- one operating point: do files wait for each other? --------------------------------------- */
+
+/* Where N files queue for one server, when one comes back depends on those before it and not on when it
+ * was sent: regress the times between completions (in order of submission) on those between submissions,
+ * and the slope is 0.  Each file also waits for N - 1 of the N services that the one before it waited
+ * for, so the times of neighbours correlate, by 1 - 1 / N.  Behind a constant latency the slope is 1;
+ * behind one that varies, neighbours know nothing of each other.  Anything else tells nothing: a station
+ * that serves all at once, each more slowly, looks like a latency. */
+
+enum { PAIRS_LEAST = 64, PAIRS_RUN_LEAST = 8 };
+
+static const double PAIRS_UNEVEN =
+	0.25; /* deviation over mean, of times between submissions: below, they tell nothing */
+static const double QUEUES_BELOW = 0.35; /* slope */
+static const double ALIKE_LEAST = 0.6;   /* correlation of neighbours' times */
+
+struct sent {
+	double at, back;
+};
+
+struct pair_sums {
+	double n, x, y, xx, xy, yy;
+	double took, took_squared,
+		both_took; /* of the later one, and its product with that of the one before */
+};
+
+static int sent_earlier(const void *a, const void *b)
+{
+	return order_doubles(&((const struct sent *)a)->at, &((const struct sent *)b)->at);
+}
+
+/* Items are consecutive by number. */
+static void add_pairs(
+	struct pair_sums *sums, const struct trace_item *items, size_t count, struct sent *scratch)
+{
+	if (count < PAIRS_RUN_LEAST)
+		return;
+	for (size_t i = 0; i < count; i++)
+		scratch[i] = (struct sent){
+			items[i].end_s - (double)items[i].service_ns * 1e-9, items[i].end_s};
+	qsort(scratch, count, sizeof *scratch, sent_earlier);
+	for (size_t i = 1; i < count; i++) {
+		const double x = scratch[i].at - scratch[i - 1].at;
+		const double y = scratch[i].back - scratch[i - 1].back;
+		const double took = scratch[i].back - scratch[i].at;
+		sums->n++;
+		sums->x += x;
+		sums->y += y;
+		sums->xx += x * x;
+		sums->xy += x * y;
+		sums->yy += y * y;
+		sums->took += took;
+		sums->took_squared += took * took;
+		sums->both_took += took * (scratch[i - 1].back - scratch[i - 1].at);
+	}
+}
+
+static void add_pairs_of_trace(struct pair_sums *sums, const struct trace *trace)
+{
+	struct sent *scratch = malloc((trace->count + 1) * sizeof *scratch);
+	for (size_t first = 0; scratch && first < trace->count;) {
+		const size_t last = trace_run_end(trace, first);
+		add_pairs(sums, &trace->items[first], last - first, scratch);
+		first = last;
+	}
+	free(scratch);
+}
+
+static bool storage_queues(const struct storage_evidence *e)
+{
+	struct pair_sums s = {0};
+	for (size_t i = 0; i < e->count; i++) {
+		const struct trace *trace = storage_trace(e, i, stage_name(STAGE_READ));
+		if (trace)
+			add_pairs_of_trace(&s, trace);
+	}
+	if (s.n < PAIRS_LEAST || !(s.x > 0))
+		return false;
+	const double var_x = s.xx / s.n - s.x * s.x / s.n / s.n;
+	const double var_y = s.yy / s.n - s.y * s.y / s.n / s.n;
+	const double both = s.xy / s.n - s.x * s.y / s.n / s.n;
+	if (!(sqrt(var_x) > PAIRS_UNEVEN * s.x / s.n))
+		return false;
+	const double slope = both / var_x;
+	const double rest = fmax(var_y - slope * both, 0);
+	const double mean = s.took / s.n;
+	const double alike = (s.both_took / s.n - mean * mean) /
+			     fmax(s.took_squared / s.n - mean * mean, 1e-300);
+	return slope + NINETY * sqrt(rest / var_x / s.n) < QUEUES_BELOW && alike > ALIKE_LEAST;
+}
+
 /* --- the corner ---------------------------------------------------------------------------------------- */
 
 /* ln of the law's throughput, less a constant. */
@@ -523,7 +617,7 @@ static int by_capacity(const void *a, const void *b)
 		&((const struct cell *)a)->capacity, &((const struct cell *)b)->capacity);
 }
 
-static struct interval quantiles(
+static struct interval cell_quantiles(
 	const struct cell *cells, size_t count, size_t offset, double *middle)
 {
 	struct interval out = {NAN, NAN};
@@ -541,7 +635,7 @@ static struct interval quantiles(
 }
 
 /* Evidence of one sort alone goes only so far, whatever it says. */
-static double bounded(const struct storage *s, bool probed, double full)
+static double bounded_probability(const struct storage *s, bool probed, double full)
 {
 	const bool above = s->most_in_flight > IN_FLIGHT_ALIKE * s->in_flight;
 	const bool ramp = !isnan(s->ramp_ratio);
@@ -554,9 +648,10 @@ static void take_quantiles(struct storage *out, struct cell *cells, size_t count
 {
 	qsort(cells, count, sizeof *cells, by_latency);
 	out->latency_90 =
-		quantiles(cells, count, offsetof(struct cell, latency_ns), &out->latency_ns);
+		cell_quantiles(cells, count, offsetof(struct cell, latency_ns), &out->latency_ns);
 	qsort(cells, count, sizeof *cells, by_capacity);
-	out->capacity_90 = quantiles(cells, count, offsetof(struct cell, capacity), &out->capacity);
+	out->capacity_90 =
+		cell_quantiles(cells, count, offsetof(struct cell, capacity), &out->capacity);
 	/* A full station gave what it has: a rounder corner would leave it some more beyond what was observed. */
 	if (out->full > 0.5)
 		out->capacity = fmin(out->capacity, out->best_rate);
@@ -593,7 +688,7 @@ static void weigh_corner(const struct observations *all, bool probed, struct sto
 	const double no = evidence[0] / fmax(prior[0], 1);
 	const double yes = evidence[1] / fmax(prior[1], 1);
 	const bool told = cells && no + yes > 0;
-	out->full = told ? bounded(out, probed, yes / (no + yes)) : 0.5;
+	out->full = told ? bounded_probability(out, probed, yes / (no + yes)) : 0.5;
 	for (size_t i = 0; told && i < cells_count; i++) {
 		const bool full = cells[i].full;
 		cells[i].weight *=
@@ -615,7 +710,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 		.elasticity_error = NAN,
 		.bytes_share = NAN,
 		.bytes_error = NAN};
-	out->known = e->count > 0 && take_measured(e, out, &noise);
+	out->known = e->count > 0 && take_measured_reads(e, out, &noise);
 	if (!out->known)
 		return;
 	compare_depths(e, noise, out, &all);

@@ -8,8 +8,8 @@
  * node's probe, and the first files of a run, which met an idle station.  Its distribution is computed on a grid from a prior
  * that is even in ln k and holds "full" and "not full" to be as likely; each observation may, with a small
  * probability, be something else altogether, so that no single one decides beyond doubt.  Pure functions. */
-#ifndef MLBENCH_ANALYZE_STORAGE_H
-#define MLBENCH_ANALYZE_STORAGE_H
+#ifndef MLBENCH_ANALYZE_STORAGE_CAPACITY_H
+#define MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 
 #include "harness/analyze/statistics.h"
 #include "harness/record/ceilings.h"
@@ -83,14 +83,11 @@ void storage_fit(const struct storage_evidence *evidence, struct storage *out);
 const struct trace *storage_trace(
 	const struct storage_evidence *evidence, size_t repeat, const char *name);
 
-/* storage_first.c: fills group and group_ns; others and shared_capacity. */
+/* storage_kind.c: fill group and group_ns; others and shared_capacity. */
 void storage_find_groups(const struct storage_evidence *evidence, struct storage *out);
 void storage_find_others(const struct storage_evidence *evidence, struct storage *out);
 
-/* storage_order.c: files wait for each other all the time, by the order in which they come back. */
-bool storage_queues(const struct storage_evidence *evidence);
-
-/* storage_kind.c: fills kind, kind_certainty, bytes_share, bytes_error. */
+/* Fills kind, kind_certainty, bytes_share, bytes_error. */
 void storage_find_kind(const struct storage_evidence *evidence, struct storage *out);
 
 #endif
