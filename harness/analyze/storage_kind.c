@@ -6,7 +6,7 @@
  * the order in which those share a link is not known. */
 #include "harness/analyze/storage_capacity.h"
 
-#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/order.h"
 
 #include <math.h>

@@ -1,10 +1,415 @@
-/* The verdict: gate, arrows, replay if there is one, cause, words. */
-#include "harness/analyze/confidence.h"
-#include "harness/analyze/verdict_parts.h"
+/* The verdict: the validity gate, the sentences of evidence, how sure it is, and all of it together. */
+#include "harness/analyze/verdict.h"
+
+#include "harness/base/units.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* --- how sure a verdict is -------------------------------------------------------------------- */
+
+enum { REPEATS_WANTED = 3 };
+
+static const double MOST = 0.97;
+static const double MOST_FEW_REPEATS = 0.90;
+static const double DISAGREE_FACTOR = 0.65;
+static const double BUSY_FULL = 0.90, BUSY_SLOPE = 1.5, BUSY_LEAST = 0.5;
+static const double PAIR_FACTOR = 0.60;
+static const double CO_BINDING_RATIO =
+	1.05;                           /* of capacities; a stage that is nearer binds as much */
+static const double ALONE_LEAST = 0.90; /* to name one of the two only */
+static const double UNMODELLED_FREE = 0.05, UNMODELLED_SLOPE = 2, UNMODELLED_LEAST = 0.3;
+
+double confidence_normal(double z)
+{
+	return 0.5 * erfc(-z * M_SQRT1_2);
+}
+
+double confidence_stage(double arrows, double replay, bool agree)
+{
+	if (isnan(replay))
+		return arrows;
+	return agree ? 1 - (1 - arrows) * (1 - replay) : DISAGREE_FACTOR * replay;
+}
+
+double confidence_busy(double busy)
+{
+	return fmax(1 - BUSY_SLOPE * fmax(BUSY_FULL - busy, 0), BUSY_LEAST);
+}
+
+double confidence_pair(bool pair, double alone)
+{
+	return pair ? PAIR_FACTOR : alone;
+}
+
+double confidence_alone(double ratio, double deviation)
+{
+	return confidence_normal(log(ratio / CO_BINDING_RATIO) / deviation);
+}
+
+bool confidence_is_pair(double alone)
+{
+	return alone < ALONE_LEAST;
+}
+
+double confidence_completeness(double unmodelled)
+{
+	if (isnan(unmodelled))
+		return 1;
+	const double beyond = fmax(fabs(unmodelled) - UNMODELLED_FREE, 0);
+	return fmax(1 - UNMODELLED_SLOPE * beyond, UNMODELLED_LEAST);
+}
+
+double confidence_most(size_t repeats)
+{
+	return repeats < REPEATS_WANTED ? MOST_FEW_REPEATS : MOST;
+}
+
+double confidence_failed(double confidence, double divisor)
+{
+	static const double CERTAIN = 1 - 1e-9;
+	const double odds = confidence / (1 - fmin(confidence, CERTAIN)) / divisor;
+	return odds / (1 + odds);
+}
+
+/* --- the validity gate ------------------------------------------------------------------------ */
+
+/* Figures that contradict each other are not diagnosed.  Checked are steadiness, the accounting of thread
+ * time, flow conservation, and Little's law where both of its sides were measured. */
+
+static const double ACCOUNTED_MIN = 0.97;
+static const double LITTLE_TOLERANCE = 0.02;
+static const double UTILISATION_TOLERANCE =
+	0.10; /* histograms know a value to 3 %, and clip at the edges */
+static const double FLOW_TOLERANCE = 0.02;
+
+static bool gate_steady(const struct evidence_base *base, struct refusal *refusal)
+{
+	if (base->point->status == POINT_UNSTEADY) {
+		(void)snprintf(
+			refusal->reason, sizeof refusal->reason, "the throughput was not steady");
+		for (size_t i = 0; i < base->point->note_count; i++)
+			if (strncmp(base->point->notes[i], "unsteady: ", strlen("unsteady: ")) == 0)
+				(void)snprintf(refusal->reason, sizeof refusal->reason, "%.200s",
+					base->point->notes[i]);
+		(void)way_out_steadier(refusal->reason, base->facts, refusal->way_out);
+		return false;
+	}
+	if (base->count == 0 || base->point->status != POINT_OK) {
+		(void)snprintf(
+			refusal->reason, sizeof refusal->reason, "there is no good repetition");
+		(void)snprintf(refusal->way_out, sizeof refusal->way_out,
+			"see why each failed (mlbench show --verbose), and measure again");
+		return false;
+	}
+	return true;
+}
+
+static bool is_a_share(double value)
+{
+	return value >= 0 && value <= 1; /* not NAN either */
+}
+
+static bool gate_has_states(const struct evidence_base *base, struct refusal *refusal)
+{
+	const struct point_summary *point = base->point;
+	bool known = point->stage_count >= 2;
+	for (size_t i = 0; i < point->stage_count; i++)
+		known = known && is_a_share(point->stages[i].busy) &&
+			is_a_share(point->stages[i].starved) &&
+			is_a_share(point->stages[i].blocked);
+	if (!known) {
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
+			"no state times were recorded (measure.profiler = off, or too short a run)");
+		(void)way_out_states(base->facts, refusal->way_out);
+	}
+	return known;
+}
+
+static bool gate_accounts(const struct evidence_base *base, struct refusal *refusal)
+{
+	const double accounted = base->point->accounted;
+	if (accounted >= ACCOUNTED_MIN)
+		return true;
+	if (isnan(accounted))
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
+			"it is not known how much of the threads' time is accounted for");
+	else
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
+			"only %.1f %% of the threads' time is accounted for, and it takes %.0f %%",
+			accounted * 100, ACCOUNTED_MIN * 100);
+	return false;
+}
+
+/* What entered the decode stage left through the step, but for what waited at either end; samples are
+ * counted between completions of steps, stages between edges of windows, which adds two batches. */
+static bool flow_conserved(
+	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
+{
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
+	if (!read || !decode || read->items == 0 || decode->items == 0)
+		return true;
+	const double out = (double)(m->samples + m->bad_samples);
+	const struct stage_measurement *step = measurement_stage(m, STAGE_STEP);
+	const double devices = step && step->workers > 1 ? step->workers : 1;
+	const double waiting =
+		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
+		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
+		2.0 * base->facts->decode_workers;
+	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;
+	const double worst = fmax(fabs((double)read->items - (double)decode->items),
+		fabs((double)decode->items - out));
+	if (worst <= tolerance)
+		return true;
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
+		"flow is not conserved: %llu read, %llu decoded, %.0f through the step",
+		(unsigned long long)read->items, (unsigned long long)decode->items, out);
+	return false;
+}
+
+/* Files in flight = rate x latency, and may not exceed what is allowed in flight.  Those in flight at the beginning bring along what
+ * they had waited by then. */
+static bool little_of_reads(
+	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
+{
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	if (!read || read->service.count == 0 || base->facts->reads_memory ||
+		base->facts->read_depth == 0)
+		return true;
+	const double seconds = measurement_counted_seconds(m);
+	if (seconds <= 0)
+		return true;
+	const double in_flight =
+		(double)read->items / seconds * histogram_mean(&read->service) * 1e-9;
+	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;
+	const double before = fmin((double)read->service.max_ns * 1e-9 / seconds, 1);
+	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE + before) + 1)
+		return true;
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
+		"Little's law fails at read: rate x latency is %.1f files in flight, and at most "
+		"%.0f may be",
+		in_flight, allowed);
+	return false;
+}
+
+/* Utilisation law (Little's on the workers): rate x service time = workers at work, by two clocks.
+ */
+static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
+{
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
+	const double seconds = measurement_counted_seconds(m);
+	if (!decode || decode->service.count == 0 || decode->per_batch || seconds <= 0)
+		return true;
+	const double by_histogram =
+		(double)decode->items * histogram_mean(&decode->service) * 1e-9 / seconds;
+	const double by_states = decode->seconds[THREAD_WORKING] / seconds;
+	/* Items cut in two by the edges of the measured part: at most one a worker at each end. */
+	const double edges = 2 * histogram_mean(&decode->service) * 1e-9 / seconds;
+	const double slack = UTILISATION_TOLERANCE * fmax(by_histogram, by_states) +
+			     (0.01 + edges) * decode->workers;
+	if (fabs(by_histogram - by_states) <= slack)
+		return true;
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
+		"Little's law fails at decode: rate x service time keeps %.2f workers at work, the "
+		"state clocks %.2f",
+		by_histogram, by_states);
+	return false;
+}
+
+bool gate_passes(const struct evidence_base *base, struct refusal *refusal)
+{
+	*refusal = (struct refusal){0};
+	if (!gate_steady(base, refusal) || !gate_has_states(base, refusal))
+		return false;
+	bool agrees = gate_accounts(base, refusal);
+	for (size_t i = 0; i < base->count && agrees; i++)
+		agrees = flow_conserved(base, base->repeats[i], refusal) &&
+			 little_of_reads(base, base->repeats[i], refusal) &&
+			 little_of_decode(base->repeats[i], refusal);
+	if (!agrees)
+		(void)way_out_again(base->facts, refusal->way_out);
+	return agrees;
+}
+
+/* --- evidence: sentences with figures --------------------------------------------------------- */
+
+static const double NINETY = 1.645; /* half-width of a 90 % interval, in deviations */
+
+void evidence_add(struct verdict *out, const char *format, ...)
+{
+	if (out->evidence_count == EVIDENCE_MAX)
+		return;
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(out->evidence[out->evidence_count++], EVIDENCE_BYTES, format, args);
+	va_end(args);
+}
+
+/* "its 2 threads' time", "the device's time"; an emulated device has no time but its thread's */
+static void whose_time(const struct evidence_base *base, const struct stage_summary *stage,
+	char *text, size_t room)
+{
+	if (stage->device && !base->facts->step_emulated)
+		(void)snprintf(text, room, "the device's time");
+	else if (stage->workers == 1)
+		(void)snprintf(text, room, "its thread's time");
+	else
+		(void)snprintf(text, room, "its %u threads' time", stage->workers);
+}
+
+/* "decode works 98.7 % of its 2 threads' time; read is blocked 71.0 %, step waits 34.0 %" */
+static void evidence_add_states(const struct evidence_base *base, size_t at, struct verdict *out)
+{
+	const struct point_summary *point = base->point;
+	const struct stage_summary *stage = &point->stages[at];
+	char time[48];
+	char above[96] = "";
+	char below[96] = "";
+	whose_time(base, stage, time, sizeof time);
+	if (at > 0)
+		(void)snprintf(above, sizeof above, "; %s is blocked %.1f %%",
+			point->stages[at - 1].name, point->stages[at - 1].blocked * 100);
+	if (at + 1 < point->stage_count)
+		(void)snprintf(below, sizeof below, "%s %s waits %.1f %%", at > 0 ? "," : ";",
+			point->stages[at + 1].name, point->stages[at + 1].starved * 100);
+	evidence_add(out, "%s works %.1f %% of %s%s%s", stage->name, stage->busy * 100, time, above,
+		below);
+}
+
+static void evidence_add_depth(
+	const struct point_summary *point, const struct binding *binding, struct verdict *out)
+{
+	const struct stage_summary *above = &point->stages[binding->queue_above];
+	const struct stage_summary *below = above + 1;
+	evidence_add(out,
+		"no stage is busy for long (%s %.0f %%, %s %.0f %%): in turns %s has no room %.0f %% and "
+		"%s waits %.0f %% of the time",
+		above->name, above->busy * 100, below->name, below->busy * 100, above->name,
+		above->blocked * 100, below->name, below->starved * 100);
+}
+
+/* "by replay decode takes 0.97 of the time between batches, and the waits agree" */
+static void evidence_add_replayed(
+	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
+{
+	if (!base->findings)
+		return;
+	double deviation;
+	const char *name = base->point->stages[binding->stage].name;
+	const double share = findings_stage(base->findings, name, &deviation);
+	if (isnan(binding->replayed))
+		return;
+	if (binding->depth)
+		evidence_add(out, "by replay a queue four times as deep gains %.0f %%",
+			binding->depth_gain * 100);
+	else
+		evidence_add(out,
+			"by replay a throughput elasticity of %.2f belongs to %s, and the waits point %s",
+			share, name, binding->agree ? "there, too" : "elsewhere");
+}
+
+/* "3 devices: 33.1 % of the time exchanging gradients, 4.0 % waiting for one another" */
+static void evidence_add_devices(const struct point_summary *point, size_t at, struct verdict *out)
+{
+	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
+	if (!sync || sync == &point->stages[at])
+		return;
+	evidence_add(out,
+		"%u devices exchange gradients %.1f %% of the time and wait for one another %.1f %%",
+		sync->workers, sync->busy * 100, devices_waiting(point) * 100);
+}
+
+static void evidence_add_second(
+	const struct point_summary *point, const struct binding *binding, struct verdict *out)
+{
+	if (binding->second >= point->stage_count || binding->depth || binding->stalls)
+		return;
+	const char *first = point->stages[binding->stage].name;
+	const char *second = point->stages[binding->second].name;
+	if (!confidence_is_pair(binding->alone))
+		evidence_add(out,
+			"the throughput answers to the costs of %s nearly as it does to those of %s: both bind",
+			second, first);
+	else if (binding->alone < 0.5)
+		evidence_add(out, "%s is within %.1f %% of %s: both bind", second,
+			binding->second_gap * 100, first);
+	else
+		evidence_add(out, "%s is %.1f %% from %s, give or take %.1f %%: both may bind",
+			second, binding->second_gap * 100, first,
+			NINETY * binding->second_noise * 100);
+}
+
+/* More than a stage can give, beyond what rounding and edges explain: one of the two figures is off. */
+static const double CAPACITY_EXCEEDED = 1.10;
+
+static const char *capacity_caveat(const struct point_summary *point, size_t least, size_t stage)
+{
+	if (point->median > CAPACITY_EXCEEDED * point->stages[least].capacity)
+		return ": too few samples to tell either exactly, measure longer";
+	return least == stage ? "" : ", though the waits point elsewhere";
+}
+
+/* The sanity line: throughput against the least capacity, and the limit that comes next. */
+static void evidence_add_capacities(
+	const struct point_summary *point, size_t stage, struct verdict *out)
+{
+	const size_t least = binding_next_capacity(point, point->stage_count);
+	if (least == point->stage_count)
+		return;
+	char rate[UNITS_BYTES];
+	char capacity[UNITS_BYTES];
+	(void)units_format_count(point->median, rate);
+	(void)units_format_count(point->stages[least].capacity, capacity);
+	evidence_add(out, "throughput %s samples/s is %.0f %% of the least capacity, %s's %s%s",
+		rate, point->median / point->stages[least].capacity * 100,
+		point->stages[least].name, capacity, capacity_caveat(point, least, stage));
+	const size_t next = binding_next_capacity(point, stage);
+	if (next == point->stage_count || next == least)
+		return;
+	(void)units_format_count(point->stages[next].capacity, capacity);
+	evidence_add(out, "the next limit is %s, at %s%s samples/s", point->stages[next].name,
+		point->stages[next].capacity_is_lower_bound ? "no less than " : "", capacity);
+}
+
+static void evidence_add_others(
+	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
+{
+	const double outside = base->point->cores_busy_outside;
+	if (base->point->contaminated[0] && strcmp(cause->resource, "external") != 0)
+		evidence_add(out, "%s meanwhile", base->point->contaminated);
+	else if (outside >= 0.1 * base->facts->cores && strcmp(cause->resource, "external") != 0)
+		evidence_add(out, "other processes kept %.1f of %u cores busy meanwhile", outside,
+			base->facts->cores);
+	if (base->count < 3)
+		evidence_add(out, "%zu repetition%s only: the spread is hardly known", base->count,
+			base->count == 1 ? "" : "s");
+}
+
+static void evidence_write(const struct evidence_base *base, const struct binding *binding,
+	const struct cause *cause, struct verdict *out)
+{
+	if (binding->depth)
+		evidence_add_depth(base->point, binding, out);
+	else
+		evidence_add_states(base, binding->stage, out);
+	if (binding->conflict && !binding->depth && !base->findings)
+		evidence_add(out,
+			"the waits beside it point elsewhere, but no other stage is nearly as busy");
+	evidence_add_replayed(base, binding, out);
+	evidence_add_second(base->point, binding, out);
+	if (!binding->depth)
+		evidence_add(out, "%s", cause->words);
+	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
+		evidence_add_store(base, cause->resource, out);
+	evidence_add_devices(base->point, binding->stage, out);
+	evidence_add_capacities(base->point, binding->stage, out);
+	evidence_add_others(base, cause, out);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static const double CONFIDENCE_DEPTH = 0.50;  /* without a replay */
 static const double CONFIDENCE_MISFIT = 0.80; /* a replay that fits too badly to be asked */

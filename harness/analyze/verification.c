@@ -1,5 +1,5 @@
 /* All experiments together: their intervals, which of them needs more, what they say of the verdict. */
-#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict.h"
 #include "harness/analyze/experiment.h"
 #include "harness/analyze/moderation.h"
 #include "harness/base/rng.h"

@@ -2,7 +2,7 @@
 #include "harness/analyze/way_out.h"
 
 #include "harness/analyze/phases.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/units.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* What keeps threads off the cores: a quota, the host, other processes, the job's own threads; and what only looks so, as
  * a step's work before its device begins. */
 #include "harness/analyze/phases.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 
 enum { STEPS = 200 };

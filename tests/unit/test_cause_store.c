@@ -2,7 +2,7 @@
  * memory limit under which the page cache is too small. */
 #include "harness/analyze/phases.h"
 #include "harness/analyze/recommend.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 
 #define GIB 1073741824.0

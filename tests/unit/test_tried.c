@@ -1,6 +1,6 @@
 /* What was measured stands above what is predicted: points of a sweep and trials as changes against a point, the last step in a
  * direction, what it does to recommendations and confidence, and what becomes of advice that was taken. */
-#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict.h"
 #include "harness/report/trials.h"
 #include "tests/unit/diagnose_fixture.h"
 

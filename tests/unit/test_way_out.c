@@ -1,5 +1,5 @@
 /* Where there is no verdict: which key to set to what, and how many repetitions a diagnosis goes on for.  Time is made up. */
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 
 #include <math.h>
 #include <setjmp.h>
