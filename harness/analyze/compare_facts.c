@@ -1,4 +1,5 @@
-/* Two configurations and two nodes held beside each other. */
+/* Two results held beside each other: which of their points are the same, and what their configurations and
+ * nodes differ in. */
 #include "harness/analyze/compare_facts.h"
 
 #include "harness/measure/node_name.h"
@@ -9,6 +10,145 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- which points are the same ---------------------------------------------------------------- */
+
+/* A point to be ordered; the sides share the keys. */
+struct place {
+	const struct config *config;
+	const struct config_grid *grid;
+	const bool *swept;
+	size_t point;
+};
+
+const struct config_value *point_value(
+	const struct config *config, const struct config_grid *grid, size_t point, enum key_id key)
+{
+	for (size_t axis = 0; axis < config->axis_count; axis++)
+		if (config->axes[axis].key == key)
+			return &config->axes[axis]
+					.values[grid->choice[point * grid->axis_count + axis]];
+	return &config->values[key];
+}
+
+static int order_values(enum key_id key, const struct config_value *a, const struct config_value *b)
+{
+	const enum key_type type = config_keys[key].type;
+	if (type == KEY_TYPE_TEXT)
+		return strcmp(a->text ? a->text : "", b->text ? b->text : "");
+	if (type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE)
+		return (a->real > b->real) - (a->real < b->real);
+	if (a->integer != b->integer)
+		return a->integer > b->integer ? 1 : -1;
+	return strcmp(a->text ? a->text : "", b->text ? b->text : "");
+}
+
+bool config_value_same(enum key_id key, const struct config_value *a, const struct config_value *b)
+{
+	return order_values(key, a, b) == 0;
+}
+
+static int order_settings(const struct place *a, const struct place *b)
+{
+	for (int key = 0; key < KEY_COUNT; key++) {
+		if (!a->swept[key])
+			continue;
+		const enum key_id id = (enum key_id)key;
+		const int order = order_values(id, point_value(a->config, a->grid, a->point, id),
+			point_value(b->config, b->grid, b->point, id));
+		if (order)
+			return order;
+	}
+	return 0;
+}
+
+static int order_by_settings(const void *left, const void *right)
+{
+	const struct place *a = left;
+	const struct place *b = right;
+	const int order = order_settings(a, b);
+	return order ? order : (a->point > b->point) - (a->point < b->point);
+}
+
+static int order_pairs(const void *left, const void *right)
+{
+	const struct point_pair *a = left;
+	const struct point_pair *b = right;
+	return (a->a > b->a) - (a->a < b->a);
+}
+
+static int order_points(const void *left, const void *right)
+{
+	const size_t a = *(const size_t *)left;
+	const size_t b = *(const size_t *)right;
+	return (a > b) - (a < b);
+}
+
+static struct place *places_of_grid(
+	const struct config *config, const struct config_grid *grid, const bool *swept)
+{
+	struct place *places = calloc(grid->points + 1, sizeof *places);
+	for (size_t i = 0; places && i < grid->points; i++)
+		places[i] = (struct place){config, grid, swept, i};
+	if (places)
+		qsort(places, grid->points, sizeof *places, order_by_settings);
+	return places;
+}
+
+static void match_places(struct point_match *match, const struct place *a, size_t a_count,
+	const struct place *b, size_t b_count)
+{
+	size_t i = 0;
+	size_t j = 0;
+	while (i < a_count || j < b_count) {
+		const int order = i == a_count   ? 1
+				  : j == b_count ? -1
+						 : order_settings(&a[i], &b[j]);
+		if (order == 0)
+			match->pairs[match->pair_count++] =
+				(struct point_pair){a[i++].point, b[j++].point};
+		else if (order < 0)
+			match->only_a[match->only_a_count++] = a[i++].point;
+		else
+			match->only_b[match->only_b_count++] = b[j++].point;
+	}
+	qsort(match->pairs, match->pair_count, sizeof *match->pairs, order_pairs);
+	qsort(match->only_a, match->only_a_count, sizeof *match->only_a, order_points);
+	qsort(match->only_b, match->only_b_count, sizeof *match->only_b, order_points);
+}
+
+int point_match(const struct config *a, const struct config_grid *a_grid, const struct config *b,
+	const struct config_grid *b_grid, struct point_match *match)
+{
+	*match = (struct point_match){0};
+	for (size_t i = 0; i < a->axis_count; i++)
+		match->swept[a->axes[i].key] = true;
+	for (size_t i = 0; i < b->axis_count; i++)
+		match->swept[b->axes[i].key] = true;
+	struct place *left = places_of_grid(a, a_grid, match->swept);
+	struct place *right = places_of_grid(b, b_grid, match->swept);
+	match->pairs = calloc(a_grid->points + 1, sizeof *match->pairs);
+	match->only_a = calloc(a_grid->points + 1, sizeof *match->only_a);
+	match->only_b = calloc(b_grid->points + 1, sizeof *match->only_b);
+	const bool room = left && right && match->pairs && match->only_a && match->only_b;
+	if (room)
+		match_places(match, left, a_grid->points, right, b_grid->points);
+	else
+		point_match_release(match);
+	free(left);
+	free(right);
+	return room ? 0 : -ENOMEM;
+}
+
+void point_match_release(struct point_match *match)
+{
+	free(match->pairs);
+	free(match->only_a);
+	free(match->only_b);
+	*match = (struct point_match){0};
+}
+
+/* --- what configurations and nodes differ in -------------------------------------------------- */
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -80,7 +220,7 @@ static const struct rule fact_rules[] = {
 /* Numbers that differ by less are one: what a kernel keeps of the memory differs from boot to boot. */
 static const double SAME_NUMBER = 0.01;
 
-static enum compare_weight weigh(
+static enum compare_weight weight_by_rules(
 	const struct rule *rules, size_t count, const char *name, enum compare_weight otherwise)
 {
 	for (size_t i = 0; i < count; i++)
@@ -91,7 +231,7 @@ static enum compare_weight weigh(
 
 /* --- the list ------------------------------------------------------------------------------------------- */
 
-static struct compare_fact *more(struct compare_facts *facts)
+static struct compare_fact *facts_room(struct compare_facts *facts)
 {
 	enum { ROOM_FIRST = 16 };
 	if (facts->count == facts->room) {
@@ -108,10 +248,10 @@ static struct compare_fact *more(struct compare_facts *facts)
 }
 
 /* Takes the texts. */
-static void take(struct compare_facts *facts, enum compare_weight weight, const char *name,
+static void facts_take(struct compare_facts *facts, enum compare_weight weight, const char *name,
 	bool is_key, char *a, char *b)
 {
-	struct compare_fact *fact = a && b ? more(facts) : NULL;
+	struct compare_fact *fact = a && b ? facts_room(facts) : NULL;
 	if (!fact) {
 		facts->failed = true;
 		free(a);
@@ -128,7 +268,7 @@ static void take(struct compare_facts *facts, enum compare_weight weight, const 
 void compare_fact_add(struct compare_facts *facts, enum compare_weight weight, const char *name,
 	const char *a, const char *b)
 {
-	take(facts, weight, name, false, strdup(a), strdup(b));
+	facts_take(facts, weight, name, false, strdup(a), strdup(b));
 }
 
 static int order_facts(const void *left, const void *right)
@@ -188,7 +328,7 @@ static bool both(const struct config *a, const struct config *b, enum key_id key
 }
 
 /* A key of the recipe that the files do not depend on, in either. */
-static bool is_idle(enum key_id key, const struct config *a, const struct config *b)
+static bool is_idle_key(enum key_id key, const struct config *a, const struct config *b)
 {
 	switch (key) {
 	case KEY_DATASET_PATH:
@@ -217,14 +357,14 @@ static bool is_idle(enum key_id key, const struct config *a, const struct config
 static enum compare_weight weight_of_key(
 	enum key_id key, const char *name, const struct config *a, const struct config *b)
 {
-	if (is_idle(key, a, b))
+	if (is_idle_key(key, a, b))
 		return COMPARE_HARMLESS;
 	/* Of one's own folders, as many samples and bytes are no proof of the same files. */
 	if (key == KEY_DATASET_PATH && both(a, b, KEY_DATASET_RECIPE, DATASET_RECIPE_NONE))
 		return COMPARE_STRONG;
 	if (key == KEY_STEP_DEVICE && both(a, b, KEY_STEP_BACKEND, STEP_BACKEND_NULL))
 		return COMPARE_HARMLESS;
-	return weigh(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
+	return weight_by_rules(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
 }
 
 void compare_keys(struct compare_facts *facts, const struct config *a, const struct config *b,
@@ -237,7 +377,7 @@ void compare_keys(struct compare_facts *facts, const struct config *a, const str
 			continue;
 		(void)snprintf(
 			name, sizeof name, "%s.%s", config_keys[k].section, config_keys[k].name);
-		take(facts, weight_of_key(key, name, a, b), name, true,
+		facts_take(facts, weight_of_key(key, name, a, b), name, true,
 			config_value_text(key, &a->values[k]),
 			config_value_text(key, &b->values[k]));
 	}
@@ -278,7 +418,8 @@ static bool same_size(const struct fact *a, const struct fact *b)
 	return a->kind == FACT_NUMBER && b->kind == FACT_NUMBER && a->number == b->number;
 }
 
-static void compare_one(struct compare_facts *facts, const struct fact *a, const struct fact *b)
+static void compare_fact_pair(
+	struct compare_facts *facts, const struct fact *a, const struct fact *b)
 {
 	const struct fact *any = a ? a : b;
 	char name[COMPARE_NAME_BYTES];
@@ -288,15 +429,16 @@ static void compare_one(struct compare_facts *facts, const struct fact *a, const
 	if ((!a || !b) && any->kind == FACT_MISSING)
 		return;
 	(void)snprintf(name, sizeof name, "%s.%s", any->group, any->name);
-	enum compare_weight weight = weigh(fact_rules, COUNT(fact_rules), name, COMPARE_MINOR);
+	enum compare_weight weight =
+		weight_by_rules(fact_rules, COUNT(fact_rules), name, COMPARE_MINOR);
 	/* One that an older version did not write is no difference of the nodes. */
 	if ((!a || !b) && weight > COMPARE_MINOR)
 		weight = strcmp(any->group, "gpu") == 0 ? COMPARE_STRONG : COMPARE_MINOR;
-	take(facts, weight, name, false, fact_words(a), fact_words(b));
+	facts_take(facts, weight, name, false, fact_words(a), fact_words(b));
 }
 
 /* A name that a container's engine made up is another one each time. */
-static bool is_made_up(const struct fact_list *a, const struct fact_list *b)
+static bool names_are_made_up(const struct fact_list *a, const struct fact_list *b)
 {
 	return !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
 }
@@ -305,11 +447,12 @@ void compare_environments(
 	struct compare_facts *facts, const struct fact_list *a, const struct fact_list *b)
 {
 	for (size_t i = 0; i < a->count; i++)
-		compare_one(facts, &a->facts[i], fact_find(b, a->facts[i].group, a->facts[i].name));
+		compare_fact_pair(
+			facts, &a->facts[i], fact_find(b, a->facts[i].group, a->facts[i].name));
 	for (size_t i = 0; i < b->count; i++)
 		if (!fact_find(a, b->facts[i].group, b->facts[i].name))
-			compare_one(facts, NULL, &b->facts[i]);
-	for (size_t i = 0; i < facts->count && is_made_up(a, b); i++)
+			compare_fact_pair(facts, NULL, &b->facts[i]);
+	for (size_t i = 0; i < facts->count && names_are_made_up(a, b); i++)
 		if (strcmp(facts->list[i].name, "node.name") == 0)
 			facts->list[i].weight = COMPARE_HARMLESS;
 }

@@ -124,6 +124,13 @@ int compare_differences(const struct difference_samples *samples, size_t count,
  * point. */
 size_t compare_repeats_for(const struct difference *d, double distance, double level);
 
+/* The second test: whether the worst repetitions can be left out, and the difference then; a, b, value, error,
+ * freedom, deviation, counts and set_aside are set. */
+bool compare_stalls_apply(
+	const struct difference_samples *samples, const struct difference_rules *rules);
+struct difference compare_stalls_difference(
+	const struct difference_samples *samples, const struct difference_rules *rules);
+
 /* p[i] adjusted in place; NAN stays and does not count. */
 void compare_holm(double *p, size_t count);
 

@@ -1,7 +1,7 @@
 /* All experiments together: their intervals, which of them needs more, what they say of the verdict. */
 #include "harness/analyze/verdict.h"
 #include "harness/analyze/experiment.h"
-#include "harness/analyze/moderation.h"
+#include "harness/analyze/statistics.h"
 #include "harness/base/rng.h"
 
 #include <math.h>
