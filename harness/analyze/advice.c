@@ -1,7 +1,7 @@
 /* What to change, and what may be expected of it: words tied to the keys of the configuration. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/device_view.h"
+#include "harness/analyze/device_summary.h"
 #include "harness/analyze/headroom.h"
 #include "harness/analyze/recommend.h"
 #include "harness/base/units.h"

@@ -1,7 +1,7 @@
 /* Which stage is the bottleneck, from wait states and, where there is one, a replay. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/rate_series.h"
+#include "harness/analyze/sufficiency.h"
 #include "harness/analyze/statistics.h"
 
 #include <math.h>

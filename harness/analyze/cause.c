@@ -4,7 +4,7 @@
  * cause_read.c. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/device_view.h"
+#include "harness/analyze/device_summary.h"
 #include "harness/analyze/trace_features.h"
 #include "harness/base/units.h"
 

@@ -4,7 +4,7 @@
  * What is compared is y: the logarithm of a figure (then a difference is a ratio), or a share as it is.
  *
  * Test.  d = mean(b) - mean(a), and Student's t with se^2 = s^2 (1/na + 1/nb + 2 k).  Two to five repetitions tell
- * little of their own spread, so that each point's variance is drawn towards what the points share (moderation.h) where
+ * little of their own spread, so that each point's variance is drawn towards what the points share (statistics.h) where
  * there are three points or more, worth at most a degree of freedom for each other point: points of a sweep do differ.
  * Where one side has half as many repetitions again as the other, their variances stay apart (Welch 1947).  A
  * permutation of 3 and 3 cannot go below p = 0.1, and a percentile bootstrap of 3 values that claims 99 % holds 75 %.
@@ -29,7 +29,7 @@
  * Stalls.  A machine that stands still for a moment spoils one repetition among few, and its spread then hides what the
  * others show: with repetitions of 150 ms on a virtual machine, every fifth slow-down by 5 % (docs/ACCURACY.md).  A stall
  * only ever makes a repetition worse.  A second test therefore leaves the (n - 1) / 2 worst of n on each side out, takes
- * mean and deviation of the rest, and corrects both for having chosen (compare_stalls.c: under normal noise it alarms as
+ * mean and deviation of the rest, and corrects both for having chosen (under normal noise it alarms as
  * seldom as the first).  p is twice the less of the two (Bonferroni), and both intervals are at 1 - significance / 2, so
  * that the one that is shown keeps the promise whichever it is.  The second one is shown where it has the lesser p and
  * finds a difference beyond the floor.  It never denies one: where neither finds anything, intervals, floor and advice

@@ -5,16 +5,14 @@
 
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
-#include "harness/analyze/tried.h"
+#include "harness/analyze/trial.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum {
 	RECOMMENDATIONS_MAX = 4,
-	SETTINGS_MAX = 4,
 	PHASES_MAX = 8,
-	SETTING_BYTES = 64,
 };
 
 /* One thing to do: keys to set, together, and what comes of it by replay. */

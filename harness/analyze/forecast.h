@@ -1,6 +1,6 @@
 /* Throughput at settings that were not measured, from those that were: each measured point is a calibrated
  * model, the nearest ones predict, and what they are known to be wrong by widens the interval.  Pure
- * functions; who predicts is a function pointer (harness/analyze/model.h in the program).
+ * functions; who predicts is a function pointer (harness/analyze/point_model.h in the program).
  *
  * With y_i = ln of what calibration i predicts, s_i the deviation of its interval, d_i its distance in log2
  * of the keys, over the FORECAST_NEAREST nearest:

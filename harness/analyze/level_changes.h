@@ -1,6 +1,6 @@
 /* Where a series of results, made over days and months, goes to another level and stays there.
  *
- * Not change_points.h, which is for the windows of one run: there are many of those, alike and autocorrelated.
+ * Not the change points of phases.h, which are for the windows of one run: there are many of those, alike and autocorrelated.
  * Results are few, each has an error of its own, and what they scatter by between runs is not known beforehand. So: binary
  * segmentation by the largest t of all steps (two values at least on either side) and of stretches that come and go (three at
  * least), whose significance is found by simulation of series of that length with these weights and no change in them.  Their

@@ -4,7 +4,6 @@
 #define MLBENCH_ANALYZE_SUMMARY_H
 
 #include "harness/analyze/device_summary.h"
-#include "harness/analyze/foreign_load.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
 #include "harness/record/measurement.h"
@@ -13,6 +12,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Whether others took so much of the node while a point was measured that its figures are not the node's. */
+enum { FOREIGN_LOAD_BYTES = 160 };
+
+/* What was seen of others meanwhile; NAN: not known, which is no reason. */
+struct foreign_load {
+	double cores;       /* kept busy by other processes */
+	double own_cores;   /* kept busy by this one */
+	double steal_share; /* of the machine's time, taken by the hypervisor */
+	unsigned usable;    /* cores */
+};
+
+/* Other processes keep so many of the cores busy that they slow whatever runs beside them. */
+bool foreign_load_is_heavy(double cores, unsigned usable);
+
+/* True, with the reason in words, when other processes are heavy, when they and this one together want all
+ * cores and theirs is a tenth at least, or when the hypervisor takes 5 % of the time.  else reason is "". */
+bool foreign_load_contaminates(const struct foreign_load *load, char reason[FOREIGN_LOAD_BYTES]);
 
 /* Lines: more than all that can be said of one verdict, so that none gives way to another. */
 enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
@@ -27,7 +44,7 @@ struct verdict {
 	 * stage; "" if none. */
 	char also[NAME_BYTES];
 	char resource[NAME_BYTES]; /* limit_kind.h lists them all */
-	double confidence; /* 0..1, that (stage, resource) is right; confidence.h has the formula */
+	double confidence; /* 0..1, that (stage, resource) is right; verdict.h has the formula */
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];
 	size_t evidence_count;
 	char advice[EVIDENCE_BYTES];

@@ -6,7 +6,7 @@
 
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
-#include "harness/analyze/way_out.h"
+#include "harness/analyze/sufficiency.h"
 
 #include <stdbool.h>
 #include <stddef.h>

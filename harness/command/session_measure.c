@@ -1,7 +1,7 @@
 /* The measuring of a session: point by point, then the limits.  Each repetition is saved as it ends, so that
  * stopping at any moment keeps what was measured. */
 #include "harness/analyze/peaks.h"
-#include "harness/analyze/way_out.h"
+#include "harness/analyze/sufficiency.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"

@@ -2,7 +2,7 @@
  * what it predicts, abstention, phases, and points without service times. */
 #include "harness/analyze/limit_kind.h"
 #include "harness/analyze/phases.h"
-#include "harness/analyze/way_out.h"
+#include "harness/analyze/sufficiency.h"
 #include "tests/unit/diagnose_fixture.h"
 
 enum { THOROUGH = 16, SKETCH = 2 };

@@ -1,7 +1,7 @@
 /* One repetition over time, a panel for each quantity above the same axis of seconds: throughput, busy stages, cores,
  * queues, memory, and the device's clock, power and temperature.  The warm-up that was cut off is shaded, and where the
  * limit changes there is a line.  A quantity that was not recorded has no panel, and the text says why. */
-#include "harness/analyze/rate_series.h"
+#include "harness/analyze/sufficiency.h"
 #include "harness/base/units.h"
 #include "harness/report/html/timeline.h"
 

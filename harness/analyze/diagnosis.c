@@ -2,9 +2,9 @@
  * what to turn.  Whatever is missing is left out and said; only memory can fail it. */
 #include "harness/analyze/diagnose.h"
 
-#include "harness/analyze/point_model.h"
 #include "harness/analyze/memory_growth.h"
 #include "harness/analyze/phases.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/recommend.h"
 #include "harness/analyze/sufficiency.h"
 #include "harness/analyze/verdict.h"
