@@ -115,7 +115,7 @@ static size_t next_of_design(const struct adaptive_input *input)
 	return input->points;
 }
 
-static double width_of(const struct forecast *forecast)
+static double forecast_width(const struct forecast *forecast)
 {
 	return forecast->known ? forecast->half_width : HUGE_VAL;
 }
@@ -126,8 +126,8 @@ static size_t widest(const struct adaptive_input *input)
 	size_t best = input->points;
 	for (size_t i = 0; i < input->points; i++)
 		if (input->state[i] == ADAPTIVE_UNMEASURED &&
-			(best == input->points ||
-				width_of(&input->forecasts[i]) > width_of(&input->forecasts[best])))
+			(best == input->points || forecast_width(&input->forecasts[i]) >
+							  forecast_width(&input->forecasts[best])))
 			best = i;
 	return best;
 }
@@ -151,7 +151,7 @@ static size_t unconfirmed(const struct adaptive_input *input)
 	return predicted > WORTH_HAVING * measured ? best : input->points;
 }
 
-static struct adaptive_choice measure(size_t point, enum adaptive_reason reason)
+static struct adaptive_choice measure_next(size_t point, enum adaptive_reason reason)
 {
 	return (struct adaptive_choice){.point = point, .reason = reason};
 }
@@ -160,18 +160,18 @@ struct adaptive_choice adaptive_next(const struct adaptive_input *input)
 {
 	const size_t planned = next_of_design(input);
 	if (planned < input->points)
-		return measure(planned, ADAPTIVE_DESIGN);
+		return measure_next(planned, ADAPTIVE_DESIGN);
 	const size_t unsure = widest(input);
 	if (unsure == input->points)
 		return (struct adaptive_choice){
 			.stop = true, .reason = ADAPTIVE_ALL, .point = input->points};
-	if (!(width_of(&input->forecasts[unsure]) <= input->error))
-		return measure(unsure, ADAPTIVE_UNSURE);
+	if (!(forecast_width(&input->forecasts[unsure]) <= input->error))
+		return measure_next(unsure, ADAPTIVE_UNSURE);
 	if (input->surprised)
-		return measure(unsure, ADAPTIVE_SURPRISE);
+		return measure_next(unsure, ADAPTIVE_SURPRISE);
 	const size_t best = unconfirmed(input);
 	if (best < input->points)
-		return measure(best, ADAPTIVE_CONFIRM);
+		return measure_next(best, ADAPTIVE_CONFIRM);
 	return (struct adaptive_choice){
 		.stop = true, .reason = ADAPTIVE_SURE, .point = input->points};
 }

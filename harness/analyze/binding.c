@@ -1,8 +1,8 @@
 /* Which stage is the bottleneck, from wait states and, where there is one, a replay. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/sufficiency.h"
 #include "harness/analyze/statistics.h"
+#include "harness/analyze/sufficiency.h"
 
 #include <math.h>
 #include <stdbool.h>

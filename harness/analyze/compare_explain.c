@@ -151,7 +151,7 @@ static bool same_series(const struct replay_model *a, const struct replay_model 
 	return true;
 }
 
-static bool same_shape(const struct pipeline_shape *a, const struct pipeline_shape *b)
+static bool same_pipeline_shape(const struct pipeline_shape *a, const struct pipeline_shape *b)
 {
 	return a->reader_threads == b->reader_threads && a->read_depth == b->read_depth &&
 	       a->blobs == b->blobs && a->decode_workers == b->decode_workers &&
@@ -165,7 +165,7 @@ static bool same_shape(const struct pipeline_shape *a, const struct pipeline_sha
 static bool plays(const struct replay_model *a, const struct replay_model *b, unsigned part)
 {
 	if (part == PART_SHAPE)
-		return !same_shape(&a->shape, &b->shape);
+		return !same_pipeline_shape(&a->shape, &b->shape);
 	if (part == PART_CORES)
 		return a->cores != b->cores || a->quota != b->quota || a->outside != b->outside ||
 		       a->contention != b->contention || a->slice_ns != b->slice_ns;

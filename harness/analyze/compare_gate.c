@@ -13,7 +13,7 @@ static const char blanks[] = " \t";
 
 /* --- grammar ------------------------------------------------------------------------------------------------ */
 
-static int refuse_value(const struct gate *gate, const char *value, struct error *err)
+static int gate_refuse_value(const struct gate *gate, const char *value, struct error *err)
 {
 	static const char *const examples[] = {
 		"1200", "3ms", "0.9", "512MiB", "1GiB/s", "0.5", "1400", "300", "80"};
@@ -44,7 +44,7 @@ static int parse_absolute(struct gate *gate, const char *text, struct error *err
 		break;
 	}
 	if (code || !isfinite(gate->value))
-		return refuse_value(gate, text, err);
+		return gate_refuse_value(gate, text, err);
 	if (metric_is_ratio(&gate->metric) && gate->value <= 0)
 		return error_set(err, -EINVAL,
 			"condition '%s': %s is above 0; a change has '%%', as '%s %s%%'",
@@ -58,7 +58,7 @@ static int parse_relative(struct gate *gate, char *text, struct error *err)
 	double percent;
 	text[strlen(text) - 1] = '\0';
 	if (units_parse_real(text, &percent) || !isfinite(percent))
-		return refuse_value(gate, text, err);
+		return gate_refuse_value(gate, text, err);
 	gate->relative = true;
 	gate->value = percent / 100;
 	if (gate->value <= -1)
@@ -67,7 +67,7 @@ static int parse_relative(struct gate *gate, char *text, struct error *err)
 	return 0;
 }
 
-static int parse_value(struct gate *gate, const char *text, struct error *err)
+static int gate_parse_value(struct gate *gate, const char *text, struct error *err)
 {
 	char value[GATE_TEXT_BYTES];
 	(void)snprintf(value, sizeof value, "%s", text);
@@ -75,7 +75,7 @@ static int parse_value(struct gate *gate, const char *text, struct error *err)
 	while (size > 0 && strchr(blanks, value[size - 1]))
 		value[--size] = '\0';
 	if (size == 0)
-		return refuse_value(gate, "", err);
+		return gate_refuse_value(gate, "", err);
 	return value[size - 1] == '%' ? parse_relative(gate, value, err)
 				      : parse_absolute(gate, value, err);
 }
@@ -101,7 +101,7 @@ int gate_parse(const char *text, bool required, struct gate *gate, struct error 
 	gate->above = (*rest++ == '>') != required;
 	rest += *rest == '='; /* of an interval the end point makes no difference */
 	rest += strspn(rest, blanks);
-	return parse_value(gate, rest, err);
+	return gate_parse_value(gate, rest, err);
 }
 
 /* --- judgement ---------------------------------------------------------------------------------------------- */
@@ -168,8 +168,8 @@ static void no_figures(
 }
 
 /* "-17.2 % (99 % CI -73.0 % to +154.2 %)" */
-static void say(struct gate_result *result, const struct gate *gate, const struct difference *d,
-	double level)
+static void gate_say(struct gate_result *result, const struct gate *gate,
+	const struct difference *d, double level)
 {
 	char text[3][METRIC_TEXT_BYTES];
 	const struct metric *metric = &gate->metric;
@@ -269,7 +269,8 @@ void gate_judge(const struct gate *gate, const struct difference *differences, s
 	}
 	if (result->outcome == GATE_INCONCLUSIVE)
 		result->repeats_needed = repeats_to_decide(gate, differences, count, level);
-	say(result, gate, result->point == count ? overall : &differences[result->point], level);
+	gate_say(result, gate, result->point == count ? overall : &differences[result->point],
+		level);
 	free(p);
 }
 

@@ -49,7 +49,7 @@ static double cpu_time(const struct measurement *m, const struct stage_measureme
 	return 1e9 * ratio(m->cpu_seconds, (double)m->samples);
 }
 
-static double read_rate(const struct measurement *m, const struct stage_measurement *stage)
+static double bytes_read_rate(const struct measurement *m, const struct stage_measurement *stage)
 {
 	(void)stage;
 	return m->bytes_read_per_s;
@@ -82,7 +82,7 @@ static const struct metric_kind run_kinds[] = {
 		METRIC_LESS_IS_BETTER, step_wait},
 	{"cpu_time", "CPU time of the process for a sample", METRIC_NS, METRIC_LESS_IS_BETTER,
 		cpu_time},
-	{"read_rate", "bytes read per second", METRIC_BYTES_PER_S, METRIC_NEITHER, read_rate},
+	{"read_rate", "bytes read per second", METRIC_BYTES_PER_S, METRIC_NEITHER, bytes_read_rate},
 	{"page_cache", "share of what is read that comes from the page cache", METRIC_SHARE,
 		METRIC_NEITHER, cached},
 	{"memory", "resident memory at its peak", METRIC_BYTES, METRIC_LESS_IS_BETTER, resident},
@@ -187,7 +187,7 @@ static double stage_capacity(const struct measurement *m, const struct stage_mea
 	return stage->capacity;
 }
 
-static double quantile(const struct stage_measurement *stage, double at)
+static double service_quantile(const struct stage_measurement *stage, double at)
 {
 	const double ns =
 		stage->service.count > 0 ? histogram_quantile(&stage->service, at) : (double)NAN;
@@ -204,13 +204,13 @@ static double stage_mean(const struct measurement *m, const struct stage_measure
 static double stage_p50(const struct measurement *m, const struct stage_measurement *stage)
 {
 	(void)m;
-	return quantile(stage, 0.5);
+	return service_quantile(stage, 0.5);
 }
 
 static double stage_p99(const struct measurement *m, const struct stage_measurement *stage)
 {
 	(void)m;
-	return quantile(stage, 0.99);
+	return service_quantile(stage, 0.99);
 }
 
 static double stage_busy(const struct measurement *m, const struct stage_measurement *stage)
@@ -280,7 +280,7 @@ static const struct metric_kind stage_kinds[] = {
 
 /* --- the list ---------------------------------------------------------------------------------------------- */
 
-static void add(
+static void metrics_add(
 	struct metric *metrics, size_t *count, const struct metric_kind *kind, const char *stage)
 {
 	if (*count == METRICS_MAX)
@@ -292,17 +292,17 @@ static void add(
 		metric->name, sizeof metric->name, "%s%s%s", stage, *stage ? "." : "", kind->name);
 }
 
-static size_t list(
+static size_t metrics_list(
 	const char *const *stages, size_t stage_count, struct metric metrics[METRICS_MAX])
 {
 	size_t count = 0;
 	for (size_t i = 0; i < COUNT(run_kinds); i++)
-		add(metrics, &count, &run_kinds[i], "");
+		metrics_add(metrics, &count, &run_kinds[i], "");
 	for (size_t i = 0; i < COUNT(device_kinds); i++)
-		add(metrics, &count, &device_kinds[i], "");
+		metrics_add(metrics, &count, &device_kinds[i], "");
 	for (size_t s = 0; s < stage_count; s++)
 		for (size_t i = 0; i < COUNT(stage_kinds); i++)
-			add(metrics, &count, &stage_kinds[i], stages[s]);
+			metrics_add(metrics, &count, &stage_kinds[i], stages[s]);
 	return count;
 }
 
@@ -313,14 +313,14 @@ size_t metrics_of_stages(
 	const size_t used = stage_count < STAGES_MAX ? stage_count : STAGES_MAX;
 	for (size_t i = 0; i < used; i++)
 		names[i] = stages[i];
-	return list(names, used, metrics);
+	return metrics_list(names, used, metrics);
 }
 
 int metric_find(const char *name, struct metric *metric, struct error *err)
 {
 	struct metric metrics[METRICS_MAX];
 	const char *names[METRICS_MAX];
-	const size_t count = list(stage_names, STAGE_IDS, metrics);
+	const size_t count = metrics_list(stage_names, STAGE_IDS, metrics);
 	for (size_t i = 0; i < count; i++) {
 		names[i] = metrics[i].name;
 		if (strcmp(name, names[i]) == 0) {

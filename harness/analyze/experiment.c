@@ -153,7 +153,7 @@ static double centre_of_baseline(const struct verification *v, bool late, double
 	return centre;
 }
 
-static void take_out(struct experiment *e, size_t block)
+static void take_block_out(struct experiment *e, size_t block)
 {
 	const size_t rest = e->blocks - block - 1;
 	memmove(&e->ratios[block], &e->ratios[block + 1], rest * sizeof e->ratios[0]);
@@ -187,7 +187,7 @@ size_t verification_set_aside(struct verification *v)
 		}
 	}
 	if (found < v->count)
-		take_out(&v->experiments[found], worst);
+		take_block_out(&v->experiments[found], worst);
 	return found;
 }
 

@@ -60,7 +60,7 @@ static double queue_factor(const struct fleet *fleet, double input_seconds)
 	return ideal > 0 ? fleet->batch / ideal / fleet->node_samples_per_s : 1;
 }
 
-static enum fleet_limit limit_of(
+static enum fleet_limit fleet_limit_of(
 	double input, double step, double exposed, double storage, double *longest)
 {
 	*longest = fmax(fmax(input, step + exposed), storage);
@@ -85,8 +85,8 @@ struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes)
 	const double storage =
 		nodes * fleet->batch * fleet->bytes_per_sample / fleet->storage_bytes_per_s;
 	double seconds;
-	point.limit = limit_of(input, fleet->step_seconds * factor, point.exposed_seconds * factor,
-		storage, &seconds);
+	point.limit = fleet_limit_of(input, fleet->step_seconds * factor,
+		point.exposed_seconds * factor, storage, &seconds);
 	point.samples_per_s = nodes * fleet->batch / seconds;
 	point.efficiency = point.samples_per_s / (nodes * fleet->node_samples_per_s);
 	point.storage_share = storage / seconds;

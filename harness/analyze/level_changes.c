@@ -39,7 +39,7 @@ struct sums {
 
 /* What scatters between runs is unknown, and at least about as much as within them: the median of the own errors stands for
  * it, so that no value counts more than twice as much as the common one. */
-static void weigh(struct series *s, size_t count)
+static void weigh_values(struct series *s, size_t count)
 {
 	double known[LEVEL_VALUES_MAX];
 	size_t n = 0;
@@ -61,10 +61,10 @@ static void transform(
 		s->x[i] = scale == LEVEL_RATIO ? log(v) : v;
 		s->error[i] = scale == LEVEL_RATIO ? values[i].error / v : values[i].error;
 	}
-	weigh(s, count);
+	weigh_values(s, count);
 }
 
-static void sum_up(const double *x, const double *weight, size_t count, struct sums *sums)
+static void prefix_sums(const double *x, const double *weight, size_t count, struct sums *sums)
 {
 	sums->w[0] = sums->wx[0] = sums->wxx[0] = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -130,7 +130,7 @@ static double significance_of(double t, const double *weight, size_t count, doub
 			x[j] = noise / sqrt(weight[j]);
 			noise = CORRELATION * noise + FRESH * heavy_noise(&rng);
 		}
-		sum_up(x, weight, count, &sums);
+		prefix_sums(x, weight, count, &sums);
 		clearer += clearest(&sums, count, 0).t >= t;
 		if (1.0 + clearer > enough * (1.0 + SIMULATIONS))
 			return 1;
@@ -152,7 +152,7 @@ static double own_variance(const struct series *s, const struct part *part)
 }
 
 /* In places of the series; .to is 0 when no change is significant and large enough. */
-static struct cut find_cut(
+static struct cut find_level_cut(
 	const struct series *s, const struct part *part, double significance, double *p)
 {
 	static const struct cut none;
@@ -163,7 +163,7 @@ static struct cut find_cut(
 	/* Sums of squares about the first value: levels may be large beside what they scatter by. */
 	for (size_t i = 0; i < part->count; i++)
 		x[i] = s->x[part->first + i] - s->x[part->first];
-	sum_up(x, s->weight + part->first, part->count, &sums);
+	prefix_sums(x, s->weight + part->first, part->count, &sums);
 	struct cut cut = clearest(&sums, part->count, own_variance(s, part));
 	if (cut.to == 0 || cut.gap < LEVEL_LEAST)
 		return none;
@@ -180,7 +180,7 @@ struct search {
 	size_t count;
 };
 
-static void add_change(struct search *search, size_t at, double p)
+static void search_add_change(struct search *search, size_t at, double p)
 {
 	if (search->count < LEVEL_CHANGES_MAX)
 		search->changes[search->count++] = (struct level_change){.at = at, .p = p};
@@ -190,15 +190,15 @@ static void add_change(struct search *search, size_t at, double p)
 static void search_part(struct search *search, struct part part)
 {
 	double p = 1;
-	const struct cut cut = find_cut(search->series, &part, search->significance, &p);
+	const struct cut cut = find_level_cut(search->series, &part, search->significance, &p);
 	if (cut.to == 0)
 		return;
 	if (cut.from > part.first) {
 		search_part(search, (struct part){part.first, cut.from - part.first});
-		add_change(search, cut.from, p);
+		search_add_change(search, cut.from, p);
 	}
 	search_part(search, (struct part){cut.from, cut.to - cut.from});
-	add_change(search, cut.to, p);
+	search_add_change(search, cut.to, p);
 	search_part(search, (struct part){cut.to, part.first + part.count - cut.to});
 }
 

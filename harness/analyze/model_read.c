@@ -57,7 +57,7 @@ struct guess {
 };
 
 /* fmax of numbers, without its call: a trace is played some thousand times. */
-static inline double later(double a, double b)
+static inline double later_of(double a, double b)
 {
 	return a > b ? a : b;
 }
@@ -67,7 +67,7 @@ static double took(const struct file *f)
 	return f->completed - f->submitted;
 }
 
-static int by_submission(const void *a, const void *b)
+static int submitted_earlier(const void *a, const void *b)
 {
 	const struct file *x = a;
 	const struct file *y = b;
@@ -90,14 +90,14 @@ static void fill_files(const struct trace_item *items, size_t count, struct play
 				  items[i + 1].number != items[i].number + 1;
 		if (!last)
 			continue;
-		qsort(play->files + first, i + 1 - first, sizeof *play->files, by_submission);
+		qsort(play->files + first, i + 1 - first, sizeof *play->files, submitted_earlier);
 		play->files[first].begins = true;
 		first = i + 1;
 	}
 	play->count = count;
 }
 
-static void weigh(const struct trace_item *items, bool by_bytes, struct play *play)
+static void weigh_files(const struct trace_item *items, bool by_bytes, struct play *play)
 {
 	double sum = 0;
 	double n = 0;
@@ -161,9 +161,9 @@ static double play_through(
 		double latency = f->hit ? took(f) : guess->latency_ns;
 		if (!f->hit && known) {
 			device_free =
-				later(f->submitted, device_free) + guess->service_ns * f->weight;
+				later_of(f->submitted, device_free) + guess->service_ns * f->weight;
 			const double arrives = f->submitted + guess->latency_ns;
-			loss += fabs(f->completed - later(arrives, device_free));
+			loss += fabs(f->completed - later_of(arrives, device_free));
 			if (arrives > device_free)
 				latency = took(f);
 		} else if (!f->hit) {
@@ -204,7 +204,7 @@ static void try_service(
 }
 
 /* Around the best, along each axis and both diagonals, in steps that shrink when none leads down. */
-static void refine(const struct play *play, struct guess *best)
+static void refine_guess(const struct play *play, struct guess *best)
 {
 	static const double ways[][2] = {
 		{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, -1}, {-1, 1}, {1, 1}, {-1, -1}};
@@ -269,8 +269,8 @@ static struct guess with_device(const struct play *play)
 		try_service(play, service_ns, latencies, &best);
 		try_guess(play, (struct guess){least.latency_ns, service_ns, 0}, &least);
 	}
-	refine(play, &best);
-	refine(play, &least);
+	refine_guess(play, &best);
+	refine_guess(play, &least);
 	if (least.loss < best.loss)
 		best = least;
 	least_latency(play, &best);
@@ -356,10 +356,10 @@ struct choice {
 	bool by_bytes, hits;
 };
 
-static void consider(const struct trace_item *items, bool by_bytes, bool hits, struct play *play,
-	struct choice *best)
+static void consider_choice(const struct trace_item *items, bool by_bytes, bool hits,
+	struct play *play, struct choice *best)
 {
-	weigh(items, by_bytes, play);
+	weigh_files(items, by_bytes, play);
 	find_gap(play);
 	if (!(play->gap_ns > 0))
 		return;
@@ -376,7 +376,7 @@ static void restore(const struct trace_item *items, const struct choice *choice,
 		play->files[i].hit = false;
 	if (choice->hits)
 		(void)find_hits(play);
-	weigh(items, choice->by_bytes, play);
+	weigh_files(items, choice->by_bytes, play);
 	find_gap(play);
 }
 
@@ -401,7 +401,7 @@ static void queue_out(const struct play *play, const struct guess *guess, double
 	}
 }
 
-static double mean_of(const float *values, size_t count)
+static double mean_ns(const float *values, size_t count)
 {
 	double sum = 0;
 	for (size_t i = 0; i < count; i++)
@@ -446,11 +446,11 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	(void)times_taken(play, false);
 	const double mean_ns = statistics_mean(play->scratch, play->count);
 	struct choice best = {.loss = HUGE_VAL};
-	consider(items, false, false, play, &best);
-	consider(items, true, false, play, &best);
+	consider_choice(items, false, false, play, &best);
+	consider_choice(items, true, false, play, &best);
 	if (find_hits(play)) {
-		consider(items, false, true, play, &best);
-		consider(items, true, true, play, &best);
+		consider_choice(items, false, true, play, &best);
+		consider_choice(items, true, true, play, &best);
 	}
 	const struct storage *storage = facts->storage;
 	if (storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD) {
@@ -506,12 +506,12 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 		all_latency(&play, facts->cpu_ns, latency_ns, device_ns);
 	else
 		decide(items, facts, &play, latency_ns, device_ns, out);
-	out->latency_ns = mean_of(latency_ns, count);
+	out->latency_ns = mean_ns(latency_ns, count);
 	if (one && out->device_share <= 0)
 		out->hidden_ns = out->latency_ns;
 	if (storage && storage->known)
 		out->hidden_ns = fmin(out->hidden_ns, 1e9 / storage->best_rate);
-	out->device_ns = mean_of(device_ns, count);
+	out->device_ns = mean_ns(device_ns, count);
 	free(play.files);
 	free(play.scratch);
 	return 0;

@@ -78,7 +78,7 @@ static int choose_repeats(
 	return 0;
 }
 
-static void note_left_out(struct point_summary *out, const struct chosen *chosen,
+static void summary_note_left_out(struct point_summary *out, const struct chosen *chosen,
 	const struct measurement *const *repeats, size_t count)
 {
 	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
@@ -361,7 +361,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		merge_parts(out, &chosen, scratch);
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);
-		note_left_out(out, &chosen, repeats, count);
+		summary_note_left_out(out, &chosen, repeats, count);
 		verdict_of_point(out, chosen.repeats, chosen.count, facts, &out->verdict);
 	}
 	free(scratch);

@@ -423,7 +423,7 @@ static double completeness_of(const struct evidence_base *base, bool replayed)
 	return base->findings ? CONFIDENCE_MISFIT : 1;
 }
 
-static double confidence_of(
+static double confidence_of_verdict(
 	const struct evidence_base *base, const struct binding *binding, const struct cause *cause)
 {
 	const bool replayed = !isnan(binding->replayed);
@@ -518,7 +518,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 		name_stalls(base->point, &binding);
 	const struct cause cause = cause_of_stage(base, &base->point->stages[binding.stage]);
 	name_binding(base->point, &binding, &cause, out);
-	out->confidence = confidence_of(base, &binding, &cause);
+	out->confidence = confidence_of_verdict(base, &binding, &cause);
 	evidence_write(base, &binding, &cause, out);
 	advice_write(base, &binding, &cause, out);
 }
