@@ -550,16 +550,8 @@ double cause_let_through(const struct point_facts *facts)
 
 void storage_of_point(const struct evidence_base *base, struct storage *out)
 {
-	const struct model_source *source = base->source;
-	const bool same = source && source->repeats == base->repeats;
-	const struct storage_evidence evidence = {.repeats = base->repeats,
-		.traces = source && (same || source->count == base->count) ? source->traces : NULL,
-		.count = base->count,
-		.others = source ? source->others : NULL,
-		.other_count = source ? source->other_count : 0,
-		.ceilings = source ? source->ceilings : NULL,
-		.let_through = cause_let_through(base->facts)};
-	storage_fit(&evidence, out);
+	model_storage(
+		base->source, base->repeats, base->count, cause_let_through(base->facts), out);
 }
 
 enum { POINTS_BYTES = 160 };

@@ -56,6 +56,7 @@ static bool replay_point(
 	struct model_source with = input->source;
 	const struct model_source *source = &with;
 	with.lack = &lack;
+	with.let_through = cause_let_through(input->facts);
 	*out = (struct replayed){0};
 	if (effort == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES, "no replay was asked for");

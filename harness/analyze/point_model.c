@@ -216,6 +216,20 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	return code ? code : series_append(&series[COST_READ_DEVICE], values + count, count);
 }
 
+void model_storage(const struct model_source *source, const struct measurement *const *repeats,
+	size_t count, double let_through, struct storage *out)
+{
+	const bool traced = source && (source->repeats == repeats || source->count == count);
+	const struct storage_evidence evidence = {.repeats = repeats,
+		.traces = traced ? source->traces : NULL,
+		.count = count,
+		.others = source ? source->others : NULL,
+		.other_count = source ? source->other_count : 0,
+		.ceilings = source ? source->ceilings : NULL,
+		.let_through = let_through};
+	storage_fit(&evidence, out);
+}
+
 static int series_of_read(
 	struct model *model, struct cost_series series[COSTS], const struct model_source *source)
 {
@@ -228,14 +242,8 @@ static int series_of_read(
 	size_t count = 0;
 	struct trace_item *items = all_reads(source, &count);
 	float *values = calloc(2 * count + 1, sizeof *values);
-	const struct storage_evidence evidence = {.repeats = source->repeats,
-		.traces = source->traces,
-		.count = source->count,
-		.others = source->others,
-		.other_count = source->other_count,
-		.ceilings = source->ceilings};
 	struct storage storage;
-	storage_fit(&evidence, &storage);
+	model_storage(source, source->repeats, source->count, source->let_through, &storage);
 	code = items && values ? split_reads(model, series, cpu_ns, &storage, items, count, values)
 			       : -ENOMEM;
 	free(items);

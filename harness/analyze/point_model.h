@@ -46,6 +46,9 @@ struct model_source {
 	model_step_time *step_time;
 	/* NULL: step.devices and sync.* cannot be altered. */
 	model_exchange_time *exchange_time;
+	/* Reads that the mount lets through at once, beyond which they wait in front of the store; 0: any
+	 * number. */
+	double let_through;
 	struct model_lack
 		*lack; /* set by model_open where there is too little; NULL: not asked for */
 };
@@ -93,6 +96,12 @@ struct model {
 /* -ENODATA: no service times were recorded, or too few (err: how many there are and how many are
  * needed). */
 int model_open(struct model *model, const struct model_source *source, struct error *err);
+
+/* What all operating points tell about the store, for repetitions that need not be the source's.  source:
+ * NULL: there is none. */
+struct storage;
+void model_storage(const struct model_source *source, const struct measurement *const *repeats,
+	size_t count, double let_through, struct storage *out);
 
 /* Whether a sample costs the decoder as much at all values of the key: points of a sweep that differ in
  * others tell nothing of how decoding scales, nor of how cores slow each other down. */

@@ -5,8 +5,8 @@
 #define MLBENCH_ANALYZE_VERDICT_H
 
 #include "harness/analyze/point_model.h"
-#include "harness/analyze/summary.h"
 #include "harness/analyze/sufficiency.h"
+#include "harness/analyze/summary.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -128,7 +128,6 @@ bool stalls_bind(const struct evidence_base *base);
  * (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
 double cause_let_through(const struct point_facts *facts);
 /* What all operating points tell about the store. */
-struct storage;
 void storage_of_point(const struct evidence_base *base, struct storage *out);
 /* A control group's memory limit leaves the page cache too small for data that is read again. */
 bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts);
