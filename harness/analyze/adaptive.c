@@ -179,12 +179,12 @@ struct adaptive_choice adaptive_next(const struct adaptive_input *input)
 const char *adaptive_reason_words(enum adaptive_reason reason)
 {
 	static const char *const words[] = {
-		[ADAPTIVE_DESIGN] = "one of the first few, which span the grid",
-		[ADAPTIVE_UNSURE] = "predicted least surely",
-		[ADAPTIVE_CONFIRM] = "predicted to be the best, now confirmed",
-		[ADAPTIVE_SURPRISE] = "the latest one missed its interval",
+		[ADAPTIVE_DESIGN] = "one of the first points, which span the grid",
+		[ADAPTIVE_UNSURE] = "the least certain prediction",
+		[ADAPTIVE_CONFIRM] = "predicted to be the best: to be confirmed",
+		[ADAPTIVE_SURPRISE] = "the latest point missed its interval",
 		[ADAPTIVE_SURE] =
-			"every prediction is as sure as asked, and the best point is measured",
+			"every prediction is as certain as asked, and the best point is measured",
 		[ADAPTIVE_ALL] = "every point is measured",
 	};
 	return words[reason];

@@ -66,7 +66,7 @@ static bool cause_unknown_split(
 	if (!isnan(stage->cpu) && !isnan(stage->run_queue))
 		return false;
 	return cause_is(out, "unknown", 0.5,
-		"how %s's working time divides into CPU and waiting is not known (no schedstat)",
+		"how the working time of %s divides into CPU and waiting is unknown (no schedstat)",
 		stage->name);
 }
 
@@ -142,8 +142,8 @@ bool cause_quota(
 		return false;
 	return cause_is(out, "quota",
 		cause_quota_certainty(point) * (1 - fmax(1 - stage->cpu - stage->run_queue, 0)),
-		"%s throttled in %.0f %% of its periods: %s waits %.0f %% of its working time; "
-		"%.2f cores used%s",
+		"%s throttled in %.0f %% of its periods: %s waits for a core %.0f %% of its "
+		"working time; %.2f cores were used%s",
 		cause_quota_name(point, quota), point->throttled_share * 100, stage->name,
 		stage->run_queue * 100, point->cores_used,
 		point->cores_used < USES_ALL * point->quota_cores
@@ -167,7 +167,7 @@ bool cause_stolen(
 					      (stage->run_queue > stolen && stolen < STOLEN_MUCH)))
 		return false;
 	return cause_is(out, "steal", certainty_above(stolen, STOLEN_BOUND),
-		"the host took %.1f of %u cores' time away (steal): %.0f %% of what processes here "
+		"the host took %.1f of %u cores' time away (steal), %.0f %% of what processes here "
 		"wanted; %s is on a CPU %.0f %% of its working time and waits for one %.0f %%",
 		cores, base->facts->cores, stolen * 100, stage->name, stage->cpu * 100,
 		stage->run_queue * 100);
@@ -181,8 +181,8 @@ bool cause_external(
 	if (base->findings && base->findings->alone < GAIN_LEAST)
 		return false;
 	return cause_is(out, "external", cores_certainty(stage),
-		"%s waits for a core %.0f %% of its working time, and other processes keep %.1f of %u "
-		"cores busy",
+		"%s waits for a core %.0f %% of its working time, and other processes keep %.1f of "
+		"%u cores busy",
 		stage->name, stage->run_queue * 100, base->point->cores_busy_outside,
 		base->facts->cores);
 }
@@ -210,8 +210,8 @@ bool cause_cores(
 	if (!own && !gains)
 		return false;
 	return cause_is(out, "cores", cores_certainty(stage),
-		"%s waits for a core %.0f %% of its working time: %u decode workers and %u step threads "
-		"on %u cores",
+		"%s waits for a core %.0f %% of its working time: %u decode workers and %u step "
+		"threads on %u cores",
 		stage->name, stage->run_queue * 100, facts->decode_workers, facts->step_threads,
 		facts->cores);
 }
@@ -225,8 +225,8 @@ static bool cause_slowed(
 		isnan(cause_asleep(stage)) || cause_asleep(stage) > RUN_QUEUE_BOUND)
 		return false;
 	return cause_is(out, "external", 0.8,
-		"%s takes %.1f times as long as it does alone on this node, and other processes keep "
-		"%.1f of %u cores busy",
+		"%s takes %.1f times as long as alone on this node, and other processes keep %.1f "
+		"of %u cores busy",
 		stage->name, alone / stage->capacity, base->point->cores_busy_outside,
 		base->facts->cores);
 }
@@ -237,8 +237,8 @@ bool cause_unexplained(
 {
 	(void)base;
 	return cause_is(out, "unknown", 0.5,
-		"%.0f %% of %s's working time is on a CPU, %.0f %% waits for a core, %.0f %% for "
-		"something else",
+		"%.0f %% of the working time of %s is on a CPU, %.0f %% waits for a core and %.0f "
+		"%% for something else",
 		stage->cpu * 100, stage->name, stage->run_queue * 100,
 		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
 }
@@ -272,8 +272,9 @@ static bool decode_imbalance(
 	const double beyond =
 		(team.ratio - IMBALANCE_RATIO) / (IMBALANCE_DOUBTLESS - IMBALANCE_RATIO);
 	return cause_is(out, "imbalance", 0.6 + 0.35 * fmin(beyond, 1),
-		"%s's worker %u takes %s a sample and the others %s: it is waited for", stage->name,
-		team.worst, units_format_duration(team.worst_ns, slow),
+		"%s worker %u is a straggler: it takes %s per sample, the others %s, and it holds "
+		"up the batch",
+		stage->name, team.worst, units_format_duration(team.worst_ns, slow),
 		units_format_duration(team.others_ns, others));
 }
 
@@ -291,8 +292,8 @@ static bool decode_lock(
 		fmax(waits ? certainty_above(stage->lock_wait, LOCK_WAIT_BOUND) : 0,
 			held ? certainty_above(stage->lock_busy, LOCK_BUSY_BOUND) : 0);
 	return cause_is(out, "lock", certainty,
-		"%s waits for its lock %.0f %% of its working time, and the lock is held %.0f %% of all "
-		"time",
+		"lock contention (GIL-like): %s waits for its lock %.0f %% of its working time, "
+		"and the lock is held %.0f %% of the time",
 		stage->name, stage->lock_wait * 100, stage->lock_busy * 100);
 }
 
@@ -305,8 +306,8 @@ static bool decode_lock_unseen(
 	if (!isnan(stage->lock_wait) || asleep < ASLEEP_BOUND || stage->cpu >= CPU_BOUND)
 		return false;
 	return cause_is(out, "lock", certainty_above(asleep, ASLEEP_BOUND) * 0.9,
-		"%s sleeps %.0f %% of the time in which it should work, and not for want of a core "
-		"(%.1f %%): it waits for a lock",
+		"%s sleeps %.0f %% of its working time although it hardly waits for a core (%.1f "
+		"%%): it waits for a lock",
 		stage->name, asleep * 100, stage->run_queue * 100);
 }
 
@@ -318,8 +319,8 @@ static bool decode_waits(
 	if (isnan(stage->lock_wait) || asleep < ASLEEP_BOUND)
 		return false;
 	return cause_is(out, "wait", certainty_above(asleep, ASLEEP_BOUND),
-		"%s waits off the cores %.0f %% of its working time, for neither a core (%.1f %%) nor its "
-		"lock (%.1f %%)",
+		"%s waits off the CPU %.0f %% of its working time, neither for a core (%.1f %%) "
+		"nor for its lock (%.1f %%)",
 		stage->name, asleep * 100, stage->run_queue * 100, stage->lock_wait * 100);
 }
 
@@ -329,13 +330,14 @@ static bool decode_on_cpu(
 	(void)base;
 	if (stage->cpu >= CPU_BOUND)
 		return cause_is(out, "cpu", certainty_above(stage->cpu, CPU_BOUND),
-			"%.1f %% of %s's working time is on a CPU, %.1f %% waits for a core",
+			"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a "
+			"core",
 			stage->cpu * 100, stage->name, stage->run_queue * 100);
 	if (stage->cpu < CPU_LIKELY)
 		return false;
 	return cause_is(out, "cpu", 0.6,
-		"%.0f %% of %s's working time is on a CPU, %.0f %% waits for a core, %.0f %% for "
-		"something else",
+		"%.0f %% of the working time of %s is on a CPU, %.0f %% waits for a core and %.0f "
+		"%% for something else",
 		stage->cpu * 100, stage->name, stage->run_queue * 100,
 		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
 }
@@ -373,7 +375,8 @@ static bool cause_slow_device(
 	char others[UNITS_BYTES];
 	const double beyond = (team.ratio - SLOW_PROVEN) / (SLOW_DOUBTLESS - SLOW_PROVEN);
 	return cause_is(out, "imbalance", 0.7 + 0.25 * fmin(beyond, 1),
-		"device %u computes %s a step and the others %s, which wait %.0f %% of the time for one another",
+		"device %u is a straggler: it computes %s per step, the others %s, and they wait "
+		"%.0f %% of the time for one another",
 		team.worst, units_format_duration(team.worst_ns, slow),
 		units_format_duration(team.others_ns, others), devices_waiting(base->point) * 100);
 }
@@ -382,7 +385,8 @@ static bool sync_exchanges(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	return cause_is(out, "exchange", 0.95,
-		"%u devices exchange gradients %.1f %% of the time, and wait for one another %.1f %% before that",
+		"%u devices spend %.1f %% of the time exchanging gradients and %.1f %% waiting for "
+		"one another before that",
 		stage->workers, stage->busy * 100, devices_waiting(base->point) * 100);
 }
 
@@ -417,12 +421,13 @@ static bool device_throttled(
 		return false;
 	if (view.slowed >= SLOWED_BOUND)
 		return cause_is(out, "throttled", certainty_above(view.slowed, SLOWED_BOUND),
-			"%s held its clocks down in %.0f %% of the samples: %s", view.name,
+			"%s throttled its clocks in %.0f %% of the samples: %s", view.name,
 			view.slowed * 100, view.reason);
 	if (view.capped >= SLOWED_BOUND && view.clock_share < CLOCK_LOW)
 		return cause_is(out, "throttled",
 			certainty_above(1 - view.clock_share, 1 - CLOCK_LOW),
-			"the power cap held %s at %.0f %% of its highest clock, in %.0f %% of the samples",
+			"the power cap held %s at %.0f %% of its highest clock, in %.0f %% of the "
+			"samples",
 			view.name, view.clock_share * 100, view.capped * 100);
 	return false;
 }
@@ -438,7 +443,7 @@ static bool device_copies(
 	if (!view.any || !(view.copy_share >= COPY_BOUND))
 		return false;
 	return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
-		"%.0f %% of a step's time on %s is the copy of its batch, at %.1f GB/s",
+		"%.0f %% of the step time on %s is spent copying its batch, at %.1f GB/s",
 		view.copy_share * 100, view.name, view.copy_rate / 1e9);
 }
 
@@ -452,12 +457,13 @@ static bool device_launches(
 	if (view.launch_share >= LAUNCH_BOUND)
 		return cause_is(out, "launch",
 			isfinite(view.idle) && view.idle < IDLE_BOUND ? 0.6 : 0.9,
-			"launching a step takes the host %.0f %% of the time that the device needs for it%s",
+			"launching a step takes the host %.0f %% of the time that the device needs "
+			"to run it%s",
 			view.launch_share * 100,
-			isfinite(view.idle) ? "" : " (idle time inside a step: not measured)");
+			isfinite(view.idle) ? "" : " (idle time within a step was not measured)");
 	if (view.idle >= IDLE_BOUND)
 		return cause_is(out, "launch", certainty_above(view.idle, IDLE_BOUND),
-			"no kernel runs in %.0f %% of a step's time on the device",
+			"no kernel runs during %.0f %% of the step time on the device",
 			view.idle * 100);
 	return false;
 }
@@ -531,9 +537,9 @@ static bool step_launch(
 	const bool told = !isnan(thread_shares_of(base, stage->name).queued);
 	const double certainty = agree ? certainty_above(host, HOST_BOUND) : 0.5;
 	return cause_is(out, "launch", told ? certainty : fmin(certainty, LAUNCH_UNTOLD),
-		"the step's thread %s %.0f %% of a step's time before the device begins%s",
+		"the step's thread %s %.0f %% of the step time before the device begins%s",
 		told ? "works" : "takes", host * 100,
-		told ? "" : "; how much of that it waited for a core is not known (no schedstat)");
+		told ? "" : "; how much of that it waited for a core is unknown (no schedstat)");
 }
 
 /* Of the time, beyond what the device computes and its thread launches; 0 where the rate or the capacity is not known. */
@@ -561,8 +567,8 @@ static bool step_late_by_quota(
 	if (!base->facts->step_emulated || late < QUOTA_LATE || !cause_quota_throttles(base->point))
 		return false;
 	return cause_is(out, "quota", cause_quota_certainty(base->point),
-		"%s throttled in %.0f %% of its periods: for %.0f %% of the time the emulated device's "
-		"thread was late to hand over a step, or to wake up after it",
+		"%s throttled in %.0f %% of its periods: for %.0f %% of the time the emulated "
+		"device's thread handed a step over late or woke up late after it",
 		cause_quota_name(base->point, quota), base->point->throttled_share * 100,
 		late * 100);
 }
@@ -576,13 +582,15 @@ static bool emulated_computes(
 	const double computing = fmin(base->point->median / stage->capacity, stage->busy);
 	if (isnan(base->point->step_utilisation)) /* a run in progress */
 		return cause_is(out, "compute", 0.95,
-			"the step's thread is with its emulated device %.1f %% of the time, late wake-ups included",
+			"the emulated device and its thread are busy %.1f %% of the time, late "
+			"wake-ups included",
 			stage->busy * 100);
 	if (late <= LATE_TOLD)
 		return cause_is(out, "compute", 0.95,
 			"the emulated device computes %.1f %% of the time", computing * 100);
 	return cause_is(out, "compute", 0.6,
-		"the emulated device computes %.1f %% of the time; for another %.1f %% its thread was late to hand over a step, or to wake up after it",
+		"the emulated device computes %.1f %% of the time; for another %.1f %% its thread "
+		"was late: it handed a step over late or woke up late after it",
 		computing * 100, late * 100);
 }
 
@@ -603,7 +611,7 @@ static bool works_on_cpu(const struct stage_summary *stage, const char *resource
 		return false;
 	return cause_is(out, resource,
 		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
-		"%.1f %% of %s's working time is on a CPU, %.1f %% waits for a core",
+		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
 		stage->cpu * 100, stage->name, stage->run_queue * 100);
 }
 
@@ -623,7 +631,7 @@ static bool upload_to_device(
 		!(view.copying >= COPIES_MOSTLY * stage->busy))
 		return false;
 	return cause_is(out, "copy", 0.95,
-		"batches are copied to %s %.0f %% of the time, at %.1f GB/s", view.name,
+		"copying batches to %s takes %.0f %% of the time, at %.1f GB/s", view.name,
 		stage->busy * 100, view.copy_rate / 1e9);
 }
 
@@ -638,7 +646,8 @@ static bool upload_copies(
 	if (isnan(asleep) || asleep < stage->run_queue)
 		return false;
 	return cause_is(out, "copy", 0.85,
-		"upload copies %.0f %% of its working time on a core and waits %.0f %% for the other side",
+		"upload copies on a core %.0f %% of its working time and waits for the memory or "
+		"the link %.0f %%",
 		stage->cpu * 100, asleep * 100);
 }
 
@@ -664,7 +673,8 @@ struct cause cause_of_stage(const struct evidence_base *base, const struct stage
 		{STAGE_SYNC_NAME, cause_rules_sync},
 	};
 	struct cause cause = {.resource = "unknown", .certainty = 0.5};
-	(void)snprintf(cause.words, sizeof cause.words, "there is no rule for %s", stage->name);
+	(void)snprintf(
+		cause.words, sizeof cause.words, "there is no rule for stage %s", stage->name);
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (cause_rule *const *rule = tables[i].rules;
 			strcmp(tables[i].stage, stage->name) == 0 && *rule; rule++)

@@ -73,11 +73,12 @@ static bool cause_read_limit(
 				 : found.used >= LIMIT_USED_UP * found.limit ? CERTAIN_USED_UP
 									     : CERTAIN_USED;
 	return cause_is(out, found.bytes ? "bandwidth" : "iops", certainty,
-		"the read limit of cgroup %s on %s (%s) is used up: the group read %s, %.0f %% of it%s",
+		"the read limit of cgroup %s on %s (%s) is used up: the group read %s, %.0f %% of "
+		"the limit%s",
 		cause_short_group(found.group, group), store->device,
 		limit_rate(found.bytes, found.limit, limit),
 		limit_rate(found.bytes, found.used, used), found.used / found.limit * 100,
-		against ? ", though more files in flight read more" : "");
+		against ? ", although more files in flight read more" : "");
 }
 
 /* --- the mount, the disk ---------------------------------------------------------------------------------- */
@@ -100,12 +101,12 @@ static void describe_disk(
 	if (isnan(s->busy_share) || isnan(s->read_ns))
 		return;
 	used += snprintf(out + used, DISK_WORDS_BYTES - (size_t)used,
-		": busy %.0f %% of the time, %s a request", s->busy_share * 100,
+		" (busy %.0f %% of the time, %s per request)", s->busy_share * 100,
 		units_format_duration(s->read_ns, each));
 	if (is_full_store(resource) && s->busy_share < IDLE_DISK &&
 		!(point->page_cache_share > CACHE_LEAST))
 		(void)snprintf(out + used, DISK_WORDS_BYTES - (size_t)used,
-			", so what is full lies above the disk");
+			"; the saturated part lies above the disk");
 }
 
 /* Nothing of the store where reads wait for a core. */
@@ -132,11 +133,11 @@ static void evidence_add_mount(
 	const double most = cause_let_through(base->facts);
 	if (most > 0 && strcmp(resource, "shared") == 0)
 		(void)snprintf(through, sizeof through,
-			"; %.0f reads at once are taken to pass it (FUSE's default, not read)",
+			"; it is assumed to pass %.0f reads at once (FUSE's default, not read)",
 			most);
 	if (base->facts->mount[0])
-		evidence_add(out, "the data lies on %s%s%s%s", base->facts->mount, disk, cached,
-			through);
+		evidence_add(
+			out, "the data is on %s%s%s%s", base->facts->mount, disk, cached, through);
 }
 
 /* --- a memory limit ---------------------------------------------------------------------------------------- */
@@ -173,7 +174,8 @@ static void add_cache_limit(const struct evidence_base *base, struct verdict *ou
 	char program[UNITS_BYTES];
 	if (cause_cache_limited(point, base->facts))
 		evidence_add(out,
-			"%s is less than the data (%s) and the program (%s): the page cache keeps at most %.0f %% of the data",
+			"%s is less than the data (%s) and the program (%s) need: the page cache "
+			"keeps at most %.0f %% of the data",
 			cache_limit_name(base->facts, name),
 			units_format_size(point->data_bytes, data), units_format_size(own, program),
 			left / point->data_bytes * 100);
@@ -199,7 +201,7 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 	if ((strcmp(resource, "bandwidth") == 0 || strcmp(resource, "iops") == 0) &&
 		find_used_limit(&point->store, &found)) {
 		(void)snprintf(out, room,
-			"raise the read limit of cgroup %s on %s (%s): no key gains under it",
+			"raise the read limit of cgroup %s on %s (%s): no setting helps below it",
 			cause_short_group(found.group, group), point->store.device,
 			limit_rate(found.bytes, found.limit, bytes));
 		return true;
@@ -210,7 +212,8 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 	(void)snprintf(out, room, "raise %s to %s or more, so that the page cache holds the data%s",
 		cache_limit_name(facts, name), units_format_size(wanted, bytes),
 		facts->machine_bytes > 0 && wanted > facts->machine_bytes
-			? ": more than this node's memory, so fewer bytes a sample, too"
+			? "; that is more than this node's memory, so reduce the bytes per sample "
+			  "too"
 			: "");
 	return true;
 }
@@ -415,10 +418,13 @@ static bool say_stalls(const struct stalls *s, struct cause *out)
 	(void)units_format_duration(s->longest_s * 1e9, longest);
 	if (is_outage(s))
 		return cause_is(out, "outage", certainty,
-			"storage did not answer for %s from %.1f s on: files were in flight and none came in; %.0f %% of the time",
+			"storage did not answer for %s from %.1f s on, %.0f %% of the time: files "
+			"were in flight and none arrived",
 			longest, s->longest_at_s, share);
 	return cause_is(out, "stalls", certainty,
-		"storage stalls: %zu times for about %s, every %s, %.0f %% of the time (the longest %s, at %.1f s): files are in flight and none comes in; the step starves for it %.0f %% of the time",
+		"storage stalled %zu times for about %s, every %s, %.0f %% of the time (longest "
+		"%s, at %.1f s): files were in flight and none arrived; the step starved for it "
+		"%.0f %% of the time",
 		s->count, units_format_duration(s->seconds / (double)s->count * 1e9, each),
 		units_format_duration(s->measured_s / (double)s->count * 1e9, every), share,
 		longest, s->longest_at_s, s->starved_s / s->measured_s * 100);
@@ -501,11 +507,14 @@ static bool cached_in_part(
 	char slow[UNITS_BYTES];
 	if (limited)
 		return cause_is(out, "cache", 0.9,
-			"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, under a memory limit that it cannot hold the data in",
+			"read latency is bimodal: %.0f %% of the reads take about %s (page-cache "
+			"hits), the others %s (misses); under its memory limit the page cache "
+			"cannot hold the data",
 			modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
 			units_format_duration(modes.slow_ns, slow));
 	return cause_is(out, "cache", 0.95,
-		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
+		"read latency is bimodal: %.0f %% of the reads take about %s (page-cache hits), "
+		"the others %s (misses); the page cache served %.0f %%",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
 		units_format_duration(modes.slow_ns, slow), share * 100);
 }
@@ -535,7 +544,7 @@ static bool read_on_cpu(
 		return false;
 	return cause_is(out, "cpu",
 		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
-		"%.1f %% of %s's working time is on a CPU, %.1f %% waits for a core",
+		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
 		stage->cpu * 100, stage->name, stage->run_queue * 100);
 }
 
@@ -565,16 +574,18 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	(void)units_format_count(s->rate * s->ratio, there);
 	if (s->compared > 0)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +- %.2f)",
+			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
 			here, s->in_flight, there, s->other_in_flight, s->elasticity,
 			s->elasticity_error);
 	else if (s->queues)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s files/s with %.1f in flight, which wait for each other: a later one comes back no later",
+			"%s files/s with %.1f in flight, which queue behind each other (files that "
+			"are sent later do not return later)",
 			here, s->in_flight);
 	else if (!isnan(s->ramp_ratio))
 		(void)snprintf(out, POINTS_BYTES,
-			"a file takes %.1f times as long with %.1f in flight as the first files did",
+			"a file takes %.1f times as long with %.1f in flight as the first files "
+			"did",
 			s->ramp_ratio, s->in_flight);
 	else
 		(void)snprintf(
@@ -587,10 +598,12 @@ static bool full_of_something(const struct storage *s, const char *points, struc
 {
 	if (s->sizes_alike)
 		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
-			"storage is full: %s; files are of one size, so that bandwidth (bytes) and IOPS (requests) cannot be told apart",
+			"storage is saturated: %s; all files have one size, so that bandwidth "
+			"(bytes) and IOPS (requests) cannot be told apart",
 			points);
 	return cause_is(out, "full", s->full * CERTAIN_UNCLEAR,
-		"storage is full: %s; their times do not tell whether of bytes (bandwidth) or requests (IOPS)",
+		"storage is saturated: %s; the service times do not tell whether in bandwidth "
+		"(bytes) or IOPS (requests)",
 		points);
 }
 
@@ -600,26 +613,30 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	char rate[UNITS_BYTES];
 	(void)compare_points(s, points);
 	const double certainty = s->full * s->kind_certainty;
-	const char *const sizes = isnan(s->bytes_share) ? "" : ", whatever their bytes";
+	const char *const sizes = isnan(s->bytes_share) ? "" : " regardless of its size";
 	switch (s->kind) {
 	case STORAGE_BYTES:
 		return cause_is(out, "bandwidth", certainty,
-			"storage is full: %s; the time goes with the bytes (%.2f +- %.2f)", points,
-			s->bytes_share, s->bytes_error);
+			"storage bandwidth is saturated: %s; time is proportional to bytes (%.2f "
+			"+/- %.2f)",
+			points, s->bytes_share, s->bytes_error);
 	case STORAGE_REQUESTS:
 		return cause_is(out, "iops", certainty,
-			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)%s",
+			"storage IOPS are saturated: %s; time is proportional to the number of "
+			"files, not to their bytes (%.2f +/- %.2f)%s",
 			points, s->bytes_share, s->bytes_error,
-			s->group == 1 ? ": the first ones came back one by one" : "");
+			s->group == 1 ? "; the first files returned one by one" : "");
 	case STORAGE_SLOTS:
 		if (s->group > 1)
 			return cause_is(out, "concurrency", certainty,
-				"storage is full: %s; it serves %u files at once, %s each%s: the first ones came back in groups of %u",
+				"storage is saturated: %s; it serves %u files at once and takes %s "
+				"for each%s; the first files returned in groups of %u",
 				points, s->group, units_format_duration(s->latency_ns, rate), sizes,
 				s->group);
 		return cause_is(out, "concurrency", certainty,
-			"storage is full: %s; it serves %.1f files at once, %s each%s", points,
-			s->slots, units_format_duration(s->latency_ns, rate), sizes);
+			"storage is saturated: %s; it serves %.1f files at once and takes %s for "
+			"each%s",
+			points, s->slots, units_format_duration(s->latency_ns, rate), sizes);
 	default:
 		return full_of_something(s, points, out);
 	}
@@ -630,7 +647,8 @@ static bool storage_is_shared(const struct storage *s, struct cause *out)
 	char points[POINTS_BYTES];
 	char all[UNITS_BYTES];
 	return cause_is(out, "shared", CERTAIN_SHARED,
-		"others use this storage: the first files waited for about %.0f of theirs, and then came in at %s files/s, which ours and theirs share: %s",
+		"other jobs use this storage: our first files waited behind about %.0f of theirs, "
+		"then arrived at %s files/s, which we share with them: %s",
 		s->others, units_format_count(s->shared_capacity, all), compare_points(s, points));
 }
 
@@ -650,9 +668,9 @@ static bool told_by_points(
 	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
 	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
-		nearly           ? "throughput follows the files in flight, but not for long: %s"
-		: s.compared > 0 ? "throughput follows the files in flight: %s"
-				 : "files do not queue: %s",
+		nearly ? "throughput rises with the files in flight, but is close to saturation: %s"
+		: s.compared > 0 ? "throughput rises with the files in flight: %s"
+				 : "files do not queue at the storage: %s",
 		compare_points(&s, points));
 }
 
@@ -681,10 +699,10 @@ static bool told_by_ceiling(
 	(void)units_format_rate(rate, now);
 	if (rate >= DEVICE_BOUND * ceiling)
 		return cause_is(out, "bandwidth", CERTAIN_CEILING,
-			"reads run at %s, %.0f %% of the %s that this storage gave at best", now,
+			"reads run at %s, %.0f %% of this storage's best rate, %s", now,
 			rate / ceiling * 100, best);
 	return cause_is(out, "latency", CERTAIN_BELOW_CEILING,
-		"reads run at %s, %.0f %% of the %s that this storage gave at best, at %s a file",
+		"reads run at %s, %.0f %% of this storage's best rate, %s, and take %s per file",
 		now, rate / ceiling * 100, best,
 		units_format_duration(histogram_mean(&stage->service), each));
 }
@@ -696,7 +714,8 @@ static bool cannot_be_told(
 	const unsigned depth = base->facts->read_depth;
 	char each[UNITS_BYTES];
 	return cause_is(out, "unknown", CERTAIN_UNTOLD,
-		"%.1f files in flight take %s each: storage that is slow and storage that is full look alike at one depth; a sweep of read.depth=%u,%u would tell",
+		"%.1f files in flight take %s each: high latency and saturation look alike at a "
+		"single queue depth; a sweep of read.depth=%u,%u would tell them apart",
 		base->point->median * each_ns * 1e-9, units_format_duration(each_ns, each), depth,
 		2 * depth);
 }

@@ -59,13 +59,13 @@ static bool replay_point(
 	with.let_through = cause_let_through(input->facts);
 	*out = (struct replayed){0};
 	if (effort == 0) {
-		(void)snprintf(why_not, EVIDENCE_BYTES, "no replay was asked for");
+		(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: no replay was asked for");
 		return false;
 	}
 	if (!source->traces || source->count == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES,
-			"no prediction: no service times were recorded (measure.profiler = off, or an "
-			"older result); set measure.profiler=on");
+			"no prediction: no service times were recorded (measure.profiler = off, or "
+			"an older result); set measure.profiler=on");
 		return false;
 	}
 	int code = model_open(&out->model, source, &reason);
@@ -104,7 +104,7 @@ static void say_too_short(
 			s, input->facts, input->source.repeats, input->source.count, way_out));
 	if (!isnan(s->width))
 		evidence_add(&out->verdict,
-			"the throughput is known to %.0f %% to either side, and a verdict takes 20 %%",
+			"the throughput is known to +/- %.0f %%; a verdict needs +/- 20 %%",
 			s->width * 100);
 }
 
@@ -116,10 +116,10 @@ static void add_completeness(const struct findings *findings, struct verdict *ve
 		return;
 	evidence_add(verdict,
 		unmodelled > 0
-			? "%.0f %% of the time between batches is in no cost that was recorded: "
-			  "something binds that the replay does not know"
-			: "the replay is %.0f %% slower than what was measured: its costs are too "
-			  "high, or waited for at once",
+			? "%.0f %% of batch time is unexplained: something that the model does not "
+			  "know limits the throughput"
+			: "the model is %.0f %% slower than what was measured: its costs are too "
+			  "high, or overlap in reality",
 		fabs(unmodelled) * 100);
 }
 
@@ -254,14 +254,16 @@ static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t
 {
 	struct verdict *v = &out->verdict;
 	char rate[UNITS_BYTES];
-	char like[64] = "";
+	char like[80] = "";
 	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
 	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
 	if (after > 0)
-		(void)snprintf(like, sizeof like, ", and of %zu repeat%s after it that %s like it",
-			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
+		(void)snprintf(like, sizeof like,
+			", and about %zu repetition%s after it that %s like it", after,
+			after == 1 ? "" : "s", after == 1 ? "is" : "are");
 	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
-		"the limit changes: %zu parts; what follows is of %.2f to %.2f s, %s samples/s, the part that costs most%s",
+		"The bottleneck changes during the run (%zu parts); what follows is about %.2f to "
+		"%.2f s, %s samples/s, the part that costs most%s.",
 		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
 		like);
 	v->evidence_count = kept + 1;
@@ -404,7 +406,8 @@ static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 	out->phases[0].confidence =
 		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
 	evidence_add(&out->verdict,
-		"%zu of its predictions did not come true when set: the confidence falls from %.2f to %.2f",
+		"%zu of its predictions did not come true when tried: the confidence falls from "
+		"%.2f to %.2f",
 		failed, before, out->verdict.confidence);
 }
 
@@ -487,7 +490,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	judge_whole(input, &judged, &parts, &cut, effort, out);
 	if (stalled)
 		evidence_add(&out->verdict,
-			"that was in a repetition which is left out of the figures as unsteady");
+			"the stall was in a repetition that the figures leave out as unsteady");
 	weigh_failures(input->tried, out);
 	return 0;
 }

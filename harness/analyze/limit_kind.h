@@ -10,7 +10,7 @@ enum { LIMIT_KINDS_MAX = 48, PAIR_BYTES = 2 * NAME_BYTES };
 
 struct limit_kind {
 	const char *stage, *resource;
-	const char *words; /* "decode is the limit, by ..." */
+	const char *words; /* "decode is the bottleneck: ..." */
 };
 
 extern const struct limit_kind limit_kinds[];
@@ -22,7 +22,7 @@ const struct limit_kind *limit_kind_find(const char *stage, const char *resource
 /* "decode/cpu" */
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
 
-/* What stands behind a resource of a stage, or of any stage; "what is not known" for one that is not listed. */
+/* What stands behind a resource of a stage, or of any stage; "an unknown cause" for one that is not listed. */
 const char *limit_kind_words(const char *stage, const char *resource);
 
 #endif

@@ -24,12 +24,13 @@ static bool live_cannot(struct live_verdict *out, const char *words)
 static bool live_runs(const struct live_view *to, struct live_verdict *out)
 {
 	if (to->phase != LIVE_WARMUP && to->phase != LIVE_MEASURING && to->phase != LIVE_LIMITS)
-		return live_cannot(out, "none: no repetition runs now");
+		return live_cannot(out, "none: no repetition is running");
 	if (to->limit)
-		return live_cannot(out, "none: a stage runs alone, for its limit");
+		return live_cannot(out, "none: a stage runs alone, to measure its limit");
 	if (!to->timed)
 		return live_cannot(out,
-			"not known: measure.profiler is off, so no thread's time is accounted for");
+			"unknown: measure.profiler is off, so that thread time is not accounted "
+			"for");
 	if (to->updated_ns >= to->warm_ns)
 		return true;
 	(void)snprintf(out->words, sizeof out->words, "too early: the warm-up ends in %.1f s",
@@ -162,12 +163,9 @@ static const char *sureness(double confidence)
 static void live_say(struct live_verdict *out)
 {
 	const struct verdict *v = &out->verdict;
-	static const char prefix[] = "no verdict: ";
 	out->told = strcmp(v->stage, "none") != 0;
 	if (!out->told) {
-		const char *why = v->evidence_count > 0 ? v->evidence[0] : "it cannot be told";
-		if (strncmp(why, prefix, sizeof prefix - 1) == 0)
-			why += sizeof prefix - 1;
+		const char *why = v->evidence_count > 0 ? v->evidence[0] : "the reason is unknown";
 		(void)snprintf(out->words, sizeof out->words, "none yet: %.200s", why);
 		return;
 	}

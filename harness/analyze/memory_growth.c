@@ -360,7 +360,8 @@ static void describe_leak(struct memory_finding *out)
 		(void)snprintf(full, sizeof full, "; memory is full in %s",
 			units_format_duration(out->seconds_to_full * (double)NS_PER_S, left));
 	(void)snprintf(out->words, sizeof out->words,
-		"memory grows by %s (90 %%: %s to %s) after the warm-up and does not level off%s%s%s",
+		"memory grows by %s (90 %% CI %s to %s) after the warm-up and does not level "
+		"off%s%s%s",
 		units_format_rate(out->bytes_per_s, rate),
 		units_format_rate(out->interval.low, low),
 		units_format_rate(out->interval.high, high),
@@ -374,8 +375,8 @@ static void judge_endless(
 	char rate[UNITS_BYTES];
 	if (in_arenas >= ARENAS_SHARE * out->bytes_per_s) {
 		(void)snprintf(out->words, sizeof out->words,
-			"memory grows by %s, of which most is free inside the allocator's arenas: "
-			"fragmentation, no leak",
+			"memory grows by %s, but most of it is free inside the allocator's arenas: "
+			"fragmentation, not a leak",
 			units_format_rate(out->bytes_per_s, rate));
 		return;
 	}
@@ -393,7 +394,7 @@ void memory_find(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct memory_finding *out)
 {
 	static const char *const words[] = {
-		[GROWTH_TOO_SHORT] = "too short, or memory was not sampled: growth cannot be told",
+		[GROWTH_TOO_SHORT] = "unknown: the run was too short, or memory was not sampled",
 		[GROWTH_NONE] = "memory does not grow after the warm-up",
 		[GROWTH_LEVELS_OFF] =
 			"memory grows after the warm-up and levels off: pools and arenas fill up",

@@ -149,8 +149,8 @@ static int turn_workers(const struct change *c)
 	change_count_distance(c);
 	if (now > old && model->replay.contention <= 0 && old < model->replay.cores)
 		model_note(model,
-			"more workers than measured: that cores slow each other down is not known, "
-			"and not counted");
+			"more workers than measured: how much cores slow each other down is "
+			"unknown and not counted");
 	if (model->replay.quota > 0 && now > model->replay.quota)
 		model_note(model, "%u workers share the %g cores of a CPU quota", now,
 			model->replay.quota);
@@ -164,8 +164,8 @@ static int turn_read_parallelism(const struct change *c)
 	if (change_after(c) > change_before(c) && reads_take_time(c->model) &&
 		!(c->key == KEY_READ_DEPTH && c->model->facts.reads_block))
 		model_note(c->model,
-			"more files in flight than measured: the storage is taken to stand them "
-			"as its latency and device did");
+			"more files in flight than measured: storage is assumed to keep its "
+			"latency and device time");
 	return turn_structure(c);
 }
 
@@ -191,7 +191,8 @@ static int change_exchange(const struct change *c)
 	const struct key *key = &config_keys[c->key];
 	if (isnan(from) || isnan(to))
 		return error_set(c->err, -ENOTSUP,
-			"%s.%s: what the exchange of gradients takes is known of emulated devices alone",
+			"%s.%s: the duration of a gradient exchange is known for emulated devices "
+			"only",
 			key->section, key->name);
 	if (series->count > 0 && from > 0) {
 		replay->scale[COST_SYNC] *= to / from;
@@ -229,7 +230,7 @@ static int turn_devices(const struct change *c)
 		model->device_factor[d] = 1;
 	if (now > was)
 		model_note(model,
-			"more devices than measured: those that are added are taken to be as quick");
+			"more devices than measured: the added ones are assumed to be as fast");
 	change_count_distance(c);
 	if (now > 1)
 		return turn_exchange(c);
@@ -309,11 +310,11 @@ static int turn_batch(const struct change *c)
 	change_count_distance(c);
 	if (!model->facts.step_on_cores && config_step_time_is_fixed(c->to))
 		model_note(model,
-			"step.time is one duration, so that a batch of any size is taken to take as "
-			"long: give it as step.time=106ms@64,61ms@32");
+			"step.time is one duration, so that a batch of any size is assumed to take "
+			"as long: give it as step.time=106ms@64,61ms@32");
 	if (model->facts.step_on_cores)
 		model_note(model,
-			"the step is taken to be in proportion to the batch; its fixed part "
+			"step time is assumed to be proportional to the batch size; its fixed part "
 			"shows only when several batch sizes were measured");
 	return 0;
 }
@@ -393,7 +394,8 @@ static int turn_upload(const struct change *c)
 			"upload.mode = copy: how long a copy takes was not measured");
 	if (c->model->facts.step_has_memory)
 		return error_set(c->err, -ENOTSUP,
-			"upload.mode = none: how long a step takes that copies its own batch was not measured");
+			"upload.mode = none: how long a step takes that copies its own batch was "
+			"not measured");
 	c->model->replay.series[COST_UPLOAD] = (struct replay_series){0};
 	free(c->model->storage[COST_UPLOAD]);
 	c->model->storage[COST_UPLOAD] = NULL;
@@ -512,7 +514,7 @@ static int refuse_unmodelled_key(enum key_id key, struct error *err)
 			break;
 		used += (size_t)wrote;
 	}
-	return error_set(err, -ENOTSUP, "replay does not model '%s.%s'; it does: %s",
+	return error_set(err, -ENOTSUP, "the model does not cover '%s.%s'; it covers %s",
 		config_keys[key].section, config_keys[key].name, list);
 }
 

@@ -89,15 +89,15 @@ static void model_take_contention(struct model *model, const struct model_source
 	if (isnan(contention) && ceilings && ceilings->cpu_scaling > 0 && ceilings->cores > 1) {
 		contention = (1 / ceilings->cpu_scaling - 1) / (ceilings->cores - 1);
 		model_note(model,
-			"cores slow each other down as this node's probe found: %.2f of alone with "
-			"all %u busy",
+			"cores slow each other down as this node's probe measured: to %.2f of "
+			"their speed alone with all %u busy",
 			ceilings->cpu_scaling, ceilings->cores);
 	} else if (isnan(contention)) {
 		contention = 0;
 		model->contention_known = false;
 		if (model->replay.cores > 1)
-			model_note(model, "how cores slow each other down is not known (one "
-					  "number of busy cores, no probe): taken as not at all");
+			model_note(model,
+				"how much busy cores slow each other down is unknown (one number of busy cores, no probe): assumed not at all");
 	}
 	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
 }
@@ -155,19 +155,19 @@ static void note_read(struct model *model, const struct read_split *split)
 	const struct pipeline_shape *shape = &model->replay.shape;
 	if (split->device_ns > 0)
 		model_note(model,
-			"reading: a serial device takes %.3g us a file%s and was %.0f %% busy%s; "
+			"reading: a serial device takes %.3g us per file%s and was %.0f %% busy%s; "
 			"latency %.3g us%s",
 			split->device_ns / 1e3, split->by_bytes ? ", in proportion to bytes" : "",
 			100 * split->device_share,
 			split->hit_share > 0 ? "; some files came from a cache" : "",
 			split->latency_ns / 1e3,
 			split->device_share > DEVICE_HIDES
-				? " (more would not show behind its queue)"
+				? " (a higher one would be hidden by its queue)"
 				: "");
 	else if (!split->identified && shape->reader_threads * shape->read_depth > 1)
 		model_note(model,
-			"reading: latency and device could not be told apart: taken as latency, "
-			"%.3g us a file, which overlaps at any depth",
+			"reading: latency and device time could not be told apart: assumed to be "
+			"latency, %.3g us per file, which overlaps at any depth",
 			split->latency_ns / 1e3);
 }
 
@@ -292,9 +292,10 @@ static void note_accounting(struct model *model, const struct measurement *m)
 	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (decode && isnan(decode->cpu_seconds))
 		model_note(model,
-			"no CPU accounting here (schedstat): all working time is taken as CPU time");
+			"no CPU accounting here (schedstat): all working time is assumed to be CPU "
+			"time");
 	if (isnan(m->cores_busy_outside))
-		model_note(model, "load from outside the job is not known: taken as none");
+		model_note(model, "load from other processes is unknown: assumed to be none");
 }
 
 static bool is_nothing(const struct cost_series *series)
@@ -329,7 +330,8 @@ static int take_workers(struct model *model, const struct model_source *source)
 		for (unsigned w = 0; w < workers; w++)
 			if (model->worker_factor[w] > 1)
 				model_note(model,
-					"decode worker %u takes %.2f times as long as the others",
+					"decode worker %u is a straggler: it takes %.2f times as "
+					"long as the others",
 					w, (double)model->worker_factor[w]);
 		model->replay.worker_factor = model->worker_factor;
 	}
@@ -350,8 +352,9 @@ static int take_devices(struct model *model, const struct model_source *source)
 	for (unsigned d = 0; d < devices; d++)
 		if (model->device_factor[d] > 1)
 			model_note(model,
-				"device %u takes %.2f times as long to compute as the others", d,
-				(double)model->device_factor[d]);
+				"device %u is a straggler: it takes %.2f times as long as the "
+				"others to compute",
+				d, (double)model->device_factor[d]);
 	model_use_devices(model);
 	return 0;
 }
@@ -512,7 +515,7 @@ static void model_take_rates(
 	if (n >= 2)
 		squares += (double)(n - 1) * deviation * deviation;
 	else
-		model_note(model, "one repetition: its noise is taken to be %.1f %%",
+		model_note(model, "only one repetition: its noise is assumed to be %.1f %%",
 			100 * NOISE_USUAL);
 	model->noise = sqrt(squares / (NOISE_USUAL_WEIGHT + (n >= 2 ? (double)(n - 1) : 0)));
 }
@@ -666,7 +669,8 @@ int model_open(struct model *model, const struct model_source *source, struct er
 	*model = (struct model){.read_full = 0.5};
 	if (!has_traces(source))
 		return error_set(err, -ENODATA,
-			"no service times were recorded (measure.profiler off, or an older result)");
+			"no service times were recorded (measure.profiler off, or an older "
+			"result)");
 	const int code = model_calibrate(model, source, err);
 	if (source->lack)
 		*source->lack = (struct model_lack){model->recorded, model->needed};

@@ -329,15 +329,16 @@ static void describe_link(struct recommendation *link, double now, const struct 
 	char resource[NAME_BYTES];
 	memcpy(stage, link->next_stage, sizeof stage);
 	memcpy(resource, link->next_resource, sizeof resource);
-	const int used =
-		snprintf(link->words, sizeof link->words, "%.2f times as fast; then %s binds (%s)",
-			recommendation_rate(link) / now, stage, resource);
+	const int used = snprintf(link->words, sizeof link->words,
+		"%.2f times as fast; then the bottleneck is %s (%s)",
+		recommendation_rate(link) / now, stage, resource);
 	if (doubts->unsure.answer == TRIED_UNSURE)
 		(void)snprintf(link->words + used, sizeof link->words - (size_t)used,
-			"; the lower end: %s", tried_words(&doubts->unsure, tried));
+			"; at the lower end %s", tried_words(&doubts->unsure, tried));
 	else if (doubts->hidden_device)
 		(void)snprintf(link->words + used, sizeof link->words - (size_t)used,
-			"; the lower end: storage that serves no more files at once than were measured");
+			"; at the lower end storage serves no more files at once than were "
+			"measured");
 }
 
 /* A place for the key's setting: that of an earlier turn of the same key, or a new one; SETTINGS_MAX: full. */
@@ -401,8 +402,8 @@ static void reverse_chain(struct recommendation *chain, size_t count)
 static void say_against(const struct tried_step *against, struct diagnosis *out)
 {
 	char words[TRIED_WORDS_BYTES];
-	evidence_add(
-		&out->verdict, "%s: no more of it is recommended", tried_words(against, words));
+	evidence_add(&out->verdict, "%s, so going further is not recommended",
+		tried_words(against, words));
 }
 
 static int follow_limits(const struct recommend_start *start, struct place *place, double now,
@@ -453,47 +454,64 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 
 /* --- advice in words -------------------------------------------------------------------------- */
 
-/* Where no key gains by replay. */
+/* What helps where no setting does, by the replay. */
 static const struct {
 	const char *stage, *resource, *words;
 } without_keys[] = {
 	{STAGE_READ_NAME, "bandwidth",
-		"no key gains: fewer bytes a sample (smaller pictures, a denser format), a faster link or more disks, or data that fits in the page cache"},
+		"no setting helps: use fewer bytes per sample (smaller pictures, a denser format), "
+		"a faster link or more disks, or data that fits in the page cache"},
 	{STAGE_READ_NAME, "iops",
-		"no key gains: larger files that hold several samples (shards), or storage that takes more requests per second"},
+		"no setting helps: use larger files that hold several samples (shards), or storage "
+		"with more IOPS"},
 	{STAGE_READ_NAME, "concurrency",
-		"no key gains: more servers or connections, a server with more threads, or larger files that hold several samples"},
+		"no setting helps: use more servers or connections, a server with more threads, or "
+		"larger files that hold several samples (shards)"},
 	{STAGE_READ_NAME, "full",
-		"no key gains: fewer bytes a sample if bandwidth limits, files that hold several samples if requests do; or faster storage"},
+		"no setting helps: use fewer bytes per sample if bandwidth limits, files that hold "
+		"several samples if IOPS do, or faster storage"},
 	{STAGE_READ_NAME, "shared",
-		"find who else reads there, or use storage of its own; more files in flight (read.depth, read.threads) take a larger share, which the others lose"},
+		"find out who else reads there, or use dedicated storage; more files in flight "
+		"(read.depth, read.threads) take a larger share, at the others' expense"},
 	{STAGE_READ_NAME, "latency",
-		"no key gains (predicted): storage with a lower latency, or larger files that hold several samples"},
+		"no setting helps (predicted): use storage with a lower latency, or larger files "
+		"that hold several samples (shards)"},
 	{STAGE_READ_NAME, "stalls",
-		"find what the storage does meanwhile (flushes, garbage collection, a neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls as long as its batches last"},
+		"find out what the storage does meanwhile (flushes, garbage collection, a "
+		"neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls for as "
+		"long as its batches last"},
 	{STAGE_READ_NAME, "outage",
-		"find why the storage did not answer (server, network, disk; see the kernel's log), and measure again"},
+		"find out why the storage did not answer (server, network, disk; see the kernel's "
+		"log), and measure again"},
 	{STAGE_READ_NAME, "cache",
-		"no key gains: a cache that holds more of the data (more memory, fewer bytes a sample), or faster storage behind it"},
-	{STAGE_READ_NAME, "cpu", "no key gains by replay: larger files, or more cores"},
+		"no setting helps: use a cache that holds more of the data (more memory, fewer "
+		"bytes per sample), or faster storage behind it"},
+	{STAGE_READ_NAME, "cpu", "no setting helps (predicted): use larger files, or more cores"},
 	{STAGE_DECODE_NAME, "lock",
-		"more workers gain nothing: do less under the lock, or split it"},
+		"more workers will not help: do less under the lock, or split it"},
 	{STAGE_DECODE_NAME, "wait",
-		"more workers gain nothing by replay: make what the samples wait for faster"},
+		"more workers will not help (predicted): make what the samples wait for faster"},
 	{STAGE_DECODE_NAME, "imbalance",
-		"no key gains by replay: find what slows that worker (its core, its data)"},
+		"no setting helps (predicted): find out what slows that worker (its core, its "
+		"data)"},
 	{STAGE_DECODE_NAME, "external",
-		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
+		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
+		"cpuset)"},
 	{STAGE_UPLOAD_NAME, "copy",
-		"no key gains by replay: pinned memory, fewer bytes a batch (augment.type = uint8), or a faster link"},
+		"no setting helps (predicted): use pinned memory, fewer bytes per batch "
+		"(augment.type = uint8), or a faster link"},
 	{STAGE_STEP_NAME, "launch",
-		"no key gains: larger batches (batch.size), fewer and larger kernels, or launching several at once (graphs)"},
+		"no setting helps (predicted): use larger batches (batch.size), fewer and larger "
+		"kernels, or launch several at once (graphs)"},
 	{STAGE_STEP_NAME, "external",
-		"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)"},
+		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
+		"cpuset)"},
 	{STAGE_STEP_NAME, "imbalance",
-		"no key gains: find what slows that device (its clocks and temperature, another process on it, its place on the bus), or train without it"},
+		"no setting helps: find out what slows that device (its clocks and temperature, "
+		"another process on it, its place on the bus), or train without it"},
 	{STAGE_SYNC_NAME, "exchange",
-		"a larger batch.size makes fewer exchanges; a faster link between the devices (sync.bandwidth), or fewer of them (step.devices), are the rest"},
+		"use a larger batch.size (fewer exchanges), a faster link between the devices "
+		"(sync.bandwidth), or fewer devices (step.devices)"},
 };
 
 static void advise_chain(const struct diagnosis *diagnosis, double measured, char *out, size_t room)
@@ -510,11 +528,12 @@ static void advise_chain(const struct diagnosis *diagnosis, double measured, cha
 		used += (size_t)snprintf(settings + used, sizeof settings - used, "%s%s",
 			i ? ", " : "", best->settings[i]);
 	if (best->measured > 0)
-		(void)snprintf(out, room, "set %s: measured %s samples/s, of %s here", settings,
-			units_format_count(best->measured, predicted), now);
+		(void)snprintf(out, room, "set %s: measured %s samples/s, against %s here",
+			settings, units_format_count(best->measured, predicted), now);
 	else
 		(void)snprintf(out, room,
-			"set %s: predicted %s samples/s (%s-%s) of %s now; then %s binds (%s)",
+			"set %s: predicted %s samples/s (90 %% CI %s-%s), against %s now; then the "
+			"bottleneck is %s (%s)",
 			settings, units_format_count(best->predicted, predicted),
 			units_format_count(best->interval.low, low),
 			units_format_count(best->interval.high, high), now, best->next_stage,
@@ -534,11 +553,14 @@ static void advise_decode(const struct point_facts *facts, char *out, size_t roo
 	(void)advice_cheaper_decode(facts, cheaper);
 	if (fewer > 0)
 		(void)snprintf(out, room,
-			"decode.workers=%u keeps all %u cores busy; %u workers only take turns on them. To go faster: %s, or more cores",
+			"decode.workers=%u keeps all %u cores busy; %u workers only take turns on "
+			"them. Make decoding cheaper (%s) or add cores",
 			fewer, facts->cores, facts->decode_workers, cheaper);
 	else
 		(void)snprintf(out, room,
-			"more workers will not help (predicted); %s, or more cores, will", cheaper);
+			"more workers will not help (predicted). Make decoding cheaper (%s) or add "
+			"cores",
+			cheaper);
 }
 
 static void advise_step_computes(

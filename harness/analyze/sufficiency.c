@@ -161,7 +161,7 @@ const char *way_out_steadier(
 	char to[UNITS_BYTES];
 	if (strstr(reason, "never settled"))
 		(void)snprintf(out, WAY_OUT_BYTES,
-			"set measure.warmup%s, so that it settles before it is measured",
+			"set measure.warmup%s, so that the rate settles before it is measured",
 			to_seconds(facts->warmup_s + facts->duration_s, to));
 	else
 		(void)snprintf(out, WAY_OUT_BYTES,
@@ -174,7 +174,8 @@ const char *way_out_again(const struct point_facts *facts, char out[WAY_OUT_BYTE
 {
 	char to[UNITS_BYTES];
 	(void)snprintf(out, WAY_OUT_BYTES,
-		"set measure.duration%s; if that stays, the node disturbs its clocks (mlbench doctor)",
+		"set measure.duration%s; if it happens again, the node disturbs its clocks "
+		"(mlbench doctor)",
 		to_seconds(TWICE * facts->duration_s, to));
 	return out;
 }

@@ -30,8 +30,8 @@ bool foreign_load_contaminates(const struct foreign_load *load, char reason[FORE
 	const bool steal = load->steal_share >= STEAL_SHARE;
 	char taken[FOREIGN_LOAD_BYTES / 2] = "";
 	if (steal)
-		(void)snprintf(taken, sizeof taken, "the hypervisor took %.0f %% of the time",
-			load->steal_share * 100);
+		(void)snprintf(taken, sizeof taken,
+			"the hypervisor took %.0f %% of the time (steal)", load->steal_share * 100);
 	if (processes)
 		(void)snprintf(reason, FOREIGN_LOAD_BYTES,
 			"other processes kept %.1f of %u cores busy%s%s", load->cores, load->usable,
@@ -146,8 +146,8 @@ static void merge_store(struct point_summary *out, const struct chosen *chosen)
 		if (i == 0)
 			out->store = chosen->repeats[0]->store;
 		else if (!same_store(&out->store, &chosen->repeats[i]->store)) {
-			store_measurement_init(&out->store,
-				"the disk, or the limits on it, changed between repetitions");
+			store_measurement_init(
+				&out->store, "the disk or its limits changed between repetitions");
 			return;
 		}
 	}

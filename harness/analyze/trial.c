@@ -135,7 +135,7 @@ const char *tried_words(const struct tried_step *step, char out[TRIED_WORDS_BYTE
 	const struct key *key = &config_keys[step->key];
 	char range[TRIED_WORDS_BYTES / 4] = "";
 	if (!isnan(step->gain_90.low))
-		(void)snprintf(range, sizeof range, ", 90 %%: %+.0f to %+.0f %%",
+		(void)snprintf(range, sizeof range, ", 90 %% CI %+.0f to %+.0f %%",
 			100 * step->gain_90.low, 100 * step->gain_90.high);
 	(void)snprintf(out, TRIED_WORDS_BYTES,
 		"%s was measured from %s.%s=%lld to %lld (%+.0f %%%s)",
@@ -201,16 +201,16 @@ static const char *fate_of(const struct trial *t)
 {
 	switch (t->outcome) {
 	case EXPERIMENT_FAILED:
-		return t->kept ? "did not come true; kept, for the gain is real"
+		return t->kept ? "did not come true; kept, because the gain is real"
 			       : "did not come true; undone";
 	case EXPERIMENT_CONFIRMED:
-		return t->kept ? "came true" : "as predicted, and no gain beyond noise; undone";
+		return t->kept ? "came true" : "as predicted, but no gain beyond noise; undone";
 	default:
 		if (t->disturbed)
-			return t->kept ? "disturbed, so that it is unclear; kept, for the gain is real"
-				       : "disturbed, so that it is unclear; undone";
-		return t->kept ? "unclear; kept, for the gain is real"
-			       : "unclear, and no gain beyond noise; undone";
+			return t->kept ? "inconclusive (disturbed by other load); kept, because the gain is real"
+				       : "inconclusive (disturbed by other load); undone";
+		return t->kept ? "inconclusive; kept, because the gain is real"
+			       : "inconclusive, and no gain beyond noise; undone";
 	}
 }
 
@@ -225,11 +225,13 @@ const char *trial_words(const struct trial *t, char out[TRIAL_WORDS_BYTES])
 	(void)units_format_count(t->predicted_90.high, high);
 	if (t->outcome == EXPERIMENT_UNTRIED)
 		(void)snprintf(out, TRIAL_WORDS_BYTES,
-			"predicted %s (%s-%s), could not be measured; undone", predicted, low,
-			high);
+			"predicted %s (90 %% CI %s-%s), could not be measured; "
+			"undone",
+			predicted, low, high);
 	else
 		(void)snprintf(out, TRIAL_WORDS_BYTES,
-			"predicted %s (%s-%s), measured %s, a gain of %+.0f to %+.0f %%: %s",
+			"predicted %s (90 %% CI %s-%s), measured %s, a gain of %+.0f to %+.0f %%: "
+			"%s",
 			predicted, low, high, units_format_count(t->rate, measured),
 			100 * t->gain_90.low, 100 * t->gain_90.high, fate_of(t));
 	return out;

@@ -3,6 +3,7 @@
 
 #include "harness/base/units.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,10 +99,9 @@ static bool gate_steady(const struct evidence_base *base, struct refusal *refusa
 		return false;
 	}
 	if (base->count == 0 || base->point->status != POINT_OK) {
-		(void)snprintf(
-			refusal->reason, sizeof refusal->reason, "there is no good repetition");
+		(void)snprintf(refusal->reason, sizeof refusal->reason, "no repetition succeeded");
 		(void)snprintf(refusal->way_out, sizeof refusal->way_out,
-			"see why each failed (mlbench show --verbose), and measure again");
+			"mlbench show --verbose says why each failed; fix that, and measure again");
 		return false;
 	}
 	return true;
@@ -122,7 +122,8 @@ static bool gate_has_states(const struct evidence_base *base, struct refusal *re
 			is_a_share(point->stages[i].blocked);
 	if (!known) {
 		(void)snprintf(refusal->reason, sizeof refusal->reason,
-			"no state times were recorded (measure.profiler = off, or too short a run)");
+			"thread states were not recorded (measure.profiler = off, or the run was "
+			"too short)");
 		(void)way_out_states(base->facts, refusal->way_out);
 	}
 	return known;
@@ -135,10 +136,11 @@ static bool gate_accounts(const struct evidence_base *base, struct refusal *refu
 		return true;
 	if (isnan(accounted))
 		(void)snprintf(refusal->reason, sizeof refusal->reason,
-			"it is not known how much of the threads' time is accounted for");
+			"how much of the threads' time is accounted for is unknown");
 	else
 		(void)snprintf(refusal->reason, sizeof refusal->reason,
-			"only %.1f %% of the threads' time is accounted for, and it takes %.0f %%",
+			"only %.1f %% of the threads' time is accounted for; a verdict needs %.0f "
+			"%%",
 			accounted * 100, ACCOUNTED_MIN * 100);
 	return false;
 }
@@ -165,7 +167,8 @@ static bool flow_conserved(
 	if (worst <= tolerance)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
-		"flow is not conserved: %llu read, %llu decoded, %.0f through the step",
+		"flow is not conserved: %llu samples were read, %llu decoded, and %.0f passed the "
+		"step",
 		(unsigned long long)read->items, (unsigned long long)decode->items, out);
 	return false;
 }
@@ -189,8 +192,8 @@ static bool little_of_reads(
 	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE + before) + 1)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
-		"Little's law fails at read: rate x latency is %.1f files in flight, and at most "
-		"%.0f may be",
+		"Little's law fails at read: rate x latency gives %.1f files in flight, but at "
+		"most %.0f are allowed",
 		in_flight, allowed);
 	return false;
 }
@@ -213,7 +216,7 @@ static bool little_of_decode(const struct measurement *m, struct refusal *refusa
 	if (fabs(by_histogram - by_states) <= slack)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
-		"Little's law fails at decode: rate x service time keeps %.2f workers at work, the "
+		"Little's law fails at decode: rate x service time gives %.2f busy workers, the "
 		"state clocks %.2f",
 		by_histogram, by_states);
 	return false;
@@ -242,10 +245,18 @@ void evidence_add(struct verdict *out, const char *format, ...)
 {
 	if (out->evidence_count == EVIDENCE_MAX)
 		return;
+	char *line = out->evidence[out->evidence_count++];
 	va_list args;
 	va_start(args, format);
-	(void)vsnprintf(out->evidence[out->evidence_count++], EVIDENCE_BYTES, format, args);
+	(void)vsnprintf(line, EVIDENCE_BYTES, format, args);
 	va_end(args);
+	/* A name such as memory.max keeps its small letter. */
+	const char *dot = memchr(line, '.', strcspn(line, " "));
+	if (!dot || !islower((unsigned char)dot[1]))
+		line[0] = (char)toupper((unsigned char)line[0]);
+	const size_t length = strlen(line);
+	if (length + 1 < EVIDENCE_BYTES)
+		(void)snprintf(line + length, EVIDENCE_BYTES - length, ".");
 }
 
 /* "its 2 threads' time", "the device's time"; an emulated device has no time but its thread's */
@@ -260,7 +271,7 @@ static void whose_time(const struct evidence_base *base, const struct stage_summ
 		(void)snprintf(text, room, "its %u threads' time", stage->workers);
 }
 
-/* "decode works 98.7 % of its 2 threads' time; read is blocked 71.0 %, step waits 34.0 %" */
+/* "Decode is busy 98.7 % of its 2 threads' time; read is blocked 71.0 %, step is starved 34.0 %." */
 static void evidence_add_states(const struct evidence_base *base, size_t at, struct verdict *out)
 {
 	const struct point_summary *point = base->point;
@@ -273,10 +284,10 @@ static void evidence_add_states(const struct evidence_base *base, size_t at, str
 		(void)snprintf(above, sizeof above, "; %s is blocked %.1f %%",
 			point->stages[at - 1].name, point->stages[at - 1].blocked * 100);
 	if (at + 1 < point->stage_count)
-		(void)snprintf(below, sizeof below, "%s %s waits %.1f %%", at > 0 ? "," : ";",
+		(void)snprintf(below, sizeof below, "%s %s is starved %.1f %%", at > 0 ? "," : ";",
 			point->stages[at + 1].name, point->stages[at + 1].starved * 100);
-	evidence_add(out, "%s works %.1f %% of %s%s%s", stage->name, stage->busy * 100, time, above,
-		below);
+	evidence_add(out, "%s is busy %.1f %% of %s%s%s", stage->name, stage->busy * 100, time,
+		above, below);
 }
 
 static void evidence_add_depth(
@@ -285,13 +296,13 @@ static void evidence_add_depth(
 	const struct stage_summary *above = &point->stages[binding->queue_above];
 	const struct stage_summary *below = above + 1;
 	evidence_add(out,
-		"no stage is busy for long (%s %.0f %%, %s %.0f %%): in turns %s has no room %.0f %% and "
-		"%s waits %.0f %% of the time",
+		"no stage is saturated (%s %.0f %% busy, %s %.0f %%): in turns %s is blocked %.0f "
+		"%% and %s is starved %.0f %% of the time",
 		above->name, above->busy * 100, below->name, below->busy * 100, above->name,
 		above->blocked * 100, below->name, below->starved * 100);
 }
 
-/* "by replay decode takes 0.97 of the time between batches, and the waits agree" */
+/* "Model: making decode 1 % faster raises throughput by 0.97 %; queue waits agree." */
 static void evidence_add_replayed(
 	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
 {
@@ -303,12 +314,12 @@ static void evidence_add_replayed(
 	if (isnan(binding->replayed))
 		return;
 	if (binding->depth)
-		evidence_add(out, "by replay a queue four times as deep gains %.0f %%",
+		evidence_add(out, "model: a queue four times as deep would gain %.0f %%",
 			binding->depth_gain * 100);
 	else
-		evidence_add(out,
-			"by replay a throughput elasticity of %.2f belongs to %s, and the waits point %s",
-			share, name, binding->agree ? "there, too" : "elsewhere");
+		evidence_add(out, "model: making %s 1 %% faster raises throughput by %.2f %%; %s",
+			name, share,
+			binding->agree ? "queue waits agree" : "the queue waits point elsewhere");
 }
 
 /* "3 devices: 33.1 % of the time exchanging gradients, 4.0 % waiting for one another" */
@@ -318,7 +329,8 @@ static void evidence_add_devices(const struct point_summary *point, size_t at, s
 	if (!sync || sync == &point->stages[at])
 		return;
 	evidence_add(out,
-		"%u devices exchange gradients %.1f %% of the time and wait for one another %.1f %%",
+		"%u devices spend %.1f %% of the time exchanging gradients and %.1f %% waiting for "
+		"one another",
 		sync->workers, sync->busy * 100, devices_waiting(point) * 100);
 }
 
@@ -331,15 +343,18 @@ static void evidence_add_second(
 	const char *second = point->stages[binding->second].name;
 	if (!confidence_is_pair(binding->alone))
 		evidence_add(out,
-			"the throughput answers to the costs of %s nearly as it does to those of %s: both bind",
+			"throughput depends on the costs of %s nearly as much as on those of %s: "
+			"both are bottlenecks",
 			second, first);
 	else if (binding->alone < 0.5)
-		evidence_add(out, "%s is within %.1f %% of %s: both bind", second,
-			binding->second_gap * 100, first);
+		evidence_add(out,
+			"the capacity of %s is within %.1f %% of that of %s: both are bottlenecks",
+			second, binding->second_gap * 100, first);
 	else
-		evidence_add(out, "%s is %.1f %% from %s, give or take %.1f %%: both may bind",
-			second, binding->second_gap * 100, first,
-			NINETY * binding->second_noise * 100);
+		evidence_add(out,
+			"the capacity of %s is %.1f %% (+/- %.1f %%) from that of %s: both may be bottlenecks",
+			second, binding->second_gap * 100, NINETY * binding->second_noise * 100,
+			first);
 }
 
 /* More than a stage can give, beyond what rounding and edges explain: one of the two figures is off. */
@@ -348,8 +363,8 @@ static const double CAPACITY_EXCEEDED = 1.10;
 static const char *capacity_caveat(const struct point_summary *point, size_t least, size_t stage)
 {
 	if (point->median > CAPACITY_EXCEEDED * point->stages[least].capacity)
-		return ": too few samples to tell either exactly, measure longer";
-	return least == stage ? "" : ", though the waits point elsewhere";
+		return "; there are too few samples to know either exactly: measure longer";
+	return least == stage ? "" : ", but the queue waits point elsewhere";
 }
 
 /* The sanity line: throughput against the least capacity, and the limit that comes next. */
@@ -363,15 +378,16 @@ static void evidence_add_capacities(
 	char capacity[UNITS_BYTES];
 	(void)units_format_count(point->median, rate);
 	(void)units_format_count(point->stages[least].capacity, capacity);
-	evidence_add(out, "throughput %s samples/s is %.0f %% of the least capacity, %s's %s%s",
-		rate, point->median / point->stages[least].capacity * 100,
-		point->stages[least].name, capacity, capacity_caveat(point, least, stage));
+	evidence_add(out,
+		"the throughput, %s samples/s, is %.0f %% of the lowest capacity (%s: %s)%s", rate,
+		point->median / point->stages[least].capacity * 100, point->stages[least].name,
+		capacity, capacity_caveat(point, least, stage));
 	const size_t next = binding_next_capacity(point, stage);
 	if (next == point->stage_count || next == least)
 		return;
 	(void)units_format_count(point->stages[next].capacity, capacity);
-	evidence_add(out, "the next limit is %s, at %s%s samples/s", point->stages[next].name,
-		point->stages[next].capacity_is_lower_bound ? "no less than " : "", capacity);
+	evidence_add(out, "the next bottleneck is %s, at %s%s samples/s", point->stages[next].name,
+		point->stages[next].capacity_is_lower_bound ? "at least " : "", capacity);
 }
 
 static void evidence_add_others(
@@ -379,13 +395,14 @@ static void evidence_add_others(
 {
 	const double outside = base->point->cores_busy_outside;
 	if (base->point->contaminated[0] && strcmp(cause->resource, "external") != 0)
-		evidence_add(out, "%s meanwhile", base->point->contaminated);
+		evidence_add(out, "during the measurement %s", base->point->contaminated);
 	else if (outside >= 0.1 * base->facts->cores && strcmp(cause->resource, "external") != 0)
-		evidence_add(out, "other processes kept %.1f of %u cores busy meanwhile", outside,
-			base->facts->cores);
+		evidence_add(out,
+			"during the measurement other processes kept %.1f of %u cores busy",
+			outside, base->facts->cores);
 	if (base->count < 3)
-		evidence_add(out, "%zu repetition%s only: the spread is hardly known", base->count,
-			base->count == 1 ? "" : "s");
+		evidence_add(out, "only %zu repetition%s: the confidence interval is unreliable",
+			base->count, base->count == 1 ? "" : "s");
 }
 
 static void evidence_write(const struct evidence_base *base, const struct binding *binding,
@@ -397,7 +414,7 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 		evidence_add_states(base, binding->stage, out);
 	if (binding->conflict && !binding->depth && !base->findings)
 		evidence_add(out,
-			"the waits beside it point elsewhere, but no other stage is nearly as busy");
+			"the queue waits point elsewhere, but no other stage is nearly as busy");
 	evidence_add_replayed(base, binding, out);
 	evidence_add_second(base->point, binding, out);
 	if (!binding->depth)
@@ -456,7 +473,7 @@ void verdict_abstain(struct verdict *out, const char *reason, const char *way_ou
 	(void)snprintf(out->stage, sizeof out->stage, "none");
 	(void)snprintf(out->resource, sizeof out->resource, "unknown");
 	(void)snprintf(out->advice, sizeof out->advice, "%s", way_out);
-	evidence_add(out, "no verdict: %s", reason);
+	(void)snprintf(out->evidence[out->evidence_count++], EVIDENCE_BYTES, "%s", reason);
 }
 
 /* The queue in front of the step is the prefetch queue; above that it is the read stage's depth. */

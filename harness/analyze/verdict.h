@@ -34,11 +34,12 @@ void verdict_judge(const struct evidence_base *base, struct verdict *out);
 /* Without the gate: for a part of a measurement that has passed it, or one that is unsteady only as a
  * whole. */
 void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out);
-/* No verdict, why, and what to set to get one (that is the advice). */
+/* No verdict: the reason is the evidence, what to set to get one is the advice. */
 void verdict_abstain(struct verdict *out, const char *reason, const char *way_out);
 /* The facts with the threads that were measured in place of those that were configured. */
 struct point_facts point_facts_measured(
 	const struct point_summary *point, const struct point_facts *facts);
+/* Adds one sentence, given without a capital and a full stop. */
 void evidence_add(struct verdict *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -143,8 +144,8 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
-/* "a cheaper decode (codec.jpeg_scaled = on, smaller pictures)": only what the data's formats allow and
- * what is not set yet. */
+/* What makes decoding cheaper: "codec.jpeg_scaled = on for JPEG, smaller pictures", only what the data's
+ * formats allow and what is not set yet. */
 enum { CHEAPER_BYTES = 120 };
 const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES]);
 /* Fewer decode workers that keep all cores as busy; 0: there are no more workers than that. */

@@ -213,7 +213,7 @@ static void a_cache_takes_a_cache(void **state)
 	m.page_cache_share = 0.35;
 	const struct cause cache = with_traces(&m, "read", &items, 0);
 	assert_string_equal(cache.resource, "cache");
-	assert_non_null(strstr(cache.words, "33 % of the reads"));
+	assert_non_null(strstr(cache.words, "33 % of the reads take about"));
 	/* Nobody counts, but under a memory limit the data cannot stay: what is read again comes from both. */
 	m.page_cache_share = NAN;
 	m.dataset_samples = 1000;
