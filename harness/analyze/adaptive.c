@@ -7,11 +7,11 @@
 
 enum { RUNS_FEW = 4, RUNS_MANY = ADAPTIVE_DESIGN_MAX - 1, FEW_DIMENSIONS_MAX = 3 };
 
-/* Of two settings the measured one is recommended, unless the other is predicted to give so much more: on a
- * plateau noise would ask for one measurement after the other. */
+/* A measured setting is recommended before an unmeasured one, unless the prediction is so much
+ * higher: on a plateau noise would otherwise ask for one measurement after another. */
 static const double WORTH_HAVING = 1.01;
 
-/* Rank of each point's value among the distinct ones of a dimension, over the highest: 0 to 1. */
+/* Each point's rank among the distinct values of a dimension, scaled to 0..1. */
 static void rank_dimension(
 	const struct forecast_space *space, size_t dimension, double *sorted, double *ranks)
 {
@@ -132,8 +132,8 @@ static size_t widest(const struct adaptive_input *input)
 	return best;
 }
 
-/* What would be recommended, if that is a prediction: the highest one, when it is worth having beside the
- * best that is measured; points otherwise. */
+/* The unmeasured point that would be recommended: the highest prediction, if it is worth having
+ * beside the best measurement; input->points otherwise. */
 static size_t unconfirmed(const struct adaptive_input *input)
 {
 	size_t best = input->points;

@@ -95,7 +95,7 @@ static const char *plural(unsigned count)
 	return count == 1 ? "" : "s";
 }
 
-/* Twice the workers as far as there are cores for them; the current count when there are none. */
+/* Twice the workers, if there are cores for them; the current count if there are none. */
 static unsigned more_workers(const struct point_facts *facts)
 {
 	const unsigned busy = facts->step_threads;
@@ -171,7 +171,7 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 					  : facts->step_threads / 2);
 }
 
-/* Cores that all stages but the step are on. */
+/* Cores that all stages except the step use. */
 static double cores_of_input(const struct point_summary *point)
 {
 	double used = 0;
@@ -183,7 +183,8 @@ static double cores_of_input(const struct point_summary *point)
 	return used;
 }
 
-/* Threads of the step that leave the input the cores that it uses, and workers that are enough to use them. */
+/* Step threads that leave the data loader the cores that it uses, and decode workers that are
+ * enough to use them. */
 static void advise_step_cores(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_facts *facts = base->facts;
@@ -205,7 +206,8 @@ static void advise_step_cores(const struct evidence_base *base, struct verdict *
 		workers, threads[0] || workers[0] ? "" : "more cores will help");
 }
 
-/* As much as the threads want, as far as there are cores; and what to run where nobody may raise it. */
+/* Recommends as many cores as the threads want, up to what the node has; and what to run where
+ * nobody may raise the quota. */
 static void advise_quota(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_summary *point = base->point;
@@ -249,7 +251,7 @@ static void advise_storage(
 		advise(out, "not enough was measured to name the resource that read lacks");
 }
 
-/* A real device; false: there is none. */
+/* Advice for a real device; false: there is none. */
 static bool advise_device(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {

@@ -14,8 +14,8 @@
 enum { PARTS_MOST = 20, PARTS_LEAST = 4 };
 
 static const double STEPS_A_PART = 2;
-/* What the capacity of one stage varies by from one repetition to the next where nothing is known of it; as heavy as
- * two repetitions. */
+/* How much a stage's capacity varies between repetitions where nothing is known about it; weighted
+ * like two repetitions. */
 static const double USUAL = 0.01;
 static const double USUAL_WEIGHT = 2;
 
@@ -30,7 +30,8 @@ static bool is_of_device(const char *name)
 	return stage_is(name, STAGE_STEP) || stage_is(name, STAGE_SYNC);
 }
 
-/* Step and exchange of the same devices are taken as long as both together, but to each other they are two. */
+/* Step and exchange share their devices: seen by other stages, both are taken for the sum of their
+ * times; beside each other they count separately. */
 static struct taken taken_of(const struct measurement *m, const char *name, const char *other)
 {
 	const bool shared = is_of_device(name) && !is_of_device(other) &&
@@ -73,7 +74,8 @@ static void take_parts(
 	}
 }
 
-/* Squared standard error of the ratio within one repetition, as that of a ratio of means; 0: too few parts. */
+/* Squared standard error of the ratio within one repetition, computed as for a ratio of means; 0:
+ * too few parts. */
 static double margin_within(
 	const struct measurement *m, const struct taken *one, const struct taken *other)
 {
@@ -133,9 +135,10 @@ double margin_noise(const struct measurement *const *repeats, size_t count, cons
 
 /* --- by wait states: the arrows --------------------------------------------------------------- */
 
-/* At every queue an arrow points to where the time goes: down when the stage above is blocked longer than
- * the one below starves, else up.  The bottleneck is the stage that the arrows on both its sides point to;
- * how sure an arrow is follows from its length against its spread over the repetitions. */
+/* At every queue an arrow points to where the time goes: down when the stage above is blocked
+ * longer than the one below starves, else up.  The bottleneck is the stage that the arrows on both
+ * its sides point to; how sure an arrow is follows from its length against its spread over the
+ * repetitions. */
 
 static const double SPREAD_FLOOR = 0.01;  /* of an arrow, with several repeats */
 static const double SPREAD_SINGLE = 0.03; /* assumed with one repeat */
@@ -144,7 +147,7 @@ static const double CONFLICT_CERTAINTY = 0.60;
 static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
 static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
 
-/* Of one repetition: blocked share above minus starved share below. */
+/* Blocked share above minus starved share below, in one repetition. */
 static double arrow_of(const struct measurement *m, const char *above, const char *below)
 {
 	double blocked = 0;
@@ -180,7 +183,7 @@ static double arrow_spread(const struct evidence_base *base, size_t above)
 	return fmax(sqrt(variance / n), SPREAD_FLOOR);
 }
 
-/* Positive: down. */
+/* Positive: the arrow points down. */
 static double arrow_below(const struct point_summary *point, size_t above)
 {
 	return point->stages[above].blocked - point->stages[above + 1].starved;
@@ -255,7 +258,8 @@ static size_t busiest_stage(const struct point_summary *point)
 	return best;
 }
 
-/* The arrows decide, unless another stage is much busier: uneven times then hide in the waits. */
+/* The arrows decide, unless another stage is much busier: then uneven service times hide in the
+ * waits. */
 static void choose_stage(const struct evidence_base *base, struct binding *binding)
 {
 	const struct point_summary *point = base->point;
@@ -269,7 +273,7 @@ static void choose_stage(const struct evidence_base *base, struct binding *bindi
 	binding->conflict = true;
 }
 
-/* By the utilisation law busy shares are to each other as capacities are, inverted. */
+/* By the utilisation law, busy shares relate as capacities do, inverted. */
 static void find_second(const struct evidence_base *base, struct binding *binding)
 {
 	const struct point_summary *point = base->point;
@@ -298,8 +302,8 @@ static void find_second(const struct evidence_base *base, struct binding *bindin
 		binding->second = second;
 }
 
-/* The queue where the stage above waits for room while the one below waits for items: in turns,
- * since it cannot be at once. */
+/* Finds the queue where the stage above waits for room and the stage below waits for items, in
+ * turns (it cannot be at once). */
 static void find_depth(const struct point_summary *point, struct binding *binding)
 {
 	const double busiest = binding_taken(point, busiest_stage(point));
@@ -337,12 +341,12 @@ size_t binding_next_capacity(const struct point_summary *point, size_t but)
 
 /* --- by a replay ------------------------------------------------------------------------------ */
 
-/* The bottleneck is the stage whose costs' elasticities sum highest.  Two stages are a pair when their
- * difference is within their intervals or their capacities cannot be told apart.  A queue is the
- * bottleneck when no stage is busy all the time and the replay gains from a deeper queue. */
+/* The bottleneck is the stage whose costs' elasticities sum highest.  Two stages are a pair when
+ * their difference is within their intervals or their capacities cannot be told apart.  A queue is
+ * the bottleneck when no stage is busy all the time and the replay gains from a deeper queue. */
 
 static const double PAIR_LEAST = 0.20; /* elasticity of a stage that binds as much */
-/* Of what the replay leaves unexplained, so much may be any stage's, as in model_predict.c. */
+/* Share of what the replay leaves unexplained that any stage may cause, as in model_predict.c. */
 static const double UNEXPLAINED = 0.5;
 static const double UNMODELLED_MOST = 0.20; /* of the time between batches */
 static const double ALL_BUSY = 0.95;        /* a stage so busy is the limit, not a queue */
@@ -385,14 +389,15 @@ static double busiest_share(const struct point_summary *point)
 	return most;
 }
 
-/* The first where it has none of that name. */
+/* The first stage if there is none of that name. */
 static size_t stage_named(const struct point_summary *point, const char *name)
 {
 	const struct stage_summary *stage = summary_stage(point, name);
 	return stage ? (size_t)(stage - point->stages) : 0;
 }
 
-/* A slow worker makes its team wait as a shallow queue does; evening out gains more then. */
+/* A slow worker makes the others wait as a shallow queue does; then evening out the workers gains
+ * more. */
 static void weigh_depth(const struct evidence_base *base, struct binding *binding)
 {
 	const struct findings *f = base->findings;
@@ -400,7 +405,8 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 	binding->depth_gain = fmax(f->deeper, f->deeper_read);
 	binding->depth = busiest_share(base->point) < ALL_BUSY &&
 			 binding->depth_gain >= DEPTH_GAIN && f->even < binding->depth_gain;
-	/* Reading that lacks files in flight lacks them for its latency: that is reading's own limit. */
+	/* Reading that lacks files in flight lacks them for its latency: that is reading's own
+	 * limit. */
 	if (binding->depth && !prefetch &&
 		binding->stage == stage_named(base->point, STAGE_READ_NAME))
 		binding->depth = false;
@@ -409,8 +415,8 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 			stage_named(base->point, prefetch ? STAGE_DECODE_NAME : STAGE_READ_NAME);
 }
 
-/* What the throughput would be without the first is the other's capacity: as well known as a measurement tells the
- * two apart, and as well as the replay explains it. */
+/* The throughput without the first stage is the capacity of the next one. It is known as well as a
+ * measurement tells the two apart and as the replay explains it. */
 static void weigh_next(const struct evidence_base *base, size_t next, struct binding *binding)
 {
 	const struct findings *f = base->findings;
@@ -423,8 +429,8 @@ static void weigh_next(const struct evidence_base *base, size_t next, struct bin
 	}
 }
 
-/* Whether another stage binds as much: without the first the throughput would hardly rise, as far as can be told;
- * or its elasticity is not clearly below the first's. */
+/* Whether another stage limits as much: without the first one throughput would hardly rise, or its
+ * elasticity is not clearly below the first one's. */
 static void find_co_binding(
 	const struct evidence_base *base, const struct ranking *r, struct binding *binding)
 {

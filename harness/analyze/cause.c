@@ -1,7 +1,7 @@
-/* Which resource a stage that is the bottleneck lacks: a table of rules per stage, each with its sentence of
- * evidence, asked in order; the first that holds names the cause.  Where the measurements cannot tell two
- * causes apart, the resource says so ("full", "unknown") instead of guessing.  Reading has its rules in
- * cause_read.c. */
+/* Which resource a stage that is the bottleneck lacks: a table of rules per stage, each with its
+ * sentence of evidence, asked in order; the first that holds names the cause.  Where the
+ * measurements cannot tell two causes apart, the resource says so ("full", "unknown") instead of
+ * guessing.  Reading has its rules in cause_read.c. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/device_summary.h"
@@ -47,12 +47,13 @@ static double cause_elasticity(const struct evidence_base *base, enum replay_cos
 /* --- rules that any stage on cores shares ----------------------------------------------------- */
 
 static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a core */
-/* Of a quota's periods: below, it is of no matter; above, nothing else keeps the threads off the cores. */
+/* Share of a quota's periods that were throttled: below, it does not matter; above, nothing else
+ * keeps the threads off the cores. */
 static const double THROTTLED_BOUND = 0.10, THROTTLED_MOSTLY = 0.50;
 static const double THROTTLED_DOUBTLESS = 0.60;
 static const double USES_ALL = 0.80; /* of a quota: less, and others of its group use the rest */
-/* Of the CPU time that anybody on the machine wanted: below, it is of no matter; above, it counts for more than threads
- * that wait for each other. */
+/* Stolen share of the CPU time that anybody on the machine wanted: below, it does not matter;
+ * above, it counts for more than threads that wait for each other. */
 static const double STOLEN_BOUND = 0.10, STOLEN_MUCH = 0.20;
 static const double STOLEN_SLACK = 0.15; /* asleep beyond what is stolen: for something else */
 static const double GAIN_LEAST = 0.05;   /* by replay, without the others or with cores for all */
@@ -70,7 +71,7 @@ static bool cause_unknown_split(
 		stage->name);
 }
 
-/* It waits for cores more than for anything else. */
+/* It waits for a core more than for anything else. */
 static bool waits_for_cores(const struct stage_summary *stage)
 {
 	const double lock = isnan(stage->lock_wait) ? 0 : stage->lock_wait;
@@ -78,7 +79,7 @@ static bool waits_for_cores(const struct stage_summary *stage)
 	       stage->run_queue >= lock;
 }
 
-/* What waits for neither a core nor runs on one speaks for another cause. */
+/* Time that is neither on a core nor waiting for one points to another cause. */
 static double cores_certainty(const struct stage_summary *stage)
 {
 	return certainty_above(stage->run_queue, RUN_QUEUE_BOUND) *
@@ -110,7 +111,7 @@ static bool others_are_busy(const struct evidence_base *base)
 	return foreign_load_is_heavy(base->point->cores_busy_outside, base->facts->cores);
 }
 
-/* Where the quota throttles now and then only, other processes may matter more. */
+/* Where the quota throttles only now and then, other processes may matter more. */
 static bool quota_matters(const struct evidence_base *base)
 {
 	const struct findings *f = base->findings;
@@ -151,7 +152,8 @@ bool cause_quota(
 			: "");
 }
 
-/* Where the kernel keeps stolen time out of a thread's CPU time, the thread seems to sleep meanwhile. */
+/* Where the kernel leaves stolen time out of a thread's CPU time, the thread seems to sleep
+ * meanwhile. */
 bool cause_stolen(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -216,7 +218,7 @@ bool cause_cores(
 		facts->cores);
 }
 
-/* Others that stream through memory slow every core down without taking one away. */
+/* Processes that stream through memory slow every core down without taking one away. */
 static bool cause_slowed(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -231,7 +233,7 @@ static bool cause_slowed(
 		base->facts->cores);
 }
 
-/* The last rule of a stage: what is known of its time, and that it tells nothing. */
+/* The last rule of a stage: its time split, which points to no cause. */
 bool cause_unexplained(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -255,7 +257,8 @@ static const double IMBALANCE_PROVEN = 1.2;  /* the same where replay gains from
 static const double IMBALANCE_GAIN = 0.05;   /* ... by so much */
 static const double IMBALANCE_DOUBTLESS = 2; /* times */
 
-/* In order, the batch of a slow worker is waited for while later ones are complete. */
+/* With batch.order = in-order, the batch of a slow worker is waited for while later ones are
+ * complete. */
 static bool decode_imbalance(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -278,7 +281,8 @@ static bool decode_imbalance(
 		units_format_duration(team.others_ns, others));
 }
 
-/* Waiting for the lock grows without bound as it is held all the time: either shows that it binds. */
+/* Lock waits grow without bound as the lock is held all the time: either one shows that the lock is
+ * the bottleneck. */
 static bool decode_lock(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -297,7 +301,7 @@ static bool decode_lock(
 		stage->name, stage->lock_wait * 100, stage->lock_busy * 100);
 }
 
-/* Without the lock's own clock: sleeping that nothing else explains. */
+/* Where lock waits were not timed: sleep that nothing else explains. */
 static bool decode_lock_unseen(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -397,7 +401,7 @@ static cause_rule *const cause_rules_sync[] = {sync_exchanges, NULL};
 static const double HOST_BOUND =
 	0.20; /* of a step's time, worked by its thread beforehand: without it, a quarter more */
 
-/* Without the kernel's account of threads: one that waits for a core looks as one that launches. */
+/* Without schedstat a thread that waits for a core looks like one that launches. */
 static const double LAUNCH_UNTOLD = 0.6;
 static const double LAUNCH_BOUND =
 	0.90; /* of a step's device time, spent by the host in launching it */
@@ -432,7 +436,7 @@ static bool device_throttled(
 	return false;
 }
 
-/* Without an upload stage the step begins with the copy. */
+/* Without an upload stage, the step begins with the copy. */
 static bool device_copies(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -488,7 +492,8 @@ static bool device_computes(
 
 /* --- any other --------------------------------------------------------------------------------------- */
 
-/* Shares of the time that the step's threads were at work, over the repeats; NAN: not known (no schedstat). */
+/* Shares of the working time of the step's threads, over the repetitions; NAN: unknown (no
+ * schedstat). */
 struct thread_shares {
 	double cpu, queued;
 };
@@ -510,8 +515,9 @@ static struct thread_shares thread_shares_of(const struct evidence_base *base, c
 			   : (struct thread_shares){NAN, NAN};
 }
 
-/* Of a step's time, what its thread works before the device begins, on a core or asleep in a driver: waiting for a core is no
- * work, whether before the device or after it.  Where nobody tells of that waiting, it is in there.  NAN: not known. */
+/* Share of the step time that its thread works before the device begins, on a core or asleep in a
+ * driver. Waiting for a core is not work, before the device or after it; without schedstat that
+ * waiting is included. NAN: unknown. */
 static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	if (!base->source || base->facts->step_threads > 0)
@@ -524,8 +530,8 @@ static double launch_share(const struct evidence_base *base, const struct stage_
 	return isnan(host) ? NAN : fmin(host, fmax(thread.cpu, host - thread.queued));
 }
 
-/* The device waits for its thread: as with many small kernels.  The two take turns, so that what the one takes is lost to
- * the other, whichever takes more. */
+/* The device waits for its thread, as with many small kernels. The two take turns, so whatever one
+ * takes is lost to the other. */
 static bool step_launch(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -542,7 +548,8 @@ static bool step_launch(
 		told ? "" : "; how much of that it waited for a core is unknown (no schedstat)");
 }
 
-/* Of the time, beyond what the device computes and its thread launches; 0 where the rate or the capacity is not known. */
+/* Share of the time that the thread is busy beyond what the device computes and the thread
+ * launches; 0 where the rate or the capacity is unknown. */
 static double late_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	const double launching = launch_share(base, stage);
@@ -558,7 +565,7 @@ bool step_is_late(const struct evidence_base *base)
 	return base->facts->step_emulated && step && late_share(base, step) > LATE_TOLD;
 }
 
-/* An emulated device whose thread the quota stops is late by that. */
+/* A quota that stops the thread of an emulated device makes the device late. */
 static bool step_late_by_quota(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -573,7 +580,8 @@ static bool step_late_by_quota(
 		late * 100);
 }
 
-/* How busy an emulated device is follows from its nominal time, not from how long its thread slept. */
+/* An emulated device's busy share follows from its nominal time, not from how long its thread
+ * slept. */
 static bool emulated_computes(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {

@@ -1,5 +1,6 @@
-/* Why reading is slow: a cache that holds a part of the data, the CPU, storage that stalls, storage that is
- * full (of bytes, of requests, of files served at once), or the latency of each file with too few in flight. */
+/* Why reading is slow: a cache that holds a part of the data, the CPU, storage that stalls, storage
+ * that is full (of bytes, of requests, of files served at once), or the latency of each file with
+ * too few in flight. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"
@@ -10,17 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a limit, that the group reads: used; used up; and more than a limit that holds lets through. */
+/* Share of the limit that the group reads: used; used up; and more than a working limit lets
+ * through. */
 static const double LIMIT_USED = 0.90, LIMIT_USED_UP = 0.97, LIMIT_EXCEEDED = 1.10;
 static const double CERTAIN_USED = 0.85, CERTAIN_USED_UP = 0.97;
-/* More files in flight read more: then the limit is near, and latency still counts. */
+/* If more files in flight read more, the limit is near but latency still counts. */
 static const double CERTAIN_AGAINST = 0.7;
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
 static const double IDLE_DISK = 0.50; /* busy less than this, while a store is full: not the disk */
 
 /* --- a limit on reads ------------------------------------------------------------------------------------- */
 
-/* A limit that is nearer to used up than the other, if there are two. */
+/* The limit that is nearer to being used up, if there are two. */
 struct used_limit {
 	bool bytes; /* else requests */
 	const char *group;
@@ -91,7 +93,8 @@ static bool is_full_store(const char *resource)
 	       strcmp(resource, "concurrency") == 0 || strcmp(resource, "full") == 0;
 }
 
-/* " on vda: busy 12 % of the time, 1.05 ms a request", and what that says of a full store. */
+/* " on vda (busy 12 % of the time, 1.05 ms per request)", and what that says about saturated
+ * storage. */
 static void describe_disk(
 	const struct point_summary *point, const char *resource, char out[DISK_WORDS_BYTES])
 {
@@ -109,7 +112,7 @@ static void describe_disk(
 			"; the saturated part lies above the disk");
 }
 
-/* Nothing of the store where reads wait for a core. */
+/* False where reads wait for a core: then the store explains nothing. */
 static bool is_storage(const char *resource)
 {
 	return is_full_store(resource) || strcmp(resource, "latency") == 0 ||
@@ -220,9 +223,10 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 
 /* --- storage that stalls ---------------------------------------------------------------------- */
 
-/* Storage answers nothing for a while, now and then: no file comes in although files are in flight and
- * readers wait for them.  A mean of latencies hides it, and so does a replay of recorded files, few of
- * which met a stall.  It shows in the windows of the measured part, and in the files that took as long. */
+/* Storage answers nothing for a while, now and then: no file comes in although files are in flight
+ * and readers wait for them.  A mean of latencies hides it, and so does a replay of recorded files,
+ * few of which met a stall.  It shows in the windows of the measured part, and in the files that
+ * took as long. */
 
 enum { STALLS_FEW = 3 };
 
@@ -292,7 +296,7 @@ static bool window_is_quiet(const struct stalls_view *v, size_t i)
 	       window_state(v->m, i, v->read, THREAD_BLOCKED) < 1 - WAITING;
 }
 
-/* How much of a window beside a quiet one is of the same stall. */
+/* How much of the window next to a quiet one belongs to the same stall. */
 static double edge_s(const struct stalls_view *v, size_t i)
 {
 	if (i >= v->m->window_count || !window_is_measured(v->m, i))
@@ -336,7 +340,7 @@ static void usual_starvation(struct stalls_view *v)
 	v->starved = seconds > 0 ? starved / seconds : 0;
 }
 
-/* What the step starves for beyond the usual while storage is quiet, and in the window after. */
+/* How much longer than usual the step starves while storage is quiet and in the window after. */
 static double starved_for(const struct stalls_view *v, size_t first, size_t end)
 {
 	double sum = 0;
@@ -430,7 +434,8 @@ static bool say_stalls(const struct stalls *s, struct cause *out)
 		longest, s->longest_at_s, s->starved_s / s->measured_s * 100);
 }
 
-/* Reading is the limit: for its stalls, if it would keep up without them, or if they are a good part of the time. */
+/* Reading is the bottleneck because of stalls if it would keep up without them, or if they take a
+ * good part of the time. */
 static bool cause_stalls(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -468,12 +473,12 @@ static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
 static const double READS_ALL_THE_TIME = 0.90; /* busy: nothing below holds it back */
 static const double NINETY = 1.645;
-/* A capacity of less than so many times the rate is the next limit, and a close one. */
+/* A capacity below so many times the rate is the next bottleneck, and close. */
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_SHARED = 0.85;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
-/* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
+/* Once storage is known to be saturated, not knowing in what costs little confidence. */
 static const double CERTAIN_UNCLEAR = 0.85;
 
 static struct trace_set read_traces_of(const struct evidence_base *base)
@@ -488,8 +493,9 @@ static bool reads_from_memory(const struct evidence_base *base)
 	return base->facts->reads_memory || base->point->page_cache_share >= PAGE_CACHE_SERVED;
 }
 
-/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part, or, where
- * nobody counts what it served, one that a memory limit keeps too small for the data. */
+/* Hits and misses: service times have two populations that file sizes do not explain, and the page
+ * cache served a part of the reads. Where nobody counts what it served: a memory limit keeps the
+ * page cache too small for the data. */
 static bool cached_in_part(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -593,7 +599,8 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	return out;
 }
 
-/* Bytes and requests cannot be told apart where sizes are alike; where times are too uneven, nothing is. */
+/* Bytes and requests cannot be told apart where all files have one size; where service times are
+ * too uneven, nothing can. */
 static bool full_of_something(const struct storage *s, const char *points, struct cause *out)
 {
 	if (s->sizes_alike)
@@ -674,7 +681,7 @@ static bool told_by_points(
 		compare_points(&s, points));
 }
 
-/* The best this node's storage gave, by a probe of it; 0: not known. */
+/* The best rate that a probe of this node's storage found; 0: unknown. */
 static double ceiling_of(const struct evidence_base *base)
 {
 	const struct ceilings *ceilings = base->source ? base->source->ceilings : NULL;
@@ -720,14 +727,16 @@ static bool cannot_be_told(
 		2 * depth);
 }
 
-/* Page-cache reads that sleep wait for a disk's queue after all: not for what was measured. */
+/* Reads that the page cache served but that sleep must wait for the disk's queue after all; what
+ * was measured does not explain them. */
 static bool memory_that_sleeps(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	return reads_from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
-/* A limit that is used up is a fact.  Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
- * this node's storage at its best. */
+/* In this order because a limit that is used up is a fact, and because points of this run count
+ * more than the page cache (which some file systems do not count) and a ceiling (which is this
+ * node's storage at its best). */
 cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu, cause_stalls,
 	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

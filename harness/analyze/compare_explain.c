@@ -16,7 +16,7 @@ enum {
 	PART_CORES,
 };
 
-/* Less is rounding of a sum. */
+/* A smaller effect is rounding of a sum. */
 static const double EFFECT_LEAST = 1e-6;
 
 /* --- the game: players, and ln of what each subset of them is worth ---------------------------------------- */
@@ -71,7 +71,7 @@ static void divide(struct explanation *out, const double *worth, unsigned player
 
 /* --- by replay ------------------------------------------------------------------------------------------------ */
 
-/* Factors of workers as long as either team, so that any shape finds its own. */
+/* Worker factors as long as the larger side's, so that either shape finds its own. */
 struct teams {
 	float *a, *b; /* NULL: alike; owned */
 };

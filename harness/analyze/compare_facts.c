@@ -1,5 +1,5 @@
-/* Two results held beside each other: which of their points are the same, and what their configurations and
- * nodes differ in. */
+/* Two results held beside each other: which of their points are the same, and what their
+ * configurations and nodes differ in. */
 #include "harness/analyze/compare_facts.h"
 
 #include "harness/measure/node_name.h"
@@ -157,7 +157,7 @@ struct rule {
 	enum compare_weight weight;
 };
 
-/* The first that fits.  What is not here is a setting. */
+/* The first pattern that matches counts. A key that is not here is a setting. */
 static const struct rule key_rules[] = {
 	{"run.name", COMPARE_HARMLESS},
 	{"run.seed", COMPARE_HARMLESS}, /* other crops in another order: noise */
@@ -181,7 +181,7 @@ static const struct rule key_rules[] = {
 	{"inject.*", COMPARE_STRONG},
 };
 
-/* The first that fits.  What is not here is minor. */
+/* The first pattern that matches counts. A fact that is not here is minor. */
 static const struct rule fact_rules[] = {
 	{"load.*", COMPARE_HARMLESS},
 	{"node.name", COMPARE_STRONG},
@@ -217,7 +217,8 @@ static const struct rule fact_rules[] = {
 	{"dataset.bad_files", COMPARE_STRONG},
 };
 
-/* Numbers that differ by less are one: what a kernel keeps of the memory differs from boot to boot. */
+/* Numbers that differ by less count as equal: the memory that a kernel reserves differs from boot
+ * to boot. */
 static const double SAME_NUMBER = 0.01;
 
 static enum compare_weight weight_by_rules(
@@ -247,7 +248,7 @@ static struct compare_fact *facts_room(struct compare_facts *facts)
 	return &facts->list[facts->count++];
 }
 
-/* Takes the texts. */
+/* Takes ownership of the texts. */
 static void facts_take(struct compare_facts *facts, enum compare_weight weight, const char *name,
 	bool is_key, char *a, char *b)
 {
@@ -327,7 +328,7 @@ static bool both(const struct config *a, const struct config *b, enum key_id key
 	return config_integer(a, key) == value && config_integer(b, key) == value;
 }
 
-/* A key of the recipe that the files do not depend on, in either. */
+/* A key of the recipe that the files of neither side depend on. */
 static bool is_idle_key(enum key_id key, const struct config *a, const struct config *b)
 {
 	switch (key) {
@@ -412,7 +413,7 @@ static char *fact_words(const struct fact *fact)
 		       : words;
 }
 
-/* A data set is as large as it says: the tolerance of other numbers is not for it. */
+/* The size of a data set is exact: the tolerance of other numbers does not apply. */
 static bool same_size(const struct fact *a, const struct fact *b)
 {
 	return a->kind == FACT_NUMBER && b->kind == FACT_NUMBER && a->number == b->number;
@@ -437,7 +438,7 @@ static void compare_fact_pair(
 	facts_take(facts, weight, name, false, fact_words(a), fact_words(b));
 }
 
-/* A name that a container's engine made up is another one each time. */
+/* A container engine makes up another node name each time. */
 static bool names_are_made_up(const struct fact_list *a, const struct fact_list *b)
 {
 	return !fact_node_name_lasts(a) && !fact_node_name_lasts(b);

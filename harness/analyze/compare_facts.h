@@ -1,6 +1,6 @@
-/* Two results held beside each other: which of their points are the same, and what they differ in besides
- * their figures: keys of the configuration and facts of the node, each with what it means for a
- * comparison.  Pure functions; two tables in compare_facts.c are the policy. */
+/* Two results held beside each other: which of their points are the same, and what they differ in
+ * besides their figures: keys of the configuration and facts of the node, each with what it means
+ * for a comparison.  Pure functions; two tables in compare_facts.c are the policy. */
 #ifndef MLBENCH_ANALYZE_COMPARE_FACTS_H
 #define MLBENCH_ANALYZE_COMPARE_FACTS_H
 
@@ -13,8 +13,8 @@
 
 /* --- points -------------------------------------------------------------------------------------- */
 
-/* Two points are the same where the values of every key that either side sweeps are, whatever the order of
- * axes and values. */
+/* Two points are the same where the values of every key that either side sweeps are, whatever the
+ * order of axes and values. */
 struct point_pair {
 	size_t a, b; /* points of the grids */
 };

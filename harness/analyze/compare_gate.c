@@ -106,7 +106,7 @@ int gate_parse(const char *text, bool required, struct gate *gate, struct error 
 
 /* --- judgement ---------------------------------------------------------------------------------------------- */
 
-/* The bound as a difference of y from this baseline; NAN: none (a share of nothing). */
+/* The limit as a difference of y from this baseline; NAN: there is none (a share of nothing). */
 static double bound_of(const struct gate *gate, const struct difference *d)
 {
 	if (!gate->relative)
@@ -116,15 +116,15 @@ static double bound_of(const struct gate *gate, const struct difference *d)
 	return gate->value * d->a;
 }
 
-/* y from the limit, on the good side; below 0: what was seen is beyond it. */
+/* Distance from the limit in y, positive on the good side; below 0: what was seen is beyond it. */
 static double margin_of(const struct gate *gate, const struct difference *d)
 {
 	const double bound = bound_of(gate, d);
 	return gate->above ? bound - d->value : d->value - bound;
 }
 
-/* Within the noise floor, where no change at all would be within the limit.  Where a figure itself is meant, the floor
- * of its change says nothing. */
+/* Within the noise floor, where no change at all would be within the limit. Where the figure itself
+ * is meant, the noise floor of its change does not apply. */
 static bool is_noise(const struct gate *gate, const struct difference *d)
 {
 	const double limit = gate->above ? gate->value : -gate->value;
@@ -141,7 +141,7 @@ static double p_beyond(const struct gate *gate, const struct difference *d)
 	return fmin(1, 2 * (double)d->tests * compare_student(-beyond / d->error, d->freedom));
 }
 
-/* By how much it is shown to be within the limit; below 0: it is not. */
+/* By how much it is shown to be within the limit; below 0: not shown. */
 static double room_of(const struct gate *gate, const struct difference *d)
 {
 	return isnan(d->error) ? -INFINITY
@@ -187,7 +187,8 @@ static void gate_say(struct gate_result *result, const struct gate *gate,
 			100 * (1 - level), text[1], text[2]);
 }
 
-/* About how many a side would show what was seen: that the surest point is worse, or that every point is within. */
+/* About how many repetitions per side would show what was seen: that the most certain point is
+ * worse, or that every point is within. */
 static size_t repeats_to_decide(
 	const struct gate *gate, const struct difference *differences, size_t count, double level)
 {

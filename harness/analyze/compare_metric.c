@@ -231,7 +231,8 @@ static double stage_blocked(const struct measurement *m, const struct stage_meas
 	return ratio(stage->seconds[THREAD_BLOCKED], thread_seconds(stage));
 }
 
-/* As in the summary: of a stage that hardly worked, or whose device does, the split means nothing. */
+/* As in the summary: of a stage that hardly worked, or whose device does, the split means
+ * nothing. */
 static double of_work(const struct stage_measurement *stage, double seconds)
 {
 	static const double least = 0.05;

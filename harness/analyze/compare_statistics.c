@@ -1,5 +1,5 @@
-/* Tests, intervals, verdicts and advice for the differences of points and of their mean; the header says
- * why it is these. */
+/* Tests, intervals, verdicts and advice for the differences of points and of their mean; the header
+ * says why it is these. */
 #include "harness/analyze/compare_statistics.h"
 
 #include "harness/base/order.h"
@@ -36,7 +36,7 @@ static double beta_fraction(double a, double b, double x)
 	return value;
 }
 
-/* lgamma writes a global. */
+/* lgamma is not thread-safe: it writes a global. */
 static double log_gamma(double x)
 {
 	int sign;
@@ -69,7 +69,8 @@ static double student_density(double t, double freedom)
 	       sqrt(freedom * M_PI);
 }
 
-/* t > 0 that a share `tail` is above: Newton's steps, halved intervals where they lead out of what is known. */
+/* The t > 0 that a share `tail` lies above: Newton's steps, bisection where they leave the known
+ * bracket. */
 static double upper_quantile(double tail, double freedom)
 {
 	enum { STEPS = 60 };
@@ -126,7 +127,7 @@ void compare_holm(double *p, size_t count)
 
 /* --- variances and the bootstrap -------------------------------------------------------------- */
 
-/* y that agree to so much are equal: what is left is rounding. */
+/* Values of y that agree to within this are equal; the rest is rounding. */
 #define COMPARE_VARIANCE_LEAST 1e-24
 
 /* One side of one point. */
@@ -262,7 +263,7 @@ static double draw_residual(const struct pool *pool, struct rng *rng)
 	return word & 1 ? value : -value;
 }
 
-/* With an effect of the run on all of them. */
+/* Includes an effect that the whole run shares. */
 static struct side draw_side(
 	const struct pool *pool, struct rng *rng, size_t count, double run_share)
 {
@@ -333,7 +334,7 @@ static double compare_bootstrap_critical(
 	return bootstrap->critical = critical_of(bootstrap->t, level);
 }
 
-/* Of the mean over all points, whose deviations are as they are. */
+/* The same for the mean over all points, whose deviations are kept. */
 static double compare_bootstrap_overall(
 	struct bootstrap *bootstrap, const struct difference *points, size_t count, double level)
 {
@@ -362,13 +363,14 @@ static double compare_bootstrap_overall(
 
 /* --- stalls: without the worst repetitions of each side --------------------------------------- */
 
-/* The difference without the repetitions of each side that did worst: what is left when the machine stood
- * still in one of them.  compare_statistics.h says when it is used. */
+/* The difference without the repetitions of each side that did worst: what is left when the machine
+ * stood still in one of them.  compare_statistics.h says when it is used. */
 
 /* Of n values drawn from a normal distribution of deviation 1, the (n - 1) / 2 least left out:
- * `variance` of the mean of the rest; `widen`: 1 / sqrt(mean of their variance), which makes the deviation of the rest
- * that of all; `tail`: the quantile of |difference| / deviation of the rest at 0.1 %, beside Student's, where its
- * numerator has deviation 1.  From 3 million draws each; test_compare_stalls draws them anew. */
+ * `variance` of the mean of the rest; `widen`: 1 / sqrt(mean of their variance), which makes the
+ * deviation of the rest that of all; `tail`: the quantile of |difference| / deviation of the rest
+ * at 0.1 %, beside Student's, where its numerator has deviation 1.  From 3 million draws each;
+ * test_compare_stalls draws them anew. */
 static const struct law {
 	double variance, widen, tail;
 } laws[COMPARE_STALLS_REPEATS_MOST + 1] = {
@@ -598,7 +600,8 @@ static double joint_p(const struct difference *all, const struct difference *res
 	return rest->tests > 0 ? fmin(1, (double)rest->tests * fmin(all->p, rest->p)) : all->p;
 }
 
-/* Settles p and the verdict, by the rest of the repetitions where these find a difference and find it more surely. */
+/* Sets p and the verdict; takes them from the undisturbed repetitions where these find a
+ * difference, and find it with more certainty. */
 static void settle_difference(struct difference *all, const struct difference *rest,
 	double adjusted, const struct difference_rules *rules)
 {
@@ -617,8 +620,8 @@ static void settle_difference(struct difference *all, const struct difference *r
 
 /* --- all points together ------------------------------------------------------------------------------------ */
 
-/* Deviation of what the n-th repetitions of all points have in common, from both sides: the sweep's rounds are
- * apart in time as runs are.  NAN: not known. */
+/* Deviation of what the n-th repetitions of all points have in common, from both sides: the sweep's
+ * rounds are apart in time as runs are.  NAN: not known. */
 static double common_deviation(
 	const struct difference_samples *samples, const struct point *points, size_t count)
 {
@@ -716,7 +719,7 @@ static size_t overall_means(
 	return used;
 }
 
-/* Of several points, whose p and verdicts do not matter for it. */
+/* The mean over several points; their own p and verdicts do not matter for it. */
 static struct difference overall_of(const struct difference *points, size_t count,
 	const struct difference_rules *rules, struct bootstrap *bootstrap, double common)
 {

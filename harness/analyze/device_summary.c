@@ -1,5 +1,5 @@
-/* What repetitions say about a device, merged; and means over all devices, the evidence for limits that lie
- * on the device itself. */
+/* What repetitions say about a device, merged; and means over all devices, the evidence for limits
+ * that lie on the device itself. */
 #include "harness/analyze/device_summary.h"
 
 #include <math.h>
@@ -230,8 +230,8 @@ enum same_results device_same_results(const struct measurement *const *repeats, 
 
 /* --- all devices ------------------------------------------------------------------------------ */
 
-/* Reasons of a slow-down come in three kinds: harm that the device avoids, the power cap that large products
- * reach on healthy devices, and what is no slow-down at all. */
+/* Reasons of a slow-down come in three kinds: harm that the device avoids, the power cap that large
+ * products reach on healthy devices, and what is no slow-down at all. */
 
 /* A mean of those values that are known. */
 struct mean {
@@ -267,7 +267,7 @@ static bool is_power_cap(const char *reason)
 	return strcmp(reason, "power cap") == 0;
 }
 
-/* Clocks that somebody asked for, or that nothing asked for. */
+/* Clocks that were requested, or that are low because the device idles. */
 static bool is_no_slow_down(const char *reason)
 {
 	static const char *const harmless[] = {
@@ -278,7 +278,7 @@ static bool is_no_slow_down(const char *reason)
 	return false;
 }
 
-/* Reasons overlap in time: the commonest stands for all. */
+/* Reasons overlap in time, so the commonest one stands for all. */
 static void view_add_throttles(
 	const struct device_measurement *device, struct means *means, struct device_view *out)
 {

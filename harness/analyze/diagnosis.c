@@ -1,5 +1,6 @@
-/* The whole diagnosis: enough samples? memory, then the verdict with what a replay finds, then phases, and
- * what to turn.  Whatever is missing is left out and said; only memory can fail it. */
+/* The whole diagnosis: whether there are enough samples, memory, the verdict with what a replay
+ * finds, phases, and what to change. Whatever is missing is left out with a reason; only lack of
+ * memory makes it fail. */
 #include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/memory_growth.h"
@@ -34,7 +35,7 @@ static void explain_why_not(char *why_not, const struct error *reason)
 	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
 }
 
-/* Too few items were recorded: so much longer records enough. */
+/* Where too few items were recorded, says how much longer a run records enough. */
 static void add_way_out(
 	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
 {
@@ -153,8 +154,8 @@ static void judge_part(const struct diagnose_input *input, const struct measurem
 	free(summary);
 }
 
-/* The last phase of a change that lasted: whole repetitions like it tell more, as other depths in their warm-ups and their first
- * files are of it. */
+/* Judges the last phase of a lasting change from the whole repetitions like it: they say more,
+ * because the other depths of their warm-ups and their first files belong to it. */
 static void judge_after(const struct diagnose_input *input, const struct phase_cut *cut,
 	unsigned effort, struct verdict *verdict)
 {
@@ -194,7 +195,7 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 	free(slice);
 }
 
-/* The same limit at much the same throughput, or for a moment only. */
+/* The same bottleneck at nearly the same throughput, or only for a moment. */
 static bool are_alike(const struct phase *a, const struct phase *b, double run_s)
 {
 	static const double moment = 0.12; /* of the run */
@@ -204,7 +205,7 @@ static bool are_alike(const struct phase *a, const struct phase *b, double run_s
 	       fmin(a->end_s - a->begin_s, b->end_s - b->begin_s) < moment * run_s;
 }
 
-/* Samples over time, of two that follow each other. */
+/* Merges two consecutive phases: the throughput is samples over time. */
 static void join_phases(struct phase *into, const struct phase *next)
 {
 	const double first = into->end_s - into->begin_s;
@@ -249,7 +250,8 @@ static size_t costliest_phase(const struct diagnosis *out)
 	return worst;
 }
 
-/* First of all: whatever follows is of that part alone, and its figures are not the run's. */
+/* Put first, because everything after it is about that part only and its figures are not the
+ * run's. */
 static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t after)
 {
 	struct verdict *v = &out->verdict;
@@ -314,7 +316,8 @@ static unsigned knee_workers(const struct diagnose_input *input)
 	return wanted < KNEE_WORKERS_MAX ? wanted : KNEE_WORKERS_MAX;
 }
 
-/* Nothing to turn, but no step at its full rate either: the verdict's own advice says why. */
+/* Nothing to change, but the step is not at its full rate either: the verdict's own advice says
+ * why. */
 static bool is_late(const struct diagnose_input *input, const struct diagnosis *found)
 {
 	const struct evidence_base base = {.point = input->point,
@@ -348,7 +351,7 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 	return code;
 }
 
-/* A model that cannot be followed further is said, and is no failure of the diagnosis. */
+/* A model that cannot be followed further is reported; the diagnosis does not fail. */
 static void use_model(const struct diagnose_input *input, const struct replayed *replayed,
 	unsigned effort, struct diagnosis *out)
 {
@@ -363,13 +366,13 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 		explain_why_not(out->why_not, &reason);
 }
 
-/* What comes and goes is one limit, not several phases. */
+/* A limit that comes and goes is one limit, not several phases. */
 static bool is_stall(const struct verdict *verdict)
 {
 	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
 }
 
-/* Figures and the model are of `input`, the verdict of what `judged` has besides, and its phases of `parts`. */
+/* Figures and the model come from `input`, the verdict from `judged`, the phases from `parts`. */
 static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *judged,
 	const struct diagnose_input *parts, const struct phase_cut *cut, unsigned effort,
 	struct diagnosis *out)
@@ -393,7 +396,7 @@ static void judge_whole(const struct diagnose_input *input, const struct diagnos
 	replayed_close(&replayed);
 }
 
-/* Its own predictions, as an experiment's that fail. */
+/* A prediction that failed when it was tried lowers the confidence as a failed experiment does. */
 static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 {
 	const size_t failed = tried_failed(tried);
@@ -420,7 +423,7 @@ static struct evidence_base base_of(const struct diagnose_input *input)
 		.source = input->source.traces ? &input->source : NULL};
 }
 
-/* What makes the rates uncertain is the finding. */
+/* True where the reason for the uneven rates is itself the finding. */
 static bool uneven_for_a_cause(const struct diagnose_input *input)
 {
 	const struct evidence_base base = base_of(input);
@@ -435,7 +438,8 @@ static void take_all(struct diagnose_input *input)
 	source->count = input->all_count;
 }
 
-/* A store that did not answer makes a repetition unsteady; left out as such, nobody would hear of it. */
+/* A store that did not answer makes a repetition unsteady. If that repetition were left out, nobody
+ * would hear of it. */
 static bool take_stalled(struct diagnose_input *input)
 {
 	struct diagnose_input with = *input;
@@ -450,7 +454,8 @@ static bool take_stalled(struct diagnose_input *input)
 	return true;
 }
 
-/* Cuts the repetitions of the source, or all, where an unsteady one of them has a change that lasted: parts->source is then of all. */
+/* Cuts the repetitions into parts; if an unsteady one of `all` has a change that lasted,
+ * parts->source becomes all of them. */
 static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
 {
 	struct model_source *source = &parts->source;

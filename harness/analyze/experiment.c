@@ -1,5 +1,6 @@
-/* Experiments: the order of runs, what a block tells and how long runs may take; then all of them together:
- * their intervals, which of them needs more blocks, and what they say about the verdict. */
+/* Experiments: the order of runs, what a block tells and how long runs may take; then all of them
+ * together: their intervals, which of them needs more blocks, and what they say about the
+ * verdict. */
 #include "harness/analyze/experiment.h"
 
 #include "harness/analyze/statistics.h"
@@ -11,14 +12,15 @@
 
 /* --- one experiment --------------------------------------------------------------------------- */
 
-/* Apart from other uses of run.seed. */
+/* Separates this use of run.seed from others. */
 static const uint64_t ORDER_STREAM = 0x4558504552494d45ULL;
 
-/* Share of the budget for the first two blocks of every experiment: the rest goes where it is needed. */
+/* Share of the budget for the first two blocks of every experiment; the rest goes where it is
+ * needed. */
 static const double FIRST_ROUNDS_SHARE = 0.6;
-/* A run shorter than this measures how threads start. */
+/* A shorter run would measure how threads start. */
 static const double DURATION_LEAST_S = 0.2, WARMUP_LEAST_S = 0.05;
-/* A throughput between completions of batches needs some of them. */
+/* Throughput is measured between completions of batches, so it needs some of them. */
 enum { BATCHES_LEAST = 12 };
 static const double WARMUP_SHARE = 0.25; /* of a run */
 
@@ -117,8 +119,8 @@ const char *experiment_outcome_name(enum experiment_outcome outcome)
 
 static const uint64_t NEXT_STREAM = 0x4e455854ULL;
 
-/* Half-widths of 90 % intervals that are good enough: of an elasticity; of a log ratio; and beside that of
- * the prediction which it is held against. */
+/* Half-widths of 90 % intervals that are good enough: of an elasticity; of a log ratio; and beside
+ * that of the prediction which it is held against. */
 static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE = 0.5;
 
 /* How the odds of a verdict fall: see experiment.h. */
@@ -126,11 +128,13 @@ static const double ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
 
 /* --- blocks whose baseline moved ---------------------------------------------------------------- */
 
-/* |ln| to the median: above both a block is measured again.  Below so many runs nobody knows their spread. */
+/* ln| from the median: beyond both limits a block is measured again. With fewer runs the spread is
+ * unknown. */
 static const double MOVED_LEAST = 0.05, MOVED_DEVIATIONS = 5, MAD_TO_DEVIATION = 1.4826;
 enum { SPREAD_RUNS_LEAST = 8, RUNS_MAX = EXPERIMENT_BASELINES * EXPERIMENT_BLOCKS_MAX };
 
-/* Of the experiments that share a baseline: where its runs lie, and how far off is no chance; NAN: not known. */
+/* The median of the baseline runs of experiments that share a baseline, and the distance from it
+ * that is not chance; NAN: unknown. */
 static double centre_of_baseline(const struct verification *v, bool late, double *far)
 {
 	double logs[EXPERIMENTS_MAX * RUNS_MAX];
@@ -199,7 +203,7 @@ static double block_variance(const struct experiment *e)
 	return deviation * deviation;
 }
 
-/* Slow-downs run at nearly the baseline's pace and share its noise; the others may run at another. */
+/* Slow-downs run at nearly the baseline's pace and share its noise; other experiments may not. */
 static bool same_group(const struct experiment *a, enum experiment_kind kind)
 {
 	return (a->kind == EXPERIMENT_SLOW) == (kind == EXPERIMENT_SLOW);
@@ -254,9 +258,9 @@ static enum experiment_outcome experiment_outcome_of(
 	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
 
-/* Where another stage binds than before, its throughput is what it is, and the ratio depends on the baseline's.
- * When that is not what was diagnosed (the node changed, or short runs are not like long ones), the ratio to
- * the one and that to the other are both possible. */
+/* Where another stage becomes the bottleneck, the variant's throughput is fixed and the ratio
+ * depends on the baseline's. When the baseline is not what was diagnosed (the node changed, or
+ * short runs differ from long ones), the ratios to either one are possible. */
 static struct interval allow_for_drift(const struct verification *v, const struct experiment *e)
 {
 	if (e->kind == EXPERIMENT_SLOW || !(v->throughput > 0) || !(e->baseline > 0))
@@ -291,7 +295,8 @@ static void weigh_one(const struct verification *v, struct experiment *e)
 
 /* --- elasticities ------------------------------------------------------------------------------ */
 
-/* e = -sum(n r L) / sum(n L^2) over the slow-downs of a stage by exp(L), n blocks of mean log ratio r. */
+/* e = -sum(n r L) / sum(n L^2) over the slow-downs of a stage by exp(L), n blocks of mean log ratio
+ * r. */
 struct slope {
 	double value, error, freedom, replayed;
 	size_t levels, measured;
@@ -386,7 +391,7 @@ void verification_weigh(struct verification *v)
 
 /* --- which next -------------------------------------------------------------------------------- */
 
-/* Half the interval's width over what would do; above 1: needs blocks. */
+/* Half the interval's width over the width that would do; above 1: it needs more blocks. */
 static double need_of(const struct verification *v, const struct experiment *e)
 {
 	double freedom;

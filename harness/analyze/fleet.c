@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* A network that costs less than this is not what binds. */
+/* A network that costs less than this is not the bottleneck. */
 static const double NETWORK_MATTERS = 1.05;
 
 int fleet_check(const struct fleet *fleet, struct error *err)
@@ -53,7 +53,7 @@ static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
 		fmax(0, point->exchange_seconds - fleet->overlap * fleet->step_seconds);
 }
 
-/* What one node keeps of the ideal of its slower half: 1 with endless queues. */
+/* The share of the ideal rate of its slower half that one node reaches: 1 with endless queues. */
 static double queue_factor(const struct fleet *fleet, double input_seconds)
 {
 	const double ideal = fmax(input_seconds, fleet->step_seconds);

@@ -59,7 +59,7 @@ int fleet_check(const struct fleet *fleet, struct error *err);
 /* nodes: 1 .. FLEET_NODES_MAX.  The fleet must have passed fleet_check. */
 struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes);
 
-/* The least number of nodes at which this binds; 0: none up to FLEET_NODES_MAX. */
+/* The least number of nodes at which this is the bottleneck; 0: none up to FLEET_NODES_MAX. */
 unsigned fleet_first(const struct fleet *fleet, enum fleet_limit limit);
 
 const char *fleet_exchange_name(enum fleet_exchange exchange); /* "ring", "tree" */

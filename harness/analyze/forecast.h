@@ -12,8 +12,9 @@
  *
  * The calibrations share the model's errors, so that their own deviations do not average out.  Where they
  * disagree by more than independent errors of s_i would make them (R. DerSimonian, N. Laird, Controlled
- * Clinical Trials 7(3), 1986, treat studies alike), the rest adds to it.  c is what the measurements say of such intervals: every measured
- * point j is predicted from the others, with error e_j and deviation d_j by the formula above with c = 1;
+ * Clinical Trials 7(3), 1986, treat studies alike), the rest is added.  c is what the measurements say
+ * about such intervals: every measured point j is predicted from the others, with error e_j and deviation
+ * d_j by the formula above with c = 1;
  *
  *   c^2 = (n0 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 "errors" of one deviation to begin with
  *
@@ -45,7 +46,7 @@ struct forecast_guess {
 	struct interval interval; /* 90 % */
 };
 
-/* 0, or a negative errno with the reason: this calibration says nothing of that point. */
+/* 0, or a negative errno with the reason why this calibration says nothing about that point. */
 typedef int (*forecast_predict)(
 	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err);
 
@@ -68,7 +69,7 @@ struct forecast {
 	char why[FORECAST_WHY_BYTES];
 };
 
-/* How wrong predictions of measured points from the others were. */
+/* The errors of predicting measured points from the others. */
 struct forecast_errors {
 	size_t count;
 	double widening;      /* c */

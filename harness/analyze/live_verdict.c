@@ -1,4 +1,4 @@
-/* Two pictures as one measurement. */
+/* The difference of two snapshots of a run, judged like a measurement. */
 #include "harness/analyze/live_verdict.h"
 
 #include "harness/base/clock.h"

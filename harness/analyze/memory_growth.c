@@ -1,5 +1,5 @@
-/* Growth of a memory series.  It is reduced to medians of blocks of windows, through which the Theil-Sen
- * slope goes; resampled residuals of the blocks give its interval. */
+/* Growth of a memory series.  It is reduced to medians of blocks of windows, through which the
+ * Theil-Sen slope goes; resampled residuals of the blocks give its interval. */
 #include "harness/analyze/memory_growth.h"
 
 #include "harness/base/clock.h"
@@ -24,7 +24,7 @@ enum {
 static const double SECONDS_MIN = 2;
 static const double GROWTH_LEAST = 2 << 20; /* bytes in all: less is an allocator's breath */
 static const double SLOPE_LEAST = 16 << 10; /* bytes/s */
-/* Growth of the troughs, of the fall to them: windows meet a trough at different moments. */
+/* Growth of the troughs over the depth of the falls: windows meet a trough at different moments. */
 static const double TROUGHS_OF_FALL = 0.1;
 static const double JUMP_OF_GROWTH = 0.6;
 static const double LAST_OF_FIRST = 0.4;  /* rise of the last third over that of the first */
@@ -82,7 +82,8 @@ static double rise_of_third(const double *y, size_t n, size_t third)
 	return statistics_median(y + last - edge, edge) - statistics_median(y + first, edge);
 }
 
-/* Deviation of a block's level, from second differences: neither a slope nor a bend passes for it. */
+/* Deviation of a block's level, from second differences, so that neither a slope nor a bend counts
+ * as noise. */
 static double noise_of_blocks(const struct blocks *b)
 {
 	double seconds[BLOCKS];
@@ -92,7 +93,7 @@ static double noise_of_blocks(const struct blocks *b)
 	return n > 0 ? statistics_median(seconds, n) / SECOND_DIFFERENCE : 0;
 }
 
-/* The largest fall from what was reached before, single windows aside. */
+/* The largest fall from the highest level before it; single windows do not count. */
 static double largest_fall(const struct blocks *fine)
 {
 	double most = 0;
@@ -104,8 +105,8 @@ static double largest_fall(const struct blocks *fine)
 	return most;
 }
 
-/* Troughs: where the series has fallen by `fall` from the top before, at its least until it has risen by as
- * much again.  Writes their places; returns how many. */
+/* Troughs: where the series has fallen by `fall` from the top before, at its least until it has
+ * risen by as much again.  Writes their places; returns how many. */
 static size_t find_troughs(const double *y, size_t n, double fall, size_t *places, size_t room)
 {
 	size_t count = 0;
@@ -132,7 +133,7 @@ static size_t find_troughs(const double *y, size_t n, double fall, size_t *place
 	return count;
 }
 
-/* All in one jump: something was taken once, and kept. */
+/* All in one jump: allocated once and kept. */
 static bool is_one_jump(const struct blocks *b)
 {
 	double most = 0;
@@ -149,7 +150,8 @@ static bool significant(const struct growth *g, double seconds, double noise)
 
 enum { TROUGHS_MAX = 256 };
 
-/* Running medians of SMOOTHED windows, so that a passing allocation makes no trough; NULL without memory. */
+/* Running medians of SMOOTHED windows, so that a passing allocation makes no trough; NULL without
+ * memory. */
 static double *smoothed(const double *y, size_t n)
 {
 	double *out = malloc(n * sizeof *out);
@@ -293,7 +295,7 @@ static struct growth growth_of_repeat(const struct measurement *m, uint64_t seed
 	return g;
 }
 
-/* What the repeats say together. */
+/* What the repetitions say together. */
 struct tally {
 	size_t shapes[GROWTH_ENDLESS + 1], told;
 	double slopes[REPEATS_MAX], lows[REPEATS_MAX], highs[REPEATS_MAX];

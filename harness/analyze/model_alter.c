@@ -1,5 +1,6 @@
-/* What changing a key does to a model.  The structure follows from the new configuration by the function
- * that also builds the pipeline; a few keys scale costs as well.  One table says which keys. */
+/* What changing a key does to a model.  The structure follows from the new configuration by the
+ * function that also builds the pipeline; a few keys scale costs as well.  One table says which
+ * keys. */
 #include "harness/analyze/model_internal.h"
 
 #include "harness/analyze/point_model.h"
@@ -11,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the emulated step's jitter, apart from other uses of the seed. */
+/* Separates the emulated step's jitter from other uses of the seed. */
 #define JITTER_STREAM 0x6a69747465720000ULL
 
 enum { JITTER_BATCHES = 1024 };
 
-/* Beyond, the scheduler's slices are no longer taken in turn by all. */
+/* With more crowding, threads no longer take the scheduler's slices strictly in turn. */
 static const double CROWDING_MOST = 4;
 
 struct change {
@@ -56,7 +57,7 @@ static bool change_keeps(const struct change *c, enum key_id key)
 	       strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
 }
 
-/* How far from the calibration a number was turned. */
+/* Adds how far a number was changed from the calibration. */
 static void change_count_distance(const struct change *c)
 {
 	if (change_before(c) > 0 && change_after(c) > 0)
@@ -77,8 +78,9 @@ static int turn_structure(const struct change *c)
 	return 0;
 }
 
-/* Of Linux's scheduler: 0.7 ms x (1 + log2 of the cores, 8 at most) (kernel/sched/fair.c), and what is left
- * of a tick: a thread that lost its core was seen to wait 0.9 ms x the same for each in front of it. */
+/* Linux's scheduler slice is 0.7 ms x (1 + log2 of the cores, 8 at most) (kernel/sched/fair.c),
+ * plus the rest of a tick: a thread that lost its core was measured to wait 0.9 ms x the same for
+ * each thread in front of it. */
 static double slice_ns(double cores)
 {
 	return 900e3 * (1 + floor(log2(fmin(fmax(cores, 1), 8))));
@@ -105,7 +107,8 @@ static int add_to_cost(const struct change *c, enum replay_cost cost, double mor
 	return 0;
 }
 
-/* How many are in front of a thread that wants a core: 0 with a core for every worker that computes. */
+/* How many threads are in front of one that wants a core; 0 where every computing worker has a
+ * core. */
 static double crowding(const struct replay_model *replay, double workers)
 {
 	const double cpu = model_mean_cost(replay, COST_DECODE_CPU) +
@@ -115,8 +118,8 @@ static double crowding(const struct replay_model *replay, double workers)
 	return fmin(fmax(computing / replay->cores - 1, 0), CROWDING_MOST);
 }
 
-/* More workers than cores: a step's thread that wakes them at the end of a step loses its core to one, and
- * the device waits. */
+/* With more workers than cores, a step's thread that wakes them at the end of a step loses its core
+ * to one of them, and the device waits. */
 static int crowd(const struct change *c)
 {
 	struct model *model = c->model;
@@ -181,7 +184,8 @@ static double planted_exchange(const struct config *config)
 	return config_real(config, KEY_INJECT_SYNC_FACTOR);
 }
 
-/* What was measured goes with what it should be; where nothing was, what it should be is taken. */
+/* Scales the measured exchange by its nominal times; where none was measured, the nominal time is
+ * taken. */
 static int change_exchange(const struct change *c)
 {
 	struct replay_model *replay = &c->model->replay;
@@ -209,7 +213,7 @@ static int change_exchange(const struct change *c)
 	return 0;
 }
 
-/* Keys of the exchange are turned at once, whichever of them comes first. */
+/* The keys of the exchange are one change: the first one that differs does it all. */
 static int turn_exchange(const struct change *c)
 {
 	static const enum key_id together[] = {
@@ -271,8 +275,7 @@ static double nominal(const struct change *c, const struct config *config)
 				   : NAN;
 }
 
-/* The step's time goes with its nominal time, if both are known, else with the batch.  All keys of the
- * step are turned at once, whichever of them comes first. */
+/* The step's time scales with its nominal time if both are known, else with the batch size. */
 static double step_ratio(const struct change *c)
 {
 	const double ratio = nominal(c, c->to) / nominal(c, c->from);
@@ -281,8 +284,9 @@ static double step_ratio(const struct change *c)
 	return batch_of(c, c->to) / batch_of(c, c->from);
 }
 
-/* How late the thread is goes with the device's time less than in proportion: it is a scheduler's slices, but
- * no more than what there is to do meanwhile.  Between the two, by measurement: by its root. */
+/* How late the thread is grows less than in proportion to the device's time: the delay is made of
+ * scheduler slices, but is no longer than the work that competes. Measurements lie between the two:
+ * its square root. */
 static int scale_step(const struct change *c, double ratio)
 {
 	struct model *model = c->model;
@@ -327,8 +331,8 @@ static int refuse_step(const struct change *c)
 		key->section, key->name);
 }
 
-/* step.time, step.device and step.model are one change, and batch.size turns them with it: the first of
- * those that differ does it all. */
+/* step.time, step.device and step.model are one change, and batch.size changes them with it: the
+ * first one that differs does it all. */
 static int turn_step_time(const struct change *c)
 {
 	static const enum key_id together[] = {
@@ -352,7 +356,7 @@ static int turn_step_time(const struct change *c)
 	return change_exchange(c);
 }
 
-/* A log-normal with its mean kept: the logarithms are stretched, or drawn where there were none. */
+/* Draws a log-normal jitter that keeps the mean. */
 static int turn_jitter(const struct change *c)
 {
 	struct model *model = c->model;
@@ -453,7 +457,7 @@ static int turn_sync_factor(const struct change *c)
 
 /* --- the table ---------------------------------------------------------------------------------------------- */
 
-/* In the order in which they are turned. */
+/* In the order in which they are applied. */
 static const struct turned {
 	enum key_id key;
 	turn *turn;
@@ -494,7 +498,7 @@ bool model_knows(enum key_id key)
 	return false;
 }
 
-/* Keys that say how a run is named, seeded and measured, not what it is. */
+/* Keys that say how a run is named, seeded and measured, not what runs. */
 static bool is_beside_the_point(enum key_id key)
 {
 	const char *section = config_keys[key].section;

@@ -1,5 +1,5 @@
-/* What the files of the replay model share: costs from traces (model_costs.c), the replay as it stands
- * (point_model.c).  point_model.h is the way in. */
+/* What the files of the replay model share: costs from traces (model_costs.c), the replay as it
+ * stands (point_model.c).  point_model.h is the way in. */
 #ifndef MLBENCH_ANALYZE_MODEL_INTERNAL_H
 #define MLBENCH_ANALYZE_MODEL_INTERNAL_H
 
@@ -12,8 +12,8 @@ enum { MODEL_BLOCK = 64 };
 
 void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes the replay use the factors of slow devices, if any device is slow.  Call it after a change of
- * device_factor or of the number of devices. */
+/* Makes the replay use the factors of slow devices, if any device is slow.  Call it after a change
+ * of device_factor or of the number of devices. */
 void model_use_devices(struct model *model);
 /* The shape of another configuration of the same workload. */
 void model_shape(
@@ -38,8 +38,8 @@ enum replay_stage model_cost_stage(enum replay_cost cost);
 /* ns per item, scale included; 0 where the stage has none of this cost. */
 double model_mean_cost(const struct replay_model *replay, enum replay_cost cost);
 
-/* Shares of a stage's working time that is not waiting for a lock; these two and the run queue's share
- * sum to 1. */
+/* Shares of a stage's working time that is not waiting for a lock; these two and the run queue's
+ * share sum to 1. */
 struct time_split {
 	double cpu, sleep;
 	bool known; /* false: no CPU accounting; cpu is 1 */
@@ -49,8 +49,9 @@ struct time_split time_split_of(const struct stage_measurement *stage);
 /* How many cores are busy while a decode worker is on one, itself included. */
 double busy_beside_decode(const struct measurement *m, double cores);
 
-/* Threads of other processes: the cores that they got, and how many they wanted if the scheduler treats
- * them as it treats ours.  It need not: those of another session or container share as a group. */
+/* Threads of other processes: the cores that they got, and how many they wanted if the scheduler
+ * treats them as it treats ours.  It need not: those of another session or container share as a
+ * group. */
 struct outside {
 	double got, wanted;
 };
@@ -64,8 +65,9 @@ struct cost_series {
 };
 int series_append(struct cost_series *series, const float *ns, size_t count);
 
-/* Append the costs of one repetition.  slowed: how many times as long a core took because others were
- * busy (CPU costs are those of a core alone).  factor: of each worker or device.  0 or -ENOMEM. */
+/* Append the costs of one repetition.  slowed: how many times as long a core took because others
+ * were busy (CPU costs are those of a core alone).  factor: of each worker or device.  0 or
+ * -ENOMEM. */
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed);
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
@@ -77,8 +79,8 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 /* Once for all devices, which exchange at the same time. */
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 
-/* Writes how many times as long each worker of a stage takes as an ordinary one, 1 where the difference
- * may be chance.  False: all are alike.  factor: (workers). */
+/* Writes how many times as long each worker of a stage takes as an ordinary one, 1 where the
+ * difference may be chance.  False: all are alike.  factor: (workers). */
 bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
 	unsigned workers, float *factor);
 

@@ -1,14 +1,17 @@
-/* Predictions and what is computed from replays that share their random numbers.
+/* Predictions, and what else is computed from replays that share their random numbers: elasticities, the
+ * ladder of bottlenecks, the knee, counterfactuals.
  *
- * The interval of a prediction has five parts, in relative terms and added as variances:
- *   resampling  the spread of replays of blocks drawn anew from the recorded items
- *   noise       of one repetition, of the median of those that were calibrated from, and what runs vary by beside their
+ * The interval of a prediction has five parts, relative and added as variances:
+ *   resampling  the spread over replays of resampled blocks of the recorded items
+ *   noise       of one repetition, of the median of the calibrated ones, and of runs beside their
  *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
- *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers, or was late by when others bound
- *   cores       where nothing tells how busy cores slow each other down, and more are to be busy
- *   model       MODEL_ERROR, a share of what the calibration left unexplained (corrected where the same stages bind, but known no
- *               better for that), and more the further the
- *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
+ *   lateness    a share of how late the step's thread is guessed to be with other numbers of workers,
+ *               or was when other stages were the bottleneck
+ *   cores       where more cores will be busy and how they slow each other down is unknown
+ *   model       MODEL_ERROR; a share of what the calibration left unexplained (it is corrected where
+ *               the same stages limit, but known no better for that); and more the further the
+ *               throughput is from the measured one.  Constants from held-out sweeps
+ *               (docs/ACCURACY.md) */
 #include "harness/analyze/model_internal.h"
 
 #include "harness/analyze/point_model.h"
@@ -28,11 +31,11 @@ static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
 static const double MODEL_CONTENTION = 0.04; /* for each doubling of busy cores */
 static const double MODEL_DISTANCE = 0.015;
-/* How sharply a stage that is busier than another is the one that binds. */
+/* How sharply a busier stage counts as the bottleneck. */
 static const double SHARPNESS = 12;
 
-/* 1 where the same stages bind as in the calibration, towards 0 where others do: what is missing from the
- * model is missing where it was found. */
+/* 1 where the same stages limit as in the calibration, towards 0 where others do: what the model
+ * misses is missed where it was found. */
 static double limit_overlap(const struct model *model, const struct replay_result *result)
 {
 	double was[REPLAY_STAGES];
@@ -51,14 +54,14 @@ static double limit_overlap(const struct model *model, const struct replay_resul
 	return overlap;
 }
 
-/* How surely the step's thread is what binds, 0..1. */
+/* How certain it is that the step's thread is the bottleneck, 0..1. */
 static double step_binds(double working)
 {
 	return pow(working, SHARPNESS);
 }
 
-/* ns a batch of the step's thread that may be others: what was guessed; and, where it did not bind when it was measured and does now,
- * what it was late by and what its replay did not have. */
+/* ns per batch of the step's thread that are in doubt: what was guessed; and, where it is the
+ * bottleneck now but was not when measured, its lateness and what its replay lacked. */
 static double step_doubt_ns(const struct model *model, const struct replay_result *result)
 {
 	const double now = step_binds(result->share[REPLAY_STEP][THREAD_WORKING]);
@@ -67,7 +70,8 @@ static double step_doubt_ns(const struct model *model, const struct replay_resul
 	       fmax(now - before, 0) * (model->late_ns + fabs(model->step_excess_ns));
 }
 
-/* Of ln(throughput), where more cores are to be busy and it is not known how they slow each other down. */
+/* Deviation of ln(throughput) where more cores will be busy and how they slow each other down is
+ * unknown. */
 static double unknown_contention(const struct model *model, const struct replay_result *result)
 {
 	const double busy = result->core_utilisation * model->replay.cores;
@@ -77,7 +81,8 @@ static double unknown_contention(const struct model *model, const struct replay_
 				 fmax(log2(fmax(busy, 1) / fmax(model->calibrated_cores, 1)), 0);
 }
 
-/* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were recorded. */
+/* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were
+ * recorded. */
 static double resampling_spread(const struct model *model, unsigned effort, struct error *err)
 {
 	double logs[REPLAYS_MOST];
@@ -97,8 +102,8 @@ static double resampling_spread(const struct model *model, unsigned effort, stru
 	return statistics_deviation(logs, replays) * sqrt(through / (double)model->recorded);
 }
 
-/* With more files in flight than measured, a device that latency hid may bind: the throughput with the
- * slowest one that would not have shown. */
+/* With more files in flight than measured, a device that latency hid may become the bottleneck.
+ * Returns the throughput with the slowest device that would not have shown. */
 static double with_hidden_device(const struct model *model, const struct replay_options *options,
 	double throughput, struct error *err)
 {
@@ -114,7 +119,7 @@ static double with_hidden_device(const struct model *model, const struct replay_
 							  : fmin(result.throughput, throughput);
 }
 
-/* Of the throughput, that a hidden device must take to be worth a word. */
+/* A hidden device is mentioned if it costs at least this share of the throughput. */
 static const double HIDDEN_MATTERS = 0.9;
 
 int model_predict(
@@ -151,6 +156,9 @@ int model_predict(
 
 /* --- elasticities ----------------------------------------------------------------------------- */
 
+/* Central differences of replays that share offsets and draws, so that the difference is the cost's alone.
+ * Throughput is homogeneous of degree -1 in all costs together: the elasticities sum to 1. */
+
 enum {
 	RESAMPLES_MOST = 64,
 	ELASTICITY_SEED = 733,
@@ -159,7 +167,7 @@ enum {
 	ELASTICITY_SAMPLES_MOST = 8000
 };
 
-/* Half the difference, in ln of the cost. */
+/* Half the difference of ln(cost). */
 static const double ELASTICITY_STEP = 0.03;
 
 static bool costs_anything(const struct model *model, int cost)
@@ -259,7 +267,7 @@ enum replay_cost model_limiting_cost(const struct elasticities *e)
 
 /* --- ladder and knee ---------------------------------------------------------------------------------- */
 
-/* Throughput that follows no cost by more than this has no limit left that the costs know. */
+/* Throughput that no cost changes by more than this has no limit left that the costs know. */
 static const double NO_LIMIT = 1e-3;
 
 /* *stage: REPLAY_STAGES where there is no further limit. */
@@ -378,12 +386,12 @@ int model_knee(const struct model *model, unsigned workers_max, struct knee *out
 
 enum { DEEPER_TIMES = 4, SAMPLES_SKETCH = 2000, SAMPLES_THOROUGH = 8000 };
 
-/* Of a stage's sum: below these an interval is not believed. */
+/* Deviation of a stage's sum below which an interval is not believed. */
 static const double DEVIATION_LEAST = 0.02, DEVIATION_SKETCH = 0.08;
 
 typedef bool removal(struct replay_model *replay); /* false: nothing to take away */
 
-/* So much more of a cost; the locked series in its place when there is none of it. */
+/* Adds to the mean of a cost; where there is none of it, the lock's series takes its place. */
 static void add_cost(struct replay_model *replay, enum replay_cost cost, double more)
 {
 	const double own = model_mean_cost(replay, cost);
@@ -398,7 +406,7 @@ static void add_cost(struct replay_model *replay, enum replay_cost cost, double 
 	}
 }
 
-/* The work that was done under the lock is done without it. */
+/* The work under the lock is done without it. */
 static bool no_lock(struct replay_model *replay)
 {
 	const double locked = model_mean_cost(replay, COST_DECODE_LOCK);
@@ -460,7 +468,7 @@ static bool more_files(struct replay_model *replay)
 	return true;
 }
 
-/* Neither intervals nor calibration are needed for a ratio. */
+/* A ratio needs neither intervals nor calibration. */
 static int replayed_throughput(
 	const struct model *model, size_t samples, double *throughput, struct error *err)
 {
@@ -498,7 +506,7 @@ static enum replay_stage busiest_but(const struct replay_result *result, enum re
 	return busiest;
 }
 
-/* What comes next, and how soon. */
+/* The next bottleneck and how far away it is. */
 static int relieve(
 	const struct model *model, size_t samples, struct findings *out, struct error *err)
 {

@@ -1,6 +1,6 @@
-/* Latency and device told apart: see model_read.h.  The trace is a number of runs of consecutive files;
- * each run is played for itself, from its first completion on, and not for long: an error of the service
- * adds up. */
+/* Tells latency and device time apart: see model_read.h. The trace consists of runs of consecutive
+ * files. Each run is replayed by itself from its first completion on, and only briefly, because an
+ * error of the service time adds up. */
 #include "harness/analyze/model_read.h"
 
 #include "harness/analyze/statistics.h"
@@ -11,24 +11,25 @@
 
 enum { LATENCIES = 12, REFINEMENTS = 40, BISECTIONS = 10, USEFUL_MIN = 32, RUN_MOST = 64 };
 
-/* The device must leave less than this of the error of latency alone; less still where that is small
- * (its share of the mean time) and may be noise. */
+/* The device must leave less than this share of the error of latency alone; less still where that
+ * error is small (as a share of the mean time) and may be noise. */
 static const double CLEARLY_BETTER = 0.7;
 static const double FAR_BETTER = 0.55;
 static const double SMALL_ERROR = 0.03;
-/* Latency that varies so little foretells well enough to be told from a queue. */
+/* Latency that varies so little predicts well enough to be told from a queue. */
 static const double WELL_FORETOLD = 0.08;
-/* Foretelling as well as the best; the step in service, of the time between files, that ends the search. */
+/* Predicts as well as the best; and the step of the service time, over the time between files, that
+ * ends the search. */
 static const double AS_GOOD = 1.02;
 static const double LEAST = 0.005;
-/* How much worse, in shares of the time a file takes, is nearly as well. */
+/* Error, as a share of the time per file, that still counts as nearly as good. */
 static const double HIDDEN = 0.02;
 static const double FINE_ENOUGH = 1e-5;
-/* What sums and quotients in double may be off by, and far more. */
+/* Far more than rounding of sums and quotients in double. */
 static const double ROUNDING = 1e-9;
-/* A file that took longer than the latency by so many services waited for the device. */
+/* A file that took so many services longer than the latency waited for the device. */
 static const double WAITED = 0.1;
-/* A device faster than the reader's CPU is the reader's CPU. */
+/* A device that is faster than the reader's CPU cannot be told from it. */
 static const double OVER_CPU = 1.6;
 /* Cache hits: the slower class takes so many times as long, and either has so many of the files. */
 static const double HIT_RATIO = 4;
@@ -56,7 +57,7 @@ struct guess {
 	double loss;                   /* mean absolute error, ns */
 };
 
-/* fmax of numbers, without its call: a trace is played some thousand times. */
+/* fmax for numbers, inlined: a trace is replayed some thousand times. */
 static inline double later_of(double a, double b)
 {
 	return a > b ? a : b;
@@ -111,7 +112,7 @@ static void weigh_files(const struct trace_item *items, bool by_bytes, struct pl
 		play->files[i].weight = sum > 0 ? play->files[i].weight * n / sum : 1;
 }
 
-/* Between submissions: what the device must keep up with. */
+/* The mean time between submissions: the pace that the device must keep up with. */
 static void find_gap(struct play *play)
 {
 	double time = 0;
@@ -145,8 +146,9 @@ static double first_free(const struct file *f, const struct guess *guess)
 	return waited ? f->completed : f->submitted + service_ns;
 }
 
-/* Foretells each file's completion; returns the mean absolute error, or HUGE_VAL as soon as that is sure not to be below
- * `most`.  latency_ns, unless NULL: what the replay must be given for each. */
+/* Predicts each file's completion. Returns the mean absolute error, or HUGE_VAL as soon as it
+ * cannot be below `most`. latency_ns, unless NULL: the latency that the replay must be given for
+ * each file. */
 static double play_through(
 	const struct play *play, const struct guess *guess, double most, double *latency_ns)
 {
@@ -176,7 +178,7 @@ static double play_through(
 	return play->foretold > 0 && loss <= enough ? loss / (double)play->foretold : HUGE_VAL;
 }
 
-/* Of the files that went to the device. */
+/* The times of the files that went to the device, or of the hits. */
 static size_t times_taken(const struct play *play, bool hits)
 {
 	size_t n = 0;
@@ -193,7 +195,7 @@ static void try_guess(const struct play *play, struct guess guess, struct guess 
 		*best = guess;
 }
 
-/* Best latency for a service, of some. */
+/* Tries a service time with some latencies. */
 static void try_service(
 	const struct play *play, double service_ns, const double *latencies, struct guess *best)
 {
@@ -203,7 +205,8 @@ static void try_service(
 	}
 }
 
-/* Around the best, along each axis and both diagonals, in steps that shrink when none leads down. */
+/* Around the best, along each axis and both diagonals, in steps that shrink when none leads
+ * down. */
 static void refine_guess(const struct play *play, struct guess *best)
 {
 	static const double ways[][2] = {
@@ -224,7 +227,7 @@ static void refine_guess(const struct play *play, struct guess *best)
 	}
 }
 
-/* One latency for all, and nobody waits. */
+/* One latency for all files, without any queue. */
 static struct guess latency_alone(const struct play *play)
 {
 	const size_t n = times_taken(play, false);
@@ -234,7 +237,8 @@ static struct guess latency_alone(const struct play *play)
 	return guess;
 }
 
-/* In front of a device that always has a queue, latency does not show: the least that foretells as well. */
+/* Behind a queue that never empties latency does not show: takes the least one that predicts as
+ * well. */
 static void least_latency(const struct play *play, struct guess *best)
 {
 	const double enough = AS_GOOD * best->loss;
@@ -254,7 +258,8 @@ static struct guess with_device(const struct play *play)
 	/* Busy shares: dense near 1, where the queue is. */
 	static const double shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93,
 		0.96, 0.98, 0.99, 1, 1.01, 1.03};
-	/* Hardly a file was quicker than the last: what latency is if a queue hides it from nearly all. */
+	/* Hardly a file was quicker than the last: what latency is if a queue hides it from nearly
+	 * all. */
 	double quantiles[LATENCIES + 1];
 	double latencies[LATENCIES + 1];
 	const size_t n = times_taken(play, false);
@@ -277,8 +282,8 @@ static struct guess with_device(const struct play *play)
 	return best;
 }
 
-/* The largest service of a device that latency would have hidden: with it the trace is foretold nearly as
- * well as without. */
+/* The largest service time of a device that latency would have hidden: with it the trace is
+ * predicted nearly as well as without. */
 static double hidden_service(const struct play *play, const struct guess *alone)
 {
 	const double enough = alone->loss + HIDDEN * alone->latency_ns;
@@ -294,8 +299,8 @@ static double hidden_service(const struct play *play, const struct guess *alone)
 
 /* --- cache hits ------------------------------------------------------------------------------------------ */
 
-/* Splits by the time taken so that the classes differ most in its logarithm (N. Otsu, 1979); false: one
- * class. */
+/* Splits by the time taken so that the classes differ most in its logarithm (N. Otsu, 1979); false:
+ * one class. */
 static bool find_hits(struct play *play)
 {
 	enum { LEVELS = 64 };
@@ -389,7 +394,7 @@ static void all_latency(const struct play *play, double cpu_ns, float *latency_n
 	}
 }
 
-/* What the queue explains is left out: the replay makes it anew. */
+/* Leaves out what the queue explains: the replay makes it anew. */
 static void queue_out(const struct play *play, const struct guess *guess, double cpu_ns,
 	bool device, float *latency_ns, float *device_ns)
 {
@@ -409,7 +414,8 @@ static double mean_ns(const float *values, size_t count)
 	return count > 0 ? sum / (double)count : 0;
 }
 
-/* The pair of all operating points.  Hits are no files of the device, but in the rate. */
+/* Uses the latency and capacity of all operating points. Cache hits are in the rate but do not use
+ * the device. */
 static void split_at_capacity(const struct trace_item *items, const struct read_facts *facts,
 	const struct choice *best, struct play *play, float *latency_ns, float *device_ns,
 	struct read_split *out)
@@ -431,7 +437,7 @@ static void split_at_capacity(const struct trace_item *items, const struct read_
 	out->identified = true;
 }
 
-/* No queue: what was observed with the most in flight bounds what a device may hide. */
+/* Without a queue, the rate with the most files in flight bounds what a device may hide. */
 static void split_as_latency(const struct read_facts *facts, const struct play *play,
 	float *latency_ns, float *device_ns, struct read_split *out)
 {

@@ -1,5 +1,5 @@
-/* Series over the windows of a repetition, where their levels change, and what was measured between two
- * changes. */
+/* Series over the windows of a repetition, where their levels change, and what was measured between
+ * two changes. */
 #include "harness/analyze/phases.h"
 
 #include "harness/analyze/statistics.h"
@@ -19,9 +19,9 @@ static const double CLIP_DEVIATIONS = 4;
 static const double MEDIAN_TO_DEVIATION = 1.4826;
 static const double CORRELATION_MAX = 0.6;
 static const double NOISE_LEAST = 0.05; /* of the least change of interest */
-/* Of a difference of means, in its standard errors, and in deviations of single values: a stretch of 5 or
- * more values that differs by so many is a level of its own whatever their correlation.  By simulation,
- * see the test. */
+/* Critical values of a difference of means, in its standard errors and in deviations of single
+ * values: a stretch of 5 or more values that differs by so much is a level of its own whatever the
+ * correlation. Found by simulation, see the test. */
 static const double CRITICAL = 8.4;
 static const double CRITICAL_VALUES = 4.6;
 static const double CRITICAL_FEW = 12; /* is added to it, over the number of values */
@@ -63,7 +63,8 @@ static void clip_outliers(struct change_series *series, size_t n)
 
 /* --- one split -------------------------------------------------------------------------------- */
 
-/* Mean of the rest when a share of the largest squares of a normal variable is left out; up to a fifth. */
+/* Mean of the rest when a share of the largest squares of a normal variable is left out; up to a
+ * fifth. */
 static double kept_of(double share)
 {
 	static const double tenth = 0.623;
@@ -73,8 +74,8 @@ static double kept_of(double share)
 	return tenth - (tenth - fifth) * (fmin(share, 0.2) - 0.1) / 0.1;
 }
 
-/* Mean squared difference of values `lag` apart, without the largest tenth for each lag: as many pairs may
- * straddle a change. */
+/* Mean squared difference of values `lag` apart, without the largest tenth for each lag: as many
+ * pairs may straddle a change. */
 static double squared_difference_at(const double *x, size_t n, size_t lag)
 {
 	double squares[CHANGE_VALUES_MAX];
@@ -88,8 +89,8 @@ static double squared_difference_at(const double *x, size_t n, size_t lag)
 	return statistics_mean(squares, pairs - trimmed) / kept_of((double)trimmed / (double)pairs);
 }
 
-/* Noise of a stretch: of one value, from differences, and n times the variance of a mean over n, by first-
- * order autocorrelation: D1 = 2 s^2 (1 - phi), D2 = 2 s^2 (1 - phi^2). */
+/* Noise of a stretch: of one value, from differences, and n times the variance of a mean over n, by
+ * first- order autocorrelation: D1 = 2 s^2 (1 - phi), D2 = 2 s^2 (1 - phi^2). */
 struct noise {
 	double value, long_run;
 };
@@ -104,7 +105,8 @@ static struct noise noise_of_values(const double *x, size_t n, double least)
 		.long_run = fmax(d1 / 2 * (1 + phi) / ((1 - phi) * (1 - phi)), floor)};
 }
 
-/* Against the rest of the part: a stretch at one of its ends is a step, one inside it comes and goes. */
+/* Against the rest of the part: a stretch at one of its ends is a step, one inside it comes and
+ * goes. */
 static void try_stretch(struct split *best, const double *sums, const struct part *part,
 	struct split stretch, const struct change_series *series, const struct noise *noise)
 {
@@ -377,7 +379,7 @@ bool phases_rates_alike(double a, double b)
 	return fabs(log(b / a)) < RATES_ALIKE;
 }
 
-/* Fills `after` where the change in that repeat lasted. */
+/* Whether the change in that repetition lasted; fills `after`. */
 static bool lasts(const struct measurement *const *repeats, size_t count,
 	const struct phase_cut *cuts, struct phase_cut *cut)
 {
@@ -396,7 +398,7 @@ static bool lasts(const struct measurement *const *repeats, size_t count,
 	return true;
 }
 
-/* Of as many either way those with more phases: what a change did is lost in a mean. */
+/* Among equal votes the count with more phases wins, because a mean hides what a change did. */
 static size_t most_voted(const struct phase_cut *cuts, size_t count)
 {
 	size_t votes[PHASES_MAX + 1] = {0};
@@ -430,7 +432,7 @@ void phases_cut(const struct measurement *const *repeats, size_t count, struct p
 
 /* --- slices ------------------------------------------------------------------------------------ */
 
-/* Of the time at work off the CPU, this part of the whole run's went so. */
+/* The share of the whole run's off-CPU working time that a wait takes. */
 static double off_share(double part, const struct stage_measurement *whole)
 {
 	const double off = whole->seconds[THREAD_WORKING] - whole->cpu_seconds;
@@ -483,7 +485,8 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	out->end_s = to;
 	for (size_t s = 0; s < out->stage_count; s++) {
 		struct trace *trace = &out->stages[s];
-		/* The first files of the repetition are those of its first part: they met the store as it was then. */
+		/* The first files of the repetition are those of its first part: they met the store
+		 * as it was then. */
 		if (strcmp(trace->stage, TRACE_READ_RAMP) == 0) {
 			trace->count = from > traces->begin_s + SAME_BEGIN_S ? 0 : trace->count;
 			continue;
@@ -504,8 +507,8 @@ static double load_between(const struct measurement *m, size_t offset, double fr
 	return count_at(m, load_of, 0, offset, to) - count_at(m, load_of, 0, offset, from);
 }
 
-/* What the machine and the quota did meanwhile; windows of an older result do not tell, and the whole run stands for the
- * phase. */
+/* Load, steal and throttling of the phase. Windows of an older result do not have them; then the
+ * whole run stands in for the phase. */
 static void slice_load(
 	const struct measurement *m, double from, double to, struct measurement *slice)
 {
@@ -525,8 +528,8 @@ static void slice_load(
 #undef BETWEEN
 }
 
-/* The kernel's counts are not kept by window: as many reads for a byte as in the whole run, and how busy the disk was is not
- * known. */
+/* The kernel's disk counts are not kept per window: reads are scaled by the bytes, and how busy the
+ * disk was is unknown. */
 static void slice_store(const struct measurement *m, struct measurement *slice)
 {
 	struct store_measurement *store = &slice->store;

@@ -1,6 +1,6 @@
-/* Calibrates a replay from one point: its structure comes from the configuration, its costs from the
- * recorded service times, its cores and their load from the measurements.  The last part replays the
- * point as it was measured, which tells how far the model can be trusted. */
+/* Calibrates a replay from one point: its structure comes from the configuration, its costs from
+ * the recorded service times, its cores and their load from the measurements.  The last part
+ * replays the point as it was measured, which tells how far the model can be trusted. */
 #include "harness/analyze/point_model.h"
 
 #include "harness/analyze/model_internal.h"
@@ -14,12 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From a wake-up to going on, where nothing measured it: Linux on common hardware takes 10 to 30 us. */
+/* Time from a wake-up until the thread runs, where it was not measured: Linux on common hardware
+ * takes 10 to 30 us. */
 static const double WAKE_NS = 20000;
 static const double CONTENTION_MOST = 4;
-/* So busy, a device always has a queue. */
+/* A device that is this busy always has a queue. */
 static const double DEVICE_HIDES = 0.97;
-/* Times a quota: what a group uses at most, over some periods. */
+/* A group uses at most so many times its quota, averaged over some periods. */
 static const double QUOTA_SLACK = 1.15;
 static const double OUTSIDE_LEAST = 0.02;
 
@@ -40,8 +41,8 @@ void model_note(struct model *model, const char *format, ...)
 
 /* --- structure and cores ------------------------------------------------------------------------------ */
 
-/* 0: there is none, or it is not known, or it is more than there are cores, or more was used than it allows: it was set for a
- * part of the time only. */
+/* The CPU quota in cores. 0: there is none, it is unknown, it exceeds the cores, or more was used
+ * than it allows (it was set for a part of the time only). */
 static double quota_of(const struct model_source *source)
 {
 	for (size_t i = 0; i < source->count; i++) {
@@ -102,7 +103,7 @@ static void model_take_contention(struct model *model, const struct model_source
 	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
 }
 
-/* 0: not of one emulated device's thread. */
+/* ns per batch; 0: not an emulated step with one device. */
 static double step_working(const struct model *model, const struct model_source *source)
 {
 	double seconds = 0;
@@ -137,7 +138,7 @@ static double slowed_in(const struct model *model, const struct measurement *m)
 	return 1 + model->replay.contention * (busy_beside_decode(m, model->replay.cores) - 1);
 }
 
-/* CPU time of a reader's thread a file, of a core alone: a mean over the repetitions. */
+/* Mean CPU time of a reader's thread per file, as on a core alone. */
 static double read_cpu_of_file(const struct model *model, const struct model_source *source)
 {
 	double sum = 0;
@@ -171,7 +172,7 @@ static void note_read(struct model *model, const struct read_split *split)
 			split->latency_ns / 1e3);
 }
 
-/* Of all repetitions, behind each other; NULL without memory. */
+/* The reads of all repetitions in sequence; NULL without memory. */
 static struct trace_item *all_reads(const struct model_source *source, size_t *count)
 {
 	*count = 0;
@@ -251,7 +252,7 @@ static int series_of_read(
 	return code;
 }
 
-/* Of what a decode worker does, the part that it sleeps, with the lock or without. */
+/* The share of a decode worker's time that it sleeps, with the lock or without. */
 static double asleep_share(const struct measurement *m, double slowed)
 {
 	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
@@ -400,7 +401,7 @@ bool model_contention_point(
 	return *cpu_ns > 0;
 }
 
-/* A line by least squares; contention is its slope over its value at one core. */
+/* Fits a line by least squares; contention is its slope over its value at one core. */
 double model_fit_contention(const double *busy, const double *cpu_ns, size_t count)
 {
 	double low = HUGE_VAL;
@@ -436,13 +437,14 @@ enum {
 	REPLAY_SAMPLES_MOST = 12000,
 };
 
-/* A prediction is worth making when the recorded items alone hold it to this (half of 90 %). */
+/* A prediction is worth making when the recorded items alone pin the throughput down to this (half
+ * of the 90 % interval). */
 static const double WIDTH_MOST = 0.1;
 static const double Z90 = 1.645;
 static const double FIT_WITHIN = 0.005, FIT_LEAST = 0.1;
-/* Two readings of the load from outside that differ by less are one. */
+/* Two readings of the outside load that differ by less count as one. */
 static const double WORTH_A_LOOK = 1.05;
-/* What a repetition varies by where nothing is known of it: as heavy as two repetitions. */
+/* How much a repetition varies where nothing is known; weighted like two repetitions. */
 static const double NOISE_USUAL = 0.01;
 static const double NOISE_USUAL_WEIGHT = 2;
 
@@ -526,8 +528,8 @@ static size_t round_up_items(double n)
 	return (size_t)(ceil(n / fmax(unit, 1)) * fmax(unit, 1));
 }
 
-/* How many recorded samples would hold the throughput to WIDTH_MOST, from how much it varies over replays
- * of blocks drawn anew. */
+/* How many recorded samples would pin the throughput down to WIDTH_MOST, from how much it varies
+ * over replays of resampled blocks. */
 static int samples_needed(
 	const struct model *model, size_t samples, size_t *needed, struct error *err)
 {
@@ -587,9 +589,11 @@ static int choose_outside(struct model *model, const struct outside *outside, si
 	return code;
 }
 
-/* Of an emulated device's step thread it was measured how long it is at work for a batch.  A replay, which shares cores in equal parts
- * where a scheduler lets a thread that mostly sleeps go first, has it longer: the device's time gives way, batch by batch.  That it has it
- * shorter is of no such kind: a quota that stops the thread, or a step that was cut off when counting ended. */
+/* Fits the step of an emulated device to how long its thread was measured to work per batch. A
+ * replay shares cores in equal parts, where a scheduler lets a thread that mostly sleeps go first,
+ * so the replay keeps it longer; the device's time is shortened for that, batch by batch. A replay
+ * that keeps it too short has another reason (a quota that stops the thread, or a step cut off when
+ * counting ended) and is left alone. */
 static int fit_step(
 	struct model *model, size_t samples, struct replay_result *result, struct error *err)
 {

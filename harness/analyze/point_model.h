@@ -1,6 +1,6 @@
-/* A replay model calibrated from one point's measurements, what it becomes when keys change, and what is
- * computed from it: predictions with intervals, elasticities, the ladder of limits, the knee.  Pure
- * functions on saved results. */
+/* A replay model calibrated from one point's measurements, what it becomes when keys change, and
+ * what is computed from it: predictions with intervals, elasticities, the ladder of limits, the
+ * knee.  Pure functions on saved results. */
 #ifndef MLBENCH_ANALYZE_POINT_MODEL_H
 #define MLBENCH_ANALYZE_POINT_MODEL_H
 
@@ -15,15 +15,15 @@
 
 enum { MODEL_NOTES_MAX = 16, LADDER_MAX = 8 };
 
-/* The emulated step of a configuration at a batch size, ns per full batch: published times live with the
- * backends, which analysis does not see, so that the command passes them in.  NAN: not known (another
- * backend, or a pair without a published time). */
+/* The emulated step of a configuration at a batch size, ns per full batch: published times live
+ * with the backends, which analysis does not see, so that the command passes them in.  NAN: not
+ * known (another backend, or a pair without a published time). */
 typedef double model_step_time(const struct config *config, uint32_t batch_size);
 /* Likewise ns of an exchange of gradients among its devices, nothing planted; NAN: not known. */
 typedef double model_exchange_time(const struct config *config);
 
-/* What it is calibrated from: all of one point. */
-/* Items that a replay was to be made from, and how many would do; needed 0: they did. */
+/* What a model is calibrated from: everything known about one point. */
+/* How many items were recorded and how many a model needs; needed 0: enough. */
 struct model_lack {
 	size_t recorded, needed;
 };
@@ -35,26 +35,27 @@ struct model_source {
 	size_t count;
 	unsigned cores;
 	const struct ceilings *ceilings; /* NULL: none */
-	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken from
-	 * the ceilings, or as none, and a note says so) */
+	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken
+	 * from the ceilings, or as none, and a note says so) */
 	double contention;
 	/* Points of the same sweep that read at other depths, all else equal. */
 	const struct read_point *others;
 	size_t other_count;
-	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be in
-	 * proportion to the batch unless step.time is set. */
+	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be
+	 * in proportion to the batch unless step.time is set. */
 	model_step_time *step_time;
 	/* NULL: step.devices and sync.* cannot be altered. */
 	model_exchange_time *exchange_time;
-	/* Reads that the mount lets through at once, beyond which they wait in front of the store; 0: any
-	 * number. */
+	/* Reads that the mount lets through at once, beyond which they wait in front of the store;
+	 * 0: any number. */
 	double let_through;
 	struct model_lack
 		*lack; /* set by model_open where there is too little; NULL: not asked for */
 };
 
-/* The decode series are those of an ordinary worker, those of the step of an ordinary device; worker_factor and
- * device_factor say who is slower than his fellows by more than chance, and how much. */
+/* The decode series are those of an ordinary worker, the step series those of an ordinary device;
+ * worker_factor and device_factor say which ones are slower by more than chance, and by how
+ * much. */
 struct model {
 	struct replay_model replay; /* its series are owned by storage */
 	float *storage[COSTS];      /* owned */
@@ -70,21 +71,24 @@ struct model {
 	double measured;   /* samples/s: median of the repeats */
 	double noise;      /* relative deviation of one repeat */
 	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */
-	/* Busy shares of the stages in the replay as calibrated: where the above is known to hold. */
+	/* Busy shares of the stages in the replay as calibrated: where the above is known to
+	 * hold. */
 	double calibrated_busy[REPLAY_STAGES];
 	double calibrated;       /* samples/s of that replay */
 	double calibrated_cores; /* that it kept busy */
 	bool contention_known;  /* how cores slow each other down; else it is taken as not at all */
 	double calibrated_step; /* share of the time that the step's thread was at work in it */
-	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much longer in a replay before that was fitted to
-	 * it.  0: not known. */
+	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much
+	 * longer in a replay before that was fitted to it.  0: not known. */
 	double step_working_ns, step_excess_ns;
-	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own time. */
+	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own
+	 * time. */
 	double late_ns;
 	double late_guess_ns; /* of which so much was not measured, but follows from more or fewer workers */
 	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
-	/* Of reading, when no device showed: time that might be a device's after all (model_read.h), and
-	 * the files in flight that it was seen with.  Matters when more of them are to be. */
+	/* Of reading, when no device showed: time that might be a device's after all
+	 * (model_read.h), and the files in flight that it was seen with.  Matters when more of them
+	 * are to be. */
 	double hidden_device_ns;
 	unsigned measured_in_flight;
 	double read_full; /* probability that storage is full, more in flight gains nothing (storage.h) */
@@ -97,19 +101,20 @@ struct model {
  * needed). */
 int model_open(struct model *model, const struct model_source *source, struct error *err);
 
-/* What all operating points tell about the store, for repetitions that need not be the source's.  source:
- * NULL: there is none. */
+/* What all operating points tell about the store, for repetitions that need not be the source's.
+ * source: NULL: there is none. */
 struct storage;
 void model_storage(const struct model_source *source, const struct measurement *const *repeats,
 	size_t count, double let_through, struct storage *out);
 
-/* Whether a sample costs the decoder as much at all values of the key: points of a sweep that differ in
- * others tell nothing of how decoding scales, nor of how cores slow each other down. */
+/* Whether a sample costs the decoder the same at all values of the key. Points of a sweep that
+ * differ in other keys say nothing about how decoding scales or how cores slow each other down. */
 bool model_keeps_decode_cost(enum key_id key);
 
-/* How cores slow each other down, from several points of a sweep: busy[i] cores were busy on average
- * while an item of CPU work took cpu_ns[i] of CPU time; cpu = c (1 + contention (busy - 1)).  Not below 0;
- * NAN: the points are too few or too much alike (fewer than two, or less than half a core apart). */
+/* How cores slow each other down, from several points of a sweep: busy[i] cores were busy on
+ * average while an item of CPU work took cpu_ns[i] of CPU time; cpu = c (1 + contention (busy -
+ * 1)).  Not below 0; NAN: the points are too few or too much alike (fewer than two, or less than
+ * half a core apart). */
 double model_fit_contention(const double *busy, const double *cpu_ns, size_t count);
 /* The two figures of one repetition.  False: its decode stage has no CPU accounting. */
 bool model_contention_point(
@@ -117,10 +122,10 @@ bool model_contention_point(
 void model_close(struct model *model); /* safe on {0} */
 int model_copy(struct model *to, const struct model *from, struct error *err);
 
-/* Turns the model of `from` into that of `to`: every key that differs, but for those that only say how a
- * run is named, seeded and measured.  -ENOTSUP: a key that replay does not model (err lists those that it
- * does), or a step whose time is not known; the model is as before or half turned: close it.  Adds a note
- * for what is extrapolated. */
+/* Changes the model of `from` into that of `to`: every key that differs, except those that only say
+ * how a run is named, seeded and measured. -ENOTSUP: a key that the model does not cover (err lists
+ * those that it does), or a step whose time is unknown; the model is then unchanged or half
+ * changed: close it. Adds a note for what is extrapolated. */
 int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err);
 /* Whether a key can be altered. */
@@ -131,8 +136,9 @@ struct prediction {
 	struct interval
 		interval; /* 90 %: resampled blocks, the machine's noise, the model's own error */
 	struct replay_result replay;
-	/* The interval reaches down to what storage would give that serves no more files at once than were in
-	 * flight when it was measured: until more are, nothing tells a serial device from latency. */
+	/* The interval reaches down to what storage would give that serves no more files at once
+	 * than were in flight when it was measured: until more are, nothing tells a serial device
+	 * from latency. */
 	bool hidden_device;
 };
 
@@ -155,7 +161,8 @@ struct elasticities {
 int model_elasticities(
 	const struct model *model, unsigned effort, struct elasticities *out, struct error *err);
 
-/* The next limits: the binding stage's service set to zero, again and again, until the step binds. */
+/* The next bottlenecks: the limiting stage's service time is set to zero, again and again, until
+ * the step limits. */
 struct ladder_rung {
 	char stage[NAME_BYTES], resource[NAME_BYTES];
 	double throughput; /* with all the rungs before it removed */
@@ -176,9 +183,9 @@ int model_knee(
 
 /* --- findings: what a replay of the point says about its limit ---------------------------------- */
 
-/* How throughput answers to each cost, and what it would be without a lock, with even workers, with cores
- * for all, with nothing else on the node, without a CPU quota, with deeper queues.  Each of the latter is
- * a counterfactual: one replay with the same random numbers. */
+/* How throughput answers to each cost, and what it would be without a lock, with even workers, with
+ * cores for all, with nothing else on the node, without a CPU quota, with deeper queues.  Each of
+ * the latter is a counterfactual: one replay with the same random numbers. */
 enum { FINDINGS_THOROUGH = 8 }; /* effort below which it is a sketch */
 
 struct findings {
@@ -191,25 +198,26 @@ struct findings {
 	double even_devices; /* with no device slower than the others */
 	double deeper;       /* with four times the prefetch depth */
 	double deeper_read;  /* with four times the files in flight and waiting */
-	/* With the costs of the stage of the highest elasticity taken away, and the stage that is busiest
-	 * then: one that binds nearly as much, when the gain is small. */
+	/* With the costs of the stage of the highest elasticity taken away, and the stage that is
+	 * busiest then: one that binds nearly as much, when the gain is small. */
 	double relieved;
 	enum replay_stage limit, next;
 };
 
-/* effort as in model.h, at least 1. */
+/* effort as for model_predict, at least 1. */
 int findings_of(
 	const struct model *model, unsigned effort, struct findings *out, struct error *err);
 
-/* Sum of the elasticities of a stage's costs; *deviation from their intervals (as if independent). */
+/* Sum of the elasticities of a stage's costs; *deviation from their intervals (as if
+ * independent). */
 double findings_stage(const struct findings *findings, const char *stage, double *deviation);
 double findings_cost(const struct findings *findings, enum replay_cost cost);
 
 /* --- the universal scalability law --------------------------------------------------------------- */
 
-/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).  Least
- * squares with non-negative coefficients, intervals by a bootstrap of residuals.  False: fewer than 4
- * distinct n. */
+/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).
+ * Least squares with non-negative coefficients, intervals by a bootstrap of residuals.  False:
+ * fewer than 4 distinct n. */
 struct usl_fit {
 	double lambda, sigma, kappa;
 	struct interval lambda_90, sigma_90, kappa_90;
@@ -217,8 +225,8 @@ struct usl_fit {
 	double r_squared;
 };
 bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
-/* The same, and the 90 % interval of the law itself at each of `at_count` values of n: of its curve, which is narrower
- * than those of the coefficients together make it, because they lean on each other. */
+/* The same, with the 90 % interval of the curve at each of `at_count` values of n. It is narrower
+ * than the intervals of the coefficients suggest, because they are correlated. */
 bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
 	struct usl_fit *fit, const double *at, size_t at_count, struct interval *band);
 double usl_at(const struct usl_fit *fit, double n);

@@ -1,6 +1,6 @@
-/* What to change, and what comes of it by replay: the keys that may move the limit are tried in the replay,
- * the least setting of the best one is kept, and so on with the limit that comes next.  Each setting is
- * judged by short replays first and by a full prediction when it is kept. */
+/* What to change, and what comes of it by replay: the keys that may move the limit are tried in the
+ * replay, the least setting of the best one is kept, and so on with the limit that comes next.
+ * Each setting is judged by short replays first and by a full prediction when it is kept. */
 #include "harness/analyze/recommend.h"
 
 #include "harness/analyze/headroom.h"
@@ -23,7 +23,7 @@ static const double FULL_MOST =
 	0.35; /* probability that storage is full, of a deeper queue that is advised */
 static const double ENOUGH = 0.95; /* of the best gain, that a lesser setting must give */
 
-/* How a key may be turned against a limit: to `times` of what it is (0: to `value`). */
+/* How a key may be changed against a limit: to `times` of its value (0: to `value`). */
 struct turn {
 	const char *stage, *resource; /* "*": any of the stage */
 	enum key_id key;
@@ -31,7 +31,7 @@ struct turn {
 	const char *value;
 };
 
-/* Of one key the lesser settings come first; of several keys the cheaper. */
+/* For one key the smaller settings come first; among keys the cheaper ones. */
 static const struct turn turns[] = {
 	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 2, NULL},
 	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 4, NULL},
@@ -71,7 +71,7 @@ enum { TURNS = sizeof turns / sizeof turns[0] };
 
 /* --- places ------------------------------------------------------------------------------------ */
 
-/* A model on the way, with the configuration it is of. */
+/* A model with some keys changed, and the configuration it is of. */
 struct place {
 	struct model model;
 	struct config config;
@@ -157,8 +157,9 @@ static bool adds_reads(const struct turn *turn)
 	       (strcmp(turn->resource, "latency") == 0 || strcmp(turn->resource, "cache") == 0);
 }
 
-/* More in flight is promised to gain only where several operating points say that storage has more to give, and not far beyond
- * what was observed: there a new measurement is worth more than a prediction. */
+/* More files in flight are recommended only where several operating points say that storage has
+ * more to give, and not far beyond what was observed: there a new measurement is worth more than a
+ * prediction. */
 static bool is_within_reach(const struct turn *turn, const struct model *model)
 {
 	const struct pipeline_shape *shape = &model->replay.shape;
@@ -167,8 +168,8 @@ static bool is_within_reach(const struct turn *turn, const struct model *model)
 							REACH * model->measured_in_flight);
 }
 
-/* to is fresh, to be released; setting: "decode.workers=8".  -ENOTSUP: there is no such value, or the
- * replay does not model it. */
+/* to is fresh, to be released; setting: "decode.workers=8".  -ENOTSUP: there is no such value, or
+ * the replay does not model it. */
 static int turn_try(const struct place *from, const struct turn *turn, struct place *to,
 	char setting[SETTING_BYTES], struct error *err)
 {
@@ -215,7 +216,8 @@ static const struct turn *choose_turn(
 
 /* --- what was measured ------------------------------------------------------------------------- */
 
-/* Depth and threads of the reads both put more files in flight, unless threads are to share the work of cores. */
+/* read.depth and read.threads both put more files in flight, unless threads are to share CPU
+ * work. */
 static bool same_means(const struct turn *turn, enum key_id key)
 {
 	const bool reads = turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS;
@@ -238,7 +240,7 @@ static struct tried_step turn_tried(const struct place *from, const struct turn 
 	return step;
 }
 
-/* Measured there, or on the way there, and not worth it. */
+/* Measured at that setting, or on the way to it, and not worth it. */
 static bool is_refuted(const struct place *from, const struct place *to, const struct turn *turn,
 	double reached, double gain, struct tried_step *against)
 {
@@ -251,9 +253,9 @@ static bool is_refuted(const struct place *from, const struct place *to, const s
 	return there || step.answer == TRIED_NO_GAIN;
 }
 
-/* The least setting that gives nearly as much as the best against that limit; NULL: none gains `gain`.
- * reached: samples/s at the place.  What was measured to gain nothing is left out; the last of that is in
- * *against. */
+/* The least setting that gives nearly as much as the best against that limit; NULL: none gains
+ * `gain`. reached: samples/s at the place.  What was measured to gain nothing is left out; the last
+ * of that is in *against. */
 static const struct turn *turn_best(const struct place *place, const char *stage,
 	const char *resource, double gain, double reached, struct tried_step *against,
 	struct error *err)
@@ -316,7 +318,7 @@ double recommendation_rate(const struct recommendation *r)
 	return r->measured > 0 ? r->measured : r->predicted;
 }
 
-/* Of a link, beside itself. */
+/* Doubts about a recommendation. */
 struct doubts {
 	bool hidden_device;
 	struct tried_step unsure; /* the way was measured, and may gain nothing further on */
@@ -341,7 +343,8 @@ static void describe_link(struct recommendation *link, double now, const struct 
 			"measured");
 }
 
-/* A place for the key's setting: that of an earlier turn of the same key, or a new one; SETTINGS_MAX: full. */
+/* The place of the key's setting: that of an earlier change of the same key, or a new one;
+ * SETTINGS_MAX: full. */
 static size_t place_of_setting(const struct recommendation *link, const char *setting)
 {
 	const size_t name = strcspn(setting, "=") + 1;
@@ -351,7 +354,7 @@ static size_t place_of_setting(const struct recommendation *link, const char *se
 	return at;
 }
 
-/* Goes on to where the turn leads. */
+/* Applies the change and moves on to the place it leads to. */
 static int add_setting(const struct recommend_start *start, struct place *place,
 	const struct turn *turn, struct recommendation *link, struct doubts *doubts,
 	struct error *err)
@@ -427,8 +430,9 @@ static int follow_limits(const struct recommend_start *start, struct place *plac
 			break;
 		if (code)
 			return code;
-		/* An interval that reaches down to what there is says that the model may be wrong, as where
-		 * one file at a time cannot tell latency from a device: the way to know is to set it. */
+		/* An interval that reaches down to what there is says that the model may be wrong,
+		 * as where one file at a time cannot tell latency from a device: the way to know is
+		 * to set it. */
 		if (recommendation_rate(&link) < reached * (1 + TRIED_GAIN_LEAST))
 			break;
 		describe_link(&link, now, &doubts);
@@ -545,7 +549,8 @@ static bool is_verdict(const struct verdict *v, const char *stage, const char *r
 	return strcmp(v->stage, stage) == 0 && strcmp(v->resource, resource) == 0;
 }
 
-/* More workers than cores take turns: fewer are as fast, and that is a key to turn, though it gains nothing. */
+/* More workers than cores only take turns: fewer are as fast, which is worth saying although it
+ * gains nothing. */
 static void advise_decode(const struct point_facts *facts, char *out, size_t room)
 {
 	const unsigned fewer = advice_fewer_workers(facts);

@@ -1,4 +1,5 @@
-/* Robust statistics on small sets.  Everything sorts copies: the caller's values stay as they are. */
+/* Robust statistics on small sets.  Everything sorts copies: the caller's values stay as they
+ * are. */
 #include "harness/analyze/statistics.h"
 
 #include "harness/base/order.h"
@@ -141,7 +142,7 @@ double statistics_robust_slope(const double *x, const double *y, size_t count)
 
 /* The asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.12) is good to 1e-9 from here on. */
 static const double SERIES_FROM = 10;
-/* A variance of nothing has no logarithm: this is below any that a clock shows. */
+/* The logarithm of a zero variance does not exist; this is below any that a clock shows. */
 static const double VARIANCE_LEAST = 1e-14;
 
 double moderation_digamma(double x)

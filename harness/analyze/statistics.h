@@ -10,7 +10,7 @@ double statistics_median(
 	const double *values, size_t count); /* NAN when count is 0; does not reorder */
 double statistics_quantile(
 	const double *values, size_t count, double quantile); /* linear interpolation */
-/* `many` of them at once: sorts once. */
+/* Several quantiles; sorts once. */
 void statistics_quantiles(
 	const double *values, size_t count, const double *quantiles, size_t many, double *out);
 double statistics_deviation(const double *values, size_t count); /* sample deviation; NAN below 2 */
@@ -19,9 +19,9 @@ struct interval {
 	double low, high;
 };
 
-/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  Two
- * values give their range, one gives none (NAN: it says nothing of the spread); with 3 it is nearly the range, and holds the true median in 75 % of cases,
- * with 5 in 94 %. */
+/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed. Two values
+ * give their range, one gives none (NAN). With 3 values it is nearly the range and holds the true
+ * median in 75 % of cases, with 5 in 94 %. */
 struct interval statistics_bootstrap_median(
 	const double *values, size_t count, double level, uint64_t seed);
 

@@ -1,5 +1,5 @@
-/* The corner of a station's throughput, from all operating points; and, where one point is all there is,
- * whether its files wait for each other. */
+/* Finds the corner of a station's throughput from all operating points; and, where one point is all
+ * there is, whether its files wait for each other. */
 #include "harness/analyze/storage_capacity.h"
 
 #include "harness/base/order.h"
@@ -17,35 +17,39 @@ enum {
 	RAMP_SHARE = 4,  /* first files met at most 1 / so many of those in flight later */
 };
 
-/* The corner is sought between 1 / so many and so many times the files in flight. */
+/* The corner is searched between 1 / so many and so many times the files in flight. */
 static const double CORNER_RANGE = 32;
 static const double BLOCKED_MOST = 0.5; /* of the readers' time, by what comes after them */
 /* How sharp the corner is: X = N / L (1 + (N / k)^p)^(-1/p).  2 is softer than exponential
  * service, 50 as sharp as that of servers without a queue of their own. */
 static const double roundings[ROUNDINGS] = {2.5, 5, 12, 50};
-/* Of ln(rate), between two parts of a run: what conditions change by beside the depth, the same for all repetitions. */
+/* Deviation of ln(rate) between two parts of a run, because conditions change besides the depth;
+ * the same for all repetitions. */
 static const double CONDITIONS = 0.03;
 static const double NOISE_LEAST = 0.01;
 static const double NOISE_SINGLE = 0.02; /* of one repetition */
-/* Of a rate whose error is not known, times 1 / sqrt(files): files that come by themselves. */
+/* Error of a rate where it is unknown, times 1 / sqrt(files): as for files that arrive
+ * independently. */
 static const double UNKNOWN_ERROR = 1;
 static const double IN_FLIGHT_ALIKE = 1.2; /* nearer than this, two depths are one */
-/* That an observation is of something else: a neighbour, a cold cache, a burst that was saved up. */
+/* Probability that an observation is about something else: a neighbour, a cold cache, a saved-up
+ * burst. */
 static const double ODD = 0.05, ODD_SWEEP = 0.05, ODD_PROBE = 0.3, ODD_RAMP = 0.2;
 static const double ODD_WIDTH = 3; /* of ln(rate), over which it is then evenly spread */
 static const double PROBE_ERROR = 0.10;
-/* First files that were sent together share a link, and find no less of a queue than later ones. */
+/* First files that were sent together share a link and meet as much of a queue as later ones. */
 static const double RAMP_SHARED = 0.25;
 static const double RAMP_ERROR = 0.15;
 static const double SAME_MOMENT_S = 1e-6; /* times of a trace are known to less */
 static const double MEDIAN_ERROR = 1.25;  /* over that of the mean, of normal values */
-/* Of k files that are let through one by one, the mean takes (k - 1) / 2k longer than the first: half of that is the bound. */
+/* If k files are let through one by one, their mean takes (k - 1) / 2k longer than the first; half
+ * of that is the bound. */
 static const double STAIRS = 0.25;
 static const double COLD_TIMES =
 	2; /* a first latency, of the least of all repetitions: it was cold */
 static const double LATENCY_ERROR = 0.04; /* of ln(latency) from the first files, at best */
 static const double NINETY = 1.645;
-/* As far as each sort of evidence may go. */
+/* The most certainty that each kind of evidence can give. */
 static const double SURE_RAMP = 0.80, SURE_BELOW = 0.85, SURE = 0.97;
 static const double SEEN_WITHIN = 2; /* 90 % interval of a capacity, high over low */
 static const double PROBE_SIZES =
@@ -75,7 +79,8 @@ static void observe_depths(struct observations *all, struct observation one)
 
 /* --- the measured part --------------------------------------------------------------------------------- */
 
-/* Of the readers' time, that they could not send a file because what comes after them is slower; 0 where it is not known. */
+/* Share of the readers' time in which they could not send a file because a later stage was slower;
+ * 0 where it is unknown. */
 static double blocked_of(const struct stage_measurement *read)
 {
 	const double all = read->seconds[THREAD_STARVED] + read->seconds[THREAD_WORKING] +
@@ -83,13 +88,15 @@ static double blocked_of(const struct stage_measurement *read)
 	return all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
 }
 
-/* Of ln(rate): readers that were not held back would have read more by this at most, less what a limiter saves up meanwhile. */
+/* By how much ln(rate) could be higher at most if readers had not been held back, less what a
+ * limiter saves up meanwhile. */
 static double held_back_by(double blocked)
 {
 	return -log1p(-blocked) / 2;
 }
 
-/* *error: of its logarithm; NAN: readers could send files too seldom for the rate to be the station's. */
+/* *error: of its logarithm. NAN: readers could send files too rarely for the rate to be the
+ * station's. */
 static double files_per_s(const struct measurement *m, double *error)
 {
 	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
@@ -128,7 +135,7 @@ static double response_of(const struct storage_evidence *e, size_t repeat)
 	return trace ? mean_service(trace) : 0;
 }
 
-/* Of the means over the repetitions; false: nothing is known of reading. */
+/* Means over the repetitions; false: nothing is known about reading. */
 static bool take_measured_reads(
 	const struct storage_evidence *e, struct storage *out, double *noise)
 {
@@ -213,7 +220,8 @@ static void add_depth_seen(
 	seen[at].variance += error_of_depth(p) * error_of_depth(p);
 }
 
-/* Of the mean: by the points' own errors, or by what the repetitions differ by, if that is more. */
+/* Variance of the mean: from the points' own errors, or from the spread between repetitions if that
+ * is larger. */
 static double variance_of(const struct depth_seen *s)
 {
 	const double within = s->variance / (s->n * s->n);
@@ -266,8 +274,8 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 	take_depths(sweep, count, ODD_SWEEP, noise, out, all);
 }
 
-/* The probe's reads of about these sizes, each depth against the nearest to what is in flight here: another program's rates
- * say nothing of these, but its corner does. */
+/* Compares the probe's reads of about these sizes, each depth against the one nearest to what is in
+ * flight here. Another program's rates say nothing about these, but its corner does. */
 static bool probe_tells(const struct read_ceiling *read, double bytes, bool cold)
 {
 	return read->cold == cold && (cold || read->direct) && read->requests_per_s > 0 &&
@@ -301,7 +309,8 @@ static void compare_probe(
 
 /* --- the first files ----------------------------------------------------------------------------------- */
 
-/* Those sent before the first came back, all repetitions: how many they met, themselves included, and how long they took. */
+/* Files sent before the first one came back, over all repetitions: how many each met, itself
+ * included, and how long it took. */
 struct first_files {
 	unsigned met[TRACE_RAMP_FILES_MAX];
 	size_t repeat[TRACE_RAMP_FILES_MAX];
@@ -314,8 +323,8 @@ static double submitted_s(const struct trace_item *item)
 	return item->end_s - (double)item->service_ns * 1e-9;
 }
 
-/* Of all readers, when this one was submitted, itself included: the ramp has all first files.  Those sent in the same
- * moment count in their order. */
+/* How many files of all readers were in flight when this one was submitted, itself included (the
+ * ramp has all first files). Files sent at the same moment count in their order. */
 static unsigned files_met(const struct trace *ramp, size_t at)
 {
 	const double moment = submitted_s(&ramp->items[at]);
@@ -329,7 +338,7 @@ static unsigned files_met(const struct trace *ramp, size_t at)
 	return n;
 }
 
-/* A later moment of few in flight is a hole in the flow, and no idle station. */
+/* A later moment with few files in flight is a gap in the flow, not an idle station. */
 static void take_first(const struct trace *ramp, size_t repeat, struct first_files *first)
 {
 	const double fills_s = ramp->items[0].end_s;
@@ -343,7 +352,7 @@ static void take_first(const struct trace *ramp, size_t repeat, struct first_fil
 	}
 }
 
-/* Files/s of the ramp over those of the measured part, mean over the repetitions: what was saved up shows here. */
+/* Files/s of the ramp; over the rate of the measured part it shows a saved-up burst. */
 static double files_per_s_of_ramp(const struct trace *ramp)
 {
 	double last = 0;
@@ -433,7 +442,7 @@ static double first_response(
 	return *files > 0 ? sum / *files : NAN;
 }
 
-/* Over the repetitions; one whose first files opened what nobody had opened before is left out. */
+/* Over the repetitions, without those whose first files were opened cold. */
 static double first_mean(
 	const struct first_files *first, size_t repeats, unsigned served, double *files)
 {
@@ -453,8 +462,9 @@ static double first_mean(
 	return *files > 0 ? sum / *files : NAN;
 }
 
-/* In front of a full station the latency shows in the first C L files alone, as many as are served at once.  Servers take
- * these side by side, as long each as the first; what lets files through one by one keeps each waiting longer. */
+/* On a saturated station the latency shows only in the first C L files, as many as are served at
+ * once. Servers take these side by side, each as long as the first; a station that lets files
+ * through one by one keeps each waiting longer. */
 static void take_latency(
 	const struct storage_evidence *e, const struct first_files *first, struct storage *out)
 {
@@ -473,7 +483,8 @@ static void take_latency(
 		latency = all;
 		files = together;
 	}
-	/* A response is the sum of as many services as queue in front of a server, and varies less by their root. */
+	/* A response is the sum of as many services as queue in front of a server, and varies less
+	 * by their root. */
 	(void)steady_logs(e, &steady, &varies);
 	const double turns = fmax(out->response_ns / latency, 1);
 	const double half = NINETY * hypot(varies * sqrt(turns / files), LATENCY_ERROR);
@@ -487,12 +498,12 @@ static void take_latency(
 
 /* --- one operating point: do files wait for each other? --------------------------------------- */
 
-/* Where N files queue for one server, when one comes back depends on those before it and not on when it
- * was sent: regress the times between completions (in order of submission) on those between submissions,
- * and the slope is 0.  Each file also waits for N - 1 of the N services that the one before it waited
- * for, so the times of neighbours correlate, by 1 - 1 / N.  Behind a constant latency the slope is 1;
- * behind one that varies, neighbours know nothing of each other.  Anything else tells nothing: a station
- * that serves all at once, each more slowly, looks like a latency. */
+/* Where N files queue for one server, when one comes back depends on those before it and not on
+ * when it was sent: regress the times between completions (in order of submission) on those between
+ * submissions, and the slope is 0.  Each file also waits for N - 1 of the N services that the one
+ * before it waited for, so the times of neighbours correlate, by 1 - 1 / N.  Behind a constant
+ * latency the slope is 1; behind one that varies, neighbours know nothing of each other.  Anything
+ * else tells nothing: a station that serves all at once, each more slowly, looks like a latency. */
 
 enum { PAIRS_LEAST = 64, PAIRS_RUN_LEAST = 8 };
 
@@ -599,7 +610,7 @@ static double likelihood(const struct observation *o, double corner, double roun
 	       o->shared * normal_density(o->value - alike, o->error);
 }
 
-/* One cell of the grid, and what follows from it. */
+/* One cell of the grid and what follows from it. */
 struct cell {
 	double weight, latency_ns, capacity;
 	bool full;
@@ -634,7 +645,7 @@ static struct interval cell_quantiles(
 	return out;
 }
 
-/* Evidence of one sort alone goes only so far, whatever it says. */
+/* Evidence of one kind alone goes only so far. */
 static double bounded_probability(const struct storage *s, bool probed, double full)
 {
 	const bool above = s->most_in_flight > IN_FLIGHT_ALIKE * s->in_flight;
@@ -652,7 +663,8 @@ static void take_quantiles(struct storage *out, struct cell *cells, size_t count
 	qsort(cells, count, sizeof *cells, by_capacity);
 	out->capacity_90 =
 		cell_quantiles(cells, count, offsetof(struct cell, capacity), &out->capacity);
-	/* A full station gave what it has: a rounder corner would leave it some more beyond what was observed. */
+	/* A full station gave what it has: a rounder corner would leave it some more beyond what
+	 * was observed. */
 	if (out->full > 0.5)
 		out->capacity = fmin(out->capacity, out->best_rate);
 	out->capacity_90.low = fmin(out->capacity_90.low, out->capacity);

@@ -1,13 +1,17 @@
-/* Storage as one station of a closed loop: base latency, capacity, what limits it.
+/* Storage as one station of a closed loop: base latency, capacity, and what limits it.
  *
- * With N files in flight on average (Little: rate x response time) a station gives
+ * With N files in flight on average (Little's law: rate x response time) a station gives
+ *
  *     X(N) = N / L  as long as that is below its capacity C, and C from then on
- * (asymptotic bounds of operational analysis: P. Denning and J. Buzen, 1978), the corner rounded by variance.  At one operating
- * point a slow station (large L) and a full one (small C) look alike: N in flight, each taking N / X.  So the corner, k = C L
- * files in flight, is sought with all operating points there are: other depths in the warm-up, other points of the sweep, the
- * node's probe, and the first files of a run, which met an idle station.  Its distribution is computed on a grid from a prior
- * that is even in ln k and holds "full" and "not full" to be as likely; each observation may, with a small
- * probability, be something else altogether, so that no single one decides beyond doubt.  Pure functions. */
+ *
+ * (asymptotic bounds of operational analysis: P. Denning and J. Buzen, 1978), with the corner
+ * rounded by variance. At one operating point a slow station (large L) and a saturated one (small
+ * C) look alike: N in flight, each taking N / X. So the corner, k = C L files in flight, is
+ * searched with all operating points there are: other depths in the warm-up, other points of the
+ * sweep, the node's probe, and the first files of a run, which met an idle station. Its
+ * distribution is computed on a grid from a prior that is even in ln k and holds "full" and "not
+ * full" to be equally likely; each observation may, with a small probability, be about something
+ * else, so that no single one decides alone. Pure functions. */
 #ifndef MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 #define MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 
@@ -18,9 +22,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* More in flight gains less than this where the station is full. */
+/* More files in flight gain less than this where the station is full. */
 #define STORAGE_FULL_GAIN 1.15
-/* From a half, that the probability must be to tell anything. */
+/* How far from one half the probability must be to tell anything. */
 #define STORAGE_TOLD 0.15
 
 enum { STORAGE_REPEATS_MAX = 64 }; /* that are looked at */
@@ -36,7 +40,7 @@ struct storage_evidence {
 	double let_through; /* files in flight that may reach the station at once; 0: any number */
 };
 
-/* What the time of a full station is proportional to. */
+/* What the service time of a full station is proportional to. */
 enum storage_kind {
 	STORAGE_UNCLEAR, /* sizes are alike, or too few files were recorded */
 	STORAGE_BYTES,
@@ -50,8 +54,8 @@ struct storage {
 	double rate, in_flight, response_ns;
 	double full;     /* probability that more in flight gains nothing; 0.5: not told */
 	size_t compared; /* depths other than the one that is set */
-	/* The one furthest from it: files in flight, files/s over those of the measured part, d ln X / d ln N between the two,
-	 * standard error of that. */
+	/* The one furthest from it: files in flight, files/s over those of the measured part, d ln
+	 * X / d ln N between the two, standard error of that. */
 	double other_in_flight, ratio, elasticity, elasticity_error;
 	double ramp_ratio; /* response time over that of the first files, on the idle station; NAN: not known */
 	double ramp_rate;  /* files/s of the first files over those of the measured part; NAN */
@@ -64,7 +68,8 @@ struct storage {
 	double most_in_flight; /* with which depth was observed at all */
 	enum storage_kind kind;
 	double kind_certainty; /* 0..1, given that it is full */
-	/* d ln time / d ln bytes of runs of files, 1: bandwidth; NAN: sizes are alike or too few. */
+	/* d ln time / d ln bytes of runs of files, 1: bandwidth; NAN: sizes are alike or too
+	 * few. */
 	double bytes_share, bytes_error;
 	bool sizes_alike; /* of the files */
 	double slots;     /* C L */

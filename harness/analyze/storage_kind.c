@@ -1,9 +1,9 @@
 /* What fills a station: bytes, requests, its number of servers, or others that read there.
  *
- * When a station is full, the time in which a run of files completes is in proportion to what limits it.
- * So the time of runs of files is regressed on their bytes, both as shares of their means: a slope of 1
- * says bytes, a slope of 0 says files.  A run has several times as many files as are in flight, because
- * the order in which those share a link is not known. */
+ * When a station is full, the time in which a run of files completes is in proportion to what
+ * limits it. So the time of runs of files is regressed on their bytes, both as shares of their
+ * means: a slope of 1 says bytes, a slope of 0 says files.  A run has several times as many files
+ * as are in flight, because the order in which those share a link is not known. */
 #include "harness/analyze/storage_capacity.h"
 
 #include "harness/analyze/verdict.h"
@@ -58,8 +58,9 @@ static void add_sums(struct run_sums *s, double seconds, double bytes)
 	s->tb += seconds * bytes;
 }
 
-/* Between `run` and twice as many files, up to the longest pause: a throttle lets through in slices of time, and a run that ends
- * within one is a slice too long or too short. */
+/* Ends a run of files between `run` and twice as many, at the longest pause: a throttle lets files
+ * through in slices of time, and a run that ends within a slice is a slice too long or too
+ * short. */
 static size_t run_of_files_end(const struct completion *files, size_t first, size_t run)
 {
 	size_t end = first + run;
@@ -72,8 +73,8 @@ static size_t run_of_files_end(const struct completion *files, size_t first, siz
 	return end;
 }
 
-/* A file's mean time and bytes over each run of files.  Items are consecutive by number; near either end neighbours are missing
- * among the completions. */
+/* Adds the mean time and bytes per file of each run. Items are consecutive by number; near either
+ * end some neighbours are missing among the completions. */
 static void add_consecutive(struct run_sums *sums, const struct trace_item *items, size_t count,
 	size_t run, size_t edge, struct completion *scratch)
 {
@@ -91,7 +92,8 @@ static void add_consecutive(struct run_sums *sums, const struct trace_item *item
 	}
 }
 
-/* Files of a run: several times as many as are in flight, but not so many that there are few runs. */
+/* Files of a run: several times as many as are in flight, but not so many that there are few
+ * runs. */
 static size_t run_files(const struct storage_evidence *e, double in_flight)
 {
 	double files = 0;
@@ -132,8 +134,8 @@ static void regress(const struct run_sums *s, struct storage *out)
 	}
 }
 
-/* Where all in flight share a link, a file takes the longer the larger it is itself; where files queue or each has a server for
- * a fixed time, its own bytes hardly matter. */
+/* Where all files in flight share a link, a larger file takes longer itself; where files queue, or
+ * each has a server for a fixed time, its own bytes hardly matter. */
 static void regress_own(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums own = {0};
@@ -152,7 +154,8 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 	}
 }
 
-/* Requests that a throttle counts, or servers that are all taken: these are a whole number, C L. */
+/* Tells requests that a throttle counts from servers that are all taken: servers are a whole
+ * number, C L. */
 static void tell_slots(struct storage *out)
 {
 	const double whole = fmax(round(out->slots), 1);
@@ -180,13 +183,15 @@ static void tell_slots(struct storage *out)
 	}
 }
 
-/* The first files took as long as later ones, though more in flight gain nothing: all in flight have a share of one link. */
+/* The first files took as long as later ones although more in flight gain nothing: all files in
+ * flight share one link. */
 static bool shares_a_link(const struct storage *s)
 {
 	return s->slots > SHARED_BY_ALL * s->in_flight;
 }
 
-/* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
+/* With files of one size, bytes and requests are the same. But no link serves two files at once,
+ * each in the time of one. */
 static void tell_alike(struct storage *out)
 {
 	tell_slots(out);
@@ -228,11 +233,11 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 
 /* --- the first files of a run ----------------------------------------------------------------- */
 
-/* The first files find a station without files of ours.  Where it serves c at once, each in the same
- * time, they come back in groups of c, that time apart; what lets files through one by one gives groups
- * of one.  Where others keep N files at a station of capacity C that serves all in turn, the first file
- * waits for these, N / C, and the next ones come 1 / C apart, faster than later on: d of ours then get
- * C d / (d + N). */
+/* The first files find a station without files of ours.  Where it serves c at once, each in the
+ * same time, they come back in groups of c, that time apart; what lets files through one by one
+ * gives groups of one.  Where others keep N files at a station of capacity C that serves all in
+ * turn, the first file waits for these, N / C, and the next ones come 1 / C apart, faster than
+ * later on: d of ours then get C d / (d + N). */
 
 enum { FIRST_FILES_LEAST = 4, GROUPS_LEAST = 2, GROUPS_MANY = 3 };
 
@@ -249,7 +254,8 @@ static const double EVENLY =
 	0.35; /* off the median, of the times between files that come one by one */
 static const double OTHERS_LEAST = 0.5; /* of our files in flight: fewer are of no matter */
 static const double OTHERS_MOST = 5;    /* likewise: more cannot be counted */
-/* Of our files in flight, between others counted in two ways: of a latency they differ by all of these. */
+/* Largest difference between two counts of the others' files, over our files in flight; with a pure
+ * latency the counts differ by all of them. */
 static const double COUNTED_ALIKE = 0.35;
 static const double NINETY = 1.645, ELASTICITY_SLACK = 0.1;
 
@@ -284,7 +290,7 @@ static size_t first_responses(const struct trace *ramp, double *ns)
 	return count;
 }
 
-/* A file that another keeps waiting leaves its group one short. */
+/* A file that others keep waiting leaves its group one short. */
 static bool groups_alike(double a, double b)
 {
 	return fabs(a - b) <= floor(b / LATE_FILES);
@@ -320,7 +326,8 @@ static struct groups groups_of(const double *ns, size_t count)
 		regular += fabs(gaps[i] / apart - 1) < REGULAR;
 	if ((double)same < SAME_SIZE * (double)whole || (double)regular < MOSTLY * (double)between)
 		return (struct groups){0};
-	/* A throttle that lets several through in each slice of time lets the first through at once. */
+	/* A throttle that lets several through in each slice of time lets the first through at
+	 * once. */
 	if (size > 1 && ns[0] < FIRST_LEAST * apart)
 		return (struct groups){0};
 	return (struct groups){size, apart};
@@ -393,7 +400,7 @@ static int came_earlier(const void *a, const void *b)
 		&((const struct first_file *)a)->ns, &((const struct first_file *)b)->ns);
 }
 
-/* By files or by bytes, whichever is even. */
+/* Per file or per byte, whichever is even. */
 static struct turns turns_of_ramp(const struct trace *ramp)
 {
 	struct first_file files[TRACE_RAMP_FILES_MAX];
@@ -419,7 +426,7 @@ static struct turns turns_of_ramp(const struct trace *ramp)
 	return each.apart_ns > 0 ? each : turns_of(ns, weights, count);
 }
 
-/* What twice as much in flight, or half of it, gives with that many others is what it gave. */
+/* Whether another depth gave what it would give with that many files of others. */
 static bool gains_as_with(double others, const struct storage *s, double there)
 {
 	const double apart = log(there / s->in_flight);
@@ -430,7 +437,7 @@ static bool gains_as_with(double others, const struct storage *s, double there)
 	return fabs(elasticity - expected) <= NINETY * error + ELASTICITY_SLACK;
 }
 
-/* Behind a mount that lets only so many through, more in flight wait in front of it. */
+/* Behind a mount that lets only so many reads through, further ones wait in front of it. */
 static bool gains_as_others(
 	const struct storage_evidence *e, const struct storage *s, double others)
 {

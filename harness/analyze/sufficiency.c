@@ -1,5 +1,6 @@
-/* Whether enough was measured for a verdict, from batch means: the spread of the rate over parts of each
- * repetition.  Where it was not, which keys make a measurement long enough, and by how much. */
+/* Whether enough was measured for a verdict, from batch means: the spread of the rate over parts of
+ * each repetition.  Where it was not, which keys make a measurement long enough, and by how
+ * much. */
 #include "harness/analyze/sufficiency.h"
 
 #include "harness/analyze/phases.h"
@@ -109,10 +110,10 @@ struct sufficiency sufficiency_of(const struct measurement *const *repeats, size
 
 /* --- the way out ------------------------------------------------------------------------------ */
 
-/* What is twice as long halves what its edges do. */
+/* A run twice as long halves the effect of its edges. */
 static const double TWICE = 2;
 
-/* Rounded up to what people write. */
+/* Rounded up to a figure that people write. */
 static const char *seconds_text(double seconds, char out[UNITS_BYTES])
 {
 	static const double WHOLE = 1, TENTH = 0.1;
@@ -190,7 +191,7 @@ const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYT
 
 /* --- repetitions --------------------------------------------------------------------------------- */
 
-/* Those of a status, in their order; returns how many. */
+/* Selects the repetitions of a status, in order; returns how many. */
 static size_t select_status(const struct measurement *const *repeats, size_t count,
 	enum measurement_status status, const struct measurement **out)
 {
@@ -209,8 +210,9 @@ size_t way_out_for_samples(uint64_t have, uint64_t needed, size_t count, size_t 
 	return more <= (double)(most - count) ? (size_t)more : 0;
 }
 
-/* A point is steady where half of its repetitions are; one whose limit changes is cut into parts instead.  Where several are
- * unsteady and none is good, others as long would be no better: that takes another key. */
+/* A point is steady where half of its repetitions are; one whose bottleneck changes is cut into
+ * parts instead. Where several are unsteady and none is good, more of the same length would be no
+ * better: that takes another key. */
 static size_t for_steadiness(size_t good, size_t unsteady, size_t left)
 {
 	const size_t more = good > 0 || unsteady == 1 ? unsteady - good : 0;

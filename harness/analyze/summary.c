@@ -1,5 +1,5 @@
-/* Repetitions of one point merged into its summary: medians and an interval for the throughput, shares
- * weighted by thread time, histograms added. */
+/* Repetitions of one point merged into its summary: medians and an interval for the throughput,
+ * shares weighted by thread time, histograms added. */
 #include "harness/analyze/summary.h"
 
 #include <errno.h>
@@ -132,7 +132,7 @@ static bool same_store(const struct store_measurement *a, const struct store_mea
 	       same_store_limit(a->requests_limit, b->requests_limit);
 }
 
-/* Disk and limits are those of all repeats, or of none. */
+/* Disk and limits must be the same in all repetitions; otherwise there are none. */
 static void merge_store(struct point_summary *out, const struct chosen *chosen)
 {
 	static const size_t rates[] = {offsetof(struct store_measurement, reads_per_s),
@@ -227,8 +227,8 @@ static double at_most(double share, double most)
 	return share > most ? most : share;
 }
 
-/* A thread is on a core, or ready, or asleep: what the kernel counts beyond the working time belongs to its waking
- * up from another state. */
+/* A thread is on a core, ready, or asleep; run-queue time beyond the working time belongs to
+ * wake-ups from another state. */
 static double ready_share(double run_queue, double cpu)
 {
 	return at_most(run_queue, isnan(cpu) ? 1 : 1 - cpu);
@@ -254,8 +254,8 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	out->busy = total > 0 ? working / total : NAN;
 	out->starved = total > 0 ? sums.seconds[THREAD_STARVED] / total : NAN;
 	out->blocked = total > 0 ? sums.seconds[THREAD_BLOCKED] / total : NAN;
-	/* The kernel counts a thread's time whatever its state: of a stage that hardly worked the ratio
-	 * would tell about its waking up only. */
+	/* The kernel counts a thread's time whatever its state: of a stage that hardly worked the
+	 * ratio would tell about its waking up only. */
 	const bool tells = working > WORKING_MIN * total && !out->device;
 	out->cpu = tells ? at_most(sums.cpu / working, 1) : NAN;
 	out->run_queue = tells ? ready_share(sums.run_queue / working, out->cpu) : NAN;
@@ -315,8 +315,8 @@ static void merge_throughput(struct point_summary *out, const struct chosen *cho
 		out->repeats, out->repeat_count, CONFIDENCE_LEVEL, seed);
 }
 
-/* Stages and queues in the order of the first repetition that counts; scratch: one double a repeat.
- */
+/* Stages and queues in the order of the first repetition that counts; scratch: one double per
+ * repetition. */
 static void merge_parts(struct point_summary *out, const struct chosen *chosen, double *scratch)
 {
 	if (chosen->count == 0)

@@ -13,10 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether others took so much of the node while a point was measured that its figures are not the node's. */
+/* Whether other processes took so much of the node during a measurement that its figures are not
+ * the node's. */
 enum { FOREIGN_LOAD_BYTES = 160 };
 
-/* What was seen of others meanwhile; NAN: not known, which is no reason. */
+/* What was seen of other processes meanwhile; NAN: unknown, which is no reason. */
 struct foreign_load {
 	double cores;       /* kept busy by other processes */
 	double own_cores;   /* kept busy by this one */
@@ -24,14 +25,15 @@ struct foreign_load {
 	unsigned usable;    /* cores */
 };
 
-/* Other processes keep so many of the cores busy that they slow whatever runs beside them. */
+/* Other processes keep so many cores busy that they slow down whatever runs beside them. */
 bool foreign_load_is_heavy(double cores, unsigned usable);
 
-/* True, with the reason in words, when other processes are heavy, when they and this one together want all
- * cores and theirs is a tenth at least, or when the hypervisor takes 5 % of the time.  else reason is "". */
+/* True, with the reason in words, when other processes are heavy, when they and this one together
+ * want all cores and theirs is at least a tenth, or when the hypervisor takes 5 % of the time.
+ * Otherwise reason is "". */
 bool foreign_load_contaminates(const struct foreign_load *load, char reason[FOREIGN_LOAD_BYTES]);
 
-/* Lines: more than all that can be said of one verdict, so that none gives way to another. */
+/* More lines than any verdict has, so that none is dropped. */
 enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
 
 enum { MOUNT_WORDS_BYTES = 96 };
@@ -40,8 +42,8 @@ struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
 	 */
 	char stage[NAME_BYTES];
-	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the busiest
-	 * stage; "" if none. */
+	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the
+	 * busiest stage; "" if none. */
 	char also[NAME_BYTES];
 	char resource[NAME_BYTES]; /* limit_kind.h lists them all */
 	double confidence; /* 0..1, that (stage, resource) is right; verdict.h has the formula */
@@ -77,7 +79,8 @@ struct point_summary {
 	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	double cores_busy_outside, throttled_share, steal_share;
-	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN: none. */
+	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN:
+	 * none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
 	double resident_before;         /* of the data, in the page cache; NAN */
@@ -101,10 +104,11 @@ struct point_summary {
 	size_t note_count;
 };
 
-/* What analysis must know of a point's configuration, without seeing it whole. */
+/* What analysis must know about a point's configuration. */
 struct point_facts {
 	unsigned cores; /* that the process may use */
-	/* As configured; decode_workers and read_threads give way to the workers that were measured. */
+	/* As configured; decode_workers and read_threads give way to the workers that were
+	 * measured. */
 	unsigned decode_workers, read_threads, read_depth;
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
@@ -117,8 +121,8 @@ struct point_facts {
 				       known */
 	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */
 	double memory_limit_bytes; /* of the process: cgroup's or machine's; 0: not known */
-	/* A control group's alone, which its page cache counts against; "memory.max", "memory.high" of v2, or
-	 * "memory.limit_in_bytes" of v1.  0 and "": there is none, or it is not known. */
+	/* A control group's alone, which its page cache counts against; "memory.max", "memory.high"
+	 * of v2, or "memory.limit_in_bytes" of v1.  0 and "": there is none, or it is not known. */
 	double cache_limit_bytes, machine_bytes;
 	char cache_limit_name[NAME_BYTES], cache_limit_group[QUOTA_GROUP_BYTES];
 	char mount[MOUNT_WORDS_BYTES]; /* of the data: "ext4 (rw,relatime)"; "": not known */
@@ -128,10 +132,11 @@ struct point_facts {
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
 
-/* Of the first that came so far; count >= 1. */
+/* From the first repetition that did not fail; count >= 1. */
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);
 
-/* repeats: the point's measurements, any order, count >= 1.  Of each that does not count a note says why. */
+/* repeats: the point's measurements in any order, count >= 1. Adds a note for each that does not
+ * count. */
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err);
 /* NULL: it has none. */

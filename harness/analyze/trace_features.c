@@ -1,5 +1,5 @@
-/* Features of recorded service times.  Each works on sorted or gathered copies, so that a set of traces
- * stays as it is; without memory a feature is not found. */
+/* Features of recorded service times.  Each works on sorted or gathered copies, so that a set of
+ * traces stays as it is; without memory a feature is not found. */
 #include "harness/analyze/trace_features.h"
 
 #include "harness/analyze/statistics.h"
@@ -79,7 +79,8 @@ static struct trace_modes split_sorted(const double *x, size_t n)
 	return modes;
 }
 
-/* ln of the service times, less what a line through ln of the bytes explains of them beyond their mean. */
+/* ln of the service times, less what a line through ln of the bytes explains of them beyond their
+ * mean. */
 static double *gather_logs(const struct trace_set *set, size_t *count)
 {
 	double *x = gather_service(set, count);
@@ -158,7 +159,8 @@ static unsigned workers_in(const struct trace_set *set)
 	return most;
 }
 
-/* medians: of each worker seen, to which `who` are the numbers; the worst is taken out of the rest. */
+/* medians: of each worker seen, to which `who` are the numbers; the worst is taken out of the
+ * rest. */
 static void compare_workers(struct trace_workers *out, double *medians, const unsigned *who)
 {
 	unsigned worst = 0;

@@ -1,4 +1,5 @@
-/* Settings that were measured beside the diagnosed one: looking them up, and judging advice that was taken. */
+/* Settings that were measured beside the diagnosed one: looking them up, and judging advice that
+ * was taken. */
 #include "harness/analyze/trial.h"
 
 #include "harness/analyze/experiment.h"
@@ -10,7 +11,7 @@
 
 /* --- what was measured ------------------------------------------------------------------------ */
 
-/* Half of the interval that a verdict may rest on: sufficiency.c. */
+/* Half-width that a verdict may rest on, as in sufficiency.c. */
 static const double HALF_UNKNOWN = 0.20;
 
 static const struct config_value *tried_value(
@@ -35,7 +36,7 @@ static bool same_value(enum key_id key, const struct config_value *a, const stru
 	return (type == KEY_TYPE_TEXT || a->integer == b->integer) && same_text(a->text, b->text);
 }
 
-/* Keys in which a configuration differs from the diagnosed one. */
+/* The keys in which a configuration differs from the diagnosed one. */
 struct turned {
 	const struct config *base, *config;
 	enum key_id keys[KEY_COUNT];
@@ -65,7 +66,7 @@ static bool is_turned(const struct turned *turned, enum key_id key)
 	return false;
 }
 
-/* Whether all keys are as in the configuration, but for `but` (KEY_COUNT: without exception). */
+/* Whether all keys are as in the configuration, except `but` (KEY_COUNT: no exception). */
 static bool is_there(const struct tried_point *point, const struct turned *turned, enum key_id but)
 {
 	for (size_t i = 0; i < turned->count; i++)
@@ -161,7 +162,7 @@ size_t tried_failed(const struct tried *tried)
 
 /* --- advice that was taken -------------------------------------------------------------------- */
 
-/* What other load, or a rate that has not settled, may make of it: half or twice. */
+/* How far other load, or a rate that has not settled, may change a result: half or twice. */
 static const double HALF_DISTURBED = 0.693;
 
 static double trial_half_of(const struct trial *t)

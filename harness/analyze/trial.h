@@ -1,6 +1,6 @@
-/* Settings that were measured beside the one that is diagnosed: other points of its sweep, and what --follow
- * set from it.  What was measured stands above any prediction of the same setting, and above going on in a
- * direction in which nothing was gained.  Pure functions on saved results. */
+/* Settings that were measured beside the one that is diagnosed: other points of its sweep, and what
+ * --follow set from it.  What was measured stands above any prediction of the same setting, and
+ * above going on in a direction in which nothing was gained.  Pure functions on saved results. */
 #ifndef MLBENCH_ANALYZE_TRIAL_H
 #define MLBENCH_ANALYZE_TRIAL_H
 
@@ -36,10 +36,10 @@ struct tried {
 	size_t count;
 };
 
-/* What is worth turning a key for, as a share of the throughput. */
+/* The least gain that is worth changing a key for, as a share of the throughput. */
 #define TRIED_GAIN_LEAST 0.05
 
-/* What was measured of `config`; NULL: it was not tried.  base: the diagnosed configuration. */
+/* What was measured at `config`; NULL: it was not tried. base: the diagnosed configuration. */
 const struct tried_point *tried_at(
 	const struct tried *tried, const struct config *base, const struct config *config);
 
@@ -50,7 +50,7 @@ enum tried_answer {
 	TRIED_NO_GAIN, /* the last step was not worth it */
 };
 
-/* The last step in the direction of a key: from the next to last to the last value that was measured. */
+/* The last step in the direction of a key: from the last but one to the last measured value. */
 struct tried_step {
 	enum tried_answer answer;
 	enum key_id key;
@@ -59,15 +59,16 @@ struct tried_step {
 	struct interval gain_90; /* NAN: not known */
 };
 
-/* Of a numeric key, all others as in `config`: upwards or downwards. */
+/* For a numeric key, with all others as in `config`: upwards or downwards. */
 struct tried_step tried_last_step(const struct tried *tried, const struct config *base,
 	const struct config *config, enum key_id key, bool upwards);
 
 /* "no gain was measured from read.depth=4 to 16 (-9 %)" */
 const char *tried_words(const struct tried_step *step, char out[TRIED_WORDS_BYTES]);
 
-/* Of the samples/s that repetitions gave; at least one.  freedom and deviation (of ln of one repetition): what all points
- * of the sweep say together; freedom 0: nothing, and so much is assumed as a verdict allows at most. */
+/* Half-width of ln(samples/s), from at least one repetition. deviation (of ln of one repetition)
+ * and freedom: what all points of the sweep say together; freedom 0: nothing, and the most that a
+ * verdict allows is assumed. */
 double tried_half(double deviation, double freedom, size_t repeats);
 
 /* Predictions that failed. */
@@ -101,17 +102,19 @@ struct trials {
 	size_t count;
 };
 
-/* A prediction holds inside its interval (experiment_promise), fails where the measurement's own interval does not reach that either, and is
- * unclear between, as an experiment's.  A setting stays where its gain is above noise; where the prediction does not hold, only where the
- * gain is for sure what a key is worth turning for. */
+/* A prediction holds if the measurement lies inside its interval (experiment_promise), fails if the
+ * measurement's own interval does not reach it either, and is inconclusive in between, as for
+ * experiments. A setting is kept if its gain is above noise; where the prediction does not hold,
+ * only if the gain is certainly worth changing a key for. */
 void trial_judge(struct trial *trial);
 
-/* "predicted 3,198 (2,910-3,410), measured 333: did not come true; undone" */
+/* "predicted 3,198 (90 % CI 2,910-3,410), measured 333, a gain of ...: did not come true;
+ * undone" */
 enum { TRIAL_WORDS_BYTES = 240 };
 const char *trial_words(const struct trial *trial, char out[TRIAL_WORDS_BYTES]);
 
-/* Half of the 90 % interval of ln(samples/s), from the spread between repetitions and within them (width: as a share; NAN: not
- * known), whichever is wider. */
+/* Half of the 90 % interval of ln(samples/s), from the spread between repetitions and within them
+ * (width: as a share; NAN: not known), whichever is wider. */
 double trial_half(const double *repeats, size_t count, double width);
 
 #endif

@@ -28,7 +28,8 @@ static void usl_row(double n, double x, double row[TERMS])
 	row[2] = weight * n * (n - 1);
 }
 
-/* Gauss with pivoting on the size x size part of a, which becomes its inverse times b; false: singular. */
+/* Gauss with pivoting on the size x size part of a, which becomes its inverse times b; false:
+ * singular. */
 static bool usl_solve(double a[TERMS][TERMS + 1], unsigned size)
 {
 	for (unsigned k = 0; k < size; k++) {
@@ -135,7 +136,7 @@ static size_t distinct(const double *n, size_t count)
 	return found;
 }
 
-/* Student's 95 % point over the normal's: residuals of few points say little of their spread. */
+/* Student's 95 % point over the normal's: few residuals say little about their spread. */
 static double widening(size_t freedom)
 {
 	static const double t95[] = {6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81};
@@ -145,7 +146,7 @@ static double widening(size_t freedom)
 	return freedom <= known ? t95[freedom - 1] / 1.645 : 1 + 1.5 / (double)freedom;
 }
 
-/* Relative residuals, each as large as its point's pull on the fit has hidden. */
+/* Relative residuals, each enlarged by as much as its point's leverage has hidden. */
 static void spread_residuals(
 	const double *n, const double *x, size_t count, const struct fit *fit, double *residual)
 {
@@ -213,7 +214,7 @@ double usl_at(const struct usl_fit *fit, double n)
 	return law_at(fit->lambda, fit->sigma, fit->kappa, n);
 }
 
-/* What the resampled fits say at so many n, 90 %. */
+/* The 90 % band of the resampled fits at each n. */
 static void band_of(
 	const struct resampled *resampled, const double *at, size_t count, struct interval *band)
 {

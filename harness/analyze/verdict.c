@@ -1,4 +1,5 @@
-/* The verdict: the validity gate, the sentences of evidence, how sure it is, and all of it together. */
+/* The verdict: the validity gate, the sentences of evidence, how sure it is, and all of it
+ * together. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/base/units.h"
@@ -77,8 +78,8 @@ double confidence_failed(double confidence, double divisor)
 
 /* --- the validity gate ------------------------------------------------------------------------ */
 
-/* Figures that contradict each other are not diagnosed.  Checked are steadiness, the accounting of thread
- * time, flow conservation, and Little's law where both of its sides were measured. */
+/* Figures that contradict each other are not diagnosed.  Checked are steadiness, the accounting of
+ * thread time, flow conservation, and Little's law where both of its sides were measured. */
 
 static const double ACCOUNTED_MIN = 0.97;
 static const double LITTLE_TOLERANCE = 0.02;
@@ -145,8 +146,9 @@ static bool gate_accounts(const struct evidence_base *base, struct refusal *refu
 	return false;
 }
 
-/* What entered the decode stage left through the step, but for what waited at either end; samples are
- * counted between completions of steps, stages between edges of windows, which adds two batches. */
+/* What entered the decode stage left through the step, except for what waited at either end.
+ * Samples are counted between completions of steps, stages between edges of windows, which adds two
+ * batches. */
 static bool flow_conserved(
 	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
@@ -173,8 +175,8 @@ static bool flow_conserved(
 	return false;
 }
 
-/* Files in flight = rate x latency, and may not exceed what is allowed in flight.  Those in flight at the beginning bring along what
- * they had waited by then. */
+/* Files in flight = rate x latency, which cannot exceed the allowed number. Files in flight at the
+ * beginning bring along the time they had already waited. */
 static bool little_of_reads(
 	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
 {
@@ -198,8 +200,8 @@ static bool little_of_reads(
 	return false;
 }
 
-/* Utilisation law (Little's on the workers): rate x service time = workers at work, by two clocks.
- */
+/* Utilisation law (Little's law on the workers): rate x service time = busy workers, by two
+ * clocks. */
 static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
 {
 	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
@@ -259,7 +261,7 @@ void evidence_add(struct verdict *out, const char *format, ...)
 		(void)snprintf(line + length, EVIDENCE_BYTES - length, ".");
 }
 
-/* "its 2 threads' time", "the device's time"; an emulated device has no time but its thread's */
+/* "its 2 threads' time", "the device's time"; an emulated device has only its thread's time. */
 static void whose_time(const struct evidence_base *base, const struct stage_summary *stage,
 	char *text, size_t room)
 {
@@ -271,7 +273,8 @@ static void whose_time(const struct evidence_base *base, const struct stage_summ
 		(void)snprintf(text, room, "its %u threads' time", stage->workers);
 }
 
-/* "Decode is busy 98.7 % of its 2 threads' time; read is blocked 71.0 %, step is starved 34.0 %." */
+/* "Decode is busy 98.7 % of its 2 threads' time; read is blocked 71.0 %, step is starved 34.0
+ * %." */
 static void evidence_add_states(const struct evidence_base *base, size_t at, struct verdict *out)
 {
 	const struct point_summary *point = base->point;
@@ -322,7 +325,7 @@ static void evidence_add_replayed(
 			binding->agree ? "queue waits agree" : "the queue waits point elsewhere");
 }
 
-/* "3 devices: 33.1 % of the time exchanging gradients, 4.0 % waiting for one another" */
+/* "3 devices spend 33.1 % of the time exchanging gradients and 4.0 % waiting for one another." */
 static void evidence_add_devices(const struct point_summary *point, size_t at, struct verdict *out)
 {
 	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
@@ -357,7 +360,8 @@ static void evidence_add_second(
 			first);
 }
 
-/* More than a stage can give, beyond what rounding and edges explain: one of the two figures is off. */
+/* A throughput above a stage's capacity by more than rounding and edges explain: one of the two
+ * figures is off. */
 static const double CAPACITY_EXCEEDED = 1.10;
 
 static const char *capacity_caveat(const struct point_summary *point, size_t least, size_t stage)
@@ -367,7 +371,7 @@ static const char *capacity_caveat(const struct point_summary *point, size_t lea
 	return least == stage ? "" : ", but the queue waits point elsewhere";
 }
 
-/* The sanity line: throughput against the least capacity, and the limit that comes next. */
+/* The throughput against the lowest capacity, as a sanity check, and the next bottleneck. */
 static void evidence_add_capacities(
 	const struct point_summary *point, size_t stage, struct verdict *out)
 {
@@ -455,7 +459,8 @@ static double confidence_of_verdict(
 			most);
 	/* Of two that bind, either witness may name either. */
 	const bool agree = binding->agree || binding->pointed == binding->second;
-	/* Threads that a quota stops wait wherever they are: arrows against the replay tell nothing then. */
+	/* Threads that a quota stops wait wherever they are: arrows against the replay tell nothing
+	 * then. */
 	const bool stopped = strcmp(cause->resource, "quota") == 0 && replayed && !agree;
 	const double stage =
 		stopped ? binding->replayed
@@ -476,7 +481,8 @@ void verdict_abstain(struct verdict *out, const char *reason, const char *way_ou
 	(void)snprintf(out->evidence[out->evidence_count++], EVIDENCE_BYTES, "%s", reason);
 }
 
-/* The queue in front of the step is the prefetch queue; above that it is the read stage's depth. */
+/* The queue in front of the step is the prefetch queue; the one above it is the read stage's
+ * depth. */
 static void name_binding(const struct point_summary *point, const struct binding *binding,
 	const struct cause *cause, struct verdict *out)
 {
@@ -509,7 +515,7 @@ struct point_facts point_facts_measured(
 	return measured;
 }
 
-/* A stage that is busy the rest of the time binds as well. */
+/* A stage that is busy the rest of the time limits as well. */
 static void name_stalls(const struct point_summary *point, struct binding *binding)
 {
 	const size_t busy = binding->stage;

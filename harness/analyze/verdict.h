@@ -24,15 +24,16 @@ struct evidence_base {
 
 /* --- verdict.c ------------------------------------------------------------------------------------ */
 
-/* The gate: whether the measurements may be judged at all; false with the reason and the way out. */
+/* The gate: whether the measurements may be judged at all; false with the reason and the way
+ * out. */
 struct refusal {
 	char reason[EVIDENCE_BYTES - 16];
 	char way_out[WAY_OUT_BYTES];
 };
 bool gate_passes(const struct evidence_base *base, struct refusal *refusal);
 void verdict_judge(const struct evidence_base *base, struct verdict *out);
-/* Without the gate: for a part of a measurement that has passed it, or one that is unsteady only as a
- * whole. */
+/* Without the gate: for a part of a measurement that has passed it, or one that is unsteady only as
+ * a whole. */
 void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out);
 /* No verdict: the reason is the evidence, what to set to get one is the advice. */
 void verdict_abstain(struct verdict *out, const char *reason, const char *way_out);
@@ -49,15 +50,15 @@ struct binding {
 	size_t stage;      /* index into point->stages */
 	size_t second;     /* the stage that limits as much; stage_count: none */
 	double second_gap; /* second's spare utilisation over the first's: 0.03 is "within 3 %" */
-	/* Deviation of ln of the ratio of their capacities; and the probability that the first limits
-	 * alone, given that deviation. */
+	/* Deviation of ln of the ratio of their capacities; and the probability that the first
+	 * limits alone, given that deviation. */
 	double second_noise, alone;
 	double certainty;   /* that the arrows at the stage point the right way, 0..1 */
 	bool conflict;      /* the busiest stage is not where the arrows point */
 	bool depth;         /* no stage is busy: the queue between two of them is the bottleneck */
 	size_t queue_above; /* depth: the stage above that queue */
-	/* With a replay: the probability that its elasticities are highest at the stage (NAN: no replay),
-	 * and whether the arrows agree. */
+	/* With a replay: the probability that its elasticities are highest at the stage (NAN: no
+	 * replay), and whether the arrows agree. */
 	double replayed;
 	bool agree;
 	size_t pointed;    /* the stage that the arrows and the busy shares alone would name */
@@ -67,18 +68,18 @@ struct binding {
 struct binding binding_find(const struct evidence_base *base);
 /* The same with what the replay found, which decides. */
 void binding_weigh(const struct evidence_base *base, struct binding *binding);
-/* Share of the time that the stage's workers are taken: working and, for devices that train together,
- * exchanging gradients or waiting for one another.  Step and exchange take turns on a device, so each is
- * taken as long as both are. */
+/* Share of the time that the stage's workers are taken: working and, for devices that train
+ * together, exchanging gradients or waiting for one another.  Step and exchange take turns on a
+ * device, so each is taken as long as both are. */
 double binding_taken(const struct point_summary *point, size_t stage);
 /* The stage with the next least capacity after `but`; stage_count when none shows one. */
 size_t binding_next_capacity(const struct point_summary *point, size_t but);
 
-/* Standard error of ln(capacity of one stage / capacity of the other).  By the utilisation law busy shares
- * relate as capacities do, inverted, and what slows the whole node down cancels in their ratio.  The error
- * is that of the ratio's spread over the repetitions, moderated by what capacities usually vary by, or
- * that of its spread over parts of each repetition, whichever is larger: a stall that only one of the two
- * stages feels shows in the parts. */
+/* Standard error of ln(capacity of one stage / capacity of the other).  By the utilisation law busy
+ * shares relate as capacities do, inverted, and what slows the whole node down cancels in their
+ * ratio.  The error is that of the ratio's spread over the repetitions, moderated by what
+ * capacities usually vary by, or that of its spread over parts of each repetition, whichever is
+ * larger: a stall that only one of the two stages feels shows in the parts. */
 double margin_noise(const struct measurement *const *repeats, size_t count, const char *stage,
 	const char *other);
 
@@ -113,27 +114,28 @@ const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES]);
 /* Cores that the stages' threads are on or wait for. */
 double cause_cores_wanted(const struct point_summary *point);
 
-/* An emulated step's thread is busy well beyond what its device computes: it hands steps over late, or
- * wakes up late after them, so that the device is not at its rate.  Work before each step, known by its
- * service times, is no lateness.  False for any other step. */
+/* An emulated step's thread is busy well beyond what its device computes: it hands steps over late,
+ * or wakes up late after them, so that the device is not at its rate.  Work before each step, known
+ * by its service times, is no lateness.  False for any other step. */
 bool step_is_late(const struct evidence_base *base);
-/* Share of the time that devices wait for one another before they exchange; NAN: there is one device. */
+/* Share of the time that devices wait for one another before they exchange; NAN: there is one
+ * device. */
 double devices_waiting(const struct point_summary *point);
 
-/* Whether reading is the bottleneck because a cache holds a part of the data; its rate changes with what
- * the cache holds. */
+/* Whether reading is the bottleneck because a cache holds a part of the data; its rate changes with
+ * what the cache holds. */
 bool cache_binds(const struct evidence_base *base);
 /* Whether the step starves because storage answers nothing for a while, now and then. */
 bool stalls_bind(const struct evidence_base *base);
-/* How many buffered reads the kernel lets through to a FUSE server at once, unless the server asks for more
- * (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
+/* How many buffered reads the kernel lets through to a FUSE server at once, unless the server asks
+ * for more (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
 double cause_let_through(const struct point_facts *facts);
 /* What all operating points tell about the store. */
 void storage_of_point(const struct evidence_base *base, struct storage *out);
 /* A control group's memory limit leaves the page cache too small for data that is read again. */
 bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts);
-/* A line on the mount and the disk, where reads wait for them, and one on a memory limit that the page
- * cache is too small under. */
+/* A line on the mount and the disk, where reads wait for them, and one on a memory limit that the
+ * page cache is too small under. */
 void evidence_add_store(
 	const struct evidence_base *base, const char *resource, struct verdict *out);
 /* The advice to raise a limit of a control group; false: none is the cause. */
@@ -144,8 +146,8 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
-/* What makes decoding cheaper: "codec.jpeg_scaled = on for JPEG, smaller pictures", only what the data's
- * formats allow and what is not set yet. */
+/* What makes decoding cheaper: "codec.jpeg_scaled = on for JPEG, smaller pictures", only what the
+ * data's formats allow and what is not set yet. */
 enum { CHEAPER_BYTES = 120 };
 const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES]);
 /* Fewer decode workers that keep all cores as busy; 0: there are no more workers than that. */
@@ -178,8 +180,8 @@ double confidence_completeness(double unmodelled); /* NAN: no replay */
 double confidence_most(size_t repeats);
 /* The probability that a normal variable is below z. */
 double confidence_normal(double z);
-/* The probability that a stage limits alone: that the next capacity is more than 5 % above its own, given
- * their ratio and the deviation of its ln. */
+/* The probability that a stage limits alone: that the next capacity is more than 5 % above its own,
+ * given their ratio and the deviation of its ln. */
 double confidence_alone(double ratio, double deviation);
 /* Whether that is too little to name only one of the two. */
 bool confidence_is_pair(double alone);
