@@ -39,7 +39,8 @@ enum adaptive_reason {
 	ADAPTIVE_DESIGN,  /* measure: one of the first few */
 	ADAPTIVE_UNSURE,  /* measure: the forecast with the widest interval */
 	ADAPTIVE_CONFIRM, /* measure: predicted to be the best */
-	ADAPTIVE_SURPRISE, /* measure: the latest missed its interval; the widest one, though sure enough */
+	/* measure: the latest missed its interval; the widest one, though sure enough */
+	ADAPTIVE_SURPRISE,
 	ADAPTIVE_SURE, /* stop: every forecast is as sure as asked, and the best is measured */
 	ADAPTIVE_ALL,  /* stop: nothing is left to measure */
 };

@@ -414,7 +414,7 @@ static const double LATE_TOLD =
 static const double QUOTA_LATE = 0.20; /* the same, for a quota to be what matters most */
 static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that matters */
 
-/* --- a device that works by itself: what it and NVML say of it ----------------------------------------- */
+/* --- a device that works by itself: what it and NVML say of it -------------------------------- */
 
 static bool device_throttled(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
@@ -490,7 +490,7 @@ static bool device_computes(
 		fmin(isfinite(view.busy) ? view.busy : stage->busy, 1) * 100, peak, capped);
 }
 
-/* --- any other --------------------------------------------------------------------------------------- */
+/* --- any other -------------------------------------------------------------------------------- */
 
 /* Shares of the working time of the step's threads, over the repetitions; NAN: unknown (no
  * schedstat). */
@@ -666,7 +666,7 @@ static cause_rule *const cause_rules_step[] = {cause_slow_device, device_throttl
 static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split, cause_quota,
 	cause_stolen, cause_external, cause_cores, upload_copies, cause_unexplained, NULL};
 
-/* --- all of them -------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 struct cause cause_of_stage(const struct evidence_base *base, const struct stage_summary *stage)
 {

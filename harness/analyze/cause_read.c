@@ -20,7 +20,7 @@ static const double CERTAIN_AGAINST = 0.7;
 static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
 static const double IDLE_DISK = 0.50; /* busy less than this, while a store is full: not the disk */
 
-/* --- a limit on reads ------------------------------------------------------------------------------------- */
+/* --- a limit on reads ------------------------------------------------------------------------- */
 
 /* The limit that is nearer to being used up, if there are two. */
 struct used_limit {
@@ -83,7 +83,7 @@ static bool cause_read_limit(
 		against ? ", although more files in flight read more" : "");
 }
 
-/* --- the mount, the disk ---------------------------------------------------------------------------------- */
+/* --- the mount, the disk ---------------------------------------------------------------------- */
 
 enum { DISK_WORDS_BYTES = 112 };
 
@@ -143,7 +143,7 @@ static void evidence_add_mount(
 			out, "the data is on %s%s%s%s", base->facts->mount, disk, cached, through);
 }
 
-/* --- a memory limit ---------------------------------------------------------------------------------------- */
+/* --- a memory limit --------------------------------------------------------------------------- */
 
 /* A limit under which the data does not stay in the page cache from one epoch to the next. */
 bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts)
@@ -192,7 +192,7 @@ void evidence_add_store(const struct evidence_base *base, const char *resource, 
 	add_cache_limit(base, out);
 }
 
-/* --- what to do -------------------------------------------------------------------------------------------- */
+/* --- what to do ------------------------------------------------------------------------------- */
 
 bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
 	const char *resource, char *out, size_t room)

@@ -19,7 +19,7 @@ enum {
 /* A smaller effect is rounding of a sum. */
 static const double EFFECT_LEAST = 1e-6;
 
-/* --- the game: players, and ln of what each subset of them is worth ---------------------------------------- */
+/* --- the game: players, and ln of what each subset of them is worth --------------------------- */
 
 static unsigned members(unsigned subset)
 {
@@ -69,7 +69,7 @@ static void divide(struct explanation *out, const double *worth, unsigned player
 	qsort(out->parts, out->part_count, sizeof *out->parts, order_parts);
 }
 
-/* --- by replay ------------------------------------------------------------------------------------------------ */
+/* --- by replay -------------------------------------------------------------------------------- */
 
 /* Worker factors as long as the larger side's, so that either shape finds its own. */
 struct teams {
@@ -232,7 +232,7 @@ int explain_by_replay(const struct model *a, const struct model *b, double measu
 	return code;
 }
 
-/* --- by capacities ---------------------------------------------------------------------------------------------- */
+/* --- by capacities ---------------------------------------------------------------------------- */
 
 static double least_capacity(const struct explain_capacity *stages, size_t count, unsigned subset)
 {

@@ -230,7 +230,7 @@ static enum compare_weight weight_by_rules(
 	return otherwise;
 }
 
-/* --- the list ------------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static struct compare_fact *facts_room(struct compare_facts *facts)
 {
@@ -313,7 +313,7 @@ const char *compare_weight_name(enum compare_weight weight)
 	return names[weight];
 }
 
-/* --- keys --------------------------------------------------------------------------------------------------- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 char *config_value_text(enum key_id key, const struct config_value *value)
 {
@@ -384,7 +384,7 @@ void compare_keys(struct compare_facts *facts, const struct config *a, const str
 	}
 }
 
-/* --- the node ------------------------------------------------------------------------------------------------- */
+/* --- the node --------------------------------------------------------------------------------- */
 
 static bool same_fact(const struct fact *a, const struct fact *b)
 {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* --- points -------------------------------------------------------------------------------------- */
+/* --- points ----------------------------------------------------------------------------------- */
 
 /* Two points are the same where the values of every key that either side sweeps are, whatever the
  * order of axes and values. */
@@ -40,14 +40,16 @@ const struct config_value *point_value(
 /* Whether two values of a key are the same. */
 bool config_value_same(enum key_id key, const struct config_value *a, const struct config_value *b);
 
-/* --- facts --------------------------------------------------------------------------------------- */
+/* --- facts ------------------------------------------------------------------------------------ */
 
 enum compare_weight {
-	COMPARE_HARMLESS, /* says how a run is named and measured, or is another word for the same */
-	COMPARE_MINOR,    /* a version, a mount option: may matter */
-	COMPARE_SETTING,  /* a key that changes what runs: perhaps what is to be compared */
-	COMPARE_STRONG,   /* another CPU, GPU, storage, a planted condition: probably the cause */
-	COMPARE_REFUSED, /* the samples are not the same work: their rates mean nothing beside each other */
+	/* says how a run is named and measured, or is another word for the same */
+	COMPARE_HARMLESS,
+	COMPARE_MINOR,   /* a version, a mount option: may matter */
+	COMPARE_SETTING, /* a key that changes what runs: perhaps what is to be compared */
+	COMPARE_STRONG,  /* another CPU, GPU, storage, a planted condition: probably the cause */
+	/* the samples are not the same work: their rates mean nothing beside each other */
+	COMPARE_REFUSED,
 };
 
 enum { COMPARE_NAME_BYTES = 64 };

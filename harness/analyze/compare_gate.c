@@ -11,7 +11,7 @@
 
 static const char blanks[] = " \t";
 
-/* --- grammar ------------------------------------------------------------------------------------------------ */
+/* --- grammar ---------------------------------------------------------------------------------- */
 
 static int gate_refuse_value(const struct gate *gate, const char *value, struct error *err)
 {
@@ -104,7 +104,7 @@ int gate_parse(const char *text, bool required, struct gate *gate, struct error 
 	return gate_parse_value(gate, rest, err);
 }
 
-/* --- judgement ---------------------------------------------------------------------------------------------- */
+/* --- judgement -------------------------------------------------------------------------------- */
 
 /* The limit as a difference of y from this baseline; NAN: there is none (a share of nothing). */
 static double bound_of(const struct gate *gate, const struct difference *d)

@@ -44,7 +44,8 @@ struct gate_result {
 	size_t point;
 	size_t points; /* at how many it is worse, or is not shown to be within */
 	bool missing;  /* INCONCLUSIVE, for a result lacks the figure */
-	size_t repeats_needed; /* INCONCLUSIVE: about so many a side would decide; 0: not known, or too many */
+	/* INCONCLUSIVE: about so many a side would decide; 0: not known, or too many */
+	size_t repeats_needed;
 	char why[GATE_WHY_BYTES]; /* the change and its interval, or what is missing */
 };
 

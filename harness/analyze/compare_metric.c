@@ -16,7 +16,7 @@ static double ratio(double part, double whole)
 	return whole > 0 ? part / whole : (double)NAN;
 }
 
-/* --- of the run ------------------------------------------------------------------------------------------ */
+/* --- of the run ------------------------------------------------------------------------------- */
 
 static double throughput(const struct measurement *m, const struct stage_measurement *stage)
 {
@@ -89,7 +89,7 @@ static const struct metric_kind run_kinds[] = {
 	{"other_load", "cores kept busy by other processes", METRIC_CORES, METRIC_NEITHER, others},
 };
 
-/* --- of its devices -------------------------------------------------------------------------------------- */
+/* --- of its devices --------------------------------------------------------------------------- */
 
 /* Mean of a member over the devices that know it. */
 static double device_mean(const struct measurement *m, size_t offset)
@@ -173,7 +173,7 @@ static const struct metric_kind device_kinds[] = {
 	{"device.temperature", "temperature", METRIC_CELSIUS, METRIC_NEITHER, device_heat},
 };
 
-/* --- of a stage -------------------------------------------------------------------------------------------- */
+/* --- of a stage ------------------------------------------------------------------------------- */
 
 static double thread_seconds(const struct stage_measurement *stage)
 {
@@ -279,7 +279,7 @@ static const struct metric_kind stage_kinds[] = {
 		METRIC_LESS_IS_BETTER, stage_lock_wait},
 };
 
-/* --- the list ---------------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static void metrics_add(
 	struct metric *metrics, size_t *count, const struct metric_kind *kind, const char *stage)
@@ -344,7 +344,7 @@ double metric_value(const struct metric *metric, const struct measurement *m)
 	return stage ? metric->kind->value(m, stage) : (double)NAN;
 }
 
-/* --- scales -------------------------------------------------------------------------------------------------- */
+/* --- scales ----------------------------------------------------------------------------------- */
 
 bool metric_is_ratio(const struct metric *metric)
 {

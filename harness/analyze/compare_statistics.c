@@ -158,7 +158,7 @@ struct bootstrap {
 	double level, critical;
 };
 
-/* --- one side, one point ---------------------------------------------------------------------------------- */
+/* --- one side, one point ---------------------------------------------------------------------- */
 
 static struct side side_of(const double *values, size_t count)
 {
@@ -223,7 +223,7 @@ static double compare_error_squared(const struct point *point, const struct mode
 	return a + b;
 }
 
-/* --- bootstrap ---------------------------------------------------------------------------------------------- */
+/* --- bootstrap -------------------------------------------------------------------------------- */
 
 static void add_residuals(
 	struct pool *pool, const double *values, size_t count, double mean, double deviation)
@@ -618,7 +618,7 @@ static void settle_difference(struct difference *all, const struct difference *r
 		*all = d;
 }
 
-/* --- all points together ------------------------------------------------------------------------------------ */
+/* --- all points together ---------------------------------------------------------------------- */
 
 /* Deviation of what the n-th repetitions of all points have in common, from both sides: the sweep's
  * rounds are apart in time as runs are.  NAN: not known. */

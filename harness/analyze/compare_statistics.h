@@ -91,8 +91,9 @@ struct difference_rules {
 enum difference_verdict {
 	DIFFERENCE_MISSING, /* one side has no value */
 	DIFFERENCE_UNTOLD,  /* too few repetitions for any test */
-	DIFFERENCE_UNSURE, /* not significant, and the interval reaches beyond floor and resolution */
-	DIFFERENCE_NONE,   /* not significant, and the interval lies within them */
+	/* not significant, and the interval reaches beyond floor and resolution */
+	DIFFERENCE_UNSURE,
+	DIFFERENCE_NONE,  /* not significant, and the interval lies within them */
 	DIFFERENCE_NOISE, /* significant, and within the floor */
 	DIFFERENCE_LESS,
 	DIFFERENCE_MORE,

@@ -19,7 +19,7 @@ static const struct device_measurement *device_at(const struct series *s, size_t
 	return s->device < m->device_count ? &m->devices[s->device] : NULL;
 }
 
-/* --- members that are means ------------------------------------------------------------------------- */
+/* --- members that are means ------------------------------------------------------------------- */
 
 static const size_t mean_members[] = {
 	offsetof(struct device_measurement, step_seconds),
@@ -89,7 +89,7 @@ static struct device_range range_over_repeats(const struct series *s, size_t off
 	return out;
 }
 
-/* --- the others --------------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 static double sum_of_known(double sum, double value)
 {
@@ -163,7 +163,7 @@ static void merge_others(const struct series *s, struct device_measurement *all)
 	merge_throttles(s, all);
 }
 
-/* --- what follows ------------------------------------------------------------------------------------- */
+/* --- what follows ----------------------------------------------------------------------------- */
 
 /* Devices that train together make the same number of steps each. */
 static void derive(const struct series *s, struct device_summary *out)

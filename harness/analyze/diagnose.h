@@ -21,7 +21,9 @@ struct recommendation {
 	size_t setting_count;
 	double predicted;         /* samples/s */
 	struct interval interval; /* 90 % */
-	double measured; /* samples/s: that setting was measured, too, which stands above the prediction; 0: it was not */
+	/* samples/s: that setting was measured, too, which stands above the prediction; 0: it
+	 * was not */
+	double measured;
 	char next_stage[NAME_BYTES], next_resource[NAME_BYTES]; /* what binds then */
 	char words[EVIDENCE_BYTES];
 };

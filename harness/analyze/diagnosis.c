@@ -22,7 +22,7 @@ enum { THOROUGH = FINDINGS_THOROUGH, KNEE_CORES = 4, KNEE_WORKERS_MAX = 256, LOO
 static const double PHASES_CONFIDENCE =
 	0.8; /* of the costliest phase's, as the verdict of the run */
 
-/* --- the model of what was measured ------------------------------------------------------------ */
+/* --- the model of what was measured ----------------------------------------------------------- */
 
 struct replayed {
 	struct model model;
@@ -90,7 +90,7 @@ static void replayed_close(struct replayed *replayed)
 	*replayed = (struct replayed){0};
 }
 
-/* --- the verdict of the whole ------------------------------------------------------------------ */
+/* --- the verdict of the whole ----------------------------------------------------------------- */
 
 static void say_too_short(
 	const struct diagnose_input *input, const struct sufficiency *s, struct diagnosis *out)
@@ -124,7 +124,7 @@ static void add_completeness(const struct findings *findings, struct verdict *ve
 		fabs(unmodelled) * 100);
 }
 
-/* --- phases ------------------------------------------------------------------------------------ */
+/* --- phases ----------------------------------------------------------------------------------- */
 
 static void judge_part(const struct diagnose_input *input, const struct measurement *const *repeats,
 	const struct traces *const *traces, size_t count, unsigned effort, struct verdict *verdict)
@@ -306,7 +306,7 @@ static void whole_is_one_phase(const struct diagnose_input *input, struct diagno
 	memcpy(phase->resource, out->verdict.resource, sizeof phase->resource);
 }
 
-/* --- what follows from the model --------------------------------------------------------------- */
+/* --- what follows from the model -------------------------------------------------------------- */
 
 static unsigned knee_workers(const struct diagnose_input *input)
 {

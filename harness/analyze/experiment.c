@@ -126,7 +126,7 @@ static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE
 /* How the odds of a verdict fall: see experiment.h. */
 static const double ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
 
-/* --- blocks whose baseline moved ---------------------------------------------------------------- */
+/* --- blocks whose baseline moved -------------------------------------------------------------- */
 
 /* ln| from the median: beyond both limits a block is measured again. With fewer runs the spread is
  * unknown. */
@@ -293,7 +293,7 @@ static void weigh_one(const struct verification *v, struct experiment *e)
 	e->outcome = experiment_outcome_of(e, allow_for_drift(v, e));
 }
 
-/* --- elasticities ------------------------------------------------------------------------------ */
+/* --- elasticities ----------------------------------------------------------------------------- */
 
 /* e = -sum(n r L) / sum(n L^2) over the slow-downs of a stage by exp(L), n blocks of mean log ratio
  * r. */
@@ -389,7 +389,7 @@ void verification_weigh(struct verification *v)
 	weigh_elasticities(v);
 }
 
-/* --- which next -------------------------------------------------------------------------------- */
+/* --- which next ------------------------------------------------------------------------------- */
 
 /* Half the interval's width over the width that would do; above 1: it needs more blocks. */
 static double need_of(const struct verification *v, const struct experiment *e)
@@ -445,7 +445,7 @@ size_t verification_next(const struct verification *v)
 	return next;
 }
 
-/* --- the verdict -------------------------------------------------------------------------------- */
+/* --- the verdict ------------------------------------------------------------------------------ */
 
 static bool is_about_verdict(const struct experiment *e, const struct verdict *verdict)
 {

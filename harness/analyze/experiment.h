@@ -99,7 +99,8 @@ struct verification {
 	struct interval elasticity_sum_90;
 	double replayed_sum;
 	size_t confirmed, failed, unclear;
-	size_t untried; /* experiments with fewer blocks than they need, and not for want of a way */
+	/* experiments with fewer blocks than they need, and not for want of a way */
+	size_t untried;
 	size_t repeated; /* blocks, of all experiments */
 };
 

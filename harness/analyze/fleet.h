@@ -1,18 +1,19 @@
-/* Many nodes on paper: one node's throughput multiplied under what nodes share, a file server and a
- * network that sums the gradients.  Pure functions; every figure is an estimate, never a measurement.
+/* Many nodes on paper: one node's throughput multiplied under what nodes share, a file server and
+ * a network that sums the gradients.  Pure functions; every figure is an estimate, never a
+ * measurement.
  *
- * Synchronous data-parallel training: each of N nodes steps on a batch of its own, then all of them sum
- * their gradients.  Time between the steps of a node is the largest of
+ * Synchronous data-parallel training: each of N nodes steps on a batch of its own, then all of
+ * them sum their gradients.  Time between the steps of a node is the largest of
  *
- *   input     B / X_input                    what the node's pipeline needs for a batch of B samples
- *   step      T_step + exposed(N)            its step, and what of the exchange is not hidden behind it
- *   storage   N B bytes_per_sample / S       the file server of S bytes/s, shared by all nodes
+ *   input     B / X_input                 what the node's pipeline needs for a batch of B samples
+ *   step      T_step + exposed(N)         its step, and the part of the exchange that it does not hide
+ *   storage   N B bytes_per_sample / S    the file server of S bytes/s, shared by all nodes
  *
- * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).  Nodes
- * are alike: waiting for the slowest of them is not in it.
+ * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).
+ * Nodes are alike: waiting for the slowest of them is not in it.
  *
- * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or a tree's
- * (harness/config/all_reduce.h). */
+ * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or
+ * a tree's (harness/config/all_reduce.h). */
 #ifndef MLBENCH_ANALYZE_FLEET_H
 #define MLBENCH_ANALYZE_FLEET_H
 

@@ -13,7 +13,7 @@ enum { BATCHES_LEAST = 4 };
 static const double SECONDS_LEAST = 1;
 static const double CLEAR = 0.75, LIKELY = 0.50;
 
-/* --- is it time? -------------------------------------------------------------------------------- */
+/* --- is it time? ------------------------------------------------------------------------------ */
 
 static bool live_cannot(struct live_verdict *out, const char *words)
 {
@@ -55,7 +55,7 @@ static bool live_is_enough(
 	return false;
 }
 
-/* --- the measurement ---------------------------------------------------------------------------- */
+/* --- the measurement -------------------------------------------------------------------------- */
 
 static double grown(double from, double to)
 {
@@ -153,7 +153,7 @@ static struct point_facts live_facts(const struct live_view *to)
 	return facts;
 }
 
-/* --- words -------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static const char *sureness(double confidence)
 {

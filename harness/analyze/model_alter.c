@@ -70,7 +70,7 @@ static bool reads_take_time(const struct model *model)
 	       model->replay.series[COST_READ_DEVICE].count > 0;
 }
 
-/* --- structure ----------------------------------------------------------------------------------------- */
+/* --- structure -------------------------------------------------------------------------------- */
 
 static int turn_structure(const struct change *c)
 {
@@ -172,7 +172,7 @@ static int turn_read_parallelism(const struct change *c)
 	return turn_structure(c);
 }
 
-/* --- several devices --------------------------------------------------------------------------------- */
+/* --- several devices -------------------------------------------------------------------------- */
 
 static double exchange_ns(const struct change *c, const struct config *config)
 {
@@ -252,7 +252,7 @@ static int turn_slow_device(const struct change *c)
 	return 0;
 }
 
-/* --- the step ------------------------------------------------------------------------------------------- */
+/* --- the step --------------------------------------------------------------------------------- */
 
 static double batch_of(const struct change *c, const struct config *config)
 {
@@ -386,7 +386,7 @@ static int turn_jitter(const struct change *c)
 	return 0;
 }
 
-/* --- upload --------------------------------------------------------------------------------------------- */
+/* --- upload ----------------------------------------------------------------------------------- */
 
 static int turn_upload(const struct change *c)
 {
@@ -406,7 +406,7 @@ static int turn_upload(const struct change *c)
 	return 0;
 }
 
-/* --- injected slow-downs ---------------------------------------------------------------------------------- */
+/* --- injected slow-downs ---------------------------------------------------------------------- */
 
 static void scale_costs(const struct change *c, enum replay_cost first, enum replay_cost last)
 {
@@ -455,7 +455,7 @@ static int turn_sync_factor(const struct change *c)
 	return 0;
 }
 
-/* --- the table ---------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* In the order in which they are applied. */
 static const struct turned {

@@ -261,13 +261,14 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 }
 
 struct step_times {
-	double host_cpu_share; /* of the host's part, or of a computed step: the rest it waited for a core or a lock */
+	/* of the host's part, or of a computed step: the rest it waited for a core or a lock */
+	double host_cpu_share;
 	double late_ns; /* a batch, off the cores: beyond the device's time and that */
 };
 
 /* The part of a computed step that is to be replayed, on as many cores as it has threads, which
- * proceed together.  Where they do not all get a core, one waits for it and the others wait for that
- * one; the replay makes both waits anew, so only the CPU time remains. */
+ * proceed together.  Where they do not all get a core, one waits for it and the others wait for
+ * that one; the replay makes both waits anew, so only the CPU time remains. */
 static double computed_share(const struct stage_measurement *stage)
 {
 	const double working = stage->seconds[THREAD_WORKING];
@@ -347,7 +348,7 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 	return code;
 }
 
-/* --- slow workers ------------------------------------------------------------------------------------ */
+/* --- slow workers ----------------------------------------------------------------------------- */
 
 struct worker_times {
 	double median, error; /* of ln(service): the median, and its standard error */

@@ -19,7 +19,7 @@ void model_use_devices(struct model *model);
 void model_shape(
 	const struct model *model, const struct config *config, struct pipeline_shape *shape);
 
-/* --- point_model.c: the replay as it stands ------------------------------------------------------- */
+/* --- point_model.c: the replay as it stands --------------------------------------------------- */
 
 /* About `samples` samples through the step, after a warm-up. */
 struct replay_options model_options(const struct model *model, size_t samples);
@@ -32,7 +32,7 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage);
 /* ns per batch that the step's thread is at work, of one device. */
 double step_working_replayed(const struct model *model, const struct replay_result *result);
 
-/* --- model_costs.c: costs from measurements and traces -------------------------------------------- */
+/* --- model_costs.c: costs from measurements and traces ---------------------------------------- */
 
 enum replay_stage model_cost_stage(enum replay_cost cost);
 /* ns per item, scale included; 0 where the stage has none of this cost. */
@@ -84,7 +84,7 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
 	unsigned workers, float *factor);
 
-/* --- model_predict.c ------------------------------------------------------------------------------- */
+/* --- model_predict.c -------------------------------------------------------------------------- */
 
 /* The costliest cost of the stage whose costs' elasticities sum highest. */
 enum replay_cost model_limiting_cost(const struct elasticities *elasticities);

@@ -1,15 +1,15 @@
-/* Predictions, and what else is computed from replays that share their random numbers: elasticities, the
- * ladder of bottlenecks, the knee, counterfactuals.
+/* Predictions, and what else is computed from replays that share their random numbers:
+ * elasticities, the ladder of bottlenecks, the knee, counterfactuals.
  *
  * The interval of a prediction has five parts, relative and added as variances:
  *   resampling  the spread over replays of resampled blocks of the recorded items
  *   noise       of one repetition, of the median of the calibrated ones, and of runs beside their
  *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
- *   lateness    a share of how late the step's thread is guessed to be with other numbers of workers,
- *               or was when other stages were the bottleneck
+ *   lateness    a share of how late the step's thread is guessed to be with other numbers of
+ *               workers, or was when other stages were the bottleneck
  *   cores       where more cores will be busy and how they slow each other down is unknown
- *   model       MODEL_ERROR; a share of what the calibration left unexplained (it is corrected where
- *               the same stages limit, but known no better for that); and more the further the
+ *   model       MODEL_ERROR; a share of what the calibration left unexplained (corrected where the
+ *               same stages limit, but known no better for that); and more the further the
  *               throughput is from the measured one.  Constants from held-out sweeps
  *               (docs/ACCURACY.md) */
 #include "harness/analyze/model_internal.h"
@@ -156,8 +156,9 @@ int model_predict(
 
 /* --- elasticities ----------------------------------------------------------------------------- */
 
-/* Central differences of replays that share offsets and draws, so that the difference is the cost's alone.
- * Throughput is homogeneous of degree -1 in all costs together: the elasticities sum to 1. */
+/* Central differences of replays that share offsets and draws, so that the difference is the
+ * cost's alone. Throughput is homogeneous of degree -1 in all costs together: the elasticities sum
+ * to 1. */
 
 enum {
 	RESAMPLES_MOST = 64,
@@ -265,7 +266,7 @@ enum replay_cost model_limiting_cost(const struct elasticities *e)
 	return e->costs[best].cost;
 }
 
-/* --- ladder and knee ---------------------------------------------------------------------------------- */
+/* --- ladder and knee -------------------------------------------------------------------------- */
 
 /* Throughput that no cost changes by more than this has no limit left that the costs know. */
 static const double NO_LIMIT = 1e-3;

@@ -77,7 +77,7 @@ static int submitted_earlier(const void *a, const void *b)
 	return (x->item > y->item) - (x->item < y->item);
 }
 
-/* --- taking the trace apart ------------------------------------------------------------------------- */
+/* --- taking the trace apart ------------------------------------------------------------------- */
 
 static void fill_files(const struct trace_item *items, size_t count, struct play *play)
 {
@@ -135,7 +135,7 @@ static void find_gap(struct play *play)
 	play->gap_ns = files > 0 ? time / files : 0;
 }
 
-/* --- playing ------------------------------------------------------------------------------------------ */
+/* --- playing ---------------------------------------------------------------------------------- */
 
 /* When the device is free after the first file of a run: at its completion if that took longer than
  * the latency, so that it had been waiting. */
@@ -297,7 +297,7 @@ static double hidden_service(const struct play *play, const struct guess *alone)
 	return low;
 }
 
-/* --- cache hits ------------------------------------------------------------------------------------------ */
+/* --- cache hits ------------------------------------------------------------------------------- */
 
 /* Splits by the time taken so that the classes differ most in its logarithm (N. Otsu, 1979); false:
  * one class. */
@@ -353,7 +353,7 @@ static double overall(const struct play *play, double loss)
 	return (hits + loss * (double)(play->count - n)) / (double)play->count;
 }
 
-/* --- the choice ------------------------------------------------------------------------------------------ */
+/* --- the choice ------------------------------------------------------------------------------- */
 
 struct choice {
 	struct guess guess;

@@ -36,7 +36,7 @@ struct split {
 	double excess; /* statistic over critical value; 0: none */
 };
 
-/* --- clipping ---------------------------------------------------------------------------------- */
+/* --- clipping --------------------------------------------------------------------------------- */
 
 static void running_medians(const double *x, size_t n, double *out)
 {
@@ -430,7 +430,7 @@ void phases_cut(const struct measurement *const *repeats, size_t count, struct p
 	free(cuts);
 }
 
-/* --- slices ------------------------------------------------------------------------------------ */
+/* --- slices ----------------------------------------------------------------------------------- */
 
 /* The share of the whole run's off-CPU working time that a wait takes. */
 static double off_share(double part, const struct stage_measurement *whole)

@@ -38,17 +38,18 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 /* The items of traces that ended in [from, to): borrowed, nothing to release. */
 void phase_slice_traces(const struct traces *traces, double from, double to, struct traces *out);
 
-/* --- change points --------------------------------------------------------------------------------- */
+/* --- change points ---------------------------------------------------------------------------- */
 
-/* Change points of several series at once: where a run's throughput or the shares of its states move to
- * another level and stay there.  Pure functions.
+/* Change points of several series at once: where a run's throughput or the shares of its states
+ * move to another level and stay there.  Pure functions.
  *
- * Binary segmentation: finds the stretch whose mean differs most significantly from that of the rest, in
- * any of the series, then does the same in each part.  Values are first clipped to four deviations about a
- * running median, so that no single window makes a level.  The penalty is a critical value of the
- * difference in standard errors; its noise is taken from differences and inflated for first-order
- * autocorrelation.  It was found by simulation so that a steady AR(1) series shows a change in at most 2
- * of 100 runs, all series of a run together (tests/unit/test_phases.c holds it to that). */
+ * Binary segmentation: finds the stretch whose mean differs most significantly from that of the
+ * rest, in any of the series, then does the same in each part.  Values are first clipped to four
+ * deviations about a running median, so that no single window makes a level.  The penalty is a
+ * critical value of the difference in standard errors; its noise is taken from differences and
+ * inflated for first-order autocorrelation.  It was found by simulation so that a steady AR(1)
+ * series shows a change in at most 2 of 100 runs, all series of a run together
+ * (tests/unit/test_phases.c holds it to that). */
 
 enum {
 	CHANGE_SERIES_MAX = 20,

@@ -39,7 +39,7 @@ void model_note(struct model *model, const char *format, ...)
 	model->note_count++;
 }
 
-/* --- structure and cores ------------------------------------------------------------------------------ */
+/* --- structure and cores ---------------------------------------------------------------------- */
 
 /* The CPU quota in cores. 0: there is none, it is unknown, it exceeds the cores, or more was used
  * than it allows (it was set for a part of the time only). */
@@ -131,7 +131,7 @@ static struct outside take_outside(const struct model *model, const struct model
 	return mean.got > OUTSIDE_LEAST ? mean : (struct outside){0, 0};
 }
 
-/* --- costs --------------------------------------------------------------------------------------------- */
+/* --- costs ------------------------------------------------------------------------------------ */
 
 static double slowed_in(const struct model *model, const struct measurement *m)
 {
@@ -448,7 +448,7 @@ static const double WORTH_A_LOOK = 1.05;
 static const double NOISE_USUAL = 0.01;
 static const double NOISE_USUAL_WEIGHT = 2;
 
-/* --- replays ------------------------------------------------------------------------------------------ */
+/* --- replays ---------------------------------------------------------------------------------- */
 
 struct replay_options model_options(const struct model *model, size_t samples)
 {
@@ -499,7 +499,7 @@ double step_working_replayed(const struct model *model, const struct replay_resu
 	       result->throughput * 1e9;
 }
 
-/* --- what was measured -------------------------------------------------------------------------------- */
+/* --- what was measured ------------------------------------------------------------------------ */
 
 static void model_take_rates(
 	struct model *model, const struct model_source *source, double *throughputs)
@@ -638,7 +638,7 @@ static int model_baseline(struct model *model, const struct outside *outside, st
 	return 0;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static bool has_traces(const struct model_source *source)
 {

@@ -84,14 +84,16 @@ struct model {
 	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own
 	 * time. */
 	double late_ns;
-	double late_guess_ns; /* of which so much was not measured, but follows from more or fewer workers */
+	/* of which so much was not measured, but follows from more or fewer workers */
+	double late_guess_ns;
 	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
 	/* Of reading, when no device showed: time that might be a device's after all
 	 * (model_read.h), and the files in flight that it was seen with.  Matters when more of them
 	 * are to be. */
 	double hidden_device_ns;
 	unsigned measured_in_flight;
-	double read_full; /* probability that storage is full, more in flight gains nothing (storage.h) */
+	/* probability that storage is full, more in flight gains nothing (storage_capacity.h) */
+	double read_full;
 	size_t recorded; /* samples that the series came from */
 	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
@@ -181,7 +183,7 @@ struct knee {
 int model_knee(
 	const struct model *model, unsigned workers_max, struct knee *out, struct error *err);
 
-/* --- findings: what a replay of the point says about its limit ---------------------------------- */
+/* --- findings: what a replay of the point says about its limit -------------------------------- */
 
 /* How throughput answers to each cost, and what it would be without a lock, with even workers, with
  * cores for all, with nothing else on the node, without a CPU quota, with deeper queues.  Each of
@@ -213,7 +215,7 @@ int findings_of(
 double findings_stage(const struct findings *findings, const char *stage, double *deviation);
 double findings_cost(const struct findings *findings, enum replay_cost cost);
 
-/* --- the universal scalability law --------------------------------------------------------------- */
+/* --- the universal scalability law ------------------------------------------------------------ */
 
 /* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).
  * Least squares with non-negative coefficients, intervals by a bootstrap of residuals.  False:

@@ -69,7 +69,7 @@ static const struct turn turns[] = {
 
 enum { TURNS = sizeof turns / sizeof turns[0] };
 
-/* --- places ------------------------------------------------------------------------------------ */
+/* --- places ----------------------------------------------------------------------------------- */
 
 /* A model with some keys changed, and the configuration it is of. */
 struct place {
@@ -123,7 +123,7 @@ static int place_open(struct place *place, const struct model *model, const stru
 	return code;
 }
 
-/* --- turns ------------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 static bool turn_applies(const struct turn *turn, const char *stage, const char *resource)
 {
@@ -214,7 +214,7 @@ static const struct turn *choose_turn(
 	return NULL;
 }
 
-/* --- what was measured ------------------------------------------------------------------------- */
+/* --- what was measured ------------------------------------------------------------------------ */
 
 /* read.depth and read.threads both put more files in flight, unless threads are to share CPU
  * work. */
@@ -281,7 +281,7 @@ enum { CHAIN_MAX = RECOMMENDATIONS_MAX };
 
 static const double CORES_FULL = 0.97;
 
-/* --- what binds -------------------------------------------------------------------------------- */
+/* --- what binds ------------------------------------------------------------------------------- */
 
 static void name_limit(const struct model *model, const struct replay_result *replay,
 	enum replay_cost cost, char stage[NAME_BYTES], char resource[NAME_BYTES])
@@ -311,7 +311,7 @@ static int limit_after(const struct model *model, const struct replay_result *re
 	return code;
 }
 
-/* --- the chain --------------------------------------------------------------------------------- */
+/* --- the chain -------------------------------------------------------------------------------- */
 
 double recommendation_rate(const struct recommendation *r)
 {

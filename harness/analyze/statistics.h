@@ -28,7 +28,7 @@ struct interval statistics_bootstrap_median(
 /* Theil-Sen slope of y over x: for growth of memory. */
 double statistics_robust_slope(const double *x, const double *y, size_t count);
 
-/* --- moderation ---------------------------------------------------------------------------------- */
+/* --- moderation ------------------------------------------------------------------------------- */
 
 /* Variances of several small samples, each drawn towards what they share: empirical Bayes of Smyth,
  * "Linear models and empirical Bayes methods for assessing differential expression in microarray
@@ -36,7 +36,8 @@ double statistics_robust_slope(const double *x, const double *y, size_t count);
 
 struct moderation {
 	double variance; /* s0^2; 0 when there is nothing to share */
-	double freedom; /* d0: how many degrees of freedom it is worth, at most MODERATION_FREEDOM_MOST */
+	/* d0: how many degrees of freedom it is worth, at most MODERATION_FREEDOM_MOST */
+	double freedom;
 };
 
 enum { MODERATION_FREEDOM_MOST = 60, MODERATION_SAMPLES_LEAST = 3 };

@@ -77,7 +77,7 @@ static void observe_depths(struct observations *all, struct observation one)
 		all->list[all->count++] = one;
 }
 
-/* --- the measured part --------------------------------------------------------------------------------- */
+/* --- the measured part ------------------------------------------------------------------------ */
 
 /* Share of the readers' time in which they could not send a file because a later stage was slower;
  * 0 where it is unknown. */
@@ -168,7 +168,7 @@ static bool take_measured_reads(
 	return true;
 }
 
-/* --- other depths -------------------------------------------------------------------------------------- */
+/* --- other depths ----------------------------------------------------------------------------- */
 
 /* One depth, over the repetitions: sums of logarithms. */
 struct depth_seen {
@@ -307,7 +307,7 @@ static void compare_probe(
 	}
 }
 
-/* --- the first files ----------------------------------------------------------------------------------- */
+/* --- the first files -------------------------------------------------------------------------- */
 
 /* Files sent before the first one came back, over all repetitions: how many each met, itself
  * included, and how long it took. */
@@ -587,7 +587,7 @@ static bool storage_queues(const struct storage_evidence *e)
 	return slope + NINETY * sqrt(rest / var_x / s.n) < QUEUES_BELOW && alike > ALIKE_LEAST;
 }
 
-/* --- the corner ---------------------------------------------------------------------------------------- */
+/* --- the corner ------------------------------------------------------------------------------- */
 
 /* ln of the law's throughput, less a constant. */
 static double law(double in_flight, double corner, double rounding)

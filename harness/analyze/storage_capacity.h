@@ -57,14 +57,17 @@ struct storage {
 	/* The one furthest from it: files in flight, files/s over those of the measured part, d ln
 	 * X / d ln N between the two, standard error of that. */
 	double other_in_flight, ratio, elasticity, elasticity_error;
-	double ramp_ratio; /* response time over that of the first files, on the idle station; NAN: not known */
+	/* response time over that of the first files, on the idle station; NAN: not known */
+	double ramp_ratio;
 	double ramp_rate;  /* files/s of the first files over those of the measured part; NAN */
 	double latency_ns; /* of an idle station */
 	struct interval latency_90;
 	double capacity; /* files/s */
 	struct interval capacity_90;
-	bool capacity_seen; /* it is told to be full, or both ends of the interval are near; else capacity_90.low is a lower bound, and the rest means nothing */
-	double best_rate;   /* files/s, the most that was observed at any depth */
+	/* it is told to be full, or both ends of the interval are near; else capacity_90.low is
+	 * a lower bound, and the rest means nothing */
+	bool capacity_seen;
+	double best_rate;      /* files/s, the most that was observed at any depth */
 	double most_in_flight; /* with which depth was observed at all */
 	enum storage_kind kind;
 	double kind_certainty; /* 0..1, given that it is full */
@@ -73,8 +76,8 @@ struct storage {
 	double bytes_share, bytes_error;
 	bool sizes_alike; /* of the files */
 	double slots;     /* C L */
-	unsigned
-		group; /* files that came back together, of the first ones, at the station's rate; 0: none seen */
+	/* files that came back together, of the first ones, at the station's rate; 0: none seen */
+	unsigned group;
 	double group_ns;        /* between two such groups */
 	double others;          /* files that others keep in flight at the station; 0: none seen */
 	double shared_capacity; /* files/s, of all together */

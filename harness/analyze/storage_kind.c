@@ -363,7 +363,7 @@ void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 	out->group_ns = between;
 }
 
-/* --- others at the station ------------------------------------------------------------------------------- */
+/* --- others at the station -------------------------------------------------------------------- */
 
 struct turns {
 	double apart_ns; /* between files of the mean size; 0: they do not come evenly */

@@ -189,7 +189,7 @@ const char *way_out_states(const struct point_facts *facts, char out[WAY_OUT_BYT
 	return out;
 }
 
-/* --- repetitions --------------------------------------------------------------------------------- */
+/* --- repetitions ------------------------------------------------------------------------------ */
 
 /* Selects the repetitions of a status, in order; returns how many. */
 static size_t select_status(const struct measurement *const *repeats, size_t count,

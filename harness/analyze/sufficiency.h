@@ -17,7 +17,7 @@ struct sufficiency {
 
 struct sufficiency sufficiency_of(const struct measurement *const *repeats, size_t count);
 
-/* --- the rate over a repetition ------------------------------------------------------------------ */
+/* --- the rate over a repetition --------------------------------------------------------------- */
 
 /* Throughput over a repetition, from its windows.  Windows count whole batches, so that short ones
  * alternate between nothing and a batch: samples are spread evenly between the windows in which
@@ -33,7 +33,7 @@ size_t rate_parts(const struct measurement *m, double from, double to, double ba
 /* Samples per second in each of `parts` equal parts of [from, to]. */
 void rate_series(const struct measurement *m, double from, double to, size_t parts, double *rates);
 
-/* --- the way out: what to set so that there will be a verdict ------------------------------------ */
+/* --- the way out: what to set so that there will be a verdict --------------------------------- */
 
 enum { WAY_OUT_BYTES = 200 };
 

@@ -59,7 +59,8 @@ struct stage_summary {
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
 	/* shares of its working time; NAN: not available, or it hardly worked */
 	double cpu, run_queue, io_wait, lock_wait;
-	double lock_busy; /* share of the time that some thread of it held the lock; NAN: not known */
+	/* share of the time that some thread of it held the lock; NAN: not known */
+	double lock_busy;
 	double capacity; /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
@@ -72,7 +73,8 @@ struct point_summary {
 	struct workload_facts facts;
 	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
-	size_t left_out; /* repetitions that do not count: unsteady, failed or interrupted; notes say which */
+	/* repetitions that do not count: unsteady, failed or interrupted; notes say which */
+	size_t left_out;
 	double median;
 	struct interval ci95;
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.
@@ -119,7 +121,8 @@ struct point_facts {
 	bool any_order; /* batches come as they are completed: the first need not be the same */
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
 				       known */
-	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */
+	/* samples/s of as many decode workers alone on this node; 0: not known */
+	double decode_alone;
 	double memory_limit_bytes; /* of the process: cgroup's or machine's; 0: not known */
 	/* A control group's alone, which its page cache counts against; "memory.max", "memory.high"
 	 * of v2, or "memory.limit_in_bytes" of v1.  0 and "": there is none, or it is not known. */

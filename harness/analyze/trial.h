@@ -74,21 +74,24 @@ double tried_half(double deviation, double freedom, size_t repeats);
 /* Predictions that failed. */
 size_t tried_failed(const struct tried *tried);
 
-/* --- advice that was taken: what was predicted, what was measured, whether it came true ---------- */
+/* --- advice that was taken: what was predicted, what was measured, whether it came true ------- */
 
 enum { TRIALS_MAX = 40, TRIAL_SET_BYTES = SETTINGS_MAX * SETTING_BYTES };
 
 struct trial {
-	char set[TRIAL_SET_BYTES]; /* "read.depth=16 decode.workers=8", as it was recommended; "": it was not, only measured */
+	/* "read.depth=16 decode.workers=8", as it was recommended; "": it was not, only measured */
+	char set[TRIAL_SET_BYTES];
 	/* Every key that any trial has set, as it was then. */
 	char settings[TRIED_CHANGES_MAX][SETTING_BYTES];
 	size_t setting_count;
-	double before,
-		before_half; /* samples/s where it was recommended; half of the 90 % interval of its logarithm */
+	/* samples/s where it was recommended, and half of the 90 % interval of its logarithm */
+	double before, before_half;
 	double rate, half; /* of the setting; NAN: it could not be measured */
 	double predicted;  /* samples/s; NAN: nothing was */
 	struct interval predicted_90;
-	bool disturbed; /* measured beside other load that was not there before, or not steady: half or twice as much may be true */
+	/* measured beside other load that was not there before, or not steady: half or twice as
+	 * much may be true */
+	bool disturbed;
 
 	/* By trial_judge. */
 	double gain;             /* of the throughput, as a share; NAN: not measured */

@@ -22,7 +22,7 @@ struct evidence_base {
 	const struct findings *findings; /* NULL: no replay */
 };
 
-/* --- verdict.c ------------------------------------------------------------------------------------ */
+/* --- verdict.c -------------------------------------------------------------------------------- */
 
 /* The gate: whether the measurements may be judged at all; false with the reason and the way
  * out. */
@@ -44,7 +44,7 @@ struct point_facts point_facts_measured(
 void evidence_add(struct verdict *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* --- binding.c: which stage is the bottleneck ----------------------------------------------------- */
+/* --- binding.c: which stage is the bottleneck ------------------------------------------------- */
 
 struct binding {
 	size_t stage;      /* index into point->stages */
@@ -63,7 +63,8 @@ struct binding {
 	bool agree;
 	size_t pointed;    /* the stage that the arrows and the busy shares alone would name */
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
-	bool stalls; /* the step starves while storage stalls: the stage is read, whichever is busiest */
+	/* the step starves while storage stalls: the stage is read, whichever is busiest */
+	bool stalls;
 };
 struct binding binding_find(const struct evidence_base *base);
 /* The same with what the replay found, which decides. */
@@ -83,7 +84,7 @@ size_t binding_next_capacity(const struct point_summary *point, size_t but);
 double margin_noise(const struct measurement *const *repeats, size_t count, const char *stage,
 	const char *other);
 
-/* --- cause.c, cause_read.c: which resource the stage lacks ---------------------------------------- */
+/* --- cause.c, cause_read.c: which resource the stage lacks ------------------------------------ */
 
 struct cause {
 	const char *resource;
@@ -142,7 +143,7 @@ void evidence_add_store(
 bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
 	const char *resource, char *out, size_t room);
 
-/* --- advice.c: what to change --------------------------------------------------------------------- */
+/* --- advice.c: what to change ----------------------------------------------------------------- */
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
@@ -153,26 +154,30 @@ const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEA
 /* Fewer decode workers that keep all cores as busy; 0: there are no more workers than that. */
 unsigned advice_fewer_workers(const struct point_facts *facts);
 
-/* --- verdict.c: how sure a verdict is ------------------------------------------------------------- */
+/* --- verdict.c: how sure a verdict is --------------------------------------------------------- */
 
 /* The probability that (stage, resource) is right, as a product of what may be wrong with it:
  *
- *   confidence = stage x resource x busy x pair x completeness, at most 0.97 (0.90 below 3 repetitions)
+ *   confidence = stage x resource x busy x pair x completeness
  *
- *   stage         by the arrows beside it alone, or by arrows and replay together: two witnesses that
- *                 agree are wrong together only if both are wrong (1 - (1-a)(1-r)); where they disagree
- *                 the replay is believed, at 0.65 of what it claims; two that name one stage each of a
- *                 pair agree; where a quota stops the threads only the replay is asked, because stopped
- *                 threads wait anywhere
+ * and at most 0.97 (0.90 below 3 repetitions).
+ *
+ *   stage         by the arrows beside it alone, or by arrows and replay together.  Two witnesses
+ *                 that agree are wrong together only if both are wrong (1 - (1-a)(1-r)); where they
+ *                 disagree the replay is believed, at 0.65 of what it claims; two that name one
+ *                 stage each of a pair agree.  Where a quota stops the threads only the replay is
+ *                 asked, because stopped threads wait anywhere.
  *   resource      how far the time split is from the threshold that names it (cause.c)
- *   busy          without a replay: 1 for a stage that is busy 90 % of the time, 0.7 at 70 %: its own
- *                 waiting is not its own limit, and the queues' share is not known
- *   pair          0.6 when another stage limits as much, as far as can be told; else the probability that
- *                 none does, at least 0.9: that the next capacity is 5 % above the first
- *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %; 0.8
- *                 where it misses more than a fifth and disagrees, so that only the arrows count
+ *   busy          without a replay: 1 for a stage that is busy 90 % of the time, 0.7 at 70 %: its
+ *                 own waiting is not its own limit, and the queues' share is not known
+ *   pair          0.6 when another stage limits as much, as far as can be told; else the
+ *                 probability that none does (the next capacity is 5 % above the first), at least
+ *                 0.9
+ *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %;
+ *                 0.8 where it misses more than a fifth and disagrees, so that only the arrows count
  *
- * Without a replay a queue's depth as the verdict has 0.5: only a replay or an experiment can prove it. */
+ * Without a replay a queue's depth as the verdict has 0.5: only a replay or an experiment can
+ * prove it. */
 double confidence_stage(double arrows, double replay, bool agree); /* replay NAN: none */
 double confidence_busy(double busy);
 double confidence_pair(bool pair, double alone);
