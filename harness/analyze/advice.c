@@ -152,7 +152,7 @@ static void advise_decode_cpu(
 		"decode.workers = %u: decode could feed up to ~%s samples/s if the cores allow; "
 		"then %s is the bottleneck, at %s%s",
 		workers, fed, base->point->stages[next].name,
-		base->point->stages[next].capacity_is_lower_bound ? "at least " : "", limit);
+		base->point->stages[next].capacity_is_lower_bound ? "or above " : "", limit);
 }
 
 static void advise_cores(const struct evidence_base *base, struct verdict *out)

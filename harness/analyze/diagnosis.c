@@ -260,12 +260,11 @@ static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t
 	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
 	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
 	if (after > 0)
-		(void)snprintf(like, sizeof like,
-			", and about %zu repetition%s after it that %s like it", after,
-			after == 1 ? "" : "s", after == 1 ? "is" : "are");
+		(void)snprintf(like, sizeof like, ", and %zu repetition%s after it that %s like it",
+			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
 	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
-		"The bottleneck changes during the run (%zu parts); what follows is about %.2f to "
-		"%.2f s, %s samples/s, the part that costs most%s.",
+		"The bottleneck changes during the run (%zu parts); what follows covers %.2f to %.2f "
+		"s (%s samples/s), the part that costs most%s.",
 		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
 		like);
 	v->evidence_count = kept + 1;

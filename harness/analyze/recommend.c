@@ -574,8 +574,8 @@ static void advise_step_computes(
 	const struct headroom headroom = headroom_of_input(point, verdict);
 	char words[HEADROOM_BYTES];
 	(void)headroom_words(&headroom, words);
-	words[strlen(words) - 1] = '\0'; /* as all advice, without a full stop */
-	(void)snprintf(out, room, "%s (step.device, batch.size, step.threads)", words);
+	(void)snprintf(out, room,
+		"%s For a faster step change step.device, batch.size or step.threads", words);
 }
 
 bool recommend_without_keys(const char *stage, const char *resource, char *out, size_t room)

@@ -391,7 +391,7 @@ static void evidence_add_capacities(
 		return;
 	(void)units_format_count(point->stages[next].capacity, capacity);
 	evidence_add(out, "the next bottleneck is %s, at %s%s samples/s", point->stages[next].name,
-		point->stages[next].capacity_is_lower_bound ? "at least " : "", capacity);
+		point->stages[next].capacity_is_lower_bound ? "or above " : "", capacity);
 }
 
 static void evidence_add_others(
