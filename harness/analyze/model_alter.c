@@ -24,6 +24,7 @@ struct change {
 	struct model *model;
 	enum key_id key; /* the one that is changed */
 	const struct config *from, *to;
+	enum replay_cost first, last; /* of the table's entry */
 	struct error *err;
 };
 
@@ -408,28 +409,11 @@ static int turn_upload(const struct change *c)
 
 /* --- injected slow-downs ---------------------------------------------------------------------- */
 
-static void scale_costs(const struct change *c, enum replay_cost first, enum replay_cost last)
+static int turn_factor(const struct change *c)
 {
-	for (enum replay_cost cost = first; cost <= last; cost++)
+	for (enum replay_cost cost = c->first; cost <= c->last; cost++)
 		c->model->replay.scale[cost] *= change_after(c) / change_before(c);
 	change_count_distance(c);
-}
-
-static int turn_read_factor(const struct change *c)
-{
-	scale_costs(c, COST_READ_LATENCY, COST_READ_DEVICE);
-	return 0;
-}
-
-static int turn_decode_factor(const struct change *c)
-{
-	scale_costs(c, COST_DECODE_CPU, COST_DECODE_LOCK);
-	return 0;
-}
-
-static int turn_upload_factor(const struct change *c)
-{
-	scale_costs(c, COST_UPLOAD, COST_UPLOAD);
 	return 0;
 }
 
@@ -439,20 +423,9 @@ static int turn_step_factor(const struct change *c)
 	return scale_step(c, change_after(c) / change_before(c));
 }
 
-static int turn_decode_wait(const struct change *c)
+static int turn_addition(const struct change *c)
 {
-	return add_to_cost(c, COST_DECODE_WAIT, change_after(c) - change_before(c));
-}
-
-static int turn_step_launch(const struct change *c)
-{
-	return add_to_cost(c, COST_STEP_HOST, change_after(c) - change_before(c));
-}
-
-static int turn_sync_factor(const struct change *c)
-{
-	scale_costs(c, COST_SYNC, COST_SYNC);
-	return 0;
+	return add_to_cost(c, c->first, change_after(c) - change_before(c));
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -461,31 +434,33 @@ static int turn_sync_factor(const struct change *c)
 static const struct turned {
 	enum key_id key;
 	turn *turn;
+	enum replay_cost first,
+		last; /* turn_factor, turn_addition: the costs that the key changes */
 } turned[] = {
-	{KEY_DECODE_WORKERS, turn_workers},
-	{KEY_BATCH_SIZE, turn_batch},
-	{KEY_STEP_MODEL, turn_step_time},
-	{KEY_STEP_DEVICE, turn_step_time},
-	{KEY_STEP_TIME, turn_step_time},
-	{KEY_STEP_JITTER, turn_jitter},
-	{KEY_STEP_DEVICES, turn_devices},
-	{KEY_SYNC_BANDWIDTH, turn_exchange},
-	{KEY_SYNC_LATENCY, turn_exchange},
-	{KEY_PREFETCH_DEPTH, turn_structure},
-	{KEY_READ_DEPTH, turn_read_parallelism},
-	{KEY_READ_THREADS, turn_read_parallelism},
-	{KEY_DECODE_QUEUE, turn_structure},
-	{KEY_BATCH_ORDER, turn_structure},
-	{KEY_UPLOAD_MODE, turn_upload},
-	{KEY_UPLOAD_DEPTH, turn_structure},
-	{KEY_INJECT_READ_FACTOR, turn_read_factor},
-	{KEY_INJECT_DECODE_FACTOR, turn_decode_factor},
-	{KEY_INJECT_DECODE_WAIT, turn_decode_wait},
-	{KEY_INJECT_UPLOAD_FACTOR, turn_upload_factor},
-	{KEY_INJECT_STEP_FACTOR, turn_step_factor},
-	{KEY_INJECT_STEP_LAUNCH, turn_step_launch},
-	{KEY_INJECT_SYNC_FACTOR, turn_sync_factor},
-	{KEY_INJECT_SLOW_DEVICE, turn_slow_device},
+	{.key = KEY_DECODE_WORKERS, .turn = turn_workers},
+	{.key = KEY_BATCH_SIZE, .turn = turn_batch},
+	{.key = KEY_STEP_MODEL, .turn = turn_step_time},
+	{.key = KEY_STEP_DEVICE, .turn = turn_step_time},
+	{.key = KEY_STEP_TIME, .turn = turn_step_time},
+	{.key = KEY_STEP_JITTER, .turn = turn_jitter},
+	{.key = KEY_STEP_DEVICES, .turn = turn_devices},
+	{.key = KEY_SYNC_BANDWIDTH, .turn = turn_exchange},
+	{.key = KEY_SYNC_LATENCY, .turn = turn_exchange},
+	{.key = KEY_PREFETCH_DEPTH, .turn = turn_structure},
+	{.key = KEY_READ_DEPTH, .turn = turn_read_parallelism},
+	{.key = KEY_READ_THREADS, .turn = turn_read_parallelism},
+	{.key = KEY_DECODE_QUEUE, .turn = turn_structure},
+	{.key = KEY_BATCH_ORDER, .turn = turn_structure},
+	{.key = KEY_UPLOAD_MODE, .turn = turn_upload},
+	{.key = KEY_UPLOAD_DEPTH, .turn = turn_structure},
+	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
+	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
+	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},
+	{KEY_INJECT_UPLOAD_FACTOR, turn_factor, COST_UPLOAD, COST_UPLOAD},
+	{.key = KEY_INJECT_STEP_FACTOR, .turn = turn_step_factor},
+	{KEY_INJECT_STEP_LAUNCH, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
+	{KEY_INJECT_SYNC_FACTOR, turn_factor, COST_SYNC, COST_SYNC},
+	{.key = KEY_INJECT_SLOW_DEVICE, .turn = turn_slow_device},
 };
 
 enum { TURNED = sizeof turned / sizeof turned[0] };
@@ -525,13 +500,15 @@ static int refuse_unmodelled_key(enum key_id key, struct error *err)
 int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err)
 {
-	struct change change = {model, 0, from, to, err};
+	struct change change = {.model = model, .from = from, .to = to, .err = err};
 	for (enum key_id key = 0; key < KEY_COUNT; key++)
 		if (!is_beside_the_point(key) && !change_keeps(&change, key) && !model_knows(key))
 			return refuse_unmodelled_key(key, err);
 	int code = 0;
 	for (size_t i = 0; i < TURNED && !code; i++) {
 		change.key = turned[i].key;
+		change.first = turned[i].first;
+		change.last = turned[i].last;
 		if (!change_keeps(&change, change.key))
 			code = turned[i].turn(&change);
 	}
