@@ -122,7 +122,8 @@ static bool quota_matters(const struct evidence_base *base)
 	return !others_are_busy(base) || (f && f->unthrottled >= f->alone);
 }
 
-bool cause_quota_throttles(const struct point_summary *point)
+/* A CPU quota throttled the process so often that it may be the cause. */
+static bool cause_quota_throttles(const struct point_summary *point)
 {
 	return point->quota_cores > 0 && point->throttled_share >= THROTTLED_BOUND;
 }

@@ -66,7 +66,8 @@ static bool cause_read_limit(
 	if (base->facts->reads_memory || !find_used_limit(store, &found))
 		return false;
 	struct storage points;
-	storage_of_point(base, &points);
+	model_storage(
+		base->source, base->repeats, base->count, cause_let_through(base->facts), &points);
 	const bool against = points.known && points.full < 0.5 - STORAGE_TOLD;
 	char group[QUOTA_WORDS_BYTES];
 	char limit[UNITS_BYTES];
@@ -146,7 +147,7 @@ static void evidence_add_mount(
 /* --- a memory limit --------------------------------------------------------------------------- */
 
 /* A limit under which the data does not stay in the page cache from one epoch to the next. */
-bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts)
+static bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts)
 {
 	const double limit = facts->cache_limit_bytes;
 	const bool reads_again = point->epochs > 0 || point->resident_before > CACHE_LEAST;
@@ -563,12 +564,6 @@ double cause_let_through(const struct point_facts *facts)
 	return fuse && !facts->reads_direct ? MAX_BACKGROUND : 0;
 }
 
-void storage_of_point(const struct evidence_base *base, struct storage *out)
-{
-	model_storage(
-		base->source, base->repeats, base->count, cause_let_through(base->facts), out);
-}
-
 enum { POINTS_BYTES = 160 };
 
 /* "250 files/s with 4 in flight and 251 with 8" */
@@ -665,7 +660,7 @@ static bool told_by_points(
 	(void)stage;
 	struct storage s;
 	char points[POINTS_BYTES];
-	storage_of_point(base, &s);
+	model_storage(base->source, base->repeats, base->count, cause_let_through(base->facts), &s);
 	if (s.known && s.others > 0)
 		return storage_is_shared(&s, out);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)

@@ -29,8 +29,6 @@ struct replay_options model_resample(const struct model *model, size_t samples, 
 size_t model_whole_length(const struct model *model);
 /* How much of the time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
-/* ns per batch that the step's thread is at work, of one device. */
-double step_working_replayed(const struct model *model, const struct replay_result *result);
 
 /* --- model_costs.c: costs from measurements and traces ---------------------------------------- */
 

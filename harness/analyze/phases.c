@@ -367,7 +367,7 @@ static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 	return cut;
 }
 
-double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
+static double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
 {
 	const double from = cut->edges[phase];
 	const double to = cut->edges[phase + 1];

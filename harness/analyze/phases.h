@@ -22,9 +22,6 @@ struct phase_cut {
  * anywhere; in a steady one what was measured. */
 void phases_cut(const struct measurement *const *repeats, size_t count, struct phase_cut *out);
 
-/* Samples/s of the phase. */
-double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase);
-
 /* Whether two rates may be of one bottleneck. */
 bool phases_rates_alike(double a, double b);
 

@@ -493,7 +493,8 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage)
 	return fmax(result->step_utilisation, taken);
 }
 
-double step_working_replayed(const struct model *model, const struct replay_result *result)
+/* ns per batch that the step's thread is at work, of one device. */
+static double step_working_replayed(const struct model *model, const struct replay_result *result)
 {
 	return result->share[REPLAY_STEP][THREAD_WORKING] * model->samples_per_batch /
 	       result->throughput * 1e9;

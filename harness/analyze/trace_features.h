@@ -1,5 +1,5 @@
 /* What recorded service times show by themselves, without a model: two populations (hits and
- * misses), a straggler worker, a heavy tail. Pure functions on the traces of one stage over the
+ * misses), or a straggler worker. Pure functions on the traces of one stage over the
  * repetitions of a point. */
 #ifndef MLBENCH_ANALYZE_TRACE_FEATURES_H
 #define MLBENCH_ANALYZE_TRACE_FEATURES_H
@@ -38,9 +38,6 @@ struct trace_workers {
 	double worst_ns, others_ns;
 };
 struct trace_workers trace_workers_of(const struct trace_set *set);
-
-/* Share of the stage's service time in items longer than 4 medians; NAN without items. */
-double trace_tail_share(const struct trace_set *set);
 
 /* Host time over the whole time of steps; NAN: not recorded. apart: the service time is the
  * device's alone (emulated); otherwise the host's time is part of it. */

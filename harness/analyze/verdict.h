@@ -105,8 +105,6 @@ double certainty_above(double value, double threshold);
 extern cause_rule *const cause_rules_read[];
 cause_rule cause_quota, cause_stolen, cause_external, cause_cores, cause_unexplained;
 
-/* A CPU quota throttled the process so often that it may be the cause. */
-bool cause_quota_throttles(const struct point_summary *point);
 /* "the quota of cgroup /a/b (1.5 cores)" */
 enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };
 const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES]);
@@ -131,10 +129,6 @@ bool stalls_bind(const struct evidence_base *base);
 /* How many buffered reads the kernel lets through to a FUSE server at once, unless the server asks
  * for more (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
 double cause_let_through(const struct point_facts *facts);
-/* What all operating points tell about the store. */
-void storage_of_point(const struct evidence_base *base, struct storage *out);
-/* A control group's memory limit leaves the page cache too small for data that is read again. */
-bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts);
 /* A line on the mount and the disk, where reads wait for them, and one on a memory limit that the
  * page cache is too small under. */
 void evidence_add_store(
