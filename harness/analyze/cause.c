@@ -267,19 +267,19 @@ static bool decode_imbalance(
 		return false;
 	const struct trace_set set =
 		trace_set_of(base->source->traces, base->source->count, stage->name);
-	const struct trace_workers team = trace_workers_of(&set);
+	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
-	if (!(team.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
+	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
 		return false;
 	char slow[UNITS_BYTES];
 	char others[UNITS_BYTES];
 	const double beyond =
-		(team.ratio - IMBALANCE_RATIO) / (IMBALANCE_DOUBTLESS - IMBALANCE_RATIO);
+		(slowest.ratio - IMBALANCE_RATIO) / (IMBALANCE_DOUBTLESS - IMBALANCE_RATIO);
 	return cause_is(out, "imbalance", 0.6 + 0.35 * fmin(beyond, 1),
 		"%s worker %u is a straggler: it takes %s per sample, the others %s, and it holds "
 		"up the batch",
-		stage->name, team.worst, units_format_duration(team.worst_ns, slow),
-		units_format_duration(team.others_ns, others));
+		stage->name, slowest.worst, units_format_duration(slowest.worst_ns, slow),
+		units_format_duration(slowest.others_ns, others));
 }
 
 /* Lock waits grow without bound as the lock is held all the time: either one shows that the lock is
@@ -372,18 +372,19 @@ static bool cause_slow_device(
 		return false;
 	const struct trace_set set =
 		trace_set_of(base->source->traces, base->source->count, stage->name);
-	const struct trace_workers team = trace_workers_of(&set);
+	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even_devices >= SLOW_GAIN;
-	if (!(team.ratio >= (gains ? SLOW_PROVEN : SLOW_RATIO)))
+	if (!(slowest.ratio >= (gains ? SLOW_PROVEN : SLOW_RATIO)))
 		return false;
 	char slow[UNITS_BYTES];
 	char others[UNITS_BYTES];
-	const double beyond = (team.ratio - SLOW_PROVEN) / (SLOW_DOUBTLESS - SLOW_PROVEN);
+	const double beyond = (slowest.ratio - SLOW_PROVEN) / (SLOW_DOUBTLESS - SLOW_PROVEN);
 	return cause_is(out, "imbalance", 0.7 + 0.25 * fmin(beyond, 1),
 		"device %u is a straggler: it computes %s per step, the others %s, and they wait "
 		"%.0f %% of the time for one another",
-		team.worst, units_format_duration(team.worst_ns, slow),
-		units_format_duration(team.others_ns, others), devices_waiting(base->point) * 100);
+		slowest.worst, units_format_duration(slowest.worst_ns, slow),
+		units_format_duration(slowest.others_ns, others),
+		devices_waiting(base->point) * 100);
 }
 
 static bool sync_exchanges(

@@ -72,7 +72,7 @@ static void divide(struct explanation *out, const double *worth, unsigned player
 /* --- by replay -------------------------------------------------------------------------------- */
 
 /* Worker factors as long as the larger side's, so that either shape finds its own. */
-struct teams {
+struct side_factors {
 	float *a, *b; /* NULL: alike; owned */
 };
 
@@ -84,25 +84,26 @@ static float *widened(const struct replay_model *replay, unsigned workers)
 	return factor;
 }
 
-static int teams_open(struct teams *teams, const struct model *a, const struct model *b)
+static int side_factors_open(
+	struct side_factors *factors, const struct model *a, const struct model *b)
 {
 	const unsigned left = a->replay.shape.decode_workers;
 	const unsigned right = b->replay.shape.decode_workers;
 	const unsigned most = left > right ? left : right;
-	*teams = (struct teams){widened(&a->replay, most), widened(&b->replay, most)};
-	const bool bad =
-		(a->replay.worker_factor && !teams->a) || (b->replay.worker_factor && !teams->b);
+	*factors = (struct side_factors){widened(&a->replay, most), widened(&b->replay, most)};
+	const bool bad = (a->replay.worker_factor && !factors->a) ||
+			 (b->replay.worker_factor && !factors->b);
 	return bad ? -ENOMEM : 0;
 }
 
-static void teams_close(struct teams *teams)
+static void side_factors_close(struct side_factors *factors)
 {
-	free(teams->a);
-	free(teams->b);
+	free(factors->a);
+	free(factors->b);
 }
 
 static void give_stage(struct replay_model *to, const struct replay_model *from,
-	enum replay_stage stage, const float *team)
+	enum replay_stage stage, const float *factor)
 {
 	for (int c = 0; c < COSTS; c++) {
 		if (model_cost_stage((enum replay_cost)c) != stage)
@@ -111,7 +112,7 @@ static void give_stage(struct replay_model *to, const struct replay_model *from,
 		to->scale[c] = from->scale[c];
 	}
 	if (stage == REPLAY_DECODE) {
-		to->worker_factor = team;
+		to->worker_factor = factor;
 		to->visit_ns = from->visit_ns;
 		to->lock_off_cores = from->lock_off_cores;
 	}
@@ -132,14 +133,14 @@ static void give_cores(struct replay_model *to, const struct replay_model *from)
 }
 
 static void give(struct replay_model *to, const struct replay_model *from, unsigned part,
-	const struct teams *teams)
+	const struct side_factors *factors)
 {
 	if (part == PART_SHAPE)
 		to->shape = from->shape;
 	else if (part == PART_CORES)
 		give_cores(to, from);
 	else
-		give_stage(to, from, (enum replay_stage)part, teams->b);
+		give_stage(to, from, (enum replay_stage)part, factors->b);
 }
 
 static bool same_series(const struct replay_model *a, const struct replay_model *b, unsigned stage)
@@ -196,17 +197,17 @@ static int worth_of(const struct model *model, const struct replay_model *replay
 static int play(const struct model *a, const struct model *b, const unsigned *parts,
 	unsigned players, double *worth, struct error *err)
 {
-	struct teams teams;
-	int code = teams_open(&teams, a, b);
+	struct side_factors factors;
+	int code = side_factors_open(&factors, a, b);
 	for (unsigned subset = 0; subset < 1U << players && !code; subset++) {
 		struct replay_model replay = a->replay;
-		replay.worker_factor = teams.a;
+		replay.worker_factor = factors.a;
 		for (unsigned i = 0; i < players; i++)
 			if (subset & (1U << i))
-				give(&replay, &b->replay, parts[i], &teams);
+				give(&replay, &b->replay, parts[i], &factors);
 		code = worth_of(a, &replay, &worth[subset], err);
 	}
-	teams_close(&teams);
+	side_factors_close(&factors);
 	return code;
 }
 

@@ -406,7 +406,7 @@ static char *fact_words(const struct fact *fact)
 	if (fact->kind == FACT_TEXT)
 		return strdup(fact->text);
 	if (fact->kind == FACT_MISSING)
-		return asprintf(&words, "not known: %s", fact->text) < 0 ? NULL : words;
+		return asprintf(&words, "unknown: %s", fact->text) < 0 ? NULL : words;
 	return asprintf(&words, "%.10g%s%s", fact->number, fact->unit ? " " : "",
 		       fact->unit ? fact->unit : "") < 0
 		       ? NULL

@@ -32,7 +32,7 @@ int fleet_check(const struct fleet *fleet, struct error *err)
 	};
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		if (!rules[i].good)
-			return error_set(err, -EINVAL, "fleet: %s is not known or makes no sense",
+			return error_set(err, -EINVAL, "fleet: %s is unknown or makes no sense",
 				rules[i].name);
 	return 0;
 }

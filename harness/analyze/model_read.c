@@ -48,8 +48,8 @@ struct play {
 	struct file *files; /* (count) */
 	double *scratch;    /* (2 count) */
 	size_t count;
-	double gap_ns;   /* mean time between files within runs, of those that are no hits */
-	size_t foretold; /* files: all of those but the first of each run */
+	double gap_ns;    /* mean time between files within runs, of those that are no hits */
+	size_t predicted; /* files: all of those but the first of each run */
 };
 
 struct guess {
@@ -118,7 +118,7 @@ static void find_gap(struct play *play)
 	double time = 0;
 	double files = 0;
 	const struct file *before = NULL;
-	play->foretold = 0;
+	play->predicted = 0;
 	for (size_t i = 0; i < play->count; i++) {
 		const struct file *f = &play->files[i];
 		if (f->begins)
@@ -128,7 +128,7 @@ static void find_gap(struct play *play)
 		if (before) {
 			time += f->submitted - before->submitted;
 			files += f->weight;
-			play->foretold++;
+			play->predicted++;
 		}
 		before = f;
 	}
@@ -153,7 +153,7 @@ static double play_through(
 	const struct play *play, const struct guess *guess, double most, double *latency_ns)
 {
 	const double enough =
-		most < HUGE_VAL ? most * (double)play->foretold * (1 + ROUNDING) : HUGE_VAL;
+		most < HUGE_VAL ? most * (double)play->predicted * (1 + ROUNDING) : HUGE_VAL;
 	double loss = 0;
 	double device_free = 0;
 	bool known = false;
@@ -175,7 +175,7 @@ static double play_through(
 		if (latency_ns)
 			latency_ns[i] = latency;
 	}
-	return play->foretold > 0 && loss <= enough ? loss / (double)play->foretold : HUGE_VAL;
+	return play->predicted > 0 && loss <= enough ? loss / (double)play->predicted : HUGE_VAL;
 }
 
 /* The times of the files that went to the device, or of the hits. */

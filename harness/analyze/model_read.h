@@ -41,7 +41,7 @@ struct read_split {
 	double hidden_ns;
 	double device_share; /* of the time that the device was busy */
 	double hit_share;    /* of files that a cache answered, where these could be told apart */
-	/* mean absolute error of foretelling, over the mean time: latency alone */
+	/* mean absolute prediction error, over the mean time: latency alone */
 	double error_latency;
 	double error_device; /* with the device */
 	bool identified;     /* false: the trace fits either; taken as latency */
