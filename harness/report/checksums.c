@@ -2,7 +2,6 @@
 #include "harness/report/checksums.h"
 
 #include "harness/analyze/compare_facts.h"
-#include "harness/analyze/compare_match.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
 #include "harness/record/config_json.h"

@@ -5,7 +5,6 @@
 #include "harness/analyze/compare_explain.h"
 #include "harness/analyze/compare_facts.h"
 #include "harness/analyze/compare_gate.h"
-#include "harness/analyze/compare_match.h"
 #include "harness/analyze/compare_metric.h"
 #include "harness/analyze/compare_statistics.h"
 #include "harness/base/buffer.h"

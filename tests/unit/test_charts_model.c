@@ -1,7 +1,7 @@
 /* Charts of what was foretold, fitted and counted: predicted against measured, scaling, roofline. */
 #include "charts_fixture.h"
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 
 /* --- predicted and measured ------------------------------------------------------------------------------------ */
 

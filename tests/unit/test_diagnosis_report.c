@@ -73,9 +73,9 @@ static void text_says_it_all(void **state)
 		"fastest of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
 		"read: files from memory: predicted 1x (0.97-1.03) of the baseline, measured 1.2x",
 		"could not run: test", "confidence falls from 0.97 to 0.96", "0.94", "as it was",
-		"(undone)", "read.depth=32: predicted 3,198 (3,038-3,326), measured 640",
+		"(undone)", "read.depth=32: predicted 3,198 (90 % CI 3,038-3,326), measured 640",
 		"did not come true; undone",
-		"prefetch.depth=4: predicted 1,300 (1,235-1,352), could not be measured; undone",
+		"prefetch.depth=4: predicted 1,300 (90 % CI 1,235-1,352), could not be measured; undone",
 		"1 of 3 predictions came true, 1 did not",
 		"--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
 	const struct style style = {.width = 160, .utf8 = true};

@@ -1,5 +1,6 @@
-/* The corner of a station's throughput, from all operating points. */
-#include "harness/analyze/storage.h"
+/* Finds the corner of a station's throughput from all operating points; and, where one point is all
+ * there is, whether its files wait for each other. */
+#include "harness/analyze/storage_capacity.h"
 
 #include "harness/base/order.h"
 
@@ -16,35 +17,39 @@ enum {
 	RAMP_SHARE = 4,  /* first files met at most 1 / so many of those in flight later */
 };
 
-/* The corner is sought between 1 / so many and so many times the files in flight. */
+/* The corner is searched between 1 / so many and so many times the files in flight. */
 static const double CORNER_RANGE = 32;
 static const double BLOCKED_MOST = 0.5; /* of the readers' time, by what comes after them */
 /* How sharp the corner is: X = N / L (1 + (N / k)^p)^(-1/p).  2 is softer than exponential
  * service, 50 as sharp as that of servers without a queue of their own. */
 static const double roundings[ROUNDINGS] = {2.5, 5, 12, 50};
-/* Of ln(rate), between two parts of a run: what conditions change by beside the depth, the same for all repetitions. */
+/* Deviation of ln(rate) between two parts of a run, because conditions change besides the depth;
+ * the same for all repetitions. */
 static const double CONDITIONS = 0.03;
 static const double NOISE_LEAST = 0.01;
 static const double NOISE_SINGLE = 0.02; /* of one repetition */
-/* Of a rate whose error is not known, times 1 / sqrt(files): files that come by themselves. */
+/* Error of a rate where it is unknown, times 1 / sqrt(files): as for files that arrive
+ * independently. */
 static const double UNKNOWN_ERROR = 1;
 static const double IN_FLIGHT_ALIKE = 1.2; /* nearer than this, two depths are one */
-/* That an observation is of something else: a neighbour, a cold cache, a burst that was saved up. */
+/* Probability that an observation is about something else: a neighbour, a cold cache, a saved-up
+ * burst. */
 static const double ODD = 0.05, ODD_SWEEP = 0.05, ODD_PROBE = 0.3, ODD_RAMP = 0.2;
 static const double ODD_WIDTH = 3; /* of ln(rate), over which it is then evenly spread */
 static const double PROBE_ERROR = 0.10;
-/* First files that were sent together share a link, and find no less of a queue than later ones. */
+/* First files that were sent together share a link and meet as much of a queue as later ones. */
 static const double RAMP_SHARED = 0.25;
 static const double RAMP_ERROR = 0.15;
 static const double SAME_MOMENT_S = 1e-6; /* times of a trace are known to less */
 static const double MEDIAN_ERROR = 1.25;  /* over that of the mean, of normal values */
-/* Of k files that are let through one by one, the mean takes (k - 1) / 2k longer than the first: half of that is the bound. */
+/* If k files are let through one by one, their mean takes (k - 1) / 2k longer than the first; half
+ * of that is the bound. */
 static const double STAIRS = 0.25;
 static const double COLD_TIMES =
 	2; /* a first latency, of the least of all repetitions: it was cold */
 static const double LATENCY_ERROR = 0.04; /* of ln(latency) from the first files, at best */
 static const double NINETY = 1.645;
-/* As far as each sort of evidence may go. */
+/* The most certainty that each kind of evidence can give. */
 static const double SURE_RAMP = 0.80, SURE_BELOW = 0.85, SURE = 0.97;
 static const double SEEN_WITHIN = 2; /* 90 % interval of a capacity, high over low */
 static const double PROBE_SIZES =
@@ -63,7 +68,7 @@ struct observations {
 	size_t count;
 };
 
-static void observe(struct observations *all, struct observation one)
+static void observe_depths(struct observations *all, struct observation one)
 {
 	const bool tells = one.here > 0 && one.there > 0 && isfinite(one.value) &&
 			   isfinite(one.error) &&
@@ -72,9 +77,10 @@ static void observe(struct observations *all, struct observation one)
 		all->list[all->count++] = one;
 }
 
-/* --- the measured part --------------------------------------------------------------------------------- */
+/* --- the measured part ------------------------------------------------------------------------ */
 
-/* Of the readers' time, that they could not send a file because what comes after them is slower; 0 where it is not known. */
+/* Share of the readers' time in which they could not send a file because a later stage was slower;
+ * 0 where it is unknown. */
 static double blocked_of(const struct stage_measurement *read)
 {
 	const double all = read->seconds[THREAD_STARVED] + read->seconds[THREAD_WORKING] +
@@ -82,13 +88,15 @@ static double blocked_of(const struct stage_measurement *read)
 	return all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
 }
 
-/* Of ln(rate): readers that were not held back would have read more by this at most, less what a limiter saves up meanwhile. */
-static double held_back(double blocked)
+/* By how much ln(rate) could be higher at most if readers had not been held back, less what a
+ * limiter saves up meanwhile. */
+static double held_back_by(double blocked)
 {
 	return -log1p(-blocked) / 2;
 }
 
-/* *error: of its logarithm; NAN: readers could send files too seldom for the rate to be the station's. */
+/* *error: of its logarithm. NAN: readers could send files too rarely for the rate to be the
+ * station's. */
 static double files_per_s(const struct measurement *m, double *error)
 {
 	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
@@ -97,7 +105,7 @@ static double files_per_s(const struct measurement *m, double *error)
 	if (!read || read->items == 0 || !(seconds > 0))
 		return m->throughput;
 	const double blocked = blocked_of(read);
-	*error = held_back(fmin(blocked, BLOCKED_MOST));
+	*error = held_back_by(fmin(blocked, BLOCKED_MOST));
 	return blocked <= BLOCKED_MOST ? (double)read->items / seconds : NAN;
 }
 
@@ -127,8 +135,9 @@ static double response_of(const struct storage_evidence *e, size_t repeat)
 	return trace ? mean_service(trace) : 0;
 }
 
-/* Of the means over the repetitions; false: nothing is known of reading. */
-static bool take_measured(const struct storage_evidence *e, struct storage *out, double *noise)
+/* Means over the repetitions; false: nothing is known about reading. */
+static bool take_measured_reads(
+	const struct storage_evidence *e, struct storage *out, double *noise)
 {
 	double sum = 0;
 	double squares = 0;
@@ -159,7 +168,7 @@ static bool take_measured(const struct storage_evidence *e, struct storage *out,
 	return true;
 }
 
-/* --- other depths -------------------------------------------------------------------------------------- */
+/* --- other depths ----------------------------------------------------------------------------- */
 
 /* One depth, over the repetitions: sums of logarithms. */
 struct depth_seen {
@@ -184,15 +193,15 @@ static double in_flight_of(const struct read_point *p)
 	return p->latency_mean_ns > 0 ? rate * p->latency_mean_ns * 1e-9 : p->depth;
 }
 
-static double error_of(const struct read_point *p)
+static double error_of_depth(const struct read_point *p)
 {
 	const double least = 0.3 / sqrt((double)p->files);
 	const double counted = isnan(p->rate_error) ? UNKNOWN_ERROR / sqrt((double)p->files)
 						    : fmax(p->rate_error, least);
-	return hypot(counted, held_back(point_blocked(p)));
+	return hypot(counted, held_back_by(point_blocked(p)));
 }
 
-static void add_depth(
+static void add_depth_seen(
 	struct depth_seen *seen, size_t *count, size_t room, const struct read_point *p)
 {
 	if (!(p->seconds > 0) || p->files < FILES_LEAST || point_blocked(p) > BLOCKED_MOST)
@@ -208,10 +217,11 @@ static void add_depth(
 	seen[at].in_flight += log(in_flight_of(p));
 	seen[at].rate += log(point_rate(p));
 	seen[at].squares += pow(log(point_rate(p)), 2);
-	seen[at].variance += error_of(p) * error_of(p);
+	seen[at].variance += error_of_depth(p) * error_of_depth(p);
 }
 
-/* Of the mean: by the points' own errors, or by what the repetitions differ by, if that is more. */
+/* Variance of the mean: from the points' own errors, or from the spread between repetitions if that
+ * is larger. */
 static double variance_of(const struct depth_seen *s)
 {
 	const double within = s->variance / (s->n * s->n);
@@ -229,8 +239,8 @@ static void take_depths(const struct depth_seen *seen, size_t count, double odd,
 		const double rate = exp(s->rate / s->n);
 		const double error = sqrt(variance_of(s) + noise * noise + CONDITIONS * CONDITIONS);
 		const size_t before = all->count;
-		observe(all, (struct observation){out->in_flight, in_flight, log(rate / out->rate),
-				     error, odd, 0});
+		observe_depths(all, (struct observation){out->in_flight, in_flight,
+					    log(rate / out->rate), error, odd, 0});
 		if (all->count == before)
 			continue;
 		const double apart = log(in_flight / out->in_flight);
@@ -254,17 +264,18 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 	size_t count = 0;
 	for (size_t i = 0; i < e->count; i++)
 		for (size_t k = 0; k < e->repeats[i]->read_point_count; k++)
-			add_depth(seen, &count, READ_POINTS_MAX, &e->repeats[i]->read_points[k]);
+			add_depth_seen(
+				seen, &count, READ_POINTS_MAX, &e->repeats[i]->read_points[k]);
 	take_depths(seen, count, ODD, noise, out, all);
 	struct depth_seen sweep[OBSERVATIONS_MAX];
 	count = 0;
 	for (size_t i = 0; i < e->other_count; i++)
-		add_depth(sweep, &count, OBSERVATIONS_MAX, &e->others[i]);
+		add_depth_seen(sweep, &count, OBSERVATIONS_MAX, &e->others[i]);
 	take_depths(sweep, count, ODD_SWEEP, noise, out, all);
 }
 
-/* The probe's reads of about these sizes, each depth against the nearest to what is in flight here: another program's rates
- * say nothing of these, but its corner does. */
+/* Compares the probe's reads of about these sizes, each depth against the one nearest to what is in
+ * flight here. Another program's rates say nothing about these, but its corner does. */
 static bool probe_tells(const struct read_ceiling *read, double bytes, bool cold)
 {
 	return read->cold == cold && (cold || read->direct) && read->requests_per_s > 0 &&
@@ -290,15 +301,16 @@ static void compare_probe(
 		if (read == base || !probe_tells(read, bytes, true) ||
 			read->request_bytes != base->request_bytes)
 			continue;
-		observe(all, (struct observation){base->depth, read->depth,
-				     log(read->requests_per_s / base->requests_per_s), PROBE_ERROR,
-				     ODD_PROBE, 0});
+		observe_depths(all, (struct observation){base->depth, read->depth,
+					    log(read->requests_per_s / base->requests_per_s),
+					    PROBE_ERROR, ODD_PROBE, 0});
 	}
 }
 
-/* --- the first files ----------------------------------------------------------------------------------- */
+/* --- the first files -------------------------------------------------------------------------- */
 
-/* Those sent before the first came back, all repetitions: how many they met, themselves included, and how long they took. */
+/* Files sent before the first one came back, over all repetitions: how many each met, itself
+ * included, and how long it took. */
 struct first_files {
 	unsigned met[TRACE_RAMP_FILES_MAX];
 	size_t repeat[TRACE_RAMP_FILES_MAX];
@@ -311,9 +323,9 @@ static double submitted_s(const struct trace_item *item)
 	return item->end_s - (double)item->service_ns * 1e-9;
 }
 
-/* Of all readers, when this one was submitted, itself included: the ramp has all first files.  Those sent in the same
- * moment count in their order. */
-static unsigned met(const struct trace *ramp, size_t at)
+/* How many files of all readers were in flight when this one was submitted, itself included (the
+ * ramp has all first files). Files sent at the same moment count in their order. */
+static unsigned files_met(const struct trace *ramp, size_t at)
 {
 	const double moment = submitted_s(&ramp->items[at]);
 	unsigned n = 1;
@@ -326,7 +338,7 @@ static unsigned met(const struct trace *ramp, size_t at)
 	return n;
 }
 
-/* A later moment of few in flight is a hole in the flow, and no idle station. */
+/* A later moment with few files in flight is a gap in the flow, not an idle station. */
 static void take_first(const struct trace *ramp, size_t repeat, struct first_files *first)
 {
 	const double fills_s = ramp->items[0].end_s;
@@ -334,14 +346,14 @@ static void take_first(const struct trace *ramp, size_t repeat, struct first_fil
 		const struct trace_item *item = &ramp->items[i];
 		if (submitted_s(item) >= fills_s || !(item->service_ns > 0))
 			continue;
-		first->met[first->count] = met(ramp, i);
+		first->met[first->count] = files_met(ramp, i);
 		first->repeat[first->count] = repeat;
 		first->ns[first->count++] = (double)item->service_ns;
 	}
 }
 
-/* Files/s of the ramp over those of the measured part, mean over the repetitions: what was saved up shows here. */
-static double ramp_rate(const struct trace *ramp)
+/* Files/s of the ramp; over the rate of the measured part it shows a saved-up burst. */
+static double files_per_s_of_ramp(const struct trace *ramp)
 {
 	double last = 0;
 	for (size_t i = 0; i < ramp->count; i++)
@@ -384,7 +396,7 @@ static void take_ramps(
 		if (!ramp)
 			continue;
 		take_first(ramp, r, first);
-		rate += ramp_rate(ramp);
+		rate += files_per_s_of_ramp(ramp);
 		ramps++;
 	}
 	out->ramp_rate = ramps > 0 ? rate / ramps / out->rate : NAN;
@@ -411,9 +423,9 @@ static void compare_ramp(const struct storage_evidence *e, const struct first_fi
 	const double spread = MEDIAN_ERROR * deviation / sqrt((double)n);
 	in_flight /= (double)n;
 	out->ramp_ratio = exp(steady - quick);
-	observe(all, (struct observation){out->in_flight, in_flight,
-			     steady - quick + log(in_flight / out->in_flight),
-			     hypot(spread, RAMP_ERROR), ODD_RAMP, RAMP_SHARED});
+	observe_depths(all, (struct observation){out->in_flight, in_flight,
+				    steady - quick + log(in_flight / out->in_flight),
+				    hypot(spread, RAMP_ERROR), ODD_RAMP, RAMP_SHARED});
 }
 
 /* Mean response of one repetition's first `served` files; NAN: none.  *files: how many they are. */
@@ -430,7 +442,7 @@ static double first_response(
 	return *files > 0 ? sum / *files : NAN;
 }
 
-/* Over the repetitions; one whose first files opened what nobody had opened before is left out. */
+/* Over the repetitions, without those whose first files were opened cold. */
 static double first_mean(
 	const struct first_files *first, size_t repeats, unsigned served, double *files)
 {
@@ -450,8 +462,9 @@ static double first_mean(
 	return *files > 0 ? sum / *files : NAN;
 }
 
-/* In front of a full station the latency shows in the first C L files alone, as many as are served at once.  Servers take
- * these side by side, as long each as the first; what lets files through one by one keeps each waiting longer. */
+/* On a saturated station the latency shows only in the first C L files, as many as are served at
+ * once. Servers take these side by side, each as long as the first; a station that lets files
+ * through one by one keeps each waiting longer. */
 static void take_latency(
 	const struct storage_evidence *e, const struct first_files *first, struct storage *out)
 {
@@ -470,7 +483,8 @@ static void take_latency(
 		latency = all;
 		files = together;
 	}
-	/* A response is the sum of as many services as queue in front of a server, and varies less by their root. */
+	/* A response is the sum of as many services as queue in front of a server, and varies less
+	 * by their root. */
 	(void)steady_logs(e, &steady, &varies);
 	const double turns = fmax(out->response_ns / latency, 1);
 	const double half = NINETY * hypot(varies * sqrt(turns / files), LATENCY_ERROR);
@@ -482,7 +496,98 @@ static void take_latency(
 	out->slots = out->capacity * latency * 1e-9;
 }
 
-/* --- the corner ---------------------------------------------------------------------------------------- */
+/* --- one operating point: do files wait for each other? --------------------------------------- */
+
+/* Where N files queue for one server, when one comes back depends on those before it and not on
+ * when it was sent: regress the times between completions (in order of submission) on those between
+ * submissions, and the slope is 0.  Each file also waits for N - 1 of the N services that the one
+ * before it waited for, so the times of neighbours correlate, by 1 - 1 / N.  Behind a constant
+ * latency the slope is 1; behind one that varies, neighbours know nothing of each other.  Anything
+ * else tells nothing: a station that serves all at once, each more slowly, looks like a latency. */
+
+enum { PAIRS_LEAST = 64, PAIRS_RUN_LEAST = 8 };
+
+static const double PAIRS_UNEVEN =
+	0.25; /* deviation over mean, of times between submissions: below, they tell nothing */
+static const double QUEUES_BELOW = 0.35; /* slope */
+static const double ALIKE_LEAST = 0.6;   /* correlation of neighbours' times */
+
+struct sent {
+	double at, back;
+};
+
+struct pair_sums {
+	double n, x, y, xx, xy, yy;
+	double took, took_squared,
+		both_took; /* of the later one, and its product with that of the one before */
+};
+
+static int sent_earlier(const void *a, const void *b)
+{
+	return order_doubles(&((const struct sent *)a)->at, &((const struct sent *)b)->at);
+}
+
+/* Items are consecutive by number. */
+static void add_pairs(
+	struct pair_sums *sums, const struct trace_item *items, size_t count, struct sent *scratch)
+{
+	if (count < PAIRS_RUN_LEAST)
+		return;
+	for (size_t i = 0; i < count; i++)
+		scratch[i] = (struct sent){
+			items[i].end_s - (double)items[i].service_ns * 1e-9, items[i].end_s};
+	qsort(scratch, count, sizeof *scratch, sent_earlier);
+	for (size_t i = 1; i < count; i++) {
+		const double x = scratch[i].at - scratch[i - 1].at;
+		const double y = scratch[i].back - scratch[i - 1].back;
+		const double took = scratch[i].back - scratch[i].at;
+		sums->n++;
+		sums->x += x;
+		sums->y += y;
+		sums->xx += x * x;
+		sums->xy += x * y;
+		sums->yy += y * y;
+		sums->took += took;
+		sums->took_squared += took * took;
+		sums->both_took += took * (scratch[i - 1].back - scratch[i - 1].at);
+	}
+}
+
+static void add_pairs_of_trace(struct pair_sums *sums, const struct trace *trace)
+{
+	struct sent *scratch = malloc((trace->count + 1) * sizeof *scratch);
+	for (size_t first = 0; scratch && first < trace->count;) {
+		const size_t last = trace_run_end(trace, first);
+		add_pairs(sums, &trace->items[first], last - first, scratch);
+		first = last;
+	}
+	free(scratch);
+}
+
+static bool storage_queues(const struct storage_evidence *e)
+{
+	struct pair_sums s = {0};
+	for (size_t i = 0; i < e->count; i++) {
+		const struct trace *trace = storage_trace(e, i, stage_name(STAGE_READ));
+		if (trace)
+			add_pairs_of_trace(&s, trace);
+	}
+	if (s.n < PAIRS_LEAST || !(s.x > 0))
+		return false;
+	const double var_x = s.xx / s.n - s.x * s.x / s.n / s.n;
+	const double var_y = s.yy / s.n - s.y * s.y / s.n / s.n;
+	const double both = s.xy / s.n - s.x * s.y / s.n / s.n;
+	if (!(sqrt(var_x) > PAIRS_UNEVEN * s.x / s.n))
+		return false;
+	const double slope = both / var_x;
+	const double rest = fmax(var_y - slope * both, 0);
+	const double mean = s.took / s.n;
+	const double alike = (s.both_took / s.n - mean * mean) /
+			     fmax(s.took_squared / s.n - mean * mean, 1e-300);
+	return slope + NINETY * sqrt(rest / var_x / s.n) < QUEUES_BELOW && alike > ALIKE_LEAST;
+}
+
+/* --- the corner ------------------------------------------------------------------------------- */
 
 /* ln of the law's throughput, less a constant. */
 static double law(double in_flight, double corner, double rounding)
@@ -505,7 +610,7 @@ static double likelihood(const struct observation *o, double corner, double roun
 	       o->shared * normal_density(o->value - alike, o->error);
 }
 
-/* One cell of the grid, and what follows from it. */
+/* One cell of the grid and what follows from it. */
 struct cell {
 	double weight, latency_ns, capacity;
 	bool full;
@@ -523,7 +628,7 @@ static int by_capacity(const void *a, const void *b)
 		&((const struct cell *)a)->capacity, &((const struct cell *)b)->capacity);
 }
 
-static struct interval quantiles(
+static struct interval cell_quantiles(
 	const struct cell *cells, size_t count, size_t offset, double *middle)
 {
 	struct interval out = {NAN, NAN};
@@ -540,8 +645,8 @@ static struct interval quantiles(
 	return out;
 }
 
-/* Evidence of one sort alone goes only so far, whatever it says. */
-static double bounded(const struct storage *s, bool probed, double full)
+/* Evidence of one kind alone goes only so far. */
+static double bounded_probability(const struct storage *s, bool probed, double full)
 {
 	const bool above = s->most_in_flight > IN_FLIGHT_ALIKE * s->in_flight;
 	const bool ramp = !isnan(s->ramp_ratio);
@@ -554,10 +659,12 @@ static void take_quantiles(struct storage *out, struct cell *cells, size_t count
 {
 	qsort(cells, count, sizeof *cells, by_latency);
 	out->latency_90 =
-		quantiles(cells, count, offsetof(struct cell, latency_ns), &out->latency_ns);
+		cell_quantiles(cells, count, offsetof(struct cell, latency_ns), &out->latency_ns);
 	qsort(cells, count, sizeof *cells, by_capacity);
-	out->capacity_90 = quantiles(cells, count, offsetof(struct cell, capacity), &out->capacity);
-	/* A full station gave what it has: a rounder corner would leave it some more beyond what was observed. */
+	out->capacity_90 =
+		cell_quantiles(cells, count, offsetof(struct cell, capacity), &out->capacity);
+	/* A full station gave what it has: a rounder corner would leave it some more beyond what
+	 * was observed. */
 	if (out->full > 0.5)
 		out->capacity = fmin(out->capacity, out->best_rate);
 	out->capacity_90.low = fmin(out->capacity_90.low, out->capacity);
@@ -593,7 +700,7 @@ static void weigh_corner(const struct observations *all, bool probed, struct sto
 	const double no = evidence[0] / fmax(prior[0], 1);
 	const double yes = evidence[1] / fmax(prior[1], 1);
 	const bool told = cells && no + yes > 0;
-	out->full = told ? bounded(out, probed, yes / (no + yes)) : 0.5;
+	out->full = told ? bounded_probability(out, probed, yes / (no + yes)) : 0.5;
 	for (size_t i = 0; told && i < cells_count; i++) {
 		const bool full = cells[i].full;
 		cells[i].weight *=
@@ -615,7 +722,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 		.elasticity_error = NAN,
 		.bytes_share = NAN,
 		.bytes_error = NAN};
-	out->known = e->count > 0 && take_measured(e, out, &noise);
+	out->known = e->count > 0 && take_measured_reads(e, out, &noise);
 	if (!out->known)
 		return;
 	compare_depths(e, noise, out, &all);

@@ -1,9 +1,9 @@
-/* From the items of a trace to the costs that a replay is fed with.
+/* The costs that a replay is fed with, from the recorded items.
  *
- * An item's service is wall time.  What it waited for the team's lock is left out, as is its part of the
- * stage's run-queue time: the replay makes both anew.  The rest is CPU time or off the cores, in the
- * stage's own proportion. */
-#include "harness/analyze/model_parts.h"
+ * The service time of an item is wall time.  What it waited for the workers' lock is left out, and
+ * so is its part of the stage's run-queue time, because the replay makes both anew.  The rest was
+ * spent on a core or off it, in the proportion that the stage's own accounting shows. */
+#include "harness/analyze/model_internal.h"
 
 #include "harness/analyze/statistics.h"
 
@@ -12,12 +12,134 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A worker is slow when its median is off by so many standard errors, and by so much. */
+/* A smaller share off the cores is rounding in the accounting, not a wait. */
+static const double SLEEP_LEAST = 0.01;
+/* Busy share of the cores: below, a core is always free; above, there is always a queue. */
+static const double SHORT_FROM = 0.8;
+static const double SHORT_TO = 0.95;
+/* Cores that other processes got: below, they are short visits that get a core at once; above,
+ * threads that compute and have to share. */
+static const double VISITORS = 0.1;
+static const double BURDEN = 0.3;
+static const double STOPS = 0.1;      /* of a quota's periods: in fewer, it is of no matter */
+static const double OUTSIDE_MOST = 4; /* a core */
+
+static double or_zero(double value)
+{
+	return isnan(value) ? 0 : value;
+}
+
+static double share_of(double value, double from, double to)
+{
+	return fmin(fmax((value - from) / (to - from), 0), 1);
+}
+
+/* 1 where runnable threads queue for cores all the time, 0 where there is always one free. */
+static double shortness(const struct measurement *m, double cores)
+{
+	double busy = or_zero(m->cores_busy_outside);
+	const double seconds = measurement_counted_seconds(m);
+	if (seconds > 0)
+		busy += or_zero(m->cpu_seconds) / seconds;
+	return share_of(busy / cores, SHORT_FROM, SHORT_TO);
+}
+
+/* Run-queue time of a stage that computes is left out, because the replay makes it anew. In a stage
+ * that sleeps within its items it is wake-up time, which the replay does not know: it counts as off
+ * the cores. So it is divided in the proportion of the rest of the time. */
+struct time_split time_split_of(const struct stage_measurement *stage)
+{
+	const double base = stage->seconds[THREAD_WORKING] - or_zero(stage->lock_wait_seconds);
+	if (isnan(stage->cpu_seconds) || !(base > 0))
+		return (struct time_split){.cpu = 1};
+	const double cpu = fmin(stage->cpu_seconds / base, 1);
+	const double queued = or_zero(stage->run_queue_seconds) / base;
+	const double asleep = fmax(1 - cpu - queued, 0);
+	const double computes = cpu > 0 ? cpu / (cpu + asleep) : 0;
+	const double sleep = 1 - cpu - fmin(computes * queued, 1 - cpu);
+	return (struct time_split){
+		.cpu = cpu, .sleep = sleep < SLEEP_LEAST ? 0 : sleep, .known = true};
+}
+
+/* Threads of this process beside the stages' (kernel workers, the sampler), as cores. */
+static double others_of_ours(const struct measurement *m)
+{
+	double stages = 0;
+	for (size_t i = 0; i < m->stage_count; i++)
+		stages += or_zero(m->stages[i].cpu_seconds);
+	const double seconds = measurement_counted_seconds(m);
+	return seconds > 0 ? fmax(or_zero(m->cpu_seconds) - stages, 0) / seconds : 0;
+}
+
+/* A CPU quota stopped the threads, for the rest of a period at a time. */
+static bool quota_stops(const struct measurement *m)
+{
+	return m->quota_cores > 0 && m->throttled_share >= STOPS;
+}
+
+/* A quota lets all threads that want a core run at once, as far as there are cores, and then leaves
+ * the cores idle. Only while they run do cores slow each other down. */
+static double cores_in_use(const struct measurement *m, const struct stage_measurement *stage)
+{
+	const double queued = quota_stops(m) ? or_zero(stage->run_queue_seconds) : 0;
+	return (or_zero(stage->cpu_seconds) + queued) / measurement_counted_seconds(m);
+}
+
+double busy_beside_decode(const struct measurement *m, double cores)
+{
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
+	if (!decode || !(m->measured_seconds > 0) || decode->workers == 0)
+		return 1;
+	double busy = or_zero(m->cores_busy_outside) + others_of_ours(m);
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const double own = cores_in_use(m, &m->stages[i]);
+		busy += &m->stages[i] == decode ? own * (1 - 1.0 / decode->workers) : own;
+	}
+	return fmin(1 + busy, fmax(cores, 1));
+}
+
+struct outside outside_threads(const struct measurement *m, double cores, bool step_on_cores)
+{
+	const double got = or_zero(m->cores_busy_outside) + (step_on_cores ? 0 : others_of_ours(m));
+	double cpu = 0;
+	double queued = 0;
+	for (size_t i = 0; i < m->stage_count; i++) {
+		cpu += or_zero(m->stages[i].cpu_seconds);
+		queued += or_zero(m->stages[i].run_queue_seconds);
+	}
+	/* Where cores are short, all that want one get the same share of what they want. */
+	const double is_short = shortness(m, cores) * share_of(got, VISITORS, BURDEN);
+	const double share = cpu > 0 ? cpu / (cpu + is_short * queued) : 1;
+	return (struct outside){got, fmin(got / share, OUTSIDE_MOST * cores)};
+}
+
+double model_mean_cost(const struct replay_model *replay, enum replay_cost cost)
+{
+	const struct replay_series *series = &replay->series[cost];
+	double sum = 0;
+	for (size_t i = 0; i < series->count; i++)
+		sum += (double)series->ns[i];
+	return series->count > 0 ? replay->scale[cost] * sum / (double)series->count : 0;
+}
+
+enum replay_stage model_cost_stage(enum replay_cost cost)
+{
+	if (cost <= COST_READ_DEVICE)
+		return REPLAY_READ;
+	if (cost <= COST_DECODE_WAIT)
+		return REPLAY_DECODE;
+	if (cost == COST_SYNC)
+		return REPLAY_SYNC;
+	return cost == COST_UPLOAD ? REPLAY_UPLOAD : REPLAY_STEP;
+}
+
+/* A worker is slow when its median is off by so many standard errors and by so much. */
 static const double SLOW_ERRORS = 5;
 static const double SLOW_LEAST = 1.25;
-/* Of a computed step's time, waiting for a core: below, its threads have one each. */
+/* Share of a computed step's time that waits for a core: below, each of its threads has its own. */
 static const double STEP_QUEUED = 0.10;
-/* Of a median, over the median absolute deviation of normal values: 1.4826 x sqrt(pi / 2). */
+/* Standard error of a median over the median absolute deviation, for normal values: 1.4826 x
+ * sqrt(pi / 2). */
 static const double MEDIAN_ERROR = 1.858;
 
 enum { WORKER_ITEMS_MIN = 8 };
@@ -35,11 +157,6 @@ int series_append(struct cost_series *series, const float *ns, size_t count)
 	return 0;
 }
 
-static double or_zero(float value)
-{
-	return isnan(value) ? 0 : (double)value;
-}
-
 static int append_three(struct cost_series series[COSTS], const enum replay_cost costs[3],
 	const float *values, size_t count)
 {
@@ -49,7 +166,7 @@ static int append_three(struct cost_series series[COSTS], const enum replay_cost
 	return code;
 }
 
-/* Mean of what is below a level, and of the level where it is not. */
+/* Mean of the values, cut off at a level. */
 static double mean_below(const float *values, size_t count, double level)
 {
 	double sum = 0;
@@ -58,8 +175,9 @@ static double mean_below(const float *values, size_t count, double level)
 	return sum / (double)count;
 }
 
-/* A quota stops a thread in few of its items, each for tens of milliseconds.  Those are cut to the level at which the
- * mean is that of an item's time but for the run queue: the others hardly waited. */
+/* A quota stops a thread in few of its items, for tens of milliseconds each. These items are cut to
+ * the level at which the mean equals an item's time without the run queue, because the other items
+ * hardly waited. */
 static void cut_stops(const struct stage_measurement *stage, const struct time_split *split,
 	float *values, size_t count)
 {
@@ -130,8 +248,8 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 		free(values);
 		return stage ? -ENOMEM : 0;
 	}
-	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU, unless it is a
-	 * device's, which is as long as it is. */
+	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU, unless
+	 * it is a device's, which is as long as it is. */
 	const struct time_split split =
 		facts->step_has_memory ? (struct time_split){.sleep = 1} : time_split_of(stage);
 	for (size_t i = 0; i < trace->count; i++)
@@ -143,13 +261,14 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 }
 
 struct step_times {
-	double host_cpu_share; /* of the host's part, or of a computed step: the rest it waited for a core or a lock */
+	/* of the host's part, or of a computed step: the rest it waited for a core or a lock */
+	double host_cpu_share;
 	double late_ns; /* a batch, off the cores: beyond the device's time and that */
 };
 
-/* Of a computed step, the part that is to be replayed: on as many cores as it has threads, which go on together.  Where
- * they do not all get a core, one waits for it and then the others for that one; the replay makes both anew, and the
- * CPU time remains. */
+/* The part of a computed step that is to be replayed, on as many cores as it has threads, which
+ * proceed together.  Where they do not all get a core, one waits for it and the others wait for
+ * that one; the replay makes both waits anew, so only the CPU time remains. */
 static double computed_share(const struct stage_measurement *stage)
 {
 	const double working = stage->seconds[THREAD_WORKING];
@@ -158,9 +277,9 @@ static double computed_share(const struct stage_measurement *stage)
 	return queued >= STEP_QUEUED && cpu > 0 ? fmin(cpu, 1) : 1;
 }
 
-/* A step's thread must get a core when its device is done; that it comes late shows in the stage's working
- * time, which lasts from batch to batch while data is ready.  A device that works by itself has the next
- * step already. */
+/* A step's thread must get a core when its device is done. A late wake-up shows in the stage's
+ * working time, which lasts from batch to batch while data is ready. A device that works by itself
+ * already has the next step. */
 static struct step_times step_times_of(const struct measurement *m,
 	const struct stage_measurement *stage, const struct trace *trace,
 	const struct workload_facts *facts)
@@ -181,7 +300,8 @@ static struct step_times step_times_of(const struct measurement *m,
 	const double working = stage->seconds[THREAD_WORKING] * 1e9 / items;
 	/* Of the step that goes on when counting ends, a part of the time counts, and no item. */
 	const double cut = service / items;
-	/* Where a quota stops all threads, it is in what all of them may compute, and no lateness of this one. */
+	/* Where a quota stops all threads, it is in what all of them may compute, and no lateness
+	 * of this one. */
 	const double late = quota_stops(m) ? 1 - m->throttled_share : 1;
 	return (struct step_times){.host_cpu_share = share,
 		.late_ns = late * fmax(working - cut - service - share * host, 0)};
@@ -228,14 +348,14 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 	return code;
 }
 
-/* --- slow workers ------------------------------------------------------------------------------------ */
+/* --- slow workers ----------------------------------------------------------------------------- */
 
 struct worker_times {
 	double median, error; /* of ln(service): the median, and its standard error */
 	size_t count;
 };
 
-/* work: as many as the traces have items. */
+/* work: room for as many values as the traces have items. */
 static struct worker_times times_of_worker(const struct traces *const *traces, size_t count,
 	const char *stage, unsigned worker, double *work)
 {

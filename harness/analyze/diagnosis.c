@@ -1,14 +1,14 @@
-/* The whole diagnosis: enough samples? memory, then the verdict with what a replay finds, then phases, and
- * what to turn.  Whatever is missing is left out and said; only memory can fail it. */
+/* The whole diagnosis: whether there are enough samples, memory, the verdict with what a replay
+ * finds, phases, and what to change. Whatever is missing is left out with a reason; only lack of
+ * memory makes it fail. */
 #include "harness/analyze/diagnose.h"
 
-#include "harness/analyze/confidence.h"
-#include "harness/analyze/findings.h"
 #include "harness/analyze/memory_growth.h"
 #include "harness/analyze/phases.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/recommend.h"
 #include "harness/analyze/sufficiency.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/units.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ enum { THOROUGH = FINDINGS_THOROUGH, KNEE_CORES = 4, KNEE_WORKERS_MAX = 256, LOO
 static const double PHASES_CONFIDENCE =
 	0.8; /* of the costliest phase's, as the verdict of the run */
 
-/* --- the model of what was measured ------------------------------------------------------------ */
+/* --- the model of what was measured ----------------------------------------------------------- */
 
 struct replayed {
 	struct model model;
@@ -35,7 +35,7 @@ static void explain_why_not(char *why_not, const struct error *reason)
 	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
 }
 
-/* Too few items were recorded: so much longer records enough. */
+/* Where too few items were recorded, says how much longer a run records enough. */
 static void add_way_out(
 	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
 {
@@ -57,15 +57,16 @@ static bool replay_point(
 	struct model_source with = input->source;
 	const struct model_source *source = &with;
 	with.lack = &lack;
+	with.let_through = cause_let_through(input->facts);
 	*out = (struct replayed){0};
 	if (effort == 0) {
-		(void)snprintf(why_not, EVIDENCE_BYTES, "no replay was asked for");
+		(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: no replay was asked for");
 		return false;
 	}
 	if (!source->traces || source->count == 0) {
 		(void)snprintf(why_not, EVIDENCE_BYTES,
-			"no prediction: no service times were recorded (measure.profiler = off, or an "
-			"older result); set measure.profiler=on");
+			"no prediction: no service times were recorded (measure.profiler = off, or "
+			"an older result); set measure.profiler=on");
 		return false;
 	}
 	int code = model_open(&out->model, source, &reason);
@@ -89,7 +90,7 @@ static void replayed_close(struct replayed *replayed)
 	*replayed = (struct replayed){0};
 }
 
-/* --- the verdict of the whole ------------------------------------------------------------------ */
+/* --- the verdict of the whole ----------------------------------------------------------------- */
 
 static void say_too_short(
 	const struct diagnose_input *input, const struct sufficiency *s, struct diagnosis *out)
@@ -104,7 +105,7 @@ static void say_too_short(
 			s, input->facts, input->source.repeats, input->source.count, way_out));
 	if (!isnan(s->width))
 		evidence_add(&out->verdict,
-			"the throughput is known to %.0f %% to either side, and a verdict takes 20 %%",
+			"the throughput is known to +/- %.0f %%; a verdict needs +/- 20 %%",
 			s->width * 100);
 }
 
@@ -116,14 +117,14 @@ static void add_completeness(const struct findings *findings, struct verdict *ve
 		return;
 	evidence_add(verdict,
 		unmodelled > 0
-			? "%.0f %% of the time between batches is in no cost that was recorded: "
-			  "something binds that the replay does not know"
-			: "the replay is %.0f %% slower than what was measured: its costs are too "
-			  "high, or waited for at once",
+			? "%.0f %% of batch time is unexplained: something that the model does not "
+			  "know limits the throughput"
+			: "the model is %.0f %% slower than what was measured: its costs are too "
+			  "high, or overlap in reality",
 		fabs(unmodelled) * 100);
 }
 
-/* --- phases ------------------------------------------------------------------------------------ */
+/* --- phases ----------------------------------------------------------------------------------- */
 
 static void judge_part(const struct diagnose_input *input, const struct measurement *const *repeats,
 	const struct traces *const *traces, size_t count, unsigned effort, struct verdict *verdict)
@@ -153,8 +154,8 @@ static void judge_part(const struct diagnose_input *input, const struct measurem
 	free(summary);
 }
 
-/* The last phase of a change that lasted: whole repetitions like it tell more, as other depths in their warm-ups and their first
- * files are of it. */
+/* Judges the last phase of a lasting change from the whole repetitions like it: they say more,
+ * because the other depths of their warm-ups and their first files belong to it. */
 static void judge_after(const struct diagnose_input *input, const struct phase_cut *cut,
 	unsigned effort, struct verdict *verdict)
 {
@@ -194,7 +195,7 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 	free(slice);
 }
 
-/* The same limit at much the same throughput, or for a moment only. */
+/* The same bottleneck at nearly the same throughput, or only for a moment. */
 static bool are_alike(const struct phase *a, const struct phase *b, double run_s)
 {
 	static const double moment = 0.12; /* of the run */
@@ -204,7 +205,7 @@ static bool are_alike(const struct phase *a, const struct phase *b, double run_s
 	       fmin(a->end_s - a->begin_s, b->end_s - b->begin_s) < moment * run_s;
 }
 
-/* Samples over time, of two that follow each other. */
+/* Merges two consecutive phases: the throughput is samples over time. */
 static void join_phases(struct phase *into, const struct phase *next)
 {
 	const double first = into->end_s - into->begin_s;
@@ -249,19 +250,21 @@ static size_t costliest_phase(const struct diagnosis *out)
 	return worst;
 }
 
-/* First of all: whatever follows is of that part alone, and its figures are not the run's. */
+/* Put first, because everything after it is about that part only and its figures are not the
+ * run's. */
 static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t after)
 {
 	struct verdict *v = &out->verdict;
 	char rate[UNITS_BYTES];
-	char like[64] = "";
+	char like[80] = "";
 	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
 	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
 	if (after > 0)
-		(void)snprintf(like, sizeof like, ", and of %zu repeat%s after it that %s like it",
+		(void)snprintf(like, sizeof like, ", and %zu repetition%s after it that %s like it",
 			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
 	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
-		"the limit changes: %zu parts; what follows is of %.2f to %.2f s, %s samples/s, the part that costs most%s",
+		"The bottleneck changes during the run (%zu parts); what follows covers %.2f to %.2f "
+		"s (%s samples/s), the part that costs most%s.",
 		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
 		like);
 	v->evidence_count = kept + 1;
@@ -302,7 +305,7 @@ static void whole_is_one_phase(const struct diagnose_input *input, struct diagno
 	memcpy(phase->resource, out->verdict.resource, sizeof phase->resource);
 }
 
-/* --- what follows from the model --------------------------------------------------------------- */
+/* --- what follows from the model -------------------------------------------------------------- */
 
 static unsigned knee_workers(const struct diagnose_input *input)
 {
@@ -312,7 +315,8 @@ static unsigned knee_workers(const struct diagnose_input *input)
 	return wanted < KNEE_WORKERS_MAX ? wanted : KNEE_WORKERS_MAX;
 }
 
-/* Nothing to turn, but no step at its full rate either: the verdict's own advice says why. */
+/* Nothing to change, but the step is not at its full rate either: the verdict's own advice says
+ * why. */
 static bool is_late(const struct diagnose_input *input, const struct diagnosis *found)
 {
 	const struct evidence_base base = {.point = input->point,
@@ -346,7 +350,7 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 	return code;
 }
 
-/* A model that cannot be followed further is said, and is no failure of the diagnosis. */
+/* A model that cannot be followed further is reported; the diagnosis does not fail. */
 static void use_model(const struct diagnose_input *input, const struct replayed *replayed,
 	unsigned effort, struct diagnosis *out)
 {
@@ -361,13 +365,13 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 		explain_why_not(out->why_not, &reason);
 }
 
-/* What comes and goes is one limit, not several phases. */
+/* A limit that comes and goes is one limit, not several phases. */
 static bool is_stall(const struct verdict *verdict)
 {
 	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
 }
 
-/* Figures and the model are of `input`, the verdict of what `judged` has besides, and its phases of `parts`. */
+/* Figures and the model come from `input`, the verdict from `judged`, the phases from `parts`. */
 static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *judged,
 	const struct diagnose_input *parts, const struct phase_cut *cut, unsigned effort,
 	struct diagnosis *out)
@@ -391,7 +395,7 @@ static void judge_whole(const struct diagnose_input *input, const struct diagnos
 	replayed_close(&replayed);
 }
 
-/* Its own predictions, as an experiment's that fail. */
+/* A prediction that failed when it was tried lowers the confidence as a failed experiment does. */
 static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 {
 	const size_t failed = tried_failed(tried);
@@ -404,7 +408,8 @@ static void weigh_failures(const struct tried *tried, struct diagnosis *out)
 	out->phases[0].confidence =
 		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
 	evidence_add(&out->verdict,
-		"%zu of its predictions did not come true when set: the confidence falls from %.2f to %.2f",
+		"%zu of its predictions did not come true when tried: the confidence falls from "
+		"%.2f to %.2f",
 		failed, before, out->verdict.confidence);
 }
 
@@ -417,7 +422,7 @@ static struct evidence_base base_of(const struct diagnose_input *input)
 		.source = input->source.traces ? &input->source : NULL};
 }
 
-/* What makes the rates uncertain is the finding. */
+/* True where the reason for the uneven rates is itself the finding. */
 static bool uneven_for_a_cause(const struct diagnose_input *input)
 {
 	const struct evidence_base base = base_of(input);
@@ -432,7 +437,8 @@ static void take_all(struct diagnose_input *input)
 	source->count = input->all_count;
 }
 
-/* A store that did not answer makes a repetition unsteady; left out as such, nobody would hear of it. */
+/* A store that did not answer makes a repetition unsteady. If that repetition were left out, nobody
+ * would hear of it. */
 static bool take_stalled(struct diagnose_input *input)
 {
 	struct diagnose_input with = *input;
@@ -447,7 +453,8 @@ static bool take_stalled(struct diagnose_input *input)
 	return true;
 }
 
-/* Cuts the repetitions of the source, or all, where an unsteady one of them has a change that lasted: parts->source is then of all. */
+/* Cuts the repetitions into parts; if an unsteady one of `all` has a change that lasted,
+ * parts->source becomes all of them. */
 static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
 {
 	struct model_source *source = &parts->source;
@@ -487,7 +494,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	judge_whole(input, &judged, &parts, &cut, effort, out);
 	if (stalled)
 		evidence_add(&out->verdict,
-			"that was in a repetition which is left out of the figures as unsteady");
+			"the stall was in a repetition that the figures leave out as unsteady");
 	weigh_failures(input->tried, out);
 	return 0;
 }
