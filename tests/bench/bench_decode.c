@@ -6,7 +6,6 @@
  */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
-#include "workloads/image/augment.h"
 #include "workloads/image/encode.h"
 #include "workloads/image/picture.h"
 #include "workloads/image/png.h"

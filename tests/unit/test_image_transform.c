@@ -2,7 +2,6 @@
  * when the picture is bad, and cropped as the configuration says. */
 #include "tests/unit/jpeg_fixture.h"
 #include "tests/unit/png_fixture.h"
-#include "workloads/image/augment.h"
 #include "workloads/image/reference.h"
 #include "workloads/image/transform.h"
 

@@ -70,7 +70,7 @@ const char *image_ending_without_codec(const char *name)
 }
 
 /* Appends to a list in words: "a, b or c". */
-static void list_add(char *out, size_t room, const char *word, bool is_first, bool is_last)
+static void codec_list_add(char *out, size_t room, const char *word, bool is_first, bool is_last)
 {
 	const size_t used = strlen(out);
 	(void)snprintf(out + used, room - used, "%s%s",
@@ -88,7 +88,7 @@ const char *image_list_endings(char out[IMAGE_ENDINGS_BYTES])
 		for (size_t i = 0; i < CODEC_ENDINGS_MAX && endings[i]; i++) {
 			char word[16];
 			(void)snprintf(word, sizeof word, ".%s", endings[i]);
-			list_add(out, IMAGE_ENDINGS_BYTES, word, !*out,
+			codec_list_add(out, IMAGE_ENDINGS_BYTES, word, !*out,
 				format == IMAGE_FORMATS - 1 &&
 					(i + 1 == CODEC_ENDINGS_MAX || !endings[i + 1]));
 		}
@@ -97,11 +97,11 @@ const char *image_list_endings(char out[IMAGE_ENDINGS_BYTES])
 }
 
 /* "jpeg, png or ppm (P6)" */
-static const char *list_formats(char *out, size_t room)
+static const char *codec_list_called(char *out, size_t room)
 {
 	*out = '\0';
 	for (int format = IMAGE_FORMAT_UNKNOWN + 1; format < IMAGE_FORMATS; format++)
-		list_add(out, room,
+		codec_list_add(out, room,
 			codecs[format]->called ? codecs[format]->called : format_names[format],
 			!*out, format == IMAGE_FORMATS - 1);
 	return out;
@@ -113,7 +113,7 @@ int image_read_info(const void *bytes, size_t size, struct image_info *info, str
 	if (info->format == IMAGE_FORMAT_UNKNOWN) {
 		char known[128];
 		return size ? error_set(err, -EINVAL, "not a %s file",
-				      list_formats(known, sizeof known))
+				      codec_list_called(known, sizeof known))
 			    : error_set(err, -EINVAL, "empty file");
 	}
 	const struct codec_ops *const codec = codecs[info->format];
