@@ -1,14 +1,16 @@
-/* The clock of an emulated device: when a step ends, and waiting for that moment.
- *
- * deadline_start and deadline_done are plain arithmetic on given times, so tests need no clock;
- * deadline_wait sleeps, then spins for the last few microseconds.  One thread. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_DEADLINE_H
-#define MLBENCH_WORKLOADS_BACKEND_DEADLINE_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_EMULATED_H
+#define MLBENCH_WORKLOADS_BACKEND_EMULATED_H
+
+#include "workloads/backend/group.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The clock of an emulated device: when a step ends, and waiting for that moment.
+ *
+ * deadline_start and deadline_done are plain arithmetic on given times, so tests need no clock;
+ * deadline_wait sleeps, then spins for the last few microseconds.  One thread. */
 enum {
 	/* A batch that is handed over so soon after the previous step had been waiting: a thread
 	 * that must be woken for it takes longer. */
@@ -56,5 +58,23 @@ uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop);
  * or early, within 100 ms, when *stop becomes true (may be NULL). */
 uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t nominal_ns,
 	const atomic_bool *stop);
+
+/* Where emulated devices meet in each step.  A device knows when it will have computed as soon as it begins, so it says
+ * that at once and learns when the exchange begins: when the last of them has computed.  No time is lost in waking
+ * threads up, as long as a step takes longer than that. */
+struct emulated_group;
+
+int emulated_group_open(struct emulated_group **out, unsigned count);
+void emulated_group_close(struct emulated_group *group); /* NULL is fine */
+
+/* A device, once a step: its gradients are ready at computed_ns, which may be to come, and exchanging them takes
+ * exchange_ns (of what the devices say, the longest counts).  Returns when all devices have said theirs, with the times at
+ * which the exchange begins and ends, which may be to come; or false, within 20 ms of
+ * *stop becoming true (may be NULL).  Tells the watch (may be NULL) when computed_ns has passed meanwhile. */
+struct emulated_exchange {
+	uint64_t begin_ns, end_ns;
+};
+bool emulated_group_meet(struct emulated_group *group, uint64_t computed_ns, uint64_t exchange_ns,
+	const atomic_bool *stop, const struct group_watch *watch, struct emulated_exchange *out);
 
 #endif
