@@ -31,6 +31,12 @@ json_t *fields_text(const char *text)
 	return json_string(plain);
 }
 
+static json_t *encode_range(const double *range)
+{
+	return isfinite(range[0]) && isfinite(range[1]) ? json_pack("[f,f]", range[0], range[1])
+							: json_null();
+}
+
 static json_t *encode_member(const struct field *field, const char *at)
 {
 	switch (field->kind) {
@@ -44,8 +50,12 @@ static json_t *encode_member(const struct field *field, const char *at)
 		return json_integer(*(const uint32_t *)(const void *)at);
 	case FIELD_BOOLEAN:
 		return json_boolean(*(const bool *)(const void *)at);
+	case FIELD_NAME:
+		return at[0] ? fields_text(at) : json_null();
 	case FIELD_TEXT:
 		return fields_text(at);
+	case FIELD_RANGE:
+		return encode_range((const double *)(const void *)at);
 	}
 	return NULL;
 }
@@ -84,10 +94,16 @@ static bool decode_number(const struct field *field, const json_t *value, char *
 
 static bool decode_member(const struct field *field, const json_t *value, char *at)
 {
-	if (field->kind == FIELD_TEXT) {
+	if (field->kind == FIELD_TEXT || field->kind == FIELD_NAME) {
 		const char *text = json_string_value(value);
 		(void)snprintf(at, field->size, "%s", text ? text : "");
-		return !value || text;
+		return !value || text || (field->kind == FIELD_NAME && json_is_null(value));
+	}
+	if (field->kind == FIELD_RANGE) {
+		double *range = (double *)(void *)at;
+		range[0] = fields_real(json_array_get(value, 0));
+		range[1] = fields_real(json_array_get(value, 1));
+		return !value || json_is_null(value) || json_array_size(value) == 2;
 	}
 	if (field->kind == FIELD_BOOLEAN) {
 		*(bool *)(void *)at = json_is_true(value);

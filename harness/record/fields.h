@@ -8,7 +8,16 @@
 #include <jansson.h>
 #include <stddef.h>
 
-enum field_kind { FIELD_REAL, FIELD_FLOAT, FIELD_UINT64, FIELD_UINT32, FIELD_BOOLEAN, FIELD_TEXT };
+enum field_kind {
+	FIELD_REAL,
+	FIELD_FLOAT,
+	FIELD_UINT64,
+	FIELD_UINT32,
+	FIELD_BOOLEAN,
+	FIELD_TEXT,
+	FIELD_NAME,  /* text; "" is null */
+	FIELD_RANGE, /* two doubles, low and high: an array, or null where one of them is none */
+};
 
 struct field {
 	const char *name;

@@ -5,6 +5,7 @@
  *                  and a line that says when and how the run ended
  *   summary.json   schema mlbench.summary/1 (docs/summary.schema.json)
  *   points.csv     one row per point
+ *   diagnoses.json a cache of what was diagnosed (harness/report/saved_diagnoses.h)
  *   traces/        service times in sequence, one file a repetition: p00012-r1.json (traces_json.h)
  *
  * A torn last line (a kill in the middle of a write) is dropped on reading, and cut off before the

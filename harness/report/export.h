@@ -13,7 +13,6 @@
 struct export_ops {
 	const char *name, *summary;
 	const char *extension; /* ".csv"; of a format that writes a folder: its name */
-	bool explains;         /* it says why, not only what: verdicts alone will not do */
 	/* One of the two.  text: a whole file; -ENOMEM is left to out->failed. */
 	int (*text)(const struct report *report, struct buffer *out, struct error *err);
 	/* Makes the folder; what an earlier export left there of the same result is replaced. */

@@ -151,6 +151,5 @@ const struct export_ops export_markdown = {
 	.name = "markdown",
 	.summary = "the report's tables and verdict, as GitHub shows them",
 	.extension = ".md",
-	.explains = true,
 	.text = write_markdown,
 };

@@ -325,7 +325,7 @@ int history_entry_add(struct history_database *db, const char *root,
 			  : error_set(&why, -ENOMEM, "out of memory");
 	if (!code)
 		code = report_open(&report, &record, &why);
-	if (!code && !saved_verdicts_take(&report, NULL))
+	if (!code && !saved_verdicts_take(&report))
 		code = report_diagnose_best(&report, &why);
 	*readable = code == 0;
 	struct found_result seen = *found;

@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
+#include "harness/report/saved_diagnoses.h"
 
 #include <errno.h>
 #include <math.h>
@@ -276,6 +277,14 @@ int report_open(struct report *report, const struct record *record, struct error
 	return code;
 }
 
+void report_drop_diagnoses(struct report *report)
+{
+	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
+		free(report->diagnoses[i]);
+	free(report->diagnoses);
+	report->diagnoses = NULL;
+}
+
 void report_close(struct report *report)
 {
 	for (size_t i = 0; report->points && i < report->record->grid.points; i++) {
@@ -283,10 +292,8 @@ void report_close(struct report *report)
 			point_summary_release(report->points[i]);
 		free(report->points[i]);
 	}
-	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
-		free(report->diagnoses[i]);
+	report_drop_diagnoses(report);
 	checksums_release(&report->checksums);
-	free(report->diagnoses);
 	free(report->points);
 	free(report->forecasts);
 	*report = (struct report){0};
@@ -518,7 +525,7 @@ int report_write_files(const struct report *report, struct error *err)
 		code = csv.failed ? error_set(err, -ENOMEM, "out of memory for 'points.csv'")
 				  : write_file(report, "points.csv", csv.data, csv.size, err);
 	buffer_release(&csv);
-	return code;
+	return code ? code : saved_diagnoses_write(report, err);
 }
 
 void report_bad_text(const struct report *report, struct buffer *out)

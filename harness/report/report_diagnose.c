@@ -5,6 +5,7 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/report/material.h"
+#include "harness/report/saved_diagnoses.h"
 #include "harness/report/trials.h"
 
 #include <errno.h>
@@ -100,7 +101,7 @@ int report_diagnose_best(struct report *report, struct error *err)
 	return code ? code : diagnose_one(report, report->best, err);
 }
 
-static bool has_figures(const struct report *report, size_t i)
+bool report_has_figures(const struct report *report, size_t i)
 {
 	const struct point_summary *p = report->points[i];
 	return p && (p->status == POINT_OK || p->status == POINT_UNSTEADY);
@@ -117,7 +118,7 @@ static int thread_count(void)
 int report_diagnose(struct report *report, struct error *err)
 {
 	const size_t points = report->record->grid.points;
-	if (report->diagnoses)
+	if (report->diagnoses || saved_diagnoses_take(report))
 		return 0;
 	int code = make_room(report, err);
 #pragma omp parallel for schedule(dynamic) num_threads(thread_count()) shared(code)
@@ -126,8 +127,9 @@ int report_diagnose(struct report *report, struct error *err)
 		int before;
 #pragma omp atomic read
 		before = code;
-		const int failed =
-			before || !has_figures(report, i) ? 0 : diagnose_one(report, i, &why);
+		const int failed = before || !report_has_figures(report, i)
+					   ? 0
+					   : diagnose_one(report, i, &why);
 		if (!failed)
 			continue;
 #pragma omp critical(report_diagnose_failed)

@@ -26,17 +26,11 @@ static json_t *read_summary(const struct record *record)
 	return summary;
 }
 
-static const json_t *find_point(const json_t *summary, uint32_t id)
+/* Points stand in their order. */
+static const json_t *find_point(const json_t *summary, size_t id)
 {
-	const json_t *points = json_object_get(summary, "points");
-	size_t i;
-	const json_t *point;
-	json_array_foreach(points, i, point)
-	{
-		if (json_integer_value(json_object_get(point, "id")) == (json_int_t)id)
-			return point;
-	}
-	return NULL;
+	const json_t *point = json_array_get(json_object_get(summary, "points"), id);
+	return json_integer_value(json_object_get(point, "id")) == (json_int_t)id ? point : NULL;
 }
 
 static bool is_same(double a, double b)
@@ -52,7 +46,7 @@ static bool is_of(const json_t *summary, const struct report *report)
 		return false;
 	for (size_t i = 0; i < report->record->grid.points; i++) {
 		const struct point_summary *p = report->points[i];
-		const json_t *point = p ? find_point(summary, p->id) : NULL;
+		const json_t *point = p ? find_point(summary, i) : NULL;
 		const json_t *rate = json_object_get(point, "throughput");
 		const double median = fields_real(json_object_get(rate, "median"));
 		const size_t repeats = json_array_size(json_object_get(rate, "repeats"));
@@ -73,7 +67,7 @@ static void take_over(struct report *report, const json_t *summary)
 	for (size_t i = 0; i < report->record->grid.points; i++) {
 		struct point_summary *p = report->points[i];
 		const json_t *verdict =
-			p ? json_object_get(find_point(summary, p->id), "verdict") : NULL;
+			p ? json_object_get(find_point(summary, i), "verdict") : NULL;
 		if (!p || !verdict)
 			continue;
 		copy_text(verdict, "stage", p->verdict.stage);
@@ -83,16 +77,10 @@ static void take_over(struct report *report, const json_t *summary)
 	}
 }
 
-static bool is_by(const json_t *summary, const char *version)
-{
-	const char *made_by = json_string_value(json_object_get(summary, "version"));
-	return !version || (made_by && strcmp(made_by, version) == 0);
-}
-
-bool saved_verdicts_take(struct report *report, const char *version)
+bool saved_verdicts_take(struct report *report)
 {
 	json_t *summary = read_summary(report->record);
-	const bool same = summary && is_by(summary, version) && is_of(summary, report);
+	const bool same = summary && is_of(summary, report);
 	if (same)
 		take_over(report, summary);
 	json_decref(summary);

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Takes them over into report's points, if the summary is of the measurements that are there now, and by a program of `version` (NULL:
- * of any).  false: there is none such, and nothing has changed. */
-bool saved_verdicts_take(struct report *report, const char *version);
+/* Takes them over into report's points, if the summary is of the measurements that are there now, by whichever version.
+ * false: there is none such, and nothing has changed. */
+bool saved_verdicts_take(struct report *report);
 
 #endif

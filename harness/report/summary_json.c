@@ -245,21 +245,6 @@ static json_t *store_json(const struct store_measurement *s)
 	return part_close(&part);
 }
 
-static json_t *verdict_json(const struct verdict *v)
-{
-	struct part part = part_open();
-	json_t *evidence = json_array();
-	for (size_t i = 0; i < v->evidence_count; i++)
-		part.bad |= json_array_append_new(evidence, fields_text(v->evidence[i]));
-	part_put(&part, "stage", fields_text(v->stage[0] ? v->stage : "none"));
-	part_put(&part, "also", v->also[0] ? fields_text(v->also) : json_null());
-	part_put(&part, "resource", fields_text(v->resource[0] ? v->resource : "unknown"));
-	part_put(&part, "confidence", json_real(isfinite(v->confidence) ? v->confidence : 0));
-	part_put(&part, "evidence", evidence);
-	part_put(&part, "advice", fields_text(v->advice));
-	return part_close(&part);
-}
-
 static json_t *notes_json(const struct point_summary *p)
 {
 	json_t *notes = json_array();
@@ -375,7 +360,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "queues", queues_json(p));
 	put_read_points(&part, report, point, usual);
 	put_devices(&part, p);
-	part_put(&part, "verdict", verdict_json(&p->verdict));
+	part_put(&part, "verdict", verdict_to_json(&p->verdict));
 	put_diagnosis(&part, report, point);
 	part_put(&part, "notes", notes_json(p));
 	return part_close(&part);
