@@ -31,10 +31,9 @@ json_t *fields_text(const char *text)
 	return json_string(plain);
 }
 
-static json_t *encode_range(const double *range)
+json_t *fields_range(double low, double high)
 {
-	return isfinite(range[0]) && isfinite(range[1]) ? json_pack("[f,f]", range[0], range[1])
-							: json_null();
+	return isfinite(low) && isfinite(high) ? json_pack("[f,f]", low, high) : json_null();
 }
 
 static json_t *encode_member(const struct field *field, const char *at)
@@ -55,7 +54,8 @@ static json_t *encode_member(const struct field *field, const char *at)
 	case FIELD_TEXT:
 		return fields_text(at);
 	case FIELD_RANGE:
-		return encode_range((const double *)(const void *)at);
+		return fields_range(((const double *)(const void *)at)[0],
+			((const double *)(const void *)at)[1]);
 	}
 	return NULL;
 }

@@ -34,6 +34,8 @@ struct field {
 json_t *fields_number(double value);
 /* The number, or NAN for null and anything else. */
 double fields_real(const json_t *value);
+/* [low, high], or null where one of them is none. */
+json_t *fields_range(double low, double high);
 /* Text that may hold bytes which are no UTF-8 (file names): those become '?'. */
 json_t *fields_text(const char *text);
 

@@ -65,7 +65,6 @@ void verification_text(const struct verification *verification, const struct ver
 /* Why not every experiment has what it needs, "" if it has; how many blocks were repeated, "" if none. */
 void verification_incomplete(const struct verification *verification, struct buffer *out);
 void verification_repeated(const struct verification *verification, struct buffer *out);
-void follow_text(const struct follow *follow, const struct style *style, struct buffer *out);
 
 /* The parts that rest on replay, windows and memory, without the verdict: of a point in summary.json; NULL
  * without memory. */

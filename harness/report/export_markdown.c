@@ -5,7 +5,7 @@
 #include "harness/report/export.h"
 #include "harness/report/points_table.h"
 #include "harness/report/stage_table.h"
-#include "harness/report/table_markdown.h"
+#include "harness/report/table.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/record/record_json.h"
-#include "harness/report/device_summary_json.h"
+#include "harness/report/device_report.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/part.h"
 #include "harness/report/read_points.h"
@@ -51,10 +51,7 @@ static json_t *throughput_json(const struct point_summary *p, const char *usual)
 	json_t *repeats = json_array();
 	part_put(&part, "unit", json_string("samples/s"));
 	part_number(&part, "median", p->median, why_missing(p, "no repetition", usual));
-	part_put(&part, "ci95",
-		isfinite(p->ci95.low) && isfinite(p->ci95.high)
-			? json_pack("[f,f]", p->ci95.low, p->ci95.high)
-			: json_null());
+	part_put(&part, "ci95", fields_range(p->ci95.low, p->ci95.high));
 	for (size_t i = 0; i < p->repeat_count; i++)
 		part.bad |= json_array_append_new(repeats, fields_number(p->repeats[i]));
 	part_put(&part, "repeats", repeats);
@@ -107,12 +104,10 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 static json_t *stages_json(const struct point_summary *p)
 {
 	json_t *array = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (json_array_append_new(array, stage_json(p, &p->stages[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+		bad |= json_array_append_new(array, stage_json(p, &p->stages[i]));
+	return part_list(array, bad);
 }
 
 static json_t *queue_json(const struct point_summary *p, const struct queue_measurement *queue)
@@ -130,12 +125,10 @@ static json_t *queue_json(const struct point_summary *p, const struct queue_meas
 static json_t *queues_json(const struct point_summary *p)
 {
 	json_t *array = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < p->queue_count; i++)
-		if (json_array_append_new(array, queue_json(p, &p->queues[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+		bad |= json_array_append_new(array, queue_json(p, &p->queues[i]));
+	return part_list(array, bad);
 }
 
 /* Why a member of a point's diagnosis is null. */
@@ -222,10 +215,7 @@ static json_t *read_limits_json(const struct store_measurement *s)
 	if (s->requests_limit > 0)
 		bad |= json_array_append_new(array, read_limit_json("requests/s", s->requests_group,
 							    s->requests_limit, s->requests_used));
-	if (!bad)
-		return array;
-	json_decref(array);
-	return NULL;
+	return part_list(array, bad);
 }
 
 static json_t *store_json(const struct store_measurement *s)
@@ -248,12 +238,10 @@ static json_t *store_json(const struct store_measurement *s)
 static json_t *notes_json(const struct point_summary *p)
 {
 	json_t *notes = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < p->note_count; i++)
-		if (json_array_append_new(notes, fields_text(p->notes[i])) != 0) {
-			json_decref(notes);
-			return NULL;
-		}
-	return notes;
+		bad |= json_array_append_new(notes, fields_text(p->notes[i]));
+	return part_list(notes, bad);
 }
 
 /* 90 % interval and the measured points it was calibrated from. */
@@ -369,12 +357,10 @@ static json_t *point_json(const struct report *report, size_t point)
 static json_t *points_json(const struct report *report)
 {
 	json_t *array = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < report->record->grid.points; i++)
-		if (json_array_append_new(array, point_json(report, i)) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+		bad |= json_array_append_new(array, point_json(report, i));
+	return part_list(array, bad);
 }
 
 static json_t *limits_json(const struct record *record)
@@ -390,10 +376,7 @@ static json_t *limits_json(const struct record *record)
 		part_put(&part, "how", fields_text(limit->how));
 		bad |= json_array_append_new(array, part_close(&part));
 	}
-	if (!bad)
-		return array;
-	json_decref(array);
-	return NULL;
+	return part_list(array, bad);
 }
 
 static json_t *time_json(double seconds)
