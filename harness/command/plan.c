@@ -65,14 +65,7 @@ static void choose_name(struct plan *plan)
 static void prefix_settings(const struct plan *plan, size_t point, int code, struct error *err)
 {
 	struct buffer text = {0};
-	for (size_t axis = 0; axis < plan->config.axis_count; axis++) {
-		const struct config_axis *a = &plan->config.axes[axis];
-		const size_t choice = plan->grid.choice[point * plan->grid.axis_count + axis];
-		char name[CONFIG_NAME_BYTES];
-		char value[CONFIG_VALUE_BYTES];
-		buffer_format(&text, "%s%s=%s", axis ? " " : "", config_key_name(a->key, name),
-			config_format_value(a->key, &a->values[choice], value, sizeof value));
-	}
+	config_point_text(&plan->config, &plan->grid, point, &text);
 	if (text.data)
 		(void)error_prefix(err, code, "%s", text.data);
 	buffer_release(&text);

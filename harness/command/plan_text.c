@@ -238,27 +238,12 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");
 }
 
-static json_t *settings_of(const struct plan *plan, size_t point)
-{
-	json_t *object = json_object();
-	for (size_t axis = 0; axis < plan->config.axis_count; axis++) {
-		const struct config_axis *a = &plan->config.axes[axis];
-		const size_t choice = plan->grid.choice[point * plan->grid.axis_count + axis];
-		char name[CONFIG_NAME_BYTES];
-		if (json_object_set_new(object, config_key_name(a->key, name),
-			    config_value_to_json(a->key, &a->values[choice])) != 0) {
-			json_decref(object);
-			return NULL;
-		}
-	}
-	return object;
-}
-
 static json_t *points_of(const struct plan *plan)
 {
 	json_t *array = json_array();
 	for (size_t point = 0; point < plan->grid.points; point++)
-		if (json_array_append_new(array, settings_of(plan, point)) != 0) {
+		if (json_array_append_new(
+			    array, config_point_to_json(&plan->config, &plan->grid, point)) != 0) {
 			json_decref(array);
 			return NULL;
 		}

@@ -30,7 +30,7 @@ static void add_line(struct buffer *out, const char *name)
 	buffer_release(&text);
 }
 
-static void add_number(struct buffer *out, double value)
+void csv_number(struct buffer *out, double value)
 {
 	buffer_text(out, ",");
 	if (isfinite(value))
@@ -93,14 +93,14 @@ static void add_stage(const struct point_summary *p, const char *name, struct bu
 		const struct stage_summary *stage = &p->stages[i];
 		if (strcmp(stage->name, name) != 0)
 			continue;
-		add_number(out, stage->busy);
-		add_number(out, stage->starved);
-		add_number(out, stage->blocked);
-		add_number(out, stage->capacity);
-		add_number(out, stage->cpu);
-		add_number(out, stage->run_queue);
-		add_number(out, stage->io_wait);
-		add_number(out, stage->lock_wait);
+		csv_number(out, stage->busy);
+		csv_number(out, stage->starved);
+		csv_number(out, stage->blocked);
+		csv_number(out, stage->capacity);
+		csv_number(out, stage->cpu);
+		csv_number(out, stage->run_queue);
+		csv_number(out, stage->io_wait);
+		csv_number(out, stage->lock_wait);
 		return;
 	}
 	buffer_repeat(out, ",", STAGE_HEADS);
@@ -116,34 +116,34 @@ static void add_device(const struct point_summary *p, struct buffer *out)
 	const struct device_measurement *all = &device->all;
 	buffer_text(out, ",");
 	add_line(out, all->name);
-	add_number(out, device->step_ns / 1e6);
-	add_number(out, device->step_share);
-	add_number(out, all->idle_share);
-	add_number(out, all->launch_ns / 1e3);
-	add_number(out, device->upload_bytes_per_s);
-	add_number(out, device->peak_share);
-	add_number(out, all->model_utilisation);
-	add_number(out, all->sm_clock_mhz.mean);
-	add_number(out, all->power_w.mean);
+	csv_number(out, device->step_ns / 1e6);
+	csv_number(out, device->step_share);
+	csv_number(out, all->idle_share);
+	csv_number(out, all->launch_ns / 1e3);
+	csv_number(out, device->upload_bytes_per_s);
+	csv_number(out, device->peak_share);
+	csv_number(out, all->model_utilisation);
+	csv_number(out, all->sm_clock_mhz.mean);
+	csv_number(out, all->power_w.mean);
 	/* The commonest reason; none: 0, if anything was sampled. */
-	add_number(out, all->throttle_count > 0 ? all->throttles[0].share
+	csv_number(out, all->throttle_count > 0 ? all->throttles[0].share
 			: all->samples > 0      ? 0
 						: (double)NAN);
 }
 
 static void add_numbers(const struct point_summary *p, struct buffer *out)
 {
-	add_number(out, p->median);
-	add_number(out, p->ci95.low);
-	add_number(out, p->ci95.high);
-	add_number(out, (double)p->repeat_count);
-	add_number(out, p->step_utilisation);
-	add_number(out, p->step_wait_share);
-	add_number(out, p->bytes_read_per_s);
-	add_number(out, p->page_cache_share);
-	add_number(out, (double)p->rss_peak_bytes);
-	add_number(out, p->accounted);
-	add_number(out, (double)p->bad_samples);
+	csv_number(out, p->median);
+	csv_number(out, p->ci95.low);
+	csv_number(out, p->ci95.high);
+	csv_number(out, (double)p->repeat_count);
+	csv_number(out, p->step_utilisation);
+	csv_number(out, p->step_wait_share);
+	csv_number(out, p->bytes_read_per_s);
+	csv_number(out, p->page_cache_share);
+	csv_number(out, (double)p->rss_peak_bytes);
+	csv_number(out, p->accounted);
+	csv_number(out, (double)p->bad_samples);
 }
 
 /* A row is read apart from its file: it says itself what was planted. */
@@ -159,9 +159,9 @@ static void add_injected(const struct report *report, struct buffer *out)
 static void add_forecast(const struct forecast *forecast, struct buffer *out)
 {
 	buffer_text(out, forecast ? ",true" : ",false");
-	add_number(out, forecast ? forecast->throughput : (double)NAN);
-	add_number(out, forecast ? forecast->interval.low : (double)NAN);
-	add_number(out, forecast ? forecast->interval.high : (double)NAN);
+	csv_number(out, forecast ? forecast->throughput : (double)NAN);
+	csv_number(out, forecast ? forecast->interval.low : (double)NAN);
+	csv_number(out, forecast ? forecast->interval.high : (double)NAN);
 }
 
 static void add_row(const struct report *report, size_t point, const struct point_summary *first,
@@ -194,7 +194,7 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	csv_text(out, p->verdict.stage);
 	buffer_text(out, ",");
 	csv_text(out, p->verdict.resource);
-	add_number(out, p->verdict.confidence);
+	csv_number(out, p->verdict.confidence);
 	buffer_text(out, ",");
 	csv_text(out, report->record->step.backend);
 	buffer_text(out, ",");

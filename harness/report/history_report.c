@@ -8,6 +8,7 @@
 #include "harness/report/csv.h"
 #include "harness/report/history_plot.h"
 #include "harness/report/layout.h"
+#include "harness/report/part.h"
 #include "harness/report/table.h"
 
 #include <math.h>
@@ -320,28 +321,9 @@ void history_text(
 
 /* --- JSON and CSV ----------------------------------------------------------------------------- */
 
-/* An object being filled; the first failure sticks. */
-struct filling {
-	json_t *object;
-	int bad;
-};
-
-static void history_put(struct filling *filling, const char *name, json_t *value)
+static void history_put_text(struct part *part, const char *name, const char *text)
 {
-	filling->bad |= json_object_set_new(filling->object, name, value);
-}
-
-static void history_put_text(struct filling *filling, const char *name, const char *text)
-{
-	history_put(filling, name, text ? fields_text(text) : json_null());
-}
-
-static json_t *close_filling(struct filling *filling)
-{
-	if (!filling->bad)
-		return filling->object;
-	json_decref(filling->object);
-	return NULL;
+	part_put(part, name, text ? fields_text(text) : json_null());
 }
 
 static const char *time_text(double seconds, char out[CLOCK_UTC_BYTES])
@@ -354,18 +336,18 @@ static const char *time_text(double seconds, char out[CLOCK_UTC_BYTES])
 
 static json_t *history_verdict_of(const struct history_row *row)
 {
-	struct filling verdict = {.object = json_object()};
+	struct part verdict = part_open();
 	history_put_text(&verdict, "stage", row->stage);
 	history_put_text(&verdict, "also", row->also && *row->also ? row->also : NULL);
 	history_put_text(&verdict, "resource", row->resource);
-	history_put(&verdict, "confidence", fields_number(row->confidence));
-	return close_filling(&verdict);
+	part_put(&verdict, "confidence", fields_number(row->confidence));
+	return part_close(&verdict);
 }
 
 static json_t *result_of(const struct history_row *row, const struct history_metric *metric)
 {
 	char when[CLOCK_UTC_BYTES];
-	struct filling result = {.object = json_object()};
+	struct part result = part_open();
 	history_put_text(&result, "folder", row->folder);
 	history_put_text(&result, "status", row->status);
 	history_put_text(&result, "problem", row->problem);
@@ -378,33 +360,33 @@ static json_t *result_of(const struct history_row *row, const struct history_met
 	history_put_text(&result, "started", time_text(row->started, when));
 	history_put_text(&result, "finished", time_text(row->finished, when));
 	history_put_text(&result, "step_backend", row->backend);
-	history_put(&result, "emulated", json_boolean(row->emulated));
-	history_put(&result, "points", json_integer(row->points));
-	history_put(&result, "point", row->settings ? json_integer(row->point) : json_null());
+	part_put(&result, "emulated", json_boolean(row->emulated));
+	part_put(&result, "points", json_integer(row->points));
+	part_put(&result, "point", row->settings ? json_integer(row->point) : json_null());
 	history_put_text(&result, "settings", row->settings);
 	history_put_text(&result, "point_status", row->point_status);
-	history_put(&result, "contaminated",
+	part_put(&result, "contaminated",
 		row->settings ? json_boolean(row->contaminated) : json_null());
-	history_put(&result, "throughput", fields_number(row->throughput));
-	history_put(&result, "ci95_low", fields_number(row->low));
-	history_put(&result, "ci95_high", fields_number(row->high));
-	history_put(&result, "verdict", row->settings ? history_verdict_of(row) : json_null());
+	part_put(&result, "throughput", fields_number(row->throughput));
+	part_put(&result, "ci95_low", fields_number(row->low));
+	part_put(&result, "ci95_high", fields_number(row->high));
+	part_put(&result, "verdict", row->settings ? history_verdict_of(row) : json_null());
 	if (metric)
-		history_put(&result, metric->name, fields_number(row->value));
-	return close_filling(&result);
+		part_put(&result, metric->name, fields_number(row->value));
+	return part_close(&result);
 }
 
 static json_t *history_value_of(const struct history_series *series, size_t i)
 {
 	const struct history_row *row = series->rows[i];
 	char when[CLOCK_UTC_BYTES];
-	struct filling value = {.object = json_object()};
+	struct part value = part_open();
 	history_put_text(&value, "started", time_text(row->started, when));
 	history_put_text(&value, "folder", row->folder);
 	history_put_text(&value, "version", row->version);
-	history_put(&value, "value", fields_number(row->value));
-	history_put(&value, "level", fields_number(history_series_level(series, i)));
-	return close_filling(&value);
+	part_put(&value, "value", fields_number(row->value));
+	part_put(&value, "level", fields_number(history_series_level(series, i)));
+	return part_close(&value);
 }
 
 static json_t *change_of(const struct history_series *series, size_t i)
@@ -412,20 +394,20 @@ static json_t *change_of(const struct history_series *series, size_t i)
 	const struct level_change *change = &series->changes[i];
 	char when[CLOCK_UTC_BYTES];
 	struct buffer facts = {0};
-	struct filling object = {.object = json_object()};
+	struct part object = part_open();
 	history_change_facts(series, i, &facts);
-	history_put(&object, "at", json_integer((json_int_t)change->at));
+	part_put(&object, "at", json_integer((json_int_t)change->at));
 	history_put_text(&object, "started", time_text(series->rows[change->at]->started, when));
 	history_put_text(&object, "folder", series->rows[change->at]->folder);
-	history_put(&object, "before", fields_number(change->before));
-	history_put(&object, "after", fields_number(change->after));
-	history_put(&object, "ratio",
+	part_put(&object, "before", fields_number(change->before));
+	part_put(&object, "after", fields_number(change->after));
+	part_put(&object, "ratio",
 		fields_number(series->scale == LEVEL_RATIO ? change->after / change->before
 							   : (double)NAN));
-	history_put(&object, "p", fields_number(change->p));
+	part_put(&object, "p", fields_number(change->p));
 	history_put_text(&object, "changed_facts", facts.data ? facts.data : "");
 	buffer_release(&facts);
-	return close_filling(&object);
+	return part_close(&object);
 }
 
 static json_t *history_series_of(const struct history_series *series)
@@ -433,7 +415,7 @@ static json_t *history_series_of(const struct history_series *series)
 	const struct history_row *row = series->rows[0];
 	json_t *values = json_array();
 	json_t *changes = json_array();
-	struct filling object = {.object = json_object()};
+	struct part object = part_open();
 	for (size_t i = 0; i < series->count; i++)
 		object.bad |= json_array_append_new(values, history_value_of(series, i));
 	for (size_t i = 0; i < series->change_count; i++)
@@ -443,49 +425,42 @@ static json_t *history_series_of(const struct history_series *series)
 	history_put_text(&object, "node", row->node);
 	history_put_text(&object, "host", row->host && *row->host ? row->host : NULL);
 	history_put_text(&object, "settings", row->settings);
-	history_put(&object, "left_out", json_integer((json_int_t)series->left_out));
-	history_put(&object, "values", values);
-	history_put(&object, "changes", changes);
-	return close_filling(&object);
+	part_put(&object, "left_out", json_integer((json_int_t)series->left_out));
+	part_put(&object, "values", values);
+	part_put(&object, "changes", changes);
+	return part_close(&object);
 }
 
 static json_t *plot_of(const struct history_plot *plot)
 {
 	json_t *series = json_array();
-	struct filling object = {.object = json_object()};
+	struct part object = part_open();
 	for (size_t i = 0; i < plot->count; i++)
 		object.bad |= json_array_append_new(series, history_series_of(&plot->series[i]));
 	history_put_text(&object, "metric", plot->metric.name);
 	history_put_text(&object, "unit", history_unit_name(plot->metric.unit));
-	history_put(&object, "significance", json_real(plot->significance));
-	history_put(&object, "series", series);
-	return close_filling(&object);
+	part_put(&object, "significance", json_real(plot->significance));
+	part_put(&object, "series", series);
+	return part_close(&object);
 }
 
 json_t *history_json(const struct history_report *report)
 {
 	const struct history *history = report->history;
 	json_t *results = json_array();
-	struct filling object = {.object = json_object()};
+	struct part object = part_open();
 	for (size_t i = 0; i < report->rows->count; i++)
 		object.bad |= json_array_append_new(
 			results, result_of(&report->rows->rows[i],
 					 report->plot ? &report->plot->metric : NULL));
-	history_put(&object, "schema", json_string("mlbench.history/1"));
+	part_put(&object, "schema", json_string("mlbench.history/1"));
 	history_put_text(&object, "root", history->root);
-	history_put(&object, "total", json_integer((json_int_t)history->total));
-	history_put(&object, "unreadable", json_integer((json_int_t)history->unreadable));
+	part_put(&object, "total", json_integer((json_int_t)history->total));
+	part_put(&object, "unreadable", json_integer((json_int_t)history->unreadable));
 	history_put_text(&object, "where", report->conditions);
-	history_put(&object, "results", results);
-	history_put(&object, "plot", report->plot ? plot_of(report->plot) : json_null());
-	return close_filling(&object);
-}
-
-static void history_add_number(struct buffer *out, double value)
-{
-	buffer_text(out, ",");
-	if (isfinite(value))
-		buffer_format(out, "%.9g", value);
+	part_put(&object, "results", results);
+	part_put(&object, "plot", report->plot ? plot_of(report->plot) : json_null());
+	return part_close(&object);
 }
 
 static void history_add_text(struct buffer *out, const char *text)
@@ -514,12 +489,12 @@ void history_csv(const struct history_report *report, struct buffer *out)
 		buffer_text(out, started ? started : "");
 		for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
 			history_add_text(out, texts[t]);
-		history_add_number(out, row->throughput);
-		history_add_number(out, row->low);
-		history_add_number(out, row->high);
-		history_add_number(out, row->confidence);
+		csv_number(out, row->throughput);
+		csv_number(out, row->low);
+		csv_number(out, row->high);
+		csv_number(out, row->confidence);
 		if (extra)
-			history_add_number(out, row->value);
+			csv_number(out, row->value);
 		buffer_text(out, "\n");
 	}
 }

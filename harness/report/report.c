@@ -452,12 +452,7 @@ const char *report_setting(
 
 void report_settings(const struct report *report, size_t point, struct buffer *out)
 {
-	char name[CONFIG_NAME_BYTES];
-	char value[CONFIG_VALUE_BYTES];
-	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
-		buffer_format(out, "%s%s=%s", axis ? " " : "",
-			config_key_name(report->record->config.axes[axis].key, name),
-			report_setting(report, point, axis, value, sizeof value));
+	config_point_text(&report->record->config, &report->record->grid, point, out);
 }
 
 /* Every key of the section "inject" that is not at its default, or is swept. */

@@ -31,20 +31,6 @@ static const char *why_missing(
 	return usual;
 }
 
-static json_t *settings_json(const struct report *report, size_t point)
-{
-	const struct record *record = report->record;
-	struct part part = part_open();
-	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
-		const struct config_axis *a = &record->config.axes[axis];
-		const size_t choice = record->grid.choice[point * record->grid.axis_count + axis];
-		char name[CONFIG_NAME_BYTES];
-		part_put(&part, config_key_name(a->key, name),
-			config_value_to_json(a->key, &a->values[choice]));
-	}
-	return part_close(&part);
-}
-
 static json_t *throughput_json(const struct point_summary *p, const char *usual)
 {
 	struct part part = part_open();
@@ -325,7 +311,8 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "status",
 		json_string(predicted ? "predicted" : point_status_name(p->status)));
 	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
-	part_put(&part, "settings", settings_json(report, point));
+	part_put(&part, "settings",
+		config_point_to_json(&report->record->config, &report->record->grid, point));
 	put_forecast(&part, report, point);
 	part_put(&part, "throughput",
 		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
