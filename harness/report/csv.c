@@ -21,7 +21,7 @@ void csv_text(struct buffer *out, const char *text)
 }
 
 /* A name that a driver gave, within its line. */
-static void add_line(struct buffer *out, const char *name)
+static void csv_add_line(struct buffer *out, const char *name)
 {
 	struct buffer text = {0};
 	for (; *name; name++)
@@ -87,7 +87,7 @@ static void add_heads(
 		"predicted,predicted_samples_per_s,predicted_low,predicted_high\n");
 }
 
-static void add_stage(const struct point_summary *p, const char *name, struct buffer *out)
+static void csv_add_stage(const struct point_summary *p, const char *name, struct buffer *out)
 {
 	for (size_t i = 0; i < p->stage_count; i++) {
 		const struct stage_summary *stage = &p->stages[i];
@@ -106,7 +106,7 @@ static void add_stage(const struct point_summary *p, const char *name, struct bu
 	buffer_repeat(out, ",", STAGE_HEADS);
 }
 
-static void add_device(const struct point_summary *p, struct buffer *out)
+static void csv_add_device(const struct point_summary *p, struct buffer *out)
 {
 	if (p->device_count == 0) {
 		buffer_repeat(out, ",", DEVICE_HEADS);
@@ -115,7 +115,7 @@ static void add_device(const struct point_summary *p, struct buffer *out)
 	const struct device_summary *device = &p->devices[0];
 	const struct device_measurement *all = &device->all;
 	buffer_text(out, ",");
-	add_line(out, all->name);
+	csv_add_line(out, all->name);
 	csv_number(out, device->step_ns / 1e6);
 	csv_number(out, device->step_share);
 	csv_number(out, all->idle_share);
@@ -147,7 +147,7 @@ static void add_numbers(const struct point_summary *p, struct buffer *out)
 }
 
 /* A row is read apart from its file: it says itself what was planted. */
-static void add_injected(const struct report *report, struct buffer *out)
+static void csv_add_injected(const struct report *report, struct buffer *out)
 {
 	struct buffer text = {0};
 	report_injected_text(&report->record->config, "; ", &text);
@@ -156,7 +156,7 @@ static void add_injected(const struct report *report, struct buffer *out)
 }
 
 /* In columns of its own, so that no reader takes it for a measurement. */
-static void add_forecast(const struct forecast *forecast, struct buffer *out)
+static void csv_add_forecast(const struct forecast *forecast, struct buffer *out)
 {
 	buffer_text(out, forecast ? ",true" : ",false");
 	csv_number(out, forecast ? forecast->throughput : (double)NAN);
@@ -164,8 +164,8 @@ static void add_forecast(const struct forecast *forecast, struct buffer *out)
 	csv_number(out, forecast ? forecast->interval.high : (double)NAN);
 }
 
-static void add_row(const struct report *report, size_t point, const struct point_summary *first,
-	struct buffer *out)
+static void csv_add_row(const struct report *report, size_t point,
+	const struct point_summary *first, struct buffer *out)
 {
 	static const struct point_summary unmeasured = {.status = POINT_INTERRUPTED,
 		.median = NAN,
@@ -187,9 +187,9 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	}
 	add_numbers(p, out);
 	for (size_t i = 0; first && i < first->stage_count; i++)
-		add_stage(p, first->stages[i].name, out);
+		csv_add_stage(p, first->stages[i].name, out);
 	if (has_devices(report))
-		add_device(p, out);
+		csv_add_device(p, out);
 	buffer_text(out, ",");
 	csv_text(out, p->verdict.stage);
 	buffer_text(out, ",");
@@ -198,10 +198,10 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	buffer_text(out, ",");
 	csv_text(out, report->record->step.backend);
 	buffer_text(out, ",");
-	add_injected(report, out);
+	csv_add_injected(report, out);
 	buffer_text(out, ",");
 	csv_text(out, p->error);
-	add_forecast(forecast, out);
+	csv_add_forecast(forecast, out);
 	buffer_text(out, "\n");
 }
 
@@ -210,5 +210,5 @@ void report_csv(const struct report *report, struct buffer *out)
 	const struct point_summary *first = first_measured(report);
 	add_heads(report, first, out);
 	for (size_t point = 0; point < report->record->grid.points; point++)
-		add_row(report, point, first, out);
+		csv_add_row(report, point, first, out);
 }

@@ -57,14 +57,14 @@ static const struct field measured_fields[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static json_t *members(const struct field *fields, size_t count, const void *from)
+static json_t *diagnosis_members(const struct field *fields, size_t count, const void *from)
 {
 	struct part part = part_open();
 	part.bad |= fields_encode(part.object, fields, count, from);
 	return part_close(&part);
 }
 
-static json_t *verdict_json(const struct diagnosis_view *view)
+static json_t *diagnosis_verdict_json(const struct diagnosis_view *view)
 {
 	const struct verdict *v = &view->diagnosis->verdict;
 	struct part part = part_open();
@@ -104,8 +104,8 @@ static json_t *ladder_json(const struct diagnosis *d)
 	json_t *array = json_array();
 	int bad = 0;
 	for (size_t i = 0; d->modelled && i < d->ladder.count; i++)
-		bad |= json_array_append_new(
-			array, members(rung_fields, COUNT(rung_fields), &d->ladder.rungs[i]));
+		bad |= json_array_append_new(array,
+			diagnosis_members(rung_fields, COUNT(rung_fields), &d->ladder.rungs[i]));
 	return part_list(array, bad);
 }
 
@@ -138,7 +138,7 @@ static json_t *phases_json(const struct diagnosis *d)
 	int bad = 0;
 	for (size_t i = 0; i < d->phase_count; i++)
 		bad |= json_array_append_new(
-			array, members(phase_fields, COUNT(phase_fields), &d->phases[i]));
+			array, diagnosis_members(phase_fields, COUNT(phase_fields), &d->phases[i]));
 	return part_list(array, bad);
 }
 
@@ -184,9 +184,9 @@ static void put_parts(struct part *out, const struct diagnosis *d)
 	part_put(out, "ladder", ladder_json(d));
 	part_put(out, "recommendations", recommendations_json(d));
 	part_put(out, "knee",
-		d->knee.workers > 0 ? members(knee_fields, COUNT(knee_fields), &d->knee)
+		d->knee.workers > 0 ? diagnosis_members(knee_fields, COUNT(knee_fields), &d->knee)
 				    : json_null());
-	part_put(out, "memory", members(memory_fields, COUNT(memory_fields), &d->memory));
+	part_put(out, "memory", diagnosis_members(memory_fields, COUNT(memory_fields), &d->memory));
 	part_put(out, "phases", phases_json(d));
 }
 
@@ -341,7 +341,7 @@ json_t *diagnosis_json(const struct diagnosis_view *view)
 	part_put(&part, "settings", fields_text(view->settings));
 	part_put(&part, "sentence", sentence_json(view));
 	part_put(&part, "cannot_tell", reason_json(view));
-	part_put(&part, "verdict", verdict_json(view));
+	part_put(&part, "verdict", diagnosis_verdict_json(view));
 	part.bad |= fields_encode(part.object, measured_fields, COUNT(measured_fields), p);
 	part_put(&part, "samples", json_integer((json_int_t)view->samples));
 	put_parts(&part, d);

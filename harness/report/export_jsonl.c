@@ -20,7 +20,7 @@ static void put_of(struct part *line, const char *of, const char *name, json_t *
 	part_put(line, dotted, value);
 }
 
-static void put_run(struct part *line, const struct record *record)
+static void jsonl_put_run(struct part *line, const struct record *record)
 {
 	char when[CLOCK_UTC_BYTES];
 	clock_format_utc(record->started, when);
@@ -32,7 +32,7 @@ static void put_run(struct part *line, const struct record *record)
 	part_put(line, "emulated", json_boolean(record->step.emulated));
 }
 
-static void put_stage(struct part *line, const struct stage_summary *stage)
+static void jsonl_put_stage(struct part *line, const struct stage_summary *stage)
 {
 	static const struct {
 		const char *name;
@@ -58,7 +58,7 @@ static void put_stage(struct part *line, const struct stage_summary *stage)
 							1e9));
 }
 
-static void put_device(struct part *line, const struct device_summary *device)
+static void jsonl_put_device(struct part *line, const struct device_summary *device)
 {
 	const struct device_measurement *all = &device->all;
 	part_put(line, "device.name", fields_text(all->name));
@@ -87,9 +87,9 @@ static void put_measured(struct part *line, const struct point_summary *p)
 	part_put(line, "accounted", fields_number(p->accounted));
 	part_put(line, "bad_samples", json_integer((json_int_t)p->bad_samples));
 	for (size_t i = 0; i < p->stage_count; i++)
-		put_stage(line, &p->stages[i]);
+		jsonl_put_stage(line, &p->stages[i]);
 	if (p->device_count > 0)
-		put_device(line, &p->devices[0]);
+		jsonl_put_device(line, &p->devices[0]);
 	part_put(line, "verdict_stage", fields_text(p->verdict.stage));
 	part_put(line, "verdict_also", fields_text(p->verdict.also));
 	part_put(line, "verdict_resource", fields_text(p->verdict.resource));
@@ -98,7 +98,7 @@ static void put_measured(struct part *line, const struct point_summary *p)
 }
 
 /* In members of their own, so that no reader takes them for a measurement. */
-static void put_forecast(struct part *line, const struct forecast *forecast)
+static void jsonl_put_forecast(struct part *line, const struct forecast *forecast)
 {
 	part_put(line, "predicted", json_boolean(forecast));
 	if (!forecast)
@@ -116,21 +116,21 @@ static void put_injected(struct part *line, const struct config *config)
 	buffer_release(&text);
 }
 
-static const char *status_of(const struct point_summary *p, const struct forecast *forecast)
+static const char *jsonl_status_of(const struct point_summary *p, const struct forecast *forecast)
 {
 	if (forecast)
 		return "predicted";
 	return p ? point_status_name(p->status) : "not measured";
 }
 
-static int add_point(const struct report *report, size_t point, struct buffer *out)
+static int jsonl_add_point(const struct report *report, size_t point, struct buffer *out)
 {
 	const struct point_summary *p = report->points[point];
 	const struct forecast *forecast = report_forecast(report, point);
 	struct part line = part_open();
-	put_run(&line, report->record);
+	jsonl_put_run(&line, report->record);
 	part_put(&line, "point", json_integer((json_int_t)point));
-	part_put(&line, "status", json_string(status_of(p, forecast)));
+	part_put(&line, "status", json_string(jsonl_status_of(p, forecast)));
 	json_t *settings =
 		config_point_to_json(&report->record->config, &report->record->grid, point);
 	line.bad |= json_object_update(line.object, settings);
@@ -138,7 +138,7 @@ static int add_point(const struct report *report, size_t point, struct buffer *o
 	if (p)
 		put_measured(&line, p);
 	put_injected(&line, &report->record->config);
-	put_forecast(&line, forecast);
+	jsonl_put_forecast(&line, forecast);
 	json_t *object = part_close(&line);
 	char *text =
 		object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
@@ -155,7 +155,7 @@ static int write_jsonl(const struct report *report, struct buffer *out, struct e
 {
 	int code = 0;
 	for (size_t point = 0; point < report->record->grid.points && !code; point++)
-		code = add_point(report, point, out);
+		code = jsonl_add_point(report, point, out);
 	return code ? error_set(err, code, "out of memory for the lines of the points") : 0;
 }
 

@@ -87,7 +87,7 @@ static int diagnose_one(struct report *report, size_t i, struct error *err)
 	return 0;
 }
 
-static int make_room(struct report *report, struct error *err)
+static int diagnosing_make_room(struct report *report, struct error *err)
 {
 	report->diagnoses = calloc(report->record->grid.points, sizeof(struct diagnosis *));
 	return report->diagnoses ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");
@@ -97,7 +97,7 @@ int report_diagnose_best(struct report *report, struct error *err)
 {
 	if (report->diagnoses || report->best == report->record->grid.points)
 		return 0;
-	const int code = make_room(report, err);
+	const int code = diagnosing_make_room(report, err);
 	return code ? code : diagnose_one(report, report->best, err);
 }
 
@@ -120,7 +120,7 @@ int report_diagnose(struct report *report, struct error *err)
 	const size_t points = report->record->grid.points;
 	if (report->diagnoses || saved_diagnoses_take(report))
 		return 0;
-	int code = make_room(report, err);
+	int code = diagnosing_make_room(report, err);
 #pragma omp parallel for schedule(dynamic) num_threads(thread_count()) shared(code)
 	for (size_t i = 0; i < points; i++) {
 		struct error why = {0};

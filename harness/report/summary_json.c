@@ -87,7 +87,7 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 	return part_close(&part);
 }
 
-static json_t *stages_json(const struct point_summary *p)
+static json_t *summary_stages_json(const struct point_summary *p)
 {
 	json_t *array = json_array();
 	int bad = 0;
@@ -108,7 +108,7 @@ static json_t *queue_json(const struct point_summary *p, const struct queue_meas
 	return part_close(&part);
 }
 
-static json_t *queues_json(const struct point_summary *p)
+static json_t *summary_queues_json(const struct point_summary *p)
 {
 	json_t *array = json_array();
 	int bad = 0;
@@ -245,7 +245,7 @@ static json_t *forecast_json(const struct forecast *forecast)
 	return part_close(&part);
 }
 
-static void put_forecast(struct part *part, const struct report *report, size_t point)
+static void summary_put_forecast(struct part *part, const struct report *report, size_t point)
 {
 	const struct forecast *forecast = report_forecast(report, point);
 	if (!report->forecasts)
@@ -285,7 +285,7 @@ static void put_read_points(
 		  : usual);
 }
 
-static json_t *point_json(const struct report *report, size_t point)
+static json_t *summary_point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
 		.status = POINT_INTERRUPTED,
@@ -313,7 +313,7 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
 	part_put(&part, "settings",
 		config_point_to_json(&report->record->config, &report->record->grid, point));
-	put_forecast(&part, report, point);
+	summary_put_forecast(&part, report, point);
 	part_put(&part, "throughput",
 		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
 	part_number(&part, "step_utilisation", p->step_utilisation,
@@ -331,8 +331,8 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_number(&part, "bad_share", p->bad_share,
 		p == &unmeasured ? usual : "no sample was counted, or an older result");
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
-	part_put(&part, "stages", stages_json(p));
-	part_put(&part, "queues", queues_json(p));
+	part_put(&part, "stages", summary_stages_json(p));
+	part_put(&part, "queues", summary_queues_json(p));
 	put_read_points(&part, report, point, usual);
 	put_devices(&part, p);
 	part_put(&part, "verdict", verdict_to_json(&p->verdict));
@@ -341,12 +341,12 @@ static json_t *point_json(const struct report *report, size_t point)
 	return part_close(&part);
 }
 
-static json_t *points_json(const struct report *report)
+static json_t *summary_points_json(const struct report *report)
 {
 	json_t *array = json_array();
 	int bad = 0;
 	for (size_t i = 0; i < report->record->grid.points; i++)
-		bad |= json_array_append_new(array, point_json(report, i));
+		bad |= json_array_append_new(array, summary_point_json(report, i));
 	return part_list(array, bad);
 }
 
@@ -374,7 +374,7 @@ static json_t *time_json(double seconds)
 }
 
 /* Null where none were taken (run.verify). */
-static json_t *checksums_json(const struct checksum_check *check)
+static json_t *summary_checksums_json(const struct checksum_check *check)
 {
 	if (check->checked == 0)
 		return json_null();
@@ -397,8 +397,8 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "environment", record_environment_to_json(&record->environment));
 	part_put(&part, "environment_units", record_units_to_json(&record->environment));
 	part_put(&part, "step", record_step_to_json(&record->step));
-	part_put(&part, "checksums", checksums_json(&report->checksum_check));
-	part_put(&part, "points", points_json(report));
+	part_put(&part, "checksums", summary_checksums_json(&report->checksum_check));
+	part_put(&part, "points", summary_points_json(report));
 	part_put(&part, "limits", limits_json(record));
 	part_put(&part, "scaling", scaling_to_json(report));
 	return part_close(&part);
