@@ -280,9 +280,14 @@ static void compare_facts_table(
 	}
 }
 
-/* --- in the terminal -------------------------------------------------------------------------- */
+/* --- what both media have --------------------------------------------------------------------- */
 
 enum { LISTED_MOST = 8 };
+
+struct compare_sheet {
+	const struct style *style; /* of a terminal; NULL: Markdown */
+	struct buffer *out;
+};
 
 /* layout_labelled_buffer of text that may hold names of files and values of keys. */
 static void labelled(const struct style *style, enum ink ink, const char *label,
@@ -296,20 +301,106 @@ static void labelled(const struct style *style, enum ink ink, const char *label,
 	layout_labelled_buffer(style, ink, label, &plain, out);
 }
 
-static void names(const struct comparison *c, const struct style *style, struct buffer *out)
+/* Releases text. */
+static void markdown_line(struct buffer *text, const char *before, struct buffer *out)
 {
-	struct buffer line = {0};
+	if (text->data && text->size > 0) {
+		buffer_text(out, before);
+		markdown_escape(text->data, out);
+		buffer_text(out, "\n");
+	}
+	out->failed = out->failed || text->failed;
+	buffer_release(text);
+}
+
+/* "  label    text", or "- label: text"; releases text. */
+static void sheet_item(
+	const struct compare_sheet *sheet, enum ink ink, const char *label, struct buffer *text)
+{
+	if (sheet->style) {
+		labelled(sheet->style, ink, label, text, sheet->out);
+		return;
+	}
+	char before[COMPARE_WORDS_BYTES];
+	(void)snprintf(before, sizeof before, "- %s: ", label);
+	markdown_line(text, before, sheet->out);
+}
+
+/* The table under its heading, unless it is empty; closes it. */
+static void sheet_table(
+	const struct compare_sheet *sheet, const char *heading, struct compare_table *table)
+{
+	struct buffer words = {0};
+	if (table_rows(&table->table) > 0 && sheet->style) {
+		utf8_add_plain(&words, heading, "?");
+		layout_heading(sheet->style, words.data ? words.data : "", sheet->out);
+		table_render(&table->table, sheet->style, LAYOUT_INDENT, true, sheet->out);
+	} else if (table_rows(&table->table) > 0) {
+		buffer_sentence(&words, heading);
+		buffer_text(sheet->out, "\n#### ");
+		markdown_escape(words.data ? words.data : "", sheet->out);
+		buffer_text(sheet->out, "\n\n");
+		table_markdown(&table->table, sheet->out);
+	}
+	buffer_release(&words);
+	table_close(&table->table);
+	*table = (struct compare_table){0};
+}
+
+static void sheet_subjects(const struct compare_sheet *sheet, const struct comparison *c)
+{
+	struct buffer text = {0};
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
-	record_describe(a, &line);
-	buffer_format(&line, ", config %s (baseline)", a->config_hash);
-	labelled(style, INK_DIM, "A", &line, out);
-	record_describe(b, &line);
-	buffer_format(&line, ", config %s", b->config_hash);
-	labelled(style, INK_DIM, "B", &line, out);
-	buffer_format(&line, "%s", a->step.description);
-	labelled(style, INK_DIM, "step", &line, out);
+	record_describe(a, &text);
+	buffer_format(&text, ", config %s%s", a->config_hash, sheet->style ? " (baseline)" : "");
+	sheet_item(sheet, INK_DIM, sheet->style ? "A" : "A (baseline)", &text);
+	record_describe(b, &text);
+	buffer_format(&text, ", config %s", b->config_hash);
+	sheet_item(sheet, INK_DIM, "B", &text);
+	buffer_text(&text, a->step.description);
+	sheet_item(sheet, INK_DIM, "step", &text);
 }
+
+static void sheet_reasons(const struct compare_sheet *sheet, const struct comparison *c)
+{
+	struct buffer text = {0};
+	compare_explanation_words(c, &text);
+	sheet_item(sheet, INK_BOLD, "because", &text);
+	compare_binding_words(c, &text);
+	sheet_item(sheet, INK_PLAIN, "limit", &text);
+}
+
+static void sheet_remarks(const struct compare_sheet *sheet, const struct comparison *c)
+{
+	struct buffer text = {0};
+	for (size_t i = 0; i < c->remark_count; i++) {
+		buffer_text(&text, c->remarks[i]);
+		sheet_item(sheet, INK_WARN, sheet->style ? "note" : "**note**", &text);
+	}
+}
+
+/* Of the focus; and what else differs. */
+static void sheet_focus(const struct compare_sheet *sheet, const struct comparison *c, bool verbose)
+{
+	struct compare_table table = {0};
+	struct buffer heading = {0};
+	buffer_text(&heading, "stages");
+	if (c->pair_count > 1) {
+		buffer_text(&heading, " at ");
+		compare_settings(c, c->focus, &heading);
+	}
+	compare_stages_table(c, &table);
+	sheet_table(sheet, heading.data ? heading.data : "stages", &table);
+	buffer_release(&heading);
+	compare_figures_table(c, verbose, &table);
+	sheet_table(
+		sheet, verbose ? "all figures there" : "other figures that differ there", &table);
+	compare_facts_table(c, verbose, &table);
+	sheet_table(sheet, "what else differs", &table);
+}
+
+/* --- in the terminal -------------------------------------------------------------------------- */
 
 static void sentence(const struct comparison *c, const struct style *style, struct buffer *out)
 {
@@ -324,14 +415,10 @@ static void sentence(const struct comparison *c, const struct style *style, stru
 	buffer_release(&text);
 }
 
-static void doubts(const struct comparison *c, const struct style *style, struct buffer *out)
+static void text_unlike(const struct comparison *c, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	const size_t strong = compare_facts_count(&c->facts, COMPARE_STRONG);
-	for (size_t i = 0; i < c->remark_count; i++) {
-		buffer_text(&text, c->remarks[i]);
-		labelled(style, INK_WARN, "note", &text, out);
-	}
 	if (strong == 0)
 		return;
 	for (size_t i = 0; i < strong && i < LISTED_MOST; i++)
@@ -340,15 +427,6 @@ static void doubts(const struct comparison *c, const struct style *style, struct
 		buffer_format(&text, " and %zu more", strong - LISTED_MOST);
 	buffer_format(&text, " differ%s, and may be the whole cause", strong == 1 ? "s" : "");
 	labelled(style, INK_WARN, "unlike", &text, out);
-}
-
-static void explanation(const struct comparison *c, const struct style *style, struct buffer *out)
-{
-	struct buffer text = {0};
-	compare_explanation_words(c, &text);
-	labelled(style, INK_BOLD, "because", &text, out);
-	compare_binding_words(c, &text);
-	labelled(style, INK_PLAIN, "limit", &text, out);
 }
 
 static void text_gates(const struct compare_document *document, const struct comparison *c,
@@ -365,30 +443,6 @@ static void text_gates(const struct compare_document *document, const struct com
 		compare_gate_words(gate, result, c, &text);
 		labelled(style, ink, "gate", &text, out);
 	}
-}
-
-/* Closes the table. */
-static void text_table_under(struct compare_table *table, const char *heading,
-	const struct style *style, struct buffer *out)
-{
-	if (table_rows(&table->table) > 0) {
-		layout_heading(style, heading, out);
-		table_render(&table->table, style, LAYOUT_INDENT, true, out);
-	}
-	table_close(&table->table);
-}
-
-static void points(const struct comparison *c, const struct style *style, struct buffer *out)
-{
-	struct compare_table table = {0};
-	char heading[COMPARE_WORDS_BYTES];
-	(void)snprintf(heading, sizeof heading, "throughput, %g %% intervals",
-		100 * (1 - c->significance));
-	compare_points_table(c, &table);
-	text_table_under(&table, heading, style, out);
-	if (c->pair_count > COMPARE_POINTS_SHOWN)
-		buffer_format(out, "  ... and %zu more points (--format json has all)\n",
-			c->pair_count - COMPARE_POINTS_SHOWN);
 }
 
 static void text_list_points(const struct comparison *c, const struct report *report,
@@ -429,56 +483,35 @@ static void text_unmatched(
 	labelled(style, INK_DIM, "neither", &text, out);
 }
 
-static void stages(
-	const struct comparison *c, bool verbose, const struct style *style, struct buffer *out)
+static void text_one(const struct compare_document *document, const struct comparison *c,
+	const struct style *style, struct buffer *out)
 {
-	struct compare_table table = {0};
-	struct buffer heading = {0};
-	struct buffer plain = {0};
-	buffer_text(&heading, "stages");
-	if (c->pair_count > 1) {
-		buffer_text(&heading, " at ");
-		compare_settings(c, c->focus, &heading);
-	}
-	utf8_add_plain(&plain, heading.data ? heading.data : "stages", "?");
-	compare_stages_table(c, &table);
-	text_table_under(&table, plain.data ? plain.data : "stages", style, out);
-	buffer_release(&plain);
-	buffer_release(&heading);
-	table = (struct compare_table){0};
-	compare_figures_table(c, verbose, &table);
-	text_table_under(&table, verbose ? "all figures there" : "other figures that differ there",
-		style, out);
-}
-
-static void facts(
-	const struct comparison *c, bool verbose, const struct style *style, struct buffer *out)
-{
-	struct compare_table table = {0};
+	const struct compare_sheet sheet = {style, out};
 	const size_t harmless = compare_facts_count(&c->facts, COMPARE_HARMLESS);
-	compare_facts_table(c, verbose, &table);
-	text_table_under(&table, "what else differs", style, out);
-	if (harmless > 0 && !verbose)
+	struct compare_table table = {0};
+	struct buffer text = {0};
+	char heading[COMPARE_WORDS_BYTES];
+	sheet_subjects(&sheet, c);
+	buffer_text(out, "\n");
+	sentence(c, style, out);
+	sheet_remarks(&sheet, c);
+	text_unlike(c, style, out);
+	sheet_reasons(&sheet, c);
+	text_gates(document, c, style, out);
+	(void)snprintf(heading, sizeof heading, "throughput, %g %% intervals",
+		100 * (1 - c->significance));
+	compare_points_table(c, &table);
+	sheet_table(&sheet, heading, &table);
+	if (c->pair_count > COMPARE_POINTS_SHOWN)
+		buffer_format(out, "  ... and %zu more points (--format json has all)\n",
+			c->pair_count - COMPARE_POINTS_SHOWN);
+	text_unmatched(c, style, out);
+	sheet_focus(&sheet, c, document->verbose);
+	if (harmless > 0 && !document->verbose)
 		buffer_format(out,
 			"  %s%zu that only name, place or time the run %s (--verbose)%s\n",
 			style_ink(style, INK_DIM), harmless, harmless == 1 ? "differs" : "differ",
 			style_end(style));
-}
-
-static void text_one(const struct compare_document *document, const struct comparison *c,
-	const struct style *style, struct buffer *out)
-{
-	struct buffer text = {0};
-	names(c, style, out);
-	buffer_text(out, "\n");
-	sentence(c, style, out);
-	doubts(c, style, out);
-	explanation(c, style, out);
-	text_gates(document, c, style, out);
-	points(c, style, out);
-	text_unmatched(c, style, out);
-	stages(c, document->verbose, style, out);
-	facts(c, document->verbose, style, out);
 	buffer_text(out, "\n");
 	compare_method_words(c, &text);
 	labelled(style, INK_DIM, "method", &text, out);
@@ -495,50 +528,6 @@ void compare_text(
 
 /* --- Markdown --------------------------------------------------------------------------------- */
 
-/* Releases text. */
-static void markdown_line(struct buffer *text, const char *before, struct buffer *out)
-{
-	if (text->data && text->size > 0) {
-		buffer_text(out, before);
-		markdown_escape(text->data, out);
-		buffer_text(out, "\n");
-	}
-	out->failed = out->failed || text->failed;
-	buffer_release(text);
-}
-
-static void heads(const struct comparison *c, struct buffer *out)
-{
-	struct buffer text = {0};
-	buffer_text(out, "### ");
-	markdown_escape(c->b.report->record->name, out);
-	buffer_text(out, " compared with ");
-	markdown_escape(c->a.report->record->name, out);
-	buffer_text(out, "\n\n**");
-	compare_sentence(c, &text);
-	markdown_escape(text.data ? text.data : "", out);
-	buffer_release(&text);
-	buffer_text(out, ".**\n\n");
-	buffer_text(&text, "A (baseline): ");
-	record_describe(c->a.report->record, &text);
-	buffer_format(&text, ", config %s", c->a.report->record->config_hash);
-	markdown_line(&text, "- ", out);
-	buffer_text(&text, "B: ");
-	record_describe(c->b.report->record, &text);
-	buffer_format(&text, ", config %s", c->b.report->record->config_hash);
-	markdown_line(&text, "- ", out);
-	buffer_format(&text, "step: %s", c->a.report->record->step.description);
-	markdown_line(&text, "- ", out);
-	compare_explanation_words(c, &text);
-	markdown_line(&text, "- because: ", out);
-	compare_binding_words(c, &text);
-	markdown_line(&text, "- limit: ", out);
-	for (size_t i = 0; i < c->remark_count; i++) {
-		buffer_text(&text, c->remarks[i]);
-		markdown_line(&text, "- **note**: ", out);
-	}
-}
-
 static void markdown_gates(
 	const struct compare_document *document, const struct comparison *c, struct buffer *out)
 {
@@ -549,19 +538,6 @@ static void markdown_gates(
 			compare_gate_label(&document->gates[i], &c->gates[i]));
 		markdown_line(&text, "", out);
 	}
-}
-
-/* Closes the table. */
-static void markdown_table_under(
-	struct compare_table *table, const char *heading, struct buffer *out)
-{
-	if (table_rows(&table->table) > 0) {
-		buffer_text(out, "\n#### ");
-		markdown_escape(heading, out);
-		buffer_text(out, "\n\n");
-		table_markdown(&table->table, out);
-	}
-	table_close(&table->table);
 }
 
 static void markdown_list_points(const struct comparison *c, const struct report *report,
@@ -594,32 +570,29 @@ static void markdown_unmatched(const struct comparison *c, struct buffer *out)
 static void markdown_one(
 	const struct compare_document *document, const struct comparison *c, struct buffer *out)
 {
+	const struct compare_sheet sheet = {NULL, out};
 	struct compare_table table = {0};
 	struct buffer text = {0};
-	heads(c, out);
+	buffer_text(out, "### ");
+	markdown_escape(c->b.report->record->name, out);
+	buffer_text(out, " compared with ");
+	markdown_escape(c->a.report->record->name, out);
+	buffer_text(out, "\n\n**");
+	compare_sentence(c, &text);
+	markdown_escape(text.data ? text.data : "", out);
+	buffer_release(&text);
+	buffer_text(out, ".**\n\n");
+	sheet_subjects(&sheet, c);
+	sheet_reasons(&sheet, c);
+	sheet_remarks(&sheet, c);
 	markdown_gates(document, c, out);
 	compare_points_table(c, &table);
-	markdown_table_under(&table, "Throughput", out);
+	sheet_table(&sheet, "throughput", &table);
 	if (c->pair_count > COMPARE_POINTS_SHOWN)
 		buffer_format(out, "\n%zu more points are not listed.\n",
 			c->pair_count - COMPARE_POINTS_SHOWN);
 	markdown_unmatched(c, out);
-	buffer_text(&text, "Stages");
-	if (c->pair_count > 1) {
-		buffer_text(&text, " at ");
-		compare_settings(c, c->focus, &text);
-	}
-	table = (struct compare_table){0};
-	compare_stages_table(c, &table);
-	markdown_table_under(&table, text.data ? text.data : "Stages", out);
-	buffer_release(&text);
-	table = (struct compare_table){0};
-	compare_figures_table(c, document->verbose, &table);
-	markdown_table_under(&table,
-		document->verbose ? "All figures there" : "Other figures that differ there", out);
-	table = (struct compare_table){0};
-	compare_facts_table(c, document->verbose, &table);
-	markdown_table_under(&table, "What else differs", out);
+	sheet_focus(&sheet, c, document->verbose);
 	buffer_text(out, "\n");
 	compare_method_words(c, &text);
 	markdown_line(&text, "Method: ", out);
