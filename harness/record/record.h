@@ -118,6 +118,8 @@ int record_save_traces(const struct record *record, const struct traces *traces,
  * -EINVAL: the file is torn or no traces. */
 int record_load_traces(
 	const struct record *record, size_t entry, struct traces *traces, struct error *err);
+/* Where those of a repetition are, if there are any; free it.  NULL without memory. */
+char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
  * run is taken), one run's folder, or a file in it. */

@@ -8,7 +8,6 @@
 #include "harness/report/part.h"
 #include "harness/report/trials.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -53,14 +52,12 @@ static int hash_build(struct dl_phdr_info *object, size_t size, void *context)
 	return -ENODATA;
 }
 
-/* That a file is not there counts as a content of its own. */
-static int hash_file(struct hash_pieces *pieces, const char *folder, const char *name)
+/* Takes path.  That a file is not there counts as a content of its own. */
+static int hash_file(struct hash_pieces *pieces, char *path)
 {
-	char *path = files_join(folder, name);
 	char *text = NULL;
 	size_t size = 0;
 	const int code = path ? files_read(path, FILE_LIMIT_BYTES, &text, &size, NULL) : -ENOMEM;
-	hash_add(pieces, name, strlen(name) + 1);
 	hash_add(pieces, &code, sizeof code);
 	hash_add(pieces, &size, sizeof size);
 	if (!code)
@@ -70,46 +67,20 @@ static int hash_file(struct hash_pieces *pieces, const char *folder, const char 
 	return code == -ENOENT ? 0 : code;
 }
 
-static int is_no_dot(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-/* In an order that no locale changes. */
-static int order_names(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int hash_traces(struct hash_pieces *pieces, const char *folder)
-{
-	char *path = files_join(folder, "traces");
-	struct dirent **list = NULL;
-	const int count = path ? scandir(path, &list, is_no_dot, order_names) : -1;
-	int code = path ? 0 : -ENOMEM;
-	if (path && count < 0 && errno != ENOENT)
-		code = -errno;
-	for (int i = 0; i < count; i++) {
-		code = code ? code : hash_file(pieces, path, list[i]->d_name);
-		free(list[i]);
-	}
-	free(list);
-	free(path);
-	return code;
-}
-
 /* Of the program and of all that a diagnosis reads.  -ENODATA: the program has no build ID. */
-static int checksum_of(const char *folder, char out[CHECKSUM_BYTES])
+static int checksum_of(const struct record *record, char out[CHECKSUM_BYTES])
 {
-	static const char *const names[] = {"points.jsonl", TRIALS_FILE};
 	struct hash_pieces *pieces = hash_begin(0);
 	if (!pieces)
 		return -ENOMEM;
 	int code = dl_iterate_phdr(hash_build, pieces) == 1 ? 0 : -ENODATA;
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && !code; i++)
-		code = hash_file(pieces, folder, names[i]);
 	if (!code)
-		code = hash_traces(pieces, folder);
+		code = hash_file(pieces, files_join(record->folder, "points.jsonl"));
+	if (!code)
+		code = hash_file(pieces, files_join(record->folder, TRIALS_FILE));
+	for (size_t i = 0; i < record->entry_count && !code; i++)
+		code = hash_file(pieces, record_traces_path(record, record->entries[i].point,
+						 record->entries[i].repeat));
 	(void)snprintf(out, CHECKSUM_BYTES, "%016" PRIx64, hash_end(pieces));
 	return code;
 }
@@ -127,12 +98,11 @@ static json_t *list_of(const struct report *report)
 	return part_list(list, bad);
 }
 
+/* Where a file cannot be read, so that no checksum can hold, nothing is kept: it is a cache. */
 int saved_diagnoses_write(const struct report *report, struct error *err)
 {
 	char checksum[CHECKSUM_BYTES];
-	const char *folder = report->record->folder;
-	int code = report->diagnoses ? checksum_of(folder, checksum) : -ENODATA;
-	if (code == -ENODATA)
+	if (!report->diagnoses || checksum_of(report->record, checksum))
 		return 0;
 	struct part part = part_open();
 	part_put(&part, "schema", json_string(DIAGNOSES_SCHEMA));
@@ -141,13 +111,10 @@ int saved_diagnoses_write(const struct report *report, struct error *err)
 	json_t *json = part_close(&part);
 	char *text =
 		json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(EXACT_DIGITS)) : NULL;
-	char *path = files_join(folder, DIAGNOSES_FILE);
-	if (code)
-		(void)error_set_errno(err, -code, "cannot read what '%s' is made from", path);
-	else
-		code = text && path
-			       ? files_write_atomic(path, text, strlen(text), err)
-			       : error_set(err, -ENOMEM, "out of memory for '%s'", DIAGNOSES_FILE);
+	char *path = files_join(report->record->folder, DIAGNOSES_FILE);
+	const int code =
+		text && path ? files_write_atomic(path, text, strlen(text), err)
+			     : error_set(err, -ENOMEM, "out of memory for '%s'", DIAGNOSES_FILE);
 	free(path);
 	free(text);
 	json_decref(json);
@@ -169,7 +136,7 @@ static json_t *read_diagnoses(const struct record *record)
 	free(text);
 	free(path);
 	const char *then = json_string_value(json_object_get(json, "checksum"));
-	if (then && checksum_of(record->folder, now) == 0 && strcmp(then, now) == 0)
+	if (then && checksum_of(record, now) == 0 && strcmp(then, now) == 0)
 		return json;
 	json_decref(json);
 	return NULL;
