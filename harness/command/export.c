@@ -7,7 +7,6 @@
 #include "harness/command/command.h"
 #include "harness/command/product.h"
 #include "harness/command/saved.h"
-#include "harness/report/saved_verdicts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +68,7 @@ static int export_record(const struct invocation *invocation, const struct expor
 	int code = report_open(&report, record, err);
 	if (code)
 		return command_status(code);
-	if (ops->text && (ops->explains || !saved_verdicts_take(&report, MLBENCH_VERSION)))
+	if (ops->text)
 		code = report_diagnose(&report, err);
 	if (!code && ops->text)
 		code = adaptive_sweep_forecast(&report, err);

@@ -28,6 +28,8 @@ static const struct file_line {
 		"Statistics, verdicts, limits, environment and configuration; its schema is "
 		"docs/summary.schema.json."},
 	{"results/NAME/TIME/points.csv", "One row per point."},
+	{"results/NAME/TIME/diagnoses.json",
+		"What was diagnosed, so that it is not computed again; can be deleted at any time."},
 };
 
 static uint64_t options_of(const struct command *command)

@@ -155,14 +155,7 @@ static void choose_name(struct plan *plan)
 static void prefix_settings(const struct plan *plan, size_t point, int code, struct error *err)
 {
 	struct buffer text = {0};
-	for (size_t axis = 0; axis < plan->config.axis_count; axis++) {
-		const struct config_axis *a = &plan->config.axes[axis];
-		const size_t choice = plan->grid.choice[point * plan->grid.axis_count + axis];
-		char name[CONFIG_NAME_BYTES];
-		char value[CONFIG_VALUE_BYTES];
-		buffer_format(&text, "%s%s=%s", axis ? " " : "", config_key_name(a->key, name),
-			config_format_value(a->key, &a->values[choice], value, sizeof value));
-	}
+	config_point_text(&plan->config, &plan->grid, point, &text);
 	if (text.data)
 		(void)error_prefix(err, code, "%s", text.data);
 	buffer_release(&text);
@@ -627,27 +620,12 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");
 }
 
-static json_t *settings_of(const struct plan *plan, size_t point)
-{
-	json_t *object = json_object();
-	for (size_t axis = 0; axis < plan->config.axis_count; axis++) {
-		const struct config_axis *a = &plan->config.axes[axis];
-		const size_t choice = plan->grid.choice[point * plan->grid.axis_count + axis];
-		char name[CONFIG_NAME_BYTES];
-		if (json_object_set_new(object, config_key_name(a->key, name),
-			    config_value_to_json(a->key, &a->values[choice])) != 0) {
-			json_decref(object);
-			return NULL;
-		}
-	}
-	return object;
-}
-
 static json_t *points_of(const struct plan *plan)
 {
 	json_t *array = json_array();
 	for (size_t point = 0; point < plan->grid.points; point++)
-		if (json_array_append_new(array, settings_of(plan, point)) != 0) {
+		if (json_array_append_new(
+			    array, config_point_to_json(&plan->config, &plan->grid, point)) != 0) {
 			json_decref(array);
 			return NULL;
 		}

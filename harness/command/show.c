@@ -52,9 +52,10 @@ const struct command command_show = {
 	.arguments = "RESULT",
 	.description =
 		"RESULT is a run's folder, a file in it, or the name of a benchmark in results/ "
-		"(its newest run). Everything is computed again from points.jsonl, so a run that "
-		"was killed can be shown too. --verbose shows the stages of every point. Exit "
-		"status 1 if checksums of run.verify differ that must agree.",
+		"(its newest run). Everything is computed from points.jsonl, so a run that was "
+		"killed can be shown too; what was diagnosed before is used again while no file of "
+		"the result has changed. --verbose shows the stages of every point. Exit status 1 "
+		"if checksums of run.verify differ that must agree.",
 	.example = "mlbench show imagenet_like",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,

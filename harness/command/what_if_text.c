@@ -31,12 +31,6 @@ static double gain(const struct what_if *what_if, double throughput)
 	return 100 * (throughput / what_if->base_measured - 1);
 }
 
-static void base_settings(const struct what_if *what_if, struct buffer *out)
-{
-	const struct report view = {.record = &what_if->record};
-	report_settings(&view, what_if->base, out);
-}
-
 static void add_base(const struct what_if *what_if, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -45,7 +39,8 @@ static void add_base(const struct what_if *what_if, const struct style *style, s
 	buffer_format(&text, "%s samples/s", rate(what_if->base_measured, number));
 	if (what_if->record.config.axis_count > 0) {
 		buffer_format(&text, " at point %zu, ", what_if->base);
-		base_settings(what_if, &text);
+		config_point_text(
+			&what_if->record.config, &what_if->record.grid, what_if->base, &text);
 	}
 	buffer_format(&text, " (%zu repeat%s", count, count == 1 ? "" : "s");
 	if (count > 1) {
@@ -56,19 +51,6 @@ static void add_base(const struct what_if *what_if, const struct style *style, s
 	}
 	buffer_text(&text, ")");
 	layout_labelled_buffer(style, INK_PLAIN, "measured", &text, out);
-}
-
-static void settings_of(const struct what_if *what_if, size_t alternative, struct buffer *out)
-{
-	for (size_t i = 0; i < what_if->asked.axis_count; i++) {
-		const struct config_axis *axis = &what_if->asked.axes[i];
-		const size_t choice =
-			what_if->grid.choice[alternative * what_if->grid.axis_count + i];
-		char name[CONFIG_NAME_BYTES];
-		char value[CONFIG_VALUE_BYTES];
-		buffer_format(out, "%s%s=%s", i ? " " : "", config_key_name(axis->key, name),
-			config_format_value(axis->key, &axis->values[choice], value, sizeof value));
-	}
 }
 
 static void add_sources(const struct what_if *what_if, const struct forecast *forecast,
@@ -123,7 +105,7 @@ static void one_answer(const struct what_if *what_if, const struct style *style,
 	char number[UNITS_BYTES];
 	char range[RATE_TEXT_BYTES];
 	struct buffer text = {0};
-	settings_of(what_if, 0, &text);
+	config_point_text(&what_if->asked, &what_if->grid, 0, &text);
 	layout_labelled_buffer(style, INK_PLAIN, "set", &text, out);
 	buffer_format(&text, "predicted %s samples/s, %s in 90 %%",
 		rate(forecast->throughput, number),

@@ -452,8 +452,7 @@ void record_release(struct record *record)
 enum { TRACES_LIMIT_BYTES = 16 << 20, TRACES_NAME_BYTES = 48 };
 static const double SAME_MOMENT_S = 1e-3;
 
-/* NULL without memory. */
-static char *traces_path(const struct record *record, uint32_t point, uint32_t repeat)
+char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat)
 {
 	char name[TRACES_NAME_BYTES];
 	(void)snprintf(name, sizeof name, TRACES_FOLDER "/p%05" PRIu32 "-r%" PRIu32 ".json", point,
@@ -478,7 +477,7 @@ int record_save_traces(const struct record *record, const struct traces *traces,
 	if (code)
 		return code;
 	struct buffer text = {0};
-	char *path = traces_path(record, m->point, m->repeat);
+	char *path = record_traces_path(record, m->point, m->repeat);
 	struct traces named = *traces;
 	named.point = m->point;
 	named.repeat = m->repeat;
@@ -531,7 +530,7 @@ int record_load_traces(
 	const struct record *record, size_t entry, struct traces *traces, struct error *err)
 {
 	const struct record_entry *of = &record->entries[entry];
-	char *path = traces_path(record, of->point, of->repeat);
+	char *path = record_traces_path(record, of->point, of->repeat);
 	*traces = (struct traces){0};
 	const int code = path ? load_traces_file(traces, of, path, err)
 			      : error_set(err, -ENOMEM, "out of memory");

@@ -13,9 +13,8 @@
 struct export_ops {
 	const char *name, *summary;
 	const char *extension; /* ".csv"; of a format that writes a folder: its name */
-	bool explains;         /* it says why, not only what: verdicts alone will not do */
-	const char *(*unavailable)(
-		void); /* why this program cannot write it; NULL, itself or its answer: it can */
+	/* Why this program cannot write it; NULL, itself or its answer: it can. */
+	const char *(*unavailable)(void);
 	/* One of the two.  text: a whole file; -ENOMEM is left to out->failed. */
 	int (*text)(const struct report *report, struct buffer *out, struct error *err);
 	/* Makes the folder; what an earlier export left there of the same result is replaced. */

@@ -36,7 +36,7 @@ static void little_endian(uint64_t value, unsigned char *out, size_t bytes)
 		out[i] = (unsigned char)(value >> (8 * i));
 }
 
-static void add_frame(struct buffer *out, const unsigned char *bytes, size_t size)
+static void events_add_frame(struct buffer *out, const unsigned char *bytes, size_t size)
 {
 	unsigned char head[12];
 	unsigned char tail[4];
@@ -57,7 +57,7 @@ static void add_event(struct buffer *out, const Tensorboard__Event *event)
 		return;
 	}
 	(void)tensorboard__event__pack(event, bytes);
-	add_frame(out, bytes, size);
+	events_add_frame(out, bytes, size);
 	free(bytes);
 }
 

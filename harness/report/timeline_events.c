@@ -1,5 +1,5 @@
-/* The tracks of a trace.json: a thread's states, which cover its time, with what it did inside them; on the step's
- * thread, inside epochs and steps; and what the devices did. */
+/* The events of a trace.json: tracks with their slices, files in flight, batches, counters, and the arrows from a
+ * sample to the step that took it. */
 #include "harness/report/timeline_stream.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static void queue_name(const struct timeline *t, const struct timeline_log *log,
 		(void)snprintf(out, 64, "queue: %s", log->stage);
 }
 
-static void name_device(struct timeline_stream *stream, const struct timeline_log *log)
+static void tracks_name_device(struct timeline_stream *stream, const struct timeline_log *log)
 {
 	const struct timeline *t = stream->story->timeline;
 	char name[3 * NAME_BYTES];
@@ -44,7 +44,7 @@ static void sort_track(struct timeline_stream *stream, const struct timeline_log
 		timeline_pid(log), timeline_tid(log), timeline_tid(log));
 }
 
-static bool is_shown(const struct timeline_stream *stream, const struct timeline_log *log)
+static bool tracks_is_shown(const struct timeline_stream *stream, const struct timeline_log *log)
 {
 	return log->track == TIMELINE_THREAD ||
 	       (log->track == TIMELINE_DEVICE && stream->index.logs[log->index].count > 0);
@@ -61,10 +61,10 @@ void timeline_write_names(struct timeline_stream *stream)
 	for (uint32_t i = 0; i < t->log_count; i++) {
 		const struct timeline_log *log = &t->logs[i];
 		char name[2 * NAME_BYTES];
-		if (!is_shown(stream, log))
+		if (!tracks_is_shown(stream, log))
 			continue;
 		if (log->track == TIMELINE_DEVICE) {
-			name_device(stream, log);
+			tracks_name_device(stream, log);
 		} else {
 			timeline_track_name(log, name);
 			timeline_stream_name(
@@ -75,7 +75,7 @@ void timeline_write_names(struct timeline_stream *stream)
 }
 
 /* What a state means in this stage. */
-static const char *state_name(const char *stage, int state)
+static const char *tracks_state_name(const char *stage, int state)
 {
 	static const struct {
 		const char *stage;
@@ -97,7 +97,7 @@ static const char *state_name(const char *stage, int state)
 /* --- slices ----------------------------------------------------------------------------------------------- */
 
 /* "args", or nothing. */
-static void describe(const struct timeline_stream *stream, const struct timeline_entry *e,
+static void tracks_describe(const struct timeline_stream *stream, const struct timeline_entry *e,
 	bool clipped, char *out, size_t room)
 {
 	char what[192] = "";
@@ -131,7 +131,7 @@ static void name_entry(
 		(void)snprintf(out, SLICE_NAME_BYTES, "step %" PRIu64, e->number);
 	else if (e->kind >= TIMELINE_STATE && e->kind < TIMELINE_STATE + THREAD_STATES)
 		(void)snprintf(out, SLICE_NAME_BYTES, "%s",
-			state_name(log->stage, e->kind - TIMELINE_STATE));
+			tracks_state_name(log->stage, e->kind - TIMELINE_STATE));
 	else
 		(void)snprintf(out, SLICE_NAME_BYTES, "%s", timeline_names[e->kind]);
 }
@@ -162,7 +162,7 @@ static void end_slices(struct nesting *n, uint64_t until_ns)
 	}
 }
 
-static void begin_slice(
+static void tracks_begin_slice(
 	struct nesting *n, const char *name, const struct timeline_slice *slice, const char *args)
 {
 	end_slices(n, slice->begin_ns);
@@ -193,8 +193,8 @@ static void begin_entry(
 	char args[256];
 	const struct timeline_slice slice = timeline_clip(e, window);
 	name_entry(n->log, e, name);
-	describe(n->stream, e, slice.clipped, args, sizeof args);
-	begin_slice(n, name, &slice, args);
+	tracks_describe(n->stream, e, slice.clipped, args, sizeof args);
+	tracks_begin_slice(n, name, &slice, args);
 }
 
 /* --- epochs ----------------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static void begin_epoch(struct nesting *n, uint32_t at, uint32_t end, const stru
 	}
 	(void)snprintf(name, sizeof name, "epoch %" PRIu64, epochs->epoch);
 	(void)snprintf(args, sizeof args, ",\"args\":{\"epoch\":%" PRIu64 "}", epochs->epoch);
-	begin_slice(n, name, &slice, args);
+	tracks_begin_slice(n, name, &slice, args);
 }
 
 /* --- a track in a window ---------------------------------------------------------------------------------- */
@@ -352,7 +352,7 @@ static int by_begin(const void *a, const void *b, void *context)
 	return x < y ? -1 : x > y;
 }
 
-static int by_end(const void *a, const void *b, void *context)
+static int tracks_by_end(const void *a, const void *b, void *context)
 {
 	const struct timeline_entry *entries = context;
 	const uint64_t x = entries[*(const uint32_t *)a].end_ns;
@@ -388,7 +388,7 @@ static void write_flights(struct timeline_stream *stream)
 	uint64_t at_ns;
 	memcpy(f.ends, f.begins, f.count * sizeof *f.ends);
 	qsort_r(f.begins, f.count, sizeof *f.begins, by_begin, t->entries);
-	qsort_r(f.ends, f.count, sizeof *f.ends, by_end, t->entries);
+	qsort_r(f.ends, f.count, sizeof *f.ends, tracks_by_end, t->entries);
 	for (uint32_t before = 0; next_change(&f, &at_ns) && !stream->failed;
 		before = f.begun - f.ended) {
 		const struct timeline_window *window = timeline_index_window(t, at_ns, at_ns);
@@ -410,4 +410,238 @@ void timeline_write_counters(struct timeline_stream *stream)
 			write_queue(stream, &t->logs[i], queue++);
 	write_memory(stream);
 	write_flights(stream);
+}
+
+/* --- arrows ----------------------------------------------------------------------------------- */
+
+/* --- files in flight -------------------------------------------------------------------------------------- */
+
+/* phase: 'b' or 'e' of an asynchronous slice. */
+static void write_async(struct timeline_stream *stream, char phase, const char *name,
+	const char *category, uint64_t id, uint64_t at_ns, const char *args)
+{
+	timeline_stream_event(stream,
+		"{\"ph\":\"%c\",\"name\":\"%s\",\"cat\":\"%s\",\"id2\":{\"local\":\"0x%" PRIx64
+		"\"},\"pid\":%d,\"tid\":0,\"ts\":" TIMELINE_TS "%s}",
+		phase, name, category, id, TIMELINE_HOST,
+		TIMELINE_US(timeline_since(stream, at_ns)), args);
+}
+
+static void write_part(struct timeline_stream *stream, const char *name, const char *category,
+	uint64_t id, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (end_ns <= begin_ns)
+		return;
+	write_async(stream, 'b', name, category, id, begin_ns, "");
+	write_async(stream, 'e', name, category, id, end_ns, "");
+}
+
+static void flows_write_file(
+	struct timeline_stream *stream, const struct timeline_entry *file, unsigned reader)
+{
+	const struct timeline *t = stream->story->timeline;
+	const struct timeline_window *window =
+		timeline_index_window(t, file->begin_ns, file->end_ns);
+	const struct timeline_slice slice = timeline_clip(file, window);
+	uint32_t open;
+	char args[128];
+	(void)snprintf(args, sizeof args,
+		",\"args\":{\"ticket\":%" PRIu64 ",\"bytes\":%" PRIu32 ",\"reader\":%u%s}",
+		file->number, file->value, reader, slice.clipped ? ",\"clipped\":true" : "");
+	write_async(stream, 'b', "file", "file", file->number, slice.begin_ns, args);
+	if (timeline_index_find(&stream->index, TIMELINE_FILE_OPEN, file->number, &open)) {
+		const uint64_t opened_ns = timeline_index_entry(&stream->index, open)->end_ns;
+		if (opened_ns > slice.begin_ns && opened_ns < slice.end_ns) {
+			write_part(stream, "open", "file", file->number, slice.begin_ns, opened_ns);
+			write_part(stream, STAGE_READ_NAME, "file", file->number, opened_ns,
+				slice.end_ns);
+		}
+	}
+	write_async(stream, 'e', "file", "file", file->number, slice.end_ns, "");
+}
+
+void timeline_write_files(struct timeline_stream *stream)
+{
+	const struct timeline_index *index = &stream->index;
+	const struct timeline_range *files = &index->kinds[TIMELINE_FILE];
+	for (uint32_t i = 0; i < files->count && !stream->failed; i++) {
+		const uint32_t id = index->by_number[files->first + i];
+		flows_write_file(stream, timeline_index_entry(index, id),
+			timeline_index_log(index, id)->thread);
+	}
+}
+
+/* --- arrows ----------------------------------------------------------------------------------------------- */
+
+/* One of two kinds of a batch, whichever there is, with its slice; false: it is in no window. */
+static bool find_batch(const struct timeline_stream *stream, enum timeline_kind one,
+	enum timeline_kind other, uint64_t batch, uint32_t *id, struct timeline_slice *slice)
+{
+	const struct timeline_index *index = &stream->index;
+	if (!timeline_index_find(index, one, batch, id) &&
+		!timeline_index_find(index, other, batch, id))
+		return false;
+	const struct timeline_entry *e = timeline_index_entry(index, *id);
+	*slice = timeline_clip(e, timeline_index_window(index->timeline, e->begin_ns, e->end_ns));
+	return true;
+}
+
+/* phase: 's', 't' or 'f'; binds to the slice around it. */
+static void write_arrow(struct timeline_stream *stream, char phase, uint64_t ticket,
+	const struct timeline_log *log, uint64_t at_ns)
+{
+	timeline_stream_event(stream,
+		"{\"ph\":\"%c\",\"name\":\"sample\",\"cat\":\"sample\",\"id\":%" PRIu64
+		",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS "%s}",
+		phase, ticket, timeline_pid(log), timeline_tid(log),
+		TIMELINE_US(timeline_since(stream, at_ns)), phase == 's' ? "" : ",\"bp\":\"e\"");
+}
+
+/* From where the file was seen to be there; false: that was in no window. */
+static bool begin_arrow(struct timeline_stream *stream, uint64_t ticket, uint64_t latest_ns)
+{
+	const struct timeline_index *index = &stream->index;
+	uint32_t id;
+	if (!timeline_index_find(index, TIMELINE_FILE, ticket, &id))
+		return false;
+	const struct timeline_entry *file = timeline_index_entry(index, id);
+	const uint64_t at_ns = file->end_ns < latest_ns ? file->end_ns : latest_ns;
+	if (!timeline_index_window(index->timeline, at_ns, at_ns))
+		return false;
+	write_arrow(stream, 's', ticket, timeline_index_log(index, id), at_ns);
+	return true;
+}
+
+static uint64_t flows_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void write_sample(struct timeline_stream *stream, uint32_t sample)
+{
+	const struct timeline_index *index = &stream->index;
+	const struct timeline_entry *e = timeline_index_entry(index, sample);
+	const struct timeline_slice decoded =
+		timeline_clip(e, timeline_index_window(index->timeline, e->begin_ns, e->end_ns));
+	struct timeline_slice step;
+	struct timeline_slice copy;
+	uint32_t step_id;
+	uint32_t copy_id;
+	if (!find_batch(stream, TIMELINE_COMPUTE, TIMELINE_LAUNCH, e->value, &step_id, &step)) {
+		stream->open_flows++;
+		return;
+	}
+	const bool from_file = begin_arrow(stream, e->number, decoded.begin_ns);
+	write_arrow(stream, from_file ? 't' : 's', e->number, timeline_index_log(index, sample),
+		decoded.begin_ns);
+	uint64_t at_ns = decoded.begin_ns;
+	if (find_batch(stream, TIMELINE_COPY, TIMELINE_COPY_LAUNCH, e->value, &copy_id, &copy)) {
+		at_ns = flows_later(at_ns, copy.begin_ns);
+		write_arrow(stream, 't', e->number, timeline_index_log(index, copy_id), at_ns);
+	}
+	write_arrow(stream, 'f', e->number, timeline_index_log(index, step_id),
+		flows_later(at_ns, step.begin_ns));
+	stream->flows++;
+}
+
+void timeline_write_flows(struct timeline_stream *stream)
+{
+	const struct timeline_index *index = &stream->index;
+	const struct timeline_range *samples = &index->kinds[TIMELINE_DECODE];
+	for (uint32_t i = 0; i < samples->count && !stream->failed; i++)
+		write_sample(stream, index->by_number[samples->first + i]);
+}
+
+/* --- batches ---------------------------------------------------------------------------------------------- */
+
+/* When what happened to a batch; each begins where the one before it ended. */
+struct life {
+	uint64_t filled_from_ns, filled_ns, copied_from_ns, copied_ns, stepped_from_ns, stepped_ns;
+	uint32_t samples;
+};
+
+/* False: none of its samples is in the window. */
+static bool find_filling(const struct timeline_stream *stream, uint64_t batch,
+	const struct timeline_window *window, struct life *life)
+{
+	const struct timeline_index *index = &stream->index;
+	const struct timeline_range samples = timeline_index_batch(index, batch);
+	life->filled_from_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < samples.count; i++) {
+		const struct timeline_entry *e =
+			timeline_index_entry(index, index->by_number[samples.first + i]);
+		if (e->end_ns <= window->begin_ns)
+			continue;
+		const uint64_t from_ns = flows_later(e->begin_ns, window->begin_ns);
+		life->filled_from_ns =
+			from_ns < life->filled_from_ns ? from_ns : life->filled_from_ns;
+		life->filled_ns = flows_later(life->filled_ns, e->end_ns);
+		life->samples++;
+	}
+	return life->samples > 0;
+}
+
+static bool live(
+	const struct timeline_stream *stream, const struct timeline_entry *step, struct life *life)
+{
+	const struct timeline_index *index = &stream->index;
+	const struct timeline_window *window =
+		timeline_index_window(index->timeline, step->begin_ns, step->end_ns);
+	struct timeline_slice copy;
+	uint32_t id;
+	*life = (struct life){0};
+	const struct timeline_slice slice = timeline_clip(step, window);
+	life->stepped_from_ns = slice.begin_ns;
+	life->stepped_ns = slice.end_ns;
+	/* A step that was launched is over when its thread has seen it. */
+	if (step->kind == TIMELINE_LAUNCH) {
+		if (!timeline_index_find(index, TIMELINE_STEP, step->number, &id))
+			return false;
+		life->stepped_ns = flows_later(slice.end_ns,
+			timeline_clip(timeline_index_entry(index, id), window).end_ns);
+	}
+	if (find_batch(stream, TIMELINE_DEVICE_COPY, TIMELINE_COPY, step->number, &id, &copy)) {
+		life->copied_from_ns = copy.begin_ns;
+		life->copied_ns = copy.end_ns;
+	}
+	return find_filling(stream, step->number, window, life);
+}
+
+static void write_life(struct timeline_stream *stream, uint64_t batch, const struct life *life)
+{
+	const bool copied = life->copied_ns > 0 && life->copied_from_ns >= life->filled_ns &&
+			    life->copied_ns <= life->stepped_from_ns;
+	char args[96];
+	(void)snprintf(args, sizeof args,
+		",\"args\":{\"batch\":%" PRIu64 ",\"samples_recorded\":%" PRIu32 "}", batch,
+		life->samples);
+	write_async(stream, 'b', "batch", "batch", batch, life->filled_from_ns, args);
+	write_part(stream, "filling", "batch", batch, life->filled_from_ns, life->filled_ns);
+	write_part(stream, "waiting", "batch", batch, life->filled_ns,
+		copied ? life->copied_from_ns : life->stepped_from_ns);
+	if (copied) {
+		write_part(stream, STAGE_UPLOAD_NAME, "batch", batch, life->copied_from_ns,
+			life->copied_ns);
+		write_part(stream, "uploaded, waiting", "batch", batch, life->copied_ns,
+			life->stepped_from_ns);
+	}
+	write_part(
+		stream, STAGE_STEP_NAME, "batch", batch, life->stepped_from_ns, life->stepped_ns);
+	write_async(stream, 'e', "batch", "batch", batch, life->stepped_ns, "");
+}
+
+void timeline_write_batches(struct timeline_stream *stream)
+{
+	static const enum timeline_kind kinds[] = {TIMELINE_COMPUTE, TIMELINE_LAUNCH};
+	const struct timeline_index *index = &stream->index;
+	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+		const struct timeline_range *steps = &index->kinds[kinds[k]];
+		for (uint32_t i = 0; i < steps->count && !stream->failed; i++) {
+			const struct timeline_entry *step =
+				timeline_index_entry(index, index->by_number[steps->first + i]);
+			struct life life;
+			if (live(stream, step, &life))
+				write_life(stream, step->number, &life);
+		}
+	}
 }
