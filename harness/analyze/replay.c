@@ -12,7 +12,7 @@ static const uint64_t EVENTS_MAX_DEFAULT = 20 * 1000 * 1000;
 static const uint64_t BYTES_MAX = 1ULL << 30;
 static const double NS_PER_SECOND = 1e9;
 
-enum { BLOCK_ALIGN = 64, READY_SPAN_LEAST = 256, READY_SPAN_MAX = 1 << 22 };
+enum { BLOCK_ALIGN = 64 };
 
 /* --- memory -------------------------------------------------------------------------------------- */
 
@@ -29,53 +29,33 @@ static void *piece(struct block *block, uint64_t count, uint64_t size)
 	return at;
 }
 
-static uint64_t power_of_two(uint64_t least)
-{
-	uint64_t power = 1;
-	while (power < least)
-		power *= 2;
-	return power;
-}
-
-/* As the exchange opens its ring of ready files. */
-static uint64_t ready_span(const struct pipeline_shape *shape)
-{
-	const uint64_t span =
-		2 * (shape->blobs + (uint64_t)shape->slots * (uint64_t)shape->batch_size);
-	const uint64_t least = span > READY_SPAN_LEAST ? span : READY_SPAN_LEAST;
-	return power_of_two(least < READY_SPAN_MAX ? least : READY_SPAN_MAX);
-}
-
-static void place_files(
-	struct replay_files *files, const struct pipeline_shape *shape, struct block *b)
-{
-	const uint64_t span = ready_span(shape);
-	files->mask = span - 1;
-	files->blobs = piece(b, shape->blobs, sizeof *files->blobs);
-	files->free = piece(b, shape->blobs, sizeof *files->free);
-	files->items = piece(b, span, sizeof *files->items);
-	files->present = piece(b, span / REPLAY_WORD_BITS, sizeof *files->present);
-	files->held = piece(b, span / REPLAY_WORD_BITS, sizeof *files->held);
-}
-
 static uint32_t devices_of(const struct pipeline_shape *shape)
 {
 	return shape->devices > 1 ? shape->devices : 1;
 }
 
-static void place_slots(
-	struct replay_slots *slots, const struct pipeline_shape *shape, struct block *b)
+/* Without epochs: all batches are alike. */
+static struct flow_options flow_options_of(const struct pipeline_shape *shape)
 {
-	const uint64_t taking = ready_span(shape) / shape->batch_size + 3;
-	/* Of a lane that is behind, batches lie as many rounds back as there are slots. */
-	const uint64_t behind = (uint64_t)shape->slots * devices_of(shape) + 1;
-	const uint64_t batches = power_of_two(taking > behind ? taking : behind);
-	slots->mask = batches - 1;
-	slots->missing = piece(b, shape->slots, sizeof *slots->missing);
-	slots->unused = piece(b, shape->slots, sizeof *slots->unused);
-	slots->batch_of = piece(b, shape->slots, sizeof *slots->batch_of);
-	slots->counter_of = piece(b, batches, sizeof *slots->counter_of);
-	slots->finished = piece(b, batches, sizeof *slots->finished);
+	return (struct flow_options){
+		.epoch_samples = shape->batch_size,
+		.batch_size = shape->batch_size,
+		.blobs = shape->blobs,
+		.slots = shape->slots,
+		.lanes = devices_of(shape),
+		.in_order = shape->in_order,
+		.workers = shape->decode_workers,
+		.read_depth = shape->read_depth,
+	};
+}
+
+static void place_flow(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+{
+	const struct flow_options options = flow_options_of(shape);
+	void *const memory = piece(b, flow_bytes(&options), 1);
+	if (memory)
+		flow_open(&r->flow, &options, memory);
+	r->files.blobs = piece(b, shape->blobs, sizeof *r->files.blobs);
 }
 
 /* Of the pipeline's, that can be on cores at once; a step has one at least. */
@@ -118,8 +98,7 @@ static void place_cores(struct replay *r, const struct pipeline_shape *shape, st
 }
 static uint64_t place(struct replay *r, const struct pipeline_shape *shape, struct block *b)
 {
-	place_files(&r->files, shape, b);
-	place_slots(&r->slots, shape, b);
+	place_flow(r, shape, b);
 	place_threads(r, shape, b);
 	place_cores(r, shape, b);
 	return b->used;
@@ -136,25 +115,13 @@ static void set_up_files(
 	struct replay *r, const struct replay_model *model, const struct replay_options *options)
 {
 	struct replay_files *files = &r->files;
-	files->batch_size = model->shape.batch_size;
 	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
 		replay_cursor_open(&files->cursors[cost], model, options, (enum replay_cost)cost);
-	for (uint32_t i = model->shape.blobs; i > 0; i--)
-		files->free[files->free_count++] = i - 1;
-	struct replay_slots *slots = &r->slots;
-	slots->count = model->shape.slots;
-	slots->free = slots->count;
-	slots->batch_size = model->shape.batch_size;
-	slots->in_order = model->shape.in_order;
-	slots->lanes = devices_of(&model->shape);
-	for (uint32_t i = slots->count; i > 0; i--)
-		slots->unused[slots->unused_count++] = i - 1;
 }
 
 static void set_up_team(struct replay_team *team, const struct replay_model *model)
 {
 	team->count = model->shape.decode_workers;
-	team->chunk = 1;
 	team->apart = has_cost(model, COST_DECODE_LOCK) || has_cost(model, COST_DECODE_WAIT);
 	team->waiting[THREAD_STARVED] = team->count;
 	for (uint32_t i = 0; i < team->count; i++) {
@@ -169,10 +136,6 @@ static void set_up_crew(struct replay_crew *crew, const struct replay_model *mod
 	crew->count = model->shape.reader_threads;
 	crew->depth = model->shape.read_depth;
 	crew->apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
-	/* As exchange.c: a sleeping reader is worth waking for so many blobs. */
-	const uint32_t quarter = model->shape.blobs / 4;
-	const uint32_t threshold = quarter < crew->depth ? quarter : crew->depth;
-	crew->wake_free = threshold > 0 ? threshold : 1;
 }
 
 static void set_up_ends(struct replay_ends *ends, const struct replay_model *model,
@@ -183,9 +146,12 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
 	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
 	ends->count = devices_of(&model->shape);
-	for (uint32_t i = 0; i < ends->count; i++)
+	for (uint32_t i = 0; i < ends->count; i++) {
 		ends->devices[i].factor =
 			model->device_factor ? (double)model->device_factor[i] : 1;
+		ends->devices[i].held = FLOW_NONE;
+		ends->devices[i].staging.places = model->shape.staging_slots;
+	}
 	ends->staging = model->shape.staging_slots;
 	ends->on_cores = model->shape.step_threads > 0;
 	ends->copies_off_cores = model->copies_off_cores;

@@ -106,7 +106,7 @@ static void *play_worker(void *context)
 {
 	struct player *p = context;
 	struct game *g = p->game;
-	struct blob *items[CHUNK_MAX];
+	struct blob *items[FLOW_CHUNK_MAX];
 	size_t n = 0;
 	uint64_t now = clock_now_ns();
 	while ((n = exchange_decode(&g->exchange, &p->seat, items, n,
@@ -129,14 +129,14 @@ static void *play_worker(void *context)
 /* The lane's batch number `count`. */
 static void check_batch(struct game *g, const struct slot *slot, uint64_t count, unsigned lane)
 {
-	const struct sampler *sampler = &g->exchange.sampler;
-	const uint64_t batches = sampler->batches_per_epoch;
+	const struct flow *flow = &g->exchange.flow;
+	const uint64_t batches = flow->batches_per_epoch;
 	if (g->in_order)
 		expect(g, slot->batch == count * g->lanes + lane);
 	expect(g, atomic_fetch_add(&g->seen[slot->batch], 1) == 0);
-	expect(g, slot->size == sampler_batch_size(sampler, slot->batch));
+	expect(g, slot->size == flow_batch_size(flow, slot->batch));
 	const uint64_t first =
-		slot->batch / batches * sampler->used + slot->batch % batches * g->batch;
+		slot->batch / batches * g->exchange.sampler.used + slot->batch % batches * g->batch;
 	uint32_t bad = 0;
 	for (uint32_t i = 0; i < slot->size; i++) {
 		uint64_t number;
@@ -333,14 +333,14 @@ static void play(uint64_t seed)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		items += players[i].working;
 	}
-	assert_int_equal(items, g.exchange.sampler.total);
-	assert_int_equal(g.exchange.free_count, g.blobs);
-	assert_int_equal(g.exchange.spare_count, g.spare);
-	assert_int_equal(g.exchange.spare_large_count, g.spare_large);
+	assert_int_equal(items, g.exchange.flow.total);
+	assert_int_equal(g.exchange.flow.blobs.free_count, g.blobs);
+	assert_int_equal(g.exchange.flow.blobs.spare_count, g.spare);
+	assert_int_equal(g.exchange.flow.large.spare_count, g.spare_large);
 	if (g.changes)
-		assert_int_equal(g.exchange.reads.files, g.exchange.sampler.total);
-	assert_int_equal(g.exchange.free_large_count, g.large);
-	assert_int_equal(g.exchange.slots.free_count, g.slots);
+		assert_int_equal(g.exchange.reads.files, g.exchange.flow.total);
+	assert_int_equal(g.exchange.flow.large.free_count, g.large);
+	assert_int_equal(g.exchange.flow.free_slot_count, g.slots);
 	close_game(&g);
 }
 
