@@ -6,7 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SPINS = 400 };
+enum {
+	SPINS = 400,
+	/* Workers that a visit calls at most: they call the others.  Each may take the caller's core, and the step is what must
+	 * not wait for one. */
+	CALLS = 2,
+	CALLS_OF_CONSUMER = 1,
+};
 
 /* --- opening and closing -------------------------------------------------------------------------- */
 
@@ -127,6 +133,7 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 	x->total_batches =
 		o->sampler.epochs ? o->sampler.epochs * x->flow.batches_per_epoch : UINT64_MAX;
 	x->lane_batches = x->total_batches / x->options.lanes;
+	state_clock_start(&x->parked, THREAD_STARVED, clock_now_ns());
 	return 0;
 }
 
@@ -178,32 +185,32 @@ static void move(struct seat **from, struct seat **to)
 	push(to, pop(from));
 }
 
-static void turn_clocks(struct seat *list, enum thread_state state, uint64_t now_ns)
+/* All idle workers are in `state` from now on. */
+static void turn_parked(struct exchange *x, enum thread_state state, uint64_t now_ns)
 {
-	for (; list; list = list->next)
-		if (list->clock)
-			state_clock_enter(list->clock, state, now_ns);
+	if (state_clock_state(&x->parked) == state)
+		return;
+	state_clock_enter(&x->parked, state, now_ns > x->parked_ns ? now_ns : x->parked_ns);
+	for (struct seat *seat = x->shown ? x->idle_workers : NULL; seat; seat = seat->next)
+		if (seat->clock && seat->clock->timeline)
+			state_clock_enter(seat->clock, state, now_ns);
 }
 
-static void wake_workers(struct exchange *x, uint64_t now_ns, struct seat **wake)
+static void wake_workers(struct exchange *x, int calls, uint64_t now_ns, struct seat **wake)
 {
 	if (flow_all_handed(&x->flow)) {
 		while (x->idle_workers)
 			move(&x->idle_workers, wake);
 		return;
 	}
-	switch (flow_lack(&x->flow)) {
-	case FLOW_LACKS_FILES:
-		turn_clocks(x->idle_workers, THREAD_STARVED, now_ns);
-		break;
-	case FLOW_LACKS_SLOTS:
-		turn_clocks(x->idle_workers, THREAD_BLOCKED, now_ns);
-		break;
-	case FLOW_LACKS_NOTHING:
-		while (x->idle_workers && flow_calls_worker(&x->flow)) {
-			move(&x->idle_workers, wake);
-			x->flow.workers_woken++;
-		}
+	const enum flow_lack lack = flow_lack(&x->flow);
+	if (lack != FLOW_LACKS_NOTHING)
+		turn_parked(x, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED, now_ns);
+	for (int i = 0; lack == FLOW_LACKS_NOTHING && i < calls; i++) {
+		if (!flow_calls_worker(&x->flow))
+			return;
+		move(&x->idle_workers, wake);
+		flow_worker_wakes(&x->flow);
 	}
 }
 
@@ -245,11 +252,11 @@ static uint32_t batches_waiting(const struct exchange *x)
 }
 
 /* Before the lock is left: the meters, and who can go on now.  They are woken after it was left. */
-static struct seat *settle(struct exchange *x, uint64_t now_ns)
+static struct seat *settle(struct exchange *x, int calls, uint64_t now_ns)
 {
 	struct seat *wake = NULL;
 	if (x->idle_workers)
-		wake_workers(x, now_ns, &wake);
+		wake_workers(x, calls, now_ns, &wake);
 	if (x->idle_readers || x->paused_readers)
 		wake_readers(x, &wake);
 	if (x->flow.deliverable > 0)
@@ -264,12 +271,15 @@ static struct seat *settle(struct exchange *x, uint64_t now_ns)
 	return wake;
 }
 
-static void leave(struct exchange *x, uint64_t now_ns)
+/* True: others were woken, which takes time. */
+static bool leave(struct exchange *x, int calls, uint64_t now_ns)
 {
-	struct seat *wake = settle(x, now_ns);
+	struct seat *wake = settle(x, calls, now_ns);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
+	const bool wakes = wake != NULL;
 	while (wake)
 		parker_wake(&pop(&wake)->parker);
+	return wakes;
 }
 
 /* With tiny samples and a core for each, the next piece of work comes sooner than a sleep would end. */
@@ -279,21 +289,25 @@ static unsigned spins(const struct exchange *x)
 	return x->flow.chunk > 1 && cores_to_spare ? SPINS : 0;
 }
 
-/* Sleeps in a list, in `state` from *now_ns on; the lock is held before and after. */
-static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
-	enum thread_state state, uint64_t *now_ns)
+/* Sleeps in a list; the lock is held before and after. */
+static void sleep_in(
+	struct exchange *x, struct seat **list, struct seat *seat, int calls, uint64_t *now_ns)
 {
 	const unsigned looks = spins(x);
 	push(list, seat);
-	if (seat->clock)
-		state_clock_enter(seat->clock, state, *now_ns);
-	leave(x, *now_ns);
+	(void)leave(x, calls, *now_ns);
 	parker_wait(&seat->parker, looks);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
 	/* Waiting for the lock is work already: from *now_ns on. */
 	uint64_t woken_ns = *now_ns;
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
+}
+
+static void enter_state(const struct seat *seat, enum thread_state state, uint64_t now_ns)
+{
+	if (seat->clock)
+		state_clock_enter(seat->clock, state, now_ns);
 }
 
 /* Takes a seat out of a list; false: it was taken out already, and is being woken. */
@@ -312,7 +326,7 @@ static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, u
 	uint64_t *now_ns)
 {
 	push(list, seat);
-	leave(x, *now_ns);
+	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
 	bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -399,15 +413,13 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 		seat->is_short = n < want;
 		if (n > 0 || in_flight > 0 || flow_exhausted(&x->flow))
 			break;
-		if (want > 0)
-			sleep_in(x, &x->idle_readers, seat, THREAD_BLOCKED, now_ns);
-		else
-			sleep_in(x, &x->paused_readers, seat, THREAD_STARVED, now_ns);
+		enter_state(seat, want > 0 ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
+		sleep_in(x, want > 0 ? &x->idle_readers : &x->paused_readers, seat, CALLS, now_ns);
 		x->flow.readers_woken = 0;
 	}
-	if (n > 0 && seat->clock)
-		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
-	leave(x, *now_ns);
+	if (n > 0)
+		enter_state(seat, THREAD_WORKING, *now_ns);
+	(void)leave(x, CALLS, *now_ns);
 	return n;
 }
 
@@ -421,7 +433,7 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	flow_lend(&x->flow, depth > x->options.depth);
 	struct seat *paused = x->paused_readers;
 	x->paused_readers = NULL;
-	leave(x, now_ns);
+	(void)leave(x, CALLS, now_ns);
 	while (paused)
 		parker_wake(&pop(&paused)->parker);
 }
@@ -496,6 +508,23 @@ static size_t take_ready(struct exchange *x, struct blob **items)
 	return n;
 }
 
+static void park(struct exchange *x, struct seat *seat, uint64_t *now_ns)
+{
+	const enum thread_state state = x->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED;
+	turn_parked(x, state, *now_ns);
+	if (seat->clock && seat->clock->timeline) {
+		x->shown = true;
+		enter_state(seat, state, *now_ns);
+	} else if (seat->clock) {
+		state_clock_park(seat->clock, &x->parked, *now_ns);
+		x->parked_ns = *now_ns > x->parked_ns ? *now_ns : x->parked_ns;
+	}
+	x->flow.workers_idle++;
+	sleep_in(x, &x->idle_workers, seat, CALLS, now_ns);
+	if (x->flow.workers_woken > 0)
+		x->flow.workers_woken--;
+}
+
 size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **items, size_t n_done,
 	uint64_t service_ns, uint64_t *now_ns)
 {
@@ -508,14 +537,12 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 		n = take_ready(x, items);
 		if (n > 0 || flow_all_handed(&x->flow))
 			break;
-		sleep_in(x, &x->idle_workers, seat,
-			x->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED, now_ns);
-		if (x->flow.workers_woken > 0)
-			x->flow.workers_woken--;
+		park(x, seat, now_ns);
 	}
-	if (seat->clock)
-		state_clock_enter(seat->clock, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	leave(x, *now_ns);
+	enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	/* Waking others is none of the time that its samples take. */
+	if (leave(x, CALLS, *now_ns) && *now_ns > 0)
+		*now_ns = clock_now_ns();
 	return n;
 }
 
@@ -555,12 +582,12 @@ struct slot *exchange_next_batch(
 		slot = deliver(x, lane);
 		if (slot)
 			break;
-		sleep_in(x, &x->idle_consumers[lane], seat, THREAD_STARVED, now_ns);
+		enter_state(seat, THREAD_STARVED, *now_ns);
+		sleep_in(x, &x->idle_consumers[lane], seat, CALLS_OF_CONSUMER, now_ns);
 		consumer_came(x);
 	}
-	if (seat->clock)
-		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	leave(x, *now_ns);
+	enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
@@ -578,9 +605,9 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 			consumer_came(x);
 	}
 	*over = !slot && !goes_on(x, lane);
-	if (slot && seat->clock)
-		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
-	leave(x, *now_ns);
+	if (slot)
+		enter_state(seat, THREAD_WORKING, *now_ns);
+	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
@@ -588,7 +615,7 @@ void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, 
 {
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	release(x, used);
-	leave(x, *now_ns);
+	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */

@@ -38,8 +38,12 @@
  * was taken still waits for nothing, and when nothing is being read, ready or decoded all large buffers are free.
  *
  * A worker that waits is starved when nothing is ready, and blocked when files are ready but the lowest
- * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the
- * sleeper's state clock under the lock, so the split is exact without waking it. */
+ * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the one clock of
+ * all sleepers under the lock, so the split is exact without waking them.
+ *
+ * Whoever finds that more workers can go on wakes two of them at most, a consumer one, whatever there is for them: each comes
+ * here, takes its own and wakes two more, so that a step that gives back a slot does not pay for hundreds of wake-ups.  None is lost:
+ * where a worker sleeps and there is work for it, one that was woken for it is on its way. */
 #ifndef MLBENCH_PIPELINES_EXCHANGE_H
 #define MLBENCH_PIPELINES_EXCHANGE_H
 
@@ -136,6 +140,9 @@ struct exchange {
 	uint64_t total_batches; /* UINT64_MAX: without end */
 	uint64_t lane_batches;  /* of these, for each lane */
 	struct seat *idle_workers, *idle_readers;
+	struct state_clock parked; /* of the idle workers: starved or blocked */
+	uint64_t parked_ns;        /* when the last of them parked: their clock turns no earlier */
+	bool shown;                /* some of them have timelines, which are told of each */
 	struct seat *paused_readers;            /* their share of the depth is none */
 	struct seat *idle_consumers[LANES_MAX]; /* one at most in each */
 	struct queue_meter samples, batches;
@@ -148,7 +155,7 @@ void exchange_close(struct exchange *exchange); /* safe on {0}; after all its th
 void exchange_start_meters(struct exchange *exchange, uint64_t now_ns);
 
 /* In all visits *now_ns is when the caller came (0: not timed); it is moved on when the caller had to
- * wait for the lock or to sleep, and the caller's clock is working again when the visit returns with something. */
+ * wait for the lock, to sleep or to wake others, and the caller's clock is working again when the visit returns with something. */
 
 /* A reader: hands in n_done files and takes up to room blobs with their tickets, as far as its share of the depth allows
  * beside the in_flight ones that it still has.  Sleeps for room, or for a share, only without any; 0 then means that the run

@@ -55,8 +55,10 @@ struct replay_worker {
 struct replay_team {
 	struct replay_worker *workers;
 	uint32_t count;
-	uint32_t idle, idle_count; /* list of sleepers, last come first */
-	uint32_t idle_in[THREAD_STATES], waiting[THREAD_STATES]; /* waiting: the woken, too */
+	uint32_t idle;             /* list of sleepers, last come first */
+	enum thread_state idle_in; /* all of them */
+	uint32_t waiting
+		[THREAD_STATES]; /* workers: sleepers, and the woken that are not there yet */
 	bool apart;              /* items have parts beside their CPU time, and go one by one */
 	bool locked, lock_woken; /* lock_woken: one that waited is on its way to it */
 	uint32_t *lock_queue, lock_first, lock_waiting; /* ring of (count) */

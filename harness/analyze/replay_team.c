@@ -33,14 +33,23 @@ static void set_state(struct replay_team *team, struct replay_worker *w, enum th
 	w->state = state;
 }
 
+/* All sleepers are in `state` from now on. */
+static void turn_idle(struct replay *r, enum thread_state state)
+{
+	struct replay_team *team = &r->team;
+	team->waiting[team->idle_in] -= r->flow.workers_idle;
+	team->waiting[state] += r->flow.workers_idle;
+	team->idle_in = state;
+}
+
 static void sleep_until_woken(struct replay *r, struct replay_worker *w)
 {
 	struct replay_team *team = &r->team;
-	set_state(team, w, r->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED);
-	team->idle_in[w->state]++;
+	turn_idle(r, r->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED);
+	set_state(team, w, team->idle_in);
 	w->next_idle = team->idle;
 	team->idle = (uint32_t)(w - team->workers);
-	team->idle_count++;
+	r->flow.workers_idle++;
 }
 
 /* Hands in and takes; false: it sleeps. */
@@ -180,39 +189,24 @@ void replay_worker_go(struct replay *r, uint32_t index)
 	}
 }
 
-/* All sleepers are in `state` from now on. */
-static void turn_idle(struct replay_team *team, enum thread_state state)
-{
-	if (team->idle_in[state] == team->idle_count)
-		return;
-	uint32_t at = team->idle;
-	for (uint32_t i = 0; i < team->idle_count; i++, at = team->workers[at].next_idle) {
-		team->idle_in[team->workers[at].state]--;
-		set_state(team, &team->workers[at], state);
-		team->idle_in[state]++;
-	}
-}
-
 static void wake_worker(struct replay *r)
 {
 	struct replay_team *team = &r->team;
 	struct replay_worker *w = &team->workers[team->idle];
 	team->idle = w->next_idle;
-	team->idle_count--;
-	team->idle_in[w->state]--;
-	r->flow.workers_woken++;
+	flow_worker_wakes(&r->flow);
+	w->state = team->idle_in;
 	w->woken = true;
 	replay_wake(r, id_of(r, w));
 }
 
 bool replay_wake_workers(struct replay *r)
 {
-	struct replay_team *team = &r->team;
 	bool any = false;
-	while (team->idle_count > 0) {
+	while (r->flow.workers_idle > 0) {
 		const enum flow_lack lack = flow_lack(&r->flow);
 		if (lack != FLOW_LACKS_NOTHING)
-			turn_idle(team, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED);
+			turn_idle(r, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED);
 		if (lack != FLOW_LACKS_NOTHING || !flow_calls_worker(&r->flow))
 			break;
 		wake_worker(r);

@@ -93,6 +93,7 @@ struct flow {
 
 	struct flow_pool blobs, large;
 
+	uint32_t workers_idle; /* asleep, and not woken yet */
 	/* Threads that were woken and have not come back yet. */
 	uint32_t workers_woken, readers_woken, consumers_woken;
 	uint32_t wake_free; /* a sleeping reader is worth waking for so many free blobs */
@@ -316,10 +317,10 @@ static inline enum flow_lack flow_lack(struct flow *f)
 	return flow_lowest(f) < f->reach_ticket ? FLOW_LACKS_NOTHING : FLOW_LACKS_SLOTS;
 }
 
-/* Files that a worker should take at once, where there are so many. */
+/* Files that a worker should take at once, where there are so many: those that sleep leave theirs to the others. */
 static inline uint32_t flow_share(const struct flow *f)
 {
-	const uint32_t share = f->ready_count / (2 * f->options.workers);
+	const uint32_t share = f->ready_count / (2 * (f->options.workers - f->workers_idle));
 	return share < 1 ? 1 : share < f->chunk ? share : f->chunk;
 }
 
@@ -328,7 +329,13 @@ static inline bool flow_calls_worker(const struct flow *f)
 {
 	const uint64_t span = f->reach_ticket - f->lowest;
 	const uint64_t takeable = f->ready_count < span ? f->ready_count : span;
-	return (uint64_t)f->workers_woken * f->chunk < takeable;
+	return f->workers_idle > 0 && (uint64_t)f->workers_woken * f->chunk < takeable;
+}
+
+static inline void flow_worker_wakes(struct flow *f)
+{
+	f->workers_idle--;
+	f->workers_woken++;
 }
 
 /* Whether a sleeping reader should be woken, one at a time; large: the next file is a large one. */

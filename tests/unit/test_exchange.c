@@ -425,11 +425,95 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	close_game(&g);
 }
 
+enum { CROWD = 48, CROWD_ROUNDS = 150 };
+
+struct crowd {
+	struct exchange exchange;
+	pthread_barrier_t all_hold_one;
+};
+
+static void *crowd_read(void *context)
+{
+	struct crowd *c = context;
+	struct seat seat = {0};
+	struct blob *blobs[CROWD];
+	size_t n = 0;
+	uint64_t now = clock_now_ns();
+	while ((n = exchange_read(&c->exchange, &seat, blobs, n, blobs, CROWD, 0, &now)) > 0)
+		now = clock_now_ns();
+	return NULL;
+}
+
+/* Goes on when every worker holds a sample: it hangs if one of them is not woken though there is one for it. */
+static void *crowd_work(void *context)
+{
+	struct crowd *c = context;
+	struct seat seat = {0};
+	struct state_clock clock = {0};
+	struct blob *items[FLOW_CHUNK_MAX];
+	uint64_t now = clock_now_ns();
+	size_t n = 0;
+	state_clock_start(&clock, THREAD_STARVED, now);
+	seat.clock = &clock;
+	while ((n = exchange_decode(&c->exchange, &seat, items, n, 10 * FLOW_CHUNK_NS, &now)) > 0) {
+		(void)pthread_barrier_wait(&c->all_hold_one);
+		now = clock_now_ns();
+	}
+	return NULL;
+}
+
+/* Whoever finds work for many calls few, and these the others. */
+static void a_crowd_is_woken_by_one_another(void **state)
+{
+	(void)state;
+	static struct crowd c;
+	static uint8_t bytes[2 * CROWD];
+	static uint32_t labels[2 * CROWD];
+	static atomic_bool stopping;
+	const struct exchange_options options = {
+		.sampler = {.seed = 1, .count = CROWD, .batch_size = CROWD, .epochs = CROWD_ROUNDS},
+		.blobs = 2 * CROWD,
+		.slots = 2,
+		.prefetch_depth = 1,
+		.slot_memory = bytes,
+		.label_memory = labels,
+		.slot_samples = CROWD,
+		.slot_bytes = CROWD,
+		.in_order = true,
+		.workers = CROWD,
+		.readers = 1,
+		.read_depth = CROWD,
+		.cores = 1,
+		.stopping = &stopping,
+	};
+	assert_int_equal(exchange_open(&c.exchange, &options), 0);
+	assert_int_equal(pthread_barrier_init(&c.all_hold_one, NULL, CROWD), 0);
+	pthread_t threads[CROWD + 1];
+	for (unsigned i = 0; i < CROWD + 1; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, i == 0 ? crowd_read : crowd_work, &c), 0);
+	struct seat seat = {0};
+	struct slot *slot = NULL;
+	uint64_t now = clock_now_ns();
+	unsigned rounds = 0;
+	for (; (slot = exchange_next_batch(&c.exchange, 0, &seat, slot, &now)); rounds++) {
+		/* Long enough for all to have gone to sleep, now and then. */
+		clock_sleep_until_ns(clock_now_ns() + (rounds % 4 == 0) * NS_PER_MS);
+		now = clock_now_ns();
+	}
+	assert_int_equal(rounds, CROWD_ROUNDS);
+	for (unsigned i = 0; i < CROWD + 1; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	(void)pthread_barrier_destroy(&c.all_hold_one);
+	exchange_close(&c.exchange);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_ticket_comes_out_once),
 		cmocka_unit_test(a_sleeper_is_told_apart_while_it_sleeps),
+		cmocka_unit_test(a_crowd_is_woken_by_one_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
