@@ -80,6 +80,7 @@ static int open_flow(struct exchange *x)
 		.in_order = o->in_order,
 		.workers = o->workers,
 		.read_depth = o->read_depth,
+		.cores = o->cores,
 	};
 	x->flow_memory = calloc(1, flow_bytes(&options));
 	if (!x->flow_memory)
@@ -196,11 +197,17 @@ static void turn_parked(struct exchange *x, enum thread_state state, uint64_t no
 			state_clock_enter(seat->clock, state, now_ns);
 }
 
+static void call_worker(struct exchange *x, struct seat **wake)
+{
+	move(&x->idle_workers, wake);
+	flow_worker_wakes(&x->flow);
+}
+
 static void wake_workers(struct exchange *x, int calls, uint64_t now_ns, struct seat **wake)
 {
 	if (flow_all_handed(&x->flow)) {
 		while (x->idle_workers)
-			move(&x->idle_workers, wake);
+			call_worker(x, wake);
 		return;
 	}
 	const enum flow_lack lack = flow_lack(&x->flow);
@@ -209,8 +216,7 @@ static void wake_workers(struct exchange *x, int calls, uint64_t now_ns, struct 
 	for (int i = 0; lack == FLOW_LACKS_NOTHING && i < calls; i++) {
 		if (!flow_calls_worker(&x->flow))
 			return;
-		move(&x->idle_workers, wake);
-		flow_worker_wakes(&x->flow);
+		call_worker(x, wake);
 	}
 }
 
@@ -625,7 +631,7 @@ void exchange_wake_all(struct exchange *x)
 	struct seat *wake = NULL;
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	while (x->idle_workers)
-		move(&x->idle_workers, &wake);
+		call_worker(x, &wake);
 	while (x->idle_readers)
 		move(&x->idle_readers, &wake);
 	while (x->paused_readers)

@@ -35,8 +35,9 @@ static uint32_t devices_of(const struct pipeline_shape *shape)
 }
 
 /* Without epochs: all batches are alike. */
-static struct flow_options flow_options_of(const struct pipeline_shape *shape)
+static struct flow_options flow_options_of(const struct replay_model *model)
 {
+	const struct pipeline_shape *shape = &model->shape;
 	return (struct flow_options){
 		.epoch_samples = shape->batch_size,
 		.batch_size = shape->batch_size,
@@ -46,16 +47,17 @@ static struct flow_options flow_options_of(const struct pipeline_shape *shape)
 		.in_order = shape->in_order,
 		.workers = shape->decode_workers,
 		.read_depth = shape->read_depth,
+		.cores = model->cores < shape->decode_workers ? (uint32_t)ceil(model->cores) : 0,
 	};
 }
 
-static void place_flow(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+static void place_flow(struct replay *r, const struct replay_model *model, struct block *b)
 {
-	const struct flow_options options = flow_options_of(shape);
+	const struct flow_options options = flow_options_of(model);
 	void *const memory = piece(b, flow_bytes(&options), 1);
 	if (memory)
 		flow_open(&r->flow, &options, memory);
-	r->files.blobs = piece(b, shape->blobs, sizeof *r->files.blobs);
+	r->files.blobs = piece(b, model->shape.blobs, sizeof *r->files.blobs);
 }
 
 /* Of the pipeline's, that can be on cores at once; a step has one at least. */
@@ -96,9 +98,11 @@ static void place_cores(struct replay *r, const struct pipeline_shape *shape, st
 	cores->busy_of = piece(b, threads + 1, sizeof *cores->busy_of);
 	r->event_of = piece(b, threads, sizeof *r->event_of);
 }
-static uint64_t place(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+
+static uint64_t place(struct replay *r, const struct replay_model *model, struct block *b)
 {
-	place_flow(r, shape, b);
+	const struct pipeline_shape *shape = &model->shape;
+	place_flow(r, model, b);
 	place_threads(r, shape, b);
 	place_cores(r, shape, b);
 	return b->used;
@@ -301,14 +305,14 @@ int replay_run(const struct replay_model *model, const struct replay_options *op
 		return code;
 	struct replay r = {0};
 	struct block block = {0};
-	const uint64_t bytes = place(&r, &model->shape, &block);
+	const uint64_t bytes = place(&r, model, &block);
 	if (bytes > BYTES_MAX)
 		return error_set(err, -EINVAL, "too large to replay: %llu MiB",
 			(unsigned long long)(bytes >> 20));
 	block = (struct block){.data = calloc(1, bytes)};
 	if (!block.data)
 		return error_set(err, -ENOMEM, "out of memory for a replay");
-	(void)place(&r, &model->shape, &block);
+	(void)place(&r, model, &block);
 	set_up(&r, model, options);
 	code = run(&r, model, options, result, err);
 	free(block.data);

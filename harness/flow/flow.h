@@ -34,6 +34,7 @@ struct flow_options {
 	uint32_t slots, lanes;                   /* > 0 */
 	bool in_order;
 	uint32_t workers, read_depth;
+	uint32_t cores; /* 0: as many as wanted */
 };
 
 /* A ticket's place in the run. */
@@ -324,9 +325,13 @@ static inline uint32_t flow_share(const struct flow *f)
 	return share < 1 ? 1 : share < f->chunk ? share : f->chunk;
 }
 
-/* Whether one more worker should be woken: where nothing lacks, as many as there are chunks to take. */
+/* Whether one more worker should be woken: where nothing lacks, as many as there are chunks to take.  Samples that are taken in
+ * chunks are too short to wait for anything but a core: more than those would only take them from each other. */
 static inline bool flow_calls_worker(const struct flow *f)
 {
+	const uint32_t awake = f->options.workers - f->workers_idle;
+	if (f->chunk > 1 && f->options.cores > 0 && awake >= f->options.cores)
+		return false;
 	const uint64_t span = f->reach_ticket - f->lowest;
 	const uint64_t takeable = f->ready_count < span ? f->ready_count : span;
 	return f->workers_idle > 0 && (uint64_t)f->workers_woken * f->chunk < takeable;
