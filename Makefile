@@ -95,7 +95,7 @@ no-plugin: # of an earlier build, which the program would find
 	@rm -f $(B)/libmlbench-cuda.so
 
 # What measures, and what reads: the first links without the second, and without its libraries (tests/measuring_alone.c).
-MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
+MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/flow/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
 READING_PACKAGES := sqlite3 ncursesw libmicrohttpd libprotobuf-c
 MEASURING_LIBS = -Wl,--as-needed $(shell pkg-config --libs $(filter-out $(READING_PACKAGES),$(PACKAGES)) 2>/dev/null) -lz -lm -ldl
 LIBRARIES := $(B)/libreading.a $(B)/libmeasuring.a

@@ -7,7 +7,7 @@
 #include "pipelines/dither.h"
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
-#include "pipelines/slots.h"
+#include "pipelines/slot.h"
 #include "pipelines/timeline_wiring.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"

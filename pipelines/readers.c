@@ -14,7 +14,6 @@
 enum {
 	IMMEDIATE_DEPTH = 64,
 	REAP_WAIT_NS = 100000000, /* looks at the stop flag so often */
-	SHORT_WAIT_NS = 1000000,  /* looks for a free blob so often, while short of them */
 };
 
 struct one_reader {
@@ -104,7 +103,7 @@ static size_t reap(struct one_reader *r, bool is_short)
 	size_t n = source_reap(reader, r->reaped, r->in_flight, 0);
 	if (n == 0) {
 		set_state(r, THREAD_BLOCKED);
-		n = source_reap(reader, r->reaped, r->in_flight, SHORT_WAIT_NS);
+		n = source_reap(reader, r->reaped, r->in_flight, FLOW_LOOK_NS);
 		set_state(r, THREAD_WORKING);
 	}
 	return n;

@@ -225,7 +225,7 @@ static void work(struct worker *w)
 	const struct backend_ops *const backend = w->team->options.backend;
 	uint64_t now_ns = w->meter ? w->start_ns : 0;
 	uint64_t service_ns = 0;
-	struct blob *items[CHUNK_MAX];
+	struct blob *items[FLOW_CHUNK_MAX];
 	size_t n = 0;
 	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0) {
 		backend_mark(backend, STAGE_DECODE_NAME);

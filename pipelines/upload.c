@@ -13,7 +13,8 @@
  * next may be filled, too; it is no place of the queue. */
 static uint32_t waiting(const struct upload *u)
 {
-	const uint32_t filled = (uint32_t)(u->filled - u->released - (u->taken > u->released));
+	const struct flow_staging *const r = &u->ring;
+	const uint32_t filled = (uint32_t)(r->filled - r->released - (r->taken > r->released));
 	return filled < u->options.depth ? filled : u->options.depth;
 }
 
@@ -51,8 +52,8 @@ struct slot *upload_take_place(struct upload *u, uint64_t number, bool may_wait,
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	while (!slot && !crew_stopping(u->options.crew)) {
-		if (number - u->released < u->count)
-			slot = &u->staging[number % u->count];
+		if (flow_staging_has_place(&u->ring, number))
+			slot = &u->staging[number % u->ring.places];
 		else if (may_wait)
 			uploader_sleeps(u, now_ns);
 		else
@@ -74,7 +75,7 @@ void upload_label(struct slot *to, const struct slot *from)
 void upload_deliver(struct upload *u, uint64_t now_ns)
 {
 	(void)pthread_mutex_lock(&u->lock);
-	u->filled++;
+	u->ring.filled++;
 	set_meter(u, now_ns);
 	leave(u, &u->idle_step);
 }
@@ -170,15 +171,15 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 		return error_set(err, -ENOMEM, "out of memory");
 	memset(u, 0, sizeof *u);
 	u->options = *options;
-	u->count = options->depth + 1;
-	if (u->count > UPLOAD_PLACES_MAX) {
+	u->ring.places = options->depth + 1;
+	if (u->ring.places > UPLOAD_PLACES_MAX) {
 		free(u);
 		return error_set(err, -EINVAL, "upload.depth = %u: at most %d", options->depth,
 			UPLOAD_PLACES_MAX - 1);
 	}
 	u->seat.clock = options->meter ? &options->meter->clock : NULL;
 	u->seat.lock = options->meter ? &options->meter->lock : NULL;
-	u->staging = calloc(u->count, sizeof *u->staging);
+	u->staging = calloc(u->ring.places, sizeof *u->staging);
 	int code = u->staging ? pthread_mutex_init(&u->lock, NULL) : ENOMEM;
 	if (code) {
 		free(u->staging);
@@ -186,7 +187,7 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 		return error_set_errno(err, code, "cannot make the staging queue");
 	}
 	*out = u;
-	for (uint32_t i = 0; i < u->count; i++) {
+	for (uint32_t i = 0; i < u->ring.places; i++) {
 		u->staging[i].index = i;
 		if (options->device)
 			continue;
@@ -231,7 +232,8 @@ void upload_wake(struct upload *u)
 /* Under the lock: the next uploaded batch, if there is one. */
 static struct slot *take(struct upload *u)
 {
-	return u->taken < u->filled ? &u->staging[u->taken++ % u->count] : NULL;
+	return flow_staging_has_batch(&u->ring) ? &u->staging[u->ring.taken++ % u->ring.places]
+						: NULL;
 }
 
 /* The step sleeps; what it gave back may be what the uploader waits for. */
@@ -253,7 +255,7 @@ struct slot *upload_next_batch(
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
-		u->released++;
+		u->ring.released++;
 	while (!crew_stopping(u->options.crew)) {
 		slot = take(u);
 		if (slot || u->ended)
@@ -301,7 +303,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
-		u->released++;
+		u->ring.released++;
 	while (!crew_stopping(u->options.crew)) {
 		u->wanted = is_here(u, seat, oldest, *now_ns) ? 0 : oldest + 1;
 		slot = take(u);

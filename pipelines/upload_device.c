@@ -105,7 +105,7 @@ static struct slot *finish(struct copies *c, uint64_t *now_ns)
 {
 	struct upload *u = c->upload;
 	const struct upload_options *o = &u->options;
-	const unsigned place = (unsigned)(c->ended % u->count);
+	const unsigned place = (unsigned)(c->ended % u->ring.places);
 	struct upload_result result = {0};
 	struct error err = {0};
 	const uint64_t shown_ns = timeline_mark();
@@ -155,7 +155,7 @@ void upload_by_device(struct upload *u, uint64_t start_ns)
 	bool going = true;
 	while (going && !crew_stopping(u->options.crew)) {
 		const bool flying = c.begun > c.ended;
-		const unsigned oldest = (unsigned)(c.ended % u->count);
+		const unsigned oldest = (unsigned)(c.ended % u->ring.places);
 		if (flying && !used && ops->upload_finished(u->backend, oldest)) {
 			used = finish(&c, &now_ns);
 			going = used != NULL;

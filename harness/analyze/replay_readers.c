@@ -4,9 +4,6 @@
  * has submitted all that it took. */
 #include "harness/analyze/replay_line.h"
 
-/* As in readers.c: while short of blobs, a reader looks for one so often. */
-static const double SHORT_WAIT_NS = 1e6;
-
 static uint32_t reader_event(const struct replay *r, const struct replay_reader *reader)
 {
 	return replay_event_id(EVENT_READER, (uint32_t)(reader - r->crew.readers));
@@ -23,8 +20,8 @@ static void take_blobs(struct replay *r, struct replay_reader *reader, uint32_t 
 {
 	const uint32_t index = (uint32_t)(reader - r->crew.readers);
 	uint32_t n = 0;
-	while (n < want && r->files.free_count > 0 && replay_files_have_room(&r->files))
-		reader->taken[n++] = replay_files_take(&r->files, index);
+	while (n < want && flow_has_blob(&r->flow, false) && flow_has_room(&r->flow))
+		reader->taken[n++] = replay_files_take(&r->files, &r->flow, index);
 	reader->taken_count = n;
 	reader->submitted = 0;
 	reader->is_short = n < want;
@@ -42,10 +39,10 @@ static void sleep_until_woken(struct replay_crew *crew, struct replay_reader *re
 static bool visit(struct replay *r, struct replay_reader *reader)
 {
 	struct replay_crew *crew = &r->crew;
-	crew->woken -= reader->woken;
+	r->flow.readers_woken -= reader->woken;
 	reader->woken = false;
 	for (uint32_t i = 0; i < reader->done_count; i++)
-		replay_files_put(&r->files, reader->done[i]);
+		flow_put(&r->flow, r->files.blobs[reader->done[i]].ticket, reader->done[i]);
 	reader->in_flight -= reader->done_count;
 	reader->done_count = 0;
 	take_blobs(r, reader, crew->depth - reader->in_flight);
@@ -112,10 +109,10 @@ static void wait_for_file(struct replay *r, struct replay_reader *reader)
 	if (!reader->is_short)
 		return;
 	set_blocked(&r->crew, reader, true);
-	reader->looks_next = r->now + SHORT_WAIT_NS;
+	reader->looks_next = r->now + FLOW_LOOK_NS;
 	if (!reader->timer_set)
 		replay_wait(r, replay_event_id(EVENT_LOOK, (uint32_t)(reader - r->crew.readers)),
-			SHORT_WAIT_NS);
+			FLOW_LOOK_NS);
 	reader->timer_set = true;
 }
 
@@ -184,13 +181,11 @@ bool replay_wake_readers(struct replay *r)
 {
 	struct replay_crew *crew = &r->crew;
 	bool any = false;
-	while (crew->idle_count > 0 && crew->woken == 0 && replay_files_have_room(&r->files) &&
-		(r->files.free_count >= crew->wake_free ||
-			(r->files.ready == 0 && r->files.free_count > 0))) {
+	while (crew->idle_count > 0 && flow_calls_reader(&r->flow, false)) {
 		struct replay_reader *reader = &crew->readers[crew->idle];
 		crew->idle = reader->next_idle;
 		crew->idle_count--;
-		crew->woken++;
+		r->flow.readers_woken++;
 		reader->woken = true;
 		replay_wake(r, reader_event(r, reader));
 		any = true;
