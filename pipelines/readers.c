@@ -2,8 +2,7 @@
 #include "pipelines/readers.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
-#include "harness/measure/timeline.h"
+#include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
 
 #include <errno.h>
@@ -119,13 +118,6 @@ static void show(const struct blob *blob)
 		request->opened_ns, blob->ticket.number, 0);
 }
 
-static void log_item(struct trace_log *log, const struct trace_entry *item)
-{
-	struct trace_entry *const entry = trace_log_next(log, item->number);
-	if (entry)
-		*entry = *item;
-}
-
 static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
 {
 	const struct read_request *request = &blob->request;
@@ -136,15 +128,13 @@ static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t 
 		.service_ns = (float)service_ns,
 		.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
 	};
-	if (blob->aside) {
-		/* Whatever is cut off later, it is none of the files at the set depth. */
+	/* Whatever is cut off later, a file aside is none of those at the set depth. */
+	if (blob->aside)
 		thread_meter_count(meter, 1);
-	} else {
-		thread_meter_add(meter, now_ns, service_ns, 1);
-		log_item(&meter->trace, &item);
-	}
+	else
+		span_item(meter, now_ns, service_ns, &item);
 	if (item.number < meter->ramp.room && blob->switches == 0)
-		log_item(&meter->ramp, &item);
+		trace_log_put(&meter->ramp, &item);
 	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
 		show(blob);
 }
@@ -188,23 +178,18 @@ static void *run_reader(void *context)
 	struct one_reader *r = context;
 	const struct readers_options *o = &r->readers->options;
 	struct error err = {0};
-	flame_thread_begin(STAGE_READ_NAME);
 	(void)placement_bind(o->placement, o->first_place + r->index, 1);
-	if (r->meter)
-		thread_meter_attach(r->meter);
+	span_thread_begin(STAGE_READ, r->meter);
 	const int code = open_reader(r, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	uint64_t start_ns;
 	if (crew_arrive(o->crew, &start_ns)) {
-		if (r->meter)
-			thread_meter_start(r->meter, THREAD_WORKING, start_ns, o->segment_ns);
+		span_thread_start(r->meter, THREAD_WORKING, start_ns, o->segment_ns);
 		read_files(r, start_ns);
 	}
 	close_reader(r);
-	if (r->meter)
-		thread_meter_detach(r->meter);
-	flame_thread_end();
+	span_thread_end(r->meter);
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "pipelines/rounds.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,18 +47,16 @@ static void meter(const struct rounds *r, unsigned device, const struct round_st
 {
 	struct thread_meter *const m = &r->meters[device];
 	const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
-	thread_meter_add(m, ended_ns, exchange_ns, 1);
+	const struct trace_entry item = {
+		.number = step->batch,
+		.end_ns = ended_ns,
+		.service_ns = (float)exchange_ns,
+		.host_ns = NAN,
+	};
+	span_item(m, ended_ns, exchange_ns, &item);
 	if (!r->live)
 		state_clock_move(
 			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
-	struct trace_entry *const entry = trace_log_next(&m->trace, step->batch);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = step->batch,
-			.end_ns = ended_ns,
-			.service_ns = (float)exchange_ns,
-			.host_ns = NAN,
-		};
 }
 
 static void count_exchange(struct rounds *r, const struct round *round)

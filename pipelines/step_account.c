@@ -2,6 +2,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,15 +18,13 @@ struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 
 static void meter(struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
 {
-	thread_meter_add(meter, r->ended_ns, r->service_ns, 1);
-	struct trace_entry *const entry = trace_log_next(&meter->trace, slot->batch);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = slot->batch,
-			.end_ns = r->ended_ns,
-			.service_ns = (float)r->service_ns,
-			.host_ns = (float)r->host_ns,
-		};
+	const struct trace_entry item = {
+		.number = slot->batch,
+		.end_ns = r->ended_ns,
+		.service_ns = (float)r->service_ns,
+		.host_ns = (float)r->host_ns,
+	};
+	span_item(meter, r->ended_ns, r->service_ns, &item);
 }
 
 /* A device may not tell it of every step. */

@@ -11,6 +11,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -62,16 +63,12 @@ static bool launch(struct flights *f, struct slot *slot)
 		.had_ns = clock_now_ns(),
 		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
 	};
-	const bool shown = timeline_is_on();
+	const struct span span = span_begin(STAGE_STEP, s->backend->ops->mark);
 	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	struct error err = {0};
-	backend_mark(s->backend->ops, STAGE_STEP_NAME);
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
-	backend_mark(s->backend->ops, NULL);
-	const uint64_t launched_ns = clock_now_ns();
-	flight->launch_ns = launched_ns - flight->had_ns;
-	timeline_span(
-		TIMELINE_LAUNCH, shown ? flight->had_ns : 0, launched_ns, slot->batch, slot->size);
+	flight->launch_ns = clock_now_ns() - flight->had_ns;
+	span_end(&span, TIMELINE_LAUNCH, slot->batch, slot->size);
 	f->launched++;
 	return report(s, code, &err);
 }
@@ -122,16 +119,14 @@ static void choose_look(struct flights *f, uint64_t service_ns)
 
 static void trace_device(const struct stepper *s, uint64_t batch, const struct step_result *result)
 {
-	struct thread_meter *const meter = s->options.meter;
-	struct trace_entry *const entry =
-		meter && result->end_ns > 0 ? thread_meter_device_item(meter, batch) : NULL;
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = batch,
-			.end_ns = result->end_ns,
-			.service_ns = (float)(result->end_ns - result->begin_ns),
-			.host_ns = (float)result->launch_ns,
-		};
+	const struct trace_entry item = {
+		.number = batch,
+		.end_ns = result->end_ns,
+		.service_ns = (float)(result->end_ns - result->begin_ns),
+		.host_ns = (float)result->launch_ns,
+	};
+	if (result->end_ns > 0)
+		span_device(s->options.meter, NULL, TIMELINE_DEVICE_STEP, result->begin_ns, &item);
 }
 
 /* Waits for the oldest step; its slot is free again.  NULL: the run is over. */

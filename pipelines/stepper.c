@@ -3,7 +3,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -193,26 +193,21 @@ static void *run(void *context)
 	struct stepper *s = context;
 	const struct stepper_options *o = &s->options;
 	struct error err = {0};
-	flame_thread_begin(STAGE_STEP_NAME);
 	(void)placement_bind(o->placement, o->first_place, o->places);
-	if (o->meter)
-		thread_meter_attach(o->meter);
+	span_thread_begin(STAGE_STEP, o->meter);
 	const int code = open_backend(s, &err);
 	if (code)
 		stepper_fail(s, code, &err);
 	else if (s->backend->ops->describe)
 		describe_device(s); /* which one it is; again at the end, with what came of it */
 	if (crew_arrive(o->crew, &s->start_ns)) {
-		if (o->meter)
-			thread_meter_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
+		span_thread_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
 		if (o->sync_meter)
 			start_sync(s);
 		run_steps(s);
 	}
 	close_backend(s);
-	if (o->meter)
-		thread_meter_detach(o->meter);
-	flame_thread_end();
+	span_thread_end(o->meter);
 	return NULL;
 }
 

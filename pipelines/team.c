@@ -7,8 +7,7 @@
 #include "pipelines/team.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
-#include "harness/measure/timeline.h"
+#include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 
@@ -128,14 +127,13 @@ static void decode_injected(struct worker *w, struct blob *blob, struct lock_met
 static void trace(const struct worker *w, const struct blob *blob, uint64_t service_ns,
 	uint64_t ended_ns, uint64_t lock_wait_ns, uint64_t lock_hold_ns)
 {
-	struct trace_entry *const entry = trace_log_next(&w->meter->trace, blob->ticket.number);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = blob->ticket.number,
-			.end_ns = ended_ns,
-			.service_ns = (float)service_ns,
-			.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
-		};
+	const struct trace_entry item = {
+		.number = blob->ticket.number,
+		.end_ns = ended_ns,
+		.service_ns = (float)service_ns,
+		.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
+	};
+	trace_log_put(&w->meter->trace, &item);
 }
 
 /* In the timeline. */
@@ -238,23 +236,18 @@ static void run_worker(struct worker *w)
 {
 	const struct team_options *o = &w->team->options;
 	struct error err = {0};
-	flame_thread_begin(STAGE_DECODE_NAME);
 	(void)placement_bind(o->placement, o->first_place + w->index, 1);
-	if (w->meter)
-		thread_meter_attach(w->meter);
+	span_thread_begin(STAGE_DECODE, w->meter);
 	const int code = transform_open(
 		&w->transform, o->config, &o->dataset->extents, &o->crew->stopping, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	if (crew_arrive(o->crew, &w->start_ns)) {
-		if (w->meter)
-			thread_meter_start(w->meter, THREAD_STARVED, w->start_ns, o->segment_ns);
+		span_thread_start(w->meter, THREAD_STARVED, w->start_ns, o->segment_ns);
 		work(w);
 	}
 	transform_close(w->transform);
-	if (w->meter)
-		thread_meter_detach(w->meter);
-	flame_thread_end();
+	span_thread_end(w->meter);
 }
 
 #if defined(__SANITIZE_THREAD__)

@@ -2,7 +2,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -96,16 +96,13 @@ void upload_count(struct upload *u, const struct copy_times *copy, bool on_devic
 		add(&u->device_ns, copy->service_ns);
 	if (!meter)
 		return;
-	thread_meter_add(meter, copy->ended_ns, copy->service_ns, 1);
 	const struct trace_entry item = {
 		.number = copy->batch,
 		.end_ns = copy->ended_ns,
 		.service_ns = (float)copy->service_ns,
 		.host_ns = NAN,
 	};
-	struct trace_entry *const entry = trace_log_next(&meter->trace, copy->batch);
-	if (entry)
-		*entry = item;
+	span_item(meter, copy->ended_ns, copy->service_ns, &item);
 }
 
 static void end(struct upload *u)
@@ -118,8 +115,7 @@ static void end(struct upload *u)
 static void upload_batches(struct upload *u, uint64_t start_ns)
 {
 	struct thread_meter *const meter = u->options.meter;
-	if (meter)
-		thread_meter_start(meter, THREAD_STARVED, start_ns, u->options.segment_ns);
+	span_thread_start(meter, THREAD_STARVED, start_ns, u->options.segment_ns);
 	if (u->options.device)
 		upload_by_device(u, start_ns);
 	else
@@ -131,17 +127,13 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 static void *run(void *context)
 {
 	struct upload *u = context;
-	flame_thread_begin(STAGE_UPLOAD_NAME);
 	(void)placement_bind(u->options.placement, u->options.place, 1);
-	if (u->options.meter)
-		thread_meter_attach(u->options.meter);
+	span_thread_begin(STAGE_UPLOAD, u->options.meter);
 	uint64_t start_ns;
 	if (crew_arrive(u->options.crew, &start_ns))
 		upload_batches(u, start_ns);
 	end(u);
-	if (u->options.meter)
-		thread_meter_detach(u->options.meter);
-	flame_thread_end();
+	span_thread_end(u->options.meter);
 	return NULL;
 }
 

@@ -7,7 +7,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/timeline.h"
+#include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
 
 #include <math.h>
@@ -42,11 +42,9 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();
 	struct error err = {0};
-	backend_mark(u->backend->ops, STAGE_UPLOAD_NAME);
-	const uint64_t shown_ns = timeline_mark();
+	const struct span span = span_begin(STAGE_UPLOAD, u->backend->ops->mark);
 	const int code = u->backend->ops->upload(u->backend, to->index, &view, &err);
-	(void)timeline_end(TIMELINE_COPY_LAUNCH, shown_ns, from->batch);
-	backend_mark(u->backend->ops, NULL);
+	span_end(&span, TIMELINE_COPY_LAUNCH, from->batch, 0);
 	if (!report(u, code, &err))
 		return false;
 	c->begun++;
@@ -82,22 +80,15 @@ static void judge(struct copies *c, const struct slot *from, const struct upload
 /* What the device did, as nothing planted would have it. */
 static void trace_device(const struct upload *u, uint64_t batch, const struct upload_result *result)
 {
-	struct thread_meter *const meter = u->options.meter;
-	struct trace_entry *const entry =
-		meter && result->end_ns > 0 ? thread_meter_device_item(meter, batch) : NULL;
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = batch,
-			.end_ns = result->end_ns,
-			.service_ns = (float)(result->end_ns - result->begin_ns),
-			.host_ns = NAN,
-		};
-	if (u->options.device_timeline && result->end_ns > 0)
-		timeline_put(u->options.device_timeline,
-			&(const struct timeline_entry){.begin_ns = result->begin_ns,
-				.end_ns = result->end_ns,
-				.number = batch,
-				.kind = TIMELINE_DEVICE_COPY});
+	const struct trace_entry item = {
+		.number = batch,
+		.end_ns = result->end_ns,
+		.service_ns = (float)(result->end_ns - result->begin_ns),
+		.host_ns = NAN,
+	};
+	if (result->end_ns > 0)
+		span_device(u->options.meter, u->options.device_timeline, TIMELINE_DEVICE_COPY,
+			result->begin_ns, &item);
 }
 
 /* Waits for the oldest copy; its slot is free again.  NULL: the run is over. */
