@@ -33,7 +33,7 @@ static const char interrupted_document[] =
 	"{\"schema\": \"mlbench.error/1\", \"error\": \"interrupted twice\", \"exit_status\": 130}\n";
 
 /* The first asks for a clean stop, the second does not wait for it. */
-static void on_signal(int number)
+static void main_on_signal(int number)
 {
 	(void)number;
 	const int saved = errno;
@@ -59,7 +59,7 @@ static void on_hangup(int number)
 
 static void set_up_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = main_on_signal, .sa_flags = SA_RESTART};
 	(void)sigemptyset(&action.sa_mask);
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
@@ -92,7 +92,7 @@ static bool set_up_streams(void)
 	return true;
 }
 
-static const struct command *find_command(const char *name)
+static const struct command *main_find_command(const char *name)
 {
 	for (size_t i = 0; commands[i]; i++)
 		if (strcmp(commands[i]->name, name) == 0)
@@ -195,7 +195,7 @@ static int dispatch(int argc, char **argv, struct error *err)
 		const int status = run_command(&command_help, 0, argv, err);
 		return argc > 1 ? status : EXIT_STATUS_BAD_INPUT;
 	}
-	const struct command *command = find_command(first);
+	const struct command *command = main_find_command(first);
 	return command ? run_command(command, argc - 2, argv + 2, err) : refuse_command(first, err);
 }
 

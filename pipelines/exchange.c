@@ -46,7 +46,7 @@ static int open_blobs(struct exchange *x)
 	return 0;
 }
 
-static int open_slots(struct exchange *x)
+static int exchange_open_slots(struct exchange *x)
 {
 	const struct exchange_options *o = &x->options;
 	x->slots = calloc(o->slots, sizeof *x->slots);
@@ -122,7 +122,7 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 	if (!code)
 		code = open_flow(x);
 	if (!code)
-		code = open_slots(x);
+		code = exchange_open_slots(x);
 	if (!code)
 		code = open_blobs(x);
 	if (!code)
@@ -181,7 +181,7 @@ static void push(struct seat **list, struct seat *seat)
 	*list = seat;
 }
 
-static void move(struct seat **from, struct seat **to)
+static void exchange_move(struct seat **from, struct seat **to)
 {
 	push(to, pop(from));
 }
@@ -199,7 +199,7 @@ static void turn_parked(struct exchange *x, enum thread_state state, uint64_t no
 
 static void call_worker(struct exchange *x, struct seat **wake)
 {
-	move(&x->idle_workers, wake);
+	exchange_move(&x->idle_workers, wake);
 	flow_worker_wakes(&x->flow);
 }
 
@@ -231,11 +231,11 @@ static void wake_readers(struct exchange *x, struct seat **wake)
 {
 	if (flow_exhausted(&x->flow)) {
 		while (x->idle_readers)
-			move(&x->idle_readers, wake);
+			exchange_move(&x->idle_readers, wake);
 		while (x->paused_readers)
-			move(&x->paused_readers, wake);
+			exchange_move(&x->paused_readers, wake);
 	} else if (x->idle_readers && flow_calls_reader(&x->flow, next_is_large(x))) {
-		move(&x->idle_readers, wake);
+		exchange_move(&x->idle_readers, wake);
 		x->flow.readers_woken++;
 	}
 }
@@ -245,7 +245,7 @@ static void wake_consumers(struct exchange *x, struct seat **wake)
 	for (uint32_t lane = 0; lane < x->options.lanes; lane++) {
 		if (!x->idle_consumers[lane] || !flow_calls_consumer(&x->flow, lane))
 			continue;
-		move(&x->idle_consumers[lane], wake);
+		exchange_move(&x->idle_consumers[lane], wake);
 		x->flow.consumers_woken++;
 	}
 }
@@ -258,7 +258,7 @@ static uint32_t batches_waiting(const struct exchange *x)
 }
 
 /* Before the lock is left: the meters, and who can go on now.  They are woken after it was left. */
-static struct seat *settle(struct exchange *x, int calls, uint64_t now_ns)
+static struct seat *exchange_settle(struct exchange *x, int calls, uint64_t now_ns)
 {
 	struct seat *wake = NULL;
 	if (x->idle_workers)
@@ -278,9 +278,9 @@ static struct seat *settle(struct exchange *x, int calls, uint64_t now_ns)
 }
 
 /* True: others were woken, which takes time. */
-static bool leave(struct exchange *x, int calls, uint64_t now_ns)
+static bool exchange_unlock(struct exchange *x, int calls, uint64_t now_ns)
 {
-	struct seat *wake = settle(x, calls, now_ns);
+	struct seat *wake = exchange_settle(x, calls, now_ns);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 	const bool wakes = wake != NULL;
 	while (wake)
@@ -301,7 +301,7 @@ static void sleep_in(
 {
 	const unsigned looks = spins(x);
 	push(list, seat);
-	(void)leave(x, calls, *now_ns);
+	(void)exchange_unlock(x, calls, *now_ns);
 	parker_wait(&seat->parker, looks);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -332,7 +332,7 @@ static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, u
 	uint64_t *now_ns)
 {
 	push(list, seat);
-	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -376,7 +376,7 @@ static void use_large(struct exchange *x, struct blob *blob)
 	blob->request.room = x->options.large_bytes;
 }
 
-static size_t take_blobs(struct exchange *x, struct blob **taken, size_t want)
+static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_t want)
 {
 	struct flow *f = &x->flow;
 	size_t n = 0;
@@ -415,7 +415,7 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	put_read(x, done, n_done);
 	while (!stopping(x)) {
 		const size_t want = allowed(x, seat, room, in_flight);
-		n = take_blobs(x, taken, want);
+		n = exchange_take_blobs(x, taken, want);
 		seat->is_short = n < want;
 		if (n > 0 || in_flight > 0 || flow_exhausted(&x->flow))
 			break;
@@ -425,7 +425,7 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	}
 	if (n > 0)
 		enter_state(seat, THREAD_WORKING, *now_ns);
-	(void)leave(x, CALLS, *now_ns);
+	(void)exchange_unlock(x, CALLS, *now_ns);
 	return n;
 }
 
@@ -439,7 +439,7 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	flow_lend(&x->flow, depth > x->options.depth);
 	struct seat *paused = x->paused_readers;
 	x->paused_readers = NULL;
-	(void)leave(x, CALLS, now_ns);
+	(void)exchange_unlock(x, CALLS, now_ns);
 	while (paused)
 		parker_wake(&pop(&paused)->parker);
 }
@@ -499,7 +499,7 @@ static struct slot *slot_of(struct exchange *x, uint64_t batch)
 	return slot;
 }
 
-static size_t take_ready(struct exchange *x, struct blob **items)
+static size_t exchange_take_ready(struct exchange *x, struct blob **items)
 {
 	const uint32_t share = flow_share(&x->flow);
 	struct slot *slot = NULL;
@@ -540,21 +540,21 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 	if (service_ns > 0)
 		flow_learn(&x->flow, (double)service_ns);
 	while (!stopping(x)) {
-		n = take_ready(x, items);
+		n = exchange_take_ready(x, items);
 		if (n > 0 || flow_all_handed(&x->flow))
 			break;
 		park(x, seat, now_ns);
 	}
 	enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	/* Waking others is none of the time that its samples take. */
-	if (leave(x, CALLS, *now_ns) && *now_ns > 0)
+	if (exchange_unlock(x, CALLS, *now_ns) && *now_ns > 0)
 		*now_ns = clock_now_ns();
 	return n;
 }
 
 /* --- the consumer -------------------------------------------------------------------------------------- */
 
-static void release(struct exchange *x, const struct slot *used)
+static void exchange_free_slot(struct exchange *x, const struct slot *used)
 {
 	if (used)
 		flow_release(&x->flow, used->index);
@@ -583,7 +583,7 @@ struct slot *exchange_next_batch(
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	release(x, used);
+	exchange_free_slot(x, used);
 	while (goes_on(x, lane)) {
 		slot = deliver(x, lane);
 		if (slot)
@@ -593,7 +593,7 @@ struct slot *exchange_next_batch(
 		consumer_came(x);
 	}
 	enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
@@ -602,7 +602,7 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	release(x, used);
+	exchange_free_slot(x, used);
 	while (goes_on(x, lane)) {
 		slot = deliver(x, lane);
 		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
@@ -613,15 +613,15 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 	*over = !slot && !goes_on(x, lane);
 	if (slot)
 		enter_state(seat, THREAD_WORKING, *now_ns);
-	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
 void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	release(x, used);
-	(void)leave(x, CALLS_OF_CONSUMER, *now_ns);
+	exchange_free_slot(x, used);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */
@@ -633,12 +633,12 @@ void exchange_wake_all(struct exchange *x)
 	while (x->idle_workers)
 		call_worker(x, &wake);
 	while (x->idle_readers)
-		move(&x->idle_readers, &wake);
+		exchange_move(&x->idle_readers, &wake);
 	while (x->paused_readers)
-		move(&x->paused_readers, &wake);
+		exchange_move(&x->paused_readers, &wake);
 	for (uint32_t lane = 0; lane < x->options.lanes; lane++)
 		while (x->idle_consumers[lane])
-			move(&x->idle_consumers[lane], &wake);
+			exchange_move(&x->idle_consumers[lane], &wake);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
 		parker_wake(&pop(&wake)->parker);

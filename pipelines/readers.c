@@ -68,7 +68,7 @@ static void close_reader(struct one_reader *r)
 	free(r->reaped);
 }
 
-static void submit(struct one_reader *r, size_t n)
+static void readers_submit(struct one_reader *r, size_t n)
 {
 	const uint64_t shown_ns = n > 0 ? timeline_mark() : 0;
 	for (size_t i = 0; i < n; i++) {
@@ -82,7 +82,7 @@ static void submit(struct one_reader *r, size_t n)
 	(void)timeline_end(TIMELINE_SUBMIT, shown_ns, n);
 }
 
-static void set_state(struct one_reader *r, enum thread_state state)
+static void readers_set_state(struct one_reader *r, enum thread_state state)
 {
 	if (r->meter)
 		state_clock_enter(&r->meter->clock, state, clock_now_ns());
@@ -101,15 +101,15 @@ static size_t reap(struct one_reader *r, bool is_short)
 	}
 	size_t n = source_reap(reader, r->reaped, r->in_flight, 0);
 	if (n == 0) {
-		set_state(r, THREAD_BLOCKED);
+		readers_set_state(r, THREAD_BLOCKED);
 		n = source_reap(reader, r->reaped, r->in_flight, FLOW_LOOK_NS);
-		set_state(r, THREAD_WORKING);
+		readers_set_state(r, THREAD_WORKING);
 	}
 	return n;
 }
 
 /* In the timeline; a file that was submitted before anything was timed has begun all the same. */
-static void show(const struct blob *blob)
+static void readers_show(const struct blob *blob)
 {
 	const struct read_request *request = &blob->request;
 	timeline_span(TIMELINE_FILE, request->submitted_ns, request->done_ns, blob->ticket.number,
@@ -136,10 +136,10 @@ static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t 
 	if (item.number < meter->ramp.room && blob->switches == 0)
 		trace_log_put(&meter->ramp, &item);
 	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
-		show(blob);
+		readers_show(blob);
 }
 
-static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)
+static size_t readers_collect(struct one_reader *r, size_t n, uint64_t now_ns)
 {
 	struct exchange *x = r->readers->options.exchange;
 	for (size_t i = 0; i < n; i++) {
@@ -163,14 +163,14 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 		if (r->in_flight + n == 0)
 			break;
 		backend_mark(backend, STAGE_READ_NAME);
-		submit(r, n);
+		readers_submit(r, n);
 		const size_t n_reaped = reap(r, r->seat.is_short);
 		backend_mark(backend, NULL);
 		if (r->meter)
 			now = clock_now_ns();
-		n_done = collect(r, n_reaped, now);
+		n_done = readers_collect(r, n_reaped, now);
 	}
-	set_state(r, THREAD_STARVED);
+	readers_set_state(r, THREAD_STARVED);
 }
 
 static void *run_reader(void *context)

@@ -16,7 +16,7 @@ struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 		uploaded ? (int)slot->index : BATCH_ON_HOST);
 }
 
-static void meter(struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
+static void account_meter(struct thread_meter *account_meter, const struct slot *slot, const struct step_record *r)
 {
 	const struct trace_entry item = {
 		.number = slot->batch,
@@ -24,7 +24,7 @@ static void meter(struct thread_meter *meter, const struct slot *slot, const str
 		.service_ns = (float)r->service_ns,
 		.host_ns = (float)r->host_ns,
 	};
-	span_item(meter, r->ended_ns, r->service_ns, &item);
+	span_item(account_meter, r->ended_ns, r->service_ns, &item);
 }
 
 /* A device may not tell it of every step. */
@@ -140,7 +140,7 @@ bool stepper_count(struct stepper *s, const struct slot *slot, const struct step
 		s->account.oversleep_max_ns = result->oversleep_ns;
 	keep_loss(&s->account, result->loss);
 	if (s->options.meter)
-		meter(s->options.meter, slot, record);
+		account_meter(s->options.meter, slot, record);
 	end_step(s, slot, record->seen_ns);
 	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
 	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);

@@ -137,7 +137,7 @@ static void trace(const struct worker *w, const struct blob *blob, uint64_t serv
 }
 
 /* In the timeline. */
-static void show(const struct blob *blob, uint64_t began_ns, uint64_t ended_ns)
+static void team_show(const struct blob *blob, uint64_t began_ns, uint64_t ended_ns)
 {
 	timeline_span(TIMELINE_DECODE, began_ns, ended_ns, blob->ticket.number,
 		(uint32_t)blob->ticket.batch);
@@ -155,7 +155,7 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 		w->visit_ns = *now_ns;
 		decode_injected(w, items[i], lock);
 		const uint64_t ended_ns = clock_now_ns();
-		show(items[i], shown ? *now_ns : 0, ended_ns);
+		team_show(items[i], shown ? *now_ns : 0, ended_ns);
 		thread_meter_add(w->meter, ended_ns, ended_ns - *now_ns, 1);
 		trace(w, items[i], ended_ns - *now_ns, ended_ns,
 			lock_meter_wait_ns(lock, ended_ns) - waited_ns,
@@ -185,7 +185,7 @@ static uint64_t decode_shown(struct worker *w, struct blob *blob, bool injected,
 	if (__builtin_expect(began_ns == 0, 1))
 		return 0;
 	const uint64_t ended_ns = clock_now_ns();
-	show(blob, began_ns, ended_ns);
+	team_show(blob, began_ns, ended_ns);
 	return ended_ns;
 }
 
@@ -305,7 +305,7 @@ static void run_team(struct team *team)
 
 #endif
 
-static void *run(void *context)
+static void *team_thread(void *context)
 {
 	run_team(context);
 	return NULL;
@@ -367,7 +367,7 @@ int team_start(struct team **out, const struct team_options *options, struct err
 	int code = try_threads(options->workers, err);
 	if (code)
 		return code;
-	code = pthread_create(&team->thread, NULL, run, team);
+	code = pthread_create(&team->thread, NULL, team_thread, team);
 	if (code)
 		return error_set_errno(err, code, "cannot start the decode team");
 	team->started = true;

@@ -25,7 +25,7 @@ static void set_meter(struct upload *u, uint64_t now_ns)
 }
 
 /* Leaves the lock and wakes whoever sleeps in the list; there is one place in it. */
-static void leave(struct upload *u, struct seat **list)
+static void upload_leave(struct upload *u, struct seat **list)
 {
 	struct seat *seat = *list;
 	*list = NULL;
@@ -77,11 +77,11 @@ void upload_deliver(struct upload *u, uint64_t now_ns)
 	(void)pthread_mutex_lock(&u->lock);
 	u->ring.filled++;
 	set_meter(u, now_ns);
-	leave(u, &u->idle_step);
+	upload_leave(u, &u->idle_step);
 }
 
 /* One writer. */
-static void add(atomic_uint_least64_t *total, uint64_t n)
+static void upload_add(atomic_uint_least64_t *total, uint64_t n)
 {
 	atomic_store_explicit(
 		total, atomic_load_explicit(total, memory_order_relaxed) + n, memory_order_relaxed);
@@ -90,10 +90,10 @@ static void add(atomic_uint_least64_t *total, uint64_t n)
 void upload_count(struct upload *u, const struct copy_times *copy, bool on_device)
 {
 	struct thread_meter *const meter = u->options.meter;
-	add(&u->batches, 1);
-	add(&u->bytes, copy->bytes);
+	upload_add(&u->batches, 1);
+	upload_add(&u->bytes, copy->bytes);
 	if (on_device)
-		add(&u->device_ns, copy->service_ns);
+		upload_add(&u->device_ns, copy->service_ns);
 	if (!meter)
 		return;
 	const struct trace_entry item = {
@@ -105,11 +105,11 @@ void upload_count(struct upload *u, const struct copy_times *copy, bool on_devic
 	span_item(meter, copy->ended_ns, copy->service_ns, &item);
 }
 
-static void end(struct upload *u)
+static void upload_end(struct upload *u)
 {
 	(void)pthread_mutex_lock(&u->lock);
 	u->ended = true;
-	leave(u, &u->idle_step);
+	upload_leave(u, &u->idle_step);
 }
 
 static void upload_batches(struct upload *u, uint64_t start_ns)
@@ -124,7 +124,7 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 		state_clock_enter(&meter->clock, THREAD_STARVED, clock_now_ns());
 }
 
-static void *run(void *context)
+static void *upload_run(void *context)
 {
 	struct upload *u = context;
 	(void)placement_bind(u->options.placement, u->options.place, 1);
@@ -132,7 +132,7 @@ static void *run(void *context)
 	uint64_t start_ns;
 	if (crew_arrive(u->options.crew, &start_ns))
 		upload_batches(u, start_ns);
-	end(u);
+	upload_end(u);
 	span_thread_end(u->options.meter);
 	return NULL;
 }
@@ -187,7 +187,7 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 			options->memory + i * options->slot_samples * options->sample_bytes;
 		u->staging[i].labels = options->labels + i * options->slot_samples;
 	}
-	code = pthread_create(&u->thread, NULL, run, u);
+	code = pthread_create(&u->thread, NULL, upload_run, u);
 	if (code)
 		return error_set_errno(err, code, "cannot start the upload thread");
 	u->started = true;
@@ -216,13 +216,13 @@ void upload_wake(struct upload *u)
 	(void)pthread_mutex_lock(&u->lock);
 	struct seat *step = u->idle_step;
 	u->idle_step = NULL;
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	if (step)
 		parker_wake(&step->parker);
 }
 
 /* Under the lock: the next uploaded batch, if there is one. */
-static struct slot *take(struct upload *u)
+static struct slot *upload_take(struct upload *u)
 {
 	return flow_staging_has_batch(&u->ring) ? &u->staging[u->ring.taken++ % u->ring.places]
 						: NULL;
@@ -234,7 +234,7 @@ static void step_sleeps(struct upload *u, struct seat *seat, uint64_t *now_ns)
 	u->idle_step = seat;
 	if (seat->clock)
 		state_clock_enter(seat->clock, THREAD_STARVED, *now_ns);
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	parker_wait(&seat->parker, 0);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -249,7 +249,7 @@ struct slot *upload_next_batch(
 	if (used)
 		u->ring.released++;
 	while (!crew_stopping(u->options.crew)) {
-		slot = take(u);
+		slot = upload_take(u);
 		if (slot || u->ended)
 			break;
 		step_sleeps(u, seat, now_ns);
@@ -257,7 +257,7 @@ struct slot *upload_next_batch(
 	if (seat->clock)
 		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	set_meter(u, *now_ns);
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	return slot;
 }
 
@@ -265,7 +265,7 @@ struct slot *upload_next_batch(
 static void doze(struct upload *u, struct seat *seat, uint64_t until_ns, uint64_t *now_ns)
 {
 	u->idle_step = seat;
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	const bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -298,7 +298,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 		u->ring.released++;
 	while (!crew_stopping(u->options.crew)) {
 		u->wanted = is_here(u, seat, oldest, *now_ns) ? 0 : oldest + 1;
-		slot = take(u);
+		slot = upload_take(u);
 		if (slot || u->ended || until_ns == 0 || clock_now_ns() >= until_ns)
 			break;
 		doze(u, seat, until_ns, now_ns);
@@ -306,7 +306,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 	u->wanted = 0;
 	*over = !slot && (crew_stopping(u->options.crew) || u->ended);
 	set_meter(u, *now_ns);
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	return slot;
 }
 
@@ -318,7 +318,7 @@ void upload_wait_copy(struct upload *u, struct seat *seat, uint64_t oldest, uint
 		step_sleeps(u, seat, now_ns);
 	}
 	u->wanted = 0;
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 }
 
 void upload_copied(struct upload *u)
@@ -326,7 +326,7 @@ void upload_copied(struct upload *u)
 	struct seat *none = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	u->copied++;
-	leave(u, u->wanted > 0 && u->copied >= u->wanted ? &u->idle_step : &none);
+	upload_leave(u, u->wanted > 0 && u->copied >= u->wanted ? &u->idle_step : &none);
 }
 
 void upload_start_meter(struct upload *u, uint64_t now_ns)

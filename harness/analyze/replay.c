@@ -210,7 +210,7 @@ static void place_cores(struct replay *r, const struct pipeline_shape *shape, st
 	r->event_of = piece(b, threads, sizeof *r->event_of);
 }
 
-static uint64_t place(struct replay *r, const struct replay_model *model, struct block *b)
+static uint64_t replay_place(struct replay *r, const struct replay_model *model, struct block *b)
 {
 	const struct pipeline_shape *shape = &model->shape;
 	place_flow(r, model, b);
@@ -357,7 +357,7 @@ static void fill_shares(const struct replay *r, double ns, struct replay_result 
 	}
 }
 
-static void fill(const struct replay *r, const struct replay_model *model, double ns,
+static void replay_fill(const struct replay *r, const struct replay_model *model, double ns,
 	double link_worked_before, struct replay_result *out)
 {
 	const double *sum = r->integral;
@@ -381,7 +381,7 @@ static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
 	return (batches + r->ends.count - 1) / r->ends.count * r->ends.count;
 }
 
-static int run(struct replay *r, const struct replay_model *model,
+static int replay_run_line(struct replay *r, const struct replay_model *model,
 	const struct replay_options *options, struct replay_result *out, struct error *err)
 {
 	const uint64_t warmup = whole_rounds(r, options->warmup_batches);
@@ -403,7 +403,7 @@ static int run(struct replay *r, const struct replay_model *model,
 	if (r->now <= begin)
 		return error_set(err, -EINVAL, "cannot replay what takes no time at all");
 	out->batches = batches;
-	fill(r, model, r->now - begin, worked, out);
+	replay_fill(r, model, r->now - begin, worked, out);
 	return 0;
 }
 
@@ -416,16 +416,16 @@ int replay_run(const struct replay_model *model, const struct replay_options *op
 		return code;
 	struct replay r = {0};
 	struct block block = {0};
-	const uint64_t bytes = place(&r, model, &block);
+	const uint64_t bytes = replay_place(&r, model, &block);
 	if (bytes > BYTES_MAX)
 		return error_set(err, -EINVAL, "too large to replay: %llu MiB",
 			(unsigned long long)(bytes >> 20));
 	block = (struct block){.data = calloc(1, bytes)};
 	if (!block.data)
 		return error_set(err, -ENOMEM, "out of memory for a replay");
-	(void)place(&r, model, &block);
+	(void)replay_place(&r, model, &block);
 	set_up(&r, model, options);
-	code = run(&r, model, options, result, err);
+	code = replay_run_line(&r, model, options, result, err);
 	free(block.data);
 	return code;
 }

@@ -23,7 +23,7 @@ static bool fetch_staged(struct replay_device *device)
 }
 
 /* The last device to come begins the exchange. */
-static void gather(struct replay *r, struct replay_device *device)
+static void replay_ends_gather(struct replay *r, struct replay_device *device)
 {
 	struct replay_ends *ends = &r->ends;
 	device->step = STEP_SYNCS;
@@ -75,7 +75,7 @@ void replay_step_go(struct replay *r, uint32_t index)
 			return;
 		case STEP_ENDS:
 			if (ends->count > 1) {
-				gather(r, device);
+				replay_ends_gather(r, device);
 				return;
 			}
 			device->step = STEP_FETCHES;

@@ -32,7 +32,7 @@ void replay_dispatch(struct replay *r, uint32_t id)
 }
 
 /* Wakes all who can go on, until nobody can. */
-static void settle(struct replay *r)
+static void replay_line_settle(struct replay *r)
 {
 	bool any = true;
 	while (any && !replay_over(r)) {
@@ -121,13 +121,13 @@ int replay_until(struct replay *r, uint64_t batches)
 	/* The steps stopped where the last goal was reached. */
 	for (uint32_t i = 0; r->ends.batches > 0 && i < r->ends.count; i++)
 		replay_step_go(r, i);
-	settle(r);
+	replay_line_settle(r);
 	while (!replay_over(r)) {
 		if (r->events >= r->events_max)
 			return -E2BIG;
 		if (!next_event(r))
 			return -EDEADLK;
-		settle(r);
+		replay_line_settle(r);
 	}
 	return 0;
 }

@@ -14,7 +14,7 @@ static void hand_in(struct replay *r, struct replay_worker *w)
 	w->items = 0;
 }
 
-static uint32_t take_ready(struct replay *r, struct replay_worker *w)
+static uint32_t replay_team_take_ready(struct replay *r, struct replay_worker *w)
 {
 	const uint32_t share = flow_share(&r->flow);
 	while (w->items < share && flow_lack(&r->flow) == FLOW_LACKS_NOTHING) {
@@ -26,7 +26,8 @@ static uint32_t take_ready(struct replay *r, struct replay_worker *w)
 	return w->items;
 }
 
-static void set_state(struct replay_team *team, struct replay_worker *w, enum thread_state state)
+static void replay_team_set_state(
+	struct replay_team *team, struct replay_worker *w, enum thread_state state)
 {
 	team->waiting[w->state]--;
 	team->waiting[state]++;
@@ -42,29 +43,29 @@ static void turn_idle(struct replay *r, enum thread_state state)
 	team->idle_in = state;
 }
 
-static void sleep_until_woken(struct replay *r, struct replay_worker *w)
+static void replay_team_sleep_until_woken(struct replay *r, struct replay_worker *w)
 {
 	struct replay_team *team = &r->team;
 	turn_idle(r, r->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED);
-	set_state(team, w, team->idle_in);
+	replay_team_set_state(team, w, team->idle_in);
 	w->next_idle = team->idle;
 	team->idle = (uint32_t)(w - team->workers);
 	r->flow.workers_idle++;
 }
 
 /* Hands in and takes; false: it sleeps. */
-static bool visit(struct replay *r, struct replay_worker *w)
+static bool replay_team_visit(struct replay *r, struct replay_worker *w)
 {
 	if (w->woken) {
 		w->woken = false;
 		r->flow.workers_woken--;
 	}
 	hand_in(r, w);
-	if (take_ready(r, w) == 0) {
-		sleep_until_woken(r, w);
+	if (replay_team_take_ready(r, w) == 0) {
+		replay_team_sleep_until_woken(r, w);
 		return false;
 	}
-	set_state(&r->team, w, THREAD_WORKING);
+	replay_team_set_state(&r->team, w, THREAD_WORKING);
 	w->began = r->now;
 	w->at = 0;
 	w->phase = r->team.apart ? WORKER_ENTERS : WORKER_VISITS;
@@ -86,7 +87,7 @@ static double visit_cost(const struct replay *r, struct replay_worker *w)
 	return ns + r->visit_ns;
 }
 
-static bool compute(struct replay *r, const struct replay_worker *w, double ns)
+static bool replay_team_compute(struct replay *r, const struct replay_worker *w, double ns)
 {
 	if (ns <= 0)
 		return false;
@@ -116,7 +117,8 @@ static void take_lock(struct replay *r, struct replay_worker *w)
 	if (!team->locked) {
 		team->locked = true;
 		w->phase = WORKER_HOLDS;
-		if (!compute(r, w, cost(r, w, COST_DECODE_LOCK) * (1 - r->lock_off_cores)))
+		if (!replay_team_compute(
+			    r, w, cost(r, w, COST_DECODE_LOCK) * (1 - r->lock_off_cores)))
 			hold_off_cores(r, w);
 		return;
 	}
@@ -141,7 +143,7 @@ static void release_lock(struct replay *r)
 }
 
 /* Goes on with an item; true: it waits for something. */
-static bool work(struct replay *r, struct replay_worker *w)
+static bool replay_team_work(struct replay *r, struct replay_worker *w)
 {
 	switch (w->phase) {
 	case WORKER_ENTERS:
@@ -162,7 +164,7 @@ static bool work(struct replay *r, struct replay_worker *w)
 		return false;
 	case WORKER_COMPUTES:
 		w->phase = WORKER_WAITED;
-		return compute(r, w, cost(r, w, COST_DECODE_CPU));
+		return replay_team_compute(r, w, cost(r, w, COST_DECODE_CPU));
 	default: { /* WORKER_WAITED: for its CPU time; now off the cores */
 		const double ns = cost(r, w, COST_DECODE_WAIT);
 		w->phase = WORKER_ENTERS;
@@ -181,9 +183,9 @@ void replay_worker_go(struct replay *r, uint32_t index)
 	bool waits = false;
 	while (!waits) {
 		if (w->phase != WORKER_VISITS)
-			waits = work(r, w);
-		else if (visit(r, w))
-			waits = compute(r, w, visit_cost(r, w));
+			waits = replay_team_work(r, w);
+		else if (replay_team_visit(r, w))
+			waits = replay_team_compute(r, w, visit_cost(r, w));
 		else
 			return;
 	}

@@ -8,7 +8,7 @@
 
 enum { POINTS_SHOWN_ALL = 40, POINTS_SHOWN_FIRST = 10, INDENT_COLUMNS = 2 };
 
-static void add_points(const struct plan *plan, const struct style *style, struct buffer *out)
+static void check_add_points(const struct plan *plan, const struct style *style, struct buffer *out)
 {
 	const size_t axes = plan->config.axis_count;
 	const size_t shown =
@@ -49,13 +49,13 @@ static int print_plan(
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
 	plan_describe(plan, plan->grid.points * repeats, &text);
-	add_points(plan, &style, &text);
+	check_add_points(plan, &style, &text);
 	const int status = command_print(&text, err);
 	buffer_release(&text);
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int check_command(const struct invocation *invocation, struct error *err)
 {
 	struct plan plan = {0};
 	int code = plan_open(&plan, invocation, invocation->options.arguments[0], err);
@@ -81,5 +81,5 @@ const struct command command_check = {
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = check_command,
 };

@@ -45,7 +45,7 @@ struct comparing {
 
 /* --- what is asked ------------------------------------------------------------------------------------------ */
 
-static int parse_format(struct comparing *c, struct error *err)
+static int compare_parse_format(struct comparing *c, struct error *err)
 {
 	const char *name = options_value(&c->invocation->options, OPTION_FORMAT);
 	const bool json = command_wants_json(c->invocation);
@@ -66,7 +66,7 @@ static int parse_format(struct comparing *c, struct error *err)
 		name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
-static int parse_significance(struct comparing *c, struct error *err)
+static int compare_parse_significance(struct comparing *c, struct error *err)
 {
 	const char *text = options_value(&c->invocation->options, OPTION_SIGNIFICANCE);
 	c->significance = SIGNIFICANCE_USUAL;
@@ -114,7 +114,7 @@ static int parse_until_sure(struct comparing *c, struct error *err)
 
 /* --- results ------------------------------------------------------------------------------------------------ */
 
-static int open_result(struct comparing *c, const char *name, struct error *err)
+static int compare_open_result(struct comparing *c, const char *name, struct error *err)
 {
 	struct record *record = &c->records[c->opened];
 	struct report *report = &c->reports[c->opened];
@@ -132,7 +132,7 @@ static int open_results(struct comparing *c, struct error *err)
 	const struct options *options = &c->invocation->options;
 	int code = 0;
 	for (size_t i = 0; i < options->argument_count && !code; i++)
-		code = open_result(c, options->arguments[i], err);
+		code = compare_open_result(c, options->arguments[i], err);
 	return code;
 }
 
@@ -154,7 +154,7 @@ static void say_why_not(struct explanation *explanation, const struct diagnosed 
 		explanation->why_not, sizeof explanation->why_not, "%.*s", NOTE_BYTES - 1, reason);
 }
 
-static void explain(
+static void compare_explain_loss(
 	struct comparison *comparison, const struct diagnosed *a, const struct diagnosed *b)
 {
 	struct error why = {0};
@@ -185,7 +185,7 @@ static int diagnose_both(struct comparison *comparison, struct error *err)
 	take_verdict(&comparison->a, pair->a, &both[0], !a);
 	const int b = diagnosed_open(&both[1], comparison->b.report, pair->b, &why);
 	take_verdict(&comparison->b, pair->b, &both[1], !b);
-	explain(comparison, &both[0], &both[1]);
+	compare_explain_loss(comparison, &both[0], &both[1]);
 	diagnosed_close(&both[0]);
 	diagnosed_close(&both[1]);
 	free(both);
@@ -299,9 +299,9 @@ static int compare_until_sure(struct comparing *c, struct error *err)
 
 static int compare_all(struct comparing *c, struct error *err)
 {
-	int code = parse_format(c, err);
+	int code = compare_parse_format(c, err);
 	if (!code)
-		code = parse_significance(c, err);
+		code = compare_parse_significance(c, err);
 	if (!code)
 		code = parse_gates(c, err);
 	if (!code)
@@ -331,7 +331,7 @@ static int json_text(const struct compare_document *document, struct buffer *out
 	return 0;
 }
 
-static int render(const struct comparing *c, const struct compare_document *document,
+static int compare_render(const struct comparing *c, const struct compare_document *document,
 	struct buffer *out, struct error *err)
 {
 	struct style style = command_style(c->invocation);
@@ -350,7 +350,7 @@ static int render(const struct comparing *c, const struct compare_document *docu
 	}
 }
 
-static int write_all(
+static int compare_write_all(
 	const struct comparing *c, const struct compare_document *document, struct error *err)
 {
 	const char *path = c->invocation->options.out;
@@ -358,7 +358,7 @@ static int write_all(
 	struct buffer text = {0};
 	int status = EXIT_STATUS_DONE;
 	if (path || !json) {
-		const int code = render(c, document, &text, err);
+		const int code = compare_render(c, document, &text, err);
 		status = code ? command_status(code)
 			      : product_write(path, format_files[c->format], &text, err);
 	}
@@ -410,7 +410,7 @@ static void comparing_close(struct comparing *c)
 	free(c);
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int compare_run(const struct invocation *invocation, struct error *err)
 {
 	struct comparing *c = calloc(1, sizeof *c);
 	if (!c) {
@@ -426,7 +426,7 @@ static int run(const struct invocation *invocation, struct error *err)
 			.gates = c->gates,
 			.gate_count = c->gate_count,
 			.verbose = options_given(&invocation->options, OPTION_VERBOSE)};
-		status = write_all(c, &document, err);
+		status = compare_write_all(c, &document, err);
 	}
 	if (!status)
 		status = checksum_status(c, err);
@@ -477,5 +477,5 @@ const struct command command_compare = {
 		   OPTION_BIT(OPTION_UNTIL_SURE) | OPTION_BIT(OPTION_SIGNIFICANCE),
 	.arguments_min = 2,
 	.arguments_max = COMPARE_RESULTS_MAX,
-	.run = run,
+	.run = compare_run,
 };

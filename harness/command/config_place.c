@@ -42,7 +42,7 @@ bool config_place(size_t i, char *out, size_t room)
 	return false;
 }
 
-static bool is_file(const char *path)
+static bool config_place_is_file(const char *path)
 {
 	struct stat st;
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -62,7 +62,7 @@ const char *config_place_find(const char *name, char *out, size_t room)
 	for (size_t i = 0; *rest && config_place(i, folder, sizeof folder); i++)
 		for (size_t j = 0; j < sizeof endings / sizeof endings[0]; j++) {
 			const int length = snprintf(out, room, "%s/%s%s", folder, rest, endings[j]);
-			if (length > 0 && (size_t)length < room && is_file(out))
+			if (length > 0 && (size_t)length < room && config_place_is_file(out))
 				return out;
 		}
 	return name;

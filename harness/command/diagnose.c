@@ -106,8 +106,8 @@ struct finding {
 	bool followed;
 };
 
-static int choose_point(const struct request *request, const struct report *report, size_t *point,
-	struct error *err)
+static int diagnose_choose_point(const struct request *request, const struct report *report,
+	size_t *point, struct error *err)
 {
 	const size_t points = report->record->grid.points;
 	*point = request->point >= 0 ? (size_t)request->point : report->best;
@@ -200,7 +200,7 @@ static int find_verification(
 	return found < 0 ? found : 0;
 }
 
-static int find(
+static int diagnose_find(
 	const struct request *request, const char *name, struct finding *finding, struct error *err)
 {
 	size_t point = 0;
@@ -208,7 +208,7 @@ static int find(
 	if (!code)
 		code = report_open(&finding->report, &finding->record, err);
 	if (!code)
-		code = choose_point(request, &finding->report, &point, err);
+		code = diagnose_choose_point(request, &finding->report, &point, err);
 	if (!code)
 		code = diagnosed_open(&finding->diagnosed, &finding->report, point, err);
 	return code ? code : find_verification(request, finding, err);
@@ -223,7 +223,7 @@ static void finding_close(struct finding *finding)
 
 /* --- what is printed ------------------------------------------------------------------------------ */
 
-static int print(
+static int diagnose_print(
 	const struct invocation *invocation, const struct diagnosis_view *view, struct error *err)
 {
 	if (command_wants_json(invocation))
@@ -254,7 +254,8 @@ static int final_status(const struct request *request, const struct finding *fin
 								     : EXIT_STATUS_DONE;
 }
 
-static int tell(const struct request *request, const struct finding *finding, struct error *err)
+static int diagnose_tell(
+	const struct request *request, const struct finding *finding, struct error *err)
 {
 	const struct diagnosed *d = &finding->diagnosed;
 	struct buffer settings = {0};
@@ -270,7 +271,7 @@ static int tell(const struct request *request, const struct finding *finding, st
 		.diagnosis = &d->diagnosis,
 		.verification = finding->verified ? &finding->verification : NULL,
 		.follow = finding->followed ? &finding->follow : NULL};
-	const int printed = print(request->invocation, &view, err);
+	const int printed = diagnose_print(request->invocation, &view, err);
 	const int status = final_status(request, finding, &view);
 	buffer_release(&settings);
 	return status ? status : printed;
@@ -310,7 +311,7 @@ static int measure(
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int diagnose_run(const struct invocation *invocation, struct error *err)
 {
 	struct request request;
 	struct finding *finding = calloc(1, sizeof *finding);
@@ -333,8 +334,9 @@ static int run(const struct invocation *invocation, struct error *err)
 	request.verify = request.verify && !stopped;
 	const char *name = request.is_saved ? invocation->options.arguments[0] : folder;
 	if (name && (status == EXIT_STATUS_DONE || stopped)) {
-		code = find(&request, name, finding, err);
-		const int told = code ? command_status(code) : tell(&request, finding, err);
+		code = diagnose_find(&request, name, finding, err);
+		const int told =
+			code ? command_status(code) : diagnose_tell(&request, finding, err);
 		status = status ? status : told;
 		if (!code && ((request.verify && finding->verified) || finding->followed))
 			renew_page(finding);
@@ -391,5 +393,5 @@ const struct command command_diagnose = {
 		   OPTION_BIT(OPTION_FOLLOW),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = diagnose_run,
 };

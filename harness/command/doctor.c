@@ -35,7 +35,7 @@ static struct doctor_finding *next_finding(
 	return finding;
 }
 
-static void add_sources(struct findings *findings)
+static void doctor_add_sources(struct findings *findings)
 {
 	for (size_t i = 0; source_list[i]; i++) {
 		char why[WHY_BYTES];
@@ -165,7 +165,7 @@ static int print_text(
 	return status;
 }
 
-static int print_json(
+static int doctor_print_json(
 	const struct invocation *invocation, const struct findings *findings, struct error *err)
 {
 	json_t *array = json_array();
@@ -183,17 +183,17 @@ static int print_json(
 		json_pack("{s:s, s:o}", "schema", "mlbench.doctor/1", "findings", array), err);
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int doctor_run(const struct invocation *invocation, struct error *err)
 {
 	struct findings findings = {0};
 	const char *path =
 		invocation->options.argument_count > 0 ? invocation->options.arguments[0] : NULL;
 	findings.count = node_checks(findings.all, DOCTOR_FINDINGS_MAX, path);
-	add_sources(&findings);
+	doctor_add_sources(&findings);
 	add_residency(&findings);
 	add_backends(&findings);
 	add_charts(&findings);
-	return command_wants_json(invocation) ? print_json(invocation, &findings, err)
+	return command_wants_json(invocation) ? doctor_print_json(invocation, &findings, err)
 					      : print_text(invocation, &findings, err);
 }
 
@@ -208,5 +208,5 @@ const struct command command_doctor = {
 	.example = "mlbench doctor data/imagenet_like",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,
-	.run = run,
+	.run = doctor_run,
 };

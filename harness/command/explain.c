@@ -90,7 +90,7 @@ static void render_entry(size_t kind, const struct runbook_text *entry, const st
 	runbook_render(entry, style, INDENT_COLUMNS, out);
 }
 
-static void add_row(size_t kind, const struct runbook_text *entry, struct table *table)
+static void explain_add_row(size_t kind, const struct runbook_text *entry, struct table *table)
 {
 	char pair[PAIR_BYTES];
 	const struct runbook_text meaning = runbook_meaning(entry);
@@ -103,7 +103,7 @@ static void add_row(size_t kind, const struct runbook_text *entry, struct table 
 	buffer_release(&text);
 }
 
-static int render_list(const struct selection *selection, const struct style *style,
+static int explain_render_list(const struct selection *selection, const struct style *style,
 	struct buffer *out, struct error *err)
 {
 	static const struct table_column columns[] = {
@@ -115,7 +115,7 @@ static int render_list(const struct selection *selection, const struct style *st
 		struct runbook_text entry;
 		code = entry_of(selection->kinds[i], &entry, err);
 		if (!code)
-			add_row(selection->kinds[i], &entry, &table);
+			explain_add_row(selection->kinds[i], &entry, &table);
 	}
 	buffer_format(out, "%sverdicts; 'mlbench explain STAGE/RESOURCE' explains one%s\n",
 		style_ink(style, INK_ACCENT), style_end(style));
@@ -124,7 +124,7 @@ static int render_list(const struct selection *selection, const struct style *st
 	return code;
 }
 
-static int print_json(
+static int explain_print_json(
 	const struct invocation *invocation, const struct selection *selection, struct error *err)
 {
 	json_t *entries = json_array();
@@ -139,7 +139,7 @@ static int print_json(
 		json_pack("{s:s, s:o}", "schema", "mlbench.explain/1", "entries", entries), err);
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int explain_run(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
 	const char *word = options->argument_count > 0 ? options->arguments[0] : NULL;
@@ -148,12 +148,12 @@ static int run(const struct invocation *invocation, struct error *err)
 	if (code)
 		return command_status(code);
 	if (command_wants_json(invocation))
-		return print_json(invocation, &selection, err);
+		return explain_print_json(invocation, &selection, err);
 	const struct style style = command_style(invocation);
 	struct runbook_text entry;
 	struct buffer text = {0};
 	if (!word || selection.count > 1)
-		code = render_list(&selection, &style, &text, err);
+		code = explain_render_list(&selection, &style, &text, err);
 	else if (!(code = entry_of(selection.kinds[0], &entry, err)))
 		render_entry(selection.kinds[0], &entry, &style, &text);
 	const int status = code ? command_status(code) : command_print(&text, err);
@@ -173,5 +173,5 @@ const struct command command_explain = {
 	.example = "mlbench explain read/latency",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,
-	.run = run,
+	.run = explain_run,
 };

@@ -80,7 +80,7 @@ static int export_record(const struct invocation *invocation, const struct expor
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int export_run(const struct invocation *invocation, struct error *err)
 {
 	const char *format = options_value(&invocation->options, OPTION_FORMAT);
 	const struct export_ops *ops;
@@ -117,5 +117,5 @@ const struct command command_export = {
 	.options = OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = export_run,
 };

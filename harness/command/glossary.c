@@ -127,8 +127,8 @@ bool glossary_find(const char *name, struct glossary_entry *entry)
 }
 
 /* "  also   a, b" */
-static void render_list(const char *label, const char *words, const struct style *style, int indent,
-	struct buffer *out)
+static void glossary_render_list(const char *label, const char *words, const struct style *style,
+	int indent, struct buffer *out)
 {
 	buffer_format(out, "%*s%s%-*s%s", indent, "", style_ink(style, INK_DIM), LABEL_COLUMNS,
 		label, style_end(style));
@@ -162,11 +162,11 @@ void glossary_render(const struct glossary_entry *entry, const struct style *sty
 	if (also.size || terms.size || verdicts.size)
 		buffer_text(out, "\n");
 	if (also.size)
-		render_list("also", also.data, style, indent, out);
+		glossary_render_list("also", also.data, style, indent, out);
 	if (terms.size)
-		render_list("see", terms.data, style, indent, out);
+		glossary_render_list("see", terms.data, style, indent, out);
 	if (verdicts.size)
-		render_list(terms.size ? "" : "see", verdicts.data, style, indent, out);
+		glossary_render_list(terms.size ? "" : "see", verdicts.data, style, indent, out);
 	out->failed = out->failed || also.failed || terms.failed || verdicts.failed;
 	buffer_release(&also);
 	buffer_release(&terms);

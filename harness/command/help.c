@@ -41,7 +41,8 @@ static const char config_help[] =
 	"'mlbench help keys' prints every key, 'mlbench help KEY' explains one, and\n"
 	"'mlbench check FILE' prints what a file would run.\n";
 
-static const struct command *find_command(const struct command *const *commands, const char *name)
+static const struct command *help_find_command(
+	const struct command *const *commands, const char *name)
 {
 	for (size_t i = 0; commands[i]; i++)
 		if (strcmp(commands[i]->name, name) == 0)
@@ -177,7 +178,7 @@ static int help_on(const struct invocation *invocation, const char *topic, struc
 	struct error *err)
 {
 	const struct style style = command_style(invocation);
-	const struct command *command = find_command(invocation->commands, topic);
+	const struct command *command = help_find_command(invocation->commands, topic);
 	struct glossary_entry entry;
 	if (command)
 		manual_command(command, &style, out);
@@ -209,7 +210,7 @@ static int help_on_words(const struct invocation *invocation, struct buffer *out
 	return code;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int help_run(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
 	const struct style style = command_style(invocation);
@@ -246,5 +247,5 @@ const struct command command_help = {
 	.options = OPTION_BIT(OPTION_MAN) | OPTION_BIT(OPTION_MAN_KEYS) |
 		   OPTION_BIT(OPTION_COMPLETION),
 	.arguments_max = WORDS_MAX,
-	.run = run,
+	.run = help_run,
 };

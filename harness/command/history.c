@@ -32,7 +32,8 @@ struct request {
 	double since; /* 0: from the begin */
 };
 
-static int parse_format(const struct options *options, enum format *format, struct error *err)
+static int history_parse_format(
+	const struct options *options, enum format *format, struct error *err)
 {
 	const char *name = options_value(options, OPTION_FORMAT);
 	const char *out = options_value(options, OPTION_OUT);
@@ -57,7 +58,8 @@ static int parse_format(const struct options *options, enum format *format, stru
 	return error_set(err, -EINVAL, "unknown format '%s': text, html, json or csv", name);
 }
 
-static int parse_significance(const struct options *options, double *share, struct error *err)
+static int history_parse_significance(
+	const struct options *options, double *share, struct error *err)
 {
 	const char *text = options_value(options, OPTION_SIGNIFICANCE);
 	*share = LEVEL_SIGNIFICANCE;
@@ -74,9 +76,9 @@ static int parse_request(const struct options *options, struct request *request,
 	const char *metric = options_value(options, OPTION_METRIC);
 	const char *since = options_value(options, OPTION_SINCE);
 	*request = (struct request){0};
-	int code = parse_format(options, &request->format, err);
+	int code = history_parse_format(options, &request->format, err);
 	if (!code)
-		code = parse_significance(options, &request->significance, err);
+		code = history_parse_significance(options, &request->significance, err);
 	if (!code && since)
 		code = history_time_parse(since, (double)time(NULL), &request->since, err);
 	/* A page without a chart would be a poor one. */
@@ -106,7 +108,7 @@ static void conditions_text(const struct options *options, struct buffer *out)
 			options_value(options, OPTION_SINCE));
 }
 
-static int print_json(
+static int history_print_json(
 	const struct invocation *invocation, const struct history_report *report, struct error *err)
 {
 	const char *out = options_value(&invocation->options, OPTION_OUT);
@@ -132,7 +134,7 @@ static int print_report(const struct invocation *invocation, const struct reques
 	struct buffer text = {0};
 	int code = 0;
 	if (request->format == FORMAT_JSON)
-		return print_json(invocation, report, err);
+		return history_print_json(invocation, report, err);
 	style.colour = style.colour && !out;
 	if (request->format == FORMAT_HTML)
 		code = history_page(report, &text, err);

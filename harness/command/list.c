@@ -257,7 +257,7 @@ void list_names(const char *topic, struct buffer *out)
 	}
 }
 
-static void render(const struct topic *topic, const struct listing *listing,
+static void list_render(const struct topic *topic, const struct listing *listing,
 	const struct style *style, struct buffer *out)
 {
 	static const struct table_column columns[] = {
@@ -292,7 +292,7 @@ static int list_topics(const struct topic *first, size_t count, const struct inv
 		struct listing listing = {.rows = json_array()};
 		first[i].fill(&listing);
 		buffer_text(text, i ? "\n" : "");
-		render(&first[i], &listing, &style, text);
+		list_render(&first[i], &listing, &style, text);
 		if (listing.failed ||
 			json_object_set_new(document, first[i].name, listing.rows) != 0)
 			return -ENOMEM;
@@ -300,7 +300,7 @@ static int list_topics(const struct topic *first, size_t count, const struct inv
 	return 0;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int list_run(const struct invocation *invocation, struct error *err)
 {
 	const bool one = invocation->options.argument_count > 0;
 	const struct topic *topic = topics;
@@ -335,5 +335,5 @@ const struct command command_list = {
 	.example = "mlbench list backends",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,
-	.run = run,
+	.run = list_run,
 };

@@ -32,7 +32,7 @@ static const struct file_line {
 		"What was diagnosed, so that it is not computed again; can be deleted at any time."},
 };
 
-static uint64_t options_of(const struct command *command)
+static uint64_t manual_options_of(const struct command *command)
 {
 	return command->options | OPTIONS_COMMON;
 }
@@ -120,7 +120,7 @@ void manual_command(const struct command *command, const struct style *style, st
 		buffer_text(out, *at ? "\n" : "");
 	}
 	heading(style, "options", out);
-	render_options(options_of(command), style, out);
+	render_options(manual_options_of(command), style, out);
 	if (command->example) {
 		heading(style, "example", out);
 		buffer_format(out, "  %s\n", command->example);

@@ -40,7 +40,7 @@ static const uint64_t THREAD_BYTES = 128ULL << 10;
 /* OpenBLAS maps so much for each of its threads, and touches what the sizes of the products ask for. */
 static const uint64_t BLAS_THREAD_BYTES = 32ULL << 20;
 
-static double seconds_of(const struct config *config, enum key_id key)
+static double plan_seconds_of(const struct config *config, enum key_id key)
 {
 	return (double)config_integer(config, key) / (double)NS_PER_S;
 }
@@ -74,7 +74,7 @@ static void note_short(
 
 static void plan_cost_add_time(struct plan_cost *cost, const struct config *config)
 {
-	const double duration_s = seconds_of(config, KEY_MEASURE_DURATION);
+	const double duration_s = plan_seconds_of(config, KEY_MEASURE_DURATION);
 	const double batch_s = batch_seconds(config);
 	/* As the conductor has it: one batch more, since time is measured from the first to the last. */
 	const double wanted_s = (config_real(config, KEY_MEASURE_MIN_BATCHES) + 1) * batch_s;
@@ -86,7 +86,7 @@ static void plan_cost_add_time(struct plan_cost *cost, const struct config *conf
 	if (wanted_s > duration_s) /* not where it is NAN */
 		measured_s = fmin(wanted_s, CONDUCT_EXTENSION * duration_s);
 	note_short(cost, config, duration_s, batch_s);
-	const double seconds = seconds_of(config, KEY_MEASURE_WARMUP) + longer_s + measured_s;
+	const double seconds = plan_seconds_of(config, KEY_MEASURE_WARMUP) + longer_s + measured_s;
 	cost->seconds_sum += seconds;
 	cost->seconds_most = fmax(cost->seconds_most, seconds);
 }
@@ -219,7 +219,7 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 	return code;
 }
 
-static void describe_step(struct plan *plan, const struct config *config)
+static void plan_describe_step(struct plan *plan, const struct config *config)
 {
 	struct step_info *step = &plan->step;
 	const struct backend_ops *ops =
@@ -276,7 +276,7 @@ static int describe_first(struct plan *plan, struct error *err)
 	struct config config = {0};
 	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
 	if (!code) {
-		describe_step(plan, &config);
+		plan_describe_step(plan, &config);
 		describe_engine(plan, &config);
 	}
 	config_release(&config);
@@ -447,7 +447,7 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
 }
 
-static void label(struct buffer *out, const char *text)
+static void plan_label(struct buffer *out, const char *text)
 {
 	buffer_format(out, "  %-*s", LABEL_COLUMNS, text);
 }
@@ -456,7 +456,7 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 {
 	char text[UNITS_BYTES];
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
-	label(out, "points");
+	plan_label(out, "points");
 	const bool adaptive = record_is_adaptive(&plan->config);
 	buffer_format(out, "%s%zu x %zu repeat%s", adaptive ? "at most " : "", plan->grid.points,
 		repeats, repeats == 1 ? "" : "s");
@@ -485,7 +485,7 @@ static void describe_short(const struct plan *plan, struct buffer *out)
 	const double least = cost->short_worst.batches_least;
 	const double batch_s = cost->short_worst.batch_s;
 	const double duration_s = cost->short_worst.duration_s;
-	label(out, "short");
+	plan_label(out, "short");
 	if (plan->grid.points > 1)
 		buffer_format(out, "%zu of %zu points: ", cost->short_points, plan->grid.points);
 	buffer_format(out,
@@ -500,7 +500,7 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 {
 	char text[UNITS_BYTES];
 	const char *path = config_text(&plan->config, KEY_DATASET_PATH);
-	label(out, "data");
+	plan_label(out, "data");
 	if (plan->has_data) {
 		const struct dataset *set = &plan->dataset;
 		const bool some =
@@ -528,7 +528,7 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 {
 	char pools[UNITS_BYTES];
 	char all[UNITS_BYTES];
-	label(out, "memory");
+	plan_label(out, "memory");
 	if (!plan->has_data) {
 		buffer_text(out, "the bound is known when the data set is there\n");
 		return;
@@ -558,7 +558,7 @@ static void describe_timeline(const struct plan *plan, struct buffer *out)
 	const char *text = config_text(&plan->config, KEY_TRACE_SCHEDULE);
 	if (!*text || step_schedule_parse(text, &schedule))
 		return;
-	label(out, "timeline");
+	plan_label(out, "timeline");
 	const uint64_t first = schedule.skip + schedule.wait + schedule.warmup;
 	const uint64_t cycle = schedule.wait + schedule.warmup + schedule.active;
 	if (step_schedule_kept(&schedule) == UINT64_MAX)
@@ -581,16 +581,16 @@ static void describe_conditions(const struct plan *plan, struct buffer *out)
 	char lines[INJECTED_MAX][NOTE_BYTES];
 	const size_t count = report_injected(&plan->config, lines, INJECTED_MAX);
 	if (count > 0)
-		label(out, "injected");
+		plan_label(out, "injected");
 	for (size_t i = 0; i < count; i++)
 		buffer_format(out, "%s%s%s", i ? ", " : "", lines[i], i + 1 == count ? "\n" : "");
 	const char *warning = report_emulation_warning(&plan->config, plan->step.emulated);
 	if (warning) {
-		label(out, "warning");
+		plan_label(out, "warning");
 		buffer_format(out, "%s\n", warning);
 	}
 	if (plan->refused > 0) {
-		label(out, "refused");
+		plan_label(out, "refused");
 		buffer_format(out, "%zu of %zu points cannot run here; the first: %s\n",
 			plan->refused, plan->grid.points, plan->refusal.text);
 	}
@@ -600,23 +600,23 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 {
 	buffer_format(out, "%s  step: %s\n", plan->name, plan->step.description);
 	if (plan->step_note[0]) {
-		label(out, "");
+		plan_label(out, "");
 		buffer_format(out, "%s\n", plan->step_note);
 	}
 	if (plan->step.reference[0]) {
-		label(out, "");
+		plan_label(out, "");
 		buffer_format(out, "reference: %s\n", plan->step.reference);
 	}
 	describe_conditions(plan, out);
 	describe_time(plan, repetitions, out);
 	describe_short(plan, out);
 	describe_data(plan, out);
-	label(out, "engine");
+	plan_label(out, "engine");
 	buffer_format(out, "%s%s%s%s\n", plan->engine, plan->engine_note[0] ? " (" : "",
 		plan->engine_note, plan->engine_note[0] ? ")" : "");
 	describe_memory(plan, out);
 	describe_timeline(plan, out);
-	label(out, "config");
+	plan_label(out, "config");
 	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");
 }
 

@@ -71,7 +71,7 @@ static void nearest_folder(char *path)
 	}
 }
 
-static int choose_folder(struct probing *probing, struct error *err)
+static int probe_choose_folder(struct probing *probing, struct error *err)
 {
 	const char *asked = probing->invocation->options.values[OPTION_PATH];
 	const char *data = config_text(&probing->config, KEY_DATASET_PATH);
@@ -87,12 +87,12 @@ static int choose_folder(struct probing *probing, struct error *err)
 	return 0;
 }
 
-static int prepare(struct probing *probing, struct error *err)
+static int probe_prepare(struct probing *probing, struct error *err)
 {
 	struct probe_target *target = &probing->target;
 	int code = read_config(probing, err);
 	if (!code)
-		code = choose_folder(probing, err);
+		code = probe_choose_folder(probing, err);
 	target->config = &probing->config;
 	target->folder = probing->folder;
 	if (!code)
@@ -101,7 +101,7 @@ static int prepare(struct probing *probing, struct error *err)
 }
 
 /* Whether the kept results answer what is asked now. */
-static bool answers(const struct probing *probing, const struct ceilings *kept)
+static bool probe_answers(const struct probing *probing, const struct ceilings *kept)
 {
 	char why[NOTE_BYTES];
 	if (ceilings_stale_here(kept, why, sizeof why))
@@ -127,7 +127,7 @@ static bool take_kept(struct probing *probing)
 	struct error err;
 	return !given(probing, OPTION_FRESH) && !given(probing, OPTION_NO_CACHE) &&
 	       ceilings_load_node(&probing->target.node, &probing->ceilings, &err) == 0 &&
-	       answers(probing, &probing->ceilings);
+	       probe_answers(probing, &probing->ceilings);
 }
 
 static bool has_anything(const struct ceilings *ceilings)
@@ -137,7 +137,7 @@ static bool has_anything(const struct ceilings *ceilings)
 	       isfinite(ceilings->clock_read_ns);
 }
 
-static int measure(struct probing *probing)
+static int probe_measure(struct probing *probing)
 {
 	struct error err = {0};
 	struct ceilings *ceilings = &probing->ceilings;
@@ -154,7 +154,7 @@ static int measure(struct probing *probing)
 	return EXIT_STATUS_DONE;
 }
 
-static int print(const struct probing *probing, struct error *err)
+static int probe_print(const struct probing *probing, struct error *err)
 {
 	const double now = (double)time(NULL);
 	if (command_wants_json(probing->invocation))
@@ -168,20 +168,20 @@ static int print(const struct probing *probing, struct error *err)
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int probe_run(const struct invocation *invocation, struct error *err)
 {
 	struct probing *probing = calloc(1, sizeof *probing);
 	if (!probing)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	probing->invocation = invocation;
 	probing->bounds = given(probing, OPTION_QUICK) ? &probe_bounds_quick : &probe_bounds_full;
-	int status = command_status(prepare(probing, err));
+	int status = command_status(probe_prepare(probing, err));
 	if (!status) {
 		if (take_kept(probing))
 			log_info("kept results of this node; --fresh measures again");
 		else
-			status = measure(probing);
-		const int printed = print(probing, err);
+			status = probe_measure(probing);
+		const int printed = probe_print(probing, err);
 		status = status ? status : printed;
 	}
 	probe_forget(&probing->target);
@@ -217,5 +217,5 @@ const struct command command_probe = {
 		   OPTION_BIT(OPTION_PATH) | OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) |
 		   OPTION_BIT(OPTION_NO_CACHE),
 	.arguments_max = 1,
-	.run = run,
+	.run = probe_run,
 };

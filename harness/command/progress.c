@@ -68,8 +68,8 @@ static bool is_worth_a_line(struct progress *progress, bool rated)
 }
 
 /* The label has what the rest leaves of the width. */
-static void add_words(const struct progress *progress, const struct style *style, int columns,
-	double seconds, double samples_per_s, struct buffer *line)
+static void progress_add_words(const struct progress *progress, const struct style *style,
+	int columns, double seconds, double samples_per_s, struct buffer *line)
 {
 	char head[64];
 	char tail[64 + 2 * UNITS_BYTES];
@@ -103,8 +103,8 @@ void progress_tell(void *context, double seconds, double planned_seconds, double
 		((double)progress->done + (part < 1 ? part : 1)) / (double)progress->total;
 	style_bar(&uncoloured, INK_PLAIN, share, terminal ? BAR_COLUMNS : 0, &bar);
 	buffer_text(&bar, terminal ? " " : "");
-	add_words(progress, &uncoloured, style.width - (terminal ? BAR_COLUMNS + 1 : 0), seconds,
-		samples_per_s, &words);
+	progress_add_words(progress, &uncoloured, style.width - (terminal ? BAR_COLUMNS + 1 : 0),
+		seconds, samples_per_s, &words);
 	const struct log_piece pieces[] = {
 		{style.colour ? LOG_INK_ACCENT : LOG_INK_PLAIN, bar.data ? bar.data : ""},
 		{LOG_INK_PLAIN, words.data ? words.data : ""}};

@@ -82,7 +82,7 @@ static int write_page(const struct invocation *invocation, struct report *report
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int report_command(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
 	struct report report = {0};
@@ -116,5 +116,5 @@ const struct command command_report = {
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_POINT),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = report_command,
 };

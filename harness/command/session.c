@@ -53,7 +53,7 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	buffer_release(&text);
 }
 
-static void show_run(struct session *session, const char *label, bool limit)
+static void session_show_run(struct session *session, const char *label, bool limit)
 {
 	const struct live_begin begin = {.label = label,
 		.limit = limit,
@@ -83,7 +83,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.timeline = recordings && first ? &recordings->timeline : NULL,
 		.live = live_show_feed(session->live)};
 	const double started = clock_utc_seconds();
-	show_run(session, label, !recordings);
+	session_show_run(session, label, !recordings);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	session->data_failed = session->data_failed || code == -EBADMSG;

@@ -37,7 +37,7 @@ static int print_record(
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int show_command(const struct invocation *invocation, struct error *err)
 {
 	struct record record = {0};
 	const int code = saved_open(&record, invocation->options.arguments[0], SAVED_NEWEST, err);
@@ -60,5 +60,5 @@ const struct command command_show = {
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = show_command,
 };

@@ -9,8 +9,8 @@
 
 enum { RUNS_MOST = 64 };
 
-static int print(const struct invocation *invocation, const struct status *list, size_t count,
-	bool one, struct error *err)
+static int status_print(const struct invocation *invocation, const struct status *list,
+	size_t count, bool one, struct error *err)
 {
 	if (command_wants_json(invocation))
 		return command_print_json(invocation, status_json(list, count), err);
@@ -37,7 +37,7 @@ static int list_runs(const struct invocation *invocation, struct error *err)
 	for (size_t i = 0; i < found; i++)
 		if (!status_look(pids[i], false, &list[count], NULL))
 			count++;
-	const int status = print(invocation, list, count, false, err);
+	const int status = status_print(invocation, list, count, false, err);
 	free(list);
 	return status;
 }
@@ -75,14 +75,14 @@ static int parse_pid(const char *text, int32_t *pid, struct error *err)
 	return 0;
 }
 
-static int show_run(const struct invocation *invocation, int32_t pid, struct error *err)
+static int status_show_run(const struct invocation *invocation, int32_t pid, struct error *err)
 {
 	struct status *one = calloc(1, sizeof *one);
 	if (!one)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	int status = EXIT_STATUS_BAD_INPUT;
 	if (!status_look(pid, true, one, err)) {
-		status = print(invocation, one, 1, true, err);
+		status = status_print(invocation, one, 1, true, err);
 		if (!status && status_is_stuck(one))
 			status = EXIT_STATUS_FAILED;
 	}
@@ -90,7 +90,7 @@ static int show_run(const struct invocation *invocation, int32_t pid, struct err
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int status_run(const struct invocation *invocation, struct error *err)
 {
 	int32_t pid = 0;
 	if (invocation->options.argument_count == 0 &&
@@ -102,8 +102,9 @@ static int run(const struct invocation *invocation, struct error *err)
 	const int code = parse_pid(invocation->options.arguments[0], &pid, err);
 	if (code)
 		return command_status(code);
-	return options_given(&invocation->options, OPTION_WATCH) ? watch_run(invocation, pid, err)
-								 : show_run(invocation, pid, err);
+	return options_given(&invocation->options, OPTION_WATCH)
+		       ? watch_run(invocation, pid, err)
+		       : status_show_run(invocation, pid, err);
 }
 
 const struct command command_status_of_run = {
@@ -123,5 +124,5 @@ const struct command command_status_of_run = {
 	.example = "mlbench status 4711",
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_WATCH),
 	.arguments_max = 1,
-	.run = run,
+	.run = status_run,
 };

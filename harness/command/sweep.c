@@ -1,7 +1,7 @@
 /* mlbench sweep: every combination of the swept keys. */
 #include "harness/command/session.h"
 
-static int run(const struct invocation *invocation, struct error *err)
+static int sweep_run(const struct invocation *invocation, struct error *err)
 {
 	return session_run(invocation, false, err);
 }
@@ -29,5 +29,5 @@ const struct command command_sweep = {
 		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) |
 		   OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN),
 	.arguments_max = 1,
-	.run = run,
+	.run = sweep_run,
 };

@@ -25,7 +25,7 @@ static int read_point(const struct invocation *invocation, int64_t *point, struc
 }
 
 /* The one that is asked for, else the best. */
-static int choose_point(
+static int top_choose_point(
 	const struct report *report, int64_t asked, uint32_t *point, struct error *err)
 {
 	const size_t points = report->record->grid.points;
@@ -81,7 +81,7 @@ static int of_record(
 	int code = report_open(&report, record, err);
 	if (code)
 		return code;
-	code = choose_point(&report, asked, &point, err);
+	code = top_choose_point(&report, asked, &point, err);
 	report_close(&report);
 	if (code)
 		return code;
@@ -93,20 +93,21 @@ static int of_record(
 }
 
 /* A file that is none of a result's is taken for a timeline. */
-static bool is_file(const char *name)
+static bool top_is_file(const char *name)
 {
 	struct stat st;
 	return stat(name, &st) == 0 && S_ISREG(st.st_mode) && !saved_is_meant(name);
 }
 
-static int gather(struct operations *out, const struct invocation *invocation, struct error *err)
+static int top_gather(
+	struct operations *out, const struct invocation *invocation, struct error *err)
 {
 	const char *name = invocation->options.arguments[0];
 	int64_t point;
 	int code = read_point(invocation, &point, err);
 	if (code)
 		return code;
-	if (is_file(name))
+	if (top_is_file(name))
 		return point >= 0 ? error_set(err, -EINVAL,
 					    "--point goes with a result; '%s' is one file", name)
 				  : operations_read(out, name, NULL, err);
@@ -120,7 +121,7 @@ static int gather(struct operations *out, const struct invocation *invocation, s
 
 /* --- the command ------------------------------------------------------------------------------------------ */
 
-static int print(
+static int top_print(
 	const struct invocation *invocation, const struct operations *operations, struct error *err)
 {
 	if (command_wants_json(invocation))
@@ -136,17 +137,17 @@ static int print(
 	return status;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int top_command(const struct invocation *invocation, struct error *err)
 {
 	struct operations operations = {0};
 	const char *sort = options_value(&invocation->options, OPTION_SORT);
 	/* What cannot be sorted by is said before a large file is read. */
 	int code = operations_sort(&operations, sort, err);
 	if (!code)
-		code = gather(&operations, invocation, err);
+		code = top_gather(&operations, invocation, err);
 	if (!code)
 		code = operations_sort(&operations, sort, err);
-	const int status = code ? command_status(code) : print(invocation, &operations, err);
+	const int status = code ? command_status(code) : top_print(invocation, &operations, err);
 	operations_release(&operations);
 	return status;
 }
@@ -170,5 +171,5 @@ const struct command command_top = {
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_SORT) | OPTION_BIT(OPTION_POINT),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = top_command,
 };

@@ -18,7 +18,7 @@ static int status_of(int code)
 				  : command_status(code);
 }
 
-static int print(const struct what_if *what_if, struct error *err)
+static int what_if_print(const struct what_if *what_if, struct error *err)
 {
 	if (command_wants_json(what_if->invocation))
 		return command_print_json(what_if->invocation, what_if_json(what_if), err);
@@ -32,7 +32,7 @@ static int print(const struct what_if *what_if, struct error *err)
 	return status;
 }
 
-static void release(struct what_if *what_if)
+static void what_if_release(struct what_if *what_if)
 {
 	forecaster_close(&what_if->forecaster);
 	config_grid_close(&what_if->grid);
@@ -69,7 +69,7 @@ static int look_for_load(struct what_if *what_if, struct error *err)
 		what_if->record.folder, what_if->contamination);
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int what_if_command(const struct invocation *invocation, struct error *err)
 {
 	struct what_if *what_if = calloc(1, sizeof *what_if);
 	if (!what_if)
@@ -89,11 +89,11 @@ static int run(const struct invocation *invocation, struct error *err)
 	if (!code)
 		err->text[0] = '\0'; /* what was met and overcome on the way */
 	if (!code)
-		status = print(what_if, err);
+		status = what_if_print(what_if, err);
 	if (!code && !status && what_if->done < what_if->grid.points)
 		status = atomic_load(invocation->stop) ? EXIT_STATUS_INTERRUPTED
 						       : EXIT_STATUS_CANNOT;
-	release(what_if);
+	what_if_release(what_if);
 	return status;
 }
 
@@ -130,5 +130,5 @@ const struct command command_what_if = {
 		   OPTION_BIT(OPTION_ALL_REDUCE) | OPTION_BIT(OPTION_FORCE),
 	.arguments_min = 1,
 	.arguments_max = 1,
-	.run = run,
+	.run = what_if_command,
 };

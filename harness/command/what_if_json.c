@@ -37,7 +37,7 @@ static json_t *limit(const struct alternative *alternative)
 		alternative->resource[0] ? alternative->resource : NULL);
 }
 
-static json_t *answer(const struct what_if *what_if, size_t i)
+static json_t *what_if_json_answer(const struct what_if *what_if, size_t i)
 {
 	const struct alternative *alternative = &what_if->alternatives[i];
 	const struct forecast *forecast = &alternative->forecast;
@@ -53,12 +53,12 @@ static json_t *answer(const struct what_if *what_if, size_t i)
 					    : json_null());
 }
 
-static json_t *answers(const struct what_if *what_if)
+static json_t *what_if_json_answers(const struct what_if *what_if)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < what_if->grid.points; i++)
 		if (what_if->alternatives[i].done)
-			(void)json_array_append_new(array, answer(what_if, i));
+			(void)json_array_append_new(array, what_if_json_answer(what_if, i));
 	return array;
 }
 
@@ -95,7 +95,7 @@ json_t *what_if_json(const struct what_if *what_if)
 		fields_text(record->folder), "config_hash", record->config_hash, "unit",
 		"samples/s", "predicted", 1, "complete",
 		(int)(what_if->done == what_if->grid.points), "base", base(what_if), "alternatives",
-		answers(what_if), "contaminated", contaminated(what_if), "cross_errors",
-		errors(&what_if->errors), "fleet",
+		what_if_json_answers(what_if), "contaminated", contaminated(what_if),
+		"cross_errors", errors(&what_if->errors), "fleet",
 		what_if->fleet ? what_if_fleet_json(what_if) : json_null());
 }

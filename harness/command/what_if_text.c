@@ -53,7 +53,7 @@ static void add_base(const struct what_if *what_if, const struct style *style, s
 	layout_labelled_buffer(style, INK_PLAIN, "measured", &text, out);
 }
 
-static void add_sources(const struct what_if *what_if, const struct forecast *forecast,
+static void what_if_text_add_sources(const struct what_if *what_if, const struct forecast *forecast,
 	const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -120,11 +120,11 @@ static void one_answer(const struct what_if *what_if, const struct style *style,
 			&text, "%s / %s is the limit", alternative->stage, alternative->resource);
 		layout_labelled_buffer(style, INK_PLAIN, "then", &text, out);
 	}
-	add_sources(what_if, forecast, style, out);
+	what_if_text_add_sources(what_if, forecast, style, out);
 	add_notes(alternative, style, "beyond", out);
 }
 
-static void add_row(const struct what_if *what_if, size_t i, struct table *table)
+static void what_if_text_add_row(const struct what_if *what_if, size_t i, struct table *table)
 {
 	const struct alternative *alternative = &what_if->alternatives[i];
 	const struct forecast *forecast = &alternative->forecast;
@@ -171,7 +171,7 @@ static void table_of_answers(
 	table_open(&table, columns, keys + ANSWER_COLUMNS);
 	for (size_t i = 0; i < what_if->grid.points; i++)
 		if (what_if->alternatives[i].done)
-			add_row(what_if, i, &table);
+			what_if_text_add_row(what_if, i, &table);
 	buffer_text(out, "\n");
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
@@ -235,12 +235,12 @@ void what_if_text(const struct what_if *what_if, const struct style *style, stru
 	add_contamination(what_if, style, out);
 	add_base(what_if, style, out);
 	if (what_if->asked.axis_count == 0) { /* --fleet alone */
-		add_sources(what_if, &what_if->alternatives[0].forecast, style, out);
+		what_if_text_add_sources(what_if, &what_if->alternatives[0].forecast, style, out);
 	} else if (what_if->grid.points == 1) {
 		one_answer(what_if, style, out);
 	} else {
 		table_of_answers(what_if, style, out);
-		add_sources(what_if, NULL, style, out);
+		what_if_text_add_sources(what_if, NULL, style, out);
 		notes_of_table(what_if, style, out);
 	}
 	layout_labelled(style, INK_DIM, "result", what_if->record.folder, out);

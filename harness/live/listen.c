@@ -47,7 +47,7 @@ struct listener {
 
 /* --- answers ------------------------------------------------------------------------------------ */
 
-static enum MHD_Result answer(
+static enum MHD_Result listen_answer(
 	struct MHD_Connection *connection, unsigned status, const char *type, struct buffer *text)
 {
 	struct MHD_Response *response = NULL;
@@ -73,7 +73,7 @@ static enum MHD_Result answer_text(
 {
 	struct buffer text = {0};
 	buffer_text(&text, words);
-	return answer(connection, status, "text/plain; charset=utf-8", &text);
+	return listen_answer(connection, status, "text/plain; charset=utf-8", &text);
 }
 
 /* OpenMetrics, unless only the older format is asked for. */
@@ -86,7 +86,7 @@ static enum openmetrics_dialect dialect_for(struct MHD_Connection *connection)
 }
 
 /* As another process would see it. */
-static double is_stuck(const struct live_view *view)
+static double listen_is_stuck(const struct live_view *view)
 {
 	struct process_look process;
 	struct thread_look waits;
@@ -114,9 +114,9 @@ static enum MHD_Result answer_metrics(
 			"the run has shown nothing yet\n");
 	}
 	if (view)
-		metrics_write(view, metrics_now(), is_stuck(view), dialect, &text);
+		metrics_write(view, metrics_now(), listen_is_stuck(view), dialect, &text);
 	free(view);
-	return answer(connection, MHD_HTTP_OK,
+	return listen_answer(connection, MHD_HTTP_OK,
 		dialect == OPENMETRICS_1_0 ? OPENMETRICS_CONTENT_TYPE
 					   : OPENMETRICS_PROMETHEUS_CONTENT_TYPE,
 		&text);
@@ -206,7 +206,7 @@ static int open_socket(int family, uint16_t *port)
 }
 
 /* Its thread leaves all signals to the others. */
-static struct MHD_Daemon *start(struct listener *listener, int fd)
+static struct MHD_Daemon *listen_start(struct listener *listener, int fd)
 {
 	sigset_t all;
 	sigset_t before;
@@ -233,7 +233,7 @@ int listener_open(
 	*listener = (struct listener){.board = board, .port = port};
 	const int four = open_socket(AF_INET, &listener->port);
 	if (four >= 0)
-		listener->daemons[0] = start(listener, four);
+		listener->daemons[0] = listen_start(listener, four);
 	if (!listener->daemons[0]) {
 		free(listener);
 		return error_set(err, -EINVAL,
@@ -243,7 +243,7 @@ int listener_open(
 	/* A node without IPv6, or with that port taken there, is served by the one. */
 	const int six = open_socket(AF_INET6, &listener->port);
 	if (six >= 0)
-		listener->daemons[1] = start(listener, six);
+		listener->daemons[1] = listen_start(listener, six);
 	*out = listener;
 	return 0;
 }

@@ -31,7 +31,7 @@ static void look_at_all(struct status *out)
 		look_at_thread(out->pid, tids[i], &out->threads[i]);
 }
 
-static void judge(struct status *out)
+static void status_judge(struct status *out)
 {
 	struct thread_look waits;
 	const bool still = out->whole && stall_wants_still(&out->view, out->now_ns) &&
@@ -69,7 +69,7 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 		look_at_all(out);
 	out->now_ns = clock_now_ns();
 	out->now = clock_utc_seconds();
-	judge(out);
+	status_judge(out);
 	return 0;
 }
 
@@ -80,13 +80,13 @@ bool status_is_stuck(const struct status *status)
 
 /* --- the document mlbench.status/1 ----------------------------------------------------------------- */
 
-static const char *state_name(unsigned state)
+static const char *status_state_name(unsigned state)
 {
 	static const char *const names[THREAD_STATES] = {"starved", "working", "blocked"};
 	return state < THREAD_STATES ? names[state] : "unknown";
 }
 
-static json_t *text_or_null(const char *text)
+static json_t *status_text_or_null(const char *text)
 {
 	return text[0] ? fields_text(text) : json_null();
 }
@@ -102,7 +102,7 @@ static json_t *states_json(const double seconds[THREAD_STATES])
 {
 	json_t *out = json_object();
 	for (unsigned k = 0; k < THREAD_STATES; k++)
-		(void)json_object_set_new(out, state_name(k), fields_number(seconds[k]));
+		(void)json_object_set_new(out, status_state_name(k), fields_number(seconds[k]));
 	return out;
 }
 
@@ -136,10 +136,11 @@ static json_t *kernel_json(const struct thread_look *look)
 {
 	char words[LOOK_WORDS_BYTES];
 	char state[2] = {look->state, '\0'};
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", text_or_null(state),
-		"name", text_or_null(look->name), "call", text_or_null(look->call), "file",
-		text_or_null(look->file), "place", text_or_null(look->place), "not_told",
-		text_or_null(look->unknown), "words", fields_text(look_words(look, words)));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", status_text_or_null(state),
+		"name", status_text_or_null(look->name), "call", status_text_or_null(look->call),
+		"file", status_text_or_null(look->file), "place", status_text_or_null(look->place),
+		"not_told", status_text_or_null(look->unknown), "words",
+		fields_text(look_words(look, words)));
 }
 
 static json_t *thread_json(const struct status *s, size_t i)
@@ -152,7 +153,7 @@ static json_t *thread_json(const struct status *s, size_t i)
 	(void)json_object_set_new(out, "index", t ? json_integer(t->index) : json_null());
 	(void)json_object_set_new(out, "thread", tid > 0 ? json_integer(tid) : json_null());
 	(void)json_object_set_new(
-		out, "state", t ? json_string(state_name(t->state)) : json_null());
+		out, "state", t ? json_string(status_state_name(t->state)) : json_null());
 	(void)json_object_set_new(out, "state_seconds", t ? age(s, t->since_ns) : json_null());
 	(void)json_object_set_new(
 		out, "items", t ? json_integer((json_int_t)t->items) : json_null());
@@ -183,8 +184,8 @@ static json_t *health_json(const struct status *s)
 
 static json_t *verdict_json(const struct live_verdict *v)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "words", text_or_null(v->words), "stage",
-		v->told ? fields_text(v->verdict.stage) : json_null(), "resource",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "words", status_text_or_null(v->words),
+		"stage", v->told ? fields_text(v->verdict.stage) : json_null(), "resource",
 		v->told ? fields_text(v->verdict.resource) : json_null(), "confidence",
 		v->told ? json_real(v->verdict.confidence) : json_null(), "over_seconds",
 		fields_number(v->over_s));
@@ -205,11 +206,11 @@ static void add_view(json_t *out, const struct status *s)
 	SET("phase", json_string(live_phase_name(v->phase)));
 	SET("phase_seconds", age(s, v->phase_ns));
 	SET("picture_seconds", age(s, v->updated_ns));
-	SET("label", text_or_null(v->label));
+	SET("label", status_text_or_null(v->label));
 	SET("limit", json_boolean(v->limit));
-	SET("folder", text_or_null(v->folder));
+	SET("folder", status_text_or_null(v->folder));
 	clock_format_utc(v->started, started);
-	SET("started", text_or_null(started));
+	SET("started", status_text_or_null(started));
 	SET("done", json_integer(v->done));
 	SET("total", json_integer(v->total));
 	SET("elapsed_seconds", fields_number(v->elapsed_s));
@@ -239,10 +240,10 @@ static json_t *run_json(const struct status *s)
 {
 	json_t *out = json_object();
 	(void)json_object_set_new(out, "pid", json_integer(s->pid));
-	(void)json_object_set_new(out, "command", text_or_null(s->view.command));
-	(void)json_object_set_new(out, "name", text_or_null(s->view.name));
-	(void)json_object_set_new(out, "node", text_or_null(s->view.node));
-	(void)json_object_set_new(out, "version", text_or_null(s->view.version));
+	(void)json_object_set_new(out, "command", status_text_or_null(s->view.command));
+	(void)json_object_set_new(out, "name", status_text_or_null(s->view.name));
+	(void)json_object_set_new(out, "node", status_text_or_null(s->view.node));
+	(void)json_object_set_new(out, "version", status_text_or_null(s->view.version));
 	(void)json_object_set_new(out, "health", health_json(s));
 	json_t *picture = s->whole ? json_object() : json_null();
 	if (s->whole)
@@ -303,7 +304,7 @@ static void line(
 		buffer_release(&text_);             \
 	} while (0)
 
-static void add_head(const struct status *s, const struct style *style, struct buffer *out)
+static void status_add_head(const struct status *s, const struct style *style, struct buffer *out)
 {
 	struct buffer head = {0};
 	buffer_format(&head, "mlbench %s  %s", s->view.command, s->view.name);
@@ -377,7 +378,7 @@ static void add_rates(const struct status *s, const struct style *style, struct 
 			v->device_power_w, v->device_temperature_c);
 }
 
-static void add_queues(const struct status *s, const struct style *style, struct buffer *out)
+static void status_add_queues(const struct status *s, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	for (uint32_t i = 0; i < s->view.queue_count; i++)
@@ -429,7 +430,7 @@ static const struct table_column plain_threads[] = {
 	{"the kernel says", true, 0, true, false},
 };
 
-static void add_cell(struct table *table, enum ink ink, const char *text)
+static void status_add_cell(struct table *table, enum ink ink, const char *text)
 {
 	struct buffer plain = {0};
 	utf8_add_plain(&plain, text, "?");
@@ -442,16 +443,16 @@ static void add_staged(const struct status *s, size_t i, struct table *table)
 	const struct live_thread *t = &s->view.threads[i];
 	char words[LOOK_WORDS_BYTES];
 	char text[UNITS_BYTES];
-	add_cell(table, INK_PLAIN, s->view.stages[t->stage].name);
+	status_add_cell(table, INK_PLAIN, s->view.stages[t->stage].name);
 	if (t->tid > 0)
 		table_add(table, INK_PLAIN, "%d", t->tid);
 	else
 		table_add(table, INK_DIM, "-");
-	table_add(table, state_ink(t->state), "%s", state_name(t->state));
+	table_add(table, state_ink(t->state), "%s", status_state_name(t->state));
 	table_add(table, INK_PLAIN, "%s", duration(age_s(s, t->since_ns), text));
 	table_add(table, INK_PLAIN, "%s", units_format_count((double)t->items, text));
 	table_add(table, INK_PLAIN, "%s ago", duration(age_s(s, t->moved_ns), text));
-	add_cell(table, INK_PLAIN,
+	status_add_cell(table, INK_PLAIN,
 		t->tid > 0 ? look_words(&s->threads[i], words) : "no thread of its own");
 }
 
@@ -459,8 +460,8 @@ static void add_plain(const struct status *s, size_t i, struct table *table)
 {
 	char words[LOOK_WORDS_BYTES];
 	table_add(table, INK_PLAIN, "%d", s->threads[i].tid);
-	add_cell(table, INK_PLAIN, s->threads[i].name);
-	add_cell(table, INK_PLAIN, look_words(&s->threads[i], words));
+	status_add_cell(table, INK_PLAIN, s->threads[i].name);
+	status_add_cell(table, INK_PLAIN, look_words(&s->threads[i], words));
 }
 
 static void add_threads(const struct status *s, const struct style *style, struct buffer *out)
@@ -487,7 +488,7 @@ static void add_threads(const struct status *s, const struct style *style, struc
 
 void status_text(const struct status *s, const struct style *style, struct buffer *out)
 {
-	add_head(s, style, out);
+	status_add_head(s, style, out);
 	if (s->whole)
 		add_phase(s, style, out);
 	if (s->seen)
@@ -497,7 +498,7 @@ void status_text(const struct status *s, const struct style *style, struct buffe
 	if (s->whole && runs(&s->view)) {
 		add_rates(s, style, out);
 		if (s->view.timed)
-			add_queues(s, style, out);
+			status_add_queues(s, style, out);
 		add_verdict(s, style, out);
 	}
 	add_threads(s, style, out);
@@ -521,8 +522,8 @@ static void add_run(const struct status *s, struct table *table)
 	const struct live_view *v = &s->view;
 	char text[UNITS_BYTES];
 	table_add(table, INK_PLAIN, "%d", s->pid);
-	add_cell(table, INK_PLAIN, v->command);
-	add_cell(table, INK_BOLD, v->name);
+	status_add_cell(table, INK_PLAIN, v->command);
+	status_add_cell(table, INK_BOLD, v->name);
 	table_add(table, INK_PLAIN, "%s", s->whole ? live_phase_name(v->phase) : "unknown");
 	table_add(table, INK_PLAIN, "%u/%u", v->done, v->total);
 	table_add(table, INK_PLAIN, "%s",

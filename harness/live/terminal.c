@@ -58,14 +58,14 @@ static void wake(char why)
 	errno = saved;
 }
 
-static void on_signal(int number)
+static void terminal_on_signal(int number)
 {
 	wake(number == SIGWINCH ? WAKE_WINDOW : number == SIGTSTP ? WAKE_STOP : WAKE_CONTINUE);
 }
 
 static void catch_signals(struct terminal *t)
 {
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = terminal_on_signal, .sa_flags = SA_RESTART};
 	(void)sigemptyset(&action.sa_mask);
 	(void)sigaction(SIGWINCH, &action, &t->old_window);
 	(void)sigaction(SIGTSTP, &action, &t->old_stop);
@@ -180,7 +180,7 @@ static void set_modes(void)
 	(void)set_escdelay(ESCAPE_MS);
 }
 
-static void take_size(struct terminal *t)
+static void terminal_take_size(struct terminal *t)
 {
 	struct winsize size;
 	if (ioctl(fileno(t->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
@@ -206,7 +206,7 @@ static int start_screen(struct terminal *t, struct error *err)
 	(void)set_term(t->screen);
 	start_colours(t);
 	set_modes();
-	take_size(t);
+	terminal_take_size(t);
 	return 0;
 }
 
@@ -382,7 +382,7 @@ static enum terminal_event event_of_wake(struct terminal *t)
 		(void)clearok(curscr, true);
 	}
 	if (resumed || memchr(why, WAKE_WINDOW, (size_t)n)) {
-		take_size(t);
+		terminal_take_size(t);
 		return TERMINAL_REDRAW;
 	}
 	return TERMINAL_WOKEN;
@@ -433,7 +433,7 @@ void terminal_suspend(struct terminal *t)
 		(void)reset_prog_mode();
 		(void)clearok(curscr, true);
 	}
-	take_size(t);
+	terminal_take_size(t);
 }
 
 #endif

@@ -52,7 +52,8 @@ static uint64_t clock_since(const struct state_clock *clock)
 }
 
 /* Not before the group's last transition, nor this clock's. */
-static uint64_t later(const struct state_clock *clock, const struct state_clock *group, uint64_t ns)
+static uint64_t state_clock_later(
+	const struct state_clock *clock, const struct state_clock *group, uint64_t ns)
 {
 	const uint64_t own = clock_since(clock) > ns ? clock_since(clock) : ns;
 	return clock_since(group) > own ? clock_since(group) : own;
@@ -62,7 +63,7 @@ void state_clock_park(struct state_clock *clock, const struct state_clock *group
 {
 	if (clock_since(clock) == 0 || atomic_load_explicit(&clock->group, memory_order_relaxed))
 		return; /* never started, or parked already: woken for nothing */
-	const uint64_t at_ns = later(clock, group, now_ns);
+	const uint64_t at_ns = state_clock_later(clock, group, now_ns);
 	const unsigned state = atomic_load_explicit(&clock->state, memory_order_relaxed);
 	const unsigned sequence = begin_write(clock);
 	store_clock(&clock->total_ns[state],
@@ -80,7 +81,7 @@ void state_clock_park(struct state_clock *clock, const struct state_clock *group
 static void leave_group(struct state_clock *clock, const struct state_clock *group,
 	enum thread_state state, uint64_t now_ns)
 {
-	const uint64_t at_ns = later(clock, group, now_ns);
+	const uint64_t at_ns = state_clock_later(clock, group, now_ns);
 	uint64_t total_ns[THREAD_STATES];
 	state_clock_read(clock, at_ns, total_ns);
 	const unsigned sequence = begin_write(clock);

@@ -77,7 +77,7 @@ static const struct page_column forest_columns[] = {{"label", "what", PAGE_TEXT}
 
 /* What the axis shows: every dot and no change; intervals as far as three times that, so that one wide one does not
  * squeeze all others. */
-static struct interval axis_of(const json_t *rows)
+static struct interval compare_html_axis_of(const json_t *rows)
 {
 	static const double least = 0.01;
 	struct interval axis = {-least, least};
@@ -105,7 +105,7 @@ static struct interval axis_of(const json_t *rows)
 /* Dots with intervals, a row each, beside a line at no change.  Takes rows. */
 static void forest(struct page *page, struct chart *chart, json_t *rows)
 {
-	const struct interval axis = axis_of(rows);
+	const struct interval axis = compare_html_axis_of(rows);
 	chart->table.rows = rows;
 	PARTS_COLUMNS(chart, forest_columns);
 	chart_open(chart, "forest");
@@ -249,8 +249,8 @@ static void explanation_table(struct page *page, const struct comparison *c)
 	json_decref(table.rows);
 }
 
-static void list_points(struct page *page, const struct comparison *c, const struct report *report,
-	const char *what, const size_t *list, size_t count)
+static void compare_html_list_points(struct page *page, const struct comparison *c,
+	const struct report *report, const char *what, const size_t *list, size_t count)
 {
 	struct buffer text = {0};
 	if (count == 0)
@@ -324,10 +324,10 @@ static void section(struct page *page, const struct compare_document *document, 
 	judgement(page, document, c);
 	subjects(page, c);
 	throughput_chart(page, c, number);
-	list_points(page, c, c->a.report, "Not compared, for they are only in A:", c->match.only_a,
-		c->match.only_a_count);
-	list_points(page, c, c->b.report, "Not compared, for they are only in B:", c->match.only_b,
-		c->match.only_b_count);
+	compare_html_list_points(page, c, c->a.report,
+		"Not compared, for they are only in A:", c->match.only_a, c->match.only_a_count);
+	compare_html_list_points(page, c, c->b.report,
+		"Not compared, for they are only in B:", c->match.only_b, c->match.only_b_count);
 	if (c->explained)
 		explanation_table(page, c);
 	stages_chart(page, c, number);

@@ -12,7 +12,7 @@
 
 enum { SERIES_SHOWN_MAX = 24, ROWS_SHOWN_MAX = 2000, HASH_DIGITS = 8 };
 
-static json_t *text_or_null(const char *text)
+static json_t *history_page_text_or_null(const char *text)
 {
 	return text ? fields_text(text) : json_null();
 }
@@ -26,7 +26,7 @@ static json_t *time_of(double seconds)
 	return json_string(when);
 }
 
-static enum page_format format_of(enum history_unit unit)
+static enum page_format history_page_format_of(enum history_unit unit)
 {
 	static const enum page_format formats[] = {[HISTORY_RATE] = PAGE_REAL,
 		[HISTORY_SHARE] = PAGE_SHARE,
@@ -59,8 +59,9 @@ static json_t *chart_row(const struct history_series *series, size_t i, bool wid
 		fields_number(wide ? row->low : (double)NAN), "high",
 		fields_number(wide ? row->high : (double)NAN), "level",
 		fields_number(history_series_level(series, i)), "change",
-		*size ? json_string(size) : json_null(), "version", text_or_null(row->version),
-		"result", text_or_null(row->folder));
+		*size ? json_string(size) : json_null(), "version",
+		history_page_text_or_null(row->version), "result",
+		history_page_text_or_null(row->folder));
 }
 
 static json_t *chart_rows(const struct history_series *series, bool wide)
@@ -91,7 +92,7 @@ static void draw_series(const struct history_metric *metric, bool changes, struc
 	}
 }
 
-static void describe(
+static void history_page_describe(
 	const struct history_series *series, const struct history_plot *plot, struct buffer *out)
 {
 	const struct history_metric *metric = &plot->metric;
@@ -134,7 +135,7 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 {
 	const struct history_series *series = &plot->series[i];
 	const struct history_metric *metric = &plot->metric;
-	const enum page_format format = format_of(metric->unit);
+	const enum page_format format = history_page_format_of(metric->unit);
 	const struct page_column columns[] = {
 		{"started", "started (UTC)", PAGE_TEXT},
 		{"value", metric->name, format},
@@ -153,7 +154,7 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 	const char *hash = series->rows[0]->hash;
 	(void)snprintf(chart.title, sizeof chart.title, "%s of %s, %.*s", metric->name,
 		name ? name : "-", HASH_DIGITS, hash ? hash : "-");
-	describe(series, plot, &chart.text);
+	history_page_describe(series, plot, &chart.text);
 	draw_series(metric, series->change_count > 0, &chart);
 	const int code = chart_done(&chart);
 	if (!code)
@@ -169,16 +170,17 @@ static json_t *list_row(const struct history_row *row)
 	struct buffer verdict = {0};
 	history_verdict_words(row, &verdict);
 	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"started", time_of(row->started), "name", text_or_null(row->name), "hash",
-		text_or_null(row->hash), "node",
-		text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
+		"started", time_of(row->started), "name", history_page_text_or_null(row->name),
+		"hash", history_page_text_or_null(row->hash), "node",
+		history_page_text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
 		fields_number(row->throughput), "low", fields_number(row->low), "high",
 		fields_number(row->high), "step",
 		json_string(row->emulated  ? "emulated"
 			    : row->backend ? row->backend
 					   : "-"),
-		"status", text_or_null(row->status), "verdict",
-		fields_text(verdict.data ? verdict.data : ""), "result", text_or_null(row->folder));
+		"status", history_page_text_or_null(row->status), "verdict",
+		fields_text(verdict.data ? verdict.data : ""), "result",
+		history_page_text_or_null(row->folder));
 	buffer_release(&verdict);
 	return object;
 }

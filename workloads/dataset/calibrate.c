@@ -127,7 +127,7 @@ static uint64_t fine_count(const struct recipe *recipe, double scatter)
 }
 
 /* Says what sizes can be had. */
-static int refuse(const struct calibration *calibration, struct error *err)
+static int calibrate_refuse(const struct calibration *calibration, struct error *err)
 {
 	struct point least, most;
 	char low[UNITS_BYTES], high[UNITS_BYTES], asked[UNITS_BYTES];
@@ -265,7 +265,7 @@ int calibrate(const struct calibration *calibration, uint32_t *detail, double *e
 	struct point low, high;
 	int code = bracket(calibration, &low, &high, err);
 	if (!code && (low.mean > target || high.mean < target))
-		return refuse(calibration, err);
+		return calibrate_refuse(calibration, err);
 	if (!code)
 		code = narrow(calibration, &low, &high, err);
 	return code ? code : refine(calibration, &low, &high, detail, expected, err);

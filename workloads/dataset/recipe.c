@@ -98,7 +98,7 @@ json_t *recipe_to_json(const struct recipe *recipe)
 }
 
 /* A value as JSON text; "unset" for NULL. */
-static void describe(const json_t *value, char *out, size_t room)
+static void recipe_describe(const json_t *value, char *out, size_t room)
 {
 	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
 	(void)snprintf(out, room, "%s", text ? text : "unset");
@@ -112,8 +112,8 @@ static void add_difference(
 	char old[VALUE], new[VALUE];
 	if (there && wanted && json_equal((json_t *)(uintptr_t)there, (json_t *)(uintptr_t)wanted))
 		return;
-	describe(there, old, sizeof(old));
-	describe(wanted, new, sizeof(new));
+	recipe_describe(there, old, sizeof(old));
+	recipe_describe(wanted, new, sizeof(new));
 	const size_t used = strlen(out);
 	(void)snprintf(out + used, room - used, "%sdataset.%s is %s there and %s here",
 		used ? ", " : "", key, old, new);

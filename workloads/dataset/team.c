@@ -36,7 +36,7 @@ static bool should_stop(const struct team *team)
 	       (team->job->stop && atomic_load_explicit(team->job->stop, memory_order_relaxed));
 }
 
-static void fail(struct team *team, int code, const struct error *err)
+static void team_fail(struct team *team, int code, const struct error *err)
 {
 	(void)pthread_mutex_lock(&team->lock);
 	if (!team->code) {
@@ -47,7 +47,7 @@ static void fail(struct team *team, int code, const struct error *err)
 	atomic_store(&team->halt, true);
 }
 
-static void *work(void *argument)
+static void *team_work(void *argument)
 {
 	const struct member *member = argument;
 	struct team *team = member->team;
@@ -59,7 +59,7 @@ static void *work(void *argument)
 		struct error err = {""};
 		const int code = job->item(job->context, member->worker, index, &err);
 		if (code < 0)
-			fail(team, code, &err);
+			team_fail(team, code, &err);
 		else
 			atomic_fetch_add(&team->done, 1);
 	}
@@ -83,7 +83,8 @@ unsigned team_threads(unsigned asked)
 }
 
 /* Starts as many threads as it can, with every signal blocked; returns how many. */
-static unsigned start(struct team *team, struct member *members, unsigned wanted, int *reason)
+static unsigned team_start_threads(
+	struct team *team, struct member *members, unsigned wanted, int *reason)
 {
 	sigset_t all, before;
 	unsigned started = 0;
@@ -92,7 +93,8 @@ static unsigned start(struct team *team, struct member *members, unsigned wanted
 	(void)pthread_mutex_lock(&team->lock);
 	for (; started < wanted; started++) {
 		members[started] = (struct member){.team = team, .worker = started};
-		*reason = pthread_create(&members[started].thread, NULL, work, &members[started]);
+		*reason = pthread_create(
+			&members[started].thread, NULL, team_work, &members[started]);
 		if (*reason)
 			break;
 		team->running++;
@@ -102,13 +104,13 @@ static unsigned start(struct team *team, struct member *members, unsigned wanted
 	return started;
 }
 
-static void tick(struct team *team)
+static void team_tick(struct team *team)
 {
 	struct error err = {""};
 	const struct team_job *job = team->job;
 	const int code = job->tick ? job->tick(job->context, atomic_load(&team->done), &err) : 0;
 	if (code < 0)
-		fail(team, code, &err);
+		team_fail(team, code, &err);
 }
 
 /* Until every thread has finished. */
@@ -127,7 +129,7 @@ static void wait_idle(struct team *team)
 		if (team->running == 0)
 			break;
 		(void)pthread_mutex_unlock(&team->lock);
-		tick(team);
+		team_tick(team);
 		(void)pthread_mutex_lock(&team->lock);
 	}
 	(void)pthread_mutex_unlock(&team->lock);
@@ -145,15 +147,16 @@ int team_run(const struct team_job *job, struct error *err)
 	(void)pthread_mutex_init(&team.lock, NULL);
 	(void)pthread_cond_init(&team.idle, NULL);
 	int reason = 0;
-	const unsigned started = start(&team, members, threads, &reason);
+	const unsigned started = team_start_threads(&team, members, threads, &reason);
 	if (started == 0) {
 		struct error failure;
-		fail(&team, error_set_errno(&failure, reason, "cannot start a thread"), &failure);
+		team_fail(&team, error_set_errno(&failure, reason, "cannot start a thread"),
+			&failure);
 	}
 	wait_idle(&team);
 	for (unsigned i = 0; i < started; i++)
 		(void)pthread_join(members[i].thread, NULL);
-	tick(&team);
+	team_tick(&team);
 	free(members);
 	(void)pthread_cond_destroy(&team.idle);
 	(void)pthread_mutex_destroy(&team.lock);

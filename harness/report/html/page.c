@@ -585,7 +585,7 @@ static void format_share(double value, char out[PAGE_NUMBER_BYTES])
 	(void)snprintf(out, PAGE_NUMBER_BYTES, "%.*f %%", decimals, percent);
 }
 
-static void format_seconds(double value, char out[PAGE_NUMBER_BYTES])
+static void page_format_seconds(double value, char out[PAGE_NUMBER_BYTES])
 {
 	char text[UNITS_BYTES];
 	(void)units_format_duration(value * 1e9, text);
@@ -611,7 +611,7 @@ const char *page_number(enum page_format format, double value, char out[PAGE_NUM
 		format_share(value, out);
 		break;
 	case PAGE_SECONDS:
-		format_seconds(value, out);
+		page_format_seconds(value, out);
 		break;
 	case PAGE_BYTES:
 		(void)snprintf(out, PAGE_NUMBER_BYTES, "%s", units_format_size(value, text));

@@ -141,7 +141,7 @@ static bool pass_gate(struct cuda_group *group, unsigned rank)
 }
 
 /* Until NCCL has done what it was asked for.  ncclInProgress: given up. */
-static ncclResult_t settle(struct cuda_group *group, unsigned rank, ncclResult_t result)
+static ncclResult_t group_settle(struct cuda_group *group, unsigned rank, ncclResult_t result)
 {
 	uint64_t pause_ns = POLL_LEAST_NS;
 	while (result == ncclInProgress && !is_over(group, rank)) {
@@ -167,8 +167,8 @@ static void abort_rank(struct cuda_group *group, unsigned rank)
 }
 
 /* A failure is everybody's; to be cancelled is not. */
-static int give_up(struct cuda_group *group, unsigned rank, ncclResult_t result, const char *what,
-	struct error *err)
+static int group_give_up(struct cuda_group *group, unsigned rank, ncclResult_t result,
+	const char *what, struct error *err)
 {
 	if (result == ncclInProgress || is_over(group, rank))
 		return cancelled(err, group, what);
@@ -194,9 +194,9 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 	config.blocking = 0;
 	const ncclResult_t begun = group->nccl->comm_init_rank_config(
 		&r->comm, (int)group->count, group->id, (int)rank, &config);
-	const ncclResult_t result = settle(group, rank, begun);
+	const ncclResult_t result = group_settle(group, rank, begun);
 	if (result != ncclSuccess) {
-		const int code = give_up(group, rank, result, what, err);
+		const int code = group_give_up(group, rank, result, what, err);
 		abort_rank(group, rank);
 		return code;
 	}
@@ -216,8 +216,8 @@ int group_all_reduce(struct cuda_group *group, unsigned rank, float *data, size_
 	const ncclResult_t begun =
 		group->nccl->all_reduce(data, data, count, ncclFloat, ncclSum, r->comm, stream);
 	/* Until it says so, what is put on the stream next might come before it. */
-	const ncclResult_t result = settle(group, rank, begun);
-	return result == ncclSuccess ? 0 : give_up(group, rank, result, what, err);
+	const ncclResult_t result = group_settle(group, rank, begun);
+	return result == ncclSuccess ? 0 : group_give_up(group, rank, result, what, err);
 }
 
 int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t count,

@@ -50,7 +50,7 @@ bool probing_stopped(const struct probing *probing)
 	return stop && atomic_load_explicit(stop, memory_order_relaxed);
 }
 
-static int put(struct probing *probing, probing_work *work, const void *what, unsigned count,
+static int probe_put(struct probing *probing, probing_work *work, const void *what, unsigned count,
 	struct error *err)
 {
 	int code = 0;
@@ -65,7 +65,7 @@ int probing_device_ns(struct probing *probing, probing_work *work, const void *w
 	float ms = 0;
 	int code = CUDA_TRY(err, cudaEventRecord(probing->begin, probing->stream));
 	if (code == 0)
-		code = put(probing, work, what, count, err);
+		code = probe_put(probing, work, what, count, err);
 	if (code == 0)
 		code = CUDA_TRY(err, cudaEventRecord(probing->end, probing->stream));
 	if (code == 0)
@@ -80,7 +80,7 @@ int probing_host_ns(struct probing *probing, probing_work *work, const void *wha
 	double *ns, struct error *err)
 {
 	const uint64_t begin = clock_now_ns();
-	int code = put(probing, work, what, count, err);
+	int code = probe_put(probing, work, what, count, err);
 	if (code == 0)
 		code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
 	*ns = (double)(clock_now_ns() - begin) / count;
@@ -104,7 +104,7 @@ static bool time_over(const struct probing *probing)
 }
 
 /* What fails is left out from then on: the rest may be had all the same. */
-static void visit(struct probing *probing, struct quantity *quantity)
+static void probe_visit(struct probing *probing, struct quantity *quantity)
 {
 	struct cuda_probe_series *series = quantity->series;
 	struct error err = {0};
@@ -119,13 +119,13 @@ static void visit(struct probing *probing, struct quantity *quantity)
 	}
 }
 
-static void measure(struct probing *probing, unsigned repeats)
+static void probe_measure(struct probing *probing, unsigned repeats)
 {
 	for (unsigned round = 0; round < repeats; round++)
 		for (size_t i = 0; i < probing->quantity_count; i++) {
 			if (time_over(probing))
 				return;
-			visit(probing, &probing->quantities[i]);
+			probe_visit(probing, &probing->quantities[i]);
 		}
 }
 
@@ -168,7 +168,7 @@ static int open_stream(struct probing *probing, struct error *err)
 }
 
 /* Nothing can be done about a failure here. */
-static void release(struct probing *probing)
+static void probe_release(struct probing *probing)
 {
 	probing_close_products(probing);
 	probing_close_launches(probing);
@@ -187,7 +187,7 @@ static void release(struct probing *probing)
 	(void)cudaGetLastError();
 }
 
-static int open_parts(struct probing *probing, struct error *err)
+static int probe_open_parts(struct probing *probing, struct error *err)
 {
 	int code = open_stream(probing, err);
 	if (code == 0)
@@ -199,18 +199,18 @@ static int open_parts(struct probing *probing, struct error *err)
 	return code;
 }
 
-static int run(struct probing *probing, struct error *err)
+static int probe_run(struct probing *probing, struct error *err)
 {
 	const struct cuda_probe_plan *plan = probing->plan;
 	const unsigned repeats = repeats_of(plan);
-	int code = open_parts(probing, err);
+	int code = probe_open_parts(probing, err);
 	if (code)
 		return code;
 	const double ns = plan->seconds * (double)NS_PER_S;
 	const double each = ns / repeats / (double)(probing->quantity_count + 1);
 	probing->slot_ns = fmin(fmax(each, SLOT_LEAST_NS), SLOT_MOST_NS);
 	probing->deadline_ns = clock_now_ns() + (uint64_t)(PATIENCE * fmax(ns, SLOT_LEAST_NS));
-	measure(probing, repeats);
+	probe_measure(probing, repeats);
 	say_unseen(probing);
 	probing_keep_memory(probing);
 	if (!probing_stopped(probing))
@@ -226,10 +226,10 @@ int probing_run(const struct cuda_probe_plan *plan, struct cuda_probe *out, stru
 		return error_set(err, -ENOMEM, "cuda: out of memory for a probe");
 	probing->plan = plan;
 	probing->out = out;
-	int code = run(probing, err);
+	int code = probe_run(probing, err);
 	if (code == 0 && probing_stopped(probing))
 		code = error_set(err, -EINTR, "cuda: the probe was stopped");
-	release(probing);
+	probe_release(probing);
 	free(probing);
 	return code;
 }

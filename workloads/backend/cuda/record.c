@@ -61,7 +61,7 @@ static int capture(struct cuda_session *session, struct record *record, enqueuer
 	return code;
 }
 
-static int run(struct cuda_session *session, struct record *record, enqueuer *enqueue,
+static int record_run(struct cuda_session *session, struct record *record, enqueuer *enqueue,
 	const void *what, struct error *err)
 {
 	if (!record->exec && capture(session, record, enqueue, what, err)) {
@@ -96,12 +96,12 @@ int records_run(
 {
 	const struct part part = {kind, place};
 	struct record *record = &session->records.list[place * RECORD_KINDS + (unsigned)kind];
-	return run(session, record, enqueue_part, &part, err);
+	return record_run(session, record, enqueue_part, &part, err);
 }
 
 int records_run_update(struct cuda_session *session, struct error *err)
 {
-	return run(session, &session->records.update, enqueue_update_alone, NULL, err);
+	return record_run(session, &session->records.update, enqueue_update_alone, NULL, err);
 }
 
 /* --- the period of empty kernels ------------------------------------------------------------------------------------ */
@@ -190,7 +190,7 @@ void records_close(struct records *records)
 
 /* --- which steps, and what they tell --------------------------------------------------------------------------------- */
 
-static bool is_due(uint64_t candidate)
+static bool record_is_due(uint64_t candidate)
 {
 	return (candidate & (candidate - 1)) == 0 || candidate % SAMPLE_EVERY == 0;
 }
@@ -207,7 +207,7 @@ bool records_wanted(struct cuda_session *session, enum record_kind kind, unsigne
 		return true;
 	if (records->refused || place != 0 || isnan(records->gap_ns))
 		return false;
-	return is_due(++records->candidates[kind]);
+	return record_is_due(++records->candidates[kind]);
 }
 
 /* Nodes of all that a step of this kind launches. */

@@ -39,7 +39,7 @@ uint64_t session_device_bytes(const struct cuda_options *options)
 	return train == 0 ? 0 : train + staging_bytes(options) + samples_bytes(options);
 }
 
-static int check_memory(const struct cuda_options *options, struct error *err)
+static int session_check_memory(const struct cuda_options *options, struct error *err)
 {
 	const uint64_t needed = session_device_bytes(options);
 	size_t available = 0;
@@ -55,7 +55,7 @@ static int check_memory(const struct cuda_options *options, struct error *err)
 		units_format_size((double)total, sizes[2]));
 }
 
-static int allocate(struct cuda_session *session, struct error *err)
+static int session_allocate(struct cuda_session *session, struct error *err)
 {
 	const uint64_t samples = samples_bytes(&session->options);
 	void *memory = NULL;
@@ -144,18 +144,18 @@ static int name_device(struct cuda_session *session, struct error *err)
 	return code;
 }
 
-static int open_parts(struct cuda_session *session, struct error *err)
+static int session_open_parts(struct cuda_session *session, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
 	int code = CUDA_TRY(err, cudaSetDevice((int)options->device));
 	if (!code)
 		code = name_device(session, err);
 	if (!code)
-		code = check_memory(options, err);
+		code = session_check_memory(options, err);
 	if (!code)
 		code = open_streams(session, err);
 	if (!code)
-		code = allocate(session, err);
+		code = session_allocate(session, err);
 	if (!code)
 		code = open_flights(session, err);
 	if (!code)
@@ -183,7 +183,7 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	session->devices = options->group && options->devices > 1 ? options->devices : 1;
 	session->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
-	code = open_parts(session, err);
+	code = session_open_parts(session, err);
 	/* What open enqueued, on any stream, has ended before the first exchange and the first launch, and its errors are found
 	 * here. */
 	if (!code)
@@ -267,7 +267,7 @@ void session_close(struct cuda_session *session)
 
 /* --- the rest ---------------------------------------------------------------------------------------------------------------------- */
 
-static const char *precision_name(enum step_precision precision)
+static const char *session_precision_name(enum step_precision precision)
 {
 	static const char *const names[] = {"fp32", "tf32", "bf16", "fp16", "fp8"};
 	return names[precision];
@@ -294,7 +294,7 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 		runtime / MAJOR_FACTOR, runtime % MAJOR_FACTOR / MINOR_FACTOR, options->model,
 		model_find(options->model)->complete ? "training step" : "GEMMs of a training step",
 		options->rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd",
-		precision_name(options->precision), options->graph ? ", graph" : "", extras,
+		session_precision_name(options->precision), options->graph ? ", graph" : "", extras,
 		*note ? "; " : "", note);
 }
 
