@@ -63,7 +63,7 @@ LIBS := -Wl,--as-needed $(PKG_LIBS) -lz -lm -ldl
 
 # --- sources: every .c of the three folders; main.c apart, so that tests link the rest ------------
 SOURCES := $(sort $(wildcard harness/*/*.c harness/report/html/*.c workloads/*/*.c pipelines/*.c))
-# Without SQLite there is no history (harness/command/history.c says so).
+# Without SQLite there is no history (harness/command/cmd_history.c says so).
 ifeq ($(filter sqlite3,$(WITH)),)
   SOURCES := $(filter-out harness/report/history%,$(SOURCES))
 endif

@@ -157,7 +157,7 @@ static int run_help(struct invocation *invocation, struct error *err)
 	return command_help.run(&help, err);
 }
 
-static int run_command(const struct command *command, int argc, char **argv, struct error *err)
+static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
 {
 	struct invocation invocation = {.commands = commands,
 		.command = command,
@@ -192,11 +192,12 @@ static int dispatch(int argc, char **argv, struct error *err)
 		return status;
 	}
 	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
-		const int status = run_command(&command_help, 0, argv, err);
+		const int status = main_run_command(&command_help, 0, argv, err);
 		return argc > 1 ? status : EXIT_STATUS_BAD_INPUT;
 	}
 	const struct command *command = main_find_command(first);
-	return command ? run_command(command, argc - 2, argv + 2, err) : refuse_command(first, err);
+	return command ? main_run_command(command, argc - 2, argv + 2, err)
+		       : refuse_command(first, err);
 }
 
 static void print_error_document(const struct error *err, int status)

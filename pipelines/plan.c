@@ -279,7 +279,7 @@ static int check_augment(const struct config *config, const struct backend_ops *
 	return 0;
 }
 
-static int plan_describe_step(
+static int plan_describe_step_here(
 	const struct config *config, struct pipeline_plan *plan, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
@@ -368,7 +368,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	const struct source_ops *source = source_choose(config, why_not, sizeof why_not, err);
 	if (!source)
 		return -ENOTSUP;
-	code = plan_describe_step(config, plan, err);
+	code = plan_describe_step_here(config, plan, err);
 	if (code)
 		return code;
 	plan->facts = facts_of(source, backend_choose(config, NULL, 0, NULL));

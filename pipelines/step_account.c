@@ -16,7 +16,8 @@ struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 		uploaded ? (int)slot->index : BATCH_ON_HOST);
 }
 
-static void account_meter(struct thread_meter *account_meter, const struct slot *slot, const struct step_record *r)
+static void account_meter(
+	struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
 {
 	const struct trace_entry item = {
 		.number = slot->batch,
@@ -24,7 +25,7 @@ static void account_meter(struct thread_meter *account_meter, const struct slot 
 		.service_ns = (float)r->service_ns,
 		.host_ns = (float)r->host_ns,
 	};
-	span_item(account_meter, r->ended_ns, r->service_ns, &item);
+	span_item(meter, r->ended_ns, r->service_ns, &item);
 }
 
 /* A device may not tell it of every step. */

@@ -3,7 +3,7 @@
 #include "harness/command/completion.h"
 
 #include "harness/base/suggest.h"
-#include "harness/command/list.h"
+#include "harness/command/cmd_list.h"
 #include "harness/config/config.h"
 #include "harness/record/config_json.h"
 

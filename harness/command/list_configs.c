@@ -1,7 +1,7 @@
 /* Configurations that are at hand: in the working directory, and beside the program. */
 #include "harness/base/files.h"
+#include "harness/command/cmd_list.h"
 #include "harness/command/config_place.h"
-#include "harness/command/list.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -6,8 +6,8 @@
 #include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
 #include "harness/command/live_show.h"
-#include "harness/command/plan.h"
-#include "harness/command/progress.h"
+#include "harness/command/progress_line.h"
+#include "harness/command/run_plan.h"
 #include "harness/command/schedule.h"
 #include "harness/report/report.h"
 

@@ -5,7 +5,7 @@
 #include "harness/base/parts.h"
 #include "harness/live/chatter.h"
 #include "harness/live/draw.h"
-#include "harness/live/terminal.h"
+#include "harness/live/screen.h"
 #include "harness/live/terminal_guard.h"
 
 #include <errno.h>

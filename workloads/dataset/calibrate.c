@@ -3,7 +3,7 @@
  * (bytes per pixel of the subset) x (mean pixels of all), which takes the scatter of picture sizes
  * out. */
 #include "workloads/dataset/maker.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include "harness/base/units.h"
 

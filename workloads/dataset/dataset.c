@@ -7,7 +7,7 @@
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/site.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #include "workloads/dataset/dataset.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/site.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/files.h"

@@ -4,7 +4,7 @@
 
 #include "workloads/dataset/inspect_file.h"
 #include "workloads/dataset/inspect_ring.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -241,7 +241,7 @@ static int look_at_some(const struct dataset *dataset, const char *root, struct 
 	return 0;
 }
 
-static int site_read_manifest(struct site *site, struct dataset *dataset, struct error *err)
+static int site_take_manifest(struct site *site, struct dataset *dataset, struct error *err)
 {
 	json_t *header;
 	char *path = files_join(site->root, MANIFEST_NAME);
@@ -267,7 +267,7 @@ int site_load_manifest(
 	site.recipe_json = recipe_to_json(recipe);
 	site.records = calloc(recipe->samples, sizeof(*site.records));
 	const int code = site.recipe_json && site.records
-				 ? site_read_manifest(&site, dataset, err)
+				 ? site_take_manifest(&site, dataset, err)
 				 : error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples",
 					   recipe->samples);
 	site_close(&site);

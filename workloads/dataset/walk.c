@@ -3,7 +3,7 @@
  * depends on the tree alone, and so does its order. */
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 #include "workloads/image/codec.h"
 
 #include "harness/base/buffer.h"

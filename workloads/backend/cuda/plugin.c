@@ -1,12 +1,12 @@
 /* The plug-in's table, and what is there: versions and devices. */
 #include "workloads/backend/cuda/plugin.h"
 
+#include "workloads/backend/cuda/device_group.h"
+#include "workloads/backend/cuda/device_probe.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/group.h"
 #include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/nvtx.h"
-#include "workloads/backend/cuda/probe.h"
-#include "workloads/backend/cuda/session.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>

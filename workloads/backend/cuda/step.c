@@ -1,7 +1,7 @@
 /* Launching and finishing steps: which batch goes how, and what the device's events say of it afterwards. */
 #include "harness/base/clock.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/session.h"
 #include "workloads/backend/cuda/wait.h"
 
 #include <errno.h>

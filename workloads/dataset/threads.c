@@ -1,6 +1,6 @@
 /* The team: items are handed out by an atomic counter, so order of completion varies and results
  * must not depend on it. */
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include "harness/base/clock.h"
 

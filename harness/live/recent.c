@@ -1,5 +1,5 @@
 /* Keeping the last seconds. */
-#include "harness/live/history.h"
+#include "harness/live/recent.h"
 
 #include "harness/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* mlbench list: what you can choose from, and why this node lacks some of it. */
-#include "harness/command/list.h"
+#include "harness/command/cmd_list.h"
 
 #include "harness/analyze/peaks.h"
 #include "harness/base/clock.h"

@@ -6,8 +6,8 @@
  * of the step as a graph, less, for each node, the period of a graph of empty kernels: the shortest time from one kernel's begin to
  * the next one's.  An empty kernel's own run is in that period, so the share is an upper bound (with several streams, whose kernels'
  * pauses overlap, a looser one).  Nothing is said of steps whose kind was never seen as a graph. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_RECORD_H
-#define MLBENCH_WORKLOADS_BACKEND_CUDA_RECORD_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_STEP_GRAPH_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_STEP_GRAPH_H
 
 #include "harness/base/error.h"
 

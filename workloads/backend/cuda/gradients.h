@@ -1,6 +1,6 @@
 /* A session's part in the exchange of gradients between devices: its place in the group, and the exchange on its stream. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_EXCHANGE_H
-#define MLBENCH_WORKLOADS_BACKEND_CUDA_EXCHANGE_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_GRADIENTS_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_GRADIENTS_H
 
 #include "harness/base/error.h"
 

@@ -1,9 +1,9 @@
 /* Recording a stream's work instead of doing it, and what the recorded steps tell of the time between kernels. */
-#include "workloads/backend/cuda/record.h"
+#include "workloads/backend/cuda/step_graph.h"
 
 #include "harness/base/clock.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/session.h"
 #include "workloads/backend/cuda/wait.h"
 
 #include <errno.h>

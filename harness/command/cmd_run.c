@@ -1,7 +1,7 @@
 /* mlbench run: one setting, measured and explained. */
 #include "harness/command/session.h"
 
-static int run_command(const struct invocation *invocation, struct error *err)
+static int cmd_run_run_command(const struct invocation *invocation, struct error *err)
 {
 	return session_run(invocation, true, err);
 }
@@ -29,5 +29,5 @@ const struct command command_run = {
 		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) |
 		   OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN) | OPTION_BIT(OPTION_FLAME),
 	.arguments_max = 1,
-	.run = run_command,
+	.run = cmd_run_run_command,
 };

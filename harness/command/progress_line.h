@@ -1,6 +1,6 @@
 /* The live line of a sweep: how far, what runs now, how fast it is, and when it will be done. */
-#ifndef MLBENCH_COMMAND_PROGRESS_H
-#define MLBENCH_COMMAND_PROGRESS_H
+#ifndef MLBENCH_COMMAND_PROGRESS_LINE_H
+#define MLBENCH_COMMAND_PROGRESS_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* A team of threads that work through numbered items: what generating, scanning and verifying
  * share. The calling thread does no item: it sleeps, and reports ten times a second. */
-#ifndef MLBENCH_WORKLOADS_DATASET_TEAM_H
-#define MLBENCH_WORKLOADS_DATASET_TEAM_H
+#ifndef MLBENCH_WORKLOADS_DATASET_THREADS_H
+#define MLBENCH_WORKLOADS_DATASET_THREADS_H
 
 #include "harness/base/error.h"
 

@@ -1,7 +1,7 @@
 /* What would run: configuration, grid, data set, memory, time, who computes the step.  Everything
  * that can be refused is refused here, before anything runs. */
-#ifndef MLBENCH_COMMAND_PLAN_H
-#define MLBENCH_COMMAND_PLAN_H
+#ifndef MLBENCH_COMMAND_RUN_PLAN_H
+#define MLBENCH_COMMAND_RUN_PLAN_H
 
 #include "harness/command/command.h"
 #include "harness/config/config.h"

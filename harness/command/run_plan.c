@@ -1,5 +1,5 @@
 /* From a file and overrides to a plan that is known to be possible. */
-#include "harness/command/plan.h"
+#include "harness/command/run_plan.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
@@ -219,7 +219,7 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 	return code;
 }
 
-static void plan_describe_step(struct plan *plan, const struct config *config)
+static void run_plan_plan_describe_step(struct plan *plan, const struct config *config)
 {
 	struct step_info *step = &plan->step;
 	const struct backend_ops *ops =
@@ -276,7 +276,7 @@ static int describe_first(struct plan *plan, struct error *err)
 	struct config config = {0};
 	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
 	if (!code) {
-		plan_describe_step(plan, &config);
+		run_plan_plan_describe_step(plan, &config);
 		describe_engine(plan, &config);
 	}
 	config_release(&config);

@@ -1,6 +1,6 @@
 /* Within harness/command: rows of `mlbench list`. */
-#ifndef MLBENCH_COMMAND_LIST_H
-#define MLBENCH_COMMAND_LIST_H
+#ifndef MLBENCH_COMMAND_CMD_LIST_H
+#define MLBENCH_COMMAND_CMD_LIST_H
 
 #include "harness/command/command.h"
 

@@ -119,7 +119,7 @@ static void probe_visit(struct probing *probing, struct quantity *quantity)
 	}
 }
 
-static void probe_measure(struct probing *probing, unsigned repeats)
+static void device_probe_probe_measure(struct probing *probing, unsigned repeats)
 {
 	for (unsigned round = 0; round < repeats; round++)
 		for (size_t i = 0; i < probing->quantity_count; i++) {
@@ -199,7 +199,7 @@ static int probe_open_parts(struct probing *probing, struct error *err)
 	return code;
 }
 
-static int probe_run(struct probing *probing, struct error *err)
+static int device_probe_probe_run(struct probing *probing, struct error *err)
 {
 	const struct cuda_probe_plan *plan = probing->plan;
 	const unsigned repeats = repeats_of(plan);
@@ -210,7 +210,7 @@ static int probe_run(struct probing *probing, struct error *err)
 	const double each = ns / repeats / (double)(probing->quantity_count + 1);
 	probing->slot_ns = fmin(fmax(each, SLOT_LEAST_NS), SLOT_MOST_NS);
 	probing->deadline_ns = clock_now_ns() + (uint64_t)(PATIENCE * fmax(ns, SLOT_LEAST_NS));
-	probe_measure(probing, repeats);
+	device_probe_probe_measure(probing, repeats);
 	say_unseen(probing);
 	probing_keep_memory(probing);
 	if (!probing_stopped(probing))
@@ -226,7 +226,7 @@ int probing_run(const struct cuda_probe_plan *plan, struct cuda_probe *out, stru
 		return error_set(err, -ENOMEM, "cuda: out of memory for a probe");
 	probing->plan = plan;
 	probing->out = out;
-	int code = probe_run(probing, err);
+	int code = device_probe_probe_run(probing, err);
 	if (code == 0 && probing_stopped(probing))
 		code = error_set(err, -EINTR, "cuda: the probe was stopped");
 	probe_release(probing);

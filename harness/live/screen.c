@@ -1,5 +1,5 @@
 /* ncurses, on descriptors of our own.  Signals only leave a byte in a pipe; what they mean is done by the thread that shows. */
-#include "harness/live/terminal.h"
+#include "harness/live/screen.h"
 
 #include "harness/live/terminal_guard.h"
 

@@ -1,9 +1,9 @@
 /* The exchange as a session sees it: group.c does it, through NCCL. */
-#include "workloads/backend/cuda/exchange.h"
+#include "workloads/backend/cuda/gradients.h"
 
+#include "workloads/backend/cuda/device_group.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/group.h"
-#include "workloads/backend/cuda/session.h"
 
 int exchange_join(struct cuda_session *session, struct error *err)
 {

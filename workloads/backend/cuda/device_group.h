@@ -4,8 +4,8 @@
  * Nobody hangs when one of them fails, or when the run is stopped while a device waits for another: NCCL's calls do not block
  * (its configuration says so), waiting looks at the stop flag and at whether another one failed, and whoever leaves
  * aborts what may still be under way. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_GROUP_H
-#define MLBENCH_WORKLOADS_BACKEND_CUDA_GROUP_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_GROUP_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_GROUP_H
 
 #include "harness/base/error.h"
 #include "workloads/backend/cuda/kernels.h"

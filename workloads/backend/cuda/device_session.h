@@ -1,13 +1,13 @@
 /* One device at work: what the parts of a session share.  session.c opens and closes, step.c launches and finishes, enqueue.c is
  * the sequence of a step on the stream, record.c keeps steps as graphs, staging.c has the uploads. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_SESSION_H
-#define MLBENCH_WORKLOADS_BACKEND_CUDA_SESSION_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_SESSION_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_SESSION_H
 
 #include "workloads/backend/cuda/device_clock.h"
 #include "workloads/backend/cuda/pins.h"
 #include "workloads/backend/cuda/plugin.h"
-#include "workloads/backend/cuda/record.h"
 #include "workloads/backend/cuda/staging.h"
+#include "workloads/backend/cuda/step_graph.h"
 #include "workloads/backend/cuda/train.h"
 
 #include <cuda_runtime_api.h>

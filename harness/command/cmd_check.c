@@ -1,6 +1,6 @@
 /* mlbench check: what would run, without running anything. */
 #include "harness/command/command.h"
-#include "harness/command/plan.h"
+#include "harness/command/run_plan.h"
 #include "harness/report/report.h"
 #include "harness/report/table.h"
 

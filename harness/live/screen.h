@@ -1,7 +1,7 @@
 /* The whole screen of a terminal, through ncurses.  One at a time; all calls but those of terminal_guard.h by one thread.
  * It opens the terminal anew, so that nothing of the shell's own descriptors is changed. */
-#ifndef MLBENCH_LIVE_TERMINAL_H
-#define MLBENCH_LIVE_TERMINAL_H
+#ifndef MLBENCH_LIVE_SCREEN_H
+#define MLBENCH_LIVE_SCREEN_H
 
 #include "harness/base/error.h"
 #include "harness/live/canvas.h"

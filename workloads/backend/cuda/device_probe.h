@@ -1,6 +1,6 @@
 /* What one device gives at best, as series of repeats: the plug-in's side of `mlbench probe`. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_PROBE_H
-#define MLBENCH_WORKLOADS_BACKEND_CUDA_PROBE_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_PROBE_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_PROBE_H
 
 #include "workloads/backend/cuda/plugin.h"
 

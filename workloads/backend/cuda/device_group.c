@@ -1,6 +1,6 @@
 /* A gate that all ranks pass before NCCL is called, so that none waits inside it for one that will not come; then one
  * communicator a rank. */
-#include "workloads/backend/cuda/group.h"
+#include "workloads/backend/cuda/device_group.h"
 
 #include "harness/base/clock.h"
 #include "workloads/backend/cuda/nccl.h"

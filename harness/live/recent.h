@@ -1,6 +1,6 @@
 /* What a reader of pictures keeps of them: sums of the last seconds, for differences, and series for graphs.  Bounded. */
-#ifndef MLBENCH_LIVE_HISTORY_H
-#define MLBENCH_LIVE_HISTORY_H
+#ifndef MLBENCH_LIVE_RECENT_H
+#define MLBENCH_LIVE_RECENT_H
 
 #include "harness/analyze/live_verdict.h"
 #include "harness/measure/live.h"

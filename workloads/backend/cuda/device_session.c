@@ -1,11 +1,11 @@
 /* Opening and closing one device's session: streams, events, memory, the model.  Everything is allocated here; what a launch needs
  * is there when it comes. */
-#include "workloads/backend/cuda/session.h"
+#include "workloads/backend/cuda/device_session.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
-#include "workloads/backend/cuda/exchange.h"
 #include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/gradients.h"
 #include "workloads/backend/cuda/wait.h"
 #include "workloads/model/model.h"
 

@@ -1,11 +1,11 @@
 /* The live line. */
-#include "harness/command/progress.h"
+#include "harness/command/progress_line.h"
 
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/plan.h"
+#include "harness/command/run_plan.h"
 #include "harness/report/style.h"
 
 #include <math.h>

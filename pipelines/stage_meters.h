@@ -1,7 +1,7 @@
 /* The stages of a repetition as the instrument sees them, whatever their threads do: a name, and a meter
  * per thread. */
-#ifndef MLBENCH_PIPELINES_STAGES_H
-#define MLBENCH_PIPELINES_STAGES_H
+#ifndef MLBENCH_PIPELINES_STAGE_METERS_H
+#define MLBENCH_PIPELINES_STAGE_METERS_H
 
 #include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
