@@ -1,5 +1,5 @@
-/* NVIDIA GPUs: the backend's functions as calls of the plug-in's, and a configuration in its terms.  Nothing here knows CUDA;
- * cuda_load.h finds the plug-in. */
+/* NVIDIA GPUs: finding the plug-in (dlopen, so that one build runs on nodes with and without CUDA, and what is missing is
+ * said by name), and the backend's functions as calls of the plug-in's.  Nothing here knows CUDA. */
 #include "workloads/backend/cuda_load.h"
 
 #include "harness/base/program.h"

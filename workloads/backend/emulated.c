@@ -3,6 +3,7 @@
  * together meet at a barrier that carries the latest time: rounds are numbered, and the result of one
  * stays until the one after the next is complete, when everybody has read it. */
 #include "workloads/backend/emulated.h"
+
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
@@ -19,6 +20,8 @@
 #include <strings.h>
 #include <sys/prctl.h>
 
+/* Published step times: seconds per batch on one accelerator, computation_time of the MLPerf Storage
+ * benchmark's workload files (mlcommons/storage, configs/dlio/workload). */
 const struct emulated_step emulated_steps[] = {
 	{"v100", "unet3d", 4, 1.3604},
 	{"a100", "unet3d", 7, 0.636},

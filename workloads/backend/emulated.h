@@ -1,3 +1,4 @@
+/* The parts of the emulated device that tests look at: its clock, and where devices meet. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_EMULATED_H
 #define MLBENCH_WORKLOADS_BACKEND_EMULATED_H
 
@@ -7,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The clock of an emulated device: when a step ends, and waiting for that moment.
+/* --- the clock of a device: when a step ends, and waiting for that moment ---
  *
  * deadline_start and deadline_done are plain arithmetic on given times, so tests need no clock;
  * deadline_wait sleeps, then spins for the last few microseconds.  One thread. */

@@ -1,5 +1,5 @@
-/* Forward and backward of dense layers and of attention.  Nearly all the time is in cblas_sgemm;
- * the rest is kept to one pass over rows that are still in cache. */
+/* Dense layers and attention, forward and backward, the loss, and the update.  Nearly all the time is in
+ * cblas_sgemm; the rest is kept to one pass over rows that are still in cache. */
 #include "workloads/backend/layers.h"
 
 #include "workloads/backend/blas.h"

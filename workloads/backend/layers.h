@@ -1,3 +1,5 @@
+/* The arithmetic of a step on cores: update rules, the two kinds of layer, and the loss, in fp32 on
+ * OpenBLAS. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_LAYERS_H
 #define MLBENCH_WORKLOADS_BACKEND_LAYERS_H
 
@@ -7,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Update rules of a computed step: SGD with momentum 0.9, and Adam (Kingma, Ba 2015, algorithm 1).
- */
+/* --- update rules: SGD with momentum 0.9, and Adam (Kingma, Ba 2015, algorithm 1) --- */
+
 /* The parameters of one layer and what training keeps beside them; count floats each. */
 struct parameters {
 	float *values;
@@ -38,10 +40,11 @@ void optimizer_begin(struct optimizer *optimizer);
 /* sgd: w <- w - rate v.  adam: the moments, then w <- w - rate m' / (sqrt(v') + 1e-8). */
 void optimizer_update(const struct optimizer *optimizer, const struct parameters *parameters);
 
-/* The two kinds of layer that models are made of, forward and backward, in fp32 on OpenBLAS.
- *
- * Matrices are row-major.  A layer reads (rows, k) with ld_in floats from row to row and writes
+/* --- layers, forward and backward --- */
+
+/* Matrices are row-major.  A layer reads (rows, k) with ld_in floats from row to row and writes
  * (rows, n) with ld_out: the buffer between two layers is shared without copying, see network.h. */
+
 /* By how much a row's own value outweighs what attention mixes in: see LAYER_ATTENTION. */
 #define ATTENTION_SHARE 0.25f
 
@@ -88,7 +91,8 @@ void layer_forward(const struct layer *layer, size_t samples, int threads);
 void layer_backward(
 	const struct layer *layer, size_t samples, const struct layer_gradients *gradients);
 
-/* Softmax and cross-entropy of the last layer's output. */
+/* --- the loss: softmax and cross-entropy of the last layer's output --- */
+
 /* logits (samples * rows, classes): each row is scored against its sample's label (modulo classes),
  * -ln softmax(row)[label], and overwritten by scale times the gradient of that.  Returns the sum of
  * the scores.  threads: OpenMP threads. */
