@@ -4,6 +4,7 @@
 #include "harness/command/command.h"
 #include "harness/live/terminal_guard.h"
 #include "harness/measure/node_name.h"
+#include "workloads/image/codec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,7 @@ static const char interrupted_document[] =
 	"{\"schema\": \"mlbench.error/1\", \"error\": \"interrupted twice\", \"exit_status\": 130}\n";
 
 /* The first asks for a clean stop, the second does not wait for it. */
-static void on_signal(int number)
+static void main_on_signal(int number)
 {
 	(void)number;
 	const int saved = errno;
@@ -58,7 +59,7 @@ static void on_hangup(int number)
 
 static void set_up_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = main_on_signal, .sa_flags = SA_RESTART};
 	(void)sigemptyset(&action.sa_mask);
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
@@ -91,7 +92,7 @@ static bool set_up_streams(void)
 	return true;
 }
 
-static const struct command *find_command(const char *name)
+static const struct command *main_find_command(const char *name)
 {
 	for (size_t i = 0; commands[i]; i++)
 		if (strcmp(commands[i]->name, name) == 0)
@@ -156,7 +157,7 @@ static int run_help(struct invocation *invocation, struct error *err)
 	return command_help.run(&help, err);
 }
 
-static int run_command(const struct command *command, int argc, char **argv, struct error *err)
+static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
 {
 	struct invocation invocation = {.commands = commands,
 		.command = command,
@@ -191,11 +192,12 @@ static int dispatch(int argc, char **argv, struct error *err)
 		return status;
 	}
 	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
-		const int status = run_command(&command_help, 0, argv, err);
+		const int status = main_run_command(&command_help, 0, argv, err);
 		return argc > 1 ? status : EXIT_STATUS_BAD_INPUT;
 	}
-	const struct command *command = find_command(first);
-	return command ? run_command(command, argc - 2, argv + 2, err) : refuse_command(first, err);
+	const struct command *command = main_find_command(first);
+	return command ? main_run_command(command, argc - 2, argv + 2, err)
+		       : refuse_command(first, err);
 }
 
 static void print_error_document(const struct error *err, int status)
@@ -223,7 +225,7 @@ int main(int argc, char **argv)
 	set_up_signals();
 	set_up_limits();
 	atomic_store(&wants_json, find_json(argc, argv));
-	const int status = dispatch(argc, argv, &err);
+	const int status = codecs_check(&err) ? EXIT_STATUS_FAILED : dispatch(argc, argv, &err);
 	log_progress_end();
 	if (status && err.text[0])
 		log_error("%s", err.text);

@@ -2,6 +2,7 @@
 #include "pipelines/bad_samples.h"
 
 #include "harness/base/clock.h"
+#include "workloads/source/source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,7 +34,8 @@ static bool is_listed(const struct bad_samples *bad, uint32_t sample)
 	return false;
 }
 
-static void add(struct bad_samples *bad, uint32_t sample, const char *reason, bool unread)
+static void bad_samples_note(
+	struct bad_samples *bad, uint32_t sample, const char *reason, bool unread)
 {
 	(void)pthread_mutex_lock(&bad->lock);
 	bad->count++;
@@ -50,13 +52,13 @@ static void add(struct bad_samples *bad, uint32_t sample, const char *reason, bo
 
 void bad_samples_add(struct bad_samples *bad, uint32_t sample, const char *reason)
 {
-	add(bad, sample, reason, false);
+	bad_samples_note(bad, sample, reason, false);
 }
 
 void bad_samples_add_unread(struct bad_samples *bad, uint32_t sample, int code)
 {
 	char text[ERROR_REASON_BYTES];
-	add(bad, sample, error_reason(code, text), true);
+	bad_samples_note(bad, sample, source_status_text(-code, text), true);
 }
 
 int bad_samples_name_first(

@@ -9,14 +9,14 @@
 enum { MEASURE_FILES_MAX = 100000 }; /* some 10 us a file */
 static const double COLD_BELOW = 0.01, WARM_ABOVE = 0.99;
 
-static double share(const struct residency *residency)
+static double cache_state_share(const struct residency *residency)
 {
 	return residency->total_pages > 0
 		       ? (double)residency->resident_pages / (double)residency->total_pages
 		       : 0;
 }
 
-static int check(enum read_cache wanted, double resident, struct error *err)
+static int cache_state_check(enum read_cache wanted, double resident, struct error *err)
 {
 	if (wanted == READ_CACHE_COLD && resident >= COLD_BELOW)
 		return error_set(err, -EBUSY,
@@ -30,7 +30,7 @@ static int check(enum read_cache wanted, double resident, struct error *err)
 }
 
 /* As it is: knowing how much is resident is good, but no reason to fail or to wait long. */
-static void look(const struct dataset *dataset, struct measurement *m)
+static void cache_state_look(const struct dataset *dataset, struct measurement *m)
 {
 	struct error why;
 	struct residency residency;
@@ -41,7 +41,7 @@ static void look(const struct dataset *dataset, struct measurement *m)
 	else if (residency_measure(dataset, &residency, &why))
 		measurement_note(m, "page cache before: not measured, %.160s", why.text);
 	else
-		m->resident_before = share(&residency);
+		m->resident_before = cache_state_share(&residency);
 }
 
 int cache_state_prepare(const struct config *config, const struct dataset *dataset,
@@ -52,7 +52,7 @@ int cache_state_prepare(const struct config *config, const struct dataset *datas
 	if (reads_memory)
 		return 0;
 	if (wanted == READ_CACHE_AS_IS) {
-		look(dataset, m);
+		cache_state_look(dataset, m);
 		return 0;
 	}
 	struct residency after = {0};
@@ -60,6 +60,6 @@ int cache_state_prepare(const struct config *config, const struct dataset *datas
 						   : residency_warm(dataset, &after, err);
 	if (code)
 		return code;
-	m->resident_before = share(&after);
-	return check(wanted, m->resident_before, err);
+	m->resident_before = cache_state_share(&after);
+	return cache_state_check(wanted, m->resident_before, err);
 }

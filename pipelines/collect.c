@@ -236,7 +236,7 @@ static void fill_split(const struct recorded *r, const struct span *span, enum s
 	out->lock_held_seconds = seconds_between(from->lock_hold_ns, to->lock_hold_ns);
 }
 
-static void fill_stage(
+static void collect_fill_stage(
 	const struct recorded *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
 	const struct stage *stage = &r->monitor->stages[id];
@@ -279,7 +279,7 @@ static void fill_stages(const struct recorded *r, const struct span *span, struc
 	for (int id = 0; id < STAGE_IDS; id++) {
 		if (r->monitor->stages[id].workers == 0)
 			continue;
-		fill_stage(r, span, (enum stage_id)id, m);
+		collect_fill_stage(r, span, (enum stage_id)id, m);
 		const struct stage_measurement *stage = &m->stages[m->stage_count - 1];
 		for (int k = 0; k < THREAD_STATES; k++)
 			states += stage->seconds[k];

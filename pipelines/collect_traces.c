@@ -21,7 +21,7 @@ static const struct trace_log *log_of(const struct thread_meter *meter, enum whi
 }
 
 /* What the stage's threads did, or (device) what devices did for them, or the first of it. */
-static int gather(const struct stage *stage, const char *name, enum trace_kind kind,
+static int collect_traces_gather(const struct stage *stage, const char *name, enum trace_kind kind,
 	enum which_log which, const struct trace_span *span, struct traces *traces)
 {
 	const struct trace_log **logs = malloc(stage->workers * sizeof(const struct trace_log *));
@@ -63,17 +63,18 @@ int collect_traces(const struct stage *stages, const struct trace_span *span, st
 	int code = 0;
 	for (int id = 0; id < STAGE_IDS && !code; id++)
 		if (has_log(&stages[id], LOG_STAGE))
-			code = gather(
+			code = collect_traces_gather(
 				&stages[id], stages[id].name, kinds[id], LOG_STAGE, span, traces);
 	for (int id = 0; id < STAGE_IDS && !code; id++) {
 		char name[NAME_BYTES];
 		if (!has_log(&stages[id], LOG_DEVICE))
 			continue;
 		(void)snprintf(name, sizeof name, TRACE_DEVICE_PREFIX "%s", stages[id].name);
-		code = gather(&stages[id], name, kinds[id], LOG_DEVICE, span, traces);
+		code = collect_traces_gather(
+			&stages[id], name, kinds[id], LOG_DEVICE, span, traces);
 	}
 	if (!code && has_log(&stages[STAGE_READ], LOG_RAMP))
-		code = gather(
+		code = collect_traces_gather(
 			&stages[STAGE_READ], TRACE_READ_RAMP, TRACE_READ, LOG_RAMP, span, traces);
 	return code;
 }

@@ -3,7 +3,7 @@
 #define MLBENCH_PIPELINES_COLLECT_TRACES_H
 
 #include "harness/record/trace.h"
-#include "pipelines/stages.h"
+#include "pipelines/stage_meters.h"
 
 /* Monotonic times: of the start, and of the part that was measured. */
 struct trace_span {

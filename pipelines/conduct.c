@@ -37,7 +37,7 @@ static bool is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	       c->min_batches;
 }
 
-static void watch(struct conducting *s, uint64_t now_ns)
+static void conduct_watch(struct conducting *s, uint64_t now_ns)
 {
 	const struct conduct *c = s->c;
 	const struct step_progress progress = devices_progress(c->monitor->devices);
@@ -63,7 +63,7 @@ static void watch(struct conducting *s, uint64_t now_ns)
 		&err);
 }
 
-static void report(struct conducting *s, uint64_t now_ns)
+static void conduct_report(struct conducting *s, uint64_t now_ns)
 {
 	const struct pipeline_control *control = s->c->control;
 	if (!control || !control->progress)
@@ -184,13 +184,13 @@ bool conduct_run(const struct conduct *c, uint64_t *warmup_ns)
 		if (now_ns >= edge_ns) {
 			if (edge)
 				monitor_sample(monitor);
-			report(&s, now_ns);
+			conduct_report(&s, now_ns);
 			edge_ns = monitor->timed ? monitor_next_ns(monitor)
 						 : now_ns + monitor->window_ns;
 		}
 		if (c->control && c->control->live)
 			live_feed_tell(c->control->live, now_ns, edge);
-		watch(&s, now_ns);
+		conduct_watch(&s, now_ns);
 	}
 	flame_count(false);
 	monitor_sample(monitor);

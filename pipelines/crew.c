@@ -46,7 +46,7 @@ bool crew_arrive(struct crew *crew, uint64_t *start_ns)
 	return go;
 }
 
-static void end(struct crew *crew)
+static void crew_end(struct crew *crew)
 {
 	crew->phase = CREW_ENDING;
 	atomic_store(&crew->stopping, true);
@@ -61,7 +61,7 @@ void crew_fail(struct crew *crew, int code, const struct error *err)
 		crew->code = code;
 		crew->error = *err;
 	}
-	end(crew);
+	crew_end(crew);
 	(void)pthread_mutex_unlock(&crew->lock);
 	crew->wake(crew->wake_context);
 }
@@ -135,7 +135,7 @@ bool crew_wait(struct crew *crew, uint64_t deadline_ns)
 void crew_stop(struct crew *crew)
 {
 	(void)pthread_mutex_lock(&crew->lock);
-	end(crew);
+	crew_end(crew);
 	(void)pthread_mutex_unlock(&crew->lock);
 	crew->wake(crew->wake_context);
 }

@@ -116,7 +116,7 @@ void dither_plan(
 
 /* --- a point -------------------------------------------------------------------------------------- */
 
-static void keep_mark(struct dither *d, const struct dither_look *now)
+static void dither_keep_mark(struct dither *d, const struct dither_look *now)
 {
 	if (d->marks_passed++ % d->mark_every != 0)
 		return;
@@ -158,7 +158,7 @@ static double blocked_share(const struct dither_look *from, const struct dither_
 	return blocked + working > 0 ? blocked / (blocked + working) : NAN;
 }
 
-static void add_point(struct dither *d, const struct dither_look *now)
+static void dither_add_point(struct dither *d, const struct dither_look *now)
 {
 	const struct dither_look *const from = &d->marks[0];
 	const double files = (double)(now->files - from->files);
@@ -186,7 +186,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct dither *d, const ch
 	va_end(args);
 }
 
-static void enter(struct dither *d, enum dither_phase phase, const struct dither_look *now)
+static void dither_enter(struct dither *d, enum dither_phase phase, const struct dither_look *now)
 {
 	d->phase = phase;
 	d->entered = *now;
@@ -226,7 +226,7 @@ static uint64_t time_for_one(const struct dither *d, uint64_t now_ns, uint64_t e
 static void go_back(struct dither *d, const struct dither_look *now)
 {
 	/* Nothing was tried: nothing has to settle. */
-	enter(d, d->depth == d->plan->set ? DITHER_OVER : DITHER_RETURN, now);
+	dither_enter(d, d->depth == d->plan->set ? DITHER_OVER : DITHER_RETURN, now);
 	d->depth = d->plan->set;
 }
 
@@ -250,16 +250,16 @@ static void next_trial(struct dither *d, const struct dither_look *now)
 	d->soft_ns = now->now_ns + soft_ns;
 	d->hard_ns = now->now_ns + hard_ns;
 	d->depth = depth;
-	enter(d, DITHER_SETTLE, now);
+	dither_enter(d, DITHER_SETTLE, now);
 }
 
 static void ramp(struct dither *d, const struct dither_look *now)
 {
 	if (now->files >= 2 * (uint64_t)d->plan->set && now->now_ns >= RAMP_NS)
-		enter(d, DITHER_LOOK, now);
+		dither_enter(d, DITHER_LOOK, now);
 }
 
-static void look(struct dither *d, const struct dither_look *now)
+static void dither_take_look(struct dither *d, const struct dither_look *now)
 {
 	const struct dither_look *const from = &d->entered;
 	const uint64_t took_ns = now->now_ns - from->now_ns;
@@ -271,10 +271,10 @@ static void look(struct dither *d, const struct dither_look *now)
 	d->drain_ns = took_ns * d->plan->set / files;
 	if (blocked_share(from, now) > BLOCKED_MOST) {
 		say(d, "reads at other depths were not tried: no buffer was free for the readers most of the time, so reads are not the limit");
-		enter(d, DITHER_OVER, now);
+		dither_enter(d, DITHER_OVER, now);
 	} else if ((double)(now->cpu_ns - from->cpu_ns) > CPU_MOST * worked) {
 		say(d, "reads at other depths were not tried: the store answers at once, and the readers' CPU time is what reads take");
-		enter(d, DITHER_OVER, now);
+		dither_enter(d, DITHER_OVER, now);
 	} else {
 		next_trial(d, now);
 	}
@@ -287,13 +287,13 @@ static bool has_settled(const struct dither *d, const struct dither_look *now)
 	       now->files - d->entered.files >= d->entered.in_flight;
 }
 
-static void settle(struct dither *d, const struct dither_look *now)
+static void dither_settle(struct dither *d, const struct dither_look *now)
 {
 	if (has_settled(d, now)) {
 		d->mark_count = d->marks_passed = 0;
 		d->mark_every = 1;
-		keep_mark(d, now);
-		enter(d, DITHER_COUNT, now);
+		dither_keep_mark(d, now);
+		dither_enter(d, DITHER_COUNT, now);
 	} else if (now->now_ns >= d->hard_ns) {
 		say(d, "reads at depth %u are not counted: what was in flight before was not done in time",
 			d->depth);
@@ -309,11 +309,11 @@ static void count(struct dither *d, const struct dither_look *now)
 	const bool enough = files >= FILES_WANTED && took_ns >= POINT_NS;
 	const bool sure = now->now_ns >= d->soft_ns || rate_error(d, now) <= RATE_ERROR_SURE;
 	if (now->now_ns < d->hard_ns && !(enough && sure)) {
-		keep_mark(d, now);
+		dither_keep_mark(d, now);
 		return;
 	}
 	if (files >= FILES_LEAST)
-		add_point(d, now);
+		dither_add_point(d, now);
 	else
 		say(d, "reads at depth %u are not counted: %u files came in the time that the warm-up has for them",
 			d->depth, (unsigned)files);
@@ -324,7 +324,7 @@ static void count(struct dither *d, const struct dither_look *now)
 static void come_back(struct dither *d, const struct dither_look *now)
 {
 	if (has_settled(d, now) && now->now_ns - d->entered.now_ns >= RETURN_NS)
-		enter(d, DITHER_OVER, now);
+		dither_enter(d, DITHER_OVER, now);
 }
 
 /* Slower than was thought.  What was not begun lengthens nothing. */
@@ -342,7 +342,7 @@ static void end_in_time(struct dither *d, const struct dither_look *now)
 		say(d, "%u files that were submitted at another depth were still being read when the measured part began",
 			now->earlier);
 	d->depth = d->plan->set;
-	enter(d, DITHER_OVER, now);
+	dither_enter(d, DITHER_OVER, now);
 }
 
 uint32_t dither_step(struct dither *d, const struct dither_look *now)
@@ -354,10 +354,10 @@ uint32_t dither_step(struct dither *d, const struct dither_look *now)
 		ramp(d, now);
 		break;
 	case DITHER_LOOK:
-		look(d, now);
+		dither_take_look(d, now);
 		break;
 	case DITHER_SETTLE:
-		settle(d, now);
+		dither_settle(d, now);
 		break;
 	case DITHER_COUNT:
 		count(d, now);

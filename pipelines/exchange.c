@@ -7,60 +7,85 @@
 #include <stdlib.h>
 
 enum {
-	CHUNK_NS = 20000, /* a chunk may take about as long as waking a thread does */
-	SERVICE_SMOOTHING = 8,
 	SPINS = 400,
-	SPAN_MAX = 1 << 22,
+	/* Workers that a visit calls at most: they call the others.  Each may take the caller's core, and the step is what must
+	 * not wait for one. */
+	CALLS = 2,
+	CALLS_OF_CONSUMER = 1,
 };
 
 /* --- opening and closing -------------------------------------------------------------------------- */
 
-/* The spare buffers lie behind all others. */
-static uint8_t *spare_memory(const struct exchange_options *o)
+/* Blob i's room for usual files; the spare ones lie behind all large ones. */
+static uint8_t *blob_buffer(const struct exchange_options *o, uint32_t i)
 {
-	return o->blob_memory + (size_t)o->blobs * o->blob_bytes +
-	       (size_t)o->large_blobs * o->large_bytes;
+	const size_t large = i < o->blobs ? 0 : (size_t)o->large_blobs * o->large_bytes;
+	return o->blob_memory ? o->blob_memory + (size_t)i * o->blob_bytes + large : NULL;
 }
 
-static void fill_blobs(struct exchange *x)
+/* Large buffer i, likewise. */
+static uint8_t *large_buffer(const struct exchange_options *o, uint32_t i)
 {
-	const struct exchange_options *o = &x->options;
-	for (uint32_t i = 0; i < o->blobs + o->spare_blobs; i++) {
-		x->blobs[i] = (struct blob){.index = i, .request.room = o->blob_bytes};
-		if (o->blob_memory)
-			x->blobs[i].own_buffer =
-				i < o->blobs
-					? o->blob_memory + (size_t)i * o->blob_bytes
-					: spare_memory(o) + (size_t)(i - o->blobs) * o->blob_bytes;
-		x->blobs[i].request.buffer = x->blobs[i].own_buffer;
-	}
-	for (uint32_t i = 0; i < o->blobs; i++)
-		x->free[x->free_count++] = o->blobs - 1 - i;
-	for (uint32_t i = 0; i < o->spare_blobs; i++)
-		x->spare[x->spare_count++] = o->blobs + o->spare_blobs - 1 - i;
-	for (uint32_t i = 0; i < o->large_blobs; i++)
-		x->free_large[x->free_large_count++] = o->blob_memory +
-						       (size_t)o->blobs * o->blob_bytes +
-						       (size_t)i * o->large_bytes;
-	for (uint32_t i = 0; i < o->spare_large_blobs; i++)
-		x->spare_large[x->spare_large_count++] = spare_memory(o) +
-							 (size_t)o->spare_blobs * o->blob_bytes +
-							 (size_t)i * o->large_bytes;
+	const size_t blobs = (size_t)o->blobs + (i < o->large_blobs ? 0 : o->spare_blobs);
+	return o->blob_memory + blobs * o->blob_bytes + (size_t)i * o->large_bytes;
 }
 
 static int open_blobs(struct exchange *x)
 {
 	const struct exchange_options *o = &x->options;
-	const size_t blobs = (size_t)o->blobs + o->spare_blobs;
-	const size_t large = (size_t)o->large_blobs + o->spare_large_blobs;
+	const uint32_t blobs = o->blobs + o->spare_blobs;
 	x->blobs = aligned_alloc(_Alignof(struct blob), blobs * sizeof *x->blobs);
-	x->free = calloc(blobs, sizeof *x->free);
-	x->free_large = calloc(large + 1, sizeof *x->free_large);
-	x->spare = calloc(o->spare_blobs + 1, sizeof *x->spare);
-	x->spare_large = calloc(o->spare_large_blobs + 1, sizeof *x->spare_large);
-	if (!x->blobs || !x->free || !x->free_large || !x->spare || !x->spare_large)
+	if (!x->blobs)
 		return -ENOMEM;
-	fill_blobs(x);
+	for (uint32_t i = 0; i < blobs; i++)
+		x->blobs[i] = (struct blob){
+			.index = i,
+			.large = FLOW_NONE,
+			.request = {.buffer = blob_buffer(o, i), .room = o->blob_bytes},
+		};
+	return 0;
+}
+
+static int exchange_open_slots(struct exchange *x)
+{
+	const struct exchange_options *o = &x->options;
+	x->slots = calloc(o->slots, sizeof *x->slots);
+	if (!x->slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->slots; i++) {
+		struct slot *slot = &x->slots[i];
+		slot->index = i;
+		slot->batch = UINT64_MAX;
+		slot->data = o->slot_memory + i * o->slot_bytes;
+		slot->labels = o->label_memory + (size_t)i * o->slot_samples;
+		if (o->picture_memory)
+			slot->pictures = o->picture_memory + (size_t)i * o->slot_samples;
+	}
+	return 0;
+}
+
+static int open_flow(struct exchange *x)
+{
+	const struct exchange_options *o = &x->options;
+	const struct flow_options options = {
+		.epoch_samples = x->sampler.used,
+		.epochs = o->sampler.epochs,
+		.batch_size = o->sampler.batch_size,
+		.blobs = o->blobs,
+		.large_blobs = o->large_blobs,
+		.spare_blobs = o->spare_blobs,
+		.spare_large_blobs = o->spare_large_blobs,
+		.slots = o->slots,
+		.lanes = o->lanes,
+		.in_order = o->in_order,
+		.workers = o->workers,
+		.read_depth = o->read_depth,
+		.cores = o->cores,
+	};
+	x->flow_memory = calloc(1, flow_bytes(&options));
+	if (!x->flow_memory)
+		return -ENOMEM;
+	flow_open(&x->flow, &options, x->flow_memory);
 	return 0;
 }
 
@@ -84,47 +109,20 @@ static int open_shares(struct exchange *x)
 	return 0;
 }
 
-/* A reader that ran out of room is worth waking for so many free blobs. */
-static uint32_t wake_threshold(const struct exchange_options *o)
-{
-	const uint32_t quarter = o->blobs / 4;
-	const uint32_t threshold = quarter < o->read_depth ? quarter : o->read_depth;
-	return threshold > 0 ? threshold : 1;
-}
-
-static int open_slots(struct exchange *x)
-{
-	const struct exchange_options *o = &x->options;
-	const struct slots_options options = {
-		.count = o->slots,
-		.lanes = o->lanes,
-		.in_order = o->in_order,
-		.data = o->slot_memory,
-		.slot_bytes = o->slot_bytes,
-		.pictures = o->picture_memory,
-		.labels = o->label_memory,
-		.slot_labels = o->slot_samples,
-	};
-	return slots_open(&x->slots, &options);
-}
-
 int exchange_open(struct exchange *x, const struct exchange_options *o)
 {
-	*x = (struct exchange){.options = *o, .chunk = 1, .wake_free = wake_threshold(o)};
+	*x = (struct exchange){.options = *o};
 	x->options.lanes = o->lanes > 0 ? o->lanes : 1;
 	int code = timed_lock_open(&x->lock, TIMED_LOCK_SHORT);
 	if (code) {
 		*x = (struct exchange){0};
 		return code;
 	}
-	uint64_t span =
-		2 * ((uint64_t)o->blobs + o->spare_blobs + (uint64_t)o->slots * o->slot_samples);
-	span = span < SPAN_MAX ? span : SPAN_MAX;
 	code = sampler_open(&x->sampler, &o->sampler);
 	if (!code)
-		code = ready_open(&x->ready, span);
+		code = open_flow(x);
 	if (!code)
-		code = open_slots(x);
+		code = exchange_open_slots(x);
 	if (!code)
 		code = open_blobs(x);
 	if (!code)
@@ -134,8 +132,9 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 		return code;
 	}
 	x->total_batches =
-		o->sampler.epochs ? o->sampler.epochs * x->sampler.batches_per_epoch : UINT64_MAX;
+		o->sampler.epochs ? o->sampler.epochs * x->flow.batches_per_epoch : UINT64_MAX;
 	x->lane_batches = x->total_batches / x->options.lanes;
+	state_clock_start(&x->parked, THREAD_STARVED, clock_now_ns());
 	return 0;
 }
 
@@ -144,13 +143,9 @@ void exchange_close(struct exchange *x)
 	if (x->options.blobs == 0)
 		return;
 	free(x->blobs);
-	free(x->free);
-	free(x->free_large);
-	free(x->spare);
-	free(x->spare_large);
+	free(x->slots);
+	free(x->flow_memory);
 	free(x->shares);
-	slots_close(&x->slots);
-	ready_close(&x->ready);
 	sampler_close(&x->sampler);
 	timed_lock_close(&x->lock);
 	*x = (struct exchange){0};
@@ -173,11 +168,6 @@ static bool stopping(const struct exchange *x)
 	return atomic_load_explicit(x->options.stopping, memory_order_relaxed);
 }
 
-static bool all_handed(const struct exchange *x)
-{
-	return x->handed >= x->sampler.total;
-}
-
 static struct seat *pop(struct seat **list)
 {
 	struct seat *seat = *list;
@@ -191,51 +181,42 @@ static void push(struct seat **list, struct seat *seat)
 	*list = seat;
 }
 
-static void move(struct seat **from, struct seat **to)
+static void exchange_move(struct seat **from, struct seat **to)
 {
 	push(to, pop(from));
 }
 
-static uint64_t lowest_batch(struct exchange *x)
+/* All idle workers are in `state` from now on. */
+static void turn_parked(struct exchange *x, enum thread_state state, uint64_t now_ns)
 {
-	uint32_t item;
-	(void)ready_lowest(&x->ready, &item);
-	return x->blobs[item].ticket.batch;
+	if (state_clock_state(&x->parked) == state)
+		return;
+	state_clock_enter(&x->parked, state, now_ns > x->parked_ns ? now_ns : x->parked_ns);
+	for (struct seat *seat = x->shown ? x->idle_workers : NULL; seat; seat = seat->next)
+		if (seat->clock && seat->clock->timeline)
+			state_clock_enter(seat->clock, state, now_ns);
 }
 
-/* How many of the ready files have, or can get, a slot: at most so many. */
-static uint64_t takeable(struct exchange *x)
+static void call_worker(struct exchange *x, struct seat **wake)
 {
-	const struct sampler *s = &x->sampler;
-	const uint64_t batch = x->slots.next_assigned + x->slots.free_count; /* the first without */
-	const uint64_t end = batch / s->batches_per_epoch * s->used +
-			     batch % s->batches_per_epoch * s->options.batch_size;
-	const uint64_t span = end - x->ready.lowest;
-	return x->ready.count < span ? x->ready.count : span;
+	exchange_move(&x->idle_workers, wake);
+	flow_worker_wakes(&x->flow);
 }
 
-static void turn_clocks(struct seat *list, enum thread_state state, uint64_t now_ns)
+static void wake_workers(struct exchange *x, int calls, uint64_t now_ns, struct seat **wake)
 {
-	for (; list; list = list->next)
-		if (list->clock)
-			state_clock_enter(list->clock, state, now_ns);
-}
-
-static void wake_workers(struct exchange *x, uint64_t now_ns, struct seat **wake)
-{
-	if (all_handed(x)) {
+	if (flow_all_handed(&x->flow)) {
 		while (x->idle_workers)
-			move(&x->idle_workers, wake);
-	} else if (x->ready.count == 0) {
-		turn_clocks(x->idle_workers, THREAD_STARVED, now_ns);
-	} else if (!slots_can_fill(&x->slots, lowest_batch(x))) {
-		turn_clocks(x->idle_workers, THREAD_BLOCKED, now_ns);
-	} else {
-		const uint64_t wanted = (takeable(x) + x->chunk - 1) / x->chunk;
-		while (x->idle_workers && x->workers_woken < wanted) {
-			move(&x->idle_workers, wake);
-			x->workers_woken++;
-		}
+			call_worker(x, wake);
+		return;
+	}
+	const enum flow_lack lack = flow_lack(&x->flow);
+	if (lack != FLOW_LACKS_NOTHING)
+		turn_parked(x, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED, now_ns);
+	for (int i = 0; lack == FLOW_LACKS_NOTHING && i < calls; i++) {
+		if (!flow_calls_worker(&x->flow))
+			return;
+		call_worker(x, wake);
 	}
 }
 
@@ -246,38 +227,26 @@ static bool next_is_large(struct exchange *x)
 	return o->large_blobs > 0 && o->samples[sampler_peek(&x->sampler)].bytes > o->blob_bytes;
 }
 
-static bool has_room_for_next(struct exchange *x)
-{
-	return x->free_count > 0 && (x->free_large_count > 0 || !next_is_large(x));
-}
-
 static void wake_readers(struct exchange *x, struct seat **wake)
 {
-	if (sampler_exhausted(&x->sampler)) {
+	if (flow_exhausted(&x->flow)) {
 		while (x->idle_readers)
-			move(&x->idle_readers, wake);
+			exchange_move(&x->idle_readers, wake);
 		while (x->paused_readers)
-			move(&x->paused_readers, wake);
-		return;
-	}
-	const bool worth = x->free_count >= x->wake_free || x->ready.count == 0;
-	if (worth && x->idle_readers && has_room_for_next(x) && x->readers_woken == 0 &&
-		ready_has_room(&x->ready)) {
-		move(&x->idle_readers, wake);
-		x->readers_woken++;
+			exchange_move(&x->paused_readers, wake);
+	} else if (x->idle_readers && flow_calls_reader(&x->flow, next_is_large(x))) {
+		exchange_move(&x->idle_readers, wake);
+		x->flow.readers_woken++;
 	}
 }
 
-/* In order a lane waits for its own batch; as completed for any, and who was woken will take one. */
 static void wake_consumers(struct exchange *x, struct seat **wake)
 {
 	for (uint32_t lane = 0; lane < x->options.lanes; lane++) {
-		if (!x->idle_consumers[lane] || !slots_has_for(&x->slots, lane))
+		if (!x->idle_consumers[lane] || !flow_calls_consumer(&x->flow, lane))
 			continue;
-		if (!x->options.in_order && x->consumers_woken >= x->slots.deliverable)
-			return;
-		move(&x->idle_consumers[lane], wake);
-		x->consumers_woken++;
+		exchange_move(&x->idle_consumers[lane], wake);
+		x->flow.consumers_woken++;
 	}
 }
 
@@ -285,58 +254,66 @@ static void wake_consumers(struct exchange *x, struct seat **wake)
 static uint32_t batches_waiting(const struct exchange *x)
 {
 	const uint32_t most = x->options.prefetch_depth;
-	return x->slots.deliverable < most ? x->slots.deliverable : most;
+	return x->flow.deliverable < most ? x->flow.deliverable : most;
 }
 
 /* Before the lock is left: the meters, and who can go on now.  They are woken after it was left. */
-static struct seat *settle(struct exchange *x, uint64_t now_ns)
+static struct seat *exchange_settle(struct exchange *x, int calls, uint64_t now_ns)
 {
 	struct seat *wake = NULL;
 	if (x->idle_workers)
-		wake_workers(x, now_ns, &wake);
+		wake_workers(x, calls, now_ns, &wake);
 	if (x->idle_readers || x->paused_readers)
 		wake_readers(x, &wake);
-	if (x->slots.deliverable > 0)
+	if (x->flow.deliverable > 0)
 		wake_consumers(x, &wake);
 	if (now_ns > 0) {
-		const bool no_room = x->free_count + x->being_read < x->wake_free;
-		queue_meter_set(&x->samples, x->ready.count, no_room, now_ns);
+		const struct flow *f = &x->flow;
+		const bool no_room = f->blobs.free_count + x->being_read < f->wake_free;
+		queue_meter_set(&x->samples, f->ready_count, no_room, now_ns);
 		const uint32_t batches = batches_waiting(x);
 		queue_meter_set(&x->batches, batches, batches == x->options.prefetch_depth, now_ns);
 	}
 	return wake;
 }
 
-static void leave(struct exchange *x, uint64_t now_ns)
+/* True: others were woken, which takes time. */
+static bool exchange_unlock(struct exchange *x, int calls, uint64_t now_ns)
 {
-	struct seat *wake = settle(x, now_ns);
+	struct seat *wake = exchange_settle(x, calls, now_ns);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
+	const bool wakes = wake != NULL;
 	while (wake)
 		parker_wake(&pop(&wake)->parker);
+	return wakes;
 }
 
 /* With tiny samples and a core for each, the next piece of work comes sooner than a sleep would end. */
 static unsigned spins(const struct exchange *x)
 {
 	const bool cores_to_spare = x->options.workers + x->options.readers <= x->options.cores;
-	return x->chunk > 1 && cores_to_spare ? SPINS : 0;
+	return x->flow.chunk > 1 && cores_to_spare ? SPINS : 0;
 }
 
-/* Sleeps in a list, in `state` from *now_ns on; the lock is held before and after. */
-static void sleep_in(struct exchange *x, struct seat **list, struct seat *seat,
-	enum thread_state state, uint64_t *now_ns)
+/* Sleeps in a list; the lock is held before and after. */
+static void sleep_in(
+	struct exchange *x, struct seat **list, struct seat *seat, int calls, uint64_t *now_ns)
 {
 	const unsigned looks = spins(x);
 	push(list, seat);
-	if (seat->clock)
-		state_clock_enter(seat->clock, state, *now_ns);
-	leave(x, *now_ns);
+	(void)exchange_unlock(x, calls, *now_ns);
 	parker_wait(&seat->parker, looks);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
 	/* Waiting for the lock is work already: from *now_ns on. */
 	uint64_t woken_ns = *now_ns;
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
+}
+
+static void enter_state(const struct seat *seat, enum thread_state state, uint64_t now_ns)
+{
+	if (seat->clock)
+		state_clock_enter(seat->clock, state, now_ns);
 }
 
 /* Takes a seat out of a list; false: it was taken out already, and is being woken. */
@@ -355,7 +332,7 @@ static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, u
 	uint64_t *now_ns)
 {
 	push(list, seat);
-	leave(x, *now_ns);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -387,25 +364,32 @@ static void put_read(struct exchange *x, struct blob *const *done, size_t n_done
 	for (size_t i = 0; i < n_done; i++) {
 		if (x->counts_reads)
 			count_read(x, done[i]);
-		ready_put(&x->ready, done[i]->ticket.number, done[i]->index);
+		flow_put(&x->flow, done[i]->ticket.number, done[i]->index);
 	}
 	x->being_read -= (uint32_t)n_done;
 }
 
-static size_t take_blobs(struct exchange *x, struct blob **taken, size_t want)
+static void use_large(struct exchange *x, struct blob *blob)
 {
+	blob->large = flow_pool_take(&x->flow.large);
+	blob->request.buffer = large_buffer(&x->options, blob->large);
+	blob->request.room = x->options.large_bytes;
+}
+
+static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_t want)
+{
+	struct flow *f = &x->flow;
 	size_t n = 0;
-	while (n < want && !sampler_exhausted(&x->sampler) && has_room_for_next(x) &&
-		ready_has_room(&x->ready)) {
-		struct blob *blob = &x->blobs[x->free[--x->free_count]];
-		if (next_is_large(x)) {
-			blob->request.buffer = x->free_large[--x->free_large_count];
-			blob->request.room = x->options.large_bytes;
-		}
-		blob->ticket = sampler_take(&x->sampler);
+	while (n < want && !flow_exhausted(f) && flow_has_room(f)) {
+		const bool large = next_is_large(x);
+		if (!flow_has_blob(f, large))
+			break;
+		struct blob *blob = &x->blobs[flow_pool_take(&f->blobs)];
+		if (large)
+			use_large(x, blob);
+		blob->ticket = sampler_take(&x->sampler, flow_take_ticket(f));
 		blob->switches = x->switches;
 		blob->aside = x->aside;
-		ready_hold(&x->ready);
 		taken[n++] = blob;
 	}
 	x->being_read += (uint32_t)n;
@@ -431,54 +415,18 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	put_read(x, done, n_done);
 	while (!stopping(x)) {
 		const size_t want = allowed(x, seat, room, in_flight);
-		n = take_blobs(x, taken, want);
+		n = exchange_take_blobs(x, taken, want);
 		seat->is_short = n < want;
-		if (n > 0 || in_flight > 0 || sampler_exhausted(&x->sampler))
+		if (n > 0 || in_flight > 0 || flow_exhausted(&x->flow))
 			break;
-		if (want > 0)
-			sleep_in(x, &x->idle_readers, seat, THREAD_BLOCKED, now_ns);
-		else
-			sleep_in(x, &x->paused_readers, seat, THREAD_STARVED, now_ns);
-		x->readers_woken = 0;
+		enter_state(seat, want > 0 ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
+		sleep_in(x, want > 0 ? &x->idle_readers : &x->paused_readers, seat, CALLS, now_ns);
+		x->flow.readers_woken = 0;
 	}
-	if (n > 0 && seat->clock)
-		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
-	leave(x, *now_ns);
+	if (n > 0)
+		enter_state(seat, THREAD_WORKING, *now_ns);
+	(void)exchange_unlock(x, CALLS, *now_ns);
 	return n;
-}
-
-/* A blob that nobody uses any more, or that is lent from now on. */
-static void drop_blob(struct exchange *x, uint32_t index)
-{
-	if (index >= x->options.blobs && !x->lent)
-		x->spare[x->spare_count++] = index;
-	else
-		x->free[x->free_count++] = index;
-}
-
-static void drop_large(struct exchange *x, uint8_t *buffer)
-{
-	if (x->options.spare_large_blobs > 0 && buffer >= spare_memory(&x->options) && !x->lent)
-		x->spare_large[x->spare_large_count++] = buffer;
-	else
-		x->free_large[x->free_large_count++] = buffer;
-}
-
-/* What is in use comes to its place when it is dropped. */
-static void lend(struct exchange *x, bool lent)
-{
-	x->lent = lent;
-	while (lent && x->spare_count > 0)
-		drop_blob(x, x->spare[--x->spare_count]);
-	while (lent && x->spare_large_count > 0)
-		drop_large(x, x->spare_large[--x->spare_large_count]);
-	const uint32_t blobs = x->free_count;
-	const uint32_t large = x->free_large_count;
-	x->free_count = x->free_large_count = 0;
-	for (uint32_t i = 0; i < blobs; i++)
-		drop_blob(x, x->free[i]);
-	for (uint32_t i = 0; i < large; i++)
-		drop_large(x, x->free_large[i]);
 }
 
 void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
@@ -488,10 +436,10 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	x->aside = depth != x->options.depth;
 	x->reads.earlier = x->being_read;
 	share_depth(x, depth);
-	lend(x, depth > x->options.depth);
+	flow_lend(&x->flow, depth > x->options.depth);
 	struct seat *paused = x->paused_readers;
 	x->paused_readers = NULL;
-	leave(x, now_ns);
+	(void)exchange_unlock(x, CALLS, now_ns);
 	while (paused)
 		parker_wake(&pop(&paused)->parker);
 }
@@ -515,10 +463,11 @@ void exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)
 
 static void free_large(struct exchange *x, struct blob *blob)
 {
-	if (blob->request.buffer == blob->own_buffer)
+	if (blob->large == FLOW_NONE)
 		return;
-	drop_large(x, blob->request.buffer);
-	blob->request.buffer = blob->own_buffer;
+	flow_pool_drop(&x->flow.large, blob->large);
+	blob->large = FLOW_NONE;
+	blob->request.buffer = blob_buffer(&x->options, blob->index);
 	blob->request.room = x->options.blob_bytes;
 }
 
@@ -528,50 +477,58 @@ static void give_back(struct exchange *x, struct blob *const *items, size_t n_do
 	for (size_t i = 0; i < n_done;) {
 		struct slot *slot = items[i]->slot;
 		uint32_t n = 0;
-		uint32_t bad = 0;
 		for (; i < n_done && items[i]->slot == slot; i++, n++) {
-			bad += items[i]->bad;
+			slot->bad += items[i]->bad;
 			free_large(x, items[i]);
-			drop_blob(x, items[i]->index);
+			flow_pool_drop(&x->flow.blobs, items[i]->index);
 		}
-		(void)slots_filled(&x->slots, slot, n, bad);
+		(void)flow_fill(&x->flow, slot->index, n);
 	}
 }
 
-static uint32_t batch_size(const void *context, uint64_t batch)
+/* The slot of a batch, which its first sample makes ready for it. */
+static struct slot *slot_of(struct exchange *x, uint64_t batch)
 {
-	return sampler_batch_size(context, batch);
+	struct slot *slot = &x->slots[flow_slot_of(&x->flow, batch)];
+	if (slot->batch != batch) {
+		slot->batch = batch;
+		slot->size = flow_batch_size(&x->flow, batch);
+		slot->bad = 0;
+		atomic_store_explicit(&slot->used, 0, memory_order_relaxed);
+	}
+	return slot;
 }
 
-static size_t take_ready(struct exchange *x, struct blob **items)
+static size_t exchange_take_ready(struct exchange *x, struct blob **items)
 {
-	const uint32_t share = x->ready.count / (2 * x->options.workers);
-	const uint32_t want = share < 1 ? 1 : share < x->chunk ? share : x->chunk;
+	const uint32_t share = flow_share(&x->flow);
 	struct slot *slot = NULL;
 	size_t n = 0;
-	while (n < want && x->ready.count > 0) {
-		uint32_t item;
-		const uint64_t ticket = ready_lowest(&x->ready, &item);
-		struct blob *blob = &x->blobs[item];
-		if (!slots_can_fill(&x->slots, blob->ticket.batch))
-			break;
+	while (n < share && flow_lack(&x->flow) == FLOW_LACKS_NOTHING) {
+		struct blob *blob = &x->blobs[flow_hand(&x->flow)];
 		if (!slot || slot->batch != blob->ticket.batch)
-			slot = slots_fill(&x->slots, blob->ticket.batch, batch_size, &x->sampler);
-		ready_take(&x->ready, ticket);
+			slot = slot_of(x, blob->ticket.batch);
 		blob->slot = slot;
 		items[n++] = blob;
 	}
-	x->handed += n;
 	return n;
 }
 
-static void learn_service(struct exchange *x, uint64_t service_ns)
+static void park(struct exchange *x, struct seat *seat, uint64_t *now_ns)
 {
-	if (x->service_ns == 0)
-		x->service_ns = service_ns;
-	x->service_ns = (x->service_ns * (SERVICE_SMOOTHING - 1) + service_ns) / SERVICE_SMOOTHING;
-	const uint64_t fit = CHUNK_NS / (x->service_ns + 1);
-	x->chunk = fit < 1 ? 1 : fit < CHUNK_MAX ? (uint32_t)fit : CHUNK_MAX;
+	const enum thread_state state = x->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED;
+	turn_parked(x, state, *now_ns);
+	if (seat->clock && seat->clock->timeline) {
+		x->shown = true;
+		enter_state(seat, state, *now_ns);
+	} else if (seat->clock) {
+		state_clock_park(seat->clock, &x->parked, *now_ns);
+		x->parked_ns = *now_ns > x->parked_ns ? *now_ns : x->parked_ns;
+	}
+	x->flow.workers_idle++;
+	sleep_in(x, &x->idle_workers, seat, CALLS, now_ns);
+	if (x->flow.workers_woken > 0)
+		x->flow.workers_woken--;
 }
 
 size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **items, size_t n_done,
@@ -581,42 +538,62 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	give_back(x, items, n_done);
 	if (service_ns > 0)
-		learn_service(x, service_ns);
+		flow_learn(&x->flow, (double)service_ns);
 	while (!stopping(x)) {
-		n = take_ready(x, items);
-		if (n > 0 || all_handed(x))
+		n = exchange_take_ready(x, items);
+		if (n > 0 || flow_all_handed(&x->flow))
 			break;
-		sleep_in(x, &x->idle_workers, seat,
-			x->ready.count > 0 ? THREAD_BLOCKED : THREAD_STARVED, now_ns);
-		if (x->workers_woken > 0)
-			x->workers_woken--;
+		park(x, seat, now_ns);
 	}
-	if (seat->clock)
-		state_clock_enter(seat->clock, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	leave(x, *now_ns);
+	enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	/* Waking others is none of the time that its samples take. */
+	if (exchange_unlock(x, CALLS, *now_ns) && *now_ns > 0)
+		*now_ns = clock_now_ns();
 	return n;
 }
 
 /* --- the consumer -------------------------------------------------------------------------------------- */
+
+static void exchange_free_slot(struct exchange *x, const struct slot *used)
+{
+	if (used)
+		flow_release(&x->flow, used->index);
+}
+
+static struct slot *deliver(struct exchange *x, unsigned lane)
+{
+	const uint32_t slot = flow_deliver(&x->flow, lane);
+	return slot == FLOW_NONE ? NULL : &x->slots[slot];
+}
+
+/* Whether the lane may expect another batch. */
+static bool goes_on(const struct exchange *x, unsigned lane)
+{
+	return !stopping(x) && x->flow.delivered[lane] < x->lane_batches;
+}
+
+static void consumer_came(struct exchange *x)
+{
+	if (x->flow.consumers_woken > 0)
+		x->flow.consumers_woken--;
+}
 
 struct slot *exchange_next_batch(
 	struct exchange *x, unsigned lane, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	if (used)
-		slots_release(&x->slots, used);
-	while (!stopping(x) && x->slots.delivered[lane] < x->lane_batches) {
-		slot = slots_deliver(&x->slots, lane);
+	exchange_free_slot(x, used);
+	while (goes_on(x, lane)) {
+		slot = deliver(x, lane);
 		if (slot)
 			break;
-		sleep_in(x, &x->idle_consumers[lane], seat, THREAD_STARVED, now_ns);
-		if (x->consumers_woken > 0)
-			x->consumers_woken--;
+		enter_state(seat, THREAD_STARVED, *now_ns);
+		sleep_in(x, &x->idle_consumers[lane], seat, CALLS_OF_CONSUMER, now_ns);
+		consumer_came(x);
 	}
-	if (seat->clock)
-		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	leave(x, *now_ns);
+	enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
@@ -625,28 +602,26 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	if (used)
-		slots_release(&x->slots, used);
-	while (!stopping(x) && x->slots.delivered[lane] < x->lane_batches) {
-		slot = slots_deliver(&x->slots, lane);
+	exchange_free_slot(x, used);
+	while (goes_on(x, lane)) {
+		slot = deliver(x, lane);
 		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
 			break;
-		if (doze_in(x, &x->idle_consumers[lane], seat, until_ns, now_ns) &&
-			x->consumers_woken > 0)
-			x->consumers_woken--;
+		if (doze_in(x, &x->idle_consumers[lane], seat, until_ns, now_ns))
+			consumer_came(x);
 	}
-	*over = !slot && (stopping(x) || x->slots.delivered[lane] >= x->lane_batches);
-	if (slot && seat->clock)
-		state_clock_enter(seat->clock, THREAD_WORKING, *now_ns);
-	leave(x, *now_ns);
+	*over = !slot && !goes_on(x, lane);
+	if (slot)
+		enter_state(seat, THREAD_WORKING, *now_ns);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
 void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	slots_release(&x->slots, used);
-	leave(x, *now_ns);
+	exchange_free_slot(x, used);
+	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */
@@ -656,14 +631,14 @@ void exchange_wake_all(struct exchange *x)
 	struct seat *wake = NULL;
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	while (x->idle_workers)
-		move(&x->idle_workers, &wake);
+		call_worker(x, &wake);
 	while (x->idle_readers)
-		move(&x->idle_readers, &wake);
+		exchange_move(&x->idle_readers, &wake);
 	while (x->paused_readers)
-		move(&x->paused_readers, &wake);
+		exchange_move(&x->paused_readers, &wake);
 	for (uint32_t lane = 0; lane < x->options.lanes; lane++)
 		while (x->idle_consumers[lane])
-			move(&x->idle_consumers[lane], &wake);
+			exchange_move(&x->idle_consumers[lane], &wake);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
 		parker_wake(&pop(&wake)->parker);
@@ -677,7 +652,7 @@ void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_q
 	*out = (struct exchange_queues){
 		.samples = x->samples.sums,
 		.batches = x->batches.sums,
-		.samples_depth = x->ready.count,
+		.samples_depth = x->flow.ready_count,
 		.batches_depth = batches_waiting(x),
 		.being_read = x->being_read,
 	};

@@ -1,5 +1,6 @@
 /* Everything that readers, decode workers and the consumers of batches (step or uploader of each device) hand each
- * other, behind one lock: blobs, tickets, ready files, slots.  A thread comes with what it has done and
+ * other, behind one lock: blobs, tickets, ready files, slots.  Who gets what, and who is woken, is decided by
+ * harness/flow/flow.h, which the replay follows, too.  A thread comes with what it has done and
  * leaves with what is next, in one visit: two visits a sample at most, and one per 32 when samples are
  * tiny.  Sleepers are woken by name, as many as there is work for (parker.h).
  *
@@ -37,18 +38,22 @@
  * was taken still waits for nothing, and when nothing is being read, ready or decoded all large buffers are free.
  *
  * A worker that waits is starved when nothing is ready, and blocked when files are ready but the lowest
- * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the
- * sleeper's state clock under the lock, so the split is exact without waking it. */
+ * one's batch cannot get a slot.  When that changes while it sleeps, whoever changed it turns the one clock of
+ * all sleepers under the lock, so the split is exact without waking them.
+ *
+ * Whoever finds that more workers can go on wakes two of them at most, a consumer one, whatever there is for them: each comes
+ * here, takes its own and wakes two more, so that a step that gives back a slot does not pay for hundreds of wake-ups.  None is lost:
+ * where a worker sleeps and there is work for it, one that was woken for it is on its way. */
 #ifndef MLBENCH_PIPELINES_EXCHANGE_H
 #define MLBENCH_PIPELINES_EXCHANGE_H
 
+#include "harness/flow/flow.h"
 #include "harness/measure/queue_meter.h"
 #include "harness/measure/state_clock.h"
 #include "harness/measure/timed_lock.h"
 #include "pipelines/parker.h"
-#include "pipelines/ready.h"
 #include "pipelines/sampler.h"
-#include "pipelines/slots.h"
+#include "pipelines/slot.h"
 #include "workloads/dataset/dataset.h"
 #include "workloads/source/source.h"
 
@@ -57,7 +62,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CHUNK_MAX = 32 }; /* samples that a worker takes at once, at most */
+enum { LANES_MAX = DEVICES_MAX };
 
 /* A file on its way from the reader to its place in a batch. */
 struct blob {
@@ -65,9 +70,9 @@ struct blob {
 	struct ticket ticket;
 	struct slot *slot; /* from when a worker took it */
 	uint32_t index;
-	uint8_t *own_buffer; /* its room for usual files; request.buffer is this, or a large one */
-	uint32_t in_flight;  /* on its reader when it was submitted, itself included */
-	uint32_t switches;   /* of the readers' depth, before it was taken */
+	uint32_t large;     /* FLOW_NONE, or the large buffer that is its room instead of its own */
+	uint32_t in_flight; /* on its reader when it was submitted, itself included */
+	uint32_t switches;  /* of the readers' depth, before it was taken */
 	bool aside; /* taken while reads were at another depth than the set one (exchange_set_depth) */
 	bool bad; /* set by the worker: could not be read or decoded, its place is zeroed */
 };
@@ -121,32 +126,23 @@ struct exchange_reads {
 struct exchange {
 	struct timed_lock lock;
 	struct exchange_options options;
+	struct flow flow;  /* who gets what; the bytes are: */
+	void *flow_memory; /* owned */
 	struct sampler sampler;
-	struct ready ready;
-	struct slots slots;
-	struct blob *blobs;   /* (options.blobs); owned */
-	uint32_t *free;       /* stack of blob indices; owned */
-	uint8_t **free_large; /* stack of large buffers; owned */
-	uint32_t free_count, free_large_count, wake_free;
-	/* The same of those that are not lent. */
-	uint32_t *spare;
-	uint8_t **spare_large;
-	uint32_t spare_count, spare_large_count;
-	bool lent;
-	uint32_t *shares; /* (options.readers), of the depth; NULL: it never changes; owned */
+	struct blob *blobs; /* (options.blobs + spare_blobs); owned */
+	struct slot *slots; /* (options.slots); owned */
+	uint32_t *shares;   /* (options.readers), of the depth; NULL: it never changes; owned */
 	uint32_t switches;
 	bool aside;
 	bool counts_reads; /* the depth may still change */
 	struct exchange_reads reads;
 	uint32_t being_read;    /* blobs with the readers */
-	uint64_t handed;        /* tickets that workers took */
 	uint64_t total_batches; /* UINT64_MAX: without end */
 	uint64_t lane_batches;  /* of these, for each lane */
-	uint64_t service_ns;    /* mean time of a sample, smoothed; 0: not known yet */
-	uint32_t chunk;         /* samples worth taking at once, from it */
-	/* and not yet back under the lock */
-	unsigned workers_woken, readers_woken, consumers_woken;
 	struct seat *idle_workers, *idle_readers;
+	struct state_clock parked; /* of the idle workers: starved or blocked */
+	uint64_t parked_ns;        /* when the last of them parked: their clock turns no earlier */
+	bool shown;                /* some of them have timelines, which are told of each */
 	struct seat *paused_readers;            /* their share of the depth is none */
 	struct seat *idle_consumers[LANES_MAX]; /* one at most in each */
 	struct queue_meter samples, batches;
@@ -159,7 +155,7 @@ void exchange_close(struct exchange *exchange); /* safe on {0}; after all its th
 void exchange_start_meters(struct exchange *exchange, uint64_t now_ns);
 
 /* In all visits *now_ns is when the caller came (0: not timed); it is moved on when the caller had to
- * wait for the lock or to sleep, and the caller's clock is working again when the visit returns with something. */
+ * wait for the lock, to sleep or to wake others, and the caller's clock is working again when the visit returns with something. */
 
 /* A reader: hands in n_done files and takes up to room blobs with their tickets, as far as its share of the depth allows
  * beside the in_flight ones that it still has.  Sleeps for room, or for a share, only without any; 0 then means that the run
@@ -176,7 +172,7 @@ void exchange_keep_depth(struct exchange *exchange);
 /* All zeros where options.depth is 0. */
 void exchange_look_at_reads(struct exchange *exchange, struct exchange_reads *out);
 
-/* A decode worker: hands in the n_done items that it wrote and takes up to CHUNK_MAX, lowest tickets
+/* A decode worker: hands in the n_done items that it wrote and takes up to FLOW_CHUNK_MAX, lowest tickets
  * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over. */
 size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob **items,
 	size_t n_done, uint64_t service_ns, uint64_t *now_ns);

@@ -3,7 +3,7 @@
 #ifndef MLBENCH_PIPELINES_FIRST_EPOCH_H
 #define MLBENCH_PIPELINES_FIRST_EPOCH_H
 
-#include "pipelines/slots.h"
+#include "pipelines/slot.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -41,7 +41,7 @@ static _Noreturn void stream(void)
 			words[i]++;
 }
 
-static int start(
+static int hogs_start(
 	struct hogs *hogs, unsigned wanted, const char *key, void (*work)(void), struct error *err)
 {
 	const pid_t parent = getpid();
@@ -69,8 +69,8 @@ int hogs_open(struct hogs *hogs, const struct config *config, struct error *err)
 	hogs->pids = calloc(burning + streaming, sizeof *hogs->pids);
 	if (!hogs->pids)
 		return error_set(err, -ENOMEM, "out of memory");
-	const int code = start(hogs, burning, "cpu_hog", burn, err);
-	return code ? code : start(hogs, streaming, "memory_hog", stream, err);
+	const int code = hogs_start(hogs, burning, "cpu_hog", burn, err);
+	return code ? code : hogs_start(hogs, streaming, "memory_hog", stream, err);
 }
 
 void hogs_close(struct hogs *hogs)

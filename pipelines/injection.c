@@ -95,14 +95,14 @@ static bool is_active(const struct injection *in, uint64_t now_ns)
 	return active_at(&in->span, now_ns - in->start_ns);
 }
 
-static bool is_stopped(const atomic_bool *stop)
+static bool injection_is_stopped(const atomic_bool *stop)
 {
 	return atomic_load_explicit(stop, memory_order_relaxed);
 }
 
 static void spin_until(uint64_t until_ns, const atomic_bool *stop)
 {
-	while (clock_now_ns() < until_ns && !is_stopped(stop))
+	while (clock_now_ns() < until_ns && !injection_is_stopped(stop))
 		continue;
 }
 
@@ -113,7 +113,7 @@ void injection_hold(uint64_t until_ns, const atomic_bool *stop)
 	if (!is_exact)
 		is_exact = prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) == 0;
 	uint64_t now_ns = clock_now_ns();
-	while (now_ns < until_ns && !is_stopped(stop)) {
+	while (now_ns < until_ns && !injection_is_stopped(stop)) {
 		const uint64_t slice_ns = now_ns + WAIT_SLICE_NS;
 		clock_sleep_until_ns(until_ns < slice_ns ? until_ns : slice_ns);
 		now_ns = clock_now_ns();

@@ -17,7 +17,7 @@ enum {
 	RATES_STEPS = 8,
 };
 
-static double seconds_of(uint64_t ns)
+static double live_feed_seconds_of(uint64_t ns)
 {
 	return (double)ns / (double)NS_PER_S;
 }
@@ -51,7 +51,7 @@ static void describe_queue(const char *name, uint32_t capacity, struct live_view
 	(void)snprintf(out->name, sizeof out->name, "%s", name);
 }
 
-static void describe(const struct run *run, struct live_view *view)
+static void live_feed_describe(const struct run *run, struct live_view *view)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	view->stage_count = view->queue_count = view->thread_count = 0;
@@ -95,18 +95,19 @@ void live_feed_begin(struct live_feed *feed, struct run *run)
 	view->timed = run->timed;
 	view->begun_ns = view->moved_ns = view->phase_ns = run->monitor.start_ns;
 	view->warm_ns = view->begun_ns + run->warmup_ns;
-	view->planned_s = run->duration_ns > 0 ? seconds_of(run->warmup_ns + run->duration_ns) : 0;
-	view->period_s = seconds_of(2 * feed->interval_ns);
+	view->planned_s =
+		run->duration_ns > 0 ? live_feed_seconds_of(run->warmup_ns + run->duration_ns) : 0;
+	view->period_s = live_feed_seconds_of(2 * feed->interval_ns);
 	view->phase = view->limit ? LIVE_LIMITS : run->warmup_ns > 0 ? LIVE_WARMUP : LIVE_MEASURING;
 	forget_rates(view);
-	describe(run, view);
+	live_feed_describe(run, view);
 }
 
 void live_feed_lengthen(struct live_feed *feed, uint64_t warmup_ns)
 {
 	struct live_view *view = &feed->view;
 	view->warm_ns = view->begun_ns + warmup_ns;
-	view->planned_s = seconds_of(warmup_ns + feed->run->duration_ns);
+	view->planned_s = live_feed_seconds_of(warmup_ns + feed->run->duration_ns);
 }
 
 /* --- what every thread does --------------------------------------------------------------------- */
@@ -124,7 +125,8 @@ static void look_at_thread(
 	out->state = (uint8_t)state;
 }
 
-static void look_at_threads(const struct run *run, uint64_t now_ns, struct live_view *view)
+static void live_feed_look_at_threads(
+	const struct run *run, uint64_t now_ns, struct live_view *view)
 {
 	const uint32_t known = view->thread_count;
 	uint32_t count = 0;
@@ -147,19 +149,20 @@ static void look_at_threads(const struct run *run, uint64_t now_ns, struct live_
 
 /* --- what has come through ---------------------------------------------------------------------- */
 
-static void fill_stage(const struct edge *edge, enum stage_id id, struct live_stage *out)
+static void live_feed_fill_stage(const struct edge *edge, enum stage_id id, struct live_stage *out)
 {
 	const struct thread_times *times = &edge->stages[id];
 	const bool told = edge->accounted[id] && id != STAGE_SYNC;
 	for (int k = 0; k < THREAD_STATES; k++)
 		/* Devices may take back what an earlier picture had (state_clock_move). */
-		out->seconds[k] = fmax(out->seconds[k], seconds_of(times->state_ns[k]));
+		out->seconds[k] = fmax(out->seconds[k], live_feed_seconds_of(times->state_ns[k]));
 	out->items = times->items;
-	out->cpu_seconds = told ? seconds_of(times->cpu_ns) : NAN;
-	out->run_queue_seconds = told ? seconds_of(times->run_queue_ns) : NAN;
-	out->io_wait_seconds =
-		id != STAGE_SYNC && !io_delay_unavailable() ? seconds_of(times->io_wait_ns) : NAN;
-	out->lock_wait_seconds = id != STAGE_SYNC ? seconds_of(times->lock_wait_ns) : NAN;
+	out->cpu_seconds = told ? live_feed_seconds_of(times->cpu_ns) : NAN;
+	out->run_queue_seconds = told ? live_feed_seconds_of(times->run_queue_ns) : NAN;
+	out->io_wait_seconds = id != STAGE_SYNC && !io_delay_unavailable()
+				       ? live_feed_seconds_of(times->io_wait_ns)
+				       : NAN;
+	out->lock_wait_seconds = id != STAGE_SYNC ? live_feed_seconds_of(times->lock_wait_ns) : NAN;
 }
 
 static void fill_states(const struct run *run, const struct edge *edge, struct live_view *view)
@@ -167,7 +170,7 @@ static void fill_states(const struct run *run, const struct edge *edge, struct l
 	size_t stage = 0;
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].workers > 0)
-			fill_stage(edge, (enum stage_id)id, &view->stages[stage++]);
+			live_feed_fill_stage(edge, (enum stage_id)id, &view->stages[stage++]);
 	for (uint32_t i = 0; i < view->queue_count; i++)
 		view->queues[i].depth = edge->queue_depth[i];
 }
@@ -199,7 +202,8 @@ static const struct live_mark *mark_before(
 	return feed->mark_count > 0 ? &feed->marks[0] : NULL;
 }
 
-static void keep_mark(struct live_feed *feed, const struct live_mark *mark, uint64_t span_ns)
+static void live_feed_keep_mark(
+	struct live_feed *feed, const struct live_mark *mark, uint64_t span_ns)
 {
 	if (feed->mark_count > 0 &&
 		mark->t_ns - feed->marks[feed->mark_count - 1].t_ns < span_ns / (LIVE_MARKS - 2))
@@ -214,21 +218,21 @@ static void fill_rates(struct live_feed *feed, const struct live_mark *now)
 	const uint64_t span_ns = rates_span(feed->run);
 	const struct live_mark *before = mark_before(feed, now->t_ns, span_ns);
 	if (before && now->t_ns > before->t_ns) {
-		const double seconds = seconds_of(now->t_ns - before->t_ns);
+		const double seconds = live_feed_seconds_of(now->t_ns - before->t_ns);
 		const double steps = feed->run->stages[STAGE_STEP].workers;
 		view->window_s = seconds;
 		view->throughput_window = (double)(now->samples - before->samples) / seconds;
 		view->bytes_read_per_s = (double)(now->bytes - before->bytes) / seconds;
 		/* What a device tells late may be taken back. */
-		const double worked = seconds_of(
+		const double worked = live_feed_seconds_of(
 			now->step_ns > before->step_ns ? now->step_ns - before->step_ns : 0);
 		view->step_utilisation_window =
 			view->timed ? fmin(worked / seconds / steps, 1) : NAN;
 	}
-	keep_mark(feed, now, span_ns);
+	live_feed_keep_mark(feed, now, span_ns);
 	if (view->warm.t_ns > 0 && now->t_ns > view->warm.t_ns)
 		view->throughput = (double)(now->samples - view->warm.samples) /
-				   seconds_of(now->t_ns - view->warm.t_ns);
+				   live_feed_seconds_of(now->t_ns - view->warm.t_ns);
 }
 
 static void note_progress(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)
@@ -265,7 +269,7 @@ static void fill_time(struct live_feed *feed, uint64_t now_ns)
 {
 	struct live_view *view = &feed->view;
 	view->updated_ns = now_ns;
-	view->elapsed_s = seconds_of(now_ns - view->begun_ns);
+	view->elapsed_s = live_feed_seconds_of(now_ns - view->begun_ns);
 	view->rest_s = fmax(feed->rest_at_begin_s - view->elapsed_s, 0);
 	if (isnan(feed->rest_at_begin_s))
 		view->rest_s = NAN;
@@ -278,14 +282,14 @@ static void fill_time(struct live_feed *feed, uint64_t now_ns)
 		view->phase = LIVE_MEASURING;
 }
 
-static void fill(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)
+static void live_feed_fill(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)
 {
 	const struct live_mark mark = mark_of(edge, now_ns);
 	note_progress(feed, edge, now_ns);
 	fill_totals(feed, edge);
 	if (feed->view.timed) {
 		fill_states(feed->run, edge, &feed->view);
-		look_at_threads(feed->run, now_ns, &feed->view);
+		live_feed_look_at_threads(feed->run, now_ns, &feed->view);
 	}
 	fill_device(feed->run, now_ns, &feed->view);
 	fill_time(feed, now_ns);
@@ -293,7 +297,7 @@ static void fill(struct live_feed *feed, const struct edge *edge, uint64_t now_n
 }
 
 /* An edge that was just taken costs nothing more; without one it is waited for a little. */
-static bool is_due(const struct live_feed *feed, uint64_t now_ns, bool edge)
+static bool live_feed_is_due(const struct live_feed *feed, uint64_t now_ns, bool edge)
 {
 	const uint64_t interval_ns = feed->interval_ns;
 	const bool one_comes = feed->view.timed && feed->run->monitor.window_ns <= interval_ns;
@@ -306,12 +310,12 @@ static bool is_due(const struct live_feed *feed, uint64_t now_ns, bool edge)
 void live_feed_tell(struct live_feed *feed, uint64_t now_ns, bool edge)
 {
 	const struct monitor *monitor = &feed->run->monitor;
-	if (!is_due(feed, now_ns, edge))
+	if (!live_feed_is_due(feed, now_ns, edge))
 		return;
 	struct edge peeked;
 	if (!edge)
 		monitor_peek(monitor, &peeked);
-	fill(feed, edge ? &monitor->edges[monitor->count - 1] : &peeked, now_ns);
+	live_feed_fill(feed, edge ? &monitor->edges[monitor->count - 1] : &peeked, now_ns);
 	live_board_publish(feed->board, &feed->view);
 	feed->told_ns = now_ns;
 }

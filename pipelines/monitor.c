@@ -130,7 +130,7 @@ static void sample_clocks(const struct monitor *m, struct edge *e)
 }
 
 /* before: the edge before it, NULL: it is the first. */
-static void take(const struct monitor *m, const struct edge *before, struct edge *e)
+static void monitor_take(const struct monitor *m, const struct edge *before, struct edge *e)
 {
 	sample_clocks(m, e);
 	for (int i = 0; m->timed && before && i < STAGE_IDS; i++) {
@@ -164,14 +164,14 @@ void monitor_sample(struct monitor *m)
 	if (m->count == EDGES_MAX)
 		thin(m);
 	struct edge *e = &m->edges[m->count];
-	take(m, m->count > 0 ? e - 1 : NULL, e);
+	monitor_take(m, m->count > 0 ? e - 1 : NULL, e);
 	m->count++;
 	see_new_quotas(m, e);
 }
 
 void monitor_peek(const struct monitor *m, struct edge *edge)
 {
-	take(m, &m->edges[m->count - 1], edge);
+	monitor_take(m, &m->edges[m->count - 1], edge);
 }
 
 uint64_t monitor_next_ns(const struct monitor *m)
@@ -181,7 +181,7 @@ uint64_t monitor_next_ns(const struct monitor *m)
 	return m->start_ns + (last / m->window_ns + 1) * m->window_ns;
 }
 
-static const char *state_name(enum thread_state state)
+static const char *monitor_state_name(enum thread_state state)
 {
 	static const char *const names[THREAD_STATES] = {"starved", "working", "blocked"};
 	return names[state];
@@ -200,7 +200,7 @@ void monitor_describe(const struct monitor *m, char *out, size_t room)
 			if (threads[k] > 0 && used < room)
 				used += (size_t)snprintf(out + used, room - used, "%s%s %u %s",
 					used > 0 ? ", " : "", stage->name, threads[k],
-					state_name((enum thread_state)k));
+					monitor_state_name((enum thread_state)k));
 	}
 	if (used == 0)
 		(void)snprintf(out, room, "states unknown: the profiler is off");

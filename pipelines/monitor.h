@@ -11,7 +11,7 @@
 #include "pipelines/devices.h"
 #include "pipelines/exchange.h"
 #include "pipelines/rounds.h"
-#include "pipelines/stages.h"
+#include "pipelines/stage_meters.h"
 #include "workloads/source/source.h"
 
 /* Everything that is known at one moment, cumulative since the start. */

@@ -36,7 +36,7 @@ void parker_wait(struct parker *parker, unsigned spins)
 }
 
 /* The futex's own deadline: a relative wait would begin anew after each false alarm. */
-static void sleep_until(struct parker *parker, uint64_t until_ns)
+static void parker_sleep_until(struct parker *parker, uint64_t until_ns)
 {
 	const struct timespec until = {
 		.tv_sec = (time_t)(until_ns / NS_PER_S),
@@ -53,7 +53,7 @@ bool parker_wait_until(struct parker *parker, uint64_t until_ns)
 		while (atomic_load_explicit(&parker->token, memory_order_acquire) ==
 				TOKEN_SLEEPING &&
 			clock_now_ns() < until_ns)
-			sleep_until(parker, until_ns);
+			parker_sleep_until(parker, until_ns);
 		expected = TOKEN_SLEEPING;
 		if (atomic_compare_exchange_strong(&parker->token, &expected, TOKEN_NONE))
 			return false;

@@ -359,7 +359,8 @@ static void keep_read_points(const struct run *run)
 	m->read_point_count = dither->point_count;
 }
 
-static int finish(struct run *run, bool interrupted, struct traces *traces, struct error *err)
+static int pipeline_finish(
+	struct run *run, bool interrupted, struct traces *traces, struct error *err)
 {
 	struct measurement *m = run->m;
 	if (run->crew.code) {
@@ -431,7 +432,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		run->m->status = MEASUREMENT_INTERRUPTED;
 		return 0;
 	}
-	const int code = finish(run, interrupted, control ? control->traces : NULL, err);
+	const int code = pipeline_finish(run, interrupted, control ? control->traces : NULL, err);
 	if (!code && control)
 		timeline_wiring_hand_over(run, control->timeline);
 	return code;
@@ -465,7 +466,7 @@ static void close_run(struct run *run)
 	free(run);
 }
 
-static void fail(struct measurement *m, const struct error *err)
+static void pipeline_fail(struct measurement *m, const struct error *err)
 {
 	m->status = MEASUREMENT_FAILED;
 	(void)snprintf(m->error, sizeof m->error, "%s", err->text);
@@ -533,7 +534,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 			close_run(run);
 	}
 	if (code)
-		fail(out, err);
+		pipeline_fail(out, err);
 	if (code && control && control->traces)
 		traces_release(control->traces);
 	return code;

@@ -7,7 +7,7 @@
 #include "pipelines/dither.h"
 #include "pipelines/plan.h"
 #include "pipelines/sampler.h"
-#include "pipelines/slots.h"
+#include "pipelines/slot.h"
 #include "pipelines/timeline_wiring.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
@@ -237,7 +237,7 @@ static const struct sample *largest_sample(const struct dataset *dataset)
 	return most;
 }
 
-static int check_memory(
+static int plan_check_memory(
 	const struct pipeline_plan *plan, const struct dataset *dataset, struct error *err)
 {
 	const double limit = (double)process_memory_limit() * MEMORY_SHARE_MAX;
@@ -279,7 +279,8 @@ static int check_augment(const struct config *config, const struct backend_ops *
 	return 0;
 }
 
-static int describe_step(const struct config *config, struct pipeline_plan *plan, struct error *err)
+static int plan_describe_step_here(
+	const struct config *config, struct pipeline_plan *plan, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
 	const struct backend_ops *ops = backend_choose(config, why_not, sizeof why_not, err);
@@ -367,7 +368,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	const struct source_ops *source = source_choose(config, why_not, sizeof why_not, err);
 	if (!source)
 		return -ENOTSUP;
-	code = describe_step(config, plan, err);
+	code = plan_describe_step_here(config, plan, err);
 	if (code)
 		return code;
 	plan->facts = facts_of(source, backend_choose(config, NULL, 0, NULL));
@@ -388,7 +389,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
 			   plan->timeline_bytes + sampler_bytes(sampler.count);
-	code = check_memory(plan, dataset, err);
+	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);
 	add_spare_blobs(plan);
 	return code;

@@ -2,8 +2,7 @@
 #include "pipelines/readers.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
-#include "harness/measure/timeline.h"
+#include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
 
 #include <errno.h>
@@ -14,7 +13,6 @@
 enum {
 	IMMEDIATE_DEPTH = 64,
 	REAP_WAIT_NS = 100000000, /* looks at the stop flag so often */
-	SHORT_WAIT_NS = 1000000,  /* looks for a free blob so often, while short of them */
 };
 
 struct one_reader {
@@ -70,7 +68,7 @@ static void close_reader(struct one_reader *r)
 	free(r->reaped);
 }
 
-static void submit(struct one_reader *r, size_t n)
+static void readers_submit(struct one_reader *r, size_t n)
 {
 	const uint64_t shown_ns = n > 0 ? timeline_mark() : 0;
 	for (size_t i = 0; i < n; i++) {
@@ -84,7 +82,7 @@ static void submit(struct one_reader *r, size_t n)
 	(void)timeline_end(TIMELINE_SUBMIT, shown_ns, n);
 }
 
-static void set_state(struct one_reader *r, enum thread_state state)
+static void readers_set_state(struct one_reader *r, enum thread_state state)
 {
 	if (r->meter)
 		state_clock_enter(&r->meter->clock, state, clock_now_ns());
@@ -103,28 +101,21 @@ static size_t reap(struct one_reader *r, bool is_short)
 	}
 	size_t n = source_reap(reader, r->reaped, r->in_flight, 0);
 	if (n == 0) {
-		set_state(r, THREAD_BLOCKED);
-		n = source_reap(reader, r->reaped, r->in_flight, SHORT_WAIT_NS);
-		set_state(r, THREAD_WORKING);
+		readers_set_state(r, THREAD_BLOCKED);
+		n = source_reap(reader, r->reaped, r->in_flight, FLOW_LOOK_NS);
+		readers_set_state(r, THREAD_WORKING);
 	}
 	return n;
 }
 
 /* In the timeline; a file that was submitted before anything was timed has begun all the same. */
-static void show(const struct blob *blob)
+static void readers_show(const struct blob *blob)
 {
 	const struct read_request *request = &blob->request;
 	timeline_span(TIMELINE_FILE, request->submitted_ns, request->done_ns, blob->ticket.number,
 		(uint32_t)request->size);
 	timeline_span(TIMELINE_FILE_OPEN, request->opened_ns ? request->submitted_ns : 0,
 		request->opened_ns, blob->ticket.number, 0);
-}
-
-static void log_item(struct trace_log *log, const struct trace_entry *item)
-{
-	struct trace_entry *const entry = trace_log_next(log, item->number);
-	if (entry)
-		*entry = *item;
 }
 
 static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
@@ -137,20 +128,18 @@ static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t 
 		.service_ns = (float)service_ns,
 		.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
 	};
-	if (blob->aside) {
-		/* Whatever is cut off later, it is none of the files at the set depth. */
+	/* Whatever is cut off later, a file aside is none of those at the set depth. */
+	if (blob->aside)
 		thread_meter_count(meter, 1);
-	} else {
-		thread_meter_add(meter, now_ns, service_ns, 1);
-		log_item(&meter->trace, &item);
-	}
+	else
+		span_item(meter, now_ns, service_ns, &item);
 	if (item.number < meter->ramp.room && blob->switches == 0)
-		log_item(&meter->ramp, &item);
+		trace_log_put(&meter->ramp, &item);
 	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
-		show(blob);
+		readers_show(blob);
 }
 
-static size_t collect(struct one_reader *r, size_t n, uint64_t now_ns)
+static size_t readers_collect(struct one_reader *r, size_t n, uint64_t now_ns)
 {
 	struct exchange *x = r->readers->options.exchange;
 	for (size_t i = 0; i < n; i++) {
@@ -174,14 +163,14 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 		if (r->in_flight + n == 0)
 			break;
 		backend_mark(backend, STAGE_READ_NAME);
-		submit(r, n);
+		readers_submit(r, n);
 		const size_t n_reaped = reap(r, r->seat.is_short);
 		backend_mark(backend, NULL);
 		if (r->meter)
 			now = clock_now_ns();
-		n_done = collect(r, n_reaped, now);
+		n_done = readers_collect(r, n_reaped, now);
 	}
-	set_state(r, THREAD_STARVED);
+	readers_set_state(r, THREAD_STARVED);
 }
 
 static void *run_reader(void *context)
@@ -189,23 +178,18 @@ static void *run_reader(void *context)
 	struct one_reader *r = context;
 	const struct readers_options *o = &r->readers->options;
 	struct error err = {0};
-	flame_thread_begin(STAGE_READ_NAME);
 	(void)placement_bind(o->placement, o->first_place + r->index, 1);
-	if (r->meter)
-		thread_meter_attach(r->meter);
+	span_thread_begin(STAGE_READ, r->meter);
 	const int code = open_reader(r, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	uint64_t start_ns;
 	if (crew_arrive(o->crew, &start_ns)) {
-		if (r->meter)
-			thread_meter_start(r->meter, THREAD_WORKING, start_ns, o->segment_ns);
+		span_thread_start(r->meter, THREAD_WORKING, start_ns, o->segment_ns);
 		read_files(r, start_ns);
 	}
 	close_reader(r);
-	if (r->meter)
-		thread_meter_detach(r->meter);
-	flame_thread_end();
+	span_thread_end(r->meter);
 	return NULL;
 }
 

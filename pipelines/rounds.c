@@ -2,6 +2,7 @@
 #include "pipelines/rounds.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,7 +32,7 @@ void rounds_close(struct rounds *r)
 	*r = (struct rounds){0};
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t rounds_later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -41,30 +42,28 @@ static uint64_t beyond(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static void meter(const struct rounds *r, unsigned device, const struct round_step *step,
+static void rounds_meter(const struct rounds *r, unsigned device, const struct round_step *step,
 	uint64_t exchange_ns)
 {
 	struct thread_meter *const m = &r->meters[device];
 	const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
-	thread_meter_add(m, ended_ns, exchange_ns, 1);
+	const struct trace_entry item = {
+		.number = step->batch,
+		.end_ns = ended_ns,
+		.service_ns = (float)exchange_ns,
+		.host_ns = NAN,
+	};
+	span_item(m, ended_ns, exchange_ns, &item);
 	if (!r->live)
 		state_clock_move(
 			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
-	struct trace_entry *const entry = trace_log_next(&m->trace, step->batch);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = step->batch,
-			.end_ns = ended_ns,
-			.service_ns = (float)exchange_ns,
-			.host_ns = NAN,
-		};
 }
 
 static void count_exchange(struct rounds *r, const struct round *round)
 {
 	uint64_t began_ns = 0;
 	for (unsigned i = 0; i < r->devices; i++)
-		began_ns = later(began_ns, round->steps[i].sync_begin_ns);
+		began_ns = rounds_later(began_ns, round->steps[i].sync_begin_ns);
 	for (unsigned i = 0; i < r->devices && began_ns > 0; i++) {
 		const struct round_step *step = &round->steps[i];
 		const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
@@ -72,7 +71,7 @@ static void count_exchange(struct rounds *r, const struct round *round)
 		r->sums[i].exchange_ns += exchange_ns;
 		r->sums[i].waiting_ns += beyond(step->sync_ns, exchange_ns);
 		if (r->meters)
-			meter(r, i, step, exchange_ns);
+			rounds_meter(r, i, step, exchange_ns);
 	}
 }
 
@@ -81,14 +80,14 @@ static void complete(struct rounds *r, const struct round *round)
 	uint64_t ended_ns = 0;
 	for (unsigned i = 0; i < r->devices; i++) {
 		const struct round_step *step = &round->steps[i];
-		ended_ns = later(ended_ns, step->ended_ns);
+		ended_ns = rounds_later(ended_ns, step->ended_ns);
 		r->sum.samples += step->samples;
 		r->sum.stepped += step->stepped;
 		r->sum.device_ns += step->compute_ns;
 		r->sum.oversleep_ns += step->oversleep_ns;
 	}
 	r->sum.batches += r->devices;
-	r->sum.t_ns = later(r->sum.t_ns, beyond(ended_ns, r->start_ns));
+	r->sum.t_ns = rounds_later(r->sum.t_ns, beyond(ended_ns, r->start_ns));
 	completions_add(&r->completions, &r->sum);
 	if (r->devices > 1)
 		count_exchange(r, round);

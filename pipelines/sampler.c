@@ -52,8 +52,6 @@ int sampler_open(struct sampler *s, const struct sampler_options *options)
 	*s = (struct sampler){.options = *options, .used = sampler_used(options)};
 	if (s->used == 0)
 		return -EINVAL;
-	s->batches_per_epoch = (s->used + (uint64_t)options->batch_size - 1) / options->batch_size;
-	s->total = options->epochs ? options->epochs * s->used : UINT64_MAX;
 	if (memory_map(&s->block, sampler_bytes(options->count), false))
 		return -ENOMEM;
 	s->coming = s->block.data;
@@ -68,46 +66,24 @@ void sampler_close(struct sampler *s)
 	memory_unmap(&s->block);
 }
 
-bool sampler_exhausted(const struct sampler *s)
-{
-	return s->next >= s->total;
-}
-
 uint32_t sampler_peek(struct sampler *s)
 {
-	if (s->position == s->used) {
-		/* The last batch of an epoch ends with it, full or not. */
-		if (s->place > 0)
-			s->batch++;
-		s->place = 0;
+	if (s->position == s->used)
 		enter_epoch(s, s->epoch + 1);
-	}
 	return s->order[s->position];
 }
 
-struct ticket sampler_take(struct sampler *s)
+struct ticket sampler_take(struct sampler *s, struct flow_ticket place)
 {
 	const uint32_t sample = sampler_peek(s);
 	s->position++;
-	const struct ticket ticket = {
-		.number = s->next++,
-		.batch = s->batch,
-		.seed = rng_mix(s->epoch_seed, sample),
-		.sample = sample,
-		.place = s->place++,
-	};
-	if (s->place == s->options.batch_size) {
-		s->place = 0;
-		s->batch++;
-	}
 	if (s->built < s->options.count)
 		build_step(s);
-	return ticket;
-}
-
-uint32_t sampler_batch_size(const struct sampler *s, uint64_t batch)
-{
-	const uint64_t first = batch % s->batches_per_epoch * s->options.batch_size;
-	const uint64_t left = s->used - first;
-	return left < s->options.batch_size ? (uint32_t)left : s->options.batch_size;
+	return (struct ticket){
+		.number = place.number,
+		.batch = place.batch,
+		.seed = rng_mix(s->epoch_seed, sample),
+		.sample = sample,
+		.place = place.place,
+	};
 }

@@ -8,6 +8,7 @@
 
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
+#include "harness/flow/flow.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,11 +37,9 @@ struct sampler {
 	struct sampler_options options;
 	uint32_t
 		used; /* samples per epoch: count, less the incomplete batch and round if dropped */
-	uint64_t batches_per_epoch;
-	uint64_t total; /* tickets in the run; UINT64_MAX without end */
-	uint64_t next, epoch, epoch_seed, batch;
-	uint32_t position, place,
-		built;            /* in this epoch, in this batch; steps of the next order done */
+	uint64_t epoch, epoch_seed;
+	uint32_t position;        /* in this epoch */
+	uint32_t built;           /* steps of the next epoch's order done */
 	uint32_t *order, *coming; /* (count) of this epoch and of the next, in the block */
 	struct rng rng;           /* of the order being built */
 	struct memory_block block;
@@ -50,18 +49,13 @@ struct sampler {
 int sampler_open(struct sampler *sampler, const struct sampler_options *options);
 void sampler_close(struct sampler *sampler); /* safe on {0} */
 
-bool sampler_exhausted(const struct sampler *sampler);
-
-/* The sample of the next ticket; not when exhausted. */
+/* The sample of the next ticket. */
 uint32_t sampler_peek(struct sampler *sampler);
 
-/* The next ticket; not when exhausted. */
-struct ticket sampler_take(struct sampler *sampler);
+/* The same, taken: the ticket at that place.  Places come in order. */
+struct ticket sampler_take(struct sampler *sampler, struct flow_ticket place);
 
-/* Samples that batch `batch` of the run holds: fewer in the last of an epoch without drop_last. */
-uint32_t sampler_batch_size(const struct sampler *sampler, uint64_t batch);
-
-/* The same sizes without a sampler, for the plan. */
+/* Samples per epoch without a sampler, and what one maps, for the plan. */
 uint32_t sampler_used(const struct sampler_options *options);
 uint64_t sampler_bytes(uint32_t count);
 

@@ -2,6 +2,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,17 +16,16 @@ struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 		uploaded ? (int)slot->index : BATCH_ON_HOST);
 }
 
-static void meter(struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
+static void account_meter(
+	struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
 {
-	thread_meter_add(meter, r->ended_ns, r->service_ns, 1);
-	struct trace_entry *const entry = trace_log_next(&meter->trace, slot->batch);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = slot->batch,
-			.end_ns = r->ended_ns,
-			.service_ns = (float)r->service_ns,
-			.host_ns = (float)r->host_ns,
-		};
+	const struct trace_entry item = {
+		.number = slot->batch,
+		.end_ns = r->ended_ns,
+		.service_ns = (float)r->service_ns,
+		.host_ns = (float)r->host_ns,
+	};
+	span_item(meter, r->ended_ns, r->service_ns, &item);
 }
 
 /* A device may not tell it of every step. */
@@ -141,7 +141,7 @@ bool stepper_count(struct stepper *s, const struct slot *slot, const struct step
 		s->account.oversleep_max_ns = result->oversleep_ns;
 	keep_loss(&s->account, result->loss);
 	if (s->options.meter)
-		meter(s->options.meter, slot, record);
+		account_meter(s->options.meter, slot, record);
 	end_step(s, slot, record->seen_ns);
 	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
 	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);

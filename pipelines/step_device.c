@@ -11,6 +11,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,7 +42,7 @@ struct flights {
 	bool over;            /* no batch will come */
 };
 
-static bool report(const struct stepper *s, int code, const struct error *err)
+static bool step_device_report(const struct stepper *s, int code, const struct error *err)
 {
 	struct error named = *err;
 	if (code && !crew_stopping(s->options.crew))
@@ -62,35 +63,31 @@ static bool launch(struct flights *f, struct slot *slot)
 		.had_ns = clock_now_ns(),
 		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
 	};
-	const bool shown = timeline_is_on();
+	const struct span span = span_begin(STAGE_STEP, s->backend->ops->mark);
 	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	struct error err = {0};
-	backend_mark(s->backend->ops, STAGE_STEP_NAME);
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
-	backend_mark(s->backend->ops, NULL);
-	const uint64_t launched_ns = clock_now_ns();
-	flight->launch_ns = launched_ns - flight->had_ns;
-	timeline_span(
-		TIMELINE_LAUNCH, shown ? flight->had_ns : 0, launched_ns, slot->batch, slot->size);
+	flight->launch_ns = clock_now_ns() - flight->had_ns;
+	span_end(&span, TIMELINE_LAUNCH, slot->batch, slot->size);
 	f->launched++;
-	return report(s, code, &err);
+	return step_device_report(s, code, &err);
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t step_device_later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
 /* When the device was at it, by its own clock where that is known, never after now; as planted. */
-static struct step_record judge(
+static struct step_record step_device_judge(
 	struct flights *f, const struct flight *flight, struct step_result *result, uint64_t now_ns)
 {
 	const bool known = result->end_ns > 0 && result->end_ns < now_ns;
 	const uint64_t real_end_ns = known ? result->end_ns : now_ns;
-	const uint64_t free_ns = later(f->last_end_ns, flight->had_ns);
+	const uint64_t free_ns = step_device_later(f->last_end_ns, flight->had_ns);
 	uint64_t began_ns =
 		result->begin_ns > 0 ? result->begin_ns : real_end_ns - result->device_ns;
-	began_ns = later(began_ns, f->last_end_ns);
+	began_ns = step_device_later(began_ns, f->last_end_ns);
 	/* Nothing is planted in what it spends with other devices. */
 	const uint64_t own_ns = result->device_ns - result->sync_ns;
 	const uint64_t took_ns = (uint64_t)(flight->factor * (double)own_ns) + result->sync_ns;
@@ -102,7 +99,7 @@ static struct step_record judge(
 	result->launch_ns = flight->launch_ns;
 	const struct step_record record = {
 		.seen_ns = now_ns,
-		.ended_ns = later(end_ns, f->last_end_ns),
+		.ended_ns = step_device_later(end_ns, f->last_end_ns),
 		.service_ns = took_ns - result->sync_ns,
 		.host_ns = gap_ns < flight->launch_ns ? gap_ns : flight->launch_ns,
 		.took_ns = now_ns - flight->had_ns,
@@ -120,22 +117,21 @@ static void choose_look(struct flights *f, uint64_t service_ns)
 					       : LOOK_MOST_NS;
 }
 
-static void trace_device(const struct stepper *s, uint64_t batch, const struct step_result *result)
+static void step_device_trace_device(
+	const struct stepper *s, uint64_t batch, const struct step_result *result)
 {
-	struct thread_meter *const meter = s->options.meter;
-	struct trace_entry *const entry =
-		meter && result->end_ns > 0 ? thread_meter_device_item(meter, batch) : NULL;
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = batch,
-			.end_ns = result->end_ns,
-			.service_ns = (float)(result->end_ns - result->begin_ns),
-			.host_ns = (float)result->launch_ns,
-		};
+	const struct trace_entry item = {
+		.number = batch,
+		.end_ns = result->end_ns,
+		.service_ns = (float)(result->end_ns - result->begin_ns),
+		.host_ns = (float)result->launch_ns,
+	};
+	if (result->end_ns > 0)
+		span_device(s->options.meter, NULL, TIMELINE_DEVICE_STEP, result->begin_ns, &item);
 }
 
 /* Waits for the oldest step; its slot is free again.  NULL: the run is over. */
-static struct slot *finish(struct flights *f, uint64_t *now_ns)
+static struct slot *step_device_finish(struct flights *f, uint64_t *now_ns)
 {
 	struct stepper *s = f->stepper;
 	const struct stepper_options *o = &s->options;
@@ -155,10 +151,10 @@ static struct slot *finish(struct flights *f, uint64_t *now_ns)
 	const int code = s->backend->ops->finish(s->backend, &result, &err);
 	(void)timeline_end(TIMELINE_STEP_WAIT, shown_ns, flight->slot->batch);
 	/* A step that was cut short by the end of the run does not count. */
-	if (!report(s, code, &err) || crew_stopping(o->crew))
+	if (!step_device_report(s, code, &err) || crew_stopping(o->crew))
 		return NULL;
-	struct step_record record = judge(f, flight, &result, clock_now_ns());
-	trace_device(s, flight->slot->batch, &result);
+	struct step_record record = step_device_judge(f, flight, &result, clock_now_ns());
+	step_device_trace_device(s, flight->slot->batch, &result);
 	stepper_show_device(s, flight->slot->batch, &result);
 	injection_hold(record.ended_ns, &o->crew->stopping);
 	if (crew_stopping(o->crew))
@@ -171,7 +167,7 @@ static struct slot *finish(struct flights *f, uint64_t *now_ns)
 }
 
 /* The next batch, giving a slot back (or NULL) on the way. */
-static struct slot *next_batch(struct flights *f, struct slot *used, uint64_t *now_ns)
+static struct slot *step_device_next_batch(struct flights *f, struct slot *used, uint64_t *now_ns)
 {
 	struct stepper *s = f->stepper;
 	const struct stepper_options *o = &s->options;
@@ -202,13 +198,13 @@ static void fly(struct flights *f)
 		const uint64_t in_flight = f->launched - f->finished;
 		struct slot *slot = NULL;
 		if (used || (!f->over && in_flight < f->room))
-			slot = next_batch(f, used, &now_ns);
+			slot = step_device_next_batch(f, used, &now_ns);
 		used = NULL;
 		if (slot)
 			going = launch(f, slot);
 		else if (in_flight > 0 &&
 			 (f->over || in_flight == f->room || ops->finished(s->backend)))
-			going = (used = finish(f, &now_ns)) != NULL;
+			going = (used = step_device_finish(f, &now_ns)) != NULL;
 		else if (f->over)
 			going = false;
 		if (s->options.meter)

@@ -3,7 +3,7 @@
 #include "pipelines/stepper_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -70,7 +70,7 @@ static int open_backend(struct stepper *s, struct error *err)
 	return 0;
 }
 
-static struct slot *next_batch(struct stepper *s, struct slot *used, uint64_t *now_ns)
+static struct slot *stepper_next_batch(struct stepper *s, struct slot *used, uint64_t *now_ns)
 {
 	const struct stepper_options *o = &s->options;
 	return o->upload ? upload_next_batch(o->upload, &s->seat, used, now_ns)
@@ -78,7 +78,7 @@ static struct slot *next_batch(struct stepper *s, struct slot *used, uint64_t *n
 }
 
 /* The backend's step, planted to take `factor` times as long. */
-static int compute(struct stepper *s, const struct batch_view *view, double factor,
+static int stepper_compute(struct stepper *s, const struct batch_view *view, double factor,
 	uint64_t began_ns, struct step_result *result, struct error *err)
 {
 	s->backend->slowdown = factor;
@@ -103,7 +103,7 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	const double factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
 	const bool shown = timeline_is_on();
 	const uint64_t called_ns = clock_now_ns();
-	const int code = compute(s, &view, factor, called_ns, &result, &err);
+	const int code = stepper_compute(s, &view, factor, called_ns, &result, &err);
 	const uint64_t ended_ns = clock_now_ns();
 	/* What follows is the exchange with other devices, in which the thread is blocked. */
 	const uint64_t computed_ns = result.sync_begin_ns > 0 ? result.sync_begin_ns : ended_ns;
@@ -137,7 +137,7 @@ void step_in_turn(struct stepper *s)
 	uint64_t untimed_ns = 0;
 	uint64_t *const visit_ns = s->options.meter ? &now_ns : &untimed_ns;
 	struct slot *slot = NULL;
-	while ((slot = next_batch(s, slot, visit_ns)) && step(s, slot, &now_ns))
+	while ((slot = stepper_next_batch(s, slot, visit_ns)) && step(s, slot, &now_ns))
 		continue;
 }
 
@@ -153,7 +153,7 @@ static void run_steps(struct stepper *s)
 }
 
 /* What the backend says of its device, beside what was sampled of the steps. */
-static void describe_device(struct stepper *s)
+static void stepper_describe_device(struct stepper *s)
 {
 	struct device_measurement told;
 	device_measurement_init(&told);
@@ -176,7 +176,7 @@ static void close_backend(struct stepper *s)
 	if (s->options.upload)
 		upload_wait_end(s->options.upload, &s->seat);
 	if (backend && backend->ops->describe)
-		describe_device(s);
+		stepper_describe_device(s);
 	backend_close(backend);
 }
 
@@ -188,31 +188,27 @@ static void start_sync(const struct stepper *s)
 	state_clock_start(&meter->clock, THREAD_STARVED, s->start_ns);
 }
 
-static void *run(void *context)
+static void *stepper_run(void *context)
 {
 	struct stepper *s = context;
 	const struct stepper_options *o = &s->options;
 	struct error err = {0};
-	flame_thread_begin(STAGE_STEP_NAME);
 	(void)placement_bind(o->placement, o->first_place, o->places);
-	if (o->meter)
-		thread_meter_attach(o->meter);
+	span_thread_begin(STAGE_STEP, o->meter);
 	const int code = open_backend(s, &err);
 	if (code)
 		stepper_fail(s, code, &err);
 	else if (s->backend->ops->describe)
-		describe_device(s); /* which one it is; again at the end, with what came of it */
+		stepper_describe_device(
+			s); /* which one it is; again at the end, with what came of it */
 	if (crew_arrive(o->crew, &s->start_ns)) {
-		if (o->meter)
-			thread_meter_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
+		span_thread_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
 		if (o->sync_meter)
 			start_sync(s);
 		run_steps(s);
 	}
 	close_backend(s);
-	if (o->meter)
-		thread_meter_detach(o->meter);
-	flame_thread_end();
+	span_thread_end(o->meter);
 	return NULL;
 }
 
@@ -238,7 +234,7 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	int code = open_account(s);
 	if (code)
 		return error_set(err, code, "out of memory");
-	code = pthread_create(&s->thread, NULL, run, s);
+	code = pthread_create(&s->thread, NULL, stepper_run, s);
 	if (code)
 		return error_set_errno(err, code, "cannot start the step thread");
 	s->started = true;

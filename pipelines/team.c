@@ -7,8 +7,7 @@
 #include "pipelines/team.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
-#include "harness/measure/timeline.h"
+#include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
 #include "workloads/image/transform.h"
 
@@ -128,18 +127,17 @@ static void decode_injected(struct worker *w, struct blob *blob, struct lock_met
 static void trace(const struct worker *w, const struct blob *blob, uint64_t service_ns,
 	uint64_t ended_ns, uint64_t lock_wait_ns, uint64_t lock_hold_ns)
 {
-	struct trace_entry *const entry = trace_log_next(&w->meter->trace, blob->ticket.number);
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = blob->ticket.number,
-			.end_ns = ended_ns,
-			.service_ns = (float)service_ns,
-			.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
-		};
+	const struct trace_entry item = {
+		.number = blob->ticket.number,
+		.end_ns = ended_ns,
+		.service_ns = (float)service_ns,
+		.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
+	};
+	trace_log_put(&w->meter->trace, &item);
 }
 
 /* In the timeline. */
-static void show(const struct blob *blob, uint64_t began_ns, uint64_t ended_ns)
+static void team_show(const struct blob *blob, uint64_t began_ns, uint64_t ended_ns)
 {
 	timeline_span(TIMELINE_DECODE, began_ns, ended_ns, blob->ticket.number,
 		(uint32_t)blob->ticket.batch);
@@ -157,7 +155,7 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 		w->visit_ns = *now_ns;
 		decode_injected(w, items[i], lock);
 		const uint64_t ended_ns = clock_now_ns();
-		show(items[i], shown ? *now_ns : 0, ended_ns);
+		team_show(items[i], shown ? *now_ns : 0, ended_ns);
 		thread_meter_add(w->meter, ended_ns, ended_ns - *now_ns, 1);
 		trace(w, items[i], ended_ns - *now_ns, ended_ns,
 			lock_meter_wait_ns(lock, ended_ns) - waited_ns,
@@ -187,7 +185,7 @@ static uint64_t decode_shown(struct worker *w, struct blob *blob, bool injected,
 	if (__builtin_expect(began_ns == 0, 1))
 		return 0;
 	const uint64_t ended_ns = clock_now_ns();
-	show(blob, began_ns, ended_ns);
+	team_show(blob, began_ns, ended_ns);
 	return ended_ns;
 }
 
@@ -225,7 +223,7 @@ static void work(struct worker *w)
 	const struct backend_ops *const backend = w->team->options.backend;
 	uint64_t now_ns = w->meter ? w->start_ns : 0;
 	uint64_t service_ns = 0;
-	struct blob *items[CHUNK_MAX];
+	struct blob *items[FLOW_CHUNK_MAX];
 	size_t n = 0;
 	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0) {
 		backend_mark(backend, STAGE_DECODE_NAME);
@@ -238,23 +236,18 @@ static void run_worker(struct worker *w)
 {
 	const struct team_options *o = &w->team->options;
 	struct error err = {0};
-	flame_thread_begin(STAGE_DECODE_NAME);
 	(void)placement_bind(o->placement, o->first_place + w->index, 1);
-	if (w->meter)
-		thread_meter_attach(w->meter);
+	span_thread_begin(STAGE_DECODE, w->meter);
 	const int code = transform_open(
 		&w->transform, o->config, &o->dataset->extents, &o->crew->stopping, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	if (crew_arrive(o->crew, &w->start_ns)) {
-		if (w->meter)
-			thread_meter_start(w->meter, THREAD_STARVED, w->start_ns, o->segment_ns);
+		span_thread_start(w->meter, THREAD_STARVED, w->start_ns, o->segment_ns);
 		work(w);
 	}
 	transform_close(w->transform);
-	if (w->meter)
-		thread_meter_detach(w->meter);
-	flame_thread_end();
+	span_thread_end(w->meter);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -312,7 +305,7 @@ static void run_team(struct team *team)
 
 #endif
 
-static void *run(void *context)
+static void *team_thread(void *context)
 {
 	run_team(context);
 	return NULL;
@@ -374,7 +367,7 @@ int team_start(struct team **out, const struct team_options *options, struct err
 	int code = try_threads(options->workers, err);
 	if (code)
 		return code;
-	code = pthread_create(&team->thread, NULL, run, team);
+	code = pthread_create(&team->thread, NULL, team_thread, team);
 	if (code)
 		return error_set_errno(err, code, "cannot start the decode team");
 	team->started = true;

@@ -65,7 +65,7 @@ static void attach_stage(struct run *run, struct stage *stage, bool leads)
 	}
 }
 
-static void describe(struct run *run)
+static void timeline_wiring_describe(struct run *run)
 {
 	struct timeline *t = run->timeline;
 	t->batches_per_epoch = run->plan.batches_per_epoch;
@@ -83,7 +83,7 @@ int timeline_wiring_open(struct run *run)
 		&run->timeline, &schedule, run->plan.timeline_entries, run->plan.timeline_logs);
 	if (code)
 		return code;
-	describe(run);
+	timeline_wiring_describe(run);
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].meters)
 			attach_stage(run, &run->stages[id], id == STAGE_STEP);

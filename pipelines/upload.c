@@ -2,7 +2,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/flame.h"
+#include "harness/measure/span.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,8 @@
  * next may be filled, too; it is no place of the queue. */
 static uint32_t waiting(const struct upload *u)
 {
-	const uint32_t filled = (uint32_t)(u->filled - u->released - (u->taken > u->released));
+	const struct flow_staging *const r = &u->ring;
+	const uint32_t filled = (uint32_t)(r->filled - r->released - (r->taken > r->released));
 	return filled < u->options.depth ? filled : u->options.depth;
 }
 
@@ -24,7 +25,7 @@ static void set_meter(struct upload *u, uint64_t now_ns)
 }
 
 /* Leaves the lock and wakes whoever sleeps in the list; there is one place in it. */
-static void leave(struct upload *u, struct seat **list)
+static void upload_leave(struct upload *u, struct seat **list)
 {
 	struct seat *seat = *list;
 	*list = NULL;
@@ -51,8 +52,8 @@ struct slot *upload_take_place(struct upload *u, uint64_t number, bool may_wait,
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	while (!slot && !crew_stopping(u->options.crew)) {
-		if (number - u->released < u->count)
-			slot = &u->staging[number % u->count];
+		if (flow_staging_has_place(&u->ring, number))
+			slot = &u->staging[number % u->ring.places];
 		else if (may_wait)
 			uploader_sleeps(u, now_ns);
 		else
@@ -74,13 +75,13 @@ void upload_label(struct slot *to, const struct slot *from)
 void upload_deliver(struct upload *u, uint64_t now_ns)
 {
 	(void)pthread_mutex_lock(&u->lock);
-	u->filled++;
+	u->ring.filled++;
 	set_meter(u, now_ns);
-	leave(u, &u->idle_step);
+	upload_leave(u, &u->idle_step);
 }
 
 /* One writer. */
-static void add(atomic_uint_least64_t *total, uint64_t n)
+static void upload_add(atomic_uint_least64_t *total, uint64_t n)
 {
 	atomic_store_explicit(
 		total, atomic_load_explicit(total, memory_order_relaxed) + n, memory_order_relaxed);
@@ -89,36 +90,32 @@ static void add(atomic_uint_least64_t *total, uint64_t n)
 void upload_count(struct upload *u, const struct copy_times *copy, bool on_device)
 {
 	struct thread_meter *const meter = u->options.meter;
-	add(&u->batches, 1);
-	add(&u->bytes, copy->bytes);
+	upload_add(&u->batches, 1);
+	upload_add(&u->bytes, copy->bytes);
 	if (on_device)
-		add(&u->device_ns, copy->service_ns);
+		upload_add(&u->device_ns, copy->service_ns);
 	if (!meter)
 		return;
-	thread_meter_add(meter, copy->ended_ns, copy->service_ns, 1);
 	const struct trace_entry item = {
 		.number = copy->batch,
 		.end_ns = copy->ended_ns,
 		.service_ns = (float)copy->service_ns,
 		.host_ns = NAN,
 	};
-	struct trace_entry *const entry = trace_log_next(&meter->trace, copy->batch);
-	if (entry)
-		*entry = item;
+	span_item(meter, copy->ended_ns, copy->service_ns, &item);
 }
 
-static void end(struct upload *u)
+static void upload_end(struct upload *u)
 {
 	(void)pthread_mutex_lock(&u->lock);
 	u->ended = true;
-	leave(u, &u->idle_step);
+	upload_leave(u, &u->idle_step);
 }
 
 static void upload_batches(struct upload *u, uint64_t start_ns)
 {
 	struct thread_meter *const meter = u->options.meter;
-	if (meter)
-		thread_meter_start(meter, THREAD_STARVED, start_ns, u->options.segment_ns);
+	span_thread_start(meter, THREAD_STARVED, start_ns, u->options.segment_ns);
 	if (u->options.device)
 		upload_by_device(u, start_ns);
 	else
@@ -127,20 +124,16 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 		state_clock_enter(&meter->clock, THREAD_STARVED, clock_now_ns());
 }
 
-static void *run(void *context)
+static void *upload_run(void *context)
 {
 	struct upload *u = context;
-	flame_thread_begin(STAGE_UPLOAD_NAME);
 	(void)placement_bind(u->options.placement, u->options.place, 1);
-	if (u->options.meter)
-		thread_meter_attach(u->options.meter);
+	span_thread_begin(STAGE_UPLOAD, u->options.meter);
 	uint64_t start_ns;
 	if (crew_arrive(u->options.crew, &start_ns))
 		upload_batches(u, start_ns);
-	end(u);
-	if (u->options.meter)
-		thread_meter_detach(u->options.meter);
-	flame_thread_end();
+	upload_end(u);
+	span_thread_end(u->options.meter);
 	return NULL;
 }
 
@@ -170,15 +163,15 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 		return error_set(err, -ENOMEM, "out of memory");
 	memset(u, 0, sizeof *u);
 	u->options = *options;
-	u->count = options->depth + 1;
-	if (u->count > UPLOAD_PLACES_MAX) {
+	u->ring.places = options->depth + 1;
+	if (u->ring.places > UPLOAD_PLACES_MAX) {
 		free(u);
 		return error_set(err, -EINVAL, "upload.depth = %u: at most %d", options->depth,
 			UPLOAD_PLACES_MAX - 1);
 	}
 	u->seat.clock = options->meter ? &options->meter->clock : NULL;
 	u->seat.lock = options->meter ? &options->meter->lock : NULL;
-	u->staging = calloc(u->count, sizeof *u->staging);
+	u->staging = calloc(u->ring.places, sizeof *u->staging);
 	int code = u->staging ? pthread_mutex_init(&u->lock, NULL) : ENOMEM;
 	if (code) {
 		free(u->staging);
@@ -186,7 +179,7 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 		return error_set_errno(err, code, "cannot make the staging queue");
 	}
 	*out = u;
-	for (uint32_t i = 0; i < u->count; i++) {
+	for (uint32_t i = 0; i < u->ring.places; i++) {
 		u->staging[i].index = i;
 		if (options->device)
 			continue;
@@ -194,7 +187,7 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 			options->memory + i * options->slot_samples * options->sample_bytes;
 		u->staging[i].labels = options->labels + i * options->slot_samples;
 	}
-	code = pthread_create(&u->thread, NULL, run, u);
+	code = pthread_create(&u->thread, NULL, upload_run, u);
 	if (code)
 		return error_set_errno(err, code, "cannot start the upload thread");
 	u->started = true;
@@ -223,15 +216,16 @@ void upload_wake(struct upload *u)
 	(void)pthread_mutex_lock(&u->lock);
 	struct seat *step = u->idle_step;
 	u->idle_step = NULL;
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	if (step)
 		parker_wake(&step->parker);
 }
 
 /* Under the lock: the next uploaded batch, if there is one. */
-static struct slot *take(struct upload *u)
+static struct slot *upload_take(struct upload *u)
 {
-	return u->taken < u->filled ? &u->staging[u->taken++ % u->count] : NULL;
+	return flow_staging_has_batch(&u->ring) ? &u->staging[u->ring.taken++ % u->ring.places]
+						: NULL;
 }
 
 /* The step sleeps; what it gave back may be what the uploader waits for. */
@@ -240,7 +234,7 @@ static void step_sleeps(struct upload *u, struct seat *seat, uint64_t *now_ns)
 	u->idle_step = seat;
 	if (seat->clock)
 		state_clock_enter(seat->clock, THREAD_STARVED, *now_ns);
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	parker_wait(&seat->parker, 0);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -253,9 +247,9 @@ struct slot *upload_next_batch(
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
-		u->released++;
+		u->ring.released++;
 	while (!crew_stopping(u->options.crew)) {
-		slot = take(u);
+		slot = upload_take(u);
 		if (slot || u->ended)
 			break;
 		step_sleeps(u, seat, now_ns);
@@ -263,7 +257,7 @@ struct slot *upload_next_batch(
 	if (seat->clock)
 		state_clock_enter(seat->clock, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	set_meter(u, *now_ns);
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	return slot;
 }
 
@@ -271,7 +265,7 @@ struct slot *upload_next_batch(
 static void doze(struct upload *u, struct seat *seat, uint64_t until_ns, uint64_t *now_ns)
 {
 	u->idle_step = seat;
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	const bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -301,10 +295,10 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
-		u->released++;
+		u->ring.released++;
 	while (!crew_stopping(u->options.crew)) {
 		u->wanted = is_here(u, seat, oldest, *now_ns) ? 0 : oldest + 1;
-		slot = take(u);
+		slot = upload_take(u);
 		if (slot || u->ended || until_ns == 0 || clock_now_ns() >= until_ns)
 			break;
 		doze(u, seat, until_ns, now_ns);
@@ -312,7 +306,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 	u->wanted = 0;
 	*over = !slot && (crew_stopping(u->options.crew) || u->ended);
 	set_meter(u, *now_ns);
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 	return slot;
 }
 
@@ -324,7 +318,7 @@ void upload_wait_copy(struct upload *u, struct seat *seat, uint64_t oldest, uint
 		step_sleeps(u, seat, now_ns);
 	}
 	u->wanted = 0;
-	leave(u, &u->idle_upload);
+	upload_leave(u, &u->idle_upload);
 }
 
 void upload_copied(struct upload *u)
@@ -332,7 +326,7 @@ void upload_copied(struct upload *u)
 	struct seat *none = NULL;
 	(void)pthread_mutex_lock(&u->lock);
 	u->copied++;
-	leave(u, u->wanted > 0 && u->copied >= u->wanted ? &u->idle_step : &none);
+	upload_leave(u, u->wanted > 0 && u->copied >= u->wanted ? &u->idle_step : &none);
 }
 
 void upload_start_meter(struct upload *u, uint64_t now_ns)

@@ -7,7 +7,7 @@
 #include "pipelines/upload_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/timeline.h"
+#include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ struct copies {
 	bool over;                            /* no batch will come */
 };
 
-static bool report(const struct upload *u, int code, const struct error *err)
+static bool upload_device_report(const struct upload *u, int code, const struct error *err)
 {
 	struct error named = *err;
 	if (code && u->options.devices > 1)
@@ -32,7 +32,8 @@ static bool report(const struct upload *u, int code, const struct error *err)
 	return code == 0;
 }
 
-static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t now_ns)
+static bool upload_device_begin(
+	struct copies *c, struct slot *to, struct slot *from, uint64_t now_ns)
 {
 	struct upload *u = c->upload;
 	const struct upload_options *o = &u->options;
@@ -42,12 +43,10 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();
 	struct error err = {0};
-	backend_mark(u->backend->ops, STAGE_UPLOAD_NAME);
-	const uint64_t shown_ns = timeline_mark();
+	const struct span span = span_begin(STAGE_UPLOAD, u->backend->ops->mark);
 	const int code = u->backend->ops->upload(u->backend, to->index, &view, &err);
-	(void)timeline_end(TIMELINE_COPY_LAUNCH, shown_ns, from->batch);
-	backend_mark(u->backend->ops, NULL);
-	if (!report(u, code, &err))
+	span_end(&span, TIMELINE_COPY_LAUNCH, from->batch, 0);
+	if (!upload_device_report(u, code, &err))
 		return false;
 	c->begun++;
 	if (!c->late)
@@ -56,8 +55,8 @@ static bool begin(struct copies *c, struct slot *to, struct slot *from, uint64_t
 }
 
 /* When it was at work, by the device's own clock where that is known. */
-static void judge(struct copies *c, const struct slot *from, const struct upload_result *result,
-	uint64_t begun_ns, struct copy_times *out)
+static void upload_device_judge(struct copies *c, const struct slot *from,
+	const struct upload_result *result, uint64_t begun_ns, struct copy_times *out)
 {
 	const struct upload_options *o = &c->upload->options;
 	const uint64_t now_ns = clock_now_ns();
@@ -80,43 +79,37 @@ static void judge(struct copies *c, const struct slot *from, const struct upload
 }
 
 /* What the device did, as nothing planted would have it. */
-static void trace_device(const struct upload *u, uint64_t batch, const struct upload_result *result)
+static void upload_device_trace_device(
+	const struct upload *u, uint64_t batch, const struct upload_result *result)
 {
-	struct thread_meter *const meter = u->options.meter;
-	struct trace_entry *const entry =
-		meter && result->end_ns > 0 ? thread_meter_device_item(meter, batch) : NULL;
-	if (entry)
-		*entry = (struct trace_entry){
-			.number = batch,
-			.end_ns = result->end_ns,
-			.service_ns = (float)(result->end_ns - result->begin_ns),
-			.host_ns = NAN,
-		};
-	if (u->options.device_timeline && result->end_ns > 0)
-		timeline_put(u->options.device_timeline,
-			&(const struct timeline_entry){.begin_ns = result->begin_ns,
-				.end_ns = result->end_ns,
-				.number = batch,
-				.kind = TIMELINE_DEVICE_COPY});
+	const struct trace_entry item = {
+		.number = batch,
+		.end_ns = result->end_ns,
+		.service_ns = (float)(result->end_ns - result->begin_ns),
+		.host_ns = NAN,
+	};
+	if (result->end_ns > 0)
+		span_device(u->options.meter, u->options.device_timeline, TIMELINE_DEVICE_COPY,
+			result->begin_ns, &item);
 }
 
 /* Waits for the oldest copy; its slot is free again.  NULL: the run is over. */
-static struct slot *finish(struct copies *c, uint64_t *now_ns)
+static struct slot *upload_device_finish(struct copies *c, uint64_t *now_ns)
 {
 	struct upload *u = c->upload;
 	const struct upload_options *o = &u->options;
-	const unsigned place = (unsigned)(c->ended % u->count);
+	const unsigned place = (unsigned)(c->ended % u->ring.places);
 	struct upload_result result = {0};
 	struct error err = {0};
 	const uint64_t shown_ns = timeline_mark();
 	const int code = u->backend->ops->upload_finish(u->backend, place, &result, &err);
 	(void)timeline_end(TIMELINE_COPY_WAIT, shown_ns, c->from[place]->batch);
-	if (!report(u, code, &err) || crew_stopping(o->crew))
+	if (!upload_device_report(u, code, &err) || crew_stopping(o->crew))
 		return NULL;
 	struct slot *const from = c->from[place];
 	struct copy_times times;
-	judge(c, from, &result, c->begun_ns[place], &times);
-	trace_device(u, from->batch, &result);
+	upload_device_judge(c, from, &result, c->begun_ns[place], &times);
+	upload_device_trace_device(u, from->batch, &result);
 	c->ended++;
 	if (c->late)
 		injection_hold(times.ended_ns, &o->crew->stopping);
@@ -143,7 +136,7 @@ static bool begin_next(
 		       : exchange_next_batch(x, lane, &u->seat, used, now_ns);
 	c->over = c->over || (!flying && !from);
 	*begun = from != NULL;
-	return !from || begin(c, to, from, *now_ns);
+	return !from || upload_device_begin(c, to, from, *now_ns);
 }
 
 void upload_by_device(struct upload *u, uint64_t start_ns)
@@ -155,9 +148,9 @@ void upload_by_device(struct upload *u, uint64_t start_ns)
 	bool going = true;
 	while (going && !crew_stopping(u->options.crew)) {
 		const bool flying = c.begun > c.ended;
-		const unsigned oldest = (unsigned)(c.ended % u->count);
+		const unsigned oldest = (unsigned)(c.ended % u->ring.places);
 		if (flying && !used && ops->upload_finished(u->backend, oldest)) {
-			used = finish(&c, &now_ns);
+			used = upload_device_finish(&c, &now_ns);
 			going = used != NULL;
 			continue;
 		}
@@ -172,7 +165,7 @@ void upload_by_device(struct upload *u, uint64_t start_ns)
 		if (begun || !going)
 			continue;
 		if (c.begun > c.ended)
-			going = (used = finish(&c, &now_ns)) != NULL;
+			going = (used = upload_device_finish(&c, &now_ns)) != NULL;
 		else if (c.over)
 			going = false;
 	}

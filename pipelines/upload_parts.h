@@ -15,13 +15,12 @@ struct upload {
 	bool started;
 	struct seat seat; /* of the uploader */
 	pthread_mutex_t lock;
-	struct slot *staging; /* (count) */
-	uint32_t count;       /* options.depth + 1: the step holds one */
-	uint64_t filled, taken, released;
-	uint64_t copied;         /* by a device: copies that have ended */
-	uint64_t wanted;         /* the step sleeps until so many have; 0: it waits for no copy */
-	bool ended;              /* no batch will follow, and the backend is used no more */
-	struct backend *backend; /* with options.device */
+	struct slot *staging;     /* (ring.places) */
+	struct flow_staging ring; /* options.depth + 1 places: the step holds one */
+	uint64_t copied;          /* by a device: copies that have ended */
+	uint64_t wanted;          /* the step sleeps until so many have; 0: it waits for no copy */
+	bool ended;               /* no batch will follow, and the backend is used no more */
+	struct backend *backend;  /* with options.device */
 	struct seat *idle_step, *idle_upload;
 	struct queue_meter meter;
 	atomic_uint_least64_t batches, bytes, device_ns; /* that were copied */

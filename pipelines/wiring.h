@@ -16,7 +16,7 @@
 #include "pipelines/readers.h"
 #include "pipelines/rounds.h"
 #include "pipelines/run.h"
-#include "pipelines/stages.h"
+#include "pipelines/stage_meters.h"
 #include "pipelines/team.h"
 
 /* Everything one repetition owns. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Documents agree with the program: man pages are clean, every shipped configuration passes `check`, and what
-# README and ARCHITECTURE name is there.
+# Documents agree with the program: man pages are clean, every shipped configuration passes `check`, what
+# README and ARCHITECTURE name is there, and no prose line is wider than a terminal.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 : "${MLBENCH:=build/release/mlbench}"
@@ -48,5 +48,22 @@ for file in $(grep -ohE '`(docs|configs|tests|harness|workloads|pipelines|\.ci)/
 	[ -e "$file" ] || [ -e "${file%/}" ] || bad "a document names $file, which is not there"
 done
 ok
+
+# Prose lines of Markdown are at most 100 columns wide; tables, code and single long words are as they are.
+exempt=docs/ARCHITECTURE.md # until it is rewritten
+mapfile -t prose < <({ git ls-files '*.md' 2>/dev/null || find README.md docs results -name '*.md'; } | grep -vxF "$exempt")
+python3 - "${prose[@]}" >"$work/wide" <<'PY'
+import sys
+for name in sys.argv[1:]:
+    code = False
+    for number, line in enumerate(open(name, encoding="utf-8"), 1):
+        line = line.rstrip("\n")
+        words = line.strip()
+        code ^= words.startswith("```")
+        if not code and not words.startswith(("|", "<!--")) and not line.startswith("    ") and " " in words and len(line) > 100:
+            print(f"{name}:{number}: {len(line)} columns")
+PY
+if [ "${#prose[@]}" -gt 5 ] && [ ! -s "$work/wide" ]; then ok; else bad "prose wider than 100 columns: $(head -n 5 "$work/wide")"; fi
+
 echo "docs: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.." || exit 2
 
 declare -A may=(
 	[harness/base]="harness/base"
+	[harness/flow]="harness/base harness/flow"
 	[harness/config]="harness/base harness/config"
 	[harness/record]="harness/base harness/config harness/record"
 	[harness/measure]="harness/base harness/record harness/measure"
@@ -14,8 +15,8 @@ declare -A may=(
 	[workloads/model]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/backend]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/backend/cuda]="harness/base harness/config harness/record harness/measure workloads tests/device/double/launch_double.h"
-	[pipelines]="harness/base harness/config harness/record harness/measure workloads pipelines"
-	[harness/analyze]="harness/base harness/config harness/record harness/measure harness/analyze"
+	[pipelines]="harness/base harness/config harness/record harness/flow harness/measure workloads pipelines"
+	[harness/analyze]="harness/base harness/config harness/record harness/flow harness/measure harness/analyze"
 	[harness/report]="harness/base harness/config harness/record harness/measure harness/analyze harness/report"
 	[harness/report/html]="harness/base harness/config harness/record harness/measure harness/analyze harness/report"
 	[harness/live]="harness/base harness/config harness/record harness/measure harness/analyze harness/report harness/live"

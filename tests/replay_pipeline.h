@@ -1,5 +1,5 @@
 /* From a run of the real pipeline to a model for the replay of it, without the calibration of
- * harness/analyze/model.h: only the structure and the recorded times, so that what differs is the
+ * harness/analyze/point_model.h: only the structure and the recorded times, so that what differs is the
  * replay's own error.  For the test and the benchmark of its fidelity. */
 #ifndef MLBENCH_TESTS_REPLAY_PIPELINE_H
 #define MLBENCH_TESTS_REPLAY_PIPELINE_H

@@ -4,7 +4,7 @@
 #define MLBENCH_TESTS_SCAN_REFERENCE_H
 
 #include "workloads/dataset/scan.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 #include "workloads/image/codec.h"
 
 #include <errno.h>

@@ -7,11 +7,11 @@
 
 enum { RUNS_FEW = 4, RUNS_MANY = ADAPTIVE_DESIGN_MAX - 1, FEW_DIMENSIONS_MAX = 3 };
 
-/* Of two settings the measured one is recommended, unless the other is predicted to give so much more: on a
- * plateau noise would ask for one measurement after the other. */
+/* A measured setting is recommended before an unmeasured one, unless the prediction is so much
+ * higher: on a plateau noise would otherwise ask for one measurement after another. */
 static const double WORTH_HAVING = 1.01;
 
-/* Rank of each point's value among the distinct ones of a dimension, over the highest: 0 to 1. */
+/* Each point's rank among the distinct values of a dimension, scaled to 0..1. */
 static void rank_dimension(
 	const struct forecast_space *space, size_t dimension, double *sorted, double *ranks)
 {
@@ -115,7 +115,7 @@ static size_t next_of_design(const struct adaptive_input *input)
 	return input->points;
 }
 
-static double width_of(const struct forecast *forecast)
+static double forecast_width(const struct forecast *forecast)
 {
 	return forecast->known ? forecast->half_width : HUGE_VAL;
 }
@@ -126,14 +126,14 @@ static size_t widest(const struct adaptive_input *input)
 	size_t best = input->points;
 	for (size_t i = 0; i < input->points; i++)
 		if (input->state[i] == ADAPTIVE_UNMEASURED &&
-			(best == input->points ||
-				width_of(&input->forecasts[i]) > width_of(&input->forecasts[best])))
+			(best == input->points || forecast_width(&input->forecasts[i]) >
+							  forecast_width(&input->forecasts[best])))
 			best = i;
 	return best;
 }
 
-/* What would be recommended, if that is a prediction: the highest one, when it is worth having beside the
- * best that is measured; points otherwise. */
+/* The unmeasured point that would be recommended: the highest prediction, if it is worth having
+ * beside the best measurement; input->points otherwise. */
 static size_t unconfirmed(const struct adaptive_input *input)
 {
 	size_t best = input->points;
@@ -151,7 +151,7 @@ static size_t unconfirmed(const struct adaptive_input *input)
 	return predicted > WORTH_HAVING * measured ? best : input->points;
 }
 
-static struct adaptive_choice measure(size_t point, enum adaptive_reason reason)
+static struct adaptive_choice measure_next(size_t point, enum adaptive_reason reason)
 {
 	return (struct adaptive_choice){.point = point, .reason = reason};
 }
@@ -160,18 +160,18 @@ struct adaptive_choice adaptive_next(const struct adaptive_input *input)
 {
 	const size_t planned = next_of_design(input);
 	if (planned < input->points)
-		return measure(planned, ADAPTIVE_DESIGN);
+		return measure_next(planned, ADAPTIVE_DESIGN);
 	const size_t unsure = widest(input);
 	if (unsure == input->points)
 		return (struct adaptive_choice){
 			.stop = true, .reason = ADAPTIVE_ALL, .point = input->points};
-	if (!(width_of(&input->forecasts[unsure]) <= input->error))
-		return measure(unsure, ADAPTIVE_UNSURE);
+	if (!(forecast_width(&input->forecasts[unsure]) <= input->error))
+		return measure_next(unsure, ADAPTIVE_UNSURE);
 	if (input->surprised)
-		return measure(unsure, ADAPTIVE_SURPRISE);
+		return measure_next(unsure, ADAPTIVE_SURPRISE);
 	const size_t best = unconfirmed(input);
 	if (best < input->points)
-		return measure(best, ADAPTIVE_CONFIRM);
+		return measure_next(best, ADAPTIVE_CONFIRM);
 	return (struct adaptive_choice){
 		.stop = true, .reason = ADAPTIVE_SURE, .point = input->points};
 }
@@ -179,12 +179,12 @@ struct adaptive_choice adaptive_next(const struct adaptive_input *input)
 const char *adaptive_reason_words(enum adaptive_reason reason)
 {
 	static const char *const words[] = {
-		[ADAPTIVE_DESIGN] = "one of the first few, which span the grid",
-		[ADAPTIVE_UNSURE] = "predicted least surely",
-		[ADAPTIVE_CONFIRM] = "predicted to be the best, now confirmed",
-		[ADAPTIVE_SURPRISE] = "the latest one missed its interval",
+		[ADAPTIVE_DESIGN] = "one of the first points, which span the grid",
+		[ADAPTIVE_UNSURE] = "the least certain prediction",
+		[ADAPTIVE_CONFIRM] = "predicted to be the best: to be confirmed",
+		[ADAPTIVE_SURPRISE] = "the latest point missed its interval",
 		[ADAPTIVE_SURE] =
-			"every prediction is as sure as asked, and the best point is measured",
+			"every prediction is as certain as asked, and the best point is measured",
 		[ADAPTIVE_ALL] = "every point is measured",
 	};
 	return words[reason];

@@ -1,7 +1,8 @@
-/* Which point of a grid to measure next, and when to stop: first a few that span the grid, then always the
- * one that is predicted worst, until every prediction is as sure as asked; then what would be recommended,
- * so that no recommendation rests on a prediction.  Pure functions of what is measured and of the forecasts
- * that follow from it: a killed sweep goes on as it would have. */
+/* Which point of a grid to measure next, and when to stop. First a few points that span the grid;
+ * then always the one with the least certain prediction, until every prediction is as certain as
+ * asked; then the point that would be recommended, so that no recommendation rests on a prediction.
+ * Pure functions of the measurements and of the forecasts that follow from them, so a killed sweep
+ * continues as it would have. */
 #ifndef MLBENCH_ANALYZE_ADAPTIVE_H
 #define MLBENCH_ANALYZE_ADAPTIVE_H
 
@@ -12,10 +13,11 @@
 
 enum { ADAPTIVE_DESIGN_MAX = 9, ADAPTIVE_POINTS_MAX = 1000 };
 
-/* The points nearest to the centre of the grid and to its corners, each once: all of them with one or two
- * dimensions; with three, four of the eight, so that each pair of ends occurs; with more, the eight of a
- * two-level design by Hadamard columns (R. L. Plackett, J. P. Burman, Biometrika 33(4), 1946).  By rank on
- * each dimension, so that 1,2,64 is as even as 1,2,3.  Returns how many; 0 without memory. */
+/* The points nearest to the centre of the grid and to its corners, each once: all of them with one
+ * or two dimensions; with three, four of the eight, so that each pair of ends occurs; with more,
+ * the eight of a two-level design by Hadamard columns (R. L. Plackett, J. P. Burman, Biometrika
+ * 33(4), 1946).  By rank on each dimension, so that 1,2,64 is as even as 1,2,3.  Returns how many;
+ * 0 without memory. */
 size_t adaptive_design(const struct forecast_space *space, size_t design[ADAPTIVE_DESIGN_MAX]);
 
 enum adaptive_state { ADAPTIVE_UNMEASURED, ADAPTIVE_MEASURED, ADAPTIVE_FAILED };
@@ -28,7 +30,8 @@ struct adaptive_input {
 	const size_t *design;
 	size_t design_count;
 	double error; /* half-width over throughput that every forecast must reach */
-	/* The latest measurement is outside the interval that was predicted for it from the others. */
+	/* The latest measurement is outside the interval that was predicted for it from the
+	 * others. */
 	bool surprised;
 };
 
@@ -36,7 +39,8 @@ enum adaptive_reason {
 	ADAPTIVE_DESIGN,  /* measure: one of the first few */
 	ADAPTIVE_UNSURE,  /* measure: the forecast with the widest interval */
 	ADAPTIVE_CONFIRM, /* measure: predicted to be the best */
-	ADAPTIVE_SURPRISE, /* measure: the latest missed its interval; the widest one, though sure enough */
+	/* measure: the latest missed its interval; the widest one, though sure enough */
+	ADAPTIVE_SURPRISE,
 	ADAPTIVE_SURE, /* stop: every forecast is as sure as asked, and the best is measured */
 	ADAPTIVE_ALL,  /* stop: nothing is left to measure */
 };

@@ -1,15 +1,83 @@
-/* What to turn, and what may be expected of it: words tied to the keys of the configuration. */
-#include "harness/analyze/device_view.h"
+/* What to change, and what may be expected of it: words tied to the keys of the configuration. */
+#include "harness/analyze/verdict.h"
+
+#include "harness/analyze/device_summary.h"
 #include "harness/analyze/headroom.h"
 #include "harness/analyze/recommend.h"
-#include "harness/analyze/verdict_parts.h"
-
 #include "harness/base/units.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* --- what a faster input could still gain ----------------------------------------------------- */
+
+static const double SATURATED = 0.95;      /* of a stage's thread time at work */
+static const double WAITS_TOO_LONG = 0.10; /* of its time, that a healthy step does not starve */
+static const double NOTHING = 0.01;
+
+static bool is_device_stage(const struct stage_summary *stage)
+{
+	return stage_is(stage->name, STAGE_STEP) || stage_is(stage->name, STAGE_SYNC);
+}
+
+static bool verdict_names(const struct verdict *verdict, const struct stage_summary *stage)
+{
+	return strcmp(verdict->stage, stage->name) == 0 || strcmp(verdict->also, stage->name) == 0;
+}
+
+static bool lacks_cpu(const char *resource)
+{
+	static const char *const takes[] = {"cores", "quota", "steal", "external"};
+	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++)
+		if (strcmp(resource, takes[i]) == 0)
+			return true;
+	return false;
+}
+
+struct headroom headroom_of_input(const struct point_summary *point, const struct verdict *verdict)
+{
+	struct headroom out = {.gain = NAN, .lacks_cpu = lacks_cpu(verdict->resource)};
+	for (size_t i = 0; i < point->stage_count; i++) {
+		const struct stage_summary *stage = &point->stages[i];
+		if (stage_is(stage->name, STAGE_STEP))
+			out.waits = stage->starved;
+		if (stage_is(stage->name, STAGE_STEP) && !stage->capacity_is_lower_bound)
+			out.gain = fmax(stage->capacity / point->median - 1, 0);
+		if (is_device_stage(stage) ||
+			(!(stage->busy >= SATURATED) && !verdict_names(verdict, stage)))
+			continue;
+		if (!out.tight || stage->busy > out.tight->busy)
+			out.tight = stage;
+	}
+	return out;
+}
+
+const char *headroom_words(const struct headroom *headroom, char out[HEADROOM_BYTES])
+{
+	const struct stage_summary *tight = headroom->tight;
+	if (headroom->lacks_cpu)
+		(void)snprintf(out, HEADROOM_BYTES, "The step lacks CPU time, not input.");
+	else if (!tight && headroom->waits >= WAITS_TOO_LONG)
+		(void)snprintf(out, HEADROOM_BYTES,
+			"The step starves %.0f %% of the time although no stage before it is "
+			"saturated: the timeline (trace.json) shows when.",
+			100 * headroom->waits);
+	else if (!tight)
+		(void)snprintf(out, HEADROOM_BYTES,
+			"Healthy: the data loader keeps the step busy. Only a faster step raises "
+			"throughput.");
+	else if (headroom->gain >= NOTHING)
+		(void)snprintf(out, HEADROOM_BYTES, "A faster %s stage could gain at most %.0f %%.",
+			tight->name, 100 * headroom->gain);
+	else
+		(void)snprintf(out, HEADROOM_BYTES,
+			"The %s stage is %.0f %% busy too: only making both it and the step faster "
+			"raises throughput.",
+			tight->name, 100 * tight->busy);
+	return out;
+}
 
 static const double FED_WAIT_MOST = 0.03; /* a step that waits less is fed */
 
@@ -27,7 +95,7 @@ static const char *plural(unsigned count)
 	return count == 1 ? "" : "s";
 }
 
-/* Twice the workers as far as there are cores for them; the current count when there are none. */
+/* Twice the workers, if there are cores for them; the current count if there are none. */
 static unsigned more_workers(const struct point_facts *facts)
 {
 	const unsigned busy = facts->step_threads;
@@ -38,7 +106,7 @@ static unsigned more_workers(const struct point_facts *facts)
 
 const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES])
 {
-	(void)snprintf(out, CHEAPER_BYTES, "a cheaper decode (%s%ssmaller pictures)",
+	(void)snprintf(out, CHEAPER_BYTES, "%s%ssmaller pictures",
 		facts->may_be_jpeg ? "codec.jpeg_scaled = on for JPEG, " : "",
 		facts->may_be_png ? "codec.png = fast for PNG, " : "");
 	return out;
@@ -67,8 +135,8 @@ static void advise_decode_cpu(
 			(void)snprintf(steps, sizeof steps, " and %u step thread%s",
 				facts->step_threads, plural(facts->step_threads));
 		advise(out,
-			"all %u cores are in use by %u decode worker%s%s: more workers will not help; %s, or "
-			"more cores, will",
+			"all %u cores are in use by %u decode worker%s%s: more workers will not "
+			"help. Make decoding cheaper (%s) or add cores",
 			facts->cores, facts->decode_workers, plural(facts->decode_workers), steps,
 			advice_cheaper_decode(facts, cheaper));
 		return;
@@ -81,10 +149,10 @@ static void advise_decode_cpu(
 	}
 	(void)units_format_count(base->point->stages[next].capacity, limit);
 	advise(out,
-		"decode.workers = %u: decode could feed up to ~%s samples/s if the cores allow; %s then limits "
-		"at %s%s",
+		"decode.workers = %u: decode could feed up to ~%s samples/s if the cores allow; "
+		"then %s is the bottleneck, at %s%s",
 		workers, fed, base->point->stages[next].name,
-		base->point->stages[next].capacity_is_lower_bound ? "no less than " : "", limit);
+		base->point->stages[next].capacity_is_lower_bound ? "or above " : "", limit);
 }
 
 static void advise_cores(const struct evidence_base *base, struct verdict *out)
@@ -92,8 +160,8 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 	const struct point_facts *facts = base->facts;
 	const unsigned fewer = advice_fewer_workers(facts);
 	advise(out,
-		"%u core%s for %u decode worker%s, %u read thread%s and %u computing step thread%s: "
-		"%s = %u will not be slower, more cores will be faster",
+		"%u core%s for %u decode worker%s, %u read thread%s and %u computing step "
+		"thread%s: %s = %u will not be slower; more cores will be faster",
 		facts->cores, plural(facts->cores), facts->decode_workers,
 		plural(facts->decode_workers), facts->read_threads, plural(facts->read_threads),
 		facts->step_threads, plural(facts->step_threads),
@@ -103,7 +171,7 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 					  : facts->step_threads / 2);
 }
 
-/* Cores that all stages but the step are on. */
+/* Cores that all stages except the step use. */
 static double cores_of_input(const struct point_summary *point)
 {
 	double used = 0;
@@ -115,7 +183,8 @@ static double cores_of_input(const struct point_summary *point)
 	return used;
 }
 
-/* Threads of the step that leave the input the cores that it uses, and workers that are enough to use them. */
+/* Step threads that leave the data loader the cores that it uses, and decode workers that are
+ * enough to use them. */
 static void advise_step_cores(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_facts *facts = base->facts;
@@ -130,14 +199,15 @@ static void advise_step_cores(const struct evidence_base *base, struct verdict *
 		(void)snprintf(workers, sizeof workers, "%sdecode.workers = %u",
 			threads[0] ? " and " : "", enough);
 	advise(out,
-		"%u step thread%s and %u decode worker%s share %u core%s, and the input uses %.1f of "
-		"them: %s%s%s",
+		"%u step thread%s and %u decode worker%s share %u core%s, and the data loader uses "
+		"%.1f of them: %s%s%s",
 		facts->step_threads, plural(facts->step_threads), facts->decode_workers,
 		plural(facts->decode_workers), facts->cores, plural(facts->cores), input, threads,
 		workers, threads[0] || workers[0] ? "" : "more cores will help");
 }
 
-/* As much as the threads want, as far as there are cores; and what to run where nobody may raise it. */
+/* Recommends as many cores as the threads want, up to what the node has; and what to run where
+ * nobody may raise the quota. */
 static void advise_quota(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_summary *point = base->point;
@@ -168,18 +238,20 @@ static void advise_storage(
 		return;
 	if (strcmp(cause->resource, "latency") == 0)
 		advise(out,
-			"read.depth = %u, or more read.threads: the storage gives more with more files in flight",
+			"read.depth = %u, or more read.threads: storage throughput still rises "
+			"with the files in flight",
 			depth * 2);
 	else if (strcmp(cause->resource, "unknown") == 0)
 		advise(out,
-			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if the throughput rises it is latency, if not the storage is full",
+			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if throughput "
+			"rises, reading is latency-bound; if not, storage is saturated",
 			depth, depth * 2, threads, threads * 2);
 	else if (!recommend_without_keys(
 			 STAGE_READ_NAME, cause->resource, out->advice, sizeof out->advice))
-		advise(out, "not enough was measured to say what read lacks");
+		advise(out, "not enough was measured to name the resource that read lacks");
 }
 
-/* A real device; false: there is none. */
+/* Advice for a real device; false: there is none. */
 static bool advise_device(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
@@ -188,14 +260,15 @@ static bool advise_device(
 		return false;
 	if (strcmp(cause->resource, "throttled") == 0)
 		advise(out,
-			"cool the device or raise its power limit: nothing in the input pipeline will help");
+			"cool the device or raise its power limit: nothing in the input pipeline "
+			"will help");
 	else if (strcmp(cause->resource, "copy") == 0)
-		advise(out,
-			"upload.mode = copy: a stage of its own copies while an earlier step computes; "
-			"augment.type = uint8 has a quarter of the bytes");
+		advise(out, "upload.mode = copy: a stage of its own copies while the previous step "
+			    "computes; augment.type = uint8 copies a quarter of the bytes");
 	else if (strcmp(cause->resource, "launch") == 0)
 		advise(out,
-			"step.graph = on launches a step at once; a larger batch.size makes fewer and larger kernels");
+			"step.graph = on launches a whole step at once; a larger batch.size makes "
+			"fewer, larger kernels");
 	else
 		return false;
 	return true;
@@ -212,7 +285,8 @@ static void advise_step(
 {
 	if (strcmp(cause->resource, "imbalance") == 0) {
 		advise(out,
-			"find what slows that device: its clocks and temperature, another process on it, its place on the bus; all wait for it in every step");
+			"find what slows that device (its clocks and temperature, another process "
+			"on it, its place on the bus): all devices wait for it in every step");
 		return;
 	}
 	if (advise_device(base, cause, out))
@@ -220,32 +294,33 @@ static void advise_step(
 	const double waits = step_starved(base->point);
 	const struct headroom headroom = headroom_of_input(base->point, out);
 	if (strcmp(cause->resource, "compute") == 0 && step_is_late(base))
-		advise(out,
-			"the input keeps up, yet the device's thread is late: leave it a core (fewer "
-			"decode.workers, no other processes), and measure again");
+		advise(out, "the data loader keeps up, but the device's thread is late: leave it a "
+			    "core (fewer decode.workers, no other processes), and measure again");
 	else if (strcmp(cause->resource, "compute") == 0 && waits > FED_WAIT_MOST)
 		advise(out,
-			"the step still waits %.1f %% of the time, though the input is faster on average: "
-			"prefetch.depth = %u evens that out; beyond it only a faster step gains",
+			"the step still starves %.1f %% of the time, although the data loader is "
+			"faster on average: prefetch.depth = %u evens that out; beyond that only a "
+			"faster step raises throughput",
 			waits * 100, base->facts->prefetch_depth * 2);
 	else if (headroom.tight && strcmp(cause->resource, "compute") == 0)
 		advise(out,
-			"the %s stage is %.0f %% busy, too: a faster step needs a faster %s stage beside it",
+			"the %s stage is %.0f %% busy too: a faster step also needs a faster %s "
+			"stage",
 			headroom.tight->name, headroom.tight->busy * 100, headroom.tight->name);
 	else if (base->facts->step_emulated)
 		advise(out,
-			"the data loader keeps the emulated device busy, with capacity to spare; a faster "
-			"step.device shows how much further it reaches");
+			"the data loader keeps the emulated device busy, with capacity to spare; a "
+			"faster step.device shows how much further it reaches");
 	else if (strcmp(cause->resource, "compute") == 0)
 		advise(out,
-			"the data loader keeps the step busy, with capacity to spare; %s may help the step",
+			"the data loader keeps the step busy, with capacity to spare; %s may help "
+			"the step",
 			device_view_of(base->repeats, base->count).any
 				? "a lower step.precision or a larger batch.size"
 				: "a larger batch.size or more step.threads");
 	else
-		advise(out,
-			"the step does not get its CPU: set step.threads and decode.workers so that they "
-			"fit the cores");
+		advise(out, "the step does not get enough CPU time: set step.threads and "
+			    "decode.workers so that both fit the cores");
 }
 
 static void advise_depth(
@@ -253,8 +328,8 @@ static void advise_depth(
 {
 	if (stage_is(out->stage, STAGE_PREFETCH))
 		advise(out,
-			"prefetch.depth = %u: uneven times of %s and %s cancel out over more batches (or "
-			"batch.order = as-completed)",
+			"prefetch.depth = %u: uneven %s and %s times cancel out over more batches "
+			"(or batch.order = as-completed)",
 			base->facts->prefetch_depth * 2,
 			base->point->stages[binding->queue_above].name,
 			base->point->stages[binding->queue_above + 1].name);
@@ -272,15 +347,15 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise_quota(base, out);
 	else if (strcmp(cause->resource, "steal") == 0)
 		advise(out,
-			"the host gives this machine's CPUs to others: ask for dedicated cores, or move to "
-			"a host that is not overcommitted; no setting helps");
+			"the host gives this machine's CPUs to others, and no setting helps: ask "
+			"for dedicated cores, or move to a host that is not overcommitted");
 	else if (strcmp(cause->resource, "external") == 0)
-		advise(out,
-			"stop the other processes, or keep cores for this job (run.affinity, cgroup cpuset)");
+		advise(out, "stop the other processes, or keep cores for this job (run.affinity, "
+			    "cgroup cpuset)");
 	else if (strcmp(cause->resource, "lock") == 0)
 		advise(out,
-			"more %s workers will not help as long as they wait for one lock: shorten what is "
-			"done under it",
+			"more %s workers will not help while they wait for one lock: do less under "
+			"it",
 			stage);
 	else if (stage_is(stage, STAGE_STEP) && strcmp(cause->resource, "cores") == 0)
 		advise_step_cores(base, out);
@@ -288,27 +363,29 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise_step(base, cause, out);
 	else if (stage_is(stage, STAGE_SYNC))
 		advise(out,
-			"a larger batch.size exchanges as many gradients for more samples; a faster link between the devices; the input has nothing to gain");
+			"a larger batch.size exchanges the same gradients for more samples; a "
+			"faster link between the devices helps too; a faster data loader does not");
 	else if (strcmp(cause->resource, "cores") == 0)
 		advise_cores(base, out);
 	else if (strcmp(cause->resource, "cpu") == 0 && stage_is(stage, STAGE_DECODE))
 		advise_decode_cpu(base, binding, out);
 	else if (strcmp(cause->resource, "cpu") == 0)
-		advise(out,
-			"the reader threads' CPU limits: raise read.threads, or read larger files");
+		advise(out, "the reader threads are CPU-bound: raise read.threads, or read larger "
+			    "files");
 	else if (stage_is(stage, STAGE_READ))
 		advise_storage(base, cause, out);
 	else if (strcmp(cause->resource, "copy") == 0 &&
 		 device_view_of(base->repeats, base->count).any)
 		advise(out,
-			"copying to the device limits: upload.memory = pinned where it is not, augment.type = uint8 "
-			"for a quarter of the bytes, augment.device = gpu where crops are small");
+			"copying to the device is the bottleneck: upload.memory = pinned where it "
+			"is not, augment.type = uint8 for a quarter of the bytes, augment.device = "
+			"gpu where crops are small");
 	else if (strcmp(cause->resource, "copy") == 0)
 		advise(out,
-			"copying batches limits: upload.mode = none, or augment.type = uint8 for a quarter "
-			"of the bytes");
+			"copying batches is the bottleneck: upload.mode = none, or augment.type = "
+			"uint8 for a quarter of the bytes");
 	else
-		advise(out, "not enough was measured to say what %s lacks", stage);
+		advise(out, "not enough was measured to name the resource that %s lacks", stage);
 }
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,

@@ -1,7 +1,12 @@
-/* Which resource a binding stage lacks: a table of rules per stage, each with its evidence sentence, asked
- * in order.  Where the measurements cannot tell two causes apart, the resource says so ("full",
- * "unknown") instead of guessing. */
-#include "harness/analyze/verdict_parts.h"
+/* Which resource a stage that is the bottleneck lacks: a table of rules per stage, each with its
+ * sentence of evidence, asked in order; the first that holds names the cause.  Where the
+ * measurements cannot tell two causes apart, the resource says so ("full", "unknown") instead of
+ * guessing.  Reading has its rules in cause_read.c. */
+#include "harness/analyze/verdict.h"
+
+#include "harness/analyze/device_summary.h"
+#include "harness/analyze/trace_features.h"
+#include "harness/base/units.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -26,7 +31,7 @@ bool cause_is(struct cause *out, const char *resource, double certainty, const c
 	return true;
 }
 
-double cause_asleep(const struct stage_summary *stage)
+static double cause_asleep(const struct stage_summary *stage)
 {
 	const double known = stage->cpu + stage->run_queue +
 			     (isnan(stage->lock_wait) ? 0 : stage->lock_wait) +
@@ -34,10 +39,636 @@ double cause_asleep(const struct stage_summary *stage)
 	return isnan(known) ? NAN : fmax(1 - known, 0);
 }
 
-double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
+static double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
 {
 	return base->findings ? findings_cost(base->findings, cost) : NAN;
 }
+
+/* --- rules that any stage on cores shares ----------------------------------------------------- */
+
+static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a core */
+/* Share of a quota's periods that were throttled: below, it does not matter; above, nothing else
+ * keeps the threads off the cores. */
+static const double THROTTLED_BOUND = 0.10, THROTTLED_MOSTLY = 0.50;
+static const double THROTTLED_DOUBTLESS = 0.60;
+static const double USES_ALL = 0.80; /* of a quota: less, and others of its group use the rest */
+/* Stolen share of the CPU time that anybody on the machine wanted: below, it does not matter;
+ * above, it counts for more than threads that wait for each other. */
+static const double STOLEN_BOUND = 0.10, STOLEN_MUCH = 0.20;
+static const double STOLEN_SLACK = 0.15; /* asleep beyond what is stolen: for something else */
+static const double GAIN_LEAST = 0.05;   /* by replay, without the others or with cores for all */
+static const double CORES_OVERDRAWN = 1.10;
+static const double SLOWED = 1.20; /* times the CPU time that an item takes alone */
+
+static bool cause_unknown_split(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	if (!isnan(stage->cpu) && !isnan(stage->run_queue))
+		return false;
+	return cause_is(out, "unknown", 0.5,
+		"how the working time of %s divides into CPU and waiting is unknown (no schedstat)",
+		stage->name);
+}
+
+/* It waits for a core more than for anything else. */
+static bool waits_for_cores(const struct stage_summary *stage)
+{
+	const double lock = isnan(stage->lock_wait) ? 0 : stage->lock_wait;
+	return stage->run_queue >= RUN_QUEUE_BOUND && stage->run_queue >= cause_asleep(stage) &&
+	       stage->run_queue >= lock;
+}
+
+/* Time that is neither on a core nor waiting for one points to another cause. */
+static double cores_certainty(const struct stage_summary *stage)
+{
+	return certainty_above(stage->run_queue, RUN_QUEUE_BOUND) *
+	       (1 - fmax(1 - stage->cpu - stage->run_queue, 0));
+}
+
+const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES])
+{
+	const size_t length = strlen(group);
+	const size_t most = QUOTA_WORDS_BYTES - 1 - strlen("...");
+	if (length < QUOTA_WORDS_BYTES)
+		(void)snprintf(out, QUOTA_WORDS_BYTES, "%s", group);
+	else
+		(void)snprintf(out, QUOTA_WORDS_BYTES, "...%s", group + length - most);
+	return out;
+}
+
+const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES])
+{
+	char group[QUOTA_WORDS_BYTES];
+	(void)snprintf(out, QUOTA_NAME_BYTES, "the quota of cgroup %s (%.3g core%s)",
+		cause_short_group(point->quota_group, group), point->quota_cores,
+		point->quota_cores == 1 ? "" : "s");
+	return out;
+}
+
+static bool others_are_busy(const struct evidence_base *base)
+{
+	return foreign_load_is_heavy(base->point->cores_busy_outside, base->facts->cores);
+}
+
+/* Where the quota throttles only now and then, other processes may matter more. */
+static bool quota_matters(const struct evidence_base *base)
+{
+	const struct findings *f = base->findings;
+	if (base->point->throttled_share >= THROTTLED_MOSTLY)
+		return true;
+	if (f && f->unthrottled < GAIN_LEAST)
+		return false;
+	return !others_are_busy(base) || (f && f->unthrottled >= f->alone);
+}
+
+/* A CPU quota throttled the process so often that it may be the cause. */
+static bool cause_quota_throttles(const struct point_summary *point)
+{
+	return point->quota_cores > 0 && point->throttled_share >= THROTTLED_BOUND;
+}
+
+static double cause_quota_certainty(const struct point_summary *point)
+{
+	const double beyond = (point->throttled_share - THROTTLED_BOUND) /
+			      (THROTTLED_DOUBTLESS - THROTTLED_BOUND);
+	return 0.6 + 0.35 * fmin(fmax(beyond, 0), 1);
+}
+
+bool cause_quota(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct point_summary *point = base->point;
+	char quota[QUOTA_NAME_BYTES];
+	if (!cause_quota_throttles(point) || !waits_for_cores(stage) || !quota_matters(base))
+		return false;
+	return cause_is(out, "quota",
+		cause_quota_certainty(point) * (1 - fmax(1 - stage->cpu - stage->run_queue, 0)),
+		"%s throttled in %.0f %% of its periods: %s waits for a core %.0f %% of its "
+		"working time; %.2f cores were used%s",
+		cause_quota_name(point, quota), point->throttled_share * 100, stage->name,
+		stage->run_queue * 100, point->cores_used,
+		point->cores_used < USES_ALL * point->quota_cores
+			? ", the rest by other processes of the group"
+			: "");
+}
+
+/* Where the kernel leaves stolen time out of a thread's CPU time, the thread seems to sleep
+ * meanwhile. */
+bool cause_stolen(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct point_summary *point = base->point;
+	const double cores = point->steal_share * base->facts->cores;
+	const double outside = isnan(point->cores_busy_outside) ? 0 : point->cores_busy_outside;
+	const double stolen = cores / (cores + point->cores_used + outside);
+	const double lock = isnan(stage->lock_wait) ? 0 : stage->lock_wait;
+	if (!(stolen >= STOLEN_BOUND) || !(cause_asleep(stage) <= stolen + STOLEN_SLACK) ||
+		lock > STOLEN_SLACK)
+		return false;
+	if (waits_for_cores(stage) && ((others_are_busy(base) && outside > cores) ||
+					      (stage->run_queue > stolen && stolen < STOLEN_MUCH)))
+		return false;
+	return cause_is(out, "steal", certainty_above(stolen, STOLEN_BOUND),
+		"the host took %.1f of %u cores' time away (steal), %.0f %% of what processes here "
+		"wanted; %s is on a CPU %.0f %% of its working time and waits for one %.0f %%",
+		cores, base->facts->cores, stolen * 100, stage->name, stage->cpu * 100,
+		stage->run_queue * 100);
+}
+
+bool cause_external(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	if (!waits_for_cores(stage) || !others_are_busy(base))
+		return false;
+	if (base->findings && base->findings->alone < GAIN_LEAST)
+		return false;
+	return cause_is(out, "external", cores_certainty(stage),
+		"%s waits for a core %.0f %% of its working time, and other processes keep %.1f of "
+		"%u cores busy",
+		stage->name, stage->run_queue * 100, base->point->cores_busy_outside,
+		base->facts->cores);
+}
+
+double cause_cores_wanted(const struct point_summary *point)
+{
+	double wanted = 0;
+	for (size_t i = 0; i < point->stage_count; i++) {
+		const struct stage_summary *s = &point->stages[i];
+		if (!isnan(s->cpu) && !isnan(s->run_queue))
+			wanted += s->busy * s->workers * (s->cpu + s->run_queue);
+	}
+	return wanted;
+}
+
+bool cause_cores(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct point_facts *facts = base->facts;
+	if (!waits_for_cores(stage))
+		return false;
+	const bool own = facts->decode_workers + facts->step_threads > facts->cores ||
+			 cause_cores_wanted(base->point) > CORES_OVERDRAWN * facts->cores;
+	const bool gains = base->findings && base->findings->roomy >= GAIN_LEAST;
+	if (!own && !gains)
+		return false;
+	return cause_is(out, "cores", cores_certainty(stage),
+		"%s waits for a core %.0f %% of its working time: %u decode workers and %u step "
+		"threads on %u cores",
+		stage->name, stage->run_queue * 100, facts->decode_workers, facts->step_threads,
+		facts->cores);
+}
+
+/* Processes that stream through memory slow every core down without taking one away. */
+static bool cause_slowed(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double alone = base->facts->decode_alone;
+	if (!others_are_busy(base) || !(alone > SLOWED * stage->capacity) ||
+		isnan(cause_asleep(stage)) || cause_asleep(stage) > RUN_QUEUE_BOUND)
+		return false;
+	return cause_is(out, "external", 0.8,
+		"%s takes %.1f times as long as alone on this node, and other processes keep %.1f "
+		"of %u cores busy",
+		stage->name, alone / stage->capacity, base->point->cores_busy_outside,
+		base->facts->cores);
+}
+
+/* The last rule of a stage: its time split, which points to no cause. */
+bool cause_unexplained(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	return cause_is(out, "unknown", 0.5,
+		"%.0f %% of the working time of %s is on a CPU, %.0f %% waits for a core and %.0f "
+		"%% for something else",
+		stage->cpu * 100, stage->name, stage->run_queue * 100,
+		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
+}
+
+/* --- decode: a slow worker, a lock, cores, waiting off the cores, its CPU --------------------- */
+
+static const double CPU_BOUND = 0.90; /* of working time on a CPU */
+static const double CPU_LIKELY = 0.80;
+static const double ASLEEP_BOUND = 0.15;     /* neither on a core nor waiting for one */
+static const double LOCK_WAIT_BOUND = 0.08;  /* of working time */
+static const double LOCK_BUSY_BOUND = 0.90;  /* of all time */
+static const double IMBALANCE_RATIO = 1.5;   /* the slowest worker's median over the others' */
+static const double IMBALANCE_PROVEN = 1.2;  /* the same where replay gains from even workers ... */
+static const double IMBALANCE_GAIN = 0.05;   /* ... by so much */
+static const double IMBALANCE_DOUBTLESS = 2; /* times */
+
+/* With batch.order = in-order, the batch of a slow worker is waited for while later ones are
+ * complete. */
+static bool decode_imbalance(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	if (!base->source)
+		return false;
+	const struct trace_set set =
+		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_workers slowest = trace_workers_of(&set);
+	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
+	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
+		return false;
+	char slow[UNITS_BYTES];
+	char others[UNITS_BYTES];
+	const double beyond =
+		(slowest.ratio - IMBALANCE_RATIO) / (IMBALANCE_DOUBTLESS - IMBALANCE_RATIO);
+	return cause_is(out, "imbalance", 0.6 + 0.35 * fmin(beyond, 1),
+		"%s worker %u is a straggler: it takes %s per sample, the others %s, and it holds "
+		"up the batch",
+		stage->name, slowest.worst, units_format_duration(slowest.worst_ns, slow),
+		units_format_duration(slowest.others_ns, others));
+}
+
+/* Lock waits grow without bound as the lock is held all the time: either one shows that the lock is
+ * the bottleneck. */
+static bool decode_lock(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	const bool waits =
+		stage->lock_wait >= LOCK_WAIT_BOUND && stage->lock_wait >= stage->run_queue;
+	const bool held = stage->lock_busy >= LOCK_BUSY_BOUND && stage->workers > 1;
+	if (!waits && !held)
+		return false;
+	const double certainty =
+		fmax(waits ? certainty_above(stage->lock_wait, LOCK_WAIT_BOUND) : 0,
+			held ? certainty_above(stage->lock_busy, LOCK_BUSY_BOUND) : 0);
+	return cause_is(out, "lock", certainty,
+		"lock contention (GIL-like): %s waits for its lock %.0f %% of its working time, "
+		"and the lock is held %.0f %% of the time",
+		stage->name, stage->lock_wait * 100, stage->lock_busy * 100);
+}
+
+/* Where lock waits were not timed: sleep that nothing else explains. */
+static bool decode_lock_unseen(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	const double asleep = cause_asleep(stage);
+	if (!isnan(stage->lock_wait) || asleep < ASLEEP_BOUND || stage->cpu >= CPU_BOUND)
+		return false;
+	return cause_is(out, "lock", certainty_above(asleep, ASLEEP_BOUND) * 0.9,
+		"%s sleeps %.0f %% of its working time although it hardly waits for a core (%.1f "
+		"%%): it waits for a lock",
+		stage->name, asleep * 100, stage->run_queue * 100);
+}
+
+static bool decode_waits(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	const double asleep = cause_asleep(stage) + (isnan(stage->io_wait) ? 0 : stage->io_wait);
+	if (isnan(stage->lock_wait) || asleep < ASLEEP_BOUND)
+		return false;
+	return cause_is(out, "wait", certainty_above(asleep, ASLEEP_BOUND),
+		"%s waits off the CPU %.0f %% of its working time, neither for a core (%.1f %%) "
+		"nor for its lock (%.1f %%)",
+		stage->name, asleep * 100, stage->run_queue * 100, stage->lock_wait * 100);
+}
+
+static bool decode_on_cpu(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	if (stage->cpu >= CPU_BOUND)
+		return cause_is(out, "cpu", certainty_above(stage->cpu, CPU_BOUND),
+			"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a "
+			"core",
+			stage->cpu * 100, stage->name, stage->run_queue * 100);
+	if (stage->cpu < CPU_LIKELY)
+		return false;
+	return cause_is(out, "cpu", 0.6,
+		"%.0f %% of the working time of %s is on a CPU, %.0f %% waits for a core and %.0f "
+		"%% for something else",
+		stage->cpu * 100, stage->name, stage->run_queue * 100,
+		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
+}
+
+static cause_rule *const cause_rules_decode[] = {decode_imbalance, cause_unknown_split, decode_lock,
+	cause_quota, cause_stolen, cause_external, cause_cores, decode_lock_unseen, decode_waits,
+	cause_slowed, decode_on_cpu, cause_unexplained, NULL};
+
+/* --- devices that train together -------------------------------------------------------------- */
+
+static const double SLOW_RATIO = 1.25;    /* the slowest device's median step over the others' */
+static const double SLOW_PROVEN = 1.05;   /* the same where replay gains from even devices ... */
+static const double SLOW_GAIN = 0.05;     /* ... by so much */
+static const double SLOW_DOUBTLESS = 1.5; /* times */
+
+double devices_waiting(const struct point_summary *point)
+{
+	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
+	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
+	return step && sync ? fmax(step->blocked - sync->busy, 0) : (double)NAN;
+}
+
+static bool cause_slow_device(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	if (!base->source || stage->workers < 2)
+		return false;
+	const struct trace_set set =
+		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_workers slowest = trace_workers_of(&set);
+	const bool gains = base->findings && base->findings->even_devices >= SLOW_GAIN;
+	if (!(slowest.ratio >= (gains ? SLOW_PROVEN : SLOW_RATIO)))
+		return false;
+	char slow[UNITS_BYTES];
+	char others[UNITS_BYTES];
+	const double beyond = (slowest.ratio - SLOW_PROVEN) / (SLOW_DOUBTLESS - SLOW_PROVEN);
+	return cause_is(out, "imbalance", 0.7 + 0.25 * fmin(beyond, 1),
+		"device %u is a straggler: it computes %s per step, the others %s, and they wait "
+		"%.0f %% of the time for one another",
+		slowest.worst, units_format_duration(slowest.worst_ns, slow),
+		units_format_duration(slowest.others_ns, others),
+		devices_waiting(base->point) * 100);
+}
+
+static bool sync_exchanges(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	return cause_is(out, "exchange", 0.95,
+		"%u devices spend %.1f %% of the time exchanging gradients and %.1f %% waiting for "
+		"one another before that",
+		stage->workers, stage->busy * 100, devices_waiting(base->point) * 100);
+}
+
+static cause_rule *const cause_rules_sync[] = {sync_exchanges, NULL};
+
+/* --- the step, and the copy to it ------------------------------------------------------------- */
+
+static const double HOST_BOUND =
+	0.20; /* of a step's time, worked by its thread beforehand: without it, a quarter more */
+
+/* Without schedstat a thread that waits for a core looks like one that launches. */
+static const double LAUNCH_UNTOLD = 0.6;
+static const double LAUNCH_BOUND =
+	0.90; /* of a step's device time, spent by the host in launching it */
+static const double IDLE_BOUND = 0.25;   /* of a step's device time, without a kernel */
+static const double COPY_BOUND = 0.30;   /* of a step's device time, copying its own batch */
+static const double SLOWED_BOUND = 0.50; /* of the samples */
+static const double COPIES_MOSTLY = 0.5; /* of the uploader's working time, something is copied */
+static const double LATE_TOLD =
+	0.05; /* of the time, busy beyond what an emulated device computes */
+static const double QUOTA_LATE = 0.20; /* the same, for a quota to be what matters most */
+static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that matters */
+
+/* --- a device that works by itself: what it and NVML say of it -------------------------------- */
+
+static bool device_throttled(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	if (!view.any)
+		return false;
+	if (view.slowed >= SLOWED_BOUND)
+		return cause_is(out, "throttled", certainty_above(view.slowed, SLOWED_BOUND),
+			"%s throttled its clocks in %.0f %% of the samples: %s", view.name,
+			view.slowed * 100, view.reason);
+	if (view.capped >= SLOWED_BOUND && view.clock_share < CLOCK_LOW)
+		return cause_is(out, "throttled",
+			certainty_above(1 - view.clock_share, 1 - CLOCK_LOW),
+			"the power cap held %s at %.0f %% of its highest clock, in %.0f %% of the "
+			"samples",
+			view.name, view.clock_share * 100, view.capped * 100);
+	return false;
+}
+
+/* Without an upload stage, the step begins with the copy. */
+static bool device_copies(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	if (summary_stage(base->point, STAGE_UPLOAD_NAME))
+		return false;
+	if (!view.any || !(view.copy_share >= COPY_BOUND))
+		return false;
+	return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
+		"%.0f %% of the step time on %s is spent copying its batch, at %.1f GB/s",
+		view.copy_share * 100, view.name, view.copy_rate / 1e9);
+}
+
+static bool device_launches(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	if (!view.any)
+		return false;
+	if (view.launch_share >= LAUNCH_BOUND)
+		return cause_is(out, "launch",
+			isfinite(view.idle) && view.idle < IDLE_BOUND ? 0.6 : 0.9,
+			"launching a step takes the host %.0f %% of the time that the device needs "
+			"to run it%s",
+			view.launch_share * 100,
+			isfinite(view.idle) ? "" : " (idle time within a step was not measured)");
+	if (view.idle >= IDLE_BOUND)
+		return cause_is(out, "launch", certainty_above(view.idle, IDLE_BOUND),
+			"no kernel runs during %.0f %% of the step time on the device",
+			view.idle * 100);
+	return false;
+}
+
+static bool device_computes(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	char peak[64] = "";
+	char capped[64] = "";
+	if (!view.any)
+		return false;
+	if (isfinite(view.utilisation))
+		(void)snprintf(peak, sizeof peak, ", %.0f %% of its published peak",
+			view.utilisation * 100);
+	if (view.capped >= SLOWED_BOUND)
+		(void)snprintf(capped, sizeof capped,
+			"; its power cap was reached in %.0f %% of the samples", view.capped * 100);
+	return cause_is(out, "compute", 0.95, "%s computes %.1f %% of the time%s%s", view.name,
+		fmin(isfinite(view.busy) ? view.busy : stage->busy, 1) * 100, peak, capped);
+}
+
+/* --- any other -------------------------------------------------------------------------------- */
+
+/* Shares of the working time of the step's threads, over the repetitions; NAN: unknown (no
+ * schedstat). */
+struct thread_shares {
+	double cpu, queued;
+};
+
+static struct thread_shares thread_shares_of(const struct evidence_base *base, const char *name)
+{
+	struct thread_shares sum = {0, 0};
+	double working = 0;
+	for (size_t i = 0; i < base->count; i++)
+		for (size_t k = 0; k < base->repeats[i]->stage_count; k++) {
+			const struct stage_measurement *stage = &base->repeats[i]->stages[k];
+			if (strcmp(stage->name, name) != 0 || isnan(stage->run_queue_seconds))
+				continue;
+			sum.cpu += stage->cpu_seconds;
+			sum.queued += stage->run_queue_seconds;
+			working += stage->seconds[THREAD_WORKING];
+		}
+	return working > 0 ? (struct thread_shares){sum.cpu / working, sum.queued / working}
+			   : (struct thread_shares){NAN, NAN};
+}
+
+/* Share of the step time that its thread works before the device begins, on a core or asleep in a
+ * driver. Waiting for a core is not work, before the device or after it; without schedstat that
+ * waiting is included. NAN: unknown. */
+static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
+{
+	if (!base->source || base->facts->step_threads > 0)
+		return NAN;
+	const struct trace_set set =
+		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const double host = trace_host_share(&set, base->facts->step_emulated);
+	const struct thread_shares thread = thread_shares_of(base, stage->name);
+	/* fmin and fmax pass over NAN */
+	return isnan(host) ? NAN : fmin(host, fmax(thread.cpu, host - thread.queued));
+}
+
+/* The device waits for its thread, as with many small kernels. The two take turns, so whatever one
+ * takes is lost to the other. */
+static bool step_launch(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double host = launch_share(base, stage);
+	if (!(host >= HOST_BOUND))
+		return false;
+	const double by_host = cause_elasticity(base, COST_STEP_HOST);
+	const bool agree = isnan(by_host) || by_host >= HOST_BOUND / 2;
+	const bool told = !isnan(thread_shares_of(base, stage->name).queued);
+	const double certainty = agree ? certainty_above(host, HOST_BOUND) : 0.5;
+	return cause_is(out, "launch", told ? certainty : fmin(certainty, LAUNCH_UNTOLD),
+		"the step's thread %s %.0f %% of the step time before the device begins%s",
+		told ? "works" : "takes", host * 100,
+		told ? "" : "; how much of that it waited for a core is unknown (no schedstat)");
+}
+
+/* Share of the time that the thread is busy beyond what the device computes and the thread
+ * launches; 0 where the rate or the capacity is unknown. */
+static double late_share(const struct evidence_base *base, const struct stage_summary *stage)
+{
+	const double launching = launch_share(base, stage);
+	const double late = stage->busy - base->point->median / stage->capacity -
+			    (isnan(launching) ? 0 : launching * stage->busy);
+	return late > 0 ? late : 0;
+}
+
+bool step_is_late(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
+	return base->facts->step_emulated && step && late_share(base, step) > LATE_TOLD;
+}
+
+/* A quota that stops the thread of an emulated device makes the device late. */
+static bool step_late_by_quota(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double late = late_share(base, stage);
+	char quota[QUOTA_NAME_BYTES];
+	if (!base->facts->step_emulated || late < QUOTA_LATE || !cause_quota_throttles(base->point))
+		return false;
+	return cause_is(out, "quota", cause_quota_certainty(base->point),
+		"%s throttled in %.0f %% of its periods: for %.0f %% of the time the emulated "
+		"device's thread handed a step over late or woke up late after it",
+		cause_quota_name(base->point, quota), base->point->throttled_share * 100,
+		late * 100);
+}
+
+/* An emulated device's busy share follows from its nominal time, not from how long its thread
+ * slept. */
+static bool emulated_computes(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double late = late_share(base, stage);
+	/* fmin passes over NAN: a capacity that is not known */
+	const double computing = fmin(base->point->median / stage->capacity, stage->busy);
+	if (isnan(base->point->step_utilisation)) /* a run in progress */
+		return cause_is(out, "compute", 0.95,
+			"the emulated device and its thread are busy %.1f %% of the time, late "
+			"wake-ups included",
+			stage->busy * 100);
+	if (late <= LATE_TOLD)
+		return cause_is(out, "compute", 0.95,
+			"the emulated device computes %.1f %% of the time", computing * 100);
+	return cause_is(out, "compute", 0.6,
+		"the emulated device computes %.1f %% of the time; for another %.1f %% its thread "
+		"was late: it handed a step over late or woke up late after it",
+		computing * 100, late * 100);
+}
+
+static bool step_on_device(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	if (base->facts->step_emulated)
+		return emulated_computes(base, stage, out);
+	if (!stage->device)
+		return false;
+	return cause_is(
+		out, "compute", 0.9, "the device computes %.1f %% of the time", stage->busy * 100);
+}
+
+static bool works_on_cpu(const struct stage_summary *stage, const char *resource, struct cause *out)
+{
+	if (stage->cpu < CPU_LIKELY)
+		return false;
+	return cause_is(out, resource,
+		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
+		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
+		stage->cpu * 100, stage->name, stage->run_queue * 100);
+}
+
+static bool step_computes(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	return works_on_cpu(stage, "compute", out);
+}
+
+static bool upload_to_device(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct device_view view = device_view_of(base->repeats, base->count);
+	/* A thread that works while nothing is copied lacks something on the host. */
+	if (!view.any || !isfinite(view.copy_rate) ||
+		!(view.copying >= COPIES_MOSTLY * stage->busy))
+		return false;
+	return cause_is(out, "copy", 0.95,
+		"copying batches to %s takes %.0f %% of the time, at %.1f GB/s", view.name,
+		stage->busy * 100, view.copy_rate / 1e9);
+}
+
+static bool upload_copies(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	if (works_on_cpu(stage, "copy", out))
+		return true;
+	/* A copy that sleeps waits for the memory or the link that it copies over. */
+	const double asleep = cause_asleep(stage);
+	if (isnan(asleep) || asleep < stage->run_queue)
+		return false;
+	return cause_is(out, "copy", 0.85,
+		"upload copies on a core %.0f %% of its working time and waits for the memory or "
+		"the link %.0f %%",
+		stage->cpu * 100, asleep * 100);
+}
+
+static cause_rule *const cause_rules_step[] = {cause_slow_device, device_throttled, device_copies,
+	device_launches, device_computes, step_launch, step_late_by_quota, step_on_device,
+	cause_unknown_split, cause_quota, cause_stolen, cause_external, cause_cores, step_computes,
+	cause_unexplained, NULL};
+static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split, cause_quota,
+	cause_stolen, cause_external, cause_cores, upload_copies, cause_unexplained, NULL};
+
+/* --- all of them ------------------------------------------------------------------------------ */
 
 struct cause cause_of_stage(const struct evidence_base *base, const struct stage_summary *stage)
 {
@@ -52,7 +683,8 @@ struct cause cause_of_stage(const struct evidence_base *base, const struct stage
 		{STAGE_SYNC_NAME, cause_rules_sync},
 	};
 	struct cause cause = {.resource = "unknown", .certainty = 0.5};
-	(void)snprintf(cause.words, sizeof cause.words, "there is no rule for %s", stage->name);
+	(void)snprintf(
+		cause.words, sizeof cause.words, "there is no rule for stage %s", stage->name);
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (cause_rule *const *rule = tables[i].rules;
 			strcmp(tables[i].stage, stage->name) == 0 && *rule; rule++)

@@ -1,45 +1,502 @@
-/* Why reading does not go faster: a cache that holds a part of the data, the CPU, storage that stalls, one that is full (of
- * bytes, of requests, of files served at once), or the latency of each file with too few in flight. */
-#include "harness/analyze/storage.h"
-#include "harness/analyze/trace_features.h"
-#include "harness/analyze/verdict_parts.h"
+/* Why reading is slow: a cache that holds a part of the data, the CPU, storage that stalls, storage
+ * that is full (of bytes, of requests, of files served at once), or the latency of each file with
+ * too few in flight. */
+#include "harness/analyze/verdict.h"
 
+#include "harness/analyze/storage_capacity.h"
+#include "harness/analyze/trace_features.h"
 #include "harness/base/units.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Share of the limit that the group reads: used; used up; and more than a working limit lets
+ * through. */
+static const double LIMIT_USED = 0.90, LIMIT_USED_UP = 0.97, LIMIT_EXCEEDED = 1.10;
+static const double CERTAIN_USED = 0.85, CERTAIN_USED_UP = 0.97;
+/* If more files in flight read more, the limit is near but latency still counts. */
+static const double CERTAIN_AGAINST = 0.7;
+static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
+static const double IDLE_DISK = 0.50; /* busy less than this, while a store is full: not the disk */
+
+/* --- a limit on reads ------------------------------------------------------------------------- */
+
+/* The limit that is nearer to being used up, if there are two. */
+struct used_limit {
+	bool bytes; /* else requests */
+	const char *group;
+	double limit, used; /* a second */
+};
+
+static bool is_used(double used, double limit)
+{
+	return limit > 0 && used >= LIMIT_USED * limit && used <= LIMIT_EXCEEDED * limit;
+}
+
+static bool find_used_limit(const struct store_measurement *s, struct used_limit *out)
+{
+	const bool bytes = is_used(s->bytes_used, s->bytes_limit);
+	const bool requests = is_used(s->requests_used, s->requests_limit);
+	const bool nearer =
+		!requests || s->bytes_used / s->bytes_limit >= s->requests_used / s->requests_limit;
+	*out = bytes && nearer
+		       ? (struct used_limit){true, s->bytes_group, s->bytes_limit, s->bytes_used}
+		       : (struct used_limit){
+				 false, s->requests_group, s->requests_limit, s->requests_used};
+	return bytes || requests;
+}
+
+/* "20.0 MiB/s", "500 requests/s" */
+static const char *limit_rate(bool bytes, double per_s, char out[UNITS_BYTES])
+{
+	char number[UNITS_BYTES];
+	if (bytes)
+		return units_format_rate(per_s, out);
+	(void)snprintf(out, UNITS_BYTES, "%.12s requests/s", units_format_count(per_s, number));
+	return out;
+}
+
+static bool cause_read_limit(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct store_measurement *store = &base->point->store;
+	struct used_limit found;
+	if (base->facts->reads_memory || !find_used_limit(store, &found))
+		return false;
+	struct storage points;
+	model_storage(
+		base->source, base->repeats, base->count, cause_let_through(base->facts), &points);
+	const bool against = points.known && points.full < 0.5 - STORAGE_TOLD;
+	char group[QUOTA_WORDS_BYTES];
+	char limit[UNITS_BYTES];
+	char used[UNITS_BYTES];
+	const double certainty = against                                     ? CERTAIN_AGAINST
+				 : found.used >= LIMIT_USED_UP * found.limit ? CERTAIN_USED_UP
+									     : CERTAIN_USED;
+	return cause_is(out, found.bytes ? "bandwidth" : "iops", certainty,
+		"the read limit of cgroup %s on %s (%s) is used up: the group read %s, %.0f %% of "
+		"the limit%s",
+		cause_short_group(found.group, group), store->device,
+		limit_rate(found.bytes, found.limit, limit),
+		limit_rate(found.bytes, found.used, used), found.used / found.limit * 100,
+		against ? ", although more files in flight read more" : "");
+}
+
+/* --- the mount, the disk ---------------------------------------------------------------------- */
+
+enum { DISK_WORDS_BYTES = 112 };
+
+static bool is_full_store(const char *resource)
+{
+	return strcmp(resource, "bandwidth") == 0 || strcmp(resource, "iops") == 0 ||
+	       strcmp(resource, "concurrency") == 0 || strcmp(resource, "full") == 0;
+}
+
+/* " on vda (busy 12 % of the time, 1.05 ms per request)", and what that says about saturated
+ * storage. */
+static void describe_disk(
+	const struct point_summary *point, const char *resource, char out[DISK_WORDS_BYTES])
+{
+	const struct store_measurement *s = &point->store;
+	char each[UNITS_BYTES];
+	int used = snprintf(out, DISK_WORDS_BYTES, " on %s", s->device);
+	if (isnan(s->busy_share) || isnan(s->read_ns))
+		return;
+	used += snprintf(out + used, DISK_WORDS_BYTES - (size_t)used,
+		" (busy %.0f %% of the time, %s per request)", s->busy_share * 100,
+		units_format_duration(s->read_ns, each));
+	if (is_full_store(resource) && s->busy_share < IDLE_DISK &&
+		!(point->page_cache_share > CACHE_LEAST))
+		(void)snprintf(out + used, DISK_WORDS_BYTES - (size_t)used,
+			"; the saturated part lies above the disk");
+}
+
+/* False where reads wait for a core: then the store explains nothing. */
+static bool is_storage(const char *resource)
+{
+	return is_full_store(resource) || strcmp(resource, "latency") == 0 ||
+	       strcmp(resource, "stalls") == 0 || strcmp(resource, "outage") == 0 ||
+	       strcmp(resource, "unknown") == 0 || strcmp(resource, "cache") == 0 ||
+	       strcmp(resource, "shared") == 0;
+}
+
+static void evidence_add_mount(
+	const struct evidence_base *base, const char *resource, struct verdict *out)
+{
+	const struct point_summary *point = base->point;
+	char disk[DISK_WORDS_BYTES] = "";
+	char cached[64] = "";
+	char through[80] = "";
+	if (point->store.device[0])
+		describe_disk(point, resource, disk);
+	if (point->page_cache_share > CACHE_LEAST)
+		(void)snprintf(cached, sizeof cached, "; the page cache served %.0f %%",
+			point->page_cache_share * 100);
+	const double most = cause_let_through(base->facts);
+	if (most > 0 && strcmp(resource, "shared") == 0)
+		(void)snprintf(through, sizeof through,
+			"; it is assumed to pass %.0f reads at once (FUSE's default, not read)",
+			most);
+	if (base->facts->mount[0])
+		evidence_add(
+			out, "the data is on %s%s%s%s", base->facts->mount, disk, cached, through);
+}
+
+/* --- a memory limit --------------------------------------------------------------------------- */
+
+/* A limit under which the data does not stay in the page cache from one epoch to the next. */
+static bool cause_cache_limited(const struct point_summary *point, const struct point_facts *facts)
+{
+	const double limit = facts->cache_limit_bytes;
+	const bool reads_again = point->epochs > 0 || point->resident_before > CACHE_LEAST;
+	return limit > 0 && !facts->reads_memory && !facts->reads_direct && reads_again &&
+	       !(point->page_cache_share >= CACHE_MOST) &&
+	       point->data_bytes + (double)point->rss_peak_bytes > limit;
+}
+
+/* "memory.max of cgroup /job (2.00 GiB)" */
+enum { CACHE_LIMIT_BYTES = 144 };
+static const char *cache_limit_name(const struct point_facts *facts, char out[CACHE_LIMIT_BYTES])
+{
+	char group[QUOTA_WORDS_BYTES];
+	char bytes[UNITS_BYTES];
+	(void)snprintf(out, CACHE_LIMIT_BYTES, "%s of cgroup %s (%s)", facts->cache_limit_name,
+		cause_short_group(facts->cache_limit_group, group),
+		units_format_size(facts->cache_limit_bytes, bytes));
+	return out;
+}
+
+static void add_cache_limit(const struct evidence_base *base, struct verdict *out)
+{
+	const struct point_summary *point = base->point;
+	const double own = (double)point->rss_peak_bytes;
+	const double left = fmax(base->facts->cache_limit_bytes - own, 0);
+	char name[CACHE_LIMIT_BYTES];
+	char data[UNITS_BYTES];
+	char program[UNITS_BYTES];
+	if (cause_cache_limited(point, base->facts))
+		evidence_add(out,
+			"%s is less than the data (%s) and the program (%s) need: the page cache "
+			"keeps at most %.0f %% of the data",
+			cache_limit_name(base->facts, name),
+			units_format_size(point->data_bytes, data), units_format_size(own, program),
+			left / point->data_bytes * 100);
+}
+
+void evidence_add_store(const struct evidence_base *base, const char *resource, struct verdict *out)
+{
+	if (base->facts->reads_memory || !is_storage(resource))
+		return;
+	evidence_add_mount(base, resource, out);
+	add_cache_limit(base, out);
+}
+
+/* --- what to do ------------------------------------------------------------------------------- */
+
+bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
+	const char *resource, char *out, size_t room)
+{
+	struct used_limit found;
+	char group[QUOTA_WORDS_BYTES];
+	char bytes[UNITS_BYTES];
+	char name[CACHE_LIMIT_BYTES];
+	if ((strcmp(resource, "bandwidth") == 0 || strcmp(resource, "iops") == 0) &&
+		find_used_limit(&point->store, &found)) {
+		(void)snprintf(out, room,
+			"raise the read limit of cgroup %s on %s (%s): no setting helps below it",
+			cause_short_group(found.group, group), point->store.device,
+			limit_rate(found.bytes, found.limit, bytes));
+		return true;
+	}
+	if (strcmp(resource, "cache") != 0 || !cause_cache_limited(point, facts))
+		return false;
+	const double wanted = point->data_bytes + (double)point->rss_peak_bytes;
+	(void)snprintf(out, room, "raise %s to %s or more, so that the page cache holds the data%s",
+		cache_limit_name(facts, name), units_format_size(wanted, bytes),
+		facts->machine_bytes > 0 && wanted > facts->machine_bytes
+			? "; that is more than this node's memory, so reduce the bytes per sample "
+			  "too"
+			: "");
+	return true;
+}
+
+/* --- storage that stalls ---------------------------------------------------------------------- */
+
+/* Storage answers nothing for a while, now and then: no file comes in although files are in flight
+ * and readers wait for them.  A mean of latencies hides it, and so does a replay of recorded files,
+ * few of which met a stall.  It shows in the windows of the measured part, and in the files that
+ * took as long. */
+
+enum { STALLS_FEW = 3 };
+
+static const double STALL_LEAST_S = 0.15; /* a throttle lets through in slices of 0.1 s */
+static const double STALL_SERVICES = 5;   /* as long as so many ordinary files take */
+static const double QUIET = 0.05;         /* of the usual bytes of a window */
+static const double WAITING = 0.75;       /* of a window, that readers are not blocked */
+static const double FILE_AS_LONG = 0.5;   /* of a stall, that the files in flight took at least */
+static const double OUTAGE_LEAST_S = 2; /* and of an only one that went on when measuring ended: */
+static const double OUTAGE_OPEN_LEAST_S = 1;
+static const double OUTAGE_SHARE = 0.7;  /* of a repetition's stalled time, of the longest */
+static const double OUTAGE_COSTS = 0.15; /* of the measured time */
+static const double STALLS_COST = 0.08;  /* likewise, of a step that starves for them */
+static const double STALLS_SHARE = 0.3;  /* of the time, where reading is the limit anyway */
+static const double KEEPS_UP = 0.9;      /* of the next stage's capacity, without the stalls */
+static const double CERTAIN = 0.93, CERTAIN_FEW = 0.8, UNSEEN_IN_FILES = 0.7;
+
+struct stalls {
+	size_t count;
+	double seconds, longest_s, longest_at_s; /* at: since the repetition began */
+	double measured_s;
+	double repetition_s; /* of the repetition that has the longest */
+	double starved_s;    /* of the step, because of them */
+	bool in_files;       /* files took as long */
+	bool open;           /* the longest went on when its repetition ended */
+};
+
+/* A repetition's readers and step in its windows. */
+struct stalls_view {
+	const struct measurement *m;
+	size_t read, step; /* stage_count: not there */
+	double usual;      /* bytes/s, of windows that have any */
+	double starved;    /* share of the step's time outside of stalls */
+	double least_s;
+};
+
+static double window_length(const struct measurement *m, size_t i)
+{
+	return m->windows[i].t - (i > 0 ? m->windows[i - 1].t : 0);
+}
+
+static double window_bytes(const struct measurement *m, size_t i)
+{
+	const uint64_t before = i > 0 ? m->windows[i - 1].bytes_read : 0;
+	return m->windows[i].bytes_read > before ? (double)(m->windows[i].bytes_read - before) : 0;
+}
+
+/* Share of the stage's threads' time. */
+static double window_state(
+	const struct measurement *m, size_t i, size_t stage, enum thread_state state)
+{
+	const double before = i > 0 ? m->windows[i - 1].stage_seconds[stage][state] : 0;
+	const double all = window_length(m, i) * fmax(m->stages[stage].workers, 1);
+	return all > 0 ? (m->windows[i].stage_seconds[stage][state] - before) / all : 0;
+}
+
+static bool window_is_measured(const struct measurement *m, size_t i)
+{
+	const double begin = m->windows[i].t - window_length(m, i);
+	return begin >= m->cut_seconds && m->windows[i].t <= m->cut_seconds + m->measured_seconds;
+}
+
+static bool window_is_quiet(const struct stalls_view *v, size_t i)
+{
+	return window_is_measured(v->m, i) &&
+	       window_bytes(v->m, i) < QUIET * v->usual * window_length(v->m, i) &&
+	       window_state(v->m, i, v->read, THREAD_BLOCKED) < 1 - WAITING;
+}
+
+/* How much of the window next to a quiet one belongs to the same stall. */
+static double edge_s(const struct stalls_view *v, size_t i)
+{
+	if (i >= v->m->window_count || !window_is_measured(v->m, i))
+		return 0;
+	const double length = window_length(v->m, i);
+	const double blocked = window_state(v->m, i, v->read, THREAD_BLOCKED);
+	return length * fmin(fmax(1 - blocked - window_bytes(v->m, i) / (v->usual * length), 0), 1);
+}
+
+static bool open_view(const struct measurement *m, struct stalls_view *v)
+{
+	double bytes = 0;
+	double seconds = 0;
+	*v = (struct stalls_view){.m = m,
+		.read = measurement_stage_at(m, STAGE_READ_NAME),
+		.step = measurement_stage_at(m, STAGE_STEP_NAME)};
+	if (v->read == m->stage_count || v->step == m->stage_count || !m->windows)
+		return false;
+	for (size_t i = 0; i < m->window_count; i++)
+		if (window_is_measured(m, i) && window_bytes(m, i) > 0) {
+			bytes += window_bytes(m, i);
+			seconds += window_length(m, i);
+		}
+	v->usual = seconds > 0 ? bytes / seconds : 0;
+	const double file_s = histogram_quantile(&m->stages[v->read].service, 0.5) * 1e-9;
+	v->least_s = fmax(STALL_LEAST_S, STALL_SERVICES * file_s);
+	return v->usual > 0;
+}
+
+static void usual_starvation(struct stalls_view *v)
+{
+	double starved = 0;
+	double seconds = 0;
+	for (size_t i = 0; i < v->m->window_count; i++)
+		if (window_is_measured(v->m, i) && !window_is_quiet(v, i) &&
+			(i == 0 || !window_is_quiet(v, i - 1))) {
+			starved += window_state(v->m, i, v->step, THREAD_STARVED) *
+				   window_length(v->m, i);
+			seconds += window_length(v->m, i);
+		}
+	v->starved = seconds > 0 ? starved / seconds : 0;
+}
+
+/* How much longer than usual the step starves while storage is quiet and in the window after. */
+static double starved_for(const struct stalls_view *v, size_t first, size_t end)
+{
+	double sum = 0;
+	for (size_t i = first; i <= end && i < v->m->window_count; i++)
+		sum += (window_state(v->m, i, v->step, THREAD_STARVED) - v->starved) *
+		       window_length(v->m, i);
+	return fmax(sum, 0);
+}
+
+static size_t files_as_long(const struct measurement *m, size_t read, double seconds)
+{
+	const struct histogram *h = &m->stages[read].service;
+	size_t count = 0;
+	for (unsigned b = histogram_bucket((uint64_t)(seconds * 1e9)); b < HISTOGRAM_BUCKETS; b++)
+		count += h->buckets[b];
+	return count;
+}
+
+static void add_stalls(const struct measurement *m, struct stalls *out)
+{
+	struct stalls_view v;
+	size_t found = 0;
+	double longest = 0;
+	double all_s = 0;
+	out->measured_s += m->measured_seconds;
+	if (!open_view(m, &v))
+		return;
+	usual_starvation(&v);
+	for (size_t i = 0; i < m->window_count; i++) {
+		if (!window_is_quiet(&v, i))
+			continue;
+		const size_t first = i;
+		double seconds = first > 0 ? edge_s(&v, first - 1) : 0;
+		for (; i < m->window_count && window_is_quiet(&v, i); i++)
+			seconds += window_length(m, i);
+		seconds += edge_s(&v, i);
+		if (seconds < v.least_s)
+			continue;
+		found++;
+		all_s += seconds;
+		out->starved_s += starved_for(&v, first, i);
+		longest = fmax(longest, seconds);
+		if (seconds > out->longest_s) {
+			out->longest_s = seconds;
+			out->open = i >= m->window_count || !window_is_measured(m, i);
+			out->longest_at_s = m->windows[first].t - window_length(m, first);
+		}
+	}
+	out->count += found;
+	out->seconds += all_s;
+	out->repetition_s = longest > 0 && longest >= out->longest_s ? all_s : out->repetition_s;
+	out->in_files = out->in_files ||
+			(found > 0 && files_as_long(m, v.read, FILE_AS_LONG * longest) >= found);
+}
+
+static struct stalls stalls_find(const struct evidence_base *base)
+{
+	struct stalls stalls = {0};
+	for (size_t i = 0; i < base->count; i++)
+		add_stalls(base->repeats[i], &stalls);
+	return stalls;
+}
+
+static bool is_outage(const struct stalls *s)
+{
+	const bool only = s->open && s->count == 1;
+	return s->longest_s >= (only ? OUTAGE_OPEN_LEAST_S : OUTAGE_LEAST_S) &&
+	       s->longest_s >= OUTAGE_SHARE * s->repetition_s;
+}
+
+static bool say_stalls(const struct stalls *s, struct cause *out)
+{
+	char each[UNITS_BYTES];
+	char every[UNITS_BYTES];
+	char longest[UNITS_BYTES];
+	const double share = s->seconds / s->measured_s * 100;
+	const double certainty = (s->count < STALLS_FEW && !is_outage(s) ? CERTAIN_FEW : CERTAIN) *
+				 (s->in_files ? 1 : UNSEEN_IN_FILES);
+	(void)units_format_duration(s->longest_s * 1e9, longest);
+	if (is_outage(s))
+		return cause_is(out, "outage", certainty,
+			"storage did not answer for %s from %.1f s on, %.0f %% of the time: files "
+			"were in flight and none arrived",
+			longest, s->longest_at_s, share);
+	return cause_is(out, "stalls", certainty,
+		"storage stalled %zu times for about %s, every %s, %.0f %% of the time (longest "
+		"%s, at %.1f s): files were in flight and none arrived; the step starved for it "
+		"%.0f %% of the time",
+		s->count, units_format_duration(s->seconds / (double)s->count * 1e9, each),
+		units_format_duration(s->measured_s / (double)s->count * 1e9, every), share,
+		longest, s->longest_at_s, s->starved_s / s->measured_s * 100);
+}
+
+/* Reading is the bottleneck because of stalls if it would keep up without them, or if they take a
+ * good part of the time. */
+static bool cause_stalls(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const struct stalls s = stalls_find(base);
+	const struct point_summary *point = base->point;
+	if (s.count == 0)
+		return false;
+	const double share = s.seconds / s.measured_s;
+	const size_t read = (size_t)(stage - point->stages);
+	const size_t next = binding_next_capacity(point, read);
+	const bool keeps_up =
+		next < point->stage_count && share < 1 &&
+		point->median / (1 - share) >= KEEPS_UP * point->stages[next].capacity;
+	const bool costs = s.starved_s >= STALLS_COST * s.measured_s;
+	if (!(share >= STALLS_SHARE || (is_outage(&s) && share >= OUTAGE_COSTS) ||
+		    (keeps_up && costs)))
+		return false;
+	return say_stalls(&s, out);
+}
+
+bool stalls_bind(const struct evidence_base *base)
+{
+	const struct stalls s = stalls_find(base);
+	return s.count > 0 && s.starved_s >= STALLS_COST * s.measured_s &&
+	       s.starved_s >= s.seconds * FILE_AS_LONG;
+}
+
+/* --- the rules -------------------------------------------------------------------------------- */
+
 static const double CPU_BOUND = 0.90;
 static const double CPU_LIKELY = 0.80;
 static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
-static const double READS_ALL_THE_TIME = 0.90;             /* busy: nothing below holds it back */
-static const double CACHE_LEAST = 0.04, CACHE_MOST = 0.96; /* a share strictly between */
+static const double READS_ALL_THE_TIME = 0.90; /* busy: nothing below holds it back */
 static const double NINETY = 1.645;
-/* A capacity of less than so many times the rate is the next limit, and a close one. */
+/* A capacity below so many times the rate is the next bottleneck, and close. */
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_SHARED = 0.85;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
-/* Given that it is full, that no more can be said is as good as sure; the name is not what a reader looks for. */
+/* Once storage is known to be saturated, not knowing in what costs little confidence. */
 static const double CERTAIN_UNCLEAR = 0.85;
 
-static struct trace_set reads(const struct evidence_base *base)
+static struct trace_set read_traces_of(const struct evidence_base *base)
 {
 	return base->source ? trace_set_of(base->source->traces, base->source->count,
 				      stage_name(STAGE_READ))
 			    : (struct trace_set){0};
 }
 
-static bool from_memory(const struct evidence_base *base)
+static bool reads_from_memory(const struct evidence_base *base)
 {
 	return base->facts->reads_memory || base->point->page_cache_share >= PAGE_CACHE_SERVED;
 }
 
-/* Hits and misses: two populations of service times that bytes do not explain, and a page cache that served a part, or, where
- * nobody counts what it served, one that a memory limit keeps too small for the data. */
+/* Hits and misses: service times have two populations that file sizes do not explain, and the page
+ * cache served a part of the reads. Where nobody counts what it served: a memory limit keeps the
+ * page cache too small for the data. */
 static bool cached_in_part(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -49,7 +506,7 @@ static bool cached_in_part(
 	if (!(between || limited) || base->facts->reads_memory || base->facts->reads_direct ||
 		stage->cpu >= CPU_BOUND)
 		return false;
-	const struct trace_set set = reads(base);
+	const struct trace_set set = read_traces_of(base);
 	const struct trace_modes modes = trace_modes_of(&set);
 	if (!modes.two)
 		return false;
@@ -57,11 +514,14 @@ static bool cached_in_part(
 	char slow[UNITS_BYTES];
 	if (limited)
 		return cause_is(out, "cache", 0.9,
-			"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, under a memory limit that it cannot hold the data in",
+			"read latency is bimodal: %.0f %% of the reads take about %s (page-cache "
+			"hits), the others %s (misses); under its memory limit the page cache "
+			"cannot hold the data",
 			modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
 			units_format_duration(modes.slow_ns, slow));
 	return cause_is(out, "cache", 0.95,
-		"%.0f %% of the reads take about %s and the others %s: a cache serves a part of them, as the page cache's share (%.0f %%) shows",
+		"read latency is bimodal: %.0f %% of the reads take about %s (page-cache hits), "
+		"the others %s (misses); the page cache served %.0f %%",
 		modes.fast_share * 100, units_format_duration(modes.fast_ns, fast),
 		units_format_duration(modes.slow_ns, slow), share * 100);
 }
@@ -74,15 +534,15 @@ bool cache_binds(const struct evidence_base *base)
 	return read && read->busy >= READS_ALL_THE_TIME && cached_in_part(base, read, &cause);
 }
 
-static bool on_cpu(
+static bool read_on_cpu(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const bool tells = !isnan(stage->cpu) && !isnan(stage->run_queue);
-	if (!tells && from_memory(base))
+	if (!tells && reads_from_memory(base))
 		return cause_is(out, "cpu", 0.7,
 			"reads are served from memory (%.0f %% page cache)",
 			base->facts->reads_memory ? 100 : base->point->page_cache_share * 100);
-	if (!tells || (!from_memory(base) && stage->cpu + stage->run_queue < CPU_BOUND))
+	if (!tells || (!reads_from_memory(base) && stage->cpu + stage->run_queue < CPU_BOUND))
 		return false;
 	if (cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
 		cause_external(base, stage, out) || cause_cores(base, stage, out))
@@ -91,7 +551,7 @@ static bool on_cpu(
 		return false;
 	return cause_is(out, "cpu",
 		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
-		"%.1f %% of %s's working time is on a CPU, %.1f %% waits for a core",
+		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
 		stage->cpu * 100, stage->name, stage->run_queue * 100);
 }
 
@@ -102,20 +562,6 @@ double cause_let_through(const struct point_facts *facts)
 	static const double MAX_BACKGROUND = 12;
 	const bool fuse = strncmp(facts->mount, "fuse", strlen("fuse")) == 0;
 	return fuse && !facts->reads_direct ? MAX_BACKGROUND : 0;
-}
-
-void storage_of_point(const struct evidence_base *base, struct storage *out)
-{
-	const struct model_source *source = base->source;
-	const bool same = source && source->repeats == base->repeats;
-	const struct storage_evidence evidence = {.repeats = base->repeats,
-		.traces = source && (same || source->count == base->count) ? source->traces : NULL,
-		.count = base->count,
-		.others = source ? source->others : NULL,
-		.other_count = source ? source->other_count : 0,
-		.ceilings = source ? source->ceilings : NULL,
-		.let_through = cause_let_through(base->facts)};
-	storage_fit(&evidence, out);
 }
 
 enum { POINTS_BYTES = 160 };
@@ -129,16 +575,18 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	(void)units_format_count(s->rate * s->ratio, there);
 	if (s->compared > 0)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +- %.2f)",
+			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
 			here, s->in_flight, there, s->other_in_flight, s->elasticity,
 			s->elasticity_error);
 	else if (s->queues)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s files/s with %.1f in flight, which wait for each other: a later one comes back no later",
+			"%s files/s with %.1f in flight, which queue behind each other (files that "
+			"are sent later do not return later)",
 			here, s->in_flight);
 	else if (!isnan(s->ramp_ratio))
 		(void)snprintf(out, POINTS_BYTES,
-			"a file takes %.1f times as long with %.1f in flight as the first files did",
+			"a file takes %.1f times as long with %.1f in flight as the first files "
+			"did",
 			s->ramp_ratio, s->in_flight);
 	else
 		(void)snprintf(
@@ -146,15 +594,18 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	return out;
 }
 
-/* Bytes and requests cannot be told apart where sizes are alike; where times are too uneven, nothing is. */
+/* Bytes and requests cannot be told apart where all files have one size; where service times are
+ * too uneven, nothing can. */
 static bool full_of_something(const struct storage *s, const char *points, struct cause *out)
 {
 	if (s->sizes_alike)
 		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
-			"storage is full: %s; files are of one size, so that bandwidth (bytes) and IOPS (requests) cannot be told apart",
+			"storage is saturated: %s; all files have one size, so that bandwidth "
+			"(bytes) and IOPS (requests) cannot be told apart",
 			points);
 	return cause_is(out, "full", s->full * CERTAIN_UNCLEAR,
-		"storage is full: %s; their times do not tell whether of bytes (bandwidth) or requests (IOPS)",
+		"storage is saturated: %s; the service times do not tell whether in bandwidth "
+		"(bytes) or IOPS (requests)",
 		points);
 }
 
@@ -164,26 +615,30 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	char rate[UNITS_BYTES];
 	(void)compare_points(s, points);
 	const double certainty = s->full * s->kind_certainty;
-	const char *const sizes = isnan(s->bytes_share) ? "" : ", whatever their bytes";
+	const char *const sizes = isnan(s->bytes_share) ? "" : " regardless of its size";
 	switch (s->kind) {
 	case STORAGE_BYTES:
 		return cause_is(out, "bandwidth", certainty,
-			"storage is full: %s; the time goes with the bytes (%.2f +- %.2f)", points,
-			s->bytes_share, s->bytes_error);
+			"storage bandwidth is saturated: %s; time is proportional to bytes (%.2f "
+			"+/- %.2f)",
+			points, s->bytes_share, s->bytes_error);
 	case STORAGE_REQUESTS:
 		return cause_is(out, "iops", certainty,
-			"storage is full: %s; the time goes with the files, not their bytes (%.2f +- %.2f)%s",
+			"storage IOPS are saturated: %s; time is proportional to the number of "
+			"files, not to their bytes (%.2f +/- %.2f)%s",
 			points, s->bytes_share, s->bytes_error,
-			s->group == 1 ? ": the first ones came back one by one" : "");
+			s->group == 1 ? "; the first files returned one by one" : "");
 	case STORAGE_SLOTS:
 		if (s->group > 1)
 			return cause_is(out, "concurrency", certainty,
-				"storage is full: %s; it serves %u files at once, %s each%s: the first ones came back in groups of %u",
+				"storage is saturated: %s; it serves %u files at once and takes %s "
+				"for each%s; the first files returned in groups of %u",
 				points, s->group, units_format_duration(s->latency_ns, rate), sizes,
 				s->group);
 		return cause_is(out, "concurrency", certainty,
-			"storage is full: %s; it serves %.1f files at once, %s each%s", points,
-			s->slots, units_format_duration(s->latency_ns, rate), sizes);
+			"storage is saturated: %s; it serves %.1f files at once and takes %s for "
+			"each%s",
+			points, s->slots, units_format_duration(s->latency_ns, rate), sizes);
 	default:
 		return full_of_something(s, points, out);
 	}
@@ -194,7 +649,8 @@ static bool storage_is_shared(const struct storage *s, struct cause *out)
 	char points[POINTS_BYTES];
 	char all[UNITS_BYTES];
 	return cause_is(out, "shared", CERTAIN_SHARED,
-		"others use this storage: the first files waited for about %.0f of theirs, and then came in at %s files/s, which ours and theirs share: %s",
+		"other jobs use this storage: our first files waited behind about %.0f of theirs, "
+		"then arrived at %s files/s, which we share with them: %s",
 		s->others, units_format_count(s->shared_capacity, all), compare_points(s, points));
 }
 
@@ -204,7 +660,7 @@ static bool told_by_points(
 	(void)stage;
 	struct storage s;
 	char points[POINTS_BYTES];
-	storage_of_point(base, &s);
+	model_storage(base->source, base->repeats, base->count, cause_let_through(base->facts), &s);
 	if (s.known && s.others > 0)
 		return storage_is_shared(&s, out);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
@@ -214,13 +670,13 @@ static bool told_by_points(
 	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
 	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
-		nearly           ? "throughput follows the files in flight, but not for long: %s"
-		: s.compared > 0 ? "throughput follows the files in flight: %s"
-				 : "files do not queue: %s",
+		nearly ? "throughput rises with the files in flight, but is close to saturation: %s"
+		: s.compared > 0 ? "throughput rises with the files in flight: %s"
+				 : "files do not queue at the storage: %s",
 		compare_points(&s, points));
 }
 
-/* The best this node's storage gave, by a probe of it; 0: not known. */
+/* The best rate that a probe of this node's storage found; 0: unknown. */
 static double ceiling_of(const struct evidence_base *base)
 {
 	const struct ceilings *ceilings = base->source ? base->source->ceilings : NULL;
@@ -245,10 +701,10 @@ static bool told_by_ceiling(
 	(void)units_format_rate(rate, now);
 	if (rate >= DEVICE_BOUND * ceiling)
 		return cause_is(out, "bandwidth", CERTAIN_CEILING,
-			"reads run at %s, %.0f %% of the %s that this storage gave at best", now,
+			"reads run at %s, %.0f %% of this storage's best rate, %s", now,
 			rate / ceiling * 100, best);
 	return cause_is(out, "latency", CERTAIN_BELOW_CEILING,
-		"reads run at %s, %.0f %% of the %s that this storage gave at best, at %s a file",
+		"reads run at %s, %.0f %% of this storage's best rate, %s, and take %s per file",
 		now, rate / ceiling * 100, best,
 		units_format_duration(histogram_mean(&stage->service), each));
 }
@@ -260,19 +716,22 @@ static bool cannot_be_told(
 	const unsigned depth = base->facts->read_depth;
 	char each[UNITS_BYTES];
 	return cause_is(out, "unknown", CERTAIN_UNTOLD,
-		"%.1f files in flight take %s each: storage that is slow and storage that is full look alike at one depth; a sweep of read.depth=%u,%u would tell",
+		"%.1f files in flight take %s each: high latency and saturation look alike at a "
+		"single queue depth; a sweep of read.depth=%u,%u would tell them apart",
 		base->point->median * each_ns * 1e-9, units_format_duration(each_ns, each), depth,
 		2 * depth);
 }
 
-/* Page-cache reads that sleep wait for a disk's queue after all: not for what was measured. */
+/* Reads that the page cache served but that sleep must wait for the disk's queue after all; what
+ * was measured does not explain them. */
 static bool memory_that_sleeps(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	return from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
+	return reads_from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
-/* A limit that is used up is a fact.  Points of this run come before what the page cache and a ceiling say, of which some file systems count nothing and which is of
- * this node's storage at its best. */
-cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, on_cpu, cause_stalls,
+/* In this order because a limit that is used up is a fact, and because points of this run count
+ * more than the page cache (which some file systems do not count) and a ceiling (which is this
+ * node's storage at its best). */
+cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu, cause_stalls,
 	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

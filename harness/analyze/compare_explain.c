@@ -1,7 +1,7 @@
 /* Shapley values of stages, by replays that share their random numbers. */
 #include "harness/analyze/compare_explain.h"
 
-#include "harness/analyze/model_parts.h"
+#include "harness/analyze/model_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,10 +16,10 @@ enum {
 	PART_CORES,
 };
 
-/* Less is rounding of a sum. */
+/* A smaller effect is rounding of a sum. */
 static const double EFFECT_LEAST = 1e-6;
 
-/* --- the game: players, and ln of what each subset of them is worth ---------------------------------------- */
+/* --- the game: players, and ln of what each subset of them is worth --------------------------- */
 
 static unsigned members(unsigned subset)
 {
@@ -69,10 +69,10 @@ static void divide(struct explanation *out, const double *worth, unsigned player
 	qsort(out->parts, out->part_count, sizeof *out->parts, order_parts);
 }
 
-/* --- by replay ------------------------------------------------------------------------------------------------ */
+/* --- by replay -------------------------------------------------------------------------------- */
 
-/* Factors of workers as long as either team, so that any shape finds its own. */
-struct teams {
+/* Worker factors as long as the larger side's, so that either shape finds its own. */
+struct side_factors {
 	float *a, *b; /* NULL: alike; owned */
 };
 
@@ -84,25 +84,26 @@ static float *widened(const struct replay_model *replay, unsigned workers)
 	return factor;
 }
 
-static int teams_open(struct teams *teams, const struct model *a, const struct model *b)
+static int side_factors_open(
+	struct side_factors *factors, const struct model *a, const struct model *b)
 {
 	const unsigned left = a->replay.shape.decode_workers;
 	const unsigned right = b->replay.shape.decode_workers;
 	const unsigned most = left > right ? left : right;
-	*teams = (struct teams){widened(&a->replay, most), widened(&b->replay, most)};
-	const bool bad =
-		(a->replay.worker_factor && !teams->a) || (b->replay.worker_factor && !teams->b);
+	*factors = (struct side_factors){widened(&a->replay, most), widened(&b->replay, most)};
+	const bool bad = (a->replay.worker_factor && !factors->a) ||
+			 (b->replay.worker_factor && !factors->b);
 	return bad ? -ENOMEM : 0;
 }
 
-static void teams_close(struct teams *teams)
+static void side_factors_close(struct side_factors *factors)
 {
-	free(teams->a);
-	free(teams->b);
+	free(factors->a);
+	free(factors->b);
 }
 
 static void give_stage(struct replay_model *to, const struct replay_model *from,
-	enum replay_stage stage, const float *team)
+	enum replay_stage stage, const float *factor)
 {
 	for (int c = 0; c < COSTS; c++) {
 		if (model_cost_stage((enum replay_cost)c) != stage)
@@ -111,7 +112,7 @@ static void give_stage(struct replay_model *to, const struct replay_model *from,
 		to->scale[c] = from->scale[c];
 	}
 	if (stage == REPLAY_DECODE) {
-		to->worker_factor = team;
+		to->worker_factor = factor;
 		to->visit_ns = from->visit_ns;
 		to->lock_off_cores = from->lock_off_cores;
 	}
@@ -132,14 +133,14 @@ static void give_cores(struct replay_model *to, const struct replay_model *from)
 }
 
 static void give(struct replay_model *to, const struct replay_model *from, unsigned part,
-	const struct teams *teams)
+	const struct side_factors *factors)
 {
 	if (part == PART_SHAPE)
 		to->shape = from->shape;
 	else if (part == PART_CORES)
 		give_cores(to, from);
 	else
-		give_stage(to, from, (enum replay_stage)part, teams->b);
+		give_stage(to, from, (enum replay_stage)part, factors->b);
 }
 
 static bool same_series(const struct replay_model *a, const struct replay_model *b, unsigned stage)
@@ -151,7 +152,7 @@ static bool same_series(const struct replay_model *a, const struct replay_model 
 	return true;
 }
 
-static bool same_shape(const struct pipeline_shape *a, const struct pipeline_shape *b)
+static bool same_pipeline_shape(const struct pipeline_shape *a, const struct pipeline_shape *b)
 {
 	return a->reader_threads == b->reader_threads && a->read_depth == b->read_depth &&
 	       a->blobs == b->blobs && a->decode_workers == b->decode_workers &&
@@ -165,7 +166,7 @@ static bool same_shape(const struct pipeline_shape *a, const struct pipeline_sha
 static bool plays(const struct replay_model *a, const struct replay_model *b, unsigned part)
 {
 	if (part == PART_SHAPE)
-		return !same_shape(&a->shape, &b->shape);
+		return !same_pipeline_shape(&a->shape, &b->shape);
 	if (part == PART_CORES)
 		return a->cores != b->cores || a->quota != b->quota || a->outside != b->outside ||
 		       a->contention != b->contention || a->slice_ns != b->slice_ns;
@@ -196,17 +197,17 @@ static int worth_of(const struct model *model, const struct replay_model *replay
 static int play(const struct model *a, const struct model *b, const unsigned *parts,
 	unsigned players, double *worth, struct error *err)
 {
-	struct teams teams;
-	int code = teams_open(&teams, a, b);
+	struct side_factors factors;
+	int code = side_factors_open(&factors, a, b);
 	for (unsigned subset = 0; subset < 1U << players && !code; subset++) {
 		struct replay_model replay = a->replay;
-		replay.worker_factor = teams.a;
+		replay.worker_factor = factors.a;
 		for (unsigned i = 0; i < players; i++)
 			if (subset & (1U << i))
-				give(&replay, &b->replay, parts[i], &teams);
+				give(&replay, &b->replay, parts[i], &factors);
 		code = worth_of(a, &replay, &worth[subset], err);
 	}
-	teams_close(&teams);
+	side_factors_close(&factors);
 	return code;
 }
 
@@ -232,7 +233,7 @@ int explain_by_replay(const struct model *a, const struct model *b, double measu
 	return code;
 }
 
-/* --- by capacities ---------------------------------------------------------------------------------------------- */
+/* --- by capacities ---------------------------------------------------------------------------- */
 
 static double least_capacity(const struct explain_capacity *stages, size_t count, unsigned subset)
 {

@@ -1,12 +1,13 @@
-/* Where a difference of throughput comes from: the costs of one result are put into the replay of the other, stage by
- * stage, and every stage gets the mean of what it moves the throughput by over all orders in which the stages could be
- * exchanged (the Shapley value: L. Shapley, A value for n-person games, 1953).  The parts then sum to the whole
- * difference of the two replays, whatever the stages do to each other; what was measured beyond that is not explained.
- * Without service times in sequence the least of the stages' capacities stands for the replay.  Pure functions. */
+/* Where a difference of throughput comes from. The costs of one result are put into the replay of
+ * the other, stage by stage; each stage gets the mean of what it changes over all orders in which
+ * the stages could be exchanged (the Shapley value: L. Shapley, A value for n-person games, 1953).
+ * The parts sum to the whole difference of the two replays, however the stages interact; what was
+ * measured beyond that is unexplained. Without recorded service times the lowest of the stages'
+ * capacities stands in for the replay. Pure functions. */
 #ifndef MLBENCH_ANALYZE_COMPARE_EXPLAIN_H
 #define MLBENCH_ANALYZE_COMPARE_EXPLAIN_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +33,7 @@ struct explanation {
 int explain_by_replay(const struct model *a, const struct model *b, double measured,
 	struct explanation *out, struct error *err);
 
-/* One capacity a stage, samples/s; NAN: it never showed, and does not bind. */
+/* One capacity per stage, samples/s; NAN: it never showed, so it is no bottleneck. */
 struct explain_capacity {
 	char stage[NAME_BYTES];
 	double a, b;

@@ -1,4 +1,5 @@
-/* Two configurations and two nodes held beside each other. */
+/* Two results held beside each other: which of their points are the same, and what their
+ * configurations and nodes differ in. */
 #include "harness/analyze/compare_facts.h"
 
 #include "harness/measure/node_name.h"
@@ -10,6 +11,145 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- which points are the same ---------------------------------------------------------------- */
+
+/* A point to be ordered; the sides share the keys. */
+struct place {
+	const struct config *config;
+	const struct config_grid *grid;
+	const bool *swept;
+	size_t point;
+};
+
+const struct config_value *point_value(
+	const struct config *config, const struct config_grid *grid, size_t point, enum key_id key)
+{
+	for (size_t axis = 0; axis < config->axis_count; axis++)
+		if (config->axes[axis].key == key)
+			return &config->axes[axis]
+					.values[grid->choice[point * grid->axis_count + axis]];
+	return &config->values[key];
+}
+
+static int order_values(enum key_id key, const struct config_value *a, const struct config_value *b)
+{
+	const enum key_type type = config_keys[key].type;
+	if (type == KEY_TYPE_TEXT)
+		return strcmp(a->text ? a->text : "", b->text ? b->text : "");
+	if (type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE)
+		return (a->real > b->real) - (a->real < b->real);
+	if (a->integer != b->integer)
+		return a->integer > b->integer ? 1 : -1;
+	return strcmp(a->text ? a->text : "", b->text ? b->text : "");
+}
+
+bool config_value_same(enum key_id key, const struct config_value *a, const struct config_value *b)
+{
+	return order_values(key, a, b) == 0;
+}
+
+static int order_settings(const struct place *a, const struct place *b)
+{
+	for (int key = 0; key < KEY_COUNT; key++) {
+		if (!a->swept[key])
+			continue;
+		const enum key_id id = (enum key_id)key;
+		const int order = order_values(id, point_value(a->config, a->grid, a->point, id),
+			point_value(b->config, b->grid, b->point, id));
+		if (order)
+			return order;
+	}
+	return 0;
+}
+
+static int order_by_settings(const void *left, const void *right)
+{
+	const struct place *a = left;
+	const struct place *b = right;
+	const int order = order_settings(a, b);
+	return order ? order : (a->point > b->point) - (a->point < b->point);
+}
+
+static int order_pairs(const void *left, const void *right)
+{
+	const struct point_pair *a = left;
+	const struct point_pair *b = right;
+	return (a->a > b->a) - (a->a < b->a);
+}
+
+static int order_points(const void *left, const void *right)
+{
+	const size_t a = *(const size_t *)left;
+	const size_t b = *(const size_t *)right;
+	return (a > b) - (a < b);
+}
+
+static struct place *places_of_grid(
+	const struct config *config, const struct config_grid *grid, const bool *swept)
+{
+	struct place *places = calloc(grid->points + 1, sizeof *places);
+	for (size_t i = 0; places && i < grid->points; i++)
+		places[i] = (struct place){config, grid, swept, i};
+	if (places)
+		qsort(places, grid->points, sizeof *places, order_by_settings);
+	return places;
+}
+
+static void match_places(struct point_match *match, const struct place *a, size_t a_count,
+	const struct place *b, size_t b_count)
+{
+	size_t i = 0;
+	size_t j = 0;
+	while (i < a_count || j < b_count) {
+		const int order = i == a_count   ? 1
+				  : j == b_count ? -1
+						 : order_settings(&a[i], &b[j]);
+		if (order == 0)
+			match->pairs[match->pair_count++] =
+				(struct point_pair){a[i++].point, b[j++].point};
+		else if (order < 0)
+			match->only_a[match->only_a_count++] = a[i++].point;
+		else
+			match->only_b[match->only_b_count++] = b[j++].point;
+	}
+	qsort(match->pairs, match->pair_count, sizeof *match->pairs, order_pairs);
+	qsort(match->only_a, match->only_a_count, sizeof *match->only_a, order_points);
+	qsort(match->only_b, match->only_b_count, sizeof *match->only_b, order_points);
+}
+
+int point_match(const struct config *a, const struct config_grid *a_grid, const struct config *b,
+	const struct config_grid *b_grid, struct point_match *match)
+{
+	*match = (struct point_match){0};
+	for (size_t i = 0; i < a->axis_count; i++)
+		match->swept[a->axes[i].key] = true;
+	for (size_t i = 0; i < b->axis_count; i++)
+		match->swept[b->axes[i].key] = true;
+	struct place *left = places_of_grid(a, a_grid, match->swept);
+	struct place *right = places_of_grid(b, b_grid, match->swept);
+	match->pairs = calloc(a_grid->points + 1, sizeof *match->pairs);
+	match->only_a = calloc(a_grid->points + 1, sizeof *match->only_a);
+	match->only_b = calloc(b_grid->points + 1, sizeof *match->only_b);
+	const bool room = left && right && match->pairs && match->only_a && match->only_b;
+	if (room)
+		match_places(match, left, a_grid->points, right, b_grid->points);
+	else
+		point_match_release(match);
+	free(left);
+	free(right);
+	return room ? 0 : -ENOMEM;
+}
+
+void point_match_release(struct point_match *match)
+{
+	free(match->pairs);
+	free(match->only_a);
+	free(match->only_b);
+	*match = (struct point_match){0};
+}
+
+/* --- what configurations and nodes differ in -------------------------------------------------- */
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 struct rule {
@@ -17,7 +157,7 @@ struct rule {
 	enum compare_weight weight;
 };
 
-/* The first that fits.  What is not here is a setting. */
+/* The first pattern that matches counts. A key that is not here is a setting. */
 static const struct rule key_rules[] = {
 	{"run.name", COMPARE_HARMLESS},
 	{"run.seed", COMPARE_HARMLESS}, /* other crops in another order: noise */
@@ -41,7 +181,7 @@ static const struct rule key_rules[] = {
 	{"inject.*", COMPARE_STRONG},
 };
 
-/* The first that fits.  What is not here is minor. */
+/* The first pattern that matches counts. A fact that is not here is minor. */
 static const struct rule fact_rules[] = {
 	{"load.*", COMPARE_HARMLESS},
 	{"node.name", COMPARE_STRONG},
@@ -77,10 +217,11 @@ static const struct rule fact_rules[] = {
 	{"dataset.bad_files", COMPARE_STRONG},
 };
 
-/* Numbers that differ by less are one: what a kernel keeps of the memory differs from boot to boot. */
+/* Numbers that differ by less count as equal: the memory that a kernel reserves differs from boot
+ * to boot. */
 static const double SAME_NUMBER = 0.01;
 
-static enum compare_weight weigh(
+static enum compare_weight weight_by_rules(
 	const struct rule *rules, size_t count, const char *name, enum compare_weight otherwise)
 {
 	for (size_t i = 0; i < count; i++)
@@ -89,9 +230,9 @@ static enum compare_weight weigh(
 	return otherwise;
 }
 
-/* --- the list ------------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
-static struct compare_fact *more(struct compare_facts *facts)
+static struct compare_fact *facts_room(struct compare_facts *facts)
 {
 	enum { ROOM_FIRST = 16 };
 	if (facts->count == facts->room) {
@@ -107,11 +248,11 @@ static struct compare_fact *more(struct compare_facts *facts)
 	return &facts->list[facts->count++];
 }
 
-/* Takes the texts. */
-static void take(struct compare_facts *facts, enum compare_weight weight, const char *name,
+/* Takes ownership of the texts. */
+static void facts_take(struct compare_facts *facts, enum compare_weight weight, const char *name,
 	bool is_key, char *a, char *b)
 {
-	struct compare_fact *fact = a && b ? more(facts) : NULL;
+	struct compare_fact *fact = a && b ? facts_room(facts) : NULL;
 	if (!fact) {
 		facts->failed = true;
 		free(a);
@@ -128,7 +269,7 @@ static void take(struct compare_facts *facts, enum compare_weight weight, const 
 void compare_fact_add(struct compare_facts *facts, enum compare_weight weight, const char *name,
 	const char *a, const char *b)
 {
-	take(facts, weight, name, false, strdup(a), strdup(b));
+	facts_take(facts, weight, name, false, strdup(a), strdup(b));
 }
 
 static int order_facts(const void *left, const void *right)
@@ -172,7 +313,7 @@ const char *compare_weight_name(enum compare_weight weight)
 	return names[weight];
 }
 
-/* --- keys --------------------------------------------------------------------------------------------------- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 char *config_value_text(enum key_id key, const struct config_value *value)
 {
@@ -187,8 +328,8 @@ static bool both(const struct config *a, const struct config *b, enum key_id key
 	return config_integer(a, key) == value && config_integer(b, key) == value;
 }
 
-/* A key of the recipe that the files do not depend on, in either. */
-static bool is_idle(enum key_id key, const struct config *a, const struct config *b)
+/* A key of the recipe that the files of neither side depend on. */
+static bool is_idle_key(enum key_id key, const struct config *a, const struct config *b)
 {
 	switch (key) {
 	case KEY_DATASET_PATH:
@@ -217,14 +358,14 @@ static bool is_idle(enum key_id key, const struct config *a, const struct config
 static enum compare_weight weight_of_key(
 	enum key_id key, const char *name, const struct config *a, const struct config *b)
 {
-	if (is_idle(key, a, b))
+	if (is_idle_key(key, a, b))
 		return COMPARE_HARMLESS;
 	/* Of one's own folders, as many samples and bytes are no proof of the same files. */
 	if (key == KEY_DATASET_PATH && both(a, b, KEY_DATASET_RECIPE, DATASET_RECIPE_NONE))
 		return COMPARE_STRONG;
 	if (key == KEY_STEP_DEVICE && both(a, b, KEY_STEP_BACKEND, STEP_BACKEND_NULL))
 		return COMPARE_HARMLESS;
-	return weigh(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
+	return weight_by_rules(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
 }
 
 void compare_keys(struct compare_facts *facts, const struct config *a, const struct config *b,
@@ -237,13 +378,13 @@ void compare_keys(struct compare_facts *facts, const struct config *a, const str
 			continue;
 		(void)snprintf(
 			name, sizeof name, "%s.%s", config_keys[k].section, config_keys[k].name);
-		take(facts, weight_of_key(key, name, a, b), name, true,
+		facts_take(facts, weight_of_key(key, name, a, b), name, true,
 			config_value_text(key, &a->values[k]),
 			config_value_text(key, &b->values[k]));
 	}
 }
 
-/* --- the node ------------------------------------------------------------------------------------------------- */
+/* --- the node --------------------------------------------------------------------------------- */
 
 static bool same_fact(const struct fact *a, const struct fact *b)
 {
@@ -265,20 +406,21 @@ static char *fact_words(const struct fact *fact)
 	if (fact->kind == FACT_TEXT)
 		return strdup(fact->text);
 	if (fact->kind == FACT_MISSING)
-		return asprintf(&words, "not known: %s", fact->text) < 0 ? NULL : words;
+		return asprintf(&words, "unknown: %s", fact->text) < 0 ? NULL : words;
 	return asprintf(&words, "%.10g%s%s", fact->number, fact->unit ? " " : "",
 		       fact->unit ? fact->unit : "") < 0
 		       ? NULL
 		       : words;
 }
 
-/* A data set is as large as it says: the tolerance of other numbers is not for it. */
+/* The size of a data set is exact: the tolerance of other numbers does not apply. */
 static bool same_size(const struct fact *a, const struct fact *b)
 {
 	return a->kind == FACT_NUMBER && b->kind == FACT_NUMBER && a->number == b->number;
 }
 
-static void compare_one(struct compare_facts *facts, const struct fact *a, const struct fact *b)
+static void compare_fact_pair(
+	struct compare_facts *facts, const struct fact *a, const struct fact *b)
 {
 	const struct fact *any = a ? a : b;
 	char name[COMPARE_NAME_BYTES];
@@ -288,15 +430,16 @@ static void compare_one(struct compare_facts *facts, const struct fact *a, const
 	if ((!a || !b) && any->kind == FACT_MISSING)
 		return;
 	(void)snprintf(name, sizeof name, "%s.%s", any->group, any->name);
-	enum compare_weight weight = weigh(fact_rules, COUNT(fact_rules), name, COMPARE_MINOR);
+	enum compare_weight weight =
+		weight_by_rules(fact_rules, COUNT(fact_rules), name, COMPARE_MINOR);
 	/* One that an older version did not write is no difference of the nodes. */
 	if ((!a || !b) && weight > COMPARE_MINOR)
 		weight = strcmp(any->group, "gpu") == 0 ? COMPARE_STRONG : COMPARE_MINOR;
-	take(facts, weight, name, false, fact_words(a), fact_words(b));
+	facts_take(facts, weight, name, false, fact_words(a), fact_words(b));
 }
 
-/* A name that a container's engine made up is another one each time. */
-static bool is_made_up(const struct fact_list *a, const struct fact_list *b)
+/* A container engine makes up another node name each time. */
+static bool names_are_made_up(const struct fact_list *a, const struct fact_list *b)
 {
 	return !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
 }
@@ -305,11 +448,12 @@ void compare_environments(
 	struct compare_facts *facts, const struct fact_list *a, const struct fact_list *b)
 {
 	for (size_t i = 0; i < a->count; i++)
-		compare_one(facts, &a->facts[i], fact_find(b, a->facts[i].group, a->facts[i].name));
+		compare_fact_pair(
+			facts, &a->facts[i], fact_find(b, a->facts[i].group, a->facts[i].name));
 	for (size_t i = 0; i < b->count; i++)
 		if (!fact_find(a, b->facts[i].group, b->facts[i].name))
-			compare_one(facts, NULL, &b->facts[i]);
-	for (size_t i = 0; i < facts->count && is_made_up(a, b); i++)
+			compare_fact_pair(facts, NULL, &b->facts[i]);
+	for (size_t i = 0; i < facts->count && names_are_made_up(a, b); i++)
 		if (strcmp(facts->list[i].name, "node.name") == 0)
 			facts->list[i].weight = COMPARE_HARMLESS;
 }

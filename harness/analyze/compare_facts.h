@@ -1,20 +1,55 @@
-/* What two results differ in besides their figures: keys of the configuration and facts of the node, each with what it
- * means for a comparison.  Pure functions; the tables at the head of compare_facts.c are the policy. */
+/* Two results held beside each other: which of their points are the same, and what they differ in
+ * besides their figures: keys of the configuration and facts of the node, each with what it means
+ * for a comparison.  Pure functions; two tables in compare_facts.c are the policy. */
 #ifndef MLBENCH_ANALYZE_COMPARE_FACTS_H
 #define MLBENCH_ANALYZE_COMPARE_FACTS_H
 
-#include "harness/analyze/compare_match.h"
 #include "harness/base/error.h"
+#include "harness/config/config.h"
 #include "harness/record/fact_list.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
+/* --- points ----------------------------------------------------------------------------------- */
+
+/* Two points are the same where the values of every key that either side sweeps are, whatever the
+ * order of axes and values. */
+struct point_pair {
+	size_t a, b; /* points of the grids */
+};
+
+struct point_match {
+	bool swept
+		[KEY_COUNT]; /* keys that points are matched by; none: two single runs are a pair */
+	struct point_pair *pairs; /* in the order of a's points; owned */
+	size_t pair_count;
+	size_t *only_a, *only_b; /* points without a partner; owned */
+	size_t only_a_count, only_b_count;
+};
+
+/* 0 or -ENOMEM. */
+int point_match(const struct config *a, const struct config_grid *a_grid, const struct config *b,
+	const struct config_grid *b_grid, struct point_match *match);
+void point_match_release(struct point_match *match); /* safe on {0} */
+
+/* The value of a key at a point of a grid. */
+const struct config_value *point_value(
+	const struct config *config, const struct config_grid *grid, size_t point, enum key_id key);
+
+/* Whether two values of a key are the same. */
+bool config_value_same(enum key_id key, const struct config_value *a, const struct config_value *b);
+
+/* --- facts ------------------------------------------------------------------------------------ */
+
 enum compare_weight {
-	COMPARE_HARMLESS, /* says how a run is named and measured, or is another word for the same */
-	COMPARE_MINOR,    /* a version, a mount option: may matter */
-	COMPARE_SETTING,  /* a key that changes what runs: perhaps what is to be compared */
-	COMPARE_STRONG,   /* another CPU, GPU, storage, a planted condition: probably the cause */
-	COMPARE_REFUSED, /* the samples are not the same work: their rates mean nothing beside each other */
+	/* says how a run is named and measured, or is another word for the same */
+	COMPARE_HARMLESS,
+	COMPARE_MINOR,   /* a version, a mount option: may matter */
+	COMPARE_SETTING, /* a key that changes what runs: perhaps what is to be compared */
+	COMPARE_STRONG,  /* another CPU, GPU, storage, a planted condition: probably the cause */
+	/* the samples are not the same work: their rates mean nothing beside each other */
+	COMPARE_REFUSED,
 };
 
 enum { COMPARE_NAME_BYTES = 64 };

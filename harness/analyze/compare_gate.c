@@ -11,9 +11,9 @@
 
 static const char blanks[] = " \t";
 
-/* --- grammar ------------------------------------------------------------------------------------------------ */
+/* --- grammar ---------------------------------------------------------------------------------- */
 
-static int refuse_value(const struct gate *gate, const char *value, struct error *err)
+static int gate_refuse_value(const struct gate *gate, const char *value, struct error *err)
 {
 	static const char *const examples[] = {
 		"1200", "3ms", "0.9", "512MiB", "1GiB/s", "0.5", "1400", "300", "80"};
@@ -44,7 +44,7 @@ static int parse_absolute(struct gate *gate, const char *text, struct error *err
 		break;
 	}
 	if (code || !isfinite(gate->value))
-		return refuse_value(gate, text, err);
+		return gate_refuse_value(gate, text, err);
 	if (metric_is_ratio(&gate->metric) && gate->value <= 0)
 		return error_set(err, -EINVAL,
 			"condition '%s': %s is above 0; a change has '%%', as '%s %s%%'",
@@ -58,7 +58,7 @@ static int parse_relative(struct gate *gate, char *text, struct error *err)
 	double percent;
 	text[strlen(text) - 1] = '\0';
 	if (units_parse_real(text, &percent) || !isfinite(percent))
-		return refuse_value(gate, text, err);
+		return gate_refuse_value(gate, text, err);
 	gate->relative = true;
 	gate->value = percent / 100;
 	if (gate->value <= -1)
@@ -67,7 +67,7 @@ static int parse_relative(struct gate *gate, char *text, struct error *err)
 	return 0;
 }
 
-static int parse_value(struct gate *gate, const char *text, struct error *err)
+static int gate_parse_value(struct gate *gate, const char *text, struct error *err)
 {
 	char value[GATE_TEXT_BYTES];
 	(void)snprintf(value, sizeof value, "%s", text);
@@ -75,7 +75,7 @@ static int parse_value(struct gate *gate, const char *text, struct error *err)
 	while (size > 0 && strchr(blanks, value[size - 1]))
 		value[--size] = '\0';
 	if (size == 0)
-		return refuse_value(gate, "", err);
+		return gate_refuse_value(gate, "", err);
 	return value[size - 1] == '%' ? parse_relative(gate, value, err)
 				      : parse_absolute(gate, value, err);
 }
@@ -101,12 +101,12 @@ int gate_parse(const char *text, bool required, struct gate *gate, struct error 
 	gate->above = (*rest++ == '>') != required;
 	rest += *rest == '='; /* of an interval the end point makes no difference */
 	rest += strspn(rest, blanks);
-	return parse_value(gate, rest, err);
+	return gate_parse_value(gate, rest, err);
 }
 
-/* --- judgement ---------------------------------------------------------------------------------------------- */
+/* --- judgement -------------------------------------------------------------------------------- */
 
-/* The bound as a difference of y from this baseline; NAN: none (a share of nothing). */
+/* The limit as a difference of y from this baseline; NAN: there is none (a share of nothing). */
 static double bound_of(const struct gate *gate, const struct difference *d)
 {
 	if (!gate->relative)
@@ -116,15 +116,15 @@ static double bound_of(const struct gate *gate, const struct difference *d)
 	return gate->value * d->a;
 }
 
-/* y from the limit, on the good side; below 0: what was seen is beyond it. */
+/* Distance from the limit in y, positive on the good side; below 0: what was seen is beyond it. */
 static double margin_of(const struct gate *gate, const struct difference *d)
 {
 	const double bound = bound_of(gate, d);
 	return gate->above ? bound - d->value : d->value - bound;
 }
 
-/* Within the noise floor, where no change at all would be within the limit.  Where a figure itself is meant, the floor
- * of its change says nothing. */
+/* Within the noise floor, where no change at all would be within the limit. Where the figure itself
+ * is meant, the noise floor of its change does not apply. */
 static bool is_noise(const struct gate *gate, const struct difference *d)
 {
 	const double limit = gate->above ? gate->value : -gate->value;
@@ -141,7 +141,7 @@ static double p_beyond(const struct gate *gate, const struct difference *d)
 	return fmin(1, 2 * (double)d->tests * compare_student(-beyond / d->error, d->freedom));
 }
 
-/* By how much it is shown to be within the limit; below 0: it is not. */
+/* By how much it is shown to be within the limit; below 0: not shown. */
 static double room_of(const struct gate *gate, const struct difference *d)
 {
 	return isnan(d->error) ? -INFINITY
@@ -168,8 +168,8 @@ static void no_figures(
 }
 
 /* "-17.2 % (99 % CI -73.0 % to +154.2 %)" */
-static void say(struct gate_result *result, const struct gate *gate, const struct difference *d,
-	double level)
+static void gate_say(struct gate_result *result, const struct gate *gate,
+	const struct difference *d, double level)
 {
 	char text[3][METRIC_TEXT_BYTES];
 	const struct metric *metric = &gate->metric;
@@ -187,7 +187,8 @@ static void say(struct gate_result *result, const struct gate *gate, const struc
 			100 * (1 - level), text[1], text[2]);
 }
 
-/* About how many a side would show what was seen: that the surest point is worse, or that every point is within. */
+/* About how many repetitions per side would show what was seen: that the most certain point is
+ * worse, or that every point is within. */
 static size_t repeats_to_decide(
 	const struct gate *gate, const struct difference *differences, size_t count, double level)
 {
@@ -269,7 +270,8 @@ void gate_judge(const struct gate *gate, const struct difference *differences, s
 	}
 	if (result->outcome == GATE_INCONCLUSIVE)
 		result->repeats_needed = repeats_to_decide(gate, differences, count, level);
-	say(result, gate, result->point == count ? overall : &differences[result->point], level);
+	gate_say(result, gate, result->point == count ? overall : &differences[result->point],
+		level);
 	free(p);
 }
 

@@ -1,17 +1,19 @@
-/* Conditions that a comparison is judged by: METRIC OP VALUE, OP one of < > <= >=; with % the change against the
- * baseline is meant (for shares: in per cent of the baseline's share), without it the figure itself, in its own unit
- * ("step_time > 3ms", "decode.busy > 0.9").  --fail-if says what must not be ("throughput < -5%"), --require what must
- * be ("throughput > -5%"): the same limit, and only the burden of proof differs.
+/* Conditions that a comparison is judged by: METRIC OP VALUE, OP one of < > <= >=; with % the
+ * change against the baseline is meant (for shares: in per cent of the baseline's share), without
+ * it the figure itself, in its own unit ("step_time > 3ms", "decode.busy > 0.9").  --fail-if says
+ * what must not be ("throughput < -5%"), --require what must be ("throughput > -5%"): the same
+ * limit, and only the burden of proof differs.
  *
  * There are three outcomes, since a difference that was not found is no proof that there is none.
  *
- * WORSE: beyond the limit with the whole of the interval at the level of significance, and beyond the noise floor; at any
- * point (by Holm among the points) or in their mean, at half the level each where there are several points.  Results
- * that are not beyond the limit anywhere are called worse as rarely as the level says.
- * WITHIN: the interval of every point lies on the good side of the limit, further from it than the noise floor.  A claim
- * about all points needs no adjustment: it is wrong only where the point that is beyond the limit was (an intersection-union
- * test: R. Berger, Technometrics 24, 1982), so that this error, too, is as rare as the level says.
- * INCONCLUSIVE: neither is shown, or a result lacks the figure: a gate never passes open. */
+ * WORSE: beyond the limit with the whole of the interval at the level of significance, and beyond
+ * the noise floor; at any point (by Holm among the points) or in their mean, at half the level each
+ * where there are several points.  Results that are not beyond the limit anywhere are called worse
+ * as rarely as the level says. WITHIN: the interval of every point lies on the good side of the
+ * limit, further from it than the noise floor.  A claim about all points needs no adjustment: it is
+ * wrong only where the point that is beyond the limit was (an intersection-union test: R. Berger,
+ * Technometrics 24, 1982), so that this error, too, is as rare as the level says. INCONCLUSIVE:
+ * neither is shown, or a result lacks the figure: a gate never passes open. */
 #ifndef MLBENCH_ANALYZE_COMPARE_GATE_H
 #define MLBENCH_ANALYZE_COMPARE_GATE_H
 
@@ -37,12 +39,13 @@ enum gate_outcome { GATE_WITHIN, GATE_INCONCLUSIVE, GATE_WORSE }; /* the worst i
 
 struct gate_result {
 	enum gate_outcome outcome;
-	/* The pair that decides: which is worse most surely, else which is the least shown to be within; the number of
-	 * pairs: their mean */
+	/* The pair that decides: which is worse most surely, else which is the least shown to be
+	 * within; the number of pairs: their mean */
 	size_t point;
 	size_t points; /* at how many it is worse, or is not shown to be within */
 	bool missing;  /* INCONCLUSIVE, for a result lacks the figure */
-	size_t repeats_needed; /* INCONCLUSIVE: about so many a side would decide; 0: not known, or too many */
+	/* INCONCLUSIVE: about so many a side would decide; 0: not known, or too many */
+	size_t repeats_needed;
 	char why[GATE_WHY_BYTES]; /* the change and its interval, or what is missing */
 };
 

@@ -16,13 +16,23 @@ static double ratio(double part, double whole)
 	return whole > 0 ? part / whole : (double)NAN;
 }
 
-/* --- of the run ------------------------------------------------------------------------------------------ */
+/* A figure that is one expression of the measurement, or of its stage. */
+#define RUN_METRIC(name, figure)                                                               \
+	static double name(const struct measurement *m, const struct stage_measurement *stage) \
+	{                                                                                      \
+		(void)stage;                                                                   \
+		return figure;                                                                 \
+	}
+#define STAGE_METRIC(name, figure)                                                             \
+	static double name(const struct measurement *m, const struct stage_measurement *stage) \
+	{                                                                                      \
+		(void)m;                                                                       \
+		return figure;                                                                 \
+	}
 
-static double throughput(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->throughput;
-}
+/* --- of the run ------------------------------------------------------------------------------- */
+
+RUN_METRIC(throughput, m->throughput)
 
 static double step_time(const struct measurement *m, const struct stage_measurement *stage)
 {
@@ -31,47 +41,13 @@ static double step_time(const struct measurement *m, const struct stage_measurem
 	return step && step->service.count > 0 ? histogram_mean(&step->service) : (double)NAN;
 }
 
-static double step_busy(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->step_utilisation;
-}
-
-static double step_wait(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->step_wait_share;
-}
-
-static double cpu_time(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return 1e9 * ratio(m->cpu_seconds, (double)m->samples);
-}
-
-static double read_rate(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->bytes_read_per_s;
-}
-
-static double cached(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->page_cache_share;
-}
-
-static double resident(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->rss_peak_bytes > 0 ? (double)m->rss_peak_bytes : (double)NAN;
-}
-
-static double others(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return m->cores_busy_outside;
-}
+RUN_METRIC(step_busy, m->step_utilisation)
+RUN_METRIC(step_wait, m->step_wait_share)
+RUN_METRIC(cpu_time, 1e9 * ratio(m->cpu_seconds, (double)m->samples))
+RUN_METRIC(bytes_read_rate, m->bytes_read_per_s)
+RUN_METRIC(cached, m->page_cache_share)
+RUN_METRIC(resident, m->rss_peak_bytes > 0 ? (double)m->rss_peak_bytes : (double)NAN)
+RUN_METRIC(others, m->cores_busy_outside)
 
 static const struct metric_kind run_kinds[] = {
 	{"throughput", "throughput", METRIC_PER_S, METRIC_MORE_IS_BETTER, throughput},
@@ -82,14 +58,14 @@ static const struct metric_kind run_kinds[] = {
 		METRIC_LESS_IS_BETTER, step_wait},
 	{"cpu_time", "CPU time of the process for a sample", METRIC_NS, METRIC_LESS_IS_BETTER,
 		cpu_time},
-	{"read_rate", "bytes read per second", METRIC_BYTES_PER_S, METRIC_NEITHER, read_rate},
+	{"read_rate", "bytes read per second", METRIC_BYTES_PER_S, METRIC_NEITHER, bytes_read_rate},
 	{"page_cache", "share of what is read that comes from the page cache", METRIC_SHARE,
 		METRIC_NEITHER, cached},
 	{"memory", "resident memory at its peak", METRIC_BYTES, METRIC_LESS_IS_BETTER, resident},
 	{"other_load", "cores kept busy by other processes", METRIC_CORES, METRIC_NEITHER, others},
 };
 
-/* --- of its devices -------------------------------------------------------------------------------------- */
+/* --- of its devices --------------------------------------------------------------------------- */
 
 /* Mean of a member over the devices that know it. */
 static double device_mean(const struct measurement *m, size_t offset)
@@ -109,53 +85,14 @@ static double device_mean(const struct measurement *m, size_t offset)
 
 #define DEVICE_MEAN(m, member) device_mean(m, offsetof(struct device_measurement, member))
 
-static double device_busy(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return ratio(DEVICE_MEAN(m, step_seconds), m->measured_seconds);
-}
-
-static double device_idle(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return DEVICE_MEAN(m, idle_share);
-}
-
-static double device_of_peak(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return DEVICE_MEAN(m, model_utilisation);
-}
-
-static double device_launch(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return DEVICE_MEAN(m, launch_ns);
-}
-
-static double device_upload(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return ratio(DEVICE_MEAN(m, upload_bytes), DEVICE_MEAN(m, upload_seconds));
-}
-
-static double device_clock(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return DEVICE_MEAN(m, sm_clock_mhz.mean);
-}
-
-static double device_power(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return DEVICE_MEAN(m, power_w.mean);
-}
-
-static double device_heat(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)stage;
-	return DEVICE_MEAN(m, temperature_c.mean);
-}
+RUN_METRIC(device_busy, ratio(DEVICE_MEAN(m, step_seconds), m->measured_seconds))
+RUN_METRIC(device_idle, DEVICE_MEAN(m, idle_share))
+RUN_METRIC(device_of_peak, DEVICE_MEAN(m, model_utilisation))
+RUN_METRIC(device_launch, DEVICE_MEAN(m, launch_ns))
+RUN_METRIC(device_upload, ratio(DEVICE_MEAN(m, upload_bytes), DEVICE_MEAN(m, upload_seconds)))
+RUN_METRIC(device_clock, DEVICE_MEAN(m, sm_clock_mhz.mean))
+RUN_METRIC(device_power, DEVICE_MEAN(m, power_w.mean))
+RUN_METRIC(device_heat, DEVICE_MEAN(m, temperature_c.mean))
 
 static const struct metric_kind device_kinds[] = {
 	{"device.busy", "share of the time that a step is on the device", METRIC_SHARE,
@@ -173,7 +110,7 @@ static const struct metric_kind device_kinds[] = {
 	{"device.temperature", "temperature", METRIC_CELSIUS, METRIC_NEITHER, device_heat},
 };
 
-/* --- of a stage -------------------------------------------------------------------------------------------- */
+/* --- of a stage ------------------------------------------------------------------------------- */
 
 static double thread_seconds(const struct stage_measurement *stage)
 {
@@ -181,13 +118,9 @@ static double thread_seconds(const struct stage_measurement *stage)
 	       stage->seconds[THREAD_BLOCKED];
 }
 
-static double stage_capacity(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return stage->capacity;
-}
+STAGE_METRIC(stage_capacity, stage->capacity)
 
-static double quantile(const struct stage_measurement *stage, double at)
+static double service_quantile(const struct stage_measurement *stage, double at)
 {
 	const double ns =
 		stage->service.count > 0 ? histogram_quantile(&stage->service, at) : (double)NAN;
@@ -201,37 +134,14 @@ static double stage_mean(const struct measurement *m, const struct stage_measure
 	return ns > 0 ? ns : (double)NAN;
 }
 
-static double stage_p50(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return quantile(stage, 0.5);
-}
+STAGE_METRIC(stage_p50, service_quantile(stage, 0.5))
+STAGE_METRIC(stage_p99, service_quantile(stage, 0.99))
+STAGE_METRIC(stage_busy, ratio(stage->seconds[THREAD_WORKING], thread_seconds(stage)))
+STAGE_METRIC(stage_starved, ratio(stage->seconds[THREAD_STARVED], thread_seconds(stage)))
+STAGE_METRIC(stage_blocked, ratio(stage->seconds[THREAD_BLOCKED], thread_seconds(stage)))
 
-static double stage_p99(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return quantile(stage, 0.99);
-}
-
-static double stage_busy(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return ratio(stage->seconds[THREAD_WORKING], thread_seconds(stage));
-}
-
-static double stage_starved(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return ratio(stage->seconds[THREAD_STARVED], thread_seconds(stage));
-}
-
-static double stage_blocked(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return ratio(stage->seconds[THREAD_BLOCKED], thread_seconds(stage));
-}
-
-/* As in the summary: of a stage that hardly worked, or whose device does, the split means nothing. */
+/* As in the summary: of a stage that hardly worked, or whose device does, the split means
+ * nothing. */
 static double of_work(const struct stage_measurement *stage, double seconds)
 {
 	static const double least = 0.05;
@@ -241,23 +151,9 @@ static double of_work(const struct stage_measurement *stage, double seconds)
 	return fmin(seconds / working, 1);
 }
 
-static double stage_run_queue(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return of_work(stage, stage->run_queue_seconds);
-}
-
-static double stage_io_wait(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return of_work(stage, stage->io_wait_seconds);
-}
-
-static double stage_lock_wait(const struct measurement *m, const struct stage_measurement *stage)
-{
-	(void)m;
-	return of_work(stage, stage->lock_wait_seconds);
-}
+STAGE_METRIC(stage_run_queue, of_work(stage, stage->run_queue_seconds))
+STAGE_METRIC(stage_io_wait, of_work(stage, stage->io_wait_seconds))
+STAGE_METRIC(stage_lock_wait, of_work(stage, stage->lock_wait_seconds))
 
 static const struct metric_kind stage_kinds[] = {
 	{"capacity", "samples/s if it never waited", METRIC_PER_S, METRIC_MORE_IS_BETTER,
@@ -278,9 +174,9 @@ static const struct metric_kind stage_kinds[] = {
 		METRIC_LESS_IS_BETTER, stage_lock_wait},
 };
 
-/* --- the list ---------------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
-static void add(
+static void metrics_add(
 	struct metric *metrics, size_t *count, const struct metric_kind *kind, const char *stage)
 {
 	if (*count == METRICS_MAX)
@@ -292,17 +188,17 @@ static void add(
 		metric->name, sizeof metric->name, "%s%s%s", stage, *stage ? "." : "", kind->name);
 }
 
-static size_t list(
+static size_t metrics_list(
 	const char *const *stages, size_t stage_count, struct metric metrics[METRICS_MAX])
 {
 	size_t count = 0;
 	for (size_t i = 0; i < COUNT(run_kinds); i++)
-		add(metrics, &count, &run_kinds[i], "");
+		metrics_add(metrics, &count, &run_kinds[i], "");
 	for (size_t i = 0; i < COUNT(device_kinds); i++)
-		add(metrics, &count, &device_kinds[i], "");
+		metrics_add(metrics, &count, &device_kinds[i], "");
 	for (size_t s = 0; s < stage_count; s++)
 		for (size_t i = 0; i < COUNT(stage_kinds); i++)
-			add(metrics, &count, &stage_kinds[i], stages[s]);
+			metrics_add(metrics, &count, &stage_kinds[i], stages[s]);
 	return count;
 }
 
@@ -313,14 +209,14 @@ size_t metrics_of_stages(
 	const size_t used = stage_count < STAGES_MAX ? stage_count : STAGES_MAX;
 	for (size_t i = 0; i < used; i++)
 		names[i] = stages[i];
-	return list(names, used, metrics);
+	return metrics_list(names, used, metrics);
 }
 
 int metric_find(const char *name, struct metric *metric, struct error *err)
 {
 	struct metric metrics[METRICS_MAX];
 	const char *names[METRICS_MAX];
-	const size_t count = list(stage_names, STAGE_IDS, metrics);
+	const size_t count = metrics_list(stage_names, STAGE_IDS, metrics);
 	for (size_t i = 0; i < count; i++) {
 		names[i] = metrics[i].name;
 		if (strcmp(name, names[i]) == 0) {
@@ -343,7 +239,7 @@ double metric_value(const struct metric *metric, const struct measurement *m)
 	return stage ? metric->kind->value(m, stage) : (double)NAN;
 }
 
-/* --- scales -------------------------------------------------------------------------------------------------- */
+/* --- scales ----------------------------------------------------------------------------------- */
 
 bool metric_is_ratio(const struct metric *metric)
 {

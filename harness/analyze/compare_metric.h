@@ -1,5 +1,5 @@
-/* The figures of a repetition that two results are compared by: one table drives extraction, tables and the names that
- * a gate may use.  Pure functions. */
+/* The figures of a repetition that two results are compared by: one table drives extraction, tables
+ * and the names that a gate may use.  Pure functions. */
 #ifndef MLBENCH_ANALYZE_COMPARE_METRIC_H
 #define MLBENCH_ANALYZE_COMPARE_METRIC_H
 
@@ -44,7 +44,8 @@ struct metric {
 	char name[METRIC_NAME_BYTES]; /* "throughput", "decode.capacity", "device.power" */
 };
 
-/* Every metric that a measurement with these stages can have; throughput is the first.  Returns how many. */
+/* Every metric that a measurement with these stages can have; throughput is the first.  Returns how
+ * many. */
 size_t metrics_of_stages(
 	const char (*stages)[NAME_BYTES], size_t stage_count, struct metric metrics[METRICS_MAX]);
 

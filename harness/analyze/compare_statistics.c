@@ -1,9 +1,444 @@
-/* Tests, verdicts and advice for the differences of points and of their mean; the header says why these. */
-#include "harness/analyze/compare_parts.h"
+/* Tests, intervals, verdicts and advice for the differences of points and of their mean; the header
+ * says why it is these. */
+#include "harness/analyze/compare_statistics.h"
+
+#include "harness/base/order.h"
+#include "harness/base/rng.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* --- Student's t and Holm's adjustment -------------------------------------------------------- */
+
+/* The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
+{
+	enum { TERMS_MAX = 500 };
+	double c = 1;
+	double d = 1 / fmax(1 - (a + b) * x / (a + 1), DBL_MIN);
+	double value = d;
+	for (int i = 1; i < TERMS_MAX; i++) {
+		const double m = i;
+		const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		d = 1 / (1 + even * d);
+		c = 1 + even / c;
+		value *= d * c;
+		d = 1 / (1 + odd * d);
+		c = 1 + odd / c;
+		value *= d * c;
+		if (fabs(d * c - 1) < 4 * DBL_EPSILON)
+			break;
+	}
+	return value;
+}
+
+/* lgamma is not thread-safe: it writes a global. */
+static double log_gamma(double x)
+{
+	int sign;
+	return lgamma_r(x, &sign);
+}
+
+static double incomplete_beta(double a, double b, double x)
+{
+	if (x <= 0 || x >= 1)
+		return x <= 0 ? 0 : 1;
+	const double front =
+		exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(a, b, x) / a;
+	return 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+double compare_student(double t, double freedom)
+{
+	const double tail =
+		isinf(t) ? 0 : incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
+	return t > 0 ? 1 - tail : tail;
+}
+
+/* The density, for Newton's steps. */
+static double student_density(double t, double freedom)
+{
+	return exp(log_gamma((freedom + 1) / 2) - log_gamma(freedom / 2) -
+		       (freedom + 1) / 2 * log1p(t * t / freedom)) /
+	       sqrt(freedom * M_PI);
+}
+
+/* The t > 0 that a share `tail` lies above: Newton's steps, bisection where they leave the known
+ * bracket. */
+static double upper_quantile(double tail, double freedom)
+{
+	enum { STEPS = 60 };
+	static const double precise = 1e-12;
+	double low = 0;
+	double high = 2;
+	while (compare_student(-high, freedom) > tail && high < 1e12) {
+		low = high;
+		high *= 4;
+	}
+	double t = (low + high) / 2;
+	for (int i = 0; i < STEPS && high - low > precise * high; i++) {
+		const double above = compare_student(-t, freedom) - tail;
+		*(above > 0 ? &low : &high) = t;
+		const double next = t + above / student_density(t, freedom);
+		if (fabs(next - t) <= precise * t)
+			return next;
+		t = next > low && next < high ? next : (low + high) / 2;
+	}
+	return t;
+}
+
+double compare_student_quantile(double p, double freedom)
+{
+	if (p == 0.5)
+		return 0;
+	return p < 0.5 ? -upper_quantile(p, freedom) : upper_quantile(1 - p, freedom);
+}
+
+void compare_holm(double *p, size_t count)
+{
+	size_t left = 0;
+	double least = 0;
+	for (size_t i = 0; i < count; i++)
+		left += isnan(p[i]) ? 0 : 1;
+	double *raw = calloc(count + 1, sizeof *raw);
+	if (!raw) { /* Bonferroni's bound holds, too */
+		for (size_t i = 0; i < count; i++)
+			p[i] = fmin(1, p[i] * (double)left);
+		return;
+	}
+	memcpy(raw, p, count * sizeof *raw);
+	for (; left > 0; left--) {
+		size_t smallest = count;
+		for (size_t i = 0; i < count; i++)
+			if (!isnan(raw[i]) && (smallest == count || raw[i] < raw[smallest]))
+				smallest = i;
+		least = fmax(least, fmin(1, raw[smallest] * (double)left));
+		p[smallest] = least;
+		raw[smallest] = NAN;
+	}
+	free(raw);
+}
+
+/* --- variances and the bootstrap -------------------------------------------------------------- */
+
+/* Values of y that agree to within this are equal; the rest is rounding. */
+#define COMPARE_VARIANCE_LEAST 1e-24
+
+/* One side of one point. */
+struct side {
+	double mean, variance; /* variance: 0 of one value */
+	double freedom;
+};
+
+struct point {
+	struct side a, b;
+	double variance, freedom; /* pooled */
+};
+
+/* Residuals in units of their point's deviation. */
+struct pool {
+	double *values; /* owned */
+	size_t count;
+};
+
+struct bootstrap {
+	struct pool pool;
+	struct moderation shared; /* in units of the pool: variance 1 */
+	double run_share;
+	bool wanted;
+	uint64_t seed;
+	double *t;     /* (COMPARE_RESAMPLES), owned */
+	size_t na, nb; /* that `critical` is of; 0: none yet */
+	double level, critical;
+};
+
+/* --- one side, one point ---------------------------------------------------------------------- */
+
+static struct side side_of(const double *values, size_t count)
+{
+	const double deviation = statistics_deviation(values, count);
+	return (struct side){
+		.mean = statistics_mean(values, count),
+		.variance = count > 1 ? deviation * deviation : 0,
+		.freedom = count > 1 ? (double)(count - 1) : 0,
+	};
+}
+
+static struct point compare_point_of(const struct difference_samples *samples)
+{
+	struct point point = {
+		side_of(samples->a, samples->a_count), side_of(samples->b, samples->b_count), 0, 0};
+	point.freedom = point.a.freedom + point.b.freedom;
+	if (point.freedom > 0)
+		point.variance =
+			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
+			point.freedom;
+	return point;
+}
+
+static bool compare_is_there(const struct difference_samples *samples)
+{
+	return samples->a_count > 0 && samples->b_count > 0;
+}
+
+/* What the points share; {0, 0} of fewer than three.  0 or -ENOMEM. */
+static int compare_shared_of(const struct point *points, size_t count, struct moderation *shared)
+{
+	double *variances = calloc(2 * count + 1, sizeof *variances);
+	if (!variances)
+		return -ENOMEM;
+	double *freedoms = variances + count;
+	size_t known = 0;
+	for (size_t i = 0; i < count; i++)
+		if (points[i].freedom > 0) {
+			variances[known] = points[i].variance;
+			freedoms[known++] = points[i].freedom;
+		}
+	*shared = moderation_of(variances, freedoms, known);
+	shared->freedom = known > 0 ? fmin(shared->freedom, (double)known - 1) : 0;
+	free(variances);
+	return 0;
+}
+
+/* se^2 and its degrees of freedom. */
+static double compare_error_squared(const struct point *point, const struct moderation *shared,
+	double na, double nb, double run_share, double *freedom)
+{
+	static const double unlike = 1.5;
+	const double pooled = moderation_apply(shared, point->variance, point->freedom, freedom);
+	const bool alike = fmax(na, nb) < unlike * fmin(na, nb);
+	if (alike || point->a.freedom <= 0 || point->b.freedom <= 0)
+		return pooled * (1 / na + 1 / nb + 2 * run_share);
+	const double a = point->a.variance * (1 / na + run_share);
+	const double b = point->b.variance * (1 / nb + run_share);
+	const double quarter = a * a / point->a.freedom + b * b / point->b.freedom;
+	if (quarter > 0)
+		*freedom = (a + b) * (a + b) / quarter;
+	return a + b;
+}
+
+/* --- bootstrap -------------------------------------------------------------------------------- */
+
+static void add_residuals(
+	struct pool *pool, const double *values, size_t count, double mean, double deviation)
+{
+	if (count < 2 || deviation <= 0)
+		return;
+	const double swell = sqrt((double)count / (double)(count - 1));
+	for (size_t i = 0; i < count; i++)
+		pool->values[pool->count++] = swell * (values[i] - mean) / deviation;
+}
+
+/* 0 or -ENOMEM. */
+static int compare_pool_open(struct pool *pool, const struct difference_samples *samples,
+	const struct point *points, size_t count, const struct moderation *shared)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < count; i++)
+		total += samples[i].a_count + samples[i].b_count;
+	*pool = (struct pool){.values = calloc(total + 1, sizeof(double))};
+	for (size_t i = 0; pool->values && i < count; i++) {
+		double freedom;
+		const double variance =
+			moderation_apply(shared, points[i].variance, points[i].freedom, &freedom);
+		if (!compare_is_there(&samples[i]) || !(variance > COMPARE_VARIANCE_LEAST))
+			continue;
+		const double deviation = sqrt(variance);
+		add_residuals(pool, samples[i].a, samples[i].a_count, points[i].a.mean, deviation);
+		add_residuals(pool, samples[i].b, samples[i].b_count, points[i].b.mean, deviation);
+	}
+	return pool->values ? 0 : -ENOMEM;
+}
+
+static double draw_residual(const struct pool *pool, struct rng *rng)
+{
+	const uint64_t word = rng_below(rng, 2 * pool->count);
+	const double value = pool->values[word / 2];
+	return word & 1 ? value : -value;
+}
+
+/* Includes an effect that the whole run shares. */
+static struct side draw_side(
+	const struct pool *pool, struct rng *rng, size_t count, double run_share)
+{
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < count; i++) {
+		const double value = draw_residual(pool, rng);
+		sum += value;
+		squares += value * value;
+	}
+	const double n = (double)count;
+	const double variance = count > 1 ? fmax(0, squares - sum * sum / n) / (n - 1) : 0;
+	const double run = sqrt(run_share) * draw_residual(pool, rng);
+	return (struct side){sum / n + run, variance, n - 1};
+}
+
+static struct point draw_bootstrap_point(
+	const struct bootstrap *bootstrap, struct rng *rng, size_t na, size_t nb)
+{
+	const struct pool *pool = &bootstrap->pool;
+	struct point point = {draw_side(pool, rng, na, bootstrap->run_share),
+		draw_side(pool, rng, nb, bootstrap->run_share), 0, 0};
+	point.freedom = point.a.freedom + point.b.freedom;
+	if (point.freedom > 0)
+		point.variance =
+			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
+			point.freedom;
+	return point;
+}
+
+/* The quantile of |t| that a share `level` of the resamples is above. */
+static double critical_of(double *t, double level)
+{
+	sort_doubles(t, COMPARE_RESAMPLES);
+	const double place = (1 - level) * COMPARE_RESAMPLES;
+	const size_t index =
+		place < COMPARE_RESAMPLES - 1 ? (size_t)ceil(place) : COMPARE_RESAMPLES - 1;
+	return t[index];
+}
+
+/* Whether there is enough to draw from. */
+static bool compare_bootstrap_tells(const struct bootstrap *bootstrap, double level)
+{
+	/* The tail must be among the resamples. */
+	return bootstrap->wanted && bootstrap->pool.count >= COMPARE_POOL_LEAST &&
+	       level * COMPARE_RESAMPLES >= 10;
+}
+
+/* The quantile of |t| that a share `level` is above, for a point with so many repetitions. */
+static double compare_bootstrap_critical(
+	struct bootstrap *bootstrap, size_t na, size_t nb, double level)
+{
+	struct rng rng;
+	if (bootstrap->na == na && bootstrap->nb == nb && bootstrap->level >= level &&
+		bootstrap->level <= level)
+		return bootstrap->critical;
+	rng_init(&rng, bootstrap->seed, na * 1000003 + nb);
+	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
+		double freedom;
+		const struct point point = draw_bootstrap_point(bootstrap, &rng, na, nb);
+		const double square = compare_error_squared(&point, &bootstrap->shared, (double)na,
+			(double)nb, bootstrap->run_share, &freedom);
+		bootstrap->t[r] = fabs(point.b.mean - point.a.mean) / sqrt(fmax(square, DBL_MIN));
+	}
+	bootstrap->na = na;
+	bootstrap->nb = nb;
+	bootstrap->level = level;
+	return bootstrap->critical = critical_of(bootstrap->t, level);
+}
+
+/* The same for the mean over all points, whose deviations are kept. */
+static double compare_bootstrap_overall(
+	struct bootstrap *bootstrap, const struct difference *points, size_t count, double level)
+{
+	struct rng rng;
+	rng_init(&rng, bootstrap->seed, UINT64_MAX);
+	for (size_t r = 0; r < COMPARE_RESAMPLES; r++) {
+		double sum = 0;
+		double square = 0;
+		for (size_t i = 0; i < count; i++) {
+			const struct difference *d = &points[i];
+			if (isnan(d->error))
+				continue;
+			double freedom;
+			const struct point p =
+				draw_bootstrap_point(bootstrap, &rng, d->a_count, d->b_count);
+			const double unit =
+				compare_error_squared(&p, &bootstrap->shared, (double)d->a_count,
+					(double)d->b_count, bootstrap->run_share, &freedom);
+			sum += d->deviation * (p.b.mean - p.a.mean);
+			square += d->deviation * d->deviation * unit;
+		}
+		bootstrap->t[r] = fabs(sum) / sqrt(fmax(square, DBL_MIN));
+	}
+	return critical_of(bootstrap->t, level);
+}
+
+/* --- stalls: without the worst repetitions of each side --------------------------------------- */
+
+/* The difference without the repetitions of each side that did worst: what is left when the machine
+ * stood still in one of them.  compare_statistics.h says when it is used. */
+
+/* Of n values drawn from a normal distribution of deviation 1, the (n - 1) / 2 least left out:
+ * `variance` of the mean of the rest; `widen`: 1 / sqrt(mean of their variance), which makes the
+ * deviation of the rest that of all; `tail`: the quantile of |difference| / deviation of the rest
+ * at 0.1 %, beside Student's, where its numerator has deviation 1.  From 3 million draws each;
+ * test_compare_stalls draws them anew. */
+static const struct law {
+	double variance, widen, tail;
+} laws[COMPARE_STALLS_REPEATS_MOST + 1] = {
+	[3] = {0.3894, 1.306, 1.48},
+	[4] = {0.2769, 1.257, 1.36},
+	[5] = {0.2453, 1.420, 1.63},
+	[6] = {0.1948, 1.370, 1.49},
+	[7] = {0.1795, 1.480, 1.65},
+	[8] = {0.1506, 1.434, 1.56},
+	[9] = {0.1418, 1.514, 1.67},
+	[10] = {0.1230, 1.474, 1.60},
+	[11] = {0.1174, 1.539, 1.69},
+	[12] = {0.1040, 1.502, 1.62},
+	[13] = {0.1001, 1.556, 1.69},
+	[14] = {0.0902, 1.523, 1.64},
+	[15] = {0.0871, 1.568, 1.69},
+	[16] = {0.0795, 1.538, 1.65},
+};
+
+static size_t stalls_set_aside(size_t count)
+{
+	return (count - 1) / 2;
+}
+
+bool compare_stalls_apply(
+	const struct difference_samples *samples, const struct difference_rules *rules)
+{
+	return rules->stalls != STALLS_UNKNOWN && samples->a_count == samples->b_count &&
+	       samples->a_count >= COMPARE_STALLS_REPEATS_LEAST &&
+	       samples->a_count <= COMPARE_STALLS_REPEATS_MOST;
+}
+
+/* Mean and variance of the values that are left. */
+static struct side rest_of(const double *values, size_t count, enum stall_sense stalls)
+{
+	double sorted[COMPARE_STALLS_REPEATS_MOST];
+	const size_t less = stalls_set_aside(count);
+	memcpy(sorted, values, count * sizeof *sorted);
+	sort_doubles(sorted, count);
+	const double *rest = stalls == STALLS_LESSEN ? sorted + less : sorted;
+	const double deviation = statistics_deviation(rest, count - less);
+	return (struct side){statistics_mean(rest, count - less), deviation * deviation,
+		(double)(count - less - 1)};
+}
+
+struct difference compare_stalls_difference(
+	const struct difference_samples *samples, const struct difference_rules *rules)
+{
+	const size_t count = samples->a_count;
+	const struct law *law = &laws[count];
+	const struct side a = rest_of(samples->a, count, rules->stalls);
+	const struct side b = rest_of(samples->b, count, rules->stalls);
+	const double deviation = sqrt(fmax((a.variance + b.variance) / 2, COMPARE_VARIANCE_LEAST));
+	return (struct difference){
+		.a = a.mean,
+		.b = b.mean,
+		.value = b.mean - a.mean,
+		.error = deviation * law->tail * sqrt(2 * law->variance + 2 * rules->run_share),
+		.freedom = a.freedom + b.freedom,
+		.deviation = deviation * law->widen,
+		.a_count = count,
+		.b_count = count,
+		.set_aside = stalls_set_aside(count),
+		.repeats_needed = 0,
+	};
+}
+
+/* --- differences ------------------------------------------------------------------------------ */
 
 static const double POWER = 0.8;
 static const double Z95 = 1.959964;
@@ -57,7 +492,7 @@ static bool holds_zero(const struct interval *interval)
 	return interval->low <= 0 && interval->high >= 0;
 }
 
-static enum difference_verdict verdict_of(
+static enum difference_verdict verdict_of_difference(
 	const struct difference *d, const struct difference_rules *rules)
 {
 	const double within = fmax(d->floor, rules->resolution);
@@ -73,7 +508,7 @@ static enum difference_verdict verdict_of(
 	return d->value < 0 ? DIFFERENCE_LESS : DIFFERENCE_MORE;
 }
 
-static void advise(struct difference *d, const struct difference_rules *rules,
+static void advise_repeats(struct difference *d, const struct difference_rules *rules,
 	double shared_freedom, size_t tests)
 {
 	enum { REPEATS_TO_BEGIN = 3 };
@@ -100,7 +535,7 @@ static void set_interval(struct difference *d, double critical)
 		d->value - d->critical * d->error, d->value + d->critical * d->error};
 }
 
-static struct difference without(void)
+static struct difference difference_unknown(void)
 {
 	return (struct difference){.a = NAN,
 		.b = NAN,
@@ -119,7 +554,7 @@ static struct difference difference_of(const struct difference_samples *samples,
 	const struct point *point, const struct difference_rules *rules,
 	struct bootstrap *bootstrap, const struct moderation *shared)
 {
-	struct difference d = without();
+	struct difference d = difference_unknown();
 	d.a_count = samples->a_count;
 	d.b_count = samples->b_count;
 	d.a = point->a.mean;
@@ -165,27 +600,28 @@ static double joint_p(const struct difference *all, const struct difference *res
 	return rest->tests > 0 ? fmin(1, (double)rest->tests * fmin(all->p, rest->p)) : all->p;
 }
 
-/* Settles p and the verdict, by the rest of the repetitions where these find a difference and find it more surely. */
-static void settle(struct difference *all, const struct difference *rest, double adjusted,
-	const struct difference_rules *rules)
+/* Sets p and the verdict; takes them from the undisturbed repetitions where these find a
+ * difference, and find it with more certainty. */
+static void settle_difference(struct difference *all, const struct difference *rest,
+	double adjusted, const struct difference_rules *rules)
 {
 	const double p = joint_p(all, rest);
 	const bool rest_leads = rest->tests > 0 && rest->p < all->p;
 	struct difference d = *rest;
 	all->p = d.p = p;
 	all->adjusted = d.adjusted = adjusted;
-	all->verdict = verdict_of(all, rules);
+	all->verdict = verdict_of_difference(all, rules);
 	if (!rest_leads)
 		return;
-	d.verdict = verdict_of(&d, rules);
+	d.verdict = verdict_of_difference(&d, rules);
 	if (d.verdict == DIFFERENCE_LESS || d.verdict == DIFFERENCE_MORE)
 		*all = d;
 }
 
-/* --- all points together ------------------------------------------------------------------------------------ */
+/* --- all points together ---------------------------------------------------------------------- */
 
-/* Deviation of what the n-th repetitions of all points have in common, from both sides: the sweep's rounds are
- * apart in time as runs are.  NAN: not known. */
+/* Deviation of what the n-th repetitions of all points have in common, from both sides: the sweep's
+ * rounds are apart in time as runs are.  NAN: not known. */
 static double common_deviation(
 	const struct difference_samples *samples, const struct point *points, size_t count)
 {
@@ -283,12 +719,12 @@ static size_t overall_means(
 	return used;
 }
 
-/* Of several points, whose p and verdicts do not matter for it. */
+/* The mean over several points; their own p and verdicts do not matter for it. */
 static struct difference overall_of(const struct difference *points, size_t count,
 	const struct difference_rules *rules, struct bootstrap *bootstrap, double common)
 {
 	const double level = rules->significance;
-	struct difference overall = without();
+	struct difference overall = difference_unknown();
 	if (overall_means(&overall, points, count) == 0)
 		return overall;
 	overall.is_mean = true;
@@ -307,19 +743,20 @@ static struct difference overall_of(const struct difference *points, size_t coun
 		set_interval(&overall, overall.critical);
 	}
 	overall.adjusted = overall.p;
-	overall.verdict = verdict_of(&overall, rules);
+	overall.verdict = verdict_of_difference(&overall, rules);
 	return overall;
 }
 
-static void judge(struct difference *out, const struct difference *rest, const double *adjusted,
-	size_t count, const struct difference_rules *rules, double shared_freedom)
+static void judge_differences(struct difference *out, const struct difference *rest,
+	const double *adjusted, size_t count, const struct difference_rules *rules,
+	double shared_freedom)
 {
 	size_t tests = 0;
 	for (size_t i = 0; i < count; i++)
 		tests += isnan(out[i].p) ? 0 : 1;
 	for (size_t i = 0; i < count; i++) {
-		settle(&out[i], &rest[i], adjusted[i], rules);
-		advise(&out[i], rules, shared_freedom, tests > 0 ? tests : 1);
+		settle_difference(&out[i], &rest[i], adjusted[i], rules);
+		advise_repeats(&out[i], rules, shared_freedom, tests > 0 ? tests : 1);
 	}
 }
 
@@ -332,7 +769,7 @@ struct work {
 	struct bootstrap bootstrap;
 };
 
-static void work_close(struct work *work)
+static void differences_close(struct work *work)
 {
 	free(work->bootstrap.pool.values);
 	free(work->bootstrap.t);
@@ -341,8 +778,8 @@ static void work_close(struct work *work)
 	free(work->points);
 }
 
-static int work_open(struct work *work, const struct difference_samples *samples, size_t count,
-	const struct difference_rules *rules)
+static int differences_open(struct work *work, const struct difference_samples *samples,
+	size_t count, const struct difference_rules *rules)
 {
 	work->points = calloc(count + 1, sizeof *work->points);
 	work->rest = calloc(count + 1, sizeof *work->rest);
@@ -370,7 +807,7 @@ int compare_differences(const struct difference_samples *samples, size_t count,
 	const struct difference_rules *rules, struct difference *out, struct difference *overall)
 {
 	struct work work = {0};
-	const int code = work_open(&work, samples, count, rules);
+	const int code = differences_open(&work, samples, count, rules);
 	for (size_t i = 0; !code && i < count; i++) {
 		out[i] = difference_of(
 			&samples[i], &work.points[i], rules, &work.bootstrap, &work.shared);
@@ -383,10 +820,10 @@ int compare_differences(const struct difference_samples *samples, size_t count,
 			*overall = overall_of(out, count, rules, &work.bootstrap,
 				common_deviation(samples, work.points, count));
 		compare_holm(work.adjusted, count);
-		judge(out, work.rest, work.adjusted, count, rules, work.shared.freedom);
+		judge_differences(out, work.rest, work.adjusted, count, rules, work.shared.freedom);
 	}
 	if (!code && overall && count == 1)
 		*overall = out[0];
-	work_close(&work);
+	differences_close(&work);
 	return code;
 }

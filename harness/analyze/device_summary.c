@@ -1,7 +1,9 @@
-/* Merging what repetitions say of a device. */
+/* What repetitions say about a device, merged; and means over all devices, the evidence for limits
+ * that lie on the device itself. */
 #include "harness/analyze/device_summary.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +19,9 @@ static const struct device_measurement *device_at(const struct series *s, size_t
 	return s->device < m->device_count ? &m->devices[s->device] : NULL;
 }
 
-/* --- members that are means ------------------------------------------------------------------------- */
+/* --- members that are means ------------------------------------------------------------------- */
 
-static const size_t means[] = {
+static const size_t mean_members[] = {
 	offsetof(struct device_measurement, step_seconds),
 	offsetof(struct device_measurement, upload_seconds),
 	offsetof(struct device_measurement, sync_seconds),
@@ -35,7 +37,7 @@ static const size_t means[] = {
 	offsetof(struct device_measurement, busy_share),
 };
 
-static const size_t ranges[] = {
+static const size_t range_members[] = {
 	offsetof(struct device_measurement, sm_clock_mhz),
 	offsetof(struct device_measurement, memory_clock_mhz),
 	offsetof(struct device_measurement, power_w),
@@ -54,7 +56,7 @@ static double member(const struct device_measurement *device, size_t offset)
 	return value;
 }
 
-static double mean_of(const struct series *s, size_t offset)
+static double mean_over_repeats(const struct series *s, size_t offset)
 {
 	double sum = 0;
 	size_t known = 0;
@@ -69,10 +71,10 @@ static double mean_of(const struct series *s, size_t offset)
 	return known > 0 ? sum / (double)known : (double)NAN;
 }
 
-static struct device_range range_of(const struct series *s, size_t offset)
+static struct device_range range_over_repeats(const struct series *s, size_t offset)
 {
 	struct device_range out = {.low = NAN,
-		.mean = mean_of(s, offset + offsetof(struct device_range, mean)),
+		.mean = mean_over_repeats(s, offset + offsetof(struct device_range, mean)),
 		.high = NAN};
 	for (size_t i = 0; i < s->count; i++) {
 		const struct device_measurement *device = device_at(s, i);
@@ -87,9 +89,9 @@ static struct device_range range_of(const struct series *s, size_t offset)
 	return out;
 }
 
-/* --- the others --------------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
-static double add_known(double sum, double value)
+static double sum_of_known(double sum, double value)
 {
 	return isnan(value) ? sum : isnan(sum) ? value : sum + value;
 }
@@ -151,8 +153,8 @@ static void merge_others(const struct series *s, struct device_measurement *all)
 		const struct device_measurement *device = device_at(s, i);
 		if (!device)
 			continue;
-		all->ecc_corrected = add_known(all->ecc_corrected, device->ecc_corrected);
-		all->ecc_uncorrected = add_known(all->ecc_uncorrected, device->ecc_uncorrected);
+		all->ecc_corrected = sum_of_known(all->ecc_corrected, device->ecc_corrected);
+		all->ecc_uncorrected = sum_of_known(all->ecc_uncorrected, device->ecc_uncorrected);
 		all->clock_map_error_ns = fmax(all->clock_map_error_ns, device->clock_map_error_ns);
 		all->deterministic = all->deterministic && device->deterministic;
 		all->samples += device->samples;
@@ -161,7 +163,7 @@ static void merge_others(const struct series *s, struct device_measurement *all)
 	merge_throttles(s, all);
 }
 
-/* --- what follows ------------------------------------------------------------------------------------- */
+/* --- what follows ----------------------------------------------------------------------------- */
 
 /* Devices that train together make the same number of steps each. */
 static void derive(const struct series *s, struct device_summary *out)
@@ -188,16 +190,16 @@ static void derive(const struct series *s, struct device_summary *out)
 	out->peak_share = out->all.achieved_flops / out->all.peak_flops;
 }
 
-static void summarise(const struct series *s, struct device_summary *out)
+static void summarise_device(const struct series *s, struct device_summary *out)
 {
 	out->all = s->repeats[0]->devices[s->device];
-	for (size_t i = 0; i < COUNT(means); i++) {
-		const double mean = mean_of(s, means[i]);
-		memcpy((char *)&out->all + means[i], &mean, sizeof mean);
+	for (size_t i = 0; i < COUNT(mean_members); i++) {
+		const double mean = mean_over_repeats(s, mean_members[i]);
+		memcpy((char *)&out->all + mean_members[i], &mean, sizeof mean);
 	}
-	for (size_t i = 0; i < COUNT(ranges); i++) {
-		const struct device_range range = range_of(s, ranges[i]);
-		memcpy((char *)&out->all + ranges[i], &range, sizeof range);
+	for (size_t i = 0; i < COUNT(range_members); i++) {
+		const struct device_range range = range_over_repeats(s, range_members[i]);
+		memcpy((char *)&out->all + range_members[i], &range, sizeof range);
 	}
 	merge_others(s, &out->all);
 	derive(s, out);
@@ -209,7 +211,7 @@ size_t device_summaries(const struct measurement *const *repeats, size_t count,
 	struct series s = {.repeats = repeats, .count = count};
 	const size_t devices = count > 0 ? repeats[0]->device_count : 0;
 	for (; s.device < devices; s.device++)
-		summarise(&s, &out[s.device]);
+		summarise_device(&s, &out[s.device]);
 	return devices;
 }
 
@@ -224,4 +226,118 @@ enum same_results device_same_results(const struct measurement *const *repeats, 
 		if (repeats[i]->loss_first != repeats[0]->loss_first)
 			return SAME_NO;
 	return SAME_YES;
+}
+
+/* --- all devices ------------------------------------------------------------------------------ */
+
+/* Reasons of a slow-down come in three kinds: harm that the device avoids, the power cap that large
+ * products reach on healthy devices, and what is no slow-down at all. */
+
+/* A mean of those values that are known. */
+struct mean {
+	double sum;
+	size_t count;
+};
+
+static void mean_add(struct mean *mean, double value)
+{
+	if (!isfinite(value))
+		return;
+	mean->sum += value;
+	mean->count++;
+}
+
+static double mean_value(const struct mean *mean)
+{
+	return mean->count > 0 ? mean->sum / (double)mean->count : (double)NAN;
+}
+
+struct means {
+	struct mean busy, launch, idle, copy, copying, rate, sync, utilisation, slowed, capped,
+		clock;
+};
+
+static double view_ratio(double value, double of)
+{
+	return of > 0 ? value / of : (double)NAN;
+}
+
+static bool is_power_cap(const char *reason)
+{
+	return strcmp(reason, "power cap") == 0;
+}
+
+/* Clocks that were requested, or that are low because the device idles. */
+static bool is_no_slow_down(const char *reason)
+{
+	static const char *const harmless[] = {
+		"idle", "application clocks", "display clocks", "sync boost"};
+	for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+		if (strcmp(reason, harmless[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Reasons overlap in time, so the commonest one stands for all. */
+static void view_add_throttles(
+	const struct device_measurement *device, struct means *means, struct device_view *out)
+{
+	double slowed = 0;
+	double capped = 0;
+	if (!(device->samples > 0))
+		return;
+	for (size_t i = 0; i < device->throttle_count; i++) {
+		const char *reason = device->throttles[i].reason;
+		const double share = device->throttles[i].share;
+		if (is_power_cap(reason)) {
+			capped = share;
+		} else if (!is_no_slow_down(reason) && share > slowed) {
+			slowed = share;
+			(void)snprintf(out->reason, sizeof out->reason, "%s", reason);
+		}
+	}
+	mean_add(&means->slowed, slowed);
+	mean_add(&means->capped, capped);
+}
+
+static void view_add_device(const struct measurement *m, const struct device_measurement *device,
+	struct means *means, struct device_view *out)
+{
+	const double steps = m->batches > 0 && m->device_count > 0
+				     ? (double)m->batches / (double)m->device_count
+				     : (double)NAN;
+	out->any = true;
+	(void)snprintf(out->name, sizeof out->name, "%s", device->name);
+	mean_add(&means->busy, view_ratio(device->step_seconds, m->measured_seconds));
+	mean_add(&means->launch, view_ratio(device->launch_ns * steps / 1e9, device->step_seconds));
+	mean_add(&means->idle, device->idle_share);
+	mean_add(&means->copy, view_ratio(device->upload_seconds, device->step_seconds));
+	mean_add(&means->copying, view_ratio(device->upload_seconds, m->measured_seconds));
+	mean_add(&means->rate, view_ratio(device->upload_bytes, device->upload_seconds));
+	mean_add(&means->sync, view_ratio(device->sync_seconds, device->step_seconds));
+	mean_add(&means->utilisation, device->model_utilisation);
+	mean_add(&means->clock, view_ratio(device->sm_clock_mhz.mean, device->sm_clock_max_mhz));
+	view_add_throttles(device, means, out);
+}
+
+struct device_view device_view_of(const struct measurement *const *repeats, size_t count)
+{
+	struct device_view out = {0};
+	struct means means = {0};
+	for (size_t i = 0; i < count; i++)
+		for (size_t d = 0; d < repeats[i]->device_count; d++)
+			if (!repeats[i]->devices[d].emulated)
+				view_add_device(repeats[i], &repeats[i]->devices[d], &means, &out);
+	out.busy = mean_value(&means.busy);
+	out.launch_share = mean_value(&means.launch);
+	out.idle = mean_value(&means.idle);
+	out.copy_share = mean_value(&means.copy);
+	out.copying = mean_value(&means.copying);
+	out.copy_rate = mean_value(&means.rate);
+	out.sync_share = mean_value(&means.sync);
+	out.utilisation = mean_value(&means.utilisation);
+	out.slowed = mean_value(&means.slowed);
+	out.capped = mean_value(&means.capped);
+	out.clock_share = mean_value(&means.clock);
+	return out;
 }

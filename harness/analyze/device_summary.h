@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 struct device_summary {
-	/* Means over the repetitions that know a member (NAN: none does), ranges from the least to the largest of
-	 * all, errors of memory summed up, the largest error of the clock map, the newest statistics of a step.
-	 * deterministic: in all of them. */
+	/* Means over the repetitions that know a member (NAN: none does), ranges from the least to
+	 * the largest of all, errors of memory summed up, the largest error of the clock map, the
+	 * newest statistics of a step. deterministic: in all of them. */
 	struct device_measurement all;
 	double step_ns;            /* device time of a step; NAN */
 	double step_share;         /* of the measured time, in a step; NAN */
@@ -22,8 +22,32 @@ struct device_summary {
 size_t device_summaries(const struct measurement *const *repeats, size_t count,
 	struct device_summary out[DEVICES_MAX]);
 
-/* Whether repetitions computed the same: the loss of their first step, bit by bit. */
+/* Whether repetitions computed the same: the loss of their first step, compared bit by bit. */
 enum same_results { SAME_UNKNOWN, SAME_YES, SAME_NO };
 enum same_results device_same_results(const struct measurement *const *repeats, size_t count);
+
+/* What the devices of a point did, as far as they report it: the evidence for limits that lie on
+ * the device itself. Means over the repetitions and their devices; NAN: unknown. */
+struct device_view {
+	bool any; /* a real device computed; nothing else here is known otherwise */
+	char name[sizeof((struct device_measurement){0}.name)];
+	double busy;         /* of the measured time, in a step */
+	double launch_share; /* host time to launch a step, of the step's device time */
+	double idle;         /* of a step's device time, in which no kernel ran */
+	double copy_share;   /* copying batches to it, of its step time */
+	double copying;      /* of the measured time */
+	double copy_rate;    /* bytes/s while it copied */
+	double sync_share;   /* exchange of gradients, of its step time */
+	double utilisation;  /* of the model: FLOPs done / time / published peak */
+	/* Share of the samples in which the device slowed itself down against harm (heat, power
+	 * supply), and the commonest reason; in which its power cap held the clocks down; and its
+	 * clock over its highest. */
+	double slowed;
+	char reason[NAME_BYTES];
+	double capped;
+	double clock_share;
+};
+
+struct device_view device_view_of(const struct measurement *const *repeats, size_t count);
 
 #endif

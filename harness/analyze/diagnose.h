@@ -1,34 +1,34 @@
-/* The whole diagnosis of one point: verdict, what each alternative would gain, the order of the next
- * limits, memory, phases.  A pure function of saved results and ceilings. */
+/* The whole diagnosis of one point: verdict, what each alternative would gain, the order of the
+ * next limits, memory, phases.  A pure function of saved results and ceilings. */
 #ifndef MLBENCH_ANALYZE_DIAGNOSE_H
 #define MLBENCH_ANALYZE_DIAGNOSE_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
-#include "harness/analyze/tried.h"
+#include "harness/analyze/trial.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum {
 	RECOMMENDATIONS_MAX = 4,
-	SETTINGS_MAX = 4,
 	PHASES_MAX = 8,
-	SETTING_BYTES = 64,
 };
 
-/* One thing to do: keys to set, together, and what comes of it by replay. */
+/* One recommendation: keys to set together, and the predicted effect. */
 struct recommendation {
 	char settings[SETTINGS_MAX][SETTING_BYTES]; /* "decode.workers=8", as --set takes it */
 	size_t setting_count;
 	double predicted;         /* samples/s */
 	struct interval interval; /* 90 % */
-	double measured; /* samples/s: that setting was measured, too, which stands above the prediction; 0: it was not */
+	/* samples/s: that setting was measured, too, which stands above the prediction; 0: it
+	 * was not */
+	double measured;
 	char next_stage[NAME_BYTES], next_resource[NAME_BYTES]; /* what binds then */
 	char words[EVIDENCE_BYTES];
 };
 
-/* A part of the run with a limit of its own. */
+/* A part of the run with its own bottleneck. */
 struct phase {
 	double begin_s, end_s;
 	double throughput;
@@ -66,18 +66,18 @@ struct diagnose_input {
 	const struct point_summary *point;
 	const struct point_facts *facts;
 	struct model_source source;
-	/* (all_count): those of the source and the unsteady ones that it leaves out, in their order: a change that lasted shows in one
-	 * of these.  NULL: the source has all. */
+	/* (all_count): those of the source and the unsteady ones that it leaves out, in their
+	 * order: a change that lasted shows in one of these.  NULL: the source has all. */
 	const struct measurement *const *all;
 	const struct traces *const *all_traces;
 	size_t all_count;
 	const struct tried *tried; /* what was measured beside it; NULL: nothing */
 };
 
-/* What is to be expected of it: measured, or else predicted. */
+/* Its expected throughput: measured, or else predicted. */
 double recommendation_rate(const struct recommendation *recommendation);
 
-/* effort as in model.h: 0 leaves the replay out (only wait states and resource rules). */
+/* effort as in point_model.h; 0 leaves the replay out (only wait states and resource rules). */
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err);
 

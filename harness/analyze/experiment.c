@@ -1,19 +1,26 @@
-/* One experiment: the order of its runs, what a block tells, and how long runs may take. */
+/* Experiments: the order of runs, what a block tells and how long runs may take; then all of them
+ * together: their intervals, which of them needs more blocks, and what they say about the
+ * verdict. */
 #include "harness/analyze/experiment.h"
 
+#include "harness/analyze/statistics.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Apart from other uses of run.seed. */
+/* --- one experiment --------------------------------------------------------------------------- */
+
+/* Separates this use of run.seed from others. */
 static const uint64_t ORDER_STREAM = 0x4558504552494d45ULL;
 
-/* Share of the budget for the first two blocks of every experiment: the rest goes where it is needed. */
+/* Share of the budget for the first two blocks of every experiment; the rest goes where it is
+ * needed. */
 static const double FIRST_ROUNDS_SHARE = 0.6;
-/* A run shorter than this measures how threads start. */
+/* A shorter run would measure how threads start. */
 static const double DURATION_LEAST_S = 0.2, WARMUP_LEAST_S = 0.05;
-/* A throughput between completions of batches needs some of them. */
+/* Throughput is measured between completions of batches, so it needs some of them. */
 enum { BATCHES_LEAST = 12 };
 static const double WARMUP_SHARE = 0.25; /* of a run */
 
@@ -106,4 +113,380 @@ const char *experiment_outcome_name(enum experiment_outcome outcome)
 	static const char *const names[EXPERIMENT_OUTCOMES] = {
 		"untried", "unpredicted", "unclear", "confirmed", "failed"};
 	return names[outcome];
+}
+
+/* --- all experiments -------------------------------------------------------------------------- */
+
+static const uint64_t NEXT_STREAM = 0x4e455854ULL;
+
+/* Half-widths of 90 % intervals that are good enough: of an elasticity; of a log ratio; and beside
+ * that of the prediction which it is held against. */
+static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE = 0.5;
+
+/* How the odds of a verdict fall: see experiment.h. */
+static const double ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
+
+/* --- blocks whose baseline moved -------------------------------------------------------------- */
+
+/* ln| from the median: beyond both limits a block is measured again. With fewer runs the spread is
+ * unknown. */
+static const double MOVED_LEAST = 0.05, MOVED_DEVIATIONS = 5, MAD_TO_DEVIATION = 1.4826;
+enum { SPREAD_RUNS_LEAST = 8, RUNS_MAX = EXPERIMENT_BASELINES * EXPERIMENT_BLOCKS_MAX };
+
+/* The median of the baseline runs of experiments that share a baseline, and the distance from it
+ * that is not chance; NAN: unknown. */
+static double centre_of_baseline(const struct verification *v, bool late, double *far)
+{
+	double logs[EXPERIMENTS_MAX * RUNS_MAX];
+	size_t runs = 0;
+	for (size_t i = 0; i < v->count; i++)
+		for (size_t k = 0; k < v->experiments[i].blocks * EXPERIMENT_BASELINES; k++) {
+			const struct experiment *e = &v->experiments[i];
+			const double rate =
+				e->baselines[k / EXPERIMENT_BASELINES][k % EXPERIMENT_BASELINES];
+			if (experiment_is_late(e) == late && rate > 0)
+				logs[runs++] = log(rate);
+		}
+	if (runs < SPREAD_RUNS_LEAST)
+		return NAN;
+	const double centre = statistics_median(logs, runs);
+	for (size_t i = 0; i < runs; i++)
+		logs[i] = fabs(logs[i] - centre);
+	*far = fmax(
+		MOVED_LEAST, MOVED_DEVIATIONS * MAD_TO_DEVIATION * statistics_median(logs, runs));
+	return centre;
+}
+
+static void take_block_out(struct experiment *e, size_t block)
+{
+	const size_t rest = e->blocks - block - 1;
+	memmove(&e->ratios[block], &e->ratios[block + 1], rest * sizeof e->ratios[0]);
+	memmove(&e->baselines[block], &e->baselines[block + 1], rest * sizeof e->baselines[0]);
+	e->blocks--;
+	e->repeated++;
+}
+
+size_t verification_set_aside(struct verification *v)
+{
+	double most = 1;
+	size_t found = v->count;
+	size_t worst = 0;
+	double far[2] = {NAN, NAN};
+	const double centre[2] = {
+		centre_of_baseline(v, false, &far[0]), centre_of_baseline(v, true, &far[1])};
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		const bool late = experiment_is_late(e);
+		if (e->repeated == EXPERIMENT_REPEATS_MAX)
+			continue;
+		for (size_t k = 0; k < e->blocks * EXPERIMENT_BASELINES; k++) {
+			const double rate =
+				e->baselines[k / EXPERIMENT_BASELINES][k % EXPERIMENT_BASELINES];
+			const double off = fabs(log(rate) - centre[late]) / far[late];
+			if (off > most) {
+				most = off;
+				found = i;
+				worst = k / EXPERIMENT_BASELINES;
+			}
+		}
+	}
+	if (found < v->count)
+		take_block_out(&v->experiments[found], worst);
+	return found;
+}
+
+/* --- one experiment's interval ---------------------------------------------------------------- */
+
+static double block_variance(const struct experiment *e)
+{
+	const double deviation = statistics_deviation(e->ratios, e->blocks);
+	return deviation * deviation;
+}
+
+/* Slow-downs run at nearly the baseline's pace and share its noise; other experiments may not. */
+static bool same_group(const struct experiment *a, enum experiment_kind kind)
+{
+	return (a->kind == EXPERIMENT_SLOW) == (kind == EXPERIMENT_SLOW);
+}
+
+static struct moderation shared_by(const struct verification *v, enum experiment_kind kind)
+{
+	double variances[EXPERIMENTS_MAX];
+	double freedoms[EXPERIMENTS_MAX];
+	size_t count = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (!same_group(e, kind) || e->blocks < 2)
+			continue;
+		variances[count] = block_variance(e);
+		freedoms[count++] = (double)(e->blocks - 1);
+	}
+	return moderation_of(variances, freedoms, count);
+}
+
+/* Standard deviation of one block's log ratio, and its degrees of freedom; NAN: not known. */
+static double block_deviation(
+	const struct verification *v, const struct experiment *e, double *freedom)
+{
+	const struct moderation shared = shared_by(v, e->kind);
+	const bool own = e->blocks >= 2;
+	*freedom = 0;
+	return e->blocks == 0 ? NAN
+			      : sqrt(moderation_apply(&shared, own ? block_variance(e) : 0,
+					own ? (double)(e->blocks - 1) : 0, freedom));
+}
+
+static double half_width(double error, double freedom)
+{
+	return freedom >= 1 ? error * experiment_student_95((size_t)freedom) : NAN;
+}
+
+static enum experiment_outcome experiment_outcome_of(
+	const struct experiment *e, struct interval possible)
+{
+	const struct interval p = e->kind == EXPERIMENT_KNOB
+					  ? experiment_promise(e->predicted, e->predicted_90)
+					  : e->predicted_90;
+	if (isnan(e->measured))
+		return EXPERIMENT_UNTRIED;
+	if (isnan(e->predicted) || isnan(p.low) || isnan(p.high))
+		return EXPERIMENT_UNPREDICTED;
+	if (e->measured >= p.low && e->measured <= p.high)
+		return EXPERIMENT_CONFIRMED;
+	const bool reaches = possible.low <= p.high && possible.high >= p.low;
+	const bool unsure = isnan(possible.low);
+	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
+}
+
+/* Where another stage becomes the bottleneck, the variant's throughput is fixed and the ratio
+ * depends on the baseline's. When the baseline is not what was diagnosed (the node changed, or
+ * short runs differ from long ones), the ratios to either one are possible. */
+static struct interval allow_for_drift(const struct verification *v, const struct experiment *e)
+{
+	if (e->kind == EXPERIMENT_SLOW || !(v->throughput > 0) || !(e->baseline > 0))
+		return e->measured_90;
+	const double drift = e->baseline / v->throughput;
+	return (struct interval){
+		e->measured_90.low * fmin(drift, 1), e->measured_90.high * fmax(drift, 1)};
+}
+
+static void weigh_baseline(struct experiment *e)
+{
+	double sum = 0;
+	for (size_t i = 0; i < e->blocks * EXPERIMENT_BASELINES; i++)
+		sum += log(e->baselines[i / EXPERIMENT_BASELINES][i % EXPERIMENT_BASELINES]);
+	if (!isnan(sum))
+		e->baseline =
+			e->blocks > 0 ? exp(sum / (double)(e->blocks * EXPERIMENT_BASELINES)) : NAN;
+}
+
+static void weigh_one(const struct verification *v, struct experiment *e)
+{
+	double freedom;
+	const double mean = e->blocks > 0 ? statistics_mean(e->ratios, e->blocks) : NAN;
+	const double deviation = block_deviation(v, e, &freedom);
+	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
+	weigh_baseline(e);
+	e->measured = exp(mean);
+	e->measured_90 = (struct interval){exp(mean - half), exp(mean + half)};
+	e->throughput = e->measured * e->baseline;
+	e->outcome = experiment_outcome_of(e, allow_for_drift(v, e));
+}
+
+/* --- elasticities ----------------------------------------------------------------------------- */
+
+/* e = -sum(n r L) / sum(n L^2) over the slow-downs of a stage by exp(L), n blocks of mean log ratio
+ * r. */
+struct slope {
+	double value, error, freedom, replayed;
+	size_t levels, measured;
+};
+
+static struct slope slope_of_stage(const struct verification *v, const char *stage)
+{
+	struct slope slope = {.freedom = INFINITY};
+	double product = 0;
+	double weight = 0;
+	double variance = 0;
+	double predicted = 0;
+	double levels = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (e->kind != EXPERIMENT_SLOW || strcmp(e->stage, stage) != 0)
+			continue;
+		const double level = log(e->factor);
+		slope.levels++;
+		predicted += log(e->predicted) * level;
+		levels += level * level;
+		if (e->blocks == 0)
+			continue;
+		double freedom;
+		const double n = (double)e->blocks;
+		const double deviation = block_deviation(v, e, &freedom);
+		slope.measured++;
+		product += n * log(e->measured) * level;
+		weight += n * level * level;
+		variance += n * level * level * deviation * deviation;
+		slope.freedom = fmin(slope.freedom, freedom);
+	}
+	slope.value = weight > 0 ? -product / weight : NAN;
+	slope.error = weight > 0 ? sqrt(variance) / weight : NAN;
+	slope.replayed = levels > 0 ? -predicted / levels : NAN;
+	return slope;
+}
+
+static bool listed(const struct verification *v, const char *stage)
+{
+	for (size_t i = 0; i < v->elasticity_count; i++)
+		if (strcmp(v->elasticities[i].stage, stage) == 0)
+			return true;
+	return false;
+}
+
+static void weigh_elasticities(struct verification *v)
+{
+	double sum = 0;
+	double replayed = 0;
+	double variance = 0;
+	double freedom = INFINITY;
+	v->elasticity_count = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const char *stage = v->experiments[i].stage;
+		if (v->experiments[i].kind != EXPERIMENT_SLOW || listed(v, stage) ||
+			v->elasticity_count == EXPERIMENT_STAGES_MAX)
+			continue;
+		const struct slope slope = slope_of_stage(v, stage);
+		const double half = half_width(slope.error, slope.freedom);
+		struct measured_elasticity *out = &v->elasticities[v->elasticity_count++];
+		*out = (struct measured_elasticity){.value = slope.value,
+			.interval = {slope.value - half, slope.value + half},
+			.replayed = slope.replayed};
+		memcpy(out->stage, stage, sizeof out->stage);
+		sum += slope.value;
+		replayed += slope.replayed;
+		variance += slope.error * slope.error;
+		freedom = fmin(freedom, slope.freedom);
+	}
+	const double half = half_width(sqrt(variance), freedom);
+	v->elasticity_sum = v->elasticity_count > 0 ? sum : NAN;
+	v->elasticity_sum_90 =
+		(struct interval){v->elasticity_sum - half, v->elasticity_sum + half};
+	v->replayed_sum = v->elasticity_count > 0 ? replayed : NAN;
+}
+
+void verification_weigh(struct verification *v)
+{
+	v->confirmed = v->failed = v->unclear = v->untried = v->repeated = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		weigh_one(v, &v->experiments[i]);
+		v->untried += !e->broken && e->blocks < EXPERIMENT_BLOCKS_LEAST;
+		v->repeated += e->repeated;
+		v->confirmed += v->experiments[i].outcome == EXPERIMENT_CONFIRMED;
+		v->failed += v->experiments[i].outcome == EXPERIMENT_FAILED;
+		v->unclear += v->experiments[i].outcome == EXPERIMENT_UNCLEAR;
+	}
+	weigh_elasticities(v);
+}
+
+/* --- which next ------------------------------------------------------------------------------- */
+
+/* Half the interval's width over the width that would do; above 1: it needs more blocks. */
+static double need_of(const struct verification *v, const struct experiment *e)
+{
+	double freedom;
+	const double deviation = block_deviation(v, e, &freedom);
+	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
+	const bool doubted = e->outcome == EXPERIMENT_FAILED || e->outcome == EXPERIMENT_UNCLEAR;
+	if (doubted && e->blocks < EXPERIMENT_BLOCKS_DOUBTED)
+		return HUGE_VAL;
+	if (e->kind == EXPERIMENT_SLOW)
+		return half / (ELASTICITY_HALF * log(e->factor));
+	const double asked = log(e->predicted_90.high / e->predicted_90.low) / 2;
+	return half / (isnan(asked) ? RATIO_HALF : fmax(RATIO_HALF, PREDICTION_SHARE * asked));
+}
+
+static size_t next_first(const struct verification *v)
+{
+	size_t next = v->count;
+	uint64_t least = UINT64_MAX;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (e->broken || e->blocks >= EXPERIMENT_BLOCKS_LEAST)
+			continue;
+		/* A round is finished before the next begins. */
+		const uint64_t draw =
+			rng_mix(v->seed ^ NEXT_STREAM, i + EXPERIMENTS_MAX * e->blocks) >> 8;
+		const uint64_t rank = ((uint64_t)e->blocks << 56) | draw;
+		if (rank < least) {
+			least = rank;
+			next = i;
+		}
+	}
+	return next;
+}
+
+size_t verification_next(const struct verification *v)
+{
+	size_t next = next_first(v);
+	double most = 1;
+	if (next < v->count)
+		return next;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct experiment *e = &v->experiments[i];
+		if (e->broken || e->blocks == EXPERIMENT_BLOCKS_MAX)
+			continue;
+		const double need = need_of(v, e);
+		if (need > most) {
+			most = need;
+			next = i;
+		}
+	}
+	return next;
+}
+
+/* --- the verdict ------------------------------------------------------------------------------ */
+
+static bool is_about_verdict(const struct experiment *e, const struct verdict *verdict)
+{
+	return e->kind == EXPERIMENT_KNOB || strcmp(e->stage, verdict->stage) == 0 ||
+	       strcmp(e->stage, verdict->also) == 0;
+}
+
+static const struct measured_elasticity *find_elasticity(
+	const struct verification *v, const char *stage)
+{
+	for (size_t i = 0; i < v->elasticity_count; i++)
+		if (strcmp(v->elasticities[i].stage, stage) == 0)
+			return &v->elasticities[i];
+	return NULL;
+}
+
+const struct measured_elasticity *verification_contradicts(
+	const struct verification *v, const struct verdict *verdict)
+{
+	const struct measured_elasticity *own = find_elasticity(v, verdict->stage);
+	const struct measured_elasticity *also = find_elasticity(v, verdict->also);
+	if (!own || isnan(own->interval.high))
+		return NULL;
+	for (size_t i = 0; i < v->elasticity_count; i++) {
+		const struct measured_elasticity *e = &v->elasticities[i];
+		if (e != own && e != also && e->interval.low > own->interval.high &&
+			(!also || e->interval.low > also->interval.high))
+			return e;
+	}
+	return NULL;
+}
+
+double verification_confidence(const struct verification *v, const struct verdict *verdict)
+{
+	double confidence = verdict->confidence;
+	for (size_t i = 0; i < v->count; i++)
+		if (v->experiments[i].outcome == EXPERIMENT_FAILED)
+			confidence = confidence_failed(confidence,
+				is_about_verdict(&v->experiments[i], verdict) ? CONFIDENCE_ODDS_OWN
+									      : ODDS_OTHER);
+	if (verification_contradicts(v, verdict))
+		confidence = fmin(confidence, CONTRADICTED);
+	return confidence;
 }

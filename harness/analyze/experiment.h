@@ -1,13 +1,13 @@
-/* Experiments that hold a diagnosis to its word: a stage is replaced by ready-made outputs, slowed down
- * by a known factor, or the recommended keys are turned, and the throughput is compared with what the
- * replay said before.  Baseline A and variant B run in blocks ABBA or BAAB, which cancels a linear drift of
- * the node; what is kept of a block is one number, the log ratio of B to A.  Pure functions: planning and
+/* Experiments that test a diagnosis. A stage is replaced by ready-made outputs, slowed down by a
+ * known factor, or the recommended keys are set, and the throughput is compared with the
+ * prediction. Baseline A and variant B run in blocks ABBA or BAAB, which cancels a linear drift of
+ * the node; each block yields one number, the log ratio of B to A. Pure functions: planning and
  * statistics; harness/command/verify.c runs them.
  *
- * Interval of a mean of n log ratios: Student's t with a moderated variance (Smyth 2004): the blocks of all
- * experiments share most of their noise, so each one's own variance is drawn towards the pooled one,
- * s~^2 = (d0 s0^2 + (n-1) s^2) / (d0 + n-1).  A percentile bootstrap of so few blocks covers far less than
- * it claims (of 2 blocks it is their range, 50 %). */
+ * The interval of a mean of n log ratios is Student's t with a moderated variance (Smyth 2004): the
+ * blocks of all experiments share most of their noise, so each variance is drawn towards the pooled
+ * one, s~^2 = (d0 s0^2 + (n-1) s^2) / (d0 + n-1). A percentile bootstrap of so few blocks covers
+ * far less than it claims (for 2 blocks it is their range, 50 %). */
 #ifndef MLBENCH_ANALYZE_EXPERIMENT_H
 #define MLBENCH_ANALYZE_EXPERIMENT_H
 
@@ -41,8 +41,9 @@ enum experiment_kind {
 enum experiment_outcome {
 	EXPERIMENT_UNTRIED,     /* no block was finished */
 	EXPERIMENT_UNPREDICTED, /* measured, without a prediction to hold it against */
-	/* Outside the prediction's interval, by less than the measurement is sure of, or than the baseline
-	 * among the experiments is away from what was diagnosed (slow-downs excepted: they are local). */
+	/* Outside the prediction's interval, by less than the measurement is sure of, or than the
+	 * baseline among the experiments is away from what was diagnosed (slow-downs excepted: they
+	 * are local). */
 	EXPERIMENT_UNCLEAR,
 	EXPERIMENT_CONFIRMED, /* inside the prediction's 90 % interval */
 	EXPERIMENT_FAILED, /* outside, and the measurement's own 90 % interval does not reach it */
@@ -98,55 +99,62 @@ struct verification {
 	struct interval elasticity_sum_90;
 	double replayed_sum;
 	size_t confirmed, failed, unclear;
-	size_t untried; /* experiments with fewer blocks than they need, and not for want of a way */
+	/* experiments with fewer blocks than they need, and not for want of a way */
+	size_t untried;
 	size_t repeated; /* blocks, of all experiments */
 };
 
-/* Which of a block's runs are the variant: ABBA or BAAB, by a coin that is a function of the seed. */
+/* Which of a block's runs are the variant: ABBA or BAAB, by a coin that is a function of the
+ * seed. */
 void experiment_order(
 	uint64_t seed, size_t experiment, size_t block, bool is_variant[EXPERIMENT_RUNS]);
 
-/* ln(B/A) of a block from the throughputs of its runs, all > 0; those of the A runs to baselines. */
+/* ln(B/A) of a block from the throughputs of its runs, all > 0; those of the A runs to
+ * baselines. */
 double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
 	const bool is_variant[EXPERIMENT_RUNS], double baselines[EXPERIMENT_BASELINES]);
 
-/* What an advised setting is held against, over what is there: the prediction's 90 % interval; one that reaches down to no gain
- * is confirmed by nothing, so that its lower end is then half of the gain that was promised (of its logarithm). */
+/* The interval that advice is tested against, relative to the baseline: the prediction's 90 %
+ * interval. An interval that includes no gain would be confirmed by nothing, so its lower end is
+ * then half of the promised gain (of its logarithm). */
 struct interval experiment_promise(double predicted, struct interval predicted_90);
 
-/* Takes a block in. */
+/* Adds a block. */
 void experiment_add(
 	struct experiment *experiment, double ratio, const double baselines[EXPERIMENT_BASELINES]);
 
-/* Slowed-down reads run later than the rest, and have a baseline of their own: storage is slowed down
- * once its own pace is known. */
+/* Slowed-down reads run later than the rest and have their own baseline, because storage is slowed
+ * down only once its own pace is known. */
 bool experiment_is_late(const struct experiment *experiment);
 
-/* Sets one block aside, so that verification_next asks for it again: the one with a baseline run that is
- * furthest from the median of all, if by more than 5 % and than 5 of their robust standard deviations.
- * What the variant gave is not looked at.  An experiment loses EXPERIMENT_REPEATS_MAX blocks at most: a node
- * that has changed for good is measured as it is.  Index of the experiment; count: all may stay. */
+/* Sets one block aside so that verification_next asks for it again: the block with the baseline run
+ * furthest from the median of all, if it is off by more than 5 % and more than 5 of their robust
+ * standard deviations. What the variant gave is not looked at. An experiment loses
+ * EXPERIMENT_REPEATS_MAX blocks at most: a node that has changed for good is measured as it is.
+ * Returns the index of the experiment; count: all may stay. */
 size_t verification_set_aside(struct verification *verification);
 
-/* Which experiment gets the next block: all their first two, in random order, then those that speak
- * against their predictions up to their fourth, then whichever is least sure beside what it is needed for.  count: all are sure enough. */
+/* Which experiment gets the next block: first two for each, in random order; then up to four for
+ * those that contradict their predictions; then the one that is least certain beside what it is
+ * needed for. count: all are certain enough. */
 size_t verification_next(const struct verification *verification);
 
 /* Rates, intervals, outcomes, elasticities and their sum, from the blocks. */
 void verification_weigh(struct verification *verification);
 
-/* What is left of the verdict's confidence.  Its odds are divided by 4 for each failed prediction about
- * the stage that it names (or the knob), by 1.5 for each other one; and when the measured elasticities say
- * that another stage binds more, beyond both intervals, it is 0.2 at most.  Nothing raises it. */
+/* The verdict's remaining confidence. Each failed prediction divides the odds that the verdict is
+ * right by 4 (same stage, or the recommended setting) or 1.5 (another stage). Where the measured
+ * elasticities say that another stage limits more, beyond both intervals, it is at most 0.2.
+ * Nothing raises it. */
 double verification_confidence(
 	const struct verification *verification, const struct verdict *verdict);
 
-/* The stage whose measured elasticity is above the verdict's, beyond both intervals; NULL: none, or it
- * was not measured. */
+/* The stage whose measured elasticity is above the verdict's, beyond both intervals; NULL: none, or
+ * it was not measured. */
 const struct measured_elasticity *verification_contradicts(
 	const struct verification *verification, const struct verdict *verdict);
 
-/* How long each run may last, so that every experiment gets its first two blocks within most of the
+/* How long each run may last so that every experiment gets its first two blocks within most of the
  * budget. */
 struct experiment_timing {
 	double warmup_s, duration_s;

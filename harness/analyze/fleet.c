@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* A network that costs less than this is not what binds. */
+/* A network that costs less than this is not the bottleneck. */
 static const double NETWORK_MATTERS = 1.05;
 
 int fleet_check(const struct fleet *fleet, struct error *err)
@@ -32,7 +32,7 @@ int fleet_check(const struct fleet *fleet, struct error *err)
 	};
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		if (!rules[i].good)
-			return error_set(err, -EINVAL, "fleet: %s is not known or makes no sense",
+			return error_set(err, -EINVAL, "fleet: %s is unknown or makes no sense",
 				rules[i].name);
 	return 0;
 }
@@ -53,14 +53,14 @@ static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
 		fmax(0, point->exchange_seconds - fleet->overlap * fleet->step_seconds);
 }
 
-/* What one node keeps of the ideal of its slower half: 1 with endless queues. */
+/* The share of the ideal rate of its slower half that one node reaches: 1 with endless queues. */
 static double queue_factor(const struct fleet *fleet, double input_seconds)
 {
 	const double ideal = fmax(input_seconds, fleet->step_seconds);
 	return ideal > 0 ? fleet->batch / ideal / fleet->node_samples_per_s : 1;
 }
 
-static enum fleet_limit limit_of(
+static enum fleet_limit fleet_limit_of(
 	double input, double step, double exposed, double storage, double *longest)
 {
 	*longest = fmax(fmax(input, step + exposed), storage);
@@ -85,8 +85,8 @@ struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes)
 	const double storage =
 		nodes * fleet->batch * fleet->bytes_per_sample / fleet->storage_bytes_per_s;
 	double seconds;
-	point.limit = limit_of(input, fleet->step_seconds * factor, point.exposed_seconds * factor,
-		storage, &seconds);
+	point.limit = fleet_limit_of(input, fleet->step_seconds * factor,
+		point.exposed_seconds * factor, storage, &seconds);
 	point.samples_per_s = nodes * fleet->batch / seconds;
 	point.efficiency = point.samples_per_s / (nodes * fleet->node_samples_per_s);
 	point.storage_share = storage / seconds;

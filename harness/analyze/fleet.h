@@ -1,18 +1,19 @@
-/* Many nodes on paper: one node's throughput multiplied under what nodes share, a file server and a
- * network that sums the gradients.  Pure functions; every figure is an estimate, never a measurement.
+/* Many nodes on paper: one node's throughput multiplied under what nodes share, a file server and
+ * a network that sums the gradients.  Pure functions; every figure is an estimate, never a
+ * measurement.
  *
- * Synchronous data-parallel training: each of N nodes steps on a batch of its own, then all of them sum
- * their gradients.  Time between the steps of a node is the largest of
+ * Synchronous data-parallel training: each of N nodes steps on a batch of its own, then all of
+ * them sum their gradients.  Time between the steps of a node is the largest of
  *
- *   input     B / X_input                    what the node's pipeline needs for a batch of B samples
- *   step      T_step + exposed(N)            its step, and what of the exchange is not hidden behind it
- *   storage   N B bytes_per_sample / S       the file server of S bytes/s, shared by all nodes
+ *   input     B / X_input                 what the node's pipeline needs for a batch of B samples
+ *   step      T_step + exposed(N)         its step, and the part of the exchange that it does not hide
+ *   storage   N B bytes_per_sample / S    the file server of S bytes/s, shared by all nodes
  *
- * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).  Nodes
- * are alike: waiting for the slowest of them is not in it.
+ * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).
+ * Nodes are alike: waiting for the slowest of them is not in it.
  *
- * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or a tree's
- * (harness/config/all_reduce.h). */
+ * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or
+ * a tree's (harness/config/all_reduce.h). */
 #ifndef MLBENCH_ANALYZE_FLEET_H
 #define MLBENCH_ANALYZE_FLEET_H
 
@@ -59,7 +60,7 @@ int fleet_check(const struct fleet *fleet, struct error *err);
 /* nodes: 1 .. FLEET_NODES_MAX.  The fleet must have passed fleet_check. */
 struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes);
 
-/* The least number of nodes at which this binds; 0: none up to FLEET_NODES_MAX. */
+/* The least number of nodes at which this is the bottleneck; 0: none up to FLEET_NODES_MAX. */
 unsigned fleet_first(const struct fleet *fleet, enum fleet_limit limit);
 
 const char *fleet_exchange_name(enum fleet_exchange exchange); /* "ring", "tree" */

@@ -1,4 +1,4 @@
-/* The nearest calibrations, weighed, and how far to trust them. */
+/* Weights the nearest calibrations and judges how far to trust them. */
 #include "harness/analyze/forecast.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 /* A normal deviation's half-width at 90 %. */
 static const double NORMAL_90 = 1.6448536269514722;
 static const double PRIOR_ERRORS = 2;
-/* Relative; keeps an interval of no width from dividing by nothing. */
+/* Relative; prevents a division by an interval of no width. */
 static const double LEAST_DEVIATION = 1e-4;
 static const double LEAST_DISTANCE = 1e-3;
 
@@ -31,7 +31,7 @@ struct neighbour {
 	double distance;
 };
 
-/* Nearest first; of equals the one with the lower number, so that the answer is one. */
+/* Nearest first; among equals the lower number, so that the answer is unique. */
 static size_t nearest(
 	const struct forecast_input *input, size_t point, struct neighbour out[FORECAST_NEAREST])
 {

@@ -1,21 +1,23 @@
-/* Throughput at settings that were not measured, from those that were: each measured point is a calibrated
- * model, the nearest ones predict, and what they are known to be wrong by widens the interval.  Pure
- * functions; who predicts is a function pointer (harness/analyze/model.h in the program).
+/* Throughput at settings that were not measured, from those that were: each measured point is a
+ * calibrated model, the nearest ones predict, and what they are known to be wrong by widens the
+ * interval.  Pure functions; who predicts is a function pointer (harness/analyze/point_model.h in
+ * the program).
  *
- * With y_i = ln of what calibration i predicts, s_i the deviation of its interval, d_i its distance in log2
- * of the keys, over the FORECAST_NEAREST nearest:
+ * With y_i = ln of what calibration i predicts, s_i the deviation of its interval, d_i its
+ * distance in log2 of the keys, over the FORECAST_NEAREST nearest:
  *
  *   w_i       = (1 / d_i^2) / sum of them          nearer ones count more
  *   mean      = sum w_i y_i
  *   between   = max(0, sum w_i (y_i - mean)^2 - sum w_i (1 - w_i) s_i^2)
  *   deviation = c sqrt(sum w_i s_i^2 + between)
  *
- * The calibrations share the model's errors, so that their own deviations do not average out.  Where they
- * disagree by more than independent errors of s_i would make them (R. DerSimonian, N. Laird, Controlled
- * Clinical Trials 7(3), 1986, treat studies alike), the rest adds to it.  c is what the measurements say of such intervals: every measured
- * point j is predicted from the others, with error e_j and deviation d_j by the formula above with c = 1;
+ * The calibrations share the model's errors, so that their own deviations do not average out.
+ * Where they disagree by more than independent errors of s_i would make them (R. DerSimonian, N.
+ * Laird, Controlled Clinical Trials 7(3), 1986, treat studies alike), the rest is added.  c is
+ * what the measurements say about such intervals: every measured point j is predicted from the
+ * others, with error e_j and deviation d_j by the formula above with c = 1;
  *
- *   c^2 = (n0 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 "errors" of one deviation to begin with
+ *   c^2 = (n0 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 prior errors of one deviation
  *
  * and at least 1: intervals are widened on evidence and never narrowed. */
 #ifndef MLBENCH_ANALYZE_FORECAST_H
@@ -45,7 +47,7 @@ struct forecast_guess {
 	struct interval interval; /* 90 % */
 };
 
-/* 0, or a negative errno with the reason: this calibration says nothing of that point. */
+/* 0, or a negative errno with the reason why this calibration says nothing about that point. */
 typedef int (*forecast_predict)(
 	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err);
 
@@ -68,7 +70,7 @@ struct forecast {
 	char why[FORECAST_WHY_BYTES];
 };
 
-/* How wrong predictions of measured points from the others were. */
+/* The errors of predicting measured points from the others. */
 struct forecast_errors {
 	size_t count;
 	double widening;      /* c */

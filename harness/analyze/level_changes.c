@@ -1,4 +1,4 @@
-/* Change points of few and unequal values. */
+/* Change points in short series of values with unequal errors. */
 #include "harness/analyze/level_changes.h"
 
 #include "harness/analyze/statistics.h"
@@ -11,7 +11,7 @@
 enum { EDGE = 2, INSIDE = 3, SIMULATIONS = 1999 };
 
 static const uint64_t SEED = 20041;
-/* Of a result with the next one, and what is new in that: together the variance stays. */
+/* Correlation of a result with the next one; FRESH keeps the variance constant. */
 static const double CORRELATION = 0.3;
 static const double FRESH = 0.9539392014169456; /* sqrt(1 - 0.3 * 0.3) */
 
@@ -26,7 +26,7 @@ struct part {
 	size_t first, count;
 };
 
-/* A stretch with a level of its own, the rest having another: at the begin (from 0: a step), or inside. */
+/* A stretch with its own level: at the beginning (from = 0: a step) or inside. */
 struct cut {
 	size_t from, to; /* to 0: there is none */
 	double t, gap;
@@ -37,9 +37,10 @@ struct sums {
 	double w[LEVEL_VALUES_MAX + 1], wx[LEVEL_VALUES_MAX + 1], wxx[LEVEL_VALUES_MAX + 1];
 };
 
-/* What scatters between runs is unknown, and at least about as much as within them: the median of the own errors stands for
- * it, so that no value counts more than twice as much as the common one. */
-static void weigh(struct series *s, size_t count)
+/* The scatter between runs is unknown and at least about as large as within them; the median of the
+ * values' own errors stands in for it, so that no value counts more than twice as much as a typical
+ * one. */
+static void weigh_values(struct series *s, size_t count)
 {
 	double known[LEVEL_VALUES_MAX];
 	size_t n = 0;
@@ -61,10 +62,10 @@ static void transform(
 		s->x[i] = scale == LEVEL_RATIO ? log(v) : v;
 		s->error[i] = scale == LEVEL_RATIO ? values[i].error / v : values[i].error;
 	}
-	weigh(s, count);
+	weigh_values(s, count);
 }
 
-static void sum_up(const double *x, const double *weight, size_t count, struct sums *sums)
+static void prefix_sums(const double *x, const double *weight, size_t count, struct sums *sums)
 {
 	sums->w[0] = sums->wx[0] = sums->wxx[0] = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -79,8 +80,8 @@ static double residual_of(double w, double wx, double wxx)
 	return fmax(wxx - wx * wx / w, 0);
 }
 
-/* t: difference of the levels over its standard error, from the scatter about both of them, which is no less than `least` (a
- * variance at weight 1). */
+/* t is the difference of the levels over its standard error, from the scatter about both levels;
+ * that is at least `least` (a variance at weight 1). */
 static void try_cut(
 	struct cut *best, const struct sums *sums, size_t count, struct cut cut, double least)
 {
@@ -116,7 +117,7 @@ static double heavy_noise(struct rng *rng)
 	return rng_normal(rng) / sqrt((rng_exponential(rng) + rng_exponential(rng)) / 2);
 }
 
-/* How often no change has a cut as clear; 1 as soon as it is more often than `enough`. */
+/* How often a series without a change has a cut as clear; 1 as soon as that exceeds `enough`. */
 static double significance_of(double t, const double *weight, size_t count, double enough)
 {
 	struct rng rng;
@@ -130,7 +131,7 @@ static double significance_of(double t, const double *weight, size_t count, doub
 			x[j] = noise / sqrt(weight[j]);
 			noise = CORRELATION * noise + FRESH * heavy_noise(&rng);
 		}
-		sum_up(x, weight, count, &sums);
+		prefix_sums(x, weight, count, &sums);
 		clearer += clearest(&sums, count, 0).t >= t;
 		if (1.0 + clearer > enough * (1.0 + SIMULATIONS))
 			return 1;
@@ -151,8 +152,9 @@ static double own_variance(const struct series *s, const struct part *part)
 	return n > 0 ? sum / (double)n : 0;
 }
 
-/* In places of the series; .to is 0 when no change is significant and large enough. */
-static struct cut find_cut(
+/* Positions are those of the whole series; .to is 0 when no change is significant and large
+ * enough. */
+static struct cut find_level_cut(
 	const struct series *s, const struct part *part, double significance, double *p)
 {
 	static const struct cut none;
@@ -160,10 +162,11 @@ static struct cut find_cut(
 	double x[LEVEL_VALUES_MAX];
 	if (part->count < LEVEL_VALUES_MIN)
 		return none;
-	/* Sums of squares about the first value: levels may be large beside what they scatter by. */
+	/* Sums of squares about the first value: levels may be large beside what they scatter
+	 * by. */
 	for (size_t i = 0; i < part->count; i++)
 		x[i] = s->x[part->first + i] - s->x[part->first];
-	sum_up(x, s->weight + part->first, part->count, &sums);
+	prefix_sums(x, s->weight + part->first, part->count, &sums);
 	struct cut cut = clearest(&sums, part->count, own_variance(s, part));
 	if (cut.to == 0 || cut.gap < LEVEL_LEAST)
 		return none;
@@ -180,25 +183,25 @@ struct search {
 	size_t count;
 };
 
-static void add_change(struct search *search, size_t at, double p)
+static void search_add_change(struct search *search, size_t at, double p)
 {
 	if (search->count < LEVEL_CHANGES_MAX)
 		search->changes[search->count++] = (struct level_change){.at = at, .p = p};
 }
 
-/* In order: what lies before a cut is searched first. */
+/* Searches what lies before a cut first, so that changes come out in order. */
 static void search_part(struct search *search, struct part part)
 {
 	double p = 1;
-	const struct cut cut = find_cut(search->series, &part, search->significance, &p);
+	const struct cut cut = find_level_cut(search->series, &part, search->significance, &p);
 	if (cut.to == 0)
 		return;
 	if (cut.from > part.first) {
 		search_part(search, (struct part){part.first, cut.from - part.first});
-		add_change(search, cut.from, p);
+		search_add_change(search, cut.from, p);
 	}
 	search_part(search, (struct part){cut.from, cut.to - cut.from});
-	add_change(search, cut.to, p);
+	search_add_change(search, cut.to, p);
 	search_part(search, (struct part){cut.to, part.first + part.count - cut.to});
 }
 

@@ -1,12 +1,16 @@
-/* Where a series of results, made over days and months, goes to another level and stays there.
+/* Finds where a series of results, made over days and months, moves to another level and stays
+ * there.
  *
- * Not change_points.h, which is for the windows of one run: there are many of those, alike and autocorrelated.
- * Results are few, each has an error of its own, and what they scatter by between runs is not known beforehand. So: binary
- * segmentation by the largest t of all steps (two values at least on either side) and of stretches that come and go (three at
- * least), whose significance is found by simulation of series of that length with these weights and no change in them.  Their
- * noise has heavy tails (Student's t with 4 degrees of freedom), since runs have outliers, and a correlation of 0.3 from one result to
- * the next, since a node's state outlasts a run.  A test holds the share of false alarms to the stated level for such noise, and for
- * tamer ones (tests/unit/test_level_changes.c); results that hang together more than that can raise more.  Pure functions. */
+ * The change points of phases.h are for the windows of one run, which are many, alike and
+ * autocorrelated. Results are few, each has its own error, and their scatter between runs is
+ * unknown. So this is binary segmentation by the largest t of all steps (at least two values on
+ * either side) and of stretches that come and go (at least three). Their significance is found by
+ * simulating series of that length, with these weights and no change. The simulated noise has heavy
+ * tails (Student's t with 4 degrees of freedom), because runs have outliers, and a correlation of
+ * 0.3 from one result to the next, because a node's state outlasts a run. A test holds the share of
+ * false alarms to the stated level for such noise and for tamer noise
+ * (tests/unit/test_level_changes.c); more strongly correlated results can raise more alarms. Pure
+ * functions. */
 #ifndef MLBENCH_ANALYZE_LEVEL_CHANGES_H
 #define MLBENCH_ANALYZE_LEVEL_CHANGES_H
 
@@ -36,8 +40,8 @@ struct level_change {
 	double p; /* significance: how often series without a change have one as clear */
 };
 
-/* values: in the order of time, at most LEVEL_VALUES_MAX.  Fills changes in that order; returns how many.  A function of its
- * arguments alone. */
+/* values: in the order of time, at most LEVEL_VALUES_MAX.  Fills changes in that order; returns how
+ * many.  A function of its arguments alone. */
 size_t level_changes_find(const struct level_value *values, size_t count, enum level_scale scale,
 	double significance, struct level_change changes[LEVEL_CHANGES_MAX]);
 

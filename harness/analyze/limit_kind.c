@@ -6,22 +6,22 @@
 
 #define CPU "its CPU time"
 #define CORES "too few cores"
-#define QUOTA "the CPU quota of a cgroup"
-#define STEAL "the host, which takes its CPU time"
+#define QUOTA "a cgroup's CPU quota"
+#define STEAL "the host, which takes CPU time away (steal)"
 #define EXTERNAL "other processes"
-#define UNKNOWN "what is not known"
-#define DEPTH "the depth of the queue"
+#define UNKNOWN "an unknown cause"
+#define DEPTH "the queue depth"
 
 const struct limit_kind limit_kinds[] = {
 	{STAGE_READ_NAME, "latency", "the latency of each request"},
-	{STAGE_READ_NAME, "cache", "what the cache does not hold"},
-	{STAGE_READ_NAME, "bandwidth", "storage that gives all its bytes per second"},
-	{STAGE_READ_NAME, "iops", "storage that gives all its requests per second"},
-	{STAGE_READ_NAME, "concurrency", "storage that serves so many files at once"},
-	{STAGE_READ_NAME, "full", "storage that is full"},
-	{STAGE_READ_NAME, "shared", "storage that others use, too"},
-	{STAGE_READ_NAME, "stalls", "storage that stalls now and then"},
-	{STAGE_READ_NAME, "outage", "storage that did not answer for a while"},
+	{STAGE_READ_NAME, "cache", "cache misses"},
+	{STAGE_READ_NAME, "bandwidth", "saturated storage bandwidth"},
+	{STAGE_READ_NAME, "iops", "saturated storage IOPS"},
+	{STAGE_READ_NAME, "concurrency", "the number of files that storage serves at once"},
+	{STAGE_READ_NAME, "full", "saturated storage"},
+	{STAGE_READ_NAME, "shared", "storage that is shared with others"},
+	{STAGE_READ_NAME, "stalls", "storage stalls"},
+	{STAGE_READ_NAME, "outage", "a storage outage"},
 	{STAGE_READ_NAME, "cpu", CPU},
 	{STAGE_READ_NAME, "depth", DEPTH},
 	{STAGE_READ_NAME, "cores", CORES},
@@ -30,9 +30,9 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_READ_NAME, "external", EXTERNAL},
 	{STAGE_READ_NAME, "unknown", UNKNOWN},
 	{STAGE_DECODE_NAME, "cpu", CPU},
-	{STAGE_DECODE_NAME, "lock", "waiting for a lock"},
-	{STAGE_DECODE_NAME, "wait", "waiting without a core"},
-	{STAGE_DECODE_NAME, "imbalance", "one worker that is slower"},
+	{STAGE_DECODE_NAME, "lock", "lock contention"},
+	{STAGE_DECODE_NAME, "wait", "waiting off the CPU"},
+	{STAGE_DECODE_NAME, "imbalance", "one straggler worker"},
 	{STAGE_DECODE_NAME, "cores", CORES},
 	{STAGE_DECODE_NAME, "quota", QUOTA},
 	{STAGE_DECODE_NAME, "steal", STEAL},
@@ -45,18 +45,18 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_UPLOAD_NAME, "steal", STEAL},
 	{STAGE_UPLOAD_NAME, "external", EXTERNAL},
 	{STAGE_UPLOAD_NAME, "unknown", UNKNOWN},
-	{STAGE_STEP_NAME, "compute", "its computing"},
-	{STAGE_STEP_NAME, "launch", "the host's work for each step"},
+	{STAGE_STEP_NAME, "compute", "its compute time"},
+	{STAGE_STEP_NAME, "launch", "launch overhead on the host"},
 	{STAGE_STEP_NAME, "copy", "copying its batch"},
-	{STAGE_STEP_NAME, "throttled", "clocks that the device holds down"},
-	{STAGE_STEP_NAME, "imbalance", "one device that is slower"},
+	{STAGE_STEP_NAME, "throttled", "throttled device clocks"},
+	{STAGE_STEP_NAME, "imbalance", "one straggler device"},
 	{STAGE_STEP_NAME, "cores", CORES},
 	{STAGE_STEP_NAME, "quota", QUOTA},
 	{STAGE_STEP_NAME, "steal", STEAL},
 	{STAGE_STEP_NAME, "external", EXTERNAL},
 	{STAGE_STEP_NAME, "unknown", UNKNOWN},
-	{STAGE_SYNC_NAME, "exchange", "the exchange of gradients"},
-	{STAGE_MEMORY_NAME, "leak", "memory that grows"},
+	{STAGE_SYNC_NAME, "exchange", "the gradient exchange"},
+	{STAGE_MEMORY_NAME, "leak", "a memory leak"},
 	{"none", "unknown", UNKNOWN},
 };
 

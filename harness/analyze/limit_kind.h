@@ -1,4 +1,5 @@
-/* Every (stage, resource) that a verdict can give: the one list that rules, reports and the runbook share. */
+/* Every (stage, resource) that a verdict can give: the one list that rules, reports and the runbook
+ * share. */
 #ifndef MLBENCH_ANALYZE_LIMIT_KIND_H
 #define MLBENCH_ANALYZE_LIMIT_KIND_H
 
@@ -10,19 +11,20 @@ enum { LIMIT_KINDS_MAX = 48, PAIR_BYTES = 2 * NAME_BYTES };
 
 struct limit_kind {
 	const char *stage, *resource;
-	const char *words; /* "decode is the limit, by ..." */
+	const char *words; /* "decode is the bottleneck: ..." */
 };
 
 extern const struct limit_kind limit_kinds[];
 extern const size_t limit_kind_count;
 
-/* NULL: no verdict is ever so. */
+/* NULL: no verdict has this pair. */
 const struct limit_kind *limit_kind_find(const char *stage, const char *resource);
 
 /* "decode/cpu" */
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
 
-/* What stands behind a resource of a stage, or of any stage; "what is not known" for one that is not listed. */
+/* The words for a resource of a stage, or of any stage; "an unknown cause" for a resource that is
+ * not listed. */
 const char *limit_kind_words(const char *stage, const char *resource);
 
 #endif

@@ -1,4 +1,4 @@
-/* Two pictures as one measurement. */
+/* The difference of two snapshots of a run, judged like a measurement. */
 #include "harness/analyze/live_verdict.h"
 
 #include "harness/base/clock.h"
@@ -13,23 +13,24 @@ enum { BATCHES_LEAST = 4 };
 static const double SECONDS_LEAST = 1;
 static const double CLEAR = 0.75, LIKELY = 0.50;
 
-/* --- is it time? -------------------------------------------------------------------------------- */
+/* --- is it time? ------------------------------------------------------------------------------ */
 
-static bool cannot(struct live_verdict *out, const char *words)
+static bool live_cannot(struct live_verdict *out, const char *words)
 {
 	(void)snprintf(out->words, sizeof out->words, "%s", words);
 	return false;
 }
 
-static bool runs(const struct live_view *to, struct live_verdict *out)
+static bool live_runs(const struct live_view *to, struct live_verdict *out)
 {
 	if (to->phase != LIVE_WARMUP && to->phase != LIVE_MEASURING && to->phase != LIVE_LIMITS)
-		return cannot(out, "none: no repetition runs now");
+		return live_cannot(out, "none: no repetition is running");
 	if (to->limit)
-		return cannot(out, "none: a stage runs alone, for its limit");
+		return live_cannot(out, "none: a stage runs alone, to measure its limit");
 	if (!to->timed)
-		return cannot(out,
-			"not known: measure.profiler is off, so no thread's time is accounted for");
+		return live_cannot(out,
+			"unknown: measure.profiler is off, so that thread time is not accounted "
+			"for");
 	if (to->updated_ns >= to->warm_ns)
 		return true;
 	(void)snprintf(out->words, sizeof out->words, "too early: the warm-up ends in %.1f s",
@@ -37,10 +38,10 @@ static bool runs(const struct live_view *to, struct live_verdict *out)
 	return false;
 }
 
-static bool is_enough(
+static bool live_is_enough(
 	const struct live_sums *from, const struct live_view *to, struct live_verdict *out)
 {
-	if (!runs(to, out))
+	if (!live_runs(to, out))
 		return false;
 	const bool follows = from->t_ns > 0 && from->t_ns >= to->begun_ns &&
 			     to->updated_ns > from->t_ns && to->batches >= from->batches;
@@ -54,7 +55,7 @@ static bool is_enough(
 	return false;
 }
 
-/* --- the measurement ---------------------------------------------------------------------------- */
+/* --- the measurement -------------------------------------------------------------------------- */
 
 static double grown(double from, double to)
 {
@@ -66,7 +67,7 @@ static double grown_or_unknown(double from, double to)
 	return isnan(from) || isnan(to) ? NAN : grown(from, to);
 }
 
-static void fill_stage(const struct live_stage *from, const struct live_stage *to,
+static void live_fill_stage(const struct live_stage *from, const struct live_stage *to,
 	double samples_per_batch, struct stage_measurement *out)
 {
 	memcpy(out->name, to->name, sizeof out->name);
@@ -86,7 +87,7 @@ static void fill_stage(const struct live_stage *from, const struct live_stage *t
 	out->capacity = working > 0 && samples > 0 ? samples / working * to->workers : NAN;
 }
 
-static void fill_stages(
+static void live_fill_stages(
 	const struct live_sums *from, const struct live_view *to, struct measurement *m)
 {
 	double states = 0;
@@ -95,7 +96,7 @@ static void fill_stages(
 	m->stage_count = to->stage_count;
 	for (size_t i = 0; i < m->stage_count; i++) {
 		struct stage_measurement *stage = &m->stages[i];
-		fill_stage(&from->stages[i], &to->stages[i], batch, stage);
+		live_fill_stage(&from->stages[i], &to->stages[i], batch, stage);
 		for (int k = 0; k < THREAD_STATES; k++)
 			states += stage->seconds[k];
 		wall += stage->workers * m->measured_seconds;
@@ -103,7 +104,8 @@ static void fill_stages(
 	m->accounted = wall > 0 ? states / wall : NAN;
 }
 
-static void fill(const struct live_sums *from, const struct live_view *to, struct measurement *m)
+static void live_fill(
+	const struct live_sums *from, const struct live_view *to, struct measurement *m)
 {
 	*m = (struct measurement){.status = MEASUREMENT_OK,
 		.measured_seconds = (double)(to->updated_ns - from->t_ns) / (double)NS_PER_S,
@@ -129,10 +131,10 @@ static void fill(const struct live_sums *from, const struct live_view *to, struc
 		.pool_bytes = to->pool_bytes};
 	m->throughput = (double)m->samples / m->measured_seconds;
 	m->bytes_read_per_s = (double)m->bytes_read / m->measured_seconds;
-	fill_stages(from, to, m);
+	live_fill_stages(from, to, m);
 }
 
-static struct point_facts facts_of(const struct live_view *to)
+static struct point_facts live_facts(const struct live_view *to)
 {
 	struct point_facts facts = {.cores = to->cores,
 		.read_depth = to->read_depth,
@@ -151,22 +153,19 @@ static struct point_facts facts_of(const struct live_view *to)
 	return facts;
 }
 
-/* --- words -------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static const char *sureness(double confidence)
 {
 	return confidence >= CLEAR ? "clear" : confidence >= LIKELY ? "likely" : "unsure";
 }
 
-static void say(struct live_verdict *out)
+static void live_say(struct live_verdict *out)
 {
 	const struct verdict *v = &out->verdict;
-	static const char prefix[] = "no verdict: ";
 	out->told = strcmp(v->stage, "none") != 0;
 	if (!out->told) {
-		const char *why = v->evidence_count > 0 ? v->evidence[0] : "it cannot be told";
-		if (strncmp(why, prefix, sizeof prefix - 1) == 0)
-			why += sizeof prefix - 1;
+		const char *why = v->evidence_count > 0 ? v->evidence[0] : "the reason is unknown";
 		(void)snprintf(out->words, sizeof out->words, "none yet: %.200s", why);
 		return;
 	}
@@ -180,23 +179,23 @@ void live_verdict_of(
 	const struct live_sums *from, const struct live_view *to, struct live_verdict *out)
 {
 	*out = (struct live_verdict){0};
-	if (!is_enough(from, to, out))
+	if (!live_is_enough(from, to, out))
 		return;
 	struct measurement *m = malloc(sizeof *m);
 	struct point_summary *summary = calloc(1, sizeof *summary);
 	const struct measurement *one = m;
-	const struct point_facts facts = facts_of(to);
+	const struct point_facts facts = live_facts(to);
 	bool judged = m && summary;
 	if (judged) {
-		fill(from, to, m);
+		live_fill(from, to, m);
 		judged = summary_of_point(&one, 1, &facts, summary, NULL) == 0;
 	}
 	if (judged) {
 		out->verdict = summary->verdict;
 		point_summary_release(summary);
-		say(out);
+		live_say(out);
 	} else {
-		(void)cannot(out, "none: out of memory");
+		(void)live_cannot(out, "none: out of memory");
 	}
 	free(summary);
 	free(m);

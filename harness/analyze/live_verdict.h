@@ -1,5 +1,6 @@
-/* The verdict as it forms: what a run shows of itself (harness/measure/live.h), between two moments, judged by the rules of a
- * finished one from wait states and times alone, without a replay.  A pure function; it says so when it is too early. */
+/* The verdict while a run is in progress: what the run shows of itself (harness/measure/live.h)
+ * between two moments, judged by the rules for a finished run, from wait states and times alone,
+ * without a replay. A pure function; it says so when it is too early. */
 #ifndef MLBENCH_ANALYZE_LIVE_VERDICT_H
 #define MLBENCH_ANALYZE_LIVE_VERDICT_H
 

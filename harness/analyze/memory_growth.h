@@ -1,7 +1,8 @@
-/* Whether memory grows without end.  What counts is anonymous memory (resident less mapped files, so never
- * the page cache), after the warm-up.  A leak rises by a robust slope whose interval excludes zero, and
- * still rises in the last third as it did in the first: pools and arenas that fill up level off, and what is
- * freed again (a saw-tooth) is judged by its troughs.  Pure functions. */
+/* Whether memory grows without end.  What counts is anonymous memory (resident less mapped files,
+ * so never the page cache), after the warm-up.  A leak rises by a robust slope whose interval
+ * excludes zero, and still rises in the last third as it did in the first: pools and arenas that
+ * fill up level off, and what is freed again (a saw-tooth) is judged by its troughs.  Pure
+ * functions. */
 #ifndef MLBENCH_ANALYZE_MEMORY_GROWTH_H
 #define MLBENCH_ANALYZE_MEMORY_GROWTH_H
 

@@ -1,9 +1,9 @@
-/* What turning a key does to a model.  The structure follows from the new configuration by the same
- * function that builds the pipeline; a few keys also scale costs.  One table says which keys. */
-#include "harness/analyze/model.h"
+/* What changing a key does to a model.  The structure follows from the new configuration by the
+ * function that also builds the pipeline; a few keys scale costs as well.  One table says which
+ * keys. */
+#include "harness/analyze/model_internal.h"
 
-#include "harness/analyze/model_change.h"
-#include "harness/analyze/model_parts.h"
+#include "harness/analyze/point_model.h"
 #include "harness/base/rng.h"
 
 #include <errno.h>
@@ -12,15 +12,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the emulated step's jitter, apart from other uses of the seed. */
+/* Separates the emulated step's jitter from other uses of the seed. */
 #define JITTER_STREAM 0x6a69747465720000ULL
 
 enum { JITTER_BATCHES = 1024 };
 
-/* Beyond, the scheduler's slices are no longer taken in turn by all. */
+/* With more crowding, threads no longer take the scheduler's slices strictly in turn. */
 static const double CROWDING_MOST = 4;
 
-bool change_keeps(const struct change *c, enum key_id key)
+struct change {
+	struct model *model;
+	enum key_id key; /* the one that is changed */
+	const struct config *from, *to;
+	enum replay_cost first, last; /* of the table's entry */
+	struct error *err;
+};
+
+typedef int turn(const struct change *change);
+
+static double change_before(const struct change *c)
+{
+	return config_real(c->from, c->key);
+}
+
+static double change_after(const struct change *c)
+{
+	return config_real(c->to, c->key);
+}
+
+static bool change_has_devices(const struct config *config)
+{
+	return config_integer(config, KEY_STEP_DEVICES) > 1;
+}
+
+/* Whether a key is the same before and after. */
+static bool change_keeps(const struct change *c, enum key_id key)
 {
 	const struct config_value *a = &c->from->values[key];
 	const struct config_value *b = &c->to->values[key];
@@ -32,8 +58,8 @@ bool change_keeps(const struct change *c, enum key_id key)
 	       strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
 }
 
-/* How far from the calibration a number was turned. */
-void change_count_distance(const struct change *c)
+/* Adds how far a number was changed from the calibration. */
+static void change_count_distance(const struct change *c)
 {
 	if (change_before(c) > 0 && change_after(c) > 0)
 		c->model->altered += fabs(log(change_after(c) / change_before(c)));
@@ -45,7 +71,7 @@ static bool reads_take_time(const struct model *model)
 	       model->replay.series[COST_READ_DEVICE].count > 0;
 }
 
-/* --- structure ----------------------------------------------------------------------------------------- */
+/* --- structure -------------------------------------------------------------------------------- */
 
 static int turn_structure(const struct change *c)
 {
@@ -53,36 +79,48 @@ static int turn_structure(const struct change *c)
 	return 0;
 }
 
-/* Of Linux's scheduler: 0.7 ms x (1 + log2 of the cores, 8 at most) (kernel/sched/fair.c), and what is left
- * of a tick: a thread that lost its core was seen to wait 0.9 ms x the same for each in front of it. */
+/* Linux's scheduler slice is 0.7 ms x (1 + log2 of the cores, 8 at most) (kernel/sched/fair.c),
+ * plus the rest of a tick: a thread that lost its core was measured to wait 0.9 ms x the same for
+ * each thread in front of it. */
 static double slice_ns(double cores)
 {
 	return 900e3 * (1 + floor(log2(fmin(fmax(cores, 1), 8))));
 }
 
-static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns);
-
-static double mean_cost(const struct replay_model *replay, enum replay_cost cost)
+/* Adds to each item of a cost, not below 0. */
+static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns)
 {
-	double sum = 0;
-	for (size_t i = 0; i < replay->series[cost].count; i++)
-		sum += (double)replay->series[cost].ns[i];
-	return replay->series[cost].count > 0
-		       ? replay->scale[cost] * sum / (double)replay->series[cost].count
-		       : 0;
+	struct model *model = c->model;
+	struct replay_series *series = &model->replay.series[cost];
+	const double scale = series->count > 0 ? model->replay.scale[cost] : 0;
+	const size_t n = series->count > 0 ? series->count : 1;
+	float *changed = calloc(n, sizeof *changed);
+	if (!changed)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
+		changed[i] = (float)fmax(old + more_ns, 0);
+	}
+	free(model->storage[cost]);
+	model->storage[cost] = changed;
+	model->replay.scale[cost] = 1;
+	*series = (struct replay_series){.ns = changed, .count = n};
+	return 0;
 }
 
-/* How many are in front of a thread that wants a core: 0 with a core for every worker that computes. */
+/* How many threads are in front of one that wants a core; 0 where every computing worker has a
+ * core. */
 static double crowding(const struct replay_model *replay, double workers)
 {
-	const double cpu = mean_cost(replay, COST_DECODE_CPU) + mean_cost(replay, COST_DECODE_LOCK);
-	const double whole = cpu + mean_cost(replay, COST_DECODE_WAIT);
+	const double cpu = model_mean_cost(replay, COST_DECODE_CPU) +
+			   model_mean_cost(replay, COST_DECODE_LOCK);
+	const double whole = cpu + model_mean_cost(replay, COST_DECODE_WAIT);
 	const double computing = whole > 0 ? workers * cpu / whole : 0;
 	return fmin(fmax(computing / replay->cores - 1, 0), CROWDING_MOST);
 }
 
-/* More workers than cores: a step's thread that wakes them at the end of a step loses its core to one, and
- * the device waits. */
+/* With more workers than cores, a step's thread that wakes them at the end of a step loses its core
+ * to one of them, and the device waits. */
 static int crowd(const struct change *c)
 {
 	struct model *model = c->model;
@@ -115,8 +153,8 @@ static int turn_workers(const struct change *c)
 	change_count_distance(c);
 	if (now > old && model->replay.contention <= 0 && old < model->replay.cores)
 		model_note(model,
-			"more workers than measured: that cores slow each other down is not known, "
-			"and not counted");
+			"more workers than measured: how much cores slow each other down is "
+			"unknown and not counted");
 	if (model->replay.quota > 0 && now > model->replay.quota)
 		model_note(model, "%u workers share the %g cores of a CPU quota", now,
 			model->replay.quota);
@@ -130,12 +168,92 @@ static int turn_read_parallelism(const struct change *c)
 	if (change_after(c) > change_before(c) && reads_take_time(c->model) &&
 		!(c->key == KEY_READ_DEPTH && c->model->facts.reads_block))
 		model_note(c->model,
-			"more files in flight than measured: the storage is taken to stand them "
-			"as its latency and device did");
+			"more files in flight than measured: storage is assumed to keep its "
+			"latency and device time");
 	return turn_structure(c);
 }
 
-/* --- the step ------------------------------------------------------------------------------------------- */
+/* --- several devices -------------------------------------------------------------------------- */
+
+static double exchange_ns(const struct change *c, const struct config *config)
+{
+	return c->model->exchange_time ? c->model->exchange_time(config) : NAN;
+}
+
+static double planted_exchange(const struct config *config)
+{
+	return config_real(config, KEY_INJECT_SYNC_FACTOR);
+}
+
+/* Scales the measured exchange by its nominal times; where none was measured, the nominal time is
+ * taken. */
+static int change_exchange(const struct change *c)
+{
+	struct replay_model *replay = &c->model->replay;
+	struct replay_series *series = &replay->series[COST_SYNC];
+	const double from = exchange_ns(c, c->from);
+	const double to = exchange_ns(c, c->to);
+	const struct key *key = &config_keys[c->key];
+	if (isnan(from) || isnan(to))
+		return error_set(c->err, -ENOTSUP,
+			"%s.%s: the duration of a gradient exchange is known for emulated devices "
+			"only",
+			key->section, key->name);
+	if (series->count > 0 && from > 0) {
+		replay->scale[COST_SYNC] *= to / from;
+		return 0;
+	}
+	float *one = malloc(sizeof *one);
+	if (!one)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	*one = (float)(to * planted_exchange(c->from));
+	free(c->model->storage[COST_SYNC]);
+	c->model->storage[COST_SYNC] = one;
+	replay->scale[COST_SYNC] = 1;
+	*series = (struct replay_series){.ns = one, .count = *one > 0};
+	return 0;
+}
+
+/* The keys of the exchange are one change: the first one that differs does it all. */
+static int turn_exchange(const struct change *c)
+{
+	static const enum key_id together[] = {
+		KEY_STEP_DEVICES, KEY_SYNC_BANDWIDTH, KEY_SYNC_LATENCY};
+	const size_t count = sizeof together / sizeof *together;
+	for (size_t i = 0; i < count && together[i] != c->key; i++)
+		if (!change_keeps(c, together[i]))
+			return 0;
+	return change_has_devices(c->to) ? change_exchange(c) : 0;
+}
+
+static int turn_devices(const struct change *c)
+{
+	struct model *model = c->model;
+	const unsigned was = (unsigned)change_before(c);
+	const unsigned now = (unsigned)change_after(c);
+	for (unsigned d = now; d < was; d++)
+		model->device_factor[d] = 1;
+	if (now > was)
+		model_note(model,
+			"more devices than measured: the added ones are assumed to be as fast");
+	change_count_distance(c);
+	if (now > 1)
+		return turn_exchange(c);
+	/* Alone it exchanges with nobody. */
+	free(model->storage[COST_SYNC]);
+	model->storage[COST_SYNC] = NULL;
+	model->replay.series[COST_SYNC] = (struct replay_series){0};
+	return 0;
+}
+
+static int turn_slow_device(const struct change *c)
+{
+	c->model->device_factor[0] *= (float)(change_after(c) / change_before(c));
+	change_count_distance(c);
+	return 0;
+}
+
+/* --- the step --------------------------------------------------------------------------------- */
 
 static double batch_of(const struct change *c, const struct config *config)
 {
@@ -158,8 +276,7 @@ static double nominal(const struct change *c, const struct config *config)
 				   : NAN;
 }
 
-/* The step's time goes with its nominal time, if both are known, else with the batch.  All keys of the
- * step are turned at once, whichever of them comes first. */
+/* The step's time scales with its nominal time if both are known, else with the batch size. */
 static double step_ratio(const struct change *c)
 {
 	const double ratio = nominal(c, c->to) / nominal(c, c->from);
@@ -168,8 +285,9 @@ static double step_ratio(const struct change *c)
 	return batch_of(c, c->to) / batch_of(c, c->from);
 }
 
-/* How late the thread is goes with the device's time less than in proportion: it is a scheduler's slices, but
- * no more than what there is to do meanwhile.  Between the two, by measurement: by its root. */
+/* How late the thread is grows less than in proportion to the device's time: the delay is made of
+ * scheduler slices, but is no longer than the work that competes. Measurements lie between the two:
+ * its square root. */
 static int scale_step(const struct change *c, double ratio)
 {
 	struct model *model = c->model;
@@ -197,11 +315,11 @@ static int turn_batch(const struct change *c)
 	change_count_distance(c);
 	if (!model->facts.step_on_cores && config_step_time_is_fixed(c->to))
 		model_note(model,
-			"step.time is one duration, so that a batch of any size is taken to take as "
-			"long: give it as step.time=106ms@64,61ms@32");
+			"step.time is one duration, so that a batch of any size is assumed to take "
+			"as long: give it as step.time=106ms@64,61ms@32");
 	if (model->facts.step_on_cores)
 		model_note(model,
-			"the step is taken to be in proportion to the batch; its fixed part "
+			"step time is assumed to be proportional to the batch size; its fixed part "
 			"shows only when several batch sizes were measured");
 	return 0;
 }
@@ -214,8 +332,8 @@ static int refuse_step(const struct change *c)
 		key->section, key->name);
 }
 
-/* step.time, step.device and step.model are one change, and batch.size turns them with it: the first of
- * those that differ does it all. */
+/* step.time, step.device and step.model are one change, and batch.size changes them with it: the
+ * first one that differs does it all. */
 static int turn_step_time(const struct change *c)
 {
 	static const enum key_id together[] = {
@@ -239,7 +357,7 @@ static int turn_step_time(const struct change *c)
 	return change_exchange(c);
 }
 
-/* A log-normal with its mean kept: the logarithms are stretched, or drawn where there were none. */
+/* Draws a log-normal jitter that keeps the mean. */
 static int turn_jitter(const struct change *c)
 {
 	struct model *model = c->model;
@@ -269,7 +387,7 @@ static int turn_jitter(const struct change *c)
 	return 0;
 }
 
-/* --- upload --------------------------------------------------------------------------------------------- */
+/* --- upload ----------------------------------------------------------------------------------- */
 
 static int turn_upload(const struct change *c)
 {
@@ -281,37 +399,21 @@ static int turn_upload(const struct change *c)
 			"upload.mode = copy: how long a copy takes was not measured");
 	if (c->model->facts.step_has_memory)
 		return error_set(c->err, -ENOTSUP,
-			"upload.mode = none: how long a step takes that copies its own batch was not measured");
+			"upload.mode = none: how long a step takes that copies its own batch was "
+			"not measured");
 	c->model->replay.series[COST_UPLOAD] = (struct replay_series){0};
 	free(c->model->storage[COST_UPLOAD]);
 	c->model->storage[COST_UPLOAD] = NULL;
 	return 0;
 }
 
-/* --- injected slow-downs ---------------------------------------------------------------------------------- */
+/* --- injected slow-downs ---------------------------------------------------------------------- */
 
-static void scale_costs(const struct change *c, enum replay_cost first, enum replay_cost last)
+static int turn_factor(const struct change *c)
 {
-	for (enum replay_cost cost = first; cost <= last; cost++)
+	for (enum replay_cost cost = c->first; cost <= c->last; cost++)
 		c->model->replay.scale[cost] *= change_after(c) / change_before(c);
 	change_count_distance(c);
-}
-
-static int turn_read_factor(const struct change *c)
-{
-	scale_costs(c, COST_READ_LATENCY, COST_READ_DEVICE);
-	return 0;
-}
-
-static int turn_decode_factor(const struct change *c)
-{
-	scale_costs(c, COST_DECODE_CPU, COST_DECODE_LOCK);
-	return 0;
-}
-
-static int turn_upload_factor(const struct change *c)
-{
-	scale_costs(c, COST_UPLOAD, COST_UPLOAD);
 	return 0;
 }
 
@@ -321,74 +423,44 @@ static int turn_step_factor(const struct change *c)
 	return scale_step(c, change_after(c) / change_before(c));
 }
 
-/* Adds to each item of a cost, not below 0. */
-static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns)
+static int turn_addition(const struct change *c)
 {
-	struct model *model = c->model;
-	struct replay_series *series = &model->replay.series[cost];
-	const double scale = series->count > 0 ? model->replay.scale[cost] : 0;
-	const size_t n = series->count > 0 ? series->count : 1;
-	float *changed = calloc(n, sizeof *changed);
-	if (!changed)
-		return error_set(c->err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++) {
-		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
-		changed[i] = (float)fmax(old + more_ns, 0);
-	}
-	free(model->storage[cost]);
-	model->storage[cost] = changed;
-	model->replay.scale[cost] = 1;
-	*series = (struct replay_series){.ns = changed, .count = n};
-	return 0;
+	return add_to_cost(c, c->first, change_after(c) - change_before(c));
 }
 
-static int turn_decode_wait(const struct change *c)
-{
-	return add_to_cost(c, COST_DECODE_WAIT, change_after(c) - change_before(c));
-}
+/* --- the table -------------------------------------------------------------------------------- */
 
-static int turn_step_launch(const struct change *c)
-{
-	return add_to_cost(c, COST_STEP_HOST, change_after(c) - change_before(c));
-}
-
-static int turn_sync_factor(const struct change *c)
-{
-	scale_costs(c, COST_SYNC, COST_SYNC);
-	return 0;
-}
-
-/* --- the table ---------------------------------------------------------------------------------------------- */
-
-/* In the order in which they are turned. */
+/* In the order in which they are applied. */
 static const struct turned {
 	enum key_id key;
 	turn *turn;
+	enum replay_cost first,
+		last; /* turn_factor, turn_addition: the costs that the key changes */
 } turned[] = {
-	{KEY_DECODE_WORKERS, turn_workers},
-	{KEY_BATCH_SIZE, turn_batch},
-	{KEY_STEP_MODEL, turn_step_time},
-	{KEY_STEP_DEVICE, turn_step_time},
-	{KEY_STEP_TIME, turn_step_time},
-	{KEY_STEP_JITTER, turn_jitter},
-	{KEY_STEP_DEVICES, turn_devices},
-	{KEY_SYNC_BANDWIDTH, turn_exchange},
-	{KEY_SYNC_LATENCY, turn_exchange},
-	{KEY_PREFETCH_DEPTH, turn_structure},
-	{KEY_READ_DEPTH, turn_read_parallelism},
-	{KEY_READ_THREADS, turn_read_parallelism},
-	{KEY_DECODE_QUEUE, turn_structure},
-	{KEY_BATCH_ORDER, turn_structure},
-	{KEY_UPLOAD_MODE, turn_upload},
-	{KEY_UPLOAD_DEPTH, turn_structure},
-	{KEY_INJECT_READ_FACTOR, turn_read_factor},
-	{KEY_INJECT_DECODE_FACTOR, turn_decode_factor},
-	{KEY_INJECT_DECODE_WAIT, turn_decode_wait},
-	{KEY_INJECT_UPLOAD_FACTOR, turn_upload_factor},
-	{KEY_INJECT_STEP_FACTOR, turn_step_factor},
-	{KEY_INJECT_STEP_LAUNCH, turn_step_launch},
-	{KEY_INJECT_SYNC_FACTOR, turn_sync_factor},
-	{KEY_INJECT_SLOW_DEVICE, turn_slow_device},
+	{.key = KEY_DECODE_WORKERS, .turn = turn_workers},
+	{.key = KEY_BATCH_SIZE, .turn = turn_batch},
+	{.key = KEY_STEP_MODEL, .turn = turn_step_time},
+	{.key = KEY_STEP_DEVICE, .turn = turn_step_time},
+	{.key = KEY_STEP_TIME, .turn = turn_step_time},
+	{.key = KEY_STEP_JITTER, .turn = turn_jitter},
+	{.key = KEY_STEP_DEVICES, .turn = turn_devices},
+	{.key = KEY_SYNC_BANDWIDTH, .turn = turn_exchange},
+	{.key = KEY_SYNC_LATENCY, .turn = turn_exchange},
+	{.key = KEY_PREFETCH_DEPTH, .turn = turn_structure},
+	{.key = KEY_READ_DEPTH, .turn = turn_read_parallelism},
+	{.key = KEY_READ_THREADS, .turn = turn_read_parallelism},
+	{.key = KEY_DECODE_QUEUE, .turn = turn_structure},
+	{.key = KEY_BATCH_ORDER, .turn = turn_structure},
+	{.key = KEY_UPLOAD_MODE, .turn = turn_upload},
+	{.key = KEY_UPLOAD_DEPTH, .turn = turn_structure},
+	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
+	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
+	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},
+	{KEY_INJECT_UPLOAD_FACTOR, turn_factor, COST_UPLOAD, COST_UPLOAD},
+	{.key = KEY_INJECT_STEP_FACTOR, .turn = turn_step_factor},
+	{KEY_INJECT_STEP_LAUNCH, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
+	{KEY_INJECT_SYNC_FACTOR, turn_factor, COST_SYNC, COST_SYNC},
+	{.key = KEY_INJECT_SLOW_DEVICE, .turn = turn_slow_device},
 };
 
 enum { TURNED = sizeof turned / sizeof turned[0] };
@@ -401,7 +473,7 @@ bool model_knows(enum key_id key)
 	return false;
 }
 
-/* Keys that say how a run is named, seeded and measured, not what it is. */
+/* Keys that say how a run is named, seeded and measured, not what runs. */
 static bool is_beside_the_point(enum key_id key)
 {
 	const char *section = config_keys[key].section;
@@ -409,7 +481,7 @@ static bool is_beside_the_point(enum key_id key)
 	       key == KEY_RUN_NAME || key == KEY_RUN_SEED || key == KEY_DATASET_GENERATE;
 }
 
-static int refuse_key(enum key_id key, struct error *err)
+static int refuse_unmodelled_key(enum key_id key, struct error *err)
 {
 	char list[ERROR_TEXT_BYTES] = "";
 	size_t used = 0;
@@ -421,20 +493,22 @@ static int refuse_key(enum key_id key, struct error *err)
 			break;
 		used += (size_t)wrote;
 	}
-	return error_set(err, -ENOTSUP, "replay does not model '%s.%s'; it does: %s",
+	return error_set(err, -ENOTSUP, "the model does not cover '%s.%s'; it covers %s",
 		config_keys[key].section, config_keys[key].name, list);
 }
 
 int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err)
 {
-	struct change change = {model, 0, from, to, err};
+	struct change change = {.model = model, .from = from, .to = to, .err = err};
 	for (enum key_id key = 0; key < KEY_COUNT; key++)
 		if (!is_beside_the_point(key) && !change_keeps(&change, key) && !model_knows(key))
-			return refuse_key(key, err);
+			return refuse_unmodelled_key(key, err);
 	int code = 0;
 	for (size_t i = 0; i < TURNED && !code; i++) {
 		change.key = turned[i].key;
+		change.first = turned[i].first;
+		change.last = turned[i].last;
 		if (!change_keeps(&change, change.key))
 			code = turned[i].turn(&change);
 	}

@@ -1,23 +1,28 @@
-/* Predictions and what is computed from replays that share their random numbers.
+/* Predictions, and what else is computed from replays that share their random numbers:
+ * elasticities, the ladder of bottlenecks, the knee, counterfactuals.
  *
- * The interval of a prediction has five parts, in relative terms and added as variances:
- *   resampling  the spread of replays of blocks drawn anew from the recorded items
- *   noise       of one repetition, of the median of those that were calibrated from, and what runs vary by beside their
+ * The interval of a prediction has five parts, relative and added as variances:
+ *   resampling  the spread over replays of resampled blocks of the recorded items
+ *   noise       of one repetition, of the median of the calibrated ones, and of runs beside their
  *               repetitions: as much again (docs/ACCURACY.md: 0.6 to 1.4 times that variance)
- *   lateness    a share of what the step's thread is guessed to be late by with other numbers of workers, or was late by when others bound
- *   cores       where nothing tells how busy cores slow each other down, and more are to be busy
- *   model       MODEL_ERROR, a share of what the calibration left unexplained (corrected where the same stages bind, but known no
- *               better for that), and more the further the
- *               throughput is from the measured one; constants from held-out sweeps (docs/ACCURACY.md) */
-#include "harness/analyze/model.h"
+ *   lateness    a share of how late the step's thread is guessed to be with other numbers of
+ *               workers, or was when other stages were the bottleneck
+ *   cores       where more cores will be busy and how they slow each other down is unknown
+ *   model       MODEL_ERROR; a share of what the calibration left unexplained (corrected where the
+ *               same stages limit, but known no better for that); and more the further the
+ *               throughput is from the measured one.  Constants from held-out sweeps
+ *               (docs/ACCURACY.md) */
+#include "harness/analyze/model_internal.h"
 
-#include "harness/analyze/model_parts.h"
+#include "harness/analyze/point_model.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { REPLAYS_MOST = 64, SEED = 20240601, SAMPLES_PER_REPLAY = 4000 };
+enum { REPLAYS_MOST = 64, PREDICT_SEED = 20240601, SAMPLES_PER_REPLAY = 4000 };
 
 static const double Z90 = 1.645;
 static const double NOISES = 3; /* variances: repetition, calibration, drift */
@@ -26,12 +31,12 @@ static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
 static const double MODEL_CONTENTION = 0.04; /* for each doubling of busy cores */
 static const double MODEL_DISTANCE = 0.015;
-/* How sharply a stage that is busier than another is the one that binds. */
+/* How sharply a busier stage counts as the bottleneck. */
 static const double SHARPNESS = 12;
 
-/* 1 where the same stages bind as in the calibration, towards 0 where others do: what is missing from the
- * model is missing where it was found. */
-static double same_limit(const struct model *model, const struct replay_result *result)
+/* 1 where the same stages limit as in the calibration, towards 0 where others do: what the model
+ * misses is missed where it was found. */
+static double limit_overlap(const struct model *model, const struct replay_result *result)
 {
 	double was[REPLAY_STAGES];
 	double is[REPLAY_STAGES];
@@ -49,14 +54,14 @@ static double same_limit(const struct model *model, const struct replay_result *
 	return overlap;
 }
 
-/* How surely the step's thread is what binds, 0..1. */
+/* How certain it is that the step's thread is the bottleneck, 0..1. */
 static double step_binds(double working)
 {
 	return pow(working, SHARPNESS);
 }
 
-/* ns a batch of the step's thread that may be others: what was guessed; and, where it did not bind when it was measured and does now,
- * what it was late by and what its replay did not have. */
+/* ns per batch of the step's thread that are in doubt: what was guessed; and, where it is the
+ * bottleneck now but was not when measured, its lateness and what its replay lacked. */
 static double step_doubt_ns(const struct model *model, const struct replay_result *result)
 {
 	const double now = step_binds(result->share[REPLAY_STEP][THREAD_WORKING]);
@@ -65,7 +70,8 @@ static double step_doubt_ns(const struct model *model, const struct replay_resul
 	       fmax(now - before, 0) * (model->late_ns + fabs(model->step_excess_ns));
 }
 
-/* Of ln(throughput), where more cores are to be busy and it is not known how they slow each other down. */
+/* Deviation of ln(throughput) where more cores will be busy and how they slow each other down is
+ * unknown. */
 static double unknown_contention(const struct model *model, const struct replay_result *result)
 {
 	const double busy = result->core_utilisation * model->replay.cores;
@@ -75,7 +81,8 @@ static double unknown_contention(const struct model *model, const struct replay_
 				 fmax(log2(fmax(busy, 1) / fmax(model->calibrated_cores, 1)), 0);
 }
 
-/* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were recorded. */
+/* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were
+ * recorded. */
 static double resampling_spread(const struct model *model, unsigned effort, struct error *err)
 {
 	double logs[REPLAYS_MOST];
@@ -83,7 +90,7 @@ static double resampling_spread(const struct model *model, unsigned effort, stru
 	const unsigned replays = effort < REPLAYS_MOST ? effort : REPLAYS_MOST;
 	for (unsigned r = 0; r < replays; r++) {
 		const struct replay_options options =
-			model_resample(model, SAMPLES_PER_REPLAY, SEED + r);
+			model_resample(model, SAMPLES_PER_REPLAY, PREDICT_SEED + r);
 		struct replay_result result;
 		if (replay_run(&model->replay, &options, &result, err))
 			return NAN;
@@ -95,8 +102,8 @@ static double resampling_spread(const struct model *model, unsigned effort, stru
 	return statistics_deviation(logs, replays) * sqrt(through / (double)model->recorded);
 }
 
-/* With more files in flight than measured, a device that latency hid may bind: the throughput with the
- * slowest one that would not have shown. */
+/* With more files in flight than measured, a device that latency hid may become the bottleneck.
+ * Returns the throughput with the slowest device that would not have shown. */
 static double with_hidden_device(const struct model *model, const struct replay_options *options,
 	double throughput, struct error *err)
 {
@@ -112,20 +119,13 @@ static double with_hidden_device(const struct model *model, const struct replay_
 							  : fmin(result.throughput, throughput);
 }
 
-/* Of the throughput, that a hidden device must take to be worth a word. */
+/* A hidden device is mentioned if it costs at least this share of the throughput. */
 static const double HIDDEN_MATTERS = 0.9;
-
-static size_t whole_length(const struct model *model)
-{
-	size_t samples = model->recorded;
-	samples = samples < MODEL_SAMPLES_LEAST ? MODEL_SAMPLES_LEAST : samples;
-	return samples > MODEL_SAMPLES_MOST ? MODEL_SAMPLES_MOST : samples;
-}
 
 int model_predict(
 	const struct model *model, unsigned effort, struct prediction *out, struct error *err)
 {
-	const struct replay_options options = model_options(model, whole_length(model));
+	const struct replay_options options = model_options(model, model_whole_length(model));
 	const int code = replay_run(&model->replay, &options, &out->replay, err);
 	if (code)
 		return code;
@@ -134,7 +134,7 @@ int model_predict(
 	if (isnan(spread) || isnan(least))
 		return -EINVAL;
 	out->hidden_device = least < HIDDEN_MATTERS * out->replay.throughput;
-	const double same = same_limit(model, &out->replay);
+	const double same = limit_overlap(model, &out->replay);
 	const double contention = unknown_contention(model, &out->replay);
 	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
@@ -152,4 +152,429 @@ int model_predict(
 		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
 			out->throughput * exp(half)};
 	return 0;
+}
+
+/* --- elasticities ----------------------------------------------------------------------------- */
+
+/* Central differences of replays that share offsets and draws, so that the difference is the
+ * cost's alone. Throughput is homogeneous of degree -1 in all costs together: the elasticities sum
+ * to 1. */
+
+enum {
+	RESAMPLES_MOST = 64,
+	ELASTICITY_SEED = 733,
+	ELASTICITY_SAMPLES = 100000,
+	ELASTICITY_SAMPLES_LEAST = 600,
+	ELASTICITY_SAMPLES_MOST = 8000
+};
+
+/* Half the difference of ln(cost). */
+static const double ELASTICITY_STEP = 0.03;
+
+static bool costs_anything(const struct model *model, int cost)
+{
+	return model->replay.series[cost].count > 0 && model->replay.scale[cost] > 0;
+}
+
+static int log_throughput(const struct replay_model *replay, const struct replay_options *options,
+	double *out, struct error *err)
+{
+	struct replay_result result;
+	const int code = replay_run(replay, options, &result, err);
+	*out = code ? NAN : log(result.throughput);
+	return code;
+}
+
+static int elasticity_of_cost(const struct model *model, int cost,
+	const struct replay_options *options, double *out, struct error *err)
+{
+	struct replay_model slower = model->replay;
+	struct replay_model faster = model->replay;
+	slower.scale[cost] *= exp(ELASTICITY_STEP);
+	faster.scale[cost] *= exp(-ELASTICITY_STEP);
+	double low = 0;
+	double high = 0;
+	int code = log_throughput(&slower, options, &low, err);
+	if (!code)
+		code = log_throughput(&faster, options, &high, err);
+	*out = (high - low) / (2 * ELASTICITY_STEP);
+	return code;
+}
+
+static int fill_cost(const struct model *model, int cost, unsigned resamples, size_t samples,
+	double weight, struct elasticity *out, struct error *err)
+{
+	double values[RESAMPLES_MOST];
+	for (unsigned r = 0; r < resamples; r++) {
+		const struct replay_options options =
+			model_resample(model, samples, ELASTICITY_SEED + r);
+		const int code = elasticity_of_cost(model, cost, &options, &values[r], err);
+		if (code)
+			return code;
+		values[r] *= weight;
+	}
+	out->value = statistics_mean(values, resamples);
+	/* As wide as draws of as many items as were recorded would be. */
+	const double width = sqrt((double)samples / (double)model->recorded);
+	const double low = statistics_quantile(values, resamples, 0.05);
+	const double high = statistics_quantile(values, resamples, 0.95);
+	out->interval = (struct interval){
+		out->value + width * (low - out->value), out->value + width * (high - out->value)};
+	return 0;
+}
+
+int model_elasticities(
+	const struct model *model, unsigned effort, struct elasticities *out, struct error *err)
+{
+	const unsigned asked = effort < 1 ? 1 : effort;
+	const unsigned resamples = asked < RESAMPLES_MOST ? asked : RESAMPLES_MOST;
+	size_t costs = 0;
+	for (int c = 0; c < COSTS; c++)
+		costs += costs_anything(model, c);
+	const size_t share = costs > 0 ? ELASTICITY_SAMPLES / (2 * costs) : 0;
+	const size_t samples = share < ELASTICITY_SAMPLES_LEAST  ? ELASTICITY_SAMPLES_LEAST
+			       : share > ELASTICITY_SAMPLES_MOST ? ELASTICITY_SAMPLES_MOST
+								 : share;
+	/* Of the measured time between batches, so much is in the replay. */
+	const double explained = exp(-model->unmodelled);
+	*out = (struct elasticities){.unmodelled = 1 - explained};
+	for (int c = 0; c < COSTS; c++) {
+		struct elasticity *e = &out->costs[c];
+		e->cost = (enum replay_cost)c;
+		if (!costs_anything(model, c))
+			continue;
+		const int code = fill_cost(model, c, resamples, samples, explained, e, err);
+		if (code)
+			return code;
+		out->sum += e->value;
+	}
+	return 0;
+}
+
+enum replay_cost model_limiting_cost(const struct elasticities *e)
+{
+	double sums[REPLAY_STAGES] = {0};
+	size_t best = 0;
+	for (size_t i = 0; i < COSTS; i++)
+		sums[model_cost_stage(e->costs[i].cost)] += e->costs[i].value;
+	for (size_t i = 1; i < COSTS; i++) {
+		const double own = sums[model_cost_stage(e->costs[i].cost)];
+		const double most = sums[model_cost_stage(e->costs[best].cost)];
+		if (own > most || (own == most && e->costs[i].value > e->costs[best].value))
+			best = i;
+	}
+	return e->costs[best].cost;
+}
+
+/* --- ladder and knee -------------------------------------------------------------------------- */
+
+/* Throughput that no cost changes by more than this has no limit left that the costs know. */
+static const double NO_LIMIT = 1e-3;
+
+/* *stage: REPLAY_STAGES where there is no further limit. */
+static int add_rung(const struct model *model, struct ladder *ladder, enum replay_stage *stage,
+	struct error *err)
+{
+	struct elasticities elasticities;
+	struct prediction prediction;
+	int code = model_elasticities(model, 1, &elasticities, err);
+	if (!code)
+		code = model_predict(model, 0, &prediction, err);
+	if (code)
+		return code;
+	const enum replay_cost top = model_limiting_cost(&elasticities);
+	double sum = 0;
+	*stage = model_cost_stage(top);
+	for (int c = 0; c < COSTS; c++)
+		if (model_cost_stage((enum replay_cost)c) == *stage)
+			sum += elasticities.costs[c].value;
+	if (sum < NO_LIMIT) {
+		*stage = REPLAY_STAGES;
+		return 0;
+	}
+	struct ladder_rung *rung = &ladder->rungs[ladder->count++];
+	(void)snprintf(rung->stage, sizeof rung->stage, "%s", replay_cost_stage(top));
+	(void)snprintf(rung->resource, sizeof rung->resource, "%s", replay_cost_resource(top));
+	rung->throughput = prediction.throughput;
+	return 0;
+}
+
+int model_ladder(const struct model *model, struct ladder *out, struct error *err)
+{
+	*out = (struct ladder){0};
+	struct model rest = *model; /* shares what it points to; only scales change */
+	while (out->count < LADDER_MAX) {
+		enum replay_stage stage;
+		const int code = add_rung(&rest, out, &stage, err);
+		if (code)
+			return code;
+		if (stage == REPLAY_STEP || stage == REPLAY_STAGES)
+			break;
+		bool more = false;
+		for (int c = 0; c < COSTS; c++) {
+			if (model_cost_stage((enum replay_cost)c) == stage)
+				rest.replay.scale[c] = 0;
+			more = more || costs_anything(&rest, c);
+		}
+		if (!more)
+			break;
+	}
+	return 0;
+}
+
+static int throughput_with(
+	const struct model *model, unsigned workers, double *out, struct error *err)
+{
+	struct model other;
+	struct config config = {0};
+	int code = model_copy(&other, model, err);
+	if (code)
+		return code;
+	code = config_copy(&config, &model->config, err);
+	if (!code) {
+		config.values[KEY_DECODE_WORKERS].integer = workers;
+		code = model_alter(&other, &model->config, &config, err);
+		config_release(&config);
+	}
+	struct prediction prediction;
+	if (!code)
+		code = model_predict(&other, 0, &prediction, err);
+	*out = code ? NAN : prediction.throughput;
+	model_close(&other);
+	return code;
+}
+
+int model_knee(const struct model *model, unsigned workers_max, struct knee *out, struct error *err)
+{
+	static const double GAIN = 1.05;
+	*out = (struct knee){0};
+	/* Doubles until it is not worth it, then looks for the least in the last octave. */
+	unsigned low = 0;
+	unsigned high = 1;
+	struct knee at = {0};
+	for (;;) {
+		at.workers = high;
+		int code = throughput_with(model, high, &at.throughput, err);
+		if (!code)
+			code = throughput_with(model, 2 * high, &at.doubled, err);
+		if (code)
+			return code;
+		if (at.doubled < GAIN * at.throughput) {
+			*out = at;
+			break;
+		}
+		low = high;
+		if (high >= workers_max)
+			return 0; /* beyond what was asked for: not known */
+		high = 2 * high < workers_max ? 2 * high : workers_max;
+	}
+	while (out->workers - low > 1) {
+		at.workers = (low + out->workers) / 2;
+		int code = throughput_with(model, at.workers, &at.throughput, err);
+		if (!code)
+			code = throughput_with(model, 2 * at.workers, &at.doubled, err);
+		if (code)
+			return code;
+		if (at.doubled < GAIN * at.throughput)
+			*out = at;
+		else
+			low = at.workers;
+	}
+	return 0;
+}
+
+/* --- counterfactuals: one thing taken away ---------------------------------------------------- */
+
+enum { DEEPER_TIMES = 4, SAMPLES_SKETCH = 2000, SAMPLES_THOROUGH = 8000 };
+
+/* Deviation of a stage's sum below which an interval is not believed. */
+static const double DEVIATION_LEAST = 0.02, DEVIATION_SKETCH = 0.08;
+
+typedef bool removal(struct replay_model *replay); /* false: nothing to take away */
+
+/* Adds to the mean of a cost; where there is none of it, the lock's series takes its place. */
+static void add_cost(struct replay_model *replay, enum replay_cost cost, double more)
+{
+	const double own = model_mean_cost(replay, cost);
+	if (more <= 0)
+		return;
+	if (own <= 0) {
+		const double locked = model_mean_cost(replay, COST_DECODE_LOCK);
+		replay->series[cost] = replay->series[COST_DECODE_LOCK];
+		replay->scale[cost] = replay->scale[COST_DECODE_LOCK] * more / locked;
+	} else {
+		replay->scale[cost] *= (own + more) / own;
+	}
+}
+
+/* The work under the lock is done without it. */
+static bool no_lock(struct replay_model *replay)
+{
+	const double locked = model_mean_cost(replay, COST_DECODE_LOCK);
+	if (locked <= 0)
+		return false;
+	add_cost(replay, COST_DECODE_CPU, locked * (1 - replay->lock_off_cores));
+	add_cost(replay, COST_DECODE_WAIT, locked * replay->lock_off_cores);
+	replay->series[COST_DECODE_LOCK].count = 0;
+	return true;
+}
+
+static bool even_workers(struct replay_model *replay)
+{
+	const bool uneven = replay->worker_factor != NULL;
+	replay->worker_factor = NULL;
+	return uneven;
+}
+
+static bool even_devices(struct replay_model *replay)
+{
+	const bool uneven = replay->device_factor != NULL;
+	replay->device_factor = NULL;
+	return uneven;
+}
+
+static bool enough_cores(struct replay_model *replay)
+{
+	const bool scarce = isfinite(replay->cores);
+	replay->cores = HUGE_VAL;
+	return scarce;
+}
+
+static bool no_quota(struct replay_model *replay)
+{
+	const bool limited = replay->quota > 0;
+	replay->quota = 0;
+	return limited;
+}
+
+static bool nothing_outside(struct replay_model *replay)
+{
+	const bool busy = replay->outside > 0;
+	replay->outside = 0;
+	return busy;
+}
+
+static bool deeper_prefetch(struct replay_model *replay)
+{
+	const uint32_t more = (DEEPER_TIMES - 1) * replay->shape.prefetch_depth;
+	replay->shape.prefetch_depth += more;
+	replay->shape.slots += more;
+	return true;
+}
+
+static bool more_files(struct replay_model *replay)
+{
+	replay->shape.read_depth *= DEEPER_TIMES;
+	replay->shape.blobs *= DEEPER_TIMES;
+	return true;
+}
+
+/* A ratio needs neither intervals nor calibration. */
+static int replayed_throughput(
+	const struct model *model, size_t samples, double *throughput, struct error *err)
+{
+	const struct replay_options options = model_options(model, samples);
+	struct replay_result result;
+	const int code = replay_run(&model->replay, &options, &result, err);
+	if (!code)
+		*throughput = result.throughput;
+	return code;
+}
+
+static int gain_of(const struct model *model, removal *take, size_t samples, double before,
+	double *gain, struct error *err)
+{
+	struct model other = *model; /* borrows the series */
+	double after = before;
+	int code = 0;
+	if (take(&other.replay))
+		code = replayed_throughput(&other, samples, &after, err);
+	*gain = before > 0 ? after / before - 1 : 0;
+	return code;
+}
+
+static enum replay_stage busiest_but(const struct replay_result *result, enum replay_stage but)
+{
+	double most = -1;
+	enum replay_stage busiest = but;
+	for (int s = 0; s < REPLAY_STAGES; s++) {
+		const double busy = replay_busy(result, (enum replay_stage)s);
+		if ((enum replay_stage)s == but || busy <= most)
+			continue;
+		most = busy;
+		busiest = (enum replay_stage)s;
+	}
+	return busiest;
+}
+
+/* The next bottleneck and how far away it is. */
+static int relieve(
+	const struct model *model, size_t samples, struct findings *out, struct error *err)
+{
+	struct model rest = *model; /* borrows the series */
+	struct replay_result result;
+	const struct replay_options options = model_options(model, samples);
+	bool any = false;
+	out->limit = out->next = model_cost_stage(model_limiting_cost(&out->elasticities));
+	out->relieved = HUGE_VAL;
+	for (int c = 0; c < COSTS; c++) {
+		if (model_cost_stage((enum replay_cost)c) == out->limit)
+			rest.replay.scale[c] = 0;
+		any = any || (rest.replay.series[c].count > 0 && rest.replay.scale[c] > 0);
+	}
+	const int code = any ? replay_run(&rest.replay, &options, &result, err) : 0;
+	if (code || !any)
+		return code;
+	out->next = busiest_but(&result, out->limit);
+	out->relieved = out->replayed > 0 ? result.throughput / out->replayed - 1 : HUGE_VAL;
+	return 0;
+}
+
+int findings_of(const struct model *model, unsigned effort, struct findings *out, struct error *err)
+{
+	const struct {
+		removal *take;
+		double *gain;
+	} tries[] = {
+		{no_lock, &out->unlocked},
+		{even_workers, &out->even},
+		{even_devices, &out->even_devices},
+		{enough_cores, &out->roomy},
+		{nothing_outside, &out->alone},
+		{no_quota, &out->unthrottled},
+		{deeper_prefetch, &out->deeper},
+		{more_files, &out->deeper_read},
+	};
+	*out = (struct findings){.sketch = effort < FINDINGS_THOROUGH};
+	const size_t samples = effort < FINDINGS_THOROUGH ? SAMPLES_SKETCH : SAMPLES_THOROUGH;
+	int code = replayed_throughput(model, samples, &out->replayed, err);
+	for (size_t i = 0; i < sizeof tries / sizeof tries[0] && !code; i++)
+		code = gain_of(model, tries[i].take, samples, out->replayed, tries[i].gain, err);
+	if (!code)
+		code = model_elasticities(model, effort, &out->elasticities, err);
+	return code ? code : relieve(model, samples, out, err);
+}
+
+double findings_cost(const struct findings *findings, enum replay_cost cost)
+{
+	for (size_t i = 0; i < COSTS; i++)
+		if (findings->elasticities.costs[i].cost == cost)
+			return findings->elasticities.costs[i].value;
+	return NAN;
+}
+
+double findings_stage(const struct findings *findings, const char *stage, double *deviation)
+{
+	double sum = 0;
+	double variance = 0;
+	for (size_t i = 0; i < COSTS; i++) {
+		const struct elasticity *e = &findings->elasticities.costs[i];
+		if (strcmp(replay_cost_stage(e->cost), stage) != 0)
+			continue;
+		const double half = (e->interval.high - e->interval.low) / 2 / Z90;
+		sum += isfinite(e->value) ? e->value : 0;
+		variance += isfinite(half) ? half * half : 0;
+	}
+	*deviation = fmax(sqrt(variance), findings->sketch ? DEVIATION_SKETCH : DEVIATION_LEAST);
+	return sum;
 }

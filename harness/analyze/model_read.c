@@ -1,6 +1,6 @@
-/* Latency and device told apart: see model_read.h.  The trace is a number of runs of consecutive files;
- * each run is played for itself, from its first completion on, and not for long: an error of the service
- * adds up. */
+/* Tells latency and device time apart: see model_read.h. The trace consists of runs of consecutive
+ * files. Each run is replayed by itself from its first completion on, and only briefly, because an
+ * error of the service time adds up. */
 #include "harness/analyze/model_read.h"
 
 #include "harness/analyze/statistics.h"
@@ -11,24 +11,25 @@
 
 enum { LATENCIES = 12, REFINEMENTS = 40, BISECTIONS = 10, USEFUL_MIN = 32, RUN_MOST = 64 };
 
-/* The device must leave less than this of the error of latency alone; less still where that is small
- * (its share of the mean time) and may be noise. */
+/* The device must leave less than this share of the error of latency alone; less still where that
+ * error is small (as a share of the mean time) and may be noise. */
 static const double CLEARLY_BETTER = 0.7;
 static const double FAR_BETTER = 0.55;
 static const double SMALL_ERROR = 0.03;
-/* Latency that varies so little foretells well enough to be told from a queue. */
+/* Latency that varies so little predicts well enough to be told from a queue. */
 static const double WELL_FORETOLD = 0.08;
-/* Foretelling as well as the best; the step in service, of the time between files, that ends the search. */
+/* Predicts as well as the best; and the step of the service time, over the time between files, that
+ * ends the search. */
 static const double AS_GOOD = 1.02;
 static const double LEAST = 0.005;
-/* How much worse, in shares of the time a file takes, is nearly as well. */
+/* Error, as a share of the time per file, that still counts as nearly as good. */
 static const double HIDDEN = 0.02;
 static const double FINE_ENOUGH = 1e-5;
-/* What sums and quotients in double may be off by, and far more. */
+/* Far more than rounding of sums and quotients in double. */
 static const double ROUNDING = 1e-9;
-/* A file that took longer than the latency by so many services waited for the device. */
+/* A file that took so many services longer than the latency waited for the device. */
 static const double WAITED = 0.1;
-/* A device faster than the reader's CPU is the reader's CPU. */
+/* A device that is faster than the reader's CPU cannot be told from it. */
 static const double OVER_CPU = 1.6;
 /* Cache hits: the slower class takes so many times as long, and either has so many of the files. */
 static const double HIT_RATIO = 4;
@@ -47,8 +48,8 @@ struct play {
 	struct file *files; /* (count) */
 	double *scratch;    /* (2 count) */
 	size_t count;
-	double gap_ns;   /* mean time between files within runs, of those that are no hits */
-	size_t foretold; /* files: all of those but the first of each run */
+	double gap_ns;    /* mean time between files within runs, of those that are no hits */
+	size_t predicted; /* files: all of those but the first of each run */
 };
 
 struct guess {
@@ -56,8 +57,8 @@ struct guess {
 	double loss;                   /* mean absolute error, ns */
 };
 
-/* fmax of numbers, without its call: a trace is played some thousand times. */
-static inline double later(double a, double b)
+/* fmax for numbers, inlined: a trace is replayed some thousand times. */
+static inline double later_of(double a, double b)
 {
 	return a > b ? a : b;
 }
@@ -67,7 +68,7 @@ static double took(const struct file *f)
 	return f->completed - f->submitted;
 }
 
-static int by_submission(const void *a, const void *b)
+static int submitted_earlier(const void *a, const void *b)
 {
 	const struct file *x = a;
 	const struct file *y = b;
@@ -76,7 +77,7 @@ static int by_submission(const void *a, const void *b)
 	return (x->item > y->item) - (x->item < y->item);
 }
 
-/* --- taking the trace apart ------------------------------------------------------------------------- */
+/* --- taking the trace apart ------------------------------------------------------------------- */
 
 static void fill_files(const struct trace_item *items, size_t count, struct play *play)
 {
@@ -90,14 +91,14 @@ static void fill_files(const struct trace_item *items, size_t count, struct play
 				  items[i + 1].number != items[i].number + 1;
 		if (!last)
 			continue;
-		qsort(play->files + first, i + 1 - first, sizeof *play->files, by_submission);
+		qsort(play->files + first, i + 1 - first, sizeof *play->files, submitted_earlier);
 		play->files[first].begins = true;
 		first = i + 1;
 	}
 	play->count = count;
 }
 
-static void weigh(const struct trace_item *items, bool by_bytes, struct play *play)
+static void weigh_files(const struct trace_item *items, bool by_bytes, struct play *play)
 {
 	double sum = 0;
 	double n = 0;
@@ -111,13 +112,13 @@ static void weigh(const struct trace_item *items, bool by_bytes, struct play *pl
 		play->files[i].weight = sum > 0 ? play->files[i].weight * n / sum : 1;
 }
 
-/* Between submissions: what the device must keep up with. */
+/* The mean time between submissions: the pace that the device must keep up with. */
 static void find_gap(struct play *play)
 {
 	double time = 0;
 	double files = 0;
 	const struct file *before = NULL;
-	play->foretold = 0;
+	play->predicted = 0;
 	for (size_t i = 0; i < play->count; i++) {
 		const struct file *f = &play->files[i];
 		if (f->begins)
@@ -127,14 +128,14 @@ static void find_gap(struct play *play)
 		if (before) {
 			time += f->submitted - before->submitted;
 			files += f->weight;
-			play->foretold++;
+			play->predicted++;
 		}
 		before = f;
 	}
 	play->gap_ns = files > 0 ? time / files : 0;
 }
 
-/* --- playing ------------------------------------------------------------------------------------------ */
+/* --- playing ---------------------------------------------------------------------------------- */
 
 /* When the device is free after the first file of a run: at its completion if that took longer than
  * the latency, so that it had been waiting. */
@@ -145,13 +146,14 @@ static double first_free(const struct file *f, const struct guess *guess)
 	return waited ? f->completed : f->submitted + service_ns;
 }
 
-/* Foretells each file's completion; returns the mean absolute error, or HUGE_VAL as soon as that is sure not to be below
- * `most`.  latency_ns, unless NULL: what the replay must be given for each. */
+/* Predicts each file's completion. Returns the mean absolute error, or HUGE_VAL as soon as it
+ * cannot be below `most`. latency_ns, unless NULL: the latency that the replay must be given for
+ * each file. */
 static double play_through(
 	const struct play *play, const struct guess *guess, double most, double *latency_ns)
 {
 	const double enough =
-		most < HUGE_VAL ? most * (double)play->foretold * (1 + ROUNDING) : HUGE_VAL;
+		most < HUGE_VAL ? most * (double)play->predicted * (1 + ROUNDING) : HUGE_VAL;
 	double loss = 0;
 	double device_free = 0;
 	bool known = false;
@@ -161,9 +163,9 @@ static double play_through(
 		double latency = f->hit ? took(f) : guess->latency_ns;
 		if (!f->hit && known) {
 			device_free =
-				later(f->submitted, device_free) + guess->service_ns * f->weight;
+				later_of(f->submitted, device_free) + guess->service_ns * f->weight;
 			const double arrives = f->submitted + guess->latency_ns;
-			loss += fabs(f->completed - later(arrives, device_free));
+			loss += fabs(f->completed - later_of(arrives, device_free));
 			if (arrives > device_free)
 				latency = took(f);
 		} else if (!f->hit) {
@@ -173,10 +175,10 @@ static double play_through(
 		if (latency_ns)
 			latency_ns[i] = latency;
 	}
-	return play->foretold > 0 && loss <= enough ? loss / (double)play->foretold : HUGE_VAL;
+	return play->predicted > 0 && loss <= enough ? loss / (double)play->predicted : HUGE_VAL;
 }
 
-/* Of the files that went to the device. */
+/* The times of the files that went to the device, or of the hits. */
 static size_t times_taken(const struct play *play, bool hits)
 {
 	size_t n = 0;
@@ -193,7 +195,7 @@ static void try_guess(const struct play *play, struct guess guess, struct guess 
 		*best = guess;
 }
 
-/* Best latency for a service, of some. */
+/* Tries a service time with some latencies. */
 static void try_service(
 	const struct play *play, double service_ns, const double *latencies, struct guess *best)
 {
@@ -203,8 +205,9 @@ static void try_service(
 	}
 }
 
-/* Around the best, along each axis and both diagonals, in steps that shrink when none leads down. */
-static void refine(const struct play *play, struct guess *best)
+/* Around the best, along each axis and both diagonals, in steps that shrink when none leads
+ * down. */
+static void refine_guess(const struct play *play, struct guess *best)
 {
 	static const double ways[][2] = {
 		{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, -1}, {-1, 1}, {1, 1}, {-1, -1}};
@@ -224,7 +227,7 @@ static void refine(const struct play *play, struct guess *best)
 	}
 }
 
-/* One latency for all, and nobody waits. */
+/* One latency for all files, without any queue. */
 static struct guess latency_alone(const struct play *play)
 {
 	const size_t n = times_taken(play, false);
@@ -234,7 +237,8 @@ static struct guess latency_alone(const struct play *play)
 	return guess;
 }
 
-/* In front of a device that always has a queue, latency does not show: the least that foretells as well. */
+/* Behind a queue that never empties latency does not show: takes the least one that predicts as
+ * well. */
 static void least_latency(const struct play *play, struct guess *best)
 {
 	const double enough = AS_GOOD * best->loss;
@@ -254,7 +258,8 @@ static struct guess with_device(const struct play *play)
 	/* Busy shares: dense near 1, where the queue is. */
 	static const double shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93,
 		0.96, 0.98, 0.99, 1, 1.01, 1.03};
-	/* Hardly a file was quicker than the last: what latency is if a queue hides it from nearly all. */
+	/* Hardly a file was quicker than the last: what latency is if a queue hides it from nearly
+	 * all. */
 	double quantiles[LATENCIES + 1];
 	double latencies[LATENCIES + 1];
 	const size_t n = times_taken(play, false);
@@ -269,16 +274,16 @@ static struct guess with_device(const struct play *play)
 		try_service(play, service_ns, latencies, &best);
 		try_guess(play, (struct guess){least.latency_ns, service_ns, 0}, &least);
 	}
-	refine(play, &best);
-	refine(play, &least);
+	refine_guess(play, &best);
+	refine_guess(play, &least);
 	if (least.loss < best.loss)
 		best = least;
 	least_latency(play, &best);
 	return best;
 }
 
-/* The largest service of a device that latency would have hidden: with it the trace is foretold nearly as
- * well as without. */
+/* The largest service time of a device that latency would have hidden: with it the trace is
+ * predicted nearly as well as without. */
 static double hidden_service(const struct play *play, const struct guess *alone)
 {
 	const double enough = alone->loss + HIDDEN * alone->latency_ns;
@@ -292,10 +297,10 @@ static double hidden_service(const struct play *play, const struct guess *alone)
 	return low;
 }
 
-/* --- cache hits ------------------------------------------------------------------------------------------ */
+/* --- cache hits ------------------------------------------------------------------------------- */
 
-/* Splits by the time taken so that the classes differ most in its logarithm (N. Otsu, 1979); false: one
- * class. */
+/* Splits by the time taken so that the classes differ most in its logarithm (N. Otsu, 1979); false:
+ * one class. */
 static bool find_hits(struct play *play)
 {
 	enum { LEVELS = 64 };
@@ -348,7 +353,7 @@ static double overall(const struct play *play, double loss)
 	return (hits + loss * (double)(play->count - n)) / (double)play->count;
 }
 
-/* --- the choice ------------------------------------------------------------------------------------------ */
+/* --- the choice ------------------------------------------------------------------------------- */
 
 struct choice {
 	struct guess guess;
@@ -356,10 +361,10 @@ struct choice {
 	bool by_bytes, hits;
 };
 
-static void consider(const struct trace_item *items, bool by_bytes, bool hits, struct play *play,
-	struct choice *best)
+static void consider_choice(const struct trace_item *items, bool by_bytes, bool hits,
+	struct play *play, struct choice *best)
 {
-	weigh(items, by_bytes, play);
+	weigh_files(items, by_bytes, play);
 	find_gap(play);
 	if (!(play->gap_ns > 0))
 		return;
@@ -376,7 +381,7 @@ static void restore(const struct trace_item *items, const struct choice *choice,
 		play->files[i].hit = false;
 	if (choice->hits)
 		(void)find_hits(play);
-	weigh(items, choice->by_bytes, play);
+	weigh_files(items, choice->by_bytes, play);
 	find_gap(play);
 }
 
@@ -389,7 +394,7 @@ static void all_latency(const struct play *play, double cpu_ns, float *latency_n
 	}
 }
 
-/* What the queue explains is left out: the replay makes it anew. */
+/* Leaves out what the queue explains: the replay makes it anew. */
 static void queue_out(const struct play *play, const struct guess *guess, double cpu_ns,
 	bool device, float *latency_ns, float *device_ns)
 {
@@ -401,7 +406,7 @@ static void queue_out(const struct play *play, const struct guess *guess, double
 	}
 }
 
-static double mean_of(const float *values, size_t count)
+static double mean_ns(const float *values, size_t count)
 {
 	double sum = 0;
 	for (size_t i = 0; i < count; i++)
@@ -409,7 +414,8 @@ static double mean_of(const float *values, size_t count)
 	return count > 0 ? sum / (double)count : 0;
 }
 
-/* The pair of all operating points.  Hits are no files of the device, but in the rate. */
+/* Uses the latency and capacity of all operating points. Cache hits are in the rate but do not use
+ * the device. */
 static void split_at_capacity(const struct trace_item *items, const struct read_facts *facts,
 	const struct choice *best, struct play *play, float *latency_ns, float *device_ns,
 	struct read_split *out)
@@ -431,7 +437,7 @@ static void split_at_capacity(const struct trace_item *items, const struct read_
 	out->identified = true;
 }
 
-/* No queue: what was observed with the most in flight bounds what a device may hide. */
+/* Without a queue, the rate with the most files in flight bounds what a device may hide. */
 static void split_as_latency(const struct read_facts *facts, const struct play *play,
 	float *latency_ns, float *device_ns, struct read_split *out)
 {
@@ -446,11 +452,11 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	(void)times_taken(play, false);
 	const double mean_ns = statistics_mean(play->scratch, play->count);
 	struct choice best = {.loss = HUGE_VAL};
-	consider(items, false, false, play, &best);
-	consider(items, true, false, play, &best);
+	consider_choice(items, false, false, play, &best);
+	consider_choice(items, true, false, play, &best);
 	if (find_hits(play)) {
-		consider(items, false, true, play, &best);
-		consider(items, true, true, play, &best);
+		consider_choice(items, false, true, play, &best);
+		consider_choice(items, true, true, play, &best);
 	}
 	const struct storage *storage = facts->storage;
 	if (storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD) {
@@ -506,12 +512,12 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 		all_latency(&play, facts->cpu_ns, latency_ns, device_ns);
 	else
 		decide(items, facts, &play, latency_ns, device_ns, out);
-	out->latency_ns = mean_of(latency_ns, count);
+	out->latency_ns = mean_ns(latency_ns, count);
 	if (one && out->device_share <= 0)
 		out->hidden_ns = out->latency_ns;
 	if (storage && storage->known)
 		out->hidden_ns = fmin(out->hidden_ns, 1e9 / storage->best_rate);
-	out->device_ns = mean_of(device_ns, count);
+	out->device_ns = mean_ns(device_ns, count);
 	free(play.files);
 	free(play.scratch);
 	return 0;

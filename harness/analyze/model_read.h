@@ -1,32 +1,36 @@
-/* What a file's time from submission to completion consists of: latency, which overlaps with that of
- * other files in flight, and the time of one serial device (a disk, a link), for which files queue.
+/* Splits a file's time from submission to completion into latency, which overlaps with that of
+ * other files in flight, and the time of one serial device (a disk, a link), for which files
+ * queue.
  *
- * The submissions of a trace are played through
+ * The submissions of a trace are replayed by
  *     completion_i = max(submission_i + latency, free_i),
  *     free_i = max(submission_i, free_(i-1)) + service_i       (of the device)
- * as the replay does, so that latency is that of a file which finds the device idle, for a range of latencies and of services, the latter as shares of the time between files; the pair
- * that foretells the recorded times best (mean absolute error) is taken.  The device needs evidence:
- * it must foretell clearly better than latency alone, and be slower than the reader's own CPU time.
- * Files that a cache answered pass by the device.
+ * so that the latency is that of a file which finds the device idle.  A range of latencies and of
+ * services (as shares of the time between files) is tried; the pair that predicts the recorded
+ * times best (mean absolute error) is taken.  A device needs evidence: it must predict clearly
+ * better than latency alone, and be slower than the reader's own CPU time.  Files that a cache
+ * answered bypass the device.
  *
- * A trace of one operating point can tell the two apart only where the queue comes and goes.  Where other points tell (storage.h),
- * the pair is theirs, latency and 1 / capacity, and the trace only says which files are cheaper than others. */
+ * A trace of one operating point tells the two apart only where the queue comes and goes.  Where
+ * other points tell (storage_capacity.h), the pair is theirs, latency and 1 / capacity, and the
+ * trace only says which files are cheaper than others. */
 #ifndef MLBENCH_ANALYZE_MODEL_READ_H
 #define MLBENCH_ANALYZE_MODEL_READ_H
 
-#include "harness/analyze/storage.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is known beside the trace. */
+/* What is known besides the trace. */
 struct read_facts {
 	double cpu_ns; /* that a reader's thread spends on a file */
 	/* One file at a time and thread; false: up to the depth. */
 	bool blocking;
 	unsigned threads, depth;
-	/* What several operating points tell, which goes before what one trace suggests; NULL: there is one. */
+	/* What several operating points tell, which goes before what one trace suggests; NULL:
+	 * there is one. */
 	const struct storage *storage;
 };
 
@@ -37,15 +41,16 @@ struct read_split {
 	double hidden_ns;
 	double device_share; /* of the time that the device was busy */
 	double hit_share;    /* of files that a cache answered, where these could be told apart */
-	double error_latency; /* mean absolute error of foretelling, over the mean time: latency alone */
+	/* mean absolute prediction error, over the mean time: latency alone */
+	double error_latency;
 	double error_device; /* with the device */
 	bool identified;     /* false: the trace fits either; taken as latency */
 	/* Service is proportional to bytes; else the same for each file. */
 	bool by_bytes;
 };
 
-/* Writes each item's latency_ns and device_ns, (count) each, without the CPU time.  items: by number, those
- * of several repetitions behind each other.  0 or -ENOMEM. */
+/* Writes each item's latency_ns and device_ns, (count) each, without the CPU time.  items: by
+ * number, those of several repetitions behind each other.  0 or -ENOMEM. */
 int read_split(const struct trace_item *items, size_t count, const struct read_facts *facts,
 	float *latency_ns, float *device_ns, struct read_split *out);
 

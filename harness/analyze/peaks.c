@@ -6,9 +6,10 @@
 
 static const double TERA = 1e12;
 
-/* Compared with public tables: B200, GB200, L40, L40S, H100 SXM.  The other rows, and the years of the sheets, are still to be
- * compared with the sheets that they name; H20 and B300 were compared with tables of others who read them.  V100 and T4 are left
- * out: the plug-in needs sm_80.  More words before fewer.  Columns: fp32 without tensor cores, then dense tensor products. */
+/* Compared with public tables: B200, GB200, L40, L40S, H100 SXM.  The other rows, and the years of
+ * the sheets, are still to be compared with the sheets that they name; H20 and B300 were compared
+ * with tables of others who read them.  V100 and T4 are left out: the plug-in needs sm_80.  More
+ * words before fewer.  Columns: fp32 without tensor cores, then dense tensor products. */
 const struct device_peak peak_list[] = {
 	/*                                     fp32   tf32   bf16    fp16    fp8 */
 	{"GB200", {"GB200"}, {80, 1250, 2500, 2500, 5000},

@@ -1,13 +1,238 @@
-/* Series over the windows, and their change points. */
+/* Series over the windows of a repetition, where their levels change, and what was measured between
+ * two changes. */
 #include "harness/analyze/phases.h"
 
-#include "harness/analyze/change_points.h"
-#include "harness/analyze/rate_series.h"
+#include "harness/analyze/statistics.h"
+#include "harness/analyze/sufficiency.h"
+#include "harness/base/order.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- change points ---------------------------------------------------------------------------- */
+
+enum { RUNNING = 7, TRIM_SHARE = 10, EDGE_SHARE = 12 };
+
+static const double CLIP_DEVIATIONS = 4;
+static const double MEDIAN_TO_DEVIATION = 1.4826;
+static const double CORRELATION_MAX = 0.6;
+static const double NOISE_LEAST = 0.05; /* of the least change of interest */
+/* Critical values of a difference of means, in its standard errors and in deviations of single
+ * values: a stretch of 5 or more values that differs by so much is a level of its own whatever the
+ * correlation. Found by simulation, see the test. */
+static const double CRITICAL = 8.4;
+static const double CRITICAL_VALUES = 4.6;
+static const double CRITICAL_FEW = 12; /* is added to it, over the number of values */
+
+struct part {
+	size_t first, count;
+};
+
+/* A stretch with a level of its own. */
+struct split {
+	size_t from, to;
+	double excess; /* statistic over critical value; 0: none */
+};
+
+/* --- clipping --------------------------------------------------------------------------------- */
+
+static void running_medians(const double *x, size_t n, double *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		const size_t first = i < RUNNING / 2 ? 0 : i - RUNNING / 2;
+		const size_t last = first + RUNNING < n ? first + RUNNING : n;
+		out[i] = statistics_median(x + first, last - first);
+	}
+}
+
+static void clip_outliers(struct change_series *series, size_t n)
+{
+	double centre[CHANGE_VALUES_MAX];
+	double away[CHANGE_VALUES_MAX] = {0};
+	running_medians(series->values, n, centre);
+	for (size_t i = 0; i < n; i++)
+		away[i] = fabs(series->values[i] - centre[i]);
+	const double most = CLIP_DEVIATIONS * fmax(MEDIAN_TO_DEVIATION * statistics_median(away, n),
+						      NOISE_LEAST * series->least);
+	for (size_t i = 0; i < n; i++)
+		series->values[i] =
+			fmin(fmax(series->values[i], centre[i] - most), centre[i] + most);
+}
+
+/* --- one split -------------------------------------------------------------------------------- */
+
+/* Mean of the rest when a share of the largest squares of a normal variable is left out; up to a
+ * fifth. */
+static double kept_of(double share)
+{
+	static const double tenth = 0.623;
+	static const double fifth = 0.4375;
+	if (share <= 0.1)
+		return 1 - (1 - tenth) * share / 0.1;
+	return tenth - (tenth - fifth) * (fmin(share, 0.2) - 0.1) / 0.1;
+}
+
+/* Mean squared difference of values `lag` apart, without the largest tenth for each lag: as many
+ * pairs may straddle a change. */
+static double squared_difference_at(const double *x, size_t n, size_t lag)
+{
+	double squares[CHANGE_VALUES_MAX];
+	size_t pairs = 0;
+	for (size_t i = 0; i + lag < n; i++)
+		squares[pairs++] = (x[i + lag] - x[i]) * (x[i + lag] - x[i]);
+	if (pairs == 0)
+		return 0;
+	sort_doubles(squares, pairs);
+	const size_t trimmed = lag * pairs / TRIM_SHARE;
+	return statistics_mean(squares, pairs - trimmed) / kept_of((double)trimmed / (double)pairs);
+}
+
+/* Noise of a stretch: of one value, from differences, and n times the variance of a mean over n, by
+ * first- order autocorrelation: D1 = 2 s^2 (1 - phi), D2 = 2 s^2 (1 - phi^2). */
+struct noise {
+	double value, long_run;
+};
+
+static struct noise noise_of_values(const double *x, size_t n, double least)
+{
+	const double d1 = squared_difference_at(x, n, 1);
+	const double d2 = squared_difference_at(x, n, 2);
+	const double phi = d1 > 0 ? fmin(fmax(d2 / d1 - 1, 0), CORRELATION_MAX) : 0;
+	const double floor = NOISE_LEAST * least * (NOISE_LEAST * least);
+	return (struct noise){.value = sqrt(fmax(d1 / 2, floor)),
+		.long_run = fmax(d1 / 2 * (1 + phi) / ((1 - phi) * (1 - phi)), floor)};
+}
+
+/* Against the rest of the part: a stretch at one of its ends is a step, one inside it comes and
+ * goes. */
+static void try_stretch(struct split *best, const double *sums, const struct part *part,
+	struct split stretch, const struct change_series *series, const struct noise *noise)
+{
+	const double inside = (double)(stretch.to - stretch.from);
+	const double outside = (double)part->count - inside;
+	const double sum = sums[stretch.to] - sums[stretch.from];
+	const double gap = fabs(sum / inside - (sums[part->count] - sum) / outside);
+	if (gap < series->least)
+		return;
+	const double error = sqrt(noise->long_run * (1 / inside + 1 / outside));
+	stretch.excess = fmax(gap / error / CRITICAL,
+		gap / noise->value / (CRITICAL_VALUES + CRITICAL_FEW / (double)part->count));
+	if (stretch.excess > best->excess)
+		*best = stretch;
+}
+
+static size_t edge_of(size_t n)
+{
+	return n / EDGE_SHARE > CHANGE_SEGMENT_MIN ? n / EDGE_SHARE : CHANGE_SEGMENT_MIN;
+}
+
+static struct split best_of_series(const struct change_series *series, const struct part *part)
+{
+	const double *x = series->values + part->first;
+	const size_t n = part->count;
+	const size_t edge = edge_of(n);
+	const struct noise noise = noise_of_values(x, n, series->least);
+	double sums[CHANGE_VALUES_MAX + 1] = {0};
+	struct split best = {0};
+	for (size_t i = 0; i < n; i++)
+		sums[i + 1] = sums[i] + x[i];
+	for (size_t from = 0; from + edge <= n; from = from ? from + 1 : edge)
+		for (size_t to = from + edge; to <= n; to = to + edge == n ? n : to + 1)
+			if ((to == n || to + edge <= n) && (from > 0 || to < n))
+				try_stretch(&best, sums, part,
+					(struct split){.from = from, .to = to}, series, &noise);
+	best.from += part->first;
+	best.to += part->first;
+	return best;
+}
+
+static struct split best_of_part(const struct change_set *set, const struct part *part)
+{
+	struct split best = {0};
+	if (part->count < 2 * CHANGE_SEGMENT_MIN)
+		return best;
+	for (size_t i = 0; i < set->series_count; i++) {
+		const struct split split = best_of_series(&set->series[i], part);
+		if (split.excess > best.excess)
+			best = split;
+	}
+	return best;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static void insert_start(struct segmentation *out, size_t start)
+{
+	size_t i = out->count;
+	for (; i > 0 && out->starts[i - 1] > start; i--)
+		;
+	if (out->count == CHANGE_SEGMENTS_MAX || (i > 0 && out->starts[i - 1] == start))
+		return;
+	memmove(&out->starts[i + 1], &out->starts[i], (out->count - i) * sizeof out->starts[0]);
+	out->starts[i] = start;
+	out->count++;
+}
+
+static struct part segment_at(const struct segmentation *s, size_t i, size_t count)
+{
+	const size_t end = i + 1 < s->count ? s->starts[i + 1] : count;
+	return (struct part){.first = s->starts[i], .count = end - s->starts[i]};
+}
+
+/* The segments on both sides of a change differ by themselves, without what lies further away. */
+static bool segments_differ(
+	const struct change_set *set, const struct part *left, const struct part *right)
+{
+	for (size_t i = 0; i < set->series_count; i++) {
+		const double *x = set->series[i].values;
+		const double gap = statistics_mean(x + left->first, left->count) -
+				   statistics_mean(x + right->first, right->count);
+		if (fabs(gap) >= set->series[i].least)
+			return true;
+	}
+	return false;
+}
+
+static void drop_equal_neighbours(const struct change_set *set, struct segmentation *out)
+{
+	for (size_t i = 1; i < out->count;) {
+		const struct part left = segment_at(out, i - 1, set->count);
+		const struct part right = segment_at(out, i, set->count);
+		if (segments_differ(set, &left, &right)) {
+			i++;
+			continue;
+		}
+		out->count--;
+		memmove(&out->starts[i], &out->starts[i + 1],
+			(out->count - i) * sizeof out->starts[0]);
+	}
+}
+
+void change_points_find(struct change_set *set, struct segmentation *out)
+{
+	*out = (struct segmentation){.count = 1};
+	for (size_t i = 0; i < set->series_count; i++)
+		clip_outliers(&set->series[i], set->count);
+	while (out->count < CHANGE_SEGMENTS_MAX) {
+		struct split best = {0};
+		for (size_t i = 0; i < out->count; i++) {
+			const struct part part = segment_at(out, i, set->count);
+			const struct split split = best_of_part(set, &part);
+			if (split.excess > best.excess)
+				best = split;
+		}
+		if (best.excess < 1)
+			break;
+		insert_start(out, best.from);
+		if (best.to < set->count)
+			insert_start(out, best.to);
+	}
+	drop_equal_neighbours(set, out);
+}
+
+/* --- phases of a repetition ------------------------------------------------------------------- */
 
 enum { STATE_SERIES = 2 }; /* of a stage: starved and blocked; the rest is work */
 
@@ -36,7 +261,7 @@ static double count_at(
 	return s0;
 }
 
-static double state_of(const struct window *w, size_t stage, size_t state)
+static double window_state_seconds(const struct window *w, size_t stage, size_t state)
 {
 	return w->stage_seconds[stage][state];
 }
@@ -62,7 +287,7 @@ static double load_of(const struct window *w, size_t stage, size_t offset)
 	return value;
 }
 
-static double bytes_of(const struct window *w, size_t stage, size_t state)
+static double window_bytes_read(const struct window *w, size_t stage, size_t state)
 {
 	(void)stage;
 	(void)state;
@@ -72,10 +297,10 @@ static double bytes_of(const struct window *w, size_t stage, size_t state)
 static double seconds_at(
 	const struct measurement *m, size_t stage, enum thread_state state, double t)
 {
-	return count_at(m, state_of, stage, state, t);
+	return count_at(m, window_state_seconds, stage, state, t);
 }
 
-static void add_states(struct change_set *set, const struct measurement *m, size_t stage,
+static void add_state_series(struct change_set *set, const struct measurement *m, size_t stage,
 	double from, double length)
 {
 	static const enum thread_state states[STATE_SERIES] = {THREAD_STARVED, THREAD_BLOCKED};
@@ -103,7 +328,8 @@ static bool all_finite(const struct change_set *set)
 }
 
 /* False: too short to be cut. */
-static bool series_of(const struct measurement *m, double from, double to, struct change_set *set)
+static bool phase_series(
+	const struct measurement *m, double from, double to, struct change_set *set)
 {
 	*set = (struct change_set){.series_count = 1};
 	set->count = rate_parts(m, from, to, STEPS_A_VALUE, CHANGE_VALUES_MAX);
@@ -116,7 +342,7 @@ static bool series_of(const struct measurement *m, double from, double to, struc
 		mean += rate->values[i] / (double)set->count;
 	rate->least = RATE_LEAST * mean;
 	for (size_t stage = 0; stage < m->stage_count; stage++)
-		add_states(set, m, stage, from, (to - from) / (double)set->count);
+		add_state_series(set, m, stage, from, (to - from) / (double)set->count);
 	return mean > 0 && all_finite(set);
 }
 
@@ -130,7 +356,7 @@ static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 				    : m->cut_seconds;
 	struct change_set *set = malloc(sizeof *set);
 	struct segmentation found = {.count = 1};
-	if (set && series_of(m, from, end, set))
+	if (set && phase_series(m, from, end, set))
 		change_points_find(set, &found);
 	const double length = set && set->count > 0 ? (end - from) / (double)set->count : 0;
 	cut.count = found.count < PHASES_MAX ? found.count : PHASES_MAX;
@@ -141,7 +367,7 @@ static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 	return cut;
 }
 
-double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
+static double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
 {
 	const double from = cut->edges[phase];
 	const double to = cut->edges[phase + 1];
@@ -153,7 +379,7 @@ bool phases_rates_alike(double a, double b)
 	return fabs(log(b / a)) < RATES_ALIKE;
 }
 
-/* Fills `after` where the change in that repeat lasted. */
+/* Whether the change in that repetition lasted; fills `after`. */
 static bool lasts(const struct measurement *const *repeats, size_t count,
 	const struct phase_cut *cuts, struct phase_cut *cut)
 {
@@ -172,7 +398,7 @@ static bool lasts(const struct measurement *const *repeats, size_t count,
 	return true;
 }
 
-/* Of as many either way those with more phases: what a change did is lost in a mean. */
+/* Among equal votes the count with more phases wins, because a mean hides what a change did. */
 static size_t most_voted(const struct phase_cut *cuts, size_t count)
 {
 	size_t votes[PHASES_MAX + 1] = {0};
@@ -204,9 +430,9 @@ void phases_cut(const struct measurement *const *repeats, size_t count, struct p
 	free(cuts);
 }
 
-/* --- slices ------------------------------------------------------------------------------------ */
+/* --- slices ----------------------------------------------------------------------------------- */
 
-/* Of the time at work off the CPU, this part of the whole run's went so. */
+/* The share of the whole run's off-CPU working time that a wait takes. */
 static double off_share(double part, const struct stage_measurement *whole)
 {
 	const double off = whole->seconds[THREAD_WORKING] - whole->cpu_seconds;
@@ -259,7 +485,8 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	out->end_s = to;
 	for (size_t s = 0; s < out->stage_count; s++) {
 		struct trace *trace = &out->stages[s];
-		/* The first files of the repetition are those of its first part: they met the store as it was then. */
+		/* The first files of the repetition are those of its first part: they met the store
+		 * as it was then. */
 		if (strcmp(trace->stage, TRACE_READ_RAMP) == 0) {
 			trace->count = from > traces->begin_s + SAME_BEGIN_S ? 0 : trace->count;
 			continue;
@@ -280,8 +507,8 @@ static double load_between(const struct measurement *m, size_t offset, double fr
 	return count_at(m, load_of, 0, offset, to) - count_at(m, load_of, 0, offset, from);
 }
 
-/* What the machine and the quota did meanwhile; windows of an older result do not tell, and the whole run stands for the
- * phase. */
+/* Load, steal and throttling of the phase. Windows of an older result do not have them; then the
+ * whole run stands in for the phase. */
 static void slice_load(
 	const struct measurement *m, double from, double to, struct measurement *slice)
 {
@@ -301,8 +528,8 @@ static void slice_load(
 #undef BETWEEN
 }
 
-/* The kernel's counts are not kept by window: as many reads for a byte as in the whole run, and how busy the disk was is not
- * known. */
+/* The kernel's disk counts are not kept per window: reads are scaled by the bytes, and how busy the
+ * disk was is unknown. */
 static void slice_store(const struct measurement *m, struct measurement *slice)
 {
 	struct store_measurement *store = &slice->store;
@@ -335,8 +562,9 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 	out->samples = (uint64_t)samples;
 	out->batches = (uint64_t)(share * (double)m->batches);
 	out->throughput = to > from ? samples / (to - from) : NAN;
-	out->bytes_read = (uint64_t)fmax(
-		count_at(m, bytes_of, 0, 0, to) - count_at(m, bytes_of, 0, 0, from), 0);
+	out->bytes_read = (uint64_t)fmax(count_at(m, window_bytes_read, 0, 0, to) -
+						 count_at(m, window_bytes_read, 0, 0, from),
+		0);
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
 	slice_load(m, from, to, out);
 	slice_store(m, out);

@@ -1,35 +1,287 @@
-/* A greedy chain of settings, each judged by short replays first and by a full prediction when it is kept. */
+/* What to change, and what comes of it by replay: the keys that may move the limit are tried in the
+ * replay, the least setting of the best one is kept, and so on with the limit that comes next.
+ * Each setting is judged by short replays first and by a full prediction when it is kept. */
 #include "harness/analyze/recommend.h"
 
-#include "harness/analyze/recommend_turns.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/headroom.h"
+#include "harness/analyze/model_internal.h"
+#include "harness/analyze/verdict.h"
+#include "harness/base/units.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+enum {
+	SCREEN_SAMPLES = 3000,
+	VALUE_MOST = 65536,
+	REACH = 2, /* times the files in flight that were observed */
+};
+
+static const double FULL_MOST =
+	0.35; /* probability that storage is full, of a deeper queue that is advised */
+static const double ENOUGH = 0.95; /* of the best gain, that a lesser setting must give */
+
+/* How a key may be changed against a limit: to `times` of its value (0: to `value`). */
+struct turn {
+	const char *stage, *resource; /* "*": any of the stage */
+	enum key_id key;
+	double times;
+	const char *value;
+};
+
+/* For one key the smaller settings come first; among keys the cheaper ones. */
+static const struct turn turns[] = {
+	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 2, NULL},
+	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 4, NULL},
+	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 8, NULL},
+	{STAGE_READ_NAME, "latency", KEY_READ_THREADS, 2, NULL},
+	{STAGE_READ_NAME, "latency", KEY_READ_THREADS, 4, NULL},
+	{STAGE_READ_NAME, "latency", KEY_READ_THREADS, 8, NULL},
+	{STAGE_READ_NAME, "cache", KEY_READ_DEPTH, 2, NULL},
+	{STAGE_READ_NAME, "cache", KEY_READ_DEPTH, 4, NULL},
+	{STAGE_READ_NAME, "cpu", KEY_READ_THREADS, 2, NULL},
+	{STAGE_READ_NAME, "depth", KEY_READ_DEPTH, 2, NULL},
+	{STAGE_READ_NAME, "depth", KEY_READ_DEPTH, 4, NULL},
+	{STAGE_DECODE_NAME, "cpu", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_DECODE_NAME, "cpu", KEY_DECODE_WORKERS, 4, NULL},
+	{STAGE_DECODE_NAME, "unknown", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_DECODE_NAME, "wait", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_DECODE_NAME, "wait", KEY_DECODE_WORKERS, 4, NULL},
+	{STAGE_DECODE_NAME, "wait", KEY_DECODE_WORKERS, 8, NULL},
+	{STAGE_DECODE_NAME, "imbalance", KEY_BATCH_ORDER, 0, "as-completed"},
+	{STAGE_DECODE_NAME, "imbalance", KEY_PREFETCH_DEPTH, 2, NULL},
+	{STAGE_DECODE_NAME, "imbalance", KEY_PREFETCH_DEPTH, 4, NULL},
+	{STAGE_DECODE_NAME, "imbalance", KEY_PREFETCH_DEPTH, 8, NULL},
+	{STAGE_DECODE_NAME, "imbalance", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_DECODE_NAME, "cores", KEY_DECODE_WORKERS, 0.5, NULL},
+	{STAGE_PREFETCH_NAME, "depth", KEY_PREFETCH_DEPTH, 2, NULL},
+	{STAGE_PREFETCH_NAME, "depth", KEY_PREFETCH_DEPTH, 4, NULL},
+	{STAGE_PREFETCH_NAME, "depth", KEY_PREFETCH_DEPTH, 8, NULL},
+	{STAGE_PREFETCH_NAME, "depth", KEY_BATCH_ORDER, 0, "as-completed"},
+	{STAGE_UPLOAD_NAME, "*", KEY_UPLOAD_MODE, 0, "none"},
+	{STAGE_UPLOAD_NAME, "*", KEY_UPLOAD_DEPTH, 2, NULL},
+	{STAGE_STEP_NAME, "cores", KEY_DECODE_WORKERS, 0.5, NULL},
+	{STAGE_STEP_NAME, "*", KEY_PREFETCH_DEPTH, 2, NULL},
+	{STAGE_STEP_NAME, "*", KEY_PREFETCH_DEPTH, 4, NULL},
+};
+
+enum { TURNS = sizeof turns / sizeof turns[0] };
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* A model with some keys changed, and the configuration it is of. */
+struct place {
+	struct model model;
+	struct config config;
+	double screened; /* samples/s of a short replay */
+	/* What was measured beside `base`, the diagnosed configuration; may be NULL. */
+	const struct tried *tried;
+	const struct config *base;
+};
+
+static void place_release(struct place *place)
+{
+	model_close(&place->model);
+	config_release(&place->config);
+	*place = (struct place){0};
+}
+
+static int screen_place(struct place *place, struct error *err)
+{
+	const struct replay_options options = model_options(&place->model, SCREEN_SAMPLES);
+	struct replay_result result;
+	const int code = replay_run(&place->model.replay, &options, &result, err);
+	place->screened = code ? NAN : result.throughput;
+	return code;
+}
+
+static int place_copy(struct place *place, const struct model *model, const struct config *config,
+	struct error *err)
+{
+	*place = (struct place){0};
+	int code = model_copy(&place->model, model, err);
+	if (code) {
+		place->model = (struct model){0};
+		return code;
+	}
+	code = config_copy(&place->config, config, err);
+	if (code)
+		place_release(place);
+	return code;
+}
+
+static int place_open(struct place *place, const struct model *model, const struct config *config,
+	const struct tried *tried, struct error *err)
+{
+	int code = place_copy(place, model, config, err);
+	place->tried = tried;
+	place->base = config;
+	if (!code)
+		code = screen_place(place, err);
+	return code;
+}
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
+static bool turn_applies(const struct turn *turn, const char *stage, const char *resource)
+{
+	return strcmp(turn->stage, stage) == 0 &&
+	       (turn->resource[0] == '*' || strcmp(turn->resource, resource) == 0);
+}
+
+/* False: the key has no such value, or has it already. */
+static bool value_of_turn(
+	const struct turn *turn, const struct config *config, char *out, size_t room)
+{
+	if (turn->value) {
+		char now[CONFIG_VALUE_BYTES];
+		(void)snprintf(out, room, "%s", turn->value);
+		(void)config_format_value(turn->key, &config->values[turn->key], now, sizeof now);
+		return strcmp(now, turn->value) != 0;
+	}
+	const double now = (double)config_integer(config, turn->key);
+	const double then = floor(now * turn->times);
+	const struct key *key = &config_keys[turn->key];
+	if (then < fmax(key->min, 1) || then > fmin(key->max, VALUE_MOST) || then == now)
+		return false;
+	(void)snprintf(out, room, "%.0f", then);
+	return true;
+}
+
+static bool adds_reads(const struct turn *turn)
+{
+	const bool more = turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS;
+	return more &&
+	       (strcmp(turn->resource, "latency") == 0 || strcmp(turn->resource, "cache") == 0);
+}
+
+/* More files in flight are recommended only where several operating points say that storage has
+ * more to give, and not far beyond what was observed: there a new measurement is worth more than a
+ * prediction. */
+static bool is_within_reach(const struct turn *turn, const struct model *model)
+{
+	const struct pipeline_shape *shape = &model->replay.shape;
+	return !adds_reads(turn) ||
+	       (model->read_full < FULL_MOST && shape->reader_threads * shape->read_depth <=
+							REACH * model->measured_in_flight);
+}
+
+/* to is fresh, to be released; setting: "decode.workers=8".  -ENOTSUP: there is no such value, or
+ * the replay does not model it. */
+static int turn_try(const struct place *from, const struct turn *turn, struct place *to,
+	char setting[SETTING_BYTES], struct error *err)
+{
+	char value[CONFIG_VALUE_BYTES];
+	*to = (struct place){0};
+	if (!model_knows(turn->key) || !value_of_turn(turn, &from->config, value, sizeof value))
+		return -ENOTSUP;
+	(void)snprintf(setting, SETTING_BYTES, "%s.%s=%.24s", config_keys[turn->key].section,
+		config_keys[turn->key].name, value);
+	int code = place_copy(to, &from->model, &from->config, err);
+	to->tried = from->tried;
+	to->base = from->base;
+	if (!code)
+		code = config_set_key(&to->config, turn->key, value, err);
+	if (!code)
+		code = model_alter(&to->model, &from->config, &to->config, err);
+	if (!code && !is_within_reach(turn, &to->model))
+		code = -ENOTSUP;
+	if (!code)
+		code = screen_place(to, err);
+	if (code)
+		place_release(to);
+	return code;
+}
+
+struct screened {
+	const struct turn *turn;
+	double rate;
+};
+
+static const struct turn *choose_turn(
+	const struct screened *tried, size_t count, double now, double gain)
+{
+	double best = 0;
+	for (size_t i = 0; i < count; i++)
+		best = fmax(best, tried[i].rate);
+	if (best < now * (1 + gain))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (tried[i].rate >= now + ENOUGH * (best - now))
+			return tried[i].turn;
+	return NULL;
+}
+
+/* --- what was measured ------------------------------------------------------------------------ */
+
+/* read.depth and read.threads both put more files in flight, unless threads are to share CPU
+ * work. */
+static bool same_means(const struct turn *turn, enum key_id key)
+{
+	const bool reads = turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS;
+	return key == turn->key || (reads && strcmp(turn->resource, "cpu") != 0 &&
+					   (key == KEY_READ_DEPTH || key == KEY_READ_THREADS));
+}
+
+/* What was measured on the way that the turn continues. */
+static struct tried_step turn_tried(const struct place *from, const struct turn *turn)
+{
+	static const enum key_id in_flight[] = {KEY_READ_DEPTH, KEY_READ_THREADS};
+	struct tried_step step = {.key = turn->key};
+	if (!turn->value)
+		step = tried_last_step(
+			from->tried, from->base, &from->config, turn->key, turn->times > 1);
+	for (size_t i = 0; i < 2 && step.answer == TRIED_NOTHING; i++)
+		if (!turn->value && same_means(turn, in_flight[i]))
+			step = tried_last_step(from->tried, from->base, &from->config, in_flight[i],
+				turn->times > 1);
+	return step;
+}
+
+/* Measured at that setting, or on the way to it, and not worth it. */
+static bool is_refuted(const struct place *from, const struct place *to, const struct turn *turn,
+	double reached, double gain, struct tried_step *against)
+{
+	const struct tried_point *there = tried_at(to->tried, to->base, &to->config);
+	const struct tried_step step = turn_tried(from, turn);
+	if (there && there->rate >= reached * (1 + gain))
+		return false;
+	if (step.answer == TRIED_NO_GAIN)
+		*against = step;
+	return there || step.answer == TRIED_NO_GAIN;
+}
+
+/* The least setting that gives nearly as much as the best against that limit; NULL: none gains
+ * `gain`. reached: samples/s at the place.  What was measured to gain nothing is left out; the last
+ * of that is in *against. */
+static const struct turn *turn_best(const struct place *place, const char *stage,
+	const char *resource, double gain, double reached, struct tried_step *against,
+	struct error *err)
+{
+	struct screened tried[TURNS];
+	size_t count = 0;
+	for (size_t i = 0; i < TURNS; i++) {
+		struct place other;
+		char setting[SETTING_BYTES];
+		if (!turn_applies(&turns[i], stage, resource) ||
+			turn_try(place, &turns[i], &other, setting, err))
+			continue;
+		if (!is_refuted(place, &other, &turns[i], reached, gain, against))
+			tried[count++] = (struct screened){&turns[i], other.screened};
+		place_release(&other);
+	}
+	return choose_turn(tried, count, place->screened, gain);
+}
+
+/* --- the chain of settings -------------------------------------------------------------------- */
+
 enum { CHAIN_MAX = RECOMMENDATIONS_MAX };
 
 static const double CORES_FULL = 0.97;
 
-/* --- what binds -------------------------------------------------------------------------------- */
-
-/* The costliest cost of the stage whose costs' elasticities sum highest. */
-static enum replay_cost limiting_cost(const struct elasticities *e)
-{
-	double sums[REPLAY_STAGES] = {0};
-	size_t best = 0;
-	for (size_t i = 0; i < COSTS; i++)
-		sums[model_cost_stage(e->costs[i].cost)] += e->costs[i].value;
-	for (size_t i = 1; i < COSTS; i++) {
-		const double own = sums[model_cost_stage(e->costs[i].cost)];
-		const double most = sums[model_cost_stage(e->costs[best].cost)];
-		if (own > most || (own == most && e->costs[i].value > e->costs[best].value))
-			best = i;
-	}
-	return e->costs[best].cost;
-}
+/* --- what binds ------------------------------------------------------------------------------- */
 
 static void name_limit(const struct model *model, const struct replay_result *replay,
 	enum replay_cost cost, char stage[NAME_BYTES], char resource[NAME_BYTES])
@@ -48,48 +300,51 @@ static void name_limit(const struct model *model, const struct replay_result *re
 	(void)snprintf(resource, NAME_BYTES, "%s", words);
 }
 
-static int limit_of(const struct model *model, const struct replay_result *replay,
+static int limit_after(const struct model *model, const struct replay_result *replay,
 	struct recommendation *link, struct error *err)
 {
 	struct elasticities e;
 	const int code = model_elasticities(model, 1, &e, err);
 	if (!code)
-		name_limit(model, replay, limiting_cost(&e), link->next_stage, link->next_resource);
+		name_limit(model, replay, model_limiting_cost(&e), link->next_stage,
+			link->next_resource);
 	return code;
 }
 
-/* --- the chain --------------------------------------------------------------------------------- */
+/* --- the chain -------------------------------------------------------------------------------- */
 
 double recommendation_rate(const struct recommendation *r)
 {
 	return r->measured > 0 ? r->measured : r->predicted;
 }
 
-/* Of a link, beside itself. */
+/* Doubts about a recommendation. */
 struct doubts {
 	bool hidden_device;
 	struct tried_step unsure; /* the way was measured, and may gain nothing further on */
 };
 
-static void describe(struct recommendation *link, double now, const struct doubts *doubts)
+static void describe_link(struct recommendation *link, double now, const struct doubts *doubts)
 {
 	char tried[TRIED_WORDS_BYTES];
 	char stage[NAME_BYTES];
 	char resource[NAME_BYTES];
 	memcpy(stage, link->next_stage, sizeof stage);
 	memcpy(resource, link->next_resource, sizeof resource);
-	const int used =
-		snprintf(link->words, sizeof link->words, "%.2f times as fast; then %s binds (%s)",
-			recommendation_rate(link) / now, stage, resource);
+	const int used = snprintf(link->words, sizeof link->words,
+		"%.2f times as fast; then the bottleneck is %s (%s)",
+		recommendation_rate(link) / now, stage, resource);
 	if (doubts->unsure.answer == TRIED_UNSURE)
 		(void)snprintf(link->words + used, sizeof link->words - (size_t)used,
-			"; the lower end: %s", tried_words(&doubts->unsure, tried));
+			"; at the lower end %s", tried_words(&doubts->unsure, tried));
 	else if (doubts->hidden_device)
 		(void)snprintf(link->words + used, sizeof link->words - (size_t)used,
-			"; the lower end: storage that serves no more files at once than were measured");
+			"; at the lower end storage serves no more files at once than were "
+			"measured");
 }
 
-/* A place for the key's setting: that of an earlier turn of the same key, or a new one; SETTINGS_MAX: full. */
+/* The place of the key's setting: that of an earlier change of the same key, or a new one;
+ * SETTINGS_MAX: full. */
 static size_t place_of_setting(const struct recommendation *link, const char *setting)
 {
 	const size_t name = strcspn(setting, "=") + 1;
@@ -99,8 +354,8 @@ static size_t place_of_setting(const struct recommendation *link, const char *se
 	return at;
 }
 
-/* Goes on to where the turn leads. */
-static int add_link(const struct recommend_start *start, struct place *place,
+/* Applies the change and moves on to the place it leads to. */
+static int add_setting(const struct recommend_start *start, struct place *place,
 	const struct turn *turn, struct recommendation *link, struct doubts *doubts,
 	struct error *err)
 {
@@ -120,7 +375,7 @@ static int add_link(const struct recommend_start *start, struct place *place,
 		code = model_predict(&next.model, start->effort, &prediction, err);
 	}
 	if (!code)
-		code = limit_of(&next.model, &prediction.replay, link, err);
+		code = limit_after(&next.model, &prediction.replay, link, err);
 	if (code) {
 		place_release(&next);
 		return code;
@@ -138,7 +393,7 @@ static int add_link(const struct recommend_start *start, struct place *place,
 	return 0;
 }
 
-static void reverse(struct recommendation *chain, size_t count)
+static void reverse_chain(struct recommendation *chain, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
 		const struct recommendation swapped = chain[i];
@@ -150,11 +405,11 @@ static void reverse(struct recommendation *chain, size_t count)
 static void say_against(const struct tried_step *against, struct diagnosis *out)
 {
 	char words[TRIED_WORDS_BYTES];
-	evidence_add(
-		&out->verdict, "%s: no more of it is recommended", tried_words(against, words));
+	evidence_add(&out->verdict, "%s, so going further is not recommended",
+		tried_words(against, words));
 }
 
-static int follow_chain(const struct recommend_start *start, struct place *place, double now,
+static int follow_limits(const struct recommend_start *start, struct place *place, double now,
 	struct diagnosis *out, struct error *err)
 {
 	struct recommendation link = {.predicted = now};
@@ -170,19 +425,20 @@ static int follow_chain(const struct recommend_start *start, struct place *place
 		if (!turn)
 			break;
 		struct doubts doubts = {0};
-		const int code = add_link(start, place, turn, &link, &doubts, err);
+		const int code = add_setting(start, place, turn, &link, &doubts, err);
 		if (code == -ENOSPC)
 			break;
 		if (code)
 			return code;
-		/* An interval that reaches down to what there is says that the model may be wrong, as where
-		 * one file at a time cannot tell latency from a device: the way to know is to set it. */
+		/* An interval that reaches down to what there is says that the model may be wrong,
+		 * as where one file at a time cannot tell latency from a device: the way to know is
+		 * to set it. */
 		if (recommendation_rate(&link) < reached * (1 + TRIED_GAIN_LEAST))
 			break;
-		describe(&link, now, &doubts);
+		describe_link(&link, now, &doubts);
 		out->recommendations[out->recommendation_count++] = link;
 	}
-	reverse(out->recommendations, out->recommendation_count);
+	reverse_chain(out->recommendations, out->recommendation_count);
 	return 0;
 }
 
@@ -195,7 +451,158 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 	if (!code)
 		code = model_predict(&place.model, 0, &now, err);
 	if (!code)
-		code = follow_chain(start, &place, now.throughput, out, err);
+		code = follow_limits(start, &place, now.throughput, out, err);
 	place_release(&place);
 	return code;
+}
+
+/* --- advice in words -------------------------------------------------------------------------- */
+
+/* What helps where no setting does, by the replay. */
+static const struct {
+	const char *stage, *resource, *words;
+} without_keys[] = {
+	{STAGE_READ_NAME, "bandwidth",
+		"no setting helps: use fewer bytes per sample (smaller pictures, a denser format), "
+		"a faster link or more disks, or data that fits in the page cache"},
+	{STAGE_READ_NAME, "iops",
+		"no setting helps: use larger files that hold several samples (shards), or storage "
+		"with more IOPS"},
+	{STAGE_READ_NAME, "concurrency",
+		"no setting helps: use more servers or connections, a server with more threads, or "
+		"larger files that hold several samples (shards)"},
+	{STAGE_READ_NAME, "full",
+		"no setting helps: use fewer bytes per sample if bandwidth limits, files that hold "
+		"several samples if IOPS do, or faster storage"},
+	{STAGE_READ_NAME, "shared",
+		"find out who else reads there, or use dedicated storage; more files in flight "
+		"(read.depth, read.threads) take a larger share, at the others' expense"},
+	{STAGE_READ_NAME, "latency",
+		"no setting helps (predicted): use storage with a lower latency, or larger files "
+		"that hold several samples (shards)"},
+	{STAGE_READ_NAME, "stalls",
+		"find out what the storage does meanwhile (flushes, garbage collection, a "
+		"neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls for as "
+		"long as its batches last"},
+	{STAGE_READ_NAME, "outage",
+		"find out why the storage did not answer (server, network, disk; see the kernel's "
+		"log), and measure again"},
+	{STAGE_READ_NAME, "cache",
+		"no setting helps: use a cache that holds more of the data (more memory, fewer "
+		"bytes per sample), or faster storage behind it"},
+	{STAGE_READ_NAME, "cpu", "no setting helps (predicted): use larger files, or more cores"},
+	{STAGE_DECODE_NAME, "lock",
+		"more workers will not help: do less under the lock, or split it"},
+	{STAGE_DECODE_NAME, "wait",
+		"more workers will not help (predicted): make what the samples wait for faster"},
+	{STAGE_DECODE_NAME, "imbalance",
+		"no setting helps (predicted): find out what slows that worker (its core, its "
+		"data)"},
+	{STAGE_DECODE_NAME, "external",
+		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
+		"cpuset)"},
+	{STAGE_UPLOAD_NAME, "copy",
+		"no setting helps (predicted): use pinned memory, fewer bytes per batch "
+		"(augment.type = uint8), or a faster link"},
+	{STAGE_STEP_NAME, "launch",
+		"no setting helps (predicted): use larger batches (batch.size), fewer and larger "
+		"kernels, or launch several at once (graphs)"},
+	{STAGE_STEP_NAME, "external",
+		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
+		"cpuset)"},
+	{STAGE_STEP_NAME, "imbalance",
+		"no setting helps: find out what slows that device (its clocks and temperature, "
+		"another process on it, its place on the bus), or train without it"},
+	{STAGE_SYNC_NAME, "exchange",
+		"use a larger batch.size (fewer exchanges), a faster link between the devices "
+		"(sync.bandwidth), or fewer devices (step.devices)"},
+};
+
+static void advise_chain(const struct diagnosis *diagnosis, double measured, char *out, size_t room)
+{
+	const struct recommendation *best = &diagnosis->recommendations[0];
+	char settings[SETTINGS_MAX * (SETTING_BYTES + 2)] = "";
+	char predicted[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	char now[UNITS_BYTES];
+	size_t used = 0;
+	(void)units_format_count(measured, now);
+	for (size_t i = 0; i < best->setting_count; i++)
+		used += (size_t)snprintf(settings + used, sizeof settings - used, "%s%s",
+			i ? ", " : "", best->settings[i]);
+	if (best->measured > 0)
+		(void)snprintf(out, room, "set %s: measured %s samples/s, against %s here",
+			settings, units_format_count(best->measured, predicted), now);
+	else
+		(void)snprintf(out, room,
+			"set %s: predicted %s samples/s (90 %% CI %s-%s), against %s now; then the "
+			"bottleneck is %s (%s)",
+			settings, units_format_count(best->predicted, predicted),
+			units_format_count(best->interval.low, low),
+			units_format_count(best->interval.high, high), now, best->next_stage,
+			best->next_resource);
+}
+
+static bool is_verdict(const struct verdict *v, const char *stage, const char *resource)
+{
+	return strcmp(v->stage, stage) == 0 && strcmp(v->resource, resource) == 0;
+}
+
+/* More workers than cores only take turns: fewer are as fast, which is worth saying although it
+ * gains nothing. */
+static void advise_decode(const struct point_facts *facts, char *out, size_t room)
+{
+	const unsigned fewer = advice_fewer_workers(facts);
+	char cheaper[CHEAPER_BYTES];
+	(void)advice_cheaper_decode(facts, cheaper);
+	if (fewer > 0)
+		(void)snprintf(out, room,
+			"decode.workers=%u keeps all %u cores busy; %u workers only take turns on "
+			"them. Make decoding cheaper (%s) or add cores",
+			fewer, facts->cores, facts->decode_workers, cheaper);
+	else
+		(void)snprintf(out, room,
+			"more workers will not help (predicted). Make decoding cheaper (%s) or add "
+			"cores",
+			cheaper);
+}
+
+static void advise_step_computes(
+	const struct point_summary *point, const struct verdict *verdict, char *out, size_t room)
+{
+	const struct headroom headroom = headroom_of_input(point, verdict);
+	char words[HEADROOM_BYTES];
+	(void)headroom_words(&headroom, words);
+	(void)snprintf(out, room,
+		"%s For a faster step change step.device, batch.size or step.threads", words);
+}
+
+bool recommend_without_keys(const char *stage, const char *resource, char *out, size_t room)
+{
+	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
+		if (strcmp(without_keys[i].stage, stage) == 0 &&
+			strcmp(without_keys[i].resource, resource) == 0) {
+			(void)snprintf(out, room, "%s", without_keys[i].words);
+			return true;
+		}
+	return false;
+}
+
+void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,
+	const struct point_facts *facts, char *out, size_t room)
+{
+	const struct verdict *v = &diagnosis->verdict;
+	if (stage_is(v->stage, STAGE_READ) &&
+		advice_of_limits(point, facts, v->resource, out, room))
+		return;
+	if (diagnosis->recommendation_count > 0) {
+		advise_chain(diagnosis, point->median, out, room);
+		return;
+	}
+	if (is_verdict(v, STAGE_DECODE_NAME, "cpu") || is_verdict(v, STAGE_DECODE_NAME, "cores"))
+		advise_decode(facts, out, room);
+	if (is_verdict(v, STAGE_STEP_NAME, "compute"))
+		advise_step_computes(point, v, out, room);
+	(void)recommend_without_keys(v->stage, v->resource, out, room);
 }

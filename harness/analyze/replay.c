@@ -1,7 +1,6 @@
-/* Setting up a replay in one block of memory, running it, and what comes of it. */
+/* Whether a model makes sense; setting up its replay in one block of memory, running it, and what comes of it. */
 #include "harness/analyze/replay.h"
 
-#include "harness/analyze/replay_check.h"
 #include "harness/analyze/replay_line.h"
 
 #include <errno.h>
@@ -12,7 +11,119 @@ static const uint64_t EVENTS_MAX_DEFAULT = 20 * 1000 * 1000;
 static const uint64_t BYTES_MAX = 1ULL << 30;
 static const double NS_PER_SECOND = 1e9;
 
-enum { BLOCK_ALIGN = 64, READY_SPAN_LEAST = 256, READY_SPAN_MAX = 1 << 22 };
+enum { BLOCK_ALIGN = 64 };
+
+/* --- whether it makes sense ----------------------------------------------------------------------- */
+
+enum {
+	REPLAY_THREADS_MAX = 1 << 16,
+	REPLAY_BLOBS_MAX = 1 << 24,
+	REPLAY_BATCH_MAX = 1 << 24,
+	REPLAY_SLOTS_MAX = 1 << 20,
+	REPLAY_BATCHES_MAX = 1 << 30,
+};
+
+static int replay_refuse(struct error *err, const char *what, double value)
+{
+	return error_set(err, -EINVAL, "cannot replay with %s = %g", what, value);
+}
+
+static int replay_check_counts(const struct pipeline_shape *shape, struct error *err)
+{
+	const struct {
+		const char *what;
+		uint64_t value, most;
+	} counts[] = {
+		{"reader threads", shape->reader_threads, REPLAY_THREADS_MAX},
+		{"files in flight a reader", shape->read_depth, REPLAY_BLOBS_MAX},
+		{"blobs", shape->blobs, REPLAY_BLOBS_MAX},
+		{"decode workers", shape->decode_workers, REPLAY_THREADS_MAX},
+		{"samples a batch", shape->batch_size, REPLAY_BATCH_MAX},
+		{"slots", shape->slots, REPLAY_SLOTS_MAX},
+	};
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		if (counts[i].value < 1 || counts[i].value > counts[i].most)
+			return replay_refuse(err, counts[i].what, (double)counts[i].value);
+	if (shape->step_threads > REPLAY_THREADS_MAX)
+		return replay_refuse(err, "threads of the step", shape->step_threads);
+	if (shape->devices > DEVICES_MAX)
+		return replay_refuse(err, "devices", shape->devices);
+	if (shape->devices > 1 && shape->step_threads > 0)
+		return replay_refuse(err, "several devices that compute on cores, threads of each",
+			shape->step_threads);
+	return 0;
+}
+
+static int replay_check_numbers(const struct replay_model *model, struct error *err)
+{
+	const struct {
+		const char *what;
+		double value;
+	} numbers[] = {
+		{"threads outside", model->outside},
+		{"contention", model->contention},
+		{"a time slice", model->slice_ns},
+		{"a visit's time", model->visit_ns},
+		{"a wake-up's time", model->wake_ns},
+		{"the lock's share off the cores", model->lock_off_cores},
+		{"the quota", model->quota},
+	};
+	if (!(model->cores > 0))
+		return replay_refuse(err, "cores", model->cores);
+	if (model->lock_off_cores > 1)
+		return replay_refuse(err, "the lock's share off the cores", model->lock_off_cores);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (!(numbers[i].value >= 0) || !isfinite(numbers[i].value))
+			return replay_refuse(err, numbers[i].what, numbers[i].value);
+	for (unsigned i = 0; model->worker_factor && i < model->shape.decode_workers; i++)
+		if (!(model->worker_factor[i] > 0) || !isfinite(model->worker_factor[i]))
+			return replay_refuse(err, "a factor on a worker's time",
+				(double)model->worker_factor[i]);
+	for (unsigned i = 0; model->device_factor && i < model->shape.devices; i++)
+		if (!(model->device_factor[i] > 0) || !isfinite(model->device_factor[i]))
+			return replay_refuse(err, "a factor on a device's time",
+				(double)model->device_factor[i]);
+	return 0;
+}
+
+/* Sums to *total ns what is not nothing. */
+static int replay_check_series(
+	const struct replay_model *model, enum replay_cost cost, double *total, struct error *err)
+{
+	const struct replay_series *series = &model->series[cost];
+	const double scale = model->scale[cost];
+	if (!(scale >= 0) || !isfinite(scale))
+		return error_set(err, -EINVAL, "cannot replay with %s/%s scaled by %g",
+			replay_cost_stage(cost), replay_cost_resource(cost), scale);
+	for (size_t i = 0; i < series->count; i++) {
+		if (!(series->ns[i] >= 0) || !isfinite(series->ns[i]))
+			return error_set(err, -EINVAL,
+				"cannot replay with %s/%s of %g ns (entry %zu)",
+				replay_cost_stage(cost), replay_cost_resource(cost),
+				(double)series->ns[i], i);
+		*total += (double)series->ns[i] * scale;
+	}
+	return 0;
+}
+
+static int replay_check(
+	const struct replay_model *model, const struct replay_options *options, struct error *err)
+{
+	int code = replay_check_counts(&model->shape, err);
+	if (!code)
+		code = replay_check_numbers(model, err);
+	double total = 0;
+	for (int cost = 0; !code && cost < COSTS; cost++)
+		code = replay_check_series(model, (enum replay_cost)cost, &total, err);
+	if (code)
+		return code;
+	if (options->batches == 0 || options->batches > REPLAY_BATCHES_MAX ||
+		options->warmup_batches > REPLAY_BATCHES_MAX)
+		return replay_refuse(err, "batches", (double)options->batches);
+	if (total <= 0)
+		return error_set(err, -EINVAL, "cannot replay what takes no time at all");
+	return 0;
+}
 
 /* --- memory -------------------------------------------------------------------------------------- */
 
@@ -29,53 +140,35 @@ static void *piece(struct block *block, uint64_t count, uint64_t size)
 	return at;
 }
 
-static uint64_t power_of_two(uint64_t least)
-{
-	uint64_t power = 1;
-	while (power < least)
-		power *= 2;
-	return power;
-}
-
-/* As the exchange opens its ring of ready files. */
-static uint64_t ready_span(const struct pipeline_shape *shape)
-{
-	const uint64_t span =
-		2 * (shape->blobs + (uint64_t)shape->slots * (uint64_t)shape->batch_size);
-	const uint64_t least = span > READY_SPAN_LEAST ? span : READY_SPAN_LEAST;
-	return power_of_two(least < READY_SPAN_MAX ? least : READY_SPAN_MAX);
-}
-
-static void place_files(
-	struct replay_files *files, const struct pipeline_shape *shape, struct block *b)
-{
-	const uint64_t span = ready_span(shape);
-	files->mask = span - 1;
-	files->blobs = piece(b, shape->blobs, sizeof *files->blobs);
-	files->free = piece(b, shape->blobs, sizeof *files->free);
-	files->items = piece(b, span, sizeof *files->items);
-	files->present = piece(b, span / REPLAY_WORD_BITS, sizeof *files->present);
-	files->held = piece(b, span / REPLAY_WORD_BITS, sizeof *files->held);
-}
-
 static uint32_t devices_of(const struct pipeline_shape *shape)
 {
 	return shape->devices > 1 ? shape->devices : 1;
 }
 
-static void place_slots(
-	struct replay_slots *slots, const struct pipeline_shape *shape, struct block *b)
+/* Without epochs: all batches are alike. */
+static struct flow_options flow_options_of(const struct replay_model *model)
 {
-	const uint64_t taking = ready_span(shape) / shape->batch_size + 3;
-	/* Of a lane that is behind, batches lie as many rounds back as there are slots. */
-	const uint64_t behind = (uint64_t)shape->slots * devices_of(shape) + 1;
-	const uint64_t batches = power_of_two(taking > behind ? taking : behind);
-	slots->mask = batches - 1;
-	slots->missing = piece(b, shape->slots, sizeof *slots->missing);
-	slots->unused = piece(b, shape->slots, sizeof *slots->unused);
-	slots->batch_of = piece(b, shape->slots, sizeof *slots->batch_of);
-	slots->counter_of = piece(b, batches, sizeof *slots->counter_of);
-	slots->finished = piece(b, batches, sizeof *slots->finished);
+	const struct pipeline_shape *shape = &model->shape;
+	return (struct flow_options){
+		.epoch_samples = shape->batch_size,
+		.batch_size = shape->batch_size,
+		.blobs = shape->blobs,
+		.slots = shape->slots,
+		.lanes = devices_of(shape),
+		.in_order = shape->in_order,
+		.workers = shape->decode_workers,
+		.read_depth = shape->read_depth,
+		.cores = model->cores < shape->decode_workers ? (uint32_t)ceil(model->cores) : 0,
+	};
+}
+
+static void place_flow(struct replay *r, const struct replay_model *model, struct block *b)
+{
+	const struct flow_options options = flow_options_of(model);
+	void *const memory = piece(b, flow_bytes(&options), 1);
+	if (memory)
+		flow_open(&r->flow, &options, memory);
+	r->files.blobs = piece(b, model->shape.blobs, sizeof *r->files.blobs);
 }
 
 /* Of the pipeline's, that can be on cores at once; a step has one at least. */
@@ -116,10 +209,11 @@ static void place_cores(struct replay *r, const struct pipeline_shape *shape, st
 	cores->busy_of = piece(b, threads + 1, sizeof *cores->busy_of);
 	r->event_of = piece(b, threads, sizeof *r->event_of);
 }
-static uint64_t place(struct replay *r, const struct pipeline_shape *shape, struct block *b)
+
+static uint64_t replay_place(struct replay *r, const struct replay_model *model, struct block *b)
 {
-	place_files(&r->files, shape, b);
-	place_slots(&r->slots, shape, b);
+	const struct pipeline_shape *shape = &model->shape;
+	place_flow(r, model, b);
 	place_threads(r, shape, b);
 	place_cores(r, shape, b);
 	return b->used;
@@ -136,25 +230,13 @@ static void set_up_files(
 	struct replay *r, const struct replay_model *model, const struct replay_options *options)
 {
 	struct replay_files *files = &r->files;
-	files->batch_size = model->shape.batch_size;
 	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
 		replay_cursor_open(&files->cursors[cost], model, options, (enum replay_cost)cost);
-	for (uint32_t i = model->shape.blobs; i > 0; i--)
-		files->free[files->free_count++] = i - 1;
-	struct replay_slots *slots = &r->slots;
-	slots->count = model->shape.slots;
-	slots->free = slots->count;
-	slots->batch_size = model->shape.batch_size;
-	slots->in_order = model->shape.in_order;
-	slots->lanes = devices_of(&model->shape);
-	for (uint32_t i = slots->count; i > 0; i--)
-		slots->unused[slots->unused_count++] = i - 1;
 }
 
 static void set_up_team(struct replay_team *team, const struct replay_model *model)
 {
 	team->count = model->shape.decode_workers;
-	team->chunk = 1;
 	team->apart = has_cost(model, COST_DECODE_LOCK) || has_cost(model, COST_DECODE_WAIT);
 	team->waiting[THREAD_STARVED] = team->count;
 	for (uint32_t i = 0; i < team->count; i++) {
@@ -169,10 +251,6 @@ static void set_up_crew(struct replay_crew *crew, const struct replay_model *mod
 	crew->count = model->shape.reader_threads;
 	crew->depth = model->shape.read_depth;
 	crew->apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
-	/* As exchange.c: a sleeping reader is worth waking for so many blobs. */
-	const uint32_t quarter = model->shape.blobs / 4;
-	const uint32_t threshold = quarter < crew->depth ? quarter : crew->depth;
-	crew->wake_free = threshold > 0 ? threshold : 1;
 }
 
 static void set_up_ends(struct replay_ends *ends, const struct replay_model *model,
@@ -183,9 +261,12 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
 	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
 	ends->count = devices_of(&model->shape);
-	for (uint32_t i = 0; i < ends->count; i++)
+	for (uint32_t i = 0; i < ends->count; i++) {
 		ends->devices[i].factor =
 			model->device_factor ? (double)model->device_factor[i] : 1;
+		ends->devices[i].held = FLOW_NONE;
+		ends->devices[i].staging.places = model->shape.staging_slots;
+	}
 	ends->staging = model->shape.staging_slots;
 	ends->on_cores = model->shape.step_threads > 0;
 	ends->copies_off_cores = model->copies_off_cores;
@@ -276,7 +357,7 @@ static void fill_shares(const struct replay *r, double ns, struct replay_result 
 	}
 }
 
-static void fill(const struct replay *r, const struct replay_model *model, double ns,
+static void replay_fill(const struct replay *r, const struct replay_model *model, double ns,
 	double link_worked_before, struct replay_result *out)
 {
 	const double *sum = r->integral;
@@ -300,7 +381,7 @@ static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
 	return (batches + r->ends.count - 1) / r->ends.count * r->ends.count;
 }
 
-static int run(struct replay *r, const struct replay_model *model,
+static int replay_run_line(struct replay *r, const struct replay_model *model,
 	const struct replay_options *options, struct replay_result *out, struct error *err)
 {
 	const uint64_t warmup = whole_rounds(r, options->warmup_batches);
@@ -322,7 +403,7 @@ static int run(struct replay *r, const struct replay_model *model,
 	if (r->now <= begin)
 		return error_set(err, -EINVAL, "cannot replay what takes no time at all");
 	out->batches = batches;
-	fill(r, model, r->now - begin, worked, out);
+	replay_fill(r, model, r->now - begin, worked, out);
 	return 0;
 }
 
@@ -335,16 +416,16 @@ int replay_run(const struct replay_model *model, const struct replay_options *op
 		return code;
 	struct replay r = {0};
 	struct block block = {0};
-	const uint64_t bytes = place(&r, &model->shape, &block);
+	const uint64_t bytes = replay_place(&r, model, &block);
 	if (bytes > BYTES_MAX)
 		return error_set(err, -EINVAL, "too large to replay: %llu MiB",
 			(unsigned long long)(bytes >> 20));
 	block = (struct block){.data = calloc(1, bytes)};
 	if (!block.data)
 		return error_set(err, -ENOMEM, "out of memory for a replay");
-	(void)place(&r, &model->shape, &block);
+	(void)replay_place(&r, model, &block);
 	set_up(&r, model, options);
-	code = run(&r, model, options, result, err);
+	code = replay_run_line(&r, model, options, result, err);
 	free(block.data);
 	return code;
 }

@@ -2,27 +2,28 @@
  * stepper.c for each device, and the exchange of gradients between them. */
 #include "harness/analyze/replay_line.h"
 
-/* The exchange's consumer gives back what it held and takes a batch; false: there is none. */
-static bool fetch(struct replay *r, uint32_t lane, bool *holds)
+/* The consumer of a lane gives back what it held and takes a batch; false: there is none. */
+static bool fetch(struct replay *r, uint32_t lane)
 {
-	r->slots.free += *holds;
-	*holds = replay_slots_have(&r->slots, lane);
-	if (*holds)
-		replay_slots_deliver(&r->slots, lane);
-	return *holds;
+	struct replay_device *device = &r->ends.devices[lane];
+	if (device->held != FLOW_NONE)
+		flow_release(&r->flow, device->held);
+	device->held = flow_deliver(&r->flow, lane);
+	return device->held != FLOW_NONE;
 }
 
 /* The same from the staging slots. */
 static bool fetch_staged(struct replay_device *device)
 {
-	device->released += device->step_holds;
-	device->step_holds = device->taken < device->filled;
-	device->taken += device->step_holds;
+	struct flow_staging *staging = &device->staging;
+	staging->released += device->step_holds;
+	device->step_holds = flow_staging_has_batch(staging);
+	staging->taken += device->step_holds;
 	return device->step_holds;
 }
 
 /* The last device to come begins the exchange. */
-static void gather(struct replay *r, struct replay_device *device)
+static void replay_ends_gather(struct replay *r, struct replay_device *device)
 {
 	struct replay_ends *ends = &r->ends;
 	device->step = STEP_SYNCS;
@@ -51,9 +52,8 @@ void replay_step_go(struct replay *r, uint32_t index)
 		switch (device->step) {
 		case STEP_FETCHES:
 			device->step_woken = false;
-			device->step_waits = ends->staging > 0
-						     ? !fetch_staged(device)
-						     : !fetch(r, index, &device->step_holds);
+			device->step_waits =
+				ends->staging > 0 ? !fetch_staged(device) : !fetch(r, index);
 			if (device->step_waits)
 				return;
 			device->step = STEP_LAUNCHES;
@@ -75,7 +75,7 @@ void replay_step_go(struct replay *r, uint32_t index)
 			return;
 		case STEP_ENDS:
 			if (ends->count > 1) {
-				gather(r, device);
+				replay_ends_gather(r, device);
 				return;
 			}
 			device->step = STEP_FETCHES;
@@ -98,14 +98,15 @@ void replay_upload_go(struct replay *r, uint32_t index)
 		switch (device->upload) {
 		case UPLOAD_FETCHES:
 			device->upload_woken = false;
-			device->upload_starved = !fetch(r, index, &device->upload_holds);
+			device->upload_starved = !fetch(r, index);
 			if (device->upload_starved)
 				return;
 			device->upload = UPLOAD_STAGES;
 			break;
 		case UPLOAD_STAGES:
 			device->upload_woken = false;
-			device->upload_blocked = device->filled - device->released >= ends->staging;
+			device->upload_blocked =
+				!flow_staging_has_place(&device->staging, device->staging.filled);
 			if (device->upload_blocked)
 				return;
 			device->upload = UPLOAD_ENDS;
@@ -118,7 +119,7 @@ void replay_upload_go(struct replay *r, uint32_t index)
 				replay_compute(r, EVENT_UPLOAD, index, ns);
 			return;
 		case UPLOAD_ENDS:
-			device->filled++;
+			device->staging.filled++;
 			device->upload = UPLOAD_FETCHES;
 		}
 	}
@@ -127,9 +128,9 @@ void replay_upload_go(struct replay *r, uint32_t index)
 static bool wake_upload(struct replay *r, uint32_t index)
 {
 	struct replay_device *device = &r->ends.devices[index];
-	const bool fed = device->upload_starved && replay_slots_have(&r->slots, index);
-	const bool room =
-		device->upload_blocked && device->filled - device->released < r->ends.staging;
+	const bool fed = device->upload_starved && flow_has_for(&r->flow, index);
+	const bool room = device->upload_blocked &&
+			  flow_staging_has_place(&device->staging, device->staging.filled);
 	if (device->upload_woken || !(fed || room))
 		return false;
 	device->upload_woken = true;
@@ -144,8 +145,8 @@ bool replay_wake_ends(struct replay *r)
 	for (uint32_t i = 0; i < ends->count; i++) {
 		struct replay_device *device = &r->ends.devices[i];
 		any = (ends->staging > 0 && wake_upload(r, i)) || any;
-		const bool fed = ends->staging > 0 ? device->taken < device->filled
-						   : replay_slots_have(&r->slots, i);
+		const bool fed = ends->staging > 0 ? flow_staging_has_batch(&device->staging)
+						   : flow_has_for(&r->flow, i);
 		if (device->step_waits && !device->step_woken && fed) {
 			device->step_woken = true;
 			replay_wake(r, replay_event_id(EVENT_STEP, i));

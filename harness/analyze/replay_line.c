@@ -32,7 +32,7 @@ void replay_dispatch(struct replay *r, uint32_t id)
 }
 
 /* Wakes all who can go on, until nobody can. */
-static void settle(struct replay *r)
+static void replay_line_settle(struct replay *r)
 {
 	bool any = true;
 	while (any && !replay_over(r)) {
@@ -67,9 +67,9 @@ static bool pass_ends(const struct replay_ends *ends, double ns, double *sum)
 
 static void pass(struct replay *r, double ns)
 {
-	const struct replay_slots *slots = &r->slots;
+	const struct flow *flow = &r->flow;
 	const uint32_t waiting =
-		slots->deliverable < r->prefetch_depth ? slots->deliverable : r->prefetch_depth;
+		flow->deliverable < r->prefetch_depth ? flow->deliverable : r->prefetch_depth;
 	double *sum = r->integral;
 	const bool consumer_waits = pass_ends(&r->ends, ns, sum);
 	sum[LEVEL_READ_BLOCKED] += ns * r->crew.blocked;
@@ -77,10 +77,9 @@ static void pass(struct replay *r, double ns)
 	sum[LEVEL_DECODE_BLOCKED] += ns * r->team.waiting[THREAD_BLOCKED];
 	sum[LEVEL_LOCK] += ns * r->team.locked;
 	sum[LEVEL_CORES] += ns * r->cores.busy;
-	sum[LEVEL_SAMPLES] += ns * r->files.ready;
+	sum[LEVEL_SAMPLES] += ns * r->flow.ready_count;
 	sum[LEVEL_BATCHES] += ns * waiting;
-	sum[LEVEL_ORDER_WAIT] +=
-		ns * (consumer_waits && slots->finished_count > slots->deliverable);
+	sum[LEVEL_ORDER_WAIT] += ns * (consumer_waits && flow->finished_count > flow->deliverable);
 	r->now += ns;
 }
 
@@ -122,13 +121,13 @@ int replay_until(struct replay *r, uint64_t batches)
 	/* The steps stopped where the last goal was reached. */
 	for (uint32_t i = 0; r->ends.batches > 0 && i < r->ends.count; i++)
 		replay_step_go(r, i);
-	settle(r);
+	replay_line_settle(r);
 	while (!replay_over(r)) {
 		if (r->events >= r->events_max)
 			return -E2BIG;
 		if (!next_event(r))
 			return -EDEADLK;
-		settle(r);
+		replay_line_settle(r);
 	}
 	return 0;
 }

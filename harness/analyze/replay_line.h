@@ -1,14 +1,42 @@
 /* One replay under way: the pipeline's threads as state machines on simulated time.  Each does what its
- * counterpart in pipelines/ does between two waits, and then either begins a timed piece of work or
- * sleeps; whoever can go on is woken when the event is over, as the exchange does it. */
+ * counterpart in pipelines/ does between two waits, by the same law (harness/flow/flow.h), and then either
+ * begins a timed piece of work or sleeps; whoever can go on is woken when the event is over, as the exchange
+ * does it. */
 #ifndef MLBENCH_ANALYZE_REPLAY_LINE_H
 #define MLBENCH_ANALYZE_REPLAY_LINE_H
 
 #include "harness/analyze/replay_cores.h"
-#include "harness/analyze/replay_files.h"
-#include "harness/analyze/replay_slots.h"
+#include "harness/analyze/replay_costs.h"
+#include "harness/flow/flow.h"
 
-enum { REPLAY_CHUNK_MAX = 32 }; /* as the exchange's */
+/* A file on its way: what its sample costs, beside what the law has of it. */
+enum { SAMPLE_COSTS = COST_DECODE_WAIT + 1 };
+
+struct replay_blob {
+	double cost[SAMPLE_COSTS]; /* ns of this sample, by enum replay_cost */
+	uint64_t ticket, batch;
+	uint32_t slot; /* of its batch, from when a worker took it */
+	uint32_t reader;
+};
+
+struct replay_files {
+	struct replay_cursor cursors[SAMPLE_COSTS];
+	struct replay_blob *blobs;
+};
+
+/* The next ticket with a free blob; there are both. */
+static inline uint32_t replay_files_take(struct replay_files *f, struct flow *flow, uint32_t reader)
+{
+	const uint32_t index = flow_pool_take(&flow->blobs);
+	const struct flow_ticket ticket = flow_take_ticket(flow);
+	struct replay_blob *blob = &f->blobs[index];
+	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
+		blob->cost[cost] = replay_cursor_next(&f->cursors[cost]);
+	blob->ticket = ticket.number;
+	blob->batch = ticket.batch;
+	blob->reader = reader;
+	return index;
+}
 
 /* What an event is for, in the order in which simultaneous ones of a heap are taken; the lower bits are
  * the index of the thread, or of the blob. */
@@ -51,17 +79,16 @@ struct replay_worker {
 	enum worker_phase phase;
 	enum thread_state state;
 	bool woken; /* and not at the exchange yet */
-	uint32_t blobs[REPLAY_CHUNK_MAX];
+	uint32_t blobs[FLOW_CHUNK_MAX];
 };
 
 struct replay_team {
 	struct replay_worker *workers;
 	uint32_t count;
-	uint32_t idle, idle_count; /* list of sleepers, last come first */
-	uint32_t idle_in[THREAD_STATES], waiting[THREAD_STATES]; /* waiting: the woken, too */
-	uint32_t woken;
-	double service_ns; /* of a sample, smoothed; 0: not known yet */
-	uint32_t chunk;
+	uint32_t idle;             /* list of sleepers, last come first */
+	enum thread_state idle_in; /* all of them */
+	uint32_t waiting
+		[THREAD_STATES]; /* workers: sleepers, and the woken that are not there yet */
 	bool apart;              /* items have parts beside their CPU time, and go one by one */
 	bool locked, lock_woken; /* lock_woken: one that waited is on its way to it */
 	uint32_t *lock_queue, lock_first, lock_waiting; /* ring of (count) */
@@ -86,8 +113,6 @@ struct replay_crew {
 	struct replay_reader *readers;
 	uint32_t count, depth;
 	uint32_t idle, idle_count, blocked;
-	uint32_t wake_free;
-	uint32_t woken;    /* at most one at a time */
 	bool apart;        /* files take time in flight */
 	double link_free;  /* when the device will have served all that was submitted */
 	double link_given; /* ns of its time so far */
@@ -102,10 +127,12 @@ struct replay_device {
 	enum upload_phase upload;
 	bool step_waits, upload_starved, upload_blocked;
 	bool step_woken, upload_woken;
-	bool step_holds, upload_holds;    /* a batch, whose slot is given back at the next visit */
-	uint32_t computing;               /* threads of the step that have not ended their part */
-	uint64_t filled, taken, released; /* staging slots */
-	double factor;                    /* on the time that it computes */
+	uint32_t
+		held; /* by its consumer: the slot that is given back at the next visit, or FLOW_NONE */
+	uint32_t computing; /* threads of the step that have not ended their part */
+	struct flow_staging staging;
+	bool step_holds; /* a staged batch */
+	double factor;   /* on the time that it computes */
 };
 
 struct replay_ends {
@@ -141,8 +168,8 @@ struct replay {
 	double now; /* ns */
 	struct replay_cores cores;
 	struct replay_heap timed; /* key: ns */
+	struct flow flow;         /* who gets what, and who is woken */
 	struct replay_files files;
-	struct replay_slots slots;
 	struct replay_team team;
 	struct replay_crew crew;
 	struct replay_ends ends;

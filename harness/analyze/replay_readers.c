@@ -4,9 +4,6 @@
  * has submitted all that it took. */
 #include "harness/analyze/replay_line.h"
 
-/* As in readers.c: while short of blobs, a reader looks for one so often. */
-static const double SHORT_WAIT_NS = 1e6;
-
 static uint32_t reader_event(const struct replay *r, const struct replay_reader *reader)
 {
 	return replay_event_id(EVENT_READER, (uint32_t)(reader - r->crew.readers));
@@ -19,18 +16,18 @@ static void set_blocked(struct replay_crew *crew, struct replay_reader *reader, 
 	reader->blocked = blocked;
 }
 
-static void take_blobs(struct replay *r, struct replay_reader *reader, uint32_t want)
+static void replay_readers_take_blobs(struct replay *r, struct replay_reader *reader, uint32_t want)
 {
 	const uint32_t index = (uint32_t)(reader - r->crew.readers);
 	uint32_t n = 0;
-	while (n < want && r->files.free_count > 0 && replay_files_have_room(&r->files))
-		reader->taken[n++] = replay_files_take(&r->files, index);
+	while (n < want && flow_has_blob(&r->flow, false) && flow_has_room(&r->flow))
+		reader->taken[n++] = replay_files_take(&r->files, &r->flow, index);
 	reader->taken_count = n;
 	reader->submitted = 0;
 	reader->is_short = n < want;
 }
 
-static void sleep_until_woken(struct replay_crew *crew, struct replay_reader *reader)
+static void replay_readers_sleep_until_woken(struct replay_crew *crew, struct replay_reader *reader)
 {
 	set_blocked(crew, reader, true);
 	reader->next_idle = crew->idle;
@@ -39,18 +36,18 @@ static void sleep_until_woken(struct replay_crew *crew, struct replay_reader *re
 }
 
 /* Hands in and takes; false: it sleeps. */
-static bool visit(struct replay *r, struct replay_reader *reader)
+static bool replay_readers_visit(struct replay *r, struct replay_reader *reader)
 {
 	struct replay_crew *crew = &r->crew;
-	crew->woken -= reader->woken;
+	r->flow.readers_woken -= reader->woken;
 	reader->woken = false;
 	for (uint32_t i = 0; i < reader->done_count; i++)
-		replay_files_put(&r->files, reader->done[i]);
+		flow_put(&r->flow, r->files.blobs[reader->done[i]].ticket, reader->done[i]);
 	reader->in_flight -= reader->done_count;
 	reader->done_count = 0;
-	take_blobs(r, reader, crew->depth - reader->in_flight);
+	replay_readers_take_blobs(r, reader, crew->depth - reader->in_flight);
 	if (reader->taken_count + reader->in_flight == 0) {
-		sleep_until_woken(crew, reader);
+		replay_readers_sleep_until_woken(crew, reader);
 		return false;
 	}
 	set_blocked(crew, reader, false);
@@ -58,13 +55,13 @@ static bool visit(struct replay *r, struct replay_reader *reader)
 	return true;
 }
 
-static void finish(struct replay_reader *reader, uint32_t blob)
+static void replay_readers_finish(struct replay_reader *reader, uint32_t blob)
 {
 	reader->done[reader->done_count++] = blob;
 }
 
 /* A file is in flight. */
-static void launch(struct replay *r, struct replay_reader *reader, uint32_t index)
+static void replay_readers_launch(struct replay *r, struct replay_reader *reader, uint32_t index)
 {
 	const struct replay_blob *blob = &r->files.blobs[index];
 	struct replay_crew *crew = &r->crew;
@@ -80,11 +77,11 @@ static void launch(struct replay *r, struct replay_reader *reader, uint32_t inde
 		replay_heap_push(&r->timed, (struct replay_event){.key = end,
 						    .id = replay_event_id(EVENT_FILE, index)});
 	else
-		finish(reader, index);
+		replay_readers_finish(reader, index);
 }
 
 /* The CPU time of the next file, or of all when they take no time in flight; true: it takes some. */
-static bool submit(struct replay *r, struct replay_reader *reader)
+static bool replay_readers_submit(struct replay *r, struct replay_reader *reader)
 {
 	const uint32_t end = r->crew.apart ? reader->submitted + 1 : reader->taken_count;
 	double ns = 0;
@@ -101,7 +98,7 @@ static void submitted(struct replay *r, struct replay_reader *reader)
 {
 	const uint32_t end = r->crew.apart ? reader->submitted + 1 : reader->taken_count;
 	while (reader->submitted < end)
-		launch(r, reader, reader->taken[reader->submitted++]);
+		replay_readers_launch(r, reader, reader->taken[reader->submitted++]);
 	reader->phase = READER_SUBMITS;
 }
 
@@ -112,10 +109,10 @@ static void wait_for_file(struct replay *r, struct replay_reader *reader)
 	if (!reader->is_short)
 		return;
 	set_blocked(&r->crew, reader, true);
-	reader->looks_next = r->now + SHORT_WAIT_NS;
+	reader->looks_next = r->now + FLOW_LOOK_NS;
 	if (!reader->timer_set)
 		replay_wait(r, replay_event_id(EVENT_LOOK, (uint32_t)(reader - r->crew.readers)),
-			SHORT_WAIT_NS);
+			FLOW_LOOK_NS);
 	reader->timer_set = true;
 }
 
@@ -124,12 +121,12 @@ void replay_reader_go(struct replay *r, uint32_t index)
 	struct replay_reader *reader = &r->crew.readers[index];
 	for (;;) {
 		if (reader->phase == READER_VISITS) {
-			if (!visit(r, reader))
+			if (!replay_readers_visit(r, reader))
 				return;
 		} else if (reader->phase == READER_SUBMITTED) {
 			submitted(r, reader);
 		} else if (reader->submitted < reader->taken_count) {
-			if (submit(r, reader))
+			if (replay_readers_submit(r, reader))
 				return;
 		} else if (reader->done_count > 0) {
 			reader->phase = READER_VISITS;
@@ -160,7 +157,7 @@ void replay_file_done(struct replay *r, uint32_t blob)
 {
 	const uint32_t index = r->files.blobs[blob].reader;
 	struct replay_reader *reader = &r->crew.readers[index];
-	finish(reader, blob);
+	replay_readers_finish(reader, blob);
 	if (reader->phase == READER_WAITS && !another_done(r, index))
 		go_from_waiting(r, reader);
 }
@@ -184,13 +181,11 @@ bool replay_wake_readers(struct replay *r)
 {
 	struct replay_crew *crew = &r->crew;
 	bool any = false;
-	while (crew->idle_count > 0 && crew->woken == 0 && replay_files_have_room(&r->files) &&
-		(r->files.free_count >= crew->wake_free ||
-			(r->files.ready == 0 && r->files.free_count > 0))) {
+	while (crew->idle_count > 0 && flow_calls_reader(&r->flow, false)) {
 		struct replay_reader *reader = &crew->readers[crew->idle];
 		crew->idle = reader->next_idle;
 		crew->idle_count--;
-		crew->woken++;
+		r->flow.readers_woken++;
 		reader->woken = true;
 		replay_wake(r, reader_event(r, reader));
 		any = true;

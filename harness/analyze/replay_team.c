@@ -3,77 +3,69 @@
  * others are one piece of work, whatever the chunk. */
 #include "harness/analyze/replay_line.h"
 
-/* As in exchange.c: a chunk may take about as long as waking a thread does. */
-static const double CHUNK_NS = 20000;
-static const double SERVICE_SMOOTHING = 8;
-
-static void learn_service(struct replay_team *team, double service_ns)
-{
-	if (team->service_ns <= 0)
-		team->service_ns = service_ns;
-	team->service_ns =
-		(team->service_ns * (SERVICE_SMOOTHING - 1) + service_ns) / SERVICE_SMOOTHING;
-	const double fit = CHUNK_NS / (team->service_ns + 1);
-	team->chunk = fit < 1 ? 1 : fit < REPLAY_CHUNK_MAX ? (uint32_t)fit : REPLAY_CHUNK_MAX;
-}
-
 static void hand_in(struct replay *r, struct replay_worker *w)
 {
 	for (uint32_t i = 0; i < w->items; i++) {
-		r->files.free[r->files.free_count++] = w->blobs[i];
-		replay_slots_filled(&r->slots, r->files.blobs[w->blobs[i]].counter);
+		flow_pool_drop(&r->flow.blobs, w->blobs[i]);
+		(void)flow_fill(&r->flow, r->files.blobs[w->blobs[i]].slot, 1);
 	}
 	if (w->items > 0)
-		learn_service(&r->team, (r->now - w->began) / w->items);
+		flow_learn(&r->flow, (r->now - w->began) / w->items);
 	w->items = 0;
 }
 
-static uint32_t take_ready(struct replay *r, struct replay_worker *w)
+static uint32_t replay_team_take_ready(struct replay *r, struct replay_worker *w)
 {
-	const uint32_t share = r->files.ready / (2 * r->team.count);
-	const uint32_t want = share < 1 ? 1 : share < r->team.chunk ? share : r->team.chunk;
-	while (w->items < want && r->files.ready > 0) {
-		const uint32_t index = replay_files_lowest(&r->files);
+	const uint32_t share = flow_share(&r->flow);
+	while (w->items < share && flow_lack(&r->flow) == FLOW_LACKS_NOTHING) {
+		const uint32_t index = flow_hand(&r->flow);
 		struct replay_blob *blob = &r->files.blobs[index];
-		if (!replay_slots_can_fill(&r->slots, blob->batch))
-			break;
-		blob->counter = replay_slots_fill(&r->slots, blob->batch);
-		replay_files_hand(&r->files);
+		blob->slot = flow_slot_of(&r->flow, blob->batch);
 		w->blobs[w->items++] = index;
 	}
 	return w->items;
 }
 
-static void set_state(struct replay_team *team, struct replay_worker *w, enum thread_state state)
+static void replay_team_set_state(
+	struct replay_team *team, struct replay_worker *w, enum thread_state state)
 {
 	team->waiting[w->state]--;
 	team->waiting[state]++;
 	w->state = state;
 }
 
-static void sleep_until_woken(struct replay *r, struct replay_worker *w)
+/* All sleepers are in `state` from now on. */
+static void turn_idle(struct replay *r, enum thread_state state)
 {
 	struct replay_team *team = &r->team;
-	set_state(team, w, r->files.ready > 0 ? THREAD_BLOCKED : THREAD_STARVED);
-	team->idle_in[w->state]++;
+	team->waiting[team->idle_in] -= r->flow.workers_idle;
+	team->waiting[state] += r->flow.workers_idle;
+	team->idle_in = state;
+}
+
+static void replay_team_sleep_until_woken(struct replay *r, struct replay_worker *w)
+{
+	struct replay_team *team = &r->team;
+	turn_idle(r, r->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED);
+	replay_team_set_state(team, w, team->idle_in);
 	w->next_idle = team->idle;
 	team->idle = (uint32_t)(w - team->workers);
-	team->idle_count++;
+	r->flow.workers_idle++;
 }
 
 /* Hands in and takes; false: it sleeps. */
-static bool visit(struct replay *r, struct replay_worker *w)
+static bool replay_team_visit(struct replay *r, struct replay_worker *w)
 {
 	if (w->woken) {
 		w->woken = false;
-		r->team.woken--;
+		r->flow.workers_woken--;
 	}
 	hand_in(r, w);
-	if (take_ready(r, w) == 0) {
-		sleep_until_woken(r, w);
+	if (replay_team_take_ready(r, w) == 0) {
+		replay_team_sleep_until_woken(r, w);
 		return false;
 	}
-	set_state(&r->team, w, THREAD_WORKING);
+	replay_team_set_state(&r->team, w, THREAD_WORKING);
 	w->began = r->now;
 	w->at = 0;
 	w->phase = r->team.apart ? WORKER_ENTERS : WORKER_VISITS;
@@ -95,7 +87,7 @@ static double visit_cost(const struct replay *r, struct replay_worker *w)
 	return ns + r->visit_ns;
 }
 
-static bool compute(struct replay *r, const struct replay_worker *w, double ns)
+static bool replay_team_compute(struct replay *r, const struct replay_worker *w, double ns)
 {
 	if (ns <= 0)
 		return false;
@@ -125,7 +117,8 @@ static void take_lock(struct replay *r, struct replay_worker *w)
 	if (!team->locked) {
 		team->locked = true;
 		w->phase = WORKER_HOLDS;
-		if (!compute(r, w, cost(r, w, COST_DECODE_LOCK) * (1 - r->lock_off_cores)))
+		if (!replay_team_compute(
+			    r, w, cost(r, w, COST_DECODE_LOCK) * (1 - r->lock_off_cores)))
 			hold_off_cores(r, w);
 		return;
 	}
@@ -150,7 +143,7 @@ static void release_lock(struct replay *r)
 }
 
 /* Goes on with an item; true: it waits for something. */
-static bool work(struct replay *r, struct replay_worker *w)
+static bool replay_team_work(struct replay *r, struct replay_worker *w)
 {
 	switch (w->phase) {
 	case WORKER_ENTERS:
@@ -171,7 +164,7 @@ static bool work(struct replay *r, struct replay_worker *w)
 		return false;
 	case WORKER_COMPUTES:
 		w->phase = WORKER_WAITED;
-		return compute(r, w, cost(r, w, COST_DECODE_CPU));
+		return replay_team_compute(r, w, cost(r, w, COST_DECODE_CPU));
 	default: { /* WORKER_WAITED: for its CPU time; now off the cores */
 		const double ns = cost(r, w, COST_DECODE_WAIT);
 		w->phase = WORKER_ENTERS;
@@ -190,59 +183,35 @@ void replay_worker_go(struct replay *r, uint32_t index)
 	bool waits = false;
 	while (!waits) {
 		if (w->phase != WORKER_VISITS)
-			waits = work(r, w);
-		else if (visit(r, w))
-			waits = compute(r, w, visit_cost(r, w));
+			waits = replay_team_work(r, w);
+		else if (replay_team_visit(r, w))
+			waits = replay_team_compute(r, w, visit_cost(r, w));
 		else
 			return;
 	}
 }
 
-/* All sleepers are in `state` from now on. */
-static void turn_idle(struct replay_team *team, enum thread_state state)
+static void wake_worker(struct replay *r)
 {
-	if (team->idle_in[state] == team->idle_count)
-		return;
-	uint32_t at = team->idle;
-	for (uint32_t i = 0; i < team->idle_count; i++, at = team->workers[at].next_idle) {
-		team->idle_in[team->workers[at].state]--;
-		set_state(team, &team->workers[at], state);
-		team->idle_in[state]++;
-	}
-}
-
-/* Samples that are ready and have, or can get, a slot: at most so many. */
-static uint64_t takeable(const struct replay *r)
-{
-	const uint64_t first_without =
-		(r->slots.next_assigned + r->slots.free) * r->slots.batch_size;
-	const uint64_t span = first_without - r->files.lowest;
-	return r->files.ready < span ? r->files.ready : span;
+	struct replay_team *team = &r->team;
+	struct replay_worker *w = &team->workers[team->idle];
+	team->idle = w->next_idle;
+	flow_worker_wakes(&r->flow);
+	w->state = team->idle_in;
+	w->woken = true;
+	replay_wake(r, id_of(r, w));
 }
 
 bool replay_wake_workers(struct replay *r)
 {
-	struct replay_team *team = &r->team;
 	bool any = false;
-	while (team->idle_count > 0) {
-		if (r->files.ready == 0) {
-			turn_idle(team, THREAD_STARVED);
+	while (r->flow.workers_idle > 0) {
+		const enum flow_lack lack = flow_lack(&r->flow);
+		if (lack != FLOW_LACKS_NOTHING)
+			turn_idle(r, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED);
+		if (lack != FLOW_LACKS_NOTHING || !flow_calls_worker(&r->flow))
 			break;
-		}
-		const uint32_t lowest = replay_files_lowest(&r->files);
-		if (!replay_slots_can_fill(&r->slots, r->files.blobs[lowest].batch)) {
-			turn_idle(team, THREAD_BLOCKED);
-			break;
-		}
-		if ((uint64_t)team->woken * team->chunk >= takeable(r))
-			break;
-		struct replay_worker *w = &team->workers[team->idle];
-		team->idle = w->next_idle;
-		team->idle_count--;
-		team->idle_in[w->state]--;
-		team->woken++;
-		w->woken = true;
-		replay_wake(r, replay_event_id(EVENT_WORKER, (uint32_t)(w - team->workers)));
+		wake_worker(r);
 		any = true;
 	}
 	return any;

@@ -10,7 +10,7 @@ double statistics_median(
 	const double *values, size_t count); /* NAN when count is 0; does not reorder */
 double statistics_quantile(
 	const double *values, size_t count, double quantile); /* linear interpolation */
-/* `many` of them at once: sorts once. */
+/* Several quantiles; sorts once. */
 void statistics_quantiles(
 	const double *values, size_t count, const double *quantiles, size_t many, double *out);
 double statistics_deviation(const double *values, size_t count); /* sample deviation; NAN below 2 */
@@ -19,13 +19,38 @@ struct interval {
 	double low, high;
 };
 
-/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed.  Two
- * values give their range, one gives none (NAN: it says nothing of the spread); with 3 it is nearly the range, and holds the true median in 75 % of cases,
- * with 5 in 94 %. */
+/* Percentile-bootstrap interval of the median at `level` (0.95); deterministic in seed. Two values
+ * give their range, one gives none (NAN). With 3 values it is nearly the range and holds the true
+ * median in 75 % of cases, with 5 in 94 %. */
 struct interval statistics_bootstrap_median(
 	const double *values, size_t count, double level, uint64_t seed);
 
 /* Theil-Sen slope of y over x: for growth of memory. */
 double statistics_robust_slope(const double *x, const double *y, size_t count);
+
+/* --- moderation ------------------------------------------------------------------------------- */
+
+/* Variances of several small samples, each drawn towards what they share: empirical Bayes of Smyth,
+ * "Linear models and empirical Bayes methods for assessing differential expression in microarray
+ * experiments" (2004), section 6.2. */
+
+struct moderation {
+	double variance; /* s0^2; 0 when there is nothing to share */
+	/* d0: how many degrees of freedom it is worth, at most MODERATION_FREEDOM_MOST */
+	double freedom;
+};
+
+enum { MODERATION_FREEDOM_MOST = 60, MODERATION_SAMPLES_LEAST = 3 };
+
+/* variances[i] with freedoms[i] >= 1 degrees of freedom.  Fewer than 3 of them: {0, 0}. */
+struct moderation moderation_of(const double *variances, const double *freedoms, size_t count);
+
+/* The moderated variance, and its degrees of freedom. */
+double moderation_apply(const struct moderation *shared, double variance, double freedom,
+	double *moderated_freedom);
+
+/* psi and psi' for x > 0. */
+double moderation_digamma(double x);
+double moderation_trigamma(double x);
 
 #endif

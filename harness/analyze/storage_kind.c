@@ -1,11 +1,13 @@
-/* What fills a station: bytes, requests, or its number of servers.
+/* What fills a station: bytes, requests, its number of servers, or others that read there.
  *
- * When a station is full, the time in which a run of files completes is in proportion to what limits it.  So of runs of some
- * files each the time is regressed on the bytes, both as shares of their means: a slope of 1 says bytes, of 0 files.  A run has
- * several times as many files as are in flight, because in which order these share a link is not known. */
-#include "harness/analyze/storage.h"
+ * When a station is full, the time in which a run of files completes is in proportion to what
+ * limits it. So the time of runs of files is regressed on their bytes, both as shares of their
+ * means: a slope of 1 says bytes, a slope of 0 says files.  A run has several times as many files
+ * as are in flight, because the order in which those share a link is not known. */
+#include "harness/analyze/storage_capacity.h"
 
-#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict.h"
+#include "harness/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +36,7 @@ struct completion {
 	double at, bytes;
 };
 
-static int by_end(const void *a, const void *b)
+static int completed_earlier(const void *a, const void *b)
 {
 	const struct completion *x = a;
 	const struct completion *y = b;
@@ -46,7 +48,7 @@ struct run_sums {
 	double n, t, b, tt, bb, tb;
 };
 
-static void add_run(struct run_sums *s, double seconds, double bytes)
+static void add_sums(struct run_sums *s, double seconds, double bytes)
 {
 	s->n++;
 	s->t += seconds;
@@ -56,9 +58,10 @@ static void add_run(struct run_sums *s, double seconds, double bytes)
 	s->tb += seconds * bytes;
 }
 
-/* Between `run` and twice as many files, up to the longest pause: a throttle lets through in slices of time, and a run that ends
- * within one is a slice too long or too short. */
-static size_t run_end(const struct completion *files, size_t first, size_t run)
+/* Ends a run of files between `run` and twice as many, at the longest pause: a throttle lets files
+ * through in slices of time, and a run that ends within a slice is a slice too long or too
+ * short. */
+static size_t run_of_files_end(const struct completion *files, size_t first, size_t run)
 {
 	size_t end = first + run;
 	double longest = 0;
@@ -70,26 +73,27 @@ static size_t run_end(const struct completion *files, size_t first, size_t run)
 	return end;
 }
 
-/* A file's mean time and bytes over each run of files.  Items are consecutive by number; near either end neighbours are missing
- * among the completions. */
+/* Adds the mean time and bytes per file of each run. Items are consecutive by number; near either
+ * end some neighbours are missing among the completions. */
 static void add_consecutive(struct run_sums *sums, const struct trace_item *items, size_t count,
 	size_t run, size_t edge, struct completion *scratch)
 {
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = (struct completion){items[i].end_s, (double)items[i].bytes};
-	qsort(scratch, count, sizeof *scratch, by_end);
+	qsort(scratch, count, sizeof *scratch, completed_earlier);
 	for (size_t first = edge; first + 2 * run + edge < count;) {
-		const size_t end = run_end(scratch, first, run);
+		const size_t end = run_of_files_end(scratch, first, run);
 		const double files = (double)(end - first);
 		double bytes = 0;
 		for (size_t i = first + 1; i <= end; i++)
 			bytes += scratch[i].bytes;
-		add_run(sums, (scratch[end].at - scratch[first].at) / files, bytes / files);
+		add_sums(sums, (scratch[end].at - scratch[first].at) / files, bytes / files);
 		first = end;
 	}
 }
 
-/* Files of a run: several times as many as are in flight, but not so many that there are few runs. */
+/* Files of a run: several times as many as are in flight, but not so many that there are few
+ * runs. */
 static size_t run_files(const struct storage_evidence *e, double in_flight)
 {
 	double files = 0;
@@ -101,7 +105,7 @@ static size_t run_files(const struct storage_evidence *e, double in_flight)
 	return (size_t)fmin(fmax(ceil(2 * in_flight), RUN_LEAST), most);
 }
 
-static void add_trace(
+static void add_runs_of_trace(
 	struct run_sums *sums, const struct trace *trace, double in_flight, size_t run)
 {
 	struct completion *scratch = malloc((trace->count + 1) * sizeof *scratch);
@@ -130,15 +134,15 @@ static void regress(const struct run_sums *s, struct storage *out)
 	}
 }
 
-/* Where all in flight share a link, a file takes the longer the larger it is itself; where files queue or each has a server for
- * a fixed time, its own bytes hardly matter. */
+/* Where all files in flight share a link, a larger file takes longer itself; where files queue, or
+ * each has a server for a fixed time, its own bytes hardly matter. */
 static void regress_own(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums own = {0};
 	for (size_t r = 0; r < e->count; r++) {
 		const struct trace *trace = storage_trace(e, r, stage_name(STAGE_READ));
 		for (size_t i = 0; trace && i < trace->count; i++)
-			add_run(&own, (double)trace->items[i].service_ns * 1e-9,
+			add_sums(&own, (double)trace->items[i].service_ns * 1e-9,
 				(double)trace->items[i].bytes);
 	}
 	struct storage alone = {.bytes_share = NAN, .bytes_error = NAN};
@@ -150,7 +154,8 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 	}
 }
 
-/* Requests that a throttle counts, or servers that are all taken: these are a whole number, C L. */
+/* Tells requests that a throttle counts from servers that are all taken: servers are a whole
+ * number, C L. */
 static void tell_slots(struct storage *out)
 {
 	const double whole = fmax(round(out->slots), 1);
@@ -178,19 +183,21 @@ static void tell_slots(struct storage *out)
 	}
 }
 
-/* The first files took as long as later ones, though more in flight gain nothing: all in flight have a share of one link. */
-static bool shares(const struct storage *s)
+/* The first files took as long as later ones although more in flight gain nothing: all files in
+ * flight share one link. */
+static bool shares_a_link(const struct storage *s)
 {
 	return s->slots > SHARED_BY_ALL * s->in_flight;
 }
 
-/* Files of one size: bytes and requests are one.  But no link serves two at once, each in the time of one. */
+/* With files of one size, bytes and requests are the same. But no link serves two files at once,
+ * each in the time of one. */
 static void tell_alike(struct storage *out)
 {
 	tell_slots(out);
 	if (out->kind == STORAGE_SLOTS && out->group > 1)
 		return;
-	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares(out))
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares_a_link(out))
 		out->kind_certainty = CERTAIN_ALIKE;
 	else
 		out->kind = STORAGE_UNCLEAR;
@@ -203,7 +210,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 	for (size_t i = 0; i < e->count; i++) {
 		const struct trace *trace = storage_trace(e, i, stage_name(STAGE_READ));
 		if (trace)
-			add_trace(&sums, trace, out->in_flight, run);
+			add_runs_of_trace(&sums, trace, out->in_flight, run);
 	}
 	regress(&sums, out);
 	regress_own(e, out);
@@ -222,4 +229,252 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 		tell_slots(out);
 		out->kind_certainty *= 1 - bytes;
 	}
+}
+
+/* --- the first files of a run ----------------------------------------------------------------- */
+
+/* The first files find a station without files of ours.  Where it serves c at once, each in the
+ * same time, they come back in groups of c, that time apart; what lets files through one by one
+ * gives groups of one.  Where others keep N files at a station of capacity C that serves all in
+ * turn, the first file waits for these, N / C, and the next ones come 1 / C apart, faster than
+ * later on: d of ours then get C d / (d + N). */
+
+enum { FIRST_FILES_LEAST = 4, GROUPS_LEAST = 2, GROUPS_MANY = 3 };
+
+static const double LATE_FILES = 4; /* one of so many */
+
+static const double APART = 0.4;     /* of the first file's time, between two groups */
+static const double SAME_SIZE = 0.5; /* of the groups, at least */
+static const double REGULAR = 0.2,
+		    MOSTLY = 0.6;       /* off the median, of so many of the times between groups */
+static const double FIRST_LEAST = 0.8;  /* of that time, that the first group took */
+static const double OFF_CAPACITY = 0.2; /* of a whole number of servers */
+static const double AGREE = 0.5;        /* of the repetitions */
+static const double EVENLY =
+	0.35; /* off the median, of the times between files that come one by one */
+static const double OTHERS_LEAST = 0.5; /* of our files in flight: fewer are of no matter */
+static const double OTHERS_MOST = 5;    /* likewise: more cannot be counted */
+/* Largest difference between two counts of the others' files, over our files in flight; with a pure
+ * latency the counts differ by all of them. */
+static const double COUNTED_ALIKE = 0.35;
+static const double NINETY = 1.645, ELASTICITY_SLACK = 0.1;
+
+struct groups {
+	double size; /* the median; 0: nothing regular */
+	double apart_ns;
+};
+
+static double first_end(const struct trace *ramp)
+{
+	double end_s = ramp->items[0].end_s;
+	for (size_t i = 1; i < ramp->count; i++)
+		end_s = fmin(end_s, ramp->items[i].end_s);
+	return end_s;
+}
+
+/* Sent before any came back. */
+static bool is_first(const struct trace_item *item, double first_end_s)
+{
+	return item->end_s - (double)item->service_ns * 1e-9 < first_end_s;
+}
+
+/* ns, ascending. */
+static size_t first_responses(const struct trace *ramp, double *ns)
+{
+	size_t count = 0;
+	const double fills_s = first_end(ramp);
+	for (size_t i = 0; i < ramp->count && count < TRACE_RAMP_FILES_MAX; i++)
+		if (is_first(&ramp->items[i], fills_s))
+			ns[count++] = (double)ramp->items[i].service_ns;
+	sort_doubles(ns, count);
+	return count;
+}
+
+/* A file that others keep waiting leaves its group one short. */
+static bool groups_alike(double a, double b)
+{
+	return fabs(a - b) <= floor(b / LATE_FILES);
+}
+
+/* ns: ascending.  The last of several groups may be a part of one. */
+static struct groups groups_of(const double *ns, size_t count)
+{
+	double sizes[TRACE_RAMP_FILES_MAX];
+	double gaps[TRACE_RAMP_FILES_MAX];
+	size_t groups = 0;
+	double began = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || ns[i] - ns[i - 1] > APART * ns[0]) {
+			if (groups > 0)
+				gaps[groups - 1] = ns[i] - began;
+			began = ns[i];
+			sizes[groups++] = 0;
+		}
+		sizes[groups - 1]++;
+	}
+	if (count < FIRST_FILES_LEAST || groups < GROUPS_LEAST)
+		return (struct groups){0};
+	const size_t whole = groups >= GROUPS_MANY ? groups - 1 : groups;
+	const size_t between = whole - 1;
+	const double apart = statistics_median(gaps, between);
+	const double size = ceil(statistics_median(sizes, whole));
+	size_t same = 0;
+	size_t regular = 0;
+	for (size_t i = 0; i < whole; i++)
+		same += groups_alike(sizes[i], size);
+	for (size_t i = 0; i < between; i++)
+		regular += fabs(gaps[i] / apart - 1) < REGULAR;
+	if ((double)same < SAME_SIZE * (double)whole || (double)regular < MOSTLY * (double)between)
+		return (struct groups){0};
+	/* A throttle that lets several through in each slice of time lets the first through at
+	 * once. */
+	if (size > 1 && ns[0] < FIRST_LEAST * apart)
+		return (struct groups){0};
+	return (struct groups){size, apart};
+}
+
+void storage_find_groups(const struct storage_evidence *e, struct storage *out)
+{
+	struct groups found[STORAGE_REPEATS_MAX];
+	double ns[TRACE_RAMP_FILES_MAX];
+	double apart[STORAGE_REPEATS_MAX];
+	size_t count = 0;
+	size_t told = 0;
+	for (size_t r = 0; r < e->count && count < STORAGE_REPEATS_MAX; r++) {
+		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
+		if (!ramp)
+			continue;
+		found[count] = groups_of(ns, first_responses(ramp, ns));
+		if (found[count].size > 0)
+			apart[told++] = found[count].apart_ns;
+		count++;
+	}
+	if (told == 0)
+		return;
+	const double between = statistics_median(apart, told);
+	const double servers = out->rate * between * 1e-9;
+	const double whole = fmax(round(servers), 1);
+	size_t agree = 0;
+	for (size_t i = 0; i < count; i++)
+		agree += found[i].size > 0 && groups_alike(found[i].size, whole);
+	if ((double)agree < AGREE * (double)count || fabs(servers / whole - 1) > OFF_CAPACITY)
+		return;
+	out->group = (unsigned)whole;
+	out->group_ns = between;
+}
+
+/* --- others at the station -------------------------------------------------------------------- */
+
+struct turns {
+	double apart_ns; /* between files of the mean size; 0: they do not come evenly */
+	double first_ns; /* till the first */
+};
+
+/* ns: ascending; weights of the same files, mean 1. */
+static struct turns turns_of(const double *ns, const double *weights, size_t count)
+{
+	double gaps[TRACE_RAMP_FILES_MAX] = {0};
+	double sum = 0;
+	size_t even = 0;
+	if (count < FIRST_FILES_LEAST)
+		return (struct turns){0};
+	for (size_t i = 1; i < count; i++) {
+		gaps[i - 1] = (ns[i] - ns[i - 1]) / weights[i];
+		sum += weights[i];
+	}
+	const double median = statistics_median(gaps, count - 1);
+	for (size_t i = 0; i + 1 < count; i++)
+		even += fabs(gaps[i] / median - 1) < EVENLY;
+	if (!(median > 0) || (double)even < MOSTLY * (double)(count - 1))
+		return (struct turns){0};
+	return (struct turns){(ns[count - 1] - ns[0]) / sum, ns[0]};
+}
+
+struct first_file {
+	double ns, bytes;
+};
+
+static int came_earlier(const void *a, const void *b)
+{
+	return order_doubles(
+		&((const struct first_file *)a)->ns, &((const struct first_file *)b)->ns);
+}
+
+/* Per file or per byte, whichever is even. */
+static struct turns turns_of_ramp(const struct trace *ramp)
+{
+	struct first_file files[TRACE_RAMP_FILES_MAX];
+	double ns[TRACE_RAMP_FILES_MAX];
+	double weights[TRACE_RAMP_FILES_MAX];
+	double bytes = 0;
+	const double fills_s = first_end(ramp);
+	size_t count = 0;
+	for (size_t i = 0; i < ramp->count && count < TRACE_RAMP_FILES_MAX; i++)
+		if (is_first(&ramp->items[i], fills_s)) {
+			bytes += (double)ramp->items[i].bytes;
+			files[count++] = (struct first_file){
+				(double)ramp->items[i].service_ns, (double)ramp->items[i].bytes};
+		}
+	qsort(files, count, sizeof *files, came_earlier);
+	for (size_t i = 0; i < count; i++) {
+		ns[i] = files[i].ns;
+		weights[i] = 1;
+	}
+	const struct turns each = turns_of(ns, weights, count);
+	for (size_t i = 0; i < count; i++)
+		weights[i] = fmax(files[i].bytes * (double)count / fmax(bytes, 1), 1e-6);
+	return each.apart_ns > 0 ? each : turns_of(ns, weights, count);
+}
+
+/* Whether another depth gave what it would give with that many files of others. */
+static bool gains_as_with(double others, const struct storage *s, double there)
+{
+	const double apart = log(there / s->in_flight);
+	const double all = log(s->other_in_flight / s->in_flight);
+	const double elasticity = s->elasticity * all / apart;
+	const double error = s->elasticity_error * fabs(all / apart);
+	const double expected = 1 - log((there + others) / (s->in_flight + others)) / apart;
+	return fabs(elasticity - expected) <= NINETY * error + ELASTICITY_SLACK;
+}
+
+/* Behind a mount that lets only so many reads through, further ones wait in front of it. */
+static bool gains_as_others(
+	const struct storage_evidence *e, const struct storage *s, double others)
+{
+	const double most = e->let_through;
+	const bool fewer = most > s->in_flight && most < s->other_in_flight;
+	return gains_as_with(others, s, s->other_in_flight) ||
+	       (fewer && gains_as_with(others, s, most));
+}
+
+void storage_find_others(const struct storage_evidence *e, struct storage *out)
+{
+	double apart[STORAGE_REPEATS_MAX];
+	double first[STORAGE_REPEATS_MAX];
+	size_t told = 0;
+	size_t count = 0;
+	if (out->compared == 0 || !(out->elasticity + NINETY * out->elasticity_error < 1))
+		return;
+	for (size_t r = 0; r < e->count && count < STORAGE_REPEATS_MAX; r++) {
+		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
+		if (!ramp)
+			continue;
+		const struct turns turns = turns_of_ramp(ramp);
+		if (turns.apart_ns > 0) {
+			apart[told] = turns.apart_ns;
+			first[told++] = turns.first_ns;
+		}
+		count++;
+	}
+	if (told == 0 || (double)told < AGREE * (double)count)
+		return;
+	const double capacity = 1e9 / statistics_median(apart, told);
+	const double waited_for = statistics_median(first, told) * 1e-9 * capacity - 1;
+	const double others = out->in_flight * (capacity / out->rate - 1);
+	if (others < OTHERS_LEAST * out->in_flight || others > OTHERS_MOST * out->in_flight ||
+		fabs(waited_for - others) > COUNTED_ALIKE * out->in_flight ||
+		!gains_as_others(e, out, others))
+		return;
+	out->others = others;
+	out->shared_capacity = capacity;
 }

@@ -8,6 +8,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- load from outside ------------------------------------------------------------------------ */
+
+static const double HEAVY_SHARE = 0.20; /* of the cores */
+static const double HEAVY_LEAST = 0.50; /* cores: what a node without other jobs does by itself */
+static const double LIGHT_SHARE = 0.10; /* matters only where no core is left */
+static const double FULL_SHARE = 0.90;  /* of the cores */
+static const double STEAL_SHARE = 0.05;
+
+bool foreign_load_is_heavy(double cores, unsigned usable)
+{
+	return cores >= fmax(HEAVY_SHARE * usable, HEAVY_LEAST);
+}
+
+bool foreign_load_contaminates(const struct foreign_load *load, char reason[FOREIGN_LOAD_BYTES])
+{
+	const bool full = load->cores + load->own_cores >= FULL_SHARE * load->usable;
+	const bool processes =
+		foreign_load_is_heavy(load->cores, load->usable) ||
+		(load->usable > 0 && full && load->cores >= LIGHT_SHARE * load->usable);
+	const bool steal = load->steal_share >= STEAL_SHARE;
+	char taken[FOREIGN_LOAD_BYTES / 2] = "";
+	if (steal)
+		(void)snprintf(taken, sizeof taken,
+			"the hypervisor took %.0f %% of the time (steal)", load->steal_share * 100);
+	if (processes)
+		(void)snprintf(reason, FOREIGN_LOAD_BYTES,
+			"other processes kept %.1f of %u cores busy%s%s", load->cores, load->usable,
+			steal ? ", and " : "", taken);
+	else
+		(void)snprintf(reason, FOREIGN_LOAD_BYTES, "%s", taken);
+	return processes || steal;
+}
+
+/* --- the summary ------------------------------------------------------------------------------ */
+
 static const double CONFIDENCE_LEVEL = 0.95;
 static const double WORKING_MIN = 0.05; /* of a stage's time, for its split to be told */
 
@@ -18,7 +53,7 @@ struct chosen {
 	enum point_status status;
 };
 
-static void add_note(struct point_summary *out, const char *text)
+static void summary_add_note(struct point_summary *out, const char *text)
 {
 	for (size_t i = 0; i < out->note_count; i++)
 		if (strcmp(out->notes[i], text) == 0)
@@ -27,7 +62,8 @@ static void add_note(struct point_summary *out, const char *text)
 		(void)snprintf(out->notes[out->note_count++], NOTE_BYTES, "%s", text);
 }
 
-static int choose(struct chosen *chosen, const struct measurement *const *repeats, size_t count)
+static int choose_repeats(
+	struct chosen *chosen, const struct measurement *const *repeats, size_t count)
 {
 	chosen->repeats = calloc(count, sizeof(const struct measurement *));
 	if (!chosen->repeats)
@@ -42,7 +78,7 @@ static int choose(struct chosen *chosen, const struct measurement *const *repeat
 	return 0;
 }
 
-static void note_left_out(struct point_summary *out, const struct chosen *chosen,
+static void summary_note_left_out(struct point_summary *out, const struct chosen *chosen,
 	const struct measurement *const *repeats, size_t count)
 {
 	static const char *const what[] = {"", "was unsteady", "failed", "was interrupted"};
@@ -54,7 +90,7 @@ static void note_left_out(struct point_summary *out, const struct chosen *chosen
 		char text[NOTE_BYTES];
 		(void)snprintf(text, sizeof text, "repetition %u %s and is left out%s%.180s",
 			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);
-		add_note(out, text);
+		summary_add_note(out, text);
 	}
 }
 
@@ -84,18 +120,19 @@ static double mean_member(const struct chosen *chosen, size_t offset)
 
 #define MEAN(chosen, member) mean_member(chosen, offsetof(struct measurement, member))
 
-static bool same_limit(double a, double b)
+static bool same_store_limit(double a, double b)
 {
 	return a == b || (!(a > 0) && !(b > 0));
 }
 
 static bool same_store(const struct store_measurement *a, const struct store_measurement *b)
 {
-	return strcmp(a->device, b->device) == 0 && same_limit(a->bytes_limit, b->bytes_limit) &&
-	       same_limit(a->requests_limit, b->requests_limit);
+	return strcmp(a->device, b->device) == 0 &&
+	       same_store_limit(a->bytes_limit, b->bytes_limit) &&
+	       same_store_limit(a->requests_limit, b->requests_limit);
 }
 
-/* Disk and limits are those of all repeats, or of none. */
+/* Disk and limits must be the same in all repetitions; otherwise there are none. */
 static void merge_store(struct point_summary *out, const struct chosen *chosen)
 {
 	static const size_t rates[] = {offsetof(struct store_measurement, reads_per_s),
@@ -109,8 +146,8 @@ static void merge_store(struct point_summary *out, const struct chosen *chosen)
 		if (i == 0)
 			out->store = chosen->repeats[0]->store;
 		else if (!same_store(&out->store, &chosen->repeats[i]->store)) {
-			store_measurement_init(&out->store,
-				"the disk, or the limits on it, changed between repetitions");
+			store_measurement_init(
+				&out->store, "the disk or its limits changed between repetitions");
 			return;
 		}
 	}
@@ -121,7 +158,7 @@ static void merge_store(struct point_summary *out, const struct chosen *chosen)
 	}
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -149,12 +186,12 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 			out->quota_cores = m->quota_cores;
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
 		}
-		out->epochs = larger(out->epochs, m->epochs);
+		out->epochs = larger_of(out->epochs, m->epochs);
 		out->data_bytes =
 			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
-		out->rss_peak_bytes = larger(out->rss_peak_bytes, m->rss_peak_bytes);
-		out->pool_bytes = larger(out->pool_bytes, m->pool_bytes);
-		out->bad_samples = larger(out->bad_samples, m->bad_samples);
+		out->rss_peak_bytes = larger_of(out->rss_peak_bytes, m->rss_peak_bytes);
+		out->pool_bytes = larger_of(out->pool_bytes, m->pool_bytes);
+		out->bad_samples = larger_of(out->bad_samples, m->bad_samples);
 		out->bad_share = fmax(out->bad_share, m->bad_share);
 	}
 }
@@ -167,7 +204,7 @@ struct stage_sums {
 	size_t capacity_count;
 };
 
-static void add_stage(struct stage_sums *sums, struct stage_summary *out,
+static void add_stage_sums(struct stage_sums *sums, struct stage_summary *out,
 	const struct stage_measurement *stage, double measured)
 {
 	for (size_t s = 0; s < THREAD_STATES; s++)
@@ -190,8 +227,8 @@ static double at_most(double share, double most)
 	return share > most ? most : share;
 }
 
-/* A thread is on a core, or ready, or asleep: what the kernel counts beyond the working time belongs to its waking
- * up from another state. */
+/* A thread is on a core, ready, or asleep; run-queue time beyond the working time belongs to
+ * wake-ups from another state. */
 static double ready_share(double run_queue, double cpu)
 {
 	return at_most(run_queue, isnan(cpu) ? 1 : 1 - cpu);
@@ -209,7 +246,7 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 		const struct stage_measurement *stage =
 			measurement_stage_named(chosen->repeats[i], first->name);
 		if (stage)
-			add_stage(
+			add_stage_sums(
 				&sums, out, stage, measurement_counted_seconds(chosen->repeats[i]));
 	}
 	const double working = sums.seconds[THREAD_WORKING];
@@ -217,8 +254,8 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	out->busy = total > 0 ? working / total : NAN;
 	out->starved = total > 0 ? sums.seconds[THREAD_STARVED] / total : NAN;
 	out->blocked = total > 0 ? sums.seconds[THREAD_BLOCKED] / total : NAN;
-	/* The kernel counts a thread's time whatever its state: of a stage that hardly worked the ratio
-	 * would tell about its waking up only. */
+	/* The kernel counts a thread's time whatever its state: of a stage that hardly worked the
+	 * ratio would tell about its waking up only. */
 	const bool tells = working > WORKING_MIN * total && !out->device;
 	out->cpu = tells ? at_most(sums.cpu / working, 1) : NAN;
 	out->run_queue = tells ? ready_share(sums.run_queue / working, out->cpu) : NAN;
@@ -278,8 +315,8 @@ static void merge_throughput(struct point_summary *out, const struct chosen *cho
 		out->repeats, out->repeat_count, CONFIDENCE_LEVEL, seed);
 }
 
-/* Stages and queues in the order of the first repetition that counts; scratch: one double a repeat.
- */
+/* Stages and queues in the order of the first repetition that counts; scratch: one double per
+ * repetition. */
 static void merge_parts(struct point_summary *out, const struct chosen *chosen, double *scratch)
 {
 	if (chosen->count == 0)
@@ -294,7 +331,7 @@ static void merge_parts(struct point_summary *out, const struct chosen *chosen, 
 	out->device_count = device_summaries(chosen->repeats, chosen->count, out->devices);
 	for (size_t i = 0; i < chosen->count; i++)
 		for (size_t n = 0; n < chosen->repeats[i]->note_count; n++)
-			add_note(out, chosen->repeats[i]->notes[n]);
+			summary_add_note(out, chosen->repeats[i]->notes[n]);
 }
 
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count)
@@ -313,7 +350,8 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 	struct chosen chosen = {0};
 	double *scratch = calloc(count, sizeof *scratch);
 	out->repeats = calloc(count, sizeof *out->repeats);
-	const int code = !scratch || !out->repeats ? -ENOMEM : choose(&chosen, repeats, count);
+	const int code =
+		!scratch || !out->repeats ? -ENOMEM : choose_repeats(&chosen, repeats, count);
 	if (!code) {
 		out->status = chosen.status;
 		copy_error(out, repeats, count);
@@ -323,7 +361,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		merge_parts(out, &chosen, scratch);
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);
-		note_left_out(out, &chosen, repeats, count);
+		summary_note_left_out(out, &chosen, repeats, count);
 		verdict_of_point(out, chosen.repeats, chosen.count, facts, &out->verdict);
 	}
 	free(scratch);

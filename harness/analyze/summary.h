@@ -4,7 +4,6 @@
 #define MLBENCH_ANALYZE_SUMMARY_H
 
 #include "harness/analyze/device_summary.h"
-#include "harness/analyze/foreign_load.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
 #include "harness/record/measurement.h"
@@ -14,7 +13,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lines: more than all that can be said of one verdict, so that none gives way to another. */
+/* Whether other processes took so much of the node during a measurement that its figures are not
+ * the node's. */
+enum { FOREIGN_LOAD_BYTES = 160 };
+
+/* What was seen of other processes meanwhile; NAN: unknown, which is no reason. */
+struct foreign_load {
+	double cores;       /* kept busy by other processes */
+	double own_cores;   /* kept busy by this one */
+	double steal_share; /* of the machine's time, taken by the hypervisor */
+	unsigned usable;    /* cores */
+};
+
+/* Other processes keep so many cores busy that they slow down whatever runs beside them. */
+bool foreign_load_is_heavy(double cores, unsigned usable);
+
+/* True, with the reason in words, when other processes are heavy, when they and this one together
+ * want all cores and theirs is at least a tenth, or when the hypervisor takes 5 % of the time.
+ * Otherwise reason is "". */
+bool foreign_load_contaminates(const struct foreign_load *load, char reason[FOREIGN_LOAD_BYTES]);
+
+/* More lines than any verdict has, so that none is dropped. */
 enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
 
 enum { MOUNT_WORDS_BYTES = 96 };
@@ -23,11 +42,11 @@ struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
 	 */
 	char stage[NAME_BYTES];
-	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the busiest
-	 * stage; "" if none. */
+	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the
+	 * busiest stage; "" if none. */
 	char also[NAME_BYTES];
 	char resource[NAME_BYTES]; /* limit_kind.h lists them all */
-	double confidence; /* 0..1, that (stage, resource) is right; confidence.h has the formula */
+	double confidence; /* 0..1, that (stage, resource) is right; verdict.h has the formula */
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];
 	size_t evidence_count;
 	char advice[EVIDENCE_BYTES];
@@ -40,7 +59,8 @@ struct stage_summary {
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
 	/* shares of its working time; NAN: not available, or it hardly worked */
 	double cpu, run_queue, io_wait, lock_wait;
-	double lock_busy; /* share of the time that some thread of it held the lock; NAN: not known */
+	/* share of the time that some thread of it held the lock; NAN: not known */
+	double lock_busy;
 	double capacity; /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
@@ -53,14 +73,16 @@ struct point_summary {
 	struct workload_facts facts;
 	double *repeats; /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
-	size_t left_out; /* repetitions that do not count: unsteady, failed or interrupted; notes say which */
+	/* repetitions that do not count: unsteady, failed or interrupted; notes say which */
+	size_t left_out;
 	double median;
 	struct interval ci95;
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.
 	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	double cores_busy_outside, throttled_share, steal_share;
-	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN: none. */
+	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN:
+	 * none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
 	double resident_before;         /* of the data, in the page cache; NAN */
@@ -84,10 +106,11 @@ struct point_summary {
 	size_t note_count;
 };
 
-/* What analysis must know of a point's configuration, without seeing it whole. */
+/* What analysis must know about a point's configuration. */
 struct point_facts {
 	unsigned cores; /* that the process may use */
-	/* As configured; decode_workers and read_threads give way to the workers that were measured. */
+	/* As configured; decode_workers and read_threads give way to the workers that were
+	 * measured. */
 	unsigned decode_workers, read_threads, read_depth;
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
@@ -98,10 +121,11 @@ struct point_facts {
 	bool any_order; /* batches come as they are completed: the first need not be the same */
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
 				       known */
-	double decode_alone; /* samples/s of as many decode workers alone on this node; 0: not known */
+	/* samples/s of as many decode workers alone on this node; 0: not known */
+	double decode_alone;
 	double memory_limit_bytes; /* of the process: cgroup's or machine's; 0: not known */
-	/* A control group's alone, which its page cache counts against; "memory.max", "memory.high" of v2, or
-	 * "memory.limit_in_bytes" of v1.  0 and "": there is none, or it is not known. */
+	/* A control group's alone, which its page cache counts against; "memory.max", "memory.high"
+	 * of v2, or "memory.limit_in_bytes" of v1.  0 and "": there is none, or it is not known. */
 	double cache_limit_bytes, machine_bytes;
 	char cache_limit_name[NAME_BYTES], cache_limit_group[QUOTA_GROUP_BYTES];
 	char mount[MOUNT_WORDS_BYTES]; /* of the data: "ext4 (rw,relatime)"; "": not known */
@@ -111,10 +135,11 @@ struct point_facts {
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
 
-/* Of the first that came so far; count >= 1. */
+/* From the first repetition that did not fail; count >= 1. */
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);
 
-/* repeats: the point's measurements, any order, count >= 1.  Of each that does not count a note says why. */
+/* repeats: the point's measurements in any order, count >= 1. Adds a note for each that does not
+ * count. */
 int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err);
 /* NULL: it has none. */

@@ -1,5 +1,5 @@
-/* Features of recorded service times.  Each works on sorted or gathered copies, so that a set of traces
- * stays as it is; without memory a feature is not found. */
+/* Features of recorded service times.  Each works on sorted or gathered copies, so that a set of
+ * traces stays as it is; without memory a feature is not found. */
 #include "harness/analyze/trace_features.h"
 
 #include "harness/analyze/statistics.h"
@@ -19,7 +19,6 @@ static const double MODES_EXPLAINED = 0.80; /* a normal variable gives 0.64, a u
 static const double MODES_RATIO = 3;        /* of the means */
 static const double MODES_RARE = 0.04;
 static const double SIZES_VARY = 1e-4; /* variance of ln of bytes, that tells anything */
-static const double TAIL_MEDIANS = 4;
 
 struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage)
 {
@@ -79,7 +78,8 @@ static struct trace_modes split_sorted(const double *x, size_t n)
 	return modes;
 }
 
-/* ln of the service times, less what a line through ln of the bytes explains of them beyond their mean. */
+/* ln of the service times, less what a line through ln of the bytes explains of them beyond their
+ * mean. */
 static double *gather_logs(const struct trace_set *set, size_t *count)
 {
 	double *x = gather_service(set, count);
@@ -158,7 +158,8 @@ static unsigned workers_in(const struct trace_set *set)
 	return most;
 }
 
-/* medians: of each worker seen, to which `who` are the numbers; the worst is taken out of the rest. */
+/* medians: of each worker seen, to which `who` are the numbers; the worst is taken out of the
+ * rest. */
 static void compare_workers(struct trace_workers *out, double *medians, const unsigned *who)
 {
 	unsigned worst = 0;
@@ -193,23 +194,6 @@ struct trace_workers trace_workers_of(const struct trace_set *set)
 	free(who);
 	free(scratch);
 	return out;
-}
-
-double trace_tail_share(const struct trace_set *set)
-{
-	size_t n;
-	double *x = gather_service(set, &n);
-	if (!x)
-		return NAN;
-	const double limit = TAIL_MEDIANS * statistics_median(x, n);
-	double all = 0;
-	double tail = 0;
-	for (size_t i = 0; i < n; i++) {
-		all += x[i];
-		tail += x[i] > limit ? x[i] : 0;
-	}
-	free(x);
-	return tail / all;
 }
 
 double trace_host_share(const struct trace_set *set, bool apart)

@@ -1,6 +1,6 @@
-/* What recorded service times show by themselves, without a model: two populations (hits and misses), a
- * worker that is slower than its team, a heavy tail.  Pure
- * functions on the traces of one stage over the repeats of a point. */
+/* What recorded service times show by themselves, without a model: two populations (hits and
+ * misses), or a straggler worker. Pure functions on the traces of one stage over the
+ * repetitions of a point. */
 #ifndef MLBENCH_ANALYZE_TRACE_FEATURES_H
 #define MLBENCH_ANALYZE_TRACE_FEATURES_H
 
@@ -20,8 +20,8 @@ struct trace_set {
 struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage);
 
 /* Two populations of service times: a split of their logarithms (Otsu) that explains most of the
- * variance, with the means far apart and neither side rare.  Of what bytes do not explain: two sizes of files are no two
- * populations. */
+ * variance, with the means far apart and neither side rare. Only of what file sizes do not explain:
+ * two sizes of files are not two populations. */
 struct trace_modes {
 	bool two;
 	double fast_share;       /* of the items */
@@ -30,7 +30,7 @@ struct trace_modes {
 };
 struct trace_modes trace_modes_of(const struct trace_set *set);
 
-/* The slowest worker against the median of its team, by medians of service times. */
+/* The slowest worker against the median of the others, by medians of service times. */
 struct trace_workers {
 	unsigned seen;  /* workers with enough items */
 	unsigned worst; /* the slowest */
@@ -39,11 +39,8 @@ struct trace_workers {
 };
 struct trace_workers trace_workers_of(const struct trace_set *set);
 
-/* Of the stage's service time, what items longer than 4 medians take; NAN without items. */
-double trace_tail_share(const struct trace_set *set);
-
-/* Host time over the whole time of steps; NAN: not recorded.  apart: the service time is the device's alone
- * (emulated), else the host's is a part of it. */
+/* Host time over the whole time of steps; NAN: not recorded. apart: the service time is the
+ * device's alone (emulated); otherwise the host's time is part of it. */
 double trace_host_share(const struct trace_set *set, bool apart);
 
 #endif

@@ -2,7 +2,7 @@
  *     n / X = a + b (n - 1) + c n (n - 1),
  * solved by least squares of relative errors (throughputs scatter in proportion to themselves) with
  * b and c not below 0: the best of the four ways to leave them out. */
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 
 #include "harness/base/rng.h"
 
@@ -20,7 +20,7 @@ struct fit {
 	unsigned free_terms;
 };
 
-static void row_of(double n, double x, double row[TERMS])
+static void usl_row(double n, double x, double row[TERMS])
 {
 	const double weight = x / n;
 	row[0] = weight;
@@ -28,8 +28,9 @@ static void row_of(double n, double x, double row[TERMS])
 	row[2] = weight * n * (n - 1);
 }
 
-/* Gauss with pivoting on the size x size part of a, which becomes its inverse times b; false: singular. */
-static bool solve(double a[TERMS][TERMS + 1], unsigned size)
+/* Gauss with pivoting on the size x size part of a, which becomes its inverse times b; false:
+ * singular. */
+static bool usl_solve(double a[TERMS][TERMS + 1], unsigned size)
 {
 	for (unsigned k = 0; k < size; k++) {
 		unsigned best = k;
@@ -62,7 +63,7 @@ static void normal_equations(const double *n, const double *x, size_t count,
 			a[i][j] = 0;
 	for (size_t p = 0; p < count; p++) {
 		double row[TERMS];
-		row_of(n[p], x[p], row);
+		usl_row(n[p], x[p], row);
 		for (unsigned i = 0; i < used; i++) {
 			for (unsigned j = 0; j < used; j++)
 				a[i][j] += row[terms[i]] * row[terms[j]];
@@ -76,7 +77,7 @@ static double loss_of(const double *n, const double *x, size_t count, const doub
 	double loss = 0;
 	for (size_t p = 0; p < count; p++) {
 		double row[TERMS];
-		row_of(n[p], x[p], row);
+		usl_row(n[p], x[p], row);
 		const double error = row[0] * term[0] + row[1] * term[1] + row[2] * term[2] - 1;
 		loss += error * error;
 	}
@@ -94,7 +95,7 @@ static struct fit fit_subset(const double *n, const double *x, size_t count, uns
 	double a[TERMS][TERMS + 1];
 	normal_equations(n, x, count, terms, used, a);
 	struct fit fit = {.loss = HUGE_VAL, .free_terms = used};
-	if (!solve(a, used))
+	if (!usl_solve(a, used))
 		return fit;
 	for (unsigned i = 0; i < used; i++) {
 		if (a[i][TERMS] < 0)
@@ -118,7 +119,7 @@ static struct fit fit_best(const double *n, const double *x, size_t count)
 	return best;
 }
 
-static double value_at(const struct fit *fit, double n)
+static double usl_value(const struct fit *fit, double n)
 {
 	return n / (fit->term[0] + fit->term[1] * (n - 1) + fit->term[2] * n * (n - 1));
 }
@@ -135,7 +136,7 @@ static size_t distinct(const double *n, size_t count)
 	return found;
 }
 
-/* Student's 95 % point over the normal's: residuals of few points say little of their spread. */
+/* Student's 95 % point over the normal's: few residuals say little about their spread. */
 static double widening(size_t freedom)
 {
 	static const double t95[] = {6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81};
@@ -145,7 +146,7 @@ static double widening(size_t freedom)
 	return freedom <= known ? t95[freedom - 1] / 1.645 : 1 + 1.5 / (double)freedom;
 }
 
-/* Relative residuals, each as large as its point's pull on the fit has hidden. */
+/* Relative residuals, each enlarged by as much as its point's leverage has hidden. */
 static void spread_residuals(
 	const double *n, const double *x, size_t count, const struct fit *fit, double *residual)
 {
@@ -155,20 +156,20 @@ static void spread_residuals(
 	for (size_t p = 0; p < count; p++) {
 		double row[TERMS];
 		double a[TERMS][TERMS + 1];
-		row_of(n[p], x[p], row);
+		usl_row(n[p], x[p], row);
 		normal_equations(n, x, count, all, TERMS, a);
 		for (unsigned i = 0; i < TERMS; i++)
 			a[i][TERMS] = row[i];
 		double leverage = LEVERAGE_MAX;
-		if (solve(a, TERMS))
+		if (usl_solve(a, TERMS))
 			leverage =
 				row[0] * a[0][TERMS] + row[1] * a[1][TERMS] + row[2] * a[2][TERMS];
 		leverage = fmin(fmax(leverage, 0), LEVERAGE_MAX);
-		residual[p] = wide * (x[p] / value_at(fit, n[p]) - 1) / sqrt(1 - leverage);
+		residual[p] = wide * (x[p] / usl_value(fit, n[p]) - 1) / sqrt(1 - leverage);
 	}
 }
 
-static struct interval middle(const double *values, size_t count)
+static struct interval usl_interval(const double *values, size_t count)
 {
 	return (struct interval){
 		statistics_quantile(values, count, 0.05), statistics_quantile(values, count, 0.95)};
@@ -194,7 +195,7 @@ static void bootstrap(const double *n, const double *x, size_t count, const stru
 	for (size_t r = 0; r < RESAMPLES; r++) {
 		for (size_t p = 0; p < count; p++) {
 			const double error = residual[rng_below(&rng, count)];
-			drawn[p] = value_at(fit, n[p]) * fmax(1 + error, 0.01);
+			drawn[p] = usl_value(fit, n[p]) * fmax(1 + error, 0.01);
 		}
 		const struct fit again = fit_best(n, drawn, count);
 		out->lambda[r] = 1 / again.term[0];
@@ -213,7 +214,7 @@ double usl_at(const struct usl_fit *fit, double n)
 	return law_at(fit->lambda, fit->sigma, fit->kappa, n);
 }
 
-/* What the resampled fits say at so many n, 90 %. */
+/* The 90 % band of the resampled fits at each n. */
 static void band_of(
 	const struct resampled *resampled, const double *at, size_t count, struct interval *band)
 {
@@ -222,7 +223,7 @@ static void band_of(
 		for (size_t r = 0; r < RESAMPLES; r++)
 			values[r] = law_at(resampled->lambda[r], resampled->sigma[r],
 				resampled->kappa[r], at[i]);
-		band[i] = middle(values, RESAMPLES);
+		band[i] = usl_interval(values, RESAMPLES);
 	}
 }
 
@@ -232,7 +233,7 @@ static double determination(const double *n, const double *x, size_t count, cons
 	double rest = 0;
 	double total = 0;
 	for (size_t p = 0; p < count; p++) {
-		const double error = x[p] - value_at(fit, n[p]);
+		const double error = x[p] - usl_value(fit, n[p]);
 		rest += error * error;
 		total += (x[p] - mean) * (x[p] - mean);
 	}
@@ -272,9 +273,9 @@ bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
 	};
 	out->peak = out->kappa > 0 ? fmax(sqrt(fmax(1 - out->sigma, 0) / out->kappa), 1) : HUGE_VAL;
 	bootstrap(n, x, count, &fit, seed, work, &resampled);
-	out->lambda_90 = middle(resampled.lambda, RESAMPLES);
-	out->sigma_90 = middle(resampled.sigma, RESAMPLES);
-	out->kappa_90 = middle(resampled.kappa, RESAMPLES);
+	out->lambda_90 = usl_interval(resampled.lambda, RESAMPLES);
+	out->sigma_90 = usl_interval(resampled.sigma, RESAMPLES);
+	out->kappa_90 = usl_interval(resampled.kappa, RESAMPLES);
 	band_of(&resampled, at, at_count, band);
 	free(work);
 	return true;

@@ -1,10 +1,436 @@
-/* The verdict: gate, arrows, replay if there is one, cause, words. */
-#include "harness/analyze/confidence.h"
-#include "harness/analyze/verdict_parts.h"
+/* The verdict: the validity gate, the sentences of evidence, how sure it is, and all of it
+ * together. */
+#include "harness/analyze/verdict.h"
 
+#include "harness/base/units.h"
+
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* --- how sure a verdict is -------------------------------------------------------------------- */
+
+enum { REPEATS_WANTED = 3 };
+
+static const double MOST = 0.97;
+static const double MOST_FEW_REPEATS = 0.90;
+static const double DISAGREE_FACTOR = 0.65;
+static const double BUSY_FULL = 0.90, BUSY_SLOPE = 1.5, BUSY_LEAST = 0.5;
+static const double PAIR_FACTOR = 0.60;
+static const double CO_BINDING_RATIO =
+	1.05;                           /* of capacities; a stage that is nearer binds as much */
+static const double ALONE_LEAST = 0.90; /* to name one of the two only */
+static const double UNMODELLED_FREE = 0.05, UNMODELLED_SLOPE = 2, UNMODELLED_LEAST = 0.3;
+
+double confidence_normal(double z)
+{
+	return 0.5 * erfc(-z * M_SQRT1_2);
+}
+
+double confidence_stage(double arrows, double replay, bool agree)
+{
+	if (isnan(replay))
+		return arrows;
+	return agree ? 1 - (1 - arrows) * (1 - replay) : DISAGREE_FACTOR * replay;
+}
+
+double confidence_busy(double busy)
+{
+	return fmax(1 - BUSY_SLOPE * fmax(BUSY_FULL - busy, 0), BUSY_LEAST);
+}
+
+double confidence_pair(bool pair, double alone)
+{
+	return pair ? PAIR_FACTOR : alone;
+}
+
+double confidence_alone(double ratio, double deviation)
+{
+	return confidence_normal(log(ratio / CO_BINDING_RATIO) / deviation);
+}
+
+bool confidence_is_pair(double alone)
+{
+	return alone < ALONE_LEAST;
+}
+
+double confidence_completeness(double unmodelled)
+{
+	if (isnan(unmodelled))
+		return 1;
+	const double beyond = fmax(fabs(unmodelled) - UNMODELLED_FREE, 0);
+	return fmax(1 - UNMODELLED_SLOPE * beyond, UNMODELLED_LEAST);
+}
+
+double confidence_most(size_t repeats)
+{
+	return repeats < REPEATS_WANTED ? MOST_FEW_REPEATS : MOST;
+}
+
+double confidence_failed(double confidence, double divisor)
+{
+	static const double CERTAIN = 1 - 1e-9;
+	const double odds = confidence / (1 - fmin(confidence, CERTAIN)) / divisor;
+	return odds / (1 + odds);
+}
+
+/* --- the validity gate ------------------------------------------------------------------------ */
+
+/* Figures that contradict each other are not diagnosed.  Checked are steadiness, the accounting of
+ * thread time, flow conservation, and Little's law where both of its sides were measured. */
+
+static const double ACCOUNTED_MIN = 0.97;
+static const double LITTLE_TOLERANCE = 0.02;
+static const double UTILISATION_TOLERANCE =
+	0.10; /* histograms know a value to 3 %, and clip at the edges */
+static const double FLOW_TOLERANCE = 0.02;
+
+static bool gate_steady(const struct evidence_base *base, struct refusal *refusal)
+{
+	if (base->point->status == POINT_UNSTEADY) {
+		(void)snprintf(
+			refusal->reason, sizeof refusal->reason, "the throughput was not steady");
+		for (size_t i = 0; i < base->point->note_count; i++)
+			if (strncmp(base->point->notes[i], "unsteady: ", strlen("unsteady: ")) == 0)
+				(void)snprintf(refusal->reason, sizeof refusal->reason, "%.200s",
+					base->point->notes[i]);
+		(void)way_out_steadier(refusal->reason, base->facts, refusal->way_out);
+		return false;
+	}
+	if (base->count == 0 || base->point->status != POINT_OK) {
+		(void)snprintf(refusal->reason, sizeof refusal->reason, "no repetition succeeded");
+		(void)snprintf(refusal->way_out, sizeof refusal->way_out,
+			"mlbench show --verbose says why each failed; fix that, and measure again");
+		return false;
+	}
+	return true;
+}
+
+static bool is_a_share(double value)
+{
+	return value >= 0 && value <= 1; /* not NAN either */
+}
+
+static bool gate_has_states(const struct evidence_base *base, struct refusal *refusal)
+{
+	const struct point_summary *point = base->point;
+	bool known = point->stage_count >= 2;
+	for (size_t i = 0; i < point->stage_count; i++)
+		known = known && is_a_share(point->stages[i].busy) &&
+			is_a_share(point->stages[i].starved) &&
+			is_a_share(point->stages[i].blocked);
+	if (!known) {
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
+			"thread states were not recorded (measure.profiler = off, or the run was "
+			"too short)");
+		(void)way_out_states(base->facts, refusal->way_out);
+	}
+	return known;
+}
+
+static bool gate_accounts(const struct evidence_base *base, struct refusal *refusal)
+{
+	const double accounted = base->point->accounted;
+	if (accounted >= ACCOUNTED_MIN)
+		return true;
+	if (isnan(accounted))
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
+			"how much of the threads' time is accounted for is unknown");
+	else
+		(void)snprintf(refusal->reason, sizeof refusal->reason,
+			"only %.1f %% of the threads' time is accounted for; a verdict needs %.0f "
+			"%%",
+			accounted * 100, ACCOUNTED_MIN * 100);
+	return false;
+}
+
+/* What entered the decode stage left through the step, except for what waited at either end.
+ * Samples are counted between completions of steps, stages between edges of windows, which adds two
+ * batches. */
+static bool flow_conserved(
+	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
+{
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
+	if (!read || !decode || read->items == 0 || decode->items == 0)
+		return true;
+	const double out = (double)(m->samples + m->bad_samples);
+	const struct stage_measurement *step = measurement_stage(m, STAGE_STEP);
+	const double devices = step && step->workers > 1 ? step->workers : 1;
+	const double waiting =
+		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
+		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
+		2.0 * base->facts->decode_workers;
+	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;
+	const double worst = fmax(fabs((double)read->items - (double)decode->items),
+		fabs((double)decode->items - out));
+	if (worst <= tolerance)
+		return true;
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
+		"flow is not conserved: %llu samples were read, %llu decoded, and %.0f passed the "
+		"step",
+		(unsigned long long)read->items, (unsigned long long)decode->items, out);
+	return false;
+}
+
+/* Files in flight = rate x latency, which cannot exceed the allowed number. Files in flight at the
+ * beginning bring along the time they had already waited. */
+static bool little_of_reads(
+	const struct evidence_base *base, const struct measurement *m, struct refusal *refusal)
+{
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	if (!read || read->service.count == 0 || base->facts->reads_memory ||
+		base->facts->read_depth == 0)
+		return true;
+	const double seconds = measurement_counted_seconds(m);
+	if (seconds <= 0)
+		return true;
+	const double in_flight =
+		(double)read->items / seconds * histogram_mean(&read->service) * 1e-9;
+	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;
+	const double before = fmin((double)read->service.max_ns * 1e-9 / seconds, 1);
+	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE + before) + 1)
+		return true;
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
+		"Little's law fails at read: rate x latency gives %.1f files in flight, but at "
+		"most %.0f are allowed",
+		in_flight, allowed);
+	return false;
+}
+
+/* Utilisation law (Little's law on the workers): rate x service time = busy workers, by two
+ * clocks. */
+static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
+{
+	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
+	const double seconds = measurement_counted_seconds(m);
+	if (!decode || decode->service.count == 0 || decode->per_batch || seconds <= 0)
+		return true;
+	const double by_histogram =
+		(double)decode->items * histogram_mean(&decode->service) * 1e-9 / seconds;
+	const double by_states = decode->seconds[THREAD_WORKING] / seconds;
+	/* Items cut in two by the edges of the measured part: at most one a worker at each end. */
+	const double edges = 2 * histogram_mean(&decode->service) * 1e-9 / seconds;
+	const double slack = UTILISATION_TOLERANCE * fmax(by_histogram, by_states) +
+			     (0.01 + edges) * decode->workers;
+	if (fabs(by_histogram - by_states) <= slack)
+		return true;
+	(void)snprintf(refusal->reason, sizeof refusal->reason,
+		"Little's law fails at decode: rate x service time gives %.2f busy workers, the "
+		"state clocks %.2f",
+		by_histogram, by_states);
+	return false;
+}
+
+bool gate_passes(const struct evidence_base *base, struct refusal *refusal)
+{
+	*refusal = (struct refusal){0};
+	if (!gate_steady(base, refusal) || !gate_has_states(base, refusal))
+		return false;
+	bool agrees = gate_accounts(base, refusal);
+	for (size_t i = 0; i < base->count && agrees; i++)
+		agrees = flow_conserved(base, base->repeats[i], refusal) &&
+			 little_of_reads(base, base->repeats[i], refusal) &&
+			 little_of_decode(base->repeats[i], refusal);
+	if (!agrees)
+		(void)way_out_again(base->facts, refusal->way_out);
+	return agrees;
+}
+
+/* --- evidence: sentences with figures --------------------------------------------------------- */
+
+static const double NINETY = 1.645; /* half-width of a 90 % interval, in deviations */
+
+void evidence_add(struct verdict *out, const char *format, ...)
+{
+	if (out->evidence_count == EVIDENCE_MAX)
+		return;
+	char *line = out->evidence[out->evidence_count++];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(line, EVIDENCE_BYTES, format, args);
+	va_end(args);
+	/* A name such as memory.max keeps its small letter. */
+	const char *dot = memchr(line, '.', strcspn(line, " "));
+	if (!dot || !islower((unsigned char)dot[1]))
+		line[0] = (char)toupper((unsigned char)line[0]);
+	const size_t length = strlen(line);
+	if (length + 1 < EVIDENCE_BYTES)
+		(void)snprintf(line + length, EVIDENCE_BYTES - length, ".");
+}
+
+/* "its 2 threads' time", "the device's time"; an emulated device has only its thread's time. */
+static void whose_time(const struct evidence_base *base, const struct stage_summary *stage,
+	char *text, size_t room)
+{
+	if (stage->device && !base->facts->step_emulated)
+		(void)snprintf(text, room, "the device's time");
+	else if (stage->workers == 1)
+		(void)snprintf(text, room, "its thread's time");
+	else
+		(void)snprintf(text, room, "its %u threads' time", stage->workers);
+}
+
+/* "Decode is busy 98.7 % of its 2 threads' time; read is blocked 71.0 %, step is starved 34.0
+ * %." */
+static void evidence_add_states(const struct evidence_base *base, size_t at, struct verdict *out)
+{
+	const struct point_summary *point = base->point;
+	const struct stage_summary *stage = &point->stages[at];
+	char time[48];
+	char above[96] = "";
+	char below[96] = "";
+	whose_time(base, stage, time, sizeof time);
+	if (at > 0)
+		(void)snprintf(above, sizeof above, "; %s is blocked %.1f %%",
+			point->stages[at - 1].name, point->stages[at - 1].blocked * 100);
+	if (at + 1 < point->stage_count)
+		(void)snprintf(below, sizeof below, "%s %s is starved %.1f %%", at > 0 ? "," : ";",
+			point->stages[at + 1].name, point->stages[at + 1].starved * 100);
+	evidence_add(out, "%s is busy %.1f %% of %s%s%s", stage->name, stage->busy * 100, time,
+		above, below);
+}
+
+static void evidence_add_depth(
+	const struct point_summary *point, const struct binding *binding, struct verdict *out)
+{
+	const struct stage_summary *above = &point->stages[binding->queue_above];
+	const struct stage_summary *below = above + 1;
+	evidence_add(out,
+		"no stage is saturated (%s %.0f %% busy, %s %.0f %%): in turns %s is blocked %.0f "
+		"%% and %s is starved %.0f %% of the time",
+		above->name, above->busy * 100, below->name, below->busy * 100, above->name,
+		above->blocked * 100, below->name, below->starved * 100);
+}
+
+/* "Model: making decode 1 % faster raises throughput by 0.97 %; queue waits agree." */
+static void evidence_add_replayed(
+	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
+{
+	if (!base->findings)
+		return;
+	double deviation;
+	const char *name = base->point->stages[binding->stage].name;
+	const double share = findings_stage(base->findings, name, &deviation);
+	if (isnan(binding->replayed))
+		return;
+	if (binding->depth)
+		evidence_add(out, "model: a queue four times as deep would gain %.0f %%",
+			binding->depth_gain * 100);
+	else
+		evidence_add(out, "model: making %s 1 %% faster raises throughput by %.2f %%; %s",
+			name, share,
+			binding->agree ? "queue waits agree" : "the queue waits point elsewhere");
+}
+
+/* "3 devices spend 33.1 % of the time exchanging gradients and 4.0 % waiting for one another." */
+static void evidence_add_devices(const struct point_summary *point, size_t at, struct verdict *out)
+{
+	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
+	if (!sync || sync == &point->stages[at])
+		return;
+	evidence_add(out,
+		"%u devices spend %.1f %% of the time exchanging gradients and %.1f %% waiting for "
+		"one another",
+		sync->workers, sync->busy * 100, devices_waiting(point) * 100);
+}
+
+static void evidence_add_second(
+	const struct point_summary *point, const struct binding *binding, struct verdict *out)
+{
+	if (binding->second >= point->stage_count || binding->depth || binding->stalls)
+		return;
+	const char *first = point->stages[binding->stage].name;
+	const char *second = point->stages[binding->second].name;
+	if (!confidence_is_pair(binding->alone))
+		evidence_add(out,
+			"throughput depends on the costs of %s nearly as much as on those of %s: "
+			"both are bottlenecks",
+			second, first);
+	else if (binding->alone < 0.5)
+		evidence_add(out,
+			"the capacity of %s is within %.1f %% of that of %s: both are bottlenecks",
+			second, binding->second_gap * 100, first);
+	else
+		evidence_add(out,
+			"the capacity of %s is %.1f %% (+/- %.1f %%) from that of %s: both may be bottlenecks",
+			second, binding->second_gap * 100, NINETY * binding->second_noise * 100,
+			first);
+}
+
+/* A throughput above a stage's capacity by more than rounding and edges explain: one of the two
+ * figures is off. */
+static const double CAPACITY_EXCEEDED = 1.10;
+
+static const char *capacity_caveat(const struct point_summary *point, size_t least, size_t stage)
+{
+	if (point->median > CAPACITY_EXCEEDED * point->stages[least].capacity)
+		return "; there are too few samples to know either exactly: measure longer";
+	return least == stage ? "" : ", but the queue waits point elsewhere";
+}
+
+/* The throughput against the lowest capacity, as a sanity check, and the next bottleneck. */
+static void evidence_add_capacities(
+	const struct point_summary *point, size_t stage, struct verdict *out)
+{
+	const size_t least = binding_next_capacity(point, point->stage_count);
+	if (least == point->stage_count)
+		return;
+	char rate[UNITS_BYTES];
+	char capacity[UNITS_BYTES];
+	(void)units_format_count(point->median, rate);
+	(void)units_format_count(point->stages[least].capacity, capacity);
+	evidence_add(out,
+		"the throughput, %s samples/s, is %.0f %% of the lowest capacity (%s: %s)%s", rate,
+		point->median / point->stages[least].capacity * 100, point->stages[least].name,
+		capacity, capacity_caveat(point, least, stage));
+	const size_t next = binding_next_capacity(point, stage);
+	if (next == point->stage_count || next == least)
+		return;
+	(void)units_format_count(point->stages[next].capacity, capacity);
+	evidence_add(out, "the next bottleneck is %s, at %s%s samples/s", point->stages[next].name,
+		point->stages[next].capacity_is_lower_bound ? "or above " : "", capacity);
+}
+
+static void evidence_add_others(
+	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
+{
+	const double outside = base->point->cores_busy_outside;
+	if (base->point->contaminated[0] && strcmp(cause->resource, "external") != 0)
+		evidence_add(out, "during the measurement %s", base->point->contaminated);
+	else if (outside >= 0.1 * base->facts->cores && strcmp(cause->resource, "external") != 0)
+		evidence_add(out,
+			"during the measurement other processes kept %.1f of %u cores busy",
+			outside, base->facts->cores);
+	if (base->count < 3)
+		evidence_add(out, "only %zu repetition%s: the confidence interval is unreliable",
+			base->count, base->count == 1 ? "" : "s");
+}
+
+static void evidence_write(const struct evidence_base *base, const struct binding *binding,
+	const struct cause *cause, struct verdict *out)
+{
+	if (binding->depth)
+		evidence_add_depth(base->point, binding, out);
+	else
+		evidence_add_states(base, binding->stage, out);
+	if (binding->conflict && !binding->depth && !base->findings)
+		evidence_add(out,
+			"the queue waits point elsewhere, but no other stage is nearly as busy");
+	evidence_add_replayed(base, binding, out);
+	evidence_add_second(base->point, binding, out);
+	if (!binding->depth)
+		evidence_add(out, "%s", cause->words);
+	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
+		evidence_add_store(base, cause->resource, out);
+	evidence_add_devices(base->point, binding->stage, out);
+	evidence_add_capacities(base->point, binding->stage, out);
+	evidence_add_others(base, cause, out);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static const double CONFIDENCE_DEPTH = 0.50;  /* without a replay */
 static const double CONFIDENCE_MISFIT = 0.80; /* a replay that fits too badly to be asked */
@@ -18,7 +444,7 @@ static double completeness_of(const struct evidence_base *base, bool replayed)
 	return base->findings ? CONFIDENCE_MISFIT : 1;
 }
 
-static double confidence_of(
+static double confidence_of_verdict(
 	const struct evidence_base *base, const struct binding *binding, const struct cause *cause)
 {
 	const bool replayed = !isnan(binding->replayed);
@@ -33,7 +459,8 @@ static double confidence_of(
 			most);
 	/* Of two that bind, either witness may name either. */
 	const bool agree = binding->agree || binding->pointed == binding->second;
-	/* Threads that a quota stops wait wherever they are: arrows against the replay tell nothing then. */
+	/* Threads that a quota stops wait wherever they are: arrows against the replay tell nothing
+	 * then. */
 	const bool stopped = strcmp(cause->resource, "quota") == 0 && replayed && !agree;
 	const double stage =
 		stopped ? binding->replayed
@@ -51,10 +478,11 @@ void verdict_abstain(struct verdict *out, const char *reason, const char *way_ou
 	(void)snprintf(out->stage, sizeof out->stage, "none");
 	(void)snprintf(out->resource, sizeof out->resource, "unknown");
 	(void)snprintf(out->advice, sizeof out->advice, "%s", way_out);
-	evidence_add(out, "no verdict: %s", reason);
+	(void)snprintf(out->evidence[out->evidence_count++], EVIDENCE_BYTES, "%s", reason);
 }
 
-/* The queue in front of the step is the prefetch queue; above that it is the read stage's depth. */
+/* The queue in front of the step is the prefetch queue; the one above it is the read stage's
+ * depth. */
 static void name_binding(const struct point_summary *point, const struct binding *binding,
 	const struct cause *cause, struct verdict *out)
 {
@@ -87,7 +515,7 @@ struct point_facts point_facts_measured(
 	return measured;
 }
 
-/* A stage that is busy the rest of the time binds as well. */
+/* A stage that is busy the rest of the time limits as well. */
 static void name_stalls(const struct point_summary *point, struct binding *binding)
 {
 	const size_t busy = binding->stage;
@@ -113,7 +541,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 		name_stalls(base->point, &binding);
 	const struct cause cause = cause_of_stage(base, &base->point->stages[binding.stage]);
 	name_binding(base->point, &binding, &cause, out);
-	out->confidence = confidence_of(base, &binding, &cause);
+	out->confidence = confidence_of_verdict(base, &binding, &cause);
 	evidence_write(base, &binding, &cause, out);
 	advice_write(base, &binding, &cause, out);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_room(struct buffer *buffer, size_t extra)
+static bool grow_buffer(struct buffer *buffer, size_t extra)
 {
 	if (buffer->failed)
 		return false;
@@ -28,7 +28,7 @@ static bool make_room(struct buffer *buffer, size_t extra)
 
 void buffer_add(struct buffer *buffer, const void *bytes, size_t size)
 {
-	if (!make_room(buffer, size))
+	if (!grow_buffer(buffer, size))
 		return;
 	if (size > 0)
 		memcpy(buffer->data + buffer->size, bytes, size);
@@ -60,7 +60,7 @@ void buffer_format(struct buffer *buffer, const char *format, ...)
 	va_copy(again, args);
 	const int length = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	if (length >= 0 && make_room(buffer, (size_t)length)) {
+	if (length >= 0 && grow_buffer(buffer, (size_t)length)) {
 		(void)vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, again);
 		buffer->size += (size_t)length;
 	}

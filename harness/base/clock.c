@@ -2,6 +2,7 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,11 +26,21 @@ double clock_utc_seconds(void)
 	return utc_at_zero + (double)clock_now_ns() / (double)NS_PER_S;
 }
 
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec ts = {0};
+	(void)clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
 uint64_t clock_thread_cpu_ns(void)
 {
-	struct timespec ts;
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t clock_process_cpu_ns(void)
+{
+	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void clock_sleep_until_ns(uint64_t deadline_ns)
@@ -65,4 +76,19 @@ void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES])
 	if (!broken_down(seconds, &tm) ||
 		strftime(out, CLOCK_UTC_BYTES, "%Y%m%dT%H%M%SZ", &tm) == 0)
 		(void)snprintf(out, CLOCK_UTC_BYTES, "unknown");
+}
+
+const char *clock_format_span(double seconds, char *out, size_t room)
+{
+	enum { MINUTE = 60, HOUR = 60 * MINUTE };
+	const long whole = lround(seconds);
+	if (seconds < 1)
+		(void)snprintf(out, room, "%.1f s", seconds);
+	else if (whole < 2 * MINUTE)
+		(void)snprintf(out, room, "%ld s", whole);
+	else if (whole < HOUR)
+		(void)snprintf(out, room, "%ld min %02ld s", whole / MINUTE, whole % MINUTE);
+	else
+		(void)snprintf(out, room, "%ld h %02ld min", whole / HOUR, whole % HOUR / MINUTE);
+	return out;
 }

@@ -24,6 +24,7 @@ double clock_utc_seconds(void);
 
 /* CPU time of the calling thread: about 0.5 us, so never per item. */
 uint64_t clock_thread_cpu_ns(void);
+uint64_t clock_process_cpu_ns(void); /* of all threads */
 
 /* Sleeps until the absolute monotonic time (restarts after signals). */
 void clock_sleep_until_ns(uint64_t deadline_ns);
@@ -35,5 +36,8 @@ void clock_format_utc(double seconds, char out[CLOCK_UTC_BYTES]);
 
 /* A name fit for a folder: "20261120T213005Z". */
 void clock_format_utc_compact(double seconds, char out[CLOCK_UTC_BYTES]);
+
+/* A duration for people: "0.4 s", "95 s", "4 min 10 s", "2 h 05 min".  Returns out. */
+const char *clock_format_span(double seconds, char *out, size_t room);
 
 #endif

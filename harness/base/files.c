@@ -69,7 +69,7 @@ static int read_some(struct reading *r, bool pipe)
 	return code ? code : 1;
 }
 
-static int make_room(struct reading *r)
+static int grow_text(struct reading *r)
 {
 	if (r->used < r->room)
 		return 0;
@@ -89,7 +89,7 @@ static int read_all(struct reading *r, size_t limit)
 	const bool pipe = fstat(r->fd, &st) == 0 && S_ISFIFO(st.st_mode);
 	int code;
 	do {
-		code = make_room(r);
+		code = grow_text(r);
 		code = code ? code : read_some(r, pipe);
 		if (r->used > limit)
 			code = -EOVERFLOW;
@@ -123,7 +123,7 @@ int files_read(const char *path, size_t limit, char **data, size_t *size, struct
 	return 0;
 }
 
-static int write_all(int fd, const void *data, size_t size)
+int files_write_all(int fd, const void *data, size_t size)
 {
 	const char *bytes = data;
 	while (size > 0) {
@@ -141,7 +141,7 @@ static int write_all(int fd, const void *data, size_t size)
 /* Writes, syncs, closes: a full disk shows in any of the three. */
 static int write_sync_close(int fd, const void *data, size_t size)
 {
-	int code = write_all(fd, data, size);
+	int code = files_write_all(fd, data, size);
 	if (!code && fdatasync(fd) != 0 && errno != EINVAL && errno != EROFS)
 		code = -errno;
 	if (close(fd) != 0 && !code)

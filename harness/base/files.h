@@ -11,6 +11,9 @@
  * A pipe is read to its end; one that nobody opens for writing is refused after three seconds. */
 int files_read(const char *path, size_t limit, char **data, size_t *size, struct error *err);
 
+/* Writes all of it to an open file, whatever signals come; 0 or -errno.  Safe in a signal's handler. */
+int files_write_all(int fd, const void *data, size_t size);
+
 /* Makes a new file beside path, in which path's new contents are written before it is renamed over path.
  * Never through a link, nor into a file that is there.  The descriptor, or a negative errno. */
 #define FILES_BESIDE ".tmp-" /* PATH.tmp-PID or PATH.tmp-PID-N */

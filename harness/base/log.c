@@ -34,7 +34,7 @@ bool log_is_terminal(void)
 	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-static void put(const char *text, size_t length)
+static void put_line(const char *text, size_t length)
 {
 	while (length > 0) {
 		const ssize_t n = write(STDERR_FILENO, text, length);
@@ -58,7 +58,7 @@ static void emit(const char *before, const char *after, const char *format, va_l
 	if (used + tail >= sizeof line)
 		used = sizeof line - tail - 1;
 	memcpy(line + used, after, tail + 1);
-	put(line, used + tail);
+	put_line(line, used + tail);
 }
 
 static void message(enum log_level least, const char *prefix, const char *format, va_list args)
@@ -145,7 +145,7 @@ static void put_progress(const struct log_piece *pieces, size_t count, bool term
 		add_piece(&line, &pieces[i], &room);
 	buffer_text(&line, terminal ? "" : "\n");
 	if (!line.failed)
-		put(line.data, line.size);
+		put_line(line.data, line.size);
 	buffer_release(&line);
 }
 
@@ -178,7 +178,7 @@ void log_progress_end(void)
 {
 	(void)pthread_mutex_lock(&lock);
 	if (progress_shown)
-		put("\r\033[K", 4);
+		put_line("\r\033[K", 4);
 	progress_shown = false;
 	(void)pthread_mutex_unlock(&lock);
 }
@@ -197,7 +197,7 @@ void log_interrupted(void)
 	if (level_now < LOG_LEVEL_NORMAL)
 		return;
 	if (isatty(STDERR_FILENO))
-		put("\n", 1); /* behind the ^C, or a line of progress */
+		put_line("\n", 1); /* behind the ^C, or a line of progress */
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		put(parts[i], strlen(parts[i]));
+		put_line(parts[i], strlen(parts[i]));
 }

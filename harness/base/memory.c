@@ -20,7 +20,7 @@ enum {
 
 static atomic_uint_fast64_t mapped_bytes;
 
-static size_t round_up(size_t size, size_t unit)
+static size_t round_up_to(size_t size, size_t unit)
 {
 	return (size + unit - 1) / unit * unit;
 }
@@ -90,8 +90,8 @@ int memory_map(struct memory_block *block, size_t size, bool want_huge)
 {
 	*block = (struct memory_block){0};
 	const bool huge = want_huge && size >= HUGE_LEAST_BYTES;
-	if (!(huge ? try_map_huge(block, round_up(size, HUGE_PAGE_BYTES))
-		   : try_map(block, round_up(size > 0 ? size : 1, PAGE_BYTES), 0)))
+	if (!(huge ? try_map_huge(block, round_up_to(size, HUGE_PAGE_BYTES))
+		   : try_map(block, round_up_to(size > 0 ? size : 1, PAGE_BYTES), 0)))
 		return -ENOMEM;
 	touch(block->data, block->size);
 	atomic_fetch_add(&mapped_bytes, block->size);

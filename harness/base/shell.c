@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static bool is_plain(const char *text)
+static bool is_plain_word(const char *text)
 {
 	static const char safe[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%";
@@ -30,7 +30,7 @@ static void put_quoted(const char *text, struct buffer *out)
 	buffer_text(out, "'");
 }
 
-static void put_escaped(const char *text, struct buffer *out)
+static void put_control(const char *text, struct buffer *out)
 {
 	buffer_text(out, "$'");
 	for (; *text; text++) {
@@ -47,10 +47,10 @@ static void put_escaped(const char *text, struct buffer *out)
 
 void shell_word(const char *text, struct buffer *out)
 {
-	if (is_plain(text))
+	if (is_plain_word(text))
 		buffer_text(out, text);
 	else if (is_text(text))
 		put_quoted(text, out);
 	else
-		put_escaped(text, out);
+		put_control(text, out);
 }

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stddef.h>
 
-static const char *skip_blanks(const char *at)
+static const char *skip_schedule_blanks(const char *at)
 {
 	while (*at == ' ' || *at == '\t')
 		at++;
@@ -12,9 +12,9 @@ static const char *skip_blanks(const char *at)
 }
 
 /* One number; NULL, or what is wrong. */
-static const char *read_number(const char **at, uint64_t *number)
+static const char *read_schedule_number(const char **at, uint64_t *number)
 {
-	*at = skip_blanks(*at);
+	*at = skip_schedule_blanks(*at);
 	if (!isdigit((unsigned char)**at))
 		return "is not five whole numbers";
 	*number = 0;
@@ -23,7 +23,7 @@ static const char *read_number(const char **at, uint64_t *number)
 		if (*number > STEP_SCHEDULE_MOST)
 			return "has a number above 1000000000";
 	}
-	*at = skip_blanks(*at);
+	*at = skip_schedule_blanks(*at);
 	return NULL;
 }
 
@@ -32,7 +32,7 @@ static const char *read_numbers(const char *text, uint64_t numbers[STEP_SCHEDULE
 	for (int i = 0; i < STEP_SCHEDULE_NUMBERS; i++) {
 		if (i > 0 && *text++ != ',')
 			return "is not five whole numbers";
-		const char *wrong = read_number(&text, &numbers[i]);
+		const char *wrong = read_schedule_number(&text, &numbers[i]);
 		if (wrong)
 			return wrong;
 	}

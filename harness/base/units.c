@@ -1,11 +1,12 @@
-/* Reading quantities as people write them.  Numbers are read as decimal integers with a power of
- * ten and scaled in 128 bits, so that what was printed exactly is read back exactly. */
+/* Quantities as people write them.  Numbers are read as decimal integers with a power of ten and scaled in 128 bits, so
+ * that what was printed exactly is read back exactly. */
 #include "harness/base/units.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -28,7 +29,7 @@ enum {
 	WIDE_POWER_MAX = 38,        /* 10^38 is the largest power of ten in 128 bits */
 };
 
-static const char *skip_blanks(const char *at)
+static const char *skip_unit_blanks(const char *at)
 {
 	while (*at == ' ' || *at == '\t')
 		at++;
@@ -130,15 +131,15 @@ static const struct unit *find_unit(
 }
 
 /* number, blanks, unit, blanks, and nothing more */
-static int parse_quantity(const char *text, const char *text_end, const struct unit *units,
+static int parse_with_unit(const char *text, const char *text_end, const struct unit *units,
 	size_t count, uint64_t *out)
 {
 	struct decimal number;
 	const char *at;
-	const int code = parse_decimal(skip_blanks(text), &number, &at);
+	const int code = parse_decimal(skip_unit_blanks(text), &number, &at);
 	if (code)
 		return code;
-	at = skip_blanks(at);
+	at = skip_unit_blanks(at);
 	while (text_end > at && (text_end[-1] == ' ' || text_end[-1] == '\t'))
 		text_end--;
 	const struct unit *unit = find_unit(units, count, at, (size_t)(text_end - at));
@@ -181,12 +182,12 @@ enum {
 
 int units_parse_size(const char *text, uint64_t *bytes)
 {
-	return parse_quantity(text, text + strlen(text), size_units, SIZE_UNITS, bytes);
+	return parse_with_unit(text, text + strlen(text), size_units, SIZE_UNITS, bytes);
 }
 
 int units_parse_duration(const char *text, uint64_t *ns)
 {
-	return parse_quantity(text, text + strlen(text), duration_units, DURATION_UNITS, ns);
+	return parse_with_unit(text, text + strlen(text), duration_units, DURATION_UNITS, ns);
 }
 
 int units_parse_rate(const char *text, uint64_t *bytes_per_s)
@@ -196,19 +197,19 @@ int units_parse_rate(const char *text, uint64_t *bytes_per_s)
 		end--;
 	if (end - text >= 2 && end[-1] == 's' && end[-2] == '/')
 		end -= 2;
-	return parse_quantity(text, end, size_units, SIZE_UNITS, bytes_per_s);
+	return parse_with_unit(text, end, size_units, SIZE_UNITS, bytes_per_s);
 }
 
 /* Whether nothing but blanks is left. */
 static bool at_end(const char *at)
 {
-	return *skip_blanks(at) == '\0';
+	return *skip_unit_blanks(at) == '\0';
 }
 
 /* strtod without its hexadecimal numbers, infinities and names. */
 static int parse_real(const char *text, double *value, const char **end)
 {
-	text = skip_blanks(text);
+	text = skip_unit_blanks(text);
 	const size_t length = strspn(text, "+-.0123456789eE");
 	if (length == 0 || strpbrk(text, "xXpP"))
 		return -EINVAL;
@@ -243,7 +244,7 @@ int units_parse_share(const char *text, double *share)
 	const int code = parse_real(text, &number, &end);
 	if (code)
 		return code;
-	end = skip_blanks(end);
+	end = skip_unit_blanks(end);
 	const bool percent = *end == '%';
 	if (!at_end(percent ? end + 1 : end))
 		return -EINVAL;
@@ -268,7 +269,7 @@ static uint64_t integer_suffix(char suffix)
 
 int units_parse_integer(const char *text, int64_t *value)
 {
-	text = skip_blanks(text);
+	text = skip_unit_blanks(text);
 	const bool negative = *text == '-';
 	if (*text == '-' || *text == '+')
 		text++;
@@ -276,7 +277,7 @@ int units_parse_integer(const char *text, int64_t *value)
 	int code = parse_decimal(text, &number, &text);
 	if (code)
 		return code;
-	text = skip_blanks(text);
+	text = skip_unit_blanks(text);
 	const uint64_t scale = integer_suffix(*text);
 	if (!at_end(scale > 1 ? text + 1 : text))
 		return -EINVAL;
@@ -289,4 +290,167 @@ int units_parse_integer(const char *text, int64_t *value)
 		return -ERANGE;
 	*value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
 	return 0;
+}
+
+/* --- writing: three significant digits for people, exact words for files that are read again -- */
+
+/* Decimals that make three significant digits. */
+static int decimals(double magnitude)
+{
+	if (magnitude < 9.995)
+		return 2;
+	return magnitude < 99.95 ? 1 : 0;
+}
+
+static const char *no_number(char out[UNITS_BYTES])
+{
+	(void)snprintf(out, UNITS_BYTES, "n/a");
+	return out;
+}
+
+/* "value unit": the largest unit in which the printed number is at least 1.  A whole number of the
+ * smallest unit is printed without decimals. */
+static const char *format_scaled(double value, const struct unit *units, size_t count,
+	const char *tail, char out[UNITS_BYTES])
+{
+	if (!isfinite(value))
+		return no_number(out);
+	const double magnitude = fabs(value);
+	size_t i = 0;
+	while (i + 1 < count) {
+		/* Half a unit of the last printed digit below the next unit rolls over to it. */
+		const double next = (double)units[i + 1].scale;
+		const double step = (double)units[i].scale;
+		if (magnitude < next - step / 2)
+			break;
+		i++;
+	}
+	const double shown = value / (double)units[i].scale;
+	const bool whole = i == 0 && shown == floor(shown);
+	(void)snprintf(out, UNITS_BYTES, "%.*f %s%s", whole ? 0 : decimals(fabs(shown)), shown,
+		units[i].name, tail);
+	return out;
+}
+
+static const struct unit size_shown[] = {
+	{"B", 1},
+	{"KiB", 1ULL << 10},
+	{"MiB", 1ULL << 20},
+	{"GiB", 1ULL << 30},
+	{"TiB", 1ULL << 40},
+};
+
+static const struct unit duration_shown[] = {
+	{"ns", 1},
+	{"us", 1000ULL},
+	{"ms", 1000000ULL},
+	{"s", 1000000000ULL},
+	{"min", 60000000000ULL},
+	{"h", 3600000000000ULL},
+};
+
+enum {
+	SIZE_SHOWN = sizeof size_shown / sizeof size_shown[0],
+	DURATION_SHOWN = sizeof duration_shown / sizeof duration_shown[0],
+};
+
+const char *units_format_size(double bytes, char out[UNITS_BYTES])
+{
+	return format_scaled(bytes, size_shown, SIZE_SHOWN, "", out);
+}
+
+const char *units_format_rate(double bytes_per_s, char out[UNITS_BYTES])
+{
+	return format_scaled(bytes_per_s, size_shown, SIZE_SHOWN, "/s", out);
+}
+
+const char *units_format_duration(double ns, char out[UNITS_BYTES])
+{
+	return format_scaled(ns, duration_shown, DURATION_SHOWN, "", out);
+}
+
+const char *units_format_share(double share, char out[UNITS_BYTES])
+{
+	if (!isfinite(share))
+		return no_number(out);
+	const double percent = share * 100.0;
+	const bool whole = percent == 0.0;
+	(void)snprintf(out, UNITS_BYTES, "%.*f%%", whole ? 0 : decimals(fabs(percent)), percent);
+	return out;
+}
+
+/* A whole number below a million with a comma between the thousands. */
+static const char *format_thousands(double value, char out[UNITS_BYTES])
+{
+	const long whole = lround(value);
+	const long magnitude = labs(whole);
+	const char *sign = whole < 0 ? "-" : "";
+	if (magnitude < 1000)
+		(void)snprintf(out, UNITS_BYTES, "%s%ld", sign, magnitude);
+	else
+		(void)snprintf(
+			out, UNITS_BYTES, "%s%ld,%03ld", sign, magnitude / 1000, magnitude % 1000);
+	return out;
+}
+
+const char *units_format_count(double count, char out[UNITS_BYTES])
+{
+	static const struct unit shown[] = {
+		{"M", 1000000ULL}, {"G", 1000000000ULL}, {"T", 1000000000000ULL}};
+	if (!isfinite(count))
+		return no_number(out);
+	const double magnitude = fabs(count);
+	if (magnitude >= 999999.5) {
+		/* Above the first unit format_scaled prints decimals only where they are not zero.
+		 */
+		size_t i = 0;
+		while (i < 2 &&
+			magnitude >= (double)shown[i + 1].scale - (double)shown[i].scale / 2)
+			i++;
+		const double value = count / (double)shown[i].scale;
+		(void)snprintf(
+			out, UNITS_BYTES, "%.*f %s", decimals(fabs(value)), value, shown[i].name);
+		return out;
+	}
+	if (count == floor(count) || magnitude >= 99.95)
+		return format_thousands(count, out);
+	(void)snprintf(out, UNITS_BYTES, "%.*f", decimals(magnitude), count);
+	return out;
+}
+
+const char *units_or_dash(units_formatter *format, double value, char out[UNITS_BYTES])
+{
+	if (!isnan(value))
+		return format(value, out);
+	(void)snprintf(out, UNITS_BYTES, "-");
+	return out;
+}
+
+/* The largest unit that divides value, without a blank: it is one word in a file. */
+static const char *print_exact(uint64_t value, const struct unit *units, size_t count,
+	const char *base, char out[UNITS_BYTES])
+{
+	for (size_t i = count; value > 0 && i-- > 0;) {
+		if (value % units[i].scale)
+			continue;
+		(void)snprintf(out, UNITS_BYTES, "%llu%s",
+			(unsigned long long)(value / units[i].scale), units[i].name);
+		return out;
+	}
+	(void)snprintf(out, UNITS_BYTES, "%llu%s", (unsigned long long)value, value ? base : "");
+	return out;
+}
+
+const char *units_print_size(uint64_t bytes, char out[UNITS_BYTES])
+{
+	const struct unit units[] = {
+		{"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}, {"TiB", 1ULL << 40}};
+	return print_exact(bytes, units, sizeof units / sizeof units[0], "", out);
+}
+
+const char *units_print_duration(uint64_t ns, char out[UNITS_BYTES])
+{
+	const struct unit units[] = {{"us", 1000ULL}, {"ms", 1000000ULL}, {"s", 1000000000ULL},
+		{"m", 60000000000ULL}, {"h", 3600000000000ULL}};
+	return print_exact(ns, units, sizeof units / sizeof units[0], "ns", out);
 }

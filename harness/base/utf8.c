@@ -12,7 +12,7 @@ static bool continues(char c)
 }
 
 /* How long the first byte says that the character is, and its bits of the code point. */
-static size_t length_of(unsigned char first, uint32_t *bits)
+static size_t sequence_length(unsigned char first, uint32_t *bits)
 {
 	if (first < 0x80) {
 		*bits = first;
@@ -42,7 +42,7 @@ static bool is_allowed(uint32_t point, size_t length)
 size_t utf8_character(const char *text)
 {
 	uint32_t point = 0;
-	const size_t length = *text ? length_of((unsigned char)*text, &point) : 0;
+	const size_t length = *text ? sequence_length((unsigned char)*text, &point) : 0;
 	for (size_t i = 1; i < length; i++) {
 		if (!continues(text[i]))
 			return 0;

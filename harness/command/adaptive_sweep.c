@@ -54,7 +54,7 @@ int adaptive_sweep_check(
 
 /* --- what is known ----------------------------------------------------------------------------- */
 
-static int add_points(struct sweep *sweep, struct error *err)
+static int adaptive_sweep_add_points(struct sweep *sweep, struct error *err)
 {
 	const struct record *record = sweep->record;
 	int code = 0;
@@ -91,7 +91,7 @@ static int sweep_open(struct sweep *sweep, const struct record *record, struct e
 		return error_set(err, -ENOMEM, "out of memory for %zu points", points);
 	int code = forecaster_open(&sweep->forecaster, record, points, ADAPTIVE_EFFORT, err);
 	if (!code)
-		code = add_points(sweep, err);
+		code = adaptive_sweep_add_points(sweep, err);
 	if (code)
 		return code;
 	const struct forecast_space space = forecaster_input(&sweep->forecaster).space;
@@ -173,20 +173,20 @@ static size_t latest(const struct sweep *sweep)
 
 /* --- what is done ------------------------------------------------------------------------------ */
 
-static void label(const struct sweep *sweep, size_t point, struct buffer *out)
+static void adaptive_sweep_label(const struct sweep *sweep, size_t point, struct buffer *out)
 {
 	const struct report view = {.record = sweep->record};
 	report_settings(&view, point, out);
 }
 
-static bool stopped(const struct sweep *sweep)
+static bool adaptive_sweep_stopped(const struct sweep *sweep)
 {
 	return sweep->hooks->stopped(sweep->hooks->context);
 }
 
 static void measure_item(const struct sweep *sweep, uint32_t point, uint32_t repeat)
 {
-	if (!stopped(sweep) && !record_has(sweep->record, point, repeat))
+	if (!adaptive_sweep_stopped(sweep) && !record_has(sweep->record, point, repeat))
 		sweep->hooks->measure(sweep->hooks->context, point, repeat);
 }
 
@@ -230,7 +230,7 @@ static void tell_choice(const struct sweep *sweep, const struct adaptive_choice 
 	const struct forecast *forecast = &sweep->forecasts[choice->point];
 	char rate[UNITS_BYTES];
 	struct buffer text = {0};
-	label(sweep, choice->point, &text);
+	adaptive_sweep_label(sweep, choice->point, &text);
 	if (forecast->known)
 		log_info("next: %s (%s), predicted %s samples/s within %.1f %%", text.data,
 			adaptive_reason_words(choice->reason),
@@ -251,7 +251,7 @@ static void tell_miss(const struct sweep *sweep, size_t point, const struct fore
 		(value >= forecast->interval.low && value <= forecast->interval.high))
 		return;
 	struct buffer text = {0};
-	label(sweep, point, &text);
+	adaptive_sweep_label(sweep, point, &text);
 	log_warn(
 		"%s gave %s samples/s, outside of the predicted %s to %s: the prediction was wrong, going on",
 		text.data, units_format_count(value, measured),
@@ -260,7 +260,7 @@ static void tell_miss(const struct sweep *sweep, size_t point, const struct fore
 	buffer_release(&text);
 }
 
-static struct adaptive_choice choose(const struct sweep *sweep)
+static struct adaptive_choice adaptive_sweep_choose(const struct sweep *sweep)
 {
 	const size_t last = latest(sweep);
 	const struct adaptive_input input = {.points = sweep->record->grid.points,
@@ -278,9 +278,9 @@ static int go_on(struct sweep *sweep, bool *complete, struct error *err)
 {
 	take_contention(sweep);
 	int code = take_measured(sweep, err);
-	while (!code && !stopped(sweep)) {
+	while (!code && !adaptive_sweep_stopped(sweep)) {
 		forecast_all(sweep);
-		const struct adaptive_choice choice = choose(sweep);
+		const struct adaptive_choice choice = adaptive_sweep_choose(sweep);
 		if (choice.stop) {
 			log_info("done: %s", adaptive_reason_words(choice.reason));
 			*complete = true;
@@ -291,7 +291,7 @@ static int go_on(struct sweep *sweep, bool *complete, struct error *err)
 		measure_point(sweep, choice.point);
 		if (count_missing(sweep, choice.point) == sweep->repeats)
 			sweep->state[choice.point] = ADAPTIVE_FAILED;
-		if (!stopped(sweep))
+		if (!adaptive_sweep_stopped(sweep))
 			code = take_measured(sweep, err);
 		if (!code && sweep->state[choice.point] == ADAPTIVE_MEASURED)
 			tell_miss(sweep, choice.point, &before);
@@ -319,7 +319,7 @@ int adaptive_sweep_run(const struct record *record, const struct adaptive_hooks 
 
 /* --- afterwards --------------------------------------------------------------------------------- */
 
-static void fill(struct report *report, struct sweep *sweep)
+static void adaptive_sweep_fill(struct report *report, struct sweep *sweep)
 {
 	for (size_t point = 0; point < sweep->record->grid.points; point++) {
 		report->missed += misses(sweep, point);
@@ -347,7 +347,7 @@ int adaptive_sweep_forecast(struct report *report, struct error *err)
 	}
 	if (!code) {
 		forecast_all(sweep);
-		fill(report, sweep);
+		adaptive_sweep_fill(report, sweep);
 	}
 	sweep_close(sweep);
 	free(sweep);

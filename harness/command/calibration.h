@@ -2,7 +2,7 @@
 #ifndef MLBENCH_COMMAND_CALIBRATION_H
 #define MLBENCH_COMMAND_CALIBRATION_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 #include "harness/record/record.h"
 #include "harness/report/material.h"
 

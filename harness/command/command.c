@@ -1,6 +1,7 @@
 /* What all commands share: exit statuses, and standard output as the product. */
 #include "harness/command/command.h"
 
+#include "harness/base/files.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
@@ -43,20 +44,6 @@ int command_status(int code)
 	}
 }
 
-static int write_all(const char *bytes, size_t size)
-{
-	while (size > 0) {
-		const ssize_t n = write(STDOUT_FILENO, bytes, size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 /* A file gets what is there; a terminal would obey a name with control characters. */
 static int write_to_terminal(const struct buffer *text)
 {
@@ -64,7 +51,8 @@ static int write_to_terminal(const struct buffer *text)
 	style_add_printable(text->data ? text->data : "", &printable);
 	const int code = printable.failed
 				 ? -ENOMEM
-				 : write_all(printable.data ? printable.data : "", printable.size);
+				 : files_write_all(STDOUT_FILENO,
+					   printable.data ? printable.data : "", printable.size);
 	buffer_release(&printable);
 	return code;
 }
@@ -75,9 +63,9 @@ int command_print(const struct buffer *text, struct error *err)
 		(void)error_set(err, -ENOMEM, "out of memory for the output");
 		return EXIT_STATUS_FAILED;
 	}
-	const int code = isatty(STDOUT_FILENO)
-				 ? write_to_terminal(text)
-				 : write_all(text->data ? text->data : "", text->size);
+	const int code = isatty(STDOUT_FILENO) ? write_to_terminal(text)
+					       : files_write_all(STDOUT_FILENO,
+							 text->data ? text->data : "", text->size);
 	if (code == 0 || code == -EPIPE)
 		return EXIT_STATUS_DONE;
 	(void)error_set_errno(err, -code, "cannot write to standard output");

@@ -3,7 +3,7 @@
 #include "harness/command/completion.h"
 
 #include "harness/base/suggest.h"
-#include "harness/command/list.h"
+#include "harness/command/cmd_list.h"
 #include "harness/config/config.h"
 #include "harness/record/config_json.h"
 
@@ -24,7 +24,7 @@ static const struct dialect posix = {
 static const struct dialect fish = {"function ", "\n\tswitch \"$argv[1]\"\n", "\t\tcase '",
 	"'\n\t\t\tstring split -n ' ' \"", "\"\n", "\tend\nend\n"};
 
-static void add_words(struct buffer *out, const char *list, char separator)
+static void completion_add_words(struct buffer *out, const char *list, char separator)
 {
 	while (*list) {
 		const char *const end = strchr(list, separator);
@@ -59,13 +59,14 @@ static void write_values(const struct dialect *dialect, struct buffer *out)
 		if (topic)
 			list_names(topic, out);
 		else
-			add_words(out, k->type == KEY_TYPE_BOOLEAN ? "on|off" : k->choices, '|');
+			completion_add_words(
+				out, k->type == KEY_TYPE_BOOLEAN ? "on|off" : k->choices, '|');
 		buffer_text(out, dialect->after_words);
 	}
 	buffer_text(out, dialect->end);
 }
 
-static uint64_t options_of(const struct command *command)
+static uint64_t completion_options_of(const struct command *command)
 {
 	return command->options | OPTIONS_COMMON;
 }
@@ -77,7 +78,7 @@ static void write_options(
 	for (size_t i = 0; commands[i]; i++) {
 		begin_case(out, dialect, commands[i]->name);
 		for (int id = 0; id < OPTION_COUNT; id++)
-			if (options_of(commands[i]) & OPTION_BIT(id))
+			if (completion_options_of(commands[i]) & OPTION_BIT(id))
 				buffer_format(out, " --%s", option_specs[id].name);
 		buffer_text(out, dialect->after_words);
 	}
@@ -98,7 +99,7 @@ static void write_option_values(const struct dialect *dialect, struct buffer *ou
 		if (id == OPTION_FORMAT)
 			list_names("formats", out);
 		else
-			add_words(out, metavar, '|');
+			completion_add_words(out, metavar, '|');
 		buffer_text(out, dialect->after_words);
 	}
 	buffer_text(out, dialect->end);

@@ -1,4 +1,4 @@
-/* A configuration's name to its file. */
+/* From a configuration's name on the command line to its file, and to what it says. */
 #include "harness/command/config_place.h"
 
 #include "harness/base/program.h"
@@ -42,7 +42,7 @@ bool config_place(size_t i, char *out, size_t room)
 	return false;
 }
 
-static bool is_file(const char *path)
+static bool config_place_is_file(const char *path)
 {
 	struct stat st;
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -62,8 +62,22 @@ const char *config_place_find(const char *name, char *out, size_t room)
 	for (size_t i = 0; *rest && config_place(i, folder, sizeof folder); i++)
 		for (size_t j = 0; j < sizeof endings / sizeof endings[0]; j++) {
 			const int length = snprintf(out, room, "%s/%s%s", folder, rest, endings[j]);
-			if (length > 0 && (size_t)length < room && is_file(out))
+			if (length > 0 && (size_t)length < room && config_place_is_file(out))
 				return out;
 		}
 	return name;
+}
+
+int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
+	struct error *err)
+{
+	int code = 0;
+	if (name) {
+		char place[PATH_MAX];
+		config_init(config);
+		code = config_read_file(config, config_place_find(name, place, sizeof place), err);
+	}
+	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
+		code = config_set(config, invocation->options.sets[i], err);
+	return code;
 }

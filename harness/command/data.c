@@ -4,7 +4,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/plan.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -16,7 +15,7 @@ struct telling {
 	uint64_t begun_ns, done; /* of the pass: sizes and times are one, headers another */
 };
 
-static void tell(void *context, uint64_t done, uint64_t total, uint64_t bytes)
+static void data_tell(void *context, uint64_t done, uint64_t total, uint64_t bytes)
 {
 	struct telling *telling = context;
 	if (done < telling->done)
@@ -35,7 +34,7 @@ static void tell(void *context, uint64_t done, uint64_t total, uint64_t bytes)
 	log_progress("%s %llu of %llu samples (%.0f%%), %s, ETA %s", telling->verb,
 		(unsigned long long)done, (unsigned long long)total,
 		100.0 * (double)done / (double)total, units_format_size((double)bytes, size),
-		plan_format_seconds(rest, eta, sizeof eta));
+		clock_format_span(rest, eta, sizeof eta));
 }
 
 int data_generate(const struct config *config, const atomic_bool *stop,
@@ -43,7 +42,7 @@ int data_generate(const struct config *config, const atomic_bool *stop,
 {
 	struct telling telling = {.verb = "generating", .begun_ns = clock_now_ns()};
 	const struct dataset_control control = {
-		.progress = tell, .context = &telling, .stop = stop};
+		.progress = data_tell, .context = &telling, .stop = stop};
 	const int code = dataset_generate(config, &control, out, err);
 	(void)malloc_trim(0); /* what generating needed is not what a run is resident with */
 	log_progress_end();
@@ -55,7 +54,7 @@ int data_verify(const struct config *config, const atomic_bool *stop, struct dat
 {
 	struct telling telling = {.verb = "verifying", .begun_ns = clock_now_ns()};
 	const struct dataset_control control = {
-		.progress = tell, .context = &telling, .stop = stop};
+		.progress = data_tell, .context = &telling, .stop = stop};
 	const int code = dataset_verify(config, &control, out, err);
 	log_progress_end();
 	return code;
@@ -71,7 +70,7 @@ static int make_it(const struct config *config, const atomic_bool *stop, struct 
 		log_info("generated %llu samples, %s, in %s",
 			(unsigned long long)made.made + made.kept,
 			units_format_size((double)made.bytes, size),
-			plan_format_seconds(made.seconds, took, sizeof took));
+			clock_format_span(made.seconds, took, sizeof took));
 	return code;
 }
 
@@ -90,7 +89,7 @@ static int open_or_make(const struct config *config, struct dataset *dataset,
 {
 	struct telling telling = {.verb = "looking at", .begun_ns = clock_now_ns()};
 	const struct dataset_control control = {
-		.progress = tell, .context = &telling, .stop = stop};
+		.progress = data_tell, .context = &telling, .stop = stop};
 	log_set_wait("storage: the data set's files are being looked at");
 	int code = dataset_open(config, &control, dataset, err);
 	log_set_wait(NULL);

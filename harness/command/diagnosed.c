@@ -51,8 +51,8 @@ static int diagnose(struct diagnosed *d, const struct report *report,
 }
 
 /* Without service times in sequence only wait states can be judged. */
-static int load(struct diagnosed *d, const struct record *record, struct material *material,
-	unsigned *effort, struct error *err)
+static int diagnosed_load(struct diagnosed *d, const struct record *record,
+	struct material *material, unsigned *effort, struct error *err)
 {
 	struct error why = {0};
 	struct material_choice choice = {0};
@@ -70,7 +70,7 @@ static int load(struct diagnosed *d, const struct record *record, struct materia
 	return material_load(material, record, d->point, &choice, err);
 }
 
-static void calibrate(struct diagnosed *d, const struct record *record, double contention)
+static void diagnosed_calibrate(struct diagnosed *d, const struct record *record, double contention)
 {
 	struct error why = {0};
 	if (d->why_not[0])
@@ -93,14 +93,14 @@ int diagnosed_open(
 		return error_set(err, -ENODATA, "point %zu was not measured", point);
 	int code = config_grid_point(&record->config, &record->grid, point, &d->config, err);
 	if (!code)
-		code = load(d, record, &material, &effort, err);
+		code = diagnosed_load(d, record, &material, &effort, err);
 	if (!code)
 		code = diagnose(d, report, &material, contention, effort, err);
 	if (!code && effort == 0)
 		memcpy(d->diagnosis.why_not, d->why_not, sizeof d->why_not);
 	material_release(&material);
 	if (!code)
-		calibrate(d, record, contention);
+		diagnosed_calibrate(d, record, contention);
 	else
 		diagnosed_close(d);
 	return code;

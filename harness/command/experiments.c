@@ -82,8 +82,8 @@ size_t experiments_count(const struct config *config)
 
 /* --- configurations ----------------------------------------------------------------------------- */
 
-static struct experiment *add(struct context *context, enum experiment_kind kind, const char *stage,
-	double factor, struct config **config, int *code)
+static struct experiment *experiments_add(struct context *context, enum experiment_kind kind,
+	const char *stage, double factor, struct config **config, int *code)
 {
 	struct verification *v = context->verification;
 	struct experiments *all = context->experiments;
@@ -134,7 +134,8 @@ static int slow_down(const struct context *context, const struct stage *stage, d
 
 /* --- predictions -------------------------------------------------------------------------------- */
 
-static void predict(const struct context *context, const struct model *model, struct experiment *e)
+static void experiments_predict(
+	const struct context *context, const struct model *model, struct experiment *e)
 {
 	struct prediction prediction;
 	struct error why = {0};
@@ -167,7 +168,7 @@ static void predict_scaled(const struct context *context, const struct stage *st
 	}
 	for (size_t i = 0; i < costs; i++)
 		model.replay.scale[stage->costs[i]] *= factor;
-	predict(context, &model, e);
+	experiments_predict(context, &model, e);
 	model_close(&model);
 }
 
@@ -178,7 +179,8 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	int code;
 	const char *how;
 	struct config *config;
-	struct experiment *e = add(context, EXPERIMENT_SUBSTITUTE, stage->name, 1, &config, &code);
+	struct experiment *e =
+		experiments_add(context, EXPERIMENT_SUBSTITUTE, stage->name, 1, &config, &code);
 	if (!e)
 		return code;
 	code = substitute(context, stage, config, &how);
@@ -200,7 +202,8 @@ static int add_slow_down(struct context *context, const struct stage *stage, dou
 {
 	int code;
 	struct config *config;
-	struct experiment *e = add(context, EXPERIMENT_SLOW, stage->name, factor, &config, &code);
+	struct experiment *e =
+		experiments_add(context, EXPERIMENT_SLOW, stage->name, factor, &config, &code);
 	if (!e)
 		return code;
 	code = slow_down(context, stage, factor, config);
@@ -222,8 +225,8 @@ static int add_knob(struct context *context)
 	size_t used = 0;
 	if (diagnosis->recommendation_count == 0)
 		return 0;
-	struct experiment *e =
-		add(context, EXPERIMENT_KNOB, diagnosis->verdict.stage, 1, &config, &code);
+	struct experiment *e = experiments_add(
+		context, EXPERIMENT_KNOB, diagnosis->verdict.stage, 1, &config, &code);
 	if (!e)
 		return code;
 	for (size_t i = 0; i < r->setting_count && !code; i++) {

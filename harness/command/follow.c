@@ -25,7 +25,7 @@ struct taken {
 	char *folder;
 };
 
-static int take_folder(void *context, const struct session_result *result, struct error *err)
+static int follow_take_folder(void *context, const struct session_result *result, struct error *err)
 {
 	struct taken *taken = context;
 	(void)err;
@@ -54,7 +54,7 @@ int follow_measure(const struct invocation *invocation, const char *const *sets,
 	with.options.set_count = before + count;
 	if (out)
 		with.options.out = out;
-	const int status = session_run_then(&with, take_folder, &taken, err);
+	const int status = session_run_then(&with, follow_take_folder, &taken, err);
 	free(all);
 	*folder = taken.folder;
 	return status;
@@ -117,7 +117,7 @@ struct way {
 	size_t undone;                   /* since the last that was kept */
 };
 
-static int look(
+static int follow_look(
 	const struct way *way, const char *folder, struct follow_place *place, struct error *err)
 {
 	*place = (struct follow_place){.rate = NAN};
@@ -143,7 +143,7 @@ static bool was_tried(const struct way *way, const char *set)
 }
 
 /* The first that promises enough and was not measured yet; NULL: none. */
-static const struct recommendation *choose(const struct way *way)
+static const struct recommendation *follow_choose(const struct way *way)
 {
 	for (size_t i = 0; i < way->place.diagnosis.recommendation_count; i++) {
 		const struct recommendation *r = &way->place.diagnosis.recommendations[i];
@@ -156,7 +156,7 @@ static const struct recommendation *choose(const struct way *way)
 	return NULL;
 }
 
-static void end(struct way *way, const char *why)
+static void follow_end(struct way *way, const char *why)
 {
 	const struct verdict *v = &way->place.diagnosis.verdict;
 	const bool known = v->stage[0] && strcmp(v->stage, "none") != 0;
@@ -231,7 +231,8 @@ static void forget_predictions(struct way *way)
 
 /* --- a step -------------------------------------------------------------------------------------- */
 
-static void move(struct way *way, const struct settings *set, struct follow_place *to, char *folder)
+static void follow_move(
+	struct way *way, const struct settings *set, struct follow_place *to, char *folder)
 {
 	config_release(&way->place.config);
 	way->place = *to;
@@ -248,7 +249,7 @@ static void move(struct way *way, const struct settings *set, struct follow_plac
 static int look_again(struct way *way, struct error *err)
 {
 	struct follow_place again;
-	const int code = look(way, *way->folder, &again, err);
+	const int code = follow_look(way, *way->folder, &again, err);
 	if (code) {
 		config_release(&again.config);
 		return code;
@@ -275,7 +276,7 @@ static int judge_step(struct way *way, const struct settings *set, char *folder,
 	struct follow *follow = way->follow;
 	struct follow_step *step = &follow->steps[follow->count - 1];
 	struct follow_place place = {0};
-	int code = folder ? look(way, folder, &place, err) : 0;
+	int code = folder ? follow_look(way, folder, &place, err) : 0;
 	if (folder && !code) {
 		note_place(step, &place);
 		step->trial.rate = place.rate;
@@ -293,7 +294,7 @@ static int judge_step(struct way *way, const struct settings *set, char *folder,
 	if (!code && step->trial.kept) {
 		if (step->trial.outcome == EXPERIMENT_FAILED)
 			code = look_again(way, err);
-		move(way, set, &place, folder);
+		follow_move(way, set, &place, folder);
 		return code ? code : remember(way, err);
 	}
 	way->undone++;
@@ -346,25 +347,25 @@ static int measure_step(struct way *way, const struct recommendation *r, struct 
 static int walk(struct way *way, size_t steps, struct error *err)
 {
 	while (way->follow->count <= steps) {
-		const struct recommendation *r = choose(way);
+		const struct recommendation *r = follow_choose(way);
 		if (!r) {
-			end(way, way->undone > 0 ? "nothing else is left to set"
-						 : "nothing is left to set");
+			follow_end(way, way->undone > 0 ? "nothing else is left to set"
+							: "nothing is left to set");
 			return EXIT_STATUS_DONE;
 		}
 		const int status = measure_step(way, r, err);
 		if (status == EXIT_STATUS_INTERRUPTED) {
 			way->follow->interrupted = true;
-			end(way, "interrupted");
+			follow_end(way, "interrupted");
 		}
 		if (status)
 			return status;
 		if (way->undone == UNDONE_MOST) {
-			end(way, "what it recommended gained nothing");
+			follow_end(way, "what it recommended gained nothing");
 			return EXIT_STATUS_DONE;
 		}
 	}
-	end(way, "as many settings as --follow allows");
+	follow_end(way, "as many settings as --follow allows");
 	return EXIT_STATUS_DONE;
 }
 
@@ -378,12 +379,12 @@ static void tell_settings(const struct way *way)
 }
 
 /* What is there before any advice: measured, and predicted by nobody. */
-static int begin(struct way *way, struct error *err)
+static int follow_begin(struct way *way, struct error *err)
 {
 	struct follow *follow = way->follow;
-	int code = look(way, *way->folder, &way->place, err);
+	int code = follow_look(way, *way->folder, &way->place, err);
 	if (!code)
-		code = look(way, *way->folder, &way->first, err);
+		code = follow_look(way, *way->folder, &way->first, err);
 	*follow = (struct follow){.count = 1};
 	follow->steps[0].trial = (struct trial){.before = NAN,
 		.before_half = NAN,
@@ -408,7 +409,7 @@ int follow_walk(const struct follow_means *means, size_t steps, char **folder,
 	if (!status && way) {
 		*way = (struct way){
 			.means = means, .follow = follow, .root = root, .folder = folder};
-		status = command_status(begin(way, err));
+		status = command_status(follow_begin(way, err));
 	}
 	if (!status && way) {
 		status = walk(way, steps, err);

@@ -176,7 +176,7 @@ static int guess(const struct forecaster *forecaster, size_t from, size_t to,
 	return 0;
 }
 
-static int predict(
+static int forecaster_predict(
 	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err)
 {
 	struct forecaster *forecaster = context;
@@ -213,6 +213,6 @@ struct forecast_input forecaster_input(struct forecaster *forecaster)
 		.measured = forecaster->measured,
 		.calibrated = forecaster->calibrated,
 		.nearest = forecaster->nearest,
-		.predict = predict,
+		.predict = forecaster_predict,
 		.context = forecaster};
 }

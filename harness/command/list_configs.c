@@ -1,7 +1,7 @@
 /* Configurations that are at hand: in the working directory, and beside the program. */
 #include "harness/base/files.h"
+#include "harness/command/cmd_list.h"
 #include "harness/command/config_place.h"
-#include "harness/command/list.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -45,7 +45,7 @@ static void first_sentence(const char *path, char out[SENTENCE_BYTES])
 		}
 }
 
-static void list_folder(struct listing *listing, const char *folder, int depth)
+static void list_configs_list_folder(struct listing *listing, const char *folder, int depth)
 {
 	struct dirent **entries = NULL;
 	const int count = depth < DEPTH_MAX ? scandir(folder, &entries, NULL, alphasort) : 0;
@@ -57,7 +57,7 @@ static void list_folder(struct listing *listing, const char *folder, int depth)
 			first_sentence(path, comment);
 			listing_add(listing, path, NULL, comment);
 		} else if (path && entries[i]->d_type == DT_DIR) {
-			list_folder(listing, path, depth + 1);
+			list_configs_list_folder(listing, path, depth + 1);
 		}
 		free(path);
 		free(entries[i]);
@@ -69,5 +69,5 @@ void list_configs(struct listing *listing)
 {
 	char folder[PATH_MAX];
 	for (size_t i = 0; config_place(i, folder, sizeof folder); i++)
-		list_folder(listing, folder, 0);
+		list_configs_list_folder(listing, folder, 0);
 }

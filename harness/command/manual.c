@@ -13,9 +13,9 @@ static const struct exit_line {
 	const char *status, *text;
 } exits[] = {
 	{"0", "Done."},
-	{"1", "A check or a point failed, or results could not be written."},
-	{"2", "The input was wrong: command line, configuration or data set."},
-	{"3", "It could not be measured: a missing device or engine, or nothing ever settled."},
+	{"1", "A check, a point, a prediction or a gate failed, or results could not be written."},
+	{"2", "Wrong input: command line, configuration or data set."},
+	{"3", "Not measurable (a missing device or engine, or never steady), or inconclusive."},
 	{"130", "Interrupted by SIGINT, SIGTERM or SIGHUP; what was measured is kept."},
 };
 
@@ -23,14 +23,16 @@ static const struct file_line {
 	const char *path, *text;
 } files[] = {
 	{"results/NAME/TIME/points.jsonl",
-		"A header line, then one line per repetition, synced as it ends."},
+		"A header line, then one line per repetition, written to disk as it ends."},
 	{"results/NAME/TIME/summary.json",
 		"Statistics, verdicts, limits, environment and configuration; its schema is "
 		"docs/summary.schema.json."},
 	{"results/NAME/TIME/points.csv", "One row per point."},
+	{"results/NAME/TIME/diagnoses.json",
+		"What was diagnosed, so that it is not computed again; can be deleted at any time."},
 };
 
-static uint64_t options_of(const struct command *command)
+static uint64_t manual_options_of(const struct command *command)
 {
 	return command->options | OPTIONS_COMMON;
 }
@@ -78,9 +80,9 @@ void manual_overview(
 {
 	struct table table;
 	style_wrap(style,
-		"mlbench runs real training input pipelines (reads, decoding and augmentation, prefetch, training "
-		"step), sweeps any knob of them, accounts for every thread's time, and names the stage that is the "
-		"limit.",
+		"mlbench measures training input pipelines: it reads, decodes, augments and prefetches real files "
+		"for a training step, sweeps any setting, accounts for every thread's time, and names the "
+		"bottleneck.",
 		0, 0, out);
 	heading(style, "commands", out);
 	table_open(&table, name_and_text, 2);
@@ -90,13 +92,14 @@ void manual_overview(
 	}
 	table_render(&table, style, INDENT_COLUMNS, false, out);
 	table_close(&table);
-	heading(style, "begin with", out);
+	heading(style, "start with", out);
 	buffer_text(out,
-		"  mlbench doctor                          what this node lacks for measuring\n"
-		"  mlbench list configs                    what there is to run\n"
-		"  mlbench check imagenet_like             what would run, and for how long\n"
-		"  mlbench sweep imagenet_like             the main job\n"
-		"  mlbench help COMMAND | keys | KEY       help on one of them\n");
+		"  mlbench doctor                          what disturbs measuring on this node\n"
+		"  mlbench list configs                    what you can run\n"
+		"  mlbench check imagenet_like             what that runs, and how long it takes\n"
+		"  mlbench sweep imagenet_like             run it\n"
+		"  mlbench diagnose imagenet_like          its bottleneck, and what to do about it\n"
+		"  mlbench help COMMAND | KEY | TERM       explain one; also 'keys' and 'terms'\n");
 	heading(style, "options of every command", out);
 	render_options(OPTIONS_COMMON, style, out);
 }
@@ -117,7 +120,7 @@ void manual_command(const struct command *command, const struct style *style, st
 		buffer_text(out, *at ? "\n" : "");
 	}
 	heading(style, "options", out);
-	render_options(options_of(command), style, out);
+	render_options(manual_options_of(command), style, out);
 	if (command->example) {
 		heading(style, "example", out);
 		buffer_format(out, "  %s\n", command->example);
@@ -215,7 +218,7 @@ void manual_page(const struct command *const *commands, struct buffer *out)
 {
 	buffer_text(out,
 		".Dd $Mdocdate$\n.Dt MLBENCH 1\n.Os mlbench " MLBENCH_VERSION "\n"
-		".Sh NAME\n.Nm mlbench\n.Nd measure training input pipelines and name what limits them\n"
+		".Sh NAME\n.Nm mlbench\n.Nd measure training input pipelines and name their bottleneck\n"
 		".Sh SYNOPSIS\n");
 	for (size_t i = 0; commands[i]; i++)
 		buffer_format(out, ".Nm\n.Cm %s\n.Op Ar OPTIONS\n%s%s%s", commands[i]->name,
@@ -223,17 +226,17 @@ void manual_page(const struct command *const *commands, struct buffer *out)
 			commands[i]->arguments[0] ? "\n" : "");
 	buffer_text(out, ".Sh DESCRIPTION\n");
 	mdoc_text(
-		"mlbench runs real training input pipelines (reads, decoding and augmentation, prefetch, training "
-		"step) as a configuration describes them, sweeps any knob of them, accounts for every thread's time, "
-		"and names the stage that is the limit. Configurations are described in mlbench.ini(5).",
+		"mlbench measures training input pipelines: it reads, decodes, augments and prefetches real files "
+		"for a training step as a configuration describes, sweeps any setting, accounts for every thread's "
+		"time, and names the bottleneck. Configurations are described in mlbench.ini(5).",
 		out);
-	buffer_text(out, ".Pp\nThese options go with every command:\n");
+	buffer_text(out, ".Pp\nEvery command takes these options:\n");
 	mdoc_options(OPTIONS_COMMON, out);
 	buffer_text(out, ".Sh COMMANDS\n");
 	for (size_t i = 0; commands[i]; i++)
 		mdoc_command(commands[i], out);
 	buffer_text(out, ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
-			 ".It Ev NO_COLOR\nNo colour when it is set and not empty.\n"
+			 ".It Ev NO_COLOR\nNo colour if it is set and not empty.\n"
 			 ".It Ev COLUMNS\nWidth of the output, instead of the terminal's.\n.El\n");
 	mdoc_lists(out);
 	buffer_text(out, ".Sh SEE ALSO\n.Xr fio 1 ,\n.Xr mlbench.ini 5\n");

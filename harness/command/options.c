@@ -10,100 +10,105 @@
 
 const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_SET] = {"set", 0, "KEY=VALUE",
-		"Override a key of the configuration, as 'decode.workers=4'; where a sweep is run or asked "
-		"about, also a list, as 'sweep.decode.workers=1,2,4'. May be given many times; the last "
-		"one holds."},
+		"Override a key of the configuration, as 'decode.workers=4'. Commands that sweep "
+		"also take a list, as 'sweep.decode.workers=1,2,4'. May be repeated; the last "
+		"value of a key counts."},
 	[OPTION_DATA] = {"data", 0, "DIR",
-		"Measure with the pictures in this folder, in class/name.jpg layout: short for --set "
-		"dataset.path=DIR --set dataset.recipe=none, before any --set. Nothing is written there."},
+		"Measure with the images in this folder, in class/name.jpg layout. Short for --set "
+		"dataset.path=DIR --set dataset.recipe=none, before any --set. Nothing is written "
+		"there."},
 	[OPTION_OUT] = {"out", 0, "DIR",
-		"Write into this folder: of a run, the results, instead of results/NAME/TIME. Commands that "
-		"write one file also take its name."},
+		"Write into this folder: a run's results, instead of results/NAME/TIME. Commands "
+		"that write one file also take its name."},
 	[OPTION_RESUME] = {"resume", 0, "DIR",
-		"Continue the run in this folder: only what is missing or failed is measured. 'latest' "
-		"is the newest run of the configuration's name."},
+		"Continue the run in this folder: measure only what is missing or failed. 'latest' "
+		"is the newest run with the configuration's name."},
 	[OPTION_JSON] = {"json", 0, NULL,
-		"Write one valid JSON document to standard output, whatever happens."},
+		"Write one valid JSON document to standard output, even after an error."},
 	[OPTION_VERIFY] = {"verify", 0, NULL,
-		"gen: read every file of the data set and compare it with the manifest. diagnose: prove "
-		"the diagnosis by experiments."},
+		"gen: read every file of the data set and compare it with the manifest. diagnose: "
+		"test the diagnosis by experiments."},
 	[OPTION_PATH] = {"path", 0, "DIR",
-		"Probe the storage under this folder, instead of the data set's or the current one."},
+		"Probe the storage under this folder, instead of the data set's or the current "
+		"one."},
 	[OPTION_QUICK] = {"quick", 0, NULL,
-		"Take a quarter of the time: fewer depths, and shorter repeats."},
-	[OPTION_FRESH] = {"fresh", 0, NULL, "Measure again, though there are results that hold."},
+		"Take a quarter of the time: fewer depths, shorter repetitions."},
+	[OPTION_FRESH] = {"fresh", 0, NULL, "Measure again, even if kept results are still valid."},
 	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
-		"Neither use kept results nor keep these ones for later runs."},
+		"Do not use kept results, and do not keep these."},
 	[OPTION_BUDGET] = {"budget", 0, "TIME",
-		"Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 minutes."},
+		"Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 "
+		"minutes."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
-		"Set what the diagnosis recommends, measure, and go on from there, N times at most. "
-		"Default: 8."},
+		"Set what the diagnosis recommends, measure, and continue from there, at most N "
+		"times. Default: 8."},
 	[OPTION_MAN] = {"man", 0, NULL, "Print the manual page mlbench(1)."},
 	[OPTION_MAN_KEYS] = {"man-keys", 0, NULL, "Print the manual page mlbench.ini(5)."},
 	[OPTION_COMPLETION] = {"completion", 0, "bash|zsh|fish",
 		"Print the script that completes commands, options, keys and their values in this shell."},
 	[OPTION_POINT] = {"point", 0, "N",
-		"The point of the saved sweep that is meant, by its number in points.csv. Default: the best "
-		"one measured (what-if then predicts from those nearest to the asked setting)."},
+		"The point of the saved sweep to use, by its number in points.csv. Default: the "
+		"best measured one (what-if: those nearest to the setting)."},
 	[OPTION_FLEET] = {"fleet", 0, "N[,N...]",
-		"Multiply the node: throughput of so many nodes, and which of the file server, the "
-		"network and the node itself is the limit. A list or a range, as '1-64*2'."},
+		"Predict this many nodes: their throughput, and whether the file server, the "
+		"network or the node is the bottleneck. A list or a range, as '1-64*2'."},
 	[OPTION_STORAGE] = {"storage", 0, "RATE",
-		"Bytes per second that the file server of a fleet gives to all nodes, as '12GiB/s'. "
-		"Default: what 'mlbench probe' read cold from the data's storage, if it ran."},
+		"Bytes per second that the file server of a fleet gives to all nodes together, as "
+		"'12GiB/s'. Default: what 'mlbench probe' read cold from the data's storage, if it "
+		"ran."},
 	[OPTION_NETWORK_BANDWIDTH] = {"network-bandwidth", 0, "RATE",
-		"Bytes per second of each node's link in a fleet, as '25GB/s': for the exchange of "
-		"gradients. Without it the exchange costs nothing."},
+		"Bytes per second of each node's link in a fleet, as '25GB/s', for the exchange of "
+		"gradients. Without it, the exchange takes no time."},
 	[OPTION_NETWORK_LATENCY] = {"network-latency", 0, "DURATION",
-		"Time of one message between two nodes of a fleet, as '5us'. Default: 0."},
+		"Latency of one message between two nodes of a fleet, as '5us'. Default: 0."},
 	[OPTION_GRADIENT_BYTES] = {"gradient-bytes", 0, "SIZE",
-		"Bytes of gradients that a fleet sums after each step. Default: 4 for each parameter of "
-		"step.model."},
+		"Bytes of gradients that a fleet sums after each step. Default: 4 for each "
+		"parameter of step.model."},
 	[OPTION_OVERLAP] = {"overlap", 0, "SHARE",
-		"Share of the step's time that the exchange of gradients can hide behind. Default: 0, "
-		"nothing is hidden."},
+		"Share of the step's time that the exchange of gradients can overlap with. "
+		"Default: 0, none."},
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
-		"How gradients are summed. Default: the cheaper one at each number of nodes."},
+		"How gradients are summed. Default: the faster one at each number of nodes."},
 	[OPTION_FORCE] = {"force", 0, NULL,
-		"Multiplies a result to a fleet though it was measured beside other load."},
+		"Predict a fleet even if the result was measured beside other load."},
 	[OPTION_FORMAT] = {"format", 0, "NAME",
-		"What to write; the command's help lists the formats."},
+		"Output format; the command's help lists the formats."},
 	[OPTION_SORT] = {"sort", 0, "COLUMN",
-		"The column to sort by, largest first; names and times in their natural order."},
+		"Column to sort by: numbers largest first, names and times in their natural order."},
 	[OPTION_FAIL_IF] = {"fail-if", 0, "CONDITION",
-		"A gate for CI, as 'throughput < -5%': exit with status 1 where this is shown, 0 where it is "
-		"ruled out, 3 where the repetitions show neither. May be given many times."},
+		"A gate for CI, as 'throughput < -5%': exit status 1 if this is shown, 0 if it is "
+		"ruled out, 3 if the repetitions show neither. May be repeated."},
 	[OPTION_REQUIRE] = {"require", 0, "CONDITION",
-		"A gate with the burden of proof on B, as 'throughput > -5%': exit with status 1 unless this is "
-		"shown. May be given many times."},
+		"A gate with the burden of proof on B, as 'throughput > -5%': exit status 1 unless "
+		"this is shown. May be repeated."},
 	[OPTION_UNTIL_SURE] = {"until-sure", 0, "TIME",
-		"Where a gate is inconclusive, measure A and B again, in turn, until it is decided or this much time "
-		"is over, as '5m'."},
+		"Where a gate is inconclusive, measure A and B again, in turn, until it is decided "
+		"or this time is over, as '5m'."},
 	[OPTION_SIGNIFICANCE] = {"significance", 0, "SHARE",
-		"Level at which a difference counts. Default: 1%."},
-	[OPTION_METRIC] = {"metric", 0, "NAME", "The metric to plot over time."},
+		"Significance level of the tests. Default: 1%."},
+	[OPTION_METRIC] = {"metric", 0, "NAME", "The metric to show over time."},
 	[OPTION_WHERE] = {"where", 0, "CONDITION",
-		"Only results for which this holds, as 'name=imagenet_like'. May be given many times: all "
+		"Only results for which this holds, as 'name=imagenet_like'. May be repeated; all "
 		"must hold."},
 	[OPTION_SINCE] = {"since", 0, "TIME", "Only results since then, as '2026-11-01' or '7d'."},
-	[OPTION_REBUILD] = {"rebuild", 0, NULL, "Forget the index, and read every result again."},
+	[OPTION_REBUILD] = {"rebuild", 0, NULL, "Delete the index, and read every result again."},
 	[OPTION_NODE] = {"node", 0, "NAME",
-		"What this node is called in results, history and metrics. Default: SLURMD_NODENAME, NODE_NAME or "
-		"the host's name, the first of them that is set."},
+		"Name of this node in results, history and metrics. Default: the first of "
+		"SLURMD_NODENAME, NODE_NAME and the host's name that is set."},
 	[OPTION_FLAME] = {"flame", 0, NULL,
-		"Sample where the CPU time of each stage goes, and write flame.svg, flame.folded and flame.json beside the results."},
+		"Sample where the CPU time of each stage goes, and write flame.svg, flame.folded "
+		"and flame.json beside the results."},
 	[OPTION_WATCH] = {"watch", 0, NULL,
-		"Show the run on the whole screen of the terminal while it goes on."},
+		"Show the run on the whole screen of the terminal while it runs."},
 	[OPTION_LISTEN] = {"listen", 0, "[=PORT]",
-		"Serve live metrics (OpenMetrics) on this port of the loopback interface while the run goes "
-		"on. Default: 9477."},
+		"Serve live metrics (OpenMetrics) on this port of the loopback interface during "
+		"the run. Default: 9477."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
-		"No colour, on a terminal too; the environment variable NO_COLOR does the same."},
+		"No colour, even on a terminal. The environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,
-		"No progress and no chatter; warnings and errors stay."},
+		"No progress and no remarks; warnings and errors only."},
 	[OPTION_VERBOSE] = {"verbose", 'v', NULL,
-		"Say more: each step taken, and every point's stages."},
+		"Print each step taken, and the stages of every point."},
 	[OPTION_HELP] = {"help", 'h', NULL, "Help on the command."},
 };
 

@@ -76,7 +76,7 @@ struct scan {
 	uint64_t end_ns;
 };
 
-static void watch(void *context, uint64_t done, uint64_t total, uint64_t bytes)
+static void probe_node_watch(void *context, uint64_t done, uint64_t total, uint64_t bytes)
 {
 	struct scan *scan = context;
 	(void)done;
@@ -91,7 +91,7 @@ int probe_look(struct probe_target *target, const struct probe_bounds *bounds,
 {
 	struct scan scan = {.stop = stop, .end_ns = clock_now_ns() + bounds->scan_ns};
 	const struct dataset_control control = {
-		.progress = watch, .context = &scan, .stop = &scan.give_up};
+		.progress = probe_node_watch, .context = &scan, .stop = &scan.give_up};
 	struct error why = {0};
 	if (config_text(target->config, KEY_DATASET_PATH)[0] == '\0') {
 		(void)snprintf(target->data_why, sizeof target->data_why, "none is configured");
@@ -263,7 +263,7 @@ static const struct part {
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static bool is_stopped(const atomic_bool *stop)
+static bool probe_node_is_stopped(const atomic_bool *stop)
 {
 	return stop && atomic_load(stop);
 }
@@ -280,7 +280,7 @@ static void run_part(const struct job *job, const struct part *part, const atomi
 	};
 	struct error err = {0};
 	const int code = part->run(job, &control, &err);
-	if (code && !is_stopped(stop))
+	if (code && !probe_node_is_stopped(stop))
 		ceilings_lack(job->out, "%s: %.220s", part->name, err.text);
 }
 
@@ -295,13 +295,13 @@ int probe_node(const struct probe_target *target, const struct probe_bounds *bou
 	out->quick = bounds->quick;
 	out->file_bytes = probe_file_bytes(target);
 	size_t done = 0;
-	for (; done < PARTS && !is_stopped(stop); done++) {
+	for (; done < PARTS && !probe_node_is_stopped(stop); done++) {
 		log_progress("probing %s (%zu of %d)", parts[done].name, done + 1, PARTS);
 		run_part(&job, &parts[done], stop);
 	}
 	log_progress_end();
 	out->seconds = (double)(clock_now_ns() - begin) / (double)NS_PER_S;
-	out->interrupted = is_stopped(stop);
+	out->interrupted = probe_node_is_stopped(stop);
 	if (out->interrupted)
 		ceilings_lack(out, "interrupted: the rest was not measured");
 	return out->interrupted ? -EINTR : 0;

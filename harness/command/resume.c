@@ -178,7 +178,7 @@ static int make_new_folder(struct record *record, const struct plan *plan, struc
 }
 
 /* The folder that is named, or a new one. */
-static int choose_folder(
+static int resume_choose_folder(
 	struct record *record, const struct plan *plan, const char *out, struct error *err)
 {
 	if (!out)
@@ -276,7 +276,7 @@ static int open_new(struct record *record, const struct plan *plan,
 		return code;
 	add_facts(record, plan);
 	add_ceilings(record, plan);
-	code = choose_folder(record, plan, invocation->options.out, err);
+	code = resume_choose_folder(record, plan, invocation->options.out, err);
 	if (code)
 		return code;
 	code = record_create(record, err);

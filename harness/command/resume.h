@@ -2,7 +2,7 @@
 #ifndef MLBENCH_COMMAND_RESUME_H
 #define MLBENCH_COMMAND_RESUME_H
 
-#include "harness/command/plan.h"
+#include "harness/command/run_plan.h"
 #include "harness/record/record.h"
 
 /* Opens the plan from CONFIG, or from the run that --resume names, which is then read into record.

@@ -37,7 +37,7 @@ static int open_newest_sweep(
 	return code;
 }
 
-static int open_folder(struct record *record, const char *path, enum saved_choice choice,
+static int saved_open_folder(struct record *record, const char *path, enum saved_choice choice,
 	size_t *passed_over, struct error *err)
 {
 	*passed_over = 0;
@@ -47,15 +47,15 @@ static int open_folder(struct record *record, const char *path, enum saved_choic
 	return record_open(record, path, err);
 }
 
-static int find(struct record *record, const char *name, enum saved_choice choice,
+static int saved_find_named(struct record *record, const char *name, enum saved_choice choice,
 	size_t *passed_over, struct error *err)
 {
 	if (access(name, F_OK) == 0 || strchr(name, '/'))
-		return open_folder(record, name, choice, passed_over, err);
+		return saved_open_folder(record, name, choice, passed_over, err);
 	char *path = files_join(RESULTS_FOLDER, name);
 	const int code =
 		path && access(path, F_OK) == 0
-			? open_folder(record, path, choice, passed_over, err)
+			? saved_open_folder(record, path, choice, passed_over, err)
 			: error_set(err, -ENOENT,
 				  "no such result: '%s' (nor '" RESULTS_FOLDER "/%s')", name, name);
 	free(path);
@@ -65,14 +65,14 @@ static int find(struct record *record, const char *name, enum saved_choice choic
 int saved_find(struct record *record, const char *name, enum saved_choice choice, struct error *err)
 {
 	size_t passed_over;
-	return find(record, name, choice, &passed_over, err);
+	return saved_find_named(record, name, choice, &passed_over, err);
 }
 
 int saved_open(struct record *record, const char *name, enum saved_choice choice, struct error *err)
 {
 	size_t passed_over;
 	struct buffer text = {0};
-	const int code = find(record, name, choice, &passed_over, err);
+	const int code = saved_find_named(record, name, choice, &passed_over, err);
 	if (code)
 		return code;
 	record_describe(record, &text);

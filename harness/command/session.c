@@ -1,12 +1,567 @@
-/* Plan, measure point by point, measure the limits, report. */
+/* A session: plan, measure point by point, then the limits, report.  Each repetition is saved as it ends, so that stopping or
+ * crashing at any moment keeps what was measured. */
+#include "harness/command/session.h"
+
+#include "harness/analyze/peaks.h"
+#include "harness/analyze/sufficiency.h"
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
+#include "harness/command/adaptive_sweep.h"
+#include "harness/command/calibration.h"
+#include "harness/command/diagnosed.h"
 #include "harness/command/resume.h"
-#include "harness/command/session_parts.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
+#include "harness/report/style.h"
+#include "harness/report/timeline_report.h"
+#include "pipelines/dither.h"
+#include "pipelines/pipeline.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Repetitions that a diagnosis may come to, as times of those that are set. */
+enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
+
+/* Says why, and nothing more is measured. */
+static void session_cannot_save(struct session *session, int code, const struct error *err)
+{
+	if (session->trouble_code)
+		return;
+	session->trouble = *err;
+	session->trouble_code = code;
+	log_error("%s; stopping here", err->text);
+}
+
+static bool session_stopped(void *context)
+{
+	const struct session *session = context;
+	return atomic_load(session->invocation->stop) || session->trouble_code;
+}
+
+static void label_point(const struct session *session, size_t point, char *out, size_t room)
+{
+	const struct report view = {.record = &session->record};
+	struct buffer text = {0};
+	report_settings(&view, point, &text);
+	(void)snprintf(out, room, "%s", text.data ? text.data : session->plan.name);
+	buffer_release(&text);
+}
+
+static void session_show_run(struct session *session, const char *label, bool limit)
+{
+	const struct live_begin begin = {.label = label,
+		.limit = limit,
+		.done = session->progress.done,
+		.total = session->progress.total,
+		.rest_s = progress_rest_seconds(&session->progress)};
+	live_show_run(session->live, &begin);
+}
+
+/* What a repetition leaves beside its measurement. */
+struct recordings {
+	struct traces traces;
+	struct timeline
+		*timeline; /* of the first repetition of a point, where there is a schedule */
+};
+
+/* recordings: NULL where none are wanted. */
+static int session_run_pipeline(struct session *session, const struct config *config,
+	const char *label, struct measurement *m, struct recordings *recordings, bool first,
+	struct error *err)
+{
+	const struct pipeline_control control = {.stop = session->invocation->stop,
+		.progress = progress_tell,
+		.choosing = progress_choosing,
+		.context = &session->progress,
+		.traces = recordings ? &recordings->traces : NULL,
+		.timeline = recordings && first ? &recordings->timeline : NULL,
+		.live = live_show_feed(session->live)};
+	const double started = clock_utc_seconds();
+	session_show_run(session, label, !recordings);
+	progress_begin(&session->progress, label);
+	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
+	session->data_failed = session->data_failed || code == -EBADMSG;
+	progress_end(&session->progress);
+	peaks_fill(m);
+	m->started = started;
+	if (code && atomic_load(session->invocation->stop))
+		m->status = MEASUREMENT_INTERRUPTED;
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		live_show_result(session->live, code ? (double)NAN : m->throughput,
+			m->status == MEASUREMENT_OK);
+	return code;
+}
+
+/* A repetition without its traces is still one. */
+static void session_save_traces(
+	struct session *session, const struct measurement *m, const struct traces *traces)
+{
+	struct error err = {0};
+	if (traces->stage_count == 0 || !record_save_traces(&session->record, traces, m, &err))
+		return;
+	if (!session->traces_lost)
+		log_warn("%s; repetitions are kept without their traces", err.text);
+	session->traces_lost = true;
+}
+
+/* Nor does one without its timeline. */
+static void session_save_timeline(
+	struct session *session, const struct measurement *m, const struct timeline *timeline)
+{
+	struct error err = {0};
+	if (!timeline)
+		return;
+	if (timeline->window_count == 0) {
+		log_warn(
+			"no trace.json: the repetition ended after %llu steps, before trace.schedule = %s kept a whole one",
+			(unsigned long long)timeline->steps,
+			config_text(&session->record.config, KEY_TRACE_SCHEDULE));
+		return;
+	}
+	if (timeline->dropped_steps > 0)
+		log_warn(
+			"trace.json lacks %llu steps that trace.schedule asks for: its memory was used up",
+			(unsigned long long)timeline->dropped_steps);
+	if (!record_save_timeline(&session->record, timeline, m, &err))
+		return;
+	if (!session->timeline_lost)
+		log_warn("%s; the run goes on without it", err.text);
+	session->timeline_lost = true;
+}
+
+static void session_save(
+	struct session *session, const struct measurement *m, const struct recordings *recordings)
+{
+	struct error err = {0};
+	session_save_traces(session, m, &recordings->traces);
+	session_save_timeline(session, m, recordings->timeline);
+	const int code = record_append(&session->record, m, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+static int configure_item(const struct session *session, const struct schedule_item *item,
+	struct config *config, struct error *err)
+{
+	char text[UNITS_BYTES];
+	const int code = config_grid_point(
+		&session->plan.config, &session->plan.grid, item->point, config, err);
+	if (code || item->warmup_ns == 0)
+		return code;
+	return config_set_key(
+		config, KEY_MEASURE_WARMUP, units_print_duration(item->warmup_ns, text), err);
+}
+
+void session_measure_item(struct session *session, const struct schedule_item *item)
+{
+	struct config config = {0};
+	struct recordings recordings = {0};
+	struct error err = {0};
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	const int code = m ? configure_item(session, item, &config, &err)
+			   : error_set(&err, -ENOMEM, "out of memory for a repetition");
+	if (!m) {
+		session_cannot_save(session, code, &err);
+		return;
+	}
+	label_point(session, item->point, label, sizeof label);
+	if (code)
+		m->status = MEASUREMENT_FAILED;
+	else
+		(void)session_run_pipeline(session, &config, label, m, &recordings,
+			item->repeat == 0, &err); /* m->status says it too */
+	flame_run_note(&session->flame, m);
+	config_release(&config);
+	m->point = item->point;
+	m->repeat = item->repeat;
+	if (item->warmup_ns > 0)
+		measurement_note(m,
+			"a longer warm-up than is set: %.3g s, for reads at other depths",
+			(double)item->warmup_ns / (double)NS_PER_S);
+	if (m->status == MEASUREMENT_FAILED) {
+		(void)snprintf(m->error, sizeof m->error, "%s",
+			err.text[0] ? err.text : "failed without a reason");
+		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
+	}
+	if (m->status != MEASUREMENT_INTERRUPTED)
+		session_save(session, m, &recordings);
+	timeline_close(recordings.timeline);
+	traces_release(&recordings.traces);
+	measurement_release(m);
+	free(m);
+}
+
+/* What was found out about a limit follows its description. */
+static bool limit_is_known(const struct record *record, const struct stage_limit *limit)
+{
+	for (size_t i = 0; i < record->limit_count; i++)
+		if (strcmp(record->limits[i].stage, limit->stage) == 0 &&
+			strncmp(record->limits[i].how, limit->how, strlen(limit->how)) == 0)
+			return true;
+	return false;
+}
+
+static void save_limit(struct session *session, const struct stage_limit *limit)
+{
+	struct error err = {0};
+	const int code = record_append_limit(&session->record, limit, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+static void run_limit(struct session *session, const struct limit_job *job)
+{
+	struct error err = {0};
+	struct stage_limit limit = job->limit;
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	if (!m)
+		return;
+	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
+	const int code = session_run_pipeline(session, &job->config, label, m, NULL, false, &err);
+	limit.capacity = code ? (double)NAN : m->throughput;
+	const size_t used = strlen(limit.how);
+	if (code)
+		(void)snprintf(limit.how + used, sizeof limit.how - used,
+			"; could not be measured: %.*s", REASON_BYTES, err.text);
+	else if (m->status == MEASUREMENT_UNSTEADY)
+		(void)snprintf(limit.how + used, sizeof limit.how - used, " (unsteady)");
+	const bool whole = m->status != MEASUREMENT_INTERRUPTED;
+	measurement_release(m);
+	free(m);
+	if (whole)
+		save_limit(session, &limit);
+}
+
+static void measure_repetition(void *context, uint32_t point, uint32_t repeat)
+{
+	struct session *session = context;
+	const struct schedule_item item = {.point = point, .repeat = repeat};
+	session_measure_item(session, &item);
+}
+
+static void expect_more(void *context, size_t repetitions)
+{
+	struct session *session = context;
+	session->progress.total += repetitions;
+}
+
+static void measure_adaptively(struct session *session)
+{
+	const struct adaptive_hooks hooks = {.measure = measure_repetition,
+		.stopped = session_stopped,
+		.expect = expect_more,
+		.context = session};
+	struct error err = {0};
+	const int code = adaptive_sweep_run(&session->record, &hooks, &session->complete, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+/* --- as far as a verdict takes it -------------------------------------------------------------------- */
+
+/* How many repetitions more, for a verdict or for its predictions; what cannot be loaded asks for none. */
+static size_t wanted_repetitions(const struct session *session, size_t most)
+{
+	const struct record *record = &session->record;
+	const size_t count = record->entry_count;
+	struct measurement *repeats = calloc(count + 1, sizeof *repeats);
+	const struct measurement **list = calloc(count + 1, sizeof(const struct measurement *));
+	size_t loaded = 0;
+	size_t more = 0;
+	while (repeats && list && loaded < count &&
+		record_load(record, loaded, &repeats[loaded], NULL) == 0) {
+		list[loaded] = &repeats[loaded];
+		loaded++;
+	}
+	if (loaded > 0 && loaded == count)
+		more = way_out_repetitions(list, count, most);
+	if (more == 0 && loaded > 0) {
+		const struct model_lack lack = calibration_lack(record, 0);
+		more = way_out_for_samples(lack.recorded, lack.needed, count, most);
+	}
+	for (size_t i = 0; repeats && i <= loaded && i < count; i++)
+		measurement_release(&repeats[i]);
+	free(list);
+	free(repeats);
+	return more;
+}
+
+/* False: nothing of it could be kept. */
+static bool session_measure_more(struct session *session, size_t repeats, uint64_t warmup_ns)
+{
+	const size_t count = session->record.entry_count;
+	session->progress.total += repeats;
+	for (size_t i = 0; i < repeats && !session_stopped(session); i++) {
+		const struct schedule_item item = {
+			.repeat = (uint32_t)(count + i), .warmup_ns = warmup_ns};
+		session_measure_item(session, &item);
+	}
+	return session->record.entry_count > count;
+}
+
+/* In flight on average: Little's law. */
+static double files_in_flight(const struct point_summary *point)
+{
+	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
+	return read ? point->median * histogram_mean(&read->service) * 1e-9 : 0;
+}
+
+static double slowest_rate(const struct diagnosis *diagnosis)
+{
+	double least = HUGE_VAL;
+	for (size_t i = 0; i < diagnosis->phase_count; i++)
+		least = fmin(least, diagnosis->phases[i].throughput);
+	return least;
+}
+
+/* What tells more of the storage; repeats 0: nothing, or there is nothing more to tell. */
+struct storage_wish {
+	size_t repeats;
+	uint64_t warmup_ns; /* in place of the one that is set; 0: that */
+};
+
+static struct storage_wish wish_of(const struct session *session, const struct diagnosed *d)
+{
+	const struct config *config = &session->plan.config;
+	const struct verdict *v = &d->diagnosis.verdict;
+	if (!stage_is(v->stage, STAGE_READ))
+		return (struct storage_wish){0};
+	/* Latency and a full store look alike at one depth: a warm-up that has the time for others. */
+	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
+		const uint64_t ns =
+			dither_warmup_ns(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
+		const uint64_t set_ns = (uint64_t)config_integer(config, KEY_MEASURE_WARMUP);
+		return (struct storage_wish){.repeats = ns > set_ns, .warmup_ns = ns};
+	}
+	/* Whether of bytes or of requests is a question of how many files were seen. */
+	if (strcmp(v->resource, "full") == 0)
+		return (struct storage_wish){.repeats = session->record.entry_count};
+	return (struct storage_wish){0};
+}
+
+static struct storage_wish session_storage_wish(const struct session *session)
+{
+	struct report report = {0};
+	struct diagnosed *d = calloc(1, sizeof *d);
+	struct error why = {0};
+	struct storage_wish wish = {0};
+	if (d && report_open(&report, &session->record, &why) == 0 &&
+		diagnosed_open(d, &report, 0, &why) == 0) {
+		wish = wish_of(session, d);
+		diagnosed_close(d);
+	}
+	report_close(&report);
+	free(d);
+	return wish;
+}
+
+/* Once for whether it is full, once for what fills it. */
+static void measure_storage(struct session *session, size_t most)
+{
+	bool deeper = false;
+	bool longer = false;
+	while (!session_stopped(session)) {
+		const size_t count = session->record.entry_count;
+		const struct storage_wish wish = session_storage_wish(session);
+		bool *const done = wish.warmup_ns > 0 ? &deeper : &longer;
+		char with[64] = "";
+		if (wish.repeats == 0 || *done || count + wish.repeats > most)
+			return;
+		*done = true;
+		if (wish.warmup_ns > 0)
+			(void)snprintf(with, sizeof with,
+				", with a warm-up of %.0f s that tries other depths",
+				(double)wish.warmup_ns / (double)NS_PER_S);
+		log_info("it is not clear yet what limits the storage: measuring %zu more%s",
+			wish.repeats, with);
+		if (!session_measure_more(session, wish.repeats, wish.warmup_ns))
+			return;
+	}
+}
+
+static void session_measure_on(struct session *session)
+{
+	const size_t most = SESSION_REPEATS_TIMES *
+			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
+	while (!session_stopped(session)) {
+		const size_t count = session->record.entry_count;
+		const size_t more = wanted_repetitions(session, most);
+		if (more == 0)
+			break;
+		log_info(
+			"%zu repeat%s too little for a verdict: measuring %zu more, %zu in all at most",
+			count, count == 1 ? " is" : "s are", more, most);
+		if (!session_measure_more(session, more, 0))
+			return;
+	}
+	measure_storage(session, most);
+}
+
+static void session_finish_flame(struct session *session)
+{
+	struct error err = {0};
+	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
+}
+
+/* Limits that are still to be measured. */
+static size_t limits_to_go(const struct session *session)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < session->limits.count; i++)
+		count += !limit_is_known(&session->record, &session->limits.jobs[i].limit);
+	return count;
+}
+
+static void session_measure(struct session *session)
+{
+	const double each = plan_repetition_seconds(&session->plan);
+	session->progress = (struct progress){.total = session->item_count + limits_to_go(session),
+		.each_seconds = each,
+		.hidden = live_show_has_view(session->live)};
+	if (session->adaptive)
+		measure_adaptively(session);
+	for (size_t i = 0; i < session->item_count && !session_stopped(session); i++)
+		session_measure_item(session, &session->items[i]);
+	if (session->sequel)
+		session_measure_on(session);
+	session_finish_flame(session);
+	for (size_t i = 0; i < session->limits.count && !session_stopped(session); i++)
+		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
+			run_limit(session, &session->limits.jobs[i]);
+	log_progress_end();
+	live_show_phase(session->live, LIVE_REPORTING);
+}
+
+/* --- the end: what was measured becomes a report, files and an exit status ----------------------------- */
+
+static int session_print_report(
+	const struct session *session, const struct report *report, struct error *err)
+{
+	if (command_wants_json(session->invocation))
+		return command_print_json(session->invocation, report_summary_json(report), err);
+	const struct style style = command_style(session->invocation);
+	struct buffer text = {0};
+	report_terminal(report, &style,
+		options_given(&session->invocation->options, OPTION_VERBOSE), &text);
+	const int status = command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static int session_final_status(const struct session *session, const struct report *report)
+{
+	if (session->trouble_code)
+		return EXIT_STATUS_FAILED;
+	if (session->record.interrupted) {
+		log_warn(
+			"interrupted: what was measured is kept; 'mlbench %s --resume %s' does the rest",
+			session->sequel ? "run" : session->invocation->command->name,
+			session->record.folder);
+		return EXIT_STATUS_INTERRUPTED;
+	}
+	if (report->good + report->unsteady == 0) {
+		log_warn("nothing could be measured");
+		/* That the data are no good was found out, that there is no device was not measured. */
+		return session->data_failed ? EXIT_STATUS_FAILED : EXIT_STATUS_CANNOT;
+	}
+	if (report->checksum_check.differ) {
+		log_error("%s", report->checksum_check.words);
+		return EXIT_STATUS_FAILED;
+	}
+	if (report->failed > 0) {
+		log_warn("%zu of %zu points failed", report->failed, session->plan.grid.points);
+		return EXIT_STATUS_FAILED;
+	}
+	if (report->good == 0)
+		log_warn(
+			"no point was steady: measure longer (measure.duration, measure.warmup), or find what "
+			"disturbs this node");
+	return report->good == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
+}
+
+/* Predictions are made anew from the record. */
+static int add_forecasts(const struct session *session, struct report *report, struct error *err)
+{
+	return session->adaptive ? adaptive_sweep_forecast(report, err) : 0;
+}
+
+static int print_and_judge(
+	const struct session *session, const struct report *report, struct error *err)
+{
+	int printed = session_print_report(session, report, err);
+	if (!printed)
+		printed = flame_run_print(&session->flame, session->invocation, err);
+	const int status = session_final_status(session, report);
+	return status ? status : printed;
+}
+
+static int session_go_on(
+	const struct session *session, const struct report *report, struct error *err)
+{
+	const struct session_result result = {.plan = &session->plan,
+		.record = &session->record,
+		.report = report,
+		.status = session_final_status(session, report)};
+	return session->sequel(session->context, &result, err);
+}
+
+/* The page, and its name where people look last. */
+static int session_write_page(
+	struct session *session, const struct report *report, struct error *err)
+{
+	char *path = files_join(session->record.folder, REPORT_PAGE_FILE);
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory for '%s'", REPORT_PAGE_FILE);
+	const int code = report_page_write(report, report->best, path, err);
+	session->page = code ? NULL : path;
+	if (code)
+		free(path);
+	return code;
+}
+
+static int session_finish(struct session *session, struct error *err)
+{
+	struct report report;
+	struct error saving = {0};
+	session->record.interrupted =
+		atomic_load(session->invocation->stop) || (session->adaptive && !session->complete);
+	int saved = record_end(&session->record, &saving);
+	int code = report_open(&report, &session->record, err);
+	if (code)
+		return command_status(code);
+	code = report_diagnose(&report, err);
+	if (!code)
+		code = add_forecasts(session, &report, err);
+	if (!code && !saved)
+		saved = report_write_files(&report, &saving);
+	if (!code && !saved)
+		saved = session_write_page(session, &report, &saving);
+	if (saved)
+		session_cannot_save(session, saved, &saving);
+	if (code) {
+		report_close(&report);
+		return command_status(code);
+	}
+	live_show_end_view(session->live);
+	const int status = session->sequel ? session_go_on(session, &report, err)
+					   : print_and_judge(session, &report, err);
+	report_close(&report);
+	if (session->page && !session->sequel)
+		log_info("report: %s", session->page);
+	return status;
+}
+
+/* --- from plan to exit status ---------------------------------------------------------------------------- */
 
 static int refuse_sweep(const struct plan *plan, struct error *err)
 {
@@ -61,7 +616,7 @@ static void describe_more(const struct session *session, struct buffer *out)
 	buffer_format(out, "  verdict  up to %zu repeats where it takes more", most);
 	if (plan_repetition_seconds(&session->plan) > 0)
 		buffer_format(out, ", about %s in all",
-			plan_format_seconds(plan_seconds(&session->plan, most), time, sizeof time));
+			clock_format_span(plan_seconds(&session->plan, most), time, sizeof time));
 	buffer_text(out, "\n");
 }
 
@@ -83,7 +638,7 @@ static void tell_plan(const struct session *session)
 	buffer_release(&text);
 }
 
-static int prepare(struct session *session, bool one_point, struct error *err)
+static int session_prepare(struct session *session, bool one_point, struct error *err)
 {
 	const struct invocation *invocation = session->invocation;
 	struct plan *plan = &session->plan;
@@ -103,8 +658,8 @@ static int prepare(struct session *session, bool one_point, struct error *err)
 	return code ? code : list_items(session, err);
 }
 
-static int run_session(const struct invocation *invocation, bool one_point, session_sequel *sequel,
-	void *context, struct error *err)
+static int session_begin(const struct invocation *invocation, bool one_point,
+	session_sequel *sequel, void *context, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
 	if (!session)
@@ -114,7 +669,7 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 	session->context = context;
 	int code = live_show_open(&session->live, invocation, err);
 	if (!code)
-		code = prepare(session, one_point, err);
+		code = session_prepare(session, one_point, err);
 	int status = command_status(code);
 	if (!status) {
 		err->text[0] =
@@ -138,11 +693,11 @@ static int run_session(const struct invocation *invocation, bool one_point, sess
 
 int session_run(const struct invocation *invocation, bool one_point, struct error *err)
 {
-	return run_session(invocation, one_point, NULL, NULL, err);
+	return session_begin(invocation, one_point, NULL, NULL, err);
 }
 
 int session_run_then(const struct invocation *invocation, session_sequel *sequel, void *context,
 	struct error *err)
 {
-	return run_session(invocation, true, sequel, context, err);
+	return session_begin(invocation, true, sequel, context, err);
 }

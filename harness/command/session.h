@@ -3,7 +3,12 @@
 #define MLBENCH_COMMAND_SESSION_H
 
 #include "harness/command/command.h"
-#include "harness/command/plan.h"
+#include "harness/command/flame_run.h"
+#include "harness/command/limits.h"
+#include "harness/command/live_show.h"
+#include "harness/command/progress_line.h"
+#include "harness/command/run_plan.h"
+#include "harness/command/schedule.h"
 #include "harness/report/report.h"
 
 /* What a run leaves, while it is still open. */
@@ -16,6 +21,29 @@ struct session_result {
 
 /* What follows the measuring in place of printing the report; returns an exit status. */
 typedef int session_sequel(void *context, const struct session_result *result, struct error *err);
+
+struct session {
+	const struct invocation *invocation;
+	session_sequel *sequel; /* NULL: print the report */
+	void *context;          /* its */
+	struct plan plan;
+	struct record record;
+	struct limit_list limits;
+	struct schedule_item *items; /* those still to be measured */
+	size_t item_count;
+	struct progress progress;
+	struct live_show *live;
+	struct flame_run flame;
+	bool adaptive, complete;         /* complete: an adaptive sweep ended by itself */
+	struct error trouble;            /* why results cannot be saved */
+	int trouble_code;                /* 0: they can */
+	bool traces_lost, timeline_lost; /* each said once */
+	bool data_failed;                /* a repetition had too few good samples */
+	char *page;                      /* report.html, once it is written; owned */
+};
+
+/* One repetition, saved as it ends. */
+void session_measure_item(struct session *session, const struct schedule_item *item);
 
 /* one_point: refuses a configuration that sweeps.  Returns an exit status. */
 int session_run(const struct invocation *invocation, bool one_point, struct error *err);

@@ -65,7 +65,7 @@ static bool is_same(const struct step_product *a, const struct step_product *b)
 	return a->m == b->m && a->n == b->n && a->k == b->k && a->weights == b->weights;
 }
 
-static void add_product(struct step_info *step, const struct step_product *product)
+static void step_facts_add_product(struct step_info *step, const struct step_product *product)
 {
 	for (size_t i = 0; i < step->product_count; i++)
 		if (is_same(&step->products[i], product)) {
@@ -95,6 +95,6 @@ void step_facts_products(const struct config *config, uint32_t class_count, stru
 			.weights = gemm.weights,
 			.first = i == 0};
 		(void)snprintf(product.name, sizeof product.name, "%s", gemm.name);
-		add_product(step, &product);
+		step_facts_add_product(step, &product);
 	}
 }

@@ -6,7 +6,7 @@
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "harness/command/resume.h"
-#include "harness/command/session_parts.h"
+#include "harness/command/session.h"
 #include "harness/measure/environment.h"
 
 #include <errno.h>
@@ -89,7 +89,8 @@ static bool is_number(const struct record *record, const char *name, double valu
 
 /* --- both sides ------------------------------------------------------------------------------------------------ */
 
-static int open_plan(struct turns *turns, size_t side, const char *name, struct error *err)
+static int until_sure_open_plan(
+	struct turns *turns, size_t side, const char *name, struct error *err)
 {
 	struct session *session = &turns->sides[side];
 	const struct record *saved = turns->saved[side];
@@ -135,7 +136,7 @@ static int open_plans(struct turns *turns, struct error *err)
 	for (size_t i = 0; i < SIDES && !code; i++)
 		code = refuse_elsewhere(turns->saved[i], names[i], err);
 	for (size_t i = 0; i < SIDES && !code; i++)
-		code = open_plan(turns, i, names[i], err);
+		code = until_sure_open_plan(turns, i, names[i], err);
 	return code;
 }
 
@@ -153,7 +154,7 @@ static int open_records(struct turns *turns, struct error *err)
 
 /* --- measuring ------------------------------------------------------------------------------------------------- */
 
-static double spent_s(const struct turns *turns)
+static double until_sure_spent_s(const struct turns *turns)
 {
 	return (double)(clock_now_ns() - turns->begun_ns) / (double)NS_PER_S;
 }
@@ -173,7 +174,7 @@ static double round_seconds(const struct turns *turns)
 	       (planned_seconds(&turns->sides[0]) + planned_seconds(&turns->sides[1]));
 }
 
-static bool is_stopped(const struct turns *turns)
+static bool until_sure_is_stopped(const struct turns *turns)
 {
 	return atomic_load(turns->plain.stop) || turns->sides[0].trouble_code ||
 	       turns->sides[1].trouble_code;
@@ -189,9 +190,9 @@ static void take_turn(struct turns *turns, size_t side, size_t point, uint32_t r
 }
 
 /* As many repetitions as the time that is left has room for, this round's at least. */
-static void expect(struct turns *turns)
+static void until_sure_expect(struct turns *turns)
 {
-	const double left = fmax(0, turns->sure->budget_s - spent_s(turns));
+	const double left = fmax(0, turns->sure->budget_s - until_sure_spent_s(turns));
 	const double rounds = fmax(1, floor(left / fmax(1e-3, round_seconds(turns))));
 	const double room = (double)(COMPARE_REPEATS_MOST - turns->sure->repeats);
 	const size_t each = SIDES * turns->sure->saved->match.pair_count;
@@ -205,15 +206,15 @@ static void take_round(struct turns *turns, uint32_t repeat)
 {
 	const struct point_match *match = &turns->sure->saved->match;
 	const uint64_t begun_ns = clock_now_ns();
-	expect(turns);
+	until_sure_expect(turns);
 	struct rng rng;
 	rng_init(&rng, (uint64_t)config_integer(&turns->saved[0]->config, KEY_RUN_SEED),
 		TURNS_STREAM + repeat);
-	for (size_t i = 0; i < match->pair_count && !is_stopped(turns); i++) {
+	for (size_t i = 0; i < match->pair_count && !until_sure_is_stopped(turns); i++) {
 		const size_t first = rng_below(&rng, SIDES);
 		const size_t points[SIDES] = {match->pairs[i].a, match->pairs[i].b};
 		take_turn(turns, first, points[first], repeat);
-		if (!is_stopped(turns))
+		if (!until_sure_is_stopped(turns))
 			take_turn(turns, 1 - first, points[1 - first], repeat);
 	}
 	const uint64_t took_ns = clock_now_ns() - begun_ns;
@@ -222,10 +223,10 @@ static void take_round(struct turns *turns, uint32_t repeat)
 
 static bool is_time_left(const struct turns *turns)
 {
-	return spent_s(turns) + round_seconds(turns) <= turns->sure->budget_s;
+	return until_sure_spent_s(turns) + round_seconds(turns) <= turns->sure->budget_s;
 }
 
-static int refuse_budget(const struct turns *turns, struct error *err)
+static int until_sure_refuse_budget(const struct turns *turns, struct error *err)
 {
 	const double least = ROUNDS_LEAST * round_seconds(turns);
 	if (least <= turns->sure->budget_s)
@@ -244,7 +245,7 @@ static int look(struct turns *turns, struct error *err)
 		sure->context, &turns->sides[0].record, &turns->sides[1].record, sure->look, err);
 }
 
-static int measure(struct turns *turns, struct error *err)
+static int until_sure_measure(struct turns *turns, struct error *err)
 {
 	struct until_sure *sure = turns->sure;
 	uint32_t next = LOOK_FIRST;
@@ -253,7 +254,7 @@ static int measure(struct turns *turns, struct error *err)
 	while (decided == 0 && sure->repeats < COMPARE_REPEATS_MOST &&
 		(sure->repeats < ROUNDS_LEAST || is_time_left(turns))) {
 		take_round(turns, sure->repeats);
-		if (is_stopped(turns))
+		if (until_sure_is_stopped(turns))
 			return error_set(err, -EINTR,
 				"interrupted: %u repetitions of each point are kept in '%.100s' and '%.100s'",
 				sure->repeats, turns->sides[0].record.folder,
@@ -280,7 +281,7 @@ static int finish_side(struct turns *turns, size_t side, struct error *err)
 }
 
 /* As many repetitions of each side; what was stopped in is not counted. */
-static int finish(struct turns *turns, int code, struct error *err)
+static int until_sure_finish(struct turns *turns, int code, struct error *err)
 {
 	struct error saving = {0};
 	int saved = 0;
@@ -306,12 +307,12 @@ static void close_sides(struct turns *turns)
 	free(turns);
 }
 
-static int run(struct turns *turns, struct live_show *live, struct error *err)
+static int until_sure_run_turns(struct turns *turns, struct live_show *live, struct error *err)
 {
 	char budget[UNITS_BYTES];
 	int code = open_plans(turns, err);
 	if (!code)
-		code = refuse_budget(turns, err);
+		code = until_sure_refuse_budget(turns, err);
 	if (!code)
 		code = open_records(turns, err);
 	if (code)
@@ -327,7 +328,7 @@ static int run(struct turns *turns, struct live_show *live, struct error *err)
 		turns->sides[i].progress = progress;
 	}
 	err->text[0] = '\0';
-	code = finish(turns, measure(turns, err), err);
+	code = until_sure_finish(turns, until_sure_measure(turns, err), err);
 	for (size_t i = 0; i < SIDES; i++) {
 		turns->sure->records[i] = turns->sides[i].record;
 		turns->sides[i].record = (struct record){0};
@@ -349,7 +350,7 @@ int until_sure_run(struct until_sure *sure, struct error *err)
 	turns->saved[1] = sure->saved->b.report->record;
 	int code = live_show_open(&live, &turns->plain, err);
 	if (!code)
-		code = run(turns, live, err);
+		code = until_sure_run_turns(turns, live, err);
 	live_show_close(live);
 	close_sides(turns);
 	return code;

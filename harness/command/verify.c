@@ -7,8 +7,8 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/experiments.h"
-#include "harness/command/plan_cost.h"
-#include "harness/command/progress.h"
+#include "harness/command/progress_line.h"
+#include "harness/command/run_plan.h"
 #include "harness/report/diagnosis_report.h"
 #include "pipelines/pipeline.h"
 
@@ -33,12 +33,12 @@ struct verify {
 	unsigned failures[EXPERIMENTS_MAX]; /* blocks that could not be finished */
 };
 
-static double seconds_of(const struct config *config, enum key_id key)
+static double verify_seconds_of(const struct config *config, enum key_id key)
 {
 	return (double)config_integer(config, key) / (double)NS_PER_S;
 }
 
-static double spent_s(const struct verify *verify)
+static double verify_spent_s(const struct verify *verify)
 {
 	return (double)(clock_now_ns() - verify->begun_ns) / (double)NS_PER_S;
 }
@@ -51,8 +51,8 @@ static struct experiment_timing timing_of(
 	const double batch_s = (double)config_integer(config, KEY_BATCH_SIZE) / throughput;
 	const double waiting = (double)config_integer(config, KEY_PREFETCH_DEPTH) + SPEED_BATCHES;
 	return experiment_timing_of(experiments, budget_s,
-		fmax(WARMUP_LEAST_S, seconds_of(config, KEY_MEASURE_WARMUP)),
-		seconds_of(config, KEY_MEASURE_DURATION), batch_s,
+		fmax(WARMUP_LEAST_S, verify_seconds_of(config, KEY_MEASURE_WARMUP)),
+		verify_seconds_of(config, KEY_MEASURE_DURATION), batch_s,
 		fmax(WARMUP_LEAST_S, waiting * batch_s), OVERHEAD_GUESS_S);
 }
 
@@ -63,7 +63,7 @@ double verify_least_budget(const struct config *config, double throughput, bool 
 	return ceil(EXPERIMENT_BLOCKS_LEAST * timing.round_s);
 }
 
-static int refuse_budget(const struct config *config, double throughput, size_t experiments,
+static int verify_refuse_budget(const struct config *config, double throughput, size_t experiments,
 	double budget_s, struct error *err)
 {
 	const struct experiment_timing timing =
@@ -81,14 +81,16 @@ static int refuse_budget(const struct config *config, double throughput, size_t 
 int verify_check_budget(const struct config *config, double throughput, bool knob, double budget_s,
 	struct error *err)
 {
-	return refuse_budget(config, throughput, experiments_count(config) + knob, budget_s, err);
+	return verify_refuse_budget(
+		config, throughput, experiments_count(config) + knob, budget_s, err);
 }
 
 static int plan_time(struct verify *verify, struct error *err)
 {
 	const struct diagnosed *d = verify->job->diagnosed;
 	struct verification *v = verify->v;
-	const int code = refuse_budget(&d->config, d->summary->median, v->count, v->budget_s, err);
+	const int code =
+		verify_refuse_budget(&d->config, d->summary->median, v->count, v->budget_s, err);
 	if (code)
 		return code;
 	const struct experiment_timing timing =
@@ -183,7 +185,8 @@ static int save(const struct verify *verify, struct error *err)
 
 static bool time_is_left(const struct verify *verify)
 {
-	return spent_s(verify) + (double)verify->block_ns / (double)NS_PER_S < verify->v->budget_s;
+	return verify_spent_s(verify) + (double)verify->block_ns / (double)NS_PER_S <
+	       verify->v->budget_s;
 }
 
 /* Once every experiment has its first blocks: their spread is known then, and no repeat takes another's time. */
@@ -222,7 +225,7 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 				verify->failures[next], verify->failures[next] == 1 ? "" : "s");
 		verify->block_ns = took_ns > verify->block_ns ? took_ns : verify->block_ns;
 	}
-	verify->v->spent_s = spent_s(verify);
+	verify->v->spent_s = verify_spent_s(verify);
 	verification_weigh(verify->v);
 	if (verify->v->untried == 0 && time_is_left(verify))
 		set_aside(verify->v);
@@ -241,11 +244,11 @@ static int run_blocks(struct verify *verify, struct error *err)
 		if (next == v->count)
 			break;
 		progress_expect_within(
-			&verify->progress, v->budget_s - spent_s(verify), EXPERIMENT_RUNS);
+			&verify->progress, v->budget_s - verify_spent_s(verify), EXPERIMENT_RUNS);
 		code = take_block(verify, next, err);
 	}
 	log_progress_end();
-	v->spent_s = spent_s(verify);
+	v->spent_s = verify_spent_s(verify);
 	verification_weigh(v);
 	return code ? code : save(verify, err);
 }

@@ -3,7 +3,7 @@
 #define MLBENCH_COMMAND_WHAT_IF_H
 
 #include "harness/analyze/fleet.h"
-#include "harness/analyze/foreign_load.h"
+#include "harness/analyze/summary.h"
 #include "harness/command/command.h"
 #include "harness/command/forecaster.h"
 

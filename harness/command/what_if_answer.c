@@ -75,7 +75,8 @@ static void take_limit(struct alternative *alternative, const struct elasticitie
 }
 
 /* From the nearest calibration: the others differ in how much, seldom in what. */
-static int explain(struct what_if *what_if, struct alternative *alternative, struct error *err)
+static int what_if_answer_explain(
+	struct what_if *what_if, struct alternative *alternative, struct error *err)
 {
 	const struct forecaster *forecaster = &what_if->forecaster;
 	const struct calibration *nearest =
@@ -100,13 +101,14 @@ static int explain(struct what_if *what_if, struct alternative *alternative, str
 	return code;
 }
 
-static int answer(struct what_if *what_if, struct alternative *alternative, struct error *err)
+static int what_if_answer_answer(
+	struct what_if *what_if, struct alternative *alternative, struct error *err)
 {
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
 	forecast_point(&input, &what_if->errors, alternative->item, &alternative->forecast);
 	if (!alternative->forecast.known)
 		return error_set(err, -ENODATA, "cannot tell: %s", alternative->forecast.why);
-	const int code = explain(what_if, alternative, err);
+	const int code = what_if_answer_explain(what_if, alternative, err);
 	alternative->done = !code;
 	what_if->done += !code;
 	return code;
@@ -127,7 +129,7 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 	for (size_t i = 0; i < what_if->grid.points && !code; i++) {
 		if (i > 0 && out_of_time(what_if, begun))
 			break;
-		code = answer(what_if, &what_if->alternatives[i], err);
+		code = what_if_answer_answer(what_if, &what_if->alternatives[i], err);
 	}
 	if (!code && what_if->done < what_if->grid.points)
 		log_warn(

@@ -45,7 +45,7 @@ static int best_point(const struct what_if *what_if, size_t *point, struct error
 }
 
 /* Points that have a repetition which ran, ascending. */
-static int list_points(struct what_if *what_if, struct error *err)
+static int what_if_ask_list_points(struct what_if *what_if, struct error *err)
 {
 	const struct record *record = &what_if->record;
 	bool *there = calloc(record->grid.points, sizeof *there);
@@ -143,7 +143,7 @@ static int add_alternatives(struct what_if *what_if, struct error *err)
 	return code;
 }
 
-static int add_points(struct what_if *what_if, struct error *err)
+static int what_if_ask_add_points(struct what_if *what_if, struct error *err)
 {
 	const struct record *record = &what_if->record;
 	int code = 0;
@@ -196,7 +196,7 @@ static size_t list_candidates(const struct what_if *what_if, struct candidate *l
 }
 
 /* The nearest points that can be calibrated from; the reason of the first when none can. */
-static int calibrate(struct what_if *what_if, struct error *err)
+static int what_if_ask_calibrate(struct what_if *what_if, struct error *err)
 {
 	struct candidate *list = calloc(what_if->point_count + 1, sizeof *list);
 	if (!list)
@@ -244,7 +244,7 @@ int what_if_ask(struct what_if *what_if, struct error *err)
 	if (options->set_count == 0 && !options_given(options, OPTION_FLEET))
 		return error_set(err, -EINVAL,
 			"'mlbench what-if' needs a change, as --set decode.workers=8, or --fleet N");
-	int code = list_points(what_if, err);
+	int code = what_if_ask_list_points(what_if, err);
 	if (!code)
 		code = choose_base(what_if, err);
 	if (!code)
@@ -257,7 +257,7 @@ int what_if_ask(struct what_if *what_if, struct error *err)
 	if (!code)
 		set_effort(&what_if->forecaster, what_if->grid.points);
 	if (!code)
-		code = add_points(what_if, err);
+		code = what_if_ask_add_points(what_if, err);
 	if (!code)
 		code = add_alternatives(what_if, err);
 	if (code)
@@ -267,5 +267,5 @@ int what_if_ask(struct what_if *what_if, struct error *err)
 	for (size_t i = 0; i < what_if->asked.axis_count; i++)
 		forecaster_take_key(&what_if->forecaster, what_if->asked.axes[i].key);
 	forecaster_place(&what_if->forecaster);
-	return calibrate(what_if, err);
+	return what_if_ask_calibrate(what_if, err);
 }

@@ -25,7 +25,7 @@ static int refuse_counts(const char *text, struct error *err)
 }
 
 /* "8", or "1-64*2". */
-static int add_counts(struct fleet_answer *answer, const char *word)
+static int what_if_fleet_add_counts(struct fleet_answer *answer, const char *word)
 {
 	char *end;
 	unsigned long last;
@@ -62,7 +62,7 @@ static int parse_counts(struct fleet_answer *answer, const char *text, struct er
 	char *rest = copy;
 	int code = copy ? 0 : -ENOMEM;
 	for (char *word = strsep(&rest, ","); word && !code; word = strsep(&rest, ","))
-		code = add_counts(answer, word);
+		code = what_if_fleet_add_counts(answer, word);
 	free(copy);
 	return code ? refuse_counts(text, err) : 0;
 }
@@ -79,7 +79,7 @@ static void note(struct fleet_answer *answer, const char *format, ...)
 	va_end(args);
 }
 
-static int refuse(enum option_id id, const char *text, struct error *err)
+static int what_if_fleet_refuse(enum option_id id, const char *text, struct error *err)
 {
 	return error_set(err, -EINVAL, "--%s: '%s' is no %s", option_specs[id].name, text,
 		option_specs[id].metavar);
@@ -94,7 +94,7 @@ static int read_rate(const struct options *options, enum option_id id, double mi
 	if (!text)
 		return 0;
 	if (units_parse_rate(text, &rate) != 0 || rate == 0)
-		return refuse(id, text, err);
+		return what_if_fleet_refuse(id, text, err);
 	*value = (double)rate;
 	return 0;
 }
@@ -106,14 +106,14 @@ static int read_network(const struct options *options, struct fleet *fleet, stru
 	const char *gradient = options_value(options, OPTION_GRADIENT_BYTES);
 	uint64_t number = 0;
 	if (latency && units_parse_duration(latency, &number) != 0)
-		return refuse(OPTION_NETWORK_LATENCY, latency, err);
+		return what_if_fleet_refuse(OPTION_NETWORK_LATENCY, latency, err);
 	fleet->network_latency_s = (double)number * 1e-9;
 	if (overlap && (units_parse_share(overlap, &fleet->overlap) != 0 || fleet->overlap < 0 ||
 			       fleet->overlap > 1))
-		return refuse(OPTION_OVERLAP, overlap, err);
+		return what_if_fleet_refuse(OPTION_OVERLAP, overlap, err);
 	fleet->gradient_bytes = NAN;
 	if (gradient && units_parse_size(gradient, &number) != 0)
-		return refuse(OPTION_GRADIENT_BYTES, gradient, err);
+		return what_if_fleet_refuse(OPTION_GRADIENT_BYTES, gradient, err);
 	if (gradient)
 		fleet->gradient_bytes = (double)number;
 	return 0;
@@ -128,7 +128,9 @@ static int read_exchange(const struct options *options, struct fleet *fleet, str
 	for (int e = FLEET_EXCHANGE_RING; e <= FLEET_EXCHANGE_TREE; e++)
 		if (strcmp(text, fleet_exchange_name((enum fleet_exchange)e)) == 0)
 			fleet->exchange = (enum fleet_exchange)e;
-	return fleet->exchange == FLEET_EXCHANGE_CHEAPER ? refuse(OPTION_ALL_REDUCE, text, err) : 0;
+	return fleet->exchange == FLEET_EXCHANGE_CHEAPER
+		       ? what_if_fleet_refuse(OPTION_ALL_REDUCE, text, err)
+		       : 0;
 }
 
 static int read_options(
@@ -328,7 +330,7 @@ const char *what_if_limit_words(enum fleet_limit limit)
 	return words[limit];
 }
 
-static void add_point(const struct fleet_point *point, struct table *table)
+static void what_if_fleet_add_point(const struct fleet_point *point, struct table *table)
 {
 	char text[UNITS_BYTES];
 	table_add(table, INK_PLAIN, "%u", point->nodes);
@@ -373,7 +375,7 @@ void what_if_fleet_text(
 	layout_heading(style, "a fleet of such nodes, on paper", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < answer->count; i++)
-		add_point(&answer->points[i], &table);
+		what_if_fleet_add_point(&answer->points[i], &table);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 	buffer_text(out, "\n");

@@ -7,23 +7,6 @@
 
 #define WHAT_IF_SCHEMA "mlbench.what-if/1"
 
-static json_t *settings(const struct config *config, const struct config_grid *grid, size_t point)
-{
-	json_t *object = json_object();
-	int bad = 0;
-	for (size_t i = 0; i < config->axis_count; i++) {
-		const struct config_axis *axis = &config->axes[i];
-		char name[CONFIG_NAME_BYTES];
-		bad |= json_object_set_new(object, config_key_name(axis->key, name),
-			config_value_to_json(axis->key,
-				&axis->values[grid->choice[point * grid->axis_count + i]]));
-	}
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
 static json_t *interval(const struct interval *range)
 {
 	return json_pack("[o,o]", fields_number(range->low), fields_number(range->high));
@@ -54,28 +37,28 @@ static json_t *limit(const struct alternative *alternative)
 		alternative->resource[0] ? alternative->resource : NULL);
 }
 
-static json_t *answer(const struct what_if *what_if, size_t i)
+static json_t *what_if_json_answer(const struct what_if *what_if, size_t i)
 {
 	const struct alternative *alternative = &what_if->alternatives[i];
 	const struct forecast *forecast = &alternative->forecast;
 	const size_t item = what_if_measured_item(what_if, alternative);
 	return json_pack("{s:o, s:b, s:f, s:o, s:f, s:o, s:o, s:o, s:o}", "settings",
-		settings(&what_if->asked, &what_if->grid, i), "predicted", 1, "throughput",
-		forecast->throughput, "interval90", interval(&forecast->interval), "gain",
-		forecast->throughput / what_if->base_measured - 1, "limit", limit(alternative),
-		"calibrated_from", sources(what_if, forecast), "extrapolates",
+		config_point_to_json(&what_if->asked, &what_if->grid, i), "predicted", 1,
+		"throughput", forecast->throughput, "interval90", interval(&forecast->interval),
+		"gain", forecast->throughput / what_if->base_measured - 1, "limit",
+		limit(alternative), "calibrated_from", sources(what_if, forecast), "extrapolates",
 		notes((const char(*)[NOTE_BYTES])alternative->notes, alternative->note_count),
 		"measured",
 		item < what_if->point_count ? fields_number(what_if->forecaster.measured[item])
 					    : json_null());
 }
 
-static json_t *answers(const struct what_if *what_if)
+static json_t *what_if_json_answers(const struct what_if *what_if)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < what_if->grid.points; i++)
 		if (what_if->alternatives[i].done)
-			(void)json_array_append_new(array, answer(what_if, i));
+			(void)json_array_append_new(array, what_if_json_answer(what_if, i));
 	return array;
 }
 
@@ -85,8 +68,8 @@ static json_t *base(const struct what_if *what_if)
 	for (size_t i = 0; i < what_if->base_repeat_count; i++)
 		(void)json_array_append_new(repeats, json_real(what_if->base_repeats[i]));
 	return json_pack("{s:I, s:o, s:f, s:o}", "point", (json_int_t)what_if->base, "settings",
-		settings(&what_if->record.config, &what_if->record.grid, what_if->base), "measured",
-		what_if->base_measured, "repeats", repeats);
+		config_point_to_json(&what_if->record.config, &what_if->record.grid, what_if->base),
+		"measured", what_if->base_measured, "repeats", repeats);
 }
 
 /* Of predicting measured points from each other; null: there was nothing to compare. */
@@ -112,7 +95,7 @@ json_t *what_if_json(const struct what_if *what_if)
 		fields_text(record->folder), "config_hash", record->config_hash, "unit",
 		"samples/s", "predicted", 1, "complete",
 		(int)(what_if->done == what_if->grid.points), "base", base(what_if), "alternatives",
-		answers(what_if), "contaminated", contaminated(what_if), "cross_errors",
-		errors(&what_if->errors), "fleet",
+		what_if_json_answers(what_if), "contaminated", contaminated(what_if),
+		"cross_errors", errors(&what_if->errors), "fleet",
 		what_if->fleet ? what_if_fleet_json(what_if) : json_null());
 }

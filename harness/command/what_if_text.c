@@ -31,12 +31,6 @@ static double gain(const struct what_if *what_if, double throughput)
 	return 100 * (throughput / what_if->base_measured - 1);
 }
 
-static void base_settings(const struct what_if *what_if, struct buffer *out)
-{
-	const struct report view = {.record = &what_if->record};
-	report_settings(&view, what_if->base, out);
-}
-
 static void add_base(const struct what_if *what_if, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -45,7 +39,8 @@ static void add_base(const struct what_if *what_if, const struct style *style, s
 	buffer_format(&text, "%s samples/s", rate(what_if->base_measured, number));
 	if (what_if->record.config.axis_count > 0) {
 		buffer_format(&text, " at point %zu, ", what_if->base);
-		base_settings(what_if, &text);
+		config_point_text(
+			&what_if->record.config, &what_if->record.grid, what_if->base, &text);
 	}
 	buffer_format(&text, " (%zu repeat%s", count, count == 1 ? "" : "s");
 	if (count > 1) {
@@ -58,20 +53,7 @@ static void add_base(const struct what_if *what_if, const struct style *style, s
 	layout_labelled_buffer(style, INK_PLAIN, "measured", &text, out);
 }
 
-static void settings_of(const struct what_if *what_if, size_t alternative, struct buffer *out)
-{
-	for (size_t i = 0; i < what_if->asked.axis_count; i++) {
-		const struct config_axis *axis = &what_if->asked.axes[i];
-		const size_t choice =
-			what_if->grid.choice[alternative * what_if->grid.axis_count + i];
-		char name[CONFIG_NAME_BYTES];
-		char value[CONFIG_VALUE_BYTES];
-		buffer_format(out, "%s%s=%s", i ? " " : "", config_key_name(axis->key, name),
-			config_format_value(axis->key, &axis->values[choice], value, sizeof value));
-	}
-}
-
-static void add_sources(const struct what_if *what_if, const struct forecast *forecast,
+static void what_if_text_add_sources(const struct what_if *what_if, const struct forecast *forecast,
 	const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -123,7 +105,7 @@ static void one_answer(const struct what_if *what_if, const struct style *style,
 	char number[UNITS_BYTES];
 	char range[RATE_TEXT_BYTES];
 	struct buffer text = {0};
-	settings_of(what_if, 0, &text);
+	config_point_text(&what_if->asked, &what_if->grid, 0, &text);
 	layout_labelled_buffer(style, INK_PLAIN, "set", &text, out);
 	buffer_format(&text, "predicted %s samples/s, %s in 90 %%",
 		rate(forecast->throughput, number),
@@ -138,11 +120,11 @@ static void one_answer(const struct what_if *what_if, const struct style *style,
 			&text, "%s / %s is the limit", alternative->stage, alternative->resource);
 		layout_labelled_buffer(style, INK_PLAIN, "then", &text, out);
 	}
-	add_sources(what_if, forecast, style, out);
+	what_if_text_add_sources(what_if, forecast, style, out);
 	add_notes(alternative, style, "beyond", out);
 }
 
-static void add_row(const struct what_if *what_if, size_t i, struct table *table)
+static void what_if_text_add_row(const struct what_if *what_if, size_t i, struct table *table)
 {
 	const struct alternative *alternative = &what_if->alternatives[i];
 	const struct forecast *forecast = &alternative->forecast;
@@ -189,7 +171,7 @@ static void table_of_answers(
 	table_open(&table, columns, keys + ANSWER_COLUMNS);
 	for (size_t i = 0; i < what_if->grid.points; i++)
 		if (what_if->alternatives[i].done)
-			add_row(what_if, i, &table);
+			what_if_text_add_row(what_if, i, &table);
 	buffer_text(out, "\n");
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
@@ -253,12 +235,12 @@ void what_if_text(const struct what_if *what_if, const struct style *style, stru
 	add_contamination(what_if, style, out);
 	add_base(what_if, style, out);
 	if (what_if->asked.axis_count == 0) { /* --fleet alone */
-		add_sources(what_if, &what_if->alternatives[0].forecast, style, out);
+		what_if_text_add_sources(what_if, &what_if->alternatives[0].forecast, style, out);
 	} else if (what_if->grid.points == 1) {
 		one_answer(what_if, style, out);
 	} else {
 		table_of_answers(what_if, style, out);
-		add_sources(what_if, NULL, style, out);
+		what_if_text_add_sources(what_if, NULL, style, out);
 		notes_of_table(what_if, style, out);
 	}
 	layout_labelled(style, INK_DIM, "result", what_if->record.folder, out);

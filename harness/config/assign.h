@@ -1,8 +1,9 @@
-/* Within harness/config: giving a key a value or an axis, from a file's line, --set or a program.
- */
+/* Within harness/config: giving a key a value or an axis, from a file's line, --set or a program, and variables in
+ * values. */
 #ifndef MLBENCH_CONFIG_ASSIGN_H
 #define MLBENCH_CONFIG_ASSIGN_H
 
+#include "harness/base/buffer.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 
@@ -27,5 +28,12 @@ void assign_pinned(struct config *config, enum key_id key, struct config_value v
 
 /* The index of key's axis, or config->axis_count. */
 size_t assign_find_axis(const struct config *config, enum key_id key);
+/* The axis of a key, or NULL. */
+const struct config_axis *assign_axis(const struct config *config, enum key_id key);
+
+/* Appends text with ${VAR} and ${VAR:-default} replaced from the environment ("-default" where VAR
+ * is unset or empty; it may hold variables itself), and $$ $# $; by the second character.  -EINVAL:
+ * an undefined variable or a stray '$'. */
+int expand_variables(const char *text, struct buffer *out, struct error *err);
 
 #endif

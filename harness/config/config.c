@@ -1,11 +1,18 @@
-/* A configuration's life, and reading its values. */
+/* A configuration: its life, giving its keys values and axes, variables, and writing it down. */
 #include "harness/config/config.h"
 
 #include "harness/base/buffer.h"
+#include "harness/base/hash.h"
+#include "harness/base/step_schedule.h"
 #include "harness/config/assign.h"
+#include "harness/config/grid.h"
+#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,4 +131,387 @@ const char *config_format_value(
 		(void)snprintf(out, room, "%s", text.failed ? "" : text.data);
 	buffer_release(&text);
 	return out;
+}
+
+/* --- variables -------------------------------------------------------------------------------- */
+
+/* An undefined one is an error wherever it stands: a path with a hole in it is another path. */
+enum { NAME_BYTES = 128, NESTING_MAX = 8, EXPANDED_BYTES_MAX = 256 * 1024 };
+
+static int expand_span(
+	const char *text, size_t size, int depth, struct buffer *out, struct error *err);
+
+/* The '}' that closes a "${" whose body starts at text, or NULL. */
+static const char *closing_brace(const char *text, const char *end)
+{
+	int open = 1;
+	for (const char *at = text; at < end; at++) {
+		if (*at == '$' && at + 1 < end && at[1] == '{')
+			open++;
+		else if (*at == '}' && --open == 0)
+			return at;
+	}
+	return NULL;
+}
+
+static size_t name_length(const char *text, const char *end)
+{
+	const char *at = text;
+	while (at < end && (isalnum((unsigned char)*at) || *at == '_'))
+		at++;
+	return at > text && isdigit((unsigned char)*text) ? 0 : (size_t)(at - text);
+}
+
+/* The body of "${...}". */
+static int expand_body(
+	const char *body, const char *end, int depth, struct buffer *out, struct error *err)
+{
+	char name[NAME_BYTES];
+	const size_t length = name_length(body, end);
+	const char *rest = body + length;
+	const bool has_default = end - rest >= 2 && rest[0] == ':' && rest[1] == '-';
+	if (length == 0 || length >= sizeof name || (rest != end && !has_default))
+		return error_set(err, -EINVAL,
+			"bad variable '${%.*s}'; write '${NAME}' or '${NAME:-default}'",
+			(int)(end - body < 48 ? end - body : 48), body);
+	memcpy(name, body, length);
+	name[length] = '\0';
+	const char *value = getenv(name);
+	if (value && (*value || !has_default)) {
+		buffer_text(out, value);
+		return 0;
+	}
+	if (has_default)
+		return expand_span(rest + 2, (size_t)(end - rest - 2), depth + 1, out, err);
+	return error_set(err, -EINVAL,
+		"variable '%s' is not defined; set it, or write '${%s:-default}'", name, name);
+}
+
+/* What a '$' at `at` stands for; *next is where to go on. */
+static int expand_dollar(const char *at, const char *end, int depth, const char **next,
+	struct buffer *out, struct error *err)
+{
+	const char follower = at + 1 < end ? at[1] : '\0';
+	if (follower == '$' || follower == '#' || follower == ';') {
+		buffer_add(out, at + 1, 1);
+		*next = at + 2;
+		return 0;
+	}
+	if (follower != '{')
+		return error_set(err, -EINVAL,
+			"stray '$'; write '${NAME}' for a variable and '$$' for a dollar");
+	const char *close = closing_brace(at + 2, end);
+	if (!close)
+		return error_set(err, -EINVAL, "'${' without '}'");
+	*next = close + 1;
+	return expand_body(at + 2, close, depth, out, err);
+}
+
+static int expand_span(
+	const char *text, size_t size, int depth, struct buffer *out, struct error *err)
+{
+	const char *end = text + size;
+	if (depth > NESTING_MAX)
+		return error_set(err, -EINVAL, "variables nested more than %d deep", NESTING_MAX);
+	while (text < end) {
+		const char *dollar = memchr(text, '$', (size_t)(end - text));
+		const char *stop = dollar ? dollar : end;
+		buffer_add(out, text, (size_t)(stop - text));
+		text = stop;
+		const int code = dollar ? expand_dollar(dollar, end, depth, &text, out, err) : 0;
+		if (code)
+			return code;
+		if (out->size > EXPANDED_BYTES_MAX)
+			return error_set(
+				err, -EINVAL, "value is longer than %d bytes", EXPANDED_BYTES_MAX);
+	}
+	return 0;
+}
+
+int expand_variables(const char *text, struct buffer *out, struct error *err)
+{
+	buffer_text(out, "");
+	const int code = expand_span(text, strlen(text), 0, out, err);
+	if (!code && out->failed)
+		return error_set(err, -ENOMEM, "out of memory");
+	return code;
+}
+
+/* --- giving a key a value or an axis ---------------------------------------------------------- */
+
+/* A value given later than an axis, by an including file or by --set, pins the key: its axis goes, and so does its place in
+ * sweep.zip.  Within one file a value and an axis of the same key stand side by side, in whichever order. */
+struct target {
+	enum key_id key;
+	bool is_axis;
+};
+
+static int find_target(const char *dotted, struct target *target, struct error *err)
+{
+	static const char sweep[] = "sweep.";
+	target->key = config_find_key(dotted);
+	target->is_axis = false;
+	if (target->key != KEY_COUNT)
+		return 0;
+	if (strncmp(dotted, sweep, sizeof sweep - 1) != 0)
+		return keys_refuse_key(dotted, err);
+	const char *swept = dotted + sizeof sweep - 1;
+	target->key = config_find_key(swept);
+	target->is_axis = true;
+	if (target->key == KEY_COUNT)
+		return keys_refuse_key(swept, err);
+	if (!config_keys[target->key].sweepable)
+		return error_set(err, -EINVAL, "'%s' cannot be swept; set one value under [%s]",
+			swept, config_keys[target->key].section);
+	return 0;
+}
+
+size_t assign_find_axis(const struct config *config, enum key_id key)
+{
+	size_t i = 0;
+	while (i < config->axis_count && config->axes[i].key != key)
+		i++;
+	return i;
+}
+
+const struct config_axis *assign_axis(const struct config *config, enum key_id key)
+{
+	const size_t at = assign_find_axis(config, key);
+	return at < config->axis_count ? &config->axes[at] : NULL;
+}
+
+static void remove_axis(struct config *config, enum key_id key)
+{
+	const size_t at = assign_find_axis(config, key);
+	if (at == config->axis_count)
+		return;
+	value_list_release(config->axes[at].values, config->axes[at].count);
+	config->axis_count--;
+	memmove(&config->axes[at], &config->axes[at + 1],
+		(config->axis_count - at) * sizeof config->axes[0]);
+	config->axes[config->axis_count] = (struct config_axis){0};
+	grid_unzip_key(config, key);
+	grid_link_zips(config);
+}
+
+static void set_value(struct config *config, enum key_id key, struct config_value value)
+{
+	value_release(&config->values[key]);
+	config->values[key] = value;
+	config->is_set[key] = true;
+	if (key == KEY_SWEEP_ZIP)
+		grid_link_zips(config);
+}
+
+void assign_pinned(struct config *config, enum key_id key, struct config_value value)
+{
+	set_value(config, key, value);
+	remove_axis(config, key);
+}
+
+static int set_key_axis(struct config *config, enum key_id key, const char *text, struct error *err)
+{
+	const size_t at = assign_find_axis(config, key);
+	if (at == CONFIG_AXES_MAX)
+		return error_set(err, -EINVAL, "more than %d swept keys", CONFIG_AXES_MAX);
+	struct config_value *values;
+	size_t count;
+	const int code = value_parse_list(key, text, &values, &count, err);
+	if (code)
+		return code;
+	struct config_axis *axis = &config->axes[at];
+	if (at == config->axis_count)
+		config->axis_count++;
+	else
+		value_list_release(axis->values, axis->count);
+	*axis = (struct config_axis){.key = key, .values = values, .count = count, .zip_with = at};
+	grid_link_zips(config);
+	return 0;
+}
+
+/* A key stands once in a file, and no include changes what was set above it.  Only exclude may be
+ * repeated: each line adds combinations. */
+static int check_lines(const struct assign_scope *scope, const struct target *target,
+	const char *dotted, struct error *err)
+{
+	const int here =
+		target->is_axis ? scope->axis_line[target->key] : scope->value_line[target->key];
+	if (here && target->key != KEY_SWEEP_EXCLUDE)
+		return error_set(err, -EINVAL, "'%.64s' is set already on line %d", dotted, here);
+	for (const struct assign_scope *outer = scope->outer; outer; outer = outer->outer) {
+		const int line = target->is_axis ? outer->axis_line[target->key]
+						 : outer->value_line[target->key];
+		if (line)
+			return error_set(err, -EINVAL,
+				"'%.64s' is set already in the including file, %s:%d; move its include line above that",
+				dotted, outer->name, line);
+	}
+	return 0;
+}
+
+static int refuse_list(enum key_id key, struct error *err)
+{
+	const struct key *entry = &config_keys[key];
+	if (!entry->sweepable)
+		return error_set(err, -EINVAL,
+			"'%s.%s' takes one value, not a list, and cannot be swept", entry->section,
+			entry->name);
+	return error_set(err, -EINVAL,
+		"'%s.%s' takes one value here; put a list in [sweep]: '%s.%s = ...'",
+		entry->section, entry->name, entry->section, entry->name);
+}
+
+static int check_schedule(const char *text, struct error *err)
+{
+	struct step_schedule schedule;
+	const char *wrong = *text ? step_schedule_parse(text, &schedule) : NULL;
+	return wrong ? error_set(err, -EINVAL,
+			       "'trace.schedule' = '%.48s' %s; it is skip,wait,warmup,active,repeat (example: 10,0,2,3,1)",
+			       text, wrong)
+		     : 0;
+}
+
+/* What the texts of the sweep name must be there, and is said with the line that names it; so are the numbers of
+ * a schedule. */
+static int check_special_text(
+	const struct config *config, enum key_id key, const char *text, struct error *err)
+{
+	if (key == KEY_TRACE_SCHEDULE)
+		return check_schedule(text, err);
+	if (key == KEY_SWEEP_ZIP)
+		return grid_check_zip(text, err);
+	return key == KEY_SWEEP_EXCLUDE ? grid_check_exclude(config, text, err) : 0;
+}
+
+static int parse_assigned(struct config *config, const struct assign_scope *scope, enum key_id key,
+	const char *text, struct config_value *value, struct error *err)
+{
+	int code = check_special_text(config, key, text, err);
+	if (code)
+		return code;
+	if (value_looks_like_list(key, text))
+		return refuse_list(key, err);
+	if (key != KEY_SWEEP_EXCLUDE || !scope || !scope->value_line[key])
+		return value_parse(key, text, value, err);
+	struct buffer joined = {0};
+	buffer_format(&joined, "%s; %s", config_text(config, key), text);
+	code = joined.failed ? error_set(err, -ENOMEM, "out of memory")
+			     : value_parse(key, joined.data, value, err);
+	buffer_release(&joined);
+	return code;
+}
+
+/* text: expanded and trimmed */
+static int assign_target(struct config *config, struct assign_scope *scope, int line,
+	const struct target *target, const char *text, struct error *err)
+{
+	if (target->is_axis) {
+		const int code = set_key_axis(config, target->key, text, err);
+		if (!code && scope)
+			scope->axis_line[target->key] = line;
+		return code;
+	}
+	struct config_value value;
+	const int code = parse_assigned(config, scope, target->key, text, &value, err);
+	if (code)
+		return code;
+	if (scope)
+		scope->value_line[target->key] = line;
+	if (scope && scope->axis_line[target->key])
+		set_value(config, target->key, value);
+	else
+		assign_pinned(config, target->key, value);
+	return 0;
+}
+
+int assign(struct config *config, struct assign_scope *scope, int line, const char *dotted,
+	const char *text, struct error *err)
+{
+	struct target target;
+	int code = find_target(dotted, &target, err);
+	if (!code && scope)
+		code = check_lines(scope, &target, dotted, err);
+	if (code)
+		return code;
+	struct buffer expanded = {0};
+	code = expand_variables(text, &expanded, err);
+	if (!code)
+		code = assign_target(config, scope, line, &target, text_trim(expanded.data), err);
+	buffer_release(&expanded);
+	return code;
+}
+
+/* --- as a file that is read back the same ----------------------------------------------------- */
+
+static void write_axis(const struct config_axis *axis, bool escaped, struct buffer *out)
+{
+	for (size_t i = 0; i < axis->count; i++) {
+		if (i > 0)
+			buffer_text(out, ",");
+		value_write(axis->key, &axis->values[i], escaped, out);
+	}
+}
+
+static void dump_section(const struct config *config, const char *section, struct buffer *out)
+{
+	buffer_format(out, "%s[%s]\n", out->size ? "\n" : "", section);
+	for (int key = 0; key < KEY_COUNT; key++) {
+		if (strcmp(config_keys[key].section, section) != 0)
+			continue;
+		buffer_format(out, "%s = ", config_keys[key].name);
+		value_write((enum key_id)key, &config->values[key], true, out);
+		buffer_text(out, "\n");
+	}
+}
+
+char *config_dump(const struct config *config)
+{
+	struct buffer out = {0};
+	for (size_t i = 0; i < config_section_count; i++)
+		dump_section(config, config_sections[i].name, &out);
+	/* The sweep is the table's last section: its axes follow its own keys. */
+	for (size_t i = 0; i < config->axis_count; i++) {
+		const struct config_axis *axis = &config->axes[i];
+		buffer_format(&out, "%s.%s = ", config_keys[axis->key].section,
+			config_keys[axis->key].name);
+		write_axis(axis, true, &out);
+		buffer_text(&out, "\n");
+	}
+	if (out.failed)
+		buffer_release(&out);
+	return out.data;
+}
+
+/* The least key of an axis's zip group names the group, whatever the order of the axes. */
+static enum key_id group_name(const struct config *config, const struct config_axis *axis)
+{
+	enum key_id least = axis->key;
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (config->axes[i].zip_with == axis->zip_with && config->axes[i].key < least)
+			least = config->axes[i].key;
+	return least;
+}
+
+void config_hash(const struct config *config, char out[17])
+{
+	struct buffer text = {0};
+	for (int key = 0; key < KEY_COUNT; key++) {
+		/* Names, and how a file is packed, change nothing; the links of the axes stand for the zip
+		 * text. */
+		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
+			continue;
+		const struct config_axis *axis = assign_axis(config, (enum key_id)key);
+		buffer_format(&text, "%s.%s=", config_keys[key].section, config_keys[key].name);
+		if (axis) {
+			write_axis(axis, true, &text);
+			const struct key *group = &config_keys[group_name(config, axis)];
+			buffer_format(&text, " with %s.%s", group->section, group->name);
+		} else {
+			value_write((enum key_id)key, &config->values[key], true, &text);
+		}
+		buffer_text(&text, "\n");
+	}
+	const uint64_t hash = text.failed ? 0 : hash_bytes(text.data, text.size, 0);
+	(void)snprintf(out, 17, "%016" PRIx64, hash);
+	buffer_release(&text);
 }

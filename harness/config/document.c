@@ -1,13 +1,16 @@
-/* Help on keys: one block a key, its text in columns. */
+/* The key table as documents: help on the terminal, one block a key with its text in columns, and mlbench.ini.5 as mdoc(7),
+ * how a file is written by hand and its keys from the table. */
 #include "harness/config/document.h"
 
 #include "harness/config/config.h"
-#include "harness/config/document_key.h"
-#include "harness/config/table.h"
+#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+/* --- on the terminal -------------------------------------------------------------------------- */
 
 enum {
 	WIDTH_LEAST = 60,
@@ -17,7 +20,8 @@ enum {
 	DETAIL_TEXT = 12, /* where the text behind "default" and the like begins */
 };
 
-void document_values(enum key_id id, struct buffer *out)
+/* "1 to 1024", "on or off", "auto, memory, pread, io_uring". */
+static void document_values(enum key_id id, struct buffer *out)
 {
 	const struct key *key = &config_keys[id];
 	switch (key->type) {
@@ -46,7 +50,7 @@ void document_values(enum key_id id, struct buffer *out)
 }
 
 /* Words from the column on, the lines after the first indented to it; ends the line. */
-static void wrap(struct buffer *out, const char *text, size_t column, size_t width)
+static void wrap_words(struct buffer *out, const char *text, size_t column, size_t width)
 {
 	size_t at = column;
 	while (*text) {
@@ -85,7 +89,7 @@ static struct columns measure_columns(void)
 	return columns;
 }
 
-static void write_key(
+static void write_key_help(
 	struct buffer *out, enum key_id id, const struct columns *columns, size_t width)
 {
 	const struct key *key = &config_keys[id];
@@ -98,20 +102,20 @@ static void write_key(
 	document_values(id, &values);
 	if (!key->sweepable)
 		buffer_text(&values, "; not swept");
-	wrap(out, values.failed ? "" : values.data, text, width);
+	wrap_words(out, values.failed ? "" : values.data, text, width);
 	buffer_repeat(out, " ", (int)text);
-	wrap(out, key->doc, text, width);
+	wrap_words(out, key->doc, text, width);
 	buffer_release(&values);
 }
 
-static void write_section(struct buffer *out, const struct key_section *section,
+static void write_section_help(struct buffer *out, const struct key_section *section,
 	const struct columns *columns, size_t width)
 {
 	buffer_format(out, "[%s] ", section->name);
-	wrap(out, section->doc, strlen(section->name) + 3, width);
+	wrap_words(out, section->doc, strlen(section->name) + 3, width);
 	for (int i = 0; i < KEY_COUNT; i++)
 		if (strcmp(config_keys[i].section, section->name) == 0)
-			write_key(out, (enum key_id)i, columns, width);
+			write_key_help(out, (enum key_id)i, columns, width);
 }
 
 void document_keys(struct buffer *out, size_t width)
@@ -121,14 +125,14 @@ void document_keys(struct buffer *out, size_t width)
 	for (size_t i = 0; i < config_section_count; i++) {
 		if (i > 0)
 			buffer_text(out, "\n");
-		write_section(out, &config_sections[i], &columns, width);
+		write_section_help(out, &config_sections[i], &columns, width);
 	}
 }
 
 static void write_detail(struct buffer *out, const char *title, const char *text, size_t width)
 {
 	buffer_format(out, "%*s%-*s", DETAIL_COLUMN, "", DETAIL_TEXT - DETAIL_COLUMN, title);
-	wrap(out, text, DETAIL_TEXT, width);
+	wrap_words(out, text, DETAIL_TEXT, width);
 }
 
 static void write_sweep_detail(struct buffer *out, const struct key *key, size_t width)
@@ -151,7 +155,7 @@ static void write_details(struct buffer *out, enum key_id id, size_t width)
 	if (*value_example(id) && key->type != KEY_TYPE_BOOLEAN)
 		buffer_format(&values, " (written like %s)", value_example(id));
 	buffer_format(out, "%s.%s\n%*s", key->section, key->name, DETAIL_COLUMN, "");
-	wrap(out, key->doc, DETAIL_COLUMN, width);
+	wrap_words(out, key->doc, DETAIL_COLUMN, width);
 	buffer_text(out, "\n");
 	write_detail(out, "default", *key->fallback ? key->fallback : "(empty)", width);
 	write_detail(out, "values", values.failed ? "" : values.data, width);
@@ -171,8 +175,207 @@ int document_key(struct buffer *out, const char *name, size_t width, struct erro
 	for (size_t i = 0; i < config_section_count; i++) {
 		if (strcmp(config_sections[i].name, name) != 0)
 			continue;
-		write_section(out, &config_sections[i], &columns, width);
+		write_section_help(out, &config_sections[i], &columns, width);
 		return 0;
 	}
-	return table_unknown_key(name, err);
+	return keys_refuse_key(name, err);
+}
+
+/* --- the manual page -------------------------------------------------------------------------- */
+
+static const char introduction[] =
+	".Sh DESCRIPTION\n"
+	"A file describes one benchmark of\n"
+	".Xr mlbench 1\n"
+	"completely: what is read and from where, how it is decoded, batched and handed to the training\n"
+	"step, how long it is measured, and which of these keys are varied.\n"
+	"A key that is not set has its default.\n"
+	"Every mistake is refused before anything runs, with file, line and the nearest right name.\n"
+	".Ss Lines\n"
+	"A line holds a\n"
+	".Li [section] ,\n"
+	"or\n"
+	".Li key = value ,\n"
+	"or nothing.\n"
+	"A\n"
+	".Li #\n"
+	"or\n"
+	".Li \\&;\n"
+	"at the start of a line or after a blank begins a comment.\n"
+	"Indentation means nothing, a line is not continued on the next, and letters count in upper and\n"
+	"lower case, except in units.\n"
+	"A section may be opened again; a key stands once in a file.\n"
+	".Ss Values\n"
+	".Bl -tag -width Ds\n"
+	".It whole numbers\n"
+	".Li 4 ,\n"
+	".Li 50k ;\n"
+	"k, M and G are powers of 1000.\n"
+	".It sizes\n"
+	".Li 4096 ,\n"
+	".Li 64k ,\n"
+	".Li 64KiB ,\n"
+	".Li 110KB ;\n"
+	"k, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, and KB, MB, GB, TB are powers of 1000.\n"
+	".It rates\n"
+	"A size with\n"
+	".Li /s ,\n"
+	"as in\n"
+	".Li 2GiB/s .\n"
+	".It durations\n"
+	".Li 1.5ms ,\n"
+	".Li 100us ,\n"
+	".Li 3s ;\n"
+	"the units are ns, us, ms, s, m (or min) and h, and a bare number is seconds.\n"
+	".It shares\n"
+	".Li 0.9\n"
+	"or\n"
+	".Li 90% .\n"
+	".It switches\n"
+	".Li on\n"
+	"or\n"
+	".Li off ;\n"
+	"yes, no, true, false, 1 and 0 are understood too.\n"
+	".El\n"
+	".Ss Variables\n"
+	".Li ${NAME}\n"
+	"is replaced from the environment.\n"
+	"A variable that is not defined is an error, also in the middle of a value;\n"
+	".Li ${NAME:-default}\n"
+	"names what to take where it is unset or empty.\n"
+	"A dollar sign is written\n"
+	".Li $$ ;\n"
+	".Li $#\n"
+	"and\n"
+	".Li $;\n"
+	"are these letters where they would begin a comment.\n"
+	".Ss Including files\n"
+	".Li include = base.ini\n"
+	"reads another file at that place, before or within any section; its path is relative to the file\n"
+	"that includes it.\n"
+	"What follows overrides what was included.\n"
+	"To set a key above a line that includes a file which sets it too is an error, and so are files\n"
+	"that include each other.\n"
+	".Ss Sweeps\n"
+	"Under\n"
+	".Li [sweep]\n"
+	"a key is named in full and given a list of values, a range, or a mixture of them:\n"
+	".Bd -literal -offset indent\n"
+	"[sweep]\n"
+	"decode.workers = 1,2,4\n"
+	"read.depth = 1-64*2           # 1 2 4 8 16 32 64\n"
+	"prefetch.depth = 1-3+1,8      # 1 2 3 8\n"
+	"exclude = decode.workers=1 read.depth=64; read.depth=1\n"
+	".Ed\n"
+	".Pp\n"
+	"Each combination is a point; the first key varies slowest.\n"
+	".Li FROM-TO+STEP\n"
+	"adds and\n"
+	".Li FROM-TO*FACTOR\n"
+	"multiplies, up to the last value that is not above TO.\n"
+	".Cm zip\n"
+	"names keys whose lists are stepped together, groups of them separated by semicolons.\n"
+	".Cm exclude\n"
+	"leaves out the points at which all conditions of a combination hold; combinations are separated\n"
+	"by semicolons, and the line may be repeated.\n"
+	".Pp\n"
+	"On the command line\n"
+	".Fl -set Ar key Ns = Ns Ar value\n"
+	"overrides a key, and takes it out of the sweep;\n"
+	".Fl -set Cm sweep. Ns Ar key Ns = Ns Ar list\n"
+	"sweeps it.\n";
+
+static const char ending[] =
+	".Sh ENVIRONMENT\n"
+	".Bl -tag -width Ds\n"
+	".It Ev MLBENCH_DATA\n"
+	"The folder of the data sets of the configurations that come with the program, by default\n"
+	".Pa data .\n"
+	".El\n"
+	".Sh EXAMPLES\n"
+	"Pictures from the page cache, decoded by one, two and four workers, for an accelerator that is\n"
+	"emulated:\n"
+	".Bd -literal -offset indent\n"
+	"[dataset]\n"
+	"path = ${MLBENCH_DATA:-data}/imagenet_like\n"
+	"recipe = photo\n"
+	"samples = 1200\n"
+	"\n"
+	"[step]\n"
+	"backend = emulated\n"
+	"device = h100\n"
+	"model = resnet50\n"
+	"\n"
+	"[sweep]\n"
+	"decode.workers = 1,2,4\n"
+	".Ed\n"
+	".Sh SEE ALSO\n"
+	".Xr mlbench 1\n";
+
+/* Text for a text line: sentences on lines of their own, `words` in quotes, nothing that mdoc would
+ * take for a request. */
+static void write_mdoc_text(struct buffer *out, const char *text)
+{
+	bool open = false;
+	bool at_start = true;
+	for (const char *at = text; *at; at++) {
+		const bool sentence_ends =
+			*at == '.' && at[1] == ' ' && isupper((unsigned char)at[2]);
+		if (at_start && (*at == '.' || *at == '\''))
+			buffer_text(out, "\\&");
+		at_start = false;
+		if (*at == '`') {
+			buffer_text(out, open ? "\\(rq" : "\\(lq");
+			open = !open;
+		} else if (*at == '\\') {
+			buffer_text(out, "\\e");
+		} else {
+			buffer_add(out, at, 1);
+		}
+		if (sentence_ends) {
+			buffer_text(out, "\n");
+			at_start = true;
+			at++;
+		}
+	}
+	buffer_text(out, "\n");
+}
+
+static void write_key_mdoc(struct buffer *out, enum key_id id)
+{
+	const struct key *key = &config_keys[id];
+	struct buffer values = {0};
+	document_values(id, &values);
+	buffer_format(
+		out, ".It Cm %s No = Ar %s\n", key->name, *key->fallback ? key->fallback : "\\&");
+	write_mdoc_text(out, key->doc);
+	if (key->type != KEY_TYPE_TEXT || !key->sweepable)
+		buffer_format(out, ".br\nValues: %s%s.\n", values.failed ? "" : values.data,
+			key->sweepable ? "" : "; not swept");
+	buffer_release(&values);
+}
+
+static void write_section_mdoc(struct buffer *out, const struct key_section *section)
+{
+	buffer_format(out, ".Ss [%s]\n%c", section->name, toupper((unsigned char)section->doc[0]));
+	write_mdoc_text(out, section->doc + 1);
+	buffer_text(out, ".Bl -tag -width Ds\n");
+	for (int i = 0; i < KEY_COUNT; i++)
+		if (strcmp(config_keys[i].section, section->name) == 0)
+			write_key_mdoc(out, (enum key_id)i);
+	buffer_text(out, ".El\n");
+}
+
+void document_manual(struct buffer *out, const char *date)
+{
+	buffer_format(out,
+		".\\\" Generated from the program's key table.\n"
+		".Dd %s\n.Dt MLBENCH.INI 5\n.Os mlbench\n"
+		".Sh NAME\n.Nm mlbench.ini\n.Nd description of a training pipeline benchmark\n",
+		date);
+	buffer_text(out, introduction);
+	buffer_text(out, ".Sh KEYS\nEach key is shown with its default.\n");
+	for (size_t i = 0; i < config_section_count; i++)
+		write_section_mdoc(out, &config_sections[i]);
+	buffer_text(out, ending);
 }

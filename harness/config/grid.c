@@ -1,11 +1,9 @@
-/* The sweep's grid: the product of the axes, where zipped axes are one, less the excluded
- * combinations.  The first axis of the file is the slowest. */
+/* The sweep's grid: the product of the axes, where zipped axes are one, less the excluded combinations.  The first axis of
+ * the file is the slowest. */
 #include "harness/config/grid.h"
 
 #include "harness/config/assign.h"
-#include "harness/config/exclude.h"
-#include "harness/config/table.h"
-#include "harness/config/text.h"
+#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
 #include <errno.h>
@@ -13,13 +11,145 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- sweep.exclude ---------------------------------------------------------------------------- */
+
+struct exclude_condition {
+	/* the axis has this value; axis EXCLUDE_ALWAYS or EXCLUDE_NEVER: fixed */
+	size_t axis, value;
+	bool ends; /* the last condition of its combination */
+};
+
+#define EXCLUDE_ALWAYS ((size_t)CONFIG_AXES_MAX)
+#define EXCLUDE_NEVER ((size_t)CONFIG_AXES_MAX + 1)
+
+struct exclude {
+	struct exclude_condition *conditions; /* owned */
+	size_t count;
+};
+
+/* One condition for each '=' at most. */
+static size_t count_conditions(const char *text)
+{
+	size_t count = 0;
+	for (; *text; text++)
+		count += *text == '=';
+	return count;
+}
+
+static struct exclude_condition resolve_condition(
+	const struct config *config, enum key_id key, const struct config_value *value)
+{
+	const size_t at = assign_find_axis(config, key);
+	if (at == config->axis_count)
+		return (struct exclude_condition){
+			.axis = value_equal(key, value, &config->values[key]) ? EXCLUDE_ALWAYS
+									      : EXCLUDE_NEVER};
+	for (size_t i = 0; i < config->axes[at].count; i++)
+		if (value_equal(key, value, &config->axes[at].values[i]))
+			return (struct exclude_condition){.axis = at, .value = i};
+	return (struct exclude_condition){.axis = EXCLUDE_NEVER};
+}
+
+/* "a.b=1" */
+static int add_condition(
+	struct exclude *exclude, const struct config *config, char *word, struct error *err)
+{
+	char *equals = strchr(word, '=');
+	if (!equals || equals == word)
+		return error_set(err, -EINVAL,
+			"expected KEY=VALUE without blanks, not '%.48s' (example: decode.workers=1 batch.size=256; batch.size=512)",
+			word);
+	*equals = '\0';
+	const enum key_id key = config_find_key(word);
+	if (key == KEY_COUNT)
+		return keys_refuse_key(word, err);
+	struct config_value value;
+	const int code = value_parse(key, equals + 1, &value, err);
+	if (code)
+		return code;
+	exclude->conditions[exclude->count++] = resolve_condition(config, key, &value);
+	value_release(&value);
+	return 0;
+}
+
+static int add_combination(
+	struct exclude *exclude, const struct config *config, char *words, struct error *err)
+{
+	const size_t first = exclude->count;
+	while (words) {
+		char *word = strsep(&words, " \t");
+		const int code = *word ? add_condition(exclude, config, word, err) : 0;
+		if (code)
+			return code;
+	}
+	if (exclude->count > first)
+		exclude->conditions[exclude->count - 1].ends = true;
+	return 0;
+}
+
+static void exclude_close(struct exclude *exclude)
+{
+	free(exclude->conditions);
+	*exclude = (struct exclude){0};
+}
+
+/* Reads text, "a.b=1 c.d=2; a.b=3": a point is excluded when all conditions of a combination hold.  A
+ * condition on a key that is not swept compares its fixed value. */
+static int exclude_open(
+	struct exclude *exclude, const struct config *config, const char *text, struct error *err)
+{
+	*exclude = (struct exclude){0};
+	char *copy = strdup(text);
+	exclude->conditions = calloc(count_conditions(text) + 1, sizeof *exclude->conditions);
+	int code = copy && exclude->conditions ? 0 : error_set(err, -ENOMEM, "out of memory");
+	for (char *rest = copy; rest && !code;)
+		code = add_combination(exclude, config, strsep(&rest, ";"), err);
+	if (code == -EINVAL)
+		(void)error_prefix(err, code, "'sweep.exclude'");
+	free(copy);
+	if (code)
+		exclude_close(exclude);
+	return code;
+}
+
+static bool condition_holds(const struct exclude_condition *condition, const size_t *choice)
+{
+	if (condition->axis >= EXCLUDE_ALWAYS)
+		return condition->axis == EXCLUDE_ALWAYS;
+	return choice[condition->axis] == condition->value;
+}
+
+/* choice: value index per axis */
+static bool exclude_matches(const struct exclude *exclude, const size_t *choice)
+{
+	bool all = true;
+	for (size_t i = 0; i < exclude->count; i++) {
+		all = all && condition_holds(&exclude->conditions[i], choice);
+		if (exclude->conditions[i].ends && all)
+			return true;
+		all = all || exclude->conditions[i].ends;
+	}
+	return false;
+}
+
+int grid_check_exclude(const struct config *config, const char *text, struct error *err)
+{
+	struct exclude exclude;
+	const int code = exclude_open(&exclude, config, text, err);
+	if (!code)
+		exclude_close(&exclude);
+	return code;
+}
+
+/* --- sweep.zip and the points ----------------------------------------------------------------- */
+
 enum { NAME_BYTES = 80 }; /* of a key in sweep.zip; what is longer is no key */
 
 /* Called for each name in sweep.zip; group counts from 0.  Nonzero ends the walk. */
 typedef int zip_visitor(void *context, size_t group, const char *name);
 
 /* A name up to the next separator, without blanks; returns the separator or the end. */
-static const char *take_name(const char *at, char name[NAME_BYTES])
+static const char *take_zip_name(const char *at, char name[NAME_BYTES])
 {
 	char word[NAME_BYTES];
 	at += strspn(at, " \t");
@@ -37,7 +167,7 @@ static int walk_zips(const char *at, zip_visitor *visit, void *context)
 	char name[NAME_BYTES];
 	size_t group = 0;
 	while (*at) {
-		at = take_name(at, name);
+		at = take_zip_name(at, name);
 		const int code = *name ? visit(context, group, name) : 0;
 		if (code)
 			return code;
@@ -97,7 +227,7 @@ static int check_is_key(void *context, size_t group, const char *name)
 	(void)group;
 	if (config_find_key(name) != KEY_COUNT)
 		return 0;
-	return error_prefix(err, table_unknown_key(name, err), "'sweep.zip'");
+	return error_prefix(err, keys_refuse_key(name, err), "'sweep.zip'");
 }
 
 int grid_check_zip(const char *text, struct error *err)
@@ -112,7 +242,7 @@ void grid_unzip_key(struct config *config, enum key_id key)
 	char separator = '\0';
 	for (const char *at = out; at && *at;) {
 		const char *start = at + strspn(at, " \t");
-		at = take_name(at, name);
+		at = take_zip_name(at, name);
 		/* What is left keeps its group: a ';' outlives a ','. */
 		if (config_find_key(name) != key) {
 			if (out > config->values[KEY_SWEEP_ZIP].text) {

@@ -1,4 +1,4 @@
-/* Within harness/config: sweep.zip as links between the axes. */
+/* Within harness/config: the swept axes: sweep.zip as links between them, and sweep.exclude. */
 #ifndef MLBENCH_CONFIG_GRID_H
 #define MLBENCH_CONFIG_GRID_H
 
@@ -10,6 +10,9 @@ void grid_link_zips(struct config *config);
 
 /* Refuses names in a zip text that are no keys; whether they are swept is seen later. */
 int grid_check_zip(const char *text, struct error *err);
+
+/* Refuses a text of sweep.exclude that cannot be read. */
+int grid_check_exclude(const struct config *config, const char *text, struct error *err);
 
 /* Takes a key that is no longer swept out of sweep.zip. */
 void grid_unzip_key(struct config *config, enum key_id key);

@@ -3,21 +3,97 @@
  * follows "]", and leaves sections without keys unseen; none of that is said aloud.  So the stream
  * that is handed to inih is made of checked lines: counted, trimmed, without comments, and long
  * ones cut into the continuation pieces that inih joins by itself. */
+#include "harness/config/config.h"
+
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
 #include "harness/config/assign.h"
-#include "harness/config/config.h"
-#include "harness/config/expand.h"
-#include "harness/config/lines.h"
-#include "harness/config/table.h"
-#include "harness/config/text.h"
+#include "harness/config/keys.h"
+#include "harness/config/value.h"
 
 #include <errno.h>
 #include <ini.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* --- lines: counted, bounded, without what is no text ----------------------------------------- */
+
+enum { LINE_BYTES_MAX = 1 << 20 };
+
+struct lines {
+	const char *at, *end; /* the text not read yet */
+	int number;           /* of the line read last, from 1 */
+};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static int check_line_letters(const char *line, size_t length, struct error *err)
+{
+	if (length > LINE_BYTES_MAX)
+		return error_set(err, -EINVAL, "line is longer than %d bytes", LINE_BYTES_MAX);
+	for (size_t i = 0; i < length; i++)
+		if (((unsigned char)line[i] < ' ' && line[i] != '\t') || line[i] == '\x7f')
+			return error_set(err, -EINVAL, "control character (%d) in column %zu",
+				line[i], i + 1);
+	return 0;
+}
+
+/* 1 with the next line, fresh, without its end; 0 at the end of the text; -EINVAL for a line with
+ * control characters or one that is too long; -ENOMEM. */
+static int lines_next(struct lines *lines, char **line, struct error *err)
+{
+	*line = NULL;
+	if (lines->at == lines->end)
+		return 0;
+	const char *start = lines->at;
+	const char *newline = memchr(start, '\n', (size_t)(lines->end - start));
+	const char *stop = newline ? newline : lines->end;
+	lines->at = newline ? newline + 1 : lines->end;
+	lines->number++;
+	if (stop > start && stop[-1] == '\r')
+		stop--;
+	const int code = check_line_letters(start, (size_t)(stop - start), err);
+	if (code)
+		return code;
+	*line = strndup(start, (size_t)(stop - start));
+	return *line ? 1 : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* Cuts the comment off: from a '#' or ';' at the start or after a blank.  Where ';' separates, it
+ * stays, and the blanks before it go, lest inih take it for a comment. */
+static void lines_strip_comment(char *line, bool semicolons_separate)
+{
+	char *out = line;
+	for (char *at = line; *at; at++) {
+		const bool opens = (*at == '#' || *at == ';') && (at == line || is_blank(at[-1]));
+		if (opens && !(*at == ';' && semicolons_separate))
+			break;
+		while (opens && out > line && is_blank(out[-1]))
+			out--;
+		*out++ = *at;
+	}
+	*out = '\0';
+}
+
+/* How many of length bytes to put into room: all, or as many as end at a place where the trimming
+ * of both pieces takes nothing away and the second opens no comment.  0: there is none. */
+static size_t lines_piece(const char *value, size_t length, size_t room)
+{
+	if (length <= room)
+		return length;
+	for (size_t cut = room; cut > 0; cut--)
+		if (!is_blank(value[cut - 1]) && !is_blank(value[cut]) && !strchr(";#", value[cut]))
+			return cut;
+	return 0;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
 
 enum {
 	FILE_BYTES_MAX = 4 << 20,
@@ -83,8 +159,8 @@ static int check_section_line(struct reader *reader, const char *line)
 		return error_set(reader->err, -EINVAL, "expected '[section]', not '%.48s'", line);
 	(void)snprintf(name, sizeof name, "%.*s",
 		(int)(length - 2 < sizeof name ? length - 2 : sizeof name - 1), line + 1);
-	if (!table_has_section(name))
-		return table_unknown_section(name, reader->err);
+	if (!keys_have_section(name))
+		return keys_refuse_section(name, reader->err);
 	reader->in_sweep = strcmp(name, "sweep") == 0;
 	return 0;
 }
@@ -152,7 +228,7 @@ static int prepare_line(struct reader *reader, char *line, char *out, size_t roo
 }
 
 /* inih's reader: called once a line, like fgets. */
-static char *next_line(char *out, int room, void *stream)
+static char *next_ini_line(char *out, int room, void *stream)
 {
 	struct reader *reader = stream;
 	const size_t usable = (size_t)room - LINE_END_BYTES;
@@ -281,7 +357,7 @@ static int take_value(struct reader *reader, const char *section)
 }
 
 /* inih's handler: called with each piece of a value; the last one completes it. */
-static int handle(void *user, const char *section, const char *name, const char *value)
+static int handle_piece(void *user, const char *section, const char *name, const char *value)
 {
 	struct reader *reader = user;
 	/* A build of inih that does not join continuations would show them under other names. */
@@ -307,7 +383,7 @@ static int read_stream(struct reader *reader, const char *text, size_t size)
 	reader->lines.end = text + size;
 	reader->scope.name = reader->name;
 	reader->scope.outer = reader->outer ? &reader->outer->scope : NULL;
-	const int wrong = ini_parse_stream(next_line, reader, handle, reader);
+	const int wrong = ini_parse_stream(next_ini_line, reader, handle_piece, reader);
 	if (!reader->code && (wrong || reader->awaited))
 		(void)fail_here(reader, error_set(reader->err, -EINVAL, "line was not understood"));
 	buffer_release(&reader->pending);

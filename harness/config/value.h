@@ -15,6 +15,9 @@ enum {
 	VALUE_LIST_MAX = 4096,       /* values of one axis */
 };
 
+/* Cuts the blanks off the end and returns the first letter that is none. */
+char *text_trim(char *text);
+
 /* Reads one literal value (no variables).  0; -EINVAL, with what is wrong and an example; -ENOMEM.
  * value->text is fresh for TEXT, without blanks at its ends, else NULL. */
 int value_parse(enum key_id key, const char *text, struct config_value *value, struct error *err);

@@ -49,7 +49,7 @@ static struct cell *cell_at(const struct canvas *c, int row, int column)
 	return &c->cells[(size_t)row * (size_t)c->columns + (size_t)column];
 }
 
-static void put(const struct canvas *c, int row, int column, enum ink ink, wchar_t character)
+static void canvas_put(const struct canvas *c, int row, int column, enum ink ink, wchar_t character)
 {
 	struct cell *cell = cell_at(c, row, column);
 	if (cell)
@@ -100,13 +100,13 @@ int canvas_text(struct canvas *c, int row, int column, int most, enum ink ink, c
 	const bool cut = columns_of(text) > most;
 	const int room = cut ? most - 1 : most;
 	while ((width = next_character(&text, &state, &character)) > 0 && used + width <= room) {
-		put(c, row, column + used, ink, character);
+		canvas_put(c, row, column + used, ink, character);
 		if (width == 2)
-			put(c, row, column + used + 1, ink, L'\0');
+			canvas_put(c, row, column + used + 1, ink, L'\0');
 		used += width;
 	}
 	if (cut)
-		put(c, row, column + used++, ink, c->utf8 ? L'\u2026' : L'~');
+		canvas_put(c, row, column + used++, ink, c->utf8 ? L'\u2026' : L'~');
 	return used;
 }
 
@@ -131,7 +131,7 @@ void canvas_right(struct canvas *c, int row, int end, int most, enum ink ink, co
 void canvas_fill(struct canvas *c, int row, int column, int count, enum ink ink, wchar_t character)
 {
 	for (int i = 0; i < count; i++)
-		put(c, row, column + i, ink, character);
+		canvas_put(c, row, column + i, ink, character);
 }
 
 void canvas_bar(struct canvas *c, int row, int column, int columns, const struct canvas_part *parts,
@@ -171,7 +171,7 @@ void canvas_graph(struct canvas *c, int row, int rows, int column, int columns, 
 		int units = (int)lround(share * rows * EIGHTHS);
 		units = units == 0 ? 1 : units; /* zero is a value, no gap */
 		for (int k = 0; k < rows; k++)
-			put(c, row - k, column + columns - (int)shown + (int)i, ink,
+			canvas_put(c, row - k, column + columns - (int)shown + (int)i, ink,
 				block(c, units - k * EIGHTHS));
 	}
 }

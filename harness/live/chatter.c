@@ -1,6 +1,7 @@
 /* A file in memory that cannot grow takes the place of stderr: writing to it never waits, and ends where it is full. */
 #include "harness/live/chatter.h"
 
+#include "harness/base/files.h"
 #include "harness/live/terminal_guard.h"
 
 #include <errno.h>
@@ -25,17 +26,6 @@ static size_t size_now(void)
 	return end < 0 ? 0 : end > CHATTER_BYTES ? CHATTER_BYTES : (size_t)end;
 }
 
-static void write_all(int fd, const char *bytes, size_t size)
-{
-	while (size > 0) {
-		const ssize_t n = write(fd, bytes, size);
-		if (n <= 0 && errno != EINTR)
-			return;
-		bytes += n > 0 ? n : 0;
-		size -= n > 0 ? (size_t)n : 0;
-	}
-}
-
 /* Safe in a signal's handler.  The file and its mapping stay: somebody may be writing to them. */
 static void write_rest(void)
 {
@@ -45,9 +35,9 @@ static void write_rest(void)
 		return;
 	const size_t size = size_now();
 	(void)dup2(chatter.real, STDERR_FILENO);
-	write_all(chatter.real, chatter.bytes, size);
+	(void)files_write_all(chatter.real, chatter.bytes, size);
 	if (size == CHATTER_BYTES)
-		write_all(chatter.real, full, sizeof full - 1);
+		(void)files_write_all(chatter.real, full, sizeof full - 1);
 }
 
 /* All of its size, and no more ever. */

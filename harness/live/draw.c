@@ -67,7 +67,7 @@ static const char *format_time(double seconds, char out[UNITS_BYTES])
 	return out;
 }
 
-static bool runs(const struct live_view *v)
+static bool draw_runs(const struct live_view *v)
 {
 	return v && !isnan(v->period_s);
 }
@@ -111,7 +111,8 @@ static void draw_title(struct pen *pen)
 
 static double share_done(const struct live_view *v)
 {
-	const double part = runs(v) && v->planned_s > 0 ? fmin(v->elapsed_s / v->planned_s, 1) : 0;
+	const double part =
+		draw_runs(v) && v->planned_s > 0 ? fmin(v->elapsed_s / v->planned_s, 1) : 0;
 	return v->total > 0 ? fmin((v->done + part) / v->total, 1) : 0;
 }
 
@@ -124,7 +125,7 @@ static void draw_point(struct pen *pen)
 	char planned[UNITS_BYTES];
 	if (!v || !has_room(pen, 1))
 		return;
-	if (runs(v))
+	if (draw_runs(v))
 		(void)snprintf(time, sizeof time, "%s%s%s", format_time(v->elapsed_s, elapsed),
 			v->planned_s > 0 ? " of " : "",
 			v->planned_s > 0 ? format_time(v->planned_s, planned) : "");
@@ -168,7 +169,7 @@ static int draw_wrapped(
 	return rows;
 }
 
-static bool is_stuck(const struct stall *stall)
+static bool draw_is_stuck(const struct stall *stall)
 {
 	return stall && stall->kind != STALL_NONE && stall->kind != STALL_IDLE;
 }
@@ -179,7 +180,7 @@ static void draw_words(struct pen *pen)
 	const int most = pen->roomy ? 3 : pen->left > 12 ? 2 : 1;
 	if (!has_room(pen, 1))
 		return;
-	const bool stuck = is_stuck(s->stall);
+	const bool stuck = draw_is_stuck(s->stall);
 	const char *words = stuck ? s->stall->words : s->verdict ? s->verdict->words : "";
 	(void)canvas_text(pen->canvas, pen->row, 0, NAME_COLUMNS, INK_DIM,
 		stuck ? "stands still" : "verdict");
@@ -288,7 +289,7 @@ static void draw_stages(struct pen *pen)
 static void draw_queues(struct pen *pen)
 {
 	const struct live_view *v = pen->scene->view;
-	if (!v || !v->timed || !runs(v))
+	if (!v || !v->timed || !draw_runs(v))
 		return;
 	skip_line(pen);
 	if (pen->roomy && has_room(pen, (int)v->queue_count + 1)) {
@@ -328,18 +329,18 @@ static void draw_graphs(struct pen *pen)
 	const int high = pen->canvas->rows >= GRAPH_ROOMY ? 3 : 1;
 	skip_line(pen);
 	draw_graph(pen, high, "samples/s",
-		units_or_dash(
-			units_format_count, runs(v) ? v->throughput_window : (double)NAN, value),
+		units_or_dash(units_format_count, draw_runs(v) ? v->throughput_window : (double)NAN,
+			value),
 		HISTORY_THROUGHPUT, most[HISTORY_THROUGHPUT]);
-	if (v->timed && runs(v) && !isnan(v->step_utilisation_window)) {
+	if (v->timed && draw_runs(v) && !isnan(v->step_utilisation_window)) {
 		(void)snprintf(value, sizeof value, "%.0f %%", v->step_utilisation_window * 100);
 		draw_graph(pen, high, v->step_emulated ? "step (emul.)" : "step busy", value,
 			HISTORY_STEP, 1);
 	}
-	if (runs(v) && !isnan(v->bytes_read_per_s))
+	if (draw_runs(v) && !isnan(v->bytes_read_per_s))
 		draw_graph(pen, 1, "read", units_format_rate(v->bytes_read_per_s, value),
 			HISTORY_READ, most[HISTORY_READ]);
-	if (runs(v) && v->resident_bytes > 0)
+	if (draw_runs(v) && v->resident_bytes > 0)
 		draw_graph(pen, 1, "memory", units_format_size((double)v->resident_bytes, value),
 			HISTORY_MEMORY, most[HISTORY_MEMORY]);
 }
@@ -350,7 +351,7 @@ static void draw_facts(struct pen *pen)
 	char pools[UNITS_BYTES];
 	char since[UNITS_BYTES];
 	struct buffer text = {0};
-	if (!runs(v) || !has_room(pen, 1))
+	if (!draw_runs(v) || !has_room(pen, 1))
 		return;
 	buffer_format(&text, "%s samples/s since the warm-up, %u in flight, pools %s",
 		units_or_dash(units_format_count, v->throughput, since), v->files_in_flight,

@@ -3,7 +3,7 @@
 #define MLBENCH_LIVE_DRAW_H
 
 #include "harness/live/canvas.h"
-#include "harness/live/history.h"
+#include "harness/live/recent.h"
 #include "harness/live/stall.h"
 
 struct scene {

@@ -2,12 +2,12 @@
 #include "harness/live/listen.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/parts.h"
 #include "harness/live/metrics.h"
 #include "harness/live/stall.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,6 +17,25 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+int listener_parse_port(const char *text, uint16_t *port, struct error *err)
+{
+	char *end;
+	*port = LISTEN_PORT_DEFAULT;
+	if (!text)
+		return 0;
+	errno = 0;
+	const long number = strtol(text, &end, 10);
+	if (errno || end == text || *end || number < 0 || number > UINT16_MAX)
+		return error_set(err, -EINVAL,
+			"--listen: '%.40s' is no port; ports are 0 (any that is free) to %u", text,
+			UINT16_MAX);
+	*port = (uint16_t)number;
+	return 0;
+}
+
+#if defined(MLBENCH_WITH_libmicrohttpd)
+#include <microhttpd.h>
 
 enum { ADDRESSES = 2, CONNECTIONS = 8, TIMEOUT_S = 5, CONNECTION_BYTES = 16 << 10, BACKLOG = 8 };
 
@@ -28,7 +47,7 @@ struct listener {
 
 /* --- answers ------------------------------------------------------------------------------------ */
 
-static enum MHD_Result answer(
+static enum MHD_Result listen_answer(
 	struct MHD_Connection *connection, unsigned status, const char *type, struct buffer *text)
 {
 	struct MHD_Response *response = NULL;
@@ -54,7 +73,7 @@ static enum MHD_Result answer_text(
 {
 	struct buffer text = {0};
 	buffer_text(&text, words);
-	return answer(connection, status, "text/plain; charset=utf-8", &text);
+	return listen_answer(connection, status, "text/plain; charset=utf-8", &text);
 }
 
 /* OpenMetrics, unless only the older format is asked for. */
@@ -67,7 +86,7 @@ static enum openmetrics_dialect dialect_for(struct MHD_Connection *connection)
 }
 
 /* As another process would see it. */
-static double is_stuck(const struct live_view *view)
+static double listen_is_stuck(const struct live_view *view)
 {
 	struct process_look process;
 	struct thread_look waits;
@@ -95,9 +114,9 @@ static enum MHD_Result answer_metrics(
 			"the run has shown nothing yet\n");
 	}
 	if (view)
-		metrics_write(view, metrics_now(), is_stuck(view), dialect, &text);
+		metrics_write(view, metrics_now(), listen_is_stuck(view), dialect, &text);
 	free(view);
-	return answer(connection, MHD_HTTP_OK,
+	return listen_answer(connection, MHD_HTTP_OK,
 		dialect == OPENMETRICS_1_0 ? OPENMETRICS_CONTENT_TYPE
 					   : OPENMETRICS_PROMETHEUS_CONTENT_TYPE,
 		&text);
@@ -187,7 +206,7 @@ static int open_socket(int family, uint16_t *port)
 }
 
 /* Its thread leaves all signals to the others. */
-static struct MHD_Daemon *start(struct listener *listener, int fd)
+static struct MHD_Daemon *listen_start(struct listener *listener, int fd)
 {
 	sigset_t all;
 	sigset_t before;
@@ -214,7 +233,7 @@ int listener_open(
 	*listener = (struct listener){.board = board, .port = port};
 	const int four = open_socket(AF_INET, &listener->port);
 	if (four >= 0)
-		listener->daemons[0] = start(listener, four);
+		listener->daemons[0] = listen_start(listener, four);
 	if (!listener->daemons[0]) {
 		free(listener);
 		return error_set(err, -EINVAL,
@@ -224,7 +243,7 @@ int listener_open(
 	/* A node without IPv6, or with that port taken there, is served by the one. */
 	const int six = open_socket(AF_INET6, &listener->port);
 	if (six >= 0)
-		listener->daemons[1] = start(listener, six);
+		listener->daemons[1] = listen_start(listener, six);
 	*out = listener;
 	return 0;
 }
@@ -244,18 +263,26 @@ uint16_t listener_port(const struct listener *listener)
 	return listener->port;
 }
 
-int listener_parse_port(const char *text, uint16_t *port, struct error *err)
+#else
+
+int listener_open(
+	struct listener **out, const struct live_board *board, uint16_t port, struct error *err)
 {
-	char *end;
-	*port = LISTEN_PORT_DEFAULT;
-	if (!text)
-		return 0;
-	errno = 0;
-	const long number = strtol(text, &end, 10);
-	if (errno || end == text || *end || number < 0 || number > UINT16_MAX)
-		return error_set(err, -EINVAL,
-			"--listen: '%.40s' is no port; ports are 0 (any that is free) to %u", text,
-			UINT16_MAX);
-	*port = (uint16_t)number;
+	(void)board;
+	(void)port;
+	*out = NULL;
+	return part_require(PART_METRICS_SERVER, err);
+}
+
+void listener_close(struct listener *listener)
+{
+	(void)listener;
+}
+
+uint16_t listener_port(const struct listener *listener)
+{
+	(void)listener;
 	return 0;
 }
+
+#endif

@@ -85,7 +85,7 @@ void look_at_process(int32_t pid, struct process_look *out)
 	out->threads = out->there ? (uint32_t)look_list_threads(pid, tids, 0) : 0;
 }
 
-static void refuse(struct thread_look *out, int code)
+static void look_refuse(struct thread_look *out, int code)
 {
 	if (code && code != -ENOENT && code != -ESRCH)
 		(void)snprintf(out->unknown, sizeof out->unknown, "%s", strerror(-code));
@@ -95,7 +95,7 @@ static void read_place(int32_t pid, struct thread_look *out)
 {
 	char path[PATH_ROOM];
 	task_path(pid, out->tid, "wchan", path);
-	refuse(out, files_first_line(path, out->place, sizeof out->place));
+	look_refuse(out, files_first_line(path, out->place, sizeof out->place));
 	if (strcmp(out->place, "0") == 0)
 		out->place[0] = '\0'; /* running, or the kernel hides it */
 }
@@ -116,7 +116,7 @@ static void read_call(int32_t pid, struct thread_look *out)
 	char *end;
 	task_path(pid, out->tid, "syscall", path);
 	const int code = files_first_line(path, line, sizeof line);
-	refuse(out, code);
+	look_refuse(out, code);
 	const long number = strtol(line, &end, 10);
 	if (code || end == line || number < 0)
 		return;

@@ -13,7 +13,7 @@ struct metrics_time metrics_now(void)
 	return (struct metrics_time){.now_ns = clock_now_ns(), .now = clock_utc_seconds()};
 }
 
-static void add(struct openmetrics *m, enum run_metric metric, double value)
+static void metrics_add_value(struct openmetrics *m, enum run_metric metric, double value)
 {
 	openmetrics_add(m, &run_metrics[metric], NULL, 0, value);
 }
@@ -37,29 +37,30 @@ static void add_command(
 	for (unsigned p = 0; p < LIVE_PHASES; p++)
 		add_one(m, RUN_PHASE, "phase", live_phase_name((enum live_phase)p),
 			p == (unsigned)v->phase);
-	add(m, RUN_STUCK, stuck);
-	add(m, RUN_STARTED, v->started);
-	add(m, RUN_UPDATED, time.now - age_s);
-	add(m, RUN_REPETITIONS, v->total);
-	add(m, RUN_REPETITIONS_DONE, v->done);
+	metrics_add_value(m, RUN_STUCK, stuck);
+	metrics_add_value(m, RUN_STARTED, v->started);
+	metrics_add_value(m, RUN_UPDATED, time.now - age_s);
+	metrics_add_value(m, RUN_REPETITIONS, v->total);
+	metrics_add_value(m, RUN_REPETITIONS_DONE, v->done);
 }
 
-static void add_counts(const struct live_view *v, struct openmetrics *m)
+static void metrics_add_counts(const struct live_view *v, struct openmetrics *m)
 {
-	add(m, RUN_SAMPLES, (double)v->samples);
-	add(m, RUN_BATCHES, (double)v->batches);
-	add(m, RUN_EPOCHS, (double)v->epochs);
-	add(m, RUN_BAD_SAMPLES, (double)v->bad_samples);
+	metrics_add_value(m, RUN_SAMPLES, (double)v->samples);
+	metrics_add_value(m, RUN_BATCHES, (double)v->batches);
+	metrics_add_value(m, RUN_EPOCHS, (double)v->epochs);
+	metrics_add_value(m, RUN_BAD_SAMPLES, (double)v->bad_samples);
 }
 
 /* Of what goes on now. */
 static void add_gauges(const struct live_view *v, struct openmetrics *m)
 {
-	add(m, RUN_THROUGHPUT, v->throughput_window);
-	add(m, RUN_STEP_UTILISATION, v->step_utilisation_window);
-	add(m, RUN_READ_BYTES, v->bytes_read_per_s);
-	add(m, RUN_RESIDENT, v->resident_bytes > 0 ? (double)v->resident_bytes : (double)NAN);
-	add(m, RUN_POOL, (double)v->pool_bytes);
+	metrics_add_value(m, RUN_THROUGHPUT, v->throughput_window);
+	metrics_add_value(m, RUN_STEP_UTILISATION, v->step_utilisation_window);
+	metrics_add_value(m, RUN_READ_BYTES, v->bytes_read_per_s);
+	metrics_add_value(
+		m, RUN_RESIDENT, v->resident_bytes > 0 ? (double)v->resident_bytes : (double)NAN);
+	metrics_add_value(m, RUN_POOL, (double)v->pool_bytes);
 }
 
 static void add_stages(const struct live_view *v, struct openmetrics *m)
@@ -80,7 +81,7 @@ static void add_stages(const struct live_view *v, struct openmetrics *m)
 		add_one(m, RUN_STAGE_WORKERS, "stage", v->stages[i].name, v->stages[i].workers);
 }
 
-static void add_queues(const struct live_view *v, struct openmetrics *m)
+static void metrics_add_queues(const struct live_view *v, struct openmetrics *m)
 {
 	for (uint32_t i = 0; v->timed && i < v->queue_count; i++)
 		add_one(m, RUN_QUEUE_DEPTH, "queue", v->queues[i].name, v->queues[i].depth);
@@ -90,9 +91,9 @@ static void add_queues(const struct live_view *v, struct openmetrics *m)
 
 static void add_device(const struct live_view *v, struct openmetrics *m)
 {
-	add(m, RUN_DEVICE_CLOCK, v->device_clock_mhz * HERTZ_PER_MHZ);
-	add(m, RUN_DEVICE_POWER, v->device_power_w);
-	add(m, RUN_DEVICE_TEMPERATURE, v->device_temperature_c);
+	metrics_add_value(m, RUN_DEVICE_CLOCK, v->device_clock_mhz * HERTZ_PER_MHZ);
+	metrics_add_value(m, RUN_DEVICE_POWER, v->device_power_w);
+	metrics_add_value(m, RUN_DEVICE_TEMPERATURE, v->device_temperature_c);
 }
 
 void metrics_write(const struct live_view *v, struct metrics_time time, double stuck,
@@ -102,13 +103,13 @@ void metrics_write(const struct live_view *v, struct metrics_time time, double s
 	const bool runs = !isnan(v->period_s);
 	add_command(v, time, stuck, &m);
 	if (v->begun_ns > 0)
-		add_counts(v, &m);
+		metrics_add_counts(v, &m);
 	if (runs)
 		add_gauges(v, &m);
 	if (v->begun_ns > 0)
 		add_stages(v, &m);
 	if (runs)
-		add_queues(v, &m);
+		metrics_add_queues(v, &m);
 	if (runs)
 		add_device(v, &m);
 	if (dialect == OPENMETRICS_1_0)

@@ -32,7 +32,7 @@ static double since(uint64_t now_ns, uint64_t then_ns)
 	return then_ns > 0 && now_ns > then_ns ? (double)(now_ns - then_ns) / (double)NS_PER_S : 0;
 }
 
-static const char *format_seconds(double seconds, char out[UNITS_BYTES])
+static const char *stall_format_seconds(double seconds, char out[UNITS_BYTES])
 {
 	return units_format_duration(seconds * (double)NS_PER_S, out);
 }
@@ -114,9 +114,9 @@ static void add_culprit(const struct stall_input *in, size_t stage, struct stall
 		s->workers == 1 ? "" : "s",
 		state.threads[THREAD_WORKING] == 1 ? "thread" : "longest thread",
 		i < in->view->thread_count ? in->view->threads[i].tid : 0,
-		format_seconds(i < in->view->thread_count
-				       ? since(in->now_ns, in->view->threads[i].moved_ns)
-				       : NAN,
+		stall_format_seconds(i < in->view->thread_count
+					     ? since(in->now_ns, in->view->threads[i].moved_ns)
+					     : NAN,
 			time),
 		words);
 }
@@ -126,7 +126,7 @@ static void add_waiting(
 {
 	char time[UNITS_BYTES];
 	add_link(out, "%s %s %s", in->view->stages[stage].name, how,
-		format_seconds(state_of(in, stage).least_s, time));
+		stall_format_seconds(state_of(in, stage).least_s, time));
 }
 
 /* "sync" is no thread's; the step is the last that has any. */
@@ -170,7 +170,7 @@ static void say_chain(struct stall *out)
 		used += (size_t)snprintf(
 			text + used, sizeof text - used, "%s%s", i ? " <- " : "", out->chain[i]);
 	say(out, STALL_WAITING, "nothing has come through for %s: %.440s",
-		format_seconds(out->still_s, time), text);
+		stall_format_seconds(out->still_s, time), text);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static bool is_silent(const struct stall_input *in, struct stall *out)
 		return false;
 	say(out, STALL_SILENT,
 		"its control thread does not run: the picture is %s old, and a new one was due every %.2g s",
-		format_seconds(age_s, time), view->period_s);
+		stall_format_seconds(age_s, time), view->period_s);
 	return true;
 }
 
@@ -240,7 +240,8 @@ static bool is_idle(const struct stall_input *in, struct stall *out)
 	add_link(out, "%s thread %d: %s", name_of(view, in->still), in->still->tid,
 		look_words(in->still, words));
 	say(out, STALL_WAITING, "%s for %s, and nothing of it runs: %s",
-		live_phase_name(view->phase), format_seconds(out->still_s, time), out->chain[0]);
+		live_phase_name(view->phase), stall_format_seconds(out->still_s, time),
+		out->chain[0]);
 	return true;
 }
 
@@ -267,11 +268,11 @@ void stall_find(const struct stall_input *in, struct stall *out)
 	out->still_s = since(in->now_ns, in->view->moved_ns);
 	if (!is_still(in->view, out->still_s)) {
 		say(out, STALL_NONE, "a file or a step was done within the last %s",
-			format_seconds(fmax(out->still_s, in->view->period_s), time));
+			stall_format_seconds(fmax(out->still_s, in->view->period_s), time));
 	} else if (!in->view->timed) {
 		say(out, STALL_WAITING,
 			"nothing has come through for %s; which stage waits is not known: measure.profiler is off",
-			format_seconds(out->still_s, time));
+			stall_format_seconds(out->still_s, time));
 	} else {
 		follow_chain(in, out);
 		say_chain(out);

@@ -1,9 +1,14 @@
-/* Looking once, without a trace. */
+/* A run in progress: looking once, the document, and the lines for people. */
 #include "harness/live/status.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "harness/base/utf8.h"
+#include "harness/record/fields.h"
+#include "harness/report/table.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +31,7 @@ static void look_at_all(struct status *out)
 		look_at_thread(out->pid, tids[i], &out->threads[i]);
 }
 
-static void judge(struct status *out)
+static void status_judge(struct status *out)
 {
 	struct thread_look waits;
 	const bool still = out->whole && stall_wants_still(&out->view, out->now_ns) &&
@@ -64,11 +69,482 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 		look_at_all(out);
 	out->now_ns = clock_now_ns();
 	out->now = clock_utc_seconds();
-	judge(out);
+	status_judge(out);
 	return 0;
 }
 
 bool status_is_stuck(const struct status *status)
 {
 	return status->seen && stall_is_stuck(&status->stall);
+}
+
+/* --- the document mlbench.status/1 ----------------------------------------------------------------- */
+
+static const char *status_state_name(unsigned state)
+{
+	static const char *const names[THREAD_STATES] = {"starved", "working", "blocked"};
+	return state < THREAD_STATES ? names[state] : "unknown";
+}
+
+static json_t *status_text_or_null(const char *text)
+{
+	return text[0] ? fields_text(text) : json_null();
+}
+
+static json_t *age(const struct status *s, uint64_t then_ns)
+{
+	return then_ns > 0 && s->now_ns >= then_ns
+		       ? json_real((double)(s->now_ns - then_ns) / (double)NS_PER_S)
+		       : json_null();
+}
+
+static json_t *states_json(const double seconds[THREAD_STATES])
+{
+	json_t *out = json_object();
+	for (unsigned k = 0; k < THREAD_STATES; k++)
+		(void)json_object_set_new(out, status_state_name(k), fields_number(seconds[k]));
+	return out;
+}
+
+static json_t *stages_json(const struct live_view *v)
+{
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < v->stage_count; i++) {
+		const struct live_stage *stage = &v->stages[i];
+		(void)json_array_append_new(list,
+			json_pack("{s:o, s:i, s:b, s:b, s:I, s:o, s:o}", "name",
+				fields_text(stage->name), "workers", (int)stage->workers,
+				"per_batch", stage->per_batch, "emulated", stage->emulated, "items",
+				(json_int_t)stage->items, "seconds", states_json(stage->seconds),
+				"cpu_seconds", fields_number(stage->cpu_seconds)));
+	}
+	return list;
+}
+
+static json_t *queues_json(const struct live_view *v)
+{
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < v->queue_count; i++)
+		(void)json_array_append_new(
+			list, json_pack("{s:o, s:i, s:i}", "name", fields_text(v->queues[i].name),
+				      "depth", (int)v->queues[i].depth, "capacity",
+				      (int)v->queues[i].capacity));
+	return list;
+}
+
+static json_t *kernel_json(const struct thread_look *look)
+{
+	char words[LOOK_WORDS_BYTES];
+	char state[2] = {look->state, '\0'};
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", status_text_or_null(state),
+		"name", status_text_or_null(look->name), "call", status_text_or_null(look->call),
+		"file", status_text_or_null(look->file), "place", status_text_or_null(look->place),
+		"not_told", status_text_or_null(look->unknown), "words",
+		fields_text(look_words(look, words)));
+}
+
+static json_t *thread_json(const struct status *s, size_t i)
+{
+	const struct live_thread *t = s->by_stage ? &s->view.threads[i] : NULL;
+	const int32_t tid = t ? t->tid : s->threads[i].tid;
+	json_t *out = json_object();
+	(void)json_object_set_new(
+		out, "stage", t ? fields_text(s->view.stages[t->stage].name) : json_null());
+	(void)json_object_set_new(out, "index", t ? json_integer(t->index) : json_null());
+	(void)json_object_set_new(out, "thread", tid > 0 ? json_integer(tid) : json_null());
+	(void)json_object_set_new(
+		out, "state", t ? json_string(status_state_name(t->state)) : json_null());
+	(void)json_object_set_new(out, "state_seconds", t ? age(s, t->since_ns) : json_null());
+	(void)json_object_set_new(
+		out, "items", t ? json_integer((json_int_t)t->items) : json_null());
+	(void)json_object_set_new(out, "seconds_since_item", t ? age(s, t->moved_ns) : json_null());
+	(void)json_object_set_new(
+		out, "kernel", tid > 0 ? kernel_json(&s->threads[i]) : json_null());
+	return out;
+}
+
+static json_t *threads_json(const struct status *s)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < s->thread_count; i++)
+		(void)json_array_append_new(list, thread_json(s, i));
+	return list;
+}
+
+static json_t *health_json(const struct status *s)
+{
+	json_t *chain = json_array();
+	for (size_t i = 0; i < s->stall.chain_count; i++)
+		(void)json_array_append_new(chain, fields_text(s->stall.chain[i]));
+	return json_pack("{s:s, s:b, s:o, s:o, s:o}", "kind",
+		s->seen ? stall_kind_name(s->stall.kind) : "starting", "stuck", status_is_stuck(s),
+		"still_seconds", fields_number(s->stall.still_s), "words",
+		fields_text(s->seen ? s->stall.words : s->why), "chain", chain);
+}
+
+static json_t *verdict_json(const struct live_verdict *v)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "words", status_text_or_null(v->words),
+		"stage", v->told ? fields_text(v->verdict.stage) : json_null(), "resource",
+		v->told ? fields_text(v->verdict.resource) : json_null(), "confidence",
+		v->told ? json_real(v->verdict.confidence) : json_null(), "over_seconds",
+		fields_number(v->over_s));
+}
+
+static json_t *device_json(const struct live_view *v)
+{
+	return json_pack("{s:o, s:o, s:o}", "clock_mhz", fields_number(v->device_clock_mhz),
+		"power_w", fields_number(v->device_power_w), "temperature_c",
+		fields_number(v->device_temperature_c));
+}
+
+static void add_view(json_t *out, const struct status *s)
+{
+	const struct live_view *v = &s->view;
+	char started[CLOCK_UTC_BYTES];
+#define SET(name, value) (void)json_object_set_new(out, name, value)
+	SET("phase", json_string(live_phase_name(v->phase)));
+	SET("phase_seconds", age(s, v->phase_ns));
+	SET("picture_seconds", age(s, v->updated_ns));
+	SET("label", status_text_or_null(v->label));
+	SET("limit", json_boolean(v->limit));
+	SET("folder", status_text_or_null(v->folder));
+	clock_format_utc(v->started, started);
+	SET("started", status_text_or_null(started));
+	SET("done", json_integer(v->done));
+	SET("total", json_integer(v->total));
+	SET("elapsed_seconds", fields_number(v->elapsed_s));
+	SET("planned_seconds", v->planned_s > 0 ? json_real(v->planned_s) : json_null());
+	SET("rest_seconds", fields_number(v->rest_s));
+	SET("profiler", json_boolean(v->timed));
+	SET("samples", json_integer((json_int_t)v->samples));
+	SET("batches", json_integer((json_int_t)v->batches));
+	SET("epochs", json_integer((json_int_t)v->epochs));
+	SET("bad_samples", json_integer((json_int_t)v->bad_samples));
+	SET("throughput_window", fields_number(v->throughput_window));
+	SET("throughput", fields_number(v->throughput));
+	SET("window_seconds", fields_number(v->window_s));
+	SET("step_utilisation_window", fields_number(v->step_utilisation_window));
+	SET("step_emulated", json_boolean(v->step_emulated));
+	SET("bytes_read_per_s", fields_number(v->bytes_read_per_s));
+	SET("files_in_flight", json_integer(v->files_in_flight));
+	SET("resident_bytes", json_integer((json_int_t)v->resident_bytes));
+	SET("pool_bytes", json_integer((json_int_t)v->pool_bytes));
+	SET("device", device_json(v));
+	SET("stages", stages_json(v));
+	SET("queues", queues_json(v));
+#undef SET
+}
+
+static json_t *run_json(const struct status *s)
+{
+	json_t *out = json_object();
+	(void)json_object_set_new(out, "pid", json_integer(s->pid));
+	(void)json_object_set_new(out, "command", status_text_or_null(s->view.command));
+	(void)json_object_set_new(out, "name", status_text_or_null(s->view.name));
+	(void)json_object_set_new(out, "node", status_text_or_null(s->view.node));
+	(void)json_object_set_new(out, "version", status_text_or_null(s->view.version));
+	(void)json_object_set_new(out, "health", health_json(s));
+	json_t *picture = s->whole ? json_object() : json_null();
+	if (s->whole)
+		add_view(picture, s);
+	(void)json_object_set_new(out, "picture", picture);
+	(void)json_object_set_new(out, "verdict", verdict_json(&s->verdict));
+	(void)json_object_set_new(out, "threads", threads_json(s));
+	return out;
+}
+
+json_t *status_json(const struct status *list, size_t count)
+{
+	json_t *runs = json_array();
+	for (size_t i = 0; i < count; i++)
+		(void)json_array_append_new(runs, run_json(&list[i]));
+	return json_pack("{s:s, s:o}", "schema", "mlbench.status/1", "runs", runs);
+}
+
+/* --- lines for people: whatever came from configurations or from the kernel loses its control characters ---- */
+
+enum { LABEL_COLUMNS = 9, INDENT = 2, LINES_MOST = 64, EVIDENCE_SHOWN = 2 };
+
+static enum ink state_ink(unsigned state)
+{
+	return state == THREAD_WORKING ? INK_GOOD : state == THREAD_BLOCKED ? INK_WARN : INK_DIM;
+}
+
+static double age_s(const struct status *s, uint64_t then_ns)
+{
+	return then_ns > 0 && s->now_ns > then_ns ? (double)(s->now_ns - then_ns) / (double)NS_PER_S
+						  : 0;
+}
+
+static const char *duration(double seconds, char out[UNITS_BYTES])
+{
+	return units_format_duration(seconds * (double)NS_PER_S, out);
+}
+
+/* --- one run ------------------------------------------------------------------------------------ */
+
+static void line(
+	const struct style *style, const char *label, const struct buffer *text, struct buffer *out)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, text->data ? text->data : "", "?");
+	buffer_repeat(out, " ", INDENT);
+	style_field(style, INK_DIM, label, LABEL_COLUMNS, out);
+	style_wrap(style, plain.data ? plain.data : "", INDENT + LABEL_COLUMNS,
+		INDENT + LABEL_COLUMNS, out);
+	buffer_release(&plain);
+}
+
+#define LINE(style, label, out, ...)                \
+	do {                                        \
+		struct buffer text_ = {0};          \
+		buffer_format(&text_, __VA_ARGS__); \
+		line(style, label, &text_, out);    \
+		buffer_release(&text_);             \
+	} while (0)
+
+static void status_add_head(const struct status *s, const struct style *style, struct buffer *out)
+{
+	struct buffer head = {0};
+	buffer_format(&head, "mlbench %s  %s", s->view.command, s->view.name);
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, head.data ? head.data : "", "?");
+	style_field(style, INK_BOLD, plain.data ? plain.data : "",
+		style_columns(plain.data ? plain.data : ""), out);
+	buffer_release(&plain);
+	utf8_add_plain(&plain, s->view.node, "?");
+	buffer_format(out, "  (process %d%s%s, mlbench %s)\n", s->pid,
+		s->view.node[0] ? " on " : "", plain.data ? plain.data : "", s->view.version);
+	buffer_release(&head);
+	buffer_release(&plain);
+}
+
+static bool runs(const struct live_view *v)
+{
+	return !isnan(v->period_s);
+}
+
+static void add_phase(const struct status *s, const struct style *style, struct buffer *out)
+{
+	const struct live_view *v = &s->view;
+	char since[UNITS_BYTES];
+	char total[UNITS_BYTES];
+	char rest[UNITS_BYTES];
+	struct buffer text = {0};
+	buffer_format(&text, "%s for %s", live_phase_name(v->phase),
+		duration(age_s(s, v->phase_ns), since));
+	if (runs(v) && v->planned_s > 0)
+		buffer_format(&text, "; %s of %s of this repetition", duration(v->elapsed_s, since),
+			duration(v->planned_s, total));
+	if (!isnan(v->rest_s) && v->total > 0)
+		buffer_format(&text, "; about %s to go", duration(v->rest_s, rest));
+	line(style, "phase", &text, out);
+	buffer_release(&text);
+	if (v->total > 0)
+		LINE(style, v->limit ? "limit" : "point", out, "%u of %u: %s",
+			v->done < v->total ? v->done + 1 : v->total, v->total, v->label);
+	if (v->folder[0])
+		LINE(style, "results", out, "%s", v->folder);
+}
+
+static void add_rates(const struct status *s, const struct style *style, struct buffer *out)
+{
+	const struct live_view *v = &s->view;
+	char now[UNITS_BYTES];
+	char all[UNITS_BYTES];
+	char samples[UNITS_BYTES];
+	struct buffer text = {0};
+	buffer_format(&text,
+		"%s samples/s over the last %.1f s, %s since the warm-up; %s samples in %llu batches",
+		units_or_dash(units_format_count, v->throughput_window, now), v->window_s,
+		units_or_dash(units_format_count, v->throughput, all),
+		units_or_dash(units_format_count, (double)v->samples, samples),
+		(unsigned long long)v->batches);
+	if (v->bad_samples > 0)
+		buffer_format(&text, ", %llu of them bad", (unsigned long long)v->bad_samples);
+	if (v->step_emulated)
+		buffer_text(&text, " (the step is emulated)");
+	line(style, "through", &text, out);
+	buffer_release(&text);
+	if (!isnan(v->bytes_read_per_s))
+		LINE(style, "read", out, "%s, %u files in flight",
+			units_format_rate(v->bytes_read_per_s, now), v->files_in_flight);
+	LINE(style, "memory", out, "%s resident, pools of %s",
+		units_format_size((double)v->resident_bytes, now),
+		units_format_size((double)v->pool_bytes, all));
+	if (!isnan(v->device_clock_mhz))
+		LINE(style, "device", out, "%.0f MHz, %.0f W, %.0f C", v->device_clock_mhz,
+			v->device_power_w, v->device_temperature_c);
+}
+
+static void status_add_queues(const struct status *s, const struct style *style, struct buffer *out)
+{
+	struct buffer text = {0};
+	for (uint32_t i = 0; i < s->view.queue_count; i++)
+		buffer_format(&text, "%s%s %u of %u", i ? ", " : "", s->view.queues[i].name,
+			s->view.queues[i].depth, s->view.queues[i].capacity);
+	line(style, "queues", &text, out);
+	buffer_release(&text);
+}
+
+static void add_health(const struct status *s, const struct style *style, struct buffer *out)
+{
+	struct buffer words = {0};
+	const bool stuck = status_is_stuck(s);
+	utf8_add_plain(&words, s->stall.words, "?");
+	buffer_repeat(out, " ", INDENT);
+	style_field(style, INK_DIM, "health", LABEL_COLUMNS, out);
+	buffer_text(out, style_ink(style, stuck ? INK_BAD : INK_GOOD));
+	buffer_text(out, stall_kind_name(s->stall.kind));
+	buffer_text(out, style_end(style));
+	const int used = INDENT + LABEL_COLUMNS + style_columns(stall_kind_name(s->stall.kind)) + 2;
+	buffer_text(out, ": ");
+	style_wrap(style, words.data ? words.data : "", INDENT + LABEL_COLUMNS, used, out);
+	buffer_release(&words);
+}
+
+static void add_verdict(const struct status *s, const struct style *style, struct buffer *out)
+{
+	LINE(style, "verdict", out, "%s", s->verdict.words);
+	for (size_t i = 0; i < s->verdict.verdict.evidence_count && i < EVIDENCE_SHOWN; i++)
+		if (s->verdict.told)
+			LINE(style, "", out, "%s", s->verdict.verdict.evidence[i]);
+}
+
+/* --- threads ------------------------------------------------------------------------------------ */
+
+static const struct table_column staged[] = {
+	{"stage", true, 0, false, false},
+	{"thread", false, 0, false, false},
+	{"does", true, 0, false, false},
+	{"since", false, 1, false, false},
+	{"items", false, 2, false, false},
+	{"last one", false, 3, false, false},
+	{"the kernel says", true, 0, true, false},
+};
+
+static const struct table_column plain_threads[] = {
+	{"thread", false, 0, false, false},
+	{"name", true, 0, false, false},
+	{"the kernel says", true, 0, true, false},
+};
+
+static void status_add_cell(struct table *table, enum ink ink, const char *text)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, text, "?");
+	table_add(table, ink, "%s", plain.data ? plain.data : "");
+	buffer_release(&plain);
+}
+
+static void add_staged(const struct status *s, size_t i, struct table *table)
+{
+	const struct live_thread *t = &s->view.threads[i];
+	char words[LOOK_WORDS_BYTES];
+	char text[UNITS_BYTES];
+	status_add_cell(table, INK_PLAIN, s->view.stages[t->stage].name);
+	if (t->tid > 0)
+		table_add(table, INK_PLAIN, "%d", t->tid);
+	else
+		table_add(table, INK_DIM, "-");
+	table_add(table, state_ink(t->state), "%s", status_state_name(t->state));
+	table_add(table, INK_PLAIN, "%s", duration(age_s(s, t->since_ns), text));
+	table_add(table, INK_PLAIN, "%s", units_format_count((double)t->items, text));
+	table_add(table, INK_PLAIN, "%s ago", duration(age_s(s, t->moved_ns), text));
+	status_add_cell(table, INK_PLAIN,
+		t->tid > 0 ? look_words(&s->threads[i], words) : "no thread of its own");
+}
+
+static void add_plain(const struct status *s, size_t i, struct table *table)
+{
+	char words[LOOK_WORDS_BYTES];
+	table_add(table, INK_PLAIN, "%d", s->threads[i].tid);
+	status_add_cell(table, INK_PLAIN, s->threads[i].name);
+	status_add_cell(table, INK_PLAIN, look_words(&s->threads[i], words));
+}
+
+static void add_threads(const struct status *s, const struct style *style, struct buffer *out)
+{
+	const size_t shown = s->thread_count < LINES_MOST ? s->thread_count : LINES_MOST;
+	struct table table;
+	if (shown == 0)
+		return;
+	if (s->by_stage)
+		table_open(&table, staged, sizeof staged / sizeof staged[0]);
+	else
+		table_open(&table, plain_threads, sizeof plain_threads / sizeof plain_threads[0]);
+	for (size_t i = 0; i < shown; i++)
+		(s->by_stage ? add_staged : add_plain)(s, i, &table);
+	buffer_text(out, "\n");
+	table_render(&table, style, INDENT, true, out);
+	table_close(&table);
+	if (s->thread_count > shown)
+		buffer_format(out, "  and %zu more\n", s->thread_count - shown);
+	if (!s->by_stage && s->whole && runs(&s->view))
+		buffer_text(out,
+			"  which stage they are of, and what they do there, is not known: measure.profiler = off\n");
+}
+
+void status_text(const struct status *s, const struct style *style, struct buffer *out)
+{
+	status_add_head(s, style, out);
+	if (s->whole)
+		add_phase(s, style, out);
+	if (s->seen)
+		add_health(s, style, out);
+	else
+		LINE(style, "health", out, "%s", s->why);
+	if (s->whole && runs(&s->view)) {
+		add_rates(s, style, out);
+		if (s->view.timed)
+			status_add_queues(s, style, out);
+		add_verdict(s, style, out);
+	}
+	add_threads(s, style, out);
+}
+
+/* --- a list ------------------------------------------------------------------------------------- */
+
+static const struct table_column listed[] = {
+	{"process", false, 0, false, false},
+	{"command", true, 3, false, false},
+	{"name", true, 0, false, false},
+	{"phase", true, 0, false, false},
+	{"done", false, 1, false, false},
+	{"samples/s", false, 0, false, false},
+	{"to go", false, 2, false, false},
+	{"health", true, 0, true, false},
+};
+
+static void add_run(const struct status *s, struct table *table)
+{
+	const struct live_view *v = &s->view;
+	char text[UNITS_BYTES];
+	table_add(table, INK_PLAIN, "%d", s->pid);
+	status_add_cell(table, INK_PLAIN, v->command);
+	status_add_cell(table, INK_BOLD, v->name);
+	table_add(table, INK_PLAIN, "%s", s->whole ? live_phase_name(v->phase) : "unknown");
+	table_add(table, INK_PLAIN, "%u/%u", v->done, v->total);
+	table_add(table, INK_PLAIN, "%s",
+		units_or_dash(units_format_count, v->throughput_window, text));
+	table_add(table, INK_PLAIN, "%s",
+		isnan(v->rest_s) || v->total == 0 ? "-" : duration(v->rest_s, text));
+	table_add(table, status_is_stuck(s) ? INK_BAD : INK_GOOD, "%s",
+		s->seen ? stall_kind_name(s->stall.kind) : "starting");
+}
+
+void status_list_text(
+	const struct status *list, size_t count, const struct style *style, struct buffer *out)
+{
+	struct table table;
+	if (count == 0) {
+		buffer_text(out, "no run of yours shows itself\n");
+		return;
+	}
+	table_open(&table, listed, sizeof listed / sizeof listed[0]);
+	for (size_t i = 0; i < count; i++)
+		add_run(&list[i], &table);
+	table_render(&table, style, 0, true, out);
+	table_close(&table);
 }

@@ -2,9 +2,10 @@
 #include "harness/live/watch.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/parts.h"
 #include "harness/live/chatter.h"
 #include "harness/live/draw.h"
-#include "harness/live/terminal.h"
+#include "harness/live/screen.h"
 #include "harness/live/terminal_guard.h"
 
 #include <errno.h>
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#if defined(MLBENCH_WITH_ncursesw)
 
 enum {
 	FRAME_MS = 200,
@@ -55,7 +58,7 @@ struct watch {
 /* --- a frame ------------------------------------------------------------------------------------ */
 
 /* Only of a run that seems to stand still. */
-static size_t look_at_threads(struct watch *w, uint64_t now_ns)
+static size_t watch_look_at_threads(struct watch *w, uint64_t now_ns)
 {
 	const struct live_view *v = &w->view;
 	const double still_s =
@@ -68,7 +71,7 @@ static size_t look_at_threads(struct watch *w, uint64_t now_ns)
 	return v->thread_count;
 }
 
-static void judge(struct watch *w, uint64_t now_ns)
+static void watch_judge(struct watch *w, uint64_t now_ns)
 {
 	struct process_look process;
 	if (now_ns < w->judged_ns + JUDGED_NS)
@@ -81,7 +84,7 @@ static void judge(struct watch *w, uint64_t now_ns)
 	const struct stall_input input = {.view = &w->view,
 		.process = &process,
 		.threads = w->looks,
-		.thread_count = look_at_threads(w, now_ns),
+		.thread_count = watch_look_at_threads(w, now_ns),
 		.still = still ? &waits : NULL,
 		.now_ns = now_ns};
 	stall_find(&input, &w->stall);
@@ -91,7 +94,7 @@ static void judge(struct watch *w, uint64_t now_ns)
 	w->over = w->stall.kind == STALL_ENDED || other_now;
 }
 
-static void look(struct watch *w, uint64_t now_ns)
+static void watch_look(struct watch *w, uint64_t now_ns)
 {
 	if (w->paused)
 		return;
@@ -100,7 +103,7 @@ static void look(struct watch *w, uint64_t now_ns)
 		history_add(&w->history, &w->view);
 	}
 	if (w->seen)
-		judge(w, now_ns);
+		watch_judge(w, now_ns);
 	if (w->options.own)
 		(void)chatter_tail(w->log, sizeof w->log);
 }
@@ -110,7 +113,7 @@ static bool is_asked_to_stop(const struct watch *w)
 	return w->options.stop && atomic_load(w->options.stop);
 }
 
-static void draw(struct watch *w, uint64_t now_ns)
+static void watch_draw(struct watch *w, uint64_t now_ns)
 {
 	int rows;
 	int columns;
@@ -170,7 +173,7 @@ static void react(struct watch *w, enum terminal_event event)
 	}
 }
 
-static void enter(struct watch *w, enum watch_phase phase)
+static void watch_enter(struct watch *w, enum watch_phase phase)
 {
 	(void)pthread_mutex_lock(&w->lock);
 	w->phase = phase;
@@ -184,13 +187,13 @@ static bool is_told_to_end(const struct watch *w)
 	return atomic_load(&w->stop) || (!w->options.own && is_asked_to_stop(w));
 }
 
-static void show(struct watch *w)
+static void watch_show(struct watch *w)
 {
 	while (!is_told_to_end(w)) {
 		const uint64_t now_ns = clock_now_ns();
-		look(w, now_ns);
+		watch_look(w, now_ns);
 		if (terminal_is_ours(w->terminal))
-			draw(w, now_ns);
+			watch_draw(w, now_ns);
 		if (w->over && !w->options.own)
 			break;
 		if (!atomic_load(&w->stop))
@@ -205,18 +208,18 @@ static void *run_view(void *context)
 	(void)pthread_setname_np(pthread_self(), "mlbench-view");
 	w->code = terminal_open(&w->terminal, w->options.colour, &w->error);
 	if (w->code) {
-		enter(w, WATCH_ENDED);
+		watch_enter(w, WATCH_ENDED);
 		return NULL;
 	}
 	if (atomic_load(&w->given_up)) {
 		terminal_close(w->terminal); /* it takes something after all: as it was, then */
 		return NULL;
 	}
-	enter(w, WATCH_SHOWING);
-	show(w);
+	watch_enter(w, WATCH_SHOWING);
+	watch_show(w);
 	if (!atomic_load(&w->given_up)) {
 		terminal_close(w->terminal);
-		enter(w, WATCH_ENDED);
+		watch_enter(w, WATCH_ENDED);
 	}
 	return NULL;
 }
@@ -273,7 +276,7 @@ static void free_watch(struct watch *w)
 }
 
 /* It sleeps in a write to a terminal that takes nothing: it is left behind, with all that it holds. */
-static void give_up(struct watch *w)
+static void watch_give_up(struct watch *w)
 {
 	atomic_store(&w->given_up, true);
 	atomic_store(&w->stop, true);
@@ -294,7 +297,7 @@ static int wait_until_open(struct watch *w, struct error *err)
 		if (w->options.own && isatty(STDERR_FILENO))
 			(void)chatter_begin();
 	} else if (phase == WATCH_OPENING) {
-		give_up(w);
+		watch_give_up(w);
 		code = error_set(err, -ENOTTY, "the terminal takes nothing");
 	} else {
 		*err = w->error;
@@ -337,7 +340,7 @@ void watch_close(struct watch *w)
 	if (phase == WATCH_ENDED)
 		free_watch(w);
 	else
-		give_up(w);
+		watch_give_up(w);
 	chatter_end();
 }
 
@@ -348,3 +351,24 @@ void watch_wait(struct watch *w)
 		(void)pthread_cond_wait(&w->changed, &w->lock);
 	(void)pthread_mutex_unlock(&w->lock);
 }
+
+#else
+
+int watch_open(struct watch **out, const struct watch_options *options, struct error *err)
+{
+	(void)options;
+	*out = NULL;
+	return part_require(PART_LIVE_VIEW, err);
+}
+
+void watch_close(struct watch *w)
+{
+	(void)w;
+}
+
+void watch_wait(struct watch *w)
+{
+	(void)w;
+}
+
+#endif

@@ -3,8 +3,8 @@
 
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
-#include "harness/measure/environment_parts.h"
 #include "harness/measure/probe.h"
+#include "harness/measure/proc_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-static void read_cpu(struct node_identity *node)
+static void read_node_cpu(struct node_identity *node)
 {
 	char flags[8192];
-	char *cpuinfo = environment_text("/proc/cpuinfo");
+	char *cpuinfo = proc_text("/proc/cpuinfo");
 	(void)snprintf(node->cpu, sizeof node->cpu, "unknown CPU");
 	if (!cpuinfo)
 		return;
@@ -29,7 +29,7 @@ static void read_cpu(struct node_identity *node)
 	free(cpuinfo);
 }
 
-static void read_names(struct node_identity *node)
+static void read_node_names(struct node_identity *node)
 {
 	struct utsname name;
 	if (uname(&name) != 0)
@@ -44,7 +44,7 @@ static void read_names(struct node_identity *node)
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul ..." -> "580.65.06"; "unknown". */
 static void driver_version(char *out, size_t room)
 {
-	char *text = environment_text("/proc/driver/nvidia/version");
+	char *text = proc_text("/proc/driver/nvidia/version");
 	(void)snprintf(out, room, "unknown");
 	for (const char *at = text; at && *at && *at != '\n'; at++) {
 		const size_t length = strspn(at, "0123456789.");
@@ -67,7 +67,7 @@ static void read_gpus(char gpu[CEILINGS_NAME_BYTES])
 	size_t count = 0;
 	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
 		count = found.gl_pathc;
-		char *text = environment_text(found.gl_pathv[0]);
+		char *text = proc_text(found.gl_pathv[0]);
 		if (!text || !parse_field(text, "Model", model, sizeof model))
 			(void)snprintf(model, sizeof model, "unknown GPU");
 		free(text);
@@ -108,7 +108,7 @@ int node_identify(const char *data_path, struct node_identity *node, struct erro
 	struct mount_entry *mount = malloc(sizeof *mount);
 	if (!mount)
 		return error_set(err, -ENOMEM, "out of memory");
-	const int code = environment_mount_of(data_path, mount);
+	const int code = proc_mount_of(data_path, mount);
 	/* Below a changed root no mount need be listed that holds the path. */
 	if (!code)
 		(void)snprintf(node->storage, sizeof node->storage, "%.40s on %.200s", mount->type,
@@ -119,13 +119,13 @@ int node_identify(const char *data_path, struct node_identity *node, struct erro
 	if (code && code != -ENOENT)
 		return error_set_errno(
 			err, -code, "cannot find the file system of '%s'", data_path);
-	read_cpu(node);
-	read_names(node);
+	read_node_cpu(node);
+	read_node_names(node);
 	node_gpus(node->gpu);
 	return 0;
 }
 
-static uint64_t add_text(uint64_t hash, const char *text)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	return hash_bytes(text, strlen(text) + 1, hash);
 }
@@ -135,10 +135,10 @@ void node_key(const struct node_identity *node, char out[CEILINGS_NODE_BYTES])
 	char cores[16];
 	(void)snprintf(cores, sizeof cores, "%u", node->cores);
 	const uint64_t hardware =
-		add_text(add_text(add_text(0, node->machine), node->cpu), node->storage);
-	uint64_t state = add_text(add_text(0, cores), node->kernel);
+		hash_text(hash_text(hash_text(0, node->machine), node->cpu), node->storage);
+	uint64_t state = hash_text(hash_text(0, cores), node->kernel);
 	if (node->gpu[0])
-		state = add_text(state, node->gpu);
+		state = hash_text(state, node->gpu);
 	(void)snprintf(out, CEILINGS_NODE_BYTES, "%016" PRIx64 "-%016" PRIx64, hardware, state);
 }
 

@@ -6,7 +6,7 @@
 #include "harness/measure/cgroup.h"
 
 #include "harness/base/files.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/proc_text.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -228,8 +228,8 @@ void cgroup_cpu_quotas_of(const char *mountinfo, const char *cgroup, struct cpu_
 
 void cgroup_cpu_quotas(struct cpu_quotas *out)
 {
-	char *mountinfo = environment_text("/proc/self/mountinfo");
-	char *cgroup = environment_text("/proc/self/cgroup");
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
 	cgroup_cpu_quotas_of(mountinfo, cgroup, out);
 	free(mountinfo);
 	free(cgroup);
@@ -323,8 +323,8 @@ struct cgroup_limits cgroup_limits_of(const char *mountinfo, const char *cgroup)
 
 struct cgroup_limits cgroup_limits_now(void)
 {
-	char *mountinfo = environment_text("/proc/self/mountinfo");
-	char *cgroup = environment_text("/proc/self/cgroup");
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
 	const struct cgroup_limits limits = cgroup_limits_of(mountinfo, cgroup);
 	free(mountinfo);
 	free(cgroup);
@@ -350,7 +350,7 @@ static const char *after_word(const char *text, const struct block_number *devic
 }
 
 /* NAN: the file or the device's line is not there, or has no number. */
-static double device_number(
+static double limited_device(
 	const char *folder, const char *file, const struct block_number *device, const char *word)
 {
 	char path[FILE_BYTES];
@@ -382,7 +382,7 @@ static const struct {
 static void add_read_limit(int version, int kind, const struct group_place *place,
 	const struct block_number *device, struct cgroup_read_limit *out)
 {
-	const double per_s = device_number(place->folder, read_files[version].limits[kind], device,
+	const double per_s = limited_device(place->folder, read_files[version].limits[kind], device,
 		read_files[version].limit_words[kind]);
 	if (!(per_s > 0) || per_s >= out->per_s)
 		return;
@@ -423,8 +423,8 @@ void cgroup_read_limits_of(const char *mountinfo, const char *cgroup,
 void cgroup_read_limits(
 	const struct block_number *devices, size_t count, struct cgroup_read_limits *out)
 {
-	char *mountinfo = environment_text("/proc/self/mountinfo");
-	char *cgroup = environment_text("/proc/self/cgroup");
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
 	cgroup_read_limits_of(mountinfo, cgroup, devices, count, out);
 	free(mountinfo);
 	free(cgroup);
@@ -436,8 +436,8 @@ void cgroup_read_use(const struct cgroup_read_limit *limit, struct cgroup_read_u
 	if (isinf(limit->per_s))
 		return;
 	const int v = limit->version;
-	out->bytes = device_number(limit->folder, read_files[v].counts[0], &limit->device,
+	out->bytes = limited_device(limit->folder, read_files[v].counts[0], &limit->device,
 		read_files[v].count_words[0]);
-	out->requests = device_number(limit->folder, read_files[v].counts[1], &limit->device,
+	out->requests = limited_device(limit->folder, read_files[v].counts[1], &limit->device,
 		read_files[v].count_words[1]);
 }

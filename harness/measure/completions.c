@@ -20,7 +20,7 @@ void completions_close(struct completions *c)
 	*c = (struct completions){0};
 }
 
-static void thin(struct completions *c)
+static void thin_completions(struct completions *c)
 {
 	for (size_t i = 0; i < c->count / 2; i++)
 		c->entries[i] = c->entries[2 * i + 1];
@@ -34,7 +34,7 @@ void completions_add(struct completions *c, const struct completion *now)
 	if (now->batches % c->stride != 0)
 		return;
 	if (c->count == c->room) {
-		thin(c);
+		thin_completions(c);
 		if (now->batches % c->stride != 0)
 			return;
 	}
@@ -42,7 +42,7 @@ void completions_add(struct completions *c, const struct completion *now)
 }
 
 /* Index of the first entry at t_ns or later. */
-static size_t find(const struct completions *c, uint64_t t_ns)
+static size_t find_completion(const struct completions *c, uint64_t t_ns)
 {
 	size_t low = 0;
 	size_t high = c->count;
@@ -60,8 +60,8 @@ uint64_t completions_between(
 	const struct completions *c, uint64_t cut_ns, uint64_t end_ns, struct completion *out)
 {
 	*out = (struct completion){0};
-	const size_t first = find(c, cut_ns);
-	const size_t end = find(c, end_ns + 1);
+	const size_t first = find_completion(c, cut_ns);
+	const size_t end = find_completion(c, end_ns + 1);
 	if (first >= end)
 		return 0;
 	const struct completion *a = &c->entries[first];
@@ -84,8 +84,8 @@ uint64_t completions_between(
 void completions_add_standstill(const struct completions *c, uint64_t cut_ns, uint64_t end_ns,
 	uint64_t least_ns, struct completion *out)
 {
-	const size_t first = find(c, cut_ns);
-	const size_t end = find(c, end_ns + 1);
+	const size_t first = find_completion(c, cut_ns);
+	const size_t end = find_completion(c, end_ns + 1);
 	if (first + 2 > end)
 		return;
 	uint64_t longest_ns = 0;
@@ -102,7 +102,7 @@ void completions_add_standstill(const struct completions *c, uint64_t cut_ns, ui
 
 double completions_samples_at(const struct completions *c, uint64_t t_ns)
 {
-	const size_t at = find(c, t_ns);
+	const size_t at = find_completion(c, t_ns);
 	const struct completion zero = {0};
 	const struct completion *before = at > 0 ? &c->entries[at - 1] : &zero;
 	const struct completion *after = at < c->count ? &c->entries[at] : &c->last;

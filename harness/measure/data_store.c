@@ -2,7 +2,7 @@
 #include "harness/measure/data_store.h"
 
 #include "harness/base/files.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/proc_text.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -107,7 +107,7 @@ void data_store_find(const char *path, struct data_store *out)
 {
 	struct mount_entry mount;
 	*out = (struct data_store){0};
-	const int code = environment_mount_of(path, &mount);
+	const int code = proc_mount_of(path, &mount);
 	if (code)
 		(void)snprintf(out->disk.why, sizeof out->disk.why,
 			"the data's mount is not known: %s", strerror(-code));

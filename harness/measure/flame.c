@@ -1,4 +1,4 @@
-/* The sampler: which threads are whose, what counts, and the thread that takes samples in. */
+/* The sampler: which threads are whose, what counts, the thread that takes samples in, and the tree that they end in. */
 #include "harness/measure/flame_parts.h"
 
 #include "harness/base/clock.h"
@@ -10,6 +10,308 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum {
+	NODES_FIRST = 1 << 12,
+	NODES_MAX = 1 << 20,
+	NAMES_FIRST = 1 << 8,
+};
+
+static size_t mix_hash(uint64_t value, uint64_t parent)
+{
+	uint64_t x = (value ^ (parent * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL;
+	x ^= x >> 32;
+	return (size_t)(x * 0xD6E8FEB86659FD93ULL >> 20);
+}
+
+/* --- the tree of addresses ------------------------------------------------------------------------------------------- */
+
+static void close_tree(struct flame_tree *tree)
+{
+	free(tree->nodes);
+	free(tree->slots);
+	*tree = (struct flame_tree){0};
+}
+
+static int open_tree(struct flame_tree *tree)
+{
+	*tree = (struct flame_tree){.room = NODES_FIRST, .slot_count = 2 * NODES_FIRST};
+	tree->nodes = calloc(tree->room, sizeof *tree->nodes);
+	tree->slots = calloc(tree->slot_count, sizeof *tree->slots);
+	if (!tree->nodes || !tree->slots) {
+		close_tree(tree);
+		return -ENOMEM;
+	}
+	tree->count = FLAME_STAGES_MAX;
+	for (uint32_t i = 0; i < FLAME_STAGES_MAX; i++)
+		tree->nodes[i].parent = FLAME_ROOT;
+	return 0;
+}
+
+/* Where such a node's number is, or would be; slots keep the number + 1, stages are never looked for. */
+static uint32_t *find_node(const struct flame_tree *tree, uint32_t parent, uint64_t pc, bool kernel)
+{
+	const size_t mask = tree->slot_count - 1;
+	size_t i = mix_hash(pc, 2 * (uint64_t)parent + kernel) & mask;
+	for (; tree->slots[i]; i = (i + 1) & mask) {
+		const struct flame_node *node = &tree->nodes[tree->slots[i] - 1];
+		if (node->pc == pc && node->parent == parent && node->kernel == kernel)
+			break;
+	}
+	return &tree->slots[i];
+}
+
+static bool grow_tree(struct flame_tree *tree)
+{
+	struct flame_tree next = *tree;
+	if (tree->room >= NODES_MAX)
+		return false;
+	next.room = 2 * tree->room;
+	next.slot_count = 2 * next.room;
+	next.slots = calloc(next.slot_count, sizeof *next.slots);
+	if (!next.slots)
+		return false;
+	next.nodes = realloc(tree->nodes, next.room * sizeof *next.nodes);
+	if (!next.nodes) {
+		free(next.slots);
+		return false;
+	}
+	for (uint32_t i = FLAME_STAGES_MAX; i < next.count; i++)
+		*find_node(&next, next.nodes[i].parent, next.nodes[i].pc, next.nodes[i].kernel) =
+			i + 1;
+	free(tree->slots);
+	*tree = next;
+	return true;
+}
+
+/* The frame below parent; FLAME_ROOT without room for it. */
+static uint32_t step_in_tree(struct flame_tree *tree, uint32_t parent, uint64_t pc, bool kernel)
+{
+	uint32_t *slot = find_node(tree, parent, pc, kernel);
+	if (*slot)
+		return *slot - 1;
+	if (tree->count == tree->room) {
+		if (!grow_tree(tree))
+			return FLAME_ROOT;
+		slot = find_node(tree, parent, pc, kernel);
+	}
+	const uint32_t number = (uint32_t)tree->count++;
+	tree->nodes[number] = (struct flame_node){.pc = pc, .parent = parent, .kernel = kernel};
+	*slot = number + 1;
+	return number;
+}
+
+/* --- from addresses to names ------------------------------------------------------------------------------------------------- */
+
+/* Frames of the profile while it is built: hashes over its frames and over its names. */
+struct naming {
+	struct flame_profile *out;
+	struct flame_unwinder *unwinder;
+	struct flame_kernel *kernel;
+	size_t frame_room, name_room;
+	uint32_t *frame_slots, *name_slots; /* number + 1 */
+	size_t frame_slot_count, name_slot_count;
+	bool failed;
+};
+
+static uint32_t *find_name(const struct naming *n, const char *name)
+{
+	uint64_t hash = 0xCBF29CE484222325ULL;
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 0x100000001B3ULL;
+	const size_t mask = n->name_slot_count - 1;
+	size_t i = mix_hash(hash, 0) & mask;
+	while (n->name_slots[i] && strcmp(n->out->names[n->name_slots[i] - 1], name) != 0)
+		i = (i + 1) & mask;
+	return &n->name_slots[i];
+}
+
+static bool grow_names(struct naming *n)
+{
+	const size_t room = n->name_room ? 2 * n->name_room : NAMES_FIRST;
+	uint32_t *const slots = calloc(2 * room, sizeof *slots);
+	char **const names = realloc(n->out->names, room * sizeof *names);
+	if (names)
+		n->out->names = names;
+	if (!slots || !names) {
+		free(slots);
+		return false;
+	}
+	free(n->name_slots);
+	n->name_slots = slots;
+	n->name_slot_count = 2 * room;
+	n->name_room = room;
+	for (size_t i = 0; i < n->out->name_count; i++)
+		*find_name(n, names[i]) = (uint32_t)i + 1;
+	return true;
+}
+
+static uint32_t intern_name(struct naming *n, const char *name)
+{
+	if ((!n->name_slots || n->out->name_count == n->name_room) && !grow_names(n)) {
+		n->failed = true;
+		return 0;
+	}
+	uint32_t *const slot = find_name(n, name);
+	if (*slot)
+		return *slot - 1;
+	char *const copy = strdup(name);
+	if (!copy) {
+		n->failed = true;
+		return 0;
+	}
+	n->out->names[n->out->name_count++] = copy;
+	*slot = (uint32_t)n->out->name_count;
+	return *slot - 1;
+}
+
+static uint32_t *find_profile_frame(
+	const struct naming *n, uint32_t parent, uint32_t name, bool kernel)
+{
+	const size_t mask = n->frame_slot_count - 1;
+	size_t i = mix_hash(name, 2 * (uint64_t)parent + kernel) & mask;
+	for (; n->frame_slots[i]; i = (i + 1) & mask) {
+		const struct flame_frame *frame = &n->out->frames[n->frame_slots[i] - 1];
+		if (frame->parent == parent && frame->name == name && frame->kernel == kernel)
+			break;
+	}
+	return &n->frame_slots[i];
+}
+
+static bool grow_frames(struct naming *n)
+{
+	const size_t room = n->frame_room ? 2 * n->frame_room : NODES_FIRST;
+	uint32_t *const slots = calloc(2 * room, sizeof *slots);
+	struct flame_frame *const frames = realloc(n->out->frames, room * sizeof *frames);
+	if (frames)
+		n->out->frames = frames;
+	if (!slots || !frames) {
+		free(slots);
+		return false;
+	}
+	free(n->frame_slots);
+	n->frame_slots = slots;
+	n->frame_slot_count = 2 * room;
+	n->frame_room = room;
+	for (size_t i = 0; i < n->out->frame_count; i++)
+		*find_profile_frame(n, frames[i].parent, frames[i].name, frames[i].kernel) =
+			(uint32_t)i + 1;
+	return true;
+}
+
+static uint32_t frame_below(struct naming *n, uint32_t parent, const char *text, bool kernel)
+{
+	const uint32_t name = intern_name(n, text);
+	if (n->failed ||
+		((!n->frame_slots || n->out->frame_count == n->frame_room) && !grow_frames(n))) {
+		n->failed = true;
+		return 0;
+	}
+	uint32_t *const slot = find_profile_frame(n, parent, name, kernel);
+	if (*slot)
+		return *slot - 1;
+	n->out->frames[n->out->frame_count++] =
+		(struct flame_frame){.parent = parent, .name = name, .kernel = kernel};
+	*slot = (uint32_t)n->out->frame_count;
+	return *slot - 1;
+}
+
+/* What starts every thread and every program says nothing: its callees stand below the stage. */
+static bool is_start(const char *name)
+{
+	static const char *const starts[] = {"clone3", "__clone3", "clone", "__clone",
+		"start_thread", "_start", "__libc_start_main", "__libc_start_main_impl",
+		"__libc_start_main@@GLIBC_2.34", "__libc_start_call_main"};
+	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+		if (strcmp(name, starts[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Functions without names that call each other are one: a pile of "[libx.so]" says no more than one does. */
+static bool is_same_module(const struct naming *n, uint32_t parent, const char *name)
+{
+	const struct flame_frame *const frame = &n->out->frames[parent];
+	return name[0] == '[' && frame->parent != FLAME_ROOT &&
+	       strcmp(n->out->names[frame->name], name) == 0;
+}
+
+static uint32_t name_node(struct naming *n, const struct flame_node *node, uint32_t parent)
+{
+	if (node->pc == FLAME_PC_TRUNCATED)
+		return frame_below(n, parent, FLAME_TRUNCATED, false);
+	if (node->kernel)
+		return frame_below(n, parent, flame_kernel_name(n->kernel, node->pc), true);
+	char names[FLAME_INLINED_MAX][FLAME_NAME_BYTES];
+	const size_t count = flame_user_names(n->unwinder, node->pc, names, FLAME_INLINED_MAX);
+	const bool top = n->out->frames[parent].parent == FLAME_ROOT;
+	for (size_t i = 0; i < count && !n->failed; i++)
+		if (!(top && is_start(names[i])) && !is_same_module(n, parent, names[i]))
+			parent = frame_below(n, parent, names[i], false);
+	return parent;
+}
+
+static int name_all(struct naming *n, const struct flame_tree *tree, const char *const *stages)
+{
+	uint32_t *const frames = calloc(tree->count, sizeof *frames); /* of each node */
+	if (!frames)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->count && !n->failed; i++) {
+		const struct flame_node *node = &tree->nodes[i];
+		if (node->parent != FLAME_ROOT)
+			frames[i] = name_node(n, node, frames[node->parent]);
+		else if (stages[i])
+			frames[i] = frame_below(n, FLAME_ROOT, stages[i], false);
+		else
+			continue;
+		if (!n->failed)
+			n->out->frames[frames[i]].self += node->self;
+	}
+	free(frames);
+	return n->failed ? -ENOMEM : 0;
+}
+
+static void add_up_frames(struct flame_profile *out)
+{
+	for (size_t i = out->frame_count; i-- > 0;) {
+		struct flame_frame *frame = &out->frames[i];
+		frame->total += frame->self;
+		if (frame->parent != FLAME_ROOT)
+			out->frames[frame->parent].total += frame->total;
+	}
+}
+
+static bool has_kernel(const struct flame_tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree->nodes[i].kernel)
+			return true;
+	return false;
+}
+
+/* From addresses to names; -ENOMEM. */
+static int name_tree(const struct flame_tree *tree, const char *const *stages,
+	struct flame_unwinder *unwinder, struct flame_profile *out)
+{
+	struct naming n = {.out = out, .unwinder = unwinder};
+	n.kernel = has_kernel(tree) ? flame_kernel_open() : NULL;
+	const int code = name_all(&n, tree, stages);
+	flame_kernel_close(n.kernel);
+	free(n.frame_slots);
+	free(n.name_slots);
+	if (!code)
+		add_up_frames(out);
+	return code;
+}
+
+void flame_profile_release(struct flame_profile *profile)
+{
+	for (size_t i = 0; i < profile->name_count; i++)
+		free(profile->names[i]);
+	free(profile->names);
+	free(profile->frames);
+	*profile = (struct flame_profile){0};
+}
 
 enum { COMM_BYTES = 32, STAGE_OTHER = 0 };
 
@@ -57,7 +359,7 @@ static uint32_t stage_number(struct flame *flame, const char *stage)
 	return flame->stage_count++;
 }
 
-static void register_thread(struct flame *flame, const char *stage, uint64_t base)
+static void register_sampled(struct flame *flame, const char *stage, uint64_t base)
 {
 	(void)pthread_mutex_lock(&flame->lock);
 	struct flame_thread *const thread = flame_thread_slot(flame, own_tid());
@@ -99,7 +401,7 @@ __attribute__((noinline)) void flame_thread_begin(const char *stage)
 	(void)pthread_mutex_lock(&gate);
 	struct flame *const flame = atomic_load(&current);
 	if (flame)
-		register_thread(flame, stage, base);
+		register_sampled(flame, stage, base);
 	(void)pthread_mutex_unlock(&gate);
 }
 
@@ -155,7 +457,7 @@ static struct flame_known find_thread(struct flame *flame, pid_t tid)
 	return known;
 }
 
-static const struct flame_known *thread_of(struct flame *flame, pid_t tid)
+static const struct flame_known *known_thread(struct flame *flame, pid_t tid)
 {
 	struct flame_known *const known = &flame->known[(unsigned)tid % FLAME_KNOWN];
 	if (known->tid != tid)
@@ -163,7 +465,7 @@ static const struct flame_known *thread_of(struct flame *flame, pid_t tid)
 	return known;
 }
 
-static bool counts(const struct flame *flame, uint64_t time_ns)
+static bool is_counted(const struct flame *flame, uint64_t time_ns)
 {
 	for (size_t i = 0; i < FLAME_WINDOWS_KEPT && i < flame->copied_count; i++)
 		if (time_ns >= flame->copied[i][0] && time_ns < flame->copied[i][1])
@@ -175,7 +477,7 @@ static uint32_t step_down(
 	struct flame *flame, uint32_t node, const uint64_t *pcs, size_t count, bool kernel)
 {
 	while (count-- > 0 && node != FLAME_ROOT)
-		node = flame_tree_step(&flame->tree, node, pcs[count], kernel);
+		node = step_in_tree(&flame->tree, node, pcs[count], kernel);
 	return node;
 }
 
@@ -188,13 +490,13 @@ static size_t kernel_depth(const struct flame_raw *raw)
 bool flame_take(struct flame *flame, const struct flame_raw *raw)
 {
 	uint64_t pcs[FLAME_DEPTH_MAX];
-	const bool counted = counts(flame, raw->time_ns);
+	const bool counted = is_counted(flame, raw->time_ns);
 	if (!counted) {
 		flame->profile.outside += raw->weight;
 		if (flame->copied_count > 0)
 			return true;
 	}
-	const struct flame_known *const thread = thread_of(flame, raw->tid);
+	const struct flame_known *const thread = known_thread(flame, raw->tid);
 	struct flame_raw based = *raw;
 	based.base = thread->base;
 	bool whole = true;
@@ -205,7 +507,7 @@ bool flame_take(struct flame *flame, const struct flame_raw *raw)
 		return whole;
 	uint32_t node = thread->stage;
 	if (!whole)
-		node = flame_tree_step(&flame->tree, node, FLAME_PC_TRUNCATED, false);
+		node = step_in_tree(&flame->tree, node, FLAME_PC_TRUNCATED, false);
 	node = step_down(flame, node, pcs, count, false);
 	node = step_down(flame, node, raw->kernel, kernel_depth(raw), true);
 	if (node == FLAME_ROOT) {
@@ -227,19 +529,12 @@ void flame_lose(struct flame *flame, uint64_t count)
 
 /* --- what counts ----------------------------------------------------------------------------------------------- */
 
-static uint64_t process_cpu_ns(void)
-{
-	struct timespec ts = {0};
-	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static void begin_window(struct flame *flame, uint64_t now_ns)
 {
 	uint64_t *const window = flame->windows[flame->window_count++ % FLAME_WINDOWS_KEPT];
 	window[0] = now_ns;
 	window[1] = UINT64_MAX;
-	flame->window_cpu_ns = process_cpu_ns();
+	flame->window_cpu_ns = clock_process_cpu_ns();
 	flame->profile.windows++;
 }
 
@@ -249,7 +544,7 @@ static void end_window(struct flame *flame, uint64_t now_ns)
 	window[1] = now_ns;
 	flame->profile.seconds += (double)(now_ns - window[0]) / (double)NS_PER_S;
 	flame->profile.cpu_s +=
-		(double)(process_cpu_ns() - flame->window_cpu_ns) / (double)NS_PER_S;
+		(double)(clock_process_cpu_ns() - flame->window_cpu_ns) / (double)NS_PER_S;
 }
 
 static void set_counting(struct flame *flame, bool on)
@@ -292,7 +587,7 @@ static void copy_state(struct flame *flame)
 }
 
 /* What ended before the rings were emptied has nothing in them any more. */
-static void free_slots(struct flame *flame)
+static void free_thread_slots(struct flame *flame)
 {
 	(void)pthread_mutex_lock(&flame->lock);
 	for (size_t i = 0; i < flame->thread_count; i++) {
@@ -307,26 +602,26 @@ static void free_slots(struct flame *flame)
 	(void)pthread_mutex_unlock(&flame->lock);
 }
 
-static void drain_once(struct flame *flame)
+static void drain_samples(struct flame *flame)
 {
 	copy_state(flame);
 	if (flame->perf)
 		flame_perf_drain(flame);
 	else
 		flame_signals_drain(flame);
-	free_slots(flame);
+	free_thread_slots(flame);
 }
 
-static void *drain(void *context)
+static void *drain_main(void *context)
 {
 	struct flame *const flame = context;
-	register_thread(flame, FLAME_SAMPLER, 0);
+	register_sampled(flame, FLAME_SAMPLER, 0);
 	while (!atomic_load(&flame->stopping)) {
 		if (flame->perf)
 			flame_perf_wait(flame);
 		else
 			flame_signals_wait(flame);
-		drain_once(flame);
+		drain_samples(flame);
 	}
 	end_thread(flame);
 	return NULL;
@@ -353,7 +648,7 @@ static int open_method(struct flame *flame, struct error *err)
 	return flame_signals_open(flame, err);
 }
 
-static void stop(struct flame *flame)
+static void stop_sampling(struct flame *flame)
 {
 	if (flame->perf)
 		flame_perf_stop(flame);
@@ -364,14 +659,14 @@ static void stop(struct flame *flame)
 	atomic_store(&flame->stopping, true);
 	(void)pthread_join(flame->drain, NULL);
 	flame->drains = false;
-	drain_once(flame); /* what came between its last look and the stop */
+	drain_samples(flame); /* what came between its last look and the stop */
 	if (flame->perf)
 		flame_perf_lose_rest(flame);
 }
 
-static int open_all(struct flame *flame, struct error *err)
+static int open_sampler(struct flame *flame, struct error *err)
 {
-	int code = flame_tree_open(&flame->tree);
+	int code = open_tree(&flame->tree);
 	if (code)
 		return error_set(err, code, "out of memory");
 	code = flame_unwinder_open(&flame->unwinder, err);
@@ -380,7 +675,7 @@ static int open_all(struct flame *flame, struct error *err)
 	code = open_method(flame, err);
 	if (code)
 		return error_prefix(err, -ENOTSUP, "cannot sample the CPU time");
-	code = pthread_create(&flame->drain, NULL, drain, flame);
+	code = pthread_create(&flame->drain, NULL, drain_main, flame);
 	if (code)
 		return error_set_errno(err, code, "cannot start the sampler's thread");
 	flame->drains = true;
@@ -411,14 +706,14 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 	flame->options.stack_bytes = stack_bytes(options);
 	flame->pid = getpid();
 	(void)stage_number(flame, FLAME_OTHER);
-	register_thread(flame, FLAME_CONTROL, 0);
+	register_sampled(flame, FLAME_CONTROL, 0);
 	struct flame *none = NULL;
 	if (!atomic_compare_exchange_strong(&current, &none, flame)) {
 		(void)pthread_mutex_destroy(&flame->lock);
 		free(flame);
 		return error_set(err, -EBUSY, "the CPU time is being sampled already");
 	}
-	const int code = open_all(flame, err);
+	const int code = open_sampler(flame, err);
 	if (code)
 		flame_close(flame);
 	else
@@ -438,9 +733,9 @@ int flame_finish(struct flame *flame, struct flame_profile *out, struct error *e
 {
 	*out = (struct flame_profile){0};
 	set_counting(flame, false);
-	stop(flame);
+	stop_sampling(flame);
 	struct flame_profile profile = flame->profile;
-	const int code = flame_tree_name(&flame->tree, flame->stages, flame->unwinder, &profile);
+	const int code = name_tree(&flame->tree, flame->stages, flame->unwinder, &profile);
 	*out = profile;
 	return code ? error_set(err, code, "out of memory for the names of what was sampled") : 0;
 }
@@ -449,14 +744,14 @@ void flame_close(struct flame *flame)
 {
 	if (!flame)
 		return;
-	stop(flame);
+	stop_sampling(flame);
 	(void)pthread_mutex_lock(&gate);
 	atomic_store(&current, NULL);
 	(void)pthread_mutex_unlock(&gate);
 	flame_perf_close(flame);
 	flame_signals_close(flame);
 	flame_unwinder_close(flame->unwinder);
-	flame_tree_close(&flame->tree);
+	close_tree(&flame->tree);
 	(void)pthread_mutex_destroy(&flame->lock);
 	free(flame);
 }

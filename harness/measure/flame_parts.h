@@ -76,14 +76,6 @@ struct flame_tree {
 	size_t slot_count;
 };
 
-int flame_tree_open(struct flame_tree *tree);
-void flame_tree_close(struct flame_tree *tree);
-/* The frame below parent; FLAME_ROOT without room for it. */
-uint32_t flame_tree_step(struct flame_tree *tree, uint32_t parent, uint64_t pc, bool kernel);
-/* From addresses to names; -ENOMEM. */
-int flame_tree_name(const struct flame_tree *tree, const char *const *stages,
-	struct flame_unwinder *unwinder, struct flame_profile *out);
-
 /* --- threads ------------------------------------------------------------------------------------------- */
 
 /* A thread that is known; with signals, one with a timer and a ring. */

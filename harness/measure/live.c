@@ -5,11 +5,12 @@
 #include "harness/measure/live.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/live_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,115 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* --- a folder of this user's alone, with a file for each process ------------------------------ */
+
+enum {
+	LIVE_BASES = 3,
+	LIVE_NAME_ROOM = 32,
+	FOLDER_ROOM = 512,      /* of the folder's path */
+	FILES_LOOKED_AT = 4096, /* of a folder, at most */
+};
+
+#define SUFFIX ".live"
+
+uint64_t live_process_start(int32_t pid)
+{
+	enum { START_FIELD = 22, FIRST_AFTER_NAME = 3 };
+	char path[LIVE_NAME_ROOM];
+	char text[1024];
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	const ssize_t size = read(fd, text, sizeof text - 1);
+	(void)close(fd);
+	if (size <= 0)
+		return 0;
+	text[size] = '\0';
+	/* The name is in parentheses and may have any character. */
+	const char *at = strrchr(text, ')');
+	for (int field = FIRST_AFTER_NAME - 1; at && field < START_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* Folders that the folder may be in, in the order of trying; NULL: not set. */
+static void live_bases(const char *bases[LIVE_BASES])
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	bases[0] = runtime && runtime[0] == '/' ? runtime : NULL;
+	bases[1] = "/dev/shm";
+	bases[2] = "/tmp";
+}
+
+/* An open folder that belongs to uid and to nobody else, or -errno with the reason: one that somebody else made
+ * beforehand, or a link in its place, is refused. */
+static int live_folder_open(const char *base, uid_t uid, bool make, struct error *err)
+{
+	char path[FOLDER_ROOM];
+	if ((size_t)snprintf(path, sizeof path, "%s/mlbench-%u", base, (unsigned)uid) >=
+		sizeof path)
+		return error_set(err, -ENAMETOOLONG, "'%.100s...' is too long a name", base);
+	if (make && mkdir(path, 0700) && errno != EEXIST)
+		return error_set_errno(err, errno, "cannot make '%s'", path);
+	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(err, errno, "cannot open '%s'", path);
+	struct stat st;
+	if (fstat(fd, &st) == 0 && st.st_uid == uid && (st.st_mode & 077) == 0)
+		return fd;
+	(void)close(fd);
+	return error_set(err, -EPERM, "'%s' is not this user's alone", path);
+}
+
+/* The first that this user can have, made where it is not there. */
+static int live_folder_own(struct error *err)
+{
+	const char *bases[LIVE_BASES];
+	int fd = -ENOENT;
+	live_bases(bases);
+	for (size_t i = 0; i < LIVE_BASES && fd < 0; i++)
+		if (bases[i])
+			fd = live_folder_open(bases[i], geteuid(), true, err);
+	return fd;
+}
+
+/* "4711.live" */
+static void live_file_name(int32_t pid, char out[LIVE_NAME_ROOM])
+{
+	(void)snprintf(out, LIVE_NAME_ROOM, "%d" SUFFIX, pid);
+}
+
+/* The process whose picture has this name; 0: it is no such name. */
+static int32_t live_file_pid(const char *name)
+{
+	char *end;
+	const long pid = strtol(name, &end, 10);
+	return name[0] >= '1' && name[0] <= '9' && strcmp(end, SUFFIX) == 0 && pid <= INT32_MAX
+		       ? (int32_t)pid
+		       : 0;
+}
+
+/* Calls take for every picture of a folder, so many at most; false from it ends the walk. */
+typedef bool live_take(void *context, int folder, const char *name, int32_t pid);
+static void live_folder_each(int folder, live_take *take, void *context)
+{
+	const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = again >= 0 ? fdopendir(again) : NULL;
+	if (!dir) {
+		if (again >= 0)
+			(void)close(again);
+		return;
+	}
+	bool more = true;
+	for (int seen = 0; more && seen < FILES_LOOKED_AT; seen++) {
+		const struct dirent *entry = readdir(dir);
+		const int32_t pid = entry ? live_file_pid(entry->d_name) : 0;
+		more = entry && (pid == 0 || take(context, folder, entry->d_name, pid));
+	}
+	(void)closedir(dir);
+}
 
 enum {
 	WORDS = (sizeof(struct live_view) + sizeof(uint64_t) - 1) / sizeof(uint64_t),
@@ -82,13 +192,13 @@ static void unmap(struct live_file *file)
 }
 
 /* Of the process that runs now under that number? */
-static bool is_of(const struct live_head *head, int32_t pid)
+static bool is_process_of(const struct live_head *head, int32_t pid)
 {
 	return head->process_start == live_process_start(pid);
 }
 
 /* -EPROTO where the head is none that this version reads the picture of. */
-static int check_head(const struct live_head *head, bool whole, off_t bytes, struct error *err)
+static int check_live_head(const struct live_head *head, bool whole, off_t bytes, struct error *err)
 {
 	if (!whole || memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
 		return error_set(err, -EPROTO, "what it shows is no picture of a run");
@@ -114,7 +224,7 @@ static int open_picture(int folder, const char *name, struct live_head *head, st
 	struct stat st;
 	const bool whole = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 			   pread(fd, head, sizeof *head, 0) == (ssize_t)sizeof *head;
-	const int code = check_head(head, whole, whole ? st.st_size : 0, err);
+	const int code = check_live_head(head, whole, whole ? st.st_size : 0, err);
 	if (code)
 		(void)close(fd);
 	return code ? code : fd;
@@ -130,7 +240,7 @@ static bool is_stale(int folder, const char *name, int32_t pid)
 	if (fd < 0)
 		return false; /* of another version, maybe: its process is alive */
 	(void)close(fd);
-	return !is_of(&head, pid);
+	return !is_process_of(&head, pid);
 }
 
 static bool remove_stale(void *context, int folder, const char *name, int32_t pid)
@@ -142,7 +252,7 @@ static bool remove_stale(void *context, int folder, const char *name, int32_t pi
 }
 
 /* Writes the head, under a name that is free because a process of this number is no other than this one. */
-static struct live_file *make_file(int folder, const char *name, struct error *err)
+static struct live_file *make_live_file(int folder, const char *name, struct error *err)
 {
 	(void)unlinkat(folder, name, 0);
 	const int fd =
@@ -170,7 +280,7 @@ static struct live_file *make_private(void)
 	return data == MAP_FAILED ? NULL : data;
 }
 
-static void write_head(struct live_file *file)
+static void write_live_head(struct live_file *file)
 {
 	memcpy(file->head.magic, MAGIC, sizeof MAGIC);
 	file->head.version = LIVE_VERSION;
@@ -187,7 +297,7 @@ static void show_to_others(struct live_board *board)
 		if (proc_is_there())
 			live_folder_each(board->folder, remove_stale, NULL);
 		live_file_name(getpid(), board->name);
-		board->file = make_file(board->folder, board->name, &err);
+		board->file = make_live_file(board->folder, board->name, &err);
 	}
 	if (!board->file)
 		(void)snprintf(board->hidden, sizeof board->hidden, "%s", err.text);
@@ -207,7 +317,7 @@ int live_board_create(struct live_board **out, struct error *err)
 		live_board_close(board);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	write_head(board->file);
+	write_live_head(board->file);
 	*out = board;
 	return 0;
 }
@@ -290,7 +400,7 @@ int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
 	const int fd = find_picture(pid, owner, &head, err);
 	if (fd < 0)
 		return fd;
-	if (is_of(&head, pid))
+	if (is_process_of(&head, pid))
 		return attach(out, fd, err);
 	(void)close(fd);
 	return error_set(err, -ESRCH,
@@ -317,7 +427,7 @@ void live_board_close(struct live_board *board)
 /* --- pictures ----------------------------------------------------------------------------------- */
 
 /* The view's bytes as words; the last one may be of fewer. */
-static uint64_t word_of(const struct live_view *view, size_t i)
+static uint64_t live_word(const struct live_view *view, size_t i)
 {
 	const size_t at = i * sizeof(uint64_t);
 	const size_t left = sizeof *view - at;
@@ -339,7 +449,7 @@ void live_board_publish(struct live_board *board, const struct live_view *view)
 	const unsigned sequence = atomic_load_explicit(&file->sequence, memory_order_relaxed);
 	atomic_store_explicit(&file->sequence, sequence + 1, memory_order_relaxed);
 	for (size_t i = 0; i < WORDS; i++)
-		atomic_store_explicit(&file->picture[i], word_of(view, i), memory_order_release);
+		atomic_store_explicit(&file->picture[i], live_word(view, i), memory_order_release);
 	/* 0 is kept for "nothing was published". */
 	atomic_store_explicit(
 		&file->sequence, sequence + 2 ? sequence + 2 : 2, memory_order_release);
@@ -454,7 +564,7 @@ static bool add_live(void *context, int folder, const char *name, int32_t pid)
 	return list->count < list->room;
 }
 
-static int by_number(const void *a, const void *b)
+static int by_process(const void *a, const void *b)
 {
 	const int32_t x = *(const int32_t *)a;
 	const int32_t y = *(const int32_t *)b;
@@ -474,6 +584,6 @@ size_t live_board_list(int32_t *pids, size_t room)
 		live_folder_each(folder, add_live, &list);
 		(void)close(folder);
 	}
-	qsort(pids, list.count, sizeof *pids, by_number);
+	qsort(pids, list.count, sizeof *pids, by_process);
 	return list.count;
 }

@@ -1,8 +1,6 @@
 /* Where a node's name comes from, and how long it holds. */
 #include "harness/measure/node_name.h"
 
-#include "harness/measure/environment_parts.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +35,7 @@ const char *node_name_here(char out[NODE_NAME_BYTES], const char **from)
 	return out;
 }
 
-void environment_node(struct fact_list *list)
+void node_name_facts(struct fact_list *list)
 {
 	char name[NODE_NAME_BYTES];
 	const char *from;

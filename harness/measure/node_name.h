@@ -5,7 +5,7 @@
 #define MLBENCH_MEASURE_NODE_NAME_H
 
 #include "harness/base/error.h"
-#include "harness/measure/environment.h"
+#include "harness/record/fact_list.h"
 
 #include <stdbool.h>
 
@@ -16,5 +16,8 @@ int node_name_give(const char *name, struct error *err);
 
 /* from (may be NULL): static, "--node", "SLURMD_NODENAME", "NODE_NAME" or "host name".  Returns out; "" if all fails. */
 const char *node_name_here(char out[NODE_NAME_BYTES], const char **from);
+
+/* Both as facts of the node, group "node". */
+void node_name_facts(struct fact_list *list);
 
 #endif

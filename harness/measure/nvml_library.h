@@ -72,7 +72,7 @@ struct nvml_library {
 	int (*throttles)(struct nvml_handle *device, unsigned long long *bits);
 	int (*ecc_errors)(
 		struct nvml_handle *device, int type, int counter, unsigned long long *count);
-	int (*ecc_mode)(struct nvml_handle *device, int *current, int *pending);
+	int (*ecc_mode)(struct nvml_handle *device, unsigned *current, unsigned *pending);
 	int (*memory)(struct nvml_handle *device, struct nvml_memory *memory);
 	int (*memory_2)(struct nvml_handle *device, struct nvml_memory_2 *memory);
 	int (*utilization)(struct nvml_handle *device, struct nvml_utilization *share);
@@ -81,7 +81,7 @@ struct nvml_library {
 	int (*pcie_generation_max)(struct nvml_handle *device, unsigned *generation);
 	int (*pcie_width)(struct nvml_handle *device, unsigned *lanes);
 	int (*pcie_width_max)(struct nvml_handle *device, unsigned *lanes);
-	int (*persistence)(struct nvml_handle *device, int *mode);
+	int (*persistence)(struct nvml_handle *device, unsigned *mode);
 	int (*mig_mode)(struct nvml_handle *device, unsigned *current, unsigned *pending);
 };
 

@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/memory.h"
 #include "harness/measure/cgroup.h"
+#include "harness/measure/proc_text.h"
 
 #include <malloc.h>
 #include <math.h>
@@ -13,19 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FILE_LIMIT = 1 << 20 };
-
-static char *read_text(const char *path)
-{
-	char *text = NULL;
-	size_t size;
-	return files_read(path, FILE_LIMIT, &text, &size, NULL) == 0 ? text : NULL;
-}
-
 /* The number after "name" at the start of a line; NAN when there is none. */
 static double number_after(const char *path, const char *name)
 {
-	char *text = read_text(path);
+	char *text = proc_text(path);
 	double number = NAN;
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';

@@ -2,6 +2,9 @@
  * adds up to the time since it was started.  A transition costs one clock read of the caller's and a
  * few stores; another thread can read a consistent picture at any moment, the running state included.
  *
+ * Threads that sleep for the same reason park together: while parked, a thread is in whatever state the clock of its
+ * group is, so that one transition turns them all.
+ *
  * One writer at a time: the thread itself, or, while it is parked, whoever holds the lock it parked
  * under.  Readers retry (a sequence lock in atomics only, so that thread sanitizers follow it). */
 #ifndef MLBENCH_MEASURE_STATE_CLOCK_H
@@ -20,6 +23,9 @@ struct state_clock {
 	atomic_uint state;
 	atomic_uint_least64_t since_ns;                /* when this state began */
 	atomic_uint_least64_t total_ns[THREAD_STATES]; /* of the states before it */
+	/* Parked: the group's clock, and what it had counted when this one parked; else NULL. */
+	_Atomic(const struct state_clock *) group;
+	atomic_uint_least64_t group_ns[THREAD_STATES];
 	struct timeline_log
 		*timeline; /* told of every state that ends; NULL: nobody is.  The writer's */
 };
@@ -27,8 +33,12 @@ struct state_clock {
 /* Starts at zero in `state`. */
 void state_clock_start(struct state_clock *clock, enum thread_state state, uint64_t now_ns);
 
-/* Changes state at now_ns; a time before the last transition counts as that transition's. */
+/* Changes state at now_ns; a time before the last transition counts as that transition's.  Parks no more. */
 void state_clock_enter(struct state_clock *clock, enum thread_state state, uint64_t now_ns);
+
+/* From now_ns on the group's clock counts for this one, until its next state_clock_enter; both, and all transitions of the
+ * group, under one lock.  Not for one with a timeline, which is told of each thread's states. */
+void state_clock_park(struct state_clock *clock, const struct state_clock *group, uint64_t now_ns);
 
 /* Of what was counted as one state up to now_ns, ns (or what there is) was another.  The writer.  A reader may see less of the
  * one than it saw before. */
@@ -37,7 +47,9 @@ void state_clock_move(struct state_clock *clock, enum thread_state from, enum th
 
 static inline enum thread_state state_clock_state(const struct state_clock *clock)
 {
-	return (enum thread_state)atomic_load_explicit(&clock->state, memory_order_relaxed);
+	const struct state_clock *group = atomic_load_explicit(&clock->group, memory_order_acquire);
+	return (enum thread_state)atomic_load_explicit(
+		group ? &group->state : &clock->state, memory_order_relaxed);
 }
 
 /* The state and when it began; any thread.  0: it was never started. */

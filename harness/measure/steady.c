@@ -40,7 +40,7 @@ struct change {
 	bool is_drift; /* a straight line explains it better than a step */
 };
 
-static double mean_of(const double *x, size_t n)
+static double mean_rate(const double *x, size_t n)
 {
 	double sum = 0;
 	for (size_t i = 0; i < n; i++)
@@ -64,12 +64,12 @@ static size_t mser_cut(const double *x, size_t n)
 	const size_t batches = n / batch;
 	double means[SERIES_MAX];
 	for (size_t i = 0; i < batches; i++)
-		means[i] = mean_of(x + i * batch, batch);
+		means[i] = mean_rate(x + i * batch, batch);
 	size_t best = 0;
 	double least = INFINITY;
 	for (size_t d = 0; d * batch <= n / WARMUP_SHARE; d++) {
 		const size_t rest = batches - d;
-		const double error = squares_about(means + d, rest, mean_of(means + d, rest)) /
+		const double error = squares_about(means + d, rest, mean_rate(means + d, rest)) /
 				     ((double)rest * (double)rest);
 		if (error < least) {
 			least = error;
@@ -81,8 +81,7 @@ static size_t mser_cut(const double *x, size_t n)
 
 /* Mean squared difference of windows `lag` apart, but for the pairs that straddle `split` and, to
  * trim, the largest tenth: those may straddle another change of level. */
-static double mean_squared_difference(
-	const double *x, size_t n, size_t lag, size_t split, bool trim)
+static double squared_difference(const double *x, size_t n, size_t lag, size_t split, bool trim)
 {
 	double squares[SERIES_MAX];
 	size_t pairs = 0;
@@ -94,7 +93,7 @@ static double mean_squared_difference(
 	sort_doubles(squares, pairs);
 	const size_t trimmed = trim ? pairs / TRIM_SHARE : 0;
 	const double kept = 1 - TRIMMED_PER_SHARE * (double)trimmed / (double)pairs;
-	return mean_of(squares, pairs - trimmed) / kept;
+	return mean_rate(squares, pairs - trimmed) / kept;
 }
 
 /* n times the variance of a mean over n windows, of an AR(1) series about levels that change seldom
@@ -103,17 +102,17 @@ static double mean_squared_difference(
  * noise: a coarse series may differ in less than a tenth of its windows. */
 static double long_run_variance(const double *x, size_t n, size_t split)
 {
-	const double d1 = mean_squared_difference(x, n, 1, split, true);
-	const double d2 = mean_squared_difference(x, n, 2, split, true);
+	const double d1 = squared_difference(x, n, 1, split, true);
+	const double d2 = squared_difference(x, n, 2, split, true);
 	const double phi = d1 > 0 ? fmin(fmax(d2 / d1 - 1, 0), CORRELATION_MAX) : 0;
 	return fmax(d1 / 2 * (1 + phi) / ((1 - phi) * (1 - phi)),
-		mean_squared_difference(x, n, 1, split, false) / 2);
+		squared_difference(x, n, 1, split, false) / 2);
 }
 
 static double line_residual_squares(const double *x, size_t n)
 {
 	const double centre = ((double)n - 1) / 2;
-	const double mean = mean_of(x, n);
+	const double mean = mean_rate(x, n);
 	double sxy = 0;
 	double sxx = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -124,11 +123,11 @@ static double line_residual_squares(const double *x, size_t n)
 }
 
 /* Where a step fits best: the split that leaves the least squares. */
-static size_t best_split(const double *x, size_t n)
+static size_t best_steady_split(const double *x, size_t n)
 {
 	const size_t edge = n / EDGE_SHARE > EDGE_MIN ? n / EDGE_SHARE : EDGE_MIN;
-	const double total = mean_of(x, n) * (double)n;
-	double left = mean_of(x, edge) * (double)edge;
+	const double total = mean_rate(x, n) * (double)n;
+	double left = mean_rate(x, edge) * (double)edge;
 	double most = -1;
 	size_t best = edge;
 	for (size_t k = edge; k + edge <= n; left += x[k++]) {
@@ -149,10 +148,10 @@ static double critical_value(size_t n)
 
 static struct change find_change(const double *x, size_t n)
 {
-	struct change change = {.at = best_split(x, n)};
+	struct change change = {.at = best_steady_split(x, n)};
 	const size_t k = change.at;
-	const double before = mean_of(x, k);
-	const double after = mean_of(x + k, n - k);
+	const double before = mean_rate(x, k);
+	const double after = mean_rate(x + k, n - k);
 	const double step_squares =
 		squares_about(x, k, before) + squares_about(x + k, n - k, after);
 	const double error =
@@ -168,7 +167,7 @@ static struct change find_change(const double *x, size_t n)
 	return change;
 }
 
-static double median_of(const double *x, size_t n)
+static double median_window(const double *x, size_t n)
 {
 	double sorted[SERIES_MAX];
 	memcpy(sorted, x, n * sizeof *x);
@@ -180,10 +179,10 @@ static double median_of(const double *x, size_t n)
 static double relative_drift(const double *x, size_t n)
 {
 	const size_t third = n / 3;
-	const double level = median_of(x, n);
+	const double level = median_window(x, n);
 	if (third == 0 || level <= 0)
 		return 0;
-	return (median_of(x + n - third, third) - median_of(x, third)) * 1.5 / level;
+	return (median_window(x + n - third, third) - median_window(x, third)) * 1.5 / level;
 }
 
 /* Replaces each `group` windows by their mean, in place or from elsewhere; an incomplete last group
@@ -191,7 +190,7 @@ static double relative_drift(const double *x, size_t n)
 static size_t join_windows(double *to, const double *from, size_t n, size_t group)
 {
 	for (size_t i = 0; i < n / group; i++)
-		to[i] = mean_of(from + i * group, group);
+		to[i] = mean_rate(from + i * group, group);
 	return n / group;
 }
 
@@ -199,7 +198,7 @@ static size_t join_windows(double *to, const double *from, size_t n, size_t grou
  * loses nothing and tells a change sooner. */
 static bool is_coarse(const double *x, size_t n)
 {
-	const double variance = squares_about(x, n, mean_of(x, n)) / (double)n;
+	const double variance = squares_about(x, n, mean_rate(x, n)) / (double)n;
 	double squares = 0;
 	for (size_t i = 1; i < n; i++)
 		squares += (x[i] - x[i - 1]) * (x[i] - x[i - 1]);
@@ -207,7 +206,7 @@ static bool is_coarse(const double *x, size_t n)
 	return n >= MERGE_WINDOWS_MIN && correlation < MERGE_BELOW;
 }
 
-static void judge(struct steady *steady, const double *x, size_t n)
+static void judge_steady(struct steady *steady, const double *x, size_t n)
 {
 	/* A cut drops windows that would tell a later change sooner: the whole series is tried
 	 * first. */
@@ -257,7 +256,7 @@ struct steady steady_find(const double *rates, size_t count, size_t minimum, siz
 		joined *= 2;
 	}
 	steady.tested = true;
-	judge(&steady, x, n);
+	judge_steady(&steady, x, n);
 	steady.cut = minimum + steady.cut * joined;
 	return steady;
 }

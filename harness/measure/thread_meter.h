@@ -69,13 +69,6 @@ static inline void thread_meter_add(
 	thread_meter_count(meter, n);
 }
 
-/* The thread itself: its entry for what the device did, to be filled whole, or NULL. */
-static inline struct trace_entry *thread_meter_device_item(
-	struct thread_meter *meter, uint64_t number)
-{
-	return meter->device.room > 0 ? trace_log_next(&meter->device, number) : NULL;
-}
-
 /* The sampler: everything up to now_ns.  False: the kernel's accounting is not available (what it said
  * last is kept, as when the thread has ended). */
 bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct thread_times *out);

@@ -30,6 +30,7 @@ const char *const timeline_names[TIMELINE_KINDS] = {
 	[TIMELINE_RAW_ROWS] = "rows in place",
 	[TIMELINE_WEBP] = "decode (libwebp)",
 	[TIMELINE_TIFF] = "decode (libtiff)",
+	[TIMELINE_PIXELS] = "decode pixels",
 	[TIMELINE_RESIZE] = "resize + flip",
 	[TIMELINE_RESIZE_NORMALISE] = "resize + flip + normalise",
 	[TIMELINE_COPY_REGION] = "copy region",
@@ -248,16 +249,16 @@ static bool open_window(struct timeline *t, uint64_t now_ns)
 	return true;
 }
 
-static bool is_full(const struct timeline *t)
+static bool is_pool_full(const struct timeline *t)
 {
 	return atomic_load_explicit(&t->full_ns, memory_order_relaxed) != UINT64_MAX;
 }
 
 /* What is done with the next step.  The one before an active step is kept, too: when a window begins every thread has
  * long known of it, whoever was held up in between.  What lies before the window is left out when it is written. */
-static void enter_phase(struct timeline *t, uint64_t now_ns)
+static void enter_step_phase(struct timeline *t, uint64_t now_ns)
 {
-	const bool room = !is_full(t);
+	const bool room = !is_pool_full(t);
 	enum step_phase phase = step_schedule_phase(&t->schedule, t->steps);
 	const bool wanted = phase == STEP_PHASE_ACTIVE;
 	const bool leads_in =
@@ -278,7 +279,7 @@ void timeline_start(struct timeline *t, uint64_t start_ns)
 	t->start_ns = start_ns;
 	for (uint32_t i = 0; i < t->log_count; i++)
 		t->logs[i].step_ns = start_ns;
-	enter_phase(t, start_ns);
+	enter_step_phase(t, start_ns);
 }
 
 /* The state goes on, but belongs to the next step. */
@@ -310,7 +311,7 @@ void timeline_step(struct timeline_log *log, uint64_t batch, uint64_t now_ns)
 	if (t->phase == STEP_PHASE_ACTIVE)
 		t->windows[t->window_count - 1].steps++;
 	t->steps++;
-	enter_phase(t, now_ns);
+	enter_step_phase(t, now_ns);
 }
 
 /* --- the end ---------------------------------------------------------------------------------------------- */

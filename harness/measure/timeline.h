@@ -52,6 +52,7 @@ enum timeline_kind {
 	TIMELINE_RAW_ROWS,
 	TIMELINE_WEBP,
 	TIMELINE_TIFF,
+	TIMELINE_PIXELS, /* of a codec without a kind of its own */
 	TIMELINE_RESIZE,
 	TIMELINE_RESIZE_NORMALISE,
 	TIMELINE_COPY_REGION,

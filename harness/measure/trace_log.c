@@ -112,7 +112,7 @@ static struct trace_item item_of(
 	return item;
 }
 
-static int by_number(const void *a, const void *b)
+static int by_item_number(const void *a, const void *b)
 {
 	const uint64_t x = ((const struct trace_item *)a)->number;
 	const uint64_t y = ((const struct trace_item *)b)->number;
@@ -134,6 +134,6 @@ int trace_gather(struct trace *trace, const struct trace_source *source)
 			if (wanted(source, limit, &log->entries[k]))
 				trace->items[trace->count++] = item_of(source, &log->entries[k], i);
 	}
-	qsort(trace->items, trace->count, sizeof *trace->items, by_number);
+	qsort(trace->items, trace->count, sizeof *trace->items, by_item_number);
 	return 0;
 }

@@ -79,6 +79,14 @@ static inline struct trace_entry *trace_log_next(struct trace_log *log, uint64_t
 	return &log->entries[log->count++];
 }
 
+/* The same with the entry at hand: kept if its block is. */
+static inline void trace_log_put(struct trace_log *log, const struct trace_entry *item)
+{
+	struct trace_entry *const entry = trace_log_next(log, item->number);
+	if (entry)
+		*entry = *item;
+}
+
 /* What a trace is gathered from, after the threads have ended. */
 struct trace_source {
 	const char *stage;

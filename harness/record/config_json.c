@@ -75,3 +75,34 @@ json_t *config_to_json(const struct config *config)
 	json_decref(root);
 	return NULL;
 }
+
+json_t *config_point_to_json(
+	const struct config *config, const struct config_grid *grid, size_t point)
+{
+	json_t *object = json_object();
+	int bad = 0;
+	for (size_t i = 0; i < config->axis_count; i++) {
+		const struct config_axis *axis = &config->axes[i];
+		const size_t choice = grid->choice[point * grid->axis_count + i];
+		char name[CONFIG_NAME_BYTES];
+		bad |= json_object_set_new(object, config_key_name(axis->key, name),
+			config_value_to_json(axis->key, &axis->values[choice]));
+	}
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+void config_point_text(const struct config *config, const struct config_grid *grid, size_t point,
+	struct buffer *out)
+{
+	for (size_t i = 0; i < config->axis_count; i++) {
+		const struct config_axis *axis = &config->axes[i];
+		const size_t choice = grid->choice[point * grid->axis_count + i];
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		buffer_format(out, "%s%s=%s", i ? " " : "", config_key_name(axis->key, name),
+			config_format_value(axis->key, &axis->values[choice], value, sizeof value));
+	}
+}

@@ -8,7 +8,7 @@
 
 enum { FACTS_ROOM_FIRST = 64 };
 
-static bool make_room(struct fact_list *list)
+static bool grow_facts(struct fact_list *list)
 {
 	if (list->count < list->room)
 		return true;
@@ -24,11 +24,12 @@ static bool make_room(struct fact_list *list)
 }
 
 /* Takes `text`; a failed allocation of any part drops the fact and marks the list. */
-static void add(struct fact_list *list, const char *group, const char *name, struct fact fact)
+static void append_fact(
+	struct fact_list *list, const char *group, const char *name, struct fact fact)
 {
 	fact.group = strdup(group);
 	fact.name = strdup(name);
-	if (!fact.group || !fact.name || !fact.text || !make_room(list)) {
+	if (!fact.group || !fact.name || !fact.text || !grow_facts(list)) {
 		free(fact.group);
 		free(fact.name);
 		free(fact.text);
@@ -48,7 +49,8 @@ void fact_text(struct fact_list *list, const char *group, const char *name, cons
 {
 	va_list args;
 	va_start(args, format);
-	add(list, group, name, (struct fact){.kind = FACT_TEXT, .text = format_text(format, args)});
+	append_fact(list, group, name,
+		(struct fact){.kind = FACT_TEXT, .text = format_text(format, args)});
 	va_end(args);
 }
 
@@ -57,7 +59,7 @@ void fact_number(
 {
 	char text[64];
 	(void)snprintf(text, sizeof text, "%.15g", value);
-	add(list, group, name,
+	append_fact(list, group, name,
 		(struct fact){
 			.kind = FACT_NUMBER, .text = strdup(text), .number = value, .unit = unit});
 }
@@ -66,7 +68,8 @@ void fact_missing(struct fact_list *list, const char *group, const char *name, c
 {
 	va_list args;
 	va_start(args, why);
-	add(list, group, name, (struct fact){.kind = FACT_MISSING, .text = format_text(why, args)});
+	append_fact(list, group, name,
+		(struct fact){.kind = FACT_MISSING, .text = format_text(why, args)});
 	va_end(args);
 }
 
@@ -92,7 +95,7 @@ void fact_list_release(struct fact_list *list)
 
 /* --- the node --------------------------------------------------------------------------------------- */
 
-static const char *text_of(const struct fact_list *facts, const char *group, const char *name)
+static const char *known_text(const struct fact_list *facts, const char *group, const char *name)
 {
 	const struct fact *fact = fact_find(facts, group, name);
 	return fact && fact->kind == FACT_TEXT ? fact->text : NULL;
@@ -100,8 +103,8 @@ static const char *text_of(const struct fact_list *facts, const char *group, con
 
 const char *fact_node_name(const struct fact_list *facts)
 {
-	const char *name = text_of(facts, "node", "name");
-	return name ? name : text_of(facts, "kernel", "nodename");
+	const char *name = known_text(facts, "node", "name");
+	return name ? name : known_text(facts, "kernel", "nodename");
 }
 
 static bool consists_of(const char *text, size_t count, const char *accepted)
@@ -110,7 +113,7 @@ static bool consists_of(const char *text, size_t count, const char *accepted)
 }
 
 /* docker and podman: 12 hexadecimal digits.  A pod of a Job or a Deployment: "name-x7k2p". */
-static bool is_made_up(const char *name, const char *container)
+static bool is_made_up_name(const char *name, const char *container)
 {
 	enum { ID_DIGITS = 12, POD_DIGITS = 5 };
 	const char *dash = strrchr(name, '-');
@@ -124,10 +127,10 @@ static bool is_made_up(const char *name, const char *container)
 bool fact_node_name_lasts(const struct fact_list *facts)
 {
 	const char *name = fact_node_name(facts);
-	const char *from = text_of(facts, "node", "name_from");
-	const char *container = text_of(facts, "cgroup", "container");
+	const char *from = known_text(facts, "node", "name_from");
+	const char *container = known_text(facts, "cgroup", "container");
 	if (!name)
 		return false;
 	return (from && strcmp(from, FACT_NODE_HOST) != 0) || !container ||
-	       !is_made_up(name, container);
+	       !is_made_up_name(name, container);
 }

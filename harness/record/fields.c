@@ -31,6 +31,11 @@ json_t *fields_text(const char *text)
 	return json_string(plain);
 }
 
+json_t *fields_range(double low, double high)
+{
+	return isfinite(low) && isfinite(high) ? json_pack("[f,f]", low, high) : json_null();
+}
+
 static json_t *encode_member(const struct field *field, const char *at)
 {
 	switch (field->kind) {
@@ -44,8 +49,13 @@ static json_t *encode_member(const struct field *field, const char *at)
 		return json_integer(*(const uint32_t *)(const void *)at);
 	case FIELD_BOOLEAN:
 		return json_boolean(*(const bool *)(const void *)at);
+	case FIELD_NAME:
+		return at[0] ? fields_text(at) : json_null();
 	case FIELD_TEXT:
 		return fields_text(at);
+	case FIELD_RANGE:
+		return fields_range(((const double *)(const void *)at)[0],
+			((const double *)(const void *)at)[1]);
 	}
 	return NULL;
 }
@@ -84,10 +94,16 @@ static bool decode_number(const struct field *field, const json_t *value, char *
 
 static bool decode_member(const struct field *field, const json_t *value, char *at)
 {
-	if (field->kind == FIELD_TEXT) {
+	if (field->kind == FIELD_TEXT || field->kind == FIELD_NAME) {
 		const char *text = json_string_value(value);
 		(void)snprintf(at, field->size, "%s", text ? text : "");
-		return !value || text;
+		return !value || text || (field->kind == FIELD_NAME && json_is_null(value));
+	}
+	if (field->kind == FIELD_RANGE) {
+		double *range = (double *)(void *)at;
+		range[0] = fields_real(json_array_get(value, 0));
+		range[1] = fields_real(json_array_get(value, 1));
+		return !value || json_is_null(value) || json_array_size(value) == 2;
 	}
 	if (field->kind == FIELD_BOOLEAN) {
 		*(bool *)(void *)at = json_is_true(value);

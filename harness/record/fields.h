@@ -8,7 +8,16 @@
 #include <jansson.h>
 #include <stddef.h>
 
-enum field_kind { FIELD_REAL, FIELD_FLOAT, FIELD_UINT64, FIELD_UINT32, FIELD_BOOLEAN, FIELD_TEXT };
+enum field_kind {
+	FIELD_REAL,
+	FIELD_FLOAT,
+	FIELD_UINT64,
+	FIELD_UINT32,
+	FIELD_BOOLEAN,
+	FIELD_TEXT,
+	FIELD_NAME,  /* text; "" is null */
+	FIELD_RANGE, /* two doubles, low and high: an array, or null where one of them is none */
+};
 
 struct field {
 	const char *name;
@@ -25,6 +34,8 @@ struct field {
 json_t *fields_number(double value);
 /* The number, or NAN for null and anything else. */
 double fields_real(const json_t *value);
+/* [low, high], or null where one of them is none. */
+json_t *fields_range(double low, double high);
 /* Text that may hold bytes which are no UTF-8 (file names): those become '?'. */
 json_t *fields_text(const char *text);
 

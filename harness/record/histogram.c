@@ -22,7 +22,7 @@ void histogram_merge(struct histogram *to, const struct histogram *from)
 }
 
 /* Middle of a bucket; buckets of the first two octaves hold a single value. */
-static double middle(unsigned bucket)
+static double bucket_middle(unsigned bucket)
 {
 	const uint64_t lower = histogram_lower(bucket);
 	const uint64_t last = histogram_lower(bucket + 1) - 1;
@@ -48,7 +48,7 @@ double histogram_quantile(const struct histogram *h, double quantile)
 			if (is_in_one_bucket(h, i))
 				return histogram_mean(h);
 			const bool open_ended = i == HISTOGRAM_BUCKETS - 1;
-			const double value = open_ended ? (double)h->max_ns : middle(i);
+			const double value = open_ended ? (double)h->max_ns : bucket_middle(i);
 			return value < (double)h->max_ns ? value : (double)h->max_ns;
 		}
 	}

@@ -1,6 +1,11 @@
-/* Life of a measurement: what it owns, and its notes. */
+/* A repetition: what it owns, its notes, and as JSON.  One table of members per structure serves both directions. */
 #include "harness/record/measurement.h"
 
+#include "harness/record/fields.h"
+#include "harness/record/measurement_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,4 +116,758 @@ const struct stage_measurement *measurement_stage_named(
 const struct stage_measurement *measurement_stage(const struct measurement *m, enum stage_id id)
 {
 	return measurement_stage_named(m, stage_name(id));
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const struct field device_fields[] = {
+	FIELD(device_measurement, index, FIELD_UINT32),
+	FIELD(device_measurement, name, FIELD_TEXT),
+	FIELD(device_measurement, bus, FIELD_TEXT),
+	FIELD(device_measurement, precision, FIELD_TEXT),
+	FIELD(device_measurement, emulated, FIELD_BOOLEAN),
+	FIELD(device_measurement, step_seconds, FIELD_REAL),
+	FIELD(device_measurement, upload_seconds, FIELD_REAL),
+	FIELD(device_measurement, sync_seconds, FIELD_REAL),
+	FIELD(device_measurement, sync_wait_seconds, FIELD_REAL),
+	FIELD(device_measurement, idle_share, FIELD_REAL),
+	FIELD(device_measurement, launch_ns, FIELD_REAL),
+	FIELD(device_measurement, upload_bytes, FIELD_REAL),
+	FIELD(device_measurement, flops_per_step, FIELD_REAL),
+	FIELD(device_measurement, achieved_flops, FIELD_REAL),
+	FIELD(device_measurement, peak_flops, FIELD_REAL),
+	FIELD(device_measurement, model_utilisation, FIELD_REAL),
+	FIELD(device_measurement, clock_map_error_ns, FIELD_REAL),
+	FIELD(device_measurement, gradient_norm, FIELD_REAL),
+	FIELD(device_measurement, nonfinite_share, FIELD_REAL),
+	FIELD(device_measurement, activation_mean, FIELD_REAL),
+	FIELD(device_measurement, activation_deviation, FIELD_REAL),
+	FIELD(device_measurement, deterministic, FIELD_BOOLEAN),
+	FIELD(device_measurement, sm_clock_max_mhz, FIELD_REAL),
+	FIELD(device_measurement, busy_share, FIELD_REAL),
+	FIELD(device_measurement, ecc_corrected, FIELD_REAL),
+	FIELD(device_measurement, ecc_uncorrected, FIELD_REAL),
+	FIELD(device_measurement, samples, FIELD_REAL),
+};
+
+const struct device_range_field device_ranges[DEVICE_RANGES] = {
+	{"sm_clock_mhz", offsetof(struct device_measurement, sm_clock_mhz)},
+	{"memory_clock_mhz", offsetof(struct device_measurement, memory_clock_mhz)},
+	{"power_w", offsetof(struct device_measurement, power_w)},
+	{"temperature_c", offsetof(struct device_measurement, temperature_c)},
+	{"memory_used_bytes", offsetof(struct device_measurement, memory_used_bytes)},
+	{"pcie_to_device_bytes_per_s",
+		offsetof(struct device_measurement, pcie_to_device_bytes_per_s)},
+	{"pcie_from_device_bytes_per_s",
+		offsetof(struct device_measurement, pcie_from_device_bytes_per_s)},
+};
+
+json_t *device_range_to_json(const struct device_range *range)
+{
+	return isfinite(range->mean)
+		       ? json_pack("[o, o, o]", fields_number(range->low),
+				 fields_number(range->mean), fields_number(range->high))
+		       : json_null();
+}
+
+json_t *device_throttles_to_json(const struct device_measurement *device)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < device->throttle_count; i++)
+		if (json_array_append_new(
+			    array, json_pack("[o, o]", fields_text(device->throttles[i].reason),
+					   fields_number(device->throttles[i].share))) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *write_device_object(const struct device_measurement *device)
+{
+	json_t *object = json_object();
+	int bad = fields_encode(object, device_fields, COUNT(device_fields), device);
+	for (size_t i = 0; i < DEVICE_RANGES; i++) {
+		const void *range = (const char *)device + device_ranges[i].offset;
+		bad |= json_object_set_new(
+			object, device_ranges[i].name, device_range_to_json(range));
+	}
+	bad |= json_object_set_new(object, "throttles", device_throttles_to_json(device));
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *write_devices(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->device_count; i++)
+		if (json_array_append_new(array, write_device_object(&m->devices[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static int range_from_json(
+	struct device_range *range, const char *name, const json_t *value, struct error *err)
+{
+	*range = (struct device_range){NAN, NAN, NAN};
+	if (!value || json_is_null(value))
+		return 0;
+	if (!json_is_array(value) || json_array_size(value) != 3)
+		return error_set(err, -EINVAL, "'%s' of a device is no range", name);
+	range->low = fields_real(json_array_get(value, 0));
+	range->mean = fields_real(json_array_get(value, 1));
+	range->high = fields_real(json_array_get(value, 2));
+	return 0;
+}
+
+static int throttles_from_json(
+	struct device_measurement *device, const json_t *throttles, struct error *err)
+{
+	size_t i;
+	const json_t *pair;
+	if (json_array_size(throttles) > THROTTLES_MAX)
+		return error_set(err, -EINVAL, "%zu throttle reasons, more than %d",
+			json_array_size(throttles), THROTTLES_MAX);
+	json_array_foreach(throttles, i, pair)
+	{
+		const char *reason = json_string_value(json_array_get(pair, 0));
+		const double share = fields_real(json_array_get(pair, 1));
+		if (!reason || isnan(share))
+			return error_set(err, -EINVAL, "a throttle reason is no pair");
+		(void)snprintf(device->throttles[i].reason, sizeof device->throttles[i].reason,
+			"%s", reason);
+		device->throttles[i].share = share;
+	}
+	device->throttle_count = json_array_size(throttles);
+	return 0;
+}
+
+static int read_device_object(
+	struct device_measurement *device, const json_t *object, struct error *err)
+{
+	if (!json_is_object(object))
+		return error_set(err, -EINVAL, "a device is no object");
+	int code = fields_decode(object, device_fields, COUNT(device_fields), device, err);
+	for (size_t i = 0; i < DEVICE_RANGES && !code; i++) {
+		void *range = (char *)device + device_ranges[i].offset;
+		code = range_from_json(range, device_ranges[i].name,
+			json_object_get(object, device_ranges[i].name), err);
+	}
+	return code ? code : throttles_from_json(device, json_object_get(object, "throttles"), err);
+}
+
+static int read_devices(struct measurement *m, const json_t *devices, struct error *err)
+{
+	if (devices && !json_is_array(devices))
+		return error_set(err, -EINVAL, "'devices' is no list");
+	if (json_array_size(devices) > DEVICES_MAX)
+		return error_set(err, -EINVAL, "%zu devices, more than %d",
+			json_array_size(devices), DEVICES_MAX);
+	m->device_count = json_array_size(devices);
+	int code = 0;
+	for (size_t i = 0; i < m->device_count && !code; i++)
+		code = read_device_object(&m->devices[i], json_array_get(devices, i), err);
+	return code;
+}
+
+/* --- windows ---------------------------------------------------------------------------------- */
+
+enum {
+	WINDOW_COLUMN_BYTES = 2 * NAME_BYTES,
+	WINDOW_COLUMNS_MAX = 18 + STAGES_MAX * (THREAD_STATES + 3) + QUEUES_MAX,
+};
+
+/* A column of the rows of windows: a member of struct window, under the name that is written beside the
+ * rows.  Rows are read by name, so that those of older files, which have fewer columns, are read too. */
+struct window_column {
+	char name[WINDOW_COLUMN_BYTES];
+	enum field_kind kind;
+	size_t offset;
+};
+
+struct window_columns {
+	struct window_column list[WINDOW_COLUMNS_MAX];
+	size_t count;
+};
+
+static void add_window_column(struct window_columns *columns, const char *part, const char *name,
+	enum field_kind kind, size_t offset)
+{
+	struct window_column *column = &columns->list[columns->count++];
+	*column = (struct window_column){.kind = kind, .offset = offset};
+	(void)snprintf(column->name, sizeof column->name, "%s%s%s", part, *part ? "." : "", name);
+}
+
+static void add_stage_columns(struct window_columns *columns, const char *stage, const size_t i)
+{
+	for (size_t state = 0; state < THREAD_STATES; state++)
+		add_window_column(columns, stage, thread_state_names[state], FIELD_REAL,
+			offsetof(struct window, stage_seconds) +
+				(i * THREAD_STATES + state) * sizeof(double));
+	add_window_column(columns, stage, "cpu", FIELD_REAL,
+		offsetof(struct window, stage_cpu) + i * sizeof(double));
+	add_window_column(columns, stage, "run_queue", FIELD_REAL,
+		offsetof(struct window, stage_run_queue) + i * sizeof(double));
+	add_window_column(columns, stage, "allocated", FIELD_UINT64,
+		offsetof(struct window, stage_allocated) + i * sizeof(uint64_t));
+}
+
+static void window_columns(const struct measurement *m, struct window_columns *columns)
+{
+	static const struct field fixed[] = {
+		FIELD(window, t, FIELD_REAL),
+		FIELD(window, samples, FIELD_UINT64),
+		FIELD(window, bytes_read, FIELD_UINT64),
+		FIELD(window, resident_bytes, FIELD_UINT64),
+		FIELD(window, file_bytes, FIELD_UINT64),
+		FIELD(window, heap_used_bytes, FIELD_REAL),
+		FIELD(window, heap_free_bytes, FIELD_REAL),
+		FIELD(window, own_cpu, FIELD_REAL),
+		FIELD(window, machine_cpu, FIELD_REAL),
+		FIELD(window, machine_steal, FIELD_REAL),
+		FIELD(window, machine_time, FIELD_REAL),
+	};
+	static const struct field quota[] = {
+		FIELD(window, quota_periods, FIELD_REAL),
+		FIELD(window, quota_throttled, FIELD_REAL),
+		FIELD(window, throttled_seconds, FIELD_REAL),
+	};
+	static const struct field device[] = {
+		FIELD(window, device_clock_mhz, FIELD_FLOAT),
+		FIELD(window, device_power_w, FIELD_FLOAT),
+		FIELD(window, device_temperature_c, FIELD_FLOAT),
+	};
+	columns->count = 0;
+	for (size_t i = 0; i < COUNT(fixed); i++)
+		add_window_column(columns, "", fixed[i].name, fixed[i].kind, fixed[i].offset);
+	for (size_t i = 0; i < COUNT(quota) && m->quota_cores > 0; i++)
+		add_window_column(columns, "", quota[i].name, quota[i].kind, quota[i].offset);
+	for (size_t i = 0; i < COUNT(device) && m->device_count > 0; i++)
+		add_window_column(columns, "", device[i].name, device[i].kind, device[i].offset);
+	for (size_t i = 0; i < m->stage_count; i++)
+		add_stage_columns(columns, m->stages[i].name, i);
+	for (size_t i = 0; i < m->queue_count; i++)
+		add_window_column(columns, m->queues[i].name, "depth", FIELD_UINT32,
+			offsetof(struct window, queue_depth) + i * sizeof(uint32_t));
+}
+
+static json_t *window_columns_to_json(const struct measurement *m)
+{
+	struct window_columns columns;
+	window_columns(m, &columns);
+	json_t *names = json_array();
+	for (size_t i = 0; i < columns.count; i++)
+		if (json_array_append_new(names, json_string(columns.list[i].name)) != 0) {
+			json_decref(names);
+			return NULL;
+		}
+	return names;
+}
+
+static int append_member(json_t *row, const struct window_column *column, const struct window *w)
+{
+	const void *at = (const char *)w + column->offset;
+	if (column->kind == FIELD_REAL)
+		return json_array_append_new(row, fields_number(*(const double *)at));
+	if (column->kind == FIELD_FLOAT)
+		return json_array_append_new(row, fields_number(*(const float *)at));
+	return json_array_append_new(row,
+		json_integer(column->kind == FIELD_UINT32 ? (json_int_t) * (const uint32_t *)at
+							  : (json_int_t) * (const uint64_t *)at));
+}
+
+static json_t *window_to_json(const struct window_columns *columns, const struct window *w)
+{
+	json_t *row = json_array();
+	for (size_t i = 0; i < columns->count; i++)
+		if (append_member(row, &columns->list[i], w) != 0) {
+			json_decref(row);
+			return NULL;
+		}
+	return row;
+}
+
+static json_t *windows_to_json(const struct measurement *m)
+{
+	struct window_columns columns;
+	window_columns(m, &columns);
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->window_count; i++)
+		if (json_array_append_new(array, window_to_json(&columns, &m->windows[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+/* Where a column is in the rows of a file; names_count: it has none of that name. */
+static size_t find_window_column(const json_t *names, const char *name)
+{
+	size_t i;
+	const json_t *value;
+	json_array_foreach(names, i, value)
+	{
+		const char *text = json_string_value(value);
+		if (text && strcmp(text, name) == 0)
+			break;
+	}
+	return i;
+}
+
+static void set_member(struct window *w, const struct window_column *column, const json_t *value)
+{
+	void *at = (char *)w + column->offset;
+	if (column->kind == FIELD_REAL)
+		*(double *)at = fields_real(value);
+	else if (column->kind == FIELD_FLOAT)
+		*(float *)at = (float)fields_real(value);
+	else if (column->kind == FIELD_UINT32)
+		*(uint32_t *)at = (uint32_t)json_integer_value(value);
+	else
+		*(uint64_t *)at = (uint64_t)json_integer_value(value);
+}
+
+static int check_rows(const json_t *names, const json_t *rows, struct error *err)
+{
+	size_t i;
+	const json_t *row;
+	if (json_array_size(rows) > WINDOWS_MAX)
+		return error_set(err, -EINVAL, "%zu windows, more than %d", json_array_size(rows),
+			WINDOWS_MAX);
+	json_array_foreach(rows, i, row)
+	{
+		if (!json_is_array(row) || json_array_size(row) != json_array_size(names))
+			return error_set(err, -EINVAL, "window %zu has %zu columns, not %zu", i,
+				json_array_size(row), json_array_size(names));
+	}
+	return 0;
+}
+
+static int windows_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	const json_t *names = json_object_get(object, "window_columns");
+	const json_t *rows = json_object_get(object, "windows");
+	const int code = check_rows(names, rows, err);
+	if (code || json_array_size(rows) == 0)
+		return code;
+	m->windows = calloc(json_array_size(rows), sizeof *m->windows);
+	if (!m->windows)
+		return error_set(err, -ENOMEM, "out of memory");
+	m->window_count = json_array_size(rows);
+	for (size_t i = 0; i < m->window_count; i++) {
+		m->windows[i].device_clock_mhz = m->windows[i].device_power_w =
+			m->windows[i].device_temperature_c = NAN;
+		m->windows[i].quota_periods = m->windows[i].quota_throttled =
+			m->windows[i].throttled_seconds = NAN;
+	}
+	struct window_columns columns;
+	window_columns(m, &columns);
+	for (size_t k = 0; k < columns.count; k++) {
+		const size_t at = find_window_column(names, columns.list[k].name);
+		for (size_t i = 0; i < m->window_count; i++)
+			set_member(&m->windows[i], &columns.list[k],
+				json_array_get(json_array_get(rows, i), at));
+	}
+	return 0;
+}
+
+/* --- repetitions ------------------------------------------------------------------------------ */
+
+enum {
+	CHECKSUM_BYTES = 20,
+};
+
+static const struct field measurement_fields[] = {
+	FIELD(measurement, point, FIELD_UINT32),
+	FIELD(measurement, repeat, FIELD_UINT32),
+	FIELD(measurement, started, FIELD_REAL),
+	FIELD(measurement, error, FIELD_TEXT),
+	FIELD(measurement, wall_seconds, FIELD_REAL),
+	FIELD(measurement, cut_seconds, FIELD_REAL),
+	FIELD(measurement, warmup_seconds, FIELD_REAL),
+	FIELD(measurement, measured_seconds, FIELD_REAL),
+	FIELD(measurement, samples, FIELD_UINT64),
+	FIELD(measurement, batches, FIELD_UINT64),
+	FIELD(measurement, bad_samples, FIELD_UINT64),
+	FIELD(measurement, bad_share, FIELD_REAL),
+	FIELD(measurement, throughput, FIELD_REAL),
+	FIELD(measurement, epochs, FIELD_UINT64),
+	FIELD(measurement, step_utilisation, FIELD_REAL),
+	FIELD(measurement, step_wait_share, FIELD_REAL),
+	FIELD(measurement, oversleep_mean_ns, FIELD_REAL),
+	FIELD(measurement, oversleep_max_ns, FIELD_REAL),
+	FIELD(measurement, loss_first, FIELD_REAL),
+	FIELD(measurement, loss_last, FIELD_REAL),
+	FIELD(measurement, bytes_read, FIELD_UINT64),
+	FIELD(measurement, bytes_read_per_s, FIELD_REAL),
+	FIELD(measurement, disk_bytes_per_s, FIELD_REAL),
+	FIELD(measurement, page_cache_share, FIELD_REAL),
+	FIELD(measurement, resident_before, FIELD_REAL),
+	FIELD(measurement, rss_peak_bytes, FIELD_UINT64),
+	FIELD(measurement, rss_growth_bytes, FIELD_UINT64),
+	FIELD(measurement, pool_bytes, FIELD_UINT64),
+	FIELD(measurement, accounted, FIELD_REAL),
+	FIELD(measurement, cpu_seconds, FIELD_REAL),
+	FIELD(measurement, cores_busy_outside, FIELD_REAL),
+	FIELD(measurement, quota_group, FIELD_TEXT),
+	FIELD(measurement, quota_cores, FIELD_REAL),
+	FIELD(measurement, throttled_share, FIELD_REAL),
+	FIELD(measurement, throttled_seconds, FIELD_REAL),
+	FIELD(measurement, steal_share, FIELD_REAL),
+	FIELD(measurement, engine, FIELD_TEXT),
+	FIELD(measurement, dataset_samples, FIELD_UINT64),
+	FIELD(measurement, file_bytes_mean, FIELD_REAL),
+	FIELD(measurement, has_checksum, FIELD_BOOLEAN),
+	FIELD(measurement, window_seconds, FIELD_REAL),
+};
+
+static const struct field facts_fields[] = {
+	FIELD(workload_facts, reads_memory, FIELD_BOOLEAN),
+	FIELD(workload_facts, reads_block, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_null, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_emulated, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_on_cores, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_has_memory, FIELD_BOOLEAN),
+};
+
+static const struct field stage_fields[] = {
+	FIELD(stage_measurement, name, FIELD_TEXT),
+	FIELD(stage_measurement, workers, FIELD_UINT32),
+	FIELD(stage_measurement, per_batch, FIELD_BOOLEAN),
+	FIELD(stage_measurement, device, FIELD_BOOLEAN),
+	FIELD(stage_measurement, items, FIELD_UINT64),
+	FIELD(stage_measurement, cpu_seconds, FIELD_REAL),
+	FIELD(stage_measurement, run_queue_seconds, FIELD_REAL),
+	FIELD(stage_measurement, io_wait_seconds, FIELD_REAL),
+	FIELD(stage_measurement, lock_wait_seconds, FIELD_REAL),
+	FIELD(stage_measurement, lock_held_seconds, FIELD_REAL),
+	FIELD(stage_measurement, capacity, FIELD_REAL),
+	FIELD(stage_measurement, capacity_is_lower_bound, FIELD_BOOLEAN),
+};
+
+static const struct field queue_fields[] = {
+	FIELD(queue_measurement, name, FIELD_TEXT),
+	FIELD(queue_measurement, capacity, FIELD_UINT32),
+	FIELD(queue_measurement, mean_depth, FIELD_REAL),
+	FIELD(queue_measurement, empty_share, FIELD_REAL),
+	FIELD(queue_measurement, full_share, FIELD_REAL),
+};
+
+static const struct field read_point_fields[] = {
+	FIELD(read_point, depth, FIELD_UINT32),
+	FIELD(read_point, seconds, FIELD_REAL),
+	FIELD(read_point, files, FIELD_UINT64),
+	FIELD(read_point, bytes, FIELD_UINT64),
+	FIELD(read_point, latency_mean_ns, FIELD_REAL),
+	FIELD(read_point, latency_deviation_ns, FIELD_REAL),
+	FIELD(read_point, rate_error, FIELD_REAL),
+	FIELD(read_point, blocked_share, FIELD_REAL),
+};
+
+static const struct field store_fields[] = {
+	FIELD(store_measurement, device, FIELD_TEXT),
+	FIELD(store_measurement, why, FIELD_TEXT),
+	FIELD(store_measurement, reads_per_s, FIELD_REAL),
+	FIELD(store_measurement, bytes_per_s, FIELD_REAL),
+	FIELD(store_measurement, read_ns, FIELD_REAL),
+	FIELD(store_measurement, busy_share, FIELD_REAL),
+	FIELD(store_measurement, bytes_group, FIELD_TEXT),
+	FIELD(store_measurement, bytes_limit, FIELD_REAL),
+	FIELD(store_measurement, bytes_used, FIELD_REAL),
+	FIELD(store_measurement, requests_group, FIELD_TEXT),
+	FIELD(store_measurement, requests_limit, FIELD_REAL),
+	FIELD(store_measurement, requests_used, FIELD_REAL),
+};
+
+static const struct field histogram_fields[] = {
+	FIELD(histogram, count, FIELD_UINT64),
+	FIELD(histogram, sum_ns, FIELD_UINT64),
+	FIELD(histogram, max_ns, FIELD_UINT64),
+};
+
+static const char *const status_names[] = {"ok", "unsteady", "failed", "interrupted"};
+
+static int append_integer(json_t *array, uint64_t value)
+{
+	return json_array_append_new(array, json_integer((json_int_t)value));
+}
+
+static int append_number(json_t *array, double value)
+{
+	return json_array_append_new(array, fields_number(value));
+}
+
+static json_t *histogram_to_json(const struct histogram *h)
+{
+	json_t *object = json_object();
+	json_t *buckets = json_array();
+	int bad = fields_encode(object, histogram_fields, COUNT(histogram_fields), h);
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (h->buckets[i] == 0)
+			continue;
+		json_t *pair = json_array();
+		bad |= append_integer(pair, i) | append_integer(pair, h->buckets[i]);
+		bad |= json_array_append_new(buckets, pair);
+	}
+	bad |= json_object_set_new(object, "buckets", buckets);
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int histogram_from_json(struct histogram *h, const json_t *object, struct error *err)
+{
+	const int code = fields_decode(object, histogram_fields, COUNT(histogram_fields), h, err);
+	if (code)
+		return code;
+	const json_t *buckets = json_object_get(object, "buckets");
+	size_t i;
+	const json_t *pair;
+	json_array_foreach(buckets, i, pair)
+	{
+		const json_int_t index = json_integer_value(json_array_get(pair, 0));
+		const json_int_t count = json_integer_value(json_array_get(pair, 1));
+		if (index < 0 || index >= HISTOGRAM_BUCKETS || count < 0 || count > UINT32_MAX)
+			return error_set(err, -EINVAL, "a histogram has a bucket that cannot be");
+		h->buckets[index] = (uint32_t)count;
+	}
+	return 0;
+}
+
+int measurement_json_put_role(json_t *object, const char *role)
+{
+	return json_object_set_new(object, "role", json_string(role));
+}
+
+void measurement_json_take_role(const json_t *object, char *role, size_t room)
+{
+	const char *text = json_string_value(json_object_get(object, "role"));
+	if (text)
+		(void)snprintf(role, room, "%s", text);
+}
+
+static json_t *stage_to_json(const struct stage_measurement *stage)
+{
+	json_t *object = json_object();
+	json_t *seconds = json_array();
+	int bad = fields_encode(object, stage_fields, COUNT(stage_fields), stage);
+	bad |= measurement_json_put_role(object, stage->name);
+	for (int state = 0; state < THREAD_STATES; state++)
+		bad |= append_number(seconds, stage->seconds[state]);
+	bad |= json_object_set_new(object, "seconds", seconds);
+	bad |= json_object_set_new(object, "service", histogram_to_json(&stage->service));
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int stage_from_json(struct stage_measurement *stage, const json_t *object, struct error *err)
+{
+	const int code = fields_decode(object, stage_fields, COUNT(stage_fields), stage, err);
+	if (code)
+		return code;
+	measurement_json_take_role(object, stage->name, sizeof stage->name);
+	const json_t *seconds = json_object_get(object, "seconds");
+	for (size_t state = 0; state < THREAD_STATES; state++)
+		stage->seconds[state] = fields_real(json_array_get(seconds, state));
+	return histogram_from_json(&stage->service, json_object_get(object, "service"), err);
+}
+
+static json_t *stages_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->stage_count; i++)
+		if (json_array_append_new(array, stage_to_json(&m->stages[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *queues_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->queue_count; i++) {
+		json_t *object = json_object();
+		const int code =
+			fields_encode(object, queue_fields, COUNT(queue_fields), &m->queues[i]);
+		if (code || json_array_append_new(array, object) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static json_t *read_points_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->read_point_count; i++) {
+		json_t *object = json_object();
+		const int code = fields_encode(
+			object, read_point_fields, COUNT(read_point_fields), &m->read_points[i]);
+		if (json_array_append_new(array, object) != 0 || code) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static json_t *store_to_json(const struct measurement *m)
+{
+	json_t *object = json_object();
+	if (fields_encode(object, store_fields, COUNT(store_fields), &m->store) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *facts_to_json(const struct measurement *m)
+{
+	json_t *object = json_object();
+	if (fields_encode(object, facts_fields, COUNT(facts_fields), &m->facts) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+bool measurement_json_has_facts(const json_t *object)
+{
+	return json_object_get(object, "facts") != NULL;
+}
+
+static json_t *notes_to_json(const struct measurement *m)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < m->note_count; i++)
+		if (json_array_append_new(array, fields_text(m->notes[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *checksum_to_json(const struct measurement *m)
+{
+	char text[CHECKSUM_BYTES];
+	(void)snprintf(text, sizeof text, "%016" PRIx64, m->checksum);
+	return m->has_checksum ? json_string(text) : json_null();
+}
+
+json_t *measurement_to_json(const struct measurement *m)
+{
+	json_t *object = json_object();
+	if (!object)
+		return NULL;
+	int bad = json_object_set_new(object, "kind", json_string("repetition"));
+	bad |= json_object_set_new(object, "status", json_string(status_names[m->status]));
+	bad |= fields_encode(object, measurement_fields, COUNT(measurement_fields), m);
+	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
+	bad |= json_object_set_new(object, "facts", facts_to_json(m));
+	bad |= json_object_set_new(object, "store", store_to_json(m));
+	bad |= json_object_set_new(object, "stages", stages_to_json(m));
+	bad |= json_object_set_new(object, "queues", queues_to_json(m));
+	if (m->read_point_count > 0)
+		bad |= json_object_set_new(object, "read_points", read_points_to_json(m));
+	if (m->device_count > 0)
+		bad |= json_object_set_new(object, "devices", write_devices(m));
+	bad |= json_object_set_new(object, "notes", notes_to_json(m));
+	bad |= json_object_set_new(object, "window_columns", window_columns_to_json(m));
+	bad |= json_object_set_new(object, "windows", windows_to_json(m));
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int status_from_json(struct measurement *m, const json_t *value, struct error *err)
+{
+	const char *text = json_string_value(value);
+	for (size_t i = 0; text && i < COUNT(status_names); i++)
+		if (strcmp(text, status_names[i]) == 0) {
+			m->status = (enum measurement_status)i;
+			return 0;
+		}
+	return error_set(err, -EINVAL, "no repetition: 'status' is '%s'", text ? text : "missing");
+}
+
+static int parts_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	const json_t *stages = json_object_get(object, "stages");
+	const json_t *queues = json_object_get(object, "queues");
+	const json_t *points = json_object_get(object, "read_points");
+	if (json_array_size(stages) > STAGES_MAX || json_array_size(queues) > QUEUES_MAX ||
+		json_array_size(points) > READ_POINTS_MAX)
+		return error_set(
+			err, -EINVAL, "more stages, queues or read points than this version knows");
+	m->read_point_count = json_array_size(points);
+	m->stage_count = json_array_size(stages);
+	m->queue_count = json_array_size(queues);
+	int code = 0;
+	for (size_t i = 0; i < m->stage_count && !code; i++)
+		code = stage_from_json(&m->stages[i], json_array_get(stages, i), err);
+	for (size_t i = 0; i < m->queue_count && !code; i++)
+		code = fields_decode(json_array_get(queues, i), queue_fields, COUNT(queue_fields),
+			&m->queues[i], err);
+	for (size_t i = 0; i < m->read_point_count && !code; i++)
+		code = fields_decode(json_array_get(points, i), read_point_fields,
+			COUNT(read_point_fields), &m->read_points[i], err);
+	return code;
+}
+
+static int store_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	store_measurement_init(&m->store, "an older result");
+	return object ? fields_decode(object, store_fields, COUNT(store_fields), &m->store, err)
+		      : 0;
+}
+
+static void notes_from_json(struct measurement *m, const json_t *notes)
+{
+	size_t i;
+	const json_t *note;
+	json_array_foreach(notes, i, note)
+	{
+		if (m->note_count == NOTES_MAX)
+			break;
+		const char *text = json_string_value(note);
+		(void)snprintf(m->notes[m->note_count++], NOTE_BYTES, "%s", text ? text : "");
+	}
+}
+
+int measurement_from_json(struct measurement *m, const json_t *object, struct error *err)
+{
+	memset(m, 0, sizeof *m);
+	int code = status_from_json(m, json_object_get(object, "status"), err);
+	if (!code && !json_is_integer(json_object_get(object, "point")))
+		code = error_set(err, -EINVAL, "no repetition: 'point' is missing");
+	if (!code)
+		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
+	if (!code)
+		code = parts_from_json(m, object, err);
+	if (!code)
+		code = fields_decode(json_object_get(object, "facts"), facts_fields,
+			COUNT(facts_fields), &m->facts, err);
+	if (!code)
+		code = store_from_json(m, json_object_get(object, "store"), err);
+	if (!code)
+		code = read_devices(m, json_object_get(object, "devices"), err);
+	if (code)
+		return code;
+	const char *checksum = json_string_value(json_object_get(object, "checksum"));
+	if (checksum)
+		m->checksum = strtoull(checksum, NULL, 16);
+	notes_from_json(m, json_object_get(object, "notes"));
+	return windows_from_json(m, object, err);
 }

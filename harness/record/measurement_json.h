@@ -22,4 +22,14 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 /* False of older results (older_facts.h). */
 bool measurement_json_has_facts(const json_t *object);
 
+/* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
+ * samples], ...]. */
+enum { DEVICE_RANGES = 7 };
+extern const struct device_range_field {
+	const char *name;
+	size_t offset; /* in struct device_measurement */
+} device_ranges[DEVICE_RANGES];
+json_t *device_range_to_json(const struct device_range *range);
+json_t *device_throttles_to_json(const struct device_measurement *device);
+
 #endif

@@ -1,5 +1,4 @@
-/* A run's folder: one line per repetition, appended and synced, so that a kill loses at most the
- * repetition in flight. */
+/* A run's folder: one line per repetition, appended and synced, so that a kill loses at most the repetition in flight. */
 #include "harness/record/record.h"
 
 #include "harness/base/buffer.h"
@@ -9,15 +8,22 @@
 #include "harness/record/measurement_json.h"
 #include "harness/record/older_facts.h"
 #include "harness/record/record_json.h"
+#include "harness/record/traces_json.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define POINTS_FILE "points.jsonl"
+#define TRACES_FOLDER "traces"
 
 enum { REAL_DIGITS = 15 };
 static const size_t POINTS_LIMIT_BYTES = (size_t)8 << 30;
@@ -31,7 +37,7 @@ static char *points_path(const struct record *record, struct error *err)
 }
 
 /* Held until release, so that two runs cannot write to one folder. */
-static int take_lock(struct record *record, const char *path, int flags, struct error *err)
+static int lock_points(struct record *record, const char *path, int flags, struct error *err)
 {
 	const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
 	if (fd < 0 && errno == EEXIST)
@@ -107,7 +113,7 @@ int record_create(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	code = take_lock(record, path, O_CREAT | O_EXCL, err);
+	code = lock_points(record, path, O_CREAT | O_EXCL, err);
 	if (!code) {
 		code = append_json(record, record_header_to_json(record), err);
 		if (code)
@@ -155,7 +161,7 @@ int record_continue(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	const int code = take_lock(record, path, 0, err);
+	const int code = lock_points(record, path, 0, err);
 	free(path);
 	if (!code)
 		record_remove_litter(record);
@@ -164,7 +170,7 @@ int record_continue(struct record *record, struct error *err)
 	return code;
 }
 
-static struct record_entry *find(const struct record *record, uint32_t point, uint32_t repeat)
+static struct record_entry *find_entry(const struct record *record, uint32_t point, uint32_t repeat)
 {
 	for (size_t i = 0; i < record->entry_count; i++)
 		if (record->entries[i].point == point && record->entries[i].repeat == repeat)
@@ -175,7 +181,7 @@ static struct record_entry *find(const struct record *record, uint32_t point, ui
 /* A fresh entry, or the earlier one of the same (point, repeat), emptied; NULL without memory. */
 static struct record_entry *make_entry(struct record *record, uint32_t point, uint32_t repeat)
 {
-	struct record_entry *same = find(record, point, repeat);
+	struct record_entry *same = find_entry(record, point, repeat);
 	if (same) {
 		free(same->line);
 		same->line = NULL;
@@ -206,7 +212,8 @@ static bool make_tallies(struct record *record, size_t points)
 }
 
 /* Takes line. */
-static int keep(struct record *record, const struct measurement *m, char *line, struct error *err)
+static int keep_entry(
+	struct record *record, const struct measurement *m, char *line, struct error *err)
 {
 	const bool room = line && make_tallies(record, (size_t)m->point + 1);
 	const size_t known = record->entry_count;
@@ -231,7 +238,7 @@ int record_append(struct record *record, const struct measurement *measurement, 
 {
 	char *line = line_text(measurement_to_json(measurement));
 	const int saved = append_line(record, line, err);
-	const int code = keep(record, measurement, line, saved ? NULL : err);
+	const int code = keep_entry(record, measurement, line, saved ? NULL : err);
 	return saved ? saved : code;
 }
 
@@ -281,7 +288,7 @@ size_t record_repeats(const struct record *record)
 
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat)
 {
-	const struct record_entry *entry = find(record, point, repeat);
+	const struct record_entry *entry = find_entry(record, point, repeat);
 	return entry && entry->status != MEASUREMENT_FAILED &&
 	       entry->status != MEASUREMENT_INTERRUPTED;
 }
@@ -304,13 +311,13 @@ static int read_repetition(struct record *record, const json_t *object, const ch
 	if (!code && m->point >= record->grid.points)
 		code = error_set(err, -EINVAL, "point %u is not of this sweep", m->point);
 	if (!code)
-		code = keep(record, m, strndup(text, size), err);
+		code = keep_entry(record, m, strndup(text, size), err);
 	measurement_release(m);
 	free(m);
 	return code;
 }
 
-static int read_object(
+static int read_record_object(
 	struct record *record, json_t *object, const char *text, size_t size, struct error *err)
 {
 	if (!record->header)
@@ -329,18 +336,18 @@ static int read_object(
 	return 0; /* a kind of a later version */
 }
 
-static int read_line(struct record *record, const char *text, size_t size, struct error *err)
+static int read_record_line(struct record *record, const char *text, size_t size, struct error *err)
 {
 	json_error_t wrong;
 	json_t *object = json_loadb(text, size, 0, &wrong);
 	if (!object)
 		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
-	const int code = read_object(record, object, text, size, err);
+	const int code = read_record_object(record, object, text, size, err);
 	json_decref(object);
 	return code;
 }
 
-static int read_lines(
+static int read_record_lines(
 	struct record *record, const char *path, const char *text, size_t size, struct error *err)
 {
 	size_t at = 0;
@@ -349,7 +356,7 @@ static int read_lines(
 		if (!newline)
 			break;
 		const size_t length = (size_t)(newline - (text + at));
-		const int code = read_line(record, text + at, length, err);
+		const int code = read_record_line(record, text + at, length, err);
 		if (code)
 			return error_prefix(err, code, "%s:%zu", path, number);
 		at += length + 1;
@@ -387,7 +394,7 @@ static void settle_end(struct record *record)
 int record_read(
 	struct record *record, const char *path, const char *text, size_t size, struct error *err)
 {
-	const int code = read_lines(record, path, text, size, err);
+	const int code = read_record_lines(record, path, text, size, err);
 	if (code)
 		return code;
 	if (record_is_adaptive(&record->config) && !record->ended)
@@ -437,4 +444,277 @@ void record_release(struct record *record)
 	if (record->locked)
 		(void)close(record->lock);
 	*record = (struct record){0};
+}
+
+/* --- traces/p00012-r1.json -------------------------------------------------------------------- */
+
+/* Each says when its repetition ended, so that one left over from an attempt that was not kept is not taken for another's. */
+enum { TRACES_LIMIT_BYTES = 16 << 20, TRACES_NAME_BYTES = 48 };
+static const double SAME_MOMENT_S = 1e-3;
+
+char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat)
+{
+	char name[TRACES_NAME_BYTES];
+	(void)snprintf(name, sizeof name, TRACES_FOLDER "/p%05" PRIu32 "-r%" PRIu32 ".json", point,
+		repeat);
+	return files_join(record->folder, name);
+}
+
+static int make_traces_folder(const struct record *record, struct error *err)
+{
+	char *folder = files_join(record->folder, TRACES_FOLDER);
+	if (!folder)
+		return error_set(err, -ENOMEM, "out of memory");
+	const int code = files_make_folder(folder, err);
+	free(folder);
+	return code;
+}
+
+int record_save_traces(const struct record *record, const struct traces *traces,
+	const struct measurement *m, struct error *err)
+{
+	int code = make_traces_folder(record, err);
+	if (code)
+		return code;
+	struct buffer text = {0};
+	char *path = record_traces_path(record, m->point, m->repeat);
+	struct traces named = *traces;
+	named.point = m->point;
+	named.repeat = m->repeat;
+	traces_to_json(&named, m->started + m->wall_seconds, &text);
+	if (!path || text.failed)
+		code = error_set(err, -ENOMEM, "out of memory for traces");
+	else
+		code = files_write_atomic(path, text.data, text.size, err);
+	buffer_release(&text);
+	free(path);
+	return code;
+}
+
+static int parse_traces_file(struct traces *traces, const struct record_entry *entry,
+	const char *text, size_t size, struct error *err)
+{
+	double ended = NAN;
+	json_error_t wrong;
+	json_t *object = json_loadb(text, size, 0, &wrong);
+	if (!object)
+		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+	const int code = traces_from_json(traces, &ended, object, err);
+	json_decref(object);
+	if (code)
+		return code;
+	if (traces->point != entry->point || traces->repeat != entry->repeat)
+		return error_set(err, -EINVAL, "it is of point %" PRIu32 ", repeat %" PRIu32,
+			traces->point, traces->repeat);
+	if (!(fabs(ended - entry->ended) <= SAME_MOMENT_S))
+		return error_set(err, -ENOENT, "it is of another attempt at this repetition");
+	return 0;
+}
+
+static int load_traces_file(struct traces *traces, const struct record_entry *entry,
+	const char *path, struct error *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	if (access(path, F_OK) != 0)
+		return error_set(err, -ENOENT, "no traces were saved: '%s' is not there", path);
+	int code = files_read(path, TRACES_LIMIT_BYTES, &text, &size, err);
+	if (code)
+		return code;
+	code = parse_traces_file(traces, entry, text, size, err);
+	free(text);
+	return code ? error_prefix(err, code, "%s", path) : 0;
+}
+
+int record_load_traces(
+	const struct record *record, size_t entry, struct traces *traces, struct error *err)
+{
+	const struct record_entry *of = &record->entries[entry];
+	char *path = record_traces_path(record, of->point, of->repeat);
+	*traces = (struct traces){0};
+	const int code = path ? load_traces_file(traces, of, path, err)
+			      : error_set(err, -ENOMEM, "out of memory");
+	free(path);
+	if (code)
+		traces_release(traces);
+	return code;
+}
+
+/* --- what a killed run leaves ----------------------------------------------------------------- */
+
+/* Files half written, and recordings of a repetition that has no line. */
+enum { NAME_ROOM = 48 };
+
+static bool is_lone_trace(const struct record *record, const char *name)
+{
+	char same[NAME_ROOM];
+	uint32_t point;
+	uint32_t repeat;
+	if (sscanf(name, "p%9" SCNu32 "-r%9" SCNu32 ".json", &point, &repeat) != 2)
+		return false;
+	(void)snprintf(same, sizeof same, "p%05" PRIu32 "-r%" PRIu32 ".json", point, repeat);
+	return strcmp(name, same) == 0 && !find_entry(record, point, repeat);
+}
+
+/* A timeline is of the point's first repetition. */
+static bool is_lone_timeline(const struct record *record, const char *name)
+{
+	char same[NAME_ROOM];
+	uint32_t point = 0;
+	const size_t length = strlen(name);
+	const bool packed = length > 3 && strcmp(name + length - 3, ".gz") == 0;
+	if (sscanf(name, "trace-p%9" SCNu32 ".json", &point) == 1)
+		(void)snprintf(same, sizeof same, "trace-p%05" PRIu32 ".json%s", point,
+			packed ? ".gz" : "");
+	else
+		(void)snprintf(same, sizeof same, "trace.json%s", packed ? ".gz" : "");
+	return strcmp(name, same) == 0 && !find_entry(record, point, 0);
+}
+
+static void remove_lone(const struct record *record, const char *folder,
+	bool (*is_lone)(const struct record *record, const char *name))
+{
+	DIR *dir = opendir(folder);
+	for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
+		if (is_lone(record, entry->d_name))
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		(void)closedir(dir);
+}
+
+void record_remove_litter(const struct record *record)
+{
+	char *traces = files_join(record->folder, TRACES_FOLDER);
+	files_remove_left(record->folder);
+	remove_lone(record, record->folder, is_lone_timeline);
+	if (traces) {
+		files_remove_left(traces);
+		remove_lone(record, traces, is_lone_trace);
+	}
+	free(traces);
+}
+
+/* --- which folder is meant: a run's own, a file in it, or the newest run of a benchmark ------- */
+
+bool record_is_run(const char *folder)
+{
+	char *points = files_join(folder, POINTS_FILE);
+	const bool there = points && access(points, F_OK) == 0;
+	free(points);
+	return there;
+}
+
+static int order_newest(const void *left, const void *right)
+{
+	return -strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+void record_runs_free(char **folders, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(folders[i]);
+	free(folders);
+}
+
+/* Takes path.  0 or -ENOMEM. */
+static int add_run_folder(char ***folders, size_t *count, char *path)
+{
+	char **more = path ? realloc(*folders, (*count + 1) * sizeof **folders) : NULL;
+	if (!more) {
+		free(path);
+		return -ENOMEM;
+	}
+	*folders = more;
+	more[(*count)++] = path;
+	return 0;
+}
+
+/* Folders are named by UTC time, so that the last in alphabetical order is the newest. */
+int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err)
+{
+	DIR *dir = opendir(root);
+	int code = 0;
+	*folders = NULL;
+	*count = 0;
+	if (!dir)
+		return error_set_errno(err, errno, "cannot open result '%s'", root);
+	for (const struct dirent *entry = readdir(dir); entry && !code; entry = readdir(dir)) {
+		if (entry->d_name[0] == '.')
+			continue;
+		char *path = files_join(root, entry->d_name);
+		if (path && !record_is_run(path))
+			free(path);
+		else
+			code = add_run_folder(folders, count, path);
+	}
+	(void)closedir(dir);
+	if (*count > 0)
+		qsort(*folders, *count, sizeof **folders, order_newest);
+	if (!code && *count > 0)
+		return 0;
+	record_runs_free(*folders, *count);
+	*folders = NULL;
+	*count = 0;
+	return code ? error_set(err, code, "out of memory")
+		    : error_set(err, -ENOENT, "no run in '%s' (no points.jsonl)", root);
+}
+
+static int newest_below(const char *root, char **folder, struct error *err)
+{
+	char **folders = NULL;
+	size_t count;
+	const int code = record_find_runs(root, &folders, &count, err);
+	if (code || !folders)
+		return code;
+	*folder = folders[0];
+	folders[0] = NULL;
+	record_runs_free(folders, count);
+	return 0;
+}
+
+static char *parent_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+int record_find_newest(const char *root, char **folder, struct error *err)
+{
+	struct stat st;
+	*folder = NULL;
+	if (stat(root, &st) != 0)
+		return error_set_errno(err, errno, "cannot open result '%s'", root);
+	char *path = S_ISDIR(st.st_mode) ? strdup(root) : parent_folder(root);
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
+	if (record_is_run(path)) {
+		*folder = path;
+		return 0;
+	}
+	const int code = S_ISDIR(st.st_mode)
+				 ? newest_below(path, folder, err)
+				 : error_set(err, -ENOENT,
+					   "'%s' is no result (no points.jsonl beside it)", root);
+	free(path);
+	return code;
+}
+
+void record_describe(const struct record *record, struct buffer *out)
+{
+	char when[CLOCK_UTC_BYTES];
+	const size_t points = record->grid.points;
+	const size_t repeats = record_repeats(record);
+	const bool diagnosed =
+		record->command && strncmp(record->command, "mlbench diagnose", 16) == 0;
+	clock_format_utc(record->started, when);
+	buffer_format(out, "%s: %s, %zu point%s x %zu repeat%s, started %s", record->folder,
+		points > 1  ? "sweep"
+		: diagnosed ? "diagnosis"
+			    : "run",
+		points, points == 1 ? "" : "s", repeats, repeats == 1 ? "" : "s", when);
+	const char *node = fact_node_name(&record->environment);
+	if (node)
+		buffer_format(out, " on %s", node);
 }

@@ -5,6 +5,7 @@
  *                  and a line that says when and how the run ended
  *   summary.json   schema mlbench.summary/1 (docs/summary.schema.json)
  *   points.csv     one row per point
+ *   diagnoses.json a cache of what was diagnosed (harness/report/saved_diagnoses.h)
  *   traces/        service times in sequence, one file a repetition: p00012-r1.json (traces_json.h)
  *
  * A torn last line (a kill in the middle of a write) is dropped on reading, and cut off before the
@@ -117,6 +118,8 @@ int record_save_traces(const struct record *record, const struct traces *traces,
  * -EINVAL: the file is torn or no traces. */
 int record_load_traces(
 	const struct record *record, size_t entry, struct traces *traces, struct error *err);
+/* Where those of a repetition are, if there are any; free it.  NULL without memory. */
+char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
  * run is taken), one run's folder, or a file in it. */

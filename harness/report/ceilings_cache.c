@@ -33,7 +33,8 @@ static void file_name(const char *key, char out[NAME_BYTES_MAX])
 	(void)snprintf(out, NAME_BYTES_MAX, "%s%s.json", name_prefix, key);
 }
 
-static int parse(const char *text, size_t size, struct ceilings *ceilings, struct error *err)
+static int ceilings_cache_parse(
+	const char *text, size_t size, struct ceilings *ceilings, struct error *err)
 {
 	json_error_t wrong;
 	json_t *object = json_loadb(text, size, 0, &wrong);
@@ -44,7 +45,7 @@ static int parse(const char *text, size_t size, struct ceilings *ceilings, struc
 }
 
 /* The key in it has to be that of its name. */
-static int read_file(
+static int ceilings_cache_read_file(
 	const char *folder, const char *name, struct ceilings *ceilings, struct error *err)
 {
 	char expected[NAME_BYTES_MAX];
@@ -53,7 +54,7 @@ static int read_file(
 	size_t size = 0;
 	int code = path ? files_read(path, FILE_LIMIT_BYTES, &text, &size, err) : -ENOMEM;
 	if (!code)
-		code = parse(text, size, ceilings, err);
+		code = ceilings_cache_parse(text, size, ceilings, err);
 	if (!code) {
 		file_name(ceilings->node, expected);
 		if (strcmp(name, expected) != 0)
@@ -85,7 +86,7 @@ static int read_relative(const char *folder, const char *key, const char *exact,
 			strcmp(entry->d_name + length - 5, ".json") != 0)
 			continue;
 		looked++;
-		if (read_file(folder, entry->d_name, one, err) ||
+		if (ceilings_cache_read_file(folder, entry->d_name, one, err) ||
 			(!found && !(one->measured_at > ceilings->measured_at)))
 			continue;
 		*ceilings = *one;
@@ -108,7 +109,7 @@ int ceilings_load_node(
 	file_name(key, name);
 	ceilings_init(ceilings);
 	if (folder)
-		code = read_file(folder, name, ceilings, err);
+		code = ceilings_cache_read_file(folder, name, ceilings, err);
 	if (folder && code)
 		code = read_relative(folder, key, name, ceilings, err);
 	free(folder);

@@ -2,7 +2,6 @@
 #include "harness/report/checksums.h"
 
 #include "harness/analyze/compare_facts.h"
-#include "harness/analyze/compare_match.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
 #include "harness/record/config_json.h"
@@ -36,7 +35,7 @@ static bool leaves_batches_alone(const char *name)
 	return false;
 }
 
-static void add_number(struct buffer *out, const struct record *record, const char *name)
+static void checksums_add_number(struct buffer *out, const struct record *record, const char *name)
 {
 	const struct fact *fact = fact_find(&record->environment, "dataset", name);
 	if (fact && fact->kind == FACT_NUMBER)
@@ -61,8 +60,8 @@ static void add_content(struct buffer *out, const struct record *record, size_t 
 		out->failed = out->failed || !value;
 		free(value);
 	}
-	add_number(out, record, "samples");
-	add_number(out, record, "bytes");
+	checksums_add_number(out, record, "samples");
+	checksums_add_number(out, record, "bytes");
 }
 
 int checksums_add(struct checksums *sums, const struct record *record, const struct measurement *m)
@@ -122,7 +121,7 @@ static void say_differ(struct checksum_check *check, const struct placed *a, con
 	check->differ = true;
 }
 
-static void judge(
+static void checksums_judge(
 	struct checksum_check *check, const struct placed *all, size_t count, bool two_results)
 {
 	for (size_t first = 0, last; first < count; first = last) {
@@ -146,7 +145,7 @@ static void judge(
 			count == 1 ? "" : "s");
 }
 
-static void place(struct placed *all, const struct checksums *sums, char side)
+static void checksums_place(struct placed *all, const struct checksums *sums, char side)
 {
 	for (size_t i = 0; i < sums->count; i++)
 		all[i] = (struct placed){sums->list[i], side};
@@ -160,11 +159,11 @@ int checksums_check(
 	*check = (struct checksum_check){.checked = count};
 	if (!all)
 		return -ENOMEM;
-	place(all, a, 'A');
+	checksums_place(all, a, 'A');
 	if (b)
-		place(all + a->count, b, 'B');
+		checksums_place(all + a->count, b, 'B');
 	qsort(all, count, sizeof *all, order_placed);
-	judge(check, all, count, b != NULL);
+	checksums_judge(check, all, count, b != NULL);
 	free(all);
 	return 0;
 }

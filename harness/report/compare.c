@@ -1,10 +1,12 @@
-/* From two records to their differences: figures of every repetition, points matched, tests, and what else differs. */
+/* From two records to their differences: figures of every repetition, points matched, tests, what else differs, and
+ * what makes the figures doubtful. */
 #include "harness/report/compare.h"
 
 #include "harness/base/units.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ struct place {
 	uint32_t point, repeat;
 };
 
-static int order_places(const void *left, const void *right)
+static int compare_order_places(const void *left, const void *right)
 {
 	const struct place *a = left;
 	const struct place *b = right;
@@ -39,7 +41,7 @@ static int order_places(const void *left, const void *right)
 	return (a->repeat > b->repeat) - (a->repeat < b->repeat);
 }
 
-static size_t places_of(const struct report *report, struct place *places)
+static size_t compare_places_of(const struct report *report, struct place *places)
 {
 	const struct record *record = report->record;
 	size_t count = 0;
@@ -49,7 +51,7 @@ static size_t places_of(const struct report *report, struct place *places)
 		if (summary && point_counts(summary->status, entry->status))
 			places[count++] = (struct place){e, entry->point, entry->repeat};
 	}
-	qsort(places, count, sizeof *places, order_places);
+	qsort(places, count, sizeof *places, compare_order_places);
 	return count;
 }
 
@@ -79,7 +81,7 @@ static int figures_open(struct figures *figures, const struct report *report,
 	*figures = (struct figures){.first = calloc(points + 1, sizeof *figures->first)};
 	int code = -ENOMEM;
 	if (places && figures->first) {
-		figures->rows = places_of(report, places);
+		figures->rows = compare_places_of(report, places);
 		figures->y = calloc(figures->rows * metric_count + 1, sizeof *figures->y);
 		for (size_t row = 0; row < figures->rows; row++)
 			figures->first[places[row].point + 1]++;
@@ -113,7 +115,8 @@ static size_t values_at(const struct figures *figures, size_t point, size_t metr
 
 /* --- metrics and pairs ---------------------------------------------------------------------------------------- */
 
-static void add_stages(const struct report *report, char (*names)[NAME_BYTES], size_t *count)
+static void compare_add_stages(
+	const struct report *report, char (*names)[NAME_BYTES], size_t *count)
 {
 	for (size_t p = 0; p < report->record->grid.points; p++) {
 		const struct point_summary *point = report->points[p];
@@ -150,7 +153,7 @@ static int split_pairs(struct comparison *c, struct error *err)
 	return 0;
 }
 
-static enum stall_sense stalls_of(const struct metric *metric)
+static enum stall_sense compare_stalls_of(const struct metric *metric)
 {
 	switch (metric->kind->sense) {
 	case METRIC_MORE_IS_BETTER:
@@ -171,7 +174,7 @@ static struct difference_rules rules_of(
 		.run_deviation = COMPARE_RUN_DEVIATION,
 		.resolution = RESOLUTION,
 		.bootstrap = strcmp(metric->name, "throughput") == 0,
-		.stalls = stalls_of(metric),
+		.stalls = compare_stalls_of(metric),
 		.seed = seed};
 	if (strcmp(metric->kind->name, "p50") == 0 || strcmp(metric->kind->name, "p99") == 0)
 		rules.run_deviation = QUANTILE_DEVIATION;
@@ -192,7 +195,7 @@ struct work {
 	struct difference_samples *samples; /* (pair_count) */
 };
 
-static void work_close(struct work *work)
+static void compare_work_close(struct work *work)
 {
 	figures_close(&work->a);
 	figures_close(&work->b);
@@ -200,12 +203,12 @@ static void work_close(struct work *work)
 	free(work->samples);
 }
 
-static int work_open(struct work *work, const struct comparison *c, struct error *err)
+static int compare_work_open(struct work *work, const struct comparison *c, struct error *err)
 {
 	char stages[STAGES_MAX][NAME_BYTES];
 	size_t stage_count = 0;
-	add_stages(c->a.report, stages, &stage_count);
-	add_stages(c->b.report, stages, &stage_count);
+	compare_add_stages(c->a.report, stages, &stage_count);
+	compare_add_stages(c->b.report, stages, &stage_count);
 	work->metric_count =
 		metrics_of_stages((const char(*)[NAME_BYTES])stages, stage_count, work->metrics);
 	int code = figures_open(&work->a, c->a.report, work->metrics, work->metric_count, err);
@@ -221,7 +224,7 @@ static int work_open(struct work *work, const struct comparison *c, struct error
 }
 
 /* Whether either side has any of it. */
-static bool gather(struct work *work, const struct comparison *c, size_t metric)
+static bool compare_gather(struct work *work, const struct comparison *c, size_t metric)
 {
 	double *at = work->values;
 	bool any = false;
@@ -243,7 +246,7 @@ static int compare_metrics(struct comparison *c, struct error *err)
 	struct work *work = calloc(1, sizeof *work);
 	if (!work)
 		return error_set(err, -ENOMEM, "out of memory for the figures");
-	int code = work_open(work, c, err);
+	int code = compare_work_open(work, c, err);
 	if (!code) {
 		c->differences =
 			calloc(work->metric_count * c->pair_count + 1, sizeof *c->differences);
@@ -252,7 +255,7 @@ static int compare_metrics(struct comparison *c, struct error *err)
 	}
 	const uint64_t seed = (uint64_t)config_integer(&c->a.report->record->config, KEY_RUN_SEED);
 	for (size_t m = 0; m < work->metric_count && !code; m++) {
-		if (!gather(work, c, m))
+		if (!compare_gather(work, c, m))
 			continue;
 		const size_t to = c->metric_count;
 		const struct difference_rules rules = rules_of(c, &work->metrics[m], seed);
@@ -262,14 +265,14 @@ static int compare_metrics(struct comparison *c, struct error *err)
 			(void)error_set(err, code, "out of memory for differences");
 		c->metrics[c->metric_count++] = work->metrics[m];
 	}
-	work_close(work);
+	compare_work_close(work);
 	free(work);
 	return code;
 }
 
 /* --- what cannot be compared ----------------------------------------------------------------------------- */
 
-static int refuse(const struct comparison *c, struct error *err)
+static int compare_refuse(const struct comparison *c, struct error *err)
 {
 	const size_t count = compare_facts_count(&c->facts, COMPARE_REFUSED);
 	const struct compare_fact *fact = c->facts.list; /* the heaviest is first */
@@ -293,6 +296,124 @@ static int refuse_points(const struct comparison *c, struct error *err)
 			b, a);
 	return error_set(err, -EINVAL,
 		"cannot compare '%.150s' with '%.150s': no point was measured in both", b, a);
+}
+
+/* --- what else differs ------------------------------------------------------------------------ */
+
+static size_t metric_index(const struct comparison *c, const char *name)
+{
+	for (size_t i = 0; i < c->metric_count; i++)
+		if (strcmp(c->metrics[i].name, name) == 0)
+			return i;
+	return c->metric_count;
+}
+
+static const struct difference *compare_overall_of(
+	const struct comparison *comparison, const char *name)
+{
+	const size_t i = metric_index(comparison, name);
+	return i < comparison->metric_count ? &comparison->overall[i] : NULL;
+}
+
+/* More cores that others kept busy in one result than in the other are worth a remark. */
+static const double OTHERS_DIFFER = 0.25;
+
+__attribute__((format(printf, 2, 3))) static void remark(
+	struct comparison *c, const char *format, ...)
+{
+	if (c->remark_count == COMPARE_REMARKS_MAX)
+		return;
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(c->remarks[c->remark_count++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+static void compare_subjects(struct comparison *c)
+{
+	const struct record *a = c->a.report->record;
+	const struct record *b = c->b.report->record;
+	char left[UNITS_BYTES];
+	char right[UNITS_BYTES];
+	compare_keys(&c->facts, &a->config, &b->config, c->match.swept);
+	compare_environments(&c->facts, &a->environment, &b->environment);
+	if (strcmp(a->step.backend, b->step.backend) != 0 || a->step.emulated != b->step.emulated)
+		compare_fact_add(&c->facts, COMPARE_REFUSED, "step on",
+			a->step.emulated ? "an emulated device" : a->step.backend,
+			b->step.emulated ? "an emulated device" : b->step.backend);
+	if (a->cores != b->cores) {
+		(void)snprintf(left, sizeof left, "%u", a->cores);
+		(void)snprintf(right, sizeof right, "%u", b->cores);
+		compare_fact_add(&c->facts, COMPARE_STRONG, "usable cores", left, right);
+	}
+	compare_facts_sort(&c->facts);
+}
+
+static void remark_state(
+	struct comparison *c, const struct report *report, const char *side, bool is_a)
+{
+	size_t unsteady = 0;
+	for (size_t i = 0; i < c->pair_count; i++) {
+		const size_t point = is_a ? c->pairs[i].a : c->pairs[i].b;
+		unsteady += report->points[point]->status == POINT_UNSTEADY;
+	}
+	if (unsteady > 0)
+		remark(c,
+			"%s: %zu of %zu points never were steady; their figures are of a run that was still changing",
+			side, unsteady, c->pair_count);
+	if (report->record->interrupted)
+		remark(c, "%s was interrupted: repetitions are missing", side);
+	if (report->failed > 0)
+		remark(c, "%s: %zu point%s failed", side, report->failed,
+			report->failed == 1 ? "" : "s");
+}
+
+static void remark_injected(struct comparison *c, const struct report *report, const char *side)
+{
+	struct buffer all = {0};
+	report_injected_text(&report->record->config, ", ", &all);
+	if (all.data)
+		remark(c, "%s ran with planted conditions: %s", side, all.data);
+	buffer_release(&all);
+}
+
+static void remark_contaminated(struct comparison *c, const struct report *report, const char *side)
+{
+	struct buffer text = {0};
+	report_contaminated_text(report, &text);
+	if (text.data)
+		remark(c, "%s: %s", side, text.data);
+	buffer_release(&text);
+}
+
+static void remark_load(struct comparison *c)
+{
+	const struct difference *d = compare_overall_of(c, "other_load");
+	if (d && fabs(d->value) > OTHERS_DIFFER)
+		remark(c, "other processes kept %.1f cores busy in A and %.1f in B", fmax(0, d->a),
+			fmax(0, d->b));
+}
+
+static void compare_remarks(struct comparison *c)
+{
+	const struct record *a = c->a.report->record;
+	const struct record *b = c->b.report->record;
+	if (strcmp(a->folder, b->folder) == 0 ||
+		(a->started == b->started && strcmp(a->name, b->name) == 0 &&
+			strcmp(a->config_hash, b->config_hash) == 0))
+		remark(c, "A and B are the same result: nothing can differ");
+	if (c->checksum_check.differ)
+		remark(c, "%s", c->checksum_check.words);
+	if (c->interleaved)
+		remark(c,
+			"A and B were measured in turn, repetition by repetition: what changes from run to run falls on both alike");
+	remark_state(c, c->a.report, "A", true);
+	remark_state(c, c->b.report, "B", false);
+	remark_injected(c, c->a.report, "A");
+	remark_injected(c, c->b.report, "B");
+	remark_contaminated(c, c->a.report, "A");
+	remark_contaminated(c, c->b.report, "B");
+	remark_load(c);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
@@ -323,7 +444,7 @@ static bool is_interleaved(const struct record *a, const struct record *b)
 	       strcmp(left->text, right->text) == 0;
 }
 
-static int build(struct comparison *c, struct error *err)
+static int compare_build(struct comparison *c, struct error *err)
 {
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
@@ -333,7 +454,7 @@ static int build(struct comparison *c, struct error *err)
 		return error_set(err, code, "out of memory for the points");
 	compare_subjects(c);
 	if (compare_facts_count(&c->facts, COMPARE_REFUSED) > 0)
-		return refuse(c, err);
+		return compare_refuse(c, err);
 	code = split_pairs(c, err);
 	if (!code && c->pair_count == 0)
 		code = refuse_points(c, err);
@@ -355,7 +476,7 @@ int compare_open(struct comparison *comparison, const struct report *a, const st
 {
 	*comparison = (struct comparison){
 		.a = {.report = a}, .b = {.report = b}, .significance = significance};
-	const int code = build(comparison, err);
+	const int code = compare_build(comparison, err);
 	if (code)
 		compare_close(comparison);
 	return code;
@@ -372,26 +493,12 @@ void compare_close(struct comparison *comparison)
 	*comparison = (struct comparison){0};
 }
 
-static size_t metric_index(const struct comparison *c, const char *name)
-{
-	for (size_t i = 0; i < c->metric_count; i++)
-		if (strcmp(c->metrics[i].name, name) == 0)
-			return i;
-	return c->metric_count;
-}
-
 const struct difference *compare_differences_of(
 	const struct comparison *comparison, const char *name)
 {
 	const size_t i = metric_index(comparison, name);
 	return i < comparison->metric_count ? &comparison->differences[i * comparison->pair_count]
 					    : NULL;
-}
-
-const struct difference *compare_overall_of(const struct comparison *comparison, const char *name)
-{
-	const size_t i = metric_index(comparison, name);
-	return i < comparison->metric_count ? &comparison->overall[i] : NULL;
 }
 
 int compare_judge(

@@ -5,7 +5,6 @@
 #include "harness/analyze/compare_explain.h"
 #include "harness/analyze/compare_facts.h"
 #include "harness/analyze/compare_gate.h"
-#include "harness/analyze/compare_match.h"
 #include "harness/analyze/compare_metric.h"
 #include "harness/analyze/compare_statistics.h"
 #include "harness/base/buffer.h"
@@ -62,10 +61,6 @@ int compare_judge(
 /* The metric's differences: (pair_count); NULL: neither result has it. */
 const struct difference *compare_differences_of(
 	const struct comparison *comparison, const char *name);
-const struct difference *compare_overall_of(const struct comparison *comparison, const char *name);
-/* Steps of compare_open (compare_subjects.c): keys, facts and steps that differ; and remarks, from all else. */
-void compare_subjects(struct comparison *comparison);
-void compare_remarks(struct comparison *comparison);
 
 /* Capacities of the focus, for explain_by_capacities.  Returns how many. */
 size_t compare_capacities(

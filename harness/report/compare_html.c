@@ -3,9 +3,8 @@
 #include "harness/report/compare.h"
 
 #include "harness/record/fields.h"
-#include "harness/report/html/chart_parts.h"
+#include "harness/report/html/chart.h"
 #include "harness/report/html/page.h"
-#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -78,7 +77,7 @@ static const struct page_column forest_columns[] = {{"label", "what", PAGE_TEXT}
 
 /* What the axis shows: every dot and no change; intervals as far as three times that, so that one wide one does not
  * squeeze all others. */
-static struct interval axis_of(const json_t *rows)
+static struct interval compare_html_axis_of(const json_t *rows)
 {
 	static const double least = 0.01;
 	struct interval axis = {-least, least};
@@ -103,55 +102,18 @@ static struct interval axis_of(const json_t *rows)
 	return axis;
 }
 
-static json_t *colour_json(void)
-{
-	return parts_channel_with("kind", "nominal", NULL,
-		json_pack("{s:{s:[s,s,s,s,s], s:[s,s,s,s,s]}, s:{s:s, s:n}}", "scale", "domain",
-			"worse", "better", "differs", "cannot tell", "no difference", "range",
-			PALETTE_BINDS, PALETTE_GOOD, PALETTE_WORKING, PALETTE_STARVED,
-			PALETTE_BLOCKED, "legend", "orient", "top", "title"));
-}
-
-/* Dots with intervals, a row each, beside a line at no change. */
-static json_t *forest_spec(const json_t *rows)
-{
-	static const struct parts_tip tips[] = {{"label", "what", NULL}, {"a", "A", NULL},
-		{"b", "B", NULL}, {"change", "change", "+.2%"}, {"low", "interval from", "+.2%"},
-		{"high", "to", "+.2%"}, {"words", "B is", NULL}};
-	const struct interval axis = axis_of(rows);
-	const json_int_t height = (json_int_t)(json_array_size(rows) + 1) * ROW_PIXELS;
-	json_t *y = parts_channel_with("tick", "nominal", NULL,
-		json_pack("{s:n, s:n, s:{s:i, s:b}}", "title", "sort", "axis", "labelLimit", 260,
-			"grid", 1));
-	json_t *x = parts_channel_with("change", "quantitative", "change of B against A",
-		json_pack("{s:{s:s}, s:{s:[f, f]}}", "axis", "format", "+~p", "scale", "domain",
-			axis.low, axis.high));
-	json_t *colour = colour_json();
-	json_t *tip = parts_tips(tips, PARTS_COUNT(tips));
-	json_t *zero = json_pack("{s:{s:s, s:s, s:i}, s:{s:{s:i}}}", "mark", "type", "rule",
-		"color", "var(--ink)", "size", 1, "encoding", "x", "datum", 0);
-	json_t *interval = json_pack(
-		"{s:{s:s, s:i, s:b}, s:{s:O, s:{s:s, s:s}, s:{s:s}, s:O, s:O}}", "mark", "type",
-		"rule", "size", 3, "clip", 1, "encoding", "y", y, "x", "field", "low", "type",
-		"quantitative", "x2", "field", "high", "color", colour, "tooltip", tip);
-	json_t *dot = json_pack("{s:{s:s, s:i, s:b}, s:{s:O, s:O, s:O, s:O}}", "mark", "type",
-		"point", "size", 90, "filled", 1, "encoding", "y", y, "x", x, "color", colour,
-		"tooltip", tip);
-	json_t *spec = json_pack("{s:{s:s}, s:I, s:[o, o, o]}", "data", "name", "rows", "height",
-		height, "layer", zero, interval, dot);
-	json_decref(y);
-	json_decref(x);
-	json_decref(colour);
-	json_decref(tip);
-	return spec;
-}
-
-/* Takes rows; NULL without memory. */
+/* Dots with intervals, a row each, beside a line at no change.  Takes rows. */
 static void forest(struct page *page, struct chart *chart, json_t *rows)
 {
+	const struct interval axis = compare_html_axis_of(rows);
 	chart->table.rows = rows;
 	PARTS_COLUMNS(chart, forest_columns);
-	chart->spec = rows ? forest_spec(rows) : NULL;
+	chart_open(chart, "forest");
+	chart_param(chart, "low", json_real(axis.low));
+	chart_param(chart, "high", json_real(axis.high));
+	chart_set(chart, chart->spec, "height",
+		json_integer((json_int_t)(json_array_size(rows) + 1) * ROW_PIXELS));
+	(void)chart_done(chart); /* page_end says it */
 	page_chart(page, chart);
 	chart_release(chart);
 }
@@ -165,7 +127,7 @@ static void throughput_chart(struct page *page, const struct comparison *c, size
 	(void)snprintf(chart.id, sizeof chart.id, "throughput%zu", number);
 	(void)snprintf(chart.title, sizeof chart.title, "Throughput of each point");
 	buffer_format(&chart.text,
-		"Each dot is the change of B's throughput against A's, its line the %g %% interval. Left of 0 B is slower. A line that is cut at the edge goes on beyond it.",
+		"%g %% intervals; one that is cut at the edge goes on beyond it.",
 		100 * (1 - c->significance));
 	if (c->pair_count > 1) {
 		buffer_text(&chart.text, " Rows: ");
@@ -287,8 +249,8 @@ static void explanation_table(struct page *page, const struct comparison *c)
 	json_decref(table.rows);
 }
 
-static void list_points(struct page *page, const struct comparison *c, const struct report *report,
-	const char *what, const size_t *list, size_t count)
+static void compare_html_list_points(struct page *page, const struct comparison *c,
+	const struct report *report, const char *what, const size_t *list, size_t count)
 {
 	struct buffer text = {0};
 	if (count == 0)
@@ -362,10 +324,10 @@ static void section(struct page *page, const struct compare_document *document, 
 	judgement(page, document, c);
 	subjects(page, c);
 	throughput_chart(page, c, number);
-	list_points(page, c, c->a.report, "Not compared, for they are only in A:", c->match.only_a,
-		c->match.only_a_count);
-	list_points(page, c, c->b.report, "Not compared, for they are only in B:", c->match.only_b,
-		c->match.only_b_count);
+	compare_html_list_points(page, c, c->a.report,
+		"Not compared, for they are only in A:", c->match.only_a, c->match.only_a_count);
+	compare_html_list_points(page, c, c->b.report,
+		"Not compared, for they are only in B:", c->match.only_b, c->match.only_b_count);
 	if (c->explained)
 		explanation_table(page, c);
 	stages_chart(page, c, number);

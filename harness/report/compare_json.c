@@ -29,7 +29,7 @@ static json_t *words_json(struct buffer *text)
 	return value;
 }
 
-static json_t *interval_json(double low, double high)
+static json_t *compare_interval_json(double low, double high)
 {
 	if (isnan(low) || isnan(high))
 		return json_null();
@@ -44,7 +44,7 @@ static json_t *difference_json(const struct metric *metric, const struct differe
 	part_put(&part, "b", fields_number(metric_unscaled(metric, d->b)));
 	part_put(&part, "change", fields_number(metric_change(metric, d->value)));
 	part_put(&part, "interval",
-		interval_json(metric_change(metric, d->interval.low),
+		compare_interval_json(metric_change(metric, d->interval.low),
 			metric_change(metric, d->interval.high)));
 	part_put(&part, "p", fields_number(d->p));
 	part_put(&part, "p_adjusted", fields_number(d->adjusted));
@@ -107,7 +107,7 @@ static json_t *metrics_json(
 	return NULL;
 }
 
-static json_t *points_json(const struct comparison *c)
+static json_t *compare_points_json(const struct comparison *c)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < c->pair_count; i++) {
@@ -223,7 +223,7 @@ static json_t *gates_json(const struct compare_document *document, const struct 
 }
 
 /* Null where no repetition of the one has one of the other to agree with. */
-static json_t *checksums_json(const struct checksum_check *check)
+static json_t *compare_checksums_json(const struct checksum_check *check)
 {
 	if (check->together == 0 && !check->differ)
 		return json_null();
@@ -239,9 +239,9 @@ static json_t *comparison_json(const struct compare_document *document, const st
 	compare_sentence(c, &words);
 	part_put(&part, "sentence", words_json(&words));
 	part_put(&part, "remarks", remarks_json(c));
-	part_put(&part, "checksums", checksums_json(&c->checksum_check));
+	part_put(&part, "checksums", compare_checksums_json(&c->checksum_check));
 	part_put(&part, "overall", metrics_json(c, c->overall, 1));
-	part_put(&part, "points", points_json(c));
+	part_put(&part, "points", compare_points_json(c));
 	part_put(&part, "only_in_a",
 		unmatched_json(c, c->a.report, c->match.only_a, c->match.only_a_count));
 	part_put(&part, "only_in_b",

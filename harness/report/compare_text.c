@@ -1,14 +1,293 @@
-/* A comparison in the terminal: the answer first, what makes it doubtful next, then the figures. */
-#include "harness/report/compare_tables.h"
+/* A comparison in the terminal, the answer first, what makes it doubtful next, then the figures; and as Markdown for a
+ * pull request's comment.  Both print the same tables. */
+#include "harness/report/compare.h"
 
 #include "harness/base/utf8.h"
+#include "harness/record/config_json.h"
 #include "harness/report/layout.h"
+#include "harness/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* --- tables ----------------------------------------------------------------------------------- */
+
+enum { COMPARE_POINTS_SHOWN = 100 };
+
+struct compare_table {
+	struct table table; /* close it */
+	struct table_column columns[TABLE_COLUMNS_MAX];
+	char heads[TABLE_COLUMNS_MAX][CONFIG_NAME_BYTES];
+};
+
+enum { VALUE_MOST = 40, FACT_MOST = 400 };
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Text of a configuration or a node; most: bytes. */
+static void table_add_plain(struct table *table, const char *text, int most)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, text, "?");
+	table_add(table, INK_PLAIN, "%.*s", most, plain.data ? plain.data : "");
+	buffer_release(&plain);
+}
+
+static void open_columns(
+	struct compare_table *out, const struct table_column *columns, size_t count)
+{
+	memcpy(out->columns, columns, count * sizeof *columns);
+	table_open(&out->table, out->columns, count);
+}
+
+static bool differs(const struct difference *d)
+{
+	return d->verdict == DIFFERENCE_LESS || d->verdict == DIFFERENCE_MORE ||
+	       (d->verdict == DIFFERENCE_MISSING && d->a_count + d->b_count > 0);
+}
+
+/* --- points --------------------------------------------------------------------------------------------------- */
+
+/* "decode\nworkers" of every key that points are matched by. */
+static size_t table_key_columns(const struct comparison *c, struct compare_table *out)
+{
+	enum { KEYS_MOST = 12 };
+	size_t count = 0;
+	for (int k = 0; k < KEY_COUNT && count < KEYS_MOST; k++) {
+		if (!c->match.swept[k])
+			continue;
+		(void)snprintf(out->heads[count], sizeof out->heads[count], "%s\n%s",
+			config_keys[k].section, config_keys[k].name);
+		out->columns[count] = (struct table_column){.head = out->heads[count]};
+		count++;
+	}
+	return count;
+}
+
+static void table_add_settings(
+	struct table *table, const struct comparison *c, size_t pair, size_t most)
+{
+	const struct record *record = c->a.report->record;
+	size_t count = 0;
+	for (int k = 0; k < KEY_COUNT && count < most; k++) {
+		const enum key_id key = (enum key_id)k;
+		if (!c->match.swept[k])
+			continue;
+		char *value = config_value_text(
+			key, point_value(&record->config, &record->grid, c->pairs[pair].a, key));
+		table_add_plain(table, value ? value : "?", VALUE_MOST);
+		free(value);
+		count++;
+	}
+}
+
+static void add_p(struct table *table, double p)
+{
+	if (isnan(p))
+		table_add(table, INK_DIM, "-");
+	else if (p < 1e-4)
+		table_add(table, INK_DIM, "<0.0001");
+	else
+		table_add(table, INK_DIM, "%.4f", p);
+}
+
+static void table_add_difference(
+	struct table *table, const struct metric *metric, const struct difference *d)
+{
+	char text[METRIC_TEXT_BYTES];
+	char words[COMPARE_WORDS_BYTES];
+	const enum ink ink = compare_ink(metric, d);
+	table_add(table, INK_PLAIN, "%s", metric_text(metric, metric_unscaled(metric, d->a), text));
+	table_add(table, INK_PLAIN, "%s", metric_text(metric, metric_unscaled(metric, d->b), text));
+	table_add(table, ink, "%s",
+		metric_change_text(metric, metric_change(metric, d->value), text));
+	table_add(table, INK_PLAIN, "%s", compare_interval_words(metric, d, words));
+	add_p(table, d->adjusted);
+	table_add(table, ink, "%s", compare_verdict_words(metric, d, words));
+}
+
+/* Throughput of every pair in the order of points; of more than COMPARE_POINTS_SHOWN those that differ first. */
+static void compare_points_table(const struct comparison *comparison, struct compare_table *out)
+{
+	static const struct table_column fixed[] = {{.head = "samples/s\nA"},
+		{.head = "samples/s\nB"}, {.head = "change"}, {.head = "interval", .keep = 1},
+		{.head = "p", .keep = 2}, {.head = "B is", .left = true, .wraps = true}};
+	const size_t keys = table_key_columns(comparison, out);
+	memcpy(&out->columns[keys], fixed, sizeof fixed);
+	table_open(&out->table, out->columns, keys + COUNT(fixed));
+	for (size_t i = 0; i < comparison->pair_count && i < COMPARE_POINTS_SHOWN; i++) {
+		table_add_settings(&out->table, comparison, i, keys);
+		table_add_difference(
+			&out->table, &comparison->metrics[0], &comparison->differences[i]);
+	}
+}
+
+/* --- stages --------------------------------------------------------------------------------------------------- */
+
+struct figure {
+	const struct metric *metric;
+	const struct difference *difference;
+};
+
+static bool table_find(
+	const struct comparison *c, const char *stage, const char *kind, struct figure *out)
+{
+	for (size_t i = 0; i < c->metric_count; i++)
+		if (strcmp(c->metrics[i].stage, stage) == 0 &&
+			strcmp(c->metrics[i].kind->name, kind) == 0) {
+			*out = (struct figure){
+				&c->metrics[i], &c->differences[i * c->pair_count + c->focus]};
+			return true;
+		}
+	return false;
+}
+
+static void table_add_value(struct table *table, const struct comparison *c, const char *stage,
+	const char *kind, bool b)
+{
+	struct figure f = {0};
+	char text[METRIC_TEXT_BYTES];
+	const double y = !table_find(c, stage, kind, &f) ? (double)NAN
+			 : b                             ? f.difference->b
+							 : f.difference->a;
+	table_add(table, INK_PLAIN, "%s",
+		isnan(y) ? "-" : metric_text(f.metric, metric_unscaled(f.metric, y), text));
+}
+
+static void table_add_change(
+	struct table *table, const struct comparison *c, const char *stage, const char *kind)
+{
+	struct figure f = {0};
+	char text[METRIC_TEXT_BYTES];
+	if (!table_find(c, stage, kind, &f) || isnan(f.difference->value)) {
+		table_add(table, INK_DIM, "-");
+		return;
+	}
+	(void)metric_change_text(f.metric, metric_change(f.metric, f.difference->value), text);
+	char *points = strstr(text, " points");
+	if (points)
+		*points = '\0';
+	table_add(table, compare_ink(f.metric, f.difference), "%s", text);
+}
+
+static size_t stages_of(const struct comparison *c, const char *names[STAGES_MAX])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < c->metric_count; i++) {
+		const char *stage = c->metrics[i].stage;
+		bool known = !stage[0] || count == STAGES_MAX;
+		for (size_t j = 0; j < count; j++)
+			known = known || strcmp(names[j], stage) == 0;
+		if (!known)
+			names[count++] = stage;
+	}
+	return count;
+}
+
+/* Stages of the focus. */
+static void compare_stages_table(const struct comparison *comparison, struct compare_table *out)
+{
+	static const struct table_column columns[] = {{.head = "stage", .left = true},
+		{.head = "capacity/s\nA", .keep = 2}, {.head = "\nB", .keep = 1},
+		{.head = "\nchange"}, {.head = "p50\nA", .keep = 7},
+		{.head = "p50\nchange", .keep = 4}, {.head = "p99\nA", .keep = 7},
+		{.head = "p99\nchange", .keep = 3}, {.head = "busy\nA", .keep = 5},
+		{.head = "busy\nB", .keep = 1}, {.head = "starved\npoints", .keep = 6},
+		{.head = "blocked\npoints", .keep = 6}};
+	const char *names[STAGES_MAX];
+	const size_t count = stages_of(comparison, names);
+	struct table *table = &out->table;
+	open_columns(out, columns, COUNT(columns));
+	for (size_t i = 0; i < count; i++) {
+		table_add(table, INK_PLAIN, "%s", names[i]);
+		table_add_value(table, comparison, names[i], "capacity", false);
+		table_add_value(table, comparison, names[i], "capacity", true);
+		table_add_change(table, comparison, names[i], "capacity");
+		table_add_value(table, comparison, names[i], "p50", false);
+		table_add_change(table, comparison, names[i], "p50");
+		table_add_value(table, comparison, names[i], "p99", false);
+		table_add_change(table, comparison, names[i], "p99");
+		table_add_value(table, comparison, names[i], "busy", false);
+		table_add_value(table, comparison, names[i], "busy", true);
+		table_add_change(table, comparison, names[i], "starved");
+		table_add_change(table, comparison, names[i], "blocked");
+	}
+}
+
+/* --- figures -------------------------------------------------------------------------------------------------- */
+
+/* In the stages' table already. */
+static bool table_is_shown(const struct metric *metric)
+{
+	static const char *const shown[] = {
+		"capacity", "mean", "p50", "p99", "busy", "starved", "blocked"};
+	for (size_t i = 0; i < COUNT(shown); i++)
+		if (metric->stage[0] && strcmp(metric->kind->name, shown[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Figures of the focus: those that differ, or all. */
+static void compare_figures_table(
+	const struct comparison *comparison, bool all, struct compare_table *out)
+{
+	static const struct table_column columns[] = {{.head = "figure", .left = true},
+		{.head = "A", .keep = 1}, {.head = "B"}, {.head = "change"},
+		{.head = "interval", .keep = 2}, {.head = "p", .keep = 3},
+		{.head = "B is", .left = true, .wraps = true}};
+	open_columns(out, columns, COUNT(columns));
+	for (size_t i = 0; i < comparison->metric_count; i++) {
+		const struct metric *metric = &comparison->metrics[i];
+		const struct difference *d =
+			&comparison->differences[i * comparison->pair_count + comparison->focus];
+		if (!all && (i == 0 || table_is_shown(metric) || !differs(d)))
+			continue;
+		table_add(&out->table, INK_PLAIN, "%s", metric->name);
+		table_add_difference(&out->table, metric, d);
+	}
+}
+
+/* --- what else differs ------------------------------------------------------------------------------------------ */
+
+/* "2ms -> 4ms" */
+static void add_both(struct table *table, const struct compare_fact *fact)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, fact->a[0] ? fact->a : "(empty)", "?");
+	buffer_text(&plain, " -> ");
+	utf8_add_plain(&plain, fact->b[0] ? fact->b : "(empty)", "?");
+	table_add(table, INK_PLAIN, "%.*s", FACT_MOST, plain.data ? plain.data : "");
+	buffer_release(&plain);
+}
+
+/* Keys and facts that differ; all: the harmless ones, too. */
+static void compare_facts_table(
+	const struct comparison *comparison, bool all, struct compare_table *out)
+{
+	static const struct table_column columns[] = {{.head = "what differs", .left = true},
+		{.head = "weight", .left = true}, {.head = "A -> B", .left = true, .wraps = true}};
+	open_columns(out, columns, COUNT(columns));
+	for (size_t i = 0; i < comparison->facts.count; i++) {
+		const struct compare_fact *fact = &comparison->facts.list[i];
+		if (!all && fact->weight == COMPARE_HARMLESS)
+			continue;
+		const enum ink ink = fact->weight >= COMPARE_STRONG ? INK_WARN : INK_PLAIN;
+		table_add(&out->table, ink, "%s", fact->name);
+		table_add(&out->table, ink, "%s", compare_weight_name(fact->weight));
+		add_both(&out->table, fact);
+	}
+}
+
+/* --- what both media have --------------------------------------------------------------------- */
+
 enum { LISTED_MOST = 8 };
+
+struct compare_sheet {
+	const struct style *style; /* of a terminal; NULL: Markdown */
+	struct buffer *out;
+};
 
 /* layout_labelled_buffer of text that may hold names of files and values of keys. */
 static void labelled(const struct style *style, enum ink ink, const char *label,
@@ -22,20 +301,106 @@ static void labelled(const struct style *style, enum ink ink, const char *label,
 	layout_labelled_buffer(style, ink, label, &plain, out);
 }
 
-static void names(const struct comparison *c, const struct style *style, struct buffer *out)
+/* Releases text. */
+static void markdown_line(struct buffer *text, const char *before, struct buffer *out)
 {
-	struct buffer line = {0};
+	if (text->data && text->size > 0) {
+		buffer_text(out, before);
+		markdown_escape(text->data, out);
+		buffer_text(out, "\n");
+	}
+	out->failed = out->failed || text->failed;
+	buffer_release(text);
+}
+
+/* "  label    text", or "- label: text"; releases text. */
+static void sheet_item(
+	const struct compare_sheet *sheet, enum ink ink, const char *label, struct buffer *text)
+{
+	if (sheet->style) {
+		labelled(sheet->style, ink, label, text, sheet->out);
+		return;
+	}
+	char before[COMPARE_WORDS_BYTES];
+	(void)snprintf(before, sizeof before, "- %s: ", label);
+	markdown_line(text, before, sheet->out);
+}
+
+/* The table under its heading, unless it is empty; closes it. */
+static void sheet_table(
+	const struct compare_sheet *sheet, const char *heading, struct compare_table *table)
+{
+	struct buffer words = {0};
+	if (table_rows(&table->table) > 0 && sheet->style) {
+		utf8_add_plain(&words, heading, "?");
+		layout_heading(sheet->style, words.data ? words.data : "", sheet->out);
+		table_render(&table->table, sheet->style, LAYOUT_INDENT, true, sheet->out);
+	} else if (table_rows(&table->table) > 0) {
+		buffer_sentence(&words, heading);
+		buffer_text(sheet->out, "\n#### ");
+		markdown_escape(words.data ? words.data : "", sheet->out);
+		buffer_text(sheet->out, "\n\n");
+		table_markdown(&table->table, sheet->out);
+	}
+	buffer_release(&words);
+	table_close(&table->table);
+	*table = (struct compare_table){0};
+}
+
+static void sheet_subjects(const struct compare_sheet *sheet, const struct comparison *c)
+{
+	struct buffer text = {0};
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
-	record_describe(a, &line);
-	buffer_format(&line, ", config %s (baseline)", a->config_hash);
-	labelled(style, INK_DIM, "A", &line, out);
-	record_describe(b, &line);
-	buffer_format(&line, ", config %s", b->config_hash);
-	labelled(style, INK_DIM, "B", &line, out);
-	buffer_format(&line, "%s", a->step.description);
-	labelled(style, INK_DIM, "step", &line, out);
+	record_describe(a, &text);
+	buffer_format(&text, ", config %s%s", a->config_hash, sheet->style ? " (baseline)" : "");
+	sheet_item(sheet, INK_DIM, sheet->style ? "A" : "A (baseline)", &text);
+	record_describe(b, &text);
+	buffer_format(&text, ", config %s", b->config_hash);
+	sheet_item(sheet, INK_DIM, "B", &text);
+	buffer_text(&text, a->step.description);
+	sheet_item(sheet, INK_DIM, "step", &text);
 }
+
+static void sheet_reasons(const struct compare_sheet *sheet, const struct comparison *c)
+{
+	struct buffer text = {0};
+	compare_explanation_words(c, &text);
+	sheet_item(sheet, INK_BOLD, "because", &text);
+	compare_binding_words(c, &text);
+	sheet_item(sheet, INK_PLAIN, "limit", &text);
+}
+
+static void sheet_remarks(const struct compare_sheet *sheet, const struct comparison *c)
+{
+	struct buffer text = {0};
+	for (size_t i = 0; i < c->remark_count; i++) {
+		buffer_text(&text, c->remarks[i]);
+		sheet_item(sheet, INK_WARN, sheet->style ? "note" : "**note**", &text);
+	}
+}
+
+/* Of the focus; and what else differs. */
+static void sheet_focus(const struct compare_sheet *sheet, const struct comparison *c, bool verbose)
+{
+	struct compare_table table = {0};
+	struct buffer heading = {0};
+	buffer_text(&heading, "stages");
+	if (c->pair_count > 1) {
+		buffer_text(&heading, " at ");
+		compare_settings(c, c->focus, &heading);
+	}
+	compare_stages_table(c, &table);
+	sheet_table(sheet, heading.data ? heading.data : "stages", &table);
+	buffer_release(&heading);
+	compare_figures_table(c, verbose, &table);
+	sheet_table(
+		sheet, verbose ? "all figures there" : "other figures that differ there", &table);
+	compare_facts_table(c, verbose, &table);
+	sheet_table(sheet, "what else differs", &table);
+}
+
+/* --- in the terminal -------------------------------------------------------------------------- */
 
 static void sentence(const struct comparison *c, const struct style *style, struct buffer *out)
 {
@@ -50,14 +415,10 @@ static void sentence(const struct comparison *c, const struct style *style, stru
 	buffer_release(&text);
 }
 
-static void doubts(const struct comparison *c, const struct style *style, struct buffer *out)
+static void text_unlike(const struct comparison *c, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	const size_t strong = compare_facts_count(&c->facts, COMPARE_STRONG);
-	for (size_t i = 0; i < c->remark_count; i++) {
-		buffer_text(&text, c->remarks[i]);
-		labelled(style, INK_WARN, "note", &text, out);
-	}
 	if (strong == 0)
 		return;
 	for (size_t i = 0; i < strong && i < LISTED_MOST; i++)
@@ -68,16 +429,7 @@ static void doubts(const struct comparison *c, const struct style *style, struct
 	labelled(style, INK_WARN, "unlike", &text, out);
 }
 
-static void explanation(const struct comparison *c, const struct style *style, struct buffer *out)
-{
-	struct buffer text = {0};
-	compare_explanation_words(c, &text);
-	labelled(style, INK_BOLD, "because", &text, out);
-	compare_binding_words(c, &text);
-	labelled(style, INK_PLAIN, "limit", &text, out);
-}
-
-static void gates(const struct compare_document *document, const struct comparison *c,
+static void text_gates(const struct compare_document *document, const struct comparison *c,
 	const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
@@ -93,32 +445,9 @@ static void gates(const struct compare_document *document, const struct comparis
 	}
 }
 
-/* Closes the table. */
-static void table_under(struct compare_table *table, const char *heading, const struct style *style,
+static void text_list_points(const struct comparison *c, const struct report *report,
+	const char *label, const size_t *list, size_t count, const struct style *style,
 	struct buffer *out)
-{
-	if (table_rows(&table->table) > 0) {
-		layout_heading(style, heading, out);
-		table_render(&table->table, style, LAYOUT_INDENT, true, out);
-	}
-	table_close(&table->table);
-}
-
-static void points(const struct comparison *c, const struct style *style, struct buffer *out)
-{
-	struct compare_table table = {0};
-	char heading[COMPARE_WORDS_BYTES];
-	(void)snprintf(heading, sizeof heading, "throughput, %g %% intervals",
-		100 * (1 - c->significance));
-	compare_points_table(c, &table);
-	table_under(&table, heading, style, out);
-	if (c->pair_count > COMPARE_POINTS_SHOWN)
-		buffer_format(out, "  ... and %zu more points (--format json has all)\n",
-			c->pair_count - COMPARE_POINTS_SHOWN);
-}
-
-static void list_points(const struct comparison *c, const struct report *report, const char *label,
-	const size_t *list, size_t count, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	if (count == 0)
@@ -133,13 +462,16 @@ static void list_points(const struct comparison *c, const struct report *report,
 	labelled(style, INK_DIM, label, &text, out);
 }
 
-static void unmatched(const struct comparison *c, const struct style *style, struct buffer *out)
+static void text_unmatched(
+	const struct comparison *c, const struct style *style, struct buffer *out)
 {
 	struct buffer text = {0};
 	if (c->match.only_a_count + c->match.only_b_count + c->unmeasured_count > 0)
 		layout_heading(style, "not compared", out);
-	list_points(c, c->a.report, "A only", c->match.only_a, c->match.only_a_count, style, out);
-	list_points(c, c->b.report, "B only", c->match.only_b, c->match.only_b_count, style, out);
+	text_list_points(
+		c, c->a.report, "A only", c->match.only_a, c->match.only_a_count, style, out);
+	text_list_points(
+		c, c->b.report, "B only", c->match.only_b, c->match.only_b_count, style, out);
 	if (c->unmeasured_count == 0)
 		return;
 	buffer_format(&text, "%zu: ", c->unmeasured_count);
@@ -151,56 +483,35 @@ static void unmatched(const struct comparison *c, const struct style *style, str
 	labelled(style, INK_DIM, "neither", &text, out);
 }
 
-static void stages(
-	const struct comparison *c, bool verbose, const struct style *style, struct buffer *out)
+static void text_one(const struct compare_document *document, const struct comparison *c,
+	const struct style *style, struct buffer *out)
 {
-	struct compare_table table = {0};
-	struct buffer heading = {0};
-	struct buffer plain = {0};
-	buffer_text(&heading, "stages");
-	if (c->pair_count > 1) {
-		buffer_text(&heading, " at ");
-		compare_settings(c, c->focus, &heading);
-	}
-	utf8_add_plain(&plain, heading.data ? heading.data : "stages", "?");
-	compare_stages_table(c, &table);
-	table_under(&table, plain.data ? plain.data : "stages", style, out);
-	buffer_release(&plain);
-	buffer_release(&heading);
-	table = (struct compare_table){0};
-	compare_figures_table(c, verbose, &table);
-	table_under(&table, verbose ? "all figures there" : "other figures that differ there",
-		style, out);
-}
-
-static void facts(
-	const struct comparison *c, bool verbose, const struct style *style, struct buffer *out)
-{
-	struct compare_table table = {0};
+	const struct compare_sheet sheet = {style, out};
 	const size_t harmless = compare_facts_count(&c->facts, COMPARE_HARMLESS);
-	compare_facts_table(c, verbose, &table);
-	table_under(&table, "what else differs", style, out);
-	if (harmless > 0 && !verbose)
+	struct compare_table table = {0};
+	struct buffer text = {0};
+	char heading[COMPARE_WORDS_BYTES];
+	sheet_subjects(&sheet, c);
+	buffer_text(out, "\n");
+	sentence(c, style, out);
+	sheet_remarks(&sheet, c);
+	text_unlike(c, style, out);
+	sheet_reasons(&sheet, c);
+	text_gates(document, c, style, out);
+	(void)snprintf(heading, sizeof heading, "throughput, %g %% intervals",
+		100 * (1 - c->significance));
+	compare_points_table(c, &table);
+	sheet_table(&sheet, heading, &table);
+	if (c->pair_count > COMPARE_POINTS_SHOWN)
+		buffer_format(out, "  ... and %zu more points (--format json has all)\n",
+			c->pair_count - COMPARE_POINTS_SHOWN);
+	text_unmatched(c, style, out);
+	sheet_focus(&sheet, c, document->verbose);
+	if (harmless > 0 && !document->verbose)
 		buffer_format(out,
 			"  %s%zu that only name, place or time the run %s (--verbose)%s\n",
 			style_ink(style, INK_DIM), harmless, harmless == 1 ? "differs" : "differ",
 			style_end(style));
-}
-
-static void one(const struct compare_document *document, const struct comparison *c,
-	const struct style *style, struct buffer *out)
-{
-	struct buffer text = {0};
-	names(c, style, out);
-	buffer_text(out, "\n");
-	sentence(c, style, out);
-	doubts(c, style, out);
-	explanation(c, style, out);
-	gates(document, c, style, out);
-	points(c, style, out);
-	unmatched(c, style, out);
-	stages(c, document->verbose, style, out);
-	facts(c, document->verbose, style, out);
 	buffer_text(out, "\n");
 	compare_method_words(c, &text);
 	labelled(style, INK_DIM, "method", &text, out);
@@ -211,6 +522,86 @@ void compare_text(
 {
 	for (size_t i = 0; i < document->count; i++) {
 		buffer_text(out, i ? "\n" : "");
-		one(document, &document->comparisons[i], style, out);
+		text_one(document, &document->comparisons[i], style, out);
+	}
+}
+
+/* --- Markdown --------------------------------------------------------------------------------- */
+
+static void markdown_gates(
+	const struct compare_document *document, const struct comparison *c, struct buffer *out)
+{
+	struct buffer text = {0};
+	for (size_t i = 0; i < document->gate_count; i++) {
+		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
+		buffer_format(out, c->gates[i].outcome == GATE_WITHIN ? "- %s: " : "- **%s**: ",
+			compare_gate_label(&document->gates[i], &c->gates[i]));
+		markdown_line(&text, "", out);
+	}
+}
+
+static void markdown_list_points(const struct comparison *c, const struct report *report,
+	const char *label, const size_t *list, size_t count, struct buffer *out)
+{
+	struct buffer text = {0};
+	for (size_t i = 0; i < count; i++) {
+		buffer_format(&text, "%s: ", label);
+		compare_point_settings(c, report, list[i], &text);
+		markdown_line(&text, "- ", out);
+	}
+}
+
+static void markdown_unmatched(const struct comparison *c, struct buffer *out)
+{
+	struct buffer text = {0};
+	if (c->match.only_a_count + c->match.only_b_count + c->unmeasured_count > 0)
+		buffer_text(out, "\n#### Not compared\n\n");
+	markdown_list_points(
+		c, c->a.report, "only in A", c->match.only_a, c->match.only_a_count, out);
+	markdown_list_points(
+		c, c->b.report, "only in B", c->match.only_b, c->match.only_b_count, out);
+	for (size_t i = 0; i < c->unmeasured_count; i++) {
+		buffer_text(&text, "no figures in one of them: ");
+		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
+		markdown_line(&text, "- ", out);
+	}
+}
+
+static void markdown_one(
+	const struct compare_document *document, const struct comparison *c, struct buffer *out)
+{
+	const struct compare_sheet sheet = {NULL, out};
+	struct compare_table table = {0};
+	struct buffer text = {0};
+	buffer_text(out, "### ");
+	markdown_escape(c->b.report->record->name, out);
+	buffer_text(out, " compared with ");
+	markdown_escape(c->a.report->record->name, out);
+	buffer_text(out, "\n\n**");
+	compare_sentence(c, &text);
+	markdown_escape(text.data ? text.data : "", out);
+	buffer_release(&text);
+	buffer_text(out, ".**\n\n");
+	sheet_subjects(&sheet, c);
+	sheet_reasons(&sheet, c);
+	sheet_remarks(&sheet, c);
+	markdown_gates(document, c, out);
+	compare_points_table(c, &table);
+	sheet_table(&sheet, "throughput", &table);
+	if (c->pair_count > COMPARE_POINTS_SHOWN)
+		buffer_format(out, "\n%zu more points are not listed.\n",
+			c->pair_count - COMPARE_POINTS_SHOWN);
+	markdown_unmatched(c, out);
+	sheet_focus(&sheet, c, document->verbose);
+	buffer_text(out, "\n");
+	compare_method_words(c, &text);
+	markdown_line(&text, "Method: ", out);
+}
+
+void compare_markdown(const struct compare_document *document, struct buffer *out)
+{
+	for (size_t i = 0; i < document->count; i++) {
+		buffer_text(out, i ? "\n" : "");
+		markdown_one(document, &document->comparisons[i], out);
 	}
 }

@@ -127,7 +127,7 @@ enum ink compare_ink(const struct metric *metric, const struct difference *diffe
 enum setting_parts { SETTING_NAME = 1, SETTING_VALUE = 2 };
 
 /* Of the keys that points are matched by, each with what is asked for: "decode.workers=2". */
-static void add_settings(const struct comparison *comparison, const struct report *report,
+static void words_add_settings(const struct comparison *comparison, const struct report *report,
 	size_t point, unsigned parts, const char *between, struct buffer *out)
 {
 	const struct record *record = report->record;
@@ -152,18 +152,18 @@ static void add_settings(const struct comparison *comparison, const struct repor
 void compare_point_settings(const struct comparison *comparison, const struct report *report,
 	size_t point, struct buffer *out)
 {
-	add_settings(comparison, report, point, SETTING_NAME | SETTING_VALUE, " ", out);
+	words_add_settings(comparison, report, point, SETTING_NAME | SETTING_VALUE, " ", out);
 }
 
 void compare_values(const struct comparison *comparison, size_t pair, struct buffer *out)
 {
-	add_settings(comparison, comparison->a.report, comparison->pairs[pair].a, SETTING_VALUE,
-		" / ", out);
+	words_add_settings(comparison, comparison->a.report, comparison->pairs[pair].a,
+		SETTING_VALUE, " / ", out);
 }
 
 void compare_key_names(const struct comparison *comparison, struct buffer *out)
 {
-	add_settings(comparison, comparison->a.report, 0, SETTING_NAME, " / ", out);
+	words_add_settings(comparison, comparison->a.report, 0, SETTING_NAME, " / ", out);
 }
 
 void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out)

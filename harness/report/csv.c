@@ -21,7 +21,7 @@ void csv_text(struct buffer *out, const char *text)
 }
 
 /* A name that a driver gave, within its line. */
-static void add_line(struct buffer *out, const char *name)
+static void csv_add_line(struct buffer *out, const char *name)
 {
 	struct buffer text = {0};
 	for (; *name; name++)
@@ -30,7 +30,7 @@ static void add_line(struct buffer *out, const char *name)
 	buffer_release(&text);
 }
 
-static void add_number(struct buffer *out, double value)
+void csv_number(struct buffer *out, double value)
 {
 	buffer_text(out, ",");
 	if (isfinite(value))
@@ -87,26 +87,26 @@ static void add_heads(
 		"predicted,predicted_samples_per_s,predicted_low,predicted_high\n");
 }
 
-static void add_stage(const struct point_summary *p, const char *name, struct buffer *out)
+static void csv_add_stage(const struct point_summary *p, const char *name, struct buffer *out)
 {
 	for (size_t i = 0; i < p->stage_count; i++) {
 		const struct stage_summary *stage = &p->stages[i];
 		if (strcmp(stage->name, name) != 0)
 			continue;
-		add_number(out, stage->busy);
-		add_number(out, stage->starved);
-		add_number(out, stage->blocked);
-		add_number(out, stage->capacity);
-		add_number(out, stage->cpu);
-		add_number(out, stage->run_queue);
-		add_number(out, stage->io_wait);
-		add_number(out, stage->lock_wait);
+		csv_number(out, stage->busy);
+		csv_number(out, stage->starved);
+		csv_number(out, stage->blocked);
+		csv_number(out, stage->capacity);
+		csv_number(out, stage->cpu);
+		csv_number(out, stage->run_queue);
+		csv_number(out, stage->io_wait);
+		csv_number(out, stage->lock_wait);
 		return;
 	}
 	buffer_repeat(out, ",", STAGE_HEADS);
 }
 
-static void add_device(const struct point_summary *p, struct buffer *out)
+static void csv_add_device(const struct point_summary *p, struct buffer *out)
 {
 	if (p->device_count == 0) {
 		buffer_repeat(out, ",", DEVICE_HEADS);
@@ -115,39 +115,39 @@ static void add_device(const struct point_summary *p, struct buffer *out)
 	const struct device_summary *device = &p->devices[0];
 	const struct device_measurement *all = &device->all;
 	buffer_text(out, ",");
-	add_line(out, all->name);
-	add_number(out, device->step_ns / 1e6);
-	add_number(out, device->step_share);
-	add_number(out, all->idle_share);
-	add_number(out, all->launch_ns / 1e3);
-	add_number(out, device->upload_bytes_per_s);
-	add_number(out, device->peak_share);
-	add_number(out, all->model_utilisation);
-	add_number(out, all->sm_clock_mhz.mean);
-	add_number(out, all->power_w.mean);
+	csv_add_line(out, all->name);
+	csv_number(out, device->step_ns / 1e6);
+	csv_number(out, device->step_share);
+	csv_number(out, all->idle_share);
+	csv_number(out, all->launch_ns / 1e3);
+	csv_number(out, device->upload_bytes_per_s);
+	csv_number(out, device->peak_share);
+	csv_number(out, all->model_utilisation);
+	csv_number(out, all->sm_clock_mhz.mean);
+	csv_number(out, all->power_w.mean);
 	/* The commonest reason; none: 0, if anything was sampled. */
-	add_number(out, all->throttle_count > 0 ? all->throttles[0].share
+	csv_number(out, all->throttle_count > 0 ? all->throttles[0].share
 			: all->samples > 0      ? 0
 						: (double)NAN);
 }
 
 static void add_numbers(const struct point_summary *p, struct buffer *out)
 {
-	add_number(out, p->median);
-	add_number(out, p->ci95.low);
-	add_number(out, p->ci95.high);
-	add_number(out, (double)p->repeat_count);
-	add_number(out, p->step_utilisation);
-	add_number(out, p->step_wait_share);
-	add_number(out, p->bytes_read_per_s);
-	add_number(out, p->page_cache_share);
-	add_number(out, (double)p->rss_peak_bytes);
-	add_number(out, p->accounted);
-	add_number(out, (double)p->bad_samples);
+	csv_number(out, p->median);
+	csv_number(out, p->ci95.low);
+	csv_number(out, p->ci95.high);
+	csv_number(out, (double)p->repeat_count);
+	csv_number(out, p->step_utilisation);
+	csv_number(out, p->step_wait_share);
+	csv_number(out, p->bytes_read_per_s);
+	csv_number(out, p->page_cache_share);
+	csv_number(out, (double)p->rss_peak_bytes);
+	csv_number(out, p->accounted);
+	csv_number(out, (double)p->bad_samples);
 }
 
 /* A row is read apart from its file: it says itself what was planted. */
-static void add_injected(const struct report *report, struct buffer *out)
+static void csv_add_injected(const struct report *report, struct buffer *out)
 {
 	struct buffer text = {0};
 	report_injected_text(&report->record->config, "; ", &text);
@@ -156,16 +156,16 @@ static void add_injected(const struct report *report, struct buffer *out)
 }
 
 /* In columns of its own, so that no reader takes it for a measurement. */
-static void add_forecast(const struct forecast *forecast, struct buffer *out)
+static void csv_add_forecast(const struct forecast *forecast, struct buffer *out)
 {
 	buffer_text(out, forecast ? ",true" : ",false");
-	add_number(out, forecast ? forecast->throughput : (double)NAN);
-	add_number(out, forecast ? forecast->interval.low : (double)NAN);
-	add_number(out, forecast ? forecast->interval.high : (double)NAN);
+	csv_number(out, forecast ? forecast->throughput : (double)NAN);
+	csv_number(out, forecast ? forecast->interval.low : (double)NAN);
+	csv_number(out, forecast ? forecast->interval.high : (double)NAN);
 }
 
-static void add_row(const struct report *report, size_t point, const struct point_summary *first,
-	struct buffer *out)
+static void csv_add_row(const struct report *report, size_t point,
+	const struct point_summary *first, struct buffer *out)
 {
 	static const struct point_summary unmeasured = {.status = POINT_INTERRUPTED,
 		.median = NAN,
@@ -187,21 +187,21 @@ static void add_row(const struct report *report, size_t point, const struct poin
 	}
 	add_numbers(p, out);
 	for (size_t i = 0; first && i < first->stage_count; i++)
-		add_stage(p, first->stages[i].name, out);
+		csv_add_stage(p, first->stages[i].name, out);
 	if (has_devices(report))
-		add_device(p, out);
+		csv_add_device(p, out);
 	buffer_text(out, ",");
 	csv_text(out, p->verdict.stage);
 	buffer_text(out, ",");
 	csv_text(out, p->verdict.resource);
-	add_number(out, p->verdict.confidence);
+	csv_number(out, p->verdict.confidence);
 	buffer_text(out, ",");
 	csv_text(out, report->record->step.backend);
 	buffer_text(out, ",");
-	add_injected(report, out);
+	csv_add_injected(report, out);
 	buffer_text(out, ",");
 	csv_text(out, p->error);
-	add_forecast(forecast, out);
+	csv_add_forecast(forecast, out);
 	buffer_text(out, "\n");
 }
 
@@ -210,5 +210,5 @@ void report_csv(const struct report *report, struct buffer *out)
 	const struct point_summary *first = first_measured(report);
 	add_heads(report, first, out);
 	for (size_t point = 0; point < report->record->grid.points; point++)
-		add_row(report, point, first, out);
+		csv_add_row(report, point, first, out);
 }

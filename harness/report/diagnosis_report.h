@@ -65,11 +65,15 @@ void verification_text(const struct verification *verification, const struct ver
 /* Why not every experiment has what it needs, "" if it has; how many blocks were repeated, "" if none. */
 void verification_incomplete(const struct verification *verification, struct buffer *out);
 void verification_repeated(const struct verification *verification, struct buffer *out);
-void follow_text(const struct follow *follow, const struct style *style, struct buffer *out);
 
 /* The parts that rest on replay, windows and memory, without the verdict: of a point in summary.json; NULL
  * without memory. */
 json_t *diagnosis_parts_json(const struct diagnosis *diagnosis);
+/* All of it with its verdict, and back.  -EINVAL: it is no diagnosis of this version. */
+json_t *diagnosis_to_json(const struct diagnosis *diagnosis);
+int diagnosis_from_json(struct diagnosis *diagnosis, const json_t *object, struct error *err);
+/* A verdict as summary.json has it. */
+json_t *verdict_to_json(const struct verdict *verdict);
 
 /* The document of --json, mlbench.diagnosis/1 (docs/diagnosis.schema.json); NULL without memory. */
 json_t *diagnosis_json(const struct diagnosis_view *view);

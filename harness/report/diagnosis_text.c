@@ -1,20 +1,250 @@
-/* The diagnosis for people: the sentence first, then what it rests on. */
+/* A diagnosis for people: the verdict in a sentence, what stands below it, and the way that its advice led. */
+#include "harness/report/diagnosis_report.h"
+
+#include "harness/analyze/headroom.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
-#include "harness/report/diagnosis_report.h"
+#include "harness/record/fields.h"
 #include "harness/report/layout.h"
+#include "harness/report/part.h"
 #include "harness/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+/* --- the sentence ----------------------------------------------------------------------------- */
+
+bool diagnosis_tells(const struct diagnosis_view *view)
+{
+	const struct diagnosis *d = view->diagnosis;
+	return d->samples_needed == 0 && d->verdict.stage[0] &&
+	       strcmp(d->verdict.stage, "none") != 0;
+}
+
+void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
+{
+	const struct diagnosis *d = view->diagnosis;
+	char have[UNITS_BYTES];
+	char need[UNITS_BYTES];
+	if (d->samples_needed > 0)
+		buffer_format(out, "cannot tell: %s samples, %s needed",
+			units_format_count((double)view->samples, have),
+			units_format_count((double)d->samples_needed, need));
+	else
+		buffer_format(out, "cannot tell: %s",
+			d->verdict.evidence_count > 0 ? d->verdict.evidence[0]
+			: d->why_not[0]               ? d->why_not
+						      : "the measurements do not say");
+	if (d->verdict.advice[0])
+		buffer_format(out, "; %s", d->verdict.advice);
+}
+
+/* "4 workers give 612 samples/s of 1,786 the step can take" */
+static void add_measured(const struct diagnosis_view *view, struct buffer *out)
+{
+	const struct point_summary *p = view->summary;
+	const struct verdict *v = &view->diagnosis->verdict;
+	const struct stage_summary *stage = summary_stage(p, v->stage);
+	const struct stage_summary *step = summary_stage(p, STAGE_STEP_NAME);
+	char number[UNITS_BYTES];
+	if (stage && stage_is(v->stage, STAGE_DECODE))
+		buffer_format(out, "%u worker%s give%s ", stage->workers,
+			stage->workers == 1 ? "" : "s", stage->workers == 1 ? "s" : "");
+	else
+		buffer_text(out, "it gives ");
+	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
+	if (step && stage != step && isfinite(step->capacity) && step->capacity > p->median)
+		buffer_format(out, " of %s%s the step can take",
+			step->capacity_is_lower_bound ? "at least " : "",
+			units_format_count(step->capacity, number));
+}
+
+static void sentence_add_recommended(const struct recommendation *r, struct buffer *out)
+{
+	char number[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	buffer_text(out, "; ");
+	for (size_t i = 0; i < r->setting_count; i++)
+		buffer_format(out, "%s%s", i ? " " : "", r->settings[i]);
+	if (r->measured > 0)
+		buffer_format(out, " measured %s", units_format_count(r->measured, number));
+	else
+		buffer_format(out, " predicted %s (%s-%s)",
+			units_format_count(r->predicted, number),
+			units_format_count(r->interval.low, low),
+			units_format_count(r->interval.high, high));
+	if (r->next_stage[0])
+		buffer_format(out, "; then %s binds%s%s%s", r->next_stage,
+			r->next_resource[0] ? " (" : "", r->next_resource,
+			r->next_resource[0] ? ")" : "");
+}
+
+/* A step that is busy, but not at its rate, is held up by something else. */
+static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
+{
+	static const double NEARLY = 0.9;
+	const struct point_summary *p = view->summary;
+	const struct stage_summary *step = summary_stage(p, view->diagnosis->verdict.stage);
+	const struct headroom headroom = headroom_of_input(p, &view->diagnosis->verdict);
+	char words[HEADROOM_BYTES];
+	char number[UNITS_BYTES];
+	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * step->capacity)
+		buffer_format(out, " of the %s it could take",
+			units_format_count(step->capacity, number));
+	else
+		buffer_format(out, ". %s", headroom_words(&headroom, words));
+}
+
+void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
+{
+	const struct diagnosis *d = view->diagnosis;
+	const struct verdict *v = &d->verdict;
+	if (!diagnosis_tells(view)) {
+		diagnosis_reason(view, out);
+		return;
+	}
+	const double confidence =
+		view->verification ? verification_confidence(view->verification, v) : v->confidence;
+	buffer_format(out, "%s%s%s bind%s (%s, %.2f): ", v->stage, v->also[0] ? " and " : "",
+		v->also, v->also[0] ? "" : "s", v->resource, confidence);
+	add_measured(view, out);
+	if (d->recommendation_count > 0)
+		sentence_add_recommended(&d->recommendations[0], out);
+	else if (stage_is(v->stage, STAGE_STEP) || stage_is(v->stage, STAGE_SYNC))
+		add_keeps_up(view, out);
+}
+
+/* --- --follow --------------------------------------------------------------------------------- */
+
+enum { CELL_BYTES = 2 * UNITS_BYTES };
+
+static void follow_interval_text(struct interval interval, char out[CELL_BYTES])
+{
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	if (isnan(interval.low) || isnan(interval.high))
+		(void)snprintf(out, CELL_BYTES, "-");
+	else
+		(void)snprintf(out, CELL_BYTES, "%s-%s", units_format_count(interval.low, low),
+			units_format_count(interval.high, high));
+}
+
+static void follow_add_step(const struct follow *follow, size_t i, struct table *table)
+{
+	const struct follow_step *step = &follow->steps[i];
+	const struct trial *trial = &step->trial;
+	const double first = follow->steps[0].measured;
+	char text[CELL_BYTES];
+	char number[UNITS_BYTES];
+	table_add(table, INK_DIM, "%zu", i);
+	table_add(table, trial->kept ? INK_BOLD : INK_DIM, "%s",
+		units_or_dash(units_format_count, step->measured, number));
+	table_add(table, INK_DIM, isnan(step->measured / first) ? "-" : "%.2fx",
+		step->measured / first);
+	table_add(table, INK_PLAIN, "%s",
+		units_or_dash(units_format_count, trial->predicted, number));
+	follow_interval_text(trial->predicted_90, text);
+	table_add(table, INK_DIM, "%s", text);
+	table_add(table, INK_PLAIN, "%s%s%s", step->stage[0] ? step->stage : "-",
+		step->resource[0] ? " / " : "", step->resource);
+	table_add(table, INK_DIM, "%.2f", step->confidence);
+	table_add(table, trial->kept ? INK_PLAIN : INK_DIM, "%s%s",
+		trial->set[0] ? trial->set : "as it was", trial->kept ? "" : " (undone)");
+}
+
+/* What came of each prediction. */
+static void render_trials(
+	const struct follow *follow, const struct style *style, struct buffer *out)
+{
+	char label[UNITS_BYTES];
+	char words[TRIAL_WORDS_BYTES];
+	struct buffer text = {0};
+	for (size_t i = 1; i < follow->count; i++) {
+		const struct trial *trial = &follow->steps[i].trial;
+		(void)snprintf(label, sizeof label, "%zu", i);
+		buffer_format(&text, "%s: %s", trial->set, trial_words(trial, words));
+		layout_labelled_buffer(style,
+			trial->outcome == EXPERIMENT_FAILED      ? INK_BAD
+			: trial->outcome == EXPERIMENT_CONFIRMED ? INK_GOOD
+								 : INK_DIM,
+			label, &text, out);
+	}
+	if (follow->count > 1)
+		buffer_format(&text, "%zu of %zu predictions came true, %zu did not",
+			follow->came_true, follow->count - 1, follow->failed);
+	layout_labelled_buffer(style, follow->failed > 0 ? INK_BAD : INK_GOOD, "tried", &text, out);
+}
+
+static void follow_text(const struct follow *follow, const struct style *style, struct buffer *out)
+{
+	const struct table_column columns[] = {
+		{.head = "step"},
+		{.head = "measured"},
+		{.head = "gain", .keep = 2},
+		{.head = "predicted"},
+		{.head = "90 %", .keep = 3},
+		{.head = "limited by", .left = true, .keep = 1},
+		{.head = "confi-\ndence", .keep = 4},
+		{.head = "set", .left = true, .wraps = true},
+	};
+	struct table table;
+	layout_heading(style, "following its own advice, samples/s", out);
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i < follow->count; i++)
+		follow_add_step(follow, i, &table);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
+	table_close(&table);
+	buffer_text(out, "\n");
+	render_trials(follow, style, out);
+	layout_labelled(style, INK_DIM, "end", follow->end, out);
+	if (follow->set[0])
+		layout_labelled(style, INK_GOOD, "set", follow->set, out);
+}
+
+static json_t *step_json(const struct follow_step *step)
+{
+	struct part part = part_open();
+	const struct trial *trial = &step->trial;
+	part_put(&part, "set", fields_text(trial->set));
+	part_put(&part, "measured", fields_number(step->measured));
+	part_put(&part, "measured_95", fields_range(step->measured_95.low, step->measured_95.high));
+	part_put(&part, "predicted", fields_number(trial->predicted));
+	part_put(&part, "predicted_90",
+		fields_range(trial->predicted_90.low, trial->predicted_90.high));
+	part_put(&part, "stage", fields_text(step->stage[0] ? step->stage : "none"));
+	part_put(&part, "resource", fields_text(step->resource[0] ? step->resource : "unknown"));
+	part_put(&part, "confidence", fields_number(step->confidence));
+	part_put(&part, "gain_90", fields_range(trial->gain_90.low, trial->gain_90.high));
+	part_put(&part, "outcome", json_string(experiment_outcome_name(trial->outcome)));
+	part_put(&part, "kept", json_boolean(trial->kept));
+	return part_close(&part);
+}
+
+json_t *follow_json(const struct follow *follow)
+{
+	struct part part = part_open();
+	json_t *steps = json_array();
+	for (size_t i = 0; i < follow->count; i++)
+		part.bad |= json_array_append_new(steps, step_json(&follow->steps[i]));
+	part_put(&part, "steps", steps);
+	part_put(&part, "came_true", json_integer((json_int_t)follow->came_true));
+	part_put(&part, "failed", json_integer((json_int_t)follow->failed));
+	part_put(&part, "set", fields_text(follow->set));
+	part_put(&part, "end", fields_text(follow->end));
+	part_put(&part, "interrupted", json_boolean(follow->interrupted));
+	return part_close(&part);
+}
+
+/* --- the diagnosis ---------------------------------------------------------------------------- */
+
 enum { RANGE_BYTES = 3 * UNITS_BYTES, COST_BYTES = 2 * NAME_BYTES };
 
 /* An elasticity below this, whose interval does not reach above it, is not worth a line. */
 static const double ELASTICITY_SHOWN = 0.005;
 
-static const char *range_text(struct interval interval, char out[RANGE_BYTES])
+static const char *diagnosis_range_text(struct interval interval, char out[RANGE_BYTES])
 {
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
@@ -28,7 +258,7 @@ static const char *range_text(struct interval interval, char out[RANGE_BYTES])
 
 /* --- the sentence ------------------------------------------------------------------------------ */
 
-static void render_head(
+static void diagnosis_render_head(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
 {
 	buffer_format(out, "%s%s%s\n", style_ink(style, INK_BOLD), view->name, style_end(style));
@@ -41,7 +271,7 @@ static void render_head(
 	layout_labelled_buffer(style, INK_DIM, "point", &text, out);
 }
 
-static void render_verdict(
+static void diagnosis_render_verdict(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
 {
 	const struct verdict *v = &view->diagnosis->verdict;
@@ -59,12 +289,12 @@ static void render_verdict(
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-static bool is_shown(const struct elasticity *e)
+static bool diagnosis_is_shown(const struct elasticity *e)
 {
 	return fabs(e->value) >= ELASTICITY_SHOWN || e->interval.high >= 2 * ELASTICITY_SHOWN;
 }
 
-static void render_elasticities(
+static void diagnosis_render_elasticities(
 	const struct elasticities *all, const struct style *style, struct buffer *out)
 {
 	const struct table_column columns[] = {
@@ -78,7 +308,7 @@ static void render_elasticities(
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (int cost = 0; cost < COSTS; cost++) {
 		const struct elasticity *e = &all->costs[cost];
-		if (!is_shown(e))
+		if (!diagnosis_is_shown(e))
 			continue;
 		table_add(&table, INK_PLAIN, "%s / %s", replay_cost_stage(e->cost),
 			replay_cost_resource(e->cost));
@@ -142,7 +372,7 @@ static void render_recommendation(const struct recommendation *r, size_t number,
 		buffer_format(&text, "measured %s samples/s there (",
 			units_format_count(r->measured, count));
 	buffer_format(&text, "predicted %s samples/s (90 %%: %s)%s",
-		units_format_count(r->predicted, count), range_text(r->interval, range),
+		units_format_count(r->predicted, count), diagnosis_range_text(r->interval, range),
 		r->measured > 0 ? ")" : "");
 	if (r->words[0])
 		buffer_format(&text, ": %s", r->words);
@@ -186,7 +416,7 @@ static void render_replay(
 	layout_labelled_buffer(style, INK_DIM, "knee", &text, out);
 }
 
-static void render_memory(
+static void diagnosis_render_memory(
 	const struct memory_finding *memory, const struct style *style, struct buffer *out)
 {
 	char rate[UNITS_BYTES];
@@ -239,10 +469,10 @@ void diagnosis_model_text(
 	const struct diagnosis *d, double measured, const struct style *style, struct buffer *out)
 {
 	render_replay(d, measured, style, out);
-	render_memory(&d->memory, style, out);
+	diagnosis_render_memory(&d->memory, style, out);
 	render_phases(d, style, out);
 	if (d->modelled && d->samples_needed == 0) {
-		render_elasticities(&d->elasticities, style, out);
+		diagnosis_render_elasticities(&d->elasticities, style, out);
 		render_ladder(&d->ladder, style, out);
 	}
 	render_recommendations(d, style, out);
@@ -252,8 +482,8 @@ void diagnosis_text(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
 {
 	const struct diagnosis *d = view->diagnosis;
-	render_head(view, style, out);
-	render_verdict(view, style, out);
+	diagnosis_render_head(view, style, out);
+	diagnosis_render_verdict(view, style, out);
 	diagnosis_model_text(d, view->summary->median, style, out);
 	if (view->verification)
 		verification_text(view->verification, &d->verdict, style, out);

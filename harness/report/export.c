@@ -11,6 +11,11 @@ enum { FORMATS_MAX = 16 };
 const struct export_ops *const export_list[] = {&export_csv, &export_markdown, &export_jsonl,
 	&export_openmetrics, &export_tensorboard, NULL};
 
+const char *export_unavailable(const struct export_ops *ops)
+{
+	return ops->unavailable ? ops->unavailable() : NULL;
+}
+
 int export_find(const char *name, const struct export_ops **ops, struct error *err)
 {
 	const char *names[FORMATS_MAX];
@@ -18,8 +23,9 @@ int export_find(const char *name, const struct export_ops **ops, struct error *e
 	for (; export_list[count] && count < FORMATS_MAX; count++) {
 		names[count] = export_list[count]->name;
 		if (strcmp(name, names[count]) == 0) {
+			const char *why = export_unavailable(export_list[count]);
 			*ops = export_list[count];
-			return 0;
+			return why ? error_set(err, -ENOTSUP, "%s: %s", name, why) : 0;
 		}
 	}
 	const char *near = suggest_nearest(name, names, count);

@@ -13,7 +13,8 @@
 struct export_ops {
 	const char *name, *summary;
 	const char *extension; /* ".csv"; of a format that writes a folder: its name */
-	bool explains;         /* it says why, not only what: verdicts alone will not do */
+	/* Why this program cannot write it; NULL, itself or its answer: it can. */
+	const char *(*unavailable)(void);
 	/* One of the two.  text: a whole file; -ENOMEM is left to out->failed. */
 	int (*text)(const struct report *report, struct buffer *out, struct error *err);
 	/* Makes the folder; what an earlier export left there of the same result is replaced. */
@@ -24,7 +25,9 @@ extern const struct export_ops export_csv, export_markdown, export_jsonl, export
 	export_tensorboard;
 extern const struct export_ops *const export_list[]; /* NULL-terminated */
 
-/* -EINVAL with the nearest name. */
+/* Why this program cannot write it; NULL: it can. */
+const char *export_unavailable(const struct export_ops *ops);
+/* -EINVAL with the nearest name; -ENOTSUP: not by this program. */
 int export_find(const char *name, const struct export_ops **ops, struct error *err);
 
 /* A piece of a file's name from any text: letters, digits and "._=+-" as they are, all else as '_', at most room - 1

@@ -5,7 +5,7 @@
 #include "harness/report/export.h"
 #include "harness/report/points_table.h"
 #include "harness/report/stage_table.h"
-#include "harness/report/table_markdown.h"
+#include "harness/report/table.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void add_item(struct buffer *out, const char *term, struct buffer *text)
 	buffer_release(text);
 }
 
-static void add_fact(struct buffer *out, const char *term, const char *value)
+static void export_add_fact(struct buffer *out, const char *term, const char *value)
 {
 	struct buffer text = {0};
 	buffer_text(&text, value);
@@ -39,7 +39,7 @@ static void add_node(const struct record *record, struct buffer *out)
 	add_item(out, "node", &text);
 }
 
-static void add_injected(const struct record *record, struct buffer *out)
+static void export_add_injected(const struct record *record, struct buffer *out)
 {
 	struct buffer text = {0};
 	report_injected_text(&record->config, ", ", &text);
@@ -48,7 +48,7 @@ static void add_injected(const struct record *record, struct buffer *out)
 	buffer_release(&text);
 }
 
-static void add_head(const struct report *report, struct buffer *out)
+static void export_add_head(const struct report *report, struct buffer *out)
 {
 	const struct record *record = report->record;
 	char when[CLOCK_UTC_BYTES];
@@ -57,15 +57,15 @@ static void add_head(const struct report *report, struct buffer *out)
 	buffer_text(out, "## ");
 	markdown_escape(record->name, out);
 	buffer_text(out, "\n\n");
-	add_fact(out, "step", record->step.description);
+	export_add_fact(out, "step", record->step.description);
 	buffer_format(&text, "started %s, config %s, %s", when, record->config_hash,
 		report_status(report));
 	add_item(out, "run", &text);
 	add_node(record, out);
-	add_injected(record, out);
+	export_add_injected(record, out);
 }
 
-static void add_best(const struct report *report, struct buffer *out)
+static void export_add_best(const struct report *report, struct buffer *out)
 {
 	const struct point_summary *p = report->points[report->best];
 	const struct verdict *v = &p->verdict;
@@ -85,12 +85,12 @@ static void add_best(const struct report *report, struct buffer *out)
 		buffer_text(&text, "it cannot tell which stage is the limit");
 	add_item(out, "limited by", &text);
 	for (size_t i = 0; i < v->evidence_count; i++)
-		add_fact(out, "evidence", v->evidence[i]);
+		export_add_fact(out, "evidence", v->evidence[i]);
 	if (v->advice[0])
-		add_fact(out, "advice", v->advice);
+		export_add_fact(out, "advice", v->advice);
 }
 
-static void add_points(const struct report *report, struct buffer *out)
+static void export_add_points(const struct report *report, struct buffer *out)
 {
 	struct points_table points;
 	points_table_open(&points, report, true, POINTS_SHOWN_MAX);
@@ -102,7 +102,7 @@ static void add_points(const struct report *report, struct buffer *out)
 			POINTS_SHOWN_MAX, report->record->grid.points);
 }
 
-static void add_stages(const struct report *report, struct buffer *out)
+static void export_add_stages(const struct report *report, struct buffer *out)
 {
 	struct table stages;
 	stage_table_open(&stages, report->points[report->best]);
@@ -111,7 +111,7 @@ static void add_stages(const struct report *report, struct buffer *out)
 	table_close(&stages);
 }
 
-static void add_limits(const struct record *record, struct buffer *out)
+static void export_add_limits(const struct record *record, struct buffer *out)
 {
 	static const struct table_column columns[] = {{.head = "stage", .left = true},
 		{.head = "samples/s"}, {.head = "how", .left = true}};
@@ -137,13 +137,13 @@ static int write_markdown(const struct report *report, struct buffer *out, struc
 {
 	(void)err;
 	const bool any = report->best < report->record->grid.points;
-	add_head(report, out);
+	export_add_head(report, out);
 	if (any)
-		add_best(report, out);
-	add_points(report, out);
+		export_add_best(report, out);
+	export_add_points(report, out);
 	if (any)
-		add_stages(report, out);
-	add_limits(report->record, out);
+		export_add_stages(report, out);
+	export_add_limits(report->record, out);
 	return 0;
 }
 
@@ -151,6 +151,5 @@ const struct export_ops export_markdown = {
 	.name = "markdown",
 	.summary = "the report's tables and verdict, as GitHub shows them",
 	.extension = ".md",
-	.explains = true,
 	.text = write_markdown,
 };

@@ -16,7 +16,7 @@ struct page {
 };
 
 /* With the labels that all samples of a result have. */
-static void add(struct page *page, enum result_metric metric,
+static void result_add_metric(struct page *page, enum result_metric metric,
 	const struct openmetrics_label *labels, size_t count, double value)
 {
 	struct openmetrics_label all[LABELS_MAX] = {
@@ -29,13 +29,13 @@ static void add(struct page *page, enum result_metric metric,
 	openmetrics_add(&page->metrics, &result_metrics[metric], all, own + count, value);
 }
 
-static void add_plain(struct page *page, enum result_metric metric, double value)
+static void result_add_plain(struct page *page, enum result_metric metric, double value)
 {
 	const struct openmetrics_label none = {0};
-	add(page, metric, &none, 0, value);
+	result_add_metric(page, metric, &none, 0, value);
 }
 
-static void add_run(struct page *page, const struct report *report)
+static void result_add_run(struct page *page, const struct report *report)
 {
 	const struct record *record = report->record;
 	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
@@ -44,13 +44,13 @@ static void add_run(struct page *page, const struct report *report)
 		{"cpu", cpu && cpu->kind == FACT_TEXT ? cpu->text : ""},
 		{"backend", record->step.backend},
 		{"emulated", record->step.emulated ? "true" : "false"}};
-	add(page, RESULT_INFO, info, 4, 1);
-	add_plain(page, RESULT_START, record->started);
-	add_plain(page, RESULT_END, record->finished > 0 ? record->finished : (double)NAN);
-	add_plain(page, RESULT_COMPLETE, strcmp(report_status(report), "complete") == 0);
+	result_add_metric(page, RESULT_INFO, info, 4, 1);
+	result_add_plain(page, RESULT_START, record->started);
+	result_add_plain(page, RESULT_END, record->finished > 0 ? record->finished : (double)NAN);
+	result_add_plain(page, RESULT_COMPLETE, strcmp(report_status(report), "complete") == 0);
 }
 
-static void add_counts(struct page *page, const struct report *report)
+static void result_add_counts(struct page *page, const struct report *report)
 {
 	const size_t measured = report->good + report->unsteady + report->failed;
 	const struct {
@@ -60,8 +60,9 @@ static void add_counts(struct page *page, const struct report *report)
 		{"failed", report->failed},
 		{"not_measured", report->record->grid.points - measured}};
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-		add(page, RESULT_POINTS, (struct openmetrics_label[]){{"state", states[i].state}},
-			1, (double)states[i].count);
+		result_add_metric(page, RESULT_POINTS,
+			(struct openmetrics_label[]){{"state", states[i].state}}, 1,
+			(double)states[i].count);
 }
 
 static double bad_samples(const struct report *report)
@@ -78,52 +79,52 @@ static void add_stage_metrics(struct page *page, const struct point_summary *p)
 		const struct stage_summary *stage = &p->stages[i];
 		const double shares[] = {stage->starved, stage->busy, stage->blocked};
 		for (size_t s = 0; s < sizeof shares / sizeof *shares; s++)
-			add(page, RESULT_STAGE_STATE,
+			result_add_metric(page, RESULT_STAGE_STATE,
 				(struct openmetrics_label[]){
 					{"stage", stage->name}, {"state", thread_state_names[s]}},
 				2, shares[s]);
 	}
 	for (size_t i = 0; i < p->stage_count; i++)
-		add(page, RESULT_STAGE_CAPACITY,
+		result_add_metric(page, RESULT_STAGE_CAPACITY,
 			(struct openmetrics_label[]){{"stage", p->stages[i].name}}, 1,
 			p->stages[i].capacity);
 	for (size_t i = 0; i < p->stage_count; i++)
-		add(page, RESULT_STAGE_WORKERS,
+		result_add_metric(page, RESULT_STAGE_WORKERS,
 			(struct openmetrics_label[]){{"stage", p->stages[i].name}}, 1,
 			p->stages[i].workers);
 }
 
-static void add_best(struct page *page, const struct point_summary *p)
+static void result_add_best(struct page *page, const struct point_summary *p)
 {
-	add_plain(page, RESULT_THROUGHPUT, p->median);
-	add_plain(page, RESULT_THROUGHPUT_LOW, p->ci95.low);
-	add_plain(page, RESULT_THROUGHPUT_HIGH, p->ci95.high);
-	add_plain(page, RESULT_STEP_UTILISATION, p->step_utilisation);
-	add_plain(page, RESULT_STEP_WAIT, p->step_wait_share);
-	add_plain(page, RESULT_READ_RATE, p->bytes_read_per_s);
-	add_plain(page, RESULT_RESIDENT,
+	result_add_plain(page, RESULT_THROUGHPUT, p->median);
+	result_add_plain(page, RESULT_THROUGHPUT_LOW, p->ci95.low);
+	result_add_plain(page, RESULT_THROUGHPUT_HIGH, p->ci95.high);
+	result_add_plain(page, RESULT_STEP_UTILISATION, p->step_utilisation);
+	result_add_plain(page, RESULT_STEP_WAIT, p->step_wait_share);
+	result_add_plain(page, RESULT_READ_RATE, p->bytes_read_per_s);
+	result_add_plain(page, RESULT_RESIDENT,
 		p->rss_peak_bytes > 0 ? (double)p->rss_peak_bytes : (double)NAN);
-	add(page, RESULT_VERDICT,
+	result_add_metric(page, RESULT_VERDICT,
 		(struct openmetrics_label[]){
 			{"stage", p->verdict.stage}, {"resource", p->verdict.resource}},
 		2, p->verdict.confidence);
 	add_stage_metrics(page, p);
 }
 
-static void add_point(struct page *page, const struct report *report, size_t point)
+static void result_add_point(struct page *page, const struct report *report, size_t point)
 {
 	char number[NUMBER_BYTES];
 	struct buffer settings = {0};
 	report_settings(report, point, &settings);
 	(void)snprintf(number, sizeof number, "%zu", point);
-	add(page, RESULT_POINT_THROUGHPUT,
+	result_add_metric(page, RESULT_POINT_THROUGHPUT,
 		(struct openmetrics_label[]){
 			{"point", number}, {"settings", settings.data ? settings.data : ""}},
 		2, report->points[point]->median);
 	buffer_release(&settings);
 }
 
-static void add_points(struct page *page, const struct report *report)
+static void result_add_points(struct page *page, const struct report *report)
 {
 	size_t measured = 0;
 	for (size_t i = 0; i < report->record->grid.points; i++) {
@@ -131,9 +132,9 @@ static void add_points(struct page *page, const struct report *report)
 		if (!p || p->status == POINT_FAILED || isnan(p->median))
 			continue;
 		if (measured++ < POINTS_MAX)
-			add_point(page, report, i);
+			result_add_point(page, report, i);
 	}
-	add_plain(page, RESULT_POINTS_LEFT_OUT,
+	result_add_plain(page, RESULT_POINTS_LEFT_OUT,
 		measured > POINTS_MAX ? (double)(measured - POINTS_MAX) : 0);
 }
 
@@ -142,12 +143,12 @@ static int write_openmetrics(const struct report *report, struct buffer *out, st
 	(void)err;
 	struct page page = {.metrics = {.out = out, .dialect = OPENMETRICS_PROMETHEUS},
 		.record = report->record};
-	add_run(&page, report);
-	add_counts(&page, report);
-	add_plain(&page, RESULT_BAD_SAMPLES, bad_samples(report));
+	result_add_run(&page, report);
+	result_add_counts(&page, report);
+	result_add_plain(&page, RESULT_BAD_SAMPLES, bad_samples(report));
 	if (report->best < report->record->grid.points)
-		add_best(&page, report->points[report->best]);
-	add_points(&page, report);
+		result_add_best(&page, report->points[report->best]);
+	result_add_points(&page, report);
 	openmetrics_end(&page.metrics);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* TensorBoard: a run per repetition, in a folder per point.  Scalars of single steps come from the saved service times,
  * which are blocks of consecutive steps and not all of them; those of epochs from the windows. */
 #include "harness/base/files.h"
+#include "harness/base/parts.h"
 #include "harness/report/export.h"
 #include "harness/report/tensorboard_events.h"
 
@@ -50,7 +51,7 @@ struct told {
 };
 
 /* The description, the first time that there is a value. */
-static const char *tell(bool *told, double value, const char *description)
+static const char *tensorboard_tell(bool *told, double value, const char *description)
 {
 	if (*told || isnan(value))
 		return NULL;
@@ -58,7 +59,7 @@ static const char *tell(bool *told, double value, const char *description)
 	return description;
 }
 
-static void add_step(const struct repetition *r, const struct trace_item *item,
+static void tensorboard_add_step(const struct repetition *r, const struct trace_item *item,
 	const struct trace_item *before, struct told *told, struct buffer *out)
 {
 	struct step_tags tags;
@@ -70,15 +71,15 @@ static void add_step(const struct repetition *r, const struct trace_item *item,
 		between > 0 && r->batches_full ? (double)r->batch_size / between : (double)NAN;
 	const struct event_scalar scalars[] = {
 		{tags.time, time_s * 1e3,
-			tell(&told->time, time_s,
+			tensorboard_tell(&told->time, time_s,
 				r->emulated ? BLOCKS_ONLY "Time of a step of the emulated device."
 					    : BLOCKS_ONLY "Time of a step.")},
 		{tags.rate, rate,
-			tell(&told->rate, rate,
+			tensorboard_tell(&told->rate, rate,
 				BLOCKS_ONLY
 				"A batch over the time from the end of the step before it to its own.")},
 		{tags.wait, wait * 1e3,
-			tell(&told->wait, wait,
+			tensorboard_tell(&told->wait, wait,
 				BLOCKS_ONLY
 				"Time between the end of the step before it and its own begin.")},
 	};
@@ -98,7 +99,7 @@ static void add_steps(const struct repetition *r, struct buffer *out)
 			continue;
 		if (i > 0 && item->number != steps->items[i - 1].number + 1)
 			memset(before, 0, sizeof before);
-		add_step(r, item, before[item->worker], &told[item->worker], out);
+		tensorboard_add_step(r, item, before[item->worker], &told[item->worker], out);
 		before[item->worker] = item;
 	}
 }
@@ -106,7 +107,7 @@ static void add_steps(const struct repetition *r, struct buffer *out)
 /* --- epochs ------------------------------------------------------------------------------------ */
 
 /* When so many samples were through, between the windows' ends; NAN: they never were. */
-static double time_of(const struct measurement *m, double samples)
+static double tensorboard_time_of(const struct measurement *m, double samples)
 {
 	double t = 0;
 	double through = 0;
@@ -141,7 +142,7 @@ static void add_epochs(const struct repetition *r, struct buffer *out)
 	if (samples <= 0)
 		return;
 	for (uint64_t epoch = 0; epoch < r->m->epochs; epoch++) {
-		const double end = time_of(r->m, samples * (double)(epoch + 1));
+		const double end = tensorboard_time_of(r->m, samples * (double)(epoch + 1));
 		if (isnan(end))
 			break;
 		if (end - begin >= EPOCH_WINDOWS_MIN * r->m->window_seconds) {
@@ -168,8 +169,8 @@ static void add_loss(const struct repetition *r, struct buffer *out)
 /* --- files ------------------------------------------------------------------------------------- */
 
 /* The name is a function of the result, so that writing it again replaces it. */
-static int save(const char *folder, const struct measurement *m, const struct buffer *events,
-	struct error *err)
+static int tensorboard_save(const char *folder, const struct measurement *m,
+	const struct buffer *events, struct error *err)
 {
 	char name[TAG_BYTES];
 	(void)snprintf(name, sizeof name, "events.out.tfevents.%010.0f.mlbench", m->started);
@@ -208,7 +209,7 @@ static int write_loaded(const struct report *report, const struct measurement *m
 	add_steps(&r, &events);
 	add_epochs(&r, &events);
 	add_loss(&r, &events);
-	code = save(folder, m, &events, err);
+	code = tensorboard_save(folder, m, &events, err);
 	buffer_release(&events);
 	config_release(&config);
 	return code;
@@ -272,9 +273,15 @@ static int write_tensorboard(const struct report *report, const char *folder, st
 	return code;
 }
 
+static const char *tensorboard_unavailable(void)
+{
+	return part_missing(PART_TENSORBOARD);
+}
+
 const struct export_ops export_tensorboard = {
 	.name = "tensorboard",
 	.summary = "event files for TensorBoard: scalars of steps and epochs, a run per repetition",
 	.extension = "tensorboard",
+	.unavailable = tensorboard_unavailable,
 	.folder = write_tensorboard,
 };

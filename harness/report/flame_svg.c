@@ -131,7 +131,7 @@ static void place_stages(struct drawing *d)
 }
 
 /* Callees stand side by side below their caller, the larger first: so the small ones lie together at the end. */
-static void place(struct drawing *d)
+static void flame_svg_place(struct drawing *d)
 {
 	const struct flame_profile *const p = d->profile;
 	place_stages(d);
@@ -190,7 +190,7 @@ static void add_escaped(const char *text, size_t letters, struct buffer *out)
 		buffer_text(out, "\xe2\x80\xa6"); /* an ellipsis */
 }
 
-static double share(uint64_t part, uint64_t whole)
+static double flame_svg_share(uint64_t part, uint64_t whole)
 {
 	return whole > 0 ? (double)part / (double)whole : 0;
 }
@@ -212,13 +212,15 @@ static void add_title(const struct drawing *d, uint32_t number)
 	add_escaped(p->names[frame->name], NAME_LETTERS, d->out);
 	buffer_format(d->out, "%s\n%s samples, ", frame->kernel ? " (kernel)" : "",
 		units_format_count((double)frame->total, text));
-	buffer_format(d->out, "%.2f%% of all", 100 * share(frame->total, p->samples));
+	buffer_format(d->out, "%.2f%% of all", 100 * flame_svg_share(frame->total, p->samples));
 	if (frame != stage) {
-		buffer_format(d->out, ", %.1f%% of ", 100 * share(frame->total, stage->total));
+		buffer_format(
+			d->out, ", %.1f%% of ", 100 * flame_svg_share(frame->total, stage->total));
 		add_escaped(p->names[stage->name], NAME_LETTERS, d->out);
 	}
 	if (frame->self > 0)
-		buffer_format(d->out, "; itself %.2f%%", 100 * share(frame->self, p->samples));
+		buffer_format(
+			d->out, "; itself %.2f%%", 100 * flame_svg_share(frame->self, p->samples));
 	buffer_text(d->out, "</title>");
 }
 
@@ -273,7 +275,7 @@ static void add_small(
 	const double width = to_x(d, left + (double)samples) - x;
 	buffer_format(d->out,
 		"<g class=\"f m\"><title>%u smaller\n%llu samples, %.2f%% of all</title>", count,
-		(unsigned long long)samples, 100 * share(samples, d->profile->samples));
+		(unsigned long long)samples, 100 * flame_svg_share(samples, d->profile->samples));
 	add_box(d, x, y, width);
 	buffer_text(d->out, "</g>\n");
 }
@@ -350,7 +352,7 @@ static void add_how(const struct flame_profile *profile, struct buffer *out)
 	buffer_release(&how);
 }
 
-static void add_head(const struct drawing *d, const char *name, int height)
+static void flame_svg_add_head(const struct drawing *d, const char *name, int height)
 {
 	struct buffer *const out = d->out;
 	buffer_format(out,
@@ -377,17 +379,17 @@ static void add_head(const struct drawing *d, const char *name, int height)
 		WIDTH - MARGIN - 60, WIDTH - MARGIN, WIDTH - MARGIN);
 }
 
-static void draw(struct drawing *d, const char *name)
+static void flame_svg_draw(struct drawing *d, const char *name)
 {
 	struct buffer *const out = d->out;
 	struct buffer frames = {0};
-	place(d);
+	flame_svg_place(d);
 	d->out = &frames;
 	for (size_t i = 0; i < d->drawn_count; i++)
 		add_frame(d, d->order[i].frame);
 	add_smalls(d);
 	d->out = out;
-	add_head(d, name, TOP + (int)d->rows * ROW + MARGIN);
+	flame_svg_add_head(d, name, TOP + (int)d->rows * ROW + MARGIN);
 	if (d->profile->samples == 0)
 		buffer_format(out, "<text x=\"%d\" y=\"%d\">no CPU time was sampled</text>\n",
 			MARGIN, TOP);
@@ -404,7 +406,7 @@ void flame_svg(const struct flame_profile *profile, const char *name, struct buf
 		struct drawing d = {.profile = profile, .out = out};
 		if (open_drawing(&d)) {
 			choose_drawn(&d, most);
-			draw(&d, name);
+			flame_svg_draw(&d, name);
 		} else {
 			out->failed = true;
 		}

@@ -1,9 +1,10 @@
-/* The sampled CPU time as text: folded stacks, the table of functions, and how it was sampled. */
+/* Where CPU time went, as tables for people, as collapsed stacks, and as JSON. */
 #include "harness/report/flame_report.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/record/fields.h"
 #include "harness/report/table.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static int by_self(const void *a, const void *b)
 	return by_function(a, b);
 }
 
-static size_t merge(struct flame_top *list, size_t count)
+static size_t flame_merge(struct flame_top *list, size_t count)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -65,7 +66,7 @@ size_t flame_top(const struct flame_profile *profile, struct flame_top *out, siz
 	}
 	if (count > 0) {
 		qsort(list, count, sizeof *list, by_function);
-		count = merge(list, count);
+		count = flame_merge(list, count);
 		qsort(list, count, sizeof *list, by_self);
 	}
 	count = count < room ? count : room;
@@ -123,7 +124,7 @@ void flame_folded(const struct flame_profile *profile, struct buffer *out)
 
 /* --- how ------------------------------------------------------------------------------------------------------- */
 
-static const char *format_count(uint64_t count, char out[UNITS_BYTES])
+static const char *flame_format_count(uint64_t count, char out[UNITS_BYTES])
 {
 	return units_format_count((double)count, out);
 }
@@ -159,11 +160,11 @@ void flame_describe(const struct flame_profile *profile, struct buffer *out)
 	char share[UNITS_BYTES];
 	buffer_format(out, "%s, %.0f Hz of CPU time, %s samples",
 		flame_method_name(profile->method), (double)NS_PER_S / (double)profile->period_ns,
-		format_count(profile->samples, count));
+		flame_format_count(profile->samples, count));
 	if (profile->windows > 1)
 		buffer_format(out, " of %u repetitions", profile->windows);
 	buffer_text(out, " without warm-up");
-	buffer_format(out, ", %s lost", format_count(profile->lost, count));
+	buffer_format(out, ", %s lost", flame_format_count(profile->lost, count));
 	const double truncated =
 		profile->samples > 0 ? (double)profile->truncated / (double)profile->samples : 0;
 	buffer_format(out, ", stacks cut short %s", units_format_share(truncated, share));
@@ -172,7 +173,7 @@ void flame_describe(const struct flame_profile *profile, struct buffer *out)
 		units_format_share(sampler_share(profile), share));
 	if (profile->unsampled_threads > 0)
 		buffer_format(out, "; threads that could not be sampled: %s",
-			format_count(profile->unsampled_threads, count));
+			flame_format_count(profile->unsampled_threads, count));
 	buffer_text(out, profile->why_not_perf[0] ? "; not perf_event: " : "");
 	add_clean(profile->why_not_perf, out);
 }
@@ -187,7 +188,7 @@ static const struct table_column columns[] = {
 	{.head = "of stage"},
 };
 
-static void add_row(
+static void flame_add_row(
 	const struct flame_profile *profile, const struct flame_top *top, struct table *table)
 {
 	char text[UNITS_BYTES];
@@ -212,7 +213,7 @@ void flame_table(const struct flame_profile *profile, const struct style *style,
 	struct table table;
 	table_open(&table, columns, sizeof columns / sizeof *columns);
 	for (size_t i = 0; i < count; i++)
-		add_row(profile, &tops[i], &table);
+		flame_add_row(profile, &tops[i], &table);
 	buffer_format(
 		out, "\n%sCPU time by function%s\n", style_ink(style, INK_BOLD), style_end(style));
 	if (count > 0)
@@ -263,4 +264,53 @@ int flame_write_files(const struct flame_profile *profile, const char *name, con
 		code = write_one(folder, "flame.json", &text, err);
 	buffer_release(&text);
 	return code;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+enum { TOP_KEPT = 50 };
+
+static json_t *flame_stages_json(const struct flame_profile *profile)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < profile->frame_count; i++) {
+		const struct flame_frame *frame = &profile->frames[i];
+		if (frame->parent != FLAME_ROOT || frame->total == 0)
+			continue;
+		(void)json_array_append_new(array,
+			json_pack("{s:o, s:I}", "name", fields_text(profile->names[frame->name]),
+				"samples", (json_int_t)frame->total));
+	}
+	return array;
+}
+
+static json_t *functions_json(const struct flame_profile *profile)
+{
+	struct flame_top tops[TOP_KEPT];
+	const size_t count = flame_top(profile, tops, TOP_KEPT);
+	json_t *array = json_array();
+	for (size_t i = 0; i < count; i++) {
+		const struct flame_frame *stage = &profile->frames[tops[i].stage];
+		(void)json_array_append_new(
+			array, json_pack("{s:o, s:o, s:b, s:I}", "stage",
+				       fields_text(profile->names[stage->name]), "function",
+				       fields_text(profile->names[tops[i].name]), "kernel",
+				       tops[i].kernel, "self", (json_int_t)tops[i].self));
+	}
+	return array;
+}
+
+json_t *flame_json(const struct flame_profile *profile, const char *name)
+{
+	json_t *why = profile->why_not_perf[0] ? fields_text(profile->why_not_perf) : json_null();
+	return json_pack(
+		"{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o}",
+		"schema", "mlbench.flame/1", "name", fields_text(name), "method",
+		flame_method_name(profile->method), "why_not_perf", why, "period_ns",
+		(json_int_t)profile->period_ns, "samples", (json_int_t)profile->samples, "lost",
+		(json_int_t)profile->lost, "truncated", (json_int_t)profile->truncated, "outside",
+		(json_int_t)profile->outside, "unsampled_threads",
+		(json_int_t)profile->unsampled_threads, "repetitions", (json_int_t)profile->windows,
+		"cpu_s", profile->cpu_s, "seconds", profile->seconds, "stages",
+		flame_stages_json(profile), "functions", functions_json(profile));
 }

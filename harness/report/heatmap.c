@@ -27,7 +27,7 @@ struct scale {
 	int cell_columns;
 };
 
-static const struct config_axis *axis_of(const struct report *report, size_t axis)
+static const struct config_axis *heatmap_axis_of(const struct report *report, size_t axis)
 {
 	return &report->record->config.axes[axis];
 }
@@ -36,10 +36,11 @@ static void find_dimensions(const struct report *report, struct dimensions *d)
 {
 	*d = (struct dimensions){.maps = 1};
 	for (size_t i = 0; i < report->record->config.axis_count; i++)
-		if (axis_of(report, i)->zip_with == i && axis_of(report, i)->count > 1)
+		if (heatmap_axis_of(report, i)->zip_with == i &&
+			heatmap_axis_of(report, i)->count > 1)
 			d->axes[d->count++] = i;
 	for (size_t i = 2; i < d->count; i++)
-		d->maps *= axis_of(report, d->axes[i])->count;
+		d->maps *= heatmap_axis_of(report, d->axes[i])->count;
 }
 
 static bool has_rate(const struct point_summary *p)
@@ -142,10 +143,11 @@ static void render_cell(const struct report *report, const struct style *style,
 static int widest_value(const struct report *report, size_t axis)
 {
 	int widest = 0;
-	for (size_t i = 0; i < axis_of(report, axis)->count; i++) {
+	for (size_t i = 0; i < heatmap_axis_of(report, axis)->count; i++) {
 		char text[CONFIG_VALUE_BYTES];
-		const int columns = style_columns(config_format_value(axis_of(report, axis)->key,
-			&axis_of(report, axis)->values[i], text, sizeof text));
+		const int columns =
+			style_columns(config_format_value(heatmap_axis_of(report, axis)->key,
+				&heatmap_axis_of(report, axis)->values[i], text, sizeof text));
 		widest = columns > widest ? columns : widest;
 	}
 	return widest;
@@ -154,7 +156,8 @@ static int widest_value(const struct report *report, size_t axis)
 static int map_columns(
 	const struct report *report, const struct dimensions *d, const struct scale *scale)
 {
-	return (int)axis_of(report, d->axes[1])->count * (scale->cell_columns + CELL_GAP_COLUMNS);
+	return (int)heatmap_axis_of(report, d->axes[1])->count *
+	       (scale->cell_columns + CELL_GAP_COLUMNS);
 }
 
 /* Choices of the dimensions beyond rows and columns for map number `map`. */
@@ -162,7 +165,7 @@ static void map_choice(
 	const struct report *report, const struct dimensions *d, size_t map, size_t *choice)
 {
 	for (size_t i = d->count; i-- > 2;) {
-		const size_t size = axis_of(report, d->axes[i])->count;
+		const size_t size = heatmap_axis_of(report, d->axes[i])->count;
 		choice[i] = map % size;
 		map /= size;
 	}
@@ -174,7 +177,7 @@ static void map_title(
 	size_t used = 0;
 	out[0] = '\0';
 	for (size_t i = 2; i < d->count && used < LABEL_BYTES; i++) {
-		const struct config_axis *axis = axis_of(report, d->axes[i]);
+		const struct config_axis *axis = heatmap_axis_of(report, d->axes[i]);
 		char name[CONFIG_NAME_BYTES];
 		char value[CONFIG_VALUE_BYTES];
 		(void)config_format_value(axis->key, &axis->values[choice[i]], value, sizeof value);
@@ -209,7 +212,7 @@ static void render_titles(const struct band *band, struct buffer *out)
 
 static void render_column_heads(const struct band *band, struct buffer *out)
 {
-	const struct config_axis *axis = axis_of(band->report, band->d->axes[1]);
+	const struct config_axis *axis = heatmap_axis_of(band->report, band->d->axes[1]);
 	buffer_repeat(out, " ", INDENT_COLUMNS + band->label_columns);
 	for (size_t i = 0; i < band->count; i++) {
 		buffer_repeat(out, " ", i ? MAP_GAP_COLUMNS : 0);
@@ -227,8 +230,8 @@ static void render_column_heads(const struct band *band, struct buffer *out)
 
 static void render_band_row(const struct band *band, size_t row, struct buffer *out)
 {
-	const struct config_axis *rows = axis_of(band->report, band->d->axes[0]);
-	const struct config_axis *columns = axis_of(band->report, band->d->axes[1]);
+	const struct config_axis *rows = heatmap_axis_of(band->report, band->d->axes[0]);
+	const struct config_axis *columns = heatmap_axis_of(band->report, band->d->axes[1]);
 	char value[CONFIG_VALUE_BYTES];
 	size_t choice[CONFIG_AXES_MAX] = {row};
 	buffer_repeat(out, " ", INDENT_COLUMNS);
@@ -249,7 +252,7 @@ static void render_band(const struct band *band, struct buffer *out)
 	if (band->d->count > 2)
 		render_titles(band, out);
 	render_column_heads(band, out);
-	for (size_t row = 0; row < axis_of(band->report, band->d->axes[0])->count; row++)
+	for (size_t row = 0; row < heatmap_axis_of(band->report, band->d->axes[0])->count; row++)
 		render_band_row(band, row, out);
 }
 
@@ -261,8 +264,8 @@ static void render_heading(const struct band *band, struct buffer *out)
 	char most[UNITS_BYTES];
 	buffer_format(out, "%ssamples/s%s over %s (down) and %s (across)",
 		style_ink(band->style, INK_BOLD), style_end(band->style),
-		config_key_name(axis_of(band->report, band->d->axes[0])->key, rows),
-		config_key_name(axis_of(band->report, band->d->axes[1])->key, columns));
+		config_key_name(heatmap_axis_of(band->report, band->d->axes[0])->key, rows),
+		config_key_name(heatmap_axis_of(band->report, band->d->axes[1])->key, columns));
 	if (band->scale->most > 0)
 		buffer_format(out, ", %s to %s", units_format_count(band->scale->least, least),
 			units_format_count(band->scale->most, most));
@@ -288,7 +291,7 @@ static bool fit(const struct report *report, const struct style *style, const st
 static void widen_for_titles(
 	const struct report *report, const struct dimensions *d, struct scale *scale)
 {
-	const int columns = (int)axis_of(report, d->axes[1])->count;
+	const int columns = (int)heatmap_axis_of(report, d->axes[1])->count;
 	size_t choice[CONFIG_AXES_MAX] = {0};
 	for (size_t map = 0; map < d->maps && map < MAPS_MAX; map++) {
 		char title[LABEL_BYTES];

@@ -8,7 +8,6 @@
 #include "harness/record/record.h"
 #include "harness/report/history_database.h"
 #include "harness/report/history_metrics.h"
-#include "harness/report/history_scan.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -50,7 +50,7 @@ int history_database_error(const struct history_database *db, const char *what, 
 }
 
 /* The first column of the first row as text. */
-static int ask(sqlite3 *handle, const char *sql, char out[WORD_BYTES])
+static int database_ask(sqlite3 *handle, const char *sql, char out[WORD_BYTES])
 {
 	sqlite3_stmt *statement = NULL;
 	out[0] = '\0';
@@ -86,28 +86,28 @@ static enum finding look_at_ours(sqlite3 *handle, const char *schema_version)
 	(void)snprintf(wanted, sizeof wanted, "%d", HISTORY_VERSION);
 	if (strcmp(schema_version, wanted) != 0)
 		return FINDING_OLD;
-	int code = ask(handle, "PRAGMA quick_check(1)", word);
+	int code = database_ask(handle, "PRAGMA quick_check(1)", word);
 	if (code != SQLITE_OK)
 		return finding_of(code);
 	if (strcmp(word, "ok") != 0)
 		return FINDING_BROKEN;
-	code = ask(handle, "SELECT version FROM made_by", word);
+	code = database_ask(handle, "SELECT version FROM made_by", word);
 	if (code != SQLITE_OK)
 		return finding_of(code);
 	return strcmp(word, MLBENCH_VERSION) == 0 ? FINDING_OURS : FINDING_OLD;
 }
 
-static enum finding look(sqlite3 *handle)
+static enum finding database_look(sqlite3 *handle)
 {
 	char application[WORD_BYTES];
 	char version[WORD_BYTES];
 	char tables[WORD_BYTES];
 	char ours[WORD_BYTES];
-	int code = ask(handle, "PRAGMA application_id", application);
+	int code = database_ask(handle, "PRAGMA application_id", application);
 	if (code == SQLITE_OK)
-		code = ask(handle, "PRAGMA user_version", version);
+		code = database_ask(handle, "PRAGMA user_version", version);
 	if (code == SQLITE_OK)
-		code = ask(handle, "SELECT count(*) FROM sqlite_schema", tables);
+		code = database_ask(handle, "SELECT count(*) FROM sqlite_schema", tables);
 	if (code != SQLITE_OK)
 		return finding_of(code);
 	(void)snprintf(ours, sizeof ours, "%d", HISTORY_APPLICATION);
@@ -143,7 +143,7 @@ static int make_tables(struct history_database *db)
 	int code = history_database_run(db, "BEGIN IMMEDIATE");
 	if (code != SQLITE_OK)
 		return code;
-	code = ask(db->handle, "SELECT count(*) FROM sqlite_schema", tables);
+	code = database_ask(db->handle, "SELECT count(*) FROM sqlite_schema", tables);
 	if (code == SQLITE_OK && strcmp(tables, "0") == 0) {
 		(void)snprintf(sql, sizeof sql,
 			"PRAGMA application_id = %d; PRAGMA user_version = %d;",
@@ -189,7 +189,7 @@ int history_database_leave_file(struct history_database *db, const char *why, st
 	if (open_handle(&memory, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) !=
 		SQLITE_OK)
 		return history_database_error(&memory, "make the index in memory", err);
-	if (db->handle && look(db->handle) == FINDING_OURS)
+	if (db->handle && database_look(db->handle) == FINDING_OURS)
 		copied = copy_to_memory(db, &memory);
 	close_handle(db);
 	*db = memory;
@@ -235,7 +235,7 @@ static bool remove_file(struct history_database *db)
 static enum finding open_file(struct history_database *db)
 {
 	const int code = open_handle(db, db->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-	return code == SQLITE_OK ? look(db->handle) : finding_of(code);
+	return code == SQLITE_OK ? database_look(db->handle) : finding_of(code);
 }
 
 /* SQLite says the same of a lock that is held and of a file system that has none: ask for one of a byte that it never
@@ -267,7 +267,8 @@ static int open_fresh(struct history_database *db, struct error *err)
 	return history_database_leave_file(db, words_for(db, code), err);
 }
 
-static int settle(struct history_database *db, enum finding found, bool rebuild, struct error *err)
+static int database_settle(
+	struct history_database *db, enum finding found, bool rebuild, struct error *err)
 {
 	bool gone = false;
 	switch (found) {
@@ -310,7 +311,7 @@ int history_database_open(
 	db->path = strdup(path);
 	if (!db->path)
 		return error_set(err, -ENOMEM, "out of memory");
-	return settle(db, open_file(db), rebuild, err);
+	return database_settle(db, open_file(db), rebuild, err);
 }
 
 void history_database_close(struct history_database *db)

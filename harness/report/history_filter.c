@@ -1,4 +1,4 @@
-/* From conditions to SQL. */
+/* Conditions on results as SQL, and moments as people write them. */
 #include "harness/report/history_filter.h"
 
 #include "harness/base/suggest.h"
@@ -12,6 +12,56 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* --- moments ---------------------------------------------------------------------------------- */
+
+/* strptime reads over blanks and takes what is out of range for some fields: the result must read back. */
+static bool parse_moment(const char *text, const char *format, double *seconds)
+{
+	struct tm tm = {.tm_mday = 1};
+	const char *end = strptime(text, format, &tm);
+	if (!end || *end || isspace((unsigned char)*text))
+		return false;
+	struct tm same = tm;
+	const time_t moment = timegm(&same);
+	*seconds = (double)moment;
+	return same.tm_mday == tm.tm_mday && same.tm_mon == tm.tm_mon && same.tm_hour == tm.tm_hour;
+}
+
+static bool parse_ago(const char *text, double now, double *seconds)
+{
+	static const struct {
+		char unit;
+		double seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 7 * 86400}};
+	char *end;
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	const double count = strtod(text, &end);
+	for (size_t i = 0; i < sizeof units / sizeof *units && !errno; i++)
+		if (end[0] == units[i].unit && end[1] == '\0') {
+			*seconds = now - count * units[i].seconds;
+			return true;
+		}
+	return false;
+}
+
+int history_time_parse(const char *text, double now, double *seconds, struct error *err)
+{
+	static const char *const formats[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M",
+		"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y%m%dT%H%M%SZ"};
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (parse_moment(text, formats[i], seconds))
+			return 0;
+	if (parse_ago(text, now, seconds))
+		return 0;
+	return error_set(err, -EINVAL,
+		"'%s' is no time: as '2026-11-01', '2026-11-01T08:30' (UTC), or a time ago: '12h', '7d', '2w'",
+		text);
+}
+
+/* --- conditions ------------------------------------------------------------------------------- */
 
 enum {
 	KEY_BYTES = 64,
@@ -84,7 +134,7 @@ static bool is_key_letter(char c)
 	return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
 }
 
-static const char *skip_blanks(const char *text)
+static const char *filter_skip_blanks(const char *text)
 {
 	while (*text == ' ')
 		text++;
@@ -93,7 +143,7 @@ static const char *skip_blanks(const char *text)
 
 static int take_apart(const char *text, struct condition *condition, struct error *err)
 {
-	const char *at = skip_blanks(text);
+	const char *at = filter_skip_blanks(text);
 	size_t length = 0;
 	while (is_key_letter(at[length]))
 		length++;
@@ -103,13 +153,13 @@ static int take_apart(const char *text, struct condition *condition, struct erro
 			"'%s' is no condition: it is KEY OP VALUE, as 'name=imagenet_like' or 'throughput>1000'",
 			text);
 	memcpy(condition->key, at, length);
-	at = skip_blanks(at + length);
+	at = filter_skip_blanks(at + length);
 	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
 		const size_t size = strlen(operators[i].text);
 		if (strncmp(at, operators[i].text, size) != 0)
 			continue;
 		condition->op = operators[i].id;
-		condition->value = skip_blanks(at + size);
+		condition->value = filter_skip_blanks(at + size);
 		return 0;
 	}
 	return error_set(err, -EINVAL,
@@ -119,7 +169,8 @@ static int take_apart(const char *text, struct condition *condition, struct erro
 
 /* --- values ---------------------------------------------------------------------------------------- */
 
-static int push(struct history_filter *filter, const char *text, double number, struct error *err)
+static int filter_push(
+	struct history_filter *filter, const char *text, double number, struct error *err)
 {
 	if (filter->value_count == HISTORY_VALUES_MAX)
 		return error_set(err, -EINVAL, "more than %d conditions", HISTORY_CONDITIONS_MAX);
@@ -134,14 +185,14 @@ static int push(struct history_filter *filter, const char *text, double number, 
 	return 0;
 }
 
-static int refuse_value(const struct condition *condition, const char *as, struct error *err)
+static int filter_refuse_value(const struct condition *condition, const char *as, struct error *err)
 {
 	return error_set(err, -EINVAL, "'%s': '%s' is no value of %s%s%s", condition->whole,
 		condition->value, condition->key, *as ? ": as " : "", as);
 }
 
 /* What stands left of the operator is `sql`; its own places are filled already. */
-static int add_text(struct history_filter *filter, const struct condition *condition,
+static int filter_add_text(struct history_filter *filter, const struct condition *condition,
 	const char *sql, struct error *err)
 {
 	switch (condition->op) {
@@ -157,10 +208,10 @@ static int add_text(struct history_filter *filter, const struct condition *condi
 			"'%s': %s is text, which is compared with =, != and ~ (contains)",
 			condition->whole, condition->key);
 	}
-	return push(filter, condition->value, 0, err);
+	return filter_push(filter, condition->value, 0, err);
 }
 
-static int add_number(struct history_filter *filter, const struct condition *condition,
+static int filter_add_number(struct history_filter *filter, const struct condition *condition,
 	const char *sql, double number, struct error *err)
 {
 	if (condition->op == OP_CONTAINS)
@@ -168,19 +219,19 @@ static int add_number(struct history_filter *filter, const struct condition *con
 			"'%s': %s is a number, which is compared with =, !=, <, <=, > and >=",
 			condition->whole, condition->key);
 	buffer_format(&filter->sql, " AND (%s %s ?)", sql, operator_sql[condition->op]);
-	return push(filter, NULL, number, err);
+	return filter_push(filter, NULL, number, err);
 }
 
 static int add_prefix(struct history_filter *filter, const struct condition *condition,
 	const char *sql, struct error *err)
 {
 	if (condition->op != OP_EQUAL)
-		return add_text(filter, condition, sql, err);
+		return filter_add_text(filter, condition, sql, err);
 	if (!*condition->value)
-		return refuse_value(condition, "its first letters", err);
+		return filter_refuse_value(condition, "its first letters", err);
 	buffer_format(&filter->sql, " AND (substr(%s, 1, length(?)) = ?)", sql);
-	const int code = push(filter, condition->value, 0, err);
-	return code ? code : push(filter, condition->value, 0, err);
+	const int code = filter_push(filter, condition->value, 0, err);
+	return code ? code : filter_push(filter, condition->value, 0, err);
 }
 
 static int add_status(struct history_filter *filter, const struct condition *condition,
@@ -189,15 +240,16 @@ static int add_status(struct history_filter *filter, const struct condition *con
 	size_t count = 0;
 	for (; statuses[count]; count++)
 		if (strcmp(statuses[count], condition->value) == 0)
-			return add_text(filter, condition, sql, err);
+			return filter_add_text(filter, condition, sql, err);
 	const char *near = suggest_nearest(condition->value, statuses, count);
 	if (near)
 		return error_set(err, -EINVAL, "unknown status '%s' (did you mean '%s'?)",
 			condition->value, near);
-	return refuse_value(condition, "complete, interrupted, failed, running or unreadable", err);
+	return filter_refuse_value(
+		condition, "complete, interrupted, failed, running or unreadable", err);
 }
 
-static int add_column(struct history_filter *filter, const struct condition *condition,
+static int filter_add_column(struct history_filter *filter, const struct condition *condition,
 	const struct column *column, struct error *err)
 {
 	char *end;
@@ -210,12 +262,12 @@ static int add_column(struct history_filter *filter, const struct condition *con
 	case VALUE_NUMBER:
 		number = strtod(condition->value, &end);
 		if (end == condition->value || *end || !isfinite(number))
-			return refuse_value(condition, "a number", err);
-		return add_number(filter, condition, column->sql, number, err);
+			return filter_refuse_value(condition, "a number", err);
+		return filter_add_number(filter, condition, column->sql, number, err);
 	case VALUE_TIME:
 		if (history_time_parse(condition->value, (double)time(NULL), &number, err))
 			return -EINVAL;
-		return add_number(filter, condition, column->sql, number, err);
+		return filter_add_number(filter, condition, column->sql, number, err);
 	case VALUE_SWITCH:
 		number = strcmp(condition->value, "yes") == 0 ||
 			 strcmp(condition->value, "true") == 0 ||
@@ -223,12 +275,12 @@ static int add_column(struct history_filter *filter, const struct condition *con
 		if (number == 0 && strcmp(condition->value, "no") != 0 &&
 			strcmp(condition->value, "false") != 0 &&
 			strcmp(condition->value, "0") != 0)
-			return refuse_value(condition, "yes or no", err);
-		return add_number(filter, condition, column->sql, number, err);
+			return filter_refuse_value(condition, "yes or no", err);
+		return filter_add_number(filter, condition, column->sql, number, err);
 	case VALUE_TEXT:
 		break;
 	}
-	return add_text(filter, condition, column->sql, err);
+	return filter_add_text(filter, condition, column->sql, err);
 }
 
 /* --- keys that are members of a JSON object --------------------------------------------------------- */
@@ -237,7 +289,7 @@ static int push_path(struct history_filter *filter, const char *key, struct erro
 {
 	char path[PATH_BYTES];
 	(void)snprintf(path, sizeof path, "$.\"%s\"", key);
-	return push(filter, path, 0, err);
+	return filter_push(filter, path, 0, err);
 }
 
 /* Read as the configuration reads it: "64k", "1.5ms", "on". */
@@ -253,13 +305,13 @@ static int add_config(struct history_filter *filter, const struct condition *con
 	if (code)
 		return code;
 	if (type == KEY_TYPE_TEXT || (type == KEY_TYPE_CHOICE && condition->op == OP_CONTAINS))
-		return add_text(filter, condition, sql, err);
+		return filter_add_text(filter, condition, sql, err);
 	config_init(&config);
 	code = config_set_key(&config, key, condition->value, err);
 	if (!code && type == KEY_TYPE_CHOICE)
-		code = add_text(filter, condition, sql, err);
+		code = filter_add_text(filter, condition, sql, err);
 	else if (!code)
-		code = add_number(filter, condition, sql,
+		code = filter_add_number(filter, condition, sql,
 			type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE
 				? config.values[key].real
 				: (double)config.values[key].integer,
@@ -273,18 +325,19 @@ static int add_metric(struct history_filter *filter, const struct condition *con
 {
 	double number;
 	if (history_unit_parse(metric->unit, condition->value, &number) || !isfinite(number))
-		return refuse_value(condition, history_unit_name(metric->unit), err);
+		return filter_refuse_value(condition, history_unit_name(metric->unit), err);
 	if (strcmp(metric->name, "throughput") == 0)
-		return add_number(filter, condition, "p.throughput", number, err);
+		return filter_add_number(filter, condition, "p.throughput", number, err);
 	if (strcmp(metric->name, "confidence") == 0)
-		return add_number(filter, condition, "p.confidence", number, err);
+		return filter_add_number(filter, condition, "p.confidence", number, err);
 	const int code = push_path(filter, condition->key, err);
 	return code ? code
-		    : add_number(filter, condition, "json_extract(p.metrics, ?)", number, err);
+		    : filter_add_number(
+			      filter, condition, "json_extract(p.metrics, ?)", number, err);
 }
 
 /* A fact is a text or a number, as it was found. */
-static int add_fact(
+static int filter_add_fact(
 	struct history_filter *filter, const struct condition *condition, struct error *err)
 {
 	char *end;
@@ -294,9 +347,9 @@ static int add_fact(
 	if (code)
 		return code;
 	if (is_number && condition->op != OP_CONTAINS)
-		return add_number(
+		return filter_add_number(
 			filter, condition, "CAST(json_extract(r.facts, ?) AS REAL)", number, err);
-	return add_text(filter, condition, "json_extract(r.facts, ?)", err);
+	return filter_add_text(filter, condition, "json_extract(r.facts, ?)", err);
 }
 
 /* --- names ----------------------------------------------------------------------------------------- */
@@ -331,7 +384,7 @@ static bool is_fact(const char (*facts)[KEY_BYTES], size_t count, const char *na
 	return false;
 }
 
-static int refuse_key(const struct condition *condition, const char (*facts)[KEY_BYTES],
+static int filter_refuse_key(const struct condition *condition, const char (*facts)[KEY_BYTES],
 	size_t fact_count, struct error *err)
 {
 	const char *names[NAMES_MAX];
@@ -368,8 +421,8 @@ static int add_member(struct history_filter *filter, const struct history_databa
 		return add_metric(filter, condition, &metric, err);
 	const size_t count = fact_names(db, facts);
 	if (is_fact((const char(*)[KEY_BYTES])facts, count, condition->key))
-		return add_fact(filter, condition, err);
-	return refuse_key(condition, (const char(*)[KEY_BYTES])facts, count, err);
+		return filter_add_fact(filter, condition, err);
+	return filter_refuse_key(condition, (const char(*)[KEY_BYTES])facts, count, err);
 }
 
 int history_filter_add(struct history_filter *filter, const struct history_database *db,
@@ -383,14 +436,14 @@ int history_filter_add(struct history_filter *filter, const struct history_datab
 		return error_set(err, -EINVAL, "more than %d conditions", HISTORY_CONDITIONS_MAX);
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
 		if (strcmp(parts.key, columns[i].name) == 0)
-			return add_column(filter, &parts, &columns[i], err);
+			return filter_add_column(filter, &parts, &columns[i], err);
 	return add_member(filter, db, &parts, err);
 }
 
 int history_filter_since(struct history_filter *filter, double seconds, struct error *err)
 {
 	buffer_text(&filter->sql, " AND (r.started >= ?)");
-	return push(filter, NULL, seconds, err);
+	return filter_push(filter, NULL, seconds, err);
 }
 
 int history_filter_bind(const struct history_filter *filter, sqlite3_stmt *statement, int *at)

@@ -58,7 +58,7 @@ static const struct named stage_metrics[] = {
 	{"max", HISTORY_SECONDS, -1},
 };
 
-static void fill(const char *name, const struct named *from, struct history_metric *metric)
+static void metrics_fill(const char *name, const struct named *from, struct history_metric *metric)
 {
 	*metric = (struct history_metric){.unit = from->unit,
 		.has_interval = from == &point_metrics[0],
@@ -75,7 +75,7 @@ static bool is_of_stage(const char *name, struct history_metric *metric)
 			continue;
 		for (size_t i = 0; i < COUNT(stage_metrics); i++)
 			if (strcmp(dot + 1, stage_metrics[i].name) == 0) {
-				fill(name, &stage_metrics[i], metric);
+				metrics_fill(name, &stage_metrics[i], metric);
 				return true;
 			}
 	}
@@ -86,7 +86,7 @@ bool history_metric_is(const char *name, struct history_metric *metric)
 {
 	for (size_t i = 0; i < COUNT(point_metrics); i++)
 		if (strcmp(name, point_metrics[i].name) == 0) {
-			fill(name, &point_metrics[i], metric);
+			metrics_fill(name, &point_metrics[i], metric);
 			return true;
 		}
 	return is_of_stage(name, metric);
@@ -129,13 +129,13 @@ struct filling {
 	int bad;
 };
 
-static void put(struct filling *filling, const char *name, double value)
+static void metrics_put(struct filling *filling, const char *name, double value)
 {
 	if (isfinite(value))
 		filling->bad |= json_object_set_new(filling->object, name, json_real(value));
 }
 
-static void put_stage(struct filling *filling, const struct stage_summary *stage)
+static void metrics_put_stage(struct filling *filling, const struct stage_summary *stage)
 {
 	const struct histogram *h = &stage->service;
 	const double quantiles[] = {0.5, 0.9, 0.99, 0.999};
@@ -152,18 +152,18 @@ static void put_stage(struct filling *filling, const struct stage_summary *stage
 	for (size_t i = 0; i < COUNT(values); i++) {
 		char name[64];
 		(void)snprintf(name, sizeof name, "%s.%s", stage->name, stage_metrics[i].name);
-		put(filling, name, values[i]);
+		metrics_put(filling, name, values[i]);
 	}
 }
 
-static void put_device(struct filling *filling, const struct device_summary *device)
+static void metrics_put_device(struct filling *filling, const struct device_summary *device)
 {
-	put(filling, "device.step", device->step_ns / 1e9);
-	put(filling, "device.step_share", device->step_share);
-	put(filling, "device.peak_share", device->peak_share);
-	put(filling, "device.power_w", device->all.power_w.mean);
-	put(filling, "device.temperature_c", device->all.temperature_c.mean);
-	put(filling, "device.sm_clock_mhz", device->all.sm_clock_mhz.mean);
+	metrics_put(filling, "device.step", device->step_ns / 1e9);
+	metrics_put(filling, "device.step_share", device->step_share);
+	metrics_put(filling, "device.peak_share", device->peak_share);
+	metrics_put(filling, "device.power_w", device->all.power_w.mean);
+	metrics_put(filling, "device.temperature_c", device->all.temperature_c.mean);
+	metrics_put(filling, "device.sm_clock_mhz", device->all.sm_clock_mhz.mean);
 }
 
 json_t *history_metrics_of(const struct point_summary *p)
@@ -171,22 +171,22 @@ json_t *history_metrics_of(const struct point_summary *p)
 	struct filling filling = {.object = json_object()};
 	if (!filling.object)
 		return NULL;
-	put(&filling, "step_utilisation", p->step_utilisation);
-	put(&filling, "step_wait_share", p->step_wait_share);
-	put(&filling, "bytes_read_per_s", p->bytes_read_per_s);
-	put(&filling, "page_cache_share", p->page_cache_share);
-	put(&filling, "rss_peak_bytes",
+	metrics_put(&filling, "step_utilisation", p->step_utilisation);
+	metrics_put(&filling, "step_wait_share", p->step_wait_share);
+	metrics_put(&filling, "bytes_read_per_s", p->bytes_read_per_s);
+	metrics_put(&filling, "page_cache_share", p->page_cache_share);
+	metrics_put(&filling, "rss_peak_bytes",
 		p->rss_peak_bytes ? (double)p->rss_peak_bytes : (double)NAN);
-	put(&filling, "pool_bytes", p->pool_bytes ? (double)p->pool_bytes : (double)NAN);
-	put(&filling, "accounted", p->accounted);
-	put(&filling, "bad_samples", (double)p->bad_samples);
-	put(&filling, "cores_busy_outside", p->cores_busy_outside);
-	put(&filling, "steal_share", p->steal_share);
-	put(&filling, "contaminated", p->contaminated[0] != '\0');
+	metrics_put(&filling, "pool_bytes", p->pool_bytes ? (double)p->pool_bytes : (double)NAN);
+	metrics_put(&filling, "accounted", p->accounted);
+	metrics_put(&filling, "bad_samples", (double)p->bad_samples);
+	metrics_put(&filling, "cores_busy_outside", p->cores_busy_outside);
+	metrics_put(&filling, "steal_share", p->steal_share);
+	metrics_put(&filling, "contaminated", p->contaminated[0] != '\0');
 	for (size_t i = 0; i < p->stage_count; i++)
-		put_stage(&filling, &p->stages[i]);
+		metrics_put_stage(&filling, &p->stages[i]);
 	if (p->device_count > 0)
-		put_device(&filling, &p->devices[0]);
+		metrics_put_device(&filling, &p->devices[0]);
 	if (!filling.bad)
 		return filling.object;
 	json_decref(filling.object);

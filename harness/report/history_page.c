@@ -2,8 +2,8 @@
 #include "harness/base/clock.h"
 #include "harness/record/fields.h"
 #include "harness/report/history_report.h"
+#include "harness/report/html/chart.h"
 #include "harness/report/html/page.h"
-#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { SERIES_SHOWN_MAX = 24, ROWS_SHOWN_MAX = 2000, HASH_DIGITS = 8 };
 
-static json_t *text_or_null(const char *text)
+static json_t *history_page_text_or_null(const char *text)
 {
 	return text ? fields_text(text) : json_null();
 }
@@ -26,7 +26,7 @@ static json_t *time_of(double seconds)
 	return json_string(when);
 }
 
-static enum page_format format_of(enum history_unit unit)
+static enum page_format history_page_format_of(enum history_unit unit)
 {
 	static const enum page_format formats[] = {[HISTORY_RATE] = PAGE_REAL,
 		[HISTORY_SHARE] = PAGE_SHARE,
@@ -59,8 +59,9 @@ static json_t *chart_row(const struct history_series *series, size_t i, bool wid
 		fields_number(wide ? row->low : (double)NAN), "high",
 		fields_number(wide ? row->high : (double)NAN), "level",
 		fields_number(history_series_level(series, i)), "change",
-		*size ? json_string(size) : json_null(), "version", text_or_null(row->version),
-		"result", text_or_null(row->folder));
+		*size ? json_string(size) : json_null(), "version",
+		history_page_text_or_null(row->version), "result",
+		history_page_text_or_null(row->folder));
 }
 
 static json_t *chart_rows(const struct history_series *series, bool wide)
@@ -74,70 +75,24 @@ static json_t *chart_rows(const struct history_series *series, bool wide)
 	return rows;
 }
 
-/* Days are 24 hours long: Vega's own labels of hours are those of a dial, without its half.
- * Levels under intervals under values; a rule and a label where the level changes. */
-static const char spec_text[] =
-	"{\"data\": {\"name\": \"rows\"}, \"height\": 220,"
-	" \"encoding\": {\"x\": {\"field\": \"started\", \"type\": \"temporal\","
-	"   \"scale\": {\"type\": \"utc\"}, \"axis\": {\"title\": \"UTC\", \"labelOverlap\": true, \"format\": {"
-	"    \"milliseconds\": \"%H:%M:%S.%L\", \"seconds\": \"%H:%M:%S\", \"minutes\": \"%H:%M\","
-	"    \"hours\": \"%H:%M\", \"day\": \"%b %d\", \"date\": \"%b %d\", \"week\": \"%b %d\", \"month\": \"%b\","
-	"    \"quarter\": \"%b\", \"year\": \"%Y\"}}}},"
-	" \"layer\": ["
-	"  {\"mark\": {\"type\": \"line\", \"interpolate\": \"step-after\","
-	"    \"color\": \"" PALETTE_BLOCKED "\"},"
-	"   \"encoding\": {\"y\": {\"field\": \"level\", \"type\": \"quantitative\","
-	"    \"scale\": {\"zero\": false}}}},"
-	"  {\"mark\": {\"type\": \"rule\", \"color\": \"" PALETTE_WORKING "\"},"
-	"   \"encoding\": {\"y\": {\"field\": \"low\", \"type\": \"quantitative\"},"
-	"    \"y2\": {\"field\": \"high\"}}},"
-	"  {\"mark\": {\"type\": \"point\", \"filled\": true, \"size\": 60, \"opacity\": 1,"
-	"    \"color\": \"" PALETTE_WORKING "\"},"
-	"   \"encoding\": {\"y\": {\"field\": \"value\", \"type\": \"quantitative\"},"
-	"    \"tooltip\": [{\"field\": \"started\", \"type\": \"temporal\","
-	"      \"timeUnit\": \"utcyearmonthdatehoursminutes\", \"title\": \"started (UTC)\"},"
-	"     {\"field\": \"value\", \"type\": \"quantitative\", \"format\": \".4~s\"},"
-	"     {\"field\": \"low\", \"type\": \"quantitative\", \"format\": \".4~s\"},"
-	"     {\"field\": \"high\", \"type\": \"quantitative\", \"format\": \".4~s\"},"
-	"     {\"field\": \"version\"}, {\"field\": \"result\"}]}},"
-	"  {\"transform\": [{\"filter\": \"isValid(datum.change)\"}],"
-	"   \"mark\": {\"type\": \"rule\", \"color\": \"" PALETTE_BINDS "\","
-	"    \"strokeDash\": [4, 3]}},"
-	"  {\"transform\": [{\"filter\": \"isValid(datum.change)\"}],"
-	"   \"mark\": {\"type\": \"text\", \"align\": \"left\", \"baseline\": \"top\","
-	"    \"dx\": 5, \"dy\": 2, \"fontWeight\": \"bold\", \"color\": \"" PALETTE_BINDS "\"},"
-	"   \"encoding\": {\"y\": {\"value\": 0}, \"text\": {\"field\": \"change\"}}}]}";
-
-enum { LAYERS_OF_LEVELS = 3 };
-
-/* Vega warns of layers without rows. */
-static void leave_changes_out(json_t *spec)
-{
-	json_t *layers = json_object_get(spec, "layer");
-	while (json_array_size(layers) > LAYERS_OF_LEVELS)
-		(void)json_array_remove(layers, LAYERS_OF_LEVELS);
-}
-
-static json_t *chart_spec(const struct history_metric *metric, bool changes)
+static void draw_series(const struct history_metric *metric, bool changes, struct chart *chart)
 {
 	char title[128];
 	const char *unit = history_unit_name(metric->unit);
-	json_t *spec = json_loads(spec_text, 0, NULL);
-	if (!changes)
-		leave_changes_out(spec);
-	json_t *level = json_array_get(json_object_get(spec, "layer"), 0);
-	json_t *y = json_object_get(json_object_get(level, "encoding"), "y");
 	(void)snprintf(title, sizeof title, "%s%s%s%s", metric->name, *unit ? " (" : "", unit,
 		*unit ? ")" : "");
-	json_t *axis = json_pack("{s:s, s:s}", "title", title, "format",
-		metric->unit == HISTORY_SHARE ? ".1%" : ".4~s");
-	if (spec && json_object_set_new(y, "axis", axis) == 0)
-		return spec;
-	json_decref(spec);
-	return NULL;
+	chart_open(chart, "series");
+	json_t *levels = chart_view(chart->spec, "levels");
+	chart_set(chart, levels, "encoding.y.title", json_string(title));
+	chart_set(chart, levels, "encoding.y.axis.format",
+		json_string(metric->unit == HISTORY_SHARE ? ".1%" : ".4~s"));
+	if (!changes) { /* Vega warns of layers without rows. */
+		chart_drop(chart, chart->spec, "changes");
+		chart_drop(chart, chart->spec, "change_names");
+	}
 }
 
-static void describe(
+static void history_page_describe(
 	const struct history_series *series, const struct history_plot *plot, struct buffer *out)
 {
 	const struct history_metric *metric = &plot->metric;
@@ -180,7 +135,7 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 {
 	const struct history_series *series = &plot->series[i];
 	const struct history_metric *metric = &plot->metric;
-	const enum page_format format = format_of(metric->unit);
+	const enum page_format format = history_page_format_of(metric->unit);
 	const struct page_column columns[] = {
 		{"started", "started (UTC)", PAGE_TEXT},
 		{"value", metric->name, format},
@@ -191,17 +146,17 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 		{"version", "version", PAGE_TEXT},
 		{"result", "result", PAGE_TEXT},
 	};
-	struct chart chart = {.spec = chart_spec(metric, series->change_count > 0),
-		.table = {.columns = columns,
-			.column_count = sizeof columns / sizeof *columns,
-			.rows = chart_rows(series, metric->has_interval)}};
+	struct chart chart = {.table = {.columns = columns,
+				      .column_count = sizeof columns / sizeof *columns,
+				      .rows = chart_rows(series, metric->has_interval)}};
 	const char *name = series->rows[0]->name;
 	(void)snprintf(chart.id, sizeof chart.id, "series-%zu", i);
 	const char *hash = series->rows[0]->hash;
 	(void)snprintf(chart.title, sizeof chart.title, "%s of %s, %.*s", metric->name,
 		name ? name : "-", HASH_DIGITS, hash ? hash : "-");
-	describe(series, plot, &chart.text);
-	const int code = chart.spec && chart.table.rows && !chart.text.failed ? 0 : -ENOMEM;
+	history_page_describe(series, plot, &chart.text);
+	draw_series(metric, series->change_count > 0, &chart);
+	const int code = chart_done(&chart);
 	if (!code)
 		page_chart(page, &chart);
 	chart_release(&chart);
@@ -215,16 +170,17 @@ static json_t *list_row(const struct history_row *row)
 	struct buffer verdict = {0};
 	history_verdict_words(row, &verdict);
 	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"started", time_of(row->started), "name", text_or_null(row->name), "hash",
-		text_or_null(row->hash), "node",
-		text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
+		"started", time_of(row->started), "name", history_page_text_or_null(row->name),
+		"hash", history_page_text_or_null(row->hash), "node",
+		history_page_text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
 		fields_number(row->throughput), "low", fields_number(row->low), "high",
 		fields_number(row->high), "step",
 		json_string(row->emulated  ? "emulated"
 			    : row->backend ? row->backend
 					   : "-"),
-		"status", text_or_null(row->status), "verdict",
-		fields_text(verdict.data ? verdict.data : ""), "result", text_or_null(row->folder));
+		"status", history_page_text_or_null(row->status), "verdict",
+		fields_text(verdict.data ? verdict.data : ""), "result",
+		history_page_text_or_null(row->folder));
 	buffer_release(&verdict);
 	return object;
 }

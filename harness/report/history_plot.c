@@ -19,7 +19,7 @@ struct canvas {
 	double low, high;
 };
 
-static void put(struct canvas *canvas, int row, int column, enum cell cell)
+static void history_plot_put(struct canvas *canvas, int row, int column, enum cell cell)
 {
 	if (row >= 0 && row < ROWS && column >= 0 && column < canvas->columns &&
 		cell > canvas->cells[row][column])
@@ -65,8 +65,8 @@ static int column_of(const struct canvas *canvas, const struct history_series *s
 	return (int)(i * (room - 1) / (count > 1 ? count - 1 : 1));
 }
 
-static void draw(const struct history_series *series, const struct history_metric *metric,
-	struct canvas *canvas)
+static void history_plot_draw(const struct history_series *series,
+	const struct history_metric *metric, struct canvas *canvas)
 {
 	for (size_t i = 0; i < series->count; i++) {
 		const struct history_row *row = series->rows[i];
@@ -75,11 +75,11 @@ static void draw(const struct history_series *series, const struct history_metri
 			i + 1 < series->count ? column_of(canvas, series, i + 1) : column + 1;
 		const int level = row_of(canvas, history_series_level(series, i));
 		for (int c = column; c < next; c++)
-			put(canvas, level, c, CELL_LEVEL);
+			history_plot_put(canvas, level, c, CELL_LEVEL);
 		if (has_interval(row, metric))
 			for (int r = row_of(canvas, row->high); r <= row_of(canvas, row->low); r++)
-				put(canvas, r, column, CELL_BAR);
-		put(canvas, row_of(canvas, row->value), column, CELL_VALUE);
+				history_plot_put(canvas, r, column, CELL_BAR);
+		history_plot_put(canvas, row_of(canvas, row->value), column, CELL_VALUE);
 	}
 	for (size_t c = 0; c < series->change_count; c++) {
 		const int before = column_of(canvas, series, series->changes[c].at - 1);
@@ -88,12 +88,12 @@ static void draw(const struct history_series *series, const struct history_metri
 		for (int r = 0; r < ROWS; r++) {
 			if (canvas->cells[r][column] == CELL_LEVEL)
 				canvas->cells[r][column] = CELL_EMPTY;
-			put(canvas, r, column, CELL_CHANGE);
+			history_plot_put(canvas, r, column, CELL_CHANGE);
 		}
 	}
 }
 
-static void add_cell(const struct style *style, enum cell cell, struct buffer *out)
+static void history_plot_add_cell(const struct style *style, enum cell cell, struct buffer *out)
 {
 	static const struct {
 		const char *utf8, *ascii;
@@ -131,7 +131,7 @@ static void render_row(const struct canvas *canvas, const struct history_metric 
 	while (last > 0 && canvas->cells[row][last - 1] == CELL_EMPTY)
 		last--;
 	for (int c = 0; c < last; c++)
-		add_cell(style, (enum cell)canvas->cells[row][c], out);
+		history_plot_add_cell(style, (enum cell)canvas->cells[row][c], out);
 	buffer_text(out, "\n");
 }
 
@@ -160,7 +160,7 @@ void history_plot_render(const struct history_series *series, const struct histo
 {
 	struct canvas canvas = {.columns = style->width - LAYOUT_INDENT - AXIS_COLUMNS - 2};
 	find_range(series, metric, &canvas);
-	draw(series, metric, &canvas);
+	history_plot_draw(series, metric, &canvas);
 	for (int row = 0; row < ROWS; row++)
 		render_row(&canvas, metric, row, style, out);
 	render_days(series, &canvas, style, out);

@@ -47,7 +47,7 @@ static int load_entry(
 	return 0;
 }
 
-static void choose(struct material *material, enum point_status status)
+static void material_choose(struct material *material, enum point_status status)
 {
 	for (size_t i = 0; i < material->all_count; i++)
 		if (point_counts(status, material->repeats[i].status)) {
@@ -123,7 +123,7 @@ static void load_others(struct material *material, const struct record *record, 
 	free(m);
 }
 
-static int make_room(struct material *material, size_t count)
+static int material_make_room(struct material *material, size_t count)
 {
 	material->repeats = calloc(count, sizeof *material->repeats);
 	material->traces = calloc(count, sizeof *material->traces);
@@ -144,7 +144,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	const size_t most = choice->most ? choice->most : record->entry_count;
 	size_t loaded[MEASUREMENT_UNSTEADY + 1] = {0}; /* by status */
 	bool measured = false;
-	int code = make_room(material, record->entry_count + 1);
+	int code = material_make_room(material, record->entry_count + 1);
 	if (code)
 		return error_set(err, code, "out of memory for the repetitions of a point");
 	for (size_t e = 0; e < record->entry_count; e++) {
@@ -160,7 +160,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	}
 	if (!measured)
 		return error_set(err, -ENOENT, "point %zu was not measured", point);
-	choose(material, record_point_status(record, point));
+	material_choose(material, record_point_status(record, point));
 	if (material->count > 0) {
 		load_others(material, record, point);
 		return 0;

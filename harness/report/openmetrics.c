@@ -37,7 +37,8 @@ static size_t family_length(
 	return strlen(family->name);
 }
 
-static void add_head(struct openmetrics *metrics, const struct openmetrics_family *family)
+static void openmetrics_add_head(
+	struct openmetrics *metrics, const struct openmetrics_family *family)
 {
 	const int length = (int)family_length(family, metrics->dialect);
 	buffer_format(metrics->out, "# HELP %.*s %s\n", length, family->name, family->help);
@@ -62,7 +63,7 @@ static size_t add_character(struct buffer *out, const char *text)
 	return length > 0 ? length : 1;
 }
 
-static void add_label(struct buffer *out, const struct openmetrics_label *label)
+static void openmetrics_add_label(struct buffer *out, const struct openmetrics_label *label)
 {
 	buffer_format(out, "%s=\"", label->name);
 	for (size_t at = 0; label->value[at] && at < OPENMETRICS_LABEL_BYTES;)
@@ -70,7 +71,7 @@ static void add_label(struct buffer *out, const struct openmetrics_label *label)
 	buffer_text(out, "\"");
 }
 
-static void add_value(struct buffer *out, double value)
+static void openmetrics_add_value(struct buffer *out, double value)
 {
 	if (isinf(value))
 		buffer_text(out, value > 0 ? "+Inf" : "-Inf");
@@ -84,15 +85,15 @@ void openmetrics_add(struct openmetrics *metrics, const struct openmetrics_famil
 	if (isnan(value))
 		return;
 	if (metrics->open != family)
-		add_head(metrics, family);
+		openmetrics_add_head(metrics, family);
 	metrics->open = family;
 	buffer_text(metrics->out, family->name);
 	for (size_t i = 0; i < label_count; i++) {
 		buffer_text(metrics->out, i ? "," : "{");
-		add_label(metrics->out, &labels[i]);
+		openmetrics_add_label(metrics->out, &labels[i]);
 	}
 	buffer_text(metrics->out, label_count > 0 ? "} " : " ");
-	add_value(metrics->out, value);
+	openmetrics_add_value(metrics->out, value);
 	buffer_text(metrics->out, "\n");
 }
 

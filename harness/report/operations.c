@@ -1,13 +1,23 @@
-/* Rows of key averages, and their order. */
+/* Key averages: rows, how a trace.json or the states of stages become rows, and how rows are printed. */
 #include "harness/report/operations.h"
 
+#include "harness/base/buffer.h"
+#include "harness/base/clock.h"
 #include "harness/base/suggest.h"
+#include "harness/base/units.h"
+#include "harness/base/utf8.h"
+#include "harness/record/fields.h"
+#include "harness/report/layout.h"
+#include "harness/report/table.h"
+#include "harness/report/timeline_report.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { TIMES_LEAST = 64 };
 
@@ -130,7 +140,7 @@ enum column {
 	BY_STAGE
 };
 
-static double value_of(const struct operation *row, enum column column)
+static double operations_value_of(const struct operation *row, enum column column)
 {
 	switch (column) {
 	case BY_SELF:
@@ -164,7 +174,7 @@ static int compare_values(double a, double b)
 	return a > b ? -1 : a < b;
 }
 
-static int compare(const void *a, const void *b, void *context)
+static int operations_compare(const void *a, const void *b, void *context)
 {
 	const struct operation *x = a;
 	const struct operation *y = b;
@@ -173,7 +183,8 @@ static int compare(const void *a, const void *b, void *context)
 	if (column == BY_STAGE)
 		order = strcmp(x->stage, y->stage);
 	else if (column != BY_NAME)
-		order = compare_values(value_of(x, column), value_of(y, column));
+		order = compare_values(
+			operations_value_of(x, column), operations_value_of(y, column));
 	if (!order && column == BY_SELF)
 		order = compare_values(x->total_ns, y->total_ns);
 	if (!order)
@@ -181,7 +192,7 @@ static int compare(const void *a, const void *b, void *context)
 	return order ? order : strcmp(x->stage, y->stage);
 }
 
-static int find_column(const char *name, enum column *column, struct error *err)
+static int operations_find_column(const char *name, enum column *column, struct error *err)
 {
 	const char *names[sizeof operation_columns / sizeof operation_columns[0]];
 	size_t count = 0;
@@ -207,15 +218,16 @@ static int find_column(const char *name, enum column *column, struct error *err)
 int operations_sort(struct operations *o, const char *name, struct error *err)
 {
 	enum column column = BY_SELF;
-	const int code = name ? find_column(name, &column, err) : 0;
+	const int code = name ? operations_find_column(name, &column, err) : 0;
 	if (!code && o->count > 0)
-		qsort_r(o->list, o->count, sizeof *o->list, compare, &column);
+		qsort_r(o->list, o->count, sizeof *o->list, operations_compare, &column);
 	return code;
 }
 
 /* --- from the stages -------------------------------------------------------------------------------------- */
 
-static int add_state(struct operations *o, const struct stage_measurement *stage, int state)
+static int operations_add_state(
+	struct operations *o, const struct stage_measurement *stage, int state)
 {
 	const double ns = stage->seconds[state] * 1e9;
 	if (ns <= 0)
@@ -239,7 +251,7 @@ static int add_state(struct operations *o, const struct stage_measurement *stage
 	return 0;
 }
 
-static int add_device(struct operations *o, const char *name, double seconds)
+static int operations_add_device(struct operations *o, const char *name, double seconds)
 {
 	if (!(seconds > 0))
 		return 0;
@@ -251,16 +263,16 @@ static int add_device(struct operations *o, const char *name, double seconds)
 	return 0;
 }
 
-static int add_devices(struct operations *o, const struct measurement *m)
+static int operations_add_devices(struct operations *o, const struct measurement *m)
 {
 	int code = 0;
 	for (size_t i = 0; i < m->device_count && !code; i++) {
 		const struct device_measurement *d = &m->devices[i];
-		code = add_device(o, "device step", d->step_seconds);
+		code = operations_add_device(o, "device step", d->step_seconds);
 		if (!code)
-			code = add_device(o, "device upload", d->upload_seconds);
+			code = operations_add_device(o, "device upload", d->upload_seconds);
 		if (!code)
-			code = add_device(o, "exchange gradients", d->sync_seconds);
+			code = operations_add_device(o, "exchange gradients", d->sync_seconds);
 		o->emulated = o->emulated || d->emulated;
 	}
 	o->device_ns = (double)m->device_count * m->measured_seconds * 1e9;
@@ -276,12 +288,465 @@ int operations_of_stages(
 		m->repeat);
 	for (size_t i = 0; i < m->stage_count && !code; i++)
 		for (int state = 0; state < THREAD_STATES && !code; state++)
-			code = add_state(o, &m->stages[i], state);
+			code = operations_add_state(o, &m->stages[i], state);
 	if (!code)
-		code = add_devices(o, m);
+		code = operations_add_devices(o, m);
 	operations_settle(o);
 	if (!code && o->count == 0)
 		return error_set(err, -ENODATA,
 			"point %u has no times of its stages (measure.profiler is off)", m->point);
 	return code ? error_set(err, code, "out of memory") : 0;
+}
+
+/* --- from a trace.json, a line at a time, so that its size does not matter -------------------- */
+
+enum {
+	PIECE_BYTES = 64 * 1024,
+	LINE_BYTES_MAX = 8 << 20, /* the first line names each thread and window */
+	DEPTH_MAX = 64,
+};
+
+/* A slice that is open while those inside it are read. */
+struct open_slice {
+	struct operation *row;
+	double begin_us;
+	bool clipped;
+};
+
+struct reading {
+	struct operations *out;
+	const char *path;
+	gzFile file;
+	struct buffer line; /* without its newline */
+	size_t number;      /* of the line */
+	struct error *err;
+	int64_t pid, tid; /* of the slices in `open` */
+	struct open_slice open[DEPTH_MAX];
+	size_t depth;
+	struct open_slice async[DEPTH_MAX]; /* of the id that is being read */
+	size_t async_depth;
+	bool ended;
+};
+
+static int trace_refuse(const struct reading *r, const char *why)
+{
+	return error_set(r->err, -EINVAL, "'%s' line %zu: %s", r->path, r->number, why);
+}
+
+static int refuse_torn(const struct reading *r)
+{
+	int code;
+	const char *why = gzerror(r->file, &code);
+	if (code < 0 && code != Z_BUF_ERROR && *why)
+		return error_set(r->err, -EINVAL, "'%s' is damaged or torn after line %zu: %s",
+			r->path, r->number, why);
+	return error_set(
+		r->err, -EINVAL, "'%s' is torn: it ends after line %zu", r->path, r->number);
+}
+
+/* 1: a line; 0: the end; or a negative errno. */
+static int trace_next_line(struct reading *r)
+{
+	char piece[PIECE_BYTES];
+	r->line.size = 0;
+	for (;;) {
+		if (!gzgets(r->file, piece, sizeof piece))
+			return r->line.size > 0 ? refuse_torn(r) : 0;
+		buffer_text(&r->line, piece);
+		if (r->line.failed)
+			return error_set(r->err, -ENOMEM, "out of memory");
+		if (r->line.size > 0 && r->line.data[r->line.size - 1] == '\n')
+			break;
+		if (r->line.size > LINE_BYTES_MAX)
+			return error_set(r->err, -EINVAL,
+				"'%s' is no timeline of mlbench: its lines have no end", r->path);
+	}
+	r->number++;
+	r->line.data[--r->line.size] = '\0';
+	return 1;
+}
+
+/* --- the head --------------------------------------------------------------------------------------------- */
+
+static double trace_number_of(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+	return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static const char *trace_text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+/* Times of all threads in the windows, as their clocks have it. */
+static size_t trace_add_threads(struct reading *r, const json_t *other)
+{
+	size_t i;
+	json_t *thread;
+	json_array_foreach(json_object_get(other, "threads"), i, thread)
+	{
+		const char *key;
+		json_t *value;
+		json_object_foreach(json_object_get(thread, "accounted_us"), key, value)
+			r->out->thread_ns += json_number_value(value) * (double)NS_PER_US;
+	}
+	return json_array_size(json_object_get(other, "threads"));
+}
+
+static double add_windows(struct reading *r, const json_t *other)
+{
+	double steps = 0;
+	size_t i;
+	json_t *window;
+	json_array_foreach(json_object_get(other, "windows"), i, window)
+	{
+		r->out->seconds +=
+			(trace_number_of(window, "end_us") - trace_number_of(window, "begin_us")) /
+			1e6;
+		steps += trace_number_of(window, "steps");
+	}
+	return steps;
+}
+
+static void trace_describe(struct reading *r, const json_t *other)
+{
+	struct operations *o = r->out;
+	char span[UNITS_BYTES];
+	const double steps = add_windows(r, other);
+	const size_t threads = trace_add_threads(r, other);
+	o->device_ns = trace_number_of(other, "device_count") * o->seconds * 1e9;
+	o->emulated = json_is_true(json_object_get(other, "emulated"));
+	(void)snprintf(o->title, sizeof o->title,
+		"%.128s, point %.0f, repeat %.0f: %.0f steps, %s, %zu threads",
+		trace_text_of(other, "benchmark"), trace_number_of(other, "point"),
+		trace_number_of(other, "repeat"), steps,
+		units_format_duration(o->seconds * 1e9, span), threads);
+}
+
+static int trace_check_head(struct reading *r, const json_t *head, const char *config_hash)
+{
+	const json_t *other = json_object_get(head, "otherData");
+	const char *schema = trace_text_of(head, "schema");
+	if (strncmp(schema, TIMELINE_SCHEMA, strlen(TIMELINE_SCHEMA) - 1) == 0 &&
+		strcmp(schema, TIMELINE_SCHEMA) != 0)
+		return error_set(r->err, -EINVAL, "'%s' has schema '%.40s'; this program reads %s",
+			r->path, schema, TIMELINE_SCHEMA);
+	if (strcmp(schema, TIMELINE_SCHEMA) != 0 || !json_is_object(other))
+		return error_set(r->err, -EINVAL,
+			"'%s' is no timeline of mlbench: its first line has no schema %s", r->path,
+			TIMELINE_SCHEMA);
+	if (config_hash && strcmp(config_hash, trace_text_of(other, "config_hash")) != 0)
+		return error_set(r->err, -EINVAL,
+			"'%s' is of configuration %.16s, the result beside it of %s", r->path,
+			trace_text_of(other, "config_hash"), config_hash);
+	trace_describe(r, other);
+	if (!(r->out->thread_ns > 0) || !(r->out->seconds > 0))
+		return trace_refuse(r, "no time of threads in it");
+	return 0;
+}
+
+static int trace_read_head(struct reading *r, const char *config_hash)
+{
+	json_error_t wrong;
+	const int got = trace_next_line(r);
+	if (got < 0)
+		return got;
+	if (got == 0)
+		return error_set(r->err, -EINVAL, "'%s' is empty", r->path);
+	buffer_text(&r->line, "]}");
+	if (r->line.failed)
+		return error_set(r->err, -ENOMEM, "out of memory");
+	json_t *head = json_loadb(r->line.data, r->line.size, 0, &wrong);
+	const int code = trace_check_head(r, head, config_hash);
+	json_decref(head);
+	return code;
+}
+
+/* --- events ----------------------------------------------------------------------------------------------- */
+
+/* "step 12" and "epoch 0" are one operation each, whatever their number. */
+static void name_operation(const char *name, char out[OPERATION_NAME_BYTES])
+{
+	(void)snprintf(out, OPERATION_NAME_BYTES, "%s", name);
+	size_t end = strlen(out);
+	while (end > 0 && isdigit((unsigned char)out[end - 1]))
+		end--;
+	if (end > 1 && out[end] && out[end - 1] == ' ')
+		out[end - 1] = '\0';
+}
+
+static bool is_clipped(const json_t *event)
+{
+	return json_is_true(json_object_get(json_object_get(event, "args"), "clipped"));
+}
+
+static struct operation *trace_row_of(
+	struct reading *r, const json_t *event, const char *stage, enum operation_place place)
+{
+	char name[OPERATION_NAME_BYTES];
+	name_operation(trace_text_of(event, "name"), name);
+	return operations_row(r->out, name, stage, place);
+}
+
+/* A slice of a track begins inside those that have begun on it and not ended. */
+static int trace_begin_slice(struct reading *r, const json_t *event, double at_us)
+{
+	const char *stage = trace_text_of(event, "cat");
+	struct operation *row = trace_row_of(r, event, stage,
+		strncmp(stage, "device", 6) == 0 ? OPERATION_DEVICE : OPERATION_THREAD);
+	if (!row || r->depth == DEPTH_MAX)
+		return trace_refuse(
+			r, "more operations, or deeper ones, than a timeline of mlbench has");
+	r->open[r->depth++] = (struct open_slice){row, at_us, is_clipped(event)};
+	return 0;
+}
+
+static int end_slice(struct reading *r, double at_us)
+{
+	if (r->depth == 0)
+		return trace_refuse(r, "the end of a slice that did not begin");
+	const struct open_slice *slice = &r->open[--r->depth];
+	const double ns = (at_us - slice->begin_us) * (double)NS_PER_US;
+	if (!(ns >= 0))
+		return trace_refuse(r, "a slice that ends before it begins");
+	slice->row->self_ns += ns;
+	if (r->depth > 0)
+		r->open[r->depth - 1].row->self_ns -= ns;
+	return operation_add(slice->row, ns, !slice->clipped)
+		       ? error_set(r->err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+/* Those of one track follow one another. */
+static int add_slice(struct reading *r, const json_t *event, bool begins)
+{
+	const double at_us = trace_number_of(event, "ts");
+	const double pid = trace_number_of(event, "pid");
+	const double tid = trace_number_of(event, "tid");
+	if (!(at_us >= 0) || isnan(pid) || isnan(tid))
+		return trace_refuse(r, "a slice without its time or its track");
+	if (r->depth > 0 && ((int64_t)pid != r->pid || (int64_t)tid != r->tid))
+		return trace_refuse(r, "a slice of another track while one has not ended");
+	r->pid = (int64_t)pid;
+	r->tid = (int64_t)tid;
+	return begins ? trace_begin_slice(r, event, at_us) : end_slice(r, at_us);
+}
+
+/* Those of one id follow one another. */
+static int add_async(struct reading *r, const json_t *event, bool begins)
+{
+	const double at_us = trace_number_of(event, "ts");
+	if (!(at_us >= 0))
+		return trace_refuse(r, "an event without its time");
+	if (!begins) {
+		if (r->async_depth == 0)
+			return trace_refuse(r, "the end of what did not begin");
+		const struct open_slice *open = &r->async[--r->async_depth];
+		const double ns = (at_us - open->begin_us) * (double)NS_PER_US;
+		return operation_add(open->row, ns, !open->clipped)
+			       ? error_set(r->err, -ENOMEM, "out of memory")
+			       : 0;
+	}
+	struct operation *row =
+		trace_row_of(r, event, trace_text_of(event, "cat"), OPERATION_ASYNC);
+	if (!row || r->async_depth == DEPTH_MAX)
+		return trace_refuse(r, "more operations than a timeline of mlbench has");
+	r->async[r->async_depth++] = (struct open_slice){row, at_us, is_clipped(event)};
+	return 0;
+}
+
+static int trace_add_event(struct reading *r, const json_t *event)
+{
+	const char *phase = trace_text_of(event, "ph");
+	if (strcmp(phase, "B") == 0 || strcmp(phase, "E") == 0)
+		return add_slice(r, event, *phase == 'B');
+	if (strcmp(phase, "b") == 0 || strcmp(phase, "e") == 0)
+		return add_async(r, event, *phase == 'b');
+	return *phase ? 0 : trace_refuse(r, "no event");
+}
+
+static int read_event(struct reading *r)
+{
+	json_error_t wrong;
+	size_t size = r->line.size;
+	if (strcmp(r->line.data, "]}") == 0) {
+		r->ended = true;
+		return 0;
+	}
+	size -= size > 0 && r->line.data[size - 1] == ',';
+	json_t *event = json_loadb(r->line.data, size, 0, &wrong);
+	if (!event)
+		return trace_refuse(r, wrong.text);
+	const int code = trace_add_event(r, event);
+	json_decref(event);
+	return code;
+}
+
+/* Nothing follows, and what zlib has summed up on the way is right. */
+static int check_end(struct reading *r)
+{
+	int code;
+	if (gzgetc(r->file) != -1)
+		return trace_refuse(r, "something follows the end of the document");
+	(void)gzerror(r->file, &code);
+	return code < 0 ? refuse_torn(r) : 0;
+}
+
+static int read_events(struct reading *r)
+{
+	int got = 1;
+	while (!r->ended && (got = trace_next_line(r)) > 0) {
+		const int code = read_event(r);
+		if (code)
+			return code;
+	}
+	if (got < 0)
+		return got;
+	if (!r->ended)
+		return refuse_torn(r);
+	if (r->depth > 0 || r->async_depth > 0)
+		return trace_refuse(r, "slices that do not end");
+	return check_end(r);
+}
+
+int operations_read(
+	struct operations *out, const char *path, const char *config_hash, struct error *err)
+{
+	*out = (struct operations){0};
+	(void)snprintf(out->file, sizeof out->file, "%s", path);
+	struct reading r = {.out = out, .path = path, .err = err, .pid = -1};
+	errno = 0;
+	r.file = gzopen(path, "rb");
+	if (!r.file)
+		return error_set_errno(err, errno ? errno : ENOMEM, "cannot read '%s'", path);
+	int code = trace_read_head(&r, config_hash);
+	if (!code)
+		code = read_events(&r);
+	(void)gzclose(r.file);
+	buffer_release(&r.line);
+	if (code)
+		operations_release(out);
+	else
+		operations_settle(out);
+	return code;
+}
+
+/* --- for people and for programs -------------------------------------------------------------- */
+
+static const char *const places[] = {"thread", "device", "in flight"};
+
+/* Control characters could move the cursor. */
+static void operations_plain(const char *text, char *out, size_t room)
+{
+	(void)snprintf(out, room, "%s", text);
+	utf8_make_plain(out, '?');
+}
+
+static void operations_add_row(const struct operation *row, bool with_cpu, struct table *table)
+{
+	char text[UNITS_BYTES];
+	char name[OPERATION_NAME_BYTES];
+	char stage[NAME_BYTES];
+	operations_plain(row->name, name, sizeof name);
+	operations_plain(row->stage, stage, sizeof stage);
+	table_add(table, INK_BOLD, "%s", name);
+	table_add(table, INK_PLAIN, "%s", stage);
+	table_add(table, INK_DIM, "%s", places[row->place]);
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->self_ns, text));
+	table_add(table, INK_ACCENT, "%s", units_or_dash(units_format_share, row->share, text));
+	table_add(
+		table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->total_ns, text));
+	if (row->calls > 0)
+		table_add(table, INK_PLAIN, "%s", units_format_count((double)row->calls, text));
+	else
+		table_add(table, INK_PLAIN, "-");
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->mean_ns, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->p99_ns, text));
+	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->max_ns, text));
+	if (with_cpu)
+		table_add(table, INK_PLAIN, "%s",
+			units_or_dash(units_format_duration, row->cpu_ns, text));
+}
+
+static void operations_add_notes(
+	const struct operations *o, const struct style *style, struct buffer *out)
+{
+	char text[512];
+	if (o->file[0])
+		(void)snprintf(text, sizeof text,
+			"share: of the time of all threads (of all devices, where a device runs it); mean, p99 and max: of calls that no window cuts off%s",
+			o->emulated ? "; devices are emulated: their times are nominal" : "");
+	else
+		(void)snprintf(text, sizeof text,
+			"no timeline recorded (trace.schedule); stages only: states of their threads, and times of an item or batch of each, p99 to 3 %% from a histogram%s",
+			o->emulated ? "; devices are emulated: their times are nominal" : "");
+	buffer_text(out, "\n  ");
+	buffer_text(out, style_ink(style, INK_DIM));
+	style_wrap(style, text, 2, 2, out);
+	out->size -= out->size > 0;
+	buffer_format(out, "%s\n", style_end(style));
+}
+
+void operations_text(const struct operations *o, const struct style *style, struct buffer *out)
+{
+	static const struct table_column columns[] = {
+		{.head = "operation", .left = true},
+		{.head = "stage", .left = true},
+		{.head = "on", .left = true, .keep = 5},
+		{.head = "self"},
+		{.head = "share"},
+		{.head = "total", .keep = 1},
+		{.head = "calls"},
+		{.head = "mean"},
+		{.head = "p99", .keep = 2},
+		{.head = "max", .keep = 4},
+		{.head = "CPU", .keep = 3},
+	};
+	char title[OPERATIONS_TITLE_BYTES];
+	struct table table;
+	operations_plain(o->title, title, sizeof title);
+	layout_heading(style, title, out);
+	/* The last column is known of stages alone. */
+	const bool with_cpu = !o->file[0];
+	table_open(&table, columns, sizeof columns / sizeof columns[0] - !with_cpu);
+	for (size_t i = 0; i < o->count; i++)
+		operations_add_row(&o->list[i], with_cpu, &table);
+	table_render(&table, style, LAYOUT_INDENT, true, out);
+	table_close(&table);
+	operations_add_notes(o, style, out);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------------- */
+
+static json_t *operations_microseconds(double ns)
+{
+	return fields_number(ns / (double)NS_PER_US);
+}
+
+static json_t *operations_row_json(const struct operation *row)
+{
+	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "operation",
+		fields_text(row->name), "stage", fields_text(row->stage), "on", places[row->place],
+		"self_us", operations_microseconds(row->self_ns), "share",
+		fields_number(row->share), "total_us", operations_microseconds(row->total_ns),
+		"calls", (json_int_t)row->calls, "mean_us", operations_microseconds(row->mean_ns),
+		"p99_us", operations_microseconds(row->p99_ns), "max_us",
+		operations_microseconds(row->max_ns), "cpu_us",
+		operations_microseconds(row->cpu_ns));
+}
+
+json_t *operations_json(const struct operations *o, const char *sort)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < o->count; i++)
+		(void)json_array_append_new(list, operations_row_json(&o->list[i]));
+	return json_pack("{s:s, s:s, s:o, s:o, s:b, s:o, s:o, s:o, s:s, s:o}", "schema",
+		"mlbench.top/1", "source", o->file[0] ? "timeline" : "stages", "file",
+		o->file[0] ? fields_text(o->file) : json_null(), "title", fields_text(o->title),
+		"emulated", (int)o->emulated, "seconds", fields_number(o->seconds), "thread_us",
+		operations_microseconds(o->thread_ns), "device_us",
+		operations_microseconds(o->device_ns), "sort", sort ? sort : "self", "operations",
+		list);
 }

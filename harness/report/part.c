@@ -37,3 +37,11 @@ json_t *part_close(struct part *part)
 	json_decref(part->object);
 	return NULL;
 }
+
+json_t *part_list(json_t *list, int bad)
+{
+	if (!bad)
+		return list;
+	json_decref(list);
+	return NULL;
+}

@@ -16,5 +16,7 @@ void part_put(struct part *part, const char *name, json_t *value); /* takes valu
 void part_number(struct part *part, const char *name, double value, const char *why);
 /* The object, or NULL after a failure. */
 json_t *part_close(struct part *part);
+/* Of a list: itself, or NULL, and released, after a failure. */
+json_t *part_list(json_t *list, int bad);
 
 #endif

@@ -30,7 +30,7 @@ static const char *why_nothing(const struct point_summary *p)
 	return "no throughput was measured";
 }
 
-static void verdict_text(const struct point_summary *p, char *out, size_t room)
+static void points_verdict_text(const struct point_summary *p, char *out, size_t room)
 {
 	const struct verdict *v = &p->verdict;
 	const bool known = v->stage[0] && strcmp(v->stage, "none") != 0;
@@ -54,7 +54,7 @@ static double best_rate(const struct report *report)
 }
 
 /* The cells behind the keys, of a point that was not measured. */
-static void add_forecast(
+static void points_add_forecast(
 	const struct report *report, const struct forecast *forecast, struct table *table)
 {
 	char number[UNITS_BYTES];
@@ -72,7 +72,7 @@ static void add_forecast(
 	buffer_release(&from);
 }
 
-static void add_point(const struct report *report, size_t point, struct table *table)
+static void points_add_point(const struct report *report, size_t point, struct table *table)
 {
 	const struct point_summary *p = report->points[point];
 	char text[CELL_TEXT_BYTES];
@@ -82,7 +82,7 @@ static void add_point(const struct report *report, size_t point, struct table *t
 			report_setting(report, point, axis, text, sizeof text));
 	const struct forecast *forecast = report_forecast(report, point);
 	if (forecast) {
-		add_forecast(report, forecast, table);
+		points_add_forecast(report, forecast, table);
 		return;
 	}
 	if (!p) {
@@ -104,7 +104,7 @@ static void add_point(const struct report *report, size_t point, struct table *t
 		table_add(table, INK_DIM, "-");
 	else
 		table_add(table, INK_DIM, "%.2f", p->verdict.confidence);
-	verdict_text(p, text, sizeof text);
+	points_verdict_text(p, text, sizeof text);
 	table_add(table,
 		failed                        ? INK_BAD
 		: p->status == POINT_UNSTEADY ? INK_WARN
@@ -143,5 +143,5 @@ void points_table_open(
 	points->columns[keys + FIXED_COLUMNS - 1].wraps = report->failed > 0;
 	table_open(&points->table, points->columns, keys + FIXED_COLUMNS);
 	for (size_t point = 0; point < report->record->grid.points && point < most; point++)
-		add_point(report, point, &points->table);
+		points_add_point(report, point, &points->table);
 }

@@ -13,7 +13,8 @@
 typedef void visit_repetition(void *context, const struct measurement *m);
 
 /* Older results have none, and most of a line is windows: it is read only where it has some. */
-static void visit(const struct report *report, size_t point, visit_repetition *told, void *context)
+static void read_points_visit(
+	const struct report *report, size_t point, visit_repetition *told, void *context)
 {
 	const struct record *record = report->record;
 	struct measurement *m = calloc(1, sizeof *m);
@@ -43,7 +44,7 @@ struct rates {
 	size_t count;
 };
 
-static void add_rate(struct rates *rates, uint32_t depth, double files, double seconds)
+static void read_points_add_rate(struct rates *rates, uint32_t depth, double files, double seconds)
 {
 	size_t at = 0;
 	while (at < rates->count && rates->list[at].depth != depth)
@@ -83,18 +84,18 @@ static void add_repetition(void *context, const struct measurement *m)
 	struct rates *rates = context;
 	const uint32_t set = set_depth(rates->report, rates->point, m->facts.reads_block);
 	for (size_t i = 0; i < m->read_point_count; i++)
-		add_rate(rates, m->read_points[i].depth, (double)m->read_points[i].files,
-			m->read_points[i].seconds);
+		read_points_add_rate(rates, m->read_points[i].depth,
+			(double)m->read_points[i].files, m->read_points[i].seconds);
 	for (size_t i = 0; i < m->stage_count; i++)
 		if (stage_is(m->stages[i].name, STAGE_READ))
-			add_rate(rates, set, (double)m->stages[i].items,
+			read_points_add_rate(rates, set, (double)m->stages[i].items,
 				m->wall_seconds - m->cut_seconds);
 }
 
 void read_points_text(const struct report *report, size_t point, struct buffer *out)
 {
 	struct rates rates = {.report = report, .point = point};
-	visit(report, point, add_repetition, &rates);
+	read_points_visit(report, point, add_repetition, &rates);
 	if (rates.count == 0)
 		return;
 	qsort(rates.list, rates.count, sizeof *rates.list, by_depth);
@@ -138,7 +139,7 @@ static void append_repetition(void *context, const struct measurement *m)
 json_t *read_points_json(const struct report *report, size_t point)
 {
 	json_t *array = json_array();
-	visit(report, point, append_repetition, array);
+	read_points_visit(report, point, append_repetition, array);
 	if (json_array_size(array) > 0)
 		return array;
 	json_decref(array);

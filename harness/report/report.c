@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
+#include "harness/report/saved_diagnoses.h"
 
 #include <errno.h>
 #include <math.h>
@@ -114,7 +115,7 @@ static bool may_hold(const struct config *config, enum dataset_format format)
 	       config_integer(config, KEY_DATASET_FORMAT) == (int64_t)format;
 }
 
-static void facts_of(const struct record *record, const struct config *config,
+static void report_facts_of(const struct record *record, const struct config *config,
 	const struct workload_facts *workload, struct point_facts *facts)
 {
 	*facts = (struct point_facts){
@@ -156,13 +157,13 @@ int report_facts(const struct report *report, size_t point, const struct workloa
 	struct config config = {0};
 	const int code = config_grid_point(&record->config, &record->grid, point, &config, err);
 	if (!code)
-		facts_of(record, &config, workload, facts);
+		report_facts_of(record, &config, workload, facts);
 	config_release(&config);
 	return code;
 }
 
-static int summarise(struct report *report, size_t point, const struct measurement *const *repeats,
-	size_t count, struct error *err)
+static int report_summarise(struct report *report, size_t point,
+	const struct measurement *const *repeats, size_t count, struct error *err)
 {
 	struct point_facts facts;
 	struct point_summary *summary = calloc(1, sizeof *summary);
@@ -210,7 +211,7 @@ static int summarise_point(
 			code = error_set(err, -ENOMEM, "out of memory for the checksums");
 	}
 	if (!code)
-		code = summarise(report, places[0].point, list, count, err);
+		code = report_summarise(report, places[0].point, list, count, err);
 	for (size_t i = 0; repeats && i < count; i++)
 		measurement_release(&repeats[i]);
 	free(list);
@@ -276,6 +277,14 @@ int report_open(struct report *report, const struct record *record, struct error
 	return code;
 }
 
+void report_drop_diagnoses(struct report *report)
+{
+	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
+		free(report->diagnoses[i]);
+	free(report->diagnoses);
+	report->diagnoses = NULL;
+}
+
 void report_close(struct report *report)
 {
 	for (size_t i = 0; report->points && i < report->record->grid.points; i++) {
@@ -283,10 +292,8 @@ void report_close(struct report *report)
 			point_summary_release(report->points[i]);
 		free(report->points[i]);
 	}
-	for (size_t i = 0; report->diagnoses && i < report->record->grid.points; i++)
-		free(report->diagnoses[i]);
+	report_drop_diagnoses(report);
 	checksums_release(&report->checksums);
-	free(report->diagnoses);
 	free(report->points);
 	free(report->forecasts);
 	*report = (struct report){0};
@@ -379,7 +386,7 @@ double report_forecast_width(const struct report *report)
 	return widest;
 }
 
-static const struct config_value *value_at(
+static const struct config_value *report_value_at(
 	const struct report *report, size_t point, size_t axis, size_t *index)
 {
 	const struct config_grid *grid = &report->record->grid;
@@ -391,11 +398,11 @@ static const struct config_value *value_at(
 
 /* Rank of the point's value among its axis's values: the number of smaller ones; texts and choices
  * go by their place in the file. */
-static size_t rank_of(const struct report *report, size_t point, size_t axis)
+static size_t report_rank_of(const struct report *report, size_t point, size_t axis)
 {
 	const struct config_axis *a = &report->record->config.axes[axis];
 	size_t index;
-	const struct config_value *mine = value_at(report, point, axis, &index);
+	const struct config_value *mine = report_value_at(report, point, axis, &index);
 	const enum key_type type = config_keys[a->key].type;
 	if (type == KEY_TYPE_TEXT || type == KEY_TYPE_CHOICE)
 		return index;
@@ -411,7 +418,7 @@ static size_t cost_of(const struct report *report, size_t point)
 {
 	size_t cost = 0;
 	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
-		cost += rank_of(report, point, axis);
+		cost += report_rank_of(report, point, axis);
 	return cost;
 }
 
@@ -440,17 +447,12 @@ const char *report_setting(
 	const struct report *report, size_t point, size_t axis, char *out, size_t room)
 {
 	const enum key_id key = report->record->config.axes[axis].key;
-	return config_format_value(key, value_at(report, point, axis, NULL), out, room);
+	return config_format_value(key, report_value_at(report, point, axis, NULL), out, room);
 }
 
 void report_settings(const struct report *report, size_t point, struct buffer *out)
 {
-	char name[CONFIG_NAME_BYTES];
-	char value[CONFIG_VALUE_BYTES];
-	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
-		buffer_format(out, "%s%s=%s", axis ? " " : "",
-			config_key_name(report->record->config.axes[axis].key, name),
-			report_setting(report, point, axis, value, sizeof value));
+	config_point_text(&report->record->config, &report->record->grid, point, out);
 }
 
 /* Every key of the section "inject" that is not at its default, or is swept. */
@@ -494,8 +496,8 @@ void report_injected_text(const struct config *config, const char *separator, st
 		buffer_format(out, "%s%s", i ? separator : "", lines[i]);
 }
 
-static int write_file(const struct report *report, const char *name, const char *text, size_t size,
-	struct error *err)
+static int report_write_file(const struct report *report, const char *name, const char *text,
+	size_t size, struct error *err)
 {
 	char *path = files_join(report->record->folder, name);
 	const int code = path ? files_write_atomic(path, text, size, err)
@@ -509,16 +511,17 @@ int report_write_files(const struct report *report, struct error *err)
 	json_t *json = report_summary_json(report);
 	char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
 	json_decref(json);
-	int code = text ? write_file(report, "summary.json", text, strlen(text), err)
+	int code = text ? report_write_file(report, "summary.json", text, strlen(text), err)
 			: error_set(err, -ENOMEM, "out of memory for 'summary.json'");
 	free(text);
 	struct buffer csv = {0};
 	report_csv(report, &csv);
 	if (!code)
-		code = csv.failed ? error_set(err, -ENOMEM, "out of memory for 'points.csv'")
-				  : write_file(report, "points.csv", csv.data, csv.size, err);
+		code = csv.failed
+			       ? error_set(err, -ENOMEM, "out of memory for 'points.csv'")
+			       : report_write_file(report, "points.csv", csv.data, csv.size, err);
 	buffer_release(&csv);
-	return code;
+	return code ? code : saved_diagnoses_write(report, err);
 }
 
 void report_bad_text(const struct report *report, struct buffer *out)

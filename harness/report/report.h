@@ -40,14 +40,19 @@ struct report {
 int report_open(struct report *report, const struct record *record, struct error *err);
 void report_close(struct report *report); /* safe on {0} */
 
-/* Diagnoses every measured point from its record and traces; their verdicts take the place of the first
- * ones.  What cannot be modelled keeps its first verdict, and its diagnosis says why. */
+/* Diagnoses every measured point from its record and traces, unless that was done before and nothing has
+ * changed (saved_diagnoses.h); their verdicts take the place of the first ones.  What cannot be modelled keeps its first verdict,
+ * and its diagnosis says why. */
 int report_diagnose(struct report *report, struct error *err);
 /* The best point alone: of a long sweep, a fraction of the time. */
+int report_diagnose_best(struct report *report, struct error *err);
+void report_drop_diagnoses(struct report *report);
+/* Whether the point has a good or an unsteady repetition: only such a one is diagnosed. */
+bool report_has_figures(const struct report *report, size_t point);
+
 /* Writes the end line, summary.json and points.csv from what the record holds; sets finished (when
  * it is 0) and interrupted. */
 int report_finish(struct record *record, struct error *err);
-int report_diagnose_best(struct report *report, struct error *err);
 
 /* What analysis must know of a point's configuration, and of what ran it. */
 int report_facts(const struct report *report, size_t point, const struct workload_facts *workload,

@@ -5,6 +5,7 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/report/material.h"
+#include "harness/report/saved_diagnoses.h"
 #include "harness/report/trials.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static int diagnose_one(struct report *report, size_t i, struct error *err)
 	return 0;
 }
 
-static int make_room(struct report *report, struct error *err)
+static int diagnosing_make_room(struct report *report, struct error *err)
 {
 	report->diagnoses = calloc(report->record->grid.points, sizeof(struct diagnosis *));
 	return report->diagnoses ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");
@@ -96,11 +97,11 @@ int report_diagnose_best(struct report *report, struct error *err)
 {
 	if (report->diagnoses || report->best == report->record->grid.points)
 		return 0;
-	const int code = make_room(report, err);
+	const int code = diagnosing_make_room(report, err);
 	return code ? code : diagnose_one(report, report->best, err);
 }
 
-static bool has_figures(const struct report *report, size_t i)
+bool report_has_figures(const struct report *report, size_t i)
 {
 	const struct point_summary *p = report->points[i];
 	return p && (p->status == POINT_OK || p->status == POINT_UNSTEADY);
@@ -117,17 +118,18 @@ static int thread_count(void)
 int report_diagnose(struct report *report, struct error *err)
 {
 	const size_t points = report->record->grid.points;
-	if (report->diagnoses)
+	if (report->diagnoses || saved_diagnoses_take(report))
 		return 0;
-	int code = make_room(report, err);
+	int code = diagnosing_make_room(report, err);
 #pragma omp parallel for schedule(dynamic) num_threads(thread_count()) shared(code)
 	for (size_t i = 0; i < points; i++) {
 		struct error why = {0};
 		int before;
 #pragma omp atomic read
 		before = code;
-		const int failed =
-			before || !has_figures(report, i) ? 0 : diagnose_one(report, i, &why);
+		const int failed = before || !report_has_figures(report, i)
+					   ? 0
+					   : diagnose_one(report, i, &why);
 		if (!failed)
 			continue;
 #pragma omp critical(report_diagnose_failed)

@@ -22,7 +22,7 @@ struct runbook_text runbook_whole(void)
 		.size = (size_t)(mlbench_runbook_end - mlbench_runbook_begin)};
 }
 
-static const char *find(const char *from, const char *end, const char *what)
+static const char *runbook_lookup(const char *from, const char *end, const char *what)
 {
 	return memmem(from, (size_t)(end - from), what, strlen(what));
 }
@@ -33,11 +33,11 @@ bool runbook_find(const char *stage, const char *resource, struct runbook_text *
 	const struct runbook_text all = runbook_whole();
 	const char *end = all.text + all.size;
 	(void)snprintf(heading, sizeof heading, "\n## %s/%s\n\n", stage, resource);
-	const char *at = find(all.text, end, heading);
+	const char *at = runbook_lookup(all.text, end, heading);
 	if (!at)
 		return false;
 	at += strlen(heading);
-	const char *next = find(at, end, "\n## ");
+	const char *next = runbook_lookup(at, end, "\n## ");
 	*entry = (struct runbook_text){.text = at, .size = (size_t)((next ? next : end) - at)};
 	return true;
 }
@@ -46,9 +46,9 @@ struct runbook_text runbook_meaning(const struct runbook_text *entry)
 {
 	static const char label[] = "**Means.** ";
 	const char *end = entry->text + entry->size;
-	const char *from = find(entry->text, end, label);
+	const char *from = runbook_lookup(entry->text, end, label);
 	from = from ? from + strlen(label) : entry->text;
-	const char *paragraph = find(from, end, "\n\n");
+	const char *paragraph = runbook_lookup(from, end, "\n\n");
 	const char *stop = paragraph ? paragraph : end;
 	for (const char *c = from; c + 1 < stop; c++)
 		if (*c == '.' && (c[1] == ' ' || c[1] == '\n'))
@@ -83,7 +83,7 @@ void runbook_render(
 {
 	const char *end = entry->text + entry->size;
 	for (const char *at = entry->text; at < end;) {
-		const char *next = find(at, end, "\n\n");
+		const char *next = runbook_lookup(at, end, "\n\n");
 		const char *stop = next ? next : end;
 		while (stop > at && stop[-1] == '\n')
 			stop--;

@@ -1,6 +1,7 @@
 #include "harness/report/scaling.h"
 
 #include "harness/base/units.h"
+#include "harness/record/fields.h"
 #include "harness/report/part.h"
 
 #include <math.h>
@@ -47,11 +48,6 @@ bool scaling_band(const struct report *report, struct scaling *scaling, const do
 	return fits;
 }
 
-static json_t *interval_json(struct interval interval)
-{
-	return json_pack("[f, f]", interval.low, interval.high);
-}
-
 json_t *scaling_to_json(const struct report *report)
 {
 	struct scaling scaling;
@@ -62,11 +58,11 @@ json_t *scaling_to_json(const struct report *report)
 	part_put(&part, "stage", json_string(STAGE));
 	part_put(&part, "points", json_integer((json_int_t)scaling.points));
 	part_put(&part, "lambda", json_real(fit->lambda));
-	part_put(&part, "lambda_90", interval_json(fit->lambda_90));
+	part_put(&part, "lambda_90", fields_range(fit->lambda_90.low, fit->lambda_90.high));
 	part_put(&part, "sigma", json_real(fit->sigma));
-	part_put(&part, "sigma_90", interval_json(fit->sigma_90));
+	part_put(&part, "sigma_90", fields_range(fit->sigma_90.low, fit->sigma_90.high));
 	part_put(&part, "kappa", json_real(fit->kappa));
-	part_put(&part, "kappa_90", interval_json(fit->kappa_90));
+	part_put(&part, "kappa_90", fields_range(fit->kappa_90.low, fit->kappa_90.high));
 	part_put(&part, "peak_workers", isfinite(fit->peak) ? json_real(fit->peak) : json_null());
 	part_put(&part, "r_squared", json_real(fit->r_squared));
 	return part_close(&part);

@@ -3,7 +3,7 @@
 #ifndef MLBENCH_REPORT_SCALING_H
 #define MLBENCH_REPORT_SCALING_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 #include "harness/report/report.h"
 
 #include <stdbool.h>

@@ -8,14 +8,15 @@
 
 enum { STAGE_COLUMNS = 11, CAPACITY_BYTES = UNITS_BYTES + 2 };
 
-static const char *quantile(const struct histogram *h, double share, char out[UNITS_BYTES])
+static const char *stage_table_quantile(
+	const struct histogram *h, double share, char out[UNITS_BYTES])
 {
 	const double ns = h->count > 0 ? (double)histogram_quantile(h, share) : (double)NAN;
 	return units_or_dash(units_format_duration, ns, out);
 }
 
 /* The greater-sign: it never showed its limit, which is at least this. */
-static const char *capacity(const struct stage_summary *stage, char out[CAPACITY_BYTES])
+static const char *stage_table_capacity(const struct stage_summary *stage, char out[CAPACITY_BYTES])
 {
 	char number[UNITS_BYTES];
 	if (isnan(stage->capacity))
@@ -27,7 +28,7 @@ static const char *capacity(const struct stage_summary *stage, char out[CAPACITY
 	return out;
 }
 
-static void add_stage(const struct stage_summary *stage, struct table *table)
+static void stage_table_add_stage(const struct stage_summary *stage, struct table *table)
 {
 	char text[CAPACITY_BYTES];
 	const bool busiest = stage->busy >= 0.95;
@@ -38,11 +39,11 @@ static void add_stage(const struct stage_summary *stage, struct table *table)
 	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->busy, text));
 	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->starved, text));
 	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->blocked, text));
-	table_add(table, INK_PLAIN, "%s", capacity(stage, text));
+	table_add(table, INK_PLAIN, "%s", stage_table_capacity(stage, text));
 	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_share, stage->cpu, text));
 	table_add(table, INK_DIM, "%s", stage->per_batch ? "batch" : "sample");
-	table_add(table, INK_PLAIN, "%s", quantile(&stage->service, 0.5, text));
-	table_add(table, INK_PLAIN, "%s", quantile(&stage->service, 0.99, text));
+	table_add(table, INK_PLAIN, "%s", stage_table_quantile(&stage->service, 0.5, text));
+	table_add(table, INK_PLAIN, "%s", stage_table_quantile(&stage->service, 0.99, text));
 }
 
 static void append_queue(const struct queue_measurement *queue, struct buffer *text)
@@ -158,7 +159,7 @@ void stage_table_open(struct table *table, const struct point_summary *point)
 	};
 	table_open(table, columns, STAGE_COLUMNS);
 	for (size_t i = 0; i < point->stage_count; i++)
-		add_stage(&point->stages[i], table);
+		stage_table_add_stage(&point->stages[i], table);
 }
 
 void stage_table_render(const struct point_summary *point, const struct style *style, int indent,

@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-static int width_of(int fd)
+static int style_width_of(int fd)
 {
 	const char *columns = getenv("COLUMNS");
 	int width = columns ? (int)strtol(columns, NULL, 10) : 0;
@@ -36,7 +36,7 @@ struct style style_for(int fd, bool colour_allowed)
 	const bool refused = no_color && *no_color;
 	const bool able = isatty(fd) && term && strcmp(term, "dumb") != 0;
 	return (struct style){
-		.width = width_of(fd),
+		.width = style_width_of(fd),
 		.colour = colour_allowed && able && !refused,
 		.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
 	};
@@ -136,7 +136,7 @@ int style_columns(const char *text)
 }
 
 /* Bytes of the first `columns` characters. */
-static size_t bytes_of(const char *text, int columns)
+static size_t style_bytes_of(const char *text, int columns)
 {
 	size_t n = 0;
 	for (; text[n]; n++)
@@ -159,7 +159,7 @@ void style_field(
 	if (used <= width) {
 		buffer_text(out, text);
 	} else if (width > 0) {
-		buffer_add(out, text, bytes_of(text, width - 1));
+		buffer_add(out, text, style_bytes_of(text, width - 1));
 		buffer_text(out, style_glyph(style, "…", "~"));
 	}
 	buffer_text(out, *begin ? style_end(style) : "");

@@ -4,7 +4,7 @@
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/record/record_json.h"
-#include "harness/report/device_summary_json.h"
+#include "harness/report/device_report.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/part.h"
 #include "harness/report/read_points.h"
@@ -31,30 +31,13 @@ static const char *why_missing(
 	return usual;
 }
 
-static json_t *settings_json(const struct report *report, size_t point)
-{
-	const struct record *record = report->record;
-	struct part part = part_open();
-	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
-		const struct config_axis *a = &record->config.axes[axis];
-		const size_t choice = record->grid.choice[point * record->grid.axis_count + axis];
-		char name[CONFIG_NAME_BYTES];
-		part_put(&part, config_key_name(a->key, name),
-			config_value_to_json(a->key, &a->values[choice]));
-	}
-	return part_close(&part);
-}
-
 static json_t *throughput_json(const struct point_summary *p, const char *usual)
 {
 	struct part part = part_open();
 	json_t *repeats = json_array();
 	part_put(&part, "unit", json_string("samples/s"));
 	part_number(&part, "median", p->median, why_missing(p, "no repetition", usual));
-	part_put(&part, "ci95",
-		isfinite(p->ci95.low) && isfinite(p->ci95.high)
-			? json_pack("[f,f]", p->ci95.low, p->ci95.high)
-			: json_null());
+	part_put(&part, "ci95", fields_range(p->ci95.low, p->ci95.high));
 	for (size_t i = 0; i < p->repeat_count; i++)
 		part.bad |= json_array_append_new(repeats, fields_number(p->repeats[i]));
 	part_put(&part, "repeats", repeats);
@@ -104,15 +87,13 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 	return part_close(&part);
 }
 
-static json_t *stages_json(const struct point_summary *p)
+static json_t *summary_stages_json(const struct point_summary *p)
 {
 	json_t *array = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (json_array_append_new(array, stage_json(p, &p->stages[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+		bad |= json_array_append_new(array, stage_json(p, &p->stages[i]));
+	return part_list(array, bad);
 }
 
 static json_t *queue_json(const struct point_summary *p, const struct queue_measurement *queue)
@@ -127,15 +108,13 @@ static json_t *queue_json(const struct point_summary *p, const struct queue_meas
 	return part_close(&part);
 }
 
-static json_t *queues_json(const struct point_summary *p)
+static json_t *summary_queues_json(const struct point_summary *p)
 {
 	json_t *array = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < p->queue_count; i++)
-		if (json_array_append_new(array, queue_json(p, &p->queues[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+		bad |= json_array_append_new(array, queue_json(p, &p->queues[i]));
+	return part_list(array, bad);
 }
 
 /* Why a member of a point's diagnosis is null. */
@@ -222,10 +201,7 @@ static json_t *read_limits_json(const struct store_measurement *s)
 	if (s->requests_limit > 0)
 		bad |= json_array_append_new(array, read_limit_json("requests/s", s->requests_group,
 							    s->requests_limit, s->requests_used));
-	if (!bad)
-		return array;
-	json_decref(array);
-	return NULL;
+	return part_list(array, bad);
 }
 
 static json_t *store_json(const struct store_measurement *s)
@@ -245,30 +221,13 @@ static json_t *store_json(const struct store_measurement *s)
 	return part_close(&part);
 }
 
-static json_t *verdict_json(const struct verdict *v)
-{
-	struct part part = part_open();
-	json_t *evidence = json_array();
-	for (size_t i = 0; i < v->evidence_count; i++)
-		part.bad |= json_array_append_new(evidence, fields_text(v->evidence[i]));
-	part_put(&part, "stage", fields_text(v->stage[0] ? v->stage : "none"));
-	part_put(&part, "also", v->also[0] ? fields_text(v->also) : json_null());
-	part_put(&part, "resource", fields_text(v->resource[0] ? v->resource : "unknown"));
-	part_put(&part, "confidence", json_real(isfinite(v->confidence) ? v->confidence : 0));
-	part_put(&part, "evidence", evidence);
-	part_put(&part, "advice", fields_text(v->advice));
-	return part_close(&part);
-}
-
 static json_t *notes_json(const struct point_summary *p)
 {
 	json_t *notes = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < p->note_count; i++)
-		if (json_array_append_new(notes, fields_text(p->notes[i])) != 0) {
-			json_decref(notes);
-			return NULL;
-		}
-	return notes;
+		bad |= json_array_append_new(notes, fields_text(p->notes[i]));
+	return part_list(notes, bad);
 }
 
 /* 90 % interval and the measured points it was calibrated from. */
@@ -286,7 +245,7 @@ static json_t *forecast_json(const struct forecast *forecast)
 	return part_close(&part);
 }
 
-static void put_forecast(struct part *part, const struct report *report, size_t point)
+static void summary_put_forecast(struct part *part, const struct report *report, size_t point)
 {
 	const struct forecast *forecast = report_forecast(report, point);
 	if (!report->forecasts)
@@ -326,7 +285,7 @@ static void put_read_points(
 		  : usual);
 }
 
-static json_t *point_json(const struct report *report, size_t point)
+static json_t *summary_point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
 		.status = POINT_INTERRUPTED,
@@ -352,8 +311,9 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_put(&part, "status",
 		json_string(predicted ? "predicted" : point_status_name(p->status)));
 	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
-	part_put(&part, "settings", settings_json(report, point));
-	put_forecast(&part, report, point);
+	part_put(&part, "settings",
+		config_point_to_json(&report->record->config, &report->record->grid, point));
+	summary_put_forecast(&part, report, point);
 	part_put(&part, "throughput",
 		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
 	part_number(&part, "step_utilisation", p->step_utilisation,
@@ -371,25 +331,23 @@ static json_t *point_json(const struct report *report, size_t point)
 	part_number(&part, "bad_share", p->bad_share,
 		p == &unmeasured ? usual : "no sample was counted, or an older result");
 	part_number(&part, "accounted", p->accounted, why_missing(p, "profiler", usual));
-	part_put(&part, "stages", stages_json(p));
-	part_put(&part, "queues", queues_json(p));
+	part_put(&part, "stages", summary_stages_json(p));
+	part_put(&part, "queues", summary_queues_json(p));
 	put_read_points(&part, report, point, usual);
 	put_devices(&part, p);
-	part_put(&part, "verdict", verdict_json(&p->verdict));
+	part_put(&part, "verdict", verdict_to_json(&p->verdict));
 	put_diagnosis(&part, report, point);
 	part_put(&part, "notes", notes_json(p));
 	return part_close(&part);
 }
 
-static json_t *points_json(const struct report *report)
+static json_t *summary_points_json(const struct report *report)
 {
 	json_t *array = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < report->record->grid.points; i++)
-		if (json_array_append_new(array, point_json(report, i)) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+		bad |= json_array_append_new(array, summary_point_json(report, i));
+	return part_list(array, bad);
 }
 
 static json_t *limits_json(const struct record *record)
@@ -405,10 +363,7 @@ static json_t *limits_json(const struct record *record)
 		part_put(&part, "how", fields_text(limit->how));
 		bad |= json_array_append_new(array, part_close(&part));
 	}
-	if (!bad)
-		return array;
-	json_decref(array);
-	return NULL;
+	return part_list(array, bad);
 }
 
 static json_t *time_json(double seconds)
@@ -419,7 +374,7 @@ static json_t *time_json(double seconds)
 }
 
 /* Null where none were taken (run.verify). */
-static json_t *checksums_json(const struct checksum_check *check)
+static json_t *summary_checksums_json(const struct checksum_check *check)
 {
 	if (check->checked == 0)
 		return json_null();
@@ -442,8 +397,8 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "environment", record_environment_to_json(&record->environment));
 	part_put(&part, "environment_units", record_units_to_json(&record->environment));
 	part_put(&part, "step", record_step_to_json(&record->step));
-	part_put(&part, "checksums", checksums_json(&report->checksum_check));
-	part_put(&part, "points", points_json(report));
+	part_put(&part, "checksums", summary_checksums_json(&report->checksum_check));
+	part_put(&part, "points", summary_points_json(report));
 	part_put(&part, "limits", limits_json(record));
 	part_put(&part, "scaling", scaling_to_json(report));
 	return part_close(&part);

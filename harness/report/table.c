@@ -1,6 +1,8 @@
 /* Aligned tables. */
 #include "harness/report/table.h"
 
+#include "harness/base/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ void table_close(struct table *table)
 	*table = (struct table){0};
 }
 
-static bool make_room(struct table *table)
+static bool table_make_room(struct table *table)
 {
 	if (table->cell_count < table->room)
 		return true;
@@ -51,14 +53,14 @@ void table_add(struct table *table, enum ink ink, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	char *copy = table->failed || !make_room(table) ? NULL : strdup(text);
+	char *copy = table->failed || !table_make_room(table) ? NULL : strdup(text);
 	if (!copy)
 		table->failed = true;
 	else
 		table->cells[table->cell_count++] = (struct table_cell){.text = copy, .ink = ink};
 }
 
-static const struct table_cell *cell_at(const struct table *table, size_t row, size_t column)
+static const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column)
 {
 	return &table->cells[row * table->column_count + column];
 }
@@ -68,9 +70,9 @@ size_t table_rows(const struct table *table)
 	return table->cell_count / table->column_count;
 }
 
-const char *table_text(const struct table *table, size_t row, size_t column)
+static const char *table_text(const struct table *table, size_t row, size_t column)
 {
-	return cell_at(table, row, column)->text;
+	return table_cell_at(table, row, column)->text;
 }
 
 /* Line 0 or 1 of a head; one without a newline stands on line 1. */
@@ -101,7 +103,7 @@ static int natural_width(const struct table *table, size_t column, bool heads)
 		return TABLE_BAR_COLUMNS;
 	int width = heads ? head_width(&table->columns[column]) : 0;
 	for (size_t row = 0; row < table_rows(table); row++) {
-		const int mine = style_columns(cell_at(table, row, column)->text);
+		const int mine = style_columns(table_cell_at(table, row, column)->text);
 		width = mine > width ? mine : width;
 	}
 	return width;
@@ -160,7 +162,7 @@ static void lay_out(
 	fit_last(table, style, layout);
 }
 
-static bool is_last(const struct table *table, const struct layout *layout, size_t column)
+static bool table_is_last(const struct table *table, const struct layout *layout, size_t column)
 {
 	for (size_t i = column + 1; i < table->column_count; i++)
 		if (layout->widths[i] >= 0)
@@ -181,7 +183,7 @@ static void render_wrapped(const struct style *style, const struct table_cell *c
 	buffer_release(&text);
 }
 
-static void render_row(const struct table *table, const struct style *style,
+static void table_render_row(const struct table *table, const struct style *style,
 	const struct layout *layout, const struct table_cell *cells, struct buffer *out)
 {
 	int at = layout->indent;
@@ -191,14 +193,14 @@ static void render_row(const struct table *table, const struct style *style,
 		const int width = layout->widths[i];
 		if (width < 0)
 			continue;
-		if (column->wraps && is_last(table, layout, i))
+		if (column->wraps && table_is_last(table, layout, i))
 			render_wrapped(style, &cells[i], at, width, out);
 		else if (column->bar)
 			style_bar(style, cells[i].ink, strtod(cells[i].text, NULL), width, out);
 		else
 			style_field(style, cells[i].ink, cells[i].text,
 				column->left ? width : -width, out);
-		if (!is_last(table, layout, i))
+		if (!table_is_last(table, layout, i))
 			buffer_repeat(out, " ", GAP_COLUMNS);
 		at += width + GAP_COLUMNS;
 	}
@@ -218,7 +220,7 @@ static void render_head_line(const struct table *table, const struct style *styl
 		head_line(column, line, text);
 		style_field(style, *text ? INK_DIM : INK_PLAIN, text,
 			column->left || column->bar ? width : -width, out);
-		if (!is_last(table, layout, i))
+		if (!table_is_last(table, layout, i))
 			buffer_repeat(out, " ", GAP_COLUMNS);
 	}
 	style_end_line(out);
@@ -247,5 +249,79 @@ void table_render(const struct table *table, const struct style *style, int inde
 	if (heads)
 		render_heads(table, style, &layout, out);
 	for (size_t row = 0; row < table_rows(table); row++)
-		render_row(table, style, &layout, &table->cells[row * table->column_count], out);
+		table_render_row(
+			table, style, &layout, &table->cells[row * table->column_count], out);
+}
+
+/* --- Markdown --------------------------------------------------------------------------------- */
+
+void markdown_escape(const char *text, struct buffer *out)
+{
+	while (*text) {
+		const size_t length = utf8_character(text);
+		if (length > 0 && utf8_is_control(text))
+			buffer_text(out, " ");
+		else if (length == 0)
+			buffer_text(out, UTF8_REPLACEMENT);
+		else if (*text == '&')
+			buffer_text(out, "&amp;");
+		else if (*text == '<')
+			buffer_text(out, "&lt;");
+		else if (*text == '@') /* addresses nobody */
+			buffer_text(out, "&#64;");
+		else if (strchr("\\`*_{}[]>|~#!$", *text))
+			buffer_format(out, "\\%c", *text);
+		else
+			buffer_add(out, text, length);
+		text += length > 0 ? length : 1;
+	}
+}
+
+static void markdown_add_head(const struct table_column *column, struct buffer *out)
+{
+	const size_t size = strlen(column->head);
+	const bool broken = strchr(column->head, '-') && strstr(column->head, "-\n");
+	struct buffer text = {0};
+	for (size_t i = 0; i < size; i++)
+		if (column->head[i] == '\n')
+			buffer_text(&text, broken ? "" : " ");
+		else if (!broken || column->head[i] != '-')
+			buffer_add(&text, &column->head[i], 1);
+	markdown_escape(text.data ? text.data : "", out);
+	buffer_release(&text);
+}
+
+static void markdown_add_row(const struct table *table, size_t row, struct buffer *out)
+{
+	buffer_text(out, "|");
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (table->columns[i].bar)
+			continue;
+		buffer_text(out, " ");
+		markdown_escape(table_text(table, row, i), out);
+		buffer_text(out, " |");
+	}
+	buffer_text(out, "\n");
+}
+
+void table_markdown(const struct table *table, struct buffer *out)
+{
+	out->failed = out->failed || table->failed;
+	if (out->failed)
+		return;
+	buffer_text(out, "|");
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (table->columns[i].bar)
+			continue;
+		buffer_text(out, " ");
+		markdown_add_head(&table->columns[i], out);
+		buffer_text(out, " |");
+	}
+	buffer_text(out, "\n|");
+	for (size_t i = 0; i < table->column_count; i++)
+		if (!table->columns[i].bar)
+			buffer_text(out, table->columns[i].left ? " :-- |" : " --: |");
+	buffer_text(out, "\n");
+	for (size_t row = 0; row < table_rows(table); row++)
+		markdown_add_row(table, row, out);
 }

@@ -36,10 +36,18 @@ void table_add(struct table *table, enum ink ink, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 size_t table_rows(const struct table *table);
-const char *table_text(const struct table *table, size_t row, size_t column);
 
 /* indent: blanks in front of each line.  heads: with the line of heads. */
 void table_render(const struct table *table, const struct style *style, int indent, bool heads,
 	struct buffer *out);
+
+/* --- Tables as GitHub has them: https://github.github.com/gfm/#tables-extension- --- */
+
+/* Columns of bars are left out: their numbers stand beside them. */
+void table_markdown(const struct table *table, struct buffer *out);
+
+/* Text that stands for itself within a line or a cell: everything that Markdown or HTML would take for markup is
+ * escaped, line breaks and control characters become blanks. */
+void markdown_escape(const char *text, struct buffer *out);
 
 #endif

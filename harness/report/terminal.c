@@ -6,7 +6,7 @@
 #include "harness/base/utf8.h"
 #include "harness/measure/node_name.h"
 #include "harness/record/config_json.h"
-#include "harness/report/device_text.h"
+#include "harness/report/device_report.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/heatmap.h"
 #include "harness/report/layout.h"

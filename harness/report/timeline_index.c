@@ -31,7 +31,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-static int by_time(const void *a, const void *b, void *context)
+static int index_by_time(const void *a, const void *b, void *context)
 {
 	const struct timeline_entry *entries = context;
 	const uint32_t i = *(const uint32_t *)a;
@@ -51,7 +51,7 @@ static uint64_t group_of(const struct timeline_entry *entry)
 	return entry->kind == TIMELINE_DECODE ? entry->value : entry->number;
 }
 
-static int by_number(const void *a, const void *b, void *context)
+static int index_by_number(const void *a, const void *b, void *context)
 {
 	const struct timeline_entry *entries = context;
 	const struct timeline_entry *x = &entries[*(const uint32_t *)a];
@@ -80,7 +80,7 @@ static void gather_log(struct timeline_index *index, uint32_t log)
 		}
 	}
 	range->count = index->count - range->first;
-	qsort_r(index->order + range->first, range->count, sizeof *index->order, by_time,
+	qsort_r(index->order + range->first, range->count, sizeof *index->order, index_by_time,
 		t->entries);
 }
 
@@ -106,7 +106,8 @@ int timeline_index_open(struct timeline_index *index, const struct timeline *t)
 	for (uint32_t log = 0; log < t->log_count; log++)
 		gather_log(index, log);
 	memcpy(index->by_number, index->order, index->count * sizeof *index->order);
-	qsort_r(index->by_number, index->count, sizeof *index->by_number, by_number, t->entries);
+	qsort_r(index->by_number, index->count, sizeof *index->by_number, index_by_number,
+		t->entries);
 	find_kinds(index);
 	return 0;
 }

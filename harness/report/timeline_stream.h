@@ -5,8 +5,6 @@
 #include "harness/report/timeline_index.h"
 #include "harness/report/timeline_report.h"
 
-#include <jansson.h>
-
 enum { TIMELINE_HOST = 1, TIMELINE_DEVICES = 2 }; /* processes, as viewers call them */
 
 struct gzFile_s;
@@ -21,8 +19,6 @@ struct timeline_stream {
 		open_flows; /* samples whose arrow reaches a step; whose batch has no step in a window */
 };
 
-/* Text as it is. */
-void timeline_stream_text(struct timeline_stream *stream, const char *text);
 /* One event: a JSON object; the format's texts need no escaping. */
 void timeline_stream_event(struct timeline_stream *stream, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -69,7 +65,6 @@ static inline struct timeline_slice timeline_clip(
 }
 
 /* The parts of the file, in this order. */
-json_t *timeline_head(const struct timeline_stream *stream);
 void timeline_write_names(struct timeline_stream *stream);
 void timeline_write_tracks(struct timeline_stream *stream);
 void timeline_write_files(struct timeline_stream *stream);

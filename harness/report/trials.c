@@ -151,7 +151,7 @@ static double pooled_deviation(const struct report *report, double *freedom)
 }
 
 /* False: it is not measured, or too far away. */
-static bool take_point(
+static bool trials_take_point(
 	const struct report *report, size_t point, size_t other, struct tried_point *out)
 {
 	const struct config_grid *grid = &report->record->grid;
@@ -184,7 +184,7 @@ static int add_sweep(
 		return error_set(err, -ENOMEM, "out of memory for the points beside");
 	for (size_t i = 0; i < points; i++) {
 		struct tried_point *next = &beside->list[beside->tried.count];
-		if (!take_point(report, point, i, next))
+		if (!trials_take_point(report, point, i, next))
 			continue;
 		next->half = tried_half(deviation, freedom, report->points[i]->repeat_count);
 		beside->tried.count++;

@@ -7,7 +7,7 @@
  * Each held-out point is predicted by the calibrations nearest to it (forecast.h), as in an adaptive
  * sweep. */
 #include "harness/analyze/forecast.h"
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 #include "harness/base/clock.h"
 #include "harness/record/record.h"
 #include "workloads/backend/backend.h"

@@ -6,11 +6,9 @@
  */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
-#include "workloads/image/augment.h"
 #include "workloads/image/encode.h"
 #include "workloads/image/picture.h"
-#include "workloads/image/png_chunks.h"
-#include "workloads/image/png_unfilter.h"
+#include "workloads/image/png.h"
 #include "workloads/image/resample.h"
 #include "workloads/image/transform.h"
 
@@ -132,7 +130,7 @@ struct bench {
 	const char *name;
 	const struct set *set;
 	void (*run)(const struct bench *bench);
-	const struct decoder_ops *decoder;
+	const struct codec_ops *decoder;
 	bool is_cropped;
 	const char *const *keys; /* of a transform; NULL-terminated */
 	int per_file;            /* pictures that one call counts for, if not one */
@@ -283,7 +281,7 @@ static void run_unfilter_plain(const struct bench *bench)
 static void add_raw(const struct file *file)
 {
 	struct error err;
-	const struct decoder_ops *const decoder = &decoder_jpeg;
+	const struct codec_ops *const decoder = &codec_jpeg;
 	const struct decoder_options options = {0};
 	const struct region whole = {.width = file->info.width, .height = file->info.height};
 	struct image_info info;
@@ -417,8 +415,8 @@ int main(int argc, char **argv)
 		add_raw(&jpegs.files[i]);
 	prepare_inflate();
 	struct bench benches[] = {
-		{"jpeg decode, whole", &jpegs, run_decode, .decoder = &decoder_jpeg},
-		{"jpeg decode, crop", &jpegs, run_decode, .decoder = &decoder_jpeg,
+		{"jpeg decode, whole", &jpegs, run_decode, .decoder = &codec_jpeg},
+		{"jpeg decode, crop", &jpegs, run_decode, .decoder = &codec_jpeg,
 			.is_cropped = true},
 		{"jpeg sample", &jpegs, run_transform, .keys = keys_default},
 		{"jpeg sample, crop off", &jpegs, run_transform, .keys = keys_whole},
@@ -427,11 +425,11 @@ int main(int argc, char **argv)
 		{"png inflate, libdeflate", &pngs, run_libdeflate, .decoder = NULL},
 		{"png inflate isa-l + unfilter, fast", &pngs, run_unfilter_fast, .decoder = NULL},
 		{"png inflate isa-l + unfilter, plain", &pngs, run_unfilter_plain, .decoder = NULL},
-		{"png decode fast, whole", &pngs, run_decode, .decoder = &decoder_png_fast},
-		{"png decode fast, crop", &pngs, run_decode, .decoder = &decoder_png_fast,
+		{"png decode fast, whole", &pngs, run_decode, .decoder = &codec_png},
+		{"png decode fast, crop", &pngs, run_decode, .decoder = &codec_png,
 			.is_cropped = true},
-		{"png decode libpng, whole", &pngs, run_decode, .decoder = &decoder_png_libpng},
-		{"png decode libpng, crop", &pngs, run_decode, .decoder = &decoder_png_libpng,
+		{"png decode libpng, whole", &pngs, run_decode, .decoder = &codec_png_libpng},
+		{"png decode libpng, crop", &pngs, run_decode, .decoder = &codec_png_libpng,
 			.is_cropped = true},
 		{"png sample fast", &pngs, run_transform, .keys = keys_default},
 		{"png sample libpng", &pngs, run_transform, .keys = keys_libpng},

@@ -3,7 +3,7 @@
  * steps, as with data always waiting; rounds of the three step times alternate. */
 #include "harness/base/clock.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/deadline.h"
+#include "workloads/backend/emulated.h"
 
 #include <math.h>
 #include <stdio.h>

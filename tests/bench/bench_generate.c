@@ -12,7 +12,7 @@
 #include "workloads/dataset/dataset.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/site.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>

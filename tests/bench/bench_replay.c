@@ -1,6 +1,9 @@
 /* How fast the replay is: events a second over several structures, and milliseconds a point over a grid
  * of the shape of configs/imagenet_like.ini (workers x depth x queue x batch), one core.  Bars: 3 million
- * events/s, 10 ms a point. */
+ * events/s, 10 ms a point.
+ *
+ *   bench_replay         the above
+ *   bench_replay lock    how far one lock goes: 256 workers and 8 devices that take a million samples a second */
 #include "harness/analyze/replay.h"
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
@@ -8,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ENTRIES = 4096, REPEATS = 7, POINTS = 108 };
 enum { SAMPLES_A_POINT = 8192, LONG_SAMPLES = 262144 };
@@ -144,12 +148,41 @@ static double bench_grid(float *const *series)
 	return total * 1e3 / POINTS;
 }
 
-int main(void)
+/* A sample takes 200 us of a worker, so that each is a visit of its own at the exchange, whose lock is served in order and
+ * held for the time of a visit: some 50 ns where its lines are in the core's cache, more where they come from other cores, and
+ * some 1,000 ns where most come from another socket. */
+static void bench_lock(float *const *series)
+{
+	static const double visits_ns[] = {50, 100, 200, 400, 600, 800, 1000, 1500, 2000};
+	enum { DEVICES = 8, SAMPLES = 1 << 20 };
+	struct structure s = {"", 8, 256, 256, 1024, 16, 0, true, 320,
+		{500, 500e3, 0, 200e3, 0, 0, 0, 0, 8192e3}, 0};
+	printf("256 workers, 8 devices that take 1 M samples/s together, 320 cores\n"
+	       "%14s  %12s  %8s  %8s\n",
+		"lock, ns/visit", "M samples/s", "lock", "steps");
+	for (size_t i = 0; i < sizeof visits_ns / sizeof *visits_ns; i++) {
+		s.mean_ns[COST_DECODE_LOCK] = visits_ns[i];
+		struct replay_model model = model_of(&s, series);
+		model.shape.devices = DEVICES;
+		model.shape.slots += DEVICES;
+		model.series[COST_STEP_DEVICE] = (struct replay_series){(const float[]){1}, 1};
+		double seconds;
+		const struct replay_result result = replay(&model, SAMPLES, 0, &seconds);
+		printf("%14.0f  %12.3f  %8.3f  %8.3f\n", visits_ns[i], result.throughput / 1e6,
+			result.lock_utilisation, result.step_utilisation);
+	}
+}
+
+int main(int argc, char **argv)
 {
 	float *series[COSTS];
 	for (int cost = 0; cost < COSTS; cost++)
 		if (!(series[cost] = draw((uint64_t)cost)))
 			return 1;
+	if (argc > 1 && strcmp(argv[1], "lock") == 0) {
+		bench_lock(series);
+		return 0;
+	}
 	bench_events(series);
 	double ms[REPEATS];
 	for (int repeat = 0; repeat < REPEATS; repeat++)

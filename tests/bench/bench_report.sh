@@ -1,18 +1,74 @@
 #!/usr/bin/env bash
-# The page of a sweep of 200 points: how large it is, how long mlbench takes to write it, and how long headless Chromium
-# takes from opening it until every chart is drawn.  Bars: 3 MB, 2 s.
-# Usage: tests/bench/bench_report.sh BUILD_FOLDER      about two minutes, on a quiet machine
+# A sweep of 1,000 points: how long `mlbench show` and `mlbench report` take, with the diagnoses that the sweep saved and
+# without.  Then the page of a sweep of 200 points: how large it is, how long mlbench takes to write it, and how long
+# headless Chromium takes from opening it until every chart is drawn.  Bars: 2 s for each command with saved diagnoses;
+# 3 MB, 2 s for the page.
+# Usage: tests/bench/bench_report.sh BUILD_FOLDER      about five minutes, on a quiet machine
 set -eu
 mlbench=$(readlink -f "$1/mlbench")
-command -v chromium >/dev/null && command -v chromedriver >/dev/null || { echo "skipped: no chromium with chromedriver"; exit 77; }
+widen=$(readlink -f "$(dirname "$0")/../cli/widen_sweep.py")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+cat >small.ini <<'INI'
+[dataset]
+path = data
+recipe = photo
+width = 160
+height = 120
+samples = 256
+
+[augment]
+size = 96
+
+[step]
+backend = emulated
+time = 3ms
+
+[measure]
+duration = 60ms
+warmup = 20ms
+window = 10ms
+repeats = 1
+
+[sweep]
+decode.workers = 1,2,4,8
+batch.size = 8,16,24,32,64
+INI
+"$mlbench" sweep small.ini --out small -q >/dev/null || [ $? -eq 3 ]
+"$widen" small large prefetch.depth=1,2,3,4,6 read.depth=1,2,3,4,5,6,8,12,16,32
+# It has nothing left to measure: this is the end of a sweep alone.
+"$mlbench" sweep --resume large -q >/dev/null || [ $? -eq 3 ]
+status=0
+python3 - "$mlbench" <<'PY' || status=1
+import os, statistics, subprocess, sys, time
+
+MOST, TIMES = 2.0, 7
+commands = {"show": ["show", "large"], "report": ["report", "large", "--out", "page.html"]}
+taken = {name: [] for name in commands}
+
+def seconds(name):
+    began = time.monotonic()
+    subprocess.run([sys.argv[1], *commands[name]], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+for _ in range(TIMES):
+    for name in commands:
+        taken[name].append(seconds(name))
+os.rename("large/diagnoses.json", "diagnoses.json")
+anew = {name: seconds(name) for name in commands}
+os.rename("diagnoses.json", "large/diagnoses.json")
+for name, values in taken.items():
+    print(f"{name} of 1,000 points: {statistics.median(values):.2f} s ({min(values):.2f} to {max(values):.2f}, {TIMES} times), "
+          f"at most {MOST:.0f}; all of them diagnosed anew {anew[name]:.1f} s; load average {os.getloadavg()[0]:.1f}")
+sys.exit(any(statistics.median(values) > MOST for values in taken.values()))
+PY
+command -v chromium >/dev/null && command -v chromedriver >/dev/null || { echo "skipped: no chromium with chromedriver"; exit $((status ? 1 : 77)); }
 python=
 for try in python3 /usr/bin/python3; do
 	"$try" -c 'import selenium' 2>/dev/null && { python=$try; break; }
 done
-[ -n "$python" ] || { echo "skipped: no python3-selenium"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+[ -n "$python" ] || { echo "skipped: no python3-selenium"; exit $((status ? 1 : 77)); }
 cat >grid.ini <<'INI'
 [dataset]
 path = data
@@ -40,7 +96,7 @@ batch.size = 8,16,24,32,64
 prefetch.depth = 1,2,3,4,8
 INI
 "$mlbench" sweep grid.ini --out grid -q >/dev/null || [ $? -eq 3 ]
-"$python" - "$mlbench" <<'PY'
+"$python" - "$mlbench" <<'PY' || status=1
 import os, re, statistics, subprocess, sys, time
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -84,3 +140,4 @@ print(f"all charts drawn, {marks} marks: {spread(drawn)}; at most {DRAWN_MOST:.0
 print(f"CPU time of the page's main thread until then: {spread(cpu)}")
 sys.exit(0 if size <= SIZE_MOST and statistics.median(drawn) <= DRAWN_MOST else 1)
 PY
+exit $status

@@ -98,14 +98,14 @@ static void open_loop(struct loop *loop, const struct pipeline_fixture *f)
 	if (sampler_open(&sampler, &options) ||
 		memory_map(&loop->slots, loop->plan.slot_pool_bytes, false))
 		fixture_die("out of memory");
-	loop->count = sampler.total;
+	loop->count = options.epochs * sampler.used;
 	loop->tickets = calloc(loop->count, sizeof *loop->tickets);
 	loop->files = calloc(f->dataset.count, sizeof *loop->files);
 	loop->sizes = calloc(f->dataset.count, sizeof *loop->sizes);
 	if (!loop->tickets || !loop->files || !loop->sizes)
 		fixture_die("out of memory");
 	for (size_t i = 0; i < loop->count; i++)
-		loop->tickets[i] = sampler_take(&sampler);
+		loop->tickets[i] = sampler_take(&sampler, (struct flow_ticket){.number = i});
 	sampler_close(&sampler);
 	for (size_t i = 0; i < f->dataset.count; i++) {
 		char path[512];

@@ -71,10 +71,16 @@ def comes(condition):
     return False
 
 
-def open_page(folder):
+FOLDED = "document.querySelectorAll('details.more:not([open])').length"
+
+
+def open_page(folder, unfold=True, anchor=""):
     path = os.path.join(WORK, folder, "report.html")
-    driver.get("file://" + urllib.parse.quote(path))
+    driver.get("about:blank")  # an anchor alone loads nothing
+    driver.get("file://" + urllib.parse.quote(path) + anchor)
     comes(lambda: js("document.documentElement.dataset.charts") == "drawn")
+    if unfold:
+        js("document.querySelectorAll('details.more').forEach(section => { section.open = true; })")
     return path
 
 
@@ -161,7 +167,29 @@ def test_drawn():
     check(len(js("document.querySelector('.lead').textContent")) > 20, "plain: no verdict on top")
 
 
+def test_folds():
+    open_page("plain", unfold=False)
+    sections = js("document.querySelectorAll('details.more').length")
+    check(sections >= 6, f"folds: {sections} sections are folded away")
+    check(js(FOLDED) == sections, "folds: a section is open before anyone opened it")
+    order = js("[...document.querySelectorAll('main > [id], main > details > summary > h2')].map(e => e.id || e.textContent)")
+    first = [item for item in order if item in ("advice", "stages", "ladder", "evidence", "map")]
+    check(first == ["advice", "stages", "ladder", "evidence", "map"], f"folds: the page's order is {order}")
+    check(order.index("map") < order.index("Scaling"), f"folds: the page's order is {order}")
+    js("document.querySelector('nav a[href=\"#latency\"]').click()")
+    check(comes(lambda: js("document.querySelector('#latency').closest('details').open")), "folds: a link into a section does not open it")
+    check(js("document.querySelector('#latency .plot svg').getBoundingClientRect().width") > 600, "folds: a chart is not drawn for the page's width")
+    check(js(FOLDED) == sections - 1, "folds: a link opened other sections, too")
+    open_page("plain", unfold=False, anchor="#scaling")
+    check(js("document.querySelector('#scaling').closest('details').open"), "folds: an address into a section does not open it")
+    js("window.addEventListener('beforeprint', () => { window.printed = " + FOLDED + "; })")
+    driver.execute_cdp_cmd("Page.printToPDF", {})
+    check(js("window.printed") == 0, f"folds: {js('window.printed')} sections are not on paper")
+    check(js(FOLDED) == sections - 1, "folds: printing left sections open")
+
+
 def test_slider():
+    open_page("plain")
     slider = driver.find_element(By.CSS_SELECTOR, "#map .choices input")
     before, said = map_texts(), js("document.querySelector('#map output').textContent")
     check(len([text for text in before if text]) >= 6, f"slider: the map shows {before}")
@@ -377,7 +405,7 @@ def test_hostile():
     check(text.count("</script>") == len(re.findall(r"<script\b", text)), "hostile: a script element is ended by text")
 
 
-for test in (test_drawn, test_slider, test_tables, test_structure, test_schemes, test_keyboard, test_narrow, test_paper,
+for test in (test_drawn, test_folds, test_slider, test_tables, test_structure, test_schemes, test_keyboard, test_narrow, test_paper,
              test_without_scripts, test_hostile):
     begun = time.time()
     try:

@@ -21,6 +21,41 @@ expect 0 "$MLBENCH" help decode.workers
 prints "workers"
 expect 2 "$MLBENCH" help decode.worker
 says "decode.workers"
+# Names of other tools, terms of the field, and what the tables print.
+for pair in num_workers:decode.workers prefetch_factor:prefetch.depth pin_memory:upload.memory; do
+	expect 0 "$MLBENCH" help "${pair%:*}"
+	prints "${pair%:*} "
+	prints "${pair#*:}"
+	prints "default "
+done
+for term in dataloader gil iops straggler gpu utilization oom nfs pcie starved; do
+	expect 0 "$MLBENCH" help "$term"
+	prints "see "
+done
+expect 0 "$MLBENCH" help queue depth
+prints "in flight"
+expect 0 "$MLBENCH" help step
+prints "forward pass"
+prints "step.backend"
+expect 0 "$MLBENCH" help terms
+prints "straggler"
+expect 2 "$MLBENCH" help stragler
+says "did you mean 'straggler'"
+expect 2 "$MLBENCH" help num_worker
+says "did you mean 'num_workers'"
+expect 2 "$MLBENCH" help quite-another
+says "mlbench help terms"
+expect 0 "$MLBENCH" explain decode
+prints "decode/lock"
+! grep -q "read/" out || fail "'explain decode' lists verdicts of read"
+expect 0 "$MLBENCH" explain decode --json
+is_json mlbench.explain/1
+expect 0 "$MLBENCH" explain quota
+prints "step/quota"
+expect 2 "$MLBENCH" explain gil
+says "mlbench help gil"
+expect 2 "$MLBENCH" explain decode/lok
+says "did you mean 'decode/lock'"
 expect 2 "$MLBENCH" swep
 says "did you mean 'sweep'"
 expect 2 "$MLBENCH" sweep --jsno x.ini

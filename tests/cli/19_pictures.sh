@@ -20,8 +20,8 @@ rgb.convert("RGBA").save("own/a/rgba.png")
 image.convert("I").point(lambda v: v * 256).convert("I;16").save("own/a/gray16.png")
 rgb.save("own/a/photo.webp")
 rgb.save("own/a/scan.tiff", compression="tiff_lzw")
-for name in ("one.bmp", "two.bmp", "three.gif"):
-    image.save("own/a/" + name)
+for name in ("one.heic", "two.heic", "three.gif"): # by their names alone
+    open("own/a/" + name, "wb").write(b"not looked at")
 for name in ("plain.jpg", "rgb.png"): # cut in the middle: the header is whole, the data is not
     data = open("own/a/" + name, "rb").read()
     open("own/a/cut_" + name, "wb").write(data[: len(data) // 2])
@@ -55,7 +55,7 @@ for png in fast libpng; do
 done
 expect 0 "$MLBENCH" check tiny.ini "${none[@]}"
 prints "left out"
-says "left out: 2 .bmp, 1 .gif, which mlbench does not decode"
+says "left out: 1 .gif, 2 .heic, which mlbench does not decode"
 "$MLBENCH" check tiny.ini "${none[@]}" --verbose >out 2>&1
 for name in zero.jpg huge.png; do
 	grep -q "$name" out err || fail "$name is not listed"

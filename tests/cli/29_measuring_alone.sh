@@ -12,3 +12,37 @@ for needless in ncurses sqlite microhttpd protobuf tinfo gnutls; do
 done
 "$MLBENCH" show left >out 2>err || [ $? -eq 3 ] || fail "its record cannot be read"
 prints "samples/s"
+
+# A program without any of the optional libraries does the rest, lists what it is without, and says so to whoever asks for it.
+bare=$(dirname "$MLBENCH")/bare/mlbench
+[ -x "$bare" ] || skip "it runs elsewhere; make all first, for the program without the optional libraries"
+libraries=$(ldd "$bare")
+for optional in webp tiff sqlite ncurses tinfo microhttpd gnutls dw elf protobuf; do
+	case $libraries in *"lib$optional"[-.w0-9]*) fail "the program without the optional libraries needs lib$optional" ;; esac
+done
+expect_measured "$bare" run tiny.ini --out bare
+[ -s bare/report.html ] || fail "no report"
+for command in "show bare" "diagnose bare" "top bare" "compare left bare" "export bare --format markdown"; do
+	# shellcheck disable=SC2086
+	"$bare" $command >out 2>err || [ $? -eq 3 ] || fail "without the optional libraries, '$command' fails: $(cat err)"
+done
+"$bare" run tiny.ini --watch --out watched >out 2>err || [ $? -eq 3 ] || fail "a run without its view fails"
+says "built without ncurses"
+# without LIBRARY COMMAND ...: cannot be done here (3), and the line says which library that is.
+without() {
+	expect 3 "$bare" "${@:2}"
+	says "built without $1"
+}
+without SQLite history .
+without libdw run tiny.ini --flame --out flamed
+without libmicrohttpd run tiny.ini --listen --out served
+without protobuf-c export bare --format tensorboard
+expect 0 "$bare" list parts --json
+python3 - <<'PY' || fail "the list of parts"
+import json
+rows = {row["name"]: row["unavailable"] for row in json.load(open("out"))["parts"]}
+assert set(rows) == {"live view", "metrics server", "flame graphs", "history", "TensorBoard", "charts"}, rows
+assert all(why for name, why in rows.items() if name != "charts"), rows
+PY
+expect 0 "$bare" list codecs
+[ "$(grep -c 'not here' out)" -ge 2 ] || fail "webp and tiff are decoded without their libraries"

@@ -21,7 +21,7 @@ body = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
 assert not re.search(r'(?:src|href)=(?!"#)', body), "it refers to something outside"
 assert "default-src 'none'" in page
 text = html.unescape(re.sub(r"<[^>]*>", " ", body))
-for title in ("The ladder of limits", "Throughput over the swept keys", "What to do", "Why to believe it", "How to reproduce it", "Environment", "Configuration"):
+for title in ("Bottlenecks in order", "Throughput over the swept keys", "What to do", "Evidence", "Reproduce", "Environment", "Configuration"):
     assert title in text, title
 for point in summary["points"]:
     median = point["throughput"]["median"]

@@ -1,5 +1,6 @@
-// node compile_charts.js LIBRARIES REPORT...: compiles and runs every chart of each report.html as the page does,
-// without a browser; a warning of Vega or Vega-Lite, a chart without marks, or a number that is not drawn is a fault.
+// node compile_charts.js LIBRARIES FILE...: compiles and runs every chart of each report.html as the page does, and each
+// .vl.json with its own sample rows, without a browser; a warning of Vega or Vega-Lite, a chart without marks, or a number
+// that is not drawn is a fault.
 "use strict";
 const fs = require("fs");
 const vm = require("vm");
@@ -47,7 +48,7 @@ const countLost = (item) => {
 const check = async (chart, width) => {
 	const said = [];
 	const spec = structuredClone(chart.spec);
-	spec.datasets = { ...spec.datasets, rows: rowsOf(chart.columns) };
+	if (chart.columns) spec.datasets = { ...spec.datasets, rows: rowsOf(chart.columns) };
 	if (COMPOSED.some((key) => key in spec)) fit(spec, width);
 	else spec.width = spec.width || width;
 	const compiled = vegaLite.compile(spec, { logger: logger(said) }).spec;
@@ -61,14 +62,22 @@ const check = async (chart, width) => {
 	return { marks, said };
 };
 
+// Its picture must be what the file says alone, in any editor of Vega-Lite.
+const chartsOf = (file) => {
+	const text = fs.readFileSync(file, "utf8");
+	if (!file.endsWith(".vl.json"))
+		return [...text.matchAll(/<script type="application\/json">(.*?)<\/script>/gs)].map(([, json]) => JSON.parse(json));
+	const spec = JSON.parse(text);
+	if (!/\/vega-lite\/v\d+\.json$/.test(spec.$schema) || !spec.title || !spec.description) throw new Error(file + " lacks $schema, title or description");
+	return [{ title: spec.title, spec }];
+};
+
 const main = async () => {
 	let faults = 0;
 	for (const report of reports) {
-		const html = fs.readFileSync(report, "utf8");
-		const found = [...html.matchAll(/<script type="application\/json">(.*?)<\/script>/gs)];
+		const found = chartsOf(report);
 		if (found.length === 0) { console.log(report + ": no charts"); faults++; }
-		for (const [, json] of found) {
-			const chart = JSON.parse(json);
+		for (const chart of found) {
 			for (const width of WIDTHS) {
 				const { marks, said } = await check(chart, width).catch((error) => ({ marks: 0, said: [String(error)] }));
 				console.log(`${report}: ${chart.title}, ${width} wide: ${marks} marks${said.map((one) => "\n  " + one).join("")}`);

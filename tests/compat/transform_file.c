@@ -4,7 +4,6 @@
  *
  *   transform_file OUT [section.key=value ...] <LIST */
 #include "harness/base/files.h"
-#include "workloads/image/augment.h"
 #include "workloads/image/transform.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #include "tests/device/double/double.h"
 #include "tests/device/fixture.h"
 #include "tests/measuring.h"
-#include "workloads/backend/cuda/probe.h"
+#include "workloads/backend/cuda/device_probe.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Several updates against double, and against workloads/backend/optimizer.c. */
 #include "tests/device/kernel_fixture.h"
-#include "workloads/backend/optimizer.h"
+#include "workloads/backend/layers.h"
 
 enum { STEPS = 5, BEFORE = 3 /* adam's updates before the first one here */ };
 

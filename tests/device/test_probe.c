@@ -2,7 +2,7 @@
  * be.  Built for the test double and for devices. */
 #include "tests/device/fixture.h"
 #include "tests/measuring.h"
-#include "workloads/backend/cuda/probe.h"
+#include "workloads/backend/cuda/device_probe.h"
 #include "workloads/backend/cuda/probe_formats.h"
 
 #include "harness/base/clock.h"

@@ -5,8 +5,8 @@
 #include "tests/measuring.h"
 
 #include "harness/base/clock.h"
-#include "workloads/backend/cuda/group.h"
-#include "workloads/backend/cuda/session.h"
+#include "workloads/backend/cuda/device_group.h"
+#include "workloads/backend/cuda/device_session.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,7 +8,6 @@
  *   make fuzzers && build/fuzz/fuzz_image -max_total_time=600 build/fuzz/corpus
  * tests/fuzz/corpus/image */
 #include "harness/base/log.h"
-#include "workloads/image/bytes.h"
 #include "workloads/image/codec.h"
 #include "workloads/image/transform.h"
 

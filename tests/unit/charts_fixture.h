@@ -191,19 +191,20 @@ static inline void release_run(struct measurement *m)
 /* --- charts ---------------------------------------------------------------------------------------- */
 
 static inline void build_chart(
-	const struct chart_kind *kind, const struct chart_input *input, struct chart *chart)
+	chart_fill *fill, const struct chart_input *input, struct chart *chart)
 {
 	*chart = (struct chart){0};
-	assert_int_equal(kind->build(input, chart), 0);
+	assert_int_equal(fill(input, chart), 0);
 	assert_true((chart->spec != NULL) != (chart->why_not[0] != '\0'));
-	assert_true(!chart->spec || (chart->table.rows && chart->text.size > 0));
+	assert_true(
+		!chart->spec || (chart->table.rows && chart->caption[0]));
 }
 
 static inline void expect_why_not(
-	const struct chart_kind *kind, const struct chart_input *input, const char *words)
+	chart_fill *fill, const struct chart_input *input, const char *words)
 {
 	struct chart chart;
-	build_chart(kind, input, &chart);
+	build_chart(fill, input, &chart);
 	assert_null(chart.spec);
 	if (!strstr(chart.why_not, words))
 		fail_msg("'%s' does not say '%s'", chart.why_not, words);
@@ -255,6 +256,30 @@ static inline void expect_text(const struct chart *chart, const char *words)
 {
 	if (!chart->text.data || !strstr(chart->text.data, words))
 		fail_msg("'%s' does not say '%s'", chart->text.data ? chart->text.data : "", words);
+}
+
+static inline void expect_finding(const struct chart *chart, const char *words)
+{
+	assert_string_equal(chart->finding.data ? chart->finding.data : "", words);
+}
+
+/* Rows of a named data set of the picture, besides the table's. */
+static inline const json_t *dataset_of(const struct chart *chart, const char *name)
+{
+	const json_t *rows = json_object_get(json_object_get(chart->spec, "datasets"), name);
+	assert_non_null(rows);
+	return rows;
+}
+
+static inline double param_of(const struct chart *chart, const char *name)
+{
+	size_t i;
+	const json_t *param;
+	json_array_foreach(json_object_get(chart->spec, "params"), i,
+		param) if (strcmp(json_string_value(json_object_get(param, "name")), name) ==
+			   0) return json_number_value(json_object_get(param, "value"));
+	fail_msg("no parameter '%s'", name);
+	return NAN;
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
-#include "workloads/image/decoder.h"
+#include "workloads/image/codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,13 +42,13 @@ static inline uint8_t *fixture_pixels(
 
 /* An open decoder. */
 struct test_decoder {
-	const struct decoder_ops *ops;
+	const struct codec_ops *ops;
 	void *state;
 };
 
 /* One that gives up once *stop is true. */
 static inline struct test_decoder fixture_open_stoppable(
-	const struct decoder_ops *ops, const atomic_bool *stop)
+	const struct codec_ops *ops, const atomic_bool *stop)
 {
 	struct error err;
 	struct test_decoder decoder = {.ops = ops, .state = calloc(1, ops->state_bytes)};
@@ -58,7 +58,7 @@ static inline struct test_decoder fixture_open_stoppable(
 	return decoder;
 }
 
-static inline struct test_decoder fixture_open(const struct decoder_ops *ops)
+static inline struct test_decoder fixture_open(const struct codec_ops *ops)
 {
 	return fixture_open_stoppable(ops, NULL);
 }

@@ -3,7 +3,7 @@
 #ifndef MLBENCH_TESTS_MODEL_FIXTURE_H
 #define MLBENCH_TESTS_MODEL_FIXTURE_H
 
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 #include "harness/base/rng.h"
 
 #include <math.h>

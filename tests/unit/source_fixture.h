@@ -220,6 +220,7 @@ struct fixture_loop {
 	const struct expectation *expected;
 	fixture_tune *tune;
 	const void *context;
+	struct store *store;         /* read through it; NULL: the folder's own */
 	unsigned in_flight;          /* 0: read.depth */
 	struct source_counts counts; /* out */
 	char notes[512];             /* out */
@@ -237,8 +238,11 @@ static inline void fixture_loop(struct fixture *fixture, struct fixture_loop *lo
 	assert_int_equal(memory_map(&blobs, room * depth * threads, false), 0);
 	struct source *source;
 	struct error err = {""};
-	if (source_open(&source, &fixture->config, &fixture->dataset, blobs.data, blobs.size, 0,
-		    &err) != 0)
+	const int code = loop->store ? source_open_in(&source, loop->store, &fixture->config,
+					       &fixture->dataset, blobs.data, blobs.size, 0, &err)
+				     : source_open(&source, &fixture->config, &fixture->dataset,
+					       blobs.data, blobs.size, 0, &err);
+	if (code != 0)
 		fail_msg("%s", err.text);
 	if (loop->tune)
 		loop->tune(source, loop->context);
@@ -267,6 +271,56 @@ static inline void fixture_loop(struct fixture *fixture, struct fixture_loop *lo
 	memcpy(loop->notes, source->notes, sizeof loop->notes);
 	source_close(source);
 	memory_unmap(&blobs);
+}
+
+/* The engines with what they can be told. */
+struct variant {
+	const char *engine, *direct, *linked, *registered, *threads, *depth;
+};
+
+static const struct variant variants[] = {
+	{"memory", "off", "off", "off", "1", "8"},
+	{"memory", "off", "off", "off", "3", "32"},
+	{"pread", "off", "off", "off", "1", "1"},
+	{"pread", "on", "off", "off", "1", "1"},
+	{"pread", "on", "off", "off", "4", "1"},
+	{"io_uring", "off", "on", "on", "1", "1"},
+	{"io_uring", "off", "on", "on", "1", "8"},
+	{"io_uring", "on", "on", "on", "1", "16"},
+	{"io_uring", "on", "on", "off", "1", "16"},
+	{"io_uring", "on", "off", "on", "1", "16"},
+	{"io_uring", "on", "off", "off", "1", "7"},
+	{"io_uring", "off", "off", "off", "1", "64"},
+	{"io_uring", "off", "off", "on", "2", "3"},
+	{"io_uring", "on", "on", "on", "3", "64"},
+	{"io_uring", "off", "on", "off", "4", "5"},
+};
+
+static inline bool fixture_can_read(const char *engine)
+{
+	char why[256];
+	for (size_t i = 0; source_list[i]; i++)
+		if (strcmp(source_list[i]->name, engine) == 0) {
+			const char *const reason =
+				source_list[i]->unavailable
+					? source_list[i]->unavailable(why, sizeof why)
+					: NULL;
+			if (reason)
+				print_message("skipped %s: %s\n", engine, reason);
+			return reason == NULL;
+		}
+	fail_msg("no engine '%s'", engine);
+	return false;
+}
+
+static inline void fixture_apply(struct fixture *fixture, const struct variant *variant)
+{
+	fixture_set(fixture, KEY_READ_ENGINE, variant->engine);
+	fixture_set(fixture, KEY_READ_DIRECT, variant->direct);
+	fixture_set(fixture, KEY_READ_LINKED, variant->linked);
+	fixture_set(fixture, KEY_READ_REGISTERED, variant->registered);
+	fixture_set(fixture, KEY_READ_THREADS, variant->threads);
+	fixture_set(fixture, KEY_READ_DEPTH, variant->depth);
 }
 
 #endif

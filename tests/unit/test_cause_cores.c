@@ -1,7 +1,7 @@
 /* What keeps threads off the cores: a quota, the host, other processes, the job's own threads; and what only looks so, as
  * a step's work before its device begins. */
 #include "harness/analyze/phases.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 
 enum { STEPS = 200 };
@@ -51,8 +51,8 @@ static void a_quota_is_named(void **state)
 	struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "quota");
 	assert_true(v.confidence >= 0.7);
-	assert_true(says(&v, "the quota of cgroup /slurm/job_7 (1 core) throttled in 98 %"));
-	assert_true(says(&v, "waits 74 %") && !says(&v, "other processes of the group"));
+	assert_true(says(&v, "The quota of cgroup /slurm/job_7 (1 core) throttled in 98 %"));
+	assert_true(says(&v, "waits for a core 74 %") && !says(&v, "other processes of the group"));
 	assert_true(says(&v, "raise the quota of cgroup /slurm/job_7 (1 core) to 2 cores"));
 	assert_true(says(&v, "decode.workers = 1"));
 	/* Half of it is used here. */
@@ -125,7 +125,7 @@ static void stolen_time_is_the_hosts(void **state)
 	struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "steal");
 	assert_true(v.confidence >= 0.7);
-	assert_true(says(&v, "the host took 0.6 of 2 cores' time away (steal)"));
+	assert_true(says(&v, "The host took 0.6 of 2 cores' time away (steal)"));
 	assert_true(says(&v, "ask for dedicated cores"));
 	/* Without the kernel's account of locks, sleeping is taken for one: not this. */
 	m.stages[1].lock_wait_seconds = NAN;
@@ -207,7 +207,7 @@ static void launching_is_not_being_late(void **state)
 	make_steps(&steps, 0.46e6, 0.54e6);
 	judge_step(&m, &steps, &facts, &v);
 	expect(&v, "step", "launch");
-	assert_true(v.confidence >= 0.7 && says(&v, "works 45 % of a step's time"));
+	assert_true(v.confidence >= 0.7 && says(&v, "works 45 % of the step time"));
 	assert_false(says(&v, "leave it a core"));
 	/* The thread waited for a core meanwhile: that is no work. */
 	m.stages[2].run_queue_seconds = 0.44 * m.stages[2].seconds[THREAD_WORKING];

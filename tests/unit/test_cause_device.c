@@ -1,5 +1,5 @@
 /* The rules for a step on a device that works by itself: one figure is planted at a time on a run whose step binds. */
-#include "harness/analyze/device_view.h"
+#include "harness/analyze/device_summary.h"
 #include "tests/unit/verdict_fixture.h"
 
 /* The step works all the time, on a device that computes all the time at its highest clock. */
@@ -77,7 +77,7 @@ static void idle_inside_a_step_is_launch(void **state)
 	static struct measurement m;
 	computing(&m)->idle_share = 0.4;
 	const struct verdict verdict = judge_device(&m);
-	assert_verdict(&verdict, "step", "launch", "40 % of a step's time");
+	assert_verdict(&verdict, "step", "launch", "40 % of the step time");
 }
 
 static void copying_in_the_step_is_copy(void **state)
@@ -86,7 +86,7 @@ static void copying_in_the_step_is_copy(void **state)
 	static struct measurement m;
 	computing(&m)->upload_seconds = 5;
 	const struct verdict verdict = judge_device(&m);
-	assert_verdict(&verdict, "step", "copy", "51 % of a step's time on NVIDIA H200");
+	assert_verdict(&verdict, "step", "copy", "51 % of the step time on NVIDIA H200");
 	assert_true(says(&verdict, "upload.mode = copy"));
 }
 

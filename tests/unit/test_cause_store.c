@@ -2,7 +2,7 @@
  * memory limit under which the page cache is too small. */
 #include "harness/analyze/phases.h"
 #include "harness/analyze/recommend.h"
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 
 #define GIB 1073741824.0
@@ -46,7 +46,7 @@ static void a_limit_that_is_used_up(void **state)
 	limit_bytes(&m, 100 << 20, 100 << 20);
 	const struct verdict bytes = judge(&m, &facts);
 	expect(&bytes, "read", "bandwidth");
-	assert_true(says(&bytes, "the read limit of cgroup /pod on sda (100 MiB/s) is used up"));
+	assert_true(says(&bytes, "The read limit of cgroup /pod on sda (100 MiB/s) is used up"));
 	assert_true(strstr(bytes.advice, "raise the read limit of cgroup /pod on sda") != NULL);
 	/* Of two, the one that is nearer to used up. */
 	limit_requests(&m, 1000, 1010);
@@ -157,13 +157,13 @@ static void the_mount_and_its_disk(void **state)
 	(void)snprintf(facts.mount, sizeof facts.mount, "xfs (rw,noatime)");
 	const struct verdict busy = judge(&m, &facts);
 	assert_true(says(&busy,
-		"the data lies on xfs (rw,noatime) on sda: busy 99 % of the time, 2.00 ms a request"));
+		"The data is on xfs (rw,noatime) on sda (busy 99 % of the time, 2.00 ms per request)"));
 	/* A disk that idles under a full store is not what is full. */
 	limit_bytes(&m, 1e8, 1e8);
 	assert_false(says(&busy, "above the disk"));
 	m.store.busy_share = 0.2;
 	const struct verdict idle = judge(&m, &facts);
-	assert_true(says(&idle, "so what is full lies above the disk"));
+	assert_true(says(&idle, "the saturated part lies above the disk"));
 	/* Unless the page cache took a part from it. */
 	m.page_cache_share = 0.6;
 	const struct verdict cached = judge(&m, &facts);
@@ -174,11 +174,11 @@ static void the_mount_and_its_disk(void **state)
 	store_measurement_init(&m.store, "nfs4 is no file system on a block device of this node");
 	(void)snprintf(facts.mount, sizeof facts.mount, "nfs4 (rw,rsize=1048576)");
 	const struct verdict network = judge(&m, &facts);
-	assert_true(says(&network, "the data lies on nfs4 (rw,rsize=1048576)"));
+	assert_true(says(&network, "The data is on nfs4 (rw,rsize=1048576)"));
 	m.stages[0].cpu_seconds = 0.98 * m.stages[0].seconds[THREAD_WORKING];
 	const struct verdict cpu = judge(&m, &facts);
 	expect(&cpu, "read", "cpu");
-	assert_false(says(&cpu, "lies on"));
+	assert_false(says(&cpu, "The data is on"));
 }
 
 static struct point_facts limited_memory(double bytes)
@@ -200,7 +200,7 @@ static void a_memory_limit_that_is_too_small(void **state)
 	m.epochs = 2;
 	const struct verdict v = judge(&m, &facts);
 	assert_true(says(&v,
-		"memory.max of cgroup /pod (768 MiB) is less than the data (1.00 GiB) and the program (256 MiB)"));
+		"memory.max of cgroup /pod (768 MiB) is less than the data (1.00 GiB) and the program (256 MiB) need"));
 	assert_true(says(&v, "keeps at most 50 % of the data"));
 	static struct point_summary point = {
 		.data_bytes = GIB, .epochs = 1, .page_cache_share = 0.4};

@@ -1,14 +1,11 @@
 /* Charts of stages against what they are made of: each number of their rows, what they say, and why there is none; and of all charts
- * that hostile names are only data. */
+ * that hostile names are only data, and what fills their files. */
 #include "charts_fixture.h"
 
-#include "harness/report/html/chart_parts.h"
+#include "harness/report/html/assets.h"
+#include "harness/report/html/palette.h"
 
-static const char *const my_charts[] = {
-	"stages", "timeline", "latency", "predicted", "scaling", "roofline"};
-static const struct chart_kind *const kinds[] = {&chart_stages, &chart_timeline, &chart_latency,
-	&chart_predicted, &chart_scaling, &chart_roofline};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+#include <errno.h>
 
 /* --- time per stage ---------------------------------------------------------------------------------- */
 
@@ -21,7 +18,8 @@ static void every_stage_of_every_point_has_its_shares(void **state)
 	const struct chart_input input = swept_input(&swept);
 	build_chart(&chart_stages, &input, &chart);
 	assert_int_equal(json_array_size(chart.table.rows), SWEPT_POINTS * 3);
-	assert_int_equal(json_array_size(json_object_get(chart.spec, "vconcat")), 1 + 3);
+	assert_int_equal(json_array_size(json_object_get(chart.spec, "vconcat")), 2);
+	assert_true(param_of(&chart, "points") == SWEPT_POINTS);
 	for (size_t i = 0; i < SWEPT_POINTS; i++)
 		for (size_t k = 0; k < 3; k++) {
 			const struct stage_summary *stage = &swept.report.points[i]->stages[k];
@@ -32,13 +30,14 @@ static void every_stage_of_every_point_has_its_shares(void **state)
 			assert_near(number_in(row, "starved"), stage->starved);
 			assert_near(number_in(row, "blocked"), stage->blocked);
 			assert_near(number_in(row, "throughput"), swept.report.points[i]->median);
-			assert_string_equal(text_in(row, "binds"),
-				strcmp(swept.report.points[i]->verdict.stage, stage->name) == 0
-					? "binds"
-					: "");
+			assert_true(
+				json_is_true(json_object_get(row, "bottleneck")) ==
+				(strcmp(swept.report.points[i]->verdict.stage, stage->name) == 0));
 		}
 	expect_text(&chart, "decode.workers=4 prefetch.depth=2, 1,515 samples/s");
-	expect_text(&chart, "Of 8 points, decode binds at 4 (triangles) and step binds at 4");
+	expect_text(&chart, "Bottlenecks at 8 points (▼): decode at 4 and step at 4");
+	expect_finding(&chart,
+		"The training step is the busiest stage at the fastest point: 100% of the time");
 	chart_release(&chart);
 	swept_close(&swept);
 }
@@ -82,7 +81,7 @@ static void points_without_times_are_counted(void **state)
 	assert_null(find_row(&chart, "stage", "read", "point", 0));
 	assert_null(find_row(&chart, "stage", "read", "point", 1));
 	expect_text(&chart, "1 failed point has no times");
-	expect_text(&chart, "Of 6 points");
+	expect_text(&chart, "Bottlenecks at 6 points");
 	chart_release(&chart);
 	swept_close(&swept);
 }
@@ -185,8 +184,8 @@ static void hostile_names_are_only_data(void **state)
 	struct chart_input input = swept_input(&swept);
 	input.m = m;
 	input.verification = &v;
-	for (size_t i = 0; i < KINDS; i++) {
-		build_chart(kinds[i], &input, &chart);
+	for (size_t i = 0; chart_kinds[i].id; i++) {
+		build_chart(chart_kinds[i].fill, &input, &chart);
 		assert_readable(&chart);
 		chart_release(&chart);
 	}
@@ -215,21 +214,111 @@ static void nothing_known_is_no_crash(void **state)
 			(struct window){.t = 0, .stage_cpu = {NAN, NAN}, .heap_used_bytes = NAN};
 	swept.report.best = SWEPT_POINTS;
 	struct chart_input input = swept_input(&swept);
-	for (size_t i = 0; i < KINDS; i++) {
-		build_chart(kinds[i], &input, &chart);
+	for (size_t i = 0; chart_kinds[i].id; i++) {
+		build_chart(chart_kinds[i].fill, &input, &chart);
 		assert_non_null(chart.why_not[0] ? chart.why_not : NULL);
-		assert_string_equal(kinds[i]->id, my_charts[i]);
 		chart_release(&chart);
 	}
 	input.point = 0;
 	input.m = m;
-	for (size_t i = 0; i < KINDS; i++) {
-		build_chart(kinds[i], &input, &chart);
+	for (size_t i = 0; chart_kinds[i].id; i++) {
+		build_chart(chart_kinds[i].fill, &input, &chart);
 		assert_readable(&chart);
 		chart_release(&chart);
 	}
 	release_run(m);
 	swept_close(&swept);
+}
+
+/* --- their files -------------------------------------------------------------------------------------------------- */
+
+/* What is put in is where the file says; what it does not have is a failure. */
+static void files_are_filled_by_name(void **state)
+{
+	(void)state;
+	struct chart chart = {.table = {.rows = json_array()}};
+	chart_open(&chart, "ladder");
+	assert_false(chart.failed);
+	assert_true(strlen(chart.caption) > 20);
+	assert_null(json_object_get(chart.spec, "title"));
+	chart_param(&chart, "achieved", json_integer(7));
+	assert_true(param_of(&chart, "achieved") == 7);
+	json_t *order = chart_view(chart.spec, "order");
+	chart_set(&chart, order, "encoding.x.scale.domain.1", json_integer(9));
+	assert_true(
+		json_integer_value(json_array_get(
+			json_object_get(
+				json_object_get(
+					json_object_get(json_object_get(order, "encoding"), "x"),
+					"scale"),
+				"domain"),
+			1)) == 9);
+	assert_int_equal(json_array_size(json_object_get(order, "layer")), 4);
+	assert_int_equal(chart_done(&chart), 0); /* "levels" is empty: its layer is left out */
+	assert_int_equal(json_array_size(json_object_get(order, "layer")), 3);
+	/* Copies of a view would share its name, and Vega their data. */
+	assert_null(chart_view(chart.spec, "order"));
+	chart_release(&chart);
+	chart.table.rows = json_array();
+	chart_open(&chart, "ladder");
+	chart_drop(&chart, chart.spec, "order");
+	assert_int_equal(chart_done(&chart), 0);
+	assert_int_equal(json_array_size(json_object_get(chart.spec, "vconcat")), 1);
+	static const char *const wrong[] = {"no.such.place", "encoding.x.title"};
+	for (size_t i = 0; i < PARTS_COUNT(wrong); i++) {
+		chart_set(&chart, chart.spec, wrong[i], json_integer(7));
+		assert_int_equal(chart_done(&chart), -ENOMEM);
+		chart.failed = false;
+	}
+	chart_set(&chart, chart.spec, "spacing", NULL);
+	assert_int_equal(chart_done(&chart), -ENOMEM);
+	chart.failed = false;
+	chart_param(&chart, "none of that name", json_integer(7));
+	assert_int_equal(chart_done(&chart), -ENOMEM);
+	chart.failed = false;
+	chart_drop(&chart, chart.spec, "order");
+	assert_int_equal(chart_done(&chart), -ENOMEM);
+	chart_release(&chart);
+	chart_open(&chart, "no such file");
+	assert_int_equal(chart_done(&chart), -ENOMEM);
+	chart_release(&chart);
+}
+
+static bool is_of_palette(const char *colour)
+{
+	static const char *const series[] = PALETTE_SERIES;
+	for (size_t i = 0; i < PARTS_COUNT(series); i++)
+		if (strncmp(colour, series[i], strlen(series[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Outside of parameters, which are the page's ink, a file's colours of six digits are the palette's. */
+static void files_have_the_palettes_colours(void **state)
+{
+	(void)state;
+	static const char *const files[] = {
+#define CHART(id, title, part) #id,
+#define CHART_FILE(id) #id,
+#include "harness/report/html/charts.def"
+	};
+	size_t seen = 0;
+	for (size_t i = 0; i < PARTS_COUNT(files); i++) {
+		json_t *spec = json_loads(asset_chart(files[i]), 0, NULL);
+		assert_non_null(spec);
+		(void)json_object_del(spec, "params");
+		char *text = json_dumps(spec, 0);
+		json_decref(spec);
+		for (const char *at = text; (at = strstr(at, "\"#")); at++)
+			if (strspn(at + 2, "0123456789abcdef") == 6) {
+				seen++;
+				if (!is_of_palette(at + 1))
+					fail_msg("%s: %.9s is no colour of the palette", files[i],
+						at);
+			}
+		free(text);
+	}
+	assert_true(seen > 20);
 }
 
 int main(void)
@@ -243,6 +332,8 @@ int main(void)
 		cmocka_unit_test(too_many_points_are_thinned_evenly),
 		cmocka_unit_test(hostile_names_are_only_data),
 		cmocka_unit_test(nothing_known_is_no_crash),
+		cmocka_unit_test(files_are_filled_by_name),
+		cmocka_unit_test(files_have_the_palettes_colours),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

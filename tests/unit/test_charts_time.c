@@ -1,8 +1,6 @@
 /* Charts of one repetition over time and of service times against what they are made of. */
 #include "charts_fixture.h"
 
-#include "harness/report/html/chart_parts.h"
-
 enum { VALUES = 20000 };
 
 /* --- over time ------------------------------------------------------------------------------------------ */
@@ -51,7 +49,7 @@ static void windows_become_rates_and_shares(void **state)
 	assert_null(field_of(&chart, "step, cores busy"));
 	assert_null(field_of(&chart, "heap in use, MiB"));
 	expect_text(&chart, "500 samples/s over the 3.2 s");
-	expect_text(&chart, "first 0.8 s are warm-up");
+	expect_text(&chart, "first 0.8 s are warm-up (excluded)");
 	expect_text(&chart, "empty 25.0% and full 50.0%");
 	expect_text(&chart, "no clocks, no power and no temperature: the step is emulated");
 	chart_release(&chart);
@@ -111,7 +109,7 @@ static void phases_and_warmup_are_marked(void **state)
 	input.m = m;
 	build_chart(&chart_timeline, &input, &chart);
 	expect_text(&chart,
-		"The limit changes (when, is taken from the first repetition that shows it): decode / cpu from 0.8 s (640 samples/s) and read / device from 2.5 s (420 samples/s)");
+		"Bottlenecks (times are from the first repetition that shows them): decode / cpu from 0.8 s (640 samples/s) and read / device from 2.5 s (420 samples/s)");
 	assert_true(spec_has(chart.spec, "\"phase\":\"phase 2: read / device\""));
 	assert_true(spec_has(chart.spec, "\"end\":0.8"));
 	chart_release(&chart);
@@ -177,13 +175,6 @@ static double share_below(const uint64_t *values, double ns)
 	return (double)below / VALUES;
 }
 
-/* Inline data of the layer that has them. */
-static const json_t *curve_of(const struct chart *chart)
-{
-	const json_t *layer = json_array_get(json_object_get(chart->spec, "layer"), 0);
-	return json_object_get(json_object_get(layer, "data"), "values");
-}
-
 static void curves_are_the_shares_of_the_values(void **state)
 {
 	(void)state;
@@ -197,9 +188,9 @@ static void curves_are_the_shares_of_the_values(void **state)
 	struct stage_summary *stage = &swept.report.points[input.point]->stages[1];
 	uint64_t *values = draw_times(&stage->service);
 	build_chart(&chart_latency, &input, &chart);
-	assert_true(json_array_size(curve_of(&chart)) > 50);
-	assert_true(json_array_size(curve_of(&chart)) < 500);
-	json_array_foreach(curve_of(&chart), i, value)
+	assert_true(json_array_size(dataset_of(&chart, "curves")) > 50);
+	assert_true(json_array_size(dataset_of(&chart, "curves")) < 500);
+	json_array_foreach(dataset_of(&chart, "curves"), i, value)
 	{
 		const double ns = number_in(value, "s") * 1e9;
 		const double share = number_in(value, "share");
@@ -264,7 +255,7 @@ static void latency_says_why_not(void **state)
 	expect_text(&chart, "read took no time");
 	size_t i;
 	const json_t *value;
-	json_array_foreach(curve_of(&chart), i, value)
+	json_array_foreach(dataset_of(&chart, "curves"), i, value)
 		assert_string_equal(text_in(value, "stage"), "decode");
 	chart_release(&chart);
 	input.point = SWEPT_POINTS;

@@ -3,7 +3,6 @@
 #include "harness/analyze/compare_explain.h"
 #include "harness/analyze/compare_facts.h"
 #include "harness/analyze/compare_gate.h"
-#include "harness/analyze/compare_match.h"
 #include "tests/unit/model_fixture.h"
 
 #include <errno.h>

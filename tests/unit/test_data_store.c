@@ -1,6 +1,6 @@
 /* Disks as trees of files: partitions, disks made of others, what is no disk; and rates from two looks. */
 #include "harness/measure/data_store.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/proc_text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,6 @@
 /* A device over repetitions, and what is said of it: figures by hand, never a zero for what is not known. */
-#include "harness/record/devices_json.h"
-#include "harness/report/device_summary_json.h"
-#include "harness/report/device_text.h"
+#include "harness/record/measurement_json.h"
+#include "harness/report/device_report.h"
 
 #include <math.h>
 #include <setjmp.h>

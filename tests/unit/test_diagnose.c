@@ -2,7 +2,7 @@
  * what it predicts, abstention, phases, and points without service times. */
 #include "harness/analyze/limit_kind.h"
 #include "harness/analyze/phases.h"
-#include "harness/analyze/way_out.h"
+#include "harness/analyze/sufficiency.h"
 #include "tests/unit/diagnose_fixture.h"
 
 enum { THOROUGH = 16, SKETCH = 2 };
@@ -156,7 +156,7 @@ static void a_slow_worker_is_named(void **state)
 	made_open(&p, &plan);
 	diagnose(&p, THOROUGH, &d);
 	expect_pair(&d, "decode", "imbalance");
-	assert_true(says(&d, "worker 0 takes 20.0 ms a sample and the others 4.0"));
+	assert_true(says(&d, "worker 0 is a straggler: it takes 20.0 ms per sample, the others 4.0"));
 	made_close(&p);
 }
 
@@ -273,8 +273,8 @@ static void expect_alone(const struct diagnosis *d, double confidence)
 static void a_pair_is_a_question_of_noise(void **state)
 {
 	(void)state;
-	static const char sure[] = "both bind";
-	static const char unsure[] = "both may bind";
+	static const char sure[] = "both are bottlenecks";
+	static const char unsure[] = "both may be bottlenecks";
 	struct diagnosis d;
 	for (size_t repeats = 1; repeats <= 3; repeats += 2) {
 		d = near_balance(0.02, repeats, 0);
@@ -303,9 +303,9 @@ static void witnesses_of_a_pair_agree(void **state)
 	(void)state;
 	const struct diagnosis alike = judge_balance(0.02, 1, 0, 0);
 	const struct diagnosis other = judge_balance(0.02, 1, 0, 0.02);
-	expect_both(&alike, "both bind");
-	expect_both(&other, "both bind");
-	assert_true(says(&other, "the waits point elsewhere"));
+	expect_both(&alike, "both are bottlenecks");
+	expect_both(&other, "both are bottlenecks");
+	assert_true(says(&other, "the queue waits point elsewhere"));
 	if (other.verdict.confidence < 0.4)
 		fail_msg("%.2f, %.2f where both name the step", other.verdict.confidence,
 			alike.verdict.confidence);
@@ -427,7 +427,7 @@ static void a_changing_limit_is_cut_into_phases(void **state)
 	assert_string_equal(d.verdict.stage, "read");
 	/* Figures of a part stand behind the words that they are. */
 	assert_non_null(
-		strstr(d.verdict.evidence[0], "the limit changes: 3 parts; what follows is of "));
+		strstr(d.verdict.evidence[0], "The bottleneck changes during the run (3 parts); what follows covers "));
 	assert_true(d.verdict.evidence_count > 1);
 	made_close(&p);
 }
@@ -517,7 +517,7 @@ static void a_repetition_left_out_shows_the_change(void **state)
 	assert_string_equal(d.phases[1].stage, "read");
 	assert_string_equal(d.verdict.stage, "read");
 	assert_string_equal(d.verdict.resource, "latency");
-	assert_non_null(strstr(d.verdict.evidence[0], "of 2 repeats after it that are like it"));
+	assert_non_null(strstr(d.verdict.evidence[0], "and 2 repetitions after it that are like it"));
 	made_close(&p);
 	made_close(&changed);
 }

@@ -73,9 +73,9 @@ static void text_says_it_all(void **state)
 		"fastest of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
 		"read: files from memory: predicted 1x (0.97-1.03) of the baseline, measured 1.2x",
 		"could not run: test", "confidence falls from 0.97 to 0.96", "0.94", "as it was",
-		"(undone)", "read.depth=32: predicted 3,198 (3,038-3,326), measured 640",
+		"(undone)", "read.depth=32: predicted 3,198 (90 % CI 3,038-3,326), measured 640",
 		"did not come true; undone",
-		"prefetch.depth=4: predicted 1,300 (1,235-1,352), could not be measured; undone",
+		"prefetch.depth=4: predicted 1,300 (90 % CI 1,235-1,352), could not be measured; undone",
 		"1 of 3 predictions came true, 1 did not",
 		"--set decode.workers=8 --set read.depth=16", "nothing is left to set"};
 	const struct style style = {.width = 160, .utf8 = true};
@@ -245,6 +245,69 @@ static void verification_comes_back(void **state)
 	json_decref(again);
 }
 
+/* To the last bit: what is printed of a saved diagnosis is what was printed of the first. */
+static void diagnosis_comes_back(void **state)
+{
+	struct told told;
+	struct diagnosis back;
+	struct error err = {0};
+	(void)state;
+	told_open(&told);
+	for (int modelled = 0; modelled < 2; modelled++) {
+		told.diagnosis.modelled = modelled;
+		(void)snprintf(told.diagnosis.why_not, sizeof told.diagnosis.why_not, "%s",
+			modelled ? "" : "no service times");
+		json_t *json = diagnosis_to_json(&told.diagnosis);
+		char *text = json_dumps(json, JSON_REAL_PRECISION(17));
+		json_decref(json);
+		json = json_loads(text, 0, NULL);
+		assert_int_equal(diagnosis_from_json(&back, json, &err), 0);
+		json_decref(json);
+		json = diagnosis_to_json(&back);
+		char *again = json_dumps(json, JSON_REAL_PRECISION(17));
+		json_decref(json);
+		assert_string_equal(text, again);
+		assert_int_equal(back.modelled, modelled);
+		assert_string_equal(back.why_not, told.diagnosis.why_not);
+		assert_true(back.recommendations[0].predicted ==
+			    told.diagnosis.recommendations[0].predicted);
+		free(text);
+		free(again);
+	}
+}
+
+static void damaged_diagnoses(void **state)
+{
+	static const char *const damages[] = {"verdict", "evidence", "ladder", "elasticities",
+		"recommendations", "phases", "memory", "knee", "not_modelled"};
+	struct told told;
+	struct diagnosis back;
+	(void)state;
+	told_open(&told);
+	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+		struct error err = {0};
+		json_t *json = diagnosis_to_json(&told.diagnosis);
+		json_t *list = json_array();
+		for (int k = 0; k < 100; k++)
+			assert_int_equal(json_array_append_new(list, json_integer(k)), 0);
+		json_t *in = strcmp(damages[i], "evidence") == 0 ? json_object_get(json, "verdict")
+								 : json;
+		/* An object of the wrong members, or a list that is too long. */
+		const bool is_object = json_is_object(json_object_get(in, damages[i])) ||
+				       strcmp(damages[i], "knee") == 0;
+		assert_int_equal(json_object_set_new(in, damages[i],
+					 is_object ? json_pack("{s:i, s:s, s:s}", "stage", 3,
+							     "workers", "many", "leaks", "perhaps")
+						   : json_incref(list)),
+			0);
+		if (diagnosis_from_json(&back, json, &err) == 0)
+			fail_msg("a wrong '%s' is taken", damages[i]);
+		assert_true(err.text[0]);
+		json_decref(list);
+		json_decref(json);
+	}
+}
+
 static void damaged_verifications(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"schema\": \"mlbench.verification/2\"}",
@@ -281,6 +344,8 @@ int main(void)
 		cmocka_unit_test(incomplete_experiments),
 		cmocka_unit_test(document),
 		cmocka_unit_test(verification_comes_back),
+		cmocka_unit_test(diagnosis_comes_back),
+		cmocka_unit_test(damaged_diagnoses),
 		cmocka_unit_test(damaged_verifications),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

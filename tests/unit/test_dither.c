@@ -18,7 +18,7 @@
 enum { SERVERS_MAX = 512, FLIGHTS_MAX = 512, FILE_BYTES = 1000, DEPTHS_MAX = 16 };
 
 /* A store that serves so many files at once, each for so long, after a burst that takes nothing. */
-struct store {
+struct simulated_store {
 	unsigned servers;
 	uint64_t service_ns, burst_files;
 	uint64_t stuck_at, stuck_ns; /* the file of that number takes so long */
@@ -32,7 +32,7 @@ struct flight {
 
 /* Readers on it, and what they were told. */
 struct play {
-	struct store store;
+	struct simulated_store store;
 	struct dither dither;
 	struct dither_look look;
 	uint64_t free_ns[SERVERS_MAX];
@@ -45,7 +45,7 @@ struct play {
 
 static void submit_one(struct play *p, uint64_t now_ns)
 {
-	const struct store *s = &p->store;
+	const struct simulated_store *s = &p->store;
 	unsigned first = 0;
 	for (unsigned i = 1; i < s->servers; i++)
 		first = p->free_ns[i] < p->free_ns[first] ? i : first;
@@ -104,7 +104,7 @@ static void read_until(struct play *p, uint64_t until_ns, uint32_t depth)
 static const uint64_t LOOK_NS = 5 * NS_PER_MS;
 
 /* The whole of it; until it is over. */
-static void play(struct play *p, const struct store *store, const struct depth_plan *plan,
+static void play(struct play *p, const struct simulated_store *store, const struct depth_plan *plan,
 	uint64_t warmup_ns)
 {
 	memset(p, 0, sizeof *p);
@@ -154,7 +154,7 @@ static void a_slow_store_follows_the_depth(void **state)
 {
 	(void)state;
 	static struct play p;
-	const struct store slow = {.servers = SERVERS_MAX, .service_ns = 4 * NS_PER_MS};
+	const struct simulated_store slow = {.servers = SERVERS_MAX, .service_ns = 4 * NS_PER_MS};
 	play(&p, &slow, &usual, NS_PER_S);
 	expect_order(&p);
 	for (size_t i = 0; i < 2; i++) {
@@ -173,7 +173,7 @@ static void a_full_store_does_not(void **state)
 {
 	(void)state;
 	static struct play p;
-	const struct store full = {.servers = 2, .service_ns = 4 * NS_PER_MS};
+	const struct simulated_store full = {.servers = 2, .service_ns = 4 * NS_PER_MS};
 	play(&p, &full, &usual, NS_PER_S);
 	expect_order(&p);
 	for (size_t i = 0; i < 2; i++) {
@@ -188,7 +188,7 @@ static void a_long_warm_up_is_not_lengthened(void **state)
 {
 	(void)state;
 	static struct play p;
-	const struct store slow = {.servers = SERVERS_MAX, .service_ns = 50 * NS_PER_MS};
+	const struct simulated_store slow = {.servers = SERVERS_MAX, .service_ns = 50 * NS_PER_MS};
 	const struct depth_plan plan = {
 		.set = 8, .half = 4, .twice = 16, .longer_ns = 600 * NS_PER_MS};
 	play(&p, &slow, &plan, 10 * NS_PER_S);
@@ -201,7 +201,7 @@ static void a_warm_up_that_is_asked_for_has_the_time(void **state)
 {
 	(void)state;
 	static struct play p;
-	static const struct store stores[] = {
+	static const struct simulated_store stores[] = {
 		{.servers = SERVERS_MAX, .service_ns = 400 * NS_PER_MS},
 		{.servers = 2, .service_ns = 100 * NS_PER_MS}};
 	const struct depth_plan plan = {
@@ -224,7 +224,7 @@ static void a_burst_shows_in_the_error(void **state)
 	(void)state;
 	static struct play p;
 	const struct depth_plan plan = {.set = 8, .half = 4, .longer_ns = 160 * NS_PER_MS};
-	const struct store bucket = {
+	const struct simulated_store bucket = {
 		.servers = 4, .service_ns = 10 * NS_PER_MS, .burst_files = 8000};
 	play(&p, &bucket, &plan, NS_PER_S);
 	assert_int_equal(p.dither.point_count, 1);
@@ -243,11 +243,11 @@ static void nothing_is_tried_where_depth_is_not_the_limit(void **state)
 {
 	(void)state;
 	static struct play p;
-	const struct store fast = {.servers = 16, .service_ns = NS_PER_MS, .blocked = 0.6};
+	const struct simulated_store fast = {.servers = 16, .service_ns = NS_PER_MS, .blocked = 0.6};
 	play(&p, &fast, &usual, NS_PER_S);
 	expect_nothing(&p, "no buffer was free");
 	assert_true(p.look.now_ns < 200 * NS_PER_MS);
-	const struct store cached = {.servers = 1, .service_ns = NS_PER_MS / 50, .cpu = 0.95};
+	const struct simulated_store cached = {.servers = 1, .service_ns = NS_PER_MS / 50, .cpu = 0.95};
 	play(&p, &cached, &usual, NS_PER_S);
 	expect_nothing(&p, "CPU time");
 	assert_true(p.look.now_ns < 200 * NS_PER_MS);
@@ -258,7 +258,7 @@ static void a_store_too_slow_for_the_warm_up_costs_nothing(void **state)
 {
 	(void)state;
 	static struct play p;
-	const struct store slow = {.servers = 1, .service_ns = 200 * NS_PER_MS};
+	const struct simulated_store slow = {.servers = 1, .service_ns = 200 * NS_PER_MS};
 	play(&p, &slow, &usual, NS_PER_S);
 	expect_nothing(&p, "warm-up is too short");
 	assert_true(p.look.now_ns <= NS_PER_S);
@@ -276,7 +276,7 @@ static void few_files_make_no_point(void **state)
 	static struct play p;
 	const struct depth_plan plan = {
 		.set = 2, .half = 1, .twice = 4, .longer_ns = 160 * NS_PER_MS};
-	const struct store slow = {.servers = SERVERS_MAX, .service_ns = 70 * NS_PER_MS};
+	const struct simulated_store slow = {.servers = SERVERS_MAX, .service_ns = 70 * NS_PER_MS};
 	play(&p, &slow, &plan, 1300 * NS_PER_MS);
 	for (size_t i = 0; i < p.dither.point_count; i++)
 		assert_true(p.dither.points[i].files >= 8);
@@ -289,7 +289,7 @@ static void a_file_that_hangs_is_waited_for_in_bounds(void **state)
 {
 	(void)state;
 	static struct play p;
-	struct store slow = {.servers = SERVERS_MAX,
+	struct simulated_store slow = {.servers = SERVERS_MAX,
 		.service_ns = 4 * NS_PER_MS,
 		.stuck_at = 200,
 		.stuck_ns = 100 * NS_PER_S};
@@ -314,7 +314,7 @@ static void any_store_is_bounded(void **state)
 	rng_init(&rng, seed, 0);
 	for (int i = 0; i < 300; i++) {
 		const uint32_t set = 1 + (uint32_t)rng_below(&rng, 64);
-		const struct store store = {
+		const struct simulated_store store = {
 			.servers = 1 + (unsigned)rng_below(&rng, 32),
 			.service_ns = (uint64_t)exp(12 + 8 * rng_uniform(&rng)),
 			.burst_files = rng_below(&rng, 2000),

@@ -1,5 +1,6 @@
 /* What the driver says of a node's GPUs, as facts and as the doctor's findings; the driver follows a script. */
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/node_checks.h"
 
 #include "tests/unit/nvml_fixture.h"
 
@@ -17,7 +18,7 @@ static size_t finding_count;
 static const struct doctor_finding *examine(const char *script, const char *subject)
 {
 	fake_nvml_script(script);
-	finding_count = environment_doctor(findings, DOCTOR_FINDINGS_MAX, ".");
+	finding_count = node_checks(findings, DOCTOR_FINDINGS_MAX, ".");
 	for (size_t i = 0; i < finding_count; i++) {
 		assert_true(strlen(findings[i].state) + 1 < sizeof findings[i].state);
 		assert_true(strlen(findings[i].remedy) + 1 < sizeof findings[i].remedy);

@@ -4,7 +4,7 @@
 
 #include "harness/base/clock.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/deadline.h"
+#include "workloads/backend/emulated.h"
 
 #include <errno.h>
 #include <math.h>

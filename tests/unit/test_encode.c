@@ -277,20 +277,22 @@ static void test_raw(void **state)
 static void test_probe_agrees(void **state)
 {
 	(void)state;
-	static const enum image_format formats[] = {[DATASET_FORMAT_JPEG] = IMAGE_FORMAT_JPEG,
-		[DATASET_FORMAT_PNG] = IMAGE_FORMAT_PNG,
-		[DATASET_FORMAT_RAW] = IMAGE_FORMAT_RAW};
 	uint8_t rgb[PIXELS * 3];
 	fill(rgb, WIDTH, HEIGHT);
-	for (int format = DATASET_FORMAT_JPEG; format <= DATASET_FORMAT_RAW; format++) {
+	assert_int_equal(encoder_format(DATASET_FORMAT_JPEG), IMAGE_FORMAT_JPEG);
+	assert_int_equal(encoder_format(DATASET_FORMAT_PNG), IMAGE_FORMAT_PNG);
+	assert_int_equal(encoder_format(DATASET_FORMAT_RAW), IMAGE_FORMAT_RAW);
+	for (int written = 0, format = 0; format < IMAGE_FORMATS; format++) {
+		if (!codecs[format] || !codecs[format]->encoder)
+			continue;
 		struct encoder *encoder = open_encoder((struct encode_options){
-			.format = (enum dataset_format)format, .quality = 90});
+			.format = (enum dataset_format)written++, .quality = 90});
 		size_t size;
 		struct image_info info;
 		struct error err = {""};
 		const uint8_t *bytes = encode(encoder, rgb, WIDTH, HEIGHT, &size);
 		assert_int_equal(image_read_info(bytes, size, &info, &err), 0);
-		assert_int_equal(info.format, formats[format]);
+		assert_int_equal(info.format, format);
 		assert_int_equal(info.width, WIDTH);
 		assert_int_equal(info.height, HEIGHT);
 		encoder_close(encoder);

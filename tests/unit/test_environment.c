@@ -3,8 +3,8 @@
 #include "harness/measure/environment.h"
 
 #include "harness/measure/cgroup.h"
-#include "harness/measure/doctor_probe.h"
-#include "harness/measure/environment_parts.h"
+#include "harness/measure/node_checks.h"
+#include "harness/measure/proc_text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -293,7 +293,7 @@ static void the_doctor_is_complete(void **state)
 		"NUMA", "CPU limit", "memory limit", "memory", "load now", "stolen time", "clock",
 		"timer slack", "GPU", "data"};
 	static struct doctor_finding findings[DOCTOR_FINDINGS_MAX];
-	const size_t count = environment_doctor(findings, DOCTOR_FINDINGS_MAX, ".");
+	const size_t count = node_checks(findings, DOCTOR_FINDINGS_MAX, ".");
 	assert_in_range(count, sizeof subjects / sizeof *subjects, DOCTOR_FINDINGS_MAX - 1);
 	for (size_t s = 0; s < sizeof subjects / sizeof *subjects; s++) {
 		size_t found = 0;
@@ -317,8 +317,8 @@ static void the_doctor_takes_little_room_and_no_path(void **state)
 {
 	(void)state;
 	struct doctor_finding few[3];
-	assert_int_equal(environment_doctor(few, 3, NULL), 3);
-	assert_int_equal(environment_doctor(few, 0, "/nowhere"), 0);
+	assert_int_equal(node_checks(few, 3, NULL), 3);
+	assert_int_equal(node_checks(few, 0, "/nowhere"), 0);
 }
 
 static void probes_answer(void **state)

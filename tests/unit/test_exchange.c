@@ -106,7 +106,7 @@ static void *play_worker(void *context)
 {
 	struct player *p = context;
 	struct game *g = p->game;
-	struct blob *items[CHUNK_MAX];
+	struct blob *items[FLOW_CHUNK_MAX];
 	size_t n = 0;
 	uint64_t now = clock_now_ns();
 	while ((n = exchange_decode(&g->exchange, &p->seat, items, n,
@@ -129,14 +129,14 @@ static void *play_worker(void *context)
 /* The lane's batch number `count`. */
 static void check_batch(struct game *g, const struct slot *slot, uint64_t count, unsigned lane)
 {
-	const struct sampler *sampler = &g->exchange.sampler;
-	const uint64_t batches = sampler->batches_per_epoch;
+	const struct flow *flow = &g->exchange.flow;
+	const uint64_t batches = flow->batches_per_epoch;
 	if (g->in_order)
 		expect(g, slot->batch == count * g->lanes + lane);
 	expect(g, atomic_fetch_add(&g->seen[slot->batch], 1) == 0);
-	expect(g, slot->size == sampler_batch_size(sampler, slot->batch));
+	expect(g, slot->size == flow_batch_size(flow, slot->batch));
 	const uint64_t first =
-		slot->batch / batches * sampler->used + slot->batch % batches * g->batch;
+		slot->batch / batches * g->exchange.sampler.used + slot->batch % batches * g->batch;
 	uint32_t bad = 0;
 	for (uint32_t i = 0; i < slot->size; i++) {
 		uint64_t number;
@@ -333,14 +333,14 @@ static void play(uint64_t seed)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		items += players[i].working;
 	}
-	assert_int_equal(items, g.exchange.sampler.total);
-	assert_int_equal(g.exchange.free_count, g.blobs);
-	assert_int_equal(g.exchange.spare_count, g.spare);
-	assert_int_equal(g.exchange.spare_large_count, g.spare_large);
+	assert_int_equal(items, g.exchange.flow.total);
+	assert_int_equal(g.exchange.flow.blobs.free_count, g.blobs);
+	assert_int_equal(g.exchange.flow.blobs.spare_count, g.spare);
+	assert_int_equal(g.exchange.flow.large.spare_count, g.spare_large);
 	if (g.changes)
-		assert_int_equal(g.exchange.reads.files, g.exchange.sampler.total);
-	assert_int_equal(g.exchange.free_large_count, g.large);
-	assert_int_equal(g.exchange.slots.free_count, g.slots);
+		assert_int_equal(g.exchange.reads.files, g.exchange.flow.total);
+	assert_int_equal(g.exchange.flow.large.free_count, g.large);
+	assert_int_equal(g.exchange.flow.free_slot_count, g.slots);
 	close_game(&g);
 }
 
@@ -425,11 +425,95 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 	close_game(&g);
 }
 
+enum { CROWD = 48, CROWD_ROUNDS = 150 };
+
+struct crowd {
+	struct exchange exchange;
+	pthread_barrier_t all_hold_one;
+};
+
+static void *crowd_read(void *context)
+{
+	struct crowd *c = context;
+	struct seat seat = {0};
+	struct blob *blobs[CROWD];
+	size_t n = 0;
+	uint64_t now = clock_now_ns();
+	while ((n = exchange_read(&c->exchange, &seat, blobs, n, blobs, CROWD, 0, &now)) > 0)
+		now = clock_now_ns();
+	return NULL;
+}
+
+/* Goes on when every worker holds a sample: it hangs if one of them is not woken though there is one for it. */
+static void *crowd_work(void *context)
+{
+	struct crowd *c = context;
+	struct seat seat = {0};
+	struct state_clock clock = {0};
+	struct blob *items[FLOW_CHUNK_MAX];
+	uint64_t now = clock_now_ns();
+	size_t n = 0;
+	state_clock_start(&clock, THREAD_STARVED, now);
+	seat.clock = &clock;
+	while ((n = exchange_decode(&c->exchange, &seat, items, n, 10 * FLOW_CHUNK_NS, &now)) > 0) {
+		(void)pthread_barrier_wait(&c->all_hold_one);
+		now = clock_now_ns();
+	}
+	return NULL;
+}
+
+/* Whoever finds work for many calls few, and these the others. */
+static void a_crowd_is_woken_by_one_another(void **state)
+{
+	(void)state;
+	static struct crowd c;
+	static uint8_t bytes[2 * CROWD];
+	static uint32_t labels[2 * CROWD];
+	static atomic_bool stopping;
+	const struct exchange_options options = {
+		.sampler = {.seed = 1, .count = CROWD, .batch_size = CROWD, .epochs = CROWD_ROUNDS},
+		.blobs = 2 * CROWD,
+		.slots = 2,
+		.prefetch_depth = 1,
+		.slot_memory = bytes,
+		.label_memory = labels,
+		.slot_samples = CROWD,
+		.slot_bytes = CROWD,
+		.in_order = true,
+		.workers = CROWD,
+		.readers = 1,
+		.read_depth = CROWD,
+		.cores = 1,
+		.stopping = &stopping,
+	};
+	assert_int_equal(exchange_open(&c.exchange, &options), 0);
+	assert_int_equal(pthread_barrier_init(&c.all_hold_one, NULL, CROWD), 0);
+	pthread_t threads[CROWD + 1];
+	for (unsigned i = 0; i < CROWD + 1; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, i == 0 ? crowd_read : crowd_work, &c), 0);
+	struct seat seat = {0};
+	struct slot *slot = NULL;
+	uint64_t now = clock_now_ns();
+	unsigned rounds = 0;
+	for (; (slot = exchange_next_batch(&c.exchange, 0, &seat, slot, &now)); rounds++) {
+		/* Long enough for all to have gone to sleep, now and then. */
+		clock_sleep_until_ns(clock_now_ns() + (rounds % 4 == 0) * NS_PER_MS);
+		now = clock_now_ns();
+	}
+	assert_int_equal(rounds, CROWD_ROUNDS);
+	for (unsigned i = 0; i < CROWD + 1; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	(void)pthread_barrier_destroy(&c.all_hold_one);
+	exchange_close(&c.exchange);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_ticket_comes_out_once),
 		cmocka_unit_test(a_sleeper_is_told_apart_while_it_sleeps),
+		cmocka_unit_test(a_crowd_is_woken_by_one_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * cover what they claim, elasticities come back, outcomes and confidence follow their rules. */
 #include "harness/analyze/experiment.h"
 
-#include "harness/analyze/moderation.h"
+#include "harness/analyze/statistics.h"
 #include "harness/base/rng.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* What exports are made of: checksums and frames of events, Markdown's escapes, names of files, the list of formats. */
 #include "harness/report/export.h"
-#include "harness/report/table_markdown.h"
+#include "harness/report/table.h"
 #include "harness/report/tensorboard.pb-c.h"
 #include "harness/report/tensorboard_events.h"
 

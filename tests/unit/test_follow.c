@@ -1,6 +1,6 @@
 /* The way that --follow goes, in a world without time: what a setting gives is a function of it, and what is predicted is made
  * up.  Advice that does not come true is undone, costs confidence, and is not given again; what is real is kept. */
-#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict.h"
 #include "harness/command/follow.h"
 #include "harness/report/trials.h"
 

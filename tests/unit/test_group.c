@@ -13,7 +13,7 @@
 #include "harness/base/rng.h"
 #include "harness/config/all_reduce.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/emulated_group.h"
+#include "workloads/backend/emulated.h"
 
 #include <errno.h>
 #include <math.h>

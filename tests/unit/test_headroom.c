@@ -35,7 +35,7 @@ static void words_follow_the_busy_shares(void **state)
 	expect_words(&p, &step, "A faster decode stage could gain at most 5 %.");
 	p = point_of(1, 1705);
 	expect_words(&p, &step,
-		"The decode stage is 100 % busy, too: only making it and the step faster raises throughput.");
+		"The decode stage is 100 % busy too: only making both it and the step faster raises throughput.");
 }
 
 static void lead_of(struct swept *swept, struct buffer *out)
@@ -93,8 +93,8 @@ static void advice_names_what_can_be_set(void **state)
 	struct point_facts facts = {.cores = 2, .decode_workers = 2, .may_be_jpeg = true};
 	expect_advice(&facts, "cpu", "codec.jpeg_scaled = on", "codec.png");
 	facts.decode_workers = 8;
-	expect_advice(&facts, "cores", "decode.workers=2 keeps all 2 cores busy", "no key gains");
-	expect_advice(&facts, "cpu", "decode.workers=2 keeps all 2 cores busy", "no key gains");
+	expect_advice(&facts, "cores", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
+	expect_advice(&facts, "cpu", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
 	facts = (struct point_facts){.cores = 8, .decode_workers = 8, .may_be_png = true};
 	expect_advice(&facts, "cpu", "codec.png = fast", "codec.jpeg_scaled");
 	facts.may_be_png = false;

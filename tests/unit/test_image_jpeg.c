@@ -63,7 +63,7 @@ static void crops_are_parts(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, fixture_seed(), 0);
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	for (size_t i = 0; i < 40 * KINDS; i++) {
 		const struct jpeg_recipe recipe = draw_recipe(&rng, i % KINDS);
 		struct test_file file = jpeg_fixture(&rng, &recipe);
@@ -81,7 +81,7 @@ static void every_offset(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, 3, 0);
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	for (size_t kind = 0; kind < KINDS; kind++) {
 		struct jpeg_recipe recipe = kinds[kind];
 		recipe.width = 167;
@@ -113,7 +113,7 @@ static void pixels_are_those_written(void **state)
 {
 	(void)state;
 	enum { EDGE = 40 };
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	for (size_t kind = 0; kind < KINDS; kind++) {
 		struct jpeg_recipe recipe = kinds[kind];
 		recipe.width = recipe.height = EDGE;
@@ -163,7 +163,7 @@ static void every_truncation_is_bad(void **state)
 {
 	(void)state;
 	struct test_file file = plain_file(60, 90);
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	for (size_t size = 0; size < file.size; size++) {
 		struct test_file cut = fixture_copy(&file, size);
 		struct region top = {.width = 20, .height = 5};
@@ -189,7 +189,7 @@ static void missing_data_is_bad(void **state)
 	struct test_file cut = fixture_copy(&file, file.size / 2);
 	cut.bytes[cut.size - 2] = 0xff;
 	cut.bytes[cut.size - 1] = 0xd9;
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	struct region whole = {0};
 	struct error err;
 	assert_null(fixture_decode(&decoder, &cut, &whole, 1, &err));
@@ -204,7 +204,7 @@ static void damage_does_not_crash(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, fixture_seed(), 4);
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	int bad = 0;
 	for (int i = 0; i < 600; i++) {
 		const struct jpeg_recipe recipe = draw_recipe(&rng, (size_t)i % KINDS);
@@ -243,7 +243,7 @@ static void claims_are_refused(void **state)
 		file.bytes[at + i] = 60000 >> 8;
 		file.bytes[at + i + 1] = 60000 & 0xff;
 	}
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	struct image_info info;
 	struct error err;
 	assert_int_equal(
@@ -261,7 +261,7 @@ static void bytes_behind_the_end_are_fine(void **state)
 	struct test_file file = plain_file(50, 50);
 	struct test_file longer = {.bytes = calloc(1, file.size + 5000), .size = file.size + 5000};
 	memcpy(longer.bytes, file.bytes, file.size);
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	struct region whole = {0};
 	struct error err;
 	uint8_t *const rgb = fixture_decode(&decoder, &longer, &whole, 1, &err);
@@ -304,7 +304,7 @@ static void scans_are_bounded_by_pixels(void **state)
 		{8000, 25, true},
 		{8000, 26, false},
 	};
-	struct test_decoder decoder = fixture_open(&decoder_jpeg);
+	struct test_decoder decoder = fixture_open(&codec_jpeg);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct test_file file = many_scans(40, cases[i].scans);
 		size_t at = 2;
@@ -340,12 +340,12 @@ static void it_can_be_stopped(void **state)
 	(void)state;
 	atomic_bool stop = false;
 	struct test_file file = many_scans(640, 200);
-	struct test_decoder decoder = fixture_open_stoppable(&decoder_jpeg, &stop);
+	struct test_decoder decoder = fixture_open_stoppable(&codec_jpeg, &stop);
 	const struct region whole = {.width = 640, .height = 640};
 	struct image_info info;
 	struct strip strip;
 	struct error err = {""};
-	const struct decoder_ops *const ops = decoder.ops;
+	const struct codec_ops *const ops = decoder.ops;
 	assert_int_equal(ops->begin(decoder.state, file.bytes, file.size, &info, &err), 0);
 	atomic_store(&stop, true);
 	assert_int_equal(ops->select(decoder.state, &whole, 1, &err), -EINTR);

@@ -2,7 +2,6 @@
  * with a reason; and without their libraries the files are refused in words. */
 #include "tests/unit/image_fixture.h"
 
-#include "workloads/image/optional.h"
 #include "workloads/image/transform.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ static void close_bench(struct optional_bench *bench)
 	free(bench->rgb);
 }
 
-#if defined(MLBENCH_WEBP) || defined(MLBENCH_TIFF)
+#if defined(MLBENCH_WITH_libwebp) || defined(MLBENCH_WITH_libtiff_4)
 
 static struct test_file as_ppm(const uint8_t *rgb)
 {
@@ -103,7 +102,7 @@ static void expect_robust(struct optional_bench *bench, const struct test_file *
 
 #endif
 
-#if defined(MLBENCH_WEBP)
+#if defined(MLBENCH_WITH_libwebp)
 
 #include <webp/encode.h>
 
@@ -149,7 +148,7 @@ static void webp(void **state)
 
 #endif
 
-#if defined(MLBENCH_TIFF)
+#if defined(MLBENCH_WITH_libtiff_4)
 
 #include <tiffio.h>
 

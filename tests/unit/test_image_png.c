@@ -1,8 +1,7 @@
 /* The two PNG decoders: right, alike to the bit, and safe on damaged files. */
 #include "tests/unit/png_fixture.h"
-#include "workloads/image/bytes.h"
-#include "workloads/image/png_chunks.h"
-#include "workloads/image/png_unfilter.h"
+#include "workloads/image/codec.h"
+#include "workloads/image/png.h"
 
 #include <errno.h>
 #include <isa-l/igzip_lib.h>
@@ -132,8 +131,8 @@ static void decoders_alike(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, fixture_seed(), 1);
-	struct test_decoder fast = fixture_open(&decoder_png_fast);
-	struct test_decoder libpng = fixture_open(&decoder_png_libpng);
+	struct test_decoder fast = fixture_open(&codec_png);
+	struct test_decoder libpng = fixture_open(&codec_png_libpng);
 	for (int i = 0; i < 400; i++) {
 		const struct png_recipe recipe = draw_recipe(&rng);
 		struct test_file file = png_fixture(&rng, &recipe);
@@ -168,7 +167,7 @@ static void pixels_are_those_written(void **state)
 		const size_t sample = (size_t)recipe.bit_depth / 8;
 		const size_t step = (size_t)channels[recipe.color_type] * sample;
 		uint8_t *const written = fixture_pixels(&again, WIDTH * (uint32_t)step, HEIGHT, 1);
-		struct test_decoder fast = fixture_open(&decoder_png_fast);
+		struct test_decoder fast = fixture_open(&codec_png);
 		struct region whole = {0};
 		struct error err;
 		uint8_t *const rgb = fixture_decode(&fast, &file, &whole, 1, &err);
@@ -193,7 +192,7 @@ static void pixels_are_those_written(void **state)
 
 /* ---- damage ------------------------------------------------------------------------------- */
 
-static const struct decoder_ops *const both[] = {&decoder_png_fast, &decoder_png_libpng};
+static const struct codec_ops *const both[] = {&codec_png, &codec_png_libpng};
 
 static void every_truncation_is_bad(void **state)
 {
@@ -239,7 +238,7 @@ static void every_changed_byte_is_bad(void **state)
 		.bit_depth = 8,
 		.level = 6};
 	struct test_file file = png_fixture(&rng, &recipe);
-	struct test_decoder fast = fixture_open(&decoder_png_fast);
+	struct test_decoder fast = fixture_open(&codec_png);
 	for (size_t at = 8; at < file.size; at++) {
 		struct test_file copy = fixture_copy(&file, file.size);
 		copy.bytes[at] ^= (uint8_t)(1 + rng_below(&rng, 255));
@@ -275,8 +274,8 @@ static void damage_is_taken_alike(void **state)
 	(void)state;
 	struct rng rng;
 	rng_init(&rng, fixture_seed(), 3);
-	struct test_decoder fast = fixture_open(&decoder_png_fast);
-	struct test_decoder libpng = fixture_open(&decoder_png_libpng);
+	struct test_decoder fast = fixture_open(&codec_png);
+	struct test_decoder libpng = fixture_open(&codec_png_libpng);
 	int good = 0;
 	int bad = 0;
 	for (int i = 0; i < 1500; i++) {
@@ -410,11 +409,11 @@ static void it_can_be_stopped(void **state)
 			.bit_depth = 8,
 			.is_interlaced = interlaced};
 		struct test_file file = png_fixture(&rng, &recipe);
-		struct test_decoder decoder = fixture_open_stoppable(&decoder_png_libpng, &stop);
+		struct test_decoder decoder = fixture_open_stoppable(&codec_png_libpng, &stop);
 		struct image_info info;
 		struct strip strip;
 		struct error err = {""};
-		const struct decoder_ops *const ops = decoder.ops;
+		const struct codec_ops *const ops = decoder.ops;
 		for (int stops = 1; stops >= 0; stops--) {
 			assert_int_equal(
 				ops->begin(decoder.state, file.bytes, file.size, &info, &err), 0);

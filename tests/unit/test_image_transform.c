@@ -2,7 +2,6 @@
  * when the picture is bad, and cropped as the configuration says. */
 #include "tests/unit/jpeg_fixture.h"
 #include "tests/unit/png_fixture.h"
-#include "workloads/image/augment.h"
 #include "workloads/image/reference.h"
 #include "workloads/image/transform.h"
 
@@ -121,7 +120,7 @@ static void compare_chw(const struct bench *bench, const double *levels, double 
 		}
 }
 
-static void check_against_reference(const struct test_file *file, const struct decoder_ops *ops,
+static void check_against_reference(const struct test_file *file, const struct codec_ops *ops,
 	const char *const *keys, double tolerance)
 {
 	struct test_decoder decoder = fixture_open(ops);
@@ -154,9 +153,9 @@ static void samples_are_as_defined(void **state)
 		{"augment.crop=center", NULL}, {"augment.crop=none", NULL},
 		{"augment.antialias=off", NULL}, {"codec.png=libpng", NULL}};
 	for (size_t i = 0; i < sizeof crops / sizeof *crops; i++) {
-		check_against_reference(&jpeg, &decoder_jpeg, crops[i], 1.1);
-		check_against_reference(&png, &decoder_png_libpng, crops[i], 1.1);
-		check_against_reference(&ppm, &decoder_raw, crops[i], 1.1);
+		check_against_reference(&jpeg, &codec_jpeg, crops[i], 1.1);
+		check_against_reference(&png, &codec_png_libpng, crops[i], 1.1);
+		check_against_reference(&ppm, &codec_raw, crops[i], 1.1);
 	}
 	free(jpeg.bytes);
 	free(png.bytes);

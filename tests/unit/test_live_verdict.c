@@ -154,7 +154,7 @@ static void test_none(void **state)
 	(void)state;
 	make(8, decode_binds);
 	to->phase = LIVE_BETWEEN;
-	expect_none("no repetition runs");
+	expect_none("no repetition is running");
 	make(8, decode_binds);
 	to->limit = true;
 	expect_none("a stage runs alone");

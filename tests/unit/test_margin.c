@@ -1,6 +1,6 @@
 /* How well two stages' capacities are told apart: held to made-up runs whose busy shares vary by a known deviation,
  * together or one of them alone. */
-#include "harness/analyze/margin.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Calibration: costs, cores and noise of runs whose truth is known come back from their records. */
 #include "tests/unit/model_fixture.h"
 
-#include "harness/analyze/model_parts.h"
+#include "harness/analyze/model_internal.h"
 
 #include <errno.h>
 
@@ -172,7 +172,7 @@ static void contention_is_taken_out_of_the_costs(void **state)
 	model_close(&model);
 	run->source.ceilings = NULL;
 	truth_open(&model, run);
-	assert_true(model.replay.contention == 0 && noted(&model, "not known"));
+	assert_true(model.replay.contention == 0 && noted(&model, "unknown"));
 	model_close(&model);
 	truth_free(run);
 }

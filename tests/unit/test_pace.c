@@ -10,7 +10,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
-#include "workloads/source/pace.h"
+#include "workloads/source/limiter.h"
 
 #include <math.h>
 #include <string.h>

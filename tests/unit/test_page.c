@@ -1,6 +1,6 @@
 /* Pages: whatever a text holds, it stays text; numbers as people write them; what the script gets is what the table says. */
+#include "harness/report/html/html.h"
 #include "harness/report/html/page.h"
-#include "harness/report/html/page_data.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -141,13 +141,17 @@ static char *make_page(const char *text, bool chart_drawn)
 	struct page_table table = {.columns = columns, .column_count = 4, .rows = rows_with(text)};
 	(void)snprintf(chart.title, sizeof chart.title, "%s", text);
 	buffer_text(&chart.text, text);
+	buffer_text(&chart.finding, text);
+	(void)snprintf(chart.caption, sizeof chart.caption, "%s", text);
 	chart.table =
 		(struct page_table){.columns = columns, .column_count = 4, .rows = rows_with(text)};
 	chart.spec = chart_drawn ? json_pack("{s:s}", "mark", text) : NULL;
 	(void)snprintf(chart.why_not, sizeof chart.why_not, "%s", text);
 	struct page *page = page_begin(text, text);
 	assert_non_null(page);
+	page_facts(page, text);
 	page_notice(page, text, text);
+	page_action(page, text, text, text);
 	page_figures_begin(page);
 	page_figure(page, text, text, text);
 	page_figures_end(page);
@@ -164,6 +168,9 @@ static char *make_page(const char *text, bool chart_drawn)
 	page_list_end(page);
 	page_fold_begin(page, text);
 	page_table(page, &table, text);
+	page_fold_end(page);
+	page_more_begin(page, "folded", text, text);
+	page_paragraph(page, text);
 	page_fold_end(page);
 	assert_int_equal(page_end(page, &out, &err), 0);
 	json_decref(table.rows);

@@ -12,7 +12,7 @@
 #include "tests/pipeline_fixture.h"
 
 #include "pipelines/run.h"
-#include "workloads/backend/emulated_group.h"
+#include "workloads/backend/emulated.h"
 
 /* 12 batches an epoch: whole rounds of 1 to 4 devices. */
 enum { SAMPLES = 96, BATCH = 8, DEVICES = 4 };

@@ -10,7 +10,6 @@
 #include "workloads/dataset/probe_pictures.h"
 #include "workloads/image/probe_decode.h"
 #include "workloads/source/probe_read.h"
-#include "workloads/source/probe_read_parts.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -119,6 +119,50 @@ static void test_errors(void **state)
 	assert_int_equal(progress.status, -EAGAIN);
 }
 
+/* A part asks for what it has, and for whole blocks where it is read directly. */
+static void test_parts(void **state)
+{
+	(void)state;
+	reset();
+	struct read_progress progress;
+	read_progress_start_part(&progress, 700, 5000, 8192, true);
+	assert_false(progress.direct); /* it begins within a block */
+	assert_int_equal(progress.want, 5000);
+	assert_int_equal(read_progress_answer(&progress, 3000, &counter), READ_STEP_MORE);
+	assert_int_equal(read_progress_answer(&progress, 2000, &counter), READ_STEP_DONE);
+	assert_int_equal(progress.got, 5000);
+	assert_int_equal(atomic_load(&counter.short_reads), 1);
+	read_progress_start_part(&progress, 8192, 5000, 8192, true);
+	assert_true(progress.direct);
+	assert_int_equal(progress.want, 8192);
+	assert_int_equal(read_progress_answer(&progress, 8192, &counter), READ_STEP_DONE);
+	assert_int_equal(progress.got, 5000); /* the rest is the next sample's */
+	read_progress_start_part(
+		&progress, 8192, 5000, 8192, true); /* direct, and short in a block */
+	assert_int_equal(read_progress_answer(&progress, 700, &counter), READ_STEP_SIZE);
+	assert_int_equal(read_progress_size(&progress, 8192 + 5000), READ_STEP_BUFFERED);
+	assert_int_equal(read_progress_answer(&progress, 4300, &counter), READ_STEP_DONE);
+	read_progress_start_part(&progress, 8192, 5000, 8192, true);
+	assert_int_equal(read_progress_answer(&progress, 700, &counter), READ_STEP_SIZE);
+	assert_int_equal(read_progress_size(&progress, 8192 + 700), READ_STEP_FAILED);
+	assert_int_equal(progress.status, -ENODATA);
+	read_progress_start_part(&progress, 100, 5000, 8192, false);
+	assert_int_equal(read_progress_answer(&progress, 0, &counter), READ_STEP_FAILED);
+	assert_int_equal(progress.status, -ENODATA);
+	read_progress_start_part(&progress, 100, 0, 0, false);
+	assert_int_equal(read_progress_answer(&progress, 0, &counter), READ_STEP_DONE);
+	read_progress_start_part(&progress, 100, 5000, 4096, false); /* no room */
+	assert_int_equal(read_progress_answer(&progress, 4096, &counter), READ_STEP_FAILED);
+	assert_int_equal(progress.status, -EFBIG);
+	const struct read_request part = {.offset = 64, .length = 9, .part = true, .room = 4096};
+	read_progress_request(&progress, &part, false);
+	assert_int_equal(progress.offset, 64);
+	assert_int_equal(progress.want, 9);
+	const struct read_request whole = {.length = 9, .room = 4096};
+	read_progress_request(&progress, &whole, false);
+	assert_int_equal(progress.want, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +171,7 @@ int main(void)
 		cmocka_unit_test(test_short_reads),
 		cmocka_unit_test(test_grown_file),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

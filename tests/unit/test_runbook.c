@@ -107,7 +107,7 @@ static void entries_are_printed_without_marks(void **state)
 	assert_false(out.failed);
 	assert_null(strstr(out.data, "**"));
 	assert_null(strchr(out.data, '`'));
-	assert_true(strncmp(out.data, "  Means. Workers wait for one another", 37) == 0);
+	assert_true(strncmp(out.data, "  Means. Workers wait for each other at a", 40) == 0);
 	for (const char *line = out.data; line && *line; line = strchr(line + 1, '\n')) {
 		const char *stop = strchr(line + 1, '\n');
 		assert_true(!stop || stop - line <= 81);

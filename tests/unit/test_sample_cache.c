@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "harness/base/rng.h"
-#include "workloads/source/sample_cache.h"
+#include "workloads/source/limiter.h"
 
 #include <pthread.h>
 #include <stdlib.h>

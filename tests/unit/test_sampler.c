@@ -12,6 +12,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The tickets that samplers are asked for. */
+static struct flow flow;
+static void *flow_memory;
+
+static void open_tickets(const struct sampler_options *o)
+{
+	const struct flow_options options = {
+		.epoch_samples = sampler_used(o),
+		.epochs = o->epochs,
+		.batch_size = o->batch_size,
+		.blobs = 1024,
+		.slots = 1,
+		.lanes = 1,
+		.workers = 1,
+	};
+	flow_memory = calloc(1, flow_bytes(&options));
+	assert_non_null(flow_memory);
+	flow_open(&flow, &options, flow_memory);
+}
+
+static struct ticket take(struct sampler *sampler)
+{
+	assert_true(flow_has_room(&flow));
+	return sampler_take(sampler, flow_take_ticket(&flow));
+}
+
+static void close_sampler(struct sampler *sampler)
+{
+	sampler_close(sampler);
+	free(flow_memory);
+	flow_memory = NULL;
+}
+
 static struct sampler open_sampler(
 	uint32_t count, uint32_t batch, bool drop_last, bool shuffle, uint64_t seed)
 {
@@ -24,6 +57,7 @@ static struct sampler open_sampler(
 		.drop_last = drop_last,
 	};
 	assert_int_equal(sampler_open(&sampler, &options), 0);
+	open_tickets(&options);
 	return sampler;
 }
 
@@ -37,7 +71,7 @@ static void each_sample_comes_once_an_epoch(void **state)
 		unsigned seen[COUNT] = {0};
 		uint32_t order[COUNT];
 		for (uint32_t i = 0; i < COUNT; i++) {
-			const struct ticket ticket = sampler_take(&sampler);
+			const struct ticket ticket = take(&sampler);
 			assert_int_equal(ticket.number, (uint64_t)epoch * COUNT + i);
 			assert_int_equal(ticket.batch, (uint64_t)epoch * 11 + i / 10);
 			assert_int_equal(ticket.place, i % 10);
@@ -49,7 +83,7 @@ static void each_sample_comes_once_an_epoch(void **state)
 		assert_memory_not_equal(order, previous, sizeof order);
 		memcpy(previous, order, sizeof order);
 	}
-	sampler_close(&sampler);
+	close_sampler(&sampler);
 }
 
 static void its_steps_give_the_permutation_of_the_base(void **state)
@@ -63,12 +97,12 @@ static void its_steps_give_the_permutation_of_the_base(void **state)
 		rng_init(&rng, 99, epoch);
 		rng_permutation(&rng, order, COUNT);
 		for (uint32_t i = 0; i < COUNT; i++) {
-			const struct ticket ticket = sampler_take(&sampler);
+			const struct ticket ticket = take(&sampler);
 			assert_int_equal(ticket.sample, order[i]);
 			assert_int_equal(ticket.seed, rng_mix(rng_mix(99, epoch), ticket.sample));
 		}
 	}
-	sampler_close(&sampler);
+	close_sampler(&sampler);
 }
 
 static void drop_last_leaves_out_the_incomplete_batch(void **state)
@@ -77,43 +111,43 @@ static void drop_last_leaves_out_the_incomplete_batch(void **state)
 	enum { COUNT = 25, BATCH = 10 };
 	struct sampler sampler = open_sampler(COUNT, BATCH, true, true, 3);
 	assert_int_equal(sampler.used, 20);
-	assert_int_equal(sampler.batches_per_epoch, 2);
+	assert_int_equal(flow.batches_per_epoch, 2);
 	for (uint64_t i = 0; i < 200; i++) {
-		const struct ticket ticket = sampler_take(&sampler);
+		const struct ticket ticket = take(&sampler);
 		assert_int_equal(ticket.batch, i / BATCH);
 		assert_int_equal(ticket.place, i % BATCH);
-		assert_int_equal(sampler_batch_size(&sampler, ticket.batch), BATCH);
+		assert_int_equal(flow_batch_size(&flow, ticket.batch), BATCH);
 		struct rng rng;
 		uint32_t order[COUNT];
 		rng_init(&rng, 3, i / 20);
 		rng_permutation(&rng, order, COUNT);
 		assert_int_equal(ticket.sample, order[i % 20]);
 	}
-	sampler_close(&sampler);
+	close_sampler(&sampler);
 }
 
 static void the_last_batch_may_be_smaller(void **state)
 {
 	(void)state;
 	struct sampler sampler = open_sampler(25, 10, false, false, 3);
-	assert_int_equal(sampler.batches_per_epoch, 3);
-	assert_int_equal(sampler_batch_size(&sampler, 1), 10);
-	assert_int_equal(sampler_batch_size(&sampler, 2), 5);
-	assert_int_equal(sampler_batch_size(&sampler, 5), 5);
+	assert_int_equal(flow.batches_per_epoch, 3);
+	assert_int_equal(flow_batch_size(&flow, 1), 10);
+	assert_int_equal(flow_batch_size(&flow, 2), 5);
+	assert_int_equal(flow_batch_size(&flow, 5), 5);
 	for (uint32_t i = 0; i < 50; i++)
-		assert_int_equal(sampler_take(&sampler).sample, i % 25);
-	sampler_close(&sampler);
+		assert_int_equal(take(&sampler).sample, i % 25);
+	close_sampler(&sampler);
 }
 
 static void a_batch_may_be_larger_than_the_set(void **state)
 {
 	(void)state;
 	struct sampler sampler = open_sampler(5, 8, false, true, 3);
-	assert_int_equal(sampler.batches_per_epoch, 1);
-	assert_int_equal(sampler_batch_size(&sampler, 7), 5);
+	assert_int_equal(flow.batches_per_epoch, 1);
+	assert_int_equal(flow_batch_size(&flow, 7), 5);
 	for (uint64_t i = 0; i < 20; i++)
-		assert_int_equal(sampler_take(&sampler).batch, i / 5);
-	sampler_close(&sampler);
+		assert_int_equal(take(&sampler).batch, i / 5);
+	close_sampler(&sampler);
 	const struct sampler_options nothing = {.count = 5, .batch_size = 8, .drop_last = true};
 	assert_int_equal(sampler_open(&sampler, &nothing), -EINVAL);
 }
@@ -125,11 +159,12 @@ static void it_ends_after_its_epochs(void **state)
 		.count = 6, .batch_size = 4, .shuffle = true, .epochs = 3};
 	struct sampler sampler;
 	assert_int_equal(sampler_open(&sampler, &options), 0);
+	open_tickets(&options);
 	uint32_t taken = 0;
-	for (; !sampler_exhausted(&sampler); taken++)
-		(void)sampler_take(&sampler);
+	for (; !flow_exhausted(&flow); taken++)
+		(void)take(&sampler);
 	assert_int_equal(taken, 18);
-	sampler_close(&sampler);
+	close_sampler(&sampler);
 }
 
 /* 7 batches of 10 (the last of 3) for 3 devices: 6 of them, and the next epoch begins with device 0 again. */
@@ -140,11 +175,12 @@ static void incomplete_rounds_are_left_out(void **state)
 	struct sampler sampler;
 	assert_int_equal(sampler_used(&options), 60);
 	assert_int_equal(sampler_open(&sampler, &options), 0);
-	assert_int_equal(sampler.batches_per_epoch, 6);
-	assert_int_equal(sampler.total, 120);
-	for (uint64_t i = 0; !sampler_exhausted(&sampler); i++)
-		assert_int_equal(sampler_take(&sampler).batch, i / 10);
-	sampler_close(&sampler);
+	open_tickets(&options);
+	assert_int_equal(flow.batches_per_epoch, 6);
+	assert_int_equal(flow.total, 120);
+	for (uint64_t i = 0; !flow_exhausted(&flow); i++)
+		assert_int_equal(take(&sampler).batch, i / 10);
+	close_sampler(&sampler);
 	/* The smaller last batch stays where it fills its round. */
 	options.count = 85;
 	assert_int_equal(sampler_used(&options), 85);

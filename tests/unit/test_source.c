@@ -16,55 +16,6 @@ static void random_sizes(size_t sizes[FILES])
 								      : rng_below(&rng, 40000);
 }
 
-struct variant {
-	const char *engine, *direct, *linked, *registered, *threads, *depth;
-};
-
-static const struct variant variants[] = {
-	{"memory", "off", "off", "off", "1", "8"},
-	{"memory", "off", "off", "off", "3", "32"},
-	{"pread", "off", "off", "off", "1", "1"},
-	{"pread", "on", "off", "off", "1", "1"},
-	{"pread", "on", "off", "off", "4", "1"},
-	{"io_uring", "off", "on", "on", "1", "1"},
-	{"io_uring", "off", "on", "on", "1", "8"},
-	{"io_uring", "on", "on", "on", "1", "16"},
-	{"io_uring", "on", "on", "off", "1", "16"},
-	{"io_uring", "on", "off", "on", "1", "16"},
-	{"io_uring", "on", "off", "off", "1", "7"},
-	{"io_uring", "off", "off", "off", "1", "64"},
-	{"io_uring", "off", "off", "on", "2", "3"},
-	{"io_uring", "on", "on", "on", "3", "64"},
-	{"io_uring", "off", "on", "off", "4", "5"},
-};
-
-static bool usable(const char *engine)
-{
-	char why[256];
-	for (size_t i = 0; source_list[i]; i++)
-		if (strcmp(source_list[i]->name, engine) == 0) {
-			const char *const reason =
-				source_list[i]->unavailable
-					? source_list[i]->unavailable(why, sizeof why)
-					: NULL;
-			if (reason)
-				print_message("skipped %s: %s\n", engine, reason);
-			return reason == NULL;
-		}
-	fail_msg("no engine '%s'", engine);
-	return false;
-}
-
-static void apply(struct fixture *fixture, const struct variant *variant)
-{
-	fixture_set(fixture, KEY_READ_ENGINE, variant->engine);
-	fixture_set(fixture, KEY_READ_DIRECT, variant->direct);
-	fixture_set(fixture, KEY_READ_LINKED, variant->linked);
-	fixture_set(fixture, KEY_READ_REGISTERED, variant->registered);
-	fixture_set(fixture, KEY_READ_THREADS, variant->threads);
-	fixture_set(fixture, KEY_READ_DEPTH, variant->depth);
-}
-
 static void test_exact_bytes(void **state)
 {
 	(void)state;
@@ -73,9 +24,9 @@ static void test_exact_bytes(void **state)
 	struct fixture fixture;
 	fixture_open(&fixture, sizes, FILES);
 	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-		if (!usable(variants[i].engine))
+		if (!fixture_can_read(variants[i].engine))
 			continue;
-		apply(&fixture, &variants[i]);
+		fixture_apply(&fixture, &variants[i]);
 		struct fixture_loop loop = {0};
 		fixture_loop(&fixture, &loop);
 		print_message("%s direct=%s linked=%s registered=%s threads=%s depth=%s: %s\n",
@@ -99,7 +50,7 @@ static void test_more_than_depth(void **state)
 	struct fixture fixture;
 	fixture_open(&fixture, sizes, FILES);
 	for (size_t i = 0; source_list[i]; i++) {
-		if (!usable(source_list[i]->name))
+		if (!fixture_can_read(source_list[i]->name))
 			continue;
 		fixture_set(&fixture, KEY_READ_ENGINE, source_list[i]->name);
 		fixture_set(&fixture, KEY_READ_DEPTH, "2");
@@ -153,9 +104,9 @@ static void test_faulty_files(void **state)
 	expected[6] = (struct expectation){-EISDIR, 0};
 	expected[7] = (struct expectation){-ENOENT, 0};
 	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-		if (!usable(variants[i].engine))
+		if (!fixture_can_read(variants[i].engine))
 			continue;
-		apply(&fixture, &variants[i]);
+		fixture_apply(&fixture, &variants[i]);
 		struct fixture_loop loop = {.expected = expected};
 		fixture_loop(&fixture, &loop);
 		assert_int_equal(loop.counts.files, FAULTY);
@@ -176,7 +127,7 @@ static void test_missing_root(void **state)
 	char root[] = "/nonexistent/mlbench";
 	elsewhere.root = root;
 	for (size_t i = 0; source_list[i]; i++) {
-		if (!usable(source_list[i]->name))
+		if (!fixture_can_read(source_list[i]->name))
 			continue;
 		fixture_set(&fixture, KEY_READ_ENGINE, source_list[i]->name);
 		struct source *source;
@@ -201,7 +152,7 @@ static void test_untimed(void **state)
 	struct memory_block blob;
 	assert_int_equal(memory_map(&blob, 16384, false), 0);
 	for (size_t i = 0; source_list[i]; i++) {
-		if (!usable(source_list[i]->name))
+		if (!fixture_can_read(source_list[i]->name))
 			continue;
 		fixture_set(&fixture, KEY_READ_ENGINE, source_list[i]->name);
 		struct source *source;
@@ -239,7 +190,7 @@ static void test_close_in_flight(void **state)
 	struct memory_block blobs;
 	assert_int_equal(memory_map(&blobs, room * 32, false), 0);
 	for (size_t i = 0; source_list[i]; i++) {
-		if (!usable(source_list[i]->name))
+		if (!fixture_can_read(source_list[i]->name))
 			continue;
 		fixture_set(&fixture, KEY_READ_ENGINE, source_list[i]->name);
 		struct source *source;

@@ -45,17 +45,63 @@ static void states_add_up_to_the_wall(void **state)
 	assert_int_equal(state_clock_state(&clock), THREAD_STARVED);
 }
 
+/* Two sleepers in whatever state their group is; one came later, and is woken first. */
+static void parked_clocks_turn_with_their_group(void **state)
+{
+	(void)state;
+	static struct state_clock group;
+	static struct state_clock first;
+	static struct state_clock second;
+	uint64_t total[THREAD_STATES];
+	state_clock_park(&second, &group, 50);
+	state_clock_read(&second, 1000, total);
+	assert_int_equal(sum(total), 0); /* never started */
+	state_clock_start(&group, THREAD_STARVED, 10);
+	state_clock_start(&first, THREAD_WORKING, 100);
+	state_clock_start(&second, THREAD_BLOCKED, 100);
+	state_clock_park(&first, &group, 130);
+	state_clock_enter(&group, THREAD_BLOCKED, 150);
+	state_clock_park(&second, &group, 160);
+	state_clock_park(&first, &group, 165); /* woken for nothing: it goes on */
+	assert_int_equal(state_clock_state(&first), THREAD_BLOCKED);
+	state_clock_enter(&group, THREAD_STARVED, 190);
+	state_clock_read(&first, 200, total);
+	assert_int_equal(total[THREAD_WORKING], 30);
+	assert_int_equal(total[THREAD_STARVED], 20 + 10);
+	assert_int_equal(total[THREAD_BLOCKED], 40);
+	enum thread_state is;
+	assert_int_equal(state_clock_look(&second, &is), 190);
+	assert_int_equal(is, THREAD_STARVED);
+	state_clock_enter(&second, THREAD_WORKING, 200);
+	state_clock_enter(&group, THREAD_BLOCKED, 210);
+	state_clock_read(&second, 220, total);
+	assert_int_equal(total[THREAD_BLOCKED], 60 + 30);
+	assert_int_equal(total[THREAD_STARVED], 10);
+	assert_int_equal(total[THREAD_WORKING], 20);
+	state_clock_enter(&first, THREAD_WORKING, 205); /* another core's clock read was earlier */
+	state_clock_read(&first, 220, total);
+	assert_int_equal(total[THREAD_STARVED], 20 + 20);
+	assert_int_equal(total[THREAD_BLOCKED], 40);
+	assert_int_equal(total[THREAD_WORKING], 30 + 10);
+}
+
 struct turning {
-	struct state_clock clock;
+	struct state_clock clock, group;
 	atomic_bool stop;
 };
 
 static void *turn(void *context)
 {
 	struct turning *t = context;
-	for (unsigned i = 0; !atomic_load(&t->stop); i++)
-		state_clock_enter(
-			&t->clock, (enum thread_state)(i % THREAD_STATES), clock_now_ns());
+	for (unsigned i = 0; !atomic_load(&t->stop); i++) {
+		const enum thread_state next = (enum thread_state)(i % THREAD_STATES);
+		if (i % 5 == 0)
+			state_clock_park(&t->clock, &t->group, clock_now_ns());
+		else if (i % 5 == 1)
+			state_clock_enter(&t->group, next, clock_now_ns());
+		else
+			state_clock_enter(&t->clock, next, clock_now_ns());
+	}
 	return NULL;
 }
 
@@ -67,6 +113,7 @@ static void a_reader_sees_a_consistent_picture(void **state)
 	static struct turning t;
 	const uint64_t start = clock_now_ns();
 	state_clock_start(&t.clock, THREAD_STARVED, start);
+	state_clock_start(&t.group, THREAD_STARVED, start);
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, turn, &t), 0);
 	uint64_t last = 0;
@@ -88,6 +135,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(states_add_up_to_the_wall),
+		cmocka_unit_test(parked_clocks_turn_with_their_group),
 		cmocka_unit_test(a_reader_sees_a_consistent_picture),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* A station fitted to several operating points, on simulated stores whose limit is known: whether it is full is told rightly and
  * surely where points tell, and not at all where there is one point. */
-#include "harness/analyze/storage.h"
+#include "harness/analyze/storage_capacity.h"
 
 #include "tests/unit/storage_fixture.h"
 

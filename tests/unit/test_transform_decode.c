@@ -2,7 +2,6 @@
  * would have made, to the bit. */
 #include "tests/unit/jpeg_fixture.h"
 #include "tests/unit/png_fixture.h"
-#include "workloads/image/augment.h"
 #include "workloads/image/resample.h"
 #include "workloads/image/transform.h"
 

@@ -1,6 +1,6 @@
 /* What was measured stands above what is predicted: points of a sweep and trials as changes against a point, the last step in a
  * direction, what it does to recommendations and confidence, and what becomes of advice that was taken. */
-#include "harness/analyze/confidence.h"
+#include "harness/analyze/verdict.h"
 #include "harness/report/trials.h"
 #include "tests/unit/diagnose_fixture.h"
 
@@ -157,7 +157,7 @@ static void what_gained_nothing_is_not_recommended(void **state)
 	change(add(&table, 1.01 * p.summary.median, 0.01), KEY_DECODE_WORKERS, 3);
 	diagnose(&p, &table.tried, &d);
 	assert_false(recommends(&d, "decode.workers="));
-	assert_true(says(&d, "no gain was measured from decode.workers=2 to 3"));
+	assert_true(says(&d, "No gain was measured from decode.workers=2 to 3"));
 	/* Nothing was predicted there: the verdict is as sure as before. */
 	assert_true(d.verdict.confidence >= confidence - 1e-12);
 	/* What was measured of another setting says nothing here. */
@@ -322,7 +322,7 @@ static void advice_is_undone_when_it_does_not_come_true(void **state)
 	}
 	struct trial trial = judged(317, 333, 0.02, 2900, 3400);
 	assert_non_null(
-		strstr(trial_words(&trial, words), "predicted 3,150 (2,900-3,400), measured 333"));
+		strstr(trial_words(&trial, words), "predicted 3,150 (90 % CI 2,900-3,400), measured 333"));
 	/* A disturbed node may halve a rate, and not take nine tenths of it. */
 	trial.disturbed = true;
 	trial_judge(&trial);

@@ -1,6 +1,6 @@
 /* The universal scalability law: exact data give its coefficients back, noisy data intervals that hold
  * the truth about as often as they say. */
-#include "harness/analyze/model.h"
+#include "harness/analyze/point_model.h"
 
 #include "harness/base/rng.h"
 

@@ -14,20 +14,20 @@ static void decode_on_the_cpu(void **state)
 	struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "cpu");
 	assert_string_equal(v.evidence[0],
-		"decode works 98.7 % of its 2 threads' time; read is blocked 71.0 %, "
-		"step waits 34.0 %");
+		"Decode is busy 98.7 % of its 2 threads' time; read is blocked 71.0 %, "
+		"step is starved 34.0 %.");
 	assert_true(v.confidence >= 0.8);
 	assert_true(says(&v, "all 2 cores are in use by 2 decode workers: "));
 	facts.step_threads = 1;
 	v = judge(&m, &facts);
 	assert_true(says(&v, "all 2 cores are in use by 2 decode workers and 1 step thread: "));
 	facts.step_threads = 0;
-	assert_true(says(&v, "99 % of the least capacity, decode's"));
+	assert_true(says(&v, "99 % of the lowest capacity (decode: "));
 	facts.cores = 8;
 	v = judge(&m, &facts);
 	expect(&v, "decode", "cpu");
 	assert_true(says(&v, "decode.workers = 4: decode could feed up to ~2,4"));
-	assert_true(says(&v, "step then limits"));
+	assert_true(says(&v, "then step is the bottleneck"));
 }
 
 static void too_few_cores(void **state)
@@ -97,7 +97,7 @@ static void reads_are_told_apart_by_other_points(void **state)
 	struct verdict v = judge(&m, &facts);
 	expect(&v, "read", "unknown");
 	assert_true(v.confidence < 0.6);
-	assert_true(says(&v, "look alike at one depth"));
+	assert_true(says(&v, "look alike at a single queue depth"));
 	assert_true(says(&v, "sweep read.depth=16,32"));
 	add_point(&m, 8, 1190 / 2);
 	add_point(&m, 32, 1190 * 1.95);
@@ -111,7 +111,7 @@ static void reads_are_told_apart_by_other_points(void **state)
 	v = judge(&m, &facts);
 	expect(&v, "read", "bandwidth");
 	assert_true(says(&v, "cannot be told apart"));
-	assert_true(says(&v, "no key gains"));
+	assert_true(says(&v, "no setting helps"));
 	m.read_point_count = 0;
 	facts.storage_bytes_per_s = 1190 * 1e5 / 0.95;
 	v = judge(&m, &facts);
@@ -156,7 +156,7 @@ static void two_that_bind(void **state)
 	const struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "cpu");
 	assert_string_equal(v.also, "step");
-	assert_true(says(&v, "step is within 1.5 % of decode: both bind"));
+	assert_true(says(&v, "The capacity of step is within 1.5 % of that of decode: both are bottlenecks."));
 	assert_true(v.confidence < 0.6);
 }
 
@@ -194,7 +194,7 @@ static void contradictions_are_refused(void **state)
 	refuse(&m, "95.0 %");
 	decode_bound(&m);
 	m.accounted = NAN;
-	refuse(&m, "not known");
+	refuse(&m, "unknown");
 	decode_bound(&m);
 	m.status = MEASUREMENT_UNSTEADY;
 	refuse(&m, "the throughput was not steady");
@@ -202,7 +202,7 @@ static void contradictions_are_refused(void **state)
 	refuse(&m, "unsteady: it drifts");
 	decode_bound(&m);
 	m.status = MEASUREMENT_FAILED;
-	refuse(&m, "no good repetition");
+	refuse(&m, "no repetition succeeded");
 	decode_bound(&m);
 	m.stage_count = 0;
 	refuse(&m, "profiler");

@@ -1,5 +1,5 @@
 /* Where there is no verdict: which key to set to what, and how many repetitions a diagnosis goes on for.  Time is made up. */
-#include "harness/analyze/verdict_parts.h"
+#include "harness/analyze/verdict.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -157,7 +157,7 @@ static void keys_are_named_with_their_values(void **state)
 	close_runs(&runs);
 	assert_string_equal(
 		way_out_steadier("unsteady: never settled: the rate drifts", &facts, out),
-		"set measure.warmup to 4s or more, so that it settles before it is measured");
+		"set measure.warmup to 4s or more, so that the rate settles before it is measured");
 	assert_non_null(strstr(way_out_steadier("left the steady state", &facts, out),
 		"set measure.duration to 6s or more"));
 	assert_non_null(strstr(way_out_states(&facts, out), "measure.profiler=on"));

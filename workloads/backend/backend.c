@@ -2,6 +2,7 @@
 #include "workloads/backend/backend.h"
 
 #include "harness/base/suggest.h"
+#include "harness/config/all_reduce.h"
 #include "workloads/backend/backends.h"
 #include "workloads/backend/cuda_load.h"
 #include "workloads/model/model.h"
@@ -12,13 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct backend_ops *const backend_list[] = {
-	&null_backend_ops,
-	&emulated_backend_ops,
-	&openblas_backend_ops,
-	&cuda_backend_ops,
-	NULL,
-};
+#define BACKEND_ENTRY(ID, name) &name##_backend_ops,
+const struct backend_ops *const backend_list[] = {STEP_BACKENDS(BACKEND_ENTRY) NULL};
 
 enum { REASON_BYTES = BACKEND_WHY_BYTES };
 
@@ -29,23 +25,8 @@ void backend_replace_device(const struct backend_ops *ops)
 	device_ops = ops ? ops : &cuda_backend_ops;
 }
 
-/* In the order of enum step_backend; auto is no backend of its own. */
-static const struct backend_ops *by_choice(int64_t choice)
-{
-	switch (choice) {
-	case STEP_BACKEND_NULL:
-		return &null_backend_ops;
-	case STEP_BACKEND_OPENBLAS:
-		return &openblas_backend_ops;
-	case STEP_BACKEND_CUDA:
-		return device_ops;
-	default:
-		return &emulated_backend_ops;
-	}
-}
-
 /* Why a device that is there would not do; NULL: it would. */
-static const char *why_emulate(const struct config *config, char *reason, size_t room)
+static const char *backend_why_emulate(const struct config *config, char *reason, size_t room)
 {
 	const char *missing = cuda_backend_ops.unavailable(reason, room);
 	if (missing)
@@ -59,11 +40,11 @@ static const char *why_emulate(const struct config *config, char *reason, size_t
 	return reason;
 }
 
-static const struct backend_ops *choose_real_or_emulated(
+static const struct backend_ops *backend_choose_real_or_emulated(
 	const struct config *config, char *why_not, size_t room)
 {
 	char reason[REASON_BYTES];
-	const char *why = why_emulate(config, reason, sizeof reason);
+	const char *why = backend_why_emulate(config, reason, sizeof reason);
 	if (!why)
 		return &cuda_backend_ops;
 	const enum key_id ignored = emulated_ignores(config);
@@ -82,8 +63,9 @@ const struct backend_ops *backend_choose(
 		why_not[0] = '\0';
 	const int64_t choice = config_integer(config, KEY_STEP_BACKEND);
 	if (choice == STEP_BACKEND_AUTO)
-		return choose_real_or_emulated(config, why_not, room);
-	const struct backend_ops *ops = by_choice(choice);
+		return backend_choose_real_or_emulated(config, why_not, room);
+	const struct backend_ops *ops =
+		choice == STEP_BACKEND_CUDA ? device_ops : backend_list[choice - 1];
 	char reason[REASON_BYTES];
 	const char *missing = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;
 	if (!missing)
@@ -206,4 +188,56 @@ int backend_refuse_name(struct error *err, const char *kind, const char *word,
 		at += (size_t)snprintf(known + at, sizeof known - at, " %s", names[i]);
 	return error_set(
 		err, -EINVAL, "step.%s: unknown %s '%s'; there are:%s", kind, kind, word, known);
+}
+
+/* --- groups of devices, whatever the backend ----------------------------------------------------- */
+
+enum { PARAMETER_BYTES = 4 };
+
+static const double NS_PER_SECOND = 1e9;
+
+int backend_group_open(struct backend_group **out, const struct config *config, struct error *err)
+{
+	*out = NULL;
+	const unsigned count = (unsigned)config_integer(config, KEY_STEP_DEVICES);
+	if (count < 2)
+		return 0;
+	int code = backend_validate(config, err);
+	if (code)
+		return code;
+	struct backend_group *group = calloc(1, sizeof *group);
+	if (!group)
+		return error_set(err, -ENOMEM, "no memory for a group of %u devices", count);
+	group->ops = backend_choose(config, NULL, 0, err);
+	group->count = count;
+	code = group->ops->group_open(&group->own, config, count, err);
+	if (code) {
+		free(group);
+		return code;
+	}
+	*out = group;
+	return 0;
+}
+
+void backend_group_close(struct backend_group *group)
+{
+	if (!group)
+		return;
+	group->ops->group_close(group->own);
+	free(group);
+}
+
+double backend_gradient_bytes(const struct config *config)
+{
+	const struct model *model = model_find(config_text(config, KEY_STEP_MODEL));
+	return model ? (double)model_parameters(model) * PARAMETER_BYTES : 0;
+}
+
+double backend_exchange_ns(const struct config *config)
+{
+	const double bytes_per_s = config_real(config, KEY_SYNC_BANDWIDTH);
+	const double latency_s = config_real(config, KEY_SYNC_LATENCY) / NS_PER_SECOND;
+	return NS_PER_SECOND * all_reduce_ring_seconds(backend_gradient_bytes(config),
+				       (unsigned)config_integer(config, KEY_STEP_DEVICES),
+				       bytes_per_s > 0 ? bytes_per_s : HUGE_VAL, latency_s);
 }

@@ -1,5 +1,18 @@
 /* Who computes a training step: null, emulated, openblas; cuda as a plug-in.  A backend is used by
- * the step thread alone. */
+ * the step thread alone.
+ *
+ * To add a backend (null.c is the smallest, openblas.c one that computes):
+ *   1. workloads/backend/NAME.c: a struct that begins with struct backend, if it has any state, the
+ *      functions that it needs of struct backend_ops (open and step are the least), and at the end
+ *      `const struct backend_ops NAME_backend_ops`, with .name, .summary, .size, and the facts that are
+ *      true of it: .null computes nothing, .emulated waits for a time that is given or published,
+ *      .on_cores computes on step.threads of this node's cores; one that has launch has a device with
+ *      memory of its own.
+ *   2. harness/config/config.h: `X(ID, NAME)` in STEP_BACKENDS.  step.backend has the choice NAME from
+ *      then on, and `mlbench list backends`, help and the man pages show it.
+ * It needs no more.  Each run records the facts, and prediction and diagnosis know it by these alone:
+ * nothing compares names (tests/layering.sh).  `auto` takes cuda or emulated; step.model is checked by
+ * backend_check_model where a backend computes one of ours. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_BACKEND_H
 #define MLBENCH_WORKLOADS_BACKEND_BACKEND_H
 
@@ -19,7 +32,7 @@ struct backend;
 
 struct backend_ops {
 	const char *name, *summary;
-	/* What it is like (workload_facts.h); with memory of its own is what has launch. */
+	/* Facts (workload_facts.h); with memory of its own is what has launch. */
 	bool null, emulated, on_cores;
 	size_t size; /* of the implementation's struct, which begins with struct backend */
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */

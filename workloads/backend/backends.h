@@ -4,10 +4,9 @@
 
 #include "workloads/backend/backend.h"
 
-extern const struct backend_ops null_backend_ops;
-extern const struct backend_ops emulated_backend_ops;
-extern const struct backend_ops openblas_backend_ops;
-extern const struct backend_ops cuda_backend_ops;
+#define BACKEND_DECLARE(ID, name) extern const struct backend_ops name##_backend_ops;
+STEP_BACKENDS(BACKEND_DECLARE)
+#undef BACKEND_DECLARE
 
 /* The published step of a device by the name that its driver has for it, in words.  False: there is none. */
 bool emulated_reference(const char *device, const struct config *config, char *out, size_t room);

@@ -32,7 +32,7 @@ static struct {
 const struct blas *blas;
 
 /* A pointer to a function is not one to data in C: it is copied byte by byte. */
-static bool look_up_all(void *handle, const char *path)
+static bool blas_look_up_all(void *handle, const char *path)
 {
 	struct blas *f = &state.functions;
 	const struct {
@@ -61,7 +61,7 @@ static bool look_up_all(void *handle, const char *path)
 }
 
 /* The first reason is kept: it is about the library that was meant. */
-static void keep_reason(const char *path)
+static void blas_keep_reason(const char *path)
 {
 	const char *const reason = dlerror();
 	if (!state.why[0])
@@ -69,14 +69,14 @@ static void keep_reason(const char *path)
 			state.why, sizeof state.why, "no OpenBLAS: %.320s", reason ? reason : path);
 }
 
-static bool try_library(const char *path)
+static bool blas_try_library(const char *path)
 {
 	void *const handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
-		keep_reason(path);
+		blas_keep_reason(path);
 		return false;
 	}
-	if (look_up_all(handle, path)) {
+	if (blas_look_up_all(handle, path)) {
 		if (state.functions.get_parallel() == PARALLEL_OPENMP)
 			return true;
 		(void)snprintf(state.why, sizeof state.why,
@@ -86,7 +86,7 @@ static bool try_library(const char *path)
 	return false;
 }
 
-static void find_library(void)
+static void blas_find_library(void)
 {
 	char beside[PATH_MAX];
 	struct error err = {""};
@@ -95,17 +95,17 @@ static void find_library(void)
 		return;
 	}
 	if (program_beside("../lib/libopenblas.so.0", beside, sizeof beside))
-		state.found = try_library(beside);
+		state.found = blas_try_library(beside);
 	if (!state.found && MLBENCH_OPENBLAS_FOLDER[0] != '\0')
-		state.found = try_library(MLBENCH_OPENBLAS_FOLDER "/libopenblas.so.0");
+		state.found = blas_try_library(MLBENCH_OPENBLAS_FOLDER "/libopenblas.so.0");
 	if (!state.found)
-		state.found = try_library("libopenblas.so.0");
+		state.found = blas_try_library("libopenblas.so.0");
 	blas = state.found ? &state.functions : NULL;
 }
 
 const struct blas *blas_find(char *why, size_t room)
 {
-	(void)pthread_once(&state.once, find_library);
+	(void)pthread_once(&state.once, blas_find_library);
 	if (!blas && room > 0)
 		(void)snprintf(why, room, "%s", state.why);
 	return blas;

@@ -1,15 +1,215 @@
-/* NVIDIA GPUs: the backend's functions as calls of the plug-in's, and a configuration in its terms.  Nothing here knows CUDA;
- * cuda_load.h finds the plug-in. */
+/* NVIDIA GPUs: finding the plug-in (dlopen, so that one build runs on nodes with and without CUDA, and what is missing is
+ * said by name), and the backend's functions as calls of the plug-in's.  Nothing here knows CUDA. */
 #include "workloads/backend/cuda_load.h"
 
+#include "harness/base/program.h"
 #include "harness/base/units.h"
 #include "workloads/backend/backends.h"
 #include "workloads/model/model.h"
 
+#include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* --- finding the plug-in ------------------------------------------------------------------------- */
+
+typedef const struct cuda_plugin *plugin_entry(void);
+
+static int cuda_check_versions(
+	const struct cuda_plugin *plugin, const char *path, struct error *err)
+{
+	if (!plugin)
+		return error_set(err, -ENOTSUP, "'%s' gives no table of functions", path);
+	if (plugin->abi != CUDA_PLUGIN_ABI)
+		return error_set(err, -ENOTSUP,
+			"'%s' has interface %u, this program needs %d: both must come from one build",
+			path, plugin->abi, CUDA_PLUGIN_ABI);
+	if (strcmp(plugin->version, MLBENCH_VERSION) != 0)
+		return error_set(err, -ENOTSUP,
+			"'%s' is of version %.32s, this program of %s: both must come from one build",
+			path, plugin->version, MLBENCH_VERSION);
+	return 0;
+}
+
+int cuda_open_plugin(const struct cuda_plugin **out, const char *path, struct error *err)
+{
+	*out = NULL;
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		const char *reason = dlerror();
+		return error_set(err, -ENOENT, "the CUDA plug-in cannot be opened: %s",
+			reason ? reason : path);
+	}
+	plugin_entry *entry;
+	/* The way from an object's address to a function's that POSIX describes for dlsym. */
+	*(void **)&entry = dlsym(library, CUDA_PLUGIN_ENTRY);
+	int code = 0;
+	if (!entry)
+		code = error_set(err, -ENOTSUP, "'%s' is no plug-in of this program: it has no %s",
+			path, CUDA_PLUGIN_ENTRY);
+	const struct cuda_plugin *plugin = entry ? entry() : NULL;
+	if (!code)
+		code = cuda_check_versions(plugin, path, err);
+	if (code) {
+		(void)dlclose(library);
+		return code;
+	}
+	*out = plugin;
+	return 0;
+}
+
+/* The kernel's side of a driver: there is something that a plug-in could use. */
+static const char *cuda_visible_device(void)
+{
+	static const char *const files[] = {"/dev/nvidiactl", "/dev/nvidia0"};
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+		if (access(files[i], F_OK) != 0)
+			return i == 0 ? "and no device is visible (no /dev/nvidiactl)"
+				      : "and no device is visible (no /dev/nvidia0)";
+	return "though a device is visible";
+}
+
+/* The first of the places that has the file; false: none. */
+static bool cuda_find_file(struct cuda_found *found, const char *folder)
+{
+	static const char *const places[] = {"", "/../lib/mlbench", "/../lib"};
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		const int length = snprintf(found->path, sizeof found->path,
+			"%s%s/" CUDA_PLUGIN_FILE, folder, places[i]);
+		if (length > 0 && (size_t)length < sizeof found->path &&
+			access(found->path, F_OK) == 0)
+			return true;
+	}
+	found->path[0] = '\0';
+	return false;
+}
+
+/* The CUDA libraries are 200 MiB of resident memory, which a run on a node without a driver need not carry.  Only opened here:
+ * the runtime opens it again by the same name. */
+static bool cuda_has_driver(struct cuda_found *found)
+{
+	if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))
+		return true;
+	const char *reason = dlerror();
+	(void)snprintf(found->why, sizeof found->why, "no NVIDIA driver: %s",
+		reason ? reason : "libcuda.so.1 cannot be opened");
+	return false;
+}
+
+static bool cuda_choose_file(struct cuda_found *found, const char *folder)
+{
+	const char *named = getenv(CUDA_PLUGIN_VARIABLE);
+	if (named && *named) {
+		/* Without a slash the linker would look in its own places. */
+		(void)snprintf(found->path, sizeof found->path, "%s%s",
+			strchr(named, '/') ? "" : "./", named);
+		return true;
+	}
+	if (cuda_find_file(found, folder))
+		return cuda_has_driver(found);
+	(void)snprintf(found->why, sizeof found->why,
+		"this build has no CUDA plug-in (%s is not in '%.200s', nor in ../lib/mlbench or ../lib), %s",
+		CUDA_PLUGIN_FILE, folder, cuda_visible_device());
+	return false;
+}
+
+void cuda_look(struct cuda_found *found, const char *folder)
+{
+	*found = (struct cuda_found){0};
+	if (!cuda_choose_file(found, folder))
+		return;
+	struct error err = {0};
+	int code = cuda_open_plugin(&found->plugin, found->path, &err);
+	if (!code)
+		code = found->plugin->node(&found->node, &err);
+	if (!code && found->node.count == 0)
+		code = error_set(&err, -ENODEV, "no device");
+	found->ready = code == 0;
+	if (code)
+		(void)snprintf(found->why, sizeof found->why, "%s", err.text);
+}
+
+static struct cuda_found found_once;
+
+static void cuda_find_once(void)
+{
+	char folder[PATH_MAX];
+	program_folder(folder, sizeof folder);
+	cuda_look(&found_once, folder);
+}
+
+const struct cuda_found *cuda_find(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, cuda_find_once);
+	return &found_once;
+}
+
+/* --- in words ----------------------------------------------------------------------------------------------- */
+
+enum { MAJOR_FACTOR = 1000, MINOR_FACTOR = 10 };
+
+static void cuda_add(char *out, size_t room, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void cuda_add(char *out, size_t room, const char *format, ...)
+{
+	const size_t used = strlen(out);
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(out + used, room - used, format, args);
+	va_end(args);
+}
+
+/* 13020 is 13.2. */
+static void cuda_add_version(char *out, size_t room, const char *name, int version)
+{
+	if (version > 0)
+		cuda_add(out, room, "%s%s %d.%d", *out ? ", " : "", name, version / MAJOR_FACTOR,
+			version % MAJOR_FACTOR / MINOR_FACTOR);
+}
+
+static void cuda_add_devices(char *out, size_t room, const struct cuda_node *node)
+{
+	if (node->count == 0)
+		return;
+	cuda_add(out, room, "; %zu device%s:", node->count, node->count == 1 ? "" : "s");
+	for (size_t i = 0; i < node->count && i < CUDA_DEVICES_MAX; i++) {
+		const struct cuda_device_facts *device = &node->devices[i];
+		char size[UNITS_BYTES];
+		cuda_add(out, room, "%s %s (sm_%u%u, %s)", i > 0 ? "," : "", device->name,
+			device->major, device->minor,
+			units_format_size((double)device->memory_bytes, size));
+	}
+}
+
+const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t room)
+{
+	const struct cuda_node *node = &found->node;
+	const struct cuda_plugin *plugin = found->plugin;
+	out[0] = '\0';
+	/* Not opened for want of a driver: it can say at least what it is. */
+	if (!plugin && (!found->path[0] || cuda_open_plugin(&plugin, found->path, NULL) != 0))
+		return out;
+	cuda_add_version(out, room, "driver", node->driver);
+	cuda_add_version(out, room, "runtime", node->runtime);
+	if (node->cublas[0])
+		cuda_add(out, room, ", cuBLAS %s", node->cublas);
+	if (node->nccl[0])
+		cuda_add(out, room,
+			isdigit((unsigned char)node->nccl[0]) ? ", NCCL %s" : ", no NCCL (%s)",
+			node->nccl);
+	cuda_add(out, room, "%splug-in built with %s", *out ? ", " : "", plugin->built);
+	cuda_add_devices(out, room, node);
+	return out;
+}
+
+/* --- the backend --------------------------------------------------------------------------------- */
 
 enum { CHANNELS = 3, FLOAT_BYTES = 4 };
 
@@ -48,7 +248,7 @@ enum step_precision cuda_precision(const struct config *config)
 		       : STEP_PRECISION_FP32;
 }
 
-static struct cuda_options options_from(
+static struct cuda_options cuda_options_from(
 	const struct config *config, uint32_t sample_elements, uint32_t class_count)
 {
 	const bool uint8 = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8;
@@ -78,7 +278,7 @@ static struct cuda_options options_from(
 
 /* --- what can be told and refused before anything runs ---------------------------------------------------------------------- */
 
-static int check_devices(
+static int cuda_check_devices(
 	const struct config *config, const struct cuda_node *node, struct error *err)
 {
 	const size_t wanted = (size_t)config_integer(config, KEY_STEP_DEVICES);
@@ -88,7 +288,7 @@ static int check_devices(
 		node->count, node->count == 1 ? "" : "s");
 }
 
-static const char *precision_name(const struct config *config, char out[CONFIG_VALUE_BYTES])
+static const char *cuda_precision_name(const struct config *config, char out[CONFIG_VALUE_BYTES])
 {
 	const struct config_value value = {.integer = cuda_precision(config)};
 	return config_format_value(KEY_STEP_PRECISION, &value, out, CONFIG_VALUE_BYTES);
@@ -103,11 +303,11 @@ static const char *cuda_outline(const struct config *config, char *out, size_t r
 	if (devices > 1)
 		(void)snprintf(count, sizeof count, "%lld x ", (long long)devices);
 	(void)snprintf(out, room, "%s%s, %s in %s", count, node->devices[0].name,
-		config_text(config, KEY_STEP_MODEL), precision_name(config, precision));
+		config_text(config, KEY_STEP_MODEL), cuda_precision_name(config, precision));
 	return out;
 }
 
-static int check_device(const struct config *config, const struct cuda_device_facts *device,
+static int cuda_check_device(const struct config *config, const struct cuda_device_facts *device,
 	const struct cuda_options *options, uint64_t needed, struct error *err)
 {
 	char name[CONFIG_VALUE_BYTES];
@@ -116,7 +316,8 @@ static int check_device(const struct config *config, const struct cuda_device_fa
 	if (!device->precisions[options->precision])
 		return error_set(err, -ENOTSUP,
 			"step.precision = %s: the device does not compute in it (%s, sm_%u%u)",
-			precision_name(config, name), device->name, device->major, device->minor);
+			cuda_precision_name(config, name), device->name, device->major,
+			device->minor);
 	if (device->memory_bytes > 0 && needed > device->memory_bytes)
 		return error_set(err, -ENOTSUP,
 			"step.model = %s with batch.size = %u needs at least %s of device memory, and %s has %s",
@@ -131,15 +332,15 @@ static int cuda_validate(const struct config *config, struct error *err)
 	const struct cuda_found *found = cuda_find();
 	int code = backend_check_model(config, err);
 	if (!code)
-		code = check_devices(config, &found->node, err);
+		code = cuda_check_devices(config, &found->node, err);
 	if (code)
 		return code;
 	const uint32_t edge = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE);
-	const struct cuda_options options = options_from(config, CHANNELS * edge * edge, 1);
+	const struct cuda_options options = cuda_options_from(config, CHANNELS * edge * edge, 1);
 	const uint64_t needed = found->plugin->device_bytes(&options);
 	const size_t devices = (size_t)config_integer(config, KEY_STEP_DEVICES);
 	for (size_t i = 0; i < devices && !code; i++)
-		code = check_device(config, &found->node.devices[i], &options, needed, err);
+		code = cuda_check_device(config, &found->node.devices[i], &options, needed, err);
 	return code;
 }
 
@@ -156,7 +357,7 @@ static int cuda_open(struct backend *backend, struct error *err)
 		.activation_deviation = NAN,
 	};
 	struct cuda_options options =
-		options_from(backend->config, backend->sample_elements, backend->class_count);
+		cuda_options_from(backend->config, backend->sample_elements, backend->class_count);
 	options.device = backend->device_index;
 	options.staging_places = backend->staging_places;
 	if (backend->batch_room > 0)
@@ -189,7 +390,7 @@ static int cuda_launch(struct backend *backend, const struct batch_view *batch, 
 	return cuda->plugin->launch(cuda->session, batch, err);
 }
 
-static void keep_statistics(struct cuda *cuda, const struct step_result *result)
+static void cuda_keep_statistics(struct cuda *cuda, const struct step_result *result)
 {
 	if (!isnan(result->nonfinite_share))
 		cuda->sampled = *result;
@@ -200,7 +401,7 @@ static int cuda_finish(struct backend *backend, struct step_result *out, struct 
 	struct cuda *cuda = (struct cuda *)backend;
 	const int code = cuda->plugin->finish(cuda->session, out, err);
 	if (!code)
-		keep_statistics(cuda, out);
+		cuda_keep_statistics(cuda, out);
 	return code;
 }
 
@@ -268,14 +469,14 @@ static void cuda_mark(const char *name)
 
 /* --- for the measurement ---------------------------------------------------------------------------------------- */
 
-static void describe_device(const struct backend *backend, struct device_measurement *out)
+static void cuda_describe_device(const struct backend *backend, struct device_measurement *out)
 {
 	const struct cuda_found *found = cuda_find();
 	char precision[CONFIG_VALUE_BYTES];
 	out->index = backend->device_index;
 	out->emulated = false;
 	(void)snprintf(out->precision, sizeof out->precision, "%s",
-		precision_name(backend->config, precision));
+		cuda_precision_name(backend->config, precision));
 	if (backend->device_index >= found->node.count)
 		return;
 	const struct cuda_device_facts *facts = &found->node.devices[backend->device_index];
@@ -290,7 +491,7 @@ static void cuda_describe(struct backend *backend, struct device_measurement *ou
 	const struct cuda *cuda = (const struct cuda *)backend;
 	struct cuda_description description;
 	cuda->plugin->describe(cuda->session, &description);
-	describe_device(backend, out);
+	cuda_describe_device(backend, out);
 	out->flops_per_step = description.flops_per_sample * backend->batch_size;
 	out->deterministic = description.deterministic;
 	out->clock_map_error_ns = description.clock_map_error_ns;

@@ -1,19 +1,274 @@
 /* A device that is only a clock: a step ends when the published time of that model on that device
- * has passed.  Utilisation counts the nominal time, never the measured sleep. */
+ * has passed.  Utilisation counts the nominal time, never the measured sleep.  Devices that train
+ * together meet at a barrier that carries the latest time: rounds are numbered, and the result of one
+ * stays until the one after the next is complete, when everybody has read it. */
+#include "workloads/backend/emulated.h"
+
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
+#include "workloads/backend/backend.h"
 #include "workloads/backend/backends.h"
-#include "workloads/backend/deadline.h"
-#include "workloads/backend/emulated_group.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
+
+/* Published step times: seconds per batch on one accelerator, computation_time of the MLPerf Storage
+ * benchmark's workload files (mlcommons/storage, configs/dlio/workload). */
+const struct emulated_step emulated_steps[] = {
+	{"v100", "unet3d", 4, 1.3604},
+	{"a100", "unet3d", 7, 0.636},
+	{"h100", "unet3d", 7, 0.323},
+	{"b200", "unet3d", 7, 0.162},
+	{"v100", "resnet50", 64, 0.195},
+	{"a100", "resnet50", 400, 0.435},
+	{"h100", "resnet50", 400, 0.224},
+	{"v100", "cosmoflow", 1, 0.00936},
+	{"a100", "cosmoflow", 1, 0.00551},
+	{"h100", "cosmoflow", 1, 0.00350},
+	{"b200", "retinanet", 24, 0.04755},
+	{"mi355", "retinanet", 32, 0.0634},
+	{"b200", "flux", 48, 1.35},
+	{"mi355", "flux", 72, 2.025},
+	{"b200", "dlrm", 16384, 0.000375},
+	{"mi355", "dlrm", 16384, 0.0005625},
+	{"v100", "bert", 48, 0.968},
+};
+
+const size_t emulated_step_count = sizeof(emulated_steps) / sizeof(emulated_steps[0]);
+
+/* --- the clock of a device ----------------------------------------------------------------------- */
+
+enum {
+	SLICE_NS = 100 * 1000 * 1000, /* between looks at the stop flag */
+	APPROACH_NS = 300 * 1000,     /* the last sleep: the longer it is, the later it ends */
+	LEARN_UP = 2,                 /* share of an excess that is added */
+	LEARN_DOWN = 64,              /* share of a surplus that is given up */
+	LEARN_SPARE_NS = 3000,        /* aim above the lateness itself */
+};
+
+static uint64_t deadline_least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t deadline_clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : deadline_least(value, high);
+}
+
+uint64_t deadline_start(const struct deadline *deadline, uint64_t now_ns, uint64_t nominal_ns)
+{
+	if (deadline->returned_ns == 0 || now_ns < deadline->returned_ns)
+		return now_ns;
+	const uint64_t handover = now_ns - deadline->returned_ns;
+	if (handover > deadline_least(deadline->oversleep_ns, DEADLINE_HANDOVER_NS))
+		return now_ns;
+	return now_ns - deadline_least(deadline->oversleep_ns, nominal_ns);
+}
+
+uint64_t deadline_done(struct deadline *deadline, uint64_t deadline_ns, uint64_t now_ns)
+{
+	deadline->returned_ns = now_ns;
+	deadline->oversleep_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
+	return deadline->oversleep_ns;
+}
+
+void deadline_forget(struct deadline *deadline)
+{
+	deadline->returned_ns = 0;
+	deadline->oversleep_ns = 0;
+}
+
+uint64_t deadline_margin(const struct deadline *deadline, uint64_t nominal_ns)
+{
+	const uint64_t margin =
+		deadline_clamp(deadline->margin_ns, DEADLINE_MARGIN_MIN_NS, DEADLINE_MARGIN_MAX_NS);
+	return deadline_least(margin, nominal_ns / DEADLINE_MARGIN_SHARE);
+}
+
+void deadline_learn(struct deadline *deadline, uint64_t lateness_ns)
+{
+	const uint64_t wanted = lateness_ns + LEARN_SPARE_NS;
+	if (wanted > deadline->margin_ns)
+		deadline->margin_ns += (wanted - deadline->margin_ns) / LEARN_UP;
+	else
+		deadline->margin_ns -= (deadline->margin_ns - wanted) / LEARN_DOWN;
+	deadline->margin_ns =
+		deadline_clamp(deadline->margin_ns, DEADLINE_MARGIN_MIN_NS, DEADLINE_MARGIN_MAX_NS);
+}
+
+static bool deadline_stopped(const atomic_bool *stop)
+{
+	return stop && atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+/* Sleeps until wake_ns in slices; the time at the end.  Stops between slices. */
+static uint64_t deadline_sleep_in_slices(uint64_t now, uint64_t wake_ns, const atomic_bool *stop)
+{
+	while (now < wake_ns && !deadline_stopped(stop)) {
+		clock_sleep_until_ns(deadline_least(wake_ns, now + SLICE_NS));
+		now = clock_now_ns();
+	}
+	return now;
+}
+
+uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop)
+{
+	return deadline_sleep_in_slices(clock_now_ns(), wake_ns, stop);
+}
+
+uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t nominal_ns,
+	const atomic_bool *stop)
+{
+	uint64_t now = clock_now_ns();
+	const uint64_t wake_ns = deadline_ns - deadline_margin(deadline, nominal_ns);
+	if (now < wake_ns) {
+		/* A core that slept for long is in a deeper idle state: wake it early once, so that
+		 * the lateness that counts is that of a short sleep, whatever the step's time. */
+		if (now + 2 * APPROACH_NS < wake_ns)
+			now = deadline_sleep_in_slices(now, wake_ns - APPROACH_NS, stop);
+		now = deadline_sleep_in_slices(now, wake_ns, stop);
+		if (now < wake_ns)
+			return now;
+		deadline_learn(deadline, now - wake_ns);
+	}
+	while (now < deadline_ns) {
+		__builtin_ia32_pause();
+		now = clock_now_ns();
+	}
+	return now;
+}
+
+/* --- where devices meet -------------------------------------------------------------------------- */
+
+enum { LOOK_NS = 20 * 1000 * 1000 /* between looks at the stop flag */ };
+
+struct emulated_group {
+	pthread_mutex_t lock;
+	pthread_cond_t complete;
+	unsigned count, arrived;
+	uint64_t round;
+	uint64_t latest_ns, longest_ns;      /* of those who have arrived */
+	struct emulated_exchange results[2]; /* by round % 2 */
+};
+
+static int emulated_group_open_condition(struct emulated_group *group)
+{
+	pthread_condattr_t attributes;
+	int code = pthread_condattr_init(&attributes);
+	if (code)
+		return code;
+	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	code = pthread_cond_init(&group->complete, &attributes);
+	(void)pthread_condattr_destroy(&attributes);
+	return code;
+}
+
+int emulated_group_open(struct emulated_group **out, unsigned count)
+{
+	struct emulated_group *group = calloc(1, sizeof *group);
+	*out = NULL;
+	if (!group)
+		return -ENOMEM;
+	group->count = count;
+	int code = emulated_group_open_condition(group);
+	if (code) {
+		free(group);
+		return -code;
+	}
+	code = pthread_mutex_init(&group->lock, NULL);
+	if (code) {
+		(void)pthread_cond_destroy(&group->complete);
+		free(group);
+		return -code;
+	}
+	*out = group;
+	return 0;
+}
+
+void emulated_group_close(struct emulated_group *group)
+{
+	if (!group)
+		return;
+	(void)pthread_mutex_destroy(&group->lock);
+	(void)pthread_cond_destroy(&group->complete);
+	free(group);
+}
+
+static bool emulated_group_stopped(const atomic_bool *stop)
+{
+	return stop && atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+static void emulated_group_wait_until(struct emulated_group *group, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+		.tv_nsec = (long)(deadline_ns % NS_PER_S),
+	};
+	(void)pthread_cond_timedwait(&group->complete, &group->lock, &deadline);
+}
+
+/* The lock is held.  True: the round is complete. */
+static bool emulated_group_await_round(struct emulated_group *group, uint64_t round,
+	uint64_t computed_ns, const atomic_bool *stop, const struct group_watch *watch)
+{
+	while (group->round == round && !emulated_group_stopped(stop)) {
+		const uint64_t now = clock_now_ns();
+		uint64_t until = now + LOOK_NS;
+		if (watch && now >= computed_ns) {
+			watch->enter(watch->context, GROUP_WAITS, computed_ns);
+			watch = NULL;
+		} else if (watch && computed_ns < until) {
+			until = computed_ns;
+		}
+		emulated_group_wait_until(group, until);
+	}
+	return group->round != round;
+}
+
+static uint64_t emulated_group_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void emulated_group_complete_round(struct emulated_group *group)
+{
+	group->results[group->round % 2] = (struct emulated_exchange){
+		.begin_ns = group->latest_ns,
+		.end_ns = group->latest_ns + group->longest_ns,
+	};
+	group->arrived = 0;
+	group->latest_ns = 0;
+	group->longest_ns = 0;
+	group->round++;
+	(void)pthread_cond_broadcast(&group->complete);
+}
+
+bool emulated_group_meet(struct emulated_group *group, uint64_t computed_ns, uint64_t exchange_ns,
+	const atomic_bool *stop, const struct group_watch *watch, struct emulated_exchange *out)
+{
+	(void)pthread_mutex_lock(&group->lock);
+	const uint64_t round = group->round;
+	group->latest_ns = emulated_group_later(computed_ns, group->latest_ns);
+	group->longest_ns = emulated_group_later(exchange_ns, group->longest_ns);
+	if (++group->arrived == group->count)
+		emulated_group_complete_round(group);
+	const bool complete = emulated_group_await_round(group, round, computed_ns, stop, watch);
+	*out = group->results[round % 2];
+	(void)pthread_mutex_unlock(&group->lock);
+	return complete;
+}
+
+/* --- the backend --------------------------------------------------------------------------------- */
 
 /* Keeps the jitter apart from other uses of run.seed. */
 #define JITTER_STREAM 0x6a69747465720000ULL
@@ -31,7 +286,7 @@ struct emulated {
 	int timer_slack_ns; /* the thread's own, to be put back */
 };
 
-static bool is_device(const char *name)
+static bool emulated_is_device(const char *name)
 {
 	for (size_t i = 0; i < emulated_step_count; i++)
 		if (strcmp(emulated_steps[i].device, name) == 0)
@@ -39,7 +294,7 @@ static bool is_device(const char *name)
 	return false;
 }
 
-static bool is_model(const char *name)
+static bool emulated_is_model(const char *name)
 {
 	for (size_t i = 0; i < emulated_step_count; i++)
 		if (strcmp(emulated_steps[i].model, name) == 0)
@@ -47,7 +302,7 @@ static bool is_model(const char *name)
 	return model_find(name) != NULL;
 }
 
-static int refuse_device(const char *word, struct error *err)
+static int emulated_refuse_device(const char *word, struct error *err)
 {
 	const char *names[BACKEND_NAMES_MAX];
 	size_t count = 0;
@@ -60,7 +315,7 @@ static int refuse_device(const char *word, struct error *err)
 		refusal.text);
 }
 
-static int refuse_model(const char *word, struct error *err)
+static int emulated_refuse_model(const char *word, struct error *err)
 {
 	const char *names[BACKEND_NAMES_MAX];
 	size_t count = 0;
@@ -71,7 +326,7 @@ static int refuse_model(const char *word, struct error *err)
 	return backend_refuse_name(err, "model", word, names, count);
 }
 
-static const struct emulated_step *find_step(const char *device, const char *model)
+static const struct emulated_step *emulated_find_step(const char *device, const char *model)
 {
 	for (size_t i = 0; i < emulated_step_count; i++)
 		if (strcmp(emulated_steps[i].device, device) == 0 &&
@@ -81,7 +336,7 @@ static const struct emulated_step *find_step(const char *device, const char *mod
 }
 
 /* "NVIDIA A100-SXM4-80GB" is a100; a part of a device (MIG) is no device of the table. */
-static bool is_named(const char *full, const char *device)
+static bool emulated_is_named(const char *full, const char *device)
 {
 	bool named = false;
 	for (const char *at = full; *at; at += strspn(at, " -")) {
@@ -100,7 +355,7 @@ bool emulated_reference(const char *device, const struct config *config, char *o
 	char time[UNITS_BYTES];
 	for (size_t i = 0; i < emulated_step_count; i++) {
 		const struct emulated_step *step = &emulated_steps[i];
-		if (strcmp(step->model, model) != 0 || !is_named(device, step->device))
+		if (strcmp(step->model, model) != 0 || !emulated_is_named(device, step->device))
 			continue;
 		(void)snprintf(out, room,
 			"published %s, %s: %s per batch of %u, %.0f samples/s (not measured here)",
@@ -112,7 +367,7 @@ bool emulated_reference(const char *device, const struct config *config, char *o
 	return false;
 }
 
-static int refuse_pair(const char *device, const char *model, struct error *err)
+static int emulated_refuse_pair(const char *device, const char *model, struct error *err)
 {
 	char others[ERROR_TEXT_BYTES / 4] = "";
 	for (size_t i = 0, at = 0; i < emulated_step_count && at < sizeof others; i++)
@@ -125,7 +380,7 @@ static int refuse_pair(const char *device, const char *model, struct error *err)
 }
 
 /* A bandwidth says nothing of gradients of unknown size. */
-static int exchange_is_known(const struct config *config, struct error *err)
+static int emulated_exchange_is_known(const struct config *config, struct error *err)
 {
 	if (config_integer(config, KEY_STEP_DEVICES) < 2 ||
 		config_real(config, KEY_SYNC_BANDWIDTH) <= 0 || backend_gradient_bytes(config) > 0)
@@ -159,21 +414,21 @@ static int emulated_validate(const struct config *config, struct error *err)
 		return error_set(err, -EINVAL,
 			"step.%s has no effect on an emulated step; leave it out, or compute the step (step.backend = cuda)",
 			config_keys[ignored].name);
-	if (!timed && !is_device(device))
-		return refuse_device(device, err);
-	if (!is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
-		return refuse_model(model, err);
-	if (!timed && !find_step(device, model))
-		return refuse_pair(device, model, err);
+	if (!timed && !emulated_is_device(device))
+		return emulated_refuse_device(device, err);
+	if (!emulated_is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
+		return emulated_refuse_model(model, err);
+	if (!timed && !emulated_find_step(device, model))
+		return emulated_refuse_pair(device, model, err);
 	if (timed && !(config_step_time(config, config_real(config, KEY_BATCH_SIZE)) >= 1))
 		return error_set(err, -EINVAL,
 			"step.time = %s: the line through these points is below 0 at batch.size = %lld; add a point near there",
 			config_text(config, KEY_STEP_TIME),
 			(long long)config_integer(config, KEY_BATCH_SIZE));
-	return exchange_is_known(config, err);
+	return emulated_exchange_is_known(config, err);
 }
 
-static void describe(struct emulated *emulated, const struct emulated_step *published)
+static void emulated_describe(struct emulated *emulated, const struct emulated_step *published)
 {
 	struct backend *backend = &emulated->backend;
 	const struct config *config = backend->config;
@@ -202,7 +457,7 @@ static void describe(struct emulated *emulated, const struct emulated_step *publ
 		config_text(config, KEY_STEP_MODEL), time, jitter, devices);
 }
 
-static double model_flops(const struct backend *backend)
+static double emulated_model_flops(const struct backend *backend)
 {
 	const struct model *model = model_find(config_text(backend->config, KEY_STEP_MODEL));
 	const struct model_shape shape = {backend->sample_elements, backend->class_count};
@@ -210,8 +465,8 @@ static double model_flops(const struct backend *backend)
 }
 
 /* Per full batch; *published is NULL when the time is the user's own. */
-static int nominal_time(const struct backend *backend, const struct emulated_step **published,
-	double *ns, struct error *err)
+static int emulated_nominal_time(const struct backend *backend,
+	const struct emulated_step **published, double *ns, struct error *err)
 {
 	const struct config *config = backend->config;
 	const char *device = config_text(config, KEY_STEP_DEVICE);
@@ -220,9 +475,9 @@ static int nominal_time(const struct backend *backend, const struct emulated_ste
 	*ns = config_step_time(config, backend->batch_size);
 	if (*ns > 0)
 		return 0;
-	const struct emulated_step *step = find_step(device, model);
+	const struct emulated_step *step = emulated_find_step(device, model);
 	if (!step)
-		return refuse_pair(device, model, err);
+		return emulated_refuse_pair(device, model, err);
 	*published = step;
 	*ns = step->seconds * (double)NS_PER_S / step->batch * backend->batch_size;
 	return 0;
@@ -233,7 +488,8 @@ static int emulated_open(struct backend *backend, struct error *err)
 	struct emulated *emulated = (struct emulated *)backend;
 	const struct config *config = backend->config;
 	const struct emulated_step *published;
-	const int result = nominal_time(backend, &published, &backend->nominal_step_ns, err);
+	const int result =
+		emulated_nominal_time(backend, &published, &backend->nominal_step_ns, err);
 	if (result < 0)
 		return result;
 	const double jitter = config_real(config, KEY_STEP_JITTER);
@@ -241,8 +497,8 @@ static int emulated_open(struct backend *backend, struct error *err)
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
 	emulated->exchange_ns = backend->device_count > 1 ? backend_exchange_ns(config) : 0;
 	backend->emulated = true;
-	backend->flops_per_sample = model_flops(backend);
-	describe(emulated, published);
+	backend->flops_per_sample = emulated_model_flops(backend);
+	emulated_describe(emulated, published);
 
 	/* The default slack of 50 us is a delay that the learned margin could not take back. */
 	emulated->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
@@ -252,7 +508,7 @@ static int emulated_open(struct backend *backend, struct error *err)
 
 /* Log-normal with mean 1: exp(sigma z - sigma^2 / 2), whose coefficient of variation is
  * sqrt(exp(sigma^2) - 1).  A function of the seed and the batch's index alone. */
-static double jitter_factor(const struct emulated *emulated, uint64_t index)
+static double emulated_jitter_factor(const struct emulated *emulated, uint64_t index)
 {
 	const double sigma = emulated->jitter_sigma;
 	if (sigma <= 0)
@@ -263,14 +519,15 @@ static double jitter_factor(const struct emulated *emulated, uint64_t index)
 }
 
 /* Cut short by the end of the run. */
-static int give_up(struct emulated *emulated, uint64_t start, uint64_t now, struct step_result *out)
+static int emulated_give_up(
+	struct emulated *emulated, uint64_t start, uint64_t now, struct step_result *out)
 {
 	deadline_forget(&emulated->deadline);
 	out->device_ns = now > start ? now - start : 0;
 	return 0;
 }
 
-static void tell(const struct emulated *emulated, enum group_phase phase, uint64_t at_ns)
+static void emulated_tell(const struct emulated *emulated, enum group_phase phase, uint64_t at_ns)
 {
 	const struct group_watch *watch = emulated->backend.watch;
 	if (!watch)
@@ -280,7 +537,7 @@ static void tell(const struct emulated *emulated, enum group_phase phase, uint64
 }
 
 /* Gradients are there at computed; *end is when they are exchanged.  False: stopped. */
-static bool exchange(
+static bool emulated_exchange(
 	struct emulated *emulated, uint64_t computed, uint64_t *end, struct step_result *out)
 {
 	const struct backend *backend = &emulated->backend;
@@ -290,9 +547,9 @@ static bool exchange(
 		    backend->stop, backend->watch, &met))
 		return false;
 	if (met.begin_ns > computed)
-		tell(emulated, GROUP_WAITS, computed);
+		emulated_tell(emulated, GROUP_WAITS, computed);
 	if (met.end_ns > met.begin_ns)
-		tell(emulated, GROUP_EXCHANGES, met.begin_ns);
+		emulated_tell(emulated, GROUP_EXCHANGES, met.begin_ns);
 	*end = met.end_ns;
 	out->sync_begin_ns = computed;
 	out->sync_ns = met.end_ns - computed;
@@ -305,15 +562,15 @@ static int emulated_step(struct backend *backend, const struct batch_view *batch
 	(void)err;
 	struct emulated *emulated = (struct emulated *)backend;
 	const double share = (double)batch->size / backend->batch_size;
-	const double factor = jitter_factor(emulated, batch->index) * backend->slowdown;
+	const double factor = emulated_jitter_factor(emulated, batch->index) * backend->slowdown;
 	const uint64_t nominal = (uint64_t)llround(backend->nominal_step_ns * share * factor);
 	const uint64_t start = deadline_start(&emulated->deadline, clock_now_ns(), nominal);
 	uint64_t end = start + nominal;
-	if (backend->group && !exchange(emulated, end, &end, out))
-		return give_up(emulated, start, clock_now_ns(), out);
+	if (backend->group && !emulated_exchange(emulated, end, &end, out))
+		return emulated_give_up(emulated, start, clock_now_ns(), out);
 	const uint64_t now = deadline_wait(&emulated->deadline, end, end - start, backend->stop);
 	if (now < end)
-		return give_up(emulated, start, now, out);
+		return emulated_give_up(emulated, start, now, out);
 	if (backend->watch)
 		backend->watch->enter(backend->watch->context, GROUP_COMPUTES, end);
 	out->device_ns = end - start;
@@ -323,7 +580,8 @@ static int emulated_step(struct backend *backend, const struct batch_view *batch
 	return 0;
 }
 
-static int open_group(void **own, const struct config *config, unsigned count, struct error *err)
+static int emulated_open_group(
+	void **own, const struct config *config, unsigned count, struct error *err)
 {
 	(void)config;
 	struct emulated_group *group;
@@ -332,7 +590,7 @@ static int open_group(void **own, const struct config *config, unsigned count, s
 	return code ? error_set_errno(err, -code, "cannot make a group of %u devices", count) : 0;
 }
 
-static void close_group(void *own)
+static void emulated_close_group(void *own)
 {
 	emulated_group_close(own);
 }
@@ -353,6 +611,6 @@ const struct backend_ops emulated_backend_ops = {
 	.step = emulated_step,
 	.close = emulated_close,
 	.validate = emulated_validate,
-	.group_open = open_group,
-	.group_close = close_group,
+	.group_open = emulated_open_group,
+	.group_close = emulated_close_group,
 };

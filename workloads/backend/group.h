@@ -1,6 +1,6 @@
 /* Devices that train together in one process: after each step all of them exchange their gradients, so none begins its
  * next step before the slowest has computed this one (synchronous data-parallel training).  What a group is depends on
- * the backend: emulated devices meet at a barrier (emulated_group.h), CUDA devices through NCCL. */
+ * the backend: emulated devices meet at a barrier (emulated.h), CUDA devices through NCCL. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_GROUP_H
 #define MLBENCH_WORKLOADS_BACKEND_GROUP_H
 

@@ -2,7 +2,7 @@
 #include "workloads/backend/network.h"
 
 #include "workloads/backend/blas.h"
-#include "workloads/backend/loss.h"
+#include "workloads/backend/layers.h"
 #include "workloads/backend/network_plan.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define BYTE_MIDDLE 128.0f
 #define BYTE_SCALE (1.0f / 64)
 
-static void initialise(struct network *network)
+static void network_initialise(struct network *network)
 {
 	for (size_t i = 0; i < network->layer_count; i++) {
 		struct layer *layer = &network->layers[i];
@@ -46,7 +46,7 @@ int network_open(struct network *network, const struct network_options *options,
 		return result;
 	}
 	(void)network_place(network, network->memory.data);
-	initialise(network);
+	network_initialise(network);
 	return 0;
 }
 
@@ -68,20 +68,20 @@ uint64_t network_bytes(const struct network_options *options)
 	return bytes;
 }
 
-static void convert_bytes(const uint8_t *restrict bytes, float *restrict out, size_t count)
+static void network_convert_bytes(const uint8_t *restrict bytes, float *restrict out, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		out[i] = ((float)bytes[i] - BYTE_MIDDLE) * BYTE_SCALE;
 }
 
 /* One sample into `wanted` floats: cut, or repeated from the start. */
-static void fill_sample(
+static void network_fill_sample(
 	const struct batch_view *batch, size_t sample, size_t elements, float *out, size_t wanted)
 {
 	const char *data = (const char *)batch->data + sample * batch->sample_bytes;
 	const size_t have = elements < wanted ? elements : wanted;
 	if (batch->type == AUGMENT_TYPE_UINT8)
-		convert_bytes((const uint8_t *)data, out, have);
+		network_convert_bytes((const uint8_t *)data, out, have);
 	else
 		memcpy(out, data, have * sizeof *out);
 	for (size_t at = have; at < wanted; at += have) {
@@ -90,7 +90,7 @@ static void fill_sample(
 	}
 }
 
-static const float *group_input(
+static const float *network_group_input(
 	struct network *network, const struct batch_view *batch, size_t first, size_t samples)
 {
 	const size_t elements = network->options.shape.sample_elements;
@@ -99,12 +99,13 @@ static const float *group_input(
 	const size_t wanted = (size_t)network->layers[0].m * network->layers[0].k;
 #pragma omp parallel for num_threads(network->options.threads) if (samples > 1)
 	for (size_t i = 0; i < samples; i++)
-		fill_sample(batch, first + i, elements, network->input + i * wanted, wanted);
+		network_fill_sample(
+			batch, first + i, elements, network->input + i * wanted, wanted);
 	return network->input;
 }
 
 /* averaged <- mean of the rows. */
-static void average_rows(const struct layer *layer, float *averaged)
+static void network_average_rows(const struct layer *layer, float *averaged)
 {
 	const float share = 1 / (float)layer->m;
 	memset(averaged, 0, layer->n * sizeof *averaged);
@@ -114,7 +115,8 @@ static void average_rows(const struct layer *layer, float *averaged)
 }
 
 /* Each row's share of the mean's gradient. */
-static void spread_gradient(const struct layer *layer, const float *averaged, float *gradient)
+static void network_spread_gradient(
+	const struct layer *layer, const float *averaged, float *gradient)
 {
 	const float share = 1 / (float)layer->m;
 	for (size_t r = 0; r < layer->m; r++)
@@ -123,33 +125,33 @@ static void spread_gradient(const struct layer *layer, const float *averaged, fl
 }
 
 /* A step of a large model takes many seconds: who ends a run does not want to wait for it. */
-static bool stopped(const struct network *network)
+static bool network_stopped(const struct network *network)
 {
 	const atomic_bool *const stop = network->options.stop;
 	return stop && atomic_load_explicit(stop, memory_order_relaxed);
 }
 
-static void forward(struct network *network, size_t samples)
+static void network_forward(struct network *network, size_t samples)
 {
-	for (size_t i = 0; i < network->layer_count && !stopped(network); i++) {
+	for (size_t i = 0; i < network->layer_count && !network_stopped(network); i++) {
 		layer_forward(&network->layers[i], samples, network->options.threads);
 		if (network->links[i].averaged)
-			average_rows(&network->layers[i], network->links[i].averaged);
+			network_average_rows(&network->layers[i], network->links[i].averaged);
 	}
 }
 
 /* The gradient of link i's activations. */
-static float *gradient_of(struct network *network, size_t i)
+static float *network_gradient_of(struct network *network, size_t i)
 {
 	if (i + 1 == network->layer_count)
 		return network->layers[i].output; /* the loss left it there */
 	return network->gradients[i % 2];
 }
 
-static void backward_layer(struct network *network, size_t i, size_t samples, float carry)
+static void network_backward_layer(struct network *network, size_t i, size_t samples, float carry)
 {
 	struct layer_gradients gradients = {
-		.output = gradient_of(network, i),
+		.output = network_gradient_of(network, i),
 		.carry = carry,
 		.threads = network->options.threads,
 	};
@@ -157,16 +159,16 @@ static void backward_layer(struct network *network, size_t i, size_t samples, fl
 	if (before && before->averaged)
 		gradients.input = network->averaged_gradient;
 	else if (before)
-		gradients.input = gradient_of(network, i - 1);
+		gradients.input = network_gradient_of(network, i - 1);
 	if (before && before->dead)
 		memset(gradients.input, 0, samples * before->floats * sizeof(float));
 	layer_backward(&network->layers[i], samples, &gradients);
 	if (before && before->averaged)
-		spread_gradient(
-			&network->layers[i - 1], gradients.input, gradient_of(network, i - 1));
+		network_spread_gradient(&network->layers[i - 1], gradients.input,
+			network_gradient_of(network, i - 1));
 }
 
-static int check_batch(
+static int network_check_batch(
 	const struct network *network, const struct batch_view *batch, struct error *err)
 {
 	const struct network_options *options = &network->options;
@@ -182,23 +184,24 @@ static int check_batch(
 int network_gradients(struct network *network, const struct batch_view *batch, float carry,
 	double *loss, struct error *err)
 {
-	const int fits = check_batch(network, batch, err);
+	const int fits = network_check_batch(network, batch, err);
 	if (fits < 0)
 		return fits;
 	const struct layer *last = &network->layers[network->layer_count - 1];
 	const double rows = (double)batch->size * last->m;
 	double sum = 0;
-	for (size_t first = 0; first < batch->size && !stopped(network); first += network->group) {
+	for (size_t first = 0; first < batch->size && !network_stopped(network);
+		first += network->group) {
 		const size_t rest = batch->size - first;
 		const size_t samples = rest < network->group ? rest : network->group;
-		network->layers[0].input = group_input(network, batch, first, samples);
-		forward(network, samples);
+		network->layers[0].input = network_group_input(network, batch, first, samples);
+		network_forward(network, samples);
 		sum += loss_softmax_cross_entropy(last->output, samples, last->m, last->n,
 			batch->labels + first, (float)(1 / rows), network->options.threads);
-		for (size_t i = network->layer_count; i-- > 0 && !stopped(network);)
-			backward_layer(network, i, samples, first == 0 ? carry : 1);
+		for (size_t i = network->layer_count; i-- > 0 && !network_stopped(network);)
+			network_backward_layer(network, i, samples, first == 0 ? carry : 1);
 	}
-	if (stopped(network))
+	if (network_stopped(network))
 		return error_set(err, -ECANCELED, "the step was stopped");
 	*loss = sum / rows;
 	return 0;

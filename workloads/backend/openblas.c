@@ -37,7 +37,7 @@ const char *openblas_describe(char *out, size_t room)
 	return out;
 }
 
-static struct network_options options_from(
+static struct network_options openblas_options_from(
 	const struct config *config, uint32_t sample_elements, uint32_t class_count)
 {
 	return (struct network_options){
@@ -86,13 +86,13 @@ static uint64_t openblas_bytes(
 	const struct config *config, uint32_t sample_elements, uint32_t class_count)
 {
 	const struct network_options options =
-		options_from(config, sample_elements, class_count > 0 ? class_count : 1);
+		openblas_options_from(config, sample_elements, class_count > 0 ? class_count : 1);
 	return options.model ? network_bytes(&options) : 0;
 }
 
 /* The count is a property of the calling thread (OpenMP's), so it is set from the step's own
  * thread. */
-static int set_threads(int threads, struct error *err)
+static int openblas_set_threads(int threads, struct error *err)
 {
 	const int code = threads > blas->get_num_threads() ? blas_check_room(threads, err) : 0;
 	if (code < 0)
@@ -104,7 +104,7 @@ static int set_threads(int threads, struct error *err)
 		blas->get_num_threads(), threads);
 }
 
-static void restore_thread(const struct openblas *openblas)
+static void openblas_restore_thread(const struct openblas *openblas)
 {
 	blas->set_num_threads(openblas->saved_threads);
 	_mm_setcsr(openblas->saved_mode);
@@ -113,18 +113,18 @@ static void restore_thread(const struct openblas *openblas)
 static int openblas_open(struct backend *backend, struct error *err)
 {
 	struct openblas *openblas = (struct openblas *)backend;
-	struct network_options options =
-		options_from(backend->config, backend->sample_elements, backend->class_count);
+	struct network_options options = openblas_options_from(
+		backend->config, backend->sample_elements, backend->class_count);
 	options.stop = backend->stop;
 	openblas->saved_threads = omp_get_max_threads();
 	openblas->saved_mode = _mm_getcsr();
 	/* Before the first product: BLAS's own threads inherit the mode when they start. */
 	_mm_setcsr(openblas->saved_mode | FLUSH_DENORMALS);
-	int result = set_threads(options.threads, err);
+	int result = openblas_set_threads(options.threads, err);
 	if (result == 0)
 		result = network_open(&openblas->network, &options, err);
 	if (result < 0) {
-		restore_thread(openblas);
+		openblas_restore_thread(openblas);
 		return result;
 	}
 	backend->flops_per_sample = model_training_flops_at(options.model, options.shape);
@@ -150,7 +150,7 @@ static void openblas_close(struct backend *backend)
 {
 	struct openblas *openblas = (struct openblas *)backend;
 	network_close(&openblas->network);
-	restore_thread(openblas);
+	openblas_restore_thread(openblas);
 }
 
 const struct backend_ops openblas_backend_ops = {

@@ -14,7 +14,8 @@ static const size_t COPY_LEAST = 4096;
 _Static_assert((int)CUDA_PROBE_COPIES_MAX <= (int)CEILING_COPIES_MAX, "copies of a probe");
 _Static_assert((int)CUDA_PROBE_GEMMS_MAX <= (int)CEILING_GEMMS_MAX, "products of a probe");
 
-static double keep_series(const struct cuda_probe_series *series, struct ceiling_range *range)
+static double probe_device_keep_series(
+	const struct cuda_probe_series *series, struct ceiling_range *range)
 {
 	struct probe_values values = {0};
 	for (unsigned i = 0; i < series->count && i < CUDA_PROBE_REPEATS_MAX; i++)
@@ -22,14 +23,14 @@ static double keep_series(const struct cuda_probe_series *series, struct ceiling
 	return probe_median(&values, range);
 }
 
-static void keep_copies(const struct cuda_probe *probe, struct device_ceiling *device)
+static void probe_device_keep_copies(const struct cuda_probe *probe, struct device_ceiling *device)
 {
 	for (size_t i = 0; i < probe->copy_count && i < CUDA_PROBE_COPIES_MAX; i++) {
 		const struct cuda_probe_copy *from = &probe->copies[i];
 		struct copy_ceiling copy = {.to_device = from->direction == CUDA_COPY_TO_DEVICE,
 			.pinned = from->pinned,
 			.bytes = (double)from->bytes};
-		copy.bytes_per_s = keep_series(&from->bytes_per_s, &copy.range);
+		copy.bytes_per_s = probe_device_keep_series(&from->bytes_per_s, &copy.range);
 		if (copy.range.repeats > 0)
 			device->copies[device->copy_count++] = copy;
 	}
@@ -38,7 +39,7 @@ static void keep_copies(const struct cuda_probe *probe, struct device_ceiling *d
 /* --- products ------------------------------------------------------------------------------------ */
 
 /* As the key's choices are called. */
-static const char *precision_name(enum step_precision precision, char out[NAME_BYTES])
+static const char *probe_device_precision_name(enum step_precision precision, char out[NAME_BYTES])
 {
 	const char *at = config_keys[KEY_STEP_PRECISION].choices;
 	for (int i = 0; i < (int)precision; i++) {
@@ -49,36 +50,36 @@ static const char *precision_name(enum step_precision precision, char out[NAME_B
 	return out;
 }
 
-static bool is_square(const struct cuda_probe_gemm *gemm)
+static bool probe_device_is_square(const struct cuda_probe_gemm *gemm)
 {
 	return strcmp(gemm->layer, "square") == 0;
 }
 
-static void add_gemm(const struct cuda_probe_gemm *from, struct device_ceiling *device)
+static void probe_device_add_gemm(const struct cuda_probe_gemm *from, struct device_ceiling *device)
 {
 	struct device_gemm_ceiling gemm = {.m = from->m,
 		.n = from->n,
 		.k = from->k,
-		.is_best = is_square(from),
+		.is_best = probe_device_is_square(from),
 		.efficiency = NAN};
 	char name[NAME_BYTES];
-	gemm.flops = keep_series(&from->flops, &gemm.range);
+	gemm.flops = probe_device_keep_series(&from->flops, &gemm.range);
 	(void)snprintf(gemm.name, sizeof gemm.name, "%s", from->layer);
-	(void)snprintf(
-		gemm.precision, sizeof gemm.precision, "%s", precision_name(from->precision, name));
+	(void)snprintf(gemm.precision, sizeof gemm.precision, "%s",
+		probe_device_precision_name(from->precision, name));
 	device->gemms[device->gemm_count++] = gemm;
 }
 
 /* The best square of a precision; NULL: none was measured. */
-static const struct cuda_probe_gemm *best_square(
+static const struct cuda_probe_gemm *probe_device_best_square(
 	const struct cuda_probe *probe, enum step_precision precision)
 {
 	const struct cuda_probe_gemm *best = NULL;
 	double most = -INFINITY;
 	for (size_t i = 0; i < probe->gemm_count; i++) {
 		const struct cuda_probe_gemm *gemm = &probe->gemms[i];
-		const double flops = keep_series(&gemm->flops, NULL);
-		if (gemm->precision == precision && is_square(gemm) && flops > most) {
+		const double flops = probe_device_keep_series(&gemm->flops, NULL);
+		if (gemm->precision == precision && probe_device_is_square(gemm) && flops > most) {
 			most = flops;
 			best = gemm;
 		}
@@ -86,18 +87,18 @@ static const struct cuda_probe_gemm *best_square(
 	return best;
 }
 
-static void keep_gemms(const struct cuda_probe *probe, struct ceilings *out)
+static void probe_device_keep_gemms(const struct cuda_probe *probe, struct ceilings *out)
 {
 	struct device_ceiling *device = &out->device;
 	for (int precision = STEP_PRECISION_FP32; precision <= STEP_PRECISION_FP8; precision++) {
 		const struct cuda_probe_gemm *best =
-			best_square(probe, (enum step_precision)precision);
+			probe_device_best_square(probe, (enum step_precision)precision);
 		if (best)
-			add_gemm(best, device);
+			probe_device_add_gemm(best, device);
 	}
 	for (size_t i = 0; i < probe->gemm_count; i++)
-		if (!is_square(&probe->gemms[i]) && probe->gemms[i].flops.count > 0)
-			add_gemm(&probe->gemms[i], device);
+		if (!probe_device_is_square(&probe->gemms[i]) && probe->gemms[i].flops.count > 0)
+			probe_device_add_gemm(&probe->gemms[i], device);
 	for (size_t i = 0; i < device->gemm_count; i++)
 		device->gemms[i].efficiency =
 			device->gemms[i].flops /
@@ -106,7 +107,7 @@ static void keep_gemms(const struct cuda_probe *probe, struct ceilings *out)
 
 /* --- the device ------------------------------------------------------------------------------------ */
 
-static void keep_facts(
+static void probe_device_keep_facts(
 	const struct cuda_found *found, unsigned index, struct device_ceiling *device)
 {
 	device->index = index;
@@ -131,19 +132,22 @@ void probe_device_keep(const struct cuda_probe *probe, const struct cuda_found *
 {
 	struct device_ceiling *device = &out->device;
 	out->has_device = true;
-	keep_facts(found, index, device);
-	device->memory_bytes_per_s = keep_series(&probe->memory_bytes_per_s, &device->memory_range);
-	device->launch_ns = keep_series(&probe->launch_ns, &device->launch_range);
-	device->kernel_ns = keep_series(&probe->kernel_ns, &device->kernel_range);
-	device->graph_kernel_ns = keep_series(&probe->graph_launch_ns, &device->graph_kernel_range);
-	device->round_trip_ns = keep_series(&probe->round_trip_ns, &device->round_trip_range);
-	keep_copies(probe, device);
-	keep_gemms(probe, out);
+	probe_device_keep_facts(found, index, device);
+	device->memory_bytes_per_s =
+		probe_device_keep_series(&probe->memory_bytes_per_s, &device->memory_range);
+	device->launch_ns = probe_device_keep_series(&probe->launch_ns, &device->launch_range);
+	device->kernel_ns = probe_device_keep_series(&probe->kernel_ns, &device->kernel_range);
+	device->graph_kernel_ns =
+		probe_device_keep_series(&probe->graph_launch_ns, &device->graph_kernel_range);
+	device->round_trip_ns =
+		probe_device_keep_series(&probe->round_trip_ns, &device->round_trip_range);
+	probe_device_keep_copies(probe, device);
+	probe_device_keep_gemms(probe, out);
 	for (size_t i = 0; i < probe->missing_count; i++)
 		ceilings_lack(out, "device: %.240s", probe->missing[i]);
 }
 
-static void note(
+static void probe_device_note(
 	const struct cuda_found *found, const struct probe_device_plan *plan, struct ceilings *out)
 {
 	if (found->plugin->test_double)
@@ -179,7 +183,7 @@ int probe_device(const struct probe_device_plan *plan, const struct probe_contro
 	if (code == 0 || code == -EINTR) {
 		probe_device_keep(probe, found, plan->device, out);
 		out->device.seconds = (double)(clock_now_ns() - begin) / (double)NS_PER_S;
-		note(found, plan, out);
+		probe_device_note(found, plan, out);
 	}
 	free(probe);
 	return code;

@@ -37,14 +37,14 @@ struct sweep {
 	struct memory_block a, b, c;
 };
 
-static double cell_flops(const struct cell *cell)
+static double probe_gemm_cell_flops(const struct cell *cell)
 {
 	return 2.0 * (double)cell->m * (double)cell->n * (double)cell->k;
 }
 
 /* --- what to measure ----------------------------------------------------------------------------- */
 
-static void add_squares(struct sweep *sweep, unsigned threads)
+static void probe_gemm_add_squares(struct sweep *sweep, unsigned threads)
 {
 	for (size_t i = 0; i < sweep->cell_count; i++)
 		if (sweep->cells[i].threads == threads)
@@ -61,7 +61,7 @@ static void add_squares(struct sweep *sweep, unsigned threads)
 	}
 }
 
-static void add_product(struct sweep *sweep, const struct model_product *product)
+static void probe_gemm_add_product(struct sweep *sweep, const struct model_product *product)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
 	struct cell *cell = &sweep->cells[sweep->cell_count++];
@@ -75,7 +75,7 @@ static void add_product(struct sweep *sweep, const struct model_product *product
 	cell->cut = cell->m < product->m;
 }
 
-static int add_model(struct sweep *sweep, struct error *err)
+static int probe_gemm_add_model(struct sweep *sweep, struct error *err)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
 	struct model_product *products = calloc(SHAPES_MAX, sizeof *products);
@@ -85,12 +85,13 @@ static int add_model(struct sweep *sweep, struct error *err)
 		model_products(plan->model, plan->shape, plan->batch, products, SHAPES_MAX);
 	for (size_t i = 0; i < count && i < plan->shapes_most; i++)
 		if (sweep->cell_count < CELLS_MAX)
-			add_product(sweep, &products[i]);
+			probe_gemm_add_product(sweep, &products[i]);
 	free(products);
 	return 0;
 }
 
-static int fill(struct memory_block *block, size_t floats, float value, struct error *err)
+static int probe_gemm_fill(
+	struct memory_block *block, size_t floats, float value, struct error *err)
 {
 	if (memory_map(block, floats * sizeof(float), true) != 0)
 		return error_set(
@@ -101,32 +102,32 @@ static int fill(struct memory_block *block, size_t floats, float value, struct e
 	return 0;
 }
 
-static size_t larger(size_t most, long long rows, long long columns)
+static size_t probe_gemm_larger(size_t most, long long rows, long long columns)
 {
 	const size_t floats = (size_t)rows * (size_t)columns;
 	return floats > most ? floats : most;
 }
 
-static int open_operands(struct sweep *sweep, struct error *err)
+static int probe_gemm_open_operands(struct sweep *sweep, struct error *err)
 {
 	size_t a = (size_t)WARM_EDGE * WARM_EDGE;
 	size_t b = a;
 	size_t c = a;
 	for (size_t i = 0; i < sweep->cell_count; i++) {
 		const struct cell *cell = &sweep->cells[i];
-		a = larger(a, cell->m, cell->k);
-		b = larger(b, cell->k, cell->n);
-		c = larger(c, cell->m, cell->n);
+		a = probe_gemm_larger(a, cell->m, cell->k);
+		b = probe_gemm_larger(b, cell->k, cell->n);
+		c = probe_gemm_larger(c, cell->m, cell->n);
 	}
-	int code = fill(&sweep->a, a, LEFT, err);
+	int code = probe_gemm_fill(&sweep->a, a, LEFT, err);
 	if (!code)
-		code = fill(&sweep->b, b, RIGHT, err);
-	return code ? code : fill(&sweep->c, c, 0, err);
+		code = probe_gemm_fill(&sweep->b, b, RIGHT, err);
+	return code ? code : probe_gemm_fill(&sweep->c, c, 0, err);
 }
 
 /* --- measuring ----------------------------------------------------------------------------------- */
 
-static int set_threads(unsigned threads, struct error *err)
+static int probe_gemm_set_threads(unsigned threads, struct error *err)
 {
 	const int code =
 		(int)threads > blas->get_num_threads() ? blas_check_room((int)threads, err) : 0;
@@ -139,7 +140,7 @@ static int set_threads(unsigned threads, struct error *err)
 		blas->get_num_threads(), threads);
 }
 
-static void multiply(const struct sweep *sweep, long long m, long long n, long long k)
+static void probe_gemm_multiply(const struct sweep *sweep, long long m, long long n, long long k)
 {
 	blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n, (blasint)k,
 		1, sweep->a.data, (blasint)k, sweep->b.data, (blasint)n, 0, sweep->c.data,
@@ -147,7 +148,7 @@ static void multiply(const struct sweep *sweep, long long m, long long n, long l
 }
 
 /* The first and the last element; sums of so many equal terms are exact in float. */
-static bool is_right(const struct sweep *sweep, const struct cell *cell)
+static bool probe_gemm_is_right(const struct sweep *sweep, const struct cell *cell)
 {
 	static const double TOLERANCE = 1e-5;
 	const float *c = sweep->c.data;
@@ -157,31 +158,31 @@ static bool is_right(const struct sweep *sweep, const struct cell *cell)
 	       fabs((double)c[last] - want) <= TOLERANCE * want;
 }
 
-static int measure_cell(struct sweep *sweep, struct cell *cell, struct error *err)
+static int probe_gemm_measure_cell(struct sweep *sweep, struct cell *cell, struct error *err)
 {
-	const int code = set_threads(cell->threads, err);
+	const int code = probe_gemm_set_threads(cell->threads, err);
 	if (code)
 		return code;
 	/* After another thread count the threads have to be woken first. */
-	multiply(sweep, WARM_EDGE, WARM_EDGE, WARM_EDGE);
+	probe_gemm_multiply(sweep, WARM_EDGE, WARM_EDGE, WARM_EDGE);
 	const uint64_t begin = clock_now_ns();
 	const uint64_t end = probe_slot_end(sweep->control, begin);
 	uint64_t now;
 	unsigned calls = 0;
 	do {
-		multiply(sweep, cell->m, cell->n, cell->k);
+		probe_gemm_multiply(sweep, cell->m, cell->n, cell->k);
 		now = clock_now_ns();
 		calls++;
 	} while (now < end && !probe_stopped(sweep->control));
-	if (!is_right(sweep, cell))
+	if (!probe_gemm_is_right(sweep, cell))
 		return error_set(err, -EIO, "sgemm of %lld x %lld x %lld gave a wrong result",
 			cell->m, cell->n, cell->k);
-	probe_add(
-		&cell->flops, calls * cell_flops(cell) * (double)NS_PER_S / (double)(now - begin));
+	probe_add(&cell->flops,
+		calls * probe_gemm_cell_flops(cell) * (double)NS_PER_S / (double)(now - begin));
 	return 0;
 }
 
-static int measure_rounds(struct sweep *sweep, struct error *err)
+static int probe_gemm_measure_rounds(struct sweep *sweep, struct error *err)
 {
 	const struct probe_control *control = sweep->control;
 	int code = 0;
@@ -189,14 +190,14 @@ static int measure_rounds(struct sweep *sweep, struct error *err)
 		for (size_t i = 0; i < sweep->cell_count && !code; i++) {
 			if (probe_time_over(control))
 				return 0;
-			code = measure_cell(sweep, &sweep->cells[i], err);
+			code = probe_gemm_measure_cell(sweep, &sweep->cells[i], err);
 		}
 	return code;
 }
 
 /* --- results ------------------------------------------------------------------------------------- */
 
-static void keep_cell(const struct cell *cell, struct ceilings *out)
+static void probe_gemm_keep_cell(const struct cell *cell, struct ceilings *out)
 {
 	if (cell->flops.count == 0 || out->gemm_count == CEILING_GEMMS_MAX)
 		return;
@@ -213,7 +214,7 @@ static void keep_cell(const struct cell *cell, struct ceilings *out)
 }
 
 /* The best square shape of each thread count. */
-static void keep_best(const struct sweep *sweep, struct ceilings *out)
+static void probe_gemm_keep_best(const struct sweep *sweep, struct ceilings *out)
 {
 	for (size_t i = 0; i < sweep->cell_count; i++) {
 		const struct cell *best = &sweep->cells[i];
@@ -227,22 +228,22 @@ static void keep_best(const struct sweep *sweep, struct ceilings *out)
 				best = other;
 		}
 		if (!seen)
-			keep_cell(best, out);
+			probe_gemm_keep_cell(best, out);
 	}
 }
 
-static void keep(const struct sweep *sweep, struct ceilings *out)
+static void probe_gemm_keep(const struct sweep *sweep, struct ceilings *out)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
 	bool cut = false;
 	size_t unseen = 0;
-	keep_best(sweep, out);
+	probe_gemm_keep_best(sweep, out);
 	for (size_t i = 0; i < sweep->cell_count; i++) {
 		const struct cell *cell = &sweep->cells[i];
 		unseen += cell->flops.count == 0;
 		cut = cut || cell->cut;
 		if (!cell->square)
-			keep_cell(cell, out);
+			probe_gemm_keep_cell(cell, out);
 	}
 	if (plan->model) {
 		(void)snprintf(out->model, sizeof out->model, "%s", plan->model->name);
@@ -270,16 +271,16 @@ int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *c
 		return error_set(err, -ENOMEM, "out of memory");
 	sweep->plan = plan;
 	sweep->control = control;
-	add_squares(sweep, 1);
-	add_squares(sweep, plan->all_threads ? plan->all_threads : probe_cores());
+	probe_gemm_add_squares(sweep, 1);
+	probe_gemm_add_squares(sweep, plan->all_threads ? plan->all_threads : probe_cores());
 	if (plan->model)
-		add_squares(sweep, plan->threads);
-	int code = plan->model ? add_model(sweep, err) : 0;
+		probe_gemm_add_squares(sweep, plan->threads);
+	int code = plan->model ? probe_gemm_add_model(sweep, err) : 0;
 	if (!code)
-		code = open_operands(sweep, err);
+		code = probe_gemm_open_operands(sweep, err);
 	if (!code)
-		code = measure_rounds(sweep, err);
-	keep(sweep, out);
+		code = probe_gemm_measure_rounds(sweep, err);
+	probe_gemm_keep(sweep, out);
 	memory_unmap(&sweep->a);
 	memory_unmap(&sweep->b);
 	memory_unmap(&sweep->c);

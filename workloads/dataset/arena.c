@@ -48,7 +48,7 @@ bool arena_own(struct arena *arena, void *memory)
 }
 
 /* The next `size` bytes of the newest block, or of a fresh one. */
-static char *take(struct arena *arena, size_t size)
+static char *arena_cut(struct arena *arena, size_t size)
 {
 	if (size > arena->room) {
 		const size_t block = size > BLOCK_BYTES ? size : BLOCK_BYTES;
@@ -75,12 +75,12 @@ void *arena_take(struct arena *arena, size_t size)
 	} else {
 		arena->room = 0;
 	}
-	return take(arena, size ? size : 1);
+	return arena_cut(arena, size ? size : 1);
 }
 
 char *arena_text(struct arena *arena, const char *text, size_t length)
 {
-	char *copy = take(arena, length + 1);
+	char *copy = arena_cut(arena, length + 1);
 	if (!copy)
 		return NULL;
 	memcpy(copy, text, length);

@@ -3,7 +3,7 @@
  * (bytes per pixel of the subset) x (mean pixels of all), which takes the scatter of picture sizes
  * out. */
 #include "workloads/dataset/maker.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include "harness/base/units.h"
 
@@ -26,8 +26,8 @@ static const double STANDARD_ERROR = 0.005;
 /* A last step that corrects less than this is trusted without another look: its slope is known. */
 static const double TRUSTED_STEP = 0.02;
 
-/* A raw file's size follows from its pixels: dataset.bytes can only agree with it. */
-static const double RAW_TOLERANCE = 0.02;
+/* An uncompressed file's size follows from its pixels: dataset.bytes can only agree with it. */
+static const double FIXED_TOLERANCE = 0.02;
 
 /* What a detail gives. */
 struct point {
@@ -113,13 +113,12 @@ static uint64_t coarse_count(const struct recipe *recipe)
 /* Pictures for the standard error, out of a finite number, within the budget. */
 static uint64_t fine_count(const struct recipe *recipe, double scatter)
 {
-	enum { PNG_COST = 8 }; /* a PNG takes about that many times longer */
+	const unsigned cost = encoder_of(recipe->encode.format)->cost;
 	const double relative = STANDARD_ERROR / (scatter + 1e-9);
 	double count = 1.0 / (relative * relative + 1.0 / (double)recipe->samples);
 	double most = BUDGET_PICTURES * (double)REFERENCE_PIXELS /
 		      ((double)recipe->width * recipe->height);
-	if (recipe->encode.format == DATASET_FORMAT_PNG)
-		most /= PNG_COST;
+	most /= cost ? cost : 1;
 	count = fmin(count + 1, most);
 	const uint64_t least = coarse_count(recipe);
 	return count < (double)least             ? least
@@ -128,7 +127,7 @@ static uint64_t fine_count(const struct recipe *recipe, double scatter)
 }
 
 /* Says what sizes can be had. */
-static int refuse(const struct calibration *calibration, struct error *err)
+static int calibrate_refuse(const struct calibration *calibration, struct error *err)
 {
 	struct point least, most;
 	char low[UNITS_BYTES], high[UNITS_BYTES], asked[UNITS_BYTES];
@@ -254,18 +253,19 @@ int calibrate(const struct calibration *calibration, uint32_t *detail, double *e
 {
 	const struct recipe *recipe = calibration->recipe;
 	const double target = (double)recipe->bytes;
-	if (recipe->encode.format == DATASET_FORMAT_RAW || recipe->bytes == 0) {
+	if (encoder_of(recipe->encode.format)->is_uncompressed || recipe->bytes == 0) {
 		const int code = expect_natural(calibration, detail, expected, err);
-		if (code || recipe->bytes == 0 || fabs(*expected / target - 1) <= RAW_TOLERANCE)
+		if (code || recipe->bytes == 0 || fabs(*expected / target - 1) <= FIXED_TOLERANCE)
 			return code;
 		return error_set(err, -EINVAL,
-			"dataset.bytes = %.0f, but raw files of these pictures have %.0f bytes: set it to 0",
-			target, *expected);
+			"dataset.bytes = %.0f, but %s files of these pictures have %.0f bytes: set it to 0",
+			target, image_format_name(encoder_format(recipe->encode.format)),
+			*expected);
 	}
 	struct point low, high;
 	int code = bracket(calibration, &low, &high, err);
 	if (!code && (low.mean > target || high.mean < target))
-		return refuse(calibration, err);
+		return calibrate_refuse(calibration, err);
 	if (!code)
 		code = narrow(calibration, &low, &high, err);
 	return code ? code : refine(calibration, &low, &high, detail, expected, err);

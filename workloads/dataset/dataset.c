@@ -7,7 +7,7 @@
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/site.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static int check_folder(const char *path, struct error *err)
 	return 0;
 }
 
-static int open_folder(const struct config *config, const struct dataset_control *control,
+static int dataset_open_folder(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err)
 {
 	const char *path = config_text(config, KEY_DATASET_PATH);
@@ -59,7 +59,7 @@ int dataset_open(const struct config *config, const struct dataset_control *cont
 {
 	*dataset = (struct dataset){0};
 	int code = is_generated(config) ? open_generated(config, dataset, err)
-					: open_folder(config, control, dataset, err);
+					: dataset_open_folder(config, control, dataset, err);
 	if (!code) {
 		dataset->root = strdup(config_text(config, KEY_DATASET_PATH));
 		code = dataset->root ? 0

@@ -6,7 +6,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
-#include "workloads/image/extents.h"
+#include "workloads/image/formats.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -34,6 +34,9 @@ struct dataset {
 	char *root; /* as given in dataset.path */
 	struct sample *samples;
 	size_t count;
+	/* (count) Of a packed set, whose files hold several samples each, next to each other in the list:
+	 * where in its file each begins.  NULL: a sample is a whole file. */
+	const uint64_t *offsets;
 	const char **class_names;
 	size_t class_count;
 	struct dataset_bad *bad;

@@ -3,7 +3,7 @@
 #include "workloads/dataset/dataset.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/site.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
@@ -114,7 +114,7 @@ static int open_makers(struct generation *generation, struct error *err)
 }
 
 /* Atlas, encoders, detail. */
-static int prepare(struct generation *generation, struct error *err)
+static int generate_prepare(struct generation *generation, struct error *err)
 {
 	int code = picture_atlas_open(&generation->atlas, generation->recipe.seed, err);
 	if (!code) {
@@ -146,7 +146,7 @@ static int prepare(struct generation *generation, struct error *err)
 	return code;
 }
 
-static int make_one(void *context, unsigned worker, uint64_t index, struct error *err)
+static int generate_make_one(void *context, unsigned worker, uint64_t index, struct error *err)
 {
 	struct generation *generation = context;
 	struct maker *maker = &generation->makers[worker];
@@ -165,7 +165,7 @@ static int make_one(void *context, unsigned worker, uint64_t index, struct error
 	return code;
 }
 
-static int tick(void *context, uint64_t done, struct error *err)
+static int generate_tick(void *context, uint64_t done, struct error *err)
 {
 	struct generation *generation = context;
 	const struct dataset_control *control = generation->control;
@@ -209,8 +209,8 @@ static int make_missing(struct generation *generation, struct error *err)
 	if (code)
 		return code;
 	struct team_job job = job_of(generation, generation->missing_count);
-	job.item = make_one;
-	job.tick = tick;
+	job.item = generate_make_one;
+	job.tick = generate_tick;
 	code = team_run(&job, err);
 	if (code) /* samples done by the last threads to finish */
 		(void)site_note(&generation->site, &later);
@@ -241,7 +241,7 @@ static int generate(struct generation *generation, const char *root, struct data
 		out->bytes = atomic_load(&generation->bytes);
 		return 0;
 	}
-	code = prepare(generation, err);
+	code = generate_prepare(generation, err);
 	if (!code)
 		code = make_missing(generation, err);
 	return code ? code : site_finish(&generation->site, &out->bytes, err);

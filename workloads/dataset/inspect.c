@@ -4,7 +4,7 @@
 
 #include "workloads/dataset/inspect_file.h"
 #include "workloads/dataset/inspect_ring.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static int inspect_tick(void *context, uint64_t done, struct error *err)
 	return 0;
 }
 
-static unsigned least(size_t a, size_t b)
+static unsigned inspect_least(size_t a, size_t b)
 {
 	return (unsigned)(a < b ? a : b);
 }
@@ -67,9 +67,9 @@ static unsigned inspect_threads(const struct inspect_job *job)
 {
 	unsigned threads = job->depth;
 	if (job->ring)
-		threads = least(team_threads(job->scan->control->threads),
-			least(RING_THREADS_MAX, job->depth));
-	return least(threads, job->count);
+		threads = inspect_least(team_threads(job->scan->control->threads),
+			inspect_least(RING_THREADS_MAX, job->depth));
+	return inspect_least(threads, job->count);
 }
 
 static void count_effort(struct inspect_job *job)
@@ -88,7 +88,7 @@ static int inspect_round(struct inspect_job *job, size_t room, struct error *err
 {
 	const size_t heads = HEADS_BYTES_MAX / room;
 	job->room = room;
-	job->depth = least(job->scan->depth, job->headers ? heads : job->scan->depth);
+	job->depth = inspect_least(job->scan->depth, job->headers ? heads : job->scan->depth);
 	job->ring = job->scan->ring;
 	job->threads = inspect_threads(job);
 	job->lanes = job->depth;

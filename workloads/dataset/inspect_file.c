@@ -74,7 +74,7 @@ static void inspect_end(struct inspection *inspection)
 	(void)atomic_fetch_add_explicit(&inspection->job->done, 1, memory_order_relaxed);
 }
 
-static void take_size(struct inspection *inspection)
+static void inspect_file_take_size(struct inspection *inspection)
 {
 	struct found *const file = inspection->file;
 	const struct statx *const st = &inspection->st;
@@ -170,7 +170,7 @@ int inspect_answer(struct inspection *inspection, int result, struct error *err)
 			inspection->request = INSPECT_LSTAT;
 			break;
 		}
-		take_size(inspection);
+		inspect_file_take_size(inspection);
 		inspection->request = first_request(job, file);
 		break;
 	case INSPECT_LSTAT:

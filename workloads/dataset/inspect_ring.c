@@ -37,7 +37,7 @@ bool inspect_ring_works(void)
 	return works;
 }
 
-static int open_slots(struct inspect_ring *ring, struct error *err)
+static int inspect_ring_open_slots(struct inspect_ring *ring, struct error *err)
 {
 	struct inspect_job *const job = ring->job;
 	ring->slots = calloc(ring->depth, sizeof *ring->slots);
@@ -147,7 +147,7 @@ bool inspect_by_ring(struct inspect_job *job, int *code, struct error *err)
 	struct inspect_ring ring = {.job = job, .depth = job->depth / job->threads};
 	if (!open_ring(&ring))
 		return false;
-	*code = open_slots(&ring, err);
+	*code = inspect_ring_open_slots(&ring, err);
 	while (!*code) {
 		fill_ring(&ring);
 		if (ring.in_flight == 0)

@@ -38,8 +38,7 @@ int maker_make(struct maker *maker, const struct recipe *recipe, const struct pi
 {
 	const uint64_t start = clock_thread_cpu_ns();
 	const struct picture_size pixels = recipe_size(recipe, id);
-	const bool direct = recipe->encode.format == DATASET_FORMAT_JPEG &&
-			    recipe->encode.subsampling == DATASET_SUBSAMPLING_420;
+	const bool direct = encoder_takes_planes(&recipe->encode);
 	int code = grow(&maker->planes, &maker->planes_room, picture_planes_bytes(pixels), err);
 	if (!code && !direct)
 		code = grow(&maker->rgb, &maker->rgb_room, (size_t)pixels.width * pixels.height * 3,

@@ -73,7 +73,7 @@ struct cursor {
 	bool failed;
 };
 
-static void expect(struct cursor *cursor, char c)
+static void manifest_expect(struct cursor *cursor, char c)
 {
 	if (cursor->at < cursor->end && *cursor->at == c)
 		cursor->at++;
@@ -99,16 +99,16 @@ static uint64_t take_number(struct cursor *cursor, uint64_t most)
 /* The inside of a string; escapes stay. */
 static char *take_string(struct cursor *cursor, char **end)
 {
-	expect(cursor, '"');
+	manifest_expect(cursor, '"');
 	char *start = cursor->at;
 	while (cursor->at < cursor->end && *cursor->at != '"')
 		cursor->at++;
 	*end = cursor->at;
-	expect(cursor, '"');
+	manifest_expect(cursor, '"');
 	return start;
 }
 
-static char *take_name(struct cursor *cursor)
+static char *manifest_take_name(struct cursor *cursor)
 {
 	char *end;
 	char *start = take_string(cursor, &end);
@@ -151,49 +151,49 @@ void journal_format(struct buffer *buffer, const struct journal_entry *entry)
 bool journal_parse(const char *line, const char *end, struct journal_entry *entry)
 {
 	struct cursor cursor = {.at = (char *)(uintptr_t)line, .end = (char *)(uintptr_t)end};
-	expect(&cursor, '[');
+	manifest_expect(&cursor, '[');
 	entry->id = take_number(&cursor, UINT64_MAX);
-	expect(&cursor, ',');
+	manifest_expect(&cursor, ',');
 	entry->bytes = take_number(&cursor, UINT64_MAX);
-	expect(&cursor, ',');
+	manifest_expect(&cursor, ',');
 	entry->width = (uint32_t)take_number(&cursor, UINT32_MAX);
-	expect(&cursor, ',');
+	manifest_expect(&cursor, ',');
 	entry->height = (uint32_t)take_number(&cursor, UINT32_MAX);
-	expect(&cursor, ',');
+	manifest_expect(&cursor, ',');
 	entry->checksum = take_hex(&cursor);
-	expect(&cursor, ']');
+	manifest_expect(&cursor, ']');
 	return !cursor.failed && cursor.at == cursor.end;
 }
 
 static void parse_sample(struct cursor *cursor, struct sample *sample)
 {
-	expect(cursor, '[');
-	sample->path = take_name(cursor);
-	expect(cursor, ',');
+	manifest_expect(cursor, '[');
+	sample->path = manifest_take_name(cursor);
+	manifest_expect(cursor, ',');
 	sample->bytes = take_number(cursor, UINT64_MAX);
-	expect(cursor, ',');
+	manifest_expect(cursor, ',');
 	sample->width = (uint32_t)take_number(cursor, UINT32_MAX);
-	expect(cursor, ',');
+	manifest_expect(cursor, ',');
 	sample->height = (uint32_t)take_number(cursor, UINT32_MAX);
-	expect(cursor, ',');
+	manifest_expect(cursor, ',');
 	sample->label = (uint32_t)take_number(cursor, UINT32_MAX);
-	expect(cursor, ',');
+	manifest_expect(cursor, ',');
 	sample->checksum = take_hex(cursor);
 	sample->format = (uint8_t)image_format_of_name(sample->path);
 	if (cursor->at < cursor->end && *cursor->at == ',') {
 		cursor->at++;
 		sample->format = (uint8_t)take_number(cursor, IMAGE_FORMATS - 1);
 	}
-	expect(cursor, ']');
+	manifest_expect(cursor, ']');
 }
 
 static void parse_bad(struct cursor *cursor, struct dataset_bad *bad)
 {
-	expect(cursor, '[');
-	bad->path = take_name(cursor);
-	expect(cursor, ',');
-	bad->reason = take_name(cursor);
-	expect(cursor, ']');
+	manifest_expect(cursor, '[');
+	bad->path = manifest_take_name(cursor);
+	manifest_expect(cursor, ',');
+	bad->reason = manifest_take_name(cursor);
+	manifest_expect(cursor, ']');
 }
 
 json_t *manifest_parse_header(

@@ -4,7 +4,6 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "workloads/dataset/maker.h"
-#include "workloads/image/codec.h"
 #include "workloads/image/picture.h"
 
 #include <errno.h>
@@ -27,7 +26,8 @@ static int set_open(struct picture_set *set, size_t count, struct error *err)
 }
 
 /* Takes bytes; false: no picture. */
-static bool add(struct picture_set *set, struct totals *totals, uint8_t *bytes, size_t size)
+static bool probe_pictures_add(
+	struct picture_set *set, struct totals *totals, uint8_t *bytes, size_t size)
 {
 	struct image_info info;
 	struct error why;
@@ -44,7 +44,8 @@ static bool add(struct picture_set *set, struct totals *totals, uint8_t *bytes, 
 	return true;
 }
 
-static void describe(struct picture_set *set, const struct totals *totals, const char *from)
+static void probe_pictures_describe(
+	struct picture_set *set, const struct totals *totals, const char *from)
 {
 	char size[UNITS_BYTES];
 	const double n = (double)set->count;
@@ -66,7 +67,7 @@ int pictures_load(const struct dataset *dataset, size_t most, const struct probe
 		size_t size = 0;
 		struct error why;
 		if (path && files_read(path, BYTES_MOST, &bytes, &size, &why) == 0)
-			(void)add(set, &totals, (uint8_t *)bytes, size);
+			(void)probe_pictures_add(set, &totals, (uint8_t *)bytes, size);
 		free(path);
 		if (probe_time_over(control))
 			code = error_set(err, -EINTR, "no time was left to read pictures");
@@ -76,7 +77,7 @@ int pictures_load(const struct dataset *dataset, size_t most, const struct probe
 	if (!code) {
 		char from[NOTE_BYTES];
 		(void)snprintf(from, sizeof from, "files of %.120s", dataset->root);
-		describe(set, &totals, from);
+		probe_pictures_describe(set, &totals, from);
 	}
 	return code;
 }
@@ -92,8 +93,9 @@ static int paint(
 	return code;
 }
 
-static int make_one(struct picture_set *set, struct totals *totals, struct maker *maker,
-	const struct recipe *recipe, const struct picture_atlas *atlas, struct error *err)
+static int probe_pictures_make_one(struct picture_set *set, struct totals *totals,
+	struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
+	struct error *err)
 {
 	const uint8_t *made;
 	size_t size;
@@ -105,7 +107,7 @@ static int make_one(struct picture_set *set, struct totals *totals, struct maker
 	if (!bytes)
 		return error_set(err, -ENOMEM, "out of memory");
 	memcpy(bytes, made, size);
-	return add(set, totals, bytes, size)
+	return probe_pictures_add(set, totals, bytes, size)
 		       ? 0
 		       : error_set(err, -EINVAL, "a generated picture cannot be decoded");
 }
@@ -122,12 +124,13 @@ static int make_all(struct picture_set *set, size_t count, const struct recipe *
 	if (!code)
 		code = maker_open(&maker, recipe, err);
 	for (size_t i = 0; i < count && !code; i++)
-		code = probe_stopped(control) ? error_set(err, -EINTR, "stopped")
-					      : make_one(set, &totals, &maker, recipe, atlas, err);
+		code = probe_stopped(control)
+			       ? error_set(err, -EINTR, "stopped")
+			       : probe_pictures_make_one(set, &totals, &maker, recipe, atlas, err);
 	maker_close(&maker);
 	picture_atlas_close(atlas);
 	if (!code)
-		describe(set, &totals, "generated pictures in memory");
+		probe_pictures_describe(set, &totals, "generated pictures in memory");
 	return code;
 }
 

@@ -56,6 +56,22 @@ static void add_choice(json_t *object, const char *key, enum key_id id, int inde
 	(void)json_object_set_new(object, key, json_string(choice(id, index, text)));
 }
 
+static int encode_value(const struct encode_options *encode, enum key_id key)
+{
+	switch (key) {
+	case KEY_DATASET_QUALITY:
+		return encode->quality;
+	case KEY_DATASET_SUBSAMPLING:
+		return (int)encode->subsampling;
+	case KEY_DATASET_PNG_COLOR:
+		return (int)encode->png_color;
+	case KEY_DATASET_PNG_LEVEL:
+		return encode->png_level;
+	default:
+		return 0; /* no encoder has another */
+	}
+}
+
 json_t *recipe_to_json(const struct recipe *recipe)
 {
 	json_t *object = json_object();
@@ -69,19 +85,20 @@ json_t *recipe_to_json(const struct recipe *recipe)
 	(void)json_object_set_new(object, "size_sigma", json_real(recipe->size_sigma));
 	add_number(object, "bytes", recipe->bytes);
 	add_choice(object, "format", KEY_DATASET_FORMAT, (int)encode->format);
-	if (encode->format == DATASET_FORMAT_JPEG) {
-		add_number(object, "quality", (uint64_t)encode->quality);
-		add_choice(
-			object, "subsampling", KEY_DATASET_SUBSAMPLING, (int)encode->subsampling);
-	} else if (encode->format == DATASET_FORMAT_PNG) {
-		add_choice(object, "png_color", KEY_DATASET_PNG_COLOR, (int)encode->png_color);
-		add_number(object, "png_level", (uint64_t)encode->png_level);
+	const struct encoder_ops *const encoder = encoder_of(encode->format);
+	for (size_t i = 0; i < encoder->key_count; i++) {
+		const struct key *const key = &config_keys[encoder->keys[i]];
+		const int value = encode_value(encode, encoder->keys[i]);
+		if (key->type == KEY_TYPE_CHOICE)
+			add_choice(object, key->name, encoder->keys[i], value);
+		else
+			add_number(object, key->name, (uint64_t)value);
 	}
 	return object;
 }
 
 /* A value as JSON text; "unset" for NULL. */
-static void describe(const json_t *value, char *out, size_t room)
+static void recipe_describe(const json_t *value, char *out, size_t room)
 {
 	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
 	(void)snprintf(out, room, "%s", text ? text : "unset");
@@ -95,8 +112,8 @@ static void add_difference(
 	char old[VALUE], new[VALUE];
 	if (there && wanted && json_equal((json_t *)(uintptr_t)there, (json_t *)(uintptr_t)wanted))
 		return;
-	describe(there, old, sizeof(old));
-	describe(wanted, new, sizeof(new));
+	recipe_describe(there, old, sizeof(old));
+	recipe_describe(wanted, new, sizeof(new));
 	const size_t used = strlen(out);
 	(void)snprintf(out + used, room - used, "%sdataset.%s is %s there and %s here",
 		used ? ", " : "", key, old, new);
@@ -145,7 +162,7 @@ void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIP
 	const size_t used = strlen(out);
 	(void)snprintf(out + used, RECIPE_PATH_BYTES - used, "/%0*" PRIu64 ".%s",
 		(int)digits(recipe->samples - 1, DIGITS), id,
-		encode_extension(recipe->encode.format));
+		encoder_of(recipe->encode.format)->extension);
 }
 
 uint64_t recipe_class_count(const struct recipe *recipe)

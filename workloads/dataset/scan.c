@@ -69,12 +69,12 @@ static size_t mark_chosen(struct walk *walk, const size_t *which, size_t count, 
 	return chosen;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t scan_least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t scan_larger(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
@@ -87,7 +87,8 @@ static int pick_until_enough(struct folder_scan *scan, struct walk *walk, size_t
 	int code = 0;
 	size_t bad = 0;
 	while (wanted > 0 && left > 0 && !code) {
-		const size_t many = least(bad < FEW_BAD ? wanted : larger(wanted, bad / 2), left);
+		const size_t many =
+			scan_least(bad < FEW_BAD ? wanted : scan_larger(wanted, bad / 2), left);
 		left = pick_evenly(rest, left, many, picked);
 		code = inspect_files(scan, walk->files, picked, many, true, err);
 		const size_t chosen = mark_chosen(walk, picked, many, wanted);
@@ -161,7 +162,7 @@ static bool make_room(const struct walk *walk, struct arena *arena, struct datas
 }
 
 /* Samples, classes and bad files from the walk, which is in their order. */
-static int fill(
+static int scan_fill(
 	const struct walk *walk, struct arena *arena, struct dataset *dataset, struct error *err)
 {
 	int code = 0;
@@ -191,10 +192,11 @@ static int fill(
 static int no_pictures(
 	const char *root, const struct dataset *dataset, const char *skipped, struct error *err)
 {
+	char endings[IMAGE_ENDINGS_BYTES];
 	if (dataset->bad_count == 0)
-		return error_set(err, -ENODATA,
-			"no .jpg, .jpeg, .png, .ppm, .webp, .tif or .tiff file in '%s'%s%s", root,
-			*skipped ? "; not decoded: " : "", skipped);
+		return error_set(err, -ENODATA, "no %s file in '%s'%s%s",
+			image_list_endings(endings), root, *skipped ? "; not decoded: " : "",
+			skipped);
 	return error_set(err, -ENODATA, "none of the %zu pictures in '%s' can be used; '%s': %s",
 		dataset->bad_count, root, dataset->bad[0].path, dataset->bad[0].reason);
 }
@@ -213,7 +215,7 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	if (!code)
 		code = choose_samples(scan, walk, candidates, some ? some : candidates, err);
 	if (!code)
-		code = fill(walk, scan->arena, dataset, err);
+		code = scan_fill(walk, scan->arena, dataset, err);
 	if (!code && dataset->count == 0)
 		code = no_pictures(scan->root, dataset, walk->skipped, err);
 	if (code)

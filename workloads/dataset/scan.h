@@ -59,7 +59,7 @@ struct walk {
 };
 
 /* Lists the folder, following links (a link back up is listed as bad), many folders at once.
- * Takes files ending in jpg, jpeg, png, ppm, webp, tif or tiff, in any case.  Whether a name is
+ * Takes files with an ending of a codec, in any case.  Whether a name is
  * a file is asked only where the listing does not say it: sizes and times of files are not known
  * afterwards.  -EINTR: stopped. */
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err);

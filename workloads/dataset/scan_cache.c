@@ -139,7 +139,7 @@ static int size_known(struct folder_scan *scan, struct walk *walk, struct error 
 	return code;
 }
 
-static bool read_manifest(
+static bool scan_cache_read_manifest(
 	const char *root, uint64_t some, struct dataset *cached, char listing[LISTING_BYTES])
 {
 	struct error err;
@@ -165,7 +165,7 @@ int scan_cache_take(struct folder_scan *scan, uint64_t some, struct walk *walk, 
 	struct dataset cached = {0};
 	char there[LISTING_BYTES];
 	char here[LISTING_BYTES];
-	if (!read_manifest(scan->root, some, &cached, there))
+	if (!scan_cache_read_manifest(scan->root, some, &cached, there))
 		return 0;
 	mark_known(&cached, walk);
 	int code = some ? size_known(scan, walk, err)

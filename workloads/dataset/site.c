@@ -56,7 +56,7 @@ static void claim(
 	atomic_store(&record->state, RECORD_CLAIMED);
 }
 
-static int read_manifest(struct site *site, struct error *err)
+static int site_read_manifest(struct site *site, struct error *err)
 {
 	struct dataset dataset = {0};
 	json_t *header;
@@ -135,7 +135,7 @@ static int refuse_foreign(const struct site *site, const char *foreign, struct e
 static int read_past(struct site *site, struct error *err)
 {
 	char foreign[NAME_MAX + 1];
-	int code = read_manifest(site, err);
+	int code = site_read_manifest(site, err);
 	if (code == 0 && site->complete)
 		return 0;
 	const bool damaged_manifest = code == 0;
@@ -241,7 +241,7 @@ static int look_at_some(const struct dataset *dataset, const char *root, struct 
 	return 0;
 }
 
-static int load(struct site *site, struct dataset *dataset, struct error *err)
+static int site_take_manifest(struct site *site, struct dataset *dataset, struct error *err)
 {
 	json_t *header;
 	char *path = files_join(site->root, MANIFEST_NAME);
@@ -267,7 +267,7 @@ int site_load_manifest(
 	site.recipe_json = recipe_to_json(recipe);
 	site.records = calloc(recipe->samples, sizeof(*site.records));
 	const int code = site.recipe_json && site.records
-				 ? load(&site, dataset, err)
+				 ? site_take_manifest(&site, dataset, err)
 				 : error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples",
 					   recipe->samples);
 	site_close(&site);

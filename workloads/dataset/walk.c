@@ -3,7 +3,7 @@
  * depends on the tree alone, and so does its order. */
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
-#include "workloads/dataset/team.h"
+#include "workloads/dataset/threads.h"
 #include "workloads/image/codec.h"
 
 #include "harness/base/buffer.h"
@@ -178,7 +178,7 @@ static int open_and_read(struct folder_scan *scan, struct folder *folder)
 	return code;
 }
 
-static int list_folder(void *context, unsigned worker, uint64_t index, struct error *err)
+static int walk_list_folder(void *context, unsigned worker, uint64_t index, struct error *err)
 {
 	const struct listing *const listing = context;
 	struct folder *const folder = listing->round[index];
@@ -270,7 +270,7 @@ static bool ask_name(struct listing *listing, struct folder *folder, const char 
 	return found->path;
 }
 
-static bool take_name(
+static bool walk_take_name(
 	struct listing *listing, struct folder *folder, unsigned char type, const char *name)
 {
 	char *const path = join_path(listing, folder, name);
@@ -295,7 +295,7 @@ static const char *folder_reason(const struct folder *folder)
 
 /* A folder that was listed.  What was read of one that then failed does not count: where it
  * broke off is chance. */
-static int take_folder(struct listing *listing, struct folder *folder, struct error *err)
+static int walk_take_folder(struct listing *listing, struct folder *folder, struct error *err)
 {
 	const struct found bad = {
 		.path = folder->path, .kind = FOUND_OTHER, .reason = folder_reason(folder)};
@@ -308,7 +308,7 @@ static int take_folder(struct listing *listing, struct folder *folder, struct er
 	if (folder->code)
 		taken = keep_found(listing, &bad);
 	while (!folder->code && taken && at < end && !scan_stopped(listing->scan)) {
-		taken = take_name(listing, folder, (unsigned char)at[0], at + 1);
+		taken = walk_take_name(listing, folder, (unsigned char)at[0], at + 1);
 		at += 1 + strlen(at + 1) + 1;
 	}
 	buffer_release(&folder->names);
@@ -357,7 +357,7 @@ static int list_round(struct listing *listing, struct error *err)
 		listing->round_count < scan->depth ? (unsigned)listing->round_count : scan->depth;
 	const struct team_job team = {
 		.count = listing->round_count,
-		.item = list_folder,
+		.item = walk_list_folder,
 		.tick = list_tick,
 		.context = listing,
 		.stop = scan->control->stop,
@@ -365,7 +365,7 @@ static int list_round(struct listing *listing, struct error *err)
 	};
 	int code = team_run(&team, err);
 	for (size_t i = 0; i < listing->round_count && !code; i++)
-		code = take_folder(listing, listing->round[i], err);
+		code = walk_take_folder(listing, listing->round[i], err);
 	if (!code && listing->asked.count > 0)
 		code = inspect_files(
 			scan, listing->asked.files, NULL, listing->asked.count, false, err);

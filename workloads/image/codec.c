@@ -1,88 +1,59 @@
-/* Recognising a file by its signature and reading its dimensions, without decoding anything. */
+/* The table of codecs, and what follows from it: recognising a file, names and endings, the check that
+ * no hook was forgotten, and one interface to decoders of either kind. */
 #include "workloads/image/codec.h"
 
-#include "workloads/image/bytes.h"
-#include "workloads/image/optional.h"
-#include "workloads/image/png_chunks.h"
+#include "harness/base/log.h"
+#include "harness/base/memory.h"
+#include "workloads/image/encode.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include <isa-l/crc.h>
+#define CODEC(id, name, use) [IMAGE_FORMAT_##id] = &codec_##name,
+const struct codec_ops *const codecs[IMAGE_FORMATS] = {
+#include "harness/config/codecs.def"
+};
+#undef CODEC
 
-enum {
-	PNG_SIGNATURE_BYTES = 8,
-	PNG_IHDR_BYTES = 13,
-	PNG_HEADER_BYTES = 33, /* signature; length, type, data and CRC of IHDR */
-	PNG_DIMENSION_MAX = 0x7fffffff,
-	JPEG_SOF_BYTES = 8,       /* length, precision, height, width, components */
-	JPEG_COMPONENT_BYTES = 3, /* each: id, sampling factors, quantisation table */
-	JPEG_COMPONENTS_MAX = 4,
-	JPEG_BLOCK_EDGE = 8,
-	PNM_MAXVAL = 255,
+#define CODEC(id, name, use) [IMAGE_FORMAT_##id] = #name,
+static const char *const format_names[IMAGE_FORMATS] = {
+	[IMAGE_FORMAT_UNKNOWN] = "unknown",
+#include "harness/config/codecs.def"
+};
+#undef CODEC
+
+const struct codec_ops codec_null = {
+	.name = "null",
+	.summary = "does nothing with the bytes: measures reading, or the harness alone",
 };
 
-/* Second bytes of JPEG markers (ITU-T T.81, table B.1). */
-enum jpeg_marker {
-	JPEG_TEM = 0x01,
-	JPEG_SOF0 = 0xc0,
-	JPEG_DHT = 0xc4,
-	JPEG_JPG = 0xc8,
-	JPEG_DAC = 0xcc,
-	JPEG_SOF15 = 0xcf,
-	JPEG_RST0 = 0xd0,
-	JPEG_SOI = 0xd8,
-	JPEG_EOI = 0xd9,
-	JPEG_SOS = 0xda,
-	JPEG_FILL = 0xff,
-};
-
-static const uint8_t png_signature[PNG_SIGNATURE_BYTES] = {
-	0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+/* ---- recognising a file ------------------------------------------------------------------- */
 
 enum image_format image_sniff(const void *bytes, size_t size)
 {
-	const uint8_t *at = bytes;
-	if (size >= 3 && at[0] == JPEG_FILL && at[1] == JPEG_SOI && at[2] == JPEG_FILL)
-		return IMAGE_FORMAT_JPEG;
-	if (size >= PNG_SIGNATURE_BYTES && memcmp(at, png_signature, PNG_SIGNATURE_BYTES) == 0)
-		return IMAGE_FORMAT_PNG;
-	if (size >= 3 && at[0] == 'P' && at[1] == '6' && isspace(at[2]))
-		return IMAGE_FORMAT_RAW;
-	if (size >= 12 && memcmp(at, "RIFF", 4) == 0 && memcmp(at + 8, "WEBP", 4) == 0)
-		return IMAGE_FORMAT_WEBP;
-	if (size >= 4 && (memcmp(at, "II*", 4) == 0 || memcmp(at, "MM\0*", 4) == 0))
-		return IMAGE_FORMAT_TIFF;
+	for (int format = IMAGE_FORMAT_UNKNOWN + 1; format < IMAGE_FORMATS; format++)
+		if (codecs[format]->sniff(bytes, size))
+			return (enum image_format)format;
 	return IMAGE_FORMAT_UNKNOWN;
 }
 
 const char *image_format_name(enum image_format format)
 {
-	static const char *const names[] = {"unknown", "jpeg", "png", "raw", "webp", "tiff"};
-	return names[format];
+	return format_names[format];
 }
 
 enum image_format image_format_of_name(const char *name)
 {
-	static const struct {
-		const char *ending;
-		enum image_format format;
-	} endings[] = {
-		{"jpg", IMAGE_FORMAT_JPEG},
-		{"jpeg", IMAGE_FORMAT_JPEG},
-		{"png", IMAGE_FORMAT_PNG},
-		{"ppm", IMAGE_FORMAT_RAW},
-		{"webp", IMAGE_FORMAT_WEBP},
-		{"tif", IMAGE_FORMAT_TIFF},
-		{"tiff", IMAGE_FORMAT_TIFF},
-	};
 	const char *const dot = strrchr(name, '.');
-	for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-		if (strcasecmp(dot + 1, endings[i].ending) == 0)
-			return endings[i].format;
+	for (int format = IMAGE_FORMAT_UNKNOWN + 1; dot && format < IMAGE_FORMATS; format++) {
+		const char *const *const endings = codecs[format]->endings;
+		for (size_t i = 0; i < CODEC_ENDINGS_MAX && endings[i]; i++)
+			if (strcasecmp(dot + 1, endings[i]) == 0)
+				return (enum image_format)format;
+	}
 	return IMAGE_FORMAT_UNKNOWN;
 }
 
@@ -90,10 +61,67 @@ const char *image_ending_without_codec(const char *name)
 {
 	static const char *const endings[] = {"bmp", "gif", "heic", "heif", "avif", "jp2", "jxl"};
 	const char *const dot = strrchr(name, '.');
+	if (image_format_of_name(name) != IMAGE_FORMAT_UNKNOWN)
+		return NULL;
 	for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
 		if (strcasecmp(dot + 1, endings[i]) == 0)
 			return endings[i];
 	return NULL;
+}
+
+/* Appends to a list in words: "a, b or c". */
+static void codec_list_add(char *out, size_t room, const char *word, bool is_first, bool is_last)
+{
+	const size_t used = strlen(out);
+	(void)snprintf(out + used, room - used, "%s%s",
+		is_first  ? ""
+		: is_last ? " or "
+			  : ", ",
+		word);
+}
+
+const char *image_list_endings(char out[IMAGE_ENDINGS_BYTES])
+{
+	*out = '\0';
+	for (int format = IMAGE_FORMAT_UNKNOWN + 1; format < IMAGE_FORMATS; format++) {
+		const char *const *const endings = codecs[format]->endings;
+		for (size_t i = 0; i < CODEC_ENDINGS_MAX && endings[i]; i++) {
+			char word[16];
+			(void)snprintf(word, sizeof word, ".%s", endings[i]);
+			codec_list_add(out, IMAGE_ENDINGS_BYTES, word, !*out,
+				format == IMAGE_FORMATS - 1 &&
+					(i + 1 == CODEC_ENDINGS_MAX || !endings[i + 1]));
+		}
+	}
+	return out;
+}
+
+/* "jpeg, png or ppm (P6)" */
+static const char *codec_list_called(char *out, size_t room)
+{
+	*out = '\0';
+	for (int format = IMAGE_FORMAT_UNKNOWN + 1; format < IMAGE_FORMATS; format++)
+		codec_list_add(out, room,
+			codecs[format]->called ? codecs[format]->called : format_names[format],
+			!*out, format == IMAGE_FORMATS - 1);
+	return out;
+}
+
+int image_read_info(const void *bytes, size_t size, struct image_info *info, struct error *err)
+{
+	*info = (struct image_info){.format = image_sniff(bytes, size)};
+	if (info->format == IMAGE_FORMAT_UNKNOWN) {
+		char known[128];
+		return size ? error_set(err, -EINVAL, "not a %s file",
+				      codec_list_called(known, sizeof known))
+			    : error_set(err, -EINVAL, "empty file");
+	}
+	const struct codec_ops *const codec = codecs[info->format];
+	if (codec->unavailable)
+		return error_set(err, -EINVAL, "a %s picture, and %s", format_names[info->format],
+			codec->unavailable);
+	const int result = codec->read_info(bytes, size, info, err);
+	return result ? result : image_check_size(info->width, info->height, err);
 }
 
 int image_check_bytes(const struct image_info *info, uint64_t bytes, struct error *err)
@@ -117,253 +145,222 @@ int image_check_size(uint32_t width, uint32_t height, struct error *err)
 	return 0;
 }
 
-/* ---- PNG ---------------------------------------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------------------------- */
 
-static int read_png_info(
-	const uint8_t *bytes, size_t size, struct image_info *info, struct error *err)
+const struct codec_ops *codec_choose(enum image_format format, const struct config *config)
 {
-	if (size < PNG_HEADER_BYTES)
-		return error_set(err, -EAGAIN, "png header is not complete");
-	if (memcmp(bytes + 12, "IHDR", 4) != 0)
-		return error_set(err, -EINVAL, "png without an IHDR chunk in front");
-	if (bytes_be32(bytes + 8) != PNG_IHDR_BYTES ||
-		crc32_gzip_refl(0, bytes + 12, 4 + PNG_IHDR_BYTES) !=
-			bytes_be32(bytes + 16 + PNG_IHDR_BYTES))
-		return error_set(err, -EINVAL, "png with a damaged IHDR chunk");
-	info->width = bytes_be32(bytes + 16);
-	info->height = bytes_be32(bytes + 20);
-	if (info->width > PNG_DIMENSION_MAX || info->height > PNG_DIMENSION_MAX)
-		return error_set(err, -EINVAL, "png dimension above 2^31-1");
-	const struct png_chunks chunks = {
-		.width = info->width, .bit_depth = bytes[24], .color_type = bytes[25]};
-	info->least_bytes = (png_chunks_row_bytes(&chunks) + 1) * info->height / INFLATE_RATIO_MAX;
-	return 0;
+	const struct codec_ops *codec = codecs[format];
+	while (codec && codec->other && codec->is_chosen && !codec->is_chosen(config))
+		codec = codec->other;
+	return codec && !codec->unavailable ? codec : NULL;
 }
 
-/* ---- JPEG --------------------------------------------------------------------------------- */
-
-static bool jpeg_is_frame_header(uint8_t marker)
+/* What the decoding hooks lack; NULL: nothing. */
+static const char *codec_lacks_decoding(const struct codec_ops *codec)
 {
-	return marker >= JPEG_SOF0 && marker <= JPEG_SOF15 && marker != JPEG_DHT &&
-	       marker != JPEG_JPG && marker != JPEG_DAC;
+	const bool by_strips = codec->open && codec->close && codec->scratch_bytes &&
+			       codec->begin && codec->select && codec->next && codec->state_bytes;
+	const bool any_strips = codec->open || codec->close || codec->begin || codec->select ||
+				codec->next || codec->state_bytes || codec->shrinks;
+	if (codec->decode && any_strips)
+		return "both .decode and hooks that decode by strips: choose one way";
+	if (codec->decode && codec->pixel_bytes != 3 && codec->pixel_bytes != 4)
+		return "no .pixel_bytes of 3 or 4";
+	if (!codec->decode && !any_strips)
+		return "no .decode";
+	if (!codec->decode && !by_strips)
+		return "not all of .state_bytes, .scratch_bytes, .open, .close, .begin, .select, .next";
+	return codec->other && !codec->is_chosen ? ".other without .is_chosen" : NULL;
 }
 
-/* Baseline, extended and progressive, Huffman or arithmetic: what libjpeg-turbo decodes. */
-static bool jpeg_frame_is_supported(uint8_t marker)
+static const char *codec_lacks(const struct codec_ops *codec, bool writes)
 {
-	const int kind = marker - JPEG_SOF0;
-	return kind == 0 || kind == 1 || kind == 2 || kind == 9 || kind == 10;
+	const struct encoder_ops *const encoder = codec->encoder;
+	if (!codec->summary)
+		return "no .summary";
+	if (!codec->endings[0])
+		return "no .endings";
+	if (!codec->sniff)
+		return "no .sniff";
+	if (writes && !(encoder && encoder->encode))
+		return "no .encoder with .encode, and codecs.def says WRITES";
+	if (!writes && encoder)
+		return "an .encoder, and codecs.def says READS";
+	if (encoder && !encoder->encode_planes != !encoder->takes_planes)
+		return "one of .encode_planes and .takes_planes";
+	if (codec->unavailable)
+		return NULL;
+	return codec->read_info ? codec_lacks_decoding(codec) : "no .read_info";
 }
 
-static bool jpeg_has_no_length(uint8_t marker)
+int codec_check(const struct codec_ops *codec, bool writes, struct error *err)
 {
-	return marker == JPEG_TEM || (marker >= JPEG_RST0 && marker <= JPEG_SOI);
+	const char *const name = codec->name ? codec->name : "without a .name";
+	const char *lacks = codec->name ? codec_lacks(codec, writes) : "no .name";
+	const struct codec_ops *other = codec->other;
+	for (; other && !lacks; other = other->other)
+		lacks = other->name && other->summary ? codec_lacks_decoding(other)
+						      : "an .other without .name or .summary";
+	return lacks ? error_set(
+			       err, -EINVAL, "bug: the table of the codec '%s' has %s", name, lacks)
+		     : 0;
 }
 
-static uint32_t divide_up(uint32_t value, uint32_t by)
+int codecs_check(struct error *err)
 {
-	return (value + by - 1) / by;
-}
-
-/* With Huffman codes a block takes a bit at least for its first coefficient, and one to end it
- * where the others are not in scans of their own.  Arithmetic codes have no such least. */
-static int jpeg_least_bytes(
-	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
-{
-	const uint32_t count = segment[JPEG_SOF_BYTES - 1];
-	const uint8_t *const components = segment + JPEG_SOF_BYTES;
-	uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX];
-	uint32_t most_across = 1, most_down = 1;
-	if (count < 1 || count > JPEG_COMPONENTS_MAX)
-		return error_set(err, -EINVAL, "jpeg of %u components", count);
-	for (uint32_t i = 0; i < count; i++) {
-		const uint8_t factors = components[i * JPEG_COMPONENT_BYTES + 1];
-		across[i] = factors >> 4;
-		down[i] = factors & 0x0f;
-		most_across = across[i] > most_across ? across[i] : most_across;
-		most_down = down[i] > most_down ? down[i] : most_down;
-	}
-	uint64_t blocks = 0;
-	for (uint32_t i = 0; i < count; i++)
-		blocks += (uint64_t)divide_up(
-				  info->width * across[i], most_across * JPEG_BLOCK_EDGE) *
-			  divide_up(info->height * down[i], most_down * JPEG_BLOCK_EDGE);
-	const int process = marker - JPEG_SOF0;
-	info->least_bytes = process > 2 ? 0 : blocks * (process == 2 ? 1 : 2) / 8;
-	return 0;
-}
-
-static int read_jpeg_frame(
-	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
-{
-	if (!jpeg_frame_is_supported(marker))
-		return error_set(
-			err, -EINVAL, "jpeg process %d is not supported", marker - JPEG_SOF0);
-	if (segment[2] != 8)
-		return error_set(err, -EINVAL, "jpeg of %d bits a sample", segment[2]);
-	info->height = bytes_be16(segment + 3);
-	info->width = bytes_be16(segment + 5);
-	return jpeg_least_bytes(segment, marker, info, err);
-}
-
-/* Walks the marker segments to the frame header. */
-static int read_jpeg_info(
-	const uint8_t *bytes, size_t size, struct image_info *info, struct error *err)
-{
-	size_t at = 2;
-	while (at + 4 <= size) {
-		const uint8_t marker = bytes[at + 1];
-		if (bytes[at] != JPEG_FILL || marker == JPEG_FILL) {
-			at++; /* fill bytes, or garbage that decoders skip too */
-			continue;
+#define CODEC_READS false
+#define CODEC_WRITES true
+#define CODEC(id, name, use) [IMAGE_FORMAT_##id] = CODEC_##use,
+	static const bool writes[IMAGE_FORMATS] = {
+#include "harness/config/codecs.def"
+	};
+#undef CODEC
+	int code = 0;
+	for (int format = IMAGE_FORMAT_UNKNOWN + 1; format < IMAGE_FORMATS && !code; format++) {
+		const struct codec_ops *const codec = codecs[format];
+		code = codec_check(codec, writes[format], err);
+		for (size_t i = 0; i < CODEC_ENDINGS_MAX && codec->endings[i] && !code; i++) {
+			char name[16];
+			(void)snprintf(name, sizeof name, ".%s", codec->endings[i]);
+			if (image_format_of_name(name) != (enum image_format)format)
+				code = error_set(err, -EINVAL,
+					"bug: the codecs '%s' and '%s' have the ending '%s'",
+					format_names[image_format_of_name(name)],
+					format_names[format], name);
 		}
-		if (jpeg_has_no_length(marker) || marker == 0) {
-			at += 2;
-			continue;
-		}
-		if (marker == JPEG_SOS || marker == JPEG_EOI)
-			return error_set(err, -EINVAL, "jpeg without a frame header");
-		if (jpeg_is_frame_header(marker)) {
-			if (at + 2 + JPEG_SOF_BYTES + JPEG_COMPONENT_BYTES > size ||
-				at + 2 + bytes_be16(bytes + at + 2) > size)
-				break;
-			if (bytes_be16(bytes + at + 2) <
-				JPEG_SOF_BYTES + JPEG_COMPONENT_BYTES * bytes[at + 9])
-				return error_set(err, -EINVAL, "jpeg frame header is too short");
-			return read_jpeg_frame(bytes + at + 2, marker, info, err);
-		}
-		at += 2 + (size_t)bytes_be16(bytes + at + 2);
 	}
-	return error_set(err, -EAGAIN, "jpeg header is not complete");
+	return code;
 }
 
-/* ---- PNM ---------------------------------------------------------------------------------- */
+/* ---- decoders ----------------------------------------------------------------------------- */
 
-/* One number of a PNM header, after white space and comments: 0, -EAGAIN or -EINVAL. */
-static int read_pnm_number(const uint8_t *bytes, size_t size, size_t *at, uint32_t *value)
+struct decoder {
+	const struct codec_ops *codec;
+	struct decoder_options options;
+	/* Of a codec that decodes a picture as a whole. */
+	struct decode_task task;
+	struct scratch pixels;
+	bool is_done;
+	_Alignas(max_align_t) unsigned char state[]; /* of one that decodes by strips */
+};
+
+static uint64_t decoder_pixel_bytes(
+	const struct codec_ops *codec, const struct image_extent *extent)
 {
-	size_t i = *at;
-	while (i < size && (isspace(bytes[i]) || bytes[i] == '#')) {
-		if (bytes[i] == '#')
-			while (i < size && bytes[i] != '\n')
-				i++;
-		else
-			i++;
-	}
-	const size_t first = i;
-	uint64_t number = 0;
-	for (; i < size && isdigit(bytes[i]) && number < UINT32_MAX; i++)
-		number = number * 10 + (uint64_t)(bytes[i] - '0');
-	if (i >= size)
-		return -EAGAIN;
-	if (i == first || number > UINT32_MAX || isdigit(bytes[i]))
-		return -EINVAL;
-	*value = (uint32_t)number;
-	*at = i;
-	return 0;
+	return codec->decode ? extent->pixels * codec->pixel_bytes : 0;
 }
 
-int image_read_raw_header(const void *bytes, size_t size, struct image_info *info,
-	size_t *pixels_at, struct error *err)
+uint64_t decoder_bytes(const struct codec_ops *codec, const struct image_extent *extent)
 {
-	size_t at = 2;
-	uint32_t maxval = 0;
-	int result = read_pnm_number(bytes, size, &at, &info->width);
-	if (!result)
-		result = read_pnm_number(bytes, size, &at, &info->height);
-	if (!result)
-		result = read_pnm_number(bytes, size, &at, &maxval);
+	return sizeof(struct decoder) + codec->state_bytes + decoder_pixel_bytes(codec, extent) +
+	       (codec->scratch_bytes ? codec->scratch_bytes(extent) : 0);
+}
+
+int decoder_open(struct decoder **out, const struct codec_ops *codec,
+	const struct decoder_options *options, struct error *err)
+{
+	struct decoder *const decoder = calloc(1, sizeof *decoder + codec->state_bytes);
+	*out = NULL;
+	if (!decoder)
+		return error_set(err, -ENOMEM, "no memory for the %s decoder", codec->name);
+	decoder->codec = codec;
+	decoder->options = *options;
+	const int result = codec->decode
+				   ? scratch_reserve(&decoder->pixels,
+					     decoder_pixel_bytes(codec, &options->extent), err)
+				   : codec->open(decoder->state, options, err);
 	if (result)
-		return error_set(err, result,
-			result == -EAGAIN ? "ppm header is not complete"
-					  : "bad number in ppm header");
-	if (maxval != PNM_MAXVAL)
-		return error_set(err, -EINVAL, "ppm with a maximum of %u, not 255", maxval);
-	if (!isspace(((const uint8_t *)bytes)[at]))
-		return error_set(err, -EINVAL, "no white space after the ppm header");
-	*pixels_at = at + 1;
-	info->format = IMAGE_FORMAT_RAW;
-	info->least_bytes = *pixels_at + (uint64_t)info->width * info->height * 3;
-	return image_check_size(info->width, info->height, err);
+		decoder_close(decoder);
+	else
+		*out = decoder;
+	return result;
 }
 
-/* ---- any ---------------------------------------------------------------------------------- */
-
-int image_read_info(const void *bytes, size_t size, struct image_info *info, struct error *err)
+void decoder_close(struct decoder *decoder)
 {
-	*info = (struct image_info){.format = image_sniff(bytes, size)};
-	size_t pixels_at;
-	int result = 0;
-	switch (info->format) {
-	case IMAGE_FORMAT_JPEG:
-		result = read_jpeg_info(bytes, size, info, err);
-		break;
-	case IMAGE_FORMAT_PNG:
-		result = read_png_info(bytes, size, info, err);
-		break;
-	case IMAGE_FORMAT_RAW:
-		return image_read_raw_header(bytes, size, info, &pixels_at, err);
-	case IMAGE_FORMAT_WEBP:
-		result = webp_read_info(bytes, size, info, err);
-		break;
-	case IMAGE_FORMAT_TIFF:
-		result = tiff_read_info(bytes, size, info, err);
-		break;
-	case IMAGE_FORMAT_UNKNOWN:
-		return error_set(err, -EINVAL,
-			size ? "not a jpeg, png, ppm (P6), webp or tiff file" : "empty file");
-	}
-	return result ? result : image_check_size(info->width, info->height, err);
+	if (!decoder)
+		return;
+	if (decoder->codec->close)
+		decoder->codec->close(decoder->state);
+	scratch_release(&decoder->pixels);
+	free(decoder);
 }
 
-static const char *always_available(void)
+int decoder_begin(struct decoder *decoder, const void *bytes, size_t size, struct image_info *info,
+	struct error *err)
 {
-	return NULL;
+	const struct codec_ops *const codec = decoder->codec;
+	if (!codec->decode)
+		return codec->begin(decoder->state, bytes, size, info, err);
+	*info = (struct image_info){0};
+	int result = codec->read_info(bytes, size, info, err);
+	if (!result)
+		result = image_check_size(info->width, info->height, err);
+	decoder->task = (struct decode_task){
+		.bytes = bytes, .size = size, .info = *info, .options = &decoder->options};
+	return result == -EAGAIN ? -EINVAL : result;
 }
 
-static const struct codec_ops codec_jpeg = {
-	.name = "jpeg",
-	.summary = "libjpeg-turbo: baseline and progressive, decodes only the crop",
-	.unavailable = always_available,
-};
-static const struct codec_ops codec_png_fast = {
-	.name = "png-fast",
-	.summary = "ISA-L inflate and SIMD unfiltering, stops at the crop's last row",
-	.unavailable = always_available,
-};
-static const struct codec_ops codec_png_libpng = {
-	.name = "png-libpng",
-	.summary = "libpng, stops at the crop's last row",
-	.unavailable = always_available,
-};
-static const struct codec_ops codec_raw = {
-	.name = "raw",
-	.summary = "binary PPM (P6) of 8 bits, read in place",
-	.unavailable = always_available,
-};
-static const struct codec_ops codec_webp = {
-	.name = "webp",
-	.summary = "libwebp: lossy and lossless, decodes the whole picture",
-	.unavailable = webp_unavailable,
-};
-static const struct codec_ops codec_tiff = {
-	.name = "tiff",
-	.summary = "libtiff: the first picture of a file, decodes all of it",
-	.unavailable = tiff_unavailable,
-};
-static const struct codec_ops codec_null = {
-	.name = "null",
-	.summary = "does nothing with the bytes: measures reading, or the harness alone",
-	.unavailable = always_available,
-};
+int decoder_select(
+	struct decoder *decoder, const struct region *region, uint32_t shrink, struct error *err)
+{
+	const struct codec_ops *const codec = decoder->codec;
+	const struct image_info *const info = &decoder->task.info;
+	if (!codec->decode)
+		return codec->select(decoder->state, region, shrink, err);
+	decoder->is_done = false;
+	return scratch_reserve(
+		&decoder->pixels, (size_t)info->width * info->height * codec->pixel_bytes, err);
+}
 
-const struct codec_ops *const image_codecs[] = {
-	&codec_jpeg,
-	&codec_png_fast,
-	&codec_png_libpng,
-	&codec_raw,
-	&codec_webp,
-	&codec_tiff,
-	&codec_null,
-	NULL,
-};
+int decoder_next(struct decoder *decoder, struct strip *strip, struct error *err)
+{
+	const struct codec_ops *const codec = decoder->codec;
+	const struct image_info *const info = &decoder->task.info;
+	if (!codec->decode)
+		return codec->next(decoder->state, strip, err);
+	if (decoder->is_done)
+		return 0;
+	decoder->is_done = true;
+	if (decoder_stops(&decoder->options))
+		return error_set(err, -EINTR, "%s: stopped", codec->name);
+	decoder->task.pixels = decoder->pixels.data;
+	const int result = codec->decode(&decoder->task, err);
+	*strip = (struct strip){
+		.pixels = decoder->pixels.data,
+		.stride = (size_t)info->width * codec->pixel_bytes,
+		.width = info->width,
+		.rows = info->height,
+		.pixel_bytes = codec->pixel_bytes,
+	};
+	return result ? result : 1;
+}
+
+/* ---- buffers that only grow --------------------------------------------------------------- */
+
+enum { SCRATCH_ALIGN_BYTES = 64 };
+
+int scratch_reserve(struct scratch *scratch, size_t size, struct error *err)
+{
+	const size_t needed = (size + SCRATCH_SLACK_BYTES + SCRATCH_ALIGN_BYTES - 1) /
+			      SCRATCH_ALIGN_BYTES * SCRATCH_ALIGN_BYTES;
+	if (needed <= scratch->size)
+		return 0;
+	uint8_t *const data = aligned_alloc(SCRATCH_ALIGN_BYTES, needed);
+	if (!data)
+		return error_set(err, -ENOMEM, "no memory for %zu bytes of pixels", needed);
+	memset(data, 0, needed); /* touched now, so that page faults stay out of what is measured */
+	if (scratch->data)
+		log_detail("a picture larger than expected: scratch grows from %zu to %zu bytes",
+			scratch->size, needed);
+	memory_account_add((int64_t)(needed - scratch->size));
+	free(scratch->data);
+	*scratch = (struct scratch){.data = data, .size = needed};
+	return 0;
+}
+
+void scratch_release(struct scratch *scratch)
+{
+	free(scratch->data);
+	*scratch = (struct scratch){0};
+}

@@ -4,9 +4,10 @@
 #include "workloads/image/picture.h"
 
 #include "harness/base/rng.h"
-#include "workloads/image/codec.h"
+#include "workloads/image/formats.h"
 #include "workloads/image/picture_atlas.h"
 
+#include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ static void copy_few(uint8_t *to, const uint8_t *from, uint32_t count)
 		to[i] = from[i];
 }
 
-static void fill_span(const struct strip *strip, const struct span *span, uint8_t *row)
+static void picture_fill_span(const struct strip *strip, const struct span *span, uint8_t *row)
 {
 	uint8_t before[RAMP_MAX + 4], after[RAMP_MAX + 4];
 	const uint32_t in = span->b - span->a, out = span->d - span->c;
@@ -135,7 +136,8 @@ static struct reach find_reach(const struct layer *layer, uint32_t y)
 
 /* In columns of a plane; scale: 1 for luma, 0.5 for half-resolution planes.  False where it is
  * outside. */
-static bool place(const struct reach *reach, double scale, uint32_t width, struct span *span)
+static bool picture_place_layer(
+	const struct reach *reach, double scale, uint32_t width, struct span *span)
 {
 	if (reach->everywhere) {
 		*span = (struct span){.c = width, .d = width};
@@ -179,7 +181,7 @@ static void render_luma(const struct plan *plan, const struct reach reaches[LAYE
 	bool present[LAYERS_MAX];
 	int first = 0;
 	for (int i = 0; i < plan->count; i++) {
-		present[i] = place(&reaches[i], 1.0, planes->stride, &spans[i]);
+		present[i] = picture_place_layer(&reaches[i], 1.0, planes->stride, &spans[i]);
 		if (present[i] && spans[i].b == 0 && spans[i].c == planes->stride)
 			first = i;
 	}
@@ -201,7 +203,7 @@ static void render_luma(const struct plan *plan, const struct reach reaches[LAYE
 			.mask = TILE_MASK,
 			.tone = lit(layer, y, planes->rows),
 		};
-		fill_span(&strip, &spans[i], planes->luma + (size_t)y * planes->stride);
+		picture_fill_span(&strip, &spans[i], planes->luma + (size_t)y * planes->stride);
 	}
 }
 
@@ -212,7 +214,7 @@ static void render_colour(const struct plan *plan, const struct reach reaches[LA
 	const uint32_t width = planes->stride / 2;
 	for (int i = 0; i < plan->count; i++) {
 		struct span span;
-		if (!place(&reaches[i], 0.5, width, &span))
+		if (!picture_place_layer(&reaches[i], 0.5, width, &span))
 			continue;
 		const struct layer *layer = &plan->layers[i];
 		const uint32_t base_y = layer->base_y / 2 + y * layer->step_y;
@@ -226,11 +228,11 @@ static void render_colour(const struct plan *plan, const struct reach reaches[LA
 			.mask = HALF_MASK,
 			.tone = layer->blue,
 		};
-		fill_span(&strip, &span, planes->blue + (size_t)y * width);
+		picture_fill_span(&strip, &span, planes->blue + (size_t)y * width);
 		strip.base = layer->base->red + at;
 		strip.base_ahead = layer->base->red + ahead;
 		strip.tone = layer->red;
-		fill_span(&strip, &span, planes->red + (size_t)y * width);
+		picture_fill_span(&strip, &span, planes->red + (size_t)y * width);
 	}
 }
 
@@ -452,4 +454,133 @@ struct picture_size picture_draw_size(
 		size.height += size.height == 0;
 	}
 	return size;
+}
+
+/* ---- pixel loops: a run of one plane (plain, SSE2, AVX2: equal values), and planes to RGB -------- */
+
+static uint8_t picture_clamp(int value)
+{
+	return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+void picture_compose_plain(uint8_t *out, const uint8_t *base, const int8_t *fine, size_t count,
+	struct picture_tone tone)
+{
+	for (size_t i = 0; i < count; i++) {
+		const int detail = fine ? (fine[i] * tone.fine_gain) >> 8 : 0;
+		out[i] = picture_clamp(((base[i] * tone.gain) >> 8) + tone.offset + detail);
+	}
+}
+
+enum { SSE2_BYTES = 16, AVX2_BYTES = 32 };
+
+/* Unpacking under zeros is a shift by eight, so the high half of the product is the fixed-point
+ * result.  The last step of either loop overlaps the one before: it stores the same values again.
+ */
+static void picture_compose_sse2(uint8_t *out, const uint8_t *base, const int8_t *fine,
+	size_t count, struct picture_tone tone)
+{
+	const __m128i zero = _mm_setzero_si128();
+	const __m128i gain = _mm_set1_epi16((int16_t)tone.gain);
+	const __m128i fine_gain = _mm_set1_epi16(tone.fine_gain);
+	const __m128i offset = _mm_set1_epi16(tone.offset);
+	for (size_t i = 0;;) {
+		const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(base + i));
+		__m128i low = _mm_mulhi_epu16(_mm_unpacklo_epi8(zero, b), gain);
+		__m128i high = _mm_mulhi_epu16(_mm_unpackhi_epi8(zero, b), gain);
+		low = _mm_add_epi16(low, offset);
+		high = _mm_add_epi16(high, offset);
+		if (fine) {
+			const __m128i f =
+				_mm_loadu_si128((const __m128i *)(const void *)(fine + i));
+			low = _mm_add_epi16(
+				low, _mm_mulhi_epi16(_mm_unpacklo_epi8(zero, f), fine_gain));
+			high = _mm_add_epi16(
+				high, _mm_mulhi_epi16(_mm_unpackhi_epi8(zero, f), fine_gain));
+		}
+		_mm_storeu_si128((__m128i *)(void *)(out + i), _mm_packus_epi16(low, high));
+		i += SSE2_BYTES;
+		if (i == count)
+			break;
+		if (i + SSE2_BYTES > count)
+			i = count - SSE2_BYTES;
+	}
+}
+
+__attribute__((target("avx2"))) static void picture_compose_avx2(uint8_t *out, const uint8_t *base,
+	const int8_t *fine, size_t count, struct picture_tone tone)
+{
+	const __m256i zero = _mm256_setzero_si256();
+	const __m256i gain = _mm256_set1_epi16((int16_t)tone.gain);
+	const __m256i fine_gain = _mm256_set1_epi16(tone.fine_gain);
+	const __m256i offset = _mm256_set1_epi16(tone.offset);
+	for (size_t i = 0;;) {
+		const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(base + i));
+		__m256i low = _mm256_mulhi_epu16(_mm256_unpacklo_epi8(zero, b), gain);
+		__m256i high = _mm256_mulhi_epu16(_mm256_unpackhi_epi8(zero, b), gain);
+		low = _mm256_add_epi16(low, offset);
+		high = _mm256_add_epi16(high, offset);
+		if (fine) {
+			const __m256i f =
+				_mm256_loadu_si256((const __m256i *)(const void *)(fine + i));
+			low = _mm256_add_epi16(
+				low, _mm256_mulhi_epi16(_mm256_unpacklo_epi8(zero, f), fine_gain));
+			high = _mm256_add_epi16(
+				high, _mm256_mulhi_epi16(_mm256_unpackhi_epi8(zero, f), fine_gain));
+		}
+		/* Unpack and pack both work within 128-bit halves: the order comes out right. */
+		_mm256_storeu_si256((__m256i *)(void *)(out + i), _mm256_packus_epi16(low, high));
+		i += AVX2_BYTES;
+		if (i == count)
+			break;
+		if (i + AVX2_BYTES > count)
+			i = count - AVX2_BYTES;
+	}
+}
+
+void picture_compose(uint8_t *out, const uint8_t *base, const int8_t *fine, size_t count,
+	struct picture_tone tone)
+{
+	if (count >= AVX2_BYTES && __builtin_cpu_supports("avx2"))
+		picture_compose_avx2(out, base, fine, count, tone);
+	else if (count >= SSE2_BYTES)
+		picture_compose_sse2(out, base, fine, count, tone);
+	else
+		picture_compose_plain(out, base, fine, count, tone);
+}
+
+/* A colour difference at full resolution: weights 9 3 3 1 of 16 of the four nearest. */
+static int picture_interpolate(
+	const uint8_t *plane, uint32_t stride, uint32_t rows, uint32_t x, uint32_t y)
+{
+	const uint32_t here_x = x / 2, here_y = y / 2;
+	const uint32_t far_x =
+		x & 1 ? (here_x + 1 < stride ? here_x + 1 : here_x) : here_x - (here_x > 0);
+	const uint32_t far_y =
+		y & 1 ? (here_y + 1 < rows ? here_y + 1 : here_y) : here_y - (here_y > 0);
+	const uint8_t *near_row = plane + (size_t)here_y * stride;
+	const uint8_t *far_row = plane + (size_t)far_y * stride;
+	const int sum =
+		9 * near_row[here_x] + 3 * near_row[far_x] + 3 * far_row[here_x] + far_row[far_x];
+	return ((sum + 8) >> 4) - 128;
+}
+
+void picture_to_rgb(const struct picture_planes *planes, struct picture_size size, uint8_t *rgb)
+{
+	/* JFIF's coefficients in 1/65536. */
+	enum { RED = 91881, GREEN_BLUE = 22554, GREEN_RED = 46802, BLUE = 116130, ROUND = 32768 };
+	for (uint32_t y = 0; y < size.height; y++) {
+		const uint8_t *row = planes->luma + (size_t)y * planes->stride;
+		for (uint32_t x = 0; x < size.width; x++, rgb += 3) {
+			const int luma = row[x];
+			const int blue = picture_interpolate(
+				planes->blue, planes->stride / 2, planes->rows / 2, x, y);
+			const int red = picture_interpolate(
+				planes->red, planes->stride / 2, planes->rows / 2, x, y);
+			rgb[0] = picture_clamp(luma + ((RED * red + ROUND) >> 16));
+			rgb[1] = picture_clamp(
+				luma - ((GREEN_BLUE * blue + GREEN_RED * red + ROUND) >> 16));
+			rgb[2] = picture_clamp(luma + ((BLUE * blue + ROUND) >> 16));
+		}
+	}
 }

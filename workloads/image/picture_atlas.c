@@ -125,7 +125,7 @@ static void blur_field(int16_t *field, int16_t *scratch)
 	}
 }
 
-static double between(struct rng *rng, double least, double most)
+static double atlas_between(struct rng *rng, double least, double most)
 {
 	return least + (most - least) * rng_uniform(rng);
 }
@@ -143,8 +143,8 @@ static void draw_direction(struct rng *rng, double *x, double *y)
 {
 	double length;
 	do {
-		*x = between(rng, -1, 1);
-		*y = between(rng, -1, 1);
+		*x = atlas_between(rng, -1, 1);
+		*y = atlas_between(rng, -1, 1);
 		length = *x * *x + *y * *y;
 	} while (length > 1.0 || length < 0.01);
 	length = sqrt(length);
@@ -156,7 +156,7 @@ void shape_draw(struct shape *shape, struct rng *rng, double radius, int angular
 {
 	double c, s;
 	draw_direction(rng, &c, &s);
-	const double stretch = between(rng, 1.0, 1.9);
+	const double stretch = atlas_between(rng, 1.0, 1.9);
 	const double a = 1.0 / (radius * stretch), b = stretch / radius;
 	shape->xx = c * c * a * a + s * s * b * b;
 	shape->xy = c * s * (a * a - b * b);
@@ -167,10 +167,10 @@ void shape_draw(struct shape *shape, struct rng *rng, double radius, int angular
 	for (int i = 0; i < shape->cuts; i += 2) {
 		/* Edges in nearly parallel pairs: boards, walls, boxes. */
 		draw_direction(rng, &shape->nx[i], &shape->ny[i]);
-		shape->nx[i + 1] = -shape->nx[i] + between(rng, -0.15, 0.15);
-		shape->ny[i + 1] = -shape->ny[i] + between(rng, -0.15, 0.15);
-		shape->limit[i] = radius * between(rng, 0.3, 0.9);
-		shape->limit[i + 1] = radius * between(rng, 0.3, 0.9);
+		shape->nx[i + 1] = -shape->nx[i] + atlas_between(rng, -0.15, 0.15);
+		shape->ny[i + 1] = -shape->ny[i] + atlas_between(rng, -0.15, 0.15);
+		shape->limit[i] = radius * atlas_between(rng, 0.3, 0.9);
+		shape->limit[i + 1] = radius * atlas_between(rng, 0.3, 0.9);
 	}
 }
 
@@ -227,7 +227,7 @@ struct fill {
 	size_t shift_x, shift_y;
 };
 
-static void fill_span(
+static void atlas_fill_span(
 	struct canvas *canvas, const struct fill *fill, int row, int from, int to, int dy)
 {
 	const size_t at = ((size_t)row & TILE_MASK) * TILE_EDGE;
@@ -252,8 +252,8 @@ static void paint_leaf(struct canvas *canvas, const struct base_style *style,
 	const double radius = shape_radius(rng, style->least, style->most);
 	struct shape shape;
 	shape_draw(&shape, rng, radius, rng_below(rng, 8) < (uint64_t)style->angular);
-	shape.x = between(rng, 0, TILE_EDGE);
-	shape.y = between(rng, 0, TILE_EDGE);
+	shape.x = atlas_between(rng, 0, TILE_EDGE);
+	shape.y = atlas_between(rng, 0, TILE_EDGE);
 	const bool rough = rng_below(rng, 8) < (uint64_t)style->textured;
 	/* One draw a statement: the order of initialisers is the compiler's to choose. */
 	struct fill fill = {.texture = rough ? canvas->rough : canvas->texture};
@@ -271,12 +271,12 @@ static void paint_leaf(struct canvas *canvas, const struct base_style *style,
 		double left, right;
 		shape_span(&shape, row + 0.5, &left, &right);
 		right = fmin(right, left + TILE_EDGE);
-		fill_span(canvas, &fill, row, (int)floor(left + 0.5), (int)floor(right + 0.5),
+		atlas_fill_span(canvas, &fill, row, (int)floor(left + 0.5), (int)floor(right + 0.5),
 			row - (int)shape.y);
 	}
 }
 
-static uint8_t clamp_byte(int value)
+static uint8_t atlas_clamp(int value)
 {
 	return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
@@ -290,7 +290,7 @@ static void halve_plane(const int16_t *plane, uint8_t *out)
 			const int sum = row[2 * x] + row[2 * x + 1] + row[TILE_EDGE + 2 * x] +
 					row[TILE_EDGE + 2 * x + 1];
 			out[y * HALF_EDGE + x] =
-				clamp_byte(128 + (sum + 2 * LUMA_ONE) / (4 * LUMA_ONE));
+				atlas_clamp(128 + (sum + 2 * LUMA_ONE) / (4 * LUMA_ONE));
 		}
 	}
 }
@@ -298,7 +298,7 @@ static void halve_plane(const int16_t *plane, uint8_t *out)
 static void store_base(const struct canvas *canvas, const struct base_tile *tile)
 {
 	for (size_t i = 0; i < TILE_PIXELS; i++)
-		tile->luma[i] = clamp_byte((canvas->luma[i] + LUMA_ONE / 2) / LUMA_ONE);
+		tile->luma[i] = atlas_clamp((canvas->luma[i] + LUMA_ONE / 2) / LUMA_ONE);
 	halve_plane(canvas->blue, tile->blue);
 	halve_plane(canvas->red, tile->red);
 }
@@ -374,8 +374,8 @@ static void paint_fleck(struct canvas *canvas)
 	struct shape shape;
 	const double radius = shape_radius(rng, 1.6, 24);
 	shape_draw(&shape, rng, radius, rng_below(rng, 4) == 0);
-	shape.x = between(rng, 0, TILE_EDGE);
-	shape.y = between(rng, 0, TILE_EDGE);
+	shape.x = atlas_between(rng, 0, TILE_EDGE);
+	shape.y = atlas_between(rng, 0, TILE_EDGE);
 	const int light = ((int)rng_below(rng, 81) - 40) * LUMA_ONE;
 	const int top = (int)floor(shape.y - shape.reach),
 		  bottom = (int)ceil(shape.y + shape.reach);

@@ -1,7 +1,7 @@
 /* PNG row filters.  The plain code follows the standard; the SIMD code holds one pixel in a
  * register as 16-bit lanes and is built for a short chain from a pixel to the next, which is all
  * that limits it. */
-#include "workloads/image/png_unfilter.h"
+#include "workloads/image/png.h"
 
 #include <immintrin.h>
 #include <stdbool.h>

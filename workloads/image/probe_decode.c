@@ -36,7 +36,7 @@ struct decoding {
 	uint64_t end_ns;
 };
 
-static void decode_on(void *context, unsigned me)
+static void decoding_work(void *context, unsigned me)
 {
 	const struct decoding *decoding = context;
 	const struct picture_set *set = decoding->set;
@@ -54,7 +54,7 @@ static void decode_on(void *context, unsigned me)
 	worker->rate = (double)done * (double)NS_PER_S / (double)(now - begin);
 }
 
-static int workers_open(struct decoding *decoding, const struct config *config, struct error *err)
+static int decoding_open(struct decoding *decoding, const struct config *config, struct error *err)
 {
 	const struct picture_set *set = decoding->set;
 	const size_t bytes = transform_sample_bytes(config);
@@ -71,7 +71,7 @@ static int workers_open(struct decoding *decoding, const struct config *config, 
 	return code;
 }
 
-static void workers_close(struct decoding *decoding)
+static void decoding_close(struct decoding *decoding)
 {
 	for (unsigned i = 0; decoding->workers && i < decoding->cores; i++) {
 		transform_close(decoding->workers[i].transform);
@@ -80,11 +80,11 @@ static void workers_close(struct decoding *decoding)
 	free(decoding->workers);
 }
 
-static double rate_on(struct decoding *decoding, unsigned cores, int *code, struct error *err)
+static double decoding_rate(struct decoding *decoding, unsigned cores, int *code, struct error *err)
 {
 	double sum = 0;
 	decoding->end_ns = probe_slot_end(decoding->control, clock_now_ns());
-	*code = probe_crew(cores, false, decode_on, decoding, err);
+	*code = probe_crew(cores, false, decoding_work, decoding, err);
 	for (unsigned i = 0; i < cores && !*code; i++) {
 		const struct worker *worker = &decoding->workers[i];
 		sum += worker->rate;
@@ -95,7 +95,7 @@ static double rate_on(struct decoding *decoding, unsigned cores, int *code, stru
 }
 
 /* 1, 2, 4 ... and all. */
-static size_t list_counts(unsigned cores, unsigned counts[CEILING_CORES_MAX])
+static size_t decoding_list_counts(unsigned cores, unsigned counts[CEILING_CORES_MAX])
 {
 	size_t n = 0;
 	for (unsigned c = 1; c < cores && n + 1 < CEILING_CORES_MAX; c *= 2)
@@ -104,7 +104,7 @@ static size_t list_counts(unsigned cores, unsigned counts[CEILING_CORES_MAX])
 	return n;
 }
 
-static void keep(
+static void decoding_keep(
 	const struct probe_values *values, const unsigned *counts, size_t n, struct ceilings *out)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -118,17 +118,18 @@ static void keep(
 	out->cpu_scaling = out->decode_all_cores / ((double)counts[n - 1] * out->decode_one_core);
 }
 
-static int measure_rounds(struct decoding *decoding, const unsigned *counts, size_t n,
+static int decoding_measure(struct decoding *decoding, const unsigned *counts, size_t n,
 	struct probe_values *values, struct error *err)
 {
 	const struct probe_control *control = decoding->control;
 	int code = 0;
-	(void)rate_on(decoding, decoding->cores, &code, err); /* caches and clocks get going */
+	(void)decoding_rate(
+		decoding, decoding->cores, &code, err); /* caches and clocks get going */
 	for (unsigned round = 0; round < control->rounds && !code; round++) {
 		if (probe_stopped(control) || (round > 0 && probe_time_over(control)))
 			break;
 		for (size_t i = 0; i < n && !code; i++)
-			probe_add(&values[i], rate_on(decoding, counts[i], &code, err));
+			probe_add(&values[i], decoding_rate(decoding, counts[i], &code, err));
 	}
 	return code;
 }
@@ -140,13 +141,13 @@ int probe_decode(const struct config *config, const struct picture_set *set, uns
 		.set = set, .control = control, .cores = cores ? cores : probe_cores()};
 	unsigned counts[CEILING_CORES_MAX];
 	struct probe_values values[CEILING_CORES_MAX] = {0};
-	const size_t n = list_counts(decoding.cores, counts);
-	int code = workers_open(&decoding, config, err);
+	const size_t n = decoding_list_counts(decoding.cores, counts);
+	int code = decoding_open(&decoding, config, err);
 	if (!code)
-		code = measure_rounds(&decoding, counts, n, values, err);
-	workers_close(&decoding);
+		code = decoding_measure(&decoding, counts, n, values, err);
+	decoding_close(&decoding);
 	(void)snprintf(out->decode_what, sizeof out->decode_what, "%s", set->what);
-	keep(values, counts, n, out);
+	decoding_keep(values, counts, n, out);
 	if (probe_stopped(control))
 		return -EINTR;
 	return code;

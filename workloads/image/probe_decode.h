@@ -4,7 +4,7 @@
 
 #include "harness/config/config.h"
 #include "harness/measure/probe.h"
-#include "workloads/image/extents.h"
+#include "workloads/image/formats.h"
 
 #include <stddef.h>
 #include <stdint.h>

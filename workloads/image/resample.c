@@ -1,7 +1,9 @@
-/* The row pipeline of resizing. */
+/* Resizing: the weights, which are built for each sample and so without divisions per weight; the loops
+ * in plain C, which the vector code must reproduce; and the row pipeline over both. */
 #include "workloads/image/resample.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +17,255 @@ enum {
 	STREAM_PIXELS = 8,
 };
 
+/* ---- weights ------------------------------------------------------------------------------ */
+
+enum { TAPS_ALIGN_MOST = 4 };
+
+/* Half the width of the filter_triangle, pixels. */
+static double filter_support(const struct filter_axis *axis)
+{
+	const double scale = axis->length / axis->size;
+	return axis->antialias && scale > 1 ? scale : 1;
+}
+
+/* An interval of 2 x support covers at most so many pixel centres, and no more than there are. */
+static uint32_t filter_count_taps(const struct filter_axis *axis)
+{
+	const double most = fmin(ceil(2 * filter_support(axis)), axis->limit);
+	return ((uint32_t)most + axis->taps_align - 1) / axis->taps_align * axis->taps_align;
+}
+
+uint64_t filter_bytes(uint32_t length, uint32_t size)
+{
+	const struct filter_axis axis = {.length = length,
+		.limit = length,
+		.size = size,
+		.taps_align = TAPS_ALIGN_MOST,
+		.antialias = true};
+	const uint64_t taps = filter_count_taps(&axis);
+	return size * (taps * sizeof(int16_t) + sizeof(uint32_t));
+}
+
+static int filter_reserve(struct filter *filter, uint32_t size, uint32_t taps, struct error *err)
+{
+	if (size > filter->size_room) {
+		free(filter->first);
+		filter->first = malloc(size * sizeof *filter->first);
+		filter->size_room = filter->first ? size : 0;
+	}
+	const size_t room = (size_t)size * taps;
+	if (room > filter->weights_room) {
+		free(filter->weights);
+		filter->weights = malloc(room * sizeof *filter->weights);
+		filter->weights_room = filter->weights ? room : 0;
+	}
+	if (!filter->first || !filter->weights)
+		return error_set(err, -ENOMEM, "no memory for a resize filter of %u taps", taps);
+	filter->size = size;
+	filter->taps = taps;
+	return 0;
+}
+
+/* Height of the filter_triangle over input pixel i; inverse is 1 / support. */
+static double filter_triangle(uint32_t i, double centre, double inverse)
+{
+	const double height = 1 - fabs((i + 0.5 - centre) * inverse);
+	return height > 0 ? height : 0;
+}
+
+/* Pixels that an output averages, and where their weights start among its taps. */
+struct filter_window {
+	uint32_t first, count;
+	double centre;
+};
+
+static struct filter_window filter_find_window(
+	const struct filter_axis *axis, uint32_t output, uint32_t taps)
+{
+	const double support = filter_support(axis);
+	const double centre = axis->start + (output + 0.5) * (axis->length / axis->size);
+	const double low = centre - support + 0.5;
+	const double high = centre + support + 0.5;
+	const uint32_t first = low > 0 ? (uint32_t)low : 0;
+	const uint32_t end = high < axis->limit ? (uint32_t)high : axis->limit;
+	const uint32_t count = end - first < taps ? end - first : taps;
+	return (struct filter_window){.first = first, .count = count, .centre = centre};
+}
+
+/* Rounds the running sum instead of each weight, so that the weights sum to one exactly and a flat
+ * area keeps its value. */
+static void filter_set_weights(int16_t *weights, const struct filter_window *window, double inverse)
+{
+	double total = 0;
+	for (uint32_t i = 0; i < window->count; i++)
+		total += filter_triangle(window->first + i, window->centre, inverse);
+	const double factor = FILTER_ONE / total;
+	double sum = 0.5;
+	int32_t before = 0;
+	for (uint32_t i = 0; i < window->count; i++) {
+		sum += filter_triangle(window->first + i, window->centre, inverse) * factor;
+		const int32_t now = (int32_t)sum;
+		weights[i] = (int16_t)(now - before);
+		before = now;
+	}
+	int16_t *const last = &weights[window->count - 1];
+	*last = (int16_t)(*last + FILTER_ONE - before);
+}
+
+/* The taps of an output are all inside the axis, where it has so many: at its end they begin with
+ * zeros instead of passing it. */
+static void filter_build_output(
+	struct filter *filter, const struct filter_axis *axis, uint32_t output)
+{
+	const uint32_t taps = filter->taps;
+	const uint32_t place = axis->is_reversed ? axis->size - 1 - output : output;
+	const struct filter_window window = filter_find_window(axis, output, taps);
+	const uint32_t last_first = axis->limit > taps ? axis->limit - taps : 0;
+	const uint32_t first = window.first < last_first ? window.first : last_first;
+	int16_t *const weights = filter->weights + (size_t)place * taps;
+	memset(weights, 0, taps * sizeof *weights);
+	filter_set_weights(weights + (window.first - first), &window, 1 / filter_support(axis));
+	filter->first[place] = first;
+}
+
+int filter_build(struct filter *filter, const struct filter_axis *axis, struct error *err)
+{
+	const int result = filter_reserve(filter, axis->size, filter_count_taps(axis), err);
+	if (result)
+		return result;
+	for (uint32_t output = 0; output < axis->size; output++)
+		filter_build_output(filter, axis, output);
+	return 0;
+}
+
+void filter_release(struct filter *filter)
+{
+	free(filter->first);
+	free(filter->weights);
+	*filter = (struct filter){0};
+}
+
+/* ---- loops in plain C --------------------------------------------------------------------- */
+
+static bool plain_is_supported(void)
+{
+	return true;
+}
+
+static uint8_t plain_round(int32_t sum)
+{
+	return (uint8_t)((sum + FILTER_ONE / 2) >> FILTER_BITS); /* weights are not negative */
+}
+
+static void plain_horizontal_row(
+	const struct filter *filter, const uint8_t *in, size_t pixel_bytes, uint8_t *out)
+{
+	for (uint32_t x = 0; x < filter->size; x++) {
+		const int16_t *const weights = filter->weights + (size_t)x * filter->taps;
+		const uint8_t *const pixels = in + filter->first[x] * pixel_bytes;
+		int32_t sums[RGB_CHANNELS] = {0};
+		for (uint32_t k = 0; k < filter->taps; k++)
+			for (int c = 0; weights[k] && c < RGB_CHANNELS; c++)
+				sums[c] += weights[k] * pixels[k * pixel_bytes + (size_t)c];
+		for (int c = 0; c < RGB_CHANNELS; c++)
+			out[x * RGB_CHANNELS + (uint32_t)c] = plain_round(sums[c]);
+	}
+}
+
+static void plain_horizontal(
+	const struct filter *filter, const struct pixel_rows *in, uint8_t *out, size_t out_stride)
+{
+	for (uint32_t y = 0; y < in->rows; y++)
+		plain_horizontal_row(
+			filter, in->data + y * in->stride, in->pixel_bytes, out + y * out_stride);
+}
+
+static void plain_vertical(const int16_t *weights, uint32_t taps, const uint8_t *rows,
+	size_t stride, uint8_t *out, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		int32_t sum = 0;
+		for (uint32_t k = 0; k < taps; k++)
+			sum += weights[k] * rows[k * stride + i];
+		out[i] = plain_round(sum);
+	}
+}
+
+static void plain_float_chw(const struct sample_row *row, const struct normalisation *normalisation)
+{
+	for (uint32_t c = 0; c < RGB_CHANNELS; c++) {
+		float *const out =
+			(float *)row->sample + ((size_t)c * row->size + row->y) * row->size;
+		for (uint32_t x = 0; x < row->size; x++)
+			out[x] = (float)row->rgb[x * RGB_CHANNELS + c] * normalisation->scale[c] +
+				 normalisation->bias[c];
+	}
+}
+
+static void plain_float_hwc(const struct sample_row *row, const struct normalisation *normalisation)
+{
+	float *const out = (float *)row->sample + (size_t)row->y * row->size * RGB_CHANNELS;
+	for (uint32_t x = 0; x < row->size; x++)
+		for (uint32_t c = 0; c < RGB_CHANNELS; c++)
+			out[x * RGB_CHANNELS + c] =
+				(float)row->rgb[x * RGB_CHANNELS + c] * normalisation->scale[c] +
+				normalisation->bias[c];
+}
+
+static void plain_byte_chw(const struct sample_row *row, const struct normalisation *normalisation)
+{
+	(void)normalisation;
+	for (uint32_t c = 0; c < RGB_CHANNELS; c++) {
+		uint8_t *const out =
+			(uint8_t *)row->sample + ((size_t)c * row->size + row->y) * row->size;
+		for (uint32_t x = 0; x < row->size; x++)
+			out[x] = row->rgb[x * RGB_CHANNELS + c];
+	}
+}
+
+static void plain_byte_hwc(const struct sample_row *row, const struct normalisation *normalisation)
+{
+	(void)normalisation;
+	const size_t bytes = (size_t)row->size * RGB_CHANNELS;
+	memcpy((uint8_t *)row->sample + row->y * bytes, row->rgb, bytes);
+}
+
+static void plain_finish(void)
+{
+}
+
+const struct resample_kernels resample_plain = {
+	.name = "plain",
+	.is_supported = plain_is_supported,
+	.horizontal = plain_horizontal,
+	.vertical = plain_vertical,
+	.store_float_chw = plain_float_chw,
+	.store_float_hwc = plain_float_hwc,
+	.store_byte_chw = plain_byte_chw,
+	.store_byte_hwc = plain_byte_hwc,
+	.finish = plain_finish,
+};
+
+const struct resample_kernels *const resample_kernels_all[] = {
+	&resample_avx512,
+	&resample_avx2,
+	&resample_plain,
+	NULL,
+};
+
+const struct resample_kernels *resample_kernels_best(void)
+{
+	for (size_t i = 0; resample_kernels_all[i]; i++)
+		if (resample_kernels_all[i]->is_supported())
+			return resample_kernels_all[i];
+	return &resample_plain;
+}
+
+/* ---- the row pipeline --------------------------------------------------------------------- */
+
 /* Of ImageNet, as every training recipe has them. */
-static const double mean[RGB_CHANNELS] = {0.485, 0.456, 0.406};
-static const double deviation[RGB_CHANNELS] = {0.229, 0.224, 0.225};
+static const double imagenet_mean[RGB_CHANNELS] = {0.485, 0.456, 0.406};
+static const double imagenet_deviation[RGB_CHANNELS] = {0.229, 0.224, 0.225};
 
 struct resampler {
 	struct resample_options options;
@@ -34,18 +282,19 @@ struct resampler {
 	uint32_t rows_out; /* of the sample, so far */
 };
 
-static size_t row_stride(uint32_t size)
+static size_t resampler_row_bytes(uint32_t size)
 {
 	return (size_t)size * RGB_CHANNELS + KERNEL_SLACK_BYTES;
 }
 
 uint64_t resampler_bytes(uint32_t size, uint32_t max_width, uint32_t max_height)
 {
-	return row_stride(size) * ((uint64_t)max_height + 2) + filter_bytes(max_width, size) +
-	       filter_bytes(max_height, size) + sizeof(struct resampler);
+	return resampler_row_bytes(size) * ((uint64_t)max_height + 2) +
+	       filter_bytes(max_width, size) + filter_bytes(max_height, size) +
+	       sizeof(struct resampler);
 }
 
-static store_fn choose_store(const struct resample_options *options)
+static store_fn resampler_choose_store(const struct resample_options *options)
 {
 	const struct resample_kernels *const kernels = options->kernels;
 	if (options->is_float)
@@ -54,15 +303,15 @@ static store_fn choose_store(const struct resample_options *options)
 }
 
 /* (byte / 255 - mean) / deviation as one product and one sum. */
-static void set_normalisation(struct normalisation *normalisation)
+static void resampler_set_normalisation(struct normalisation *normalisation)
 {
 	for (int c = 0; c < RGB_CHANNELS; c++) {
-		normalisation->scale[c] = (float)(1 / (BYTE_MAX * deviation[c]));
-		normalisation->bias[c] = (float)(-mean[c] / deviation[c]);
+		normalisation->scale[c] = (float)(1 / (BYTE_MAX * imagenet_deviation[c]));
+		normalisation->bias[c] = (float)(-imagenet_mean[c] / imagenet_deviation[c]);
 	}
 }
 
-static int reserve_rows(struct resampler *resampler, uint32_t height, struct error *err)
+static int resampler_reserve_rows(struct resampler *resampler, uint32_t height, struct error *err)
 {
 	/* One row more: an odd number of taps is rounded up with a weight of zero. */
 	return scratch_reserve(&resampler->rows, resampler->stride * ((size_t)height + 1), err);
@@ -79,10 +328,10 @@ int resampler_open(struct resampler **out, const struct resample_options *option
 	resampler->options = *options;
 	if (!options->kernels)
 		resampler->options.kernels = resample_kernels_best();
-	resampler->store = choose_store(&resampler->options);
-	resampler->stride = row_stride(options->size);
-	set_normalisation(&resampler->normalisation);
-	int result = reserve_rows(resampler, max_height, err);
+	resampler->store = resampler_choose_store(&resampler->options);
+	resampler->stride = resampler_row_bytes(options->size);
+	resampler_set_normalisation(&resampler->normalisation);
+	int result = resampler_reserve_rows(resampler, max_height, err);
 	if (!result)
 		result = scratch_reserve(&resampler->row, resampler->stride, err);
 	if (result) {
@@ -103,9 +352,9 @@ void resampler_close(struct resampler *resampler)
 	free(resampler);
 }
 
-/* ---- begin -------------------------------------------------------------------------------- */
+/* ---- a sample begins -------------------------------------------------------------------------------- */
 
-static bool task_is_identity(const struct resample_task *task, uint32_t size)
+static bool resampler_is_identity(const struct resample_task *task, uint32_t size)
 {
 	const struct region *const region = &task->region;
 	return region->width == size && region->height == size && task->width == size &&
@@ -113,14 +362,14 @@ static bool task_is_identity(const struct resample_task *task, uint32_t size)
 }
 
 /* Large float samples whose rows are whole aligned vectors. */
-static bool can_stream(const struct resample_options *options, const void *out)
+static bool resampler_can_stream(const struct resample_options *options, const void *out)
 {
 	const size_t bytes = (size_t)options->size * options->size * RGB_CHANNELS * sizeof(float);
 	return options->is_float && options->size % STREAM_PIXELS == 0 &&
 	       bytes >= STREAM_BYTES_LEAST && (uintptr_t)out % STREAM_ALIGN_BYTES == 0;
 }
 
-static int build_filters(struct resampler *resampler, struct error *err)
+static int resampler_build_filters(struct resampler *resampler, struct error *err)
 {
 	const struct resample_task *const task = &resampler->task;
 	const struct filter_axis across = {
@@ -150,17 +399,17 @@ int resampler_begin(
 	resampler->task = *task;
 	resampler->rows_in = 0;
 	resampler->rows_out = 0;
-	resampler->streams = can_stream(&resampler->options, task->out);
-	resampler->is_identity = task_is_identity(task, resampler->options.size);
+	resampler->streams = resampler_can_stream(&resampler->options, task->out);
+	resampler->is_identity = resampler_is_identity(task, resampler->options.size);
 	if (resampler->is_identity)
 		return 0;
-	const int result = reserve_rows(resampler, task->region.height, err);
-	return result ? result : build_filters(resampler, err);
+	const int result = resampler_reserve_rows(resampler, task->region.height, err);
+	return result ? result : resampler_build_filters(resampler, err);
 }
 
-/* ---- rows --------------------------------------------------------------------------------- */
+/* ---- rows come --------------------------------------------------------------------------------- */
 
-static void store_row(struct resampler *resampler, const uint8_t *rgb)
+static void resampler_store_row(struct resampler *resampler, const uint8_t *rgb)
 {
 	const struct sample_row row = {
 		.rgb = rgb,
@@ -176,7 +425,7 @@ static void store_row(struct resampler *resampler, const uint8_t *rgb)
 }
 
 /* A row as it is, but RGB and flipped where it must be. */
-static void copy_row(
+static void resampler_copy_row(
 	const uint8_t *from, uint32_t pixel_bytes, bool flip, uint32_t size, uint8_t *to)
 {
 	for (uint32_t x = 0; x < size; x++) {
@@ -185,20 +434,20 @@ static void copy_row(
 	}
 }
 
-static void push_identity(struct resampler *resampler, const struct pixel_rows *rows)
+static void resampler_push_identity(struct resampler *resampler, const struct pixel_rows *rows)
 {
 	const bool is_plain = rows->pixel_bytes == RGB_CHANNELS && !resampler->task.flip;
 	for (uint32_t y = 0; y < rows->rows; y++) {
 		const uint8_t *const from = rows->data + y * rows->stride;
 		if (!is_plain)
-			copy_row(from, rows->pixel_bytes, resampler->task.flip,
+			resampler_copy_row(from, rows->pixel_bytes, resampler->task.flip,
 				resampler->options.size, resampler->row.data);
-		store_row(resampler, is_plain ? from : resampler->row.data);
+		resampler_store_row(resampler, is_plain ? from : resampler->row.data);
 	}
 }
 
 /* Writes the sample's rows whose inputs are all there. */
-static void drain_rows(struct resampler *resampler)
+static void resampler_drain(struct resampler *resampler)
 {
 	const struct filter *const down = &resampler->down;
 	const uint32_t height = resampler->task.region.height;
@@ -212,7 +461,7 @@ static void drain_rows(struct resampler *resampler)
 			down->weights + (size_t)resampler->rows_out * down->taps, down->taps,
 			resampler->rows.data + first * resampler->stride, resampler->stride,
 			resampler->row.data, bytes);
-		store_row(resampler, resampler->row.data);
+		resampler_store_row(resampler, resampler->row.data);
 	}
 }
 
@@ -233,13 +482,13 @@ void resampler_push(struct resampler *resampler, const struct strip *strip)
 	};
 	resampler->rows_in += rows.rows;
 	if (resampler->is_identity) {
-		push_identity(resampler, &rows);
+		resampler_push_identity(resampler, &rows);
 		return;
 	}
 	uint8_t *const to =
 		resampler->rows.data + (resampler->rows_in - rows.rows) * resampler->stride;
 	resampler->options.kernels->horizontal(&resampler->across, &rows, to, resampler->stride);
-	drain_rows(resampler);
+	resampler_drain(resampler);
 }
 
 void resampler_abandon(struct resampler *resampler)

@@ -5,7 +5,7 @@
 #ifndef MLBENCH_WORKLOADS_IMAGE_RESAMPLE_H
 #define MLBENCH_WORKLOADS_IMAGE_RESAMPLE_H
 
-#include "workloads/image/decoder.h"
+#include "workloads/image/codec.h"
 #include "workloads/image/resample_kernels.h"
 
 #include <stdbool.h>

@@ -2,14 +2,118 @@
 #include "workloads/image/transform.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/rng.h"
 #include "harness/measure/timeline.h"
-#include "workloads/image/augment.h"
-#include "workloads/image/optional.h"
+#include "workloads/image/codec.h"
 #include "workloads/image/resample.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- drawing crops and flips --------------------------------------------------------------- */
+
+enum {
+	CROP_TRIES = 10,
+	STREAM_AUGMENT = 0x696d67, /* apart from other uses of the sample's seed */
+};
+
+void augment_read_options(struct augment_options *options, const struct config *config)
+{
+	*options = (struct augment_options){
+		.crop = (enum augment_crop)config_integer(config, KEY_AUGMENT_CROP),
+		.size = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
+		.scale_min = config_real(config, KEY_AUGMENT_SCALE_MIN),
+		.scale_max = config_real(config, KEY_AUGMENT_SCALE_MAX),
+		.ratio_min = config_real(config, KEY_AUGMENT_RATIO_MIN),
+		.ratio_max = config_real(config, KEY_AUGMENT_RATIO_MAX),
+		.flip = config_real(config, KEY_AUGMENT_FLIP),
+	};
+}
+
+static double augment_uniform(struct rng *rng, double low, double high)
+{
+	return low + (high - low) * rng_uniform(rng);
+}
+
+static struct region augment_centred(
+	uint32_t width, uint32_t height, uint32_t crop_width, uint32_t crop_height)
+{
+	return (struct region){
+		.x = (width - crop_width) / 2,
+		.y = (height - crop_height) / 2,
+		.width = crop_width,
+		.height = crop_height,
+	};
+}
+
+/* The nearest whole number of pixels, at least one and at most `most`. */
+static uint32_t augment_clamp(double value, uint32_t most)
+{
+	if (value < 1)
+		return 1;
+	return value > most ? most : (uint32_t)nearbyint(value);
+}
+
+static struct region augment_fall_back(
+	const struct augment_options *options, uint32_t width, uint32_t height)
+{
+	const double ratio = (double)width / height;
+	if (ratio < options->ratio_min)
+		return augment_centred(
+			width, height, width, augment_clamp(width / options->ratio_min, height));
+	if (ratio > options->ratio_max)
+		return augment_centred(
+			width, height, augment_clamp(height * options->ratio_max, width), height);
+	return (struct region){.width = width, .height = height};
+}
+
+static struct region augment_draw_crop(
+	const struct augment_options *options, uint32_t width, uint32_t height, struct rng *rng)
+{
+	const double area = (double)width * height;
+	const double log_min = log(options->ratio_min);
+	const double log_max = log(options->ratio_max);
+	for (int try = 0; try < CROP_TRIES; try++) {
+		const double target =
+			area * augment_uniform(rng, options->scale_min, options->scale_max);
+		const double ratio = exp(augment_uniform(rng, log_min, log_max));
+		const double crop_width = nearbyint(sqrt(target * ratio));
+		const double crop_height = nearbyint(sqrt(target / ratio));
+		if (crop_width < 1 || crop_width > width || crop_height < 1 || crop_height > height)
+			continue;
+		struct region crop = {
+			.width = (uint32_t)crop_width, .height = (uint32_t)crop_height};
+		crop.y = (uint32_t)rng_below(rng, (uint64_t)(height - crop.height) + 1);
+		crop.x = (uint32_t)rng_below(rng, (uint64_t)(width - crop.width) + 1);
+		return crop;
+	}
+	return augment_fall_back(options, width, height);
+}
+
+void augment_choose(const struct augment_options *options, uint32_t width, uint32_t height,
+	uint64_t seed, struct augment_choice *choice)
+{
+	struct rng rng;
+	if (options->flip > 0 || options->crop == AUGMENT_CROP_RANDOM)
+		rng_init(&rng, seed, STREAM_AUGMENT);
+	const uint32_t edge = width < height ? width : height;
+	switch (options->crop) {
+	case AUGMENT_CROP_RANDOM:
+		choice->crop = augment_draw_crop(options, width, height, &rng);
+		break;
+	case AUGMENT_CROP_CENTER:
+		choice->crop = augment_centred(width, height, edge, edge);
+		break;
+	case AUGMENT_CROP_NONE:
+		choice->crop = (struct region){.width = width, .height = height};
+		break;
+	}
+	choice->flip = options->flip > 0 && rng_uniform(&rng) < options->flip;
+}
+
+/* ---- a worker ----------------------------------------------------------------------------- */
 
 enum {
 	SHRINK_MOST = 8,
@@ -20,8 +124,8 @@ enum {
 
 /* A picture on its way through a decoder. */
 struct chosen {
-	const struct decoder_ops *decoder; /* NULL: codec.name = null */
-	void *state;
+	struct decoder *decoder;       /* NULL: codec.name = null */
+	const struct codec_ops *codec; /* its own */
 	struct image_info info;
 	uint32_t shrink;
 	struct resample_task task;
@@ -35,13 +139,13 @@ struct transform {
 	enum timeline_kind resize_kind; /* as a timeline has it */
 	size_t sample_bytes;
 	struct chosen chosen; /* between transform_choose and transform_decode */
-	const struct decoder_ops *decoders[IMAGE_FORMATS]; /* NULL for an unknown one */
-	void *states[IMAGE_FORMATS]; /* NULL: no picture of that format came yet */
+	const struct codec_ops *codecs[IMAGE_FORMATS]; /* NULL: not decoded here */
+	struct decoder *decoders[IMAGE_FORMATS]; /* NULL: no picture of that format came yet */
 	const atomic_bool *stop;
 	struct resampler *resampler;
 };
 
-static bool is_float(const struct config *config)
+static bool transform_is_float(const struct config *config)
 {
 	return config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_FLOAT32;
 }
@@ -49,65 +153,48 @@ static bool is_float(const struct config *config)
 size_t transform_sample_bytes(const struct config *config)
 {
 	const size_t size = (size_t)config_integer(config, KEY_AUGMENT_SIZE);
-	return size * size * CHANNELS * (is_float(config) ? sizeof(float) : 1);
-}
-
-static void choose_decoders(
-	const struct config *config, const struct decoder_ops *decoders[IMAGE_FORMATS])
-{
-	const bool is_fast = config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_FAST;
-	decoders[IMAGE_FORMAT_UNKNOWN] = NULL;
-	decoders[IMAGE_FORMAT_JPEG] = &decoder_jpeg;
-	decoders[IMAGE_FORMAT_PNG] = is_fast ? &decoder_png_fast : &decoder_png_libpng;
-	decoders[IMAGE_FORMAT_RAW] = &decoder_raw;
-	decoders[IMAGE_FORMAT_WEBP] = webp_decoder();
-	decoders[IMAGE_FORMAT_TIFF] = tiff_decoder();
+	return size * size * CHANNELS * (transform_is_float(config) ? sizeof(float) : 1);
 }
 
 uint64_t transform_bytes(const struct config *config, const struct image_extents *extents)
 {
 	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
 		return sizeof(struct transform);
-	const struct decoder_ops *decoders[IMAGE_FORMATS];
 	const struct image_extent all = image_extents_all(extents);
-	choose_decoders(config, decoders);
 	uint64_t bytes = sizeof(struct transform) +
 			 resampler_bytes((uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
 				 all.width, all.height);
-	for (int format = 0; format < IMAGE_FORMATS; format++)
-		if (decoders[format] && extents->of[format].pixels > 0)
-			bytes += decoders[format]->state_bytes +
-				 decoders[format]->scratch_bytes(&extents->of[format]);
+	for (int format = 0; format < IMAGE_FORMATS; format++) {
+		const struct codec_ops *const codec =
+			codec_choose((enum image_format)format, config);
+		if (codec && extents->of[format].pixels > 0)
+			bytes += decoder_bytes(codec, &extents->of[format]);
+	}
 	return bytes;
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static int open_decoder(struct transform *transform, enum image_format format,
+static int transform_open_decoder(struct transform *transform, enum image_format format,
 	const struct image_extent *extent, struct error *err)
 {
-	const struct decoder_ops *const decoder = transform->decoders[format];
 	const struct decoder_options options = {.extent = *extent, .stop = transform->stop};
-	void *const state = calloc(1, decoder->state_bytes);
-	if (!state)
-		return error_set(err, -ENOMEM, "no memory for the %s decoder", decoder->name);
-	transform->states[format] = state;
-	return decoder->open(state, &options, err);
+	return decoder_open(&transform->decoders[format], transform->codecs[format], &options, err);
 }
 
 /* Those of the formats that the data set has. */
-static int open_decoders(
+static int transform_open_decoders(
 	struct transform *transform, const struct image_extents *extents, struct error *err)
 {
 	int result = 0;
 	for (int format = 0; format < IMAGE_FORMATS && !result; format++)
-		if (transform->decoders[format] && extents->of[format].pixels > 0)
-			result = open_decoder(
+		if (transform->codecs[format] && extents->of[format].pixels > 0)
+			result = transform_open_decoder(
 				transform, (enum image_format)format, &extents->of[format], err);
 	return result;
 }
 
-static int open_parts(struct transform *transform, const struct config *config,
+static int transform_open_parts(struct transform *transform, const struct config *config,
 	const struct image_extents *extents, struct error *err)
 {
 	const struct image_extent all = image_extents_all(extents);
@@ -115,13 +202,14 @@ static int open_parts(struct transform *transform, const struct config *config,
 	const struct resample_options resample = {
 		.size = transform->augment.size,
 		.antialias = config_on(config, KEY_AUGMENT_ANTIALIAS),
-		.is_float = is_float(config) && !decoded_only,
+		.is_float = transform_is_float(config) && !decoded_only,
 		.is_planar = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_CHW &&
 			     !decoded_only,
 	};
 	transform->resize_kind = resample.is_float ? TIMELINE_RESIZE_NORMALISE : TIMELINE_RESIZE;
-	choose_decoders(config, transform->decoders);
-	const int result = open_decoders(transform, extents, err);
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		transform->codecs[format] = codec_choose((enum image_format)format, config);
+	const int result = transform_open_decoders(transform, extents, err);
 	if (result)
 		return result;
 	return resampler_open(&transform->resampler, &resample, all.width, all.height, err);
@@ -143,9 +231,9 @@ int transform_open(struct transform **out, const struct config *config,
 	transform->is_decoded_only =
 		config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU;
 	transform->sample_bytes = transform_sample_bytes(config);
-	const int result = transform->is_null
-				   ? 0
-				   : open_parts(transform, config, extents ? extents : &none, err);
+	const int result = transform->is_null ? 0
+					      : transform_open_parts(transform, config,
+							extents ? extents : &none, err);
 	if (result) {
 		transform_close(transform);
 		return result;
@@ -158,29 +246,25 @@ void transform_close(struct transform *transform)
 {
 	if (!transform)
 		return;
-	for (int format = 0; format < IMAGE_FORMATS; format++) {
-		const struct decoder_ops *const decoder = transform->decoders[format];
-		if (decoder && transform->states[format])
-			decoder->close(transform->states[format]);
-		free(transform->states[format]);
-	}
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		decoder_close(transform->decoders[format]);
 	resampler_close(transform->resampler);
 	free(transform);
 }
 
 /* ---- a sample ----------------------------------------------------------------------------- */
 
-static uint32_t divide_up(uint32_t value, uint32_t by)
+static uint32_t transform_divide_up(uint32_t value, uint32_t by)
 {
 	return (value + by - 1) / by;
 }
 
 /* The most by which decoding may shrink the picture and still leave the crop as large as the
  * sample. */
-static uint32_t choose_shrink(const struct transform *transform, const struct decoder_ops *decoder,
-	const struct region *crop)
+static uint32_t transform_choose_shrink(
+	const struct transform *transform, const struct codec_ops *codec, const struct region *crop)
 {
-	uint32_t shrink = transform->shrinks && decoder->shrinks ? SHRINK_MOST : 1;
+	uint32_t shrink = transform->shrinks && codec->shrinks ? SHRINK_MOST : 1;
 	const uint64_t size = transform->augment.size;
 	while (shrink > 1 && (crop->width < shrink * size || crop->height < shrink * size))
 		shrink /= 2;
@@ -188,10 +272,11 @@ static uint32_t choose_shrink(const struct transform *transform, const struct de
 }
 
 /* What of the shrunk picture is needed, and the box in it. */
-static void set_task(struct resample_task *task, const struct region *crop, uint32_t shrink)
+static void transform_set_task(
+	struct resample_task *task, const struct region *crop, uint32_t shrink)
 {
-	const uint32_t end_x = divide_up(crop->x + crop->width, shrink);
-	const uint32_t end_y = divide_up(crop->y + crop->height, shrink);
+	const uint32_t end_x = transform_divide_up(crop->x + crop->width, shrink);
+	const uint32_t end_y = transform_divide_up(crop->y + crop->height, shrink);
 	task->region = (struct region){.x = crop->x / shrink, .y = crop->y / shrink};
 	task->region.width = end_x - task->region.x;
 	task->region.height = end_y - task->region.y;
@@ -201,15 +286,15 @@ static void set_task(struct resample_task *task, const struct region *crop, uint
 	task->height = (double)crop->height / shrink;
 }
 
-static int select_region(
+static int transform_select(
 	const struct transform *transform, const struct chosen *chosen, struct error *err)
 {
 	const struct region whole = {
-		.width = divide_up(chosen->info.width, chosen->shrink),
-		.height = divide_up(chosen->info.height, chosen->shrink),
+		.width = transform_divide_up(chosen->info.width, chosen->shrink),
+		.height = transform_divide_up(chosen->info.height, chosen->shrink),
 	};
 	const uint64_t shown_ns = timeline_mark();
-	const int result = chosen->decoder->select(chosen->state,
+	const int result = decoder_select(chosen->decoder,
 		transform->decodes_crop ? &chosen->task.region : &whole, chosen->shrink, err);
 	(void)timeline_end(TIMELINE_START, shown_ns, 0);
 	return result;
@@ -223,7 +308,7 @@ struct turns {
 	uint32_t count;
 };
 
-static void add_turn(struct turns *turns, uint64_t *sum_ns)
+static void turns_add(struct turns *turns, uint64_t *sum_ns)
 {
 	if (!turns->timed)
 		return;
@@ -233,18 +318,19 @@ static void add_turn(struct turns *turns, uint64_t *sum_ns)
 }
 
 /* In a timeline: one after the other where there was one turn, else what they add up to. */
-static void show_turns(
-	enum timeline_kind second, const struct decoder_ops *decoder, const struct turns *turns)
+static void turns_show(
+	enum timeline_kind second, const struct codec_ops *codec, const struct turns *turns)
 {
 	const uint32_t pieces = turns->count > 1 ? turns->count : 0;
 	const uint64_t middle_ns = turns->began_ns + turns->rows_ns;
-	if (decoder->rows_kind)
-		timeline_pieces(decoder->rows_kind, turns->began_ns, middle_ns, pieces);
+	if (!codec->shows_parts)
+		timeline_pieces(codec->rows_kind ? codec->rows_kind : TIMELINE_PIXELS,
+			turns->began_ns, middle_ns, pieces);
 	timeline_pieces(second, middle_ns, middle_ns + turns->resize_ns, pieces);
 }
 
 /* Alternates decoding and resizing; *resize_ns receives the time of the latter when not NULL. */
-static int run_strips(struct transform *transform, const struct decoder_ops *decoder, void *state,
+static int transform_run_strips(struct transform *transform, const struct chosen *chosen,
 	uint64_t *resize_ns, struct error *err)
 {
 	struct strip strip;
@@ -253,69 +339,69 @@ static int run_strips(struct transform *transform, const struct decoder_ops *dec
 	turns.began_ns = turns.timed ? clock_now_ns() : 0;
 	turns.at_ns = turns.began_ns;
 	int more;
-	while ((more = decoder->next(state, &strip, err)) > 0) {
-		add_turn(&turns, &turns.rows_ns);
+	while ((more = decoder_next(chosen->decoder, &strip, err)) > 0) {
+		turns_add(&turns, &turns.rows_ns);
 		resampler_push(transform->resampler, &strip);
-		add_turn(&turns, &turns.resize_ns);
+		turns_add(&turns, &turns.resize_ns);
 		turns.count++;
 	}
 	if (turns.count > 1)
-		add_turn(&turns, &turns.rows_ns);
+		turns_add(&turns, &turns.rows_ns);
 	if (shown)
-		show_turns(transform->resize_kind, decoder, &turns);
+		turns_show(transform->resize_kind, chosen->codec, &turns);
 	if (resize_ns)
 		*resize_ns = turns.resize_ns;
 	if (!more && !resampler_is_done(transform->resampler))
-		return error_set(err, -EINVAL, "the %s decoder gave too few rows", decoder->name);
+		return error_set(
+			err, -EINVAL, "the %s decoder gave too few rows", chosen->codec->name);
 	return more;
 }
 
 /* Reads the picture's header, and says what of it becomes the sample. */
-static int choose(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
-	struct chosen *chosen, struct error *err)
+static int transform_begin(struct transform *transform, const void *bytes, size_t size,
+	uint64_t seed, struct chosen *chosen, struct error *err)
 {
 	const enum image_format format = image_sniff(bytes, size);
-	const struct decoder_ops *const decoder = transform->decoders[format];
+	const struct codec_ops *const codec = transform->codecs[format];
 	struct image_info unused;
-	if (!decoder) /* which says why */
+	if (!codec) /* which says why */
 		return image_read_info(bytes, size, &unused, err) ? -EINVAL : -ENOTSUP;
 	const struct image_extent unknown = {0};
 	int result = 0;
-	if (!transform->states[format])
-		result = open_decoder(transform, format, &unknown, err);
+	if (!transform->decoders[format])
+		result = transform_open_decoder(transform, format, &unknown, err);
 	if (result)
 		return result;
-	*chosen = (struct chosen){.decoder = decoder, .state = transform->states[format]};
+	*chosen = (struct chosen){.decoder = transform->decoders[format], .codec = codec};
 	const uint64_t shown_ns = timeline_mark();
-	result = decoder->begin(chosen->state, bytes, size, &chosen->info, err);
+	result = decoder_begin(chosen->decoder, bytes, size, &chosen->info, err);
 	(void)timeline_end(TIMELINE_HEADER, shown_ns, 0);
 	if (result)
 		return result;
 	struct augment_choice choice;
 	augment_choose(&transform->augment, chosen->info.width, chosen->info.height, seed, &choice);
-	chosen->shrink = choose_shrink(transform, decoder, &choice.crop);
+	chosen->shrink = transform_choose_shrink(transform, codec, &choice.crop);
 	chosen->task.flip = choice.flip;
-	set_task(&chosen->task, &choice.crop, chosen->shrink);
+	transform_set_task(&chosen->task, &choice.crop, chosen->shrink);
 	return 0;
 }
 
-static int resample(struct transform *transform, struct chosen *chosen, void *out,
+static int transform_resample(struct transform *transform, struct chosen *chosen, void *out,
 	uint64_t *resize_ns, struct error *err)
 {
 	chosen->task.out = out;
 	int result = resampler_begin(transform->resampler, &chosen->task, err);
 	if (!result)
-		result = select_region(transform, chosen, err);
-	return result ? result
-		      : run_strips(transform, chosen->decoder, chosen->state, resize_ns, err);
+		result = transform_select(transform, chosen, err);
+	return result ? result : transform_run_strips(transform, chosen, resize_ns, err);
 }
 
-static int decode_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
-	void *out, uint64_t *resize_ns, struct error *err)
+static int transform_decode_sample(struct transform *transform, const void *bytes, size_t size,
+	uint64_t seed, void *out, uint64_t *resize_ns, struct error *err)
 {
 	struct chosen chosen;
-	const int result = choose(transform, bytes, size, seed, &chosen, err);
-	return result ? result : resample(transform, &chosen, out, resize_ns, err);
+	const int result = transform_begin(transform, bytes, size, seed, &chosen, err);
+	return result ? result : transform_resample(transform, &chosen, out, resize_ns, err);
 }
 
 int transform_sample(struct transform *transform, const void *bytes, size_t size, uint64_t seed,
@@ -324,7 +410,7 @@ int transform_sample(struct transform *transform, const void *bytes, size_t size
 	uint64_t resize_ns = 0;
 	int result = 0;
 	if (!transform->is_null)
-		result = decode_sample(
+		result = transform_decode_sample(
 			transform, bytes, size, seed, out, decoded_ns ? &resize_ns : NULL, err);
 	if (decoded_ns)
 		*decoded_ns = clock_now_ns() - resize_ns;
@@ -337,7 +423,7 @@ int transform_sample(struct transform *transform, const void *bytes, size_t size
 
 /* ---- a picture for a device that makes the sample ------------------------------------------- */
 
-static size_t picture_room(uint32_t size)
+static size_t transform_picture_room(uint32_t size)
 {
 	return (size_t)PICTURE_SAMPLES * size * size * CHANNELS;
 }
@@ -349,12 +435,13 @@ size_t transform_picture_bytes(const struct config *config, uint32_t width, uint
 	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
 		return sample;
 	const size_t whole = (size_t)width * height * CHANNELS;
-	const size_t most = whole < picture_room(size) ? whole : picture_room(size);
+	const size_t most =
+		whole < transform_picture_room(size) ? whole : transform_picture_room(size);
 	return most > sample ? most : sample;
 }
 
 /* A sample that is there already: the box is all of it. */
-static struct batch_picture finished_picture(uint32_t size)
+static struct batch_picture transform_finished(uint32_t size)
 {
 	return (struct batch_picture){
 		.width = size,
@@ -368,17 +455,17 @@ int transform_choose(struct transform *transform, const void *bytes, size_t size
 	struct batch_picture *out, struct error *err)
 {
 	struct chosen *const chosen = &transform->chosen;
-	*out = finished_picture(transform->augment.size);
+	*out = transform_finished(transform->augment.size);
 	*chosen = (struct chosen){0};
 	if (transform->is_null)
 		return 0;
-	const int result = choose(transform, bytes, size, seed, chosen, err);
+	const int result = transform_begin(transform, bytes, size, seed, chosen, err);
 	if (result)
 		return result;
 	const struct resample_task *const task = &chosen->task;
 	const struct region *const region = &task->region;
 	chosen->resized = (size_t)region->width * region->height * CHANNELS >
-			  picture_room(transform->augment.size);
+			  transform_picture_room(transform->augment.size);
 	if (chosen->resized)
 		return 0;
 	*out = (struct batch_picture){
@@ -394,7 +481,7 @@ int transform_choose(struct transform *transform, const void *bytes, size_t size
 }
 
 /* A row of RGB and a byte to ignore, as RGB. */
-static void pack_row(uint8_t *to, const uint8_t *from, size_t width)
+static void strip_pack_row(uint8_t *to, const uint8_t *from, size_t width)
 {
 	for (size_t i = 0; i + 1 < width; i++)
 		memcpy(to + CHANNELS * i, from + 4 * i, 4); /* the next one covers the fourth */
@@ -402,7 +489,7 @@ static void pack_row(uint8_t *to, const uint8_t *from, size_t width)
 }
 
 /* The part of a strip that is in the region. */
-static void copy_strip(const struct strip *strip, const struct region *region, uint8_t *pixels)
+static void strip_copy(const struct strip *strip, const struct region *region, uint8_t *pixels)
 {
 	const size_t row_bytes = (size_t)region->width * CHANNELS;
 	for (uint32_t i = 0; i < strip->rows; i++) {
@@ -415,34 +502,34 @@ static void copy_strip(const struct strip *strip, const struct region *region, u
 		if (strip->pixel_bytes == CHANNELS)
 			memcpy(to, from, row_bytes);
 		else
-			pack_row(to, from, region->width);
+			strip_pack_row(to, from, region->width);
 	}
 }
 
-static int decode_region(const struct transform *transform, const struct chosen *chosen,
+static int transform_decode_region(const struct transform *transform, const struct chosen *chosen,
 	void *pixels, struct error *err)
 {
 	const struct region *const region = &chosen->task.region;
 	uint64_t rows = 0;
 	struct strip strip;
-	int more = select_region(transform, chosen, err);
+	int more = transform_select(transform, chosen, err);
 	if (more)
 		return more;
 	struct turns turns = {.timed = timeline_is_on()};
 	turns.began_ns = turns.timed ? clock_now_ns() : 0;
 	turns.at_ns = turns.began_ns;
-	while ((more = chosen->decoder->next(chosen->state, &strip, err)) > 0) {
-		add_turn(&turns, &turns.rows_ns);
-		copy_strip(&strip, region, pixels);
-		add_turn(&turns, &turns.resize_ns);
+	while ((more = decoder_next(chosen->decoder, &strip, err)) > 0) {
+		turns_add(&turns, &turns.rows_ns);
+		strip_copy(&strip, region, pixels);
+		turns_add(&turns, &turns.resize_ns);
 		turns.count++;
 		rows = (uint64_t)strip.y + strip.rows;
 	}
 	if (turns.timed)
-		show_turns(TIMELINE_COPY_REGION, chosen->decoder, &turns);
+		turns_show(TIMELINE_COPY_REGION, chosen->codec, &turns);
 	if (!more && rows < (uint64_t)region->y + region->height)
 		return error_set(
-			err, -EINVAL, "the %s decoder gave too few rows", chosen->decoder->name);
+			err, -EINVAL, "the %s decoder gave too few rows", chosen->codec->name);
 	return more;
 }
 
@@ -452,8 +539,8 @@ int transform_decode(struct transform *transform, void *pixels, struct error *er
 	if (!chosen->decoder)
 		return 0;
 	if (!chosen->resized)
-		return decode_region(transform, chosen, pixels, err);
-	const int result = resample(transform, chosen, pixels, NULL, err);
+		return transform_decode_region(transform, chosen, pixels, err);
+	const int result = transform_resample(transform, chosen, pixels, NULL, err);
 	if (result)
 		resampler_abandon(transform->resampler);
 	return result;

@@ -1,5 +1,5 @@
 /* Injected conditions in front of every engine: an emulated storage (a bandwidth over all readers, a
- * latency per file, a cache), or the real one k times as slow (pace.h).  A request that the engine has
+ * latency per file, a cache), or the real one k times as slow (struct pace).  A request that the engine has
  * completed is held until
  *     max(done, submitted + latency, the time its last byte comes through a link of that bandwidth)
  * which is then its done_ns.  The link serves requests one after the other, each from its
@@ -9,9 +9,60 @@
 #define MLBENCH_WORKLOADS_SOURCE_LIMITER_H
 
 #include "harness/config/active.h"
-#include "workloads/source/pace.h"
-#include "workloads/source/sample_cache.h"
 #include "workloads/source/source.h"
+
+/* A storage that is k times as slow as the one there is (inject.read_factor).
+ *
+ * Stretching the time in flight by k is not enough: the storage then has fewer files in flight at once,
+ * and one that is bound by bandwidth gives all it has as long as it has any.  So a reader's pace learns
+ * first, undisturbed, how far apart completions are while the reader keeps all the files in flight that
+ * it may: what this storage can give it.  From then on a file is released at
+ *     max(submitted + k (done - submitted), the time its bytes come through a link that is k times as
+ *         slow as that)
+ * A storage that was never kept busy has no pace to learn, and only times in flight are stretched.
+ *
+ * Plain arithmetic on given times.  One reader's own. */
+enum {
+	PACE_LEARN_NS = 200 * 1000 * 1000, /* since the first completion, at most */
+	PACE_LEARN_FILES = 1024,           /* enough of them, sooner */
+};
+
+struct pace {
+	double factor; /* k */
+	uint64_t first_ns, last_ns;
+	uint64_t files, busy_bytes, busy_ns; /* seen while it learned */
+	uint64_t link_free_ns;
+	bool learned;
+};
+
+/* Files that completed together at now_ns, bytes in all.  busy: all that may be in flight were, and
+ * have been since submitted_ns, when the last of them was handed over. */
+void pace_learn(struct pace *pace, uint64_t now_ns, uint64_t submitted_ns, size_t files,
+	uint64_t bytes, bool busy);
+
+/* ns for a byte that this storage needs when it is kept busy; 0: not known. */
+double pace_ns_per_byte(const struct pace *pace);
+
+/* When a file is released that would be done at done_ns; takes the link's time. */
+uint64_t pace_release_ns(
+	struct pace *pace, uint64_t submitted_ns, uint64_t done_ns, uint64_t bytes);
+
+/* Which samples an emulated storage has in its cache: least recently used out first, by bytes.  Holds
+ * no data, only a list through one array; every operation is O(1) amortised.  Shared by all readers. */
+struct sample_cache;
+
+/* Empty, with room for bytes; 8 bytes of memory a sample.  dataset outlives it.  NULL without memory. */
+struct sample_cache *sample_cache_open(const struct dataset *dataset, uint64_t bytes);
+void sample_cache_close(struct sample_cache *cache); /* NULL is fine */
+
+/* Reads a sample through the cache: true when it was there.  It is the most recently used after that,
+ * unless it is larger than the whole cache.  Any thread. */
+bool sample_cache_read(struct sample_cache *cache, uint32_t sample);
+
+/* Of the samples in it, now. */
+uint64_t sample_cache_bytes(struct sample_cache *cache);
+
+/* --- in front of an engine --- */
 
 struct source_limiter {
 	uint64_t bytes_per_s; /* 0: no cap */

@@ -1,12 +1,12 @@
-/* The cells of the read probe (cache state x request size x depth), visited in a new random order in
- * every round. */
+/* The read probe: its scratch files, two ways to keep requests in flight, and its cells (cache state x
+ * request size x depth), visited in a new random order in every round.  The ring's submission calls
+ * carry whatever came back since the last, so a device that completes in bursts is refilled in bursts. */
 #include "workloads/source/probe_read.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
-#include "workloads/source/probe_read_parts.h"
 #include "workloads/source/residency.h"
 #include "workloads/source/source.h"
 #include "workloads/source/uring.h"
@@ -14,10 +14,467 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+/* --- scratch files: created, unlinked, then filled, so that no exit can leave one behind --------- */
+
+enum {
+	CHUNK_BYTES = 1 << 20,
+	SYNC_CHUNKS = 8, /* written between two looks at the disk's pace */
+	FREE_SHARE = 10, /* one part in so many of the free space is taken */
+	NAME_TRIES = 100,
+	PATH_BYTES = 4096,
+};
+
+/* A file without a name. */
+struct scratch_file {
+	int fd;         /* -1: closed */
+	int direct_fd;  /* with O_DIRECT; negative errno: the file system has none */
+	uint64_t bytes; /* of random content, on the disk */
+};
+
+static uint64_t scratch_room_in(const char *folder)
+{
+	struct statvfs fs;
+	struct rlimit limit;
+	uint64_t room = UINT64_MAX;
+	/* One that has no blocks does not count them. */
+	if (statvfs(folder, &fs) == 0 && fs.f_blocks > 0)
+		room = (uint64_t)fs.f_bavail * fs.f_frsize / FREE_SHARE;
+	/* Beyond it writes fail. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < room)
+		room = limit.rlim_cur;
+	return room;
+}
+
+static int scratch_create(struct scratch_file *file, const char *folder, struct error *err)
+{
+	char path[PATH_BYTES];
+	for (int i = 0; i < NAME_TRIES; i++) {
+		if (snprintf(path, sizeof path, "%s/.mlbench-probe-%d-%d", folder, (int)getpid(),
+			    i) >= (int)sizeof path)
+			return error_set(err, -ENAMETOOLONG, "path too long: '%s'", folder);
+		file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (file->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (file->fd < 0)
+		return error_set_errno(err, errno, "no scratch file in '%s'", folder);
+	file->direct_fd = open(path, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
+	if (file->direct_fd < 0)
+		file->direct_fd = -errno;
+	if (unlink(path) != 0)
+		return error_set_errno(err, errno, "cannot remove '%s'", path);
+	return 0;
+}
+
+/* Random, so that neither compression nor deduplication makes it smaller. */
+static int scratch_write_chunk(int fd, uint64_t *chunk, struct rng *rng, uint64_t at)
+{
+	for (size_t i = 0; i < CHUNK_BYTES / sizeof *chunk; i++)
+		chunk[i] = rng_next(rng);
+	for (size_t done = 0; done < CHUNK_BYTES;) {
+		const ssize_t n = pwrite(
+			fd, (const char *)chunk + done, CHUNK_BYTES - done, (off_t)(at + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* Until all is written, the disk is full, or the time is over. */
+static int scratch_fill(struct scratch_file *file, uint64_t bytes, uint64_t end_ns,
+	const struct probe_control *control)
+{
+	uint64_t *chunk = malloc(CHUNK_BYTES);
+	struct rng rng;
+	rng_init(&rng, (uint64_t)getpid(), bytes);
+	int code = chunk ? 0 : -ENOMEM;
+	for (unsigned i = 1; !code && file->bytes < bytes && clock_now_ns() < end_ns; i++) {
+		if (probe_stopped(control))
+			code = -EINTR;
+		if (!code)
+			code = scratch_write_chunk(file->fd, chunk, &rng, file->bytes);
+		if (!code)
+			file->bytes += CHUNK_BYTES;
+		if (!code && i % SYNC_CHUNKS == 0 && fdatasync(file->fd) != 0)
+			code = -errno;
+	}
+	free(chunk);
+	if (!code && fdatasync(file->fd) != 0)
+		code = -errno;
+	return code;
+}
+
+static int scratch_refuse(
+	const struct scratch_file *file, const char *folder, int code, struct error *err)
+{
+	char size[UNITS_BYTES];
+	(void)units_format_size((double)file->bytes, size);
+	if (code == -EINTR)
+		return error_set(err, code, "stopped");
+	if (code == 0)
+		return error_set(err, -ETIMEDOUT,
+			"only %s of a scratch file could be written to '%s' in the time allowed",
+			size, folder);
+	return error_set_errno(
+		err, -code, "cannot write a scratch file to '%s' beyond %s", folder, size);
+}
+
+/* Safe on one that was not opened, with fd = -1. */
+static void scratch_close(struct scratch_file *file)
+{
+	if (file->fd >= 0)
+		(void)close(file->fd);
+	if (file->direct_fd >= 0)
+		(void)close(file->direct_fd);
+	*file = (struct scratch_file){.fd = -1, .direct_fd = -EBADF};
+}
+
+/* Writes up to `bytes`, at most a tenth of what is free, until write_end_ns; at least `least`, or
+ * -ENOSPC or -ETIMEDOUT.  -EINTR: stopped. */
+static int scratch_open(struct scratch_file *file, const char *folder, uint64_t bytes,
+	uint64_t least, uint64_t write_end_ns, const struct probe_control *control,
+	struct error *err)
+{
+	const uint64_t room = scratch_room_in(folder);
+	char size[UNITS_BYTES];
+	*file = (struct scratch_file){.fd = -1, .direct_fd = -EBADF};
+	if (room < least)
+		return error_set(err, -ENOSPC,
+			"no room for a scratch file in '%s': %s may be taken, a tenth of what is free",
+			folder, units_format_size((double)room, size));
+	int code = scratch_create(file, folder, err);
+	if (!code) {
+		const uint64_t wanted = bytes < room ? bytes : room;
+		code = scratch_fill(
+			file, wanted / CHUNK_BYTES * CHUNK_BYTES, write_end_ns, control);
+		/* A disk that fills up meanwhile has given what there was. */
+		const bool enough = file->bytes >= least && code != -EINTR && code != -EIO;
+		code = enough ? 0 : scratch_refuse(file, folder, code, err);
+	}
+	if (code)
+		scratch_close(file);
+	return code;
+}
+
+/* --- requests in flight by one ring and one thread ----------------------------------------------- */
+
+enum {
+	WAIT_MS = 100,          /* between two looks at the stop flag */
+	STUCK_MS = 5000,        /* without a completion: lost */
+	STUCK_STOPPED_MS = 500, /* likewise when asked to stop */
+	REQUESTS_LEAST = 8,     /* a slot goes on until so many came back ... */
+	SLOT_TIMES = 4,         /* ... for at most so many times its length */
+};
+
+/* Room for PROBE_DEPTH_MOST requests of `each` bytes; borrowed. */
+struct read_buffers {
+	uint8_t *bytes;
+	size_t each;
+};
+
+struct read_ring {
+	struct io_uring ring;
+	struct read_buffers buffers;
+	bool fixed; /* buffers are registered */
+	bool lost;
+	uint64_t submitted_ns[PROBE_DEPTH_MOST];
+	unsigned idle[PROBE_DEPTH_MOST]; /* buffers without a request */
+	unsigned idle_count;
+};
+
+static int read_ring_open(
+	struct read_ring **out, const struct read_buffers *buffers, struct error *err)
+{
+	static const unsigned flags[] = {
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+		IORING_SETUP_COOP_TASKRUN, 0};
+	struct read_ring *ring = calloc(1, sizeof *ring);
+	if (!ring)
+		return error_set(err, -ENOMEM, "out of memory");
+	int code = -EINVAL;
+	for (size_t i = 0; i < sizeof flags / sizeof *flags && code == -EINVAL; i++)
+		code = io_uring_queue_init(PROBE_DEPTH_MOST, &ring->ring, flags[i]);
+	if (code) {
+		free(ring);
+		return error_set_errno(err, -code, "cannot set up an io_uring");
+	}
+	/* Where reads wait in the kernel's worker threads, as many as the depth says (uring.c). */
+	unsigned workers[] = {PROBE_DEPTH_MOST, 0};
+	(void)io_uring_register_iowq_max_workers(&ring->ring, workers);
+	const struct iovec all = {
+		.iov_base = buffers->bytes, .iov_len = buffers->each * PROBE_DEPTH_MOST};
+	ring->fixed = io_uring_register_buffers(&ring->ring, &all, 1) == 0;
+	ring->buffers = *buffers;
+	for (unsigned i = 0; i < PROBE_DEPTH_MOST; i++)
+		ring->idle[ring->idle_count++] = i;
+	*out = ring;
+	return 0;
+}
+
+static bool read_ring_lost(const struct read_ring *ring)
+{
+	return ring && ring->lost;
+}
+
+static void read_ring_close(struct read_ring *ring)
+{
+	if (ring && !ring->lost) {
+		if (ring->fixed)
+			(void)io_uring_unregister_buffers(&ring->ring);
+		io_uring_queue_exit(&ring->ring);
+	}
+	free(ring);
+}
+
+bool read_slot_next(struct read_slot *slot, uint32_t *taken, uint64_t *offset)
+{
+	if (!slot->wraps && *taken == slot->order_count)
+		return false;
+	++*taken;
+	*offset = slot->order[slot->next] * slot->request_bytes;
+	slot->next = (slot->next + 1) % slot->order_count;
+	return true;
+}
+
+double read_tally_rate(const struct read_tally *tally)
+{
+	static const double LATE_SHARE = 0.5; /* of the slot, before the first burst */
+	const double all = (double)(tally->last_ns - tally->begin_ns);
+	const double after = (double)(tally->last_ns - tally->first_ns);
+	const bool late = after < (1 - LATE_SHARE) * all;
+	const double count = (double)tally->count + (late ? (double)tally->first_count : 0.0);
+	const double spent = late ? all : after;
+	return tally->first_count && count > 0 && spent > 0 ? count * (double)NS_PER_S / spent
+							    : (double)NAN;
+}
+
+struct ring_run {
+	struct read_ring *ring;
+	struct read_slot *slot;
+	struct read_tally tally;
+	double latency_ns; /* of those counted after the first burst, together */
+	uint32_t taken;
+	unsigned in_flight;
+	int status;
+	bool async; /* as in struct uring_options */
+};
+
+static bool read_ring_submit_one(struct ring_run *run, uint64_t now)
+{
+	struct read_ring *ring = run->ring;
+	const struct read_slot *slot = run->slot;
+	uint64_t offset;
+	if (io_uring_sq_space_left(&ring->ring) == 0 ||
+		!read_slot_next(run->slot, &run->taken, &offset))
+		return false;
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
+	const unsigned place = ring->idle[--ring->idle_count];
+	uint8_t *buffer = ring->buffers.bytes + place * ring->buffers.each;
+	const unsigned size = (unsigned)slot->request_bytes;
+	if (ring->fixed)
+		io_uring_prep_read_fixed(sqe, slot->fd, buffer, size, offset, 0);
+	else
+		io_uring_prep_read(sqe, slot->fd, buffer, size, offset);
+	if (run->async)
+		sqe->flags |= IOSQE_ASYNC;
+	io_uring_sqe_set_data64(sqe, place);
+	ring->submitted_ns[place] = now;
+	run->in_flight++;
+	return true;
+}
+
+static bool read_ring_is_over(const struct ring_run *run, uint64_t now)
+{
+	const struct read_slot *slot = run->slot;
+	const uint64_t length =
+		slot->end_ns > run->tally.begin_ns ? slot->end_ns - run->tally.begin_ns : 0;
+	if (run->status || probe_stopped(slot->control))
+		return true;
+	return now >= slot->end_ns && (run->tally.count >= REQUESTS_LEAST ||
+					      now >= run->tally.begin_ns + SLOT_TIMES * length);
+}
+
+/* One completion; now is that of its burst. */
+static void read_ring_complete(
+	struct ring_run *run, const struct io_uring_cqe *cqe, uint64_t now, bool counts)
+{
+	struct read_ring *ring = run->ring;
+	const unsigned place = (unsigned)io_uring_cqe_get_data64(cqe);
+	run->in_flight--;
+	ring->idle[ring->idle_count++] = place;
+	if (cqe->res != (int)run->slot->request_bytes && !run->status)
+		run->status = cqe->res < 0 ? cqe->res : -EIO;
+	if (!counts)
+		return;
+	run->tally.count++;
+	run->latency_ns += (double)(now - ring->submitted_ns[place]);
+}
+
+static void read_ring_reap(struct ring_run *run)
+{
+	struct io_uring_cqe *cqe;
+	unsigned head;
+	unsigned seen = 0;
+	const uint64_t now = clock_now_ns();
+	const bool over = read_ring_is_over(run, now);
+	const bool first = run->tally.first_ns == 0;
+	io_uring_for_each_cqe(&run->ring->ring, head, cqe)
+	{
+		read_ring_complete(run, cqe, now, !first && !over);
+		seen++;
+	}
+	io_uring_cq_advance(&run->ring->ring, seen);
+	if (seen == 0 || over)
+		return;
+	if (first) {
+		run->tally.first_ns = now;
+		run->tally.first_count = seen;
+	}
+	run->tally.last_ns = now;
+}
+
+static bool read_ring_is_stuck(const struct ring_run *run, uint64_t waiting_since)
+{
+	const uint64_t ms = (clock_now_ns() - waiting_since) / NS_PER_MS;
+	return ms >= STUCK_MS || (ms >= STUCK_STOPPED_MS && probe_stopped(run->slot->control));
+}
+
+/* Submits what is prepared and waits for one completion or more.  -ETIMEDOUT: none came. */
+static int read_ring_wait_for_some(struct ring_run *run)
+{
+	const uint64_t since = clock_now_ns();
+	for (;;) {
+		struct __kernel_timespec wait = {.tv_nsec = WAIT_MS * (long long)NS_PER_MS};
+		struct io_uring_cqe *cqe;
+		const int code =
+			io_uring_submit_and_wait_timeout(&run->ring->ring, &cqe, 1, &wait, NULL);
+		if (code >= 0)
+			return 0;
+		if (code != -ETIME && code != -EINTR && code != -EAGAIN)
+			return code;
+		if (read_ring_is_stuck(run, since))
+			return -ETIMEDOUT;
+	}
+}
+
+static int read_ring_keep_going(struct ring_run *run)
+{
+	bool more = true;
+	for (;;) {
+		const uint64_t now = clock_now_ns();
+		more = more && !read_ring_is_over(run, now);
+		while (more && run->in_flight < run->slot->depth)
+			more = read_ring_submit_one(run, now);
+		if (run->in_flight == 0)
+			return run->status;
+		const int code = read_ring_wait_for_some(run);
+		if (code) {
+			run->ring->lost = true;
+			return code;
+		}
+		read_ring_reap(run);
+	}
+}
+
+/* -EIO and the like: a request failed.  -ETIMEDOUT: one did not come back in time: the ring is lost,
+ * and the kernel may still write to the buffers. */
+static int read_ring_run(struct read_ring *ring, struct read_slot *slot, struct error *err)
+{
+	struct ring_run run = {.ring = ring,
+		.slot = slot,
+		.tally.begin_ns = clock_now_ns(),
+		.async = uring_may_wait(slot->fd)};
+	const int code = read_ring_keep_going(&run);
+	const uint64_t count = run.tally.count;
+	slot->requests = count;
+	slot->requests_per_s = read_tally_rate(&run.tally);
+	slot->latency_ns = count ? run.latency_ns / (double)count : (double)NAN;
+	if (code == -ETIMEDOUT)
+		return error_set(err, code, "a read did not come back in %d s", STUCK_MS / 1000);
+	return code ? error_set_errno(err, -code, "reading the scratch file") : 0;
+}
+
+/* --- requests in flight by one blocking thread for each: where there is no io_uring -------------- */
+
+struct reading {
+	struct read_slot *slot;
+	struct read_buffers buffers;
+	atomic_uint_fast32_t taken;
+	atomic_int status;
+	/* Of each thread; its own. */
+	uint64_t count[PROBE_DEPTH_MOST], spent_ns[PROBE_DEPTH_MOST];
+};
+
+static bool reading_next_offset(struct reading *reading, uint64_t *offset)
+{
+	const struct read_slot *slot = reading->slot;
+	const uint32_t taken =
+		(uint32_t)atomic_fetch_add_explicit(&reading->taken, 1, memory_order_relaxed);
+	if (!slot->wraps && taken >= slot->order_count)
+		return false;
+	*offset = slot->order[(slot->next + taken) % slot->order_count] * slot->request_bytes;
+	return true;
+}
+
+static void reading_go_on(void *context, unsigned me)
+{
+	struct reading *reading = context;
+	const struct read_slot *slot = reading->slot;
+	const uint64_t begin = clock_now_ns();
+	uint64_t offset;
+	do {
+		if (!reading_next_offset(reading, &offset))
+			break;
+		const ssize_t n =
+			pread(slot->fd, reading->buffers.bytes + me * reading->buffers.each,
+				slot->request_bytes, (off_t)offset);
+		if (n != (ssize_t)slot->request_bytes) {
+			atomic_store(&reading->status, n < 0 ? -errno : -EIO);
+			break;
+		}
+		reading->count[me]++;
+		reading->spent_ns[me] = clock_now_ns() - begin;
+	} while (begin + reading->spent_ns[me] < slot->end_ns && !atomic_load(&reading->status) &&
+		 !probe_stopped(slot->control));
+}
+
+static int read_threads_run(
+	const struct read_buffers *buffers, struct read_slot *slot, struct error *err)
+{
+	struct reading reading = {.slot = slot, .buffers = *buffers};
+	const int code = probe_crew(slot->depth, false, reading_go_on, &reading, err);
+	double rate = 0;
+	uint64_t count = 0;
+	uint64_t spent = 0;
+	for (unsigned i = 0; i < slot->depth; i++) {
+		count += reading.count[i];
+		spent += reading.spent_ns[i];
+		if (reading.spent_ns[i])
+			rate += (double)reading.count[i] * (double)NS_PER_S /
+				(double)reading.spent_ns[i];
+	}
+	slot->next = (uint32_t)((slot->next + atomic_load(&reading.taken)) % slot->order_count);
+	slot->requests = count;
+	slot->requests_per_s = count ? rate : (double)NAN;
+	slot->latency_ns = count ? (double)spent / (double)count : (double)NAN;
+	if (code)
+		return code;
+	const int status = atomic_load(&reading.status);
+	return status ? error_set_errno(err, -status, "reading the scratch file") : 0;
+}
+
+/* --- the cells ----------------------------------------------------------------------------------- */
 
 enum {
 	WHY_BYTES = 160,
@@ -57,17 +514,7 @@ struct reads {
 	size_t cell_count;
 };
 
-bool read_slot_next(struct read_slot *slot, uint32_t *taken, uint64_t *offset)
-{
-	if (!slot->wraps && *taken == slot->order_count)
-		return false;
-	++*taken;
-	*offset = slot->order[slot->next] * slot->request_bytes;
-	slot->next = (slot->next + 1) % slot->order_count;
-	return true;
-}
-
-static void give_up(struct reads *reads, enum state state, const char *why)
+static void reads_give_up(struct reads *reads, enum state state, const char *why)
 {
 	if (!reads->lacks[state])
 		ceilings_lack(reads->out, "%s reads: %s", state_names[state], why);
@@ -76,7 +523,7 @@ static void give_up(struct reads *reads, enum state state, const char *why)
 
 /* --- setting up ---------------------------------------------------------------------------------- */
 
-static uint64_t largest_size(const struct probe_read_plan *plan)
+static uint64_t reads_largest_size(const struct probe_read_plan *plan)
 {
 	uint64_t most = 0;
 	for (size_t i = 0; i < plan->size_count; i++)
@@ -84,10 +531,10 @@ static uint64_t largest_size(const struct probe_read_plan *plan)
 	return most;
 }
 
-static int open_files(struct reads *reads, struct error *err)
+static int reads_open_files(struct reads *reads, struct error *err)
 {
 	const struct probe_read_plan *plan = reads->plan;
-	const uint64_t least = BLOCKS_LEAST * largest_size(plan);
+	const uint64_t least = BLOCKS_LEAST * reads_largest_size(plan);
 	const uint64_t begin = clock_now_ns();
 	int code = scratch_open(&reads->cold, plan->folder, plan->cold_bytes, least,
 		begin + plan->write_ns, reads->control, err);
@@ -99,19 +546,19 @@ static int open_files(struct reads *reads, struct error *err)
 	if (code == -EINTR)
 		return code;
 	if (code)
-		give_up(reads, STATE_WARM, err->text);
+		reads_give_up(reads, STATE_WARM, err->text);
 	if (reads->cold.direct_fd < 0) {
 		char why[WHY_BYTES];
 		(void)snprintf(why, sizeof why, "the file system has no O_DIRECT (%s)",
 			strerror(-reads->cold.direct_fd));
-		give_up(reads, STATE_DIRECT, why);
+		reads_give_up(reads, STATE_DIRECT, why);
 	}
 	/* What is asked for is read, and nothing ahead of it. */
 	(void)posix_fadvise(reads->cold.fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
-static int open_orders(struct reads *reads, struct error *err)
+static int reads_open_orders(struct reads *reads, struct error *err)
 {
 	struct rng rng;
 	rng_init(&rng, reads->plan->seed, 0);
@@ -129,7 +576,7 @@ static int open_orders(struct reads *reads, struct error *err)
 	return 0;
 }
 
-static void list_cells(struct reads *reads)
+static void reads_list_cells(struct reads *reads)
 {
 	const struct probe_read_plan *plan = reads->plan;
 	for (int state = 0; state < STATES; state++)
@@ -142,7 +589,7 @@ static void list_cells(struct reads *reads)
 							.depth = plan->depths[i]};
 }
 
-static void choose_engine(struct reads *reads)
+static void reads_choose_engine(struct reads *reads)
 {
 	char why[WHY_BYTES] = "";
 	struct error err = {0};
@@ -160,10 +607,10 @@ static void choose_engine(struct reads *reads)
 
 static int reads_open(struct reads *reads, struct error *err)
 {
-	reads->buffers.each = largest_size(reads->plan);
-	int code = open_files(reads, err);
+	reads->buffers.each = reads_largest_size(reads->plan);
+	int code = reads_open_files(reads, err);
 	if (!code)
-		code = open_orders(reads, err);
+		code = reads_open_orders(reads, err);
 	if (!code && memory_map(&reads->memory, reads->buffers.each * PROBE_DEPTH_MOST, true) != 0)
 		code = error_set(
 			err, -ENOMEM, "out of memory for %d requests in flight", PROBE_DEPTH_MOST);
@@ -171,8 +618,8 @@ static int reads_open(struct reads *reads, struct error *err)
 		return code;
 	reads->buffers.bytes = reads->memory.data;
 	reads->out->scratch_bytes = (double)reads->cold.bytes;
-	choose_engine(reads);
-	list_cells(reads);
+	reads_choose_engine(reads);
+	reads_list_cells(reads);
 	return 0;
 }
 
@@ -191,7 +638,7 @@ static void reads_close(struct reads *reads)
 /* --- measuring ----------------------------------------------------------------------------------- */
 
 /* Reads the warm file until it is in the page cache; its buffers are free between slots. */
-static int make_warm(struct reads *reads, struct error *err)
+static int reads_make_warm(struct reads *reads, struct error *err)
 {
 	const struct scratch_file *file = &reads->warm;
 	struct residency now;
@@ -217,15 +664,15 @@ static int make_warm(struct reads *reads, struct error *err)
 }
 
 /* Brings the page cache into the cell's state, and proves it. */
-static int make_ready(struct reads *reads, enum state state, struct error *err)
+static int reads_make_ready(struct reads *reads, enum state state, struct error *err)
 {
 	struct residency after;
 	if (state == STATE_COLD)
 		return residency_evict_file(reads->cold.fd, &after, err);
-	return state == STATE_WARM ? make_warm(reads, err) : 0;
+	return state == STATE_WARM ? reads_make_warm(reads, err) : 0;
 }
 
-static int file_of(const struct reads *reads, enum state state)
+static int reads_file_of(const struct reads *reads, enum state state)
 {
 	switch (state) {
 	case STATE_DIRECT:
@@ -237,11 +684,11 @@ static int file_of(const struct reads *reads, enum state state)
 	}
 }
 
-static int run_slot(struct reads *reads, struct cell *cell, struct error *err)
+static int reads_run_slot(struct reads *reads, struct cell *cell, struct error *err)
 {
 	struct order *order = &reads->orders[cell->state][cell->size];
 	struct read_slot slot = {
-		.fd = file_of(reads, cell->state),
+		.fd = reads_file_of(reads, cell->state),
 		.request_bytes = reads->plan->sizes[cell->size],
 		.order = order->blocks,
 		.order_count = order->count,
@@ -262,23 +709,23 @@ static int run_slot(struct reads *reads, struct cell *cell, struct error *err)
 }
 
 /* A negative result ends the probe: what failed would fail again. */
-static int visit(struct reads *reads, struct cell *cell, struct error *err)
+static int reads_visit(struct reads *reads, struct cell *cell, struct error *err)
 {
 	if (reads->lacks[cell->state])
 		return 0;
 	struct error why = {0};
-	int code = make_ready(reads, cell->state, &why);
+	int code = reads_make_ready(reads, cell->state, &why);
 	if (!code)
-		code = run_slot(reads, cell, &why);
+		code = reads_run_slot(reads, cell, &why);
 	if (!code || probe_time_over(reads->control))
 		return 0;
 	if (read_ring_lost(reads->ring))
 		return error_set(err, code, "%s", why.text);
-	give_up(reads, cell->state, why.text);
+	reads_give_up(reads, cell->state, why.text);
 	return 0;
 }
 
-static int measure_rounds(struct reads *reads, struct error *err)
+static int reads_measure_rounds(struct reads *reads, struct error *err)
 {
 	uint32_t order[CEILING_READS_MAX];
 	struct rng rng;
@@ -289,7 +736,7 @@ static int measure_rounds(struct reads *reads, struct error *err)
 		for (size_t i = 0; i < reads->cell_count && !code; i++) {
 			if (probe_time_over(reads->control))
 				return 0;
-			code = visit(reads, &reads->cells[order[i]], err);
+			code = reads_visit(reads, &reads->cells[order[i]], err);
 		}
 	}
 	return code;
@@ -297,7 +744,7 @@ static int measure_rounds(struct reads *reads, struct error *err)
 
 /* --- results ------------------------------------------------------------------------------------- */
 
-static void keep_cell(struct reads *reads, const struct cell *cell)
+static void reads_keep_cell(struct reads *reads, const struct cell *cell)
 {
 	const double size = (double)reads->plan->sizes[cell->size];
 	struct ceiling_range range;
@@ -313,7 +760,7 @@ static void keep_cell(struct reads *reads, const struct cell *cell)
 		.range = {range.low * size, range.high * size, range.repeats}};
 }
 
-static void keep(struct reads *reads)
+static void reads_keep(struct reads *reads)
 {
 	size_t unseen = 0;
 	unsigned least = reads->control->rounds;
@@ -324,7 +771,7 @@ static void keep(struct reads *reads)
 		unseen += cell->rate.count == 0;
 		if (cell->rate.count == 0)
 			continue;
-		keep_cell(reads, cell);
+		reads_keep_cell(reads, cell);
 		least = cell->rate.count < least ? cell->rate.count : least;
 	}
 	if (probe_stopped(reads->control))
@@ -351,8 +798,8 @@ int probe_read(const struct probe_read_plan *plan, const struct probe_control *c
 	reads->cold.direct_fd = reads->warm.direct_fd = -EBADF;
 	int code = reads_open(reads, err);
 	if (!code) {
-		code = measure_rounds(reads, err);
-		keep(reads);
+		code = reads_measure_rounds(reads, err);
+		reads_keep(reads);
 	}
 	reads_close(reads);
 	free(reads);

@@ -30,4 +30,36 @@ struct probe_read_plan {
 int probe_read(const struct probe_read_plan *plan, const struct probe_control *control,
 	struct ceilings *out, struct error *err);
 
+/* --- within probe_read.c, but for tests --- */
+
+/* One quantity in one round: what is to be read, and what came of it. */
+struct read_slot {
+	int fd;
+	uint64_t request_bytes;
+	const uint32_t *order; /* (order_count): blocks of request_bytes, in the order of reading */
+	uint32_t order_count;
+	uint32_t next; /* place in order; goes on where the last slot ended */
+	bool wraps;    /* else it ends when every block was read once */
+	unsigned depth;
+	uint64_t end_ns;
+	const struct probe_control *control;
+
+	uint64_t requests;                 /* counted */
+	double requests_per_s, latency_ns; /* NAN: too few were done */
+};
+
+/* The offset of the next request; false: the slot is over. */
+bool read_slot_next(struct read_slot *slot, uint32_t *taken, uint64_t *offset);
+
+/* What came back in a slot. */
+struct read_tally {
+	uint64_t begin_ns, first_ns, last_ns; /* of the slot, its first burst, and its last */
+	uint64_t first_count, count;          /* in the first burst, and after it */
+};
+
+/* Requests per second.  The first burst only starts the count, as it waited for nothing before it; but
+ * where it came late (this process was kept from looking), what follows it at once did not take so
+ * little, and all are counted from the beginning.  NAN: too few came back. */
+double read_tally_rate(const struct read_tally *tally);
+
 #endif

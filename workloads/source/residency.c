@@ -5,11 +5,11 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/base/units.h"
-#include "workloads/source/engines.h"
-#include "workloads/source/walk.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,6 +26,7 @@ enum {
 	EVICT_PAUSE_MS = 20,  /* doubled after each pass */
 	EVICT_FILE_TRIES = 5, /* with pauses between them, 300 ms together */
 	WARM_BLOCK_BYTES = 1024 * 1024,
+	WHERE_BYTES = 256,
 };
 
 static const double COLD_SHARE = 0.005; /* resident at most */
@@ -43,8 +44,8 @@ enum method { METHOD_NONE, METHOD_CACHESTAT, METHOD_MINCORE };
 
 struct work {
 	const struct dataset *dataset;
+	struct store *store;
 	enum method method;
-	int root_fd;
 	bool flush;       /* write dirty pages out before evicting */
 	uint8_t *scratch; /* WARM_BLOCK_BYTES for each thread */
 	atomic_uint_fast64_t resident, total, hidden;
@@ -56,7 +57,7 @@ static int cachestat(int fd, struct cache_pages *pages)
 	return syscall(SYS_cachestat, fd, &whole, pages, 0U) == 0 ? 0 : -errno;
 }
 
-static uint64_t page_bytes(void)
+static uint64_t cache_page_bytes(void)
 {
 	static uint64_t bytes; /* the same whoever fills it */
 	const uint64_t known = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
@@ -67,9 +68,9 @@ static uint64_t page_bytes(void)
 	return __atomic_load_n(&bytes, __ATOMIC_RELAXED);
 }
 
-static uint64_t pages_of(uint64_t bytes)
+static uint64_t cache_pages_of(uint64_t bytes)
 {
-	return (bytes + page_bytes() - 1) / page_bytes();
+	return (bytes + cache_page_bytes() - 1) / cache_page_bytes();
 }
 
 /* The kernel reports every page as resident to whom it does not want to tell (mincore(2)). */
@@ -89,7 +90,7 @@ static int mincore_pages(int fd, uint64_t bytes, uint64_t *resident)
 	void *const map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	const uint64_t pages = pages_of(bytes);
+	const uint64_t pages = cache_pages_of(bytes);
 	unsigned char *const flags = malloc((size_t)pages);
 	int code = flags ? 0 : -ENOMEM;
 	if (flags && mincore(map, (size_t)bytes, flags) != 0)
@@ -101,7 +102,7 @@ static int mincore_pages(int fd, uint64_t bytes, uint64_t *resident)
 	return code;
 }
 
-static int resident_pages(enum method method, int fd, uint64_t bytes, uint64_t *resident)
+static int residency_pages(enum method method, int fd, uint64_t bytes, uint64_t *resident)
 {
 	*resident = 0;
 	if (method == METHOD_MINCORE)
@@ -112,61 +113,83 @@ static int resident_pages(enum method method, int fd, uint64_t bytes, uint64_t *
 	return code;
 }
 
-static int open_sample(const struct work *work, uint32_t index)
+static uint64_t residency_fd_bytes(int fd)
 {
-	return openat(work->root_fd, work->dataset->samples[index].path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void measure_one(void *context, unsigned thread, uint32_t index)
+/* The path of a sample's file; NULL: it is that of the sample before, which has been visited. */
+static const char *residency_path(const struct work *work, uint32_t index)
+{
+	const struct sample *const samples = work->dataset->samples;
+	if (work->dataset->offsets && index > 0 &&
+		strcmp(samples[index].path, samples[index - 1].path) == 0)
+		return NULL;
+	return samples[index].path;
+}
+
+static bool residency_open_file(const struct work *work, uint32_t index, union store_file *file)
+{
+	const char *const path = residency_path(work, index);
+	return path && work->store->ops->file_open(work->store, path, false, file) == 0;
+}
+
+static void residency_measure_one(void *context, unsigned thread, uint32_t index)
 {
 	(void)thread;
 	struct work *const work = context;
-	const int fd = open_sample(work, index);
-	if (fd < 0)
+	union store_file file;
+	if (!residency_open_file(work, index, &file))
 		return;
-	const uint64_t bytes = source_file_bytes(fd);
+	const uint64_t bytes = residency_fd_bytes(file.fd);
 	uint64_t resident;
-	if (resident_pages(work->method, fd, bytes, &resident) != 0) {
+	if (residency_pages(work->method, file.fd, bytes, &resident) != 0) {
 		atomic_fetch_add_explicit(&work->hidden, 1, memory_order_relaxed);
 	} else {
-		atomic_fetch_add_explicit(&work->total, pages_of(bytes), memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&work->total, cache_pages_of(bytes), memory_order_relaxed);
 		atomic_fetch_add_explicit(&work->resident, resident, memory_order_relaxed);
 	}
-	(void)close(fd);
+	work->store->ops->file_close(work->store, file);
 }
 
 /* Only clean pages can be dropped. */
-static void evict_one(void *context, unsigned thread, uint32_t index)
+void residency_drop(int fd, bool flush)
 {
-	(void)thread;
-	const struct work *const work = context;
-	const int fd = open_sample(work, index);
-	if (fd < 0)
-		return;
 	struct cache_pages pages = {0};
-	const bool known = work->method == METHOD_CACHESTAT && cachestat(fd, &pages) == 0;
-	if (known ? pages.dirty + pages.writeback > 0 : work->flush)
+	const bool known = cachestat(fd, &pages) == 0;
+	if (known ? pages.dirty + pages.writeback > 0 : flush)
 		(void)fdatasync(fd);
 	if (!known || pages.cached > 0)
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	(void)close(fd);
 }
 
-static void read_one(void *context, unsigned thread, uint32_t index)
+static void residency_evict_one(void *context, unsigned thread, uint32_t index)
+{
+	(void)thread;
+	const struct work *const work = context;
+	const char *const path = residency_path(work, index);
+	if (path)
+		(void)work->store->ops->evict(work->store, path, work->flush);
+}
+
+static void residency_read_one(void *context, unsigned thread, uint32_t index)
 {
 	const struct work *const work = context;
-	const int fd = open_sample(work, index);
-	if (fd < 0)
+	struct store *const store = work->store;
+	uint8_t *const block = work->scratch + (size_t)thread * WARM_BLOCK_BYTES;
+	union store_file file;
+	if (!residency_open_file(work, index, &file))
 		return;
-	ssize_t n;
-	do {
-		n = read(fd, work->scratch + (size_t)thread * WARM_BLOCK_BYTES, WARM_BLOCK_BYTES);
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	(void)close(fd);
+	uint64_t at = 0;
+	for (ssize_t n = 1; n > 0 || n == -EINTR; at += n > 0 ? (uint64_t)n : 0)
+		n = store->ops->read(store, file, at, block, WARM_BLOCK_BYTES);
+	store->ops->file_close(store, file);
 }
 
 /* Asks about an empty file in memory. */
-static enum method find_method(void)
+static enum method cache_find_method(void)
 {
 	const int fd = memfd_create("mlbench-residency", MFD_CLOEXEC);
 	if (fd < 0)
@@ -177,17 +200,18 @@ static enum method find_method(void)
 	if (code == 0)
 		return METHOD_CACHESTAT;
 	unsigned char flag;
-	void *const page = mmap(NULL, page_bytes(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *const page =
+		mmap(NULL, cache_page_bytes(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return METHOD_NONE;
-	const bool works = mincore(page, page_bytes(), &flag) == 0;
-	(void)munmap(page, page_bytes());
+	const bool works = mincore(page, cache_page_bytes(), &flag) == 0;
+	(void)munmap(page, cache_page_bytes());
 	return works ? METHOD_MINCORE : METHOD_NONE;
 }
 
 const char *residency_method(bool *available)
 {
-	const enum method method = find_method();
+	const enum method method = cache_find_method();
 	*available = method != METHOD_NONE;
 	switch (method) {
 	case METHOD_CACHESTAT:
@@ -200,30 +224,36 @@ const char *residency_method(bool *available)
 	return "the kernel offers neither cachestat(2) nor mincore(2) to this process";
 }
 
-static int work_open(struct work *work, const struct dataset *dataset, struct error *err)
+static int residency_begin(struct work *work, const struct dataset *dataset, struct error *err)
 {
-	*work = (struct work){.dataset = dataset, .method = find_method()};
+	*work = (struct work){.dataset = dataset, .method = cache_find_method()};
 	if (work->method == METHOD_NONE) {
 		bool available;
 		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
 			residency_method(&available));
 	}
-	work->root_fd = source_root_open(dataset, err);
-	return work->root_fd < 0 ? work->root_fd : 0;
+	const int code = store_open(&work->store, dataset->root, err);
+	if (code || work->store->ops->local)
+		return code;
+	char where[WHERE_BYTES];
+	(void)error_set(err, -ENOTSUP, "the page cache of this node has no part in reading %s",
+		work->store->ops->describe(work->store, where, sizeof where));
+	store_close(work->store);
+	return -ENOTSUP;
 }
 
-static void work_close(struct work *work)
+static void residency_end(struct work *work)
 {
-	(void)close(work->root_fd);
+	store_close(work->store);
 	free(work->scratch);
 }
 
-static int measure(struct work *work, struct residency *out, struct error *err)
+static int residency_measure_all(struct work *work, struct residency *out, struct error *err)
 {
 	atomic_store(&work->resident, 0);
 	atomic_store(&work->total, 0);
 	atomic_store(&work->hidden, 0);
-	sample_walk(work->dataset, 0, measure_one, work);
+	sample_walk(work->dataset, 0, residency_measure_one, work);
 	*out = (struct residency){
 		.resident_pages = atomic_load(&work->resident),
 		.total_pages = atomic_load(&work->total),
@@ -238,7 +268,7 @@ static int measure(struct work *work, struct residency *out, struct error *err)
 		(unsigned long long)hidden);
 }
 
-static double share(const struct residency *residency)
+static double cache_share(const struct residency *residency)
 {
 	return residency->total_pages
 		       ? (double)residency->resident_pages / (double)residency->total_pages
@@ -249,22 +279,22 @@ int residency_measure(const struct dataset *dataset, struct residency *out, stru
 {
 	struct work work;
 	*out = (struct residency){0};
-	int code = work_open(&work, dataset, err);
+	int code = residency_begin(&work, dataset, err);
 	if (code)
 		return code;
-	code = measure(&work, out, err);
-	work_close(&work);
+	code = residency_measure_all(&work, out, err);
+	residency_end(&work);
 	return code;
 }
 
-static int evict(struct work *work, struct residency *after, struct error *err)
+static int residency_evict_all(struct work *work, struct residency *after, struct error *err)
 {
 	const uint64_t start_ns = clock_now_ns();
 	uint64_t pause_ns = EVICT_PAUSE_MS * NS_PER_MS;
 	for (;;) {
-		sample_walk(work->dataset, 0, evict_one, work);
-		const int code = measure(work, after, err);
-		if (code || share(after) < COLD_SHARE)
+		sample_walk(work->dataset, 0, residency_evict_one, work);
+		const int code = residency_measure_all(work, after, err);
+		if (code || cache_share(after) < COLD_SHARE)
 			return code;
 		if (clock_now_ns() + pause_ns - start_ns > EVICT_MAX_MS * NS_PER_MS)
 			break;
@@ -275,45 +305,45 @@ static int evict(struct work *work, struct residency *after, struct error *err)
 	char remaining[UNITS_BYTES];
 	return error_set(err, -EBUSY,
 		"%s of the data set stays in the page cache: another process uses it",
-		units_format_share(share(after), remaining));
+		units_format_share(cache_share(after), remaining));
 }
 
 int residency_evict(const struct dataset *dataset, struct residency *after, struct error *err)
 {
 	struct work work;
 	*after = (struct residency){0};
-	int code = work_open(&work, dataset, err);
+	int code = residency_begin(&work, dataset, err);
 	if (code)
 		return code;
-	code = evict(&work, after, err);
-	work_close(&work);
+	code = residency_evict_all(&work, after, err);
+	residency_end(&work);
 	return code;
 }
 
-static int warm(struct work *work, struct residency *after, struct error *err)
+static int residency_warm_all(struct work *work, struct residency *after, struct error *err)
 {
-	work->scratch = malloc((size_t)WALK_THREADS_MAX * WARM_BLOCK_BYTES);
+	work->scratch = malloc((size_t)SAMPLE_WALK_THREADS_MAX * WARM_BLOCK_BYTES);
 	if (!work->scratch)
 		return error_set(err, -ENOMEM, "out of memory");
-	sample_walk(work->dataset, 0, read_one, work);
-	const int code = measure(work, after, err);
-	if (code || after->total_pages == 0 || share(after) >= WARM_SHARE)
+	sample_walk(work->dataset, 0, residency_read_one, work);
+	const int code = residency_measure_all(work, after, err);
+	if (code || after->total_pages == 0 || cache_share(after) >= WARM_SHARE)
 		return code;
 	char resident[UNITS_BYTES];
 	return error_set(err, -ENOMEM,
 		"only %s of the data set stays in the page cache after reading it: the set is larger than the cache",
-		units_format_share(share(after), resident));
+		units_format_share(cache_share(after), resident));
 }
 
 int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err)
 {
 	struct work work;
 	*after = (struct residency){0};
-	int code = work_open(&work, dataset, err);
+	int code = residency_begin(&work, dataset, err);
 	if (code)
 		return code;
-	code = warm(&work, after, err);
-	work_close(&work);
+	code = residency_warm_all(&work, after, err);
+	residency_end(&work);
 	return code;
 }
 
@@ -321,16 +351,16 @@ int residency_warm(const struct dataset *dataset, struct residency *after, struc
 
 int residency_of_file(int fd, struct residency *out, struct error *err)
 {
-	const enum method method = find_method();
+	const enum method method = cache_find_method();
 	*out = (struct residency){
 		.how = method == METHOD_CACHESTAT ? "cachestat" : "mincore",
-		.total_pages = pages_of(source_file_bytes(fd)),
+		.total_pages = cache_pages_of(residency_fd_bytes(fd)),
 	};
 	bool available = true;
 	if (method == METHOD_NONE)
 		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
 			residency_method(&available));
-	const int code = resident_pages(method, fd, source_file_bytes(fd), &out->resident_pages);
+	const int code = residency_pages(method, fd, residency_fd_bytes(fd), &out->resident_pages);
 	return code ? error_set_errno(err, -code, "cannot measure residency") : 0;
 }
 
@@ -345,10 +375,10 @@ int residency_evict_file(int fd, struct residency *after, struct error *err)
 		}
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 		const int code = residency_of_file(fd, after, err);
-		if (code || share(after) < COLD_SHARE)
+		if (code || cache_share(after) < COLD_SHARE)
 			return code;
 	}
 	char remaining[UNITS_BYTES];
 	return error_set(err, -EBUSY, "%s of the file stays in the page cache",
-		units_format_share(share(after), remaining));
+		units_format_share(cache_share(after), remaining));
 }

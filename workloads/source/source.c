@@ -2,58 +2,80 @@
 #include "workloads/source/source.h"
 
 #include "harness/base/clock.h"
+#include "harness/measure/timeline.h"
 #include "workloads/source/engines.h"
 #include "workloads/source/limiter.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-enum { CLOSE_BATCH = 64, REASON_BYTES = 256 };
-
-const struct source_ops *const source_list[] = {
-	&source_memory,
-	&source_pread,
-	&source_io_uring,
-	NULL,
+enum {
+	CLOSE_BATCH = 64,
+	REASON_BYTES = 256,
+	DIRECT_TRIES = 16,
+	OPEN_FILES_SPARE = 8, /* opened later: results, traces, what the run shows to others */
 };
 
-static const struct source_ops *choose_named(const struct source_ops *ops, struct error *err)
+#define ENGINE_ENTRY(ID, name) &source_##name,
+const struct source_ops *const source_list[] = {READ_ENGINES(ENGINE_ENTRY) NULL};
+
+enum { ENGINES = sizeof source_list / sizeof *source_list - 1 };
+
+/* NULL, or why an engine cannot read here. */
+static const char *source_why_not(
+	const struct source_ops *ops, const struct store_ops *store, char *reason, size_t room)
 {
+	if (ops->needs_local && !store->local) {
+		(void)snprintf(reason, room, "it reads files of this node alone, and not from %s",
+			store->summary);
+		return reason;
+	}
+	return ops->unavailable ? ops->unavailable(reason, room) : NULL;
+}
+
+static const struct source_ops *source_choose_for(const struct config *config,
+	const struct store_ops *store, char *why_not, size_t room, struct error *err)
+{
+	const int64_t choice = config_integer(config, KEY_READ_ENGINE);
 	char reason[REASON_BYTES];
-	const char *const why = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;
-	if (!why)
-		return ops;
-	(void)error_set(err, -ENOTSUP, "read.engine = %s cannot be used here: %s", ops->name, why);
+	if (room > 0)
+		why_not[0] = '\0';
+	if (choice != READ_ENGINE_AUTO) {
+		const struct source_ops *const ops = source_list[choice - 1];
+		const char *const why = source_why_not(ops, store, reason, sizeof reason);
+		if (!why)
+			return ops;
+		(void)error_set(
+			err, -ENOTSUP, "read.engine = %s cannot be used here: %s", ops->name, why);
+		return NULL;
+	}
+	for (size_t i = ENGINES; i-- > 0;) {
+		const struct source_ops *const ops = source_list[i];
+		const char *const why =
+			ops->automatic ? source_why_not(ops, store, reason, sizeof reason) : "";
+		if (!why)
+			return ops;
+		if (*why && room > 0 && !why_not[0])
+			(void)snprintf(why_not, room, "%s: %s", ops->name, why);
+	}
+	(void)error_set(err, -ENOTSUP, "no engine can read here");
 	return NULL;
 }
 
 const struct source_ops *source_choose(
 	const struct config *config, char *why_not, size_t room, struct error *err)
 {
-	if (room > 0)
-		why_not[0] = '\0';
-	switch ((enum read_engine)config_integer(config, KEY_READ_ENGINE)) {
-	case READ_ENGINE_MEMORY:
-		return choose_named(&source_memory, err);
-	case READ_ENGINE_PREAD:
-		return choose_named(&source_pread, err);
-	case READ_ENGINE_IO_URING:
-		return choose_named(&source_io_uring, err);
-	case READ_ENGINE_AUTO:
-		break;
-	}
-	char reason[REASON_BYTES];
-	const char *const why = source_io_uring.unavailable(reason, sizeof reason);
-	if (!why)
-		return &source_io_uring;
-	(void)snprintf(why_not, room, "io_uring: %s", why);
-	return choose_named(&source_pread, err);
+	return source_choose_for(
+		config, store_find(config_text(config, KEY_DATASET_PATH)), why_not, room, err);
 }
 
 /* Takes what source_open made; ops->open has succeeded or was not called yet. */
-static void release(struct source *source)
+static void source_release(struct source *source)
 {
 	if (source->limiter)
 		limiter_release(source->limiter);
@@ -63,7 +85,7 @@ static void release(struct source *source)
 }
 
 /* calloc does not promise the padding's alignment. */
-static void *allocate_padded(size_t size)
+static void *source_allocate(size_t size)
 {
 	void *data = NULL;
 	if (posix_memalign(&data, COUNTER_ALIGN_BYTES, size) != 0)
@@ -72,13 +94,13 @@ static void *allocate_padded(size_t size)
 	return data;
 }
 
-static int prepare(struct source *source)
+static int source_prepare(struct source *source)
 {
-	source->counters = allocate_padded(source->threads * sizeof *source->counters);
+	source->counters = source_allocate(source->threads * sizeof *source->counters);
 	if (!source->counters)
 		return -ENOMEM;
 	if (limiter_wanted(source->config)) {
-		source->limiter = allocate_padded(sizeof *source->limiter);
+		source->limiter = source_allocate(sizeof *source->limiter);
 		if (!source->limiter ||
 			limiter_init(source->limiter, source->config, source->dataset))
 			return -ENOMEM;
@@ -87,20 +109,23 @@ static int prepare(struct source *source)
 	return 0;
 }
 
-int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
-	uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most, struct error *err)
+int source_open_in(struct source **out, struct store *store, const struct config *config,
+	const struct dataset *dataset, uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most,
+	struct error *err)
 {
 	*out = NULL;
 	char why_not[REASON_BYTES];
-	const struct source_ops *const ops = source_choose(config, why_not, sizeof why_not, err);
+	const struct source_ops *const ops =
+		source_choose_for(config, store->ops, why_not, sizeof why_not, err);
 	if (!ops)
 		return -ENOTSUP;
-	struct source *source = allocate_padded(ops->source_size);
+	struct source *source = source_allocate(ops->source_size);
 	if (!source)
 		return error_set(err, -ENOMEM, "out of memory for the %s source", ops->name);
 	source->ops = ops;
 	source->config = config;
 	source->dataset = dataset;
+	source->store = store;
 	source->blob_memory = blob_memory;
 	source->blob_bytes = blob_bytes;
 	source->threads = (unsigned)config_integer(config, KEY_READ_THREADS);
@@ -111,26 +136,128 @@ int source_open(struct source **out, const struct config *config, const struct d
 	source->timed = config_on(config, KEY_MEASURE_PROFILER);
 	if (why_not[0])
 		source_note(source, "%s", why_not);
-	int code = prepare(source);
+	int code = source_prepare(source);
 	if (code)
 		(void)error_set(err, code, "out of memory for the %s source", ops->name);
 	else if (ops->open)
 		code = ops->open(source, err);
 	if (code) {
-		release(source);
+		source_release(source);
 		return code;
 	}
 	*out = source;
 	return 0;
 }
 
+int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
+	uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most, struct error *err)
+{
+	*out = NULL;
+	struct store *store;
+	int code = store_open(&store, dataset->root, err);
+	if (code)
+		return code;
+	code = source_open_in(
+		out, store, config, dataset, blob_memory, blob_bytes, depth_most, err);
+	if (code)
+		store_close(store);
+	else
+		(*out)->owns_store = true;
+	return code;
+}
+
 void source_close(struct source *source)
 {
 	if (!source)
 		return;
+	struct store *const store = source->owns_store ? source->store : NULL;
 	if (source->ops->close)
 		source->ops->close(source);
-	release(source);
+	source_release(source);
+	store_close(store);
+}
+
+const char *source_status_text(int status, char out[ERROR_REASON_BYTES])
+{
+	if (status != -ENODATA)
+		return error_reason(-status, out);
+	(void)snprintf(out, ERROR_REASON_BYTES, "its file ends before the sample does");
+	return out;
+}
+
+/* dup's number says about how many are open now. */
+int source_check_open_files(const struct source *source, unsigned at_once, struct error *err)
+{
+	if (!source->store->ops->local)
+		return 0;
+	struct rlimit limit;
+	const int next = dup(source->store->root_fd);
+	if (next < 0)
+		return error_set_errno(err, errno, "no file of the data set can be opened");
+	(void)close(next);
+	const unsigned needed = (unsigned)next + at_once + OPEN_FILES_SPARE;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+		return 0;
+	return error_set(err, -EMFILE,
+		"%u files are read at once (read.threads = %u): that needs %u open files, and the limit is %ju (ulimit -n)",
+		at_once, source->threads, needed, (uintmax_t)limit.rlim_cur);
+}
+
+bool source_direct_works(struct source *source)
+{
+	const struct dataset *const dataset = source->dataset;
+	struct store *const store = source->store;
+	for (size_t i = 0; i < dataset->count && i < DIRECT_TRIES; i++) {
+		const char *const path = dataset->samples[i].path;
+		union store_file file;
+		const int code = store->ops->file_open(store, path, true, &file);
+		if (code == 0) {
+			store->ops->file_close(store, file);
+			return true;
+		}
+		if (code == -EINVAL) {
+			source_note(source, "direct: no: the file system of '%s' refuses O_DIRECT",
+				path);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Reads on an open file until something else has to be done than reading. */
+static enum read_step source_read_open(struct store *store, const char *path, union store_file file,
+	uint8_t *buffer, struct read_progress *progress, struct source_counter *counter)
+{
+	enum read_step step;
+	do {
+		const ssize_t n = store->ops->read(store, file, progress->offset + progress->got,
+			buffer + progress->got, progress->want - progress->got);
+		step = read_progress_answer(progress, n, counter);
+	} while (step == READ_STEP_MORE);
+	if (step == READ_STEP_SIZE)
+		step = read_progress_size(progress, store_file_bytes(store, path, &file));
+	return step;
+}
+
+enum read_step source_read_now(struct store *store, const char *path, uint8_t *buffer,
+	struct read_progress *progress, struct source_counter *counter)
+{
+	enum read_step step;
+	do {
+		union store_file file;
+		const uint64_t open_ns = timeline_mark();
+		const int code = store->ops->file_open(store, path, progress->direct, &file);
+		if (code) {
+			step = read_progress_open_failed(progress, code, counter);
+			continue;
+		}
+		const uint64_t read_ns = timeline_end(TIMELINE_OPEN, open_ns, 0);
+		step = source_read_open(store, path, file, buffer, progress, counter);
+		const uint64_t close_ns = timeline_end(TIMELINE_READ, read_ns, 0);
+		store->ops->file_close(store, file);
+		(void)timeline_end(TIMELINE_CLOSE, close_ns, 0);
+	} while (step != READ_STEP_DONE && step != READ_STEP_FAILED);
+	return step;
 }
 
 void source_note(struct source *source, const char *format, ...)
@@ -147,7 +274,7 @@ void source_note(struct source *source, const char *format, ...)
 	va_end(args);
 }
 
-static uint64_t sum(const struct source *source, size_t offset)
+static uint64_t source_sum(const struct source *source, size_t offset)
 {
 	uint64_t total = 0;
 	for (unsigned i = 0; i < source->threads; i++) {
@@ -162,12 +289,12 @@ static uint64_t sum(const struct source *source, size_t offset)
 void source_read_counts(const struct source *source, struct source_counts *counts)
 {
 	*counts = (struct source_counts){
-		.files = sum(source, offsetof(struct source_counter, files)),
-		.bytes = sum(source, offsetof(struct source_counter, bytes)),
-		.stored_bytes = sum(source, offsetof(struct source_counter, stored_bytes)),
-		.errors = sum(source, offsetof(struct source_counter, errors)),
-		.short_reads = sum(source, offsetof(struct source_counter, short_reads)),
-		.retries = sum(source, offsetof(struct source_counter, retries)),
+		.files = source_sum(source, offsetof(struct source_counter, files)),
+		.bytes = source_sum(source, offsetof(struct source_counter, bytes)),
+		.stored_bytes = source_sum(source, offsetof(struct source_counter, stored_bytes)),
+		.errors = source_sum(source, offsetof(struct source_counter, errors)),
+		.short_reads = source_sum(source, offsetof(struct source_counter, short_reads)),
+		.retries = source_sum(source, offsetof(struct source_counter, retries)),
 	};
 }
 
@@ -184,9 +311,8 @@ bool source_emulates_storage(const struct source *source)
 
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset)
 {
-	return config_integer(config, KEY_READ_ENGINE) == READ_ENGINE_MEMORY
-		       ? source_memory_bytes(dataset)
-		       : 0;
+	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
+	return ops && ops->bytes ? ops->bytes(dataset) : 0;
 }
 
 int source_reader_open(
@@ -196,7 +322,7 @@ int source_reader_open(
 	const struct source_ops *const ops = source->ops;
 	if (index >= source->threads)
 		return error_set(err, -EINVAL, "reader %u of %u", index, source->threads);
-	struct reader *reader = allocate_padded(ops->reader_size);
+	struct reader *reader = source_allocate(ops->reader_size);
 	if (!reader)
 		return error_set(err, -ENOMEM, "out of memory for reader %u", index);
 	reader->source = source;
@@ -219,7 +345,7 @@ int source_reader_open(
 }
 
 /* Lets the engine finish, past the limiter: what it holds is in nobody's hands but its own. */
-static void drain(struct reader *reader)
+static void source_drain(struct reader *reader)
 {
 	size_t left = reader->in_flight;
 	if (reader->limiter)
@@ -234,7 +360,7 @@ void source_reader_close(struct reader *reader)
 {
 	if (!reader)
 		return;
-	drain(reader);
+	source_drain(reader);
 	if (reader->source->ops->reader_close)
 		reader->source->ops->reader_close(reader);
 	limiter_queue_close(reader->limiter);
@@ -248,6 +374,8 @@ unsigned source_reader_depth_most(const struct reader *reader)
 
 void source_submit(struct reader *reader, struct read_request *request)
 {
+	if (!reader->source->ops->immediate) /* which has it already */
+		source_locate(reader->source->dataset, request);
 	request->data = request->buffer;
 	request->size = 0;
 	request->status = 0;
@@ -261,7 +389,7 @@ void source_submit(struct reader *reader, struct read_request *request)
 }
 
 /* One clock read serves the batch: its requests became visible together. */
-static void stamp(const struct source *source, struct read_request **done, size_t count)
+static void source_stamp(const struct source *source, struct read_request **done, size_t count)
 {
 	if (!source->timed && !source->stamped)
 		return;
@@ -280,7 +408,8 @@ static void stamp(const struct source *source, struct read_request **done, size_
 	}
 }
 
-static void count_done(struct source_counter *counter, struct read_request **done, size_t count)
+static void source_count_done(
+	struct source_counter *counter, struct read_request **done, size_t count)
 {
 	uint64_t bytes = 0;
 	uint64_t stored = 0;
@@ -307,7 +436,7 @@ size_t source_reap(struct reader *reader, struct read_request **done, size_t roo
 	if (count == 0)
 		return 0;
 	reader->in_flight -= (unsigned)count;
-	stamp(source, done, count);
-	count_done(&source->counters[reader->index], done, count);
+	source_stamp(source, done, count);
+	source_count_done(&source->counters[reader->index], done, count);
 	return count;
 }

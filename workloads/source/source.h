@@ -1,15 +1,30 @@
-/* Where bytes come from.  A source is opened once per repetition and shared; each reader thread opens
- * a struct reader of its own on it, submits requests and reaps them as they complete.
+/* How bytes are read: the engines behind read.engine.  A source is opened once per repetition, on a
+ * store (store.h: where the files are), and shared; each reader thread opens a struct reader of its own
+ * on it, submits requests and reaps them as they complete.
  *
  * The generic layer (source.c) adds the injected conditions (bandwidth cap, latency) in front of every
- * implementation, counts, and chooses the engine for `auto`. */
+ * implementation, counts, and chooses the engine for `auto`.
+ *
+ * To add an engine (pread.c is the smallest that reads):
+ *   1. workloads/source/NAME.c: structs that begin with struct source and struct reader, the functions
+ *      that it needs of struct source_ops (submit and reap are the least), and at the end
+ *      `const struct source_ops source_NAME`, with .name, .summary, the two sizes, and the facts that
+ *      are true of it: .blocking if submit comes back when the sample is read, .immediate if it is in
+ *      memory already, .waits_as_io, .needs_local, .automatic.  engines.h has what engines share:
+ *      read_progress_request and source_read_now read a sample by plain calls of the store.
+ *   2. harness/config/config.h: `X(ID, NAME)` in READ_ENGINES.  read.engine has the choice NAME from then
+ *      on, and `mlbench list sources`, help and the man pages show it.
+ * It needs no more.  Each run records the facts (harness/base/workload_facts.h), and prediction, diagnosis
+ * and advice know an engine by these alone: nothing compares names (tests/layering.sh).  To try the
+ * recipe, copy pread.c, put usleep(4000) into its submit, and diagnose a run with it: the verdict is
+ * read, bound by latency, and the advice read.threads. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_SOURCE_H
 #define MLBENCH_WORKLOADS_SOURCE_SOURCE_H
 
 #include "harness/base/error.h"
 #include "harness/base/memory.h"
 #include "harness/config/config.h"
-#include "workloads/dataset/dataset.h"
+#include "workloads/source/store.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,17 +34,24 @@
 /* Of blob buffers and their sizes: enough for O_DIRECT anywhere. */
 enum { READ_ALIGN_BYTES = 4096 };
 
-/* One file to read.  The caller fills the first part and keeps the request alive until it is reaped. */
+/* One sample to read.  The caller fills the first part and keeps the request alive until it is reaped. */
 struct read_request {
 	uint32_t sample; /* index into the data set */
 	uint8_t *buffer; /* READ_ALIGN_BYTES-aligned, inside the source's blob memory */
 	size_t room;     /* its size: >= the sample's bytes rounded up to READ_ALIGN_BYTES */
 	uint64_t ticket; /* the caller's own, not touched */
 
+	/* Filled by source_submit from the data set (not for an immediate engine, which needs it when it
+	 * opens): which bytes of the sample's file.  part: exactly
+	 * these, of a file that holds several samples.  Else the file is read whole, and length is what
+	 * the manifest says of it. */
+	uint64_t offset, length;
+	bool part;
+
 	/* Result. */
 	const uint8_t *data; /* where the bytes are: buffer, or the memory source's own */
 	size_t size;
-	int status; /* 0, or a negative errno: the file could not be read */
+	int status; /* 0, or a negative errno: it could not be read (source_status_text) */
 	/* done includes injected latency; 0 with the profiler off */
 	uint64_t submitted_ns, done_ns;
 	uint64_t opened_ns; /* io_uring, open and read apart, in a timeline: it was open; else 0 */
@@ -40,16 +62,20 @@ struct read_request {
 struct source;
 struct reader;
 
-/* What an implementation provides; opaque parts are its own structs that begin with these. */
+/* What an implementation provides.  The flags are facts: they go into each run's record. */
 struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
 	bool blocking; /* submit returns when the file is read: one at a time per reader, whatever read.depth says */
+	bool automatic; /* read.engine = auto may take it: the last of the list that can be had here */
+	bool needs_local; /* opens files itself, by paths under store->root_fd: no other store will do */
 	bool waits_as_io; /* the kernel counts any wait of a reader as I/O wait: it is no evidence of a slow disk */
 	/* Of the implementation's structs; allocated zeroed by source.c. */
 	size_t source_size, reader_size;
 	/* NULL, or why this node cannot: a static string or text in why.  Optional: any node can. */
 	const char *(*unavailable)(char *why, size_t room);
+	/* Memory that open allocates, for the printed bound.  Optional: nothing to speak of. */
+	uint64_t (*bytes)(const struct dataset *dataset);
 	int (*open)(struct source *source, struct error *err);        /* optional */
 	void (*close)(struct source *source);                         /* optional */
 	int (*reader_open)(struct reader *reader, struct error *err); /* optional */
@@ -66,6 +92,8 @@ struct source {
 	const struct source_ops *ops;
 	const struct config *config;
 	const struct dataset *dataset;
+	struct store *store;
+	bool owns_store;
 	uint8_t *blob_memory; /* request buffers lie in it; NULL for memory */
 	size_t blob_bytes;
 	unsigned threads, depth;
@@ -106,7 +134,7 @@ struct source_counts {
 	uint64_t errors, short_reads, retries;
 };
 
-extern const struct source_ops *const source_list[]; /* NULL-terminated: memory pread io_uring */
+extern const struct source_ops *const source_list[]; /* NULL-terminated, as READ_ENGINES has them */
 
 /* Which engine `config` means (resolving auto).  NULL with -ENOTSUP and the reason when one was asked
  * for by name that this node lacks; why_not says, for auto, what was passed over ("" if nothing). */
@@ -118,14 +146,21 @@ const struct source_ops *source_choose(
  * not so many files can be open at once (source_reader_depth_most). */
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
 	uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most, struct error *err);
+/* The same on a store that is open, and stays so until after source_close. */
+int source_open_in(struct source **out, struct store *store, const struct config *config,
+	const struct dataset *dataset, uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most,
+	struct error *err);
 void source_close(struct source *source); /* NULL is fine */
+
+/* A request's status in words. */
+const char *source_status_text(int status, char out[ERROR_REASON_BYTES]);
 /* When the repetition starts, before any reader submits: inject.begin and inject.end count from it. */
 void source_start(struct source *source, uint64_t start_ns);
 /* Injected bandwidth or latency: the storage is emulated, and so is its cache. */
 bool source_emulates_storage(const struct source *source);
 void source_read_counts(const struct source *source, struct source_counts *counts);
 
-/* Bytes that a source of this configuration allocates itself (the memory engine's copy of the data). */
+/* Bytes that a source of this configuration allocates itself (source_ops.bytes). */
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset);
 
 /* All of a reader's functions are called by one thread, the one that opens it; index < read.threads, and

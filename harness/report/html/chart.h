@@ -1,11 +1,16 @@
-/* The charts of a result's page: one file each, ending in a const struct chart_kind, in the page's order in
- * chart_kinds.  A chart is a pure function of the saved result. */
+/* Charts.  How a chart looks is a Vega-Lite file (harness/report/charts), which any editor of Vega-Lite opens with its
+ * sample rows; here are its rows, its finding, and the few parameters that depend on them.  A chart is a pure function
+ * of the saved result.  To add one: a file, a function that fills it, and a line in charts.def. */
 #ifndef MLBENCH_REPORT_HTML_CHART_H
 #define MLBENCH_REPORT_HTML_CHART_H
 
 #include "harness/record/trace.h"
 #include "harness/report/html/page.h"
+#include "harness/report/part.h"
 #include "harness/report/report.h"
+
+#include <jansson.h>
+#include <stddef.h>
 
 struct verification; /* harness/analyze/experiment.h */
 
@@ -18,21 +23,111 @@ struct chart_input {
 	const struct verification *verification; /* of that point; NULL: none */
 };
 
+/* Fills finding, text, spec and table, or why_not.  0 or -ENOMEM. */
+typedef int chart_fill(const struct chart_input *input, struct chart *chart);
+
+/* Where on the page. */
+enum chart_part { CHART_UTILISATION, CHART_EVIDENCE, CHART_MAP, CHART_MORE };
+
 struct chart_kind {
 	const char *id, *title;
-	/* Fills text, spec and table, or why_not.  0 or -ENOMEM. */
-	int (*build)(const struct chart_input *input, struct chart *chart);
+	enum chart_part part;
+	chart_fill *fill;
 };
 
-extern const struct chart_kind
-	chart_ladder,    /* capacity of each stage, achieved, needed by the step */
-	chart_heatmap,   /* throughput over two keys, slider for the third; frontier and knee */
-	chart_stages,    /* working, starved, blocked of each stage at each point */
-	chart_timeline,  /* throughput, queues, CPU, device, memory over time; warm-up and phases */
-	chart_latency,   /* CDFs of service times, with percentiles */
-	chart_predicted, /* predicted against measured */
-	chart_scaling,   /* throughput over workers, USL fit with its interval */
-	chart_roofline;  /* of the step */
-extern const struct chart_kind *const chart_kinds[]; /* NULL-terminated, in the page's order */
+extern const struct chart_kind chart_kinds[]; /* ended by an id of NULL */
+#define CHART(id, title, part) chart_fill chart_##id;
+#define CHART_FILE(id)
+#include "harness/report/html/charts.def"
+#undef CHART
+#undef CHART_FILE
+
+/* --- filling a file ----------------------------------------------------------------------------- */
+
+/* charts/FILE.vl.json as chart->spec, its description as the caption, and its named data sets empty.  Whatever fails
+ * from here on sets chart->failed, so that a chart looks once, in chart_done. */
+void chart_open(struct chart *chart, const char *file);
+/* Each takes its value; NULL: it could not be made. */
+void chart_param(struct chart *chart, const char *name, json_t *value);
+void chart_data(struct chart *chart, const char *name, json_t *rows);
+/* The view (layer or panel) of that name. */
+json_t *chart_view(json_t *view, const char *name);
+/* path: members and places in arrays of the view, "encoding.x.title". */
+void chart_set(struct chart *chart, json_t *view, const char *path, json_t *value);
+void chart_drop(struct chart *chart, json_t *view, const char *name);
+/* A slider: the index of the chosen text becomes the value of that parameter. */
+void chart_choice(
+	struct chart *chart, const char *param, json_t *label, json_t *texts, size_t start);
+/* Leaves out layers whose data set stayed empty, and the names of views.  0, or -ENOMEM where anything failed. */
+int chart_done(struct chart *chart);
+/* Why there is nothing to draw, in a sentence; returns 0. */
+int chart_why_not(struct chart *chart, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* --- rows and columns ---------------------------------------------------------------------------- */
+
+enum {
+	PARTS_TEXT_BYTES = 200,
+	PARTS_DIGITS = 5,        /* that count, of a number in a row */
+	PARTS_POINTS_MOST = 400, /* of a sweep, in one chart */
+	PARTS_COLUMNS_MAX = 64,
+};
+
+/* Rounded to PARTS_DIGITS; null for NAN and infinity. */
+json_t *parts_number(double value);
+/* Text that may be no UTF-8, cut to PARTS_TEXT_BYTES. */
+json_t *parts_text(const char *text);
+/* Appends to *array; after a failure *array is NULL, and stays so. */
+void parts_append(json_t **array, json_t *value);
+
+#define PARTS_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define PARTS_COLUMNS(chart, array) \
+	((chart)->table.columns = (array), (chart)->table.column_count = PARTS_COUNT(array))
+
+/* Columns that depend on the result. */
+struct parts_columns {
+	struct {
+		char field[NAME_BYTES];
+		char head[PARTS_TEXT_BYTES];
+		enum page_format format;
+	} list[PARTS_COLUMNS_MAX];
+	size_t count;
+};
+void parts_column(struct parts_columns *columns, const char *field, const char *head,
+	enum page_format format);
+/* Gives the table a copy of them.  -ENOMEM */
+int parts_columns_make(const struct parts_columns *columns, struct page_table *table);
+
+/* Colour and dash of a series, by its place: 8 of each, then from the first again. */
+json_t *parts_colour(size_t series);
+json_t *parts_dash(size_t series);
+
+/* --- points of a sweep ----------------------------------------------------------------------------- */
+
+/* "#12", and with a sweep its settings without the keys: "#12  4 / 64".  Returns out. */
+const char *parts_point_label(const struct report *report, size_t point, char *out, size_t room);
+/* "decode.workers=4 batch.size=64", "" without a sweep. */
+json_t *parts_settings(const struct report *report, size_t point);
+
+/* Points that have a throughput, fastest first; at most PARTS_POINTS_MOST, taken evenly when there are more.  A fresh
+ * array of *count of them; *all: how many there are.  NULL without memory. */
+size_t *parts_points(const struct report *report, size_t *count, size_t *all);
+
+/* The summary of the input's point; NULL: none was measured. */
+const struct point_summary *parts_point(const struct chart_input *input);
+const struct diagnosis *parts_diagnosis(const struct chart_input *input);
+/* "decode", "the training step": beside other stages, step alone reads like one of its steps. */
+const char *parts_stage(const char *stage);
+/* "a", "a and b", "a, b and c": appends an item to a list of which `at` of `count` are written. */
+void parts_listed(struct buffer *out, size_t at, size_t count, const char *text);
+
+/* --- settings worth having -------------------------------------------------------------------------- */
+
+/* Samples/s of a point, measured or else predicted; NAN: neither. */
+double frontier_rate(const struct report *report, size_t point);
+/* Sets on[point] where no other point has as much throughput, within 2 %, with no swept key larger (a Pareto frontier
+ * that ignores differences which would not repeat).  Values that are names cannot be compared: only points that share
+ * them are.  The time is quadratic in the points. */
+void frontier_find(const struct report *report, bool *on);
 
 #endif

@@ -2,8 +2,7 @@
  * of the histogram's buckets the shares are exact; between two edges, 1/32 of the value apart, nothing is known, and the
  * curve is straight. */
 #include "harness/base/units.h"
-#include "harness/report/html/chart_parts.h"
-#include "harness/report/html/palette.h"
+#include "harness/report/html/chart.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,9 +10,8 @@
 #include <string.h>
 
 enum {
-	QUANTILES = 4,
-	HEIGHT_PIXELS = 300,
-	CURVE_POINTS_MOST = 400, /* of a stage; more would be closer than a pixel */
+	LATENCY_QUANTILES = 4,
+	LATENCY_POINTS_MOST = 400, /* of a stage; more would be closer than a pixel */
 };
 
 static const double NS = 1e-9;
@@ -21,10 +19,10 @@ static const double NS = 1e-9;
 static const struct {
 	const char *name, *field;
 	double quantile;
-} quantiles[QUANTILES] = {
+} latency_quantiles[LATENCY_QUANTILES] = {
 	{"p50", "p50", 0.5}, {"p90", "p90", 0.9}, {"p99", "p99", 0.99}, {"p99.9", "p999", 0.999}};
 
-static const struct page_column columns[] = {
+static const struct page_column latency_columns[] = {
 	{"stage", "Stage", PAGE_TEXT},
 	{"per", "Time of a", PAGE_TEXT},
 	{"items", "Items timed", PAGE_COUNT},
@@ -37,18 +35,18 @@ static const struct page_column columns[] = {
 };
 
 /* Of so many items nothing is said beyond the quantile that one of them makes out. */
-static bool tells(const struct histogram *h, double quantile)
+static bool latency_tells(const struct histogram *h, double quantile)
 {
 	return (double)h->count * (1 - quantile) >= 1;
 }
 
 /* A sample that is in memory is read in no time, of which a logarithmic axis knows nothing. */
-static bool is_drawn(const struct stage_summary *stage)
+static bool latency_is_drawn(const struct stage_summary *stage)
 {
 	return stage->service.count > 0 && stage->service.max_ns > 0;
 }
 
-static json_t *row_of(const struct stage_summary *stage)
+static json_t *latency_row(const struct stage_summary *stage)
 {
 	const struct histogram *h = &stage->service;
 	struct part row = part_open();
@@ -56,11 +54,12 @@ static json_t *row_of(const struct stage_summary *stage)
 	part_put(&row, "per", json_string(stage->per_batch ? "batch" : "sample"));
 	part_put(&row, "items", json_integer((json_int_t)h->count));
 	part_put(&row, "mean", parts_number(histogram_mean(h) * NS));
-	for (size_t i = 0; i < QUANTILES; i++) {
-		const double quantile = quantiles[i].quantile;
-		part_put(&row, quantiles[i].field,
-			tells(h, quantile) ? parts_number(histogram_quantile(h, quantile) * NS)
-					   : json_null());
+	for (size_t i = 0; i < LATENCY_QUANTILES; i++) {
+		const double quantile = latency_quantiles[i].quantile;
+		part_put(&row, latency_quantiles[i].field,
+			latency_tells(h, quantile)
+				? parts_number(histogram_quantile(h, quantile) * NS)
+				: json_null());
 	}
 	part_put(&row, "max", parts_number((double)h->max_ns * NS));
 	return part_close(&row);
@@ -76,13 +75,13 @@ struct curve {
 };
 
 /* Seconds; a logarithmic axis has no 0. */
-static double edge(const struct histogram *h, unsigned bucket)
+static double latency_edge(const struct histogram *h, unsigned bucket)
 {
 	const double ns = (double)histogram_lower(bucket);
 	return fmax(fmin(ns, (double)h->max_ns), 1) * NS;
 }
 
-static void add_value(struct curve *curve, double seconds)
+static void latency_add_value(struct curve *curve, double seconds)
 {
 	const double share = (double)curve->below / (double)curve->count;
 	parts_append(
@@ -92,7 +91,7 @@ static void add_value(struct curve *curve, double seconds)
 }
 
 /* Both ends of every stretch of filled buckets, and between them what differs by more than a pixel. */
-static void add_curve(struct curve *curve, const struct histogram *h)
+static void latency_add_curve(struct curve *curve, const struct histogram *h)
 {
 	bool filled = false;
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
@@ -101,18 +100,19 @@ static void add_curve(struct curve *curve, const struct histogram *h)
 			continue;
 		}
 		if (!filled)
-			add_value(curve, edge(h, i));
+			latency_add_value(curve, latency_edge(h, i));
 		curve->below += h->buckets[i];
 		const bool last = curve->below == h->count;
 		const bool ends = i + 1 == HISTOGRAM_BUCKETS || h->buckets[i + 1] == 0;
 		const double share = (double)curve->below / (double)curve->count;
-		if (last || ends || share - curve->last >= 1.0 / CURVE_POINTS_MOST)
-			add_value(curve, last ? fmax((double)h->max_ns, 1) * NS : edge(h, i + 1));
+		if (last || ends || share - curve->last >= 1.0 / LATENCY_POINTS_MOST)
+			latency_add_value(curve,
+				last ? fmax((double)h->max_ns, 1) * NS : latency_edge(h, i + 1));
 		filled = true;
 	}
 }
 
-static json_t *curves_of(const struct point_summary *p)
+static json_t *latency_curves(const struct point_summary *p)
 {
 	struct curve curve = {.values = json_array()};
 	for (size_t i = 0; i < p->stage_count; i++) {
@@ -120,194 +120,116 @@ static json_t *curves_of(const struct point_summary *p)
 		curve.count = p->stages[i].service.count;
 		curve.below = 0;
 		curve.last = 0;
-		if (is_drawn(&p->stages[i]))
-			add_curve(&curve, &p->stages[i].service);
+		if (latency_is_drawn(&p->stages[i]))
+			latency_add_curve(&curve, &p->stages[i].service);
 	}
 	return curve.values;
 }
 
 /* --- the picture ------------------------------------------------------------------------------------ */
 
-static json_t *names_of(const struct point_summary *p)
+/* A stage looks as it does over time, whether the others are drawn or not. */
+static void latency_draw(const struct point_summary *p, struct chart *chart)
 {
 	json_t *names = json_array();
-	for (size_t i = 0; i < p->stage_count; i++)
-		if (is_drawn(&p->stages[i]))
-			parts_append(&names, parts_text(p->stages[i].name));
-	return names;
-}
-
-/* A stage looks as it does over time, whether the others are drawn or not. */
-static json_t *scale_of(const struct point_summary *p, bool dash)
-{
-	json_t *range = json_array();
-	for (size_t i = 0; i < p->stage_count; i++)
-		if (is_drawn(&p->stages[i]))
-			parts_append(&range, dash ? parts_dash(i) : json_string(parts_colour(i)));
-	return json_pack("{s:o, s:o}", "domain", names_of(p), "range", range);
-}
-
-static json_t *look_channel(json_t *scale)
-{
-	return parts_channel_with("stage", "nominal", NULL,
-		json_pack("{s:o, s:{s:s, s:s, s:i, s:s}}", "scale", scale, "legend", "orient",
-			"top", "title", "stage", "symbolSize", 250, "symbolType", "stroke"));
-}
-
-static json_t *time_channel(void)
-{
-	return parts_channel_with("s", "quantitative", "time of one item",
-		json_pack("{s:{s:s, s:b, s:i}, s:{s:s, s:i, s:i}}", "scale", "type", "log", "nice",
-			0, "padding", 8, "axis", "labelExpr", "format(datum.value, '~s') + 's'",
-			"tickCount", 8, "labelSeparation", 6));
-}
-
-static json_t *share_channel(void)
-{
-	return parts_channel_with("share", "quantitative", "share of items that took no longer",
-		json_pack("{s:{s:[ii]}, s:{s:s, s:[fffffff], s:s}}", "scale", "domain", 0, 1,
-			"axis", "format", ".3~p", "values", 0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0,
-			"labelOverlap", "greedy"));
-}
-
-static json_t *curve_layer(const struct point_summary *p)
-{
-	static const struct parts_tip tips[] = {
-		{"stage", "stage", NULL},
-		{"s", "within, s", ".4~s"},
-		{"share", "share of items", ".2%"},
-	};
-	return json_pack("{s:{s:o}, s:{s:s, s:f}, s:{s:o, s:o, s:o}}", "data", "values",
-		curves_of(p), "mark", "type", "line", "strokeWidth", 2.0, "encoding", "color",
-		look_channel(scale_of(p, false)), "strokeDash", look_channel(scale_of(p, true)),
-		"tooltip", parts_tips(tips, PARTS_COUNT(tips)));
-}
-
-/* Each quantile's marks, from the table's rows. */
-static json_t *mark_values(void)
-{
-	json_t *values = json_array();
-	for (size_t i = 0; i < QUANTILES; i++)
-		parts_append(
-			&values, json_pack("{s:s, s:s, s:f}", "key", quantiles[i].field, "quantile",
-					 quantiles[i].name, "share", quantiles[i].quantile));
-	parts_append(&values,
-		json_pack("{s:s, s:s, s:f}", "key", "max", "quantile", "longest", "share", 1.0));
-	return values;
-}
-
-static json_t *mark_layer(const struct point_summary *p)
-{
-	static const struct parts_tip tips[] = {
-		{"stage", "stage", NULL},
-		{"quantile", "percentile", NULL},
-		{"s", "time, s", ".4~s"},
-		{"items", "items timed", ",d"},
-	};
-	json_t *transform = json_pack(
-		"[{s:[sssss], s:[ss]}, {s:s, s:{s:{s:o}, s:s, s:[ss]}}, {s:s}, {s:s, s:s}]", "fold",
-		"p50", "p90", "p99", "p999", "max", "as", "key", "s", "lookup", "key", "from",
-		"data", "values", mark_values(), "key", "key", "fields", "quantile", "share",
-		"filter", "datum.max > 0 && isValid(datum.s)", "calculate", "max(datum.s, 1e-9)",
-		"as", "s");
-	json_t *shape = parts_channel_with("quantile", "nominal", NULL,
-		json_pack("{s:{s:[sssss], s:[sssss]}, s:{s:s, s:s, s:s, s:s}}", "scale", "domain",
-			"p50", "p90", "p99", "p99.9", "longest", "range", parts_shape(0),
-			parts_shape(1), parts_shape(2), parts_shape(3), parts_shape(4), "legend",
-			"orient", "top", "title", "marks", "symbolStrokeColor", "var(--ink)",
-			"symbolFillColor", "transparent"));
-	return json_pack("{s:o, s:{s:s, s:f, s:i, s:f}, s:{s:o, s:o, s:o}}", "transform", transform,
-		"mark", "type", "point", "strokeWidth", 2.0, "size", 80, "opacity", 1.0, "encoding",
-		"color", look_channel(scale_of(p, false)), "shape", shape, "tooltip",
-		parts_tips(tips, PARTS_COUNT(tips)));
-}
-
-static json_t *spec_of(const struct point_summary *p)
-{
-	return json_pack("{s:{s:s}, s:i, s:{s:o, s:o}, s:[oo]}", "data", "name", "rows", "height",
-		HEIGHT_PIXELS, "encoding", "x", time_channel(), "y", share_channel(), "layer",
-		curve_layer(p), mark_layer(p));
+	json_t *colours = json_array();
+	json_t *dashes = json_array();
+	for (size_t i = 0; i < p->stage_count; i++) {
+		if (!latency_is_drawn(&p->stages[i]))
+			continue;
+		parts_append(&names, parts_text(p->stages[i].name));
+		parts_append(&colours, parts_colour(i));
+		parts_append(&dashes, parts_dash(i));
+	}
+	chart_open(chart, "latency");
+	json_t *curves = chart_view(chart->spec, "curves");
+	chart_set(chart, chart->spec, "encoding.color.scale.domain", json_incref(names));
+	chart_set(chart, chart->spec, "encoding.color.scale.range", colours);
+	chart_set(chart, curves, "encoding.strokeDash.scale.domain", names);
+	chart_set(chart, curves, "encoding.strokeDash.scale.range", dashes);
+	chart_data(chart, "curves", latency_curves(p));
 }
 
 /* --- what it says ------------------------------------------------------------------------------------ */
 
-static double tail(const struct stage_summary *stage)
+static double latency_tail(const struct stage_summary *stage)
 {
 	const struct histogram *h = &stage->service;
-	return tells(h, 0.99) ? histogram_quantile(h, 0.99) / histogram_quantile(h, 0.5)
-			      : (double)NAN;
+	return latency_tells(h, 0.99) ? histogram_quantile(h, 0.99) / histogram_quantile(h, 0.5)
+				      : (double)NAN;
 }
 
-static void say_stage(const struct stage_summary *stage, struct buffer *out)
+static void latency_say_stage(const struct stage_summary *stage, struct buffer *out)
 {
 	char half[UNITS_BYTES];
 	char late[UNITS_BYTES];
 	const struct histogram *h = &stage->service;
-	buffer_format(out, "half of the %s take %s at most",
+	buffer_format(out, "half of the %s take at most %s",
 		stage->per_batch ? "batches" : "samples",
 		units_format_duration(histogram_quantile(h, 0.5), half));
-	if (tells(h, 0.99))
-		buffer_format(out, ", one in a hundred more than %s",
+	if (latency_tells(h, 0.99))
+		buffer_format(out, ", one in a hundred takes more than %s",
 			units_format_duration(histogram_quantile(h, 0.99), late));
 }
 
-static const struct stage_summary *longest_tail(const struct point_summary *p)
+static const struct stage_summary *latency_longest_tail(const struct point_summary *p)
 {
 	const struct stage_summary *worst = NULL;
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (isfinite(tail(&p->stages[i])) && (!worst || tail(&p->stages[i]) > tail(worst)))
+		if (isfinite(latency_tail(&p->stages[i])) &&
+			(!worst || latency_tail(&p->stages[i]) > latency_tail(worst)))
 			worst = &p->stages[i];
 	return worst;
 }
 
-static void say(const struct chart_input *input, const struct point_summary *p, struct buffer *out)
+static void latency_find(const struct stage_summary *worst, struct buffer *out)
 {
-	const struct stage_summary *binds = NULL;
-	const struct stage_summary *worst = longest_tail(p);
+	if (!worst)
+		return;
+	buffer_sentence(out, parts_stage(worst->name));
+	buffer_format(out, " has the longest tail: its p99 is %.3g times its median",
+		latency_tail(worst));
+}
+
+static void latency_say(
+	const struct chart_input *input, const struct point_summary *p, struct buffer *out)
+{
 	for (size_t i = 0; i < p->stage_count; i++)
 		if (strcmp(p->stages[i].name, p->verdict.stage) == 0 &&
-			p->stages[i].service.count > 0)
-			binds = &p->stages[i];
-	if (binds) {
-		buffer_format(out, "In %s, which binds, ", binds->name);
-		say_stage(binds, out);
-		buffer_text(out, ". ");
-	}
-	if (worst)
-		buffer_format(out,
-			"%s %s: its slowest hundredth takes %.3g times as long as its median. ",
-			worst->name,
-			worst == binds ? "also has the longest tail" : "has the longest tail",
-			tail(worst));
+			p->stages[i].service.count > 0) {
+			buffer_format(out, "In %s, the bottleneck, ", p->stages[i].name);
+			latency_say_stage(&p->stages[i], out);
+			buffer_text(out, ". ");
+		}
 	for (size_t i = 0; i < p->stage_count; i++)
-		if (p->stages[i].service.count > 0 && !is_drawn(&p->stages[i]))
-			buffer_format(out, "%s took no time that a clock could tell. ",
+		if (p->stages[i].service.count > 0 && !latency_is_drawn(&p->stages[i]))
+			buffer_format(out, "%s took no time that a clock could measure. ",
 				p->stages[i].name);
-	buffer_text(out, "Working time of an item, for read from submission to completion");
+	buffer_text(
+		out, "Service time: working on one item, for read from submission to completion");
 	if (input->report->record->step.emulated)
-		buffer_text(out, ", of an emulated step its nominal time");
-	buffer_format(out, "; over %zu %s of point %u.  Times are known to 3.1 %% of themselves.",
+		buffer_text(out, ", for an emulated step its nominal time");
+	buffer_format(out, "; %zu %s of point %u. Resolution: 3.1 %% of the value.",
 		p->repeat_count, p->repeat_count == 1 ? "repetition" : "repetitions", p->id);
 }
 
-static int build(const struct chart_input *input, struct chart *chart)
+int chart_latency(const struct chart_input *input, struct chart *chart)
 {
 	const struct point_summary *p = parts_point(input);
 	if (!p || p->status == POINT_FAILED)
-		return parts_why_not(chart, "No point has been measured.");
+		return chart_why_not(chart, "No point has been measured.");
 	chart->table.rows = json_array();
 	for (size_t i = 0; i < p->stage_count; i++)
 		if (p->stages[i].service.count > 0)
-			parts_append(&chart->table.rows, row_of(&p->stages[i]));
+			parts_append(&chart->table.rows, latency_row(&p->stages[i]));
 	if (!chart->table.rows)
 		return -ENOMEM;
 	if (json_array_size(chart->table.rows) == 0)
-		return parts_why_not(chart,
+		return chart_why_not(chart,
 			"No item was timed: the profiler was off (measure.profiler), or nothing was measured.");
-	PARTS_COLUMNS(chart, columns);
-	say(input, p, &chart->text);
-	chart->spec = spec_of(p);
-	return parts_done(chart);
+	PARTS_COLUMNS(chart, latency_columns);
+	latency_find(latency_longest_tail(p), &chart->finding);
+	latency_say(input, p, &chart->text);
+	latency_draw(p, chart);
+	return chart_done(chart);
 }
-
-const struct chart_kind chart_latency = {"latency", "Service times", build};

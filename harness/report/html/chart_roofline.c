@@ -2,9 +2,9 @@
  * memory and the arithmetic of the device can give at best.  Bytes are compulsory traffic: of every matrix product its
  * two operands and its result, once each, forward, for the gradient of the data and for that of the weights, at the size
  * of the products' precision.  A real step moves more; so its intensity is at most what is drawn. */
+#include "harness/analyze/peaks.h"
 #include "harness/base/units.h"
-#include "harness/report/html/palette.h"
-#include "harness/report/html/roofline.h"
+#include "harness/report/html/chart.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,16 +12,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	HEIGHT_PIXELS = 340,
-};
+enum { ROOFLINE_ROOFS_MAX = 3, ROOFLINE_WORDS_BYTES = 2 * PARTS_TEXT_BYTES, ROOFLINE_PASSES = 3 };
 
 static const double GIGA = 1e9;
 static const double TERA = 1e12;
 static const double NS = 1e-9;
-static const double BESIDE = 4; /* the axis goes so many times beyond what is drawn */
+static const double ROOFLINE_BESIDE = 4; /* the axis goes so many times beyond what is drawn */
 
-static const struct page_column columns[] = {
+enum roofline_kind { KIND_STEP, KIND_PROBED, KIND_PRODUCT, KINDS };
+
+static const char *const roofline_kinds[KINDS] = {[KIND_STEP] = "the step, measured",
+	[KIND_PROBED] = "one of its products alone, by probe",
+	[KIND_PRODUCT] = "one of its products, where the roof is"};
+
+/* What limits: a level, or the memory's slope. */
+struct roof {
+	char name[PARTS_TEXT_BYTES];
+	double flops; /* per second */
+};
+
+struct roofline {
+	const struct record *record;
+	const struct point_summary *p;
+	double batch, element; /* samples; bytes of a number */
+	char precision[NAME_BYTES];
+	double flops, bytes;                   /* of a step on one device */
+	double achieved;                       /* FLOP/s; NAN: not measured */
+	struct roof roofs[ROOFLINE_ROOFS_MAX]; /* what was measured before what is published */
+	size_t roof_count;
+	double bandwidth;                  /* bytes/s; NAN: not known */
+	char source[ROOFLINE_WORDS_BYTES]; /* of it all */
+	double left, right;                /* ends of the axis, FLOP per byte */
+	size_t dots[KINDS];                /* that have a place */
+	json_t *rows;
+};
+
+struct roofline_traffic {
+	double m;                      /* rows of one product */
+	double products, flops, bytes; /* of all passes of all products of the shape */
+};
+
+static const struct page_column roofline_columns[] = {
 	{"what", "What", PAGE_TEXT},
 	{"kind", "Kind", PAGE_TEXT},
 	{"shape", "Rows x columns x inner", PAGE_TEXT},
@@ -34,32 +65,140 @@ static const struct page_column columns[] = {
 	{"share", "Share of the roof", PAGE_SHARE},
 };
 
-enum kind { KIND_STEP, KIND_PROBED, KIND_PRODUCT, KINDS };
+/* --- counting products, and roofs ---------------------------------------------------------------------- */
 
-static const struct {
-	const char *name, *colour, *shape;
-} kinds[KINDS] = {
-	[KIND_STEP] = {"the step, measured", PALETTE_BINDS, "diamond"},
-	[KIND_PROBED] = {"one of its products alone, by probe", PALETTE_WORKING, "square"},
-	[KIND_PRODUCT] = {"one of its products, where the roof is", PALETTE_OTHER, "circle"},
-};
+static struct roofline_traffic roofline_traffic_of(
+	const struct roofline *view, const struct step_product *product)
+{
+	struct roofline_traffic t = {.m = product->m * (product->weights ? view->batch : 1)};
+	const double n = product->n;
+	const double k = product->k;
+	const double forward = product->count * (product->weights ? 1 : view->batch);
+	const double one = product->first ? 1 : 0; /* whose data gets no gradient */
+	t.products = ROOFLINE_PASSES * forward - one;
+	t.flops = t.products * 2 * t.m * n * k;
+	t.bytes = t.products * (t.m * k + k * n + t.m * n) * view->element;
+	return t;
+}
+
+static void roofline_count(struct roofline *view)
+{
+	for (size_t i = 0; i < view->record->step.product_count; i++) {
+		const struct roofline_traffic t =
+			roofline_traffic_of(view, &view->record->step.products[i]);
+		view->flops += t.flops;
+		view->bytes += t.bytes;
+	}
+}
+
+static double roofline_bytes_of(const char *precision)
+{
+	static const struct {
+		const char *name;
+		double bytes;
+	} sizes[] = {{"fp32", 4}, {"tf32", 4}, {"bf16", 2}, {"fp16", 2}, {"fp8", 1}};
+	for (size_t i = 0; i < PARTS_COUNT(sizes); i++)
+		if (strcmp(precision, sizes[i].name) == 0)
+			return sizes[i].bytes;
+	return NAN;
+}
+
+/* --- roofs ---------------------------------------------------------------------------------------------- */
+
+static void roofline_add_roof(struct roofline *view, double flops, const char *name)
+{
+	if (!isfinite(flops) || flops <= 0 || view->roof_count == ROOFLINE_ROOFS_MAX)
+		return;
+	struct roof *roof = &view->roofs[view->roof_count++];
+	roof->flops = flops;
+	(void)snprintf(roof->name, sizeof roof->name, "%s", name);
+}
+
+static enum step_precision roofline_precision(const char *name)
+{
+	static const char *const names[] = {"fp32", "tf32", "bf16", "fp16", "fp8"};
+	size_t i = 0;
+	while (i + 1 < PARTS_COUNT(names) && strcmp(names[i], name) != 0)
+		i++;
+	return (enum step_precision)i;
+}
+
+static void roofline_of_device(struct roofline *view, const struct device_measurement *device)
+{
+	const struct record *record = view->record;
+	const struct device_ceiling *probed = &record->ceilings.device;
+	const struct device_peak *peak = peak_find(device->name);
+	const bool is_probed = record->has_ceilings && record->ceilings.has_device &&
+			       !probed->test_double && strcmp(probed->name, device->name) == 0;
+	char words[PARTS_TEXT_BYTES];
+	if (is_probed) {
+		(void)snprintf(
+			words, sizeof words, "best square product in %s, probed", view->precision);
+		roofline_add_roof(
+			view, ceilings_device_flops(&record->ceilings, view->precision), words);
+		view->bandwidth = probed->memory_bytes_per_s;
+	}
+	(void)snprintf(words, sizeof words, "published peak in %s, dense", view->precision);
+	roofline_add_roof(
+		view, peak_flops(device->name, roofline_precision(view->precision)), words);
+	(void)snprintf(view->source, sizeof view->source, "%s%s%s%s",
+		is_probed
+			? "Roofs are measured on this node (mlbench probe)"
+			: "The device was not probed (mlbench probe), so that its memory's roof is not known",
+		peak ? "; the published peak is from: " : "; no published peak is known of it",
+		peak ? peak->source : "", ".");
+}
+
+static void roofline_of_cpu(struct roofline *view, unsigned threads)
+{
+	const struct record *record = view->record;
+	char words[PARTS_TEXT_BYTES];
+	if (!record->has_ceilings) {
+		(void)snprintf(view->source, sizeof view->source,
+			"The node was not probed (mlbench probe) before this run, so that no roof is known.");
+		return;
+	}
+	(void)snprintf(words, sizeof words, "best square product on %u %s, probed", threads,
+		threads == 1 ? "thread" : "threads");
+	roofline_add_roof(view, ceilings_best_flops(&record->ceilings, threads), words);
+	view->bandwidth = threads == 1 ? record->ceilings.memory_bytes_per_s_one
+				       : record->ceilings.memory_bytes_per_s_all;
+	(void)snprintf(view->source, sizeof view->source,
+		"Roofs are measured on this node (mlbench probe): the best square product on %u %s, and the memory's triad on %s.",
+		threads, threads == 1 ? "thread" : "threads",
+		threads == 1 ? "one core" : "all cores");
+	if (view->roof_count == 0)
+		(void)snprintf(view->source, sizeof view->source,
+			"No product was probed on %u threads (mlbench probe), so that the arithmetic's roof is not known.",
+			threads);
+}
+
+static double roofline_attainable(const struct roofline *view, double intensity)
+{
+	double most = view->roof_count > 0 ? view->roofs[0].flops : (double)NAN;
+	for (size_t i = 1; i < view->roof_count; i++)
+		most = fmin(most, view->roofs[i].flops);
+	return isfinite(view->bandwidth)
+		       ? fmin(view->bandwidth * intensity, isfinite(most) ? most : HUGE_VAL)
+		       : most;
+}
 
 /* --- rows ---------------------------------------------------------------------------------------------- */
 
 struct dot {
-	enum kind kind;
+	enum roofline_kind kind;
 	const char *what, *shape;
 	double count, flops, bytes, achieved;
 };
 
-static void add_row(struct roofline *view, const struct dot *dot)
+static void roofline_add_row(struct roofline *view, const struct dot *dot)
 {
 	const double intensity = dot->flops / dot->bytes;
 	const double roof = roofline_attainable(view, intensity);
 	const double drawn = isfinite(dot->achieved) ? dot->achieved : roof;
 	struct part row = part_open();
 	part_put(&row, "what", parts_text(dot->what));
-	part_put(&row, "kind", json_string(kinds[dot->kind].name));
+	part_put(&row, "kind", json_string(roofline_kinds[dot->kind]));
 	part_put(&row, "shape", parts_text(dot->shape));
 	part_put(&row, "count", parts_number(dot->count));
 	part_put(&row, "gflop", parts_number(dot->flops / GIGA));
@@ -69,63 +208,64 @@ static void add_row(struct roofline *view, const struct dot *dot)
 	part_put(&row, "roof", parts_number(roof / GIGA));
 	part_put(&row, "share", parts_number(dot->achieved / roof));
 	part_put(&row, "y", parts_number(drawn));
-	part_put(&row, "work", parts_number(dot->flops / view->flops));
 	parts_append(&view->rows, part_close(&row));
+	view->dots[dot->kind] += isfinite(drawn);
 	if (intensity > 0) {
 		view->left = fmin(view->left, intensity);
 		view->right = fmax(view->right, intensity);
 	}
 }
 
-static void shape_text(double m, double n, double k, char out[PARTS_TEXT_BYTES])
+static void roofline_shape(double m, double n, double k, char out[PARTS_TEXT_BYTES])
 {
 	(void)snprintf(out, PARTS_TEXT_BYTES, "%.0f x %.0f x %.0f", m, n, k);
 }
 
-static void add_step(struct roofline *view)
+static void roofline_add_step(struct roofline *view)
 {
 	double products = 0;
 	for (size_t i = 0; i < view->record->step.product_count; i++)
 		products += roofline_traffic_of(view, &view->record->step.products[i]).products;
-	add_row(view, &(const struct dot){KIND_STEP, "step", "", products, view->flops, view->bytes,
-			      view->achieved});
+	roofline_add_row(view, &(const struct dot){KIND_STEP, "step", "", products, view->flops,
+				       view->bytes, view->achieved});
 }
 
-static void add_products(struct roofline *view)
+static void roofline_add_products(struct roofline *view)
 {
 	for (size_t i = 0; i < view->record->step.product_count; i++) {
 		const struct step_product *product = &view->record->step.products[i];
 		const struct roofline_traffic t = roofline_traffic_of(view, product);
 		char shape[PARTS_TEXT_BYTES];
-		shape_text(t.m, product->n, product->k, shape);
+		roofline_shape(t.m, product->n, product->k, shape);
 		if (t.flops > 0)
-			add_row(view, &(const struct dot){KIND_PRODUCT, product->name, shape,
-					      t.products, t.flops, t.bytes, NAN});
+			roofline_add_row(view, &(const struct dot){KIND_PRODUCT, product->name,
+						       shape, t.products, t.flops, t.bytes, NAN});
 	}
 }
 
-static void add_probed(
+static void roofline_add_probed(
 	struct roofline *view, const char *name, double m, double n, double k, double flops)
 {
 	char shape[PARTS_TEXT_BYTES];
-	shape_text(m, n, k, shape);
+	roofline_shape(m, n, k, shape);
 	if (isfinite(flops) && flops > 0)
-		add_row(view, &(const struct dot){KIND_PROBED, name, shape, 1, 2 * m * n * k,
+		roofline_add_row(
+			view, &(const struct dot){KIND_PROBED, name, shape, 1, 2 * m * n * k,
 				      (m * k + k * n + m * n) * view->element, flops});
 }
 
-static void add_probed_of_cpu(struct roofline *view, unsigned threads)
+static void roofline_add_probed_of_cpu(struct roofline *view, unsigned threads)
 {
 	const struct ceilings *c = &view->record->ceilings;
 	if (!view->record->has_ceilings || strcmp(c->model, view->record->step.model) != 0)
 		return;
 	for (size_t i = 0; i < c->gemm_count; i++)
 		if (!c->gemms[i].is_best && c->gemms[i].threads == threads)
-			add_probed(view, c->gemms[i].name, (double)c->gemms[i].m,
+			roofline_add_probed(view, c->gemms[i].name, (double)c->gemms[i].m,
 				(double)c->gemms[i].n, (double)c->gemms[i].k, c->gemms[i].flops);
 }
 
-static void add_probed_of_device(struct roofline *view, const char *name)
+static void roofline_add_probed_of_device(struct roofline *view, const char *name)
 {
 	const struct ceilings *c = &view->record->ceilings;
 	if (!view->record->has_ceilings || !c->has_device || c->device.test_double ||
@@ -135,68 +275,15 @@ static void add_probed_of_device(struct roofline *view, const char *name)
 	for (size_t i = 0; i < c->device.gemm_count; i++) {
 		const struct device_gemm_ceiling *gemm = &c->device.gemms[i];
 		if (!gemm->is_best && strcmp(gemm->precision, view->precision) == 0)
-			add_probed(view, gemm->name, (double)gemm->m, (double)gemm->n,
+			roofline_add_probed(view, gemm->name, (double)gemm->m, (double)gemm->n,
 				(double)gemm->k, gemm->flops);
 	}
 }
 
-/* --- the picture ------------------------------------------------------------------------------------------ */
-
-static json_t *kind_list(const struct roofline *view, size_t which)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < KINDS; i++)
-		if (i != KIND_STEP || isfinite(view->achieved))
-			parts_append(&list, json_string(which == 0   ? kinds[i].name
-							: which == 1 ? kinds[i].colour
-								     : kinds[i].shape));
-	return list;
-}
-
-static json_t *kind_channel(const struct roofline *view, size_t which)
-{
-	return parts_channel_with("kind", "nominal", NULL,
-		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i}}", "scale", "domain",
-			kind_list(view, 0), "range", kind_list(view, which), "legend", "title",
-			"orient", "top", "columns", 1, "labelLimit", 320));
-}
-
-static json_t *tips(void)
-{
-	static const struct parts_tip list[] = {
-		{"what", "what", NULL},
-		{"kind", "kind", NULL},
-		{"shape", "rows x columns x inner", NULL},
-		{"count", "products in a step", ",.4~r"},
-		{"gflop", "GFLOP", ",.4~r"},
-		{"bytes", "bytes of operands and results", ".4~s"},
-		{"intensity", "FLOP per byte", ",.4~r"},
-		{"gflops", "GFLOP/s reached", ",.4~r"},
-		{"roof", "GFLOP/s of the roof", ",.4~r"},
-		{"share", "share of the roof", ".1%"},
-		{"work", "share of the step's FLOP", ".1%"},
-	};
-	return parts_tips(list, PARTS_COUNT(list));
-}
-
-static json_t *intensity_channel(const struct roofline *view)
-{
-	return parts_channel_with("intensity", "quantitative",
-		"FLOP per byte of compulsory traffic",
-		json_pack("{s:{s:s, s:[oo], s:b}, s:{s:s, s:i}}", "scale", "type", "log", "domain",
-			parts_number(view->left), parts_number(view->right), "nice", 0, "axis",
-			"format", "~s", "labelSeparation", 8));
-}
-
-static json_t *rate_channel(const char *field)
-{
-	return parts_channel_with(field, "quantitative", "FLOP/s",
-		json_pack("{s:{s:s, s:b}, s:{s:s, s:i}}", "scale", "type", "log", "nice", 1, "axis",
-			"format", "~s", "labelSeparation", 6));
-}
+/* --- the picture --------------------------------------------------------------------------------------------- */
 
 /* Both ends of each roof, and the ridge where they meet. */
-static json_t *roof_values(const struct roofline *view)
+static json_t *roofline_roofs(const struct roofline *view)
 {
 	json_t *values = json_array();
 	double highest = 0;
@@ -225,65 +312,10 @@ static json_t *roof_values(const struct roofline *view)
 	return values;
 }
 
-static json_t *roof_names(const struct roofline *view, bool dashes)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < view->roof_count; i++)
-		parts_append(&list,
-			dashes ? parts_dash(i == 0 ? 0 : i) : json_string(view->roofs[i].name));
-	if (isfinite(view->bandwidth))
-		parts_append(&list, dashes ? parts_dash(3) : json_string("memory"));
-	return list;
-}
-
-static json_t *roof_layer(const struct roofline *view)
-{
-	json_t *dash = json_pack("{s:s, s:s, s:{s:o, s:o}, s:{s:n, s:s, s:i, s:s, s:i, s:i}}",
-		"field", "roof", "type", "nominal", "scale", "domain", roof_names(view, false),
-		"range", roof_names(view, true), "legend", "title", "orient", "top", "columns", 1,
-		"symbolType", "stroke", "symbolSize", 250, "labelLimit", 320);
-	return json_pack("{s:{s:o}, s:{s:s, s:s, s:f}, s:{s:o, s:o}}", "data", "values",
-		roof_values(view), "mark", "type", "line", "color", "var(--ink)", "strokeWidth",
-		1.6, "encoding", "y", rate_channel("y"), "strokeDash", dash);
-}
-
-static json_t *dots_layer(const struct roofline *view)
-{
-	json_t *size = json_pack("{s:{s:s, s:i}, s:i}", "condition", "test", "datum.what == 'step'",
-		"value", 190, "value", 55);
-	return json_pack("{s:[{s:s}], s:{s:s, s:b, s:f}, s:{s:o, s:o, s:o, s:o, s:o}}", "transform",
-		"filter", "isValid(datum.y)", "mark", "type", "point", "filled", 1, "opacity", 0.9,
-		"encoding", "y", rate_channel("y"), "color", kind_channel(view, 1), "shape",
-		kind_channel(view, 2), "size", size, "tooltip", tips());
-}
-
-static json_t *roofline_spec(const struct roofline *view)
-{
-	json_t *layers = json_array();
-	if (view->roof_count > 0 || isfinite(view->bandwidth))
-		parts_append(&layers, roof_layer(view));
-	parts_append(&layers, dots_layer(view));
-	return json_pack("{s:{s:s}, s:i, s:{s:o}, s:o}", "data", "name", "rows", "height",
-		HEIGHT_PIXELS, "encoding", "x", intensity_channel(view), "layer", layers);
-}
-
-/* Where nothing is computed: how intense each product would be, and how much of the work it is. */
-static json_t *intensity_spec(const struct roofline *view)
-{
-	json_t *y = parts_channel_with("work", "quantitative", "share of the step's FLOP",
-		json_pack("{s:{s:b}, s:{s:s}}", "scale", "zero", 1, "axis", "format", ".0%"));
-	return json_pack(
-		"{s:{s:s}, s:i, s:[{s:s}], s:{s:s, s:b, s:i, s:f, s:s}, s:{s:o, s:o, s:o}}", "data",
-		"name", "rows", "height", HEIGHT_PIXELS / 2, "transform", "filter",
-		"datum.what != 'step'", "mark", "type", "point", "filled", 1, "size", 60, "opacity",
-		0.9, "color", PALETTE_OTHER, "encoding", "x", intensity_channel(view), "y", y,
-		"tooltip", tips());
-}
-
 /* --- what it says -------------------------------------------------------------------------------------------- */
 
 /* "72.2 GFLOP/s" */
-static const char *rate_text(double flops, char out[UNITS_BYTES])
+static const char *roofline_rate(double flops, char out[UNITS_BYTES])
 {
 	const bool tera = flops >= TERA;
 	(void)snprintf(
@@ -291,7 +323,7 @@ static const char *rate_text(double flops, char out[UNITS_BYTES])
 	return out;
 }
 
-static void say_count(const struct roofline *view, struct buffer *out)
+static void roofline_say_count(const struct roofline *view, struct buffer *out)
 {
 	char bytes[UNITS_BYTES];
 	buffer_format(out,
@@ -299,11 +331,11 @@ static void say_count(const struct roofline *view, struct buffer *out)
 		view->batch, view->record->step.model, view->flops / GIGA,
 		units_format_size(view->bytes, bytes), view->flops / view->bytes);
 	buffer_format(out,
-		" (at %.0f %s a number; forward, gradients of data and of weights; not counted are weight updates and whatever is no product). ",
+		" (at %.0f %s a number; forward, gradients of data and of weights; weight updates and other work are not counted). ",
 		view->element, view->element == 1 ? "byte" : "bytes");
 }
 
-static void say_reached(const struct roofline *view, struct buffer *out)
+static void roofline_say_reached(const struct roofline *view, struct buffer *out)
 {
 	char share[UNITS_BYTES];
 	char rate[UNITS_BYTES];
@@ -314,30 +346,23 @@ static void say_reached(const struct roofline *view, struct buffer *out)
 		buffer_text(out, "How long its steps took is not known. ");
 		return;
 	}
-	buffer_format(out, "It ran at %s in %s", rate_text(view->achieved, rate), view->precision);
+	buffer_format(
+		out, "It ran at %s in %s", roofline_rate(view->achieved, rate), view->precision);
 	if (isfinite(roof) && memory && view->achieved > roof)
 		buffer_format(out,
 			", more than the %s that memory alone could feed at so many FLOP per byte: some of that traffic stays in caches",
-			rate_text(roof, rate));
+			roofline_rate(roof, rate));
 	else if (isfinite(roof))
 		buffer_format(out, ", %s of the %s that its %s allows there",
-			units_format_share(view->achieved / roof, share), rate_text(roof, rate),
+			units_format_share(view->achieved / roof, share), roofline_rate(roof, rate),
 			memory ? "memory" : "arithmetic");
 	buffer_text(out, ". ");
-}
-
-static void say_emulated(const struct roofline *view, struct buffer *out)
-{
-	buffer_text(out,
-		"The step is emulated: its time is published, not computed, so that nothing is under a roof here. ");
-	say_count(view, out);
-	buffer_format(out, "Shown is how intense its products would be in %s.", view->precision);
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------ */
 
 /* The products are those of the first point. */
-static bool is_of_point(const struct report *report, size_t point)
+static bool roofline_is_of_point(const struct report *report, size_t point)
 {
 	static const enum key_id keys[] = {KEY_STEP_MODEL, KEY_AUGMENT_SIZE, KEY_STEP_BACKEND};
 	const struct record *record = report->record;
@@ -350,7 +375,7 @@ static bool is_of_point(const struct report *report, size_t point)
 	return true;
 }
 
-static double seconds_of_step(const struct point_summary *p)
+static double roofline_step_seconds(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
 		if (stage_is(p->stages[i].name, STAGE_STEP) && p->stages[i].service.count > 0)
@@ -358,105 +383,125 @@ static double seconds_of_step(const struct point_summary *p)
 	return NAN;
 }
 
-static void measure(struct roofline *view, const struct config *config)
+static void roofline_measure(struct roofline *view, const struct config *config)
 {
 	const struct point_summary *p = view->p;
 	const unsigned threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
 	const struct device_measurement *device = p->device_count > 0 ? &p->devices[0].all : NULL;
-	if (view->record->step.emulated)
-		return;
 	if (device) {
 		view->achieved = device->achieved_flops;
 		roofline_of_device(view, device);
 	} else {
-		view->achieved = view->flops / seconds_of_step(p);
+		view->achieved = view->flops / roofline_step_seconds(p);
 		roofline_of_cpu(view, threads);
 	}
-	add_step(view);
-	add_products(view);
+	roofline_add_step(view);
+	roofline_add_products(view);
 	if (device)
-		add_probed_of_device(view, device->name);
+		roofline_add_probed_of_device(view, device->name);
 	else
-		add_probed_of_cpu(view, threads);
+		roofline_add_probed_of_cpu(view, threads);
 }
 
-static void choose_precision(struct roofline *view, const struct config *config)
+static void roofline_choose_precision(struct roofline *view, const struct config *config)
 {
 	char text[CONFIG_VALUE_BYTES];
 	const bool device = view->p->device_count > 0 && view->p->devices[0].all.precision[0];
-	/* Without a device, auto is what the CPU computes in, or what a device of that name would. */
+	/* Without a device, auto is what the CPU computes in. */
 	const bool is_auto = config_integer(config, KEY_STEP_PRECISION) == STEP_PRECISION_AUTO;
-	const char *usual = view->record->step.emulated ? "bf16" : "fp32";
 	(void)snprintf(view->precision, sizeof view->precision, "%s",
 		device    ? view->p->devices[0].all.precision
-		: is_auto ? usual
+		: is_auto ? "fp32"
 			  : config_format_value(KEY_STEP_PRECISION,
 				    &config->values[KEY_STEP_PRECISION], text, sizeof text));
 	view->element = roofline_bytes_of(view->precision);
 	view->batch = (double)config_integer(config, KEY_BATCH_SIZE);
 }
 
-static int draw(struct roofline *view, const struct config *config, struct chart *chart)
+static void roofline_find(const struct roofline *view, struct buffer *out)
 {
-	const bool emulated = view->record->step.emulated;
-	choose_precision(view, config);
-	roofline_count(view);
-	if (!isfinite(view->element) || !(view->flops > 0))
-		return parts_why_not(chart, "The size of the step's numbers (%s) is not known.",
-			view->precision);
-	PARTS_COLUMNS(chart, columns);
-	view->left = view->right = view->flops / view->bytes;
-	measure(view, config);
-	if (emulated) {
-		add_step(view);
-		add_products(view);
-	}
-	chart->table.rows = view->rows;
-	if (!emulated && !isfinite(view->achieved) && view->roof_count == 0 &&
-		!isfinite(view->bandwidth))
-		return parts_why_not(chart,
-			"Neither how long a step took is known, nor what the node could give (mlbench probe).");
-	view->left /= BESIDE;
-	view->right *= BESIDE;
-	if (emulated) {
-		say_emulated(view, &chart->text);
-	} else {
-		say_count(view, &chart->text);
-		say_reached(view, &chart->text);
-		buffer_text(&chart->text, view->source);
-	}
-	chart->spec = emulated ? intensity_spec(view) : roofline_spec(view);
-	return parts_done(chart);
+	char share[UNITS_BYTES];
+	char rate[UNITS_BYTES];
+	const double intensity = view->flops / view->bytes;
+	const double roof = roofline_attainable(view, intensity);
+	const bool memory = isfinite(view->bandwidth) && view->bandwidth * intensity <= roof;
+	if (isfinite(view->achieved) && isfinite(roof) && view->achieved <= roof)
+		buffer_format(out, "The step reaches %s of what its %s allows",
+			units_format_share(view->achieved / roof, share),
+			memory ? "memory" : "arithmetic");
+	else if (isfinite(view->achieved))
+		buffer_format(out, "The step runs at %s", roofline_rate(view->achieved, rate));
 }
 
-static int refuse(const struct chart_input *input, struct chart *chart)
+/* Kinds that are there are in the legend. */
+static void roofline_draw(const struct roofline *view, struct chart *chart)
+{
+	json_t *present = json_array();
+	for (size_t i = 0; i < KINDS; i++)
+		if (view->dots[i] > 0)
+			parts_append(&present, json_string(roofline_kinds[i]));
+	chart_open(chart, "roofline");
+	json_t *dots = chart_view(chart->spec, "dots");
+	chart_set(chart, dots, "encoding.color.legend.values", json_incref(present));
+	chart_set(chart, dots, "encoding.shape.legend.values", present);
+	chart_param(chart, "left", parts_number(view->left));
+	chart_param(chart, "right", parts_number(view->right));
+	chart_data(chart, "roofs", roofline_roofs(view));
+}
+
+static int roofline_build(struct roofline *view, const struct config *config, struct chart *chart)
+{
+	roofline_choose_precision(view, config);
+	roofline_count(view);
+	if (!isfinite(view->element) || !(view->flops > 0))
+		return chart_why_not(chart, "The size of the step's numbers (%s) is not known.",
+			view->precision);
+	PARTS_COLUMNS(chart, roofline_columns);
+	view->left = view->right = view->flops / view->bytes;
+	roofline_measure(view, config);
+	chart->table.rows = view->rows;
+	if (!isfinite(view->achieved) && view->roof_count == 0 && !isfinite(view->bandwidth))
+		return chart_why_not(chart,
+			"Neither how long a step took is known, nor what the node could give (mlbench probe).");
+	view->left /= ROOFLINE_BESIDE;
+	view->right *= ROOFLINE_BESIDE;
+	roofline_find(view, &chart->finding);
+	roofline_say_count(view, &chart->text);
+	roofline_say_reached(view, &chart->text);
+	buffer_text(&chart->text, view->source);
+	roofline_draw(view, chart);
+	return chart_done(chart);
+}
+
+static int roofline_refuse(const struct chart_input *input, struct chart *chart)
 {
 	const struct step_info *step = &input->report->record->step;
 	const struct point_summary *p = parts_point(input);
 	if (!p || p->status == POINT_FAILED)
-		return parts_why_not(chart, "No point has been measured.");
+		return chart_why_not(chart, "No point has been measured.");
 	if (p->facts.step_null)
-		return parts_why_not(chart, "The step computes nothing (step.backend = null).");
+		return chart_why_not(chart, "The step computes nothing (step.backend = null).");
+	if (step->emulated)
+		return chart_why_not(
+			chart, "The step is emulated: its time is published, not computed.");
 	if (step->product_count == 0)
-		return parts_why_not(chart,
-			"%sThe matrix products of the model '%.*s' are not known to this result.",
-			step->emulated
-				? "The step is emulated: its time is published, not computed. "
-				: "",
+		return chart_why_not(chart,
+			"The matrix products of the model '%.*s' are not known to this result.",
 			NAME_BYTES, step->model);
-	return parts_why_not(chart,
+	return chart_why_not(chart,
 		"The result has the products of its first point's model alone; point %zu has another.",
 		input->point);
 }
 
-static int build(const struct chart_input *input, struct chart *chart)
+int chart_roofline(const struct chart_input *input, struct chart *chart)
 {
 	const struct record *record = input->report->record;
 	const struct point_summary *p = parts_point(input);
 	struct config config = {0};
-	if (!p || p->status == POINT_FAILED || p->facts.step_null ||
-		record->step.product_count == 0 || !is_of_point(input->report, input->point))
-		return refuse(input, chart);
+	if (!p || p->status == POINT_FAILED || p->facts.step_null || record->step.emulated ||
+		record->step.product_count == 0 ||
+		!roofline_is_of_point(input->report, input->point))
+		return roofline_refuse(input, chart);
 	struct roofline *view = calloc(1, sizeof *view);
 	struct error err;
 	if (!view ||
@@ -466,12 +511,10 @@ static int build(const struct chart_input *input, struct chart *chart)
 	}
 	*view = (struct roofline){
 		.record = record, .p = p, .achieved = NAN, .bandwidth = NAN, .rows = json_array()};
-	const int code = draw(view, &config, chart);
+	const int code = roofline_build(view, &config, chart);
 	if (!chart->table.rows)
 		json_decref(view->rows);
 	config_release(&config);
 	free(view);
 	return code;
 }
-
-const struct chart_kind chart_roofline = {"roofline", "Roofline of the step", build};

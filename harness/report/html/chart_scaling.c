@@ -1,10 +1,13 @@
 /* Throughput over the number of workers, whichever such key was swept: the pipeline with everything else as at the best
  * point, and the best over all settings.  Beside decode workers stands what decoding alone could give, which the other
  * stages do not hold back, with the universal scalability law fitted to it; for other workers the law is fitted to the
- * throughput.  Without such a sweep there is what the replay foretells, marked so. */
+ * throughput.  Without such a sweep there is what the model predicts, marked so. */
+#include "harness/analyze/diagnose.h"
 #include "harness/base/units.h"
+#include "harness/record/config_json.h"
+#include "harness/report/html/chart.h"
 #include "harness/report/html/palette.h"
-#include "harness/report/html/scaling_view.h"
+#include "harness/report/scaling.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,19 +15,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEIGHT_PIXELS = 330, LOG_FROM = 16 };
+enum { SCALING_LOG_FROM = 16 };
 
-static const struct {
-	const char *name, *colour;
-	size_t dash, shape;
-} lines[LINES] = {
-	[LINE_HELD] = {"throughput, all else as at the best point", PALETTE_GOOD, 0, 0},
-	[LINE_BEST] = {"throughput, the best of all settings", PALETTE_OTHER, 1, 1},
-	[LINE_CAPACITY] = {"capacity of decode", PALETTE_WORKING, 2, 2},
-	[LINE_PREDICTED] = {"throughput, predicted by replay", PALETTE_STARVED, 3, 3},
+enum { SCALING_CURVE_POINTS = 48, SCALING_NUMBERS_MAX = 64 };
+
+/* What a row is of. */
+enum scaling_line { LINE_HELD, LINE_BEST, LINE_CAPACITY, LINE_PREDICTED, LINES };
+
+/* Of one number of workers. */
+struct scaling_number {
+	double n;
+	size_t held, best; /* points; grid.points: none */
 };
 
-static const struct page_column columns[] = {
+struct scaling_view {
+	const struct report *report;
+	size_t axis; /* the swept key; config.axis_count: none */
+	char key[CONFIG_NAME_BYTES];
+	struct scaling_number numbers[SCALING_NUMBERS_MAX]; /* ascending */
+	size_t count;
+	struct usl_fit fit;
+	bool fitted;
+	bool decodes; /* the key is decode.workers, and the fit of that stage's capacity */
+	const char *fit_of;
+	/* Of the curve, then of the numbers. */
+	double at[SCALING_CURVE_POINTS + SCALING_NUMBERS_MAX];
+	struct interval band[SCALING_CURVE_POINTS + SCALING_NUMBERS_MAX];
+	const struct knee *knee;       /* NULL: not known */
+	size_t measured_knee;          /* of numbers; count: not seen */
+	size_t on_line[LINES], ranges; /* rows, and those that have an interval */
+	json_t *rows;
+};
+
+static const char *const scaling_lines[LINES] = {
+	[LINE_HELD] = "throughput, all else as at the best point",
+	[LINE_BEST] = "throughput, the best of all settings",
+	[LINE_CAPACITY] = "capacity of decode",
+	[LINE_PREDICTED] = "throughput, predicted",
+};
+
+static const struct page_column scaling_columns[] = {
 	{"n", "Workers", PAGE_COUNT},
 	{"line", "What", PAGE_TEXT},
 	{"value", "Samples/s", PAGE_REAL},
@@ -36,9 +66,169 @@ static const struct page_column columns[] = {
 	{"settings", "Settings", PAGE_TEXT},
 };
 
+/* --- numbers of workers, the law, the knee --------------------------------------------------------------- */
+
+static const double SCALING_KNEE_GAIN = 0.05; /* as model_knee's */
+
+/* In this order of preference. */
+static const enum key_id scaling_keys[] = {
+	KEY_DECODE_WORKERS, KEY_READ_THREADS, KEY_STEP_THREADS, KEY_STEP_DEVICES, KEY_READ_DEPTH};
+
+static size_t scaling_find_axis(const struct config *config)
+{
+	for (size_t k = 0; k < PARTS_COUNT(scaling_keys); k++)
+		for (size_t axis = 0; axis < config->axis_count; axis++)
+			if (config->axes[axis].key == scaling_keys[k] &&
+				config->axes[axis].count > 1)
+				return axis;
+	return config->axis_count;
+}
+
+static void scaling_choose(struct scaling_view *view)
+{
+	const struct config *config = &view->report->record->config;
+	view->axis = scaling_find_axis(config);
+	const enum key_id key =
+		view->axis < config->axis_count ? config->axes[view->axis].key : KEY_DECODE_WORKERS;
+	(void)config_key_name(key, view->key);
+	view->decodes = key == KEY_DECODE_WORKERS;
+}
+
+static size_t scaling_choice(const struct report *report, size_t point, size_t axis)
+{
+	return report->record->grid.choice[point * report->record->grid.axis_count + axis];
+}
+
+static double scaling_workers_at(const struct scaling_view *view, size_t point)
+{
+	const struct config_axis *axis = &view->report->record->config.axes[view->axis];
+	return (double)axis->values[scaling_choice(view->report, point, view->axis)].integer;
+}
+
+/* Keys that are zipped together are one dimension. */
+static size_t scaling_leader(const struct config *config, size_t axis)
+{
+	return config->axes[axis].zip_with;
+}
+
+static bool scaling_same_but_workers(const struct scaling_view *view, size_t a, size_t b)
+{
+	const struct config *config = &view->report->record->config;
+	for (size_t axis = 0; axis < config->axis_count; axis++)
+		if (scaling_leader(config, axis) != scaling_leader(config, view->axis) &&
+			scaling_choice(view->report, a, axis) !=
+				scaling_choice(view->report, b, axis))
+			return false;
+	return true;
+}
+
+static bool scaling_has(const struct report *report, size_t point)
+{
+	const struct point_summary *p = report->points[point];
+	return p && p->status != POINT_FAILED && isfinite(p->median);
+}
+
+/* The place of n, made where it is missing; NULL: more numbers than there is room for. */
+static struct scaling_number *scaling_number_at(struct scaling_view *view, double n)
+{
+	size_t at = 0;
+	while (at < view->count && view->numbers[at].n < n)
+		at++;
+	if (at < view->count && view->numbers[at].n == n)
+		return &view->numbers[at];
+	if (view->count == SCALING_NUMBERS_MAX)
+		return NULL;
+	memmove(&view->numbers[at + 1], &view->numbers[at],
+		(view->count - at) * sizeof view->numbers[0]);
+	view->count++;
+	const size_t none = view->report->record->grid.points;
+	view->numbers[at] = (struct scaling_number){n, none, none};
+	return &view->numbers[at];
+}
+
+static void scaling_find(struct scaling_view *view)
+{
+	const struct report *report = view->report;
+	const size_t points = report->record->grid.points;
+	for (size_t i = 0; i < points; i++) {
+		struct scaling_number *number =
+			scaling_has(report, i)
+				? scaling_number_at(view, scaling_workers_at(view, i))
+				: NULL;
+		if (!number)
+			continue;
+		if (scaling_same_but_workers(view, i, report->best))
+			number->held = i;
+		if (number->best == points ||
+			report->points[i]->median > report->points[number->best]->median)
+			number->best = i;
+	}
+}
+
+static double scaling_held(const struct scaling_view *view, size_t i)
+{
+	return view->numbers[i].held < view->report->record->grid.points
+		       ? view->report->points[view->numbers[i].held]->median
+		       : (double)NAN;
+}
+
+/* The least number whose doubling was measured, and gained too little. */
+static void scaling_find_knee(struct scaling_view *view)
+{
+	view->measured_knee = view->count;
+	for (size_t i = 0; i < view->count; i++)
+		for (size_t k = i + 1; k < view->count; k++)
+			if (view->numbers[k].n == 2 * view->numbers[i].n &&
+				scaling_held(view, k) <
+					(1 + SCALING_KNEE_GAIN) * scaling_held(view, i)) {
+				view->measured_knee = i;
+				return;
+			}
+}
+
+/* --- the law --------------------------------------------------------------------------------------------- */
+
+static void scaling_place_curve(struct scaling_view *view)
+{
+	const double first = view->numbers[0].n;
+	const double last = view->numbers[view->count - 1].n;
+	for (size_t i = 0; i < SCALING_CURVE_POINTS; i++)
+		view->at[i] = first + (last - first) * (double)i / (SCALING_CURVE_POINTS - 1);
+	for (size_t i = 0; i < view->count; i++)
+		view->at[SCALING_CURVE_POINTS + i] = view->numbers[i].n;
+}
+
+static bool scaling_fit_held(struct scaling_view *view)
+{
+	double n[SCALING_NUMBERS_MAX];
+	double x[SCALING_NUMBERS_MAX];
+	size_t count = 0;
+	const uint64_t seed = (uint64_t)config_integer(&view->report->record->config, KEY_RUN_SEED);
+	for (size_t i = 0; i < view->count; i++)
+		if (isfinite(scaling_held(view, i))) {
+			n[count] = view->numbers[i].n;
+			x[count++] = scaling_held(view, i);
+		}
+	return usl_fit_band(n, x, count, seed, &view->fit, view->at,
+		SCALING_CURVE_POINTS + view->count, view->band);
+}
+
+static void scaling_fit(struct scaling_view *view)
+{
+	struct scaling scaling;
+	scaling_find_knee(view);
+	scaling_place_curve(view);
+	view->fit_of = view->decodes ? "capacity of decode" : "throughput";
+	view->fitted = view->decodes ? scaling_band(view->report, &scaling, view->at,
+					       SCALING_CURVE_POINTS + view->count, view->band)
+				     : scaling_fit_held(view);
+	if (view->decodes && view->fitted)
+		view->fit = scaling.fit;
+}
+
 /* --- rows --------------------------------------------------------------------------------------------------- */
 
-static size_t index_of(const struct scaling_view *view, double n)
+static size_t scaling_index(const struct scaling_view *view, double n)
 {
 	size_t i = 0;
 	while (i < view->count && view->numbers[i].n != n)
@@ -46,9 +236,9 @@ static size_t index_of(const struct scaling_view *view, double n)
 	return i;
 }
 
-static void put_fit(struct part *row, const struct scaling_view *view, double n)
+static void scaling_put_fit(struct part *row, const struct scaling_view *view, double n)
 {
-	const size_t i = index_of(view, n);
+	const size_t i = scaling_index(view, n);
 	if (!view->fitted || i == view->count)
 		return;
 	part_put(row, "fit", parts_number(usl_at(&view->fit, n)));
@@ -56,116 +246,66 @@ static void put_fit(struct part *row, const struct scaling_view *view, double n)
 	part_put(row, "fit_high", parts_number(view->band[SCALING_CURVE_POINTS + i].high));
 }
 
-static void add_row(struct scaling_view *view, enum scaling_line line, double n, double value,
-	struct interval range, json_t *settings)
+static void scaling_add_row(struct scaling_view *view, enum scaling_line line, double n,
+	double value, struct interval range, json_t *settings)
 {
 	struct part row = part_open();
 	const bool fitted = view->decodes ? line == LINE_CAPACITY : line == LINE_HELD;
 	view->on_line[line]++;
 	view->ranges += isfinite(range.low) && isfinite(range.high);
 	part_put(&row, "n", parts_number(n));
-	part_put(&row, "line", json_string(lines[line].name));
+	part_put(&row, "line", json_string(scaling_lines[line]));
 	part_put(&row, "value", parts_number(value));
 	part_put(&row, "low", parts_number(range.low));
 	part_put(&row, "high", parts_number(range.high));
 	part_put(&row, "settings", settings);
 	if (fitted)
-		put_fit(&row, view, n);
+		scaling_put_fit(&row, view, n);
 	parts_append(&view->rows, part_close(&row));
 }
 
-static void add_point(struct scaling_view *view, enum scaling_line line, double n, size_t point)
+static void scaling_add_point(
+	struct scaling_view *view, enum scaling_line line, double n, size_t point)
 {
 	const struct point_summary *p = view->report->points[point];
-	add_row(view, line, n, p->median, p->ci95, parts_settings(view->report, point));
+	scaling_add_row(view, line, n, p->median, p->ci95, parts_settings(view->report, point));
 }
 
-static void add_capacities(struct scaling_view *view, size_t point)
+static void scaling_add_capacities(struct scaling_view *view, size_t point)
 {
 	const struct point_summary *p = view->report->points[point];
 	for (size_t i = 0; i < p->stage_count; i++)
 		if (stage_is(p->stages[i].name, STAGE_DECODE) && p->status == POINT_OK &&
 			isfinite(p->stages[i].capacity))
-			add_row(view, LINE_CAPACITY, p->stages[i].workers, p->stages[i].capacity,
-				(struct interval){NAN, NAN}, parts_settings(view->report, point));
+			scaling_add_row(view, LINE_CAPACITY, p->stages[i].workers,
+				p->stages[i].capacity, (struct interval){NAN, NAN},
+				parts_settings(view->report, point));
 }
 
-static void add_rows(struct scaling_view *view)
+static void scaling_add_rows(struct scaling_view *view)
 {
 	const size_t points = view->report->record->grid.points;
 	for (size_t i = 0; i < view->count; i++)
 		if (view->numbers[i].held < points)
-			add_point(view, LINE_HELD, view->numbers[i].n, view->numbers[i].held);
+			scaling_add_point(
+				view, LINE_HELD, view->numbers[i].n, view->numbers[i].held);
 	for (size_t i = 0; i < view->count; i++)
 		if (view->numbers[i].best != view->numbers[i].held)
-			add_point(view, LINE_BEST, view->numbers[i].n, view->numbers[i].best);
+			scaling_add_point(
+				view, LINE_BEST, view->numbers[i].n, view->numbers[i].best);
 	for (size_t i = 0, drawn = 0; i < points && view->decodes && drawn < PARTS_POINTS_MOST; i++)
-		if (scaling_view_has(view->report, i)) {
-			add_capacities(view, i);
+		if (scaling_has(view->report, i)) {
+			scaling_add_capacities(view, i);
 			drawn++;
 		}
 }
 
 /* --- the picture ------------------------------------------------------------------------------------------- */
 
-static json_t *line_list(bool shapes)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < LINES; i++)
-		parts_append(
-			&list, json_string(shapes ? parts_shape(lines[i].shape) : lines[i].colour));
-	return list;
-}
-
-static json_t *line_names(void)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < LINES; i++)
-		parts_append(&list, json_string(lines[i].name));
-	return list;
-}
-
-/* Only lines that are there are in the legend. */
-static json_t *present(const struct scaling_view *view)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < LINES; i++)
-		if (view->on_line[i] > 0)
-			parts_append(&list, json_string(lines[i].name));
-	return list;
-}
-
-static json_t *line_channel(const struct scaling_view *view, bool shapes)
-{
-	return parts_channel_with("line", "nominal", NULL,
-		json_pack("{s:{s:o, s:o}, s:{s:n, s:s, s:i, s:i, s:o, s:i}}", "scale", "domain",
-			line_names(), "range", line_list(shapes), "legend", "title", "orient",
-			"top", "columns", 1, "symbolSize", 110, "values", present(view),
-			"labelLimit", 320));
-}
-
-static json_t *count_channel(const struct scaling_view *view, const char *title)
-{
-	const bool wide = view->count > 0 && view->numbers[view->count - 1].n >= LOG_FROM;
-	json_t *scale = wide ? json_pack("{s:s, s:i, s:b, s:i}", "type", "log", "base", 2, "nice",
-				       0, "padding", 12)
-			     : json_pack("{s:b, s:b, s:i}", "zero", 0, "nice", 0, "padding", 12);
-	return parts_channel_with("n", "quantitative", title,
-		json_pack("{s:o, s:{s:s, s:i}}", "scale", scale, "axis", "format", "d",
-			"tickMinStep", 1));
-}
-
-static json_t *rate_channel(void)
-{
-	return parts_channel_with("value", "quantitative", "samples/s",
-		json_pack("{s:{s:b}, s:{s:s, s:i}}", "scale", "zero", 1, "axis", "format", "~s",
-			"tickCount", 6));
-}
-
-static json_t *curve_values(const struct scaling_view *view)
+static json_t *scaling_curve(const struct scaling_view *view)
 {
 	json_t *values = json_array();
-	for (size_t i = 0; i < SCALING_CURVE_POINTS; i++)
+	for (size_t i = 0; view->fitted && i < SCALING_CURVE_POINTS; i++)
 		parts_append(
 			&values, json_pack("{s:o, s:o, s:o, s:o}", "n", parts_number(view->at[i]),
 					 "value", parts_number(usl_at(&view->fit, view->at[i])),
@@ -174,179 +314,134 @@ static json_t *curve_values(const struct scaling_view *view)
 	return values;
 }
 
-static json_t *curve_layer(const struct scaling_view *view)
+/* A line where more workers stop to pay; what it says stands where there is more room. */
+static json_t *scaling_knee(const struct scaling_view *view, double n, const char *words, int line)
 {
-	const char *colour = view->decodes ? lines[LINE_CAPACITY].colour : lines[LINE_HELD].colour;
-	json_t *band = json_pack("{s:{s:s, s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s}}}", "mark", "type",
-		"area", "color", colour, "opacity", 0.18, "encoding", "y", "field", "low", "type",
-		"quantitative", "y2", "field", "high");
-	json_t *curve = json_pack("{s:{s:s, s:s, s:f, s:[ii]}, s:{s:{s:s, s:s}}}", "mark", "type",
-		"line", "color", colour, "strokeWidth", 1.6, "strokeDash", 2, 3, "encoding", "y",
-		"field", "value", "type", "quantitative");
-	return json_pack("{s:{s:o}, s:{s:{s:s, s:s}}, s:[oo]}", "data", "values",
-		curve_values(view), "encoding", "x", "field", "n", "type", "quantitative", "layer",
-		band, curve);
-}
-
-static json_t *tips(const char *key)
-{
-	const struct parts_tip list[] = {
-		{"line", "what", NULL},
-		{"n", key, "d"},
-		{"value", "samples/s", ",.4~r"},
-		{"low", "lower (95 %)", ",.4~r"},
-		{"high", "upper (95 %)", ",.4~r"},
-		{"settings", "settings", NULL},
-	};
-	return parts_tips(list, PARTS_COUNT(list));
-}
-
-/* The marks of a line joined, with its own dash. */
-static json_t *joined_layer(const struct scaling_view *view, enum scaling_line line)
-{
-	char filter[PARTS_TEXT_BYTES];
-	(void)snprintf(filter, sizeof filter, "datum.line == '%s'", lines[line].name);
-	return json_pack("{s:[{s:s}], s:{s:s, s:f, s:o}, s:{s:o, s:o}}", "transform", "filter",
-		filter, "mark", "type", "line", "strokeWidth", 1.8, "strokeDash",
-		parts_dash(lines[line].dash), "encoding", "y", rate_channel(), "color",
-		line_channel(view, false));
-}
-
-static json_t *range_layer(const struct scaling_view *view)
-{
-	return json_pack("{s:[{s:s}], s:{s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s}, s:o}}", "transform",
-		"filter", "isValid(datum.low)", "mark", "type", "rule", "strokeWidth", 1.6,
-		"encoding", "y", "field", "low", "type", "quantitative", "y2", "field", "high",
-		"color", line_channel(view, false));
-}
-
-static json_t *mark_layers(const struct scaling_view *view)
-{
-	static const enum scaling_line joined[] = {LINE_BEST, LINE_HELD, LINE_PREDICTED};
-	json_t *points = json_pack("{s:{s:s, s:b, s:i, s:f}, s:{s:o, s:o, s:o, s:o}}", "mark",
-		"type", "point", "filled", 1, "size", 60, "opacity", 1.0, "encoding", "y",
-		rate_channel(), "color", line_channel(view, false), "shape",
-		line_channel(view, true), "tooltip", tips(view->key));
-	json_t *layers = json_array();
-	for (size_t i = 0; i < PARTS_COUNT(joined); i++)
-		if (view->on_line[joined[i]] > 0)
-			parts_append(&layers, joined_layer(view, joined[i]));
-	if (view->ranges > 0)
-		parts_append(&layers, range_layer(view));
-	parts_append(&layers, points);
-	return layers;
-}
-
-/* A line where more workers stop to pay. */
-static json_t *knee_layer(const struct scaling_view *view, double n, const char *words, int line)
-{
+	char text[PARTS_TEXT_BYTES];
 	const bool right =
 		view->count > 0 && n > (view->numbers[0].n + view->numbers[view->count - 1].n) / 2;
-	json_t *rule = json_pack("{s:{s:s, s:[ii]}}", "mark", "type", "rule", "strokeDash", 5, 4);
-	json_t *text = json_pack("{s:{s:s, s:s, s:s, s:i, s:i, s:i, s:i}, s:{s:{s:s, s:s}}}",
-		"mark", "type", "text", "align", right ? "right" : "left", "baseline", "bottom",
-		"dx", right ? -5 : 5, "dy", -4 - 15 * line, "fontSize", 11, "limit", 240,
-		"encoding", "text", "field", "words", "type", "nominal");
-	if (text)
-		(void)json_object_set_new(json_object_get(text, "encoding"), "y",
-			json_pack("{s:s}", "value", "height"));
-	return json_pack("{s:{s:[{s:f, s:s}]}, s:{s:{s:s, s:s}}, s:[oo]}", "data", "values", "n", n,
-		"words", words, "encoding", "x", "field", "n", "type", "quantitative", "layer",
-		rule, text);
+	(void)snprintf(text, sizeof text, "%s: %.0f", words, n);
+	return json_pack("{s:f, s:s, s:s, s:i}", "n", n, "words", text, "side",
+		right ? "right" : "left", "line", line);
 }
 
-static json_t *spec_of(const struct scaling_view *view, const char *title)
+static void scaling_draw(const struct scaling_view *view, const char *title, struct chart *chart)
 {
-	json_t *layers = mark_layers(view);
-	char words[PARTS_TEXT_BYTES];
-	if (view->fitted)
-		parts_append(&layers, curve_layer(view));
-	if (view->measured_knee < view->count) {
-		(void)snprintf(
-			words, sizeof words, "knee: %.0f", view->numbers[view->measured_knee].n);
-		parts_append(
-			&layers, knee_layer(view, view->numbers[view->measured_knee].n, words, 0));
-	}
-	if (view->knee) {
-		(void)snprintf(words, sizeof words, "knee by replay: %u", view->knee->workers);
-		parts_append(&layers, knee_layer(view, view->knee->workers, words, 1));
-	}
-	return json_pack("{s:{s:s}, s:i, s:{s:o}, s:o}", "data", "name", "rows", "height",
-		HEIGHT_PIXELS, "encoding", "x", count_channel(view, title), "layer", layers);
+	const bool wide = view->count > 0 && view->numbers[view->count - 1].n >= SCALING_LOG_FROM;
+	char text[PARTS_TEXT_BYTES];
+	json_t *present = json_array();
+	json_t *knees = json_array();
+	chart_open(chart, "scaling");
+	(void)snprintf(text, sizeof text, "%s%s", title, wide ? " (log scale)" : "");
+	chart_set(chart, chart->spec, "encoding.x.title", json_string(text));
+	if (wide)
+		chart_set(chart, chart->spec, "encoding.x.scale",
+			json_pack("{s:s, s:i, s:b, s:i}", "type", "log", "base", 2, "nice", 0,
+				"padding", 12));
+	for (size_t i = 0; i < LINES; i++)
+		if (view->on_line[i] > 0)
+			parts_append(&present, json_string(scaling_lines[i]));
+	json_t *dots = chart_view(chart->spec, "dots");
+	chart_set(chart, dots, "encoding.color.legend.values", json_incref(present));
+	chart_set(chart, dots, "encoding.shape.legend.values", present);
+	if (!view->decodes)
+		chart_param(chart, "fit_colour", json_string(PALETTE_GOOD));
+	if (view->ranges == 0)
+		chart_drop(chart, chart->spec, "intervals");
+	chart_data(chart, "curve", scaling_curve(view));
+	if (view->measured_knee < view->count)
+		parts_append(&knees,
+			scaling_knee(view, view->numbers[view->measured_knee].n, "knee", 0));
+	if (view->knee)
+		parts_append(&knees, scaling_knee(view, view->knee->workers, "predicted knee", 1));
+	chart_data(chart, "knees", knees);
 }
 
 /* --- what it says --------------------------------------------------------------------------------------------- */
 
-static void say_held(const struct scaling_view *view, struct buffer *out)
+static void scaling_find_words(const struct scaling_view *view, struct buffer *out)
+{
+	const size_t last = view->count - 1;
+	if (view->measured_knee < view->count)
+		buffer_format(out, "Doubling %s from %.0f gains less than 5 %%", view->key,
+			view->numbers[view->measured_knee].n);
+	else if (isfinite(scaling_held(view, 0)) && isfinite(scaling_held(view, last)))
+		buffer_format(out, "%.3g times as many %s give %.2f times the throughput",
+			view->numbers[last].n / view->numbers[0].n, view->key,
+			scaling_held(view, last) / scaling_held(view, 0));
+}
+
+static void scaling_say_held(const struct scaling_view *view, struct buffer *out)
 {
 	size_t first = 0;
 	size_t last = view->count - 1;
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
-	while (first < last && !isfinite(scaling_view_held(view, first)))
+	while (first < last && !isfinite(scaling_held(view, first)))
 		first++;
-	while (last > first && !isfinite(scaling_view_held(view, last)))
+	while (last > first && !isfinite(scaling_held(view, last)))
 		last--;
 	if (first == last)
 		return;
 	buffer_format(out,
-		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.3g times as many give %.2f times as much. ",
+		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.3g times as many give %.2f times the throughput. ",
 		view->numbers[first].n, view->numbers[last].n, view->key,
-		units_format_count(scaling_view_held(view, first), low),
-		units_format_count(scaling_view_held(view, last), high),
+		units_format_count(scaling_held(view, first), low),
+		units_format_count(scaling_held(view, last), high),
 		view->numbers[last].n / view->numbers[first].n,
-		scaling_view_held(view, last) / scaling_view_held(view, first));
+		scaling_held(view, last) / scaling_held(view, first));
 }
 
-static void say_fit(const struct scaling_view *view, struct buffer *out)
+static void scaling_say_fit(const struct scaling_view *view, struct buffer *out)
 {
 	char rate[UNITS_BYTES];
 	if (!view->fitted) {
 		buffer_text(out,
 			view->decodes
-				? "No law is fitted: that takes four numbers of workers, and sweeps that leave a sample's cost as it is. "
+				? "No law is fitted: that takes four numbers of workers, and a sweep that does not change the cost of a sample. "
 				: "No law is fitted: that takes four numbers of workers. ");
 		return;
 	}
 	buffer_format(out,
-		"The universal scalability law fitted to the %s (dotted, 90 %% interval shaded) gives %s samples/s for one, contention %.3f, coherency %.4f, R2 %.3f",
+		"The universal scalability law, fitted to the %s, gives %s samples/s for one, contention %.3f, coherency %.4f, R2 %.3f",
 		view->fit_of, units_format_count(view->fit.lambda, rate), view->fit.sigma,
 		view->fit.kappa, view->fit.r_squared);
 	if (isfinite(view->fit.peak))
-		buffer_format(out, ", and its most at %.0f. ", view->fit.peak);
+		buffer_format(out, ", and its peak at %.0f. ", view->fit.peak);
 	else
 		buffer_text(out, ", and no peak. ");
 }
 
-static void say_knee(const struct scaling_view *view, struct buffer *out)
+static void scaling_say_knee(const struct scaling_view *view, struct buffer *out)
 {
 	if (view->measured_knee < view->count)
-		buffer_format(out, "Measured, doubling from %.0f on gains less than 5 %%. ",
+		buffer_format(out, "Measured: doubling from %.0f gains less than 5 %%. ",
 			view->numbers[view->measured_knee].n);
 	if (view->knee)
-		buffer_format(out, "By replay (predicted) doubling pays no more from %u on.",
+		buffer_format(out, "Predicted: doubling from %u gains less than 5 %%.",
 			view->knee->workers);
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------ */
 
-static int draw_swept(struct scaling_view *view, struct chart *chart)
+static int scaling_build_swept(struct scaling_view *view, struct chart *chart)
 {
-	scaling_view_find(view);
+	scaling_find(view);
 	if (view->count < 2)
-		return parts_why_not(chart, "Only one number of %s has been measured.", view->key);
-	scaling_view_fit(view);
-	add_rows(view);
+		return chart_why_not(chart, "Only one number of %s has been measured.", view->key);
+	scaling_fit(view);
+	scaling_add_rows(view);
 	chart->table.rows = view->rows;
-	say_held(view, &chart->text);
-	say_fit(view, &chart->text);
-	say_knee(view, &chart->text);
-	chart->spec = spec_of(view, view->key);
-	return parts_done(chart);
+	scaling_say_held(view, &chart->text);
+	scaling_say_fit(view, &chart->text);
+	scaling_say_knee(view, &chart->text);
+	scaling_find_words(view, &chart->finding);
+	scaling_draw(view, view->key, chart);
+	return chart_done(chart);
 }
 
 /* One measured point, and the two that the replay has looked at. */
-static int draw_predicted(
+static int scaling_build_predicted(
 	struct scaling_view *view, const struct chart_input *input, struct chart *chart)
 {
 	const struct interval none = {NAN, NAN};
@@ -357,50 +452,49 @@ static int draw_predicted(
 		if (stage_is(p->stages[i].name, STAGE_DECODE))
 			workers = p->stages[i].workers;
 	if (!view->knee || workers == 0)
-		return parts_why_not(chart,
-			"No number of workers was swept (sweep.decode.workers), and no replay says what others would give.");
+		return chart_why_not(chart,
+			"No number of workers was swept (sweep.decode.workers), and the model predicts none.");
 	const struct knee *knee = view->knee;
 	view->measured_knee = view->count;
-	add_point(view, LINE_HELD, workers, p->id);
-	add_row(view, LINE_PREDICTED, knee->workers, knee->throughput, none, json_null());
-	add_row(view, LINE_PREDICTED, 2.0 * knee->workers, knee->doubled, none, json_null());
+	scaling_add_point(view, LINE_HELD, workers, p->id);
+	scaling_add_row(view, LINE_PREDICTED, knee->workers, knee->throughput, none, json_null());
+	scaling_add_row(
+		view, LINE_PREDICTED, 2.0 * knee->workers, knee->doubled, none, json_null());
 	chart->table.rows = view->rows;
 	buffer_format(&chart->text,
-		"No number of workers was swept. Measured are %u decode workers; by replay of their service times (predicted) %u would give %s samples/s",
+		"No number of workers was swept: %u decode workers were measured. Predicted from their service times: %u would give %s samples/s",
 		workers, knee->workers, units_format_count(knee->throughput, rate));
-	buffer_format(&chart->text,
-		", and twice as many %s: the first number whose doubling gains less than 5 %%.",
-		units_format_count(knee->doubled, rate));
-	chart->spec = spec_of(view, "decode.workers");
-	return parts_done(chart);
+	buffer_format(
+		&chart->text, ", and twice as many %s.", units_format_count(knee->doubled, rate));
+	buffer_format(&chart->finding, "Doubling %u workers is predicted to gain less than 5 %%",
+		knee->workers);
+	scaling_draw(view, "decode.workers", chart);
+	return chart_done(chart);
 }
 
-static int draw(struct scaling_view *view, const struct chart_input *input, struct chart *chart)
+static int scaling_build(
+	struct scaling_view *view, const struct chart_input *input, struct chart *chart)
 {
 	const struct report *report = input->report;
-	const struct config *config = &report->record->config;
 	const struct diagnosis *d = parts_diagnosis(input);
-	view->rows = json_array();
-	scaling_view_choose(view);
-	const bool swept = view->axis < config->axis_count;
+	scaling_choose(view);
 	view->knee = view->decodes && d && d->modelled && d->knee.workers > 0 ? &d->knee : NULL;
-	PARTS_COLUMNS(chart, columns);
+	view->rows = chart->table.rows = json_array();
+	PARTS_COLUMNS(chart, scaling_columns);
 	if (report->best == report->record->grid.points)
-		return parts_why_not(chart, "No point has been measured.");
-	return swept ? draw_swept(view, chart) : draw_predicted(view, input, chart);
+		return chart_why_not(chart, "No point has been measured.");
+	return view->axis < report->record->config.axis_count
+		       ? scaling_build_swept(view, chart)
+		       : scaling_build_predicted(view, input, chart);
 }
 
-static int build(const struct chart_input *input, struct chart *chart)
+int chart_scaling(const struct chart_input *input, struct chart *chart)
 {
 	struct scaling_view *view = calloc(1, sizeof *view);
 	if (!view)
 		return -ENOMEM;
 	view->report = input->report;
-	const int code = draw(view, input, chart);
-	if (!chart->table.rows)
-		json_decref(view->rows);
+	const int code = scaling_build(view, input, chart);
 	free(view);
 	return code;
 }
-
-const struct chart_kind chart_scaling = {"scaling", "Scaling", build};

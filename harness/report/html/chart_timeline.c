@@ -1,9 +1,10 @@
 /* One repetition over time, a panel for each quantity above the same axis of seconds: throughput, busy stages, cores,
  * queues, memory, and the device's clock, power and temperature.  The warm-up that was cut off is shaded, and where the
- * limit changes there is a line.  A quantity that was not recorded has no panel, and the text says why. */
-#include "harness/analyze/rate_series.h"
+ * bottleneck changes there is a line.  A quantity that was not recorded has no panel, and the text says why. */
+#include "harness/analyze/diagnose.h"
+#include "harness/analyze/sufficiency.h"
 #include "harness/base/units.h"
-#include "harness/report/html/timeline.h"
+#include "harness/report/html/chart.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,40 +13,73 @@
 #include <string.h>
 
 enum {
-	PANEL_PIXELS = 84,
-	RATE_PIXELS = 120,
-	DEVICE_SERIES = 3,
-	QUEUE_PIXELS = 52,
-	UNEVEN_PARTS = 20,
-	RATE_BATCHES = 8, /* that a rate is taken over, at least */
-	QUEUE_COLOUR = 5,
+	TIMELINE_PANELS_MAX = 16,
+	TIMELINE_PANEL_PIXELS = 84,
+	TIMELINE_QUEUE_PIXELS = 52,
+	TIMELINE_DEVICE_SERIES = 3,
+	TIMELINE_UNEVEN_PARTS = 20,
+	TIMELINE_RATE_BATCHES = 8, /* that a rate is taken over, at least */
+	TIMELINE_QUEUE_COLOUR = 5,
 };
 
 static const double MIB = 1024.0 * 1024.0;
 
+/* A line: its value at the end of each window. */
+typedef double timeline_value(const struct measurement *m, size_t window, size_t which);
+
+struct series {
+	char field[NAME_BYTES];
+	char name[NAME_BYTES * 4]; /* in the legend */
+	timeline_value *value;
+	size_t which;  /* stage, queue */
+	size_t colour; /* and dash */
+};
+
+struct panel {
+	char title[PARTS_TEXT_BYTES];
+	const char *axis, *format;
+	const char *column; /* of the table, after the series' name */
+	enum page_format cells;
+	double top;  /* of the axis; 0: as the values need */
+	double line; /* a level to mark; NAN: none */
+	int pixels;
+	bool from_zero;
+	struct series series[STAGES_MAX];
+	size_t count;
+};
+
+struct timeline {
+	const struct measurement *m;
+	const struct diagnosis *diagnosis; /* NULL: none */
+	const struct step_info *step;
+	struct panel panels[TIMELINE_PANELS_MAX];
+	size_t count;
+	struct buffer lacks; /* sentences */
+};
+
 /* --- values ------------------------------------------------------------------------------------------ */
 
-static double begin_of(const struct measurement *m, size_t window)
+static double timeline_begin_of(const struct measurement *m, size_t window)
 {
 	return window > 0 ? m->windows[window - 1].t : 0;
 }
 
-static double length_of(const struct measurement *m, size_t window)
+static double timeline_length_of(const struct measurement *m, size_t window)
 {
-	return m->windows[window].t - begin_of(m, window);
+	return m->windows[window].t - timeline_begin_of(m, window);
 }
 
 /* Windows count whole batches: a rate is taken over so many of them about a window, and over the window at least. */
-static double rate_span(const struct measurement *m)
+static double timeline_rate_span(const struct measurement *m)
 {
 	const double each = m->batches > 0 ? m->measured_seconds / (double)m->batches : 0;
-	return fmax(each * RATE_BATCHES, m->window_seconds);
+	return fmax(each * TIMELINE_RATE_BATCHES, m->window_seconds);
 }
 
 static double rate_value(const struct measurement *m, size_t window, size_t which)
 {
-	const double middle = (begin_of(m, window) + m->windows[window].t) / 2;
-	const double half = rate_span(m) / 2;
+	const double middle = (timeline_begin_of(m, window) + m->windows[window].t) / 2;
+	const double half = timeline_rate_span(m) / 2;
 	const double from = fmax(middle - half, 0);
 	const double to = fmin(middle + half, m->windows[m->window_count - 1].t);
 	(void)which;
@@ -58,16 +92,16 @@ static double busy_value(const struct measurement *m, size_t window, size_t stag
 	const double before =
 		window > 0 ? m->windows[window - 1].stage_seconds[stage][THREAD_WORKING] : 0;
 	const double worked = m->windows[window].stage_seconds[stage][THREAD_WORKING] - before;
-	const double time = length_of(m, window) * m->stages[stage].workers;
+	const double time = timeline_length_of(m, window) * m->stages[stage].workers;
 	return time > 0 ? worked / time : (double)NAN;
 }
 
 static double cores_value(const struct measurement *m, size_t window, size_t stage)
 {
 	const double before = window > 0 ? m->windows[window - 1].stage_cpu[stage] : 0;
-	return length_of(m, window) > 0
-		       ? (m->windows[window].stage_cpu[stage] - before) / length_of(m, window)
-		       : (double)NAN;
+	return timeline_length_of(m, window) > 0 ? (m->windows[window].stage_cpu[stage] - before) /
+							   timeline_length_of(m, window)
+						 : (double)NAN;
 }
 
 static double queue_value(const struct measurement *m, size_t window, size_t queue)
@@ -106,7 +140,7 @@ static double device_value(const struct measurement *m, size_t window, size_t wh
 
 /* --- what there is ------------------------------------------------------------------------------------- */
 
-static bool is_known(const struct measurement *m, value_of *value, size_t which)
+static bool timeline_is_known(const struct measurement *m, timeline_value *value, size_t which)
 {
 	for (size_t i = 0; i < m->window_count; i++)
 		if (isfinite(value(m, i, which)))
@@ -114,7 +148,7 @@ static bool is_known(const struct measurement *m, value_of *value, size_t which)
 	return false;
 }
 
-static struct panel *add_panel(struct timeline *t, const char *title, const char *axis,
+static struct panel *timeline_add_panel(struct timeline *t, const char *title, const char *axis,
 	const char *format, enum page_format cells)
 {
 	struct panel *panel = &t->panels[t->count++];
@@ -123,16 +157,16 @@ static struct panel *add_panel(struct timeline *t, const char *title, const char
 		.cells = cells,
 		.column = axis,
 		.line = NAN,
-		.pixels = PANEL_PIXELS,
+		.pixels = TIMELINE_PANEL_PIXELS,
 		.from_zero = true};
 	(void)snprintf(panel->title, sizeof panel->title, "%s", title);
 	return panel;
 }
 
-static void add_series(struct timeline *t, struct panel *panel, value_of *value, size_t which,
-	size_t colour, const char *name)
+static void timeline_add_series(struct timeline *t, struct panel *panel, timeline_value *value,
+	size_t which, size_t colour, const char *name)
 {
-	if (panel->count == PARTS_COUNT(panel->series) || !is_known(t->m, value, which))
+	if (panel->count == PARTS_COUNT(panel->series) || !timeline_is_known(t->m, value, which))
 		return;
 	struct series *series = &panel->series[panel->count++];
 	*series = (struct series){.value = value, .which = which, .colour = colour};
@@ -141,7 +175,7 @@ static void add_series(struct timeline *t, struct panel *panel, value_of *value,
 }
 
 /* A panel without a line is none. */
-static void keep_panel(struct timeline *t, const char *lack)
+static void timeline_keep_panel(struct timeline *t, const char *lack)
 {
 	if (t->panels[t->count - 1].count > 0)
 		return;
@@ -151,7 +185,8 @@ static void keep_panel(struct timeline *t, const char *lack)
 }
 
 /* The note that speaks of a subject, or the usual reason. */
-static const char *reason(const struct measurement *m, const char *subject, const char *usual)
+static const char *timeline_reason(
+	const struct measurement *m, const char *subject, const char *usual)
 {
 	for (size_t i = 0; i < m->note_count; i++)
 		if (strstr(m->notes[i], subject))
@@ -159,90 +194,94 @@ static const char *reason(const struct measurement *m, const char *subject, cons
 	return usual;
 }
 
-static void lack(char out[PARTS_TEXT_BYTES], const char *what, const char *why)
+static void timeline_lack(char out[PARTS_TEXT_BYTES], const char *what, const char *why)
 {
 	(void)snprintf(out, PARTS_TEXT_BYTES, "%s (%s)", what, why);
 }
 
-static void add_rate(struct timeline *t)
+static void timeline_add_rate(struct timeline *t)
 {
-	struct panel *panel = add_panel(t, "Throughput", "samples/s", "~s", PAGE_REAL);
-	add_series(t, panel, rate_value, 0, 2, "throughput");
-	keep_panel(t, "throughput by window");
+	struct panel *panel = timeline_add_panel(t, "Throughput", "samples/s", "~s", PAGE_REAL);
+	timeline_add_series(t, panel, rate_value, 0, 2, "throughput");
+	timeline_keep_panel(t, "throughput by window");
 }
 
 /* The device's own time where it is a device's. */
-static void add_stages(struct timeline *t)
+static void timeline_add_stages(struct timeline *t)
 {
 	const struct measurement *m = t->m;
-	struct panel *panel = add_panel(t, "Busy stages", "share of time", ".0%", PAGE_SHARE);
+	struct panel *panel =
+		timeline_add_panel(t, "Busy stages", "share of time", ".0%", PAGE_SHARE);
 	panel->top = 1;
 	panel->column = "busy";
 	for (size_t i = 0; i < m->stage_count; i++) {
 		char name[NAME_BYTES * 2];
 		(void)snprintf(name, sizeof name, "%s%s", m->stages[i].name,
 			m->stages[i].device ? " (its device)" : "");
-		add_series(t, panel, busy_value, i, i, name);
+		timeline_add_series(t, panel, busy_value, i, i, name);
 	}
-	keep_panel(t, "how busy the stages were");
+	timeline_keep_panel(t, "how busy the stages were");
 }
 
-static void add_cores(struct timeline *t)
+static void timeline_add_cores(struct timeline *t)
 {
 	const struct measurement *m = t->m;
 	char words[PARTS_TEXT_BYTES];
-	struct panel *panel = add_panel(t, "CPU", "cores busy", "~g", PAGE_REAL);
+	struct panel *panel = timeline_add_panel(t, "CPU", "cores busy", "~g", PAGE_REAL);
 	panel->column = "cores busy";
 	for (size_t i = 0; i < m->stage_count; i++)
-		add_series(t, panel, cores_value, i, i, m->stages[i].name);
-	lack(words, "CPU time", reason(m, "no schedstat", "the kernel's accounting gave none"));
-	keep_panel(t, words);
+		timeline_add_series(t, panel, cores_value, i, i, m->stages[i].name);
+	timeline_lack(words, "CPU time",
+		timeline_reason(m, "no schedstat", "the kernel's accounting gave none"));
+	timeline_keep_panel(t, words);
 }
 
 /* A panel each: one holds tens of files, the next a batch or two.  More than its capacity waits where batches of the
  * workers are done before the step takes the first. */
-static void add_queues(struct timeline *t)
+static void timeline_add_queues(struct timeline *t)
 {
 	const struct measurement *m = t->m;
 	for (size_t i = 0; i < m->queue_count; i++) {
 		char title[PARTS_TEXT_BYTES];
 		(void)snprintf(title, sizeof title, "Queue: %s (dashed: its capacity, %u)",
 			m->queues[i].name, m->queues[i].capacity);
-		struct panel *panel = add_panel(t, title, "waiting", "~s", PAGE_COUNT);
-		panel->pixels = QUEUE_PIXELS;
+		struct panel *panel = timeline_add_panel(t, title, "waiting", "~s", PAGE_COUNT);
+		panel->pixels = TIMELINE_QUEUE_PIXELS;
 		panel->line = m->queues[i].capacity;
-		add_series(t, panel, queue_value, i, QUEUE_COLOUR, m->queues[i].name);
-		keep_panel(t, "queue depths");
+		timeline_add_series(
+			t, panel, queue_value, i, TIMELINE_QUEUE_COLOUR, m->queues[i].name);
+		timeline_keep_panel(t, "queue depths");
 	}
 }
 
-static void add_memory(struct timeline *t)
+static void timeline_add_memory(struct timeline *t)
 {
-	struct panel *panel = add_panel(t, "Memory", "MiB", "~s", PAGE_REAL);
-	add_series(t, panel, resident_value, 0, 0, "resident");
-	add_series(t, panel, anonymous_value, 0, 1, "of it anonymous");
-	add_series(t, panel, heap_value, 0, 2, "heap in use");
-	keep_panel(t, "memory");
+	struct panel *panel = timeline_add_panel(t, "Memory", "MiB", "~s", PAGE_REAL);
+	timeline_add_series(t, panel, resident_value, 0, 0, "resident");
+	timeline_add_series(t, panel, anonymous_value, 0, 1, "of it anonymous");
+	timeline_add_series(t, panel, heap_value, 0, 2, "heap in use");
+	timeline_keep_panel(t, "memory");
 }
 
-static void add_device(struct timeline *t)
+static void timeline_add_device(struct timeline *t)
 {
 	static const struct {
 		const char *title, *axis;
-	} parts[DEVICE_SERIES] = {
+	} parts[TIMELINE_DEVICE_SERIES] = {
 		{"Device clock", "MHz"}, {"Device power", "W"}, {"Device temperature", "°C"}};
 	const struct measurement *m = t->m;
 	char words[PARTS_TEXT_BYTES];
 	const bool emulated = m->device_count > 0 && m->devices[0].emulated;
 	const bool none = m->device_count == 0;
-	for (size_t i = 0; i < DEVICE_SERIES && !none; i++) {
-		struct panel *panel = add_panel(t, parts[i].title, parts[i].axis, "~s", PAGE_REAL);
+	for (size_t i = 0; i < TIMELINE_DEVICE_SERIES && !none; i++) {
+		struct panel *panel =
+			timeline_add_panel(t, parts[i].title, parts[i].axis, "~s", PAGE_REAL);
 		panel->from_zero = i == 1;
-		add_series(t, panel, device_value, i, 3 + i, m->devices[0].name);
-		lack(words, parts[i].title,
+		timeline_add_series(t, panel, device_value, i, 3 + i, m->devices[0].name);
+		timeline_lack(words, parts[i].title,
 			emulated ? "the device is emulated"
-				 : reason(m, "NVML", "the driver gave none"));
-		keep_panel(t, words);
+				 : timeline_reason(m, "NVML", "the driver gave none"));
+		timeline_keep_panel(t, words);
 	}
 	if (none)
 		buffer_format(&t->lacks, " There are no clocks, no power and no temperature: %s.",
@@ -251,7 +290,7 @@ static void add_device(struct timeline *t)
 
 /* --- the table ---------------------------------------------------------------------------------------- */
 
-static json_t *row_of(const struct timeline *t, size_t window)
+static json_t *timeline_row(const struct timeline *t, size_t window)
 {
 	struct part row = part_open();
 	part_put(&row, "t", parts_number(t->m->windows[window].t));
@@ -266,7 +305,7 @@ static json_t *row_of(const struct timeline *t, size_t window)
 	return part_close(&row);
 }
 
-static int table_of(const struct timeline *t, struct page_table *table)
+static int timeline_table(const struct timeline *t, struct page_table *table)
 {
 	struct parts_columns columns = {0};
 	parts_column(&columns, "t", "Until, s", PAGE_REAL);
@@ -281,30 +320,141 @@ static int table_of(const struct timeline *t, struct page_table *table)
 		}
 	table->rows = json_array();
 	for (size_t i = 0; i < t->m->window_count; i++)
-		parts_append(&table->rows, row_of(t, i));
+		parts_append(&table->rows, timeline_row(t, i));
 	return parts_columns_make(&columns, table);
+}
+
+/* --- the picture --------------------------------------------------------------------------------------- */
+
+/* Where one phase ends and the next begins. */
+static json_t *timeline_phases(const struct diagnosis *d)
+{
+	json_t *values = json_array();
+	for (size_t i = 1; d && i < d->phase_count; i++) {
+		char words[PARTS_TEXT_BYTES];
+		const struct phase *phase = &d->phases[i];
+		(void)snprintf(words, sizeof words, "phase %zu: %s / %s", i + 1,
+			phase->stage[0] ? phase->stage : "none",
+			phase->resource[0] ? phase->resource : "unknown");
+		parts_append(&values, json_pack("{s:o, s:o}", "t", parts_number(phase->begin_s),
+					      "phase", parts_text(words)));
+	}
+	return values;
+}
+
+/* The series' columns as one, under the names that the legend has, with their looks. */
+static void timeline_draw_lines(const struct panel *panel, struct chart *chart, json_t *lines)
+{
+	static const char *const looks[] = {"color", "strokeDash"};
+	json_t *fields = json_array();
+	json_t *keys = json_array();
+	for (size_t i = 0; i < panel->count; i++) {
+		parts_append(&fields, json_string(panel->series[i].field));
+		parts_append(&keys, json_pack("{s:s, s:o}", "key", panel->series[i].field, "series",
+					    parts_text(panel->series[i].name)));
+	}
+	chart_set(chart, lines, "transform.0.fold", fields);
+	chart_set(chart, lines, "transform.1.from.data.values", keys);
+	for (size_t look = 0; look < PARTS_COUNT(looks); look++) {
+		json_t *channel = json_object_get(json_object_get(lines, "encoding"), looks[look]);
+		json_t *names = json_array();
+		json_t *range = json_array();
+		for (size_t i = 0; i < panel->count; i++) {
+			parts_append(&names, parts_text(panel->series[i].name));
+			parts_append(&range,
+				look ? parts_dash(i) : parts_colour(panel->series[i].colour));
+		}
+		chart_set(chart, channel, "scale.domain", names);
+		chart_set(chart, channel, "scale.range", range);
+		if (panel->count == 1)
+			chart_set(chart, channel, "legend", json_null());
+	}
+	chart_set(chart, lines, "encoding.y.title", json_string(panel->axis));
+	chart_set(chart, lines, "encoding.y.axis.format", json_string(panel->format));
+	chart_set(chart, lines, "encoding.y.scale",
+		panel->top > 0 ? json_pack("{s:[if]}", "domain", 0, panel->top)
+			       : json_pack("{s:b}", "zero", panel->from_zero));
+}
+
+/* What was at the pointer: a tooltip of every series of the panel. */
+static void timeline_draw_pointer(
+	const struct panel *panel, size_t at, struct chart *chart, json_t *view)
+{
+	char name[NAME_BYTES];
+	json_t *pointer = chart_view(view, "pointer");
+	json_t *tips = json_object_get(json_object_get(pointer, "encoding"), "tooltip");
+	(void)snprintf(name, sizeof name, "at%zu", at);
+	chart_set(chart, pointer, "params.0.name", json_string(name));
+	chart_set(chart, pointer, "encoding.opacity.condition.param", json_string(name));
+	for (size_t i = 0; i < panel->count; i++)
+		if (json_array_append_new(
+			    tips, json_pack("{s:s, s:s, s:o, s:s}", "field", panel->series[i].field,
+					  "type", "quantitative", "title",
+					  parts_text(panel->series[i].name), "format",
+					  panel->cells == PAGE_SHARE ? ".1%" : ",.4~r")))
+			chart->failed = true;
+}
+
+static json_t *timeline_draw_panel(
+	const struct timeline *t, size_t at, struct chart *chart, json_t *view)
+{
+	const struct panel *panel = &t->panels[at];
+	chart_set(chart, view, "title.text", parts_text(panel->title));
+	chart_set(chart, view, "height", json_integer(panel->pixels));
+	timeline_draw_lines(panel, chart, chart_view(view, "lines"));
+	timeline_draw_pointer(panel, at, chart, view);
+	if (isfinite(panel->line))
+		chart_set(chart, chart_view(view, "level"), "encoding.y.datum",
+			parts_number(panel->line));
+	else
+		chart_drop(chart, view, "level");
+	if (at > 0)
+		chart_drop(chart, view, "phase_names");
+	if (at + 1 < t->count) {
+		chart_set(chart, view, "encoding.x.title", json_null());
+		chart_set(chart, view, "encoding.x.axis",
+			json_pack("{s:b, s:b, s:b}", "labels", 0, "ticks", 0, "grid", 1));
+	}
+	return view;
+}
+
+/* The file's panel, once for each quantity. */
+static void timeline_draw(const struct timeline *t, struct chart *chart)
+{
+	const struct measurement *m = t->m;
+	const double end = fmax(m->wall_seconds, m->windows[m->window_count - 1].t);
+	json_t *panels = json_array();
+	chart_open(chart, "timeline");
+	json_t *panel = json_array_get(json_object_get(chart->spec, "vconcat"), 0);
+	chart_set(chart, panel, "encoding.x.scale.domain.1", parts_number(end));
+	for (size_t i = 0; i < t->count; i++)
+		parts_append(&panels, timeline_draw_panel(t, i, chart, json_deep_copy(panel)));
+	chart_set(chart, chart->spec, "vconcat", panels);
+	if (m->cut_seconds > 0)
+		chart_data(chart, "warmup",
+			json_pack("[{s:i, s:o}]", "t", 0, "end", parts_number(m->cut_seconds)));
+	chart_data(chart, "phases", timeline_phases(t->diagnosis));
 }
 
 /* --- what it says ---------------------------------------------------------------------------------------- */
 
 /* Deviation over mean of the rates in equal parts of the measured time, of so many batches at least; NAN: fewer than
  * three parts. */
-static double unevenness(const struct measurement *m, size_t *parts)
+static double timeline_unevenness(const struct measurement *m, size_t *parts)
 {
-	double rates[UNEVEN_PARTS];
+	double rates[TIMELINE_UNEVEN_PARTS];
 	const double end = m->cut_seconds + m->measured_seconds;
-	*parts = rate_parts(m, m->cut_seconds, end, RATE_BATCHES, UNEVEN_PARTS);
+	*parts = rate_parts(m, m->cut_seconds, end, TIMELINE_RATE_BATCHES, TIMELINE_UNEVEN_PARTS);
 	if (*parts < 3)
 		return NAN;
 	rate_series(m, m->cut_seconds, end, *parts, rates);
 	return statistics_deviation(rates, *parts) / statistics_mean(rates, *parts);
 }
 
-static void say_phases(const struct diagnosis *d, struct buffer *out)
+static void timeline_say_phases(const struct diagnosis *d, struct buffer *out)
 {
 	char rate[UNITS_BYTES];
-	buffer_format(out,
-		" The limit changes (when, is taken from the first repetition that shows it): ");
+	buffer_format(out, " Bottlenecks (times are from the first repetition that shows them): ");
 	for (size_t i = 0; i < d->phase_count; i++) {
 		char words[PARTS_TEXT_BYTES];
 		const struct phase *phase = &d->phases[i];
@@ -317,7 +467,7 @@ static void say_phases(const struct diagnosis *d, struct buffer *out)
 	buffer_text(out, ".");
 }
 
-static void say_queues(const struct measurement *m, struct buffer *out)
+static void timeline_say_queues(const struct measurement *m, struct buffer *out)
 {
 	char empty[UNITS_BYTES];
 	char full[UNITS_BYTES];
@@ -332,64 +482,67 @@ static void say_queues(const struct measurement *m, struct buffer *out)
 			units_format_share(queue->full_share, full));
 }
 
-static void say(const struct timeline *t, struct buffer *out)
+static void timeline_say(const struct timeline *t, struct chart *chart)
 {
 	const struct measurement *m = t->m;
+	struct buffer *out = &chart->text;
 	char rate[UNITS_BYTES];
 	char share[UNITS_BYTES];
 	size_t parts;
-	const double uneven = unevenness(m, &parts);
+	const double uneven = timeline_unevenness(m, &parts);
+	if (t->diagnosis && t->diagnosis->phase_count > 1)
+		buffer_format(&chart->finding, "The bottleneck changes during the run");
+	else if (isfinite(uneven))
+		buffer_format(&chart->finding, "Throughput varies by %s over the measured time",
+			units_format_share(uneven, share));
 	buffer_format(out,
 		"Repetition %u of point %u: %s samples/s over the %.3g s that are measured",
 		m->repeat, m->point, units_format_count(m->throughput, rate), m->measured_seconds);
 	if (isfinite(uneven))
-		buffer_format(out, ", with a deviation of %s between %zu equal parts of it",
+		buffer_format(out, ", standard deviation %s between %zu equal parts of it",
 			units_format_share(uneven, share), parts);
 	if (m->cut_seconds > 0)
-		buffer_format(out, "; the first %.3g s are warm-up (shaded) and count for nothing",
-			m->cut_seconds);
+		buffer_format(out, "; the first %.3g s are warm-up (excluded)", m->cut_seconds);
 	buffer_text(out, ".");
 	if (t->diagnosis && t->diagnosis->phase_count > 1)
-		say_phases(t->diagnosis, out);
-	say_queues(m, out);
+		timeline_say_phases(t->diagnosis, out);
+	timeline_say_queues(m, out);
 	if (t->lacks.data)
 		buffer_text(out, t->lacks.data);
 }
 
-static int draw(struct timeline *t, struct chart *chart)
+static int timeline_build(struct timeline *t, struct chart *chart)
 {
-	add_rate(t);
-	add_stages(t);
-	add_queues(t);
-	add_cores(t);
-	add_memory(t);
-	add_device(t);
+	timeline_add_rate(t);
+	timeline_add_stages(t);
+	timeline_add_queues(t);
+	timeline_add_cores(t);
+	timeline_add_memory(t);
+	timeline_add_device(t);
 	if (t->count == 0)
-		return parts_why_not(chart, "No quantity was recorded over time.");
-	say(t, &chart->text);
-	const int code = table_of(t, &chart->table);
-	chart->spec = timeline_picture(t);
-	return code || t->lacks.failed ? -ENOMEM : parts_done(chart);
+		return chart_why_not(chart, "No quantity was recorded over time.");
+	timeline_say(t, chart);
+	const int code = timeline_table(t, &chart->table);
+	timeline_draw(t, chart);
+	return code || t->lacks.failed ? -ENOMEM : chart_done(chart);
 }
 
-static int build(const struct chart_input *input, struct chart *chart)
+int chart_timeline(const struct chart_input *input, struct chart *chart)
 {
 	const struct measurement *m = input->m;
 	if (!m)
-		return parts_why_not(chart, "No repetition has been measured.");
+		return chart_why_not(chart, "No repetition has been measured.");
 	if (m->window_count == 0)
-		return parts_why_not(chart, "Nothing was recorded over time: %s.",
-			reason(m, "profiler", "the repetition has no windows"));
+		return chart_why_not(chart, "Nothing was recorded over time: %s.",
+			timeline_reason(m, "profiler", "the repetition has no windows"));
 	struct timeline *t = calloc(1, sizeof *t);
 	if (!t)
 		return -ENOMEM;
 	t->m = m;
 	t->diagnosis = parts_diagnosis(input);
 	t->step = &input->report->record->step;
-	const int code = draw(t, chart);
+	const int code = timeline_build(t, chart);
 	buffer_release(&t->lacks);
 	free(t);
 	return code;
 }
-
-const struct chart_kind chart_timeline = {"timeline", "Over time", build};

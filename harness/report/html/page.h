@@ -39,20 +39,29 @@ struct page_table {
 	json_t *rows; /* owned; members that no column shows are for the chart alone */
 };
 
-enum { CHART_ID_BYTES = 32, CHART_TITLE_BYTES = 96, CHART_WHY_BYTES = 240 };
+enum {
+	CHART_ID_BYTES = 32,
+	CHART_TITLE_BYTES = 96,
+	CHART_WHY_BYTES = 240,
+	CHART_CAPTION_BYTES = 240,
+};
 
 /* spec: a Vega-Lite specification that takes its data from {"name": "rows"}, which are the table's rows; without
  * "$schema", "config", "width" and "background": the page knows light and dark.  A view fills the page's width; views
- * beside each other share it, and those below each other have it each.  Data colours come from palette.h; what is ink is
- * "var(--ink)", "var(--soft)" (less of it) or "var(--ground)" (the page's), which follow light and dark.  Sliders and lists stand in
- * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter, which the spec
- * declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
+ * beside each other share it, and those below each other have it each.  Data colours come from palette.h; a parameter
+ * named "ink", "soft" (less of it), "ground" or "tint" takes the page's colour of that name, which follows light and
+ * dark.  Sliders and lists stand in
+ * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter,
+ * which the spec declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
  * NULL: there is nothing to draw, and why_not says why in a sentence. */
 struct chart {
-	char id[CHART_ID_BYTES]; /* of the element, for links: "stages" */
-	char title[CHART_TITLE_BYTES];
-	struct buffer text; /* what is seen, and what it says: one to three sentences */
-	json_t *spec;       /* owned */
+	char id[CHART_ID_BYTES];           /* of the element, for links: "stages" */
+	char title[CHART_TITLE_BYTES];     /* what it is of, for the contents */
+	struct buffer finding;             /* what it shows, its heading; empty: the title */
+	char caption[CHART_CAPTION_BYTES]; /* how to read it, in a line */
+	struct buffer text;                /* further numbers, below it */
+	json_t *spec;                      /* owned */
+	bool failed;                       /* something of it could not be made */
 	struct page_table table;
 	char why_not[CHART_WHY_BYTES];
 };
@@ -64,8 +73,12 @@ struct page;
 
 /* NULL without memory.  title: of the document; lead: its first sentence, in large type; may be NULL. */
 struct page *page_begin(const char *title, const char *lead);
+/* What stands between the title and the lead: where, when and on what it was measured. */
+void page_facts(struct page *page, const char *text);
 /* Level 2 or 3; id for links, may be NULL.  Those of level 2 and charts with an id are the page's contents. */
 void page_heading(struct page *page, int level, const char *id, const char *text);
+/* A chart that follows is a section of its own, no part of the last one. */
+void page_section_end(struct page *page);
 void page_paragraph(struct page *page, const char *text);
 /* Term and text, side by side. */
 void page_terms_begin(struct page *page);
@@ -86,7 +99,12 @@ void page_list_end(struct page *page);
 void page_notice(struct page *page, const char *label, const char *text);
 void page_table(struct page *page, const struct page_table *table, const char *caption);
 void page_chart(struct page *page, const struct chart *chart);
-/* What follows is folded under `summary` until the reader opens it. */
+/* One thing to do, said so that it is seen first: "read.depth=4", "992 samples/s predicted", what follows from it. */
+void page_action(struct page *page, const char *what, const char *gain, const char *text);
+/* A section that is folded until the reader opens it or follows a link into it; its charts are drawn all the same.  id:
+ * NULL where a chart in it has one; finding: beside the heading, may be NULL. */
+void page_more_begin(struct page *page, const char *id, const char *heading, const char *finding);
+/* What follows is folded under `summary` until the reader opens it; page_fold_end ends either. */
 void page_fold_begin(struct page *page, const char *summary);
 void page_fold_end(struct page *page);
 /* The whole document into *out; releases the page in any case.  0 or -ENOMEM. */

@@ -4,7 +4,16 @@
 "use strict";
 (() => {
 	const root = document.documentElement;
-	for (const details of document.querySelectorAll("details[open]:not(.kept)")) details.open = false;
+	// Folded sections seem closed at once, and are when their charts are drawn.
+	const sections = [...document.querySelectorAll("details.more")];
+	for (const details of document.querySelectorAll("details[open]:not(.kept, .more)")) details.open = false;
+	for (const section of sections) {
+		section.classList.add("drawing");
+		section.querySelector("summary").addEventListener("click", (event) => {
+			if (section.classList.contains("drawing")) event.preventDefault();
+			section.classList.remove("drawing");
+		});
+	}
 	root.classList.remove("early");
 
 	const GUTTER = 84; // beside a view among others, until it is known what its axis and labels take
@@ -47,8 +56,11 @@
 		else if (spec.spec) fit(spec.spec, share(spec.columns || 1));
 		else if (!("width" in spec)) spec.width = Math.max(LEAST, Math.floor(width - GUTTER));
 	};
+	// Parameters of these names are the page's colours.
+	const INKS = ["ink", "soft", "ground", "tint"];
 	const specOf = (chart, width) => {
 		const spec = structuredClone(chart.spec);
+		for (const param of spec.params || []) if (INKS.includes(param.name)) param.value = `var(--${param.name})`;
 		spec.datasets = { ...spec.datasets, rows: chart.rows };
 		spec.description = chart.title;
 		if (isComposed(spec)) fit(spec, width);
@@ -151,17 +163,44 @@
 			await breathe();
 			await drawOne(chart);
 		}
+		for (const section of document.querySelectorAll("details.drawing")) {
+			section.open = false;
+			section.classList.remove("drawing");
+		}
+		openTarget();
 		root.dataset.drawnMs = Math.round(performance.now());
 		root.dataset.charts = "drawn";
 	};
 
+	const openTarget = () => {
+		const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+		const section = target && target.closest("details.more");
+		if (!section || section.open) return;
+		section.open = true;
+		target.scrollIntoView();
+	};
+	window.addEventListener("hashchange", openTarget);
+
+	// On paper nothing can be opened.
+	let closed = [];
+	window.addEventListener("beforeprint", () => {
+		closed = sections.filter((section) => !section.open);
+		for (const section of closed) section.open = true;
+	});
+	window.addEventListener("afterprint", () => {
+		for (const section of closed) section.open = false;
+	});
+
+	// What is folded is drawn anew when it is opened.
+	const redraw = () => {
+		for (const chart of charts)
+			if (chart.plot.clientWidth > 0 && chart.width && chart.width !== chart.plot.clientWidth) drawOne(chart);
+	};
 	let timer;
 	window.addEventListener("resize", () => {
 		clearTimeout(timer);
-		timer = setTimeout(() => {
-			for (const chart of charts)
-				if (chart.width !== chart.plot.clientWidth) drawOne(chart);
-		}, 150);
+		timer = setTimeout(redraw, 150);
 	});
+	for (const section of sections) section.addEventListener("toggle", redraw);
 	drawAll();
 })();

@@ -1,5 +1,6 @@
 /* The colours of charts: told apart by people who are colour-blind, on light ground and on dark (after M. Okabe and
- * K. Ito, "Color Universal Design", 2008).  What is a text, an axis or a grid takes the page's ink, from its configuration. */
+ * K. Ito, "Color Universal Design", 2008).  What is a text, an axis or a grid takes the page's ink.  The files in
+ * harness/report/charts hold these colours by value. */
 #ifndef MLBENCH_REPORT_HTML_PALETTE_H
 #define MLBENCH_REPORT_HTML_PALETTE_H
 
@@ -18,7 +19,5 @@
 		PALETTE_WORKING, PALETTE_STARVED, PALETTE_GOOD, PALETTE_OTHER, PALETTE_BINDS, \
 			PALETTE_SKY, PALETTE_YELLOW, PALETTE_BLOCKED                          \
 	}
-/* A quantity, from little to much: Vega's name of a scheme that stays readable without colour. */
-#define PALETTE_QUANTITY "viridis"
 
 #endif

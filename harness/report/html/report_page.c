@@ -4,6 +4,7 @@
 
 #include "harness/analyze/experiment.h"
 #include "harness/base/files.h"
+#include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/html/chart.h"
 #include "harness/report/html/sections.h"
@@ -16,9 +17,6 @@
 
 enum { TITLE_BYTES = RECORD_NAME_BYTES + 32 };
 
-const struct chart_kind *const chart_kinds[] = {&chart_ladder, &chart_heatmap, &chart_stages,
-	&chart_timeline, &chart_latency, &chart_predicted, &chart_scaling, &chart_roofline, NULL};
-
 /* What a chart is made from, and who owns it. */
 struct page_input {
 	struct chart_input input;
@@ -27,7 +25,7 @@ struct page_input {
 	struct verification *verification;
 };
 
-static void release(struct page_input *all)
+static void report_page_release(struct page_input *all)
 {
 	if (all->m)
 		measurement_release(all->m);
@@ -36,14 +34,15 @@ static void release(struct page_input *all)
 	free(all->verification);
 }
 
-static bool counts(const struct record_entry *entry, size_t point)
+static bool report_page_counts(const struct record_entry *entry, size_t point)
 {
 	return entry->point == point &&
 	       (entry->status == MEASUREMENT_OK || entry->status == MEASUREMENT_UNSTEADY);
 }
 
 /* Moves the repetition into all->m when its throughput is nearer to the point's median than what is there. */
-static int consider(struct page_input *all, size_t entry, bool *taken, struct error *err)
+static int report_page_consider(
+	struct page_input *all, size_t entry, bool *taken, struct error *err)
 {
 	const double median = all->input.report->points[all->input.point]->median;
 	struct measurement *m = calloc(1, sizeof *m);
@@ -64,7 +63,7 @@ static int consider(struct page_input *all, size_t entry, bool *taken, struct er
 }
 
 /* The repetition that stands for the point, with its traces if there are any. */
-static int load_repetition(struct page_input *all, struct error *err)
+static int report_page_load_repetition(struct page_input *all, struct error *err)
 {
 	const struct record *record = all->input.report->record;
 	size_t chosen = record->entry_count;
@@ -72,8 +71,8 @@ static int load_repetition(struct page_input *all, struct error *err)
 	int code = 0;
 	for (size_t i = 0; i < record->entry_count && !code; i++) {
 		bool taken = false;
-		if (counts(&record->entries[i], all->input.point))
-			code = consider(all, i, &taken, err);
+		if (report_page_counts(&record->entries[i], all->input.point))
+			code = report_page_consider(all, i, &taken, err);
 		chosen = taken ? i : chosen;
 	}
 	all->input.m = all->m;
@@ -83,7 +82,7 @@ static int load_repetition(struct page_input *all, struct error *err)
 }
 
 /* Experiments that cannot be read are as if there were none: the result stands without them. */
-static int load_verification(struct page_input *all, struct error *err)
+static int report_page_load_verification(struct page_input *all, struct error *err)
 {
 	struct error why;
 	const struct record *record = all->input.report->record;
@@ -95,7 +94,7 @@ static int load_verification(struct page_input *all, struct error *err)
 	return 0;
 }
 
-static int load(
+static int report_page_load(
 	struct page_input *all, const struct report *report, size_t point, struct error *err)
 {
 	const size_t points = report->record->grid.points;
@@ -107,49 +106,97 @@ static int load(
 		all->input.point = points;
 		return 0;
 	}
-	int code = load_repetition(all, err);
-	return code ? code : load_verification(all, err);
+	int code = report_page_load_repetition(all, err);
+	return code ? code : report_page_load_verification(all, err);
 }
 
-static int put_chart(
-	const struct chart_input *input, const struct chart_kind *kind, struct page *page)
+/* --- the page's order ---------------------------------------------------------------------------- */
+
+/* A chart with nothing to draw is left out; `left_out` says why. */
+static int report_page_put_chart(const struct chart_input *input, const struct chart_kind *kind,
+	struct page *page, json_t *left_out)
 {
 	struct chart chart = {0};
-	const int code = kind->build(input, &chart);
-	if (!chart.id[0])
-		(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
-	if (!chart.title[0])
-		(void)snprintf(chart.title, sizeof chart.title, "%s", kind->title);
-	if (!code)
+	const int code = kind->fill(input, &chart);
+	(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
+	(void)snprintf(chart.title, sizeof chart.title, "%s", kind->title);
+	if (!code && !chart.spec) {
+		char text[CHART_TITLE_BYTES + CHART_WHY_BYTES];
+		(void)snprintf(text, sizeof text, "%s: %s", kind->title, chart.why_not);
+		(void)json_array_append_new(left_out, fields_text(text));
+	} else if (!code && kind->part == CHART_MORE) {
+		page_more_begin(page, NULL, kind->title, chart.finding.data);
 		page_chart(page, &chart);
+		page_fold_end(page);
+	} else if (!code) {
+		page_chart(page, &chart);
+	}
 	chart_release(&chart);
 	return code;
 }
 
-static int put_all(const struct chart_input *input, struct page *page)
+static int report_page_put_charts(
+	const struct chart_input *input, enum chart_part part, struct page *page, json_t *left_out)
 {
 	int code = 0;
-	section_head(input, page);
-	for (size_t i = 0; chart_kinds[i] && !code; i++)
-		code = put_chart(input, chart_kinds[i], page);
+	page_section_end(page);
+	for (size_t i = 0; chart_kinds[i].id && !code; i++)
+		if (chart_kinds[i].part == part)
+			code = report_page_put_chart(input, &chart_kinds[i], page, left_out);
+	return code;
+}
+
+static void report_page_put_left_out(const json_t *left_out, struct page *page)
+{
+	size_t i;
+	const json_t *text;
+	if (json_array_size(left_out) == 0)
+		return;
+	page_more_begin(page, NULL, "Charts that are left out", NULL);
+	page_list_begin(page, false);
+	json_array_foreach(left_out, i, text) page_item(page, json_string_value(text));
+	page_list_end(page);
+	page_fold_end(page);
+}
+
+/* In the order of a reader's questions: what was found, what to do, how busy the stages are, why to believe it, how it
+ * depends on the settings; the rest is folded. */
+static int report_page_put_all(const struct chart_input *input, struct page *page)
+{
+	json_t *left_out = json_array();
 	section_advice(input, page);
+	section_head(input, page);
+	int code = report_page_put_charts(input, CHART_UTILISATION, page, left_out);
+	if (!code)
+		code = report_page_put_charts(input, CHART_EVIDENCE, page, left_out);
 	section_evidence(input, page);
+	if (!code)
+		code = report_page_put_charts(input, CHART_MAP, page, left_out);
+	if (!code)
+		code = report_page_put_charts(input, CHART_MORE, page, left_out);
 	section_recordings(input, page);
 	section_notes(input, page);
 	section_reproduce(input, page);
 	section_context(input, page);
+	report_page_put_left_out(left_out, page);
+	json_decref(left_out);
 	return code;
 }
 
-static int write_page(const struct chart_input *input, struct buffer *out, struct error *err)
+static int report_page_put(const struct chart_input *input, struct buffer *out, struct error *err)
 {
 	char title[TITLE_BYTES];
 	struct buffer lead = {0};
+	struct buffer facts = {0};
 	(void)snprintf(title, sizeof title, "%s, measured by mlbench", input->report->record->name);
 	section_lead(input, &lead);
+	section_facts(input->report->record, &facts);
 	struct page *page = page_begin(title, lead.data);
+	if (page && facts.data)
+		page_facts(page, facts.data);
+	buffer_release(&facts);
 	buffer_release(&lead);
-	if (page && put_all(input, page)) {
+	if (page && report_page_put_all(input, page)) {
 		page_release(page);
 		return error_set(err, -ENOMEM, "out of memory for the report");
 	}
@@ -159,10 +206,10 @@ static int write_page(const struct chart_input *input, struct buffer *out, struc
 int report_page(const struct report *report, size_t point, struct buffer *out, struct error *err)
 {
 	struct page_input all;
-	int code = load(&all, report, point, err);
+	int code = report_page_load(&all, report, point, err);
 	if (!code)
-		code = write_page(&all.input, out, err);
-	release(&all);
+		code = report_page_put(&all.input, out, err);
+	report_page_release(&all);
 	return code;
 }
 

@@ -5,11 +5,15 @@
 #include "harness/report/html/chart.h"
 #include "harness/report/html/page.h"
 
-/* What was found, in a sentence or two: what binds, what it gives, what is to be had. */
+#include <stdbool.h>
+
+/* Host, date, data and device, in a line. */
+void section_facts(const struct record *record, struct buffer *out);
+/* The verdict, in a sentence or two. */
 void section_lead(const struct chart_input *input, struct buffer *out);
 /* Figures, and what must not be missed: planted conditions, an interruption, points that failed. */
 void section_head(const struct chart_input *input, struct page *page);
-/* What to do, best first. */
+/* What to do and what it gains, best first. */
 void section_advice(const struct chart_input *input, struct page *page);
 /* What the verdict rests on, and what experiments said of it. */
 void section_evidence(const struct chart_input *input, struct page *page);
@@ -20,5 +24,11 @@ void section_notes(const struct chart_input *input, struct page *page);
 void section_reproduce(const struct chart_input *input, struct page *page);
 /* Environment, ceilings and configuration, folded. */
 void section_context(const struct chart_input *input, struct page *page);
+
+/* "mlbench sweep /dev/null --set ...": every key that is not at its default, and the axes, as one command for a POSIX shell that
+ * needs no file.  limits: the stages' limits were measured, which a run alone does only when it is told to.  False (and
+ * nothing appended) where such a command would not be the same measurement, by the hash of its configuration. */
+bool reproduce_command(
+	const struct config *config, const char *name, bool limits, struct buffer *out);
 
 #endif

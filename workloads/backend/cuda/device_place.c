@@ -3,7 +3,7 @@
 
 enum { QKV = 3, STATISTICS = 8, BITS_PER_BYTE = 8, FP8_BYTES = 1 };
 
-static size_t take(struct device_plan *plan, size_t bytes)
+static size_t device_place_take(struct device_plan *plan, size_t bytes)
 {
 	const size_t place = plan->bytes;
 	plan->bytes += (bytes + DEVICE_ALIGN_BYTES - 1) / DEVICE_ALIGN_BYTES * DEVICE_ALIGN_BYTES;
@@ -12,20 +12,20 @@ static size_t take(struct device_plan *plan, size_t bytes)
 
 static size_t take_floats(struct device_plan *plan, size_t count)
 {
-	return take(plan, count * sizeof(float));
+	return device_place_take(plan, count * sizeof(float));
 }
 
 static size_t take_elements(struct device_plan *plan, size_t count)
 {
-	return take(plan, count * element_bytes(plan->type));
+	return device_place_take(plan, count * element_bytes(plan->type));
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t device_place_larger(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
 
-static size_t rows_of(const struct device_plan *plan, const struct device_layer *layer)
+static size_t device_place_rows_of(const struct device_plan *plan, const struct device_layer *layer)
 {
 	return (size_t)plan->options.batch * layer->m;
 }
@@ -37,10 +37,10 @@ static size_t view_elements(const struct device_plan *plan, const struct device_
 
 static size_t score_elements(const struct device_plan *plan, const struct device_layer *layer)
 {
-	return rows_of(plan, layer) * layer->heads * layer->ld_scores;
+	return device_place_rows_of(plan, layer) * layer->heads * layer->ld_scores;
 }
 
-static void place_parameters(struct device_plan *plan)
+static void device_place_place_parameters(struct device_plan *plan)
 {
 	const bool adam = plan->options.rule == STEP_OPTIMIZER_ADAM;
 	plan->weights = take_floats(plan, plan->parameters);
@@ -50,14 +50,15 @@ static void place_parameters(struct device_plan *plan)
 	plan->second = adam ? take_floats(plan, plan->parameters) : DEVICE_NOWHERE;
 	plan->computed =
 		plan->type == ELEMENT_F32 ? DEVICE_NOWHERE : take_elements(plan, plan->parameters);
-	plan->optimizer_step = take(plan, sizeof(uint32_t));
-	plan->skip = take(plan, sizeof(uint32_t));
+	plan->optimizer_step = device_place_take(plan, sizeof(uint32_t));
+	plan->skip = device_place_take(plan, sizeof(uint32_t));
 }
 
 static void place_attention(struct device_plan *plan, struct device_layer *layer)
 {
 	layer->ld_scores = (layer->m + DEVICE_ROW_ALIGN - 1) / DEVICE_ROW_ALIGN * DEVICE_ROW_ALIGN;
-	layer->heads_input = take_elements(plan, QKV * rows_of(plan, layer) * layer->n);
+	layer->heads_input =
+		take_elements(plan, QKV * device_place_rows_of(plan, layer) * layer->n);
 	layer->scores = take_elements(plan, score_elements(plan, layer));
 }
 
@@ -69,9 +70,11 @@ static struct device_scale take_scale(struct device_plan *plan)
 
 static void place_fp8(struct device_plan *plan, struct device_layer *layer)
 {
-	layer->input_transposed = take(plan, FP8_BYTES * rows_of(plan, layer) * layer->k);
-	layer->weights_quantised = take(plan, FP8_BYTES * (size_t)layer->k * layer->n);
-	layer->weights_transposed = take(plan, FP8_BYTES * (size_t)layer->k * layer->n);
+	layer->input_transposed =
+		device_place_take(plan, FP8_BYTES * device_place_rows_of(plan, layer) * layer->k);
+	layer->weights_quantised = device_place_take(plan, FP8_BYTES * (size_t)layer->k * layer->n);
+	layer->weights_transposed =
+		device_place_take(plan, FP8_BYTES * (size_t)layer->k * layer->n);
 	layer->input_scale = take_scale(plan);
 	layer->weights_scale = take_scale(plan);
 	layer->gradient_scale = take_scale(plan);
@@ -88,12 +91,14 @@ static void place_layer(struct device_plan *plan, size_t i)
 		layer[1].input.offset =
 			layer->averaged.rows > 0 ? layer->averaged.offset : layer->output.offset;
 	if (layer->packed)
-		layer->stand_in = take_elements(plan, rows_of(plan, layer) * layer->ld_products);
+		layer->stand_in =
+			take_elements(plan, device_place_rows_of(plan, layer) * layer->ld_products);
 	if (layer->normalised)
-		layer->norm_scales = take_floats(plan, rows_of(plan, layer));
+		layer->norm_scales = take_floats(plan, device_place_rows_of(plan, layer));
 	if (layer->relu_by_next) {
 		layer->mask_ld = (layer->n + GEMM_MASK_BITS - 1) / GEMM_MASK_BITS * GEMM_MASK_BITS;
-		layer->mask = take(plan, rows_of(plan, layer) * layer->mask_ld / BITS_PER_BYTE);
+		layer->mask = device_place_take(
+			plan, device_place_rows_of(plan, layer) * layer->mask_ld / BITS_PER_BYTE);
 	}
 	if (layer->kind == LAYER_ATTENTION)
 		place_attention(plan, layer);
@@ -110,9 +115,11 @@ static void place_gradients(struct device_plan *plan)
 	for (size_t i = 0; i < last; i++) {
 		const struct device_layer *layer = &plan->layers[i];
 		if (!plan->network.links[i].dead)
-			largest = larger(largest, view_elements(plan, &layer->output_gradient));
+			largest = device_place_larger(
+				largest, view_elements(plan, &layer->output_gradient));
 		if (layer->averaged.rows > 0)
-			averaged = larger(averaged, view_elements(plan, &layer->averaged));
+			averaged = device_place_larger(
+				averaged, view_elements(plan, &layer->averaged));
 	}
 	size_t slots[DEVICE_SLOTS_MAX];
 	for (unsigned slot = 0; slot < plan->slots; slot++)
@@ -169,18 +176,18 @@ static void place_fp8_scratch(struct device_plan *plan)
 			.rows = layer->k,
 			.columns = layer->n,
 			.ld = layer->ld_weights};
-		const size_t rows = rows_of(plan, layer);
-		input = larger(input, rows * layer->k);
-		gradient[layer->slot] = larger(gradient[layer->slot], rows * layer->n);
-		scratch = larger(scratch, quantise_scratch(&x, ELEMENT_E4M3));
-		scratch = larger(scratch, quantise_scratch(&dy, ELEMENT_E5M2));
-		scratch = larger(scratch, quantise_scratch(&w, ELEMENT_E4M3));
+		const size_t rows = device_place_rows_of(plan, layer);
+		input = device_place_larger(input, rows * layer->k);
+		gradient[layer->slot] = device_place_larger(gradient[layer->slot], rows * layer->n);
+		scratch = device_place_larger(scratch, quantise_scratch(&x, ELEMENT_E4M3));
+		scratch = device_place_larger(scratch, quantise_scratch(&dy, ELEMENT_E5M2));
+		scratch = device_place_larger(scratch, quantise_scratch(&w, ELEMENT_E4M3));
 	}
-	plan->quantised = take(plan, FP8_BYTES * input);
+	plan->quantised = device_place_take(plan, FP8_BYTES * input);
 	plan->quantise_scratch = take_floats(plan, scratch);
 	for (unsigned slot = 0; slot < plan->slots; slot++) {
-		quantised[slot] = take(plan, FP8_BYTES * gradient[slot]);
-		transposed[slot] = take(plan, FP8_BYTES * gradient[slot]);
+		quantised[slot] = device_place_take(plan, FP8_BYTES * gradient[slot]);
+		transposed[slot] = device_place_take(plan, FP8_BYTES * gradient[slot]);
 	}
 	for (size_t i = 0; i < plan->layer_count; i++)
 		if (plan->layers[i].fp8) {
@@ -196,8 +203,8 @@ static void place_heads_scratch(struct device_plan *plan)
 		const struct device_layer *layer = &plan->layers[i];
 		if (layer->kind != LAYER_ATTENTION)
 			continue;
-		scores = larger(scores, score_elements(plan, layer));
-		part = larger(part, rows_of(plan, layer) * layer->n);
+		scores = device_place_larger(scores, score_elements(plan, layer));
+		part = device_place_larger(part, device_place_rows_of(plan, layer) * layer->n);
 	}
 	plan->heads_output = take_elements(plan, part);
 	plan->heads_gradient = take_elements(plan, QKV * part);
@@ -214,20 +221,20 @@ static void place_scratch(struct device_plan *plan)
 	for (size_t i = 0; i < plan->layer_count; i++) {
 		const struct device_rows rows = shape_of(plan, &plan->layers[i].output_gradient);
 		if (plan->layers[i].bias)
-			bias = larger(bias, kernel_bias_scratch(&rows));
+			bias = device_place_larger(bias, kernel_bias_scratch(&rows));
 	}
 	plan->bias_scratch = take_floats(plan, bias);
-	plan->losses = take_floats(plan, rows_of(plan, last));
+	plan->losses = take_floats(plan, device_place_rows_of(plan, last));
 	plan->loss = take_floats(plan, 1);
-	plan->partials = take_floats(
-		plan, kernel_reduce_partials(larger(plan->parameters, watched_elements)));
-	plan->statistics = take(plan, STATISTICS * sizeof(double));
+	plan->partials = take_floats(plan,
+		kernel_reduce_partials(device_place_larger(plan->parameters, watched_elements)));
+	plan->statistics = device_place_take(plan, STATISTICS * sizeof(double));
 }
 
 void device_plan_place(struct device_plan *plan)
 {
 	plan->bytes = 0;
-	place_parameters(plan);
+	device_place_place_parameters(plan);
 	plan->layers[0].input.offset =
 		take_elements(plan, view_elements(plan, &plan->layers[0].input));
 	for (size_t i = 0; i < plan->layer_count; i++)

@@ -114,7 +114,7 @@ static bool same_rows(const struct device_view *a, const struct device_view *b)
 	       a->sample_stride == b->sample_stride;
 }
 
-static bool is_fp8(const struct device_plan *plan, const struct device_layer *layer)
+static bool device_plan_is_fp8(const struct device_plan *plan, const struct device_layer *layer)
 {
 	const size_t rows = (size_t)plan->options.batch * layer->m;
 	return plan->options.precision == STEP_PRECISION_FP8 && layer->kind == LAYER_DENSE &&
@@ -131,7 +131,7 @@ static int settle_layer(struct device_plan *plan, size_t i, struct error *err)
 	layer->ld_products =
 		layer->packed ? align_to(layer->n, DEVICE_ROW_ALIGN) : row_stride(&layer->output);
 	layer->slot = (unsigned)(i % plan->slots);
-	layer->fp8 = is_fp8(plan, layer);
+	layer->fp8 = device_plan_is_fp8(plan, layer);
 	layer->relu_by_next = layer->relu && !layer->packed && i + 1 < plan->layer_count &&
 			      layer[1].kind == LAYER_DENSE && !layer[1].normalised &&
 			      same_rows(&layer->output, &layer[1].input);
@@ -145,7 +145,7 @@ static int settle_layer(struct device_plan *plan, size_t i, struct error *err)
 	return 0;
 }
 
-static void place_parameters(struct device_plan *plan, struct device_layer *layer)
+static void device_plan_place_parameters(struct device_plan *plan, struct device_layer *layer)
 {
 	if (layer->kind != LAYER_DENSE)
 		return;
@@ -187,7 +187,7 @@ static int plan_layers(struct device_plan *plan, struct error *err)
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < plan->layer_count; i++) {
 		result = settle_layer(plan, i, err);
-		place_parameters(plan, &plan->layers[i]);
+		device_plan_place_parameters(plan, &plan->layers[i]);
 	}
 	return result;
 }

@@ -1,7 +1,8 @@
 /* The matrix products of a step as problems for gemm.h. */
 #include "workloads/backend/cuda/device_plan.h"
 
-static uint64_t rows_of(const struct device_plan *plan, const struct device_layer *layer)
+static uint64_t device_products_rows_of(
+	const struct device_plan *plan, const struct device_layer *layer)
 {
 	return (uint64_t)plan->options.batch * layer->m;
 }
@@ -13,7 +14,7 @@ static size_t input_ld(const struct device_layer *layer)
 
 static struct gemm_problem forward(const struct device_plan *plan, const struct device_layer *layer)
 {
-	struct gemm_problem problem = {.m = rows_of(plan, layer),
+	struct gemm_problem problem = {.m = device_products_rows_of(plan, layer),
 		.n = layer->n,
 		.k = layer->k,
 		.lda = input_ld(layer),
@@ -34,7 +35,7 @@ static struct gemm_problem forward(const struct device_plan *plan, const struct 
 static struct gemm_problem input_gradient(
 	const struct device_plan *plan, const struct device_layer *layer)
 {
-	struct gemm_problem problem = {.m = rows_of(plan, layer),
+	struct gemm_problem problem = {.m = device_products_rows_of(plan, layer),
 		.n = layer->k,
 		.k = layer->n,
 		.b_transposed = true, /* W is (k, n) */
@@ -57,7 +58,7 @@ static struct gemm_problem weight_gradient(
 {
 	struct gemm_problem problem = {.m = layer->k,
 		.n = layer->n,
-		.k = rows_of(plan, layer),
+		.k = device_products_rows_of(plan, layer),
 		.a_transposed = true, /* X is (rows, k) */
 		.lda = input_ld(layer),
 		.ldb = layer->ld_products,

@@ -1,7 +1,7 @@
 /* A step as a sequence on the first stream.  Nothing here waits. */
-#include "workloads/backend/cuda/exchange.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/session.h"
+#include "workloads/backend/cuda/gradients.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -122,7 +122,7 @@ static cudaDataType_t data_type(enum element type)
 	}
 }
 
-static bool is_fp8(const struct gemm_problem *problem)
+static bool gemm_is_fp8(const struct gemm_problem *problem)
 {
 	return element_bytes(problem->a_type) == 1;
 }
@@ -174,12 +174,12 @@ int gemm_refuse(const struct gemm_problem *problem, const char *why, struct erro
 }
 
 /* What the documentation of cublasLtMatmul rules out, where the library might only say so when it runs. */
-static int check(const struct gemm_problem *problem, struct error *err)
+static int gemm_check_problem(const struct gemm_problem *problem, struct error *err)
 {
 	if (gemm_has_mask(problem->epilogue) &&
 		(problem->aux_ld % GEMM_MASK_BITS != 0 || problem->aux_ld < problem->n))
 		return gemm_refuse(problem, "a mask's rows are multiples of 128 bits", err);
-	if (!is_fp8(problem))
+	if (!gemm_is_fp8(problem))
 		return 0;
 	if (problem->a_transposed || !problem->b_transposed)
 		return gemm_refuse(problem, "fp8 takes A as it is and B transposed", err);
@@ -212,10 +212,10 @@ int gemm_set_pointers(
 	if (result == 0 && gemm_has_mask(problem->epilogue))
 		result = set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
 			&operands->aux, sizeof operands->aux, err);
-	if (result == 0 && is_fp8(problem))
+	if (result == 0 && gemm_is_fp8(problem))
 		result = set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
 			&operands->b_scale, sizeof operands->b_scale, err);
-	if (result == 0 && is_fp8(problem))
+	if (result == 0 && gemm_is_fp8(problem))
 		result = set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
 			&operands->a_scale, sizeof operands->a_scale, err);
 	return result;
@@ -247,7 +247,7 @@ static int describe_operation(struct gemm_plan *plan, struct error *err)
 	if (result == 0 && gemm_has_mask(problem->epilogue))
 		result = set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
 			&aux_ld, sizeof aux_ld, err);
-	if (result == 0 && is_fp8(problem) && problem->fast_sums)
+	if (result == 0 && gemm_is_fp8(problem) && problem->fast_sums)
 		result = set_attribute(
 			plan->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast, err);
 	return result;
@@ -295,7 +295,7 @@ static int describe_layout(cublasLtMatrixLayout_t *out, const struct gemm_shape 
 	return result;
 }
 
-static int describe(struct gemm_plan *plan, struct error *err)
+static int gemm_describe(struct gemm_plan *plan, struct error *err)
 {
 	const struct gemm_problem *problem = &plan->problem;
 	const struct gemm_shape a = gemm_shape_a(problem), b = gemm_shape_b(problem),
@@ -344,9 +344,9 @@ static int plan_fill(struct gemm_plan *plan, unsigned candidates, struct error *
 		.device = plan->context->device,
 		.workspace_limit = plan->context->workspace_bytes,
 		.candidates = candidates};
-	int result = check(&plan->problem, err);
+	int result = gemm_check_problem(&plan->problem, err);
 	if (result == 0)
-		result = describe(plan, err);
+		result = gemm_describe(plan, err);
 	if (result < 0)
 		return result;
 	/* One at a time: who comes second to a problem takes what the first has chosen. */

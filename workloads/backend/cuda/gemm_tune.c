@@ -134,7 +134,8 @@ static bool is_deterministic(const cublasLtMatmulAlgo_t *algorithm)
 	return status == CUBLAS_STATUS_SUCCESS && scheme != CUBLASLT_REDUCTION_SCHEME_INPLACE;
 }
 
-static void choose(struct gemm_plan *plan, const cublasLtMatmulHeuristicResult_t *chosen, double ns)
+static void gemm_tune_choose(
+	struct gemm_plan *plan, const cublasLtMatmulHeuristicResult_t *chosen, double ns)
 {
 	plan->choice = (struct gemm_choice){
 		.algorithm = chosen->algo,
@@ -163,7 +164,7 @@ static int choose_fastest(struct gemm_plan *plan, const cublasLtMatmulHeuristicR
 			best = i;
 	if (best == count)
 		return gemm_refuse(&plan->problem, "none of its candidates runs", err);
-	choose(plan, &found[best], ns[best]);
+	gemm_tune_choose(plan, &found[best], ns[best]);
 	return 0;
 }
 
@@ -263,6 +264,6 @@ int gemm_tune(struct gemm_plan *plan, unsigned candidates, struct error *err)
 		return gemm_refuse(&plan->problem, "its heuristics propose none", err);
 	if (candidates > 1)
 		return choose_fastest(plan, found, count, err);
-	choose(plan, &found[0], NAN);
+	gemm_tune_choose(plan, &found[0], NAN);
 	return 0;
 }

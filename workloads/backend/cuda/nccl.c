@@ -52,7 +52,7 @@ static bool look_up_all(void *handle)
 	return true;
 }
 
-static void find(void)
+static void nccl_open_library(void)
 {
 	void *const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
@@ -67,7 +67,7 @@ static void find(void)
 
 const struct nccl *nccl_find(char *why, size_t room)
 {
-	(void)pthread_once(&state.once, find);
+	(void)pthread_once(&state.once, nccl_open_library);
 	if (!state.found && room > 0)
 		(void)snprintf(why, room, "%s", state.why);
 	return state.found;

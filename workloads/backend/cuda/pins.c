@@ -24,7 +24,7 @@ struct pin {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pinned *all;
 
-static struct pinned *find(const void *memory, size_t bytes)
+static struct pinned *pins_find(const void *memory, size_t bytes)
 {
 	for (struct pinned *pinned = all; pinned; pinned = pinned->next)
 		if (pinned->memory == memory && pinned->bytes == bytes)
@@ -57,7 +57,7 @@ int pins_add(struct pin **list, void *memory, size_t bytes, struct error *err)
 	if (!pin)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
 	(void)pthread_mutex_lock(&lock);
-	struct pinned *pinned = find(memory, bytes);
+	struct pinned *pinned = pins_find(memory, bytes);
 	const int code = pinned ? 0 : register_memory(&pinned, memory, bytes, err);
 	if (pinned)
 		pinned->holders++;
@@ -71,7 +71,7 @@ int pins_add(struct pin **list, void *memory, size_t bytes, struct error *err)
 	return 0;
 }
 
-static void leave(struct pinned *pinned)
+static void pins_leave(struct pinned *pinned)
 {
 	if (--pinned->holders > 0)
 		return;
@@ -90,7 +90,7 @@ void pins_release(struct pin **list)
 	while (*list) {
 		struct pin *pin = *list;
 		*list = pin->next;
-		leave(pin->pinned);
+		pins_leave(pin->pinned);
 		free(pin);
 	}
 	(void)pthread_mutex_unlock(&lock);

@@ -1,12 +1,12 @@
 /* The plug-in's table, and what is there: versions and devices. */
 #include "workloads/backend/cuda/plugin.h"
 
+#include "workloads/backend/cuda/device_group.h"
+#include "workloads/backend/cuda/device_probe.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/group.h"
 #include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/nvtx.h"
-#include "workloads/backend/cuda/probe.h"
-#include "workloads/backend/cuda/session.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -63,7 +63,7 @@ static void set_precisions(struct cuda_device_facts *facts)
 	facts->precisions[STEP_PRECISION_FP8] = capability(facts) >= CAPABILITY_FP8;
 }
 
-static int describe_device(struct cuda_device_facts *facts, int device, struct error *err)
+static int plugin_describe_device(struct cuda_device_facts *facts, int device, struct error *err)
 {
 	struct cudaDeviceProp properties;
 	int code = CUDA_TRY(err, cudaGetDeviceProperties(&properties, device));
@@ -129,7 +129,7 @@ static int read_node(struct cuda_node *out, struct error *err)
 		return refuse_node(out, counted, err);
 	int code = 0;
 	for (int i = 0; i < count && i < CUDA_DEVICES_MAX && !code; i++) {
-		code = describe_device(&out->devices[i], i, err);
+		code = plugin_describe_device(&out->devices[i], i, err);
 		out->count = code ? 0 : (size_t)i + 1;
 	}
 	return code ? code : refuse_old_devices(out, err);

@@ -28,7 +28,7 @@ static const size_t MEMORY_LEAST = (size_t)1 << 16;
 
 /* --- host and device ------------------------------------------------------------------------------- */
 
-static int enqueue(struct probing *probing, const void *what, struct error *err)
+static int probe_copies_enqueue(struct probing *probing, const void *what, struct error *err)
 {
 	const struct cuda_probe_copy *copy = what;
 	void *host = copy->pinned ? probing->pinned : probing->pageable;
@@ -45,7 +45,7 @@ static int visit_copy(
 	const struct cuda_probe_copy *copy = quantity->what;
 	probing_clock *clock = copy->pinned ? probing_device_ns : probing_host_ns;
 	double ns = NAN;
-	const int code = probing_slot_ns(probing, clock, enqueue, copy, &ns, err);
+	const int code = probing_slot_ns(probing, clock, probe_copies_enqueue, copy, &ns, err);
 	*value = ns > 0 ? (double)copy->bytes * (double)NS_PER_S / ns : NAN;
 	return code;
 }
@@ -189,7 +189,7 @@ static int choose_sizes(struct probing *probing, size_t *cache, struct error *er
 				 is_free);
 }
 
-static void fill(uint64_t *words, size_t count)
+static void probe_copies_fill(uint64_t *words, size_t count)
 {
 	struct rng rng;
 	rng_init(&rng, count, 0);
@@ -206,7 +206,7 @@ static int allocate_host(struct probing *probing, struct error *err)
 		return error_set(
 			err, -ENOMEM, "cuda: out of memory for copies of %zu bytes", bytes);
 	}
-	fill(probing->pageable, bytes / sizeof(uint64_t));
+	probe_copies_fill(probing->pageable, bytes / sizeof(uint64_t));
 	if (CUDA_TRY(&why, cudaMallocHost(&probing->pinned, bytes))) {
 		probing->pinned = NULL;
 		probing_lack(probing, "copies from pinned memory: %.180s", why.text);
@@ -225,7 +225,7 @@ static int check_ways(struct probing *probing, struct error *err)
 	memcpy(kept, probing->pageable, bytes);
 	if (probing->pinned)
 		memcpy(probing->pinned, kept, bytes);
-	int code = enqueue(probing, &there, err);
+	int code = probe_copies_enqueue(probing, &there, err);
 	if (code == 0)
 		code = enqueue_by_kernel(probing, NULL, err);
 	if (code == 0)

@@ -13,7 +13,7 @@ struct format {
 	int bias;
 };
 
-static struct format format_of(enum element type)
+static struct format probe_formats_format_of(enum element type)
 {
 	switch (type) {
 	case ELEMENT_BF16:
@@ -32,7 +32,7 @@ static struct format format_of(enum element type)
 
 void formats_fill(enum element type, void *elements, size_t count)
 {
-	const struct format format = format_of(type);
+	const struct format format = probe_formats_format_of(type);
 	struct rng rng;
 	rng_init(&rng, (uint64_t)type, count);
 	for (size_t i = 0; i < count; i++) {
@@ -50,7 +50,7 @@ void formats_fill(enum element type, void *elements, size_t count)
 
 double formats_value(enum element type, const void *elements, size_t index)
 {
-	const struct format format = format_of(type);
+	const struct format format = probe_formats_format_of(type);
 	uint32_t bits = 0;
 	memcpy(&bits, (const char *)elements + index * format.bytes, format.bytes);
 	const uint32_t most = (1U << format.exponent_bits) - 1;

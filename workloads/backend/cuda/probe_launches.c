@@ -22,7 +22,7 @@ enum {
 
 static const double PLUG_MOST_NS = 2e8;
 
-static int launch(struct probing *probing, const void *what, struct error *err)
+static int probe_launches_launch(struct probing *probing, const void *what, struct error *err)
 {
 	(void)what;
 	return CUDA_TRY(err, kernel_nothing(probing->stream));
@@ -38,7 +38,7 @@ static int launch_many(struct probing *probing, const void *what, struct error *
 {
 	int code = 0;
 	for (unsigned i = 0; i < BACK_TO_BACK && code == 0; i++)
-		code = launch(probing, what, err);
+		code = probe_launches_launch(probing, what, err);
 	return code;
 }
 
@@ -131,7 +131,7 @@ static int visit_kernel(
 	struct probing *probing, const struct quantity *quantity, double *value, struct error *err)
 {
 	(void)quantity;
-	return on_device_ns(probing, launch, BEHIND_PLUG, value, err);
+	return on_device_ns(probing, probe_launches_launch, BEHIND_PLUG, value, err);
 }
 
 static int visit_graph(
@@ -148,13 +148,13 @@ static int visit_round_trip(
 {
 	(void)quantity;
 	double ns = 0;
-	int code = probing_host_ns(probing, launch, NULL, 1, &ns, err);
+	int code = probing_host_ns(probing, probe_launches_launch, NULL, 1, &ns, err);
 	const uint64_t begin = clock_now_ns();
 	uint64_t now = begin;
 	unsigned trips = 0;
 	while (code == 0 && trips < ROUND_TRIPS_MOST &&
 		(trips == 0 || (double)(now - begin) < probing->slot_ns)) {
-		code = probing_host_ns(probing, launch, NULL, 1, &ns, err);
+		code = probing_host_ns(probing, probe_launches_launch, NULL, 1, &ns, err);
 		now = clock_now_ns();
 		trips++;
 	}
@@ -170,7 +170,7 @@ static int record_graph(struct probing *probing, struct error *err)
 	if (code)
 		return code;
 	for (unsigned i = 0; i < GRAPH_KERNELS && code == 0; i++)
-		code = launch(probing, NULL, err);
+		code = probe_launches_launch(probing, NULL, err);
 	struct error other = {0};
 	const int ended = CUDA_TRY(&other, cudaStreamEndCapture(probing->stream, &graph));
 	if (code == 0 && ended)

@@ -3,8 +3,8 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_PROBE_PARTS_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_PROBE_PARTS_H
 
+#include "workloads/backend/cuda/device_probe.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/probe.h"
 
 #include <cuda_runtime_api.h>
 

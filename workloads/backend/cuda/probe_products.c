@@ -64,7 +64,7 @@ static enum element result_type(enum step_precision precision)
 	return precision == STEP_PRECISION_FP8 ? ELEMENT_BF16 : operand_type(precision);
 }
 
-static const char *precision_name(enum step_precision precision)
+static const char *probe_products_precision_name(enum step_precision precision)
 {
 	static const char *const names[] = {[STEP_PRECISION_FP32] = "fp32",
 		[STEP_PRECISION_TF32] = "tf32",
@@ -174,7 +174,8 @@ static int check_element(struct probing *probing, const struct product *product,
 	return error_set(err, -EIO,
 		"cuda: a product of %llu x %llu x %llu in %s gave %.9g where %.9g is right",
 		(unsigned long long)problem->m, (unsigned long long)problem->n,
-		(unsigned long long)problem->k, precision_name(problem->precision), value, sum);
+		(unsigned long long)problem->k, probe_products_precision_name(problem->precision),
+		value, sum);
 }
 
 int probing_check_products(struct probing *probing, struct error *err)
@@ -252,7 +253,8 @@ static void close_operands(struct probing_products *all, enum element type)
 	all->left[type] = all->right[type] = NULL;
 }
 
-static int open_result(struct probing_products *all, size_t elements, struct error *err)
+static int probe_products_open_result(
+	struct probing_products *all, size_t elements, struct error *err)
 {
 	if (all->result)
 		(void)cudaFree(all->result);
@@ -263,7 +265,7 @@ static int open_result(struct probing_products *all, size_t elements, struct err
 
 /* --- which ------------------------------------------------------------------------------------------- */
 
-static int open_plan(
+static int probe_products_open_plan(
 	struct probing *probing, struct product *product, unsigned candidates, struct error *err)
 {
 	const enum element type = product->problem.a_type;
@@ -274,7 +276,7 @@ static int open_plan(
 }
 
 /* A quantity more; what the library has not is a line of missing. */
-static void add_product(
+static void probe_products_add_product(
 	struct probing *probing, const struct gemm_problem *problem, const char *layer)
 {
 	struct probing_products *all = probing->products;
@@ -284,9 +286,9 @@ static void add_product(
 		return;
 	struct product *product = &all->list[all->count];
 	*product = (struct product){.problem = *problem, .out = &out->gemms[all->count]};
-	if (open_plan(probing, product, CANDIDATES, &err)) {
-		probing_lack(probing, "%s in %s: %.180s", layer, precision_name(problem->precision),
-			err.text);
+	if (probe_products_open_plan(probing, product, CANDIDATES, &err)) {
+		probing_lack(probing, "%s in %s: %.180s", layer,
+			probe_products_precision_name(problem->precision), err.text);
 		return;
 	}
 	all->count++;
@@ -296,8 +298,8 @@ static void add_product(
 		.n = (uint32_t)problem->n,
 		.k = (uint32_t)problem->k};
 	(void)snprintf(product->out->layer, sizeof product->out->layer, "%s", layer);
-	struct quantity *quantity =
-		probing_add(probing, "%s in %s", layer, precision_name(problem->precision));
+	struct quantity *quantity = probing_add(
+		probing, "%s in %s", layer, probe_products_precision_name(problem->precision));
 	if (!quantity)
 		return;
 	quantity->visit = visit_product;
@@ -309,9 +311,9 @@ static void add_product(
 static int time_square(struct probing *probing, uint64_t edge, double *ns, struct error *err)
 {
 	struct product product = {.problem = problem_of(STEP_PRECISION_FP32, edge, edge, edge)};
-	int code = open_result(probing->products, (size_t)(edge * edge), err);
+	int code = probe_products_open_result(probing->products, (size_t)(edge * edge), err);
 	if (code == 0)
-		code = open_plan(probing, &product, 1, err);
+		code = probe_products_open_plan(probing, &product, 1, err);
 	if (code == 0)
 		code = probing_device_ns(probing, run_product, &product, 1, ns, err);
 	if (code == 0)
@@ -338,7 +340,8 @@ static int choose_edge(struct probing *probing, uint64_t *edge, struct error *er
 			probing_stopped(probing))
 			break;
 	}
-	return code ? code : open_result(probing->products, (size_t)(*edge * *edge), err);
+	return code ? code
+		    : probe_products_open_result(probing->products, (size_t)(*edge * *edge), err);
 }
 
 static void add_squares(struct probing *probing, uint64_t edge)
@@ -349,7 +352,7 @@ static void add_squares(struct probing *probing, uint64_t edge)
 			const struct gemm_problem problem =
 				problem_of((enum step_precision)precision, side, side, side);
 			const size_t before = probing->products->count;
-			add_product(probing, &problem, "square");
+			probe_products_add_product(probing, &problem, "square");
 			if (probing->products->count == before)
 				break; /* nor will it have the next */
 		}
@@ -357,7 +360,7 @@ static void add_squares(struct probing *probing, uint64_t edge)
 
 /* Rows are cut so that a product takes no longer than the largest square, and fits with the padding of its rows.  0: its
  * weights alone are too large. */
-static uint64_t rows_of(const struct model_product *product, uint64_t edge)
+static uint64_t probe_products_rows_of(const struct model_product *product, uint64_t edge)
 {
 	const struct model_product wide = {.m = product->m,
 		.n = (long long)padded((uint64_t)product->n),
@@ -383,12 +386,12 @@ static void add_layers(struct probing *probing, uint64_t edge)
 						     PRODUCTS_LISTED)
 					   : 0;
 	for (size_t i = 0; i < count && i < plan->shapes_most; i++) {
-		const uint64_t m = rows_of(&list[i], edge);
+		const uint64_t m = probe_products_rows_of(&list[i], edge);
 		large += m == 0;
 		const struct gemm_problem problem =
 			problem_of(plan->precision, m, (uint64_t)list[i].n, (uint64_t)list[i].k);
 		if (m > 0)
-			add_product(probing, &problem, list[i].name);
+			probe_products_add_product(probing, &problem, list[i].name);
 	}
 	if (large > 0)
 		probing_lack(probing,

@@ -52,7 +52,7 @@ size_t staging_sample_bytes(const struct cuda_options *options)
 
 /* --- opening and closing ------------------------------------------------------------------------------------------- */
 
-static int allocate(void **out, size_t bytes, const char *what, struct error *err)
+static int staging_allocate(void **out, size_t bytes, const char *what, struct error *err)
 {
 	char size[UNITS_BYTES];
 	const cudaError_t code = cudaMalloc(out, bytes);
@@ -67,9 +67,9 @@ static int open_place(
 	const size_t words = words_room(options);
 	void *memory = NULL;
 	place->batch = UINT64_MAX;
-	int code = allocate(&place->data, aligned(options->batch_room), "a batch", err);
+	int code = staging_allocate(&place->data, aligned(options->batch_room), "a batch", err);
 	if (!code)
-		code = allocate(&memory, words, "labels", err);
+		code = staging_allocate(&memory, words, "labels", err);
 	place->words = memory;
 	memory = NULL;
 	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
@@ -202,7 +202,7 @@ int staging_copy(struct staging *staging, struct staging_place *place,
 
 /* --- uploads --------------------------------------------------------------------------------------------------------- */
 
-static int enqueue(struct staging *staging, struct staging_place *place,
+static int staging_enqueue(struct staging *staging, struct staging_place *place,
 	const struct batch_view *batch, struct error *err)
 {
 	int code = CUDA_TRY(err, cudaStreamWaitEvent(staging->stream, place->used, 0));
@@ -243,7 +243,7 @@ int staging_upload(
 	if (code)
 		return prefix(at, code, err);
 	at->stamp = device_clock_stamp(staging->clock);
-	code = enqueue(staging, at, batch, err);
+	code = staging_enqueue(staging, at, batch, err);
 	if (code)
 		return prefix(at, code, err);
 	at->expected_ns = clock_now_ns() + least_ns(staging, at->bytes);

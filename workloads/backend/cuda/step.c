@@ -1,7 +1,7 @@
 /* Launching and finishing steps: which batch goes how, and what the device's events say of it afterwards. */
 #include "harness/base/clock.h"
+#include "workloads/backend/cuda/device_session.h"
 #include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/session.h"
 #include "workloads/backend/cuda/wait.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 static const double EXPECTED_SHARE = 0.9;
 
 /* What is on the device is unknown from now on. */
-static int give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
+static int step_give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
 {
 	session->broken = true;
 	return error_prefix(err, code, "step of batch %llu", (unsigned long long)batch);
@@ -22,7 +22,7 @@ static int use_device(struct cuda_session *session, uint64_t batch, struct error
 	if (session->broken)
 		return error_set(err, -EIO, "cuda: an earlier step failed");
 	const int code = CUDA_TRY(err, cudaSetDevice((int)session->options.device));
-	return code ? give_up(session, batch, code, err) : 0;
+	return code ? step_give_up(session, batch, code, err) : 0;
 }
 
 /* --- launching -------------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,8 @@ static void begin_flight(struct cuda_session *session, struct flight *flight,
 		flight->whole && records_wanted(session, flight->kind, plan->place_index);
 }
 
-static int launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
+static int step_launch_kernels(
+	struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
 	struct flight *flight = &session->flights[session->launched % session->room];
 	flight->launched_ns = clock_now_ns();
@@ -83,7 +84,7 @@ static int launch(struct cuda_session *session, const struct batch_view *batch, 
 	begin_flight(session, flight, &plan, batch);
 	const int code = enqueue_step(session, flight, &plan, batch, err);
 	if (code)
-		return give_up(session, batch->index, code, err);
+		return step_give_up(session, batch->index, code, err);
 	session->accumulated = plan.updates ? 0 : session->accumulated + 1;
 	session->launched++;
 	flight->launch_ns = clock_now_ns() - flight->launched_ns;
@@ -101,12 +102,12 @@ int session_launch(struct cuda_session *session, const struct batch_view *batch,
 	if (!code && session->launched - session->finished >= session->room)
 		code = error_set(
 			err, -EINVAL, "cuda: %u steps are in flight already", session->room);
-	return code ? code : launch(session, batch, err);
+	return code ? code : step_launch_kernels(session, batch, err);
 }
 
 /* --- finishing ----------------------------------------------------------------------------------------------------------- */
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t step_later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -117,7 +118,7 @@ static uint64_t expected_end(const struct cuda_session *session, const struct fl
 	const uint64_t *last = session->last_ns;
 	const double shorter = (double)(last[0] < last[1] ? last[0] : last[1]);
 	const double share = (double)flight->size / session->options.batch_size;
-	return later(flight->launched_ns, session->last_end_ns) +
+	return step_later(flight->launched_ns, session->last_end_ns) +
 	       (uint64_t)(EXPECTED_SHARE * share * shorter);
 }
 
@@ -159,8 +160,8 @@ static int read_times(struct cuda_session *session, const struct flight *flight,
 	out->device_ns = span.device_ns;
 	out->launch_ns = flight->launch_ns;
 	/* Steps follow each other on one stream; a map that was made anew in between may say otherwise by its error. */
-	out->begin_ns = span.begin_ns > 0 ? later(span.begin_ns, session->last_end_ns) : 0;
-	out->end_ns = span.end_ns > 0 ? later(span.end_ns, out->begin_ns) : 0;
+	out->begin_ns = span.begin_ns > 0 ? step_later(span.begin_ns, session->last_end_ns) : 0;
+	out->end_ns = span.end_ns > 0 ? step_later(span.end_ns, out->begin_ns) : 0;
 	return 0;
 }
 
@@ -174,7 +175,7 @@ static void judge_idle(
 			session, flight->kind, flight->recorded, work_ns, (double)out->device_ns);
 }
 
-static int collect(struct cuda_session *session, const struct flight *flight,
+static int step_collect(struct cuda_session *session, const struct flight *flight,
 	struct step_result *out, struct error *err)
 {
 	const int code = read_times(session, flight, out, err);
@@ -196,7 +197,7 @@ static int wait_and_collect(struct cuda_session *session, const struct flight *f
 		flight->done, expected_end(session, flight), UINT64_MAX, session->options.stop);
 	if (came == cudaErrorNotReady)
 		return error_set(err, -ECANCELED, "cuda: stopped within a step");
-	return came == cudaSuccess ? collect(session, flight, out, err)
+	return came == cudaSuccess ? step_collect(session, flight, out, err)
 				   : fail_cuda(err, (int)came, "computing");
 }
 
@@ -220,7 +221,7 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	if (code == -ECANCELED)
 		return code;
 	if (code)
-		return give_up(session, flight->batch, code, err);
+		return step_give_up(session, flight->batch, code, err);
 	session->finished++;
 	return 0;
 }

@@ -46,7 +46,7 @@ uint64_t train_bytes(const struct cuda_options *options)
 	return bytes;
 }
 
-static int allocate(struct train *train, struct error *err)
+static int train_allocate(struct train *train, struct error *err)
 {
 	const size_t bytes = block_bytes(&train->plan, train->stream_count);
 	const cudaError_t code = cudaMalloc((void **)&train->memory, bytes);
@@ -72,7 +72,7 @@ static int create_events(struct train *train, struct error *err)
 	return result;
 }
 
-static void describe(struct train *train)
+static void train_describe(struct train *train)
 {
 	size_t not_fp8 = 0;
 	const size_t products = device_plan_products(&train->plan, &not_fp8);
@@ -81,12 +81,12 @@ static void describe(struct train *train)
 			not_fp8, products);
 }
 
-static int fill(struct train *train, struct error *err)
+static int train_fill(struct train *train, struct error *err)
 {
 	train->layers = calloc(train->plan.layer_count, sizeof *train->layers);
 	if (!train->layers)
 		return error_set(err, -ENOMEM, "no memory for the step's layers");
-	int result = allocate(train, err);
+	int result = train_allocate(train, err);
 	if (result == 0)
 		result = gemm_context_open(&train->context, TRAIN_WORKSPACE_BYTES, err);
 	if (result == 0)
@@ -114,8 +114,8 @@ int train_open_model(struct train **out, const struct cuda_options *options,
 		for (unsigned i = 0; i < train->stream_count; i++)
 			train->streams[i] = streams[i];
 		train->loss_scale = device_plan_loss_scale(&train->plan);
-		describe(train);
-		result = fill(train, err);
+		train_describe(train);
+		result = train_fill(train, err);
 	}
 	if (result < 0) {
 		train_close(train);

@@ -20,7 +20,7 @@ cudaError_t wait_look(cudaEvent_t event)
 	return code;
 }
 
-static bool stopped(const atomic_bool *stop)
+static bool wait_stopped(const atomic_bool *stop)
 {
 	return stop && atomic_load_explicit(stop, memory_order_relaxed);
 }
@@ -39,10 +39,10 @@ static uint64_t pause_after(uint64_t waited_ns)
 }
 
 /* Sleeps in slices; false: stopped. */
-static bool sleep_until(uint64_t deadline_ns, const atomic_bool *stop)
+static bool wait_sleep_until(uint64_t deadline_ns, const atomic_bool *stop)
 {
 	for (uint64_t now = clock_now_ns(); now < deadline_ns; now = clock_now_ns()) {
-		if (stopped(stop))
+		if (wait_stopped(stop))
 			return false;
 		clock_sleep_until_ns(earlier(deadline_ns, now + SLICE_NS));
 	}
@@ -55,12 +55,12 @@ cudaError_t wait_for(
 	cudaError_t code = wait_look(event);
 	if (code != cudaErrorNotReady)
 		return code;
-	if (!sleep_until(earlier(expected_ns, until_ns), stop))
+	if (!wait_sleep_until(earlier(expected_ns, until_ns), stop))
 		return cudaErrorNotReady;
 	const uint64_t began = clock_now_ns();
 	for (;;) {
 		code = wait_look(event);
-		if (code != cudaErrorNotReady || stopped(stop))
+		if (code != cudaErrorNotReady || wait_stopped(stop))
 			return code;
 		const uint64_t now = clock_now_ns();
 		const uint64_t pause = pause_after(now - began);

@@ -1,0 +1,465 @@
+/* Which stage is the bottleneck, from wait states and, where there is one, a replay. */
+#include "harness/analyze/verdict.h"
+
+#include "harness/analyze/statistics.h"
+#include "harness/analyze/sufficiency.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- how well two stages can be told apart ---------------------------------------------------- */
+
+enum { PARTS_MOST = 20, PARTS_LEAST = 4 };
+
+static const double STEPS_A_PART = 2;
+/* How much a stage's capacity varies between repetitions where nothing is known about it; weighted
+ * like two repetitions. */
+static const double USUAL = 0.01;
+static const double USUAL_WEIGHT = 2;
+
+/* A stage, as the margin sees it. */
+struct taken {
+	size_t stage; /* stage_count: not there */
+	bool shared;  /* its devices do something else in turn: taken while it is not starved */
+};
+
+static bool is_of_device(const char *name)
+{
+	return stage_is(name, STAGE_STEP) || stage_is(name, STAGE_SYNC);
+}
+
+/* Step and exchange share their devices: seen by other stages, both are taken for the sum of their
+ * times; beside each other they count separately. */
+static struct taken taken_of(const struct measurement *m, const char *name, const char *other)
+{
+	const bool shared = is_of_device(name) && !is_of_device(other) &&
+			    measurement_stage_at(m, STAGE_SYNC_NAME) < m->stage_count;
+	return (struct taken){.stage = measurement_stage_at(m, shared ? STAGE_STEP_NAME : name),
+		.shared = shared};
+}
+
+static double taken_seconds(const struct taken *of, const double seconds[THREAD_STATES])
+{
+	return seconds[THREAD_WORKING] + (of->shared ? seconds[THREAD_BLOCKED] : 0);
+}
+
+/* Interpolated between windows. */
+static double taken_until(const struct measurement *m, const struct taken *of, double t)
+{
+	double t0 = 0;
+	double s0 = 0;
+	for (size_t i = 0; i < m->window_count; i++) {
+		const double t1 = m->windows[i].t;
+		const double s1 = taken_seconds(of, m->windows[i].stage_seconds[of->stage]);
+		if (t < t1)
+			return t1 > t0 ? s0 + (s1 - s0) * (t - t0) / (t1 - t0) : s0;
+		t0 = t1;
+		s0 = s1;
+	}
+	return s0;
+}
+
+static void take_parts(
+	const struct measurement *m, const struct taken *of, size_t parts, double *out)
+{
+	double before = taken_until(m, of, m->cut_seconds);
+	for (size_t i = 0; i < parts; i++) {
+		const double share = (double)(i + 1) / (double)parts;
+		const double after =
+			taken_until(m, of, m->cut_seconds + share * m->measured_seconds);
+		out[i] = after - before;
+		before = after;
+	}
+}
+
+/* Squared standard error of the ratio within one repetition, computed as for a ratio of means; 0:
+ * too few parts. */
+static double margin_within(
+	const struct measurement *m, const struct taken *one, const struct taken *other)
+{
+	double first[PARTS_MOST];
+	double second[PARTS_MOST];
+	const double end = m->cut_seconds + m->measured_seconds;
+	const size_t parts = rate_parts(m, m->cut_seconds, end, STEPS_A_PART, PARTS_MOST);
+	if (parts < PARTS_LEAST)
+		return 0;
+	take_parts(m, one, parts, first);
+	take_parts(m, other, parts, second);
+	const double mean_first = statistics_mean(first, parts);
+	const double mean_second = statistics_mean(second, parts);
+	if (!(mean_first > 0) || !(mean_second > 0))
+		return 0;
+	for (size_t i = 0; i < parts; i++)
+		first[i] = first[i] / mean_first - second[i] / mean_second;
+	const double deviation = statistics_deviation(first, parts);
+	return deviation * deviation / (double)parts;
+}
+
+static double margin_between(const double *ln_ratios, size_t count)
+{
+	const double usual = 2 * USUAL * USUAL; /* of either of the two */
+	const double runs = fmax((double)count, 1);
+	if (count < 2)
+		return usual;
+	const double deviation = statistics_deviation(ln_ratios, count);
+	const double squares = (runs - 1) * deviation * deviation;
+	return (USUAL_WEIGHT * usual + squares) / (USUAL_WEIGHT + runs - 1) / runs;
+}
+
+double margin_noise(const struct measurement *const *repeats, size_t count, const char *stage,
+	const char *other)
+{
+	double *ln_ratios = calloc(count + 1, sizeof *ln_ratios);
+	double within = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < count && ln_ratios; i++) {
+		const struct measurement *m = repeats[i];
+		const struct taken a = taken_of(m, stage, other);
+		const struct taken b = taken_of(m, other, stage);
+		if (a.stage == m->stage_count || b.stage == m->stage_count)
+			continue;
+		const double ratio = taken_seconds(&b, m->stages[b.stage].seconds) /
+				     taken_seconds(&a, m->stages[a.stage].seconds);
+		if (!(ratio > 0) || !isfinite(ratio))
+			continue;
+		ln_ratios[known++] = log(ratio);
+		within += margin_within(m, &a, &b);
+	}
+	const double runs = fmax((double)known, 1);
+	const double between = margin_between(ln_ratios, known);
+	free(ln_ratios);
+	return sqrt(fmax(between, within / (runs * runs)));
+}
+
+/* --- by wait states: the arrows --------------------------------------------------------------- */
+
+/* At every queue an arrow points to where the time goes: down when the stage above is blocked
+ * longer than the one below starves, else up.  The bottleneck is the stage that the arrows on both
+ * its sides point to; how sure an arrow is follows from its length against its spread over the
+ * repetitions. */
+
+static const double SPREAD_FLOOR = 0.01;  /* of an arrow, with several repeats */
+static const double SPREAD_SINGLE = 0.03; /* assumed with one repeat */
+static const double CONFLICT_GAP = 0.12;  /* by which the busiest outdoes the arrows */
+static const double CONFLICT_CERTAINTY = 0.60;
+static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
+static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
+
+/* Blocked share above minus starved share below, in one repetition. */
+static double arrow_of(const struct measurement *m, const char *above, const char *below)
+{
+	double blocked = 0;
+	double starved = 0;
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const struct stage_measurement *s = &m->stages[i];
+		const double total = s->seconds[THREAD_STARVED] + s->seconds[THREAD_WORKING] +
+				     s->seconds[THREAD_BLOCKED];
+		if (total <= 0)
+			continue;
+		if (strcmp(s->name, above) == 0)
+			blocked = s->seconds[THREAD_BLOCKED] / total;
+		if (strcmp(s->name, below) == 0)
+			starved = s->seconds[THREAD_STARVED] / total;
+	}
+	return blocked - starved;
+}
+
+static double arrow_spread(const struct evidence_base *base, size_t above)
+{
+	if (base->count < 2)
+		return SPREAD_SINGLE;
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < base->count; i++) {
+		const double arrow = arrow_of(base->repeats[i], base->point->stages[above].name,
+			base->point->stages[above + 1].name);
+		sum += arrow;
+		squares += arrow * arrow;
+	}
+	const double n = (double)base->count;
+	const double variance = fmax(squares - sum * sum / n, 0) / (n - 1);
+	return fmax(sqrt(variance / n), SPREAD_FLOOR);
+}
+
+/* Positive: the arrow points down. */
+static double arrow_below(const struct point_summary *point, size_t above)
+{
+	return point->stages[above].blocked - point->stages[above + 1].starved;
+}
+
+/* Probability that both arrows at a stage point to it. */
+static double certainty_of(const struct evidence_base *base, size_t stage)
+{
+	double certainty = 1;
+	if (stage > 0)
+		certainty *= confidence_normal(
+			arrow_below(base->point, stage - 1) / arrow_spread(base, stage - 1));
+	if (stage + 1 < base->point->stage_count)
+		certainty *= confidence_normal(
+			-arrow_below(base->point, stage) / arrow_spread(base, stage));
+	return certainty;
+}
+
+static bool is_pointed_to(const struct point_summary *point, size_t stage)
+{
+	return (stage == 0 || arrow_below(point, stage - 1) >= 0) &&
+	       (stage + 1 == point->stage_count || arrow_below(point, stage) <= 0);
+}
+
+/* The busiest of the stages that the arrows point to; there is at least one in any line. */
+static size_t pointed_stage(const struct point_summary *point)
+{
+	size_t best = point->stage_count;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (is_pointed_to(point, i) &&
+			(best == point->stage_count ||
+				point->stages[i].busy > point->stages[best].busy))
+			best = i;
+	return best;
+}
+
+static bool binding_is_stage(const struct point_summary *point, size_t stage, const char *name)
+{
+	return strcmp(point->stages[stage].name, name) == 0;
+}
+
+static bool binding_takes_turns(const struct point_summary *point, size_t stage, size_t other)
+{
+	return (binding_is_stage(point, stage, STAGE_STEP_NAME) &&
+		       binding_is_stage(point, other, STAGE_SYNC_NAME)) ||
+	       (binding_is_stage(point, stage, STAGE_SYNC_NAME) &&
+		       binding_is_stage(point, other, STAGE_STEP_NAME));
+}
+
+double binding_taken(const struct point_summary *point, size_t stage)
+{
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (binding_takes_turns(point, stage, i)) {
+			const size_t step = binding_is_stage(point, i, STAGE_STEP_NAME) ? i : stage;
+			return 1 - point->stages[step].starved;
+		}
+	return point->stages[stage].busy;
+}
+
+static double binding_margin_noise(const struct evidence_base *base, size_t stage, size_t other)
+{
+	const struct stage_summary *stages = base->point->stages;
+	return margin_noise(base->repeats, base->count, stages[stage].name, stages[other].name);
+}
+
+static size_t busiest_stage(const struct point_summary *point)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < point->stage_count; i++)
+		if (binding_taken(point, i) > binding_taken(point, best))
+			best = i;
+	return best;
+}
+
+/* The arrows decide, unless another stage is much busier: then uneven service times hide in the
+ * waits. */
+static void choose_stage(const struct evidence_base *base, struct binding *binding)
+{
+	const struct point_summary *point = base->point;
+	const size_t busiest = busiest_stage(point);
+	binding->stage = pointed_stage(point);
+	binding->certainty = certainty_of(base, binding->stage);
+	if (binding_taken(point, busiest) < binding_taken(point, binding->stage) + CONFLICT_GAP)
+		return;
+	binding->stage = busiest;
+	binding->certainty = CONFLICT_CERTAINTY;
+	binding->conflict = true;
+}
+
+/* By the utilisation law, busy shares relate as capacities do, inverted. */
+static void find_second(const struct evidence_base *base, struct binding *binding)
+{
+	const struct point_summary *point = base->point;
+	size_t second = point->stage_count;
+	double nearest = 0;
+	for (size_t i = 0; i < point->stage_count; i++) {
+		/* Of two that take turns, the shorter binds as much if it is nearly as long. */
+		const bool turns = binding_takes_turns(point, i, binding->stage);
+		const double busy = turns ? point->stages[i].busy : binding_taken(point, i);
+		const double own = turns ? point->stages[binding->stage].busy
+					 : binding_taken(point, binding->stage);
+		const double near = busy / fmax(own, 1e-9);
+		if (i == binding->stage || (second < point->stage_count && near <= nearest))
+			continue;
+		second = i;
+		nearest = near;
+	}
+	binding->second_gap = fmax(1 - nearest, 0);
+	binding->alone = 1;
+	binding->second = point->stage_count;
+	if (second == point->stage_count)
+		return;
+	binding->second_noise = binding_margin_noise(base, binding->stage, second);
+	binding->alone = confidence_alone(1 / nearest, binding->second_noise);
+	if (confidence_is_pair(binding->alone))
+		binding->second = second;
+}
+
+/* Finds the queue where the stage above waits for room and the stage below waits for items, in
+ * turns (it cannot be at once). */
+static void find_depth(const struct point_summary *point, struct binding *binding)
+{
+	const double busiest = binding_taken(point, busiest_stage(point));
+	double loss = 0;
+	for (size_t i = 0; i + 1 < point->stage_count; i++) {
+		const double both = fmin(point->stages[i].blocked, point->stages[i + 1].starved);
+		if (both > loss && !binding_takes_turns(point, i, i + 1)) {
+			loss = both;
+			binding->queue_above = i;
+		}
+	}
+	binding->depth = busiest < DEPTH_BUSY_BELOW && loss >= DEPTH_LOSS_MIN;
+}
+
+struct binding binding_find(const struct evidence_base *base)
+{
+	struct binding binding = {.replayed = NAN, .depth_gain = NAN, .agree = true};
+	choose_stage(base, &binding);
+	binding.pointed = binding.stage;
+	find_second(base, &binding);
+	find_depth(base->point, &binding);
+	return binding;
+}
+
+size_t binding_next_capacity(const struct point_summary *point, size_t but)
+{
+	size_t next = point->stage_count;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (i != but && !isnan(point->stages[i].capacity) &&
+			(next == point->stage_count ||
+				point->stages[i].capacity < point->stages[next].capacity))
+			next = i;
+	return next;
+}
+
+/* --- by a replay ------------------------------------------------------------------------------ */
+
+/* The bottleneck is the stage whose costs' elasticities sum highest.  Two stages are a pair when
+ * their difference is within their intervals or their capacities cannot be told apart.  A queue is
+ * the bottleneck when no stage is busy all the time and the replay gains from a deeper queue. */
+
+static const double PAIR_LEAST = 0.20; /* elasticity of a stage that binds as much */
+/* Share of what the replay leaves unexplained that any stage may cause, as in model_predict.c. */
+static const double UNEXPLAINED = 0.5;
+static const double UNMODELLED_MOST = 0.20; /* of the time between batches */
+static const double ALL_BUSY = 0.95;        /* a stage so busy is the limit, not a queue */
+static const double DEPTH_GAIN = 0.08;      /* by replay, for a queue to be the limit */
+
+struct ranking {
+	size_t first, second;
+	double value[STAGES_MAX], deviation[STAGES_MAX];
+	double certainty; /* that first is above second */
+};
+
+static struct ranking rank_stages(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	struct ranking r = {.first = 0, .second = point->stage_count};
+	for (size_t i = 0; i < point->stage_count; i++)
+		r.value[i] = findings_stage(base->findings, point->stages[i].name, &r.deviation[i]);
+	for (size_t i = 1; i < point->stage_count; i++)
+		if (r.value[i] > r.value[r.first])
+			r.first = i;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (i != r.first &&
+			(r.second == point->stage_count || r.value[i] > r.value[r.second]))
+			r.second = i;
+	if (r.second == point->stage_count) {
+		r.certainty = 1;
+		return r;
+	}
+	const double gap = r.value[r.first] - r.value[r.second];
+	const double spread = hypot(r.deviation[r.first], r.deviation[r.second]);
+	r.certainty = confidence_normal(gap / spread);
+	return r;
+}
+
+static double busiest_share(const struct point_summary *point)
+{
+	double most = 0;
+	for (size_t i = 0; i < point->stage_count; i++)
+		most = fmax(most, binding_taken(point, i));
+	return most;
+}
+
+/* The first stage if there is none of that name. */
+static size_t stage_named(const struct point_summary *point, const char *name)
+{
+	const struct stage_summary *stage = summary_stage(point, name);
+	return stage ? (size_t)(stage - point->stages) : 0;
+}
+
+/* A slow worker makes the others wait as a shallow queue does; then evening out the workers gains
+ * more. */
+static void weigh_depth(const struct evidence_base *base, struct binding *binding)
+{
+	const struct findings *f = base->findings;
+	const bool prefetch = f->deeper >= f->deeper_read;
+	binding->depth_gain = fmax(f->deeper, f->deeper_read);
+	binding->depth = busiest_share(base->point) < ALL_BUSY &&
+			 binding->depth_gain >= DEPTH_GAIN && f->even < binding->depth_gain;
+	/* Reading that lacks files in flight lacks them for its latency: that is reading's own
+	 * limit. */
+	if (binding->depth && !prefetch &&
+		binding->stage == stage_named(base->point, STAGE_READ_NAME))
+		binding->depth = false;
+	if (binding->depth)
+		binding->queue_above =
+			stage_named(base->point, prefetch ? STAGE_DECODE_NAME : STAGE_READ_NAME);
+}
+
+/* The throughput without the first stage is the capacity of the next one. It is known as well as a
+ * measurement tells the two apart and as the replay explains it. */
+static void weigh_next(const struct evidence_base *base, size_t next, struct binding *binding)
+{
+	const struct findings *f = base->findings;
+	binding->second_noise = hypot(binding_margin_noise(base, binding->stage, next),
+		UNEXPLAINED * f->elasticities.unmodelled);
+	binding->alone = confidence_alone(1 + f->relieved, binding->second_noise);
+	if (confidence_is_pair(binding->alone)) {
+		binding->second = next;
+		binding->second_gap = fmax(f->relieved, 0);
+	}
+}
+
+/* Whether another stage limits as much: without the first one throughput would hardly rise, or its
+ * elasticity is not clearly below the first one's. */
+static void find_co_binding(
+	const struct evidence_base *base, const struct ranking *r, struct binding *binding)
+{
+	const struct findings *f = base->findings;
+	const size_t none = base->point->stage_count;
+	const size_t next = stage_named(base->point, stage_names[f->next]);
+	binding->second = none;
+	binding->alone = 1;
+	if (f->next != f->limit && next != r->first)
+		weigh_next(base, next, binding);
+	if (binding->second != none || r->second == none)
+		return;
+	if (confidence_is_pair(r->certainty) && r->value[r->second] >= PAIR_LEAST) {
+		binding->second = r->second;
+		binding->second_gap = fmax(r->value[r->first] - r->value[r->second], 0);
+	}
+}
+
+void binding_weigh(const struct evidence_base *base, struct binding *binding)
+{
+	const struct ranking r = rank_stages(base);
+	const bool complete = fabs(base->findings->elasticities.unmodelled) <= UNMODELLED_MOST;
+	binding->agree = binding->stage == r.first;
+	binding->conflict = !binding->agree;
+	/* A replay that misses so much of the time may miss what binds. */
+	if (!complete && !binding->agree)
+		return;
+	binding->stage = r.first;
+	binding->replayed = r.certainty;
+	find_co_binding(base, &r, binding);
+	weigh_depth(base, binding);
+}

@@ -1,0 +1,500 @@
+/* The whole diagnosis: whether there are enough samples, memory, the verdict with what a replay
+ * finds, phases, and what to change. Whatever is missing is left out with a reason; only lack of
+ * memory makes it fail. */
+#include "harness/analyze/diagnose.h"
+
+#include "harness/analyze/memory_growth.h"
+#include "harness/analyze/phases.h"
+#include "harness/analyze/point_model.h"
+#include "harness/analyze/recommend.h"
+#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/verdict.h"
+#include "harness/base/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THOROUGH = FINDINGS_THOROUGH, KNEE_CORES = 4, KNEE_WORKERS_MAX = 256, LOOSE_EFFORT = 1 };
+
+static const double PHASES_CONFIDENCE =
+	0.8; /* of the costliest phase's, as the verdict of the run */
+
+/* --- the model of what was measured ----------------------------------------------------------- */
+
+struct replayed {
+	struct model model;
+	struct findings findings;
+	bool open;
+};
+
+static void explain_why_not(char *why_not, const struct error *reason)
+{
+	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
+}
+
+/* Where too few items were recorded, says how much longer a run records enough. */
+static void add_way_out(
+	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
+{
+	const struct sufficiency s = {.samples = lack->recorded, .needed = lack->needed};
+	char way_out[WAY_OUT_BYTES];
+	const size_t used = strlen(why_not);
+	if (lack->needed > 0)
+		(void)snprintf(why_not + used, EVIDENCE_BYTES - used, "; %s",
+			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
+				way_out));
+}
+
+/* False, with the reason, when there is no replay of it. */
+static bool replay_point(
+	const struct diagnose_input *input, unsigned effort, struct replayed *out, char *why_not)
+{
+	struct error reason = {0};
+	struct model_lack lack = {0};
+	struct model_source with = input->source;
+	const struct model_source *source = &with;
+	with.lack = &lack;
+	with.let_through = cause_let_through(input->facts);
+	*out = (struct replayed){0};
+	if (effort == 0) {
+		(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: no replay was asked for");
+		return false;
+	}
+	if (!source->traces || source->count == 0) {
+		(void)snprintf(why_not, EVIDENCE_BYTES,
+			"no prediction: no service times were recorded (measure.profiler = off, or "
+			"an older result); set measure.profiler=on");
+		return false;
+	}
+	int code = model_open(&out->model, source, &reason);
+	out->open = !code;
+	if (!code)
+		code = findings_of(&out->model, effort, &out->findings, &reason);
+	if (!code)
+		return true;
+	explain_why_not(why_not, &reason);
+	add_way_out(input, &lack, why_not);
+	if (out->open)
+		model_close(&out->model);
+	*out = (struct replayed){0};
+	return false;
+}
+
+static void replayed_close(struct replayed *replayed)
+{
+	if (replayed->open)
+		model_close(&replayed->model);
+	*replayed = (struct replayed){0};
+}
+
+/* --- the verdict of the whole ----------------------------------------------------------------- */
+
+static void say_too_short(
+	const struct diagnose_input *input, const struct sufficiency *s, struct diagnosis *out)
+{
+	char way_out[WAY_OUT_BYTES];
+	char reason[EVIDENCE_BYTES - 16];
+	out->samples_needed = s->needed;
+	(void)snprintf(reason, sizeof reason, "%llu samples, %llu needed",
+		(unsigned long long)s->samples, (unsigned long long)s->needed);
+	verdict_abstain(&out->verdict, reason,
+		way_out_longer(
+			s, input->facts, input->source.repeats, input->source.count, way_out));
+	if (!isnan(s->width))
+		evidence_add(&out->verdict,
+			"the throughput is known to +/- %.0f %%; a verdict needs +/- 20 %%",
+			s->width * 100);
+}
+
+static void add_completeness(const struct findings *findings, struct verdict *verdict)
+{
+	static const double worth_saying = 0.10;
+	const double unmodelled = findings->elasticities.unmodelled;
+	if (fabs(unmodelled) < worth_saying)
+		return;
+	evidence_add(verdict,
+		unmodelled > 0
+			? "%.0f %% of batch time is unexplained: something that the model does not "
+			  "know limits the throughput"
+			: "the model is %.0f %% slower than what was measured: its costs are too "
+			  "high, or overlap in reality",
+		fabs(unmodelled) * 100);
+}
+
+/* --- phases ----------------------------------------------------------------------------------- */
+
+static void judge_part(const struct diagnose_input *input, const struct measurement *const *repeats,
+	const struct traces *const *traces, size_t count, unsigned effort, struct verdict *verdict)
+{
+	struct diagnose_input part_input = *input;
+	struct model_source *source = &part_input.source;
+	struct point_summary *summary = calloc(1, sizeof *summary);
+	struct replayed replayed = {0};
+	char why_not[EVIDENCE_BYTES];
+	source->repeats = repeats;
+	source->traces = traces;
+	source->count = count;
+	if (summary && summary_of_point(repeats, count, input->facts, summary, NULL) == 0) {
+		const struct point_facts facts = point_facts_measured(summary, input->facts);
+		const bool has =
+			replay_point(&part_input, effort ? LOOSE_EFFORT : 0, &replayed, why_not);
+		const struct evidence_base base = {.point = summary,
+			.repeats = repeats,
+			.count = count,
+			.facts = &facts,
+			.source = traces ? source : NULL,
+			.findings = has ? &replayed.findings : NULL};
+		verdict_judge_trusted(&base, verdict);
+		replayed_close(&replayed);
+		point_summary_release(summary);
+	}
+	free(summary);
+}
+
+/* Judges the last phase of a lasting change from the whole repetitions like it: they say more,
+ * because the other depths of their warm-ups and their first files belong to it. */
+static void judge_after(const struct diagnose_input *input, const struct phase_cut *cut,
+	unsigned effort, struct verdict *verdict)
+{
+	const struct model_source *source = &input->source;
+	const size_t first = cut->repeat + 1;
+	judge_part(input, source->repeats + first, source->traces ? source->traces + first : NULL,
+		cut->after, effort, verdict);
+}
+
+static void judge_phase(const struct diagnose_input *input, const struct phase_cut *cut, size_t i,
+	unsigned effort, struct phase *phase, struct verdict *verdict)
+{
+	const struct measurement *m = input->source.repeats[cut->repeat];
+	const struct traces *traces =
+		input->source.traces ? input->source.traces[cut->repeat] : NULL;
+	struct measurement *slice = calloc(1, sizeof *slice);
+	struct traces *part = calloc(1, sizeof *part);
+	*phase = (struct phase){.begin_s = cut->edges[i], .end_s = cut->edges[i + 1]};
+	verdict_abstain(
+		verdict, "out of memory", "free some memory, and diagnose the result again");
+	if (slice && part) {
+		phase_slice(m, traces, phase->begin_s, phase->end_s, slice);
+		if (traces)
+			phase_slice_traces(traces, phase->begin_s, phase->end_s, part);
+		phase->throughput = slice->throughput;
+		const struct measurement *one = slice;
+		const struct traces *one_traces = part;
+		if (cut->after > 0 && i + 1 == cut->count)
+			judge_after(input, cut, effort, verdict);
+		else
+			judge_part(input, &one, traces ? &one_traces : NULL, 1, effort, verdict);
+	}
+	memcpy(phase->stage, verdict->stage, sizeof phase->stage);
+	memcpy(phase->resource, verdict->resource, sizeof phase->resource);
+	phase->confidence = verdict->confidence;
+	free(part);
+	free(slice);
+}
+
+/* The same bottleneck at nearly the same throughput, or only for a moment. */
+static bool are_alike(const struct phase *a, const struct phase *b, double run_s)
+{
+	static const double moment = 0.12; /* of the run */
+	if (strcmp(a->stage, b->stage) != 0 || strcmp(a->resource, b->resource) != 0)
+		return false;
+	return phases_rates_alike(a->throughput, b->throughput) ||
+	       fmin(a->end_s - a->begin_s, b->end_s - b->begin_s) < moment * run_s;
+}
+
+/* Merges two consecutive phases: the throughput is samples over time. */
+static void join_phases(struct phase *into, const struct phase *next)
+{
+	const double first = into->end_s - into->begin_s;
+	const double second = next->end_s - next->begin_s;
+	into->throughput =
+		(into->throughput * first + next->throughput * second) / (first + second);
+	into->end_s = next->end_s;
+	into->confidence = fmin(into->confidence, next->confidence);
+}
+
+static void join_alike(struct diagnosis *out, struct verdict *verdicts)
+{
+	const double run_s = out->phases[out->phase_count - 1].end_s - out->phases[0].begin_s;
+	size_t kept = 0;
+	for (size_t i = 1; i < out->phase_count; i++) {
+		if (are_alike(&out->phases[kept], &out->phases[i], run_s)) {
+			join_phases(&out->phases[kept], &out->phases[i]);
+			continue;
+		}
+		out->phases[++kept] = out->phases[i];
+		verdicts[kept] = verdicts[i];
+	}
+	out->phase_count = kept + 1;
+}
+
+/* The phase that loses the most samples against the fastest. */
+static size_t costliest_phase(const struct diagnosis *out)
+{
+	double fastest = 0;
+	double most = -1;
+	size_t worst = 0;
+	for (size_t i = 0; i < out->phase_count; i++)
+		fastest = fmax(fastest, out->phases[i].throughput);
+	for (size_t i = 0; i < out->phase_count; i++) {
+		const struct phase *p = &out->phases[i];
+		const double lost = (fastest - p->throughput) * (p->end_s - p->begin_s);
+		if (lost > most) {
+			most = lost;
+			worst = i;
+		}
+	}
+	return worst;
+}
+
+/* Put first, because everything after it is about that part only and its figures are not the
+ * run's. */
+static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t after)
+{
+	struct verdict *v = &out->verdict;
+	char rate[UNITS_BYTES];
+	char like[80] = "";
+	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
+	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
+	if (after > 0)
+		(void)snprintf(like, sizeof like, ", and %zu repetition%s after it that %s like it",
+			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
+	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
+		"The bottleneck changes during the run (%zu parts); what follows covers %.2f to %.2f "
+		"s (%s samples/s), the part that costs most%s.",
+		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
+		like);
+	v->evidence_count = kept + 1;
+}
+
+static void add_phases(
+	struct diagnosis *out, const struct phase_cut *cut, const struct verdict *verdicts)
+{
+	const size_t worst = costliest_phase(out);
+	const bool is_last = worst + 1 == out->phase_count;
+	out->verdict = verdicts[worst];
+	out->verdict.confidence *= PHASES_CONFIDENCE;
+	say_which_phase(out, &out->phases[worst], is_last ? cut->after : 0);
+}
+
+static void judge_phases(const struct diagnose_input *input, const struct phase_cut *cut,
+	unsigned effort, struct diagnosis *out)
+{
+	struct verdict verdicts[PHASES_MAX];
+	for (size_t i = 0; i < cut->count; i++)
+		judge_phase(input, cut, i, effort, &out->phases[i], &verdicts[i]);
+	out->phase_count = cut->count;
+	join_alike(out, verdicts);
+	if (out->phase_count > 1)
+		add_phases(out, cut, verdicts);
+}
+
+static void whole_is_one_phase(const struct diagnose_input *input, struct diagnosis *out)
+{
+	const struct measurement *m = input->source.count > 0 ? input->source.repeats[0] : NULL;
+	struct phase *phase = &out->phases[0];
+	out->phase_count = 1;
+	*phase = (struct phase){.begin_s = m ? m->cut_seconds : 0,
+		.end_s = m ? m->cut_seconds + m->measured_seconds : 0,
+		.throughput = input->point->median,
+		.confidence = out->verdict.confidence};
+	memcpy(phase->stage, out->verdict.stage, sizeof phase->stage);
+	memcpy(phase->resource, out->verdict.resource, sizeof phase->resource);
+}
+
+/* --- what follows from the model -------------------------------------------------------------- */
+
+static unsigned knee_workers(const struct diagnose_input *input)
+{
+	const unsigned most = KNEE_CORES * (input->facts->cores > 0 ? input->facts->cores : 1);
+	const unsigned now = 2 * input->facts->decode_workers;
+	const unsigned wanted = most > now ? most : now;
+	return wanted < KNEE_WORKERS_MAX ? wanted : KNEE_WORKERS_MAX;
+}
+
+/* Nothing to change, but the step is not at its full rate either: the verdict's own advice says
+ * why. */
+static bool is_late(const struct diagnose_input *input, const struct diagnosis *found)
+{
+	const struct evidence_base base = {.point = input->point,
+		.repeats = input->source.repeats,
+		.count = input->source.count,
+		.facts = input->facts,
+		.source = input->source.traces ? &input->source : NULL};
+	return found->recommendation_count == 0 && stage_is(found->verdict.stage, STAGE_STEP) &&
+	       strcmp(found->verdict.resource, "compute") == 0 && step_is_late(&base);
+}
+
+static int follow_model(const struct diagnose_input *input, const struct model *model,
+	unsigned effort, struct diagnosis *out, struct error *err)
+{
+	const struct recommend_start start = {.model = model,
+		.config = input->source.config,
+		.stage = out->verdict.stage,
+		.resource = out->verdict.resource,
+		.cores = input->facts->cores,
+		.effort = effort,
+		.tried = input->tried};
+	const struct point_facts measured = point_facts_measured(input->point, input->facts);
+	int code = recommend(&start, out, err);
+	if (!code && effort >= THOROUGH)
+		code = model_ladder(model, &out->ladder, err);
+	if (!code && effort >= THOROUGH)
+		code = model_knee(model, knee_workers(input), &out->knee, err);
+	if (!code && !is_late(input, out))
+		recommend_advise(out, input->point, &measured, out->verdict.advice,
+			sizeof out->verdict.advice);
+	return code;
+}
+
+/* A model that cannot be followed further is reported; the diagnosis does not fail. */
+static void use_model(const struct diagnose_input *input, const struct replayed *replayed,
+	unsigned effort, struct diagnosis *out)
+{
+	struct error reason = {0};
+	out->modelled = true;
+	out->replayed = replayed->findings.replayed;
+	out->elasticities = replayed->findings.elasticities;
+	add_completeness(&replayed->findings, &out->verdict);
+	if (strcmp(out->verdict.stage, "none") == 0)
+		return;
+	if (follow_model(input, &replayed->model, effort, out, &reason))
+		explain_why_not(out->why_not, &reason);
+}
+
+/* A limit that comes and goes is one limit, not several phases. */
+static bool is_stall(const struct verdict *verdict)
+{
+	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
+}
+
+/* Figures and the model come from `input`, the verdict from `judged`, the phases from `parts`. */
+static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *judged,
+	const struct diagnose_input *parts, const struct phase_cut *cut, unsigned effort,
+	struct diagnosis *out)
+{
+	struct replayed replayed;
+	const struct point_facts facts = point_facts_measured(input->point, input->facts);
+	const bool has = replay_point(input, effort, &replayed, out->why_not);
+	const struct evidence_base base = {.point = input->point,
+		.repeats = judged->source.repeats,
+		.count = judged->source.count,
+		.facts = &facts,
+		.source = judged->source.traces ? &judged->source : NULL,
+		.findings = has ? &replayed.findings : NULL};
+	verdict_judge(&base, &out->verdict);
+	if (cut->count > 1 && !is_stall(&out->verdict))
+		judge_phases(parts, cut, effort, out);
+	if (out->phase_count <= 1)
+		whole_is_one_phase(input, out);
+	if (has)
+		use_model(input, &replayed, effort, out);
+	replayed_close(&replayed);
+}
+
+/* A prediction that failed when it was tried lowers the confidence as a failed experiment does. */
+static void weigh_failures(const struct tried *tried, struct diagnosis *out)
+{
+	const size_t failed = tried_failed(tried);
+	const double before = out->verdict.confidence;
+	if (failed == 0 || strcmp(out->verdict.stage, "none") == 0)
+		return;
+	for (size_t i = 0; i < failed; i++)
+		out->verdict.confidence =
+			confidence_failed(out->verdict.confidence, CONFIDENCE_ODDS_OWN);
+	out->phases[0].confidence =
+		out->phase_count == 1 ? out->verdict.confidence : out->phases[0].confidence;
+	evidence_add(&out->verdict,
+		"%zu of its predictions did not come true when tried: the confidence falls from "
+		"%.2f to %.2f",
+		failed, before, out->verdict.confidence);
+}
+
+static struct evidence_base base_of(const struct diagnose_input *input)
+{
+	return (struct evidence_base){.point = input->point,
+		.repeats = input->source.repeats,
+		.count = input->source.count,
+		.facts = input->facts,
+		.source = input->source.traces ? &input->source : NULL};
+}
+
+/* True where the reason for the uneven rates is itself the finding. */
+static bool uneven_for_a_cause(const struct diagnose_input *input)
+{
+	const struct evidence_base base = base_of(input);
+	return stalls_bind(&base) || cache_binds(&base);
+}
+
+static void take_all(struct diagnose_input *input)
+{
+	struct model_source *source = &input->source;
+	source->repeats = input->all;
+	source->traces = input->all_traces;
+	source->count = input->all_count;
+}
+
+/* A store that did not answer makes a repetition unsteady. If that repetition were left out, nobody
+ * would hear of it. */
+static bool take_stalled(struct diagnose_input *input)
+{
+	struct diagnose_input with = *input;
+	if (input->all_count <= input->source.count)
+		return false;
+	take_all(&with);
+	const struct evidence_base steady = base_of(input);
+	const struct evidence_base all = base_of(&with);
+	if (stalls_bind(&steady) || !stalls_bind(&all))
+		return false;
+	*input = with;
+	return true;
+}
+
+/* Cuts the repetitions into parts; if an unsteady one of `all` has a change that lasted,
+ * parts->source becomes all of them. */
+static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
+{
+	struct model_source *source = &parts->source;
+	phases_cut(source->repeats, source->count, cut);
+	if (cut->count > 1 || parts->all_count <= source->count)
+		return;
+	struct phase_cut all;
+	phases_cut(parts->all, parts->all_count, &all);
+	if (all.after == 0)
+		return;
+	*cut = all;
+	take_all(parts);
+}
+
+int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
+	struct error *err)
+{
+	(void)err;
+	*out = (struct diagnosis){.replayed = NAN, .verdict = input->point->verdict};
+	struct diagnose_input judged = *input;
+	const bool stalled = take_stalled(&judged);
+	const struct model_source *source = &input->source;
+	memory_find(source->repeats, source->count, input->facts, &out->memory);
+	struct phase_cut cut;
+	struct diagnose_input parts = *input;
+	cut_in_parts(&parts, &cut);
+	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
+	out->width = enough.width;
+	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
+		!uneven_for_a_cause(&judged)) {
+		say_too_short(input, &enough, out);
+		(void)snprintf(out->why_not, sizeof out->why_not,
+			"no prediction: too little was measured");
+		whole_is_one_phase(input, out);
+		return 0;
+	}
+	judge_whole(input, &judged, &parts, &cut, effort, out);
+	if (stalled)
+		evidence_add(&out->verdict,
+			"the stall was in a repetition that the figures leave out as unsteady");
+	weigh_failures(input->tried, out);
+	return 0;
+}

@@ -1,0 +1,236 @@
+/* A replay model calibrated from one point's measurements, what it becomes when keys change, and
+ * what is computed from it: predictions with intervals, elasticities, the ladder of limits, the
+ * knee.  Pure functions on saved results. */
+#ifndef MLBENCH_ANALYZE_POINT_MODEL_H
+#define MLBENCH_ANALYZE_POINT_MODEL_H
+
+#include "harness/analyze/replay.h"
+#include "harness/analyze/statistics.h"
+#include "harness/config/config.h"
+#include "harness/record/ceilings.h"
+#include "harness/record/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MODEL_NOTES_MAX = 16, LADDER_MAX = 8 };
+
+/* The emulated step of a configuration at a batch size, ns per full batch: published times live
+ * with the backends, which analysis does not see, so that the command passes them in.  NAN: not
+ * known (another backend, or a pair without a published time). */
+typedef double model_step_time(const struct config *config, uint32_t batch_size);
+/* Likewise ns of an exchange of gradients among its devices, nothing planted; NAN: not known. */
+typedef double model_exchange_time(const struct config *config);
+
+/* What a model is calibrated from: everything known about one point. */
+/* How many items were recorded and how many a model needs; needed 0: enough. */
+struct model_lack {
+	size_t recorded, needed;
+};
+
+struct model_source {
+	const struct config *config; /* of the point */
+	const struct measurement *const *repeats;
+	const struct traces *const *traces; /* of the same repeats */
+	size_t count;
+	unsigned cores;
+	const struct ceilings *ceilings; /* NULL: none */
+	/* How fast cores are when n are busy, from other points of the sweep; NAN: not known (taken
+	 * from the ceilings, or as none, and a note says so) */
+	double contention;
+	/* Points of the same sweep that read at other depths, all else equal. */
+	const struct read_point *others;
+	size_t other_count;
+	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be
+	 * in proportion to the batch unless step.time is set. */
+	model_step_time *step_time;
+	/* NULL: step.devices and sync.* cannot be altered. */
+	model_exchange_time *exchange_time;
+	/* Reads that the mount lets through at once, beyond which they wait in front of the store;
+	 * 0: any number. */
+	double let_through;
+	struct model_lack
+		*lack; /* set by model_open where there is too little; NULL: not asked for */
+};
+
+/* The decode series are those of an ordinary worker, the step series those of an ordinary device;
+ * worker_factor and device_factor say which ones are slower by more than chance, and by how
+ * much. */
+struct model {
+	struct replay_model replay; /* its series are owned by storage */
+	float *storage[COSTS];      /* owned */
+	float *worker_factor;       /* (decode_workers); owned */
+	float *device_factor;       /* (DEVICES_MAX); owned */
+	struct config config;       /* that it is of: model_alter's `to`; owned */
+	model_step_time *step_time;
+	model_exchange_time *exchange_time;
+	uint64_t samples; /* of the data set */
+	struct workload_facts facts;
+	double samples_per_batch;
+	size_t needed;     /* items, where fewer were recorded; 0: they are enough */
+	double measured;   /* samples/s: median of the repeats */
+	double noise;      /* relative deviation of one repeat */
+	double unmodelled; /* ln(replayed / measured): what binds and is not in the model */
+	/* Busy shares of the stages in the replay as calibrated: where the above is known to
+	 * hold. */
+	double calibrated_busy[REPLAY_STAGES];
+	double calibrated;       /* samples/s of that replay */
+	double calibrated_cores; /* that it kept busy */
+	bool contention_known;  /* how cores slow each other down; else it is taken as not at all */
+	double calibrated_step; /* share of the time that the step's thread was at work in it */
+	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much
+	 * longer in a replay before that was fitted to it.  0: not known. */
+	double step_working_ns, step_excess_ns;
+	/* ns a batch, in STEP_DEVICE: how late the step's thread was, beyond the device's own
+	 * time. */
+	double late_ns;
+	/* of which so much was not measured, but follows from more or fewer workers */
+	double late_guess_ns;
+	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
+	/* Of reading, when no device showed: time that might be a device's after all
+	 * (model_read.h), and the files in flight that it was seen with.  Matters when more of them
+	 * are to be. */
+	double hidden_device_ns;
+	unsigned measured_in_flight;
+	/* probability that storage is full, more in flight gains nothing (storage_capacity.h) */
+	double read_full;
+	size_t recorded; /* samples that the series came from */
+	char notes[MODEL_NOTES_MAX][NOTE_BYTES];
+	size_t note_count;
+};
+
+/* -ENODATA: no service times were recorded, or too few (err: how many there are and how many are
+ * needed). */
+int model_open(struct model *model, const struct model_source *source, struct error *err);
+
+/* What all operating points tell about the store, for repetitions that need not be the source's.
+ * source: NULL: there is none. */
+struct storage;
+void model_storage(const struct model_source *source, const struct measurement *const *repeats,
+	size_t count, double let_through, struct storage *out);
+
+/* Whether a sample costs the decoder the same at all values of the key. Points of a sweep that
+ * differ in other keys say nothing about how decoding scales or how cores slow each other down. */
+bool model_keeps_decode_cost(enum key_id key);
+
+/* How cores slow each other down, from several points of a sweep: busy[i] cores were busy on
+ * average while an item of CPU work took cpu_ns[i] of CPU time; cpu = c (1 + contention (busy -
+ * 1)).  Not below 0; NAN: the points are too few or too much alike (fewer than two, or less than
+ * half a core apart). */
+double model_fit_contention(const double *busy, const double *cpu_ns, size_t count);
+/* The two figures of one repetition.  False: its decode stage has no CPU accounting. */
+bool model_contention_point(
+	const struct measurement *measurement, unsigned cores, double *busy, double *cpu_ns);
+void model_close(struct model *model); /* safe on {0} */
+int model_copy(struct model *to, const struct model *from, struct error *err);
+
+/* Changes the model of `from` into that of `to`: every key that differs, except those that only say
+ * how a run is named, seeded and measured. -ENOTSUP: a key that the model does not cover (err lists
+ * those that it does), or a step whose time is unknown; the model is then unchanged or half
+ * changed: close it. Adds a note for what is extrapolated. */
+int model_alter(
+	struct model *model, const struct config *from, const struct config *to, struct error *err);
+/* Whether a key can be altered. */
+bool model_knows(enum key_id key);
+
+struct prediction {
+	double throughput; /* samples/s, of the replay, times the calibration error known */
+	struct interval
+		interval; /* 90 %: resampled blocks, the machine's noise, the model's own error */
+	struct replay_result replay;
+	/* The interval reaches down to what storage would give that serves no more files at once
+	 * than were in flight when it was measured: until more are, nothing tells a serial device
+	 * from latency. */
+	bool hidden_device;
+};
+
+/* effort: replays for the interval (8 is a sketch, 40 is thorough). */
+int model_predict(
+	const struct model *model, unsigned effort, struct prediction *out, struct error *err);
+
+/* e = -dlnX/dln s of every cost, by replays that share their random numbers, with block bootstrap
+ * intervals (90 %).  They sum to 1, less what is not in the model. */
+struct elasticity {
+	enum replay_cost cost;
+	double value;
+	struct interval interval;
+};
+struct elasticities {
+	struct elasticity costs[COSTS];
+	double sum;        /* of the replay's */
+	double unmodelled; /* share of the time between batches that no cost explains */
+};
+int model_elasticities(
+	const struct model *model, unsigned effort, struct elasticities *out, struct error *err);
+
+/* The next bottlenecks: the limiting stage's service time is set to zero, again and again, until
+ * the step limits. */
+struct ladder_rung {
+	char stage[NAME_BYTES], resource[NAME_BYTES];
+	double throughput; /* with all the rungs before it removed */
+};
+struct ladder {
+	struct ladder_rung rungs[LADDER_MAX];
+	size_t count;
+};
+int model_ladder(const struct model *model, struct ladder *out, struct error *err);
+
+/* The smallest number of decode workers whose doubling gains less than 5 %. */
+struct knee {
+	unsigned workers;
+	double throughput, doubled;
+};
+int model_knee(
+	const struct model *model, unsigned workers_max, struct knee *out, struct error *err);
+
+/* --- findings: what a replay of the point says about its limit -------------------------------- */
+
+/* How throughput answers to each cost, and what it would be without a lock, with even workers, with
+ * cores for all, with nothing else on the node, without a CPU quota, with deeper queues.  Each of
+ * the latter is a counterfactual: one replay with the same random numbers. */
+enum { FINDINGS_THOROUGH = 8 }; /* effort below which it is a sketch */
+
+struct findings {
+	bool sketch;     /* by few and short replays */
+	double replayed; /* samples/s of the replay as it is */
+	struct elasticities elasticities;
+	/* Relative gains, 0.1: a tenth more; 0 where there is nothing to take away. */
+	double unlocked, even, roomy, alone;
+	double unthrottled;  /* without the CPU quota, on the cores that there are */
+	double even_devices; /* with no device slower than the others */
+	double deeper;       /* with four times the prefetch depth */
+	double deeper_read;  /* with four times the files in flight and waiting */
+	/* With the costs of the stage of the highest elasticity taken away, and the stage that is
+	 * busiest then: one that binds nearly as much, when the gain is small. */
+	double relieved;
+	enum replay_stage limit, next;
+};
+
+/* effort as for model_predict, at least 1. */
+int findings_of(
+	const struct model *model, unsigned effort, struct findings *out, struct error *err);
+
+/* Sum of the elasticities of a stage's costs; *deviation from their intervals (as if
+ * independent). */
+double findings_stage(const struct findings *findings, const char *stage, double *deviation);
+double findings_cost(const struct findings *findings, enum replay_cost cost);
+
+/* --- the universal scalability law ------------------------------------------------------------ */
+
+/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).
+ * Least squares with non-negative coefficients, intervals by a bootstrap of residuals.  False:
+ * fewer than 4 distinct n. */
+struct usl_fit {
+	double lambda, sigma, kappa;
+	struct interval lambda_90, sigma_90, kappa_90;
+	double peak; /* n of the highest X; HUGE_VAL with kappa = 0 */
+	double r_squared;
+};
+bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
+/* The same, with the 90 % interval of the curve at each of `at_count` values of n. It is narrower
+ * than the intervals of the coefficients suggest, because they are correlated. */
+bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
+	struct usl_fit *fit, const double *at, size_t at_count, struct interval *band);
+double usl_at(const struct usl_fit *fit, double n);
+
+#endif

@@ -1,0 +1,191 @@
+/* The steps of a verdict, shared by the files that make it: the gate, which stage is the bottleneck
+ * (binding.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, advice.c).
+ * Internal to analyze; summary.h and diagnose.h are the ways in. */
+#ifndef MLBENCH_ANALYZE_VERDICT_H
+#define MLBENCH_ANALYZE_VERDICT_H
+
+#include "harness/analyze/point_model.h"
+#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/summary.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is judged: the summary, the repetitions that it was made of, and what else there is. */
+struct evidence_base {
+	const struct point_summary *point;
+	const struct measurement *const *repeats;
+	size_t count;
+	const struct point_facts *facts;
+	/* NULL: no service times, no ceilings.  Its repetitions need not be those above. */
+	const struct model_source *source;
+	const struct findings *findings; /* NULL: no replay */
+};
+
+/* --- verdict.c -------------------------------------------------------------------------------- */
+
+/* The gate: whether the measurements may be judged at all; false with the reason and the way
+ * out. */
+struct refusal {
+	char reason[EVIDENCE_BYTES - 16];
+	char way_out[WAY_OUT_BYTES];
+};
+bool gate_passes(const struct evidence_base *base, struct refusal *refusal);
+void verdict_judge(const struct evidence_base *base, struct verdict *out);
+/* Without the gate: for a part of a measurement that has passed it, or one that is unsteady only as
+ * a whole. */
+void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out);
+/* No verdict: the reason is the evidence, what to set to get one is the advice. */
+void verdict_abstain(struct verdict *out, const char *reason, const char *way_out);
+/* The facts with the threads that were measured in place of those that were configured. */
+struct point_facts point_facts_measured(
+	const struct point_summary *point, const struct point_facts *facts);
+/* Adds one sentence, given without a capital and a full stop. */
+void evidence_add(struct verdict *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* --- binding.c: which stage is the bottleneck ------------------------------------------------- */
+
+struct binding {
+	size_t stage;      /* index into point->stages */
+	size_t second;     /* the stage that limits as much; stage_count: none */
+	double second_gap; /* second's spare utilisation over the first's: 0.03 is "within 3 %" */
+	/* Deviation of ln of the ratio of their capacities; and the probability that the first
+	 * limits alone, given that deviation. */
+	double second_noise, alone;
+	double certainty;   /* that the arrows at the stage point the right way, 0..1 */
+	bool conflict;      /* the busiest stage is not where the arrows point */
+	bool depth;         /* no stage is busy: the queue between two of them is the bottleneck */
+	size_t queue_above; /* depth: the stage above that queue */
+	/* With a replay: the probability that its elasticities are highest at the stage (NAN: no
+	 * replay), and whether the arrows agree. */
+	double replayed;
+	bool agree;
+	size_t pointed;    /* the stage that the arrows and the busy shares alone would name */
+	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
+	/* the step starves while storage stalls: the stage is read, whichever is busiest */
+	bool stalls;
+};
+struct binding binding_find(const struct evidence_base *base);
+/* The same with what the replay found, which decides. */
+void binding_weigh(const struct evidence_base *base, struct binding *binding);
+/* Share of the time that the stage's workers are taken: working and, for devices that train
+ * together, exchanging gradients or waiting for one another.  Step and exchange take turns on a
+ * device, so each is taken as long as both are. */
+double binding_taken(const struct point_summary *point, size_t stage);
+/* The stage with the next least capacity after `but`; stage_count when none shows one. */
+size_t binding_next_capacity(const struct point_summary *point, size_t but);
+
+/* Standard error of ln(capacity of one stage / capacity of the other).  By the utilisation law busy
+ * shares relate as capacities do, inverted, and what slows the whole node down cancels in their
+ * ratio.  The error is that of the ratio's spread over the repetitions, moderated by what
+ * capacities usually vary by, or that of its spread over parts of each repetition, whichever is
+ * larger: a stall that only one of the two stages feels shows in the parts. */
+double margin_noise(const struct measurement *const *repeats, size_t count, const char *stage,
+	const char *other);
+
+/* --- cause.c, cause_read.c: which resource the stage lacks ------------------------------------ */
+
+struct cause {
+	const char *resource;
+	double certainty;           /* 0..1, given that the stage is right */
+	char words[EVIDENCE_BYTES]; /* the figures behind it */
+};
+typedef bool cause_rule(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out);
+struct cause cause_of_stage(const struct evidence_base *base, const struct stage_summary *stage);
+
+/* Fills out and returns true: the last line of a rule that holds. */
+bool cause_is(struct cause *out, const char *resource, double certainty, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* 0.5 at the threshold, 0.95 from a tenth of the whole above it. */
+double certainty_above(double value, double threshold);
+
+/* Rules, asked in order, ended by NULL. */
+extern cause_rule *const cause_rules_read[];
+cause_rule cause_quota, cause_stolen, cause_external, cause_cores, cause_unexplained;
+
+/* "the quota of cgroup /a/b (1.5 cores)" */
+enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };
+const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES]);
+/* A group's path; a sentence has room only for its end. */
+const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES]);
+/* Cores that the stages' threads are on or wait for. */
+double cause_cores_wanted(const struct point_summary *point);
+
+/* An emulated step's thread is busy well beyond what its device computes: it hands steps over late,
+ * or wakes up late after them, so that the device is not at its rate.  Work before each step, known
+ * by its service times, is no lateness.  False for any other step. */
+bool step_is_late(const struct evidence_base *base);
+/* Share of the time that devices wait for one another before they exchange; NAN: there is one
+ * device. */
+double devices_waiting(const struct point_summary *point);
+
+/* Whether reading is the bottleneck because a cache holds a part of the data; its rate changes with
+ * what the cache holds. */
+bool cache_binds(const struct evidence_base *base);
+/* Whether the step starves because storage answers nothing for a while, now and then. */
+bool stalls_bind(const struct evidence_base *base);
+/* How many buffered reads the kernel lets through to a FUSE server at once, unless the server asks
+ * for more (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
+double cause_let_through(const struct point_facts *facts);
+/* A line on the mount and the disk, where reads wait for them, and one on a memory limit that the
+ * page cache is too small under. */
+void evidence_add_store(
+	const struct evidence_base *base, const char *resource, struct verdict *out);
+/* The advice to raise a limit of a control group; false: none is the cause. */
+bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
+	const char *resource, char *out, size_t room);
+
+/* --- advice.c: what to change ----------------------------------------------------------------- */
+
+void advice_write(const struct evidence_base *base, const struct binding *binding,
+	const struct cause *cause, struct verdict *out);
+/* What makes decoding cheaper: "codec.jpeg_scaled = on for JPEG, smaller pictures", only what the
+ * data's formats allow and what is not set yet. */
+enum { CHEAPER_BYTES = 120 };
+const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES]);
+/* Fewer decode workers that keep all cores as busy; 0: there are no more workers than that. */
+unsigned advice_fewer_workers(const struct point_facts *facts);
+
+/* --- verdict.c: how sure a verdict is --------------------------------------------------------- */
+
+/* The probability that (stage, resource) is right, as a product of what may be wrong with it:
+ *
+ *   confidence = stage x resource x busy x pair x completeness
+ *
+ * and at most 0.97 (0.90 below 3 repetitions).
+ *
+ *   stage         by the arrows beside it alone, or by arrows and replay together.  Two witnesses
+ *                 that agree are wrong together only if both are wrong (1 - (1-a)(1-r)); where they
+ *                 disagree the replay is believed, at 0.65 of what it claims; two that name one
+ *                 stage each of a pair agree.  Where a quota stops the threads only the replay is
+ *                 asked, because stopped threads wait anywhere.
+ *   resource      how far the time split is from the threshold that names it (cause.c)
+ *   busy          without a replay: 1 for a stage that is busy 90 % of the time, 0.7 at 70 %: its
+ *                 own waiting is not its own limit, and the queues' share is not known
+ *   pair          0.6 when another stage limits as much, as far as can be told; else the
+ *                 probability that none does (the next capacity is 5 % above the first), at least
+ *                 0.9
+ *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %;
+ *                 0.8 where it misses more than a fifth and disagrees, so that only the arrows count
+ *
+ * Without a replay a queue's depth as the verdict has 0.5: only a replay or an experiment can
+ * prove it. */
+double confidence_stage(double arrows, double replay, bool agree); /* replay NAN: none */
+double confidence_busy(double busy);
+double confidence_pair(bool pair, double alone);
+double confidence_completeness(double unmodelled); /* NAN: no replay */
+double confidence_most(size_t repeats);
+/* The probability that a normal variable is below z. */
+double confidence_normal(double z);
+/* The probability that a stage limits alone: that the next capacity is more than 5 % above its own,
+ * given their ratio and the deviation of its ln. */
+double confidence_alone(double ratio, double deviation);
+/* Whether that is too little to name only one of the two. */
+bool confidence_is_pair(double alone);
+/* After a prediction that failed: its odds over the divisor. */
+#define CONFIDENCE_ODDS_OWN 4 /* of the stage that the verdict names, or of what it recommends */
+double confidence_failed(double confidence, double divisor);
+
+#endif

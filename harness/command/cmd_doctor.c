@@ -1,0 +1,212 @@
+/* mlbench doctor: what this node has and lacks for measuring, what follows, and how to mend it. */
+#include "harness/command/command.h"
+#include "harness/measure/node_checks.h"
+#include "harness/record/fields.h"
+#include "harness/report/html/page.h"
+#include "harness/report/style.h"
+#include "workloads/backend/backend.h"
+#include "workloads/source/residency.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	ALL_MAX = DOCTOR_FINDINGS_MAX + 16,
+	SUBJECT_COLUMNS = 18,
+	INDENT_COLUMNS = 8,
+	WHY_BYTES = BACKEND_WHY_BYTES
+};
+
+struct findings {
+	struct doctor_finding all[ALL_MAX];
+	size_t count;
+};
+
+static struct doctor_finding *next_finding(
+	struct findings *findings, enum doctor_level level, const char *subject)
+{
+	struct doctor_finding *finding = &findings->all[findings->count];
+	if (findings->count + 1 < ALL_MAX)
+		findings->count++;
+	*finding = (struct doctor_finding){.level = level};
+	(void)snprintf(finding->subject, sizeof finding->subject, "%s", subject);
+	return finding;
+}
+
+static void doctor_add_sources(struct findings *findings)
+{
+	for (size_t i = 0; source_list[i]; i++) {
+		char why[WHY_BYTES];
+		const char *reason = source_list[i]->unavailable
+					     ? source_list[i]->unavailable(why, sizeof why)
+					     : NULL;
+		char subject[sizeof findings->all[0].subject];
+		(void)snprintf(subject, sizeof subject, "engine %s", source_list[i]->name);
+		struct doctor_finding *finding =
+			next_finding(findings, reason ? DOCTOR_LACKS : DOCTOR_OK, subject);
+		(void)snprintf(
+			finding->state, sizeof finding->state, "%s", reason ? reason : "works");
+		if (reason)
+			(void)snprintf(finding->consequence, sizeof finding->consequence,
+				"read.engine = auto takes pread instead; asked for by name, it exits with status 3");
+	}
+}
+
+/* What there is of it, versions and devices, also where something is lacking. */
+static void state_backend(
+	struct doctor_finding *finding, const struct backend_ops *ops, const char *reason)
+{
+	char details[WHY_BYTES] = "";
+	if (ops->details)
+		(void)ops->details(details, sizeof details);
+	(void)snprintf(finding->state, sizeof finding->state, "%s%s%s", reason ? reason : "works",
+		*details ? (reason ? "; " : ": ") : "", details);
+}
+
+static void add_backends(struct findings *findings)
+{
+	for (size_t i = 0; backend_list[i]; i++) {
+		char why[WHY_BYTES];
+		const char *reason = backend_list[i]->unavailable
+					     ? backend_list[i]->unavailable(why, sizeof why)
+					     : NULL;
+		char subject[sizeof findings->all[0].subject];
+		(void)snprintf(subject, sizeof subject, "backend %s", backend_list[i]->name);
+		struct doctor_finding *finding =
+			next_finding(findings, reason ? DOCTOR_NOTE : DOCTOR_OK, subject);
+		state_backend(finding, backend_list[i], reason);
+		if (reason)
+			(void)snprintf(finding->consequence, sizeof finding->consequence, "%s",
+				backend_list[i]->on_cores
+					? "no step is computed on the CPU, and no matrix product is probed"
+					: "step.backend = auto emulates a device, and every output says so");
+	}
+}
+
+static void add_residency(struct findings *findings)
+{
+	bool available = false;
+	const char *how = residency_method(&available);
+	struct doctor_finding *finding =
+		next_finding(findings, available ? DOCTOR_OK : DOCTOR_LACKS, "cache residency");
+	(void)snprintf(finding->state, sizeof finding->state, "%s%s",
+		available ? "measured by " : "", how);
+	if (!available)
+		(void)snprintf(finding->consequence, sizeof finding->consequence,
+			"read.cache = cold and warm cannot be proved, and are refused");
+}
+
+static void add_charts(struct findings *findings)
+{
+	const char *why = page_charts_unavailable();
+	struct doctor_finding *finding =
+		next_finding(findings, why ? DOCTOR_NOTE : DOCTOR_OK, "charts");
+	(void)snprintf(finding->state, sizeof finding->state, "%s",
+		why ? why : "report.html draws them, without a network");
+	if (!why)
+		return;
+	(void)snprintf(finding->consequence, sizeof finding->consequence,
+		"report.html has its tables without them");
+	(void)snprintf(finding->remedy, sizeof finding->remedy,
+		"npm and a network for one 'make setup', then 'make'");
+}
+
+static const char *level_word(enum doctor_level level)
+{
+	static const char *const words[] = {"ok", "note", "lacks"};
+	return words[level];
+}
+
+static void render_finding(
+	const struct doctor_finding *finding, const struct style *style, struct buffer *out)
+{
+	static const enum ink inks[] = {INK_GOOD, INK_WARN, INK_BAD};
+	enum { WORD_COLUMNS = 6 };
+	const int indent = INDENT_COLUMNS + SUBJECT_COLUMNS + 2;
+	buffer_text(out, "  ");
+	style_field(style, inks[finding->level], level_word(finding->level), WORD_COLUMNS, out);
+	style_field(style, INK_BOLD, finding->subject, SUBJECT_COLUMNS, out);
+	buffer_text(out, "  ");
+	style_wrap(style, finding->state, indent, indent, out);
+	if (finding->consequence[0]) {
+		buffer_repeat(out, " ", indent);
+		style_wrap(style, finding->consequence, indent, indent, out);
+	}
+	if (finding->remedy[0]) {
+		buffer_repeat(out, " ", indent);
+		buffer_format(out, "%sto mend:%s ", style_ink(style, INK_ACCENT), style_end(style));
+		style_wrap(style, finding->remedy, indent, indent + (int)strlen("to mend: "), out);
+	}
+}
+
+static size_t count_level(const struct findings *findings, enum doctor_level level)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < findings->count; i++)
+		count += findings->all[i].level == level;
+	return count;
+}
+
+static int print_text(
+	const struct invocation *invocation, const struct findings *findings, struct error *err)
+{
+	const struct style style = command_style(invocation);
+	struct buffer text = {0};
+	buffer_text(&text, "what this node has and lacks for measuring\n\n");
+	for (size_t i = 0; i < findings->count; i++)
+		render_finding(&findings->all[i], &style, &text);
+	buffer_format(&text, "\n%zu ok, %zu to note, %zu lacking\n",
+		count_level(findings, DOCTOR_OK), count_level(findings, DOCTOR_NOTE),
+		count_level(findings, DOCTOR_LACKS));
+	const int status = command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static int doctor_print_json(
+	const struct invocation *invocation, const struct findings *findings, struct error *err)
+{
+	json_t *array = json_array();
+	int bad = array ? 0 : -ENOMEM;
+	for (size_t i = 0; i < findings->count && !bad; i++) {
+		const struct doctor_finding *finding = &findings->all[i];
+		bad = json_array_append_new(array,
+			json_pack("{s:s, s:o, s:o, s:o, s:o}", "level", level_word(finding->level),
+				"subject", fields_text(finding->subject), "state",
+				fields_text(finding->state), "consequence",
+				fields_text(finding->consequence), "remedy",
+				fields_text(finding->remedy)));
+	}
+	return command_print_json(invocation,
+		json_pack("{s:s, s:o}", "schema", "mlbench.doctor/1", "findings", array), err);
+}
+
+static int doctor_run(const struct invocation *invocation, struct error *err)
+{
+	struct findings findings = {0};
+	const char *path =
+		invocation->options.argument_count > 0 ? invocation->options.arguments[0] : NULL;
+	findings.count = node_checks(findings.all, DOCTOR_FINDINGS_MAX, path);
+	doctor_add_sources(&findings);
+	add_residency(&findings);
+	add_backends(&findings);
+	add_charts(&findings);
+	return command_wants_json(invocation) ? doctor_print_json(invocation, &findings, err)
+					      : print_text(invocation, &findings, err);
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.summary = "find what disturbs measuring on this node, and how to fix it",
+	.arguments = "[FOLDER]",
+	.description =
+		"Each finding says what was found, what it means for measuring, and how to fix "
+		"it. With FOLDER, it also checks the file system and the disk of a data set "
+		"there.",
+	.example = "mlbench doctor data/imagenet_like",
+	.options = OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = doctor_run,
+};

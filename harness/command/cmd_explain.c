@@ -1,0 +1,177 @@
+/* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
+#include "harness/analyze/limit_kind.h"
+#include "harness/base/suggest.h"
+#include "harness/command/command.h"
+#include "harness/command/glossary.h"
+#include "harness/record/fields.h"
+#include "harness/report/runbook.h"
+#include "harness/report/table.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { INDENT_COLUMNS = 2 };
+
+/* Whether the word names this pair, its stage or its resource. */
+static bool word_matches(const char *word, size_t kind)
+{
+	char pair[PAIR_BYTES];
+	return strcmp(word, limit_kinds[kind].stage) == 0 ||
+	       strcmp(word, limit_kinds[kind].resource) == 0 ||
+	       strcmp(word, limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource,
+				    pair)) == 0;
+}
+
+/* The pairs that are meant: all without a word. */
+struct selection {
+	size_t kinds[LIMIT_KINDS_MAX];
+	size_t count;
+};
+
+static int refuse_word(const char *word, struct error *err)
+{
+	char pairs[LIMIT_KINDS_MAX][PAIR_BYTES];
+	const char *names[3 * LIMIT_KINDS_MAX];
+	struct glossary_entry entry;
+	size_t count = 0;
+	if (glossary_find(word, &entry))
+		return error_set(err, -EINVAL,
+			"no verdict is '%s'; 'mlbench help %s' explains the term", word, word);
+	for (size_t i = 0; i < limit_kind_count; i++) {
+		names[count++] =
+			limit_kind_pair(limit_kinds[i].stage, limit_kinds[i].resource, pairs[i]);
+		names[count++] = limit_kinds[i].stage;
+		names[count++] = limit_kinds[i].resource;
+	}
+	const char *near = suggest_nearest(word, names, count);
+	if (near)
+		return error_set(
+			err, -EINVAL, "no verdict is '%s'; did you mean '%s'?", word, near);
+	return error_set(err, -EINVAL, "no verdict is '%s'; 'mlbench explain' lists them", word);
+}
+
+static int select_kinds(const char *word, struct selection *selection, struct error *err)
+{
+	selection->count = 0;
+	for (size_t i = 0; i < limit_kind_count; i++)
+		if (!word || word_matches(word, i))
+			selection->kinds[selection->count++] = i;
+	return selection->count ? 0 : refuse_word(word, err);
+}
+
+static int entry_of(size_t kind, struct runbook_text *entry, struct error *err)
+{
+	if (runbook_find(limit_kinds[kind].stage, limit_kinds[kind].resource, entry))
+		return 0;
+	return error_set(err, -ENOENT, "the runbook has no entry '%s/%s'", limit_kinds[kind].stage,
+		limit_kinds[kind].resource);
+}
+
+static int add_json(size_t kind, json_t *entries, struct error *err)
+{
+	struct runbook_text entry;
+	const int code = entry_of(kind, &entry, err);
+	if (code)
+		return code;
+	json_t *row = json_pack("{s:s, s:s, s:s%}", "stage", limit_kinds[kind].stage, "resource",
+		limit_kinds[kind].resource, "text", entry.text, entry.size);
+	if (json_array_append_new(entries, row) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void render_entry(size_t kind, const struct runbook_text *entry, const struct style *style,
+	struct buffer *out)
+{
+	char pair[PAIR_BYTES];
+	buffer_format(out, "%s%s%s\n\n", style_ink(style, INK_ACCENT),
+		limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource, pair),
+		style_end(style));
+	runbook_render(entry, style, INDENT_COLUMNS, out);
+}
+
+static void explain_add_row(size_t kind, const struct runbook_text *entry, struct table *table)
+{
+	char pair[PAIR_BYTES];
+	const struct runbook_text meaning = runbook_meaning(entry);
+	struct buffer text = {0};
+	for (size_t i = 0; i < meaning.size; i++)
+		buffer_add(&text, meaning.text[i] == '\n' ? " " : &meaning.text[i], 1);
+	table_add(table, INK_BOLD, "%s",
+		limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource, pair));
+	table_add(table, INK_PLAIN, "%s", text.data ? text.data : "");
+	buffer_release(&text);
+}
+
+static int explain_render_list(const struct selection *selection, const struct style *style,
+	struct buffer *out, struct error *err)
+{
+	static const struct table_column columns[] = {
+		{.head = "", .left = true}, {.head = "", .left = true, .wraps = true}};
+	struct table table;
+	int code = 0;
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	for (size_t i = 0; i < selection->count && !code; i++) {
+		struct runbook_text entry;
+		code = entry_of(selection->kinds[i], &entry, err);
+		if (!code)
+			explain_add_row(selection->kinds[i], &entry, &table);
+	}
+	buffer_format(out, "%sverdicts; 'mlbench explain STAGE/RESOURCE' explains one%s\n",
+		style_ink(style, INK_ACCENT), style_end(style));
+	table_render(&table, style, INDENT_COLUMNS, false, out);
+	table_close(&table);
+	return code;
+}
+
+static int explain_print_json(
+	const struct invocation *invocation, const struct selection *selection, struct error *err)
+{
+	json_t *entries = json_array();
+	int code = entries ? 0 : error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < selection->count && !code; i++)
+		code = add_json(selection->kinds[i], entries, err);
+	if (code) {
+		json_decref(entries);
+		return command_status(code);
+	}
+	return command_print_json(invocation,
+		json_pack("{s:s, s:o}", "schema", "mlbench.explain/1", "entries", entries), err);
+}
+
+static int explain_run(const struct invocation *invocation, struct error *err)
+{
+	const struct options *options = &invocation->options;
+	const char *word = options->argument_count > 0 ? options->arguments[0] : NULL;
+	struct selection selection;
+	int code = select_kinds(word, &selection, err);
+	if (code)
+		return command_status(code);
+	if (command_wants_json(invocation))
+		return explain_print_json(invocation, &selection, err);
+	const struct style style = command_style(invocation);
+	struct runbook_text entry;
+	struct buffer text = {0};
+	if (!word || selection.count > 1)
+		code = explain_render_list(&selection, &style, &text, err);
+	else if (!(code = entry_of(selection.kinds[0], &entry, err)))
+		render_entry(selection.kinds[0], &entry, &style, &text);
+	const int status = code ? command_status(code) : command_print(&text, err);
+	buffer_release(&text);
+	return status;
+}
+
+const struct command command_explain = {
+	.name = "explain",
+	.summary = "explain a verdict: what it means and what to do",
+	.arguments = "[STAGE/RESOURCE | STAGE | RESOURCE]",
+	.description =
+		"Prints the runbook's entry for a verdict such as decode/lock: what it means, how it shows in the "
+		"measurements, how to confirm it, how to fix it, and what it is easily confused with. A stage "
+		"('decode') or a resource ('cpu') lists its verdicts; without an argument all are listed. The "
+		"same text is docs/runbook.md.",
+	.example = "mlbench explain read/latency",
+	.options = OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = explain_run,
+};

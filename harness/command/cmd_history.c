@@ -1,0 +1,238 @@
+/* mlbench history: all results below a folder, and what became of them over time. */
+#include "harness/base/log.h"
+#include "harness/base/parts.h"
+#include "harness/base/suggest.h"
+#include "harness/base/units.h"
+#include "harness/command/command.h"
+#include "harness/command/product.h"
+#include "harness/report/history_filter.h"
+#include "harness/report/history_report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(MLBENCH_WITH_sqlite3)
+
+#define RESULTS_FOLDER "results"
+
+enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_JSON, FORMAT_CSV, FORMATS };
+
+static const char *const formats[FORMATS] = {"text", "html", "json", "csv"};
+static const char *const file_names[FORMATS] = {
+	"history.txt", "history.html", "history.json", "history.csv"};
+
+/* What was asked for. */
+struct request {
+	enum format format;
+	struct history_metric metric;
+	bool plots;
+	double significance;
+	double since; /* 0: from the begin */
+};
+
+static int history_parse_format(
+	const struct options *options, enum format *format, struct error *err)
+{
+	const char *name = options_value(options, OPTION_FORMAT);
+	const char *out = options_value(options, OPTION_OUT);
+	*format = options_given(options, OPTION_JSON) ? FORMAT_JSON : FORMAT_TEXT;
+	if (*format == FORMAT_JSON && out && strcmp(out, "-") != 0)
+		return error_set(err, -EINVAL,
+			"--json writes to standard output: for a file, --format json --out FILE");
+	if (!name)
+		return 0;
+	for (int i = 0; i < FORMATS; i++)
+		if (strcmp(name, formats[i]) == 0) {
+			if (options_given(options, OPTION_JSON) && i != FORMAT_JSON)
+				return error_set(err, -EINVAL,
+					"--json and --format %s contradict each other", name);
+			*format = (enum format)i;
+			return 0;
+		}
+	const char *near = suggest_nearest(name, formats, FORMATS);
+	if (near)
+		return error_set(
+			err, -EINVAL, "unknown format '%s' (did you mean '%s'?)", name, near);
+	return error_set(err, -EINVAL, "unknown format '%s': text, html, json or csv", name);
+}
+
+static int history_parse_significance(
+	const struct options *options, double *share, struct error *err)
+{
+	const char *text = options_value(options, OPTION_SIGNIFICANCE);
+	*share = LEVEL_SIGNIFICANCE;
+	if (!text)
+		return 0;
+	if (units_parse_share(text, share) || *share < LEVEL_SIGNIFICANCE_LEAST || *share > 0.5)
+		return error_set(err, -EINVAL,
+			"'%s' is no level of significance: from 0.1%% to 50%%, as '1%%'", text);
+	return 0;
+}
+
+static int parse_request(const struct options *options, struct request *request, struct error *err)
+{
+	const char *metric = options_value(options, OPTION_METRIC);
+	const char *since = options_value(options, OPTION_SINCE);
+	*request = (struct request){0};
+	int code = history_parse_format(options, &request->format, err);
+	if (!code)
+		code = history_parse_significance(options, &request->significance, err);
+	if (!code && since)
+		code = history_time_parse(since, (double)time(NULL), &request->since, err);
+	/* A page without a chart would be a poor one. */
+	request->plots = metric || request->format == FORMAT_HTML;
+	if (!code && request->plots)
+		code = history_metric_find(metric ? metric : "throughput", &request->metric, err);
+	return code;
+}
+
+static int make_filter(const struct history *history, const struct options *options,
+	const struct request *request, struct history_filter *filter, struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < options->condition_count && !code; i++)
+		code = history_filter_add(filter, &history->db, options->conditions[i], err);
+	if (!code && request->since > 0)
+		code = history_filter_since(filter, request->since, err);
+	return code;
+}
+
+static void conditions_text(const struct options *options, struct buffer *out)
+{
+	for (size_t i = 0; i < options->condition_count; i++)
+		buffer_format(out, "%s%s", i ? ", " : "", options->conditions[i]);
+	if (options_value(options, OPTION_SINCE))
+		buffer_format(out, "%ssince %s", out->size ? ", " : "",
+			options_value(options, OPTION_SINCE));
+}
+
+static int history_print_json(
+	const struct invocation *invocation, const struct history_report *report, struct error *err)
+{
+	const char *out = options_value(&invocation->options, OPTION_OUT);
+	json_t *document = history_json(report);
+	if (!out || strcmp(out, "-") == 0)
+		return command_print_json(invocation, document, err);
+	char *line = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
+	struct buffer text = {.failed = !line};
+	buffer_text(&text, line ? line : "");
+	buffer_text(&text, "\n");
+	const int status = product_write(out, file_names[FORMAT_JSON], &text, err);
+	buffer_release(&text);
+	free(line);
+	json_decref(document);
+	return status;
+}
+
+static int print_report(const struct invocation *invocation, const struct request *request,
+	const struct history_report *report, struct error *err)
+{
+	const char *out = options_value(&invocation->options, OPTION_OUT);
+	struct style style = command_style(invocation);
+	struct buffer text = {0};
+	int code = 0;
+	if (request->format == FORMAT_JSON)
+		return history_print_json(invocation, report, err);
+	style.colour = style.colour && !out;
+	if (request->format == FORMAT_HTML)
+		code = history_page(report, &text, err);
+	else if (request->format == FORMAT_CSV)
+		history_csv(report, &text);
+	else
+		history_text(report, &style, &text);
+	const int status = code ? command_status(code)
+				: product_write(out, file_names[request->format], &text, err);
+	buffer_release(&text);
+	return status;
+}
+
+static int report_on(const struct invocation *invocation, const struct request *request,
+	const struct history *history, const struct history_filter *filter, struct error *err)
+{
+	struct history_rows rows = {0};
+	struct history_rows all = {0};
+	struct history_plot plot = {0};
+	struct buffer conditions = {0};
+	const struct history_metric *metric = request->plots ? &request->metric : NULL;
+	int status = EXIT_STATUS_FAILED;
+	int code = history_select(history, filter, metric, false, &rows, err);
+	if (!code && metric)
+		code = history_select(history, filter, metric, true, &all, err);
+	if (!code && metric)
+		code = history_plot_make(&plot, &all, metric, request->significance, err);
+	conditions_text(&invocation->options, &conditions);
+	if (!code) {
+		const struct history_report report = {.history = history,
+			.rows = &rows,
+			.plot = metric ? &plot : NULL,
+			.conditions = conditions.data ? conditions.data : ""};
+		status = print_report(invocation, request, &report, err);
+	} else {
+		status = command_status(code);
+	}
+	buffer_release(&conditions);
+	history_plot_release(&plot);
+	history_rows_release(&all);
+	history_rows_release(&rows);
+	return status;
+}
+
+static int history_run(const struct invocation *invocation, struct error *err)
+{
+	const struct options *options = &invocation->options;
+	const char *root = options->argument_count > 0 ? options->arguments[0] : RESULTS_FOLDER;
+	struct request request;
+	struct history history = {0};
+	struct history_filter filter = {0};
+	int code = parse_request(options, &request, err);
+	if (!code)
+		code = history_open(&history, root, options_given(options, OPTION_REBUILD),
+			invocation->stop, err);
+	if (!code)
+		code = make_filter(&history, options, &request, &filter, err);
+	const int status = code ? command_status(code)
+				: report_on(invocation, &request, &history, &filter, err);
+	history_filter_release(&filter);
+	history_close(&history);
+	return status;
+}
+
+#else
+
+static int history_run(const struct invocation *invocation, struct error *err)
+{
+	(void)invocation;
+	return command_status(part_require(PART_HISTORY, err));
+}
+
+#endif
+
+const struct command command_history = {
+	.name = "history",
+	.summary = "list all results; show how a metric changed over time",
+	.arguments = "[RESULTS_DIR]",
+	.description =
+		"Lists every result below RESULTS_DIR (by default results/), oldest first, each "
+		"with its best point. With --metric, it also shows that metric over time: "
+		"results of one configuration on one node form a series, in which changes of "
+		"level are marked that are significant (--significance) and larger than 1 %. "
+		"Metrics of a point: throughput, step_utilisation, rss_peak_bytes and others; of "
+		"a stage: capacity, busy, starved, blocked, cpu, io_wait, lock_wait, mean, p50, "
+		"p90, p99, p99.9 and max, as in 'decode.capacity' or 'read.p99'.\n\n"
+		"--where takes KEY OP VALUE, where OP is one of = != < <= > >= and ~ (contains). "
+		"KEY is one of name, hash, folder, node, host, cpu, cores, version, status, "
+		"backend, emulated, points, started, finished, stage, resource, verdict, "
+		"repeats; a metric; a key of the configuration (of a sweep, the points with that "
+		"value count); or a fact of the environment, as 'kernel.release'.\n\n"
+		"--format is text, html (a page with charts), json or csv; --out names a file "
+		"for it. The index RESULTS_DIR/history.sqlite remembers what was read. You can "
+		"delete it at any time, and --rebuild makes it again.",
+	.example = "mlbench history --metric throughput --where name=imagenet_like --since 30d",
+	.options = OPTION_BIT(OPTION_WHERE) | OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_METRIC) |
+		   OPTION_BIT(OPTION_SIGNIFICANCE) | OPTION_BIT(OPTION_FORMAT) |
+		   OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_REBUILD) | OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = history_run,
+};

@@ -1,0 +1,339 @@
+/* mlbench list: what you can choose from, and why this node lacks some of it. */
+#include "harness/command/cmd_list.h"
+
+#include "harness/analyze/peaks.h"
+#include "harness/base/clock.h"
+#include "harness/base/parts.h"
+#include "harness/base/suggest.h"
+#include "harness/base/units.h"
+#include "harness/config/config.h"
+#include "harness/record/fields.h"
+#include "harness/report/export.h"
+#include "harness/report/html/page.h"
+#include "harness/report/table.h"
+#include "workloads/backend/backend.h"
+#include "workloads/backend/cuda_load.h"
+#include "workloads/image/codec.h"
+#include "workloads/model/model.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHY_BYTES = 320, TEXT_BYTES = 480, INDENT_COLUMNS = 2 };
+
+void listing_add(struct listing *listing, const char *name, const char *why_not, const char *text)
+{
+	json_t *row = json_object();
+	int bad = json_object_set_new(row, "name", fields_text(name));
+	bad |= json_object_set_new(row, "summary", fields_text(text));
+	bad |= json_object_set_new(
+		row, "unavailable", why_not ? fields_text(why_not) : json_null());
+	bad |= json_array_append_new(listing->rows, row);
+	listing->failed = listing->failed || bad;
+}
+
+static void list_sources(struct listing *listing)
+{
+	for (size_t i = 0; source_list[i]; i++) {
+		char why[WHY_BYTES];
+		const char *reason = source_list[i]->unavailable
+					     ? source_list[i]->unavailable(why, sizeof why)
+					     : NULL;
+		listing_add(listing, source_list[i]->name, reason, source_list[i]->summary);
+	}
+}
+
+static void list_codecs(struct listing *listing)
+{
+	for (int format = 0; format < IMAGE_FORMATS; format++)
+		for (const struct codec_ops *codec = codecs[format]; codec; codec = codec->other)
+			listing_add(listing, codec->name, codec->unavailable, codec->summary);
+	listing_add(listing, codec_null.name, NULL, codec_null.summary);
+}
+
+static void list_backends(struct listing *listing)
+{
+	for (size_t i = 0; backend_list[i]; i++) {
+		const struct backend_ops *ops = backend_list[i];
+		char why[BACKEND_WHY_BYTES];
+		char details[BACKEND_WHY_BYTES] = "";
+		char text[TEXT_BYTES];
+		const char *reason = ops->unavailable ? ops->unavailable(why, sizeof why) : NULL;
+		if (ops->details && !reason)
+			(void)ops->details(details, sizeof details);
+		(void)snprintf(
+			text, sizeof text, "%s%s%s", ops->summary, *details ? ": " : "", details);
+		listing_add(listing, ops->name, reason, text);
+	}
+}
+
+static void list_models(struct listing *listing)
+{
+	for (size_t i = 0; model_list[i]; i++) {
+		const struct model *model = model_list[i];
+		char parameters[UNITS_BYTES];
+		char flops[UNITS_BYTES];
+		char text[TEXT_BYTES];
+		(void)snprintf(text, sizeof text,
+			"%s; %s parameters, %s FLOP per sample to train (%s)", model->summary,
+			units_format_count((double)model_parameters(model), parameters),
+			units_format_count(model_training_flops(model), flops), model->source);
+		listing_add(listing, model->name, NULL, text);
+	}
+}
+
+/* A line per device, in the table's order, with all its models. */
+static void list_devices(struct listing *listing)
+{
+	for (size_t i = 0; i < emulated_step_count; i++) {
+		bool seen = false;
+		for (size_t j = 0; j < i; j++)
+			seen = seen ||
+			       strcmp(emulated_steps[j].device, emulated_steps[i].device) == 0;
+		struct buffer text = {0};
+		for (size_t j = i; !seen && j < emulated_step_count; j++) {
+			char time[UNITS_BYTES];
+			const struct emulated_step *step = &emulated_steps[j];
+			if (strcmp(step->device, emulated_steps[i].device) == 0)
+				buffer_format(&text, "%s%s %s per batch of %u",
+					text.size ? ", " : "", step->model,
+					units_format_duration(
+						step->seconds * (double)NS_PER_S, time),
+					step->batch);
+		}
+		if (!seen)
+			listing_add(listing, emulated_steps[i].device, NULL,
+				text.data ? text.data : "");
+		buffer_release(&text);
+	}
+}
+
+/* "published dense TFLOP/s: fp32 67, tf32 494 (source)". */
+static void add_peaks(const char *name, struct buffer *text)
+{
+	static const char *const precisions[PEAK_PRECISIONS] = {
+		"fp32", "tf32", "bf16", "fp16", "fp8"};
+	const struct device_peak *peak = peak_find(name);
+	if (!peak) {
+		buffer_text(text, "; published peak unknown");
+		return;
+	}
+	buffer_text(text, "; published dense TFLOP/s:");
+	for (int i = 0; i < PEAK_PRECISIONS; i++)
+		if (peak->teraflops[i] > 0)
+			buffer_format(text, " %s %.4g,", precisions[i], peak->teraflops[i]);
+	text->size -= !text->failed; /* the last comma */
+	buffer_format(text, " (%s)", peak->source);
+}
+
+/* This node's devices before those that can be emulated. */
+static void list_real_devices(struct listing *listing)
+{
+	const struct cuda_found *found = cuda_find();
+	if (!found->ready)
+		listing_add(listing, "cuda", found->why, "");
+	for (size_t i = 0; i < found->node.count && found->ready; i++) {
+		const struct cuda_device_facts *facts = &found->node.devices[i];
+		char name[TEXT_BYTES];
+		char memory[UNITS_BYTES];
+		struct buffer text = {0};
+		(void)snprintf(name, sizeof name, "cuda %zu", i);
+		buffer_format(&text, "%s at %s, sm_%u%u, %s", facts->name, facts->bus, facts->major,
+			facts->minor, units_format_size((double)facts->memory_bytes, memory));
+		buffer_text(&text, found->plugin->test_double
+					   ? "; TEST DOUBLE, no figure means anything"
+					   : "");
+		add_peaks(facts->name, &text);
+		listing_add(listing, name, NULL, text.data ? text.data : "");
+		buffer_release(&text);
+	}
+}
+
+/* Devices without a published step time are emulated by times that the user has; their peaks help to guess some. */
+static void list_any_device(struct listing *listing)
+{
+	struct buffer text = {0};
+	buffer_text(&text,
+		"any other device, by its own step times "
+		"(step.time = 106ms@64,61ms@32); published dense bf16 TFLOP/s, not step times:");
+	for (size_t i = 0; i < peak_count; i++)
+		buffer_format(&text, "%s %s %.4g", i ? "," : "", peak_list[i].device,
+			peak_list[i].teraflops[STEP_PRECISION_BF16]);
+	listing_add(listing, "any", NULL, text.data ? text.data : "");
+	buffer_release(&text);
+}
+
+static void list_all_devices(struct listing *listing)
+{
+	list_real_devices(listing);
+	list_devices(listing);
+	list_any_device(listing);
+}
+
+static void list_keys(struct listing *listing)
+{
+	for (int key = 0; key < KEY_COUNT; key++) {
+		char name[TEXT_BYTES];
+		(void)snprintf(name, sizeof name, "%s.%s", config_keys[key].section,
+			config_keys[key].name);
+		listing_add(listing, name, NULL, config_keys[key].doc);
+	}
+}
+
+static void list_formats(struct listing *listing)
+{
+	for (size_t i = 0; export_list[i]; i++)
+		listing_add(listing, export_list[i]->name, export_unavailable(export_list[i]),
+			export_list[i]->summary);
+}
+
+static void list_parts(struct listing *listing)
+{
+	for (enum part part = 0; part < PARTS; part++)
+		listing_add(listing, part_name(part), part_missing(part), part_summary(part));
+	listing_add(listing, "charts", page_charts_unavailable(), "the pictures of report.html");
+}
+
+static const struct topic {
+	const char *name, *heading;
+	void (*fill)(struct listing *listing);
+} topics[] = {
+	{"sources", "engines that read files (read.engine)", list_sources},
+	{"codecs", "codecs", list_codecs},
+	{"backends", "backends that compute a step (step.backend)", list_backends},
+	{"models", "models (step.model)", list_models},
+	{"devices",
+		"devices: this node's GPUs, and emulated ones (step.device) with their published step times",
+		list_all_devices},
+	{"formats", "output formats (export --format)", list_formats},
+	{"parts", "optional parts of this build", list_parts},
+	{"configs", "configurations (run, sweep, diagnose or check NAME)", list_configs},
+	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
+};
+
+enum { TOPICS = sizeof topics / sizeof topics[0] };
+
+static int find_topic(const char *name, const struct topic **topic, struct error *err)
+{
+	const char *names[TOPICS];
+	for (size_t i = 0; i < TOPICS; i++) {
+		names[i] = topics[i].name;
+		if (strcmp(name, topics[i].name) == 0) {
+			*topic = &topics[i];
+			return 0;
+		}
+	}
+	const char *near = suggest_nearest(name, names, TOPICS);
+	if (near)
+		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
+	return error_set(err, -EINVAL,
+		"cannot list '%s': sources, codecs, backends, models, devices, formats, parts, configs or keys",
+		name);
+}
+
+void list_names(const char *topic, struct buffer *out)
+{
+	size_t row;
+	const json_t *value;
+	for (size_t i = 0; i < TOPICS; i++) {
+		if (!topic) {
+			buffer_format(out, " %s", topics[i].name);
+		} else if (strcmp(topics[i].name, topic) == 0) {
+			struct listing listing = {.rows = json_array()};
+			topics[i].fill(&listing);
+			json_array_foreach(listing.rows, row, value)
+			{
+				const char *name =
+					json_string_value(json_object_get(value, "name"));
+				if (json_is_null(json_object_get(value, "unavailable")) &&
+					!strchr(name, ' '))
+					buffer_format(out, " %s", name);
+			}
+			json_decref(listing.rows);
+		}
+	}
+}
+
+static void list_render(const struct topic *topic, const struct listing *listing,
+	const struct style *style, struct buffer *out)
+{
+	static const struct table_column columns[] = {
+		{.head = "", .left = true}, {.head = "", .left = true, .wraps = true}};
+	struct table table;
+	size_t i;
+	const json_t *row;
+	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	json_array_foreach(listing->rows, i, row)
+	{
+		const char *why = json_string_value(json_object_get(row, "unavailable"));
+		const char *text = json_string_value(json_object_get(row, "summary"));
+		table_add(&table, why ? INK_DIM : INK_BOLD, "%s",
+			json_string_value(json_object_get(row, "name")));
+		if (why)
+			table_add(&table, INK_WARN, "not here: %s", why);
+		else
+			table_add(&table, INK_PLAIN, "%s", text);
+	}
+	buffer_format(
+		out, "%s%s%s\n", style_ink(style, INK_ACCENT), topic->heading, style_end(style));
+	table_render(&table, style, INDENT_COLUMNS, false, out);
+	table_close(&table);
+}
+
+/* Fills each topic of the range into the text or the document. */
+static int list_topics(const struct topic *first, size_t count, const struct invocation *invocation,
+	struct buffer *text, json_t *document)
+{
+	const struct style style = command_style(invocation);
+	for (size_t i = 0; i < count; i++) {
+		struct listing listing = {.rows = json_array()};
+		first[i].fill(&listing);
+		buffer_text(text, i ? "\n" : "");
+		list_render(&first[i], &listing, &style, text);
+		if (listing.failed ||
+			json_object_set_new(document, first[i].name, listing.rows) != 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int list_run(const struct invocation *invocation, struct error *err)
+{
+	const bool one = invocation->options.argument_count > 0;
+	const struct topic *topic = topics;
+	if (one) {
+		const int code = find_topic(invocation->options.arguments[0], &topic, err);
+		if (code)
+			return command_status(code);
+	}
+	/* All of them but the keys, which are many. */
+	const size_t count = one ? 1 : TOPICS - 1;
+	struct buffer text = {0};
+	json_t *document = json_pack("{s:s}", "schema", "mlbench.list/1");
+	int status;
+	if (list_topics(topic, count, invocation, &text, document))
+		status = command_status(error_set(err, -ENOMEM, "out of memory"));
+	else if (command_wants_json(invocation))
+		status = command_print_json(invocation, json_incref(document), err);
+	else
+		status = command_print(&text, err);
+	json_decref(document);
+	buffer_release(&text);
+	return status;
+}
+
+const struct command command_list = {
+	.name = "list",
+	.summary = "list engines, codecs, backends, models, devices, configurations, keys",
+	.arguments = "[sources|codecs|backends|models|devices|formats|parts|configs|keys]",
+	.description =
+		"Lists what you can choose from. What this node cannot do is listed too, with "
+		"the reason. Without a topic: everything but the keys.",
+	.example = "mlbench list backends",
+	.options = OPTION_BIT(OPTION_JSON),
+	.arguments_max = 1,
+	.run = list_run,
+};

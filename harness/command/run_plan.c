@@ -1,0 +1,656 @@
+/* From a file and overrides to a plan that is known to be possible. */
+#include "harness/command/run_plan.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/log.h"
+#include "harness/base/step_schedule.h"
+#include "harness/base/units.h"
+#include "harness/command/adaptive_sweep.h"
+#include "harness/command/config_place.h"
+#include "harness/command/data.h"
+#include "harness/command/limits.h"
+#include "harness/command/step_facts.h"
+#include "harness/measure/process_usage.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
+#include "harness/report/report.h"
+#include "pipelines/conduct.h"
+#include "pipelines/dither.h"
+#include "workloads/backend/backend.h"
+#include "workloads/backend/cuda_load.h"
+#include "workloads/model/model.h"
+#include "workloads/source/source.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- estimates of time, and the bound on memory: pools, and what the process has beside them ------------ */
+
+/* What the program takes beside its pools, at least: the promise of docs/ARCHITECTURE.md. */
+static const uint64_t PROGRAM_BYTES = 64ULL << 20;
+/* To come, beside what is resident before a run: recorders, results, the page. */
+static const uint64_t LATER_BYTES = 32ULL << 20;
+/* Of each thread: touched stack, meters, what its C library keeps for it. */
+static const uint64_t THREAD_BYTES = 128ULL << 10;
+/* OpenBLAS maps so much for each of its threads, and touches what the sizes of the products ask for. */
+static const uint64_t BLAS_THREAD_BYTES = 32ULL << 20;
+
+static double plan_seconds_of(const struct config *config, enum key_id key)
+{
+	return (double)config_integer(config, key) / (double)NS_PER_S;
+}
+
+/* Between two batches, over all devices, where an emulated step is the limit; NAN: it is not known. */
+static double batch_seconds(const struct config *config)
+{
+	const uint32_t batch = (uint32_t)config_integer(config, KEY_BATCH_SIZE);
+	const double step_ns = step_facts_time(config, batch);
+	const double devices = config_real(config, KEY_STEP_DEVICES);
+	const double exchange_ns = devices > 1 ? step_facts_exchange(config) : 0;
+	return (step_ns * config_real(config, KEY_INJECT_STEP_FACTOR) +
+		       (isnan(exchange_ns) ? 0 : exchange_ns)) /
+	       devices / (double)NS_PER_S;
+}
+
+static void note_short(
+	struct plan_cost *cost, const struct config *config, double duration_s, double batch_s)
+{
+	const double least = config_real(config, KEY_MEASURE_MIN_BATCHES);
+	if (!(duration_s < least * batch_s))
+		return;
+	cost->short_points++;
+	if (batch_s <= cost->short_worst.batch_s)
+		return;
+	cost->short_worst.duration_s = duration_s;
+	cost->short_worst.batch_s = batch_s;
+	cost->short_worst.batches_least = least;
+	cost->short_worst.hopeless = CONDUCT_EXTENSION * duration_s < (least + 1) * batch_s;
+}
+
+static void plan_cost_add_time(struct plan_cost *cost, const struct config *config)
+{
+	const double duration_s = plan_seconds_of(config, KEY_MEASURE_DURATION);
+	const double batch_s = batch_seconds(config);
+	/* As the conductor has it: one batch more, since time is measured from the first to the last. */
+	const double wanted_s = (config_real(config, KEY_MEASURE_MIN_BATCHES) + 1) * batch_s;
+	const double longer_s = (double)dither_longer_ns(config) / (double)NS_PER_S;
+	double measured_s = duration_s;
+	cost->points++;
+	if (config_integer(config, KEY_MEASURE_EPOCHS) > 0)
+		return;
+	if (wanted_s > duration_s) /* not where it is NAN */
+		measured_s = fmin(wanted_s, CONDUCT_EXTENSION * duration_s);
+	note_short(cost, config, duration_s, batch_s);
+	const double seconds = plan_seconds_of(config, KEY_MEASURE_WARMUP) + longer_s + measured_s;
+	cost->seconds_sum += seconds;
+	cost->seconds_most = fmax(cost->seconds_most, seconds);
+}
+
+/* Libraries that are loaded are resident by now, the plug-in's among them: where there is a device, every run opens it to
+ * say in its result what the node has. */
+static uint64_t resident_now(void)
+{
+	struct process_usage usage;
+	(void)cuda_find();
+	process_usage_read(&usage);
+	return isnan(usage.resident_bytes) ? 0 : (uint64_t)usage.resident_bytes;
+}
+
+static uint64_t program_bytes(uint64_t resident, const struct pipeline_plan *planned)
+{
+	const bool blas = planned->facts.step_on_cores;
+	const uint64_t threads =
+		planned->reader_threads + planned->decode_workers + 2 * (uint64_t)planned->devices;
+	const uint64_t bytes = resident + LATER_BYTES + threads * THREAD_BYTES +
+			       (blas ? planned->step_threads * BLAS_THREAD_BYTES : 0);
+	return bytes > PROGRAM_BYTES ? bytes : PROGRAM_BYTES;
+}
+
+void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit)
+{
+	if (cost->resident_bytes == 0)
+		cost->resident_bytes = resident_now();
+	const uint64_t bound = planned->pool_bytes + program_bytes(cost->resident_bytes, planned);
+	if (limit && planned->pool_bytes > cost->limit_pool_bytes)
+		cost->limit_pool_bytes = planned->pool_bytes;
+	if (bound > cost->bound_bytes)
+		cost->bound_bytes = bound;
+}
+
+/* --- making the plan ------------------------------------------------------------------------------------ */
+
+static unsigned usable_cores(void)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
+}
+
+/* run.name, else the file's name without its ending; a folder's name in any case. */
+static void choose_name(struct plan *plan)
+{
+	const char *given = config_text(&plan->config, KEY_RUN_NAME);
+	const char *path = plan->config.path ? plan->config.path : "mlbench";
+	const char *slash = strrchr(path, '/');
+	const char *file = slash ? slash + 1 : path;
+	const char *dot = strrchr(file, '.');
+	const size_t stem = dot && dot != file ? (size_t)(dot - file) : strlen(file);
+	if (*given)
+		(void)snprintf(plan->name, sizeof plan->name, "%s", given);
+	else
+		(void)snprintf(plan->name, sizeof plan->name, "%.*s", (int)stem, file);
+	for (char *at = plan->name; *at; at++)
+		if (*at == '/' || (unsigned char)*at < ' ')
+			*at = '-';
+	if (plan->name[0] == '.')
+		plan->name[0] = '-';
+}
+
+static void prefix_settings(const struct plan *plan, size_t point, int code, struct error *err)
+{
+	struct buffer text = {0};
+	config_point_text(&plan->config, &plan->grid, point, &text);
+	if (text.data)
+		(void)error_prefix(err, code, "%s", text.data);
+	buffer_release(&text);
+}
+
+static void note_refusal(struct plan *plan, int code, const struct error *err)
+{
+	if (plan->refused++ > 0)
+		return;
+	plan->refusal = *err;
+	plan->refusal_code = code;
+}
+
+static int note_lack(struct plan *plan, const struct error *err)
+{
+	if (plan->lacking++ == 0 && err)
+		plan->lack = *err;
+	return 0;
+}
+
+/* Settings of a real device's step make no difference to an emulated one: a sweep over them would compare chance. */
+static int check_emulated_axes(
+	const struct plan *plan, const struct config *point, struct error *err)
+{
+	static const enum key_id ignored[] = {KEY_STEP_PRECISION, KEY_STEP_ACCUMULATE,
+		KEY_STEP_GRAPH, KEY_STEP_STATISTICS, KEY_STEP_STREAMS, KEY_STEP_AHEAD,
+		KEY_STEP_OPTIMIZER, KEY_STEP_LEARNING_RATE};
+	char why[PLAN_WHY_BYTES] = "";
+	const struct backend_ops *ops = backend_choose(point, why, sizeof why, NULL);
+	if (!ops || !ops->emulated)
+		return 0;
+	for (size_t i = 0; i < plan->config.axis_count; i++)
+		for (size_t k = 0; k < sizeof ignored / sizeof ignored[0]; k++)
+			if (plan->config.axes[i].key == ignored[k] &&
+				plan->config.axes[i].count > 1)
+				return error_set(err, *why ? -ENOTSUP : -EINVAL,
+					"step.%s is swept, and an emulated step is the same at each of its values%s%.200s",
+					config_keys[ignored[k]].name, *why ? "; " : "", why);
+	return 0;
+}
+
+/* What is wrong with a point whatever the node: refused before anything runs. */
+static int check_point(struct plan *plan, size_t point, struct error *err)
+{
+	struct config config = {0};
+	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+	if (!code)
+		code = config_validate(&config, err);
+	if (!code) {
+		code = backend_validate(&config, err);
+		if (!code)
+			code = check_emulated_axes(plan, &config, err);
+		if (code == -ENOTSUP) /* the node's lack, not the file's mistake */
+			code = note_lack(plan, err);
+	}
+	if (!code)
+		plan_cost_add_time(&plan->cost, &config);
+	config_release(&config);
+	if (code)
+		prefix_settings(plan, point, code, err);
+	return code;
+}
+
+static void run_plan_plan_describe_step(struct plan *plan, const struct config *config)
+{
+	struct step_info *step = &plan->step;
+	const struct backend_ops *ops =
+		backend_choose(config, plan->step_note, sizeof plan->step_note, NULL);
+	const bool null = ops && ops->null;
+	const struct model *model = null ? NULL : model_find(config_text(config, KEY_STEP_MODEL));
+	(void)snprintf(step->backend, sizeof step->backend, "%s", ops ? ops->name : "none");
+	(void)snprintf(step->model, sizeof step->model, "%s",
+		null ? "none" : config_text(config, KEY_STEP_MODEL));
+	step->emulated = ops && ops->emulated;
+	plan->facts = pipeline_facts(config);
+	step->flops_per_sample = model ? model_training_flops(model) : 0;
+	struct backend *backend = NULL;
+	char outline[NOTE_BYTES / 2];
+	if (null || step->emulated)
+		(void)backend_open(&backend,
+			&(const struct backend_options){.config = config,
+				.sample_elements = 1,
+				.class_count = 1,
+				.device_count = (unsigned)config_integer(config, KEY_STEP_DEVICES)},
+			NULL);
+	if (backend)
+		(void)snprintf(
+			step->description, sizeof step->description, "%s", backend->description);
+	else if (ops && ops->outline)
+		(void)snprintf(step->description, sizeof step->description, "%s: %s", step->backend,
+			ops->outline(config, outline, sizeof outline));
+	else
+		(void)snprintf(step->description, sizeof step->description, "%s, %s", step->backend,
+			step->model);
+	backend_close(backend);
+	if (!backend_reference(config, step->reference, sizeof step->reference))
+		step->reference[0] = '\0';
+}
+
+static void describe_engine(struct plan *plan, const struct config *config)
+{
+	const struct source_ops *ops =
+		source_choose(config, plan->engine_note, sizeof plan->engine_note, NULL);
+	(void)snprintf(plan->engine, sizeof plan->engine, "%s", ops ? ops->name : "none");
+}
+
+static bool sweeps_section(const struct config *config, const char *section)
+{
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (strcmp(config_keys[config->axes[i].key].section, section) == 0)
+			return true;
+	return false;
+}
+
+/* Step and engine of the first point; the text says when the others differ. */
+static int describe_first(struct plan *plan, struct error *err)
+{
+	struct config config = {0};
+	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
+	if (!code) {
+		run_plan_plan_describe_step(plan, &config);
+		describe_engine(plan, &config);
+	}
+	config_release(&config);
+	const size_t used = strlen(plan->step.description);
+	if (sweeps_section(&plan->config, "step") || sweeps_section(&plan->config, "sync") ||
+		sweeps_section(&plan->config, "batch"))
+		(void)snprintf(plan->step.description + used, sizeof plan->step.description - used,
+			" (first point; swept)");
+	return code;
+}
+
+int plan_open(
+	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
+{
+	int code = config_place_read(&plan->config, invocation, path, err);
+	if (!code)
+		code = config_grid_open(&plan->config, &plan->grid, err);
+	if (!code)
+		code = adaptive_sweep_check(&plan->config, &plan->grid, err);
+	for (size_t point = 0; point < plan->grid.points && !code; point++)
+		code = check_point(plan, point, err);
+	if (code)
+		return code;
+	choose_name(plan);
+	config_hash(&plan->config, plan->hash);
+	plan->cores = usable_cores();
+	plan->limits = limits_count(&plan->config);
+	return describe_first(plan, err);
+}
+
+static int plan_point(struct plan *plan, size_t point, struct error *err)
+{
+	struct config config = {0};
+	struct pipeline_plan planned;
+	char why[PLAN_WHY_BYTES];
+	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+	if (!code && !source_choose(&config, why, sizeof why, err))
+		code = -ENOTSUP;
+	if (!code && !backend_choose(&config, why, sizeof why, err))
+		code = -ENOTSUP;
+	if (!code)
+		code = pipeline_plan(&config, &plan->dataset, &planned, err);
+	if (!code)
+		plan_cost_add_memory(&plan->cost, &planned, false);
+	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
+		plan->largest = planned;
+	config_release(&config);
+	if (code)
+		prefix_settings(plan, point, code, err);
+	return code;
+}
+
+static int plan_points(struct plan *plan, struct error *err)
+{
+	for (size_t point = 0; point < plan->grid.points; point++) {
+		struct error refusal;
+		const int code = plan_point(plan, point, &refusal);
+		if (code)
+			note_refusal(plan, code, &refusal);
+	}
+	if (plan->refused == plan->grid.points)
+		return error_set(err, plan->refusal_code, "%s", plan->refusal.text);
+	const char *description = plan->largest.step_description;
+	const bool computed = !plan->facts.step_emulated && !plan->facts.step_null;
+	if (*description && computed && !sweeps_section(&plan->config, "step"))
+		(void)snprintf(
+			plan->step.description, sizeof plan->step.description, "%s", description);
+	return 0;
+}
+
+/* A stage alone has its inputs in memory: all files of the data set, or samples. */
+static int plan_limits(struct plan *plan, struct error *err)
+{
+	struct limit_list limits = {0};
+	const int code = plan->limits > 0 ? limits_open(&limits, &plan->config, &plan->grid,
+						    &plan->dataset, err)
+					  : 0;
+	for (size_t i = 0; i < limits.count && !code; i++) {
+		struct pipeline_plan planned;
+		const struct config *config = &limits.jobs[i].config;
+		if (pipeline_plan(config, &plan->dataset, &planned, NULL) == 0)
+			plan_cost_add_memory(&plan->cost, &planned, true);
+	}
+	limits_close(&limits);
+	return code;
+}
+
+/* Now that the classes are known. */
+static int describe_products(struct plan *plan, struct error *err)
+{
+	struct config config = {0};
+	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
+	if (!code)
+		step_facts_products(&config, (uint32_t)plan->dataset.class_count, &plan->step);
+	config_release(&config);
+	return code;
+}
+
+int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
+	struct error *err)
+{
+	/* Before anything is generated. */
+	if (plan->lacking == plan->grid.points)
+		return error_set(err, -ENOTSUP, "%s", plan->lack.text);
+	int code = data_open(
+		&plan->config, &plan->dataset, invocation->stop, what == PLAN_DATA_MAKE, err);
+	const bool recipe =
+		config_integer(&plan->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
+	if (code == -ENODATA && recipe && what == PLAN_DATA_LOOK) {
+		(void)snprintf(plan->data_why, sizeof plan->data_why, "%.*s", PLAN_WHY_BYTES - 1,
+			err->text);
+		err->text[0] = '\0';
+		return 0;
+	}
+	if (code)
+		return code;
+	plan->has_data = true;
+	code = plan_points(plan, err);
+	if (!code)
+		code = plan_limits(plan, err);
+	return code ? code : describe_products(plan, err);
+}
+
+void plan_close(struct plan *plan)
+{
+	dataset_close(&plan->dataset);
+	config_grid_close(&plan->grid);
+	config_release(&plan->config);
+	*plan = (struct plan){0};
+}
+
+/* --- in words and as JSON: how many points, how long, how much memory ------------------------------------- */
+
+enum { LABEL_COLUMNS = 9 };
+
+/* Before and after a repetition's clock; only for the estimate, like the next one. */
+static const double SET_UP_SECONDS = 0.05;
+/* A GPU's libraries are opened and a point's products are timed against each other, once; a guess, measured on no GPU yet, for
+ * the estimate alone. */
+static const double CHOOSE_SECONDS = 3;
+/* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
+static const double GENERATE_NS_PER_PIXEL = 30;
+
+double plan_repetition_seconds(const struct plan *plan)
+{
+	return plan->cost.points > 0 ? plan->cost.seconds_sum / (double)plan->cost.points : 0;
+}
+
+double plan_generation_seconds(const struct plan *plan)
+{
+	if (config_integer(&plan->config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
+		return 0;
+	const double pixels = config_real(&plan->config, KEY_DATASET_SAMPLES) *
+			      config_real(&plan->config, KEY_DATASET_WIDTH) *
+			      config_real(&plan->config, KEY_DATASET_HEIGHT);
+	return pixels * GENERATE_NS_PER_PIXEL / (double)NS_PER_S / (plan->cores ? plan->cores : 1);
+}
+
+double plan_seconds(const struct plan *plan, size_t repetitions)
+{
+	const double each = plan_repetition_seconds(plan);
+	const double making = plan->has_data ? 0 : plan_generation_seconds(plan);
+	/* One of the stages alone is the step. */
+	const double limits = plan->limits > 0 ? plan->cost.seconds_most - each : 0;
+	const bool chooses = plan->facts.step_has_memory;
+	const double choosing = chooses ? CHOOSE_SECONDS * (double)plan->grid.points : 0;
+	return making + limits + choosing +
+	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
+}
+
+static void plan_label(struct buffer *out, const char *text)
+{
+	buffer_format(out, "  %-*s", LABEL_COLUMNS, text);
+}
+
+static void describe_time(const struct plan *plan, size_t repetitions, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
+	plan_label(out, "points");
+	const bool adaptive = record_is_adaptive(&plan->config);
+	buffer_format(out, "%s%zu x %zu repeat%s", adaptive ? "at most " : "", plan->grid.points,
+		repeats, repeats == 1 ? "" : "s");
+	if (plan->grid.points > 1)
+		buffer_text(
+			out, adaptive ? ", those that tell most first" : " in seeded random order");
+	if (repetitions != plan->grid.points * repeats && !adaptive)
+		buffer_format(out, ", %zu repetitions to go", repetitions);
+	if (plan_repetition_seconds(plan) > 0)
+		buffer_format(out, ", about %s",
+			clock_format_span(plan_seconds(plan, repetitions), text, sizeof text));
+	else
+		buffer_text(out, ", the time is not known (measure.epochs)");
+	if (plan->limits > 0)
+		buffer_format(out, "; then %zu stages alone", plan->limits);
+	buffer_text(out, "\n");
+}
+
+/* A measurement that cannot hold enough batches is known before it is made. */
+static void describe_short(const struct plan *plan, struct buffer *out)
+{
+	const struct plan_cost *cost = &plan->cost;
+	char duration[UNITS_BYTES], batch[UNITS_BYTES];
+	if (cost->short_points == 0)
+		return;
+	const double least = cost->short_worst.batches_least;
+	const double batch_s = cost->short_worst.batch_s;
+	const double duration_s = cost->short_worst.duration_s;
+	plan_label(out, "short");
+	if (plan->grid.points > 1)
+		buffer_format(out, "%zu of %zu points: ", cost->short_points, plan->grid.points);
+	buffer_format(out,
+		"measure.duration of %s has room for %.2g of the %g batches that a measurement wants, at %s a batch: a repetition takes up to %d times as long%s; measure.duration=%.0fs is enough\n",
+		clock_format_span(duration_s, duration, sizeof duration), duration_s / batch_s,
+		least, clock_format_span(batch_s, batch, sizeof batch), CONDUCT_EXTENSION,
+		cost->short_worst.hopeless ? ", and has too few even then" : "",
+		ceil((least + 1) * batch_s));
+}
+
+static void describe_data(const struct plan *plan, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	const char *path = config_text(&plan->config, KEY_DATASET_PATH);
+	plan_label(out, "data");
+	if (plan->has_data) {
+		const struct dataset *set = &plan->dataset;
+		const bool some =
+			!set->generated &&
+			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
+		buffer_format(out, "%zu samples%s, %s, in %s", set->count,
+			some ? " (no more than dataset.samples)" : "",
+			units_format_size((double)set->total_bytes, text), path);
+		if (set->bad_count > 0)
+			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
+				set->bad_count == 1 ? "" : "s", set->bad[0].path,
+				set->bad[0].reason);
+	} else {
+		const bool makes = config_integer(&plan->config, KEY_DATASET_GENERATE) ==
+				   DATASET_GENERATE_AUTO;
+		buffer_format(out, "%s; %s", plan->data_why,
+			makes ? "a run generates it first" : "'mlbench gen' makes it");
+		buffer_format(out, ", about %s",
+			clock_format_span(plan_generation_seconds(plan), text, sizeof text));
+	}
+	buffer_text(out, "\n");
+}
+
+static void describe_memory(const struct plan *plan, struct buffer *out)
+{
+	char pools[UNITS_BYTES];
+	char all[UNITS_BYTES];
+	plan_label(out, "memory");
+	if (!plan->has_data) {
+		buffer_text(out, "the bound is known when the data set is there\n");
+		return;
+	}
+	const double bytes = (double)plan->largest.pool_bytes;
+	const double alone = (double)plan->cost.limit_pool_bytes;
+	const double bound = (double)plan->cost.bound_bytes;
+	buffer_format(out, "at most %s resident%s: %s of pools at the largest point",
+		units_format_size(bound, all),
+		plan->facts.step_has_memory ? " (beside the CUDA libraries)" : "",
+		units_format_size(bytes, pools));
+	if (alone > bytes)
+		buffer_format(out, ", %s where a stage runs alone, from memory",
+			units_format_size(alone, pools));
+	buffer_format(out, ", and %s for the program\n",
+		units_format_size(bound - (alone > bytes ? alone : bytes), pools));
+	if (plan->largest.picture_bytes > 0)
+		buffer_format(out,
+			"           each place in a batch has room for a decoded picture of %s at most\n",
+			units_format_size((double)plan->largest.picture_bytes, pools));
+}
+
+static void describe_timeline(const struct plan *plan, struct buffer *out)
+{
+	struct step_schedule schedule;
+	char room[UNITS_BYTES];
+	const char *text = config_text(&plan->config, KEY_TRACE_SCHEDULE);
+	if (!*text || step_schedule_parse(text, &schedule))
+		return;
+	plan_label(out, "timeline");
+	const uint64_t first = schedule.skip + schedule.wait + schedule.warmup;
+	const uint64_t cycle = schedule.wait + schedule.warmup + schedule.active;
+	if (step_schedule_kept(&schedule) == UINT64_MAX)
+		buffer_format(out, "%llu of every %llu steps from step %llu on",
+			(unsigned long long)schedule.active, (unsigned long long)cycle,
+			(unsigned long long)first);
+	else
+		buffer_format(out, "%llu steps from step %llu on",
+			(unsigned long long)step_schedule_kept(&schedule),
+			(unsigned long long)first);
+	buffer_text(out, ", of the first repetition of each point");
+	if (plan->has_data)
+		buffer_format(out, ", recorded in at most %s",
+			units_format_size((double)plan->largest.timeline_bytes, room));
+	buffer_text(out, "\n");
+}
+
+static void describe_conditions(const struct plan *plan, struct buffer *out)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	const size_t count = report_injected(&plan->config, lines, INJECTED_MAX);
+	if (count > 0)
+		plan_label(out, "injected");
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%s%s%s", i ? ", " : "", lines[i], i + 1 == count ? "\n" : "");
+	const char *warning = report_emulation_warning(&plan->config, plan->step.emulated);
+	if (warning) {
+		plan_label(out, "warning");
+		buffer_format(out, "%s\n", warning);
+	}
+	if (plan->refused > 0) {
+		plan_label(out, "refused");
+		buffer_format(out, "%zu of %zu points cannot run here; the first: %s\n",
+			plan->refused, plan->grid.points, plan->refusal.text);
+	}
+}
+
+void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out)
+{
+	buffer_format(out, "%s  step: %s\n", plan->name, plan->step.description);
+	if (plan->step_note[0]) {
+		plan_label(out, "");
+		buffer_format(out, "%s\n", plan->step_note);
+	}
+	if (plan->step.reference[0]) {
+		plan_label(out, "");
+		buffer_format(out, "reference: %s\n", plan->step.reference);
+	}
+	describe_conditions(plan, out);
+	describe_time(plan, repetitions, out);
+	describe_short(plan, out);
+	describe_data(plan, out);
+	plan_label(out, "engine");
+	buffer_format(out, "%s%s%s%s\n", plan->engine, plan->engine_note[0] ? " (" : "",
+		plan->engine_note, plan->engine_note[0] ? ")" : "");
+	describe_memory(plan, out);
+	describe_timeline(plan, out);
+	plan_label(out, "config");
+	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");
+}
+
+static json_t *points_of(const struct plan *plan)
+{
+	json_t *array = json_array();
+	for (size_t point = 0; point < plan->grid.points; point++)
+		if (json_array_append_new(
+			    array, config_point_to_json(&plan->config, &plan->grid, point)) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+json_t *plan_to_json(const struct plan *plan)
+{
+	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
+	const bool timed = plan_repetition_seconds(plan) > 0;
+	json_t *memory = plan->has_data ? json_real((double)plan->cost.bound_bytes) : json_null();
+	json_t *seconds = fields_number(
+		timed ? plan_seconds(plan, plan->grid.points * repeats) : (double)NAN);
+	json_t *step = json_pack("{s:s, s:b, s:s, s:o, s:o}", "backend", plan->step.backend,
+		"emulated", (int)plan->step.emulated, "model", plan->step.model, "description",
+		fields_text(plan->step.description), "flops_per_sample",
+		plan->step.flops_per_sample > 0 ? json_real(plan->step.flops_per_sample)
+						: json_null());
+	return json_pack(
+		"{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:I, s:o}",
+		"schema", "mlbench.check/1", "name", fields_text(plan->name), "config_hash",
+		plan->hash, "step", step, "engine", plan->engine, "repeats", (json_int_t)repeats,
+		"limits", (json_int_t)plan->limits, "refused", (json_int_t)plan->refused, "short",
+		(json_int_t)plan->cost.short_points, "seconds", seconds, "memory_bytes", memory,
+		"data_set", (int)plan->has_data, "refusal",
+		plan->refused ? fields_text(plan->refusal.text) : json_null(), "point_count",
+		(json_int_t)plan->grid.points, "points", points_of(plan));
+}

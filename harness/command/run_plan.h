@@ -1,0 +1,89 @@
+/* What would run: configuration, grid, data set, memory, time, who computes the step.  Everything
+ * that can be refused is refused here, before anything runs. */
+#ifndef MLBENCH_COMMAND_RUN_PLAN_H
+#define MLBENCH_COMMAND_RUN_PLAN_H
+
+#include "harness/command/command.h"
+#include "harness/config/config.h"
+#include "harness/record/record.h"
+#include "pipelines/pipeline.h"
+#include "workloads/dataset/dataset.h"
+
+#include <stdint.h>
+
+enum { PLAN_WHY_BYTES = 320 };
+
+/* What is to be done about a data set that is not there. */
+enum plan_data {
+	PLAN_DATA_LOOK, /* nothing: the plan goes without */
+	PLAN_DATA_MAKE, /* generate it, when the configuration allows that */
+};
+
+/* What running a plan costs: seconds and bytes, added up point by point. */
+struct plan_cost {
+	/* Of one repetition of each point, from its warm-up to its end; 0 where it is a number of epochs. */
+	double seconds_sum, seconds_most;
+	size_t points;
+	/* Points whose measure.duration has room for fewer than measure.min_batches of their emulated steps. */
+	size_t short_points;
+	struct {
+		double duration_s, batch_s, batches_least;
+		bool hopeless; /* too few even in the longest time that a repetition may take */
+	} short_worst;
+
+	uint64_t resident_bytes; /* before anything runs */
+	/* The largest pools of a stage alone; 0: none is run, or not known. */
+	uint64_t limit_pool_bytes;
+	uint64_t bound_bytes; /* on what is resident, whatever runs; 0: not known */
+};
+
+struct plan {
+	struct config config;
+	struct config_grid grid;
+	char name[RECORD_NAME_BYTES], hash[RECORD_HASH_BYTES];
+	struct dataset dataset;
+	bool has_data;
+	char data_why[PLAN_WHY_BYTES]; /* why there is none yet */
+
+	size_t refused;       /* points that cannot run */
+	struct error refusal; /* of the first of them */
+	int refusal_code;
+	size_t lacking;    /* points whose step this node cannot compute */
+	struct error lack; /* of the first of them */
+
+	struct pipeline_plan largest; /* of the point with the largest pools; zeroed without data */
+	struct step_info step;
+	char step_note[PLAN_WHY_BYTES]; /* why auto took no real device; "" if it did not have to */
+	char engine[NAME_BYTES], engine_note[PLAN_WHY_BYTES];
+	struct workload_facts facts; /* of the first point */
+
+	unsigned cores; /* that the process may use */
+	size_t limits;  /* stages to be run alone after the sweep */
+	struct plan_cost cost;
+};
+
+/* Reads the file, applies --set, and checks each point: -EINVAL and the like when anything is
+ * wrong. path NULL: plan->config is set already. */
+int plan_open(struct plan *plan, const struct invocation *invocation, const char *path,
+	struct error *err);
+
+/* Opens the data set, and plans every point on it.  The error of the first point when none can run.
+ */
+int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
+	struct error *err);
+void plan_close(struct plan *plan); /* safe on {0} */
+
+/* Seconds of one repetition, the mean of all points; 0 when it is a number of epochs. */
+double plan_repetition_seconds(const struct plan *plan);
+/* Of `repetitions` of them, the generation (when the data set is to be made) and the limits. */
+double plan_seconds(const struct plan *plan, size_t repetitions);
+/* A guess of the time that generating takes; 0 without a recipe. */
+double plan_generation_seconds(const struct plan *plan);
+/* A run that was planned.  limit: of a stage alone. */
+void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit);
+
+/* The plan in lines for people, without colour. */
+void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);
+json_t *plan_to_json(const struct plan *plan);
+
+#endif

@@ -1,0 +1,248 @@
+/* Reading /proc and /sys.  The parsing is pure, so that tests feed it what other machines say. */
+#include "harness/measure/proc_text.h"
+
+#include "harness/base/files.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MOST = 4 << 20, OCTAL_DIGITS = 3, V1_NO_LIMIT_BITS = 62 };
+
+/* Undoes \040 and the like, in place. */
+static void unescape(char *text)
+{
+	char *to = text;
+	for (const char *from = text; *from; to++) {
+		if (from[0] == '\\' && isdigit((unsigned char)from[1]) &&
+			isdigit((unsigned char)from[2]) && isdigit((unsigned char)from[3])) {
+			const char digits[] = {from[1], from[2], from[3], '\0'};
+			*to = (char)strtol(digits, NULL, 8);
+			from += 1 + OCTAL_DIGITS;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+bool parse_mount(const char *line, struct mount_entry *entry)
+{
+	*entry = (struct mount_entry){0};
+	if (sscanf(line, "%*u %*u %u:%u %511s %511s %511s", &entry->major, &entry->minor,
+		    entry->root, entry->point, entry->options) != 5)
+		return false;
+	/* Optional fields end at a lone hyphen. */
+	const char *end = strchr(line, '\n');
+	const char *tail = strstr(line, " - ");
+	if (!tail || (end && tail > end) ||
+		sscanf(tail + 3, "%63s %511s %511s", entry->type, entry->source,
+			entry->super_options) < 2)
+		return false;
+	unescape(entry->root);
+	unescape(entry->point);
+	unescape(entry->source);
+	return true;
+}
+
+static bool lies_below(const char *path, const char *point)
+{
+	const size_t length = strlen(point);
+	if (strcmp(point, "/") == 0)
+		return path[0] == '/';
+	return strncmp(path, point, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+bool parse_mount_of(const char *mountinfo, const char *path, struct mount_entry *entry)
+{
+	size_t longest = 0;
+	for (const char *line = mountinfo; line && *line;) {
+		struct mount_entry candidate;
+		if (parse_mount(line, &candidate) && lies_below(path, candidate.point) &&
+			strlen(candidate.point) >= longest) {
+			longest = strlen(candidate.point);
+			*entry = candidate;
+		}
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return longest > 0;
+}
+
+/* Start of the value of `key` on the line that begins with it. */
+static const char *find_field(const char *text, const char *key)
+{
+	const size_t length = strlen(key);
+	for (const char *line = text; line && *line;) {
+		if (strncmp(line, key, length) == 0) {
+			const char *at = line + length;
+			at += strspn(at, " \t");
+			if (*at == ':')
+				return at + 1 + strspn(at + 1, " \t");
+		}
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return NULL;
+}
+
+bool parse_field(const char *text, const char *key, char *out, size_t room)
+{
+	const char *value = find_field(text, key);
+	if (!value)
+		return false;
+	(void)snprintf(out, room, "%.*s", (int)strcspn(value, "\n"), value);
+	return true;
+}
+
+bool parse_field_number(const char *text, const char *key, double *value)
+{
+	char field[64];
+	char unit[8] = "";
+	if (!parse_field(text, key, field, sizeof field) ||
+		sscanf(field, "%lf %7s", value, unit) < 1)
+		return false;
+	if (strcmp(unit, "kB") == 0)
+		*value *= 1024;
+	return true;
+}
+
+bool parse_has_word(const char *list, const char *word)
+{
+	const size_t length = strlen(word);
+	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+		if ((at == list || isspace((unsigned char)at[-1])) &&
+			(at[length] == '\0' || isspace((unsigned char)at[length])))
+			return true;
+	return false;
+}
+
+double parse_cpu_max(const char *text)
+{
+	double quota;
+	double period;
+	if (strncmp(text, "max", 3) == 0)
+		return INFINITY;
+	if (sscanf(text, "%lf %lf", &quota, &period) != 2 || !(quota > 0) || !(period > 0))
+		return NAN;
+	return quota / period;
+}
+
+double parse_memory_max(const char *text)
+{
+	if (strncmp(text, "max", 3) == 0)
+		return INFINITY;
+	char *end;
+	const double bytes = strtod(text, &end);
+	if (end == text || bytes < 0)
+		return NAN;
+	return bytes >= ldexp(1, V1_NO_LIMIT_BITS) ? INFINITY : bytes;
+}
+
+/* Whether "cpu,cpuacct" names the controller. */
+static bool lists_controller(const char *from, const char *to, const char *controller)
+{
+	const size_t length = strlen(controller);
+	while (from < to) {
+		const char *end = memchr(from, ',', (size_t)(to - from));
+		end = end ? end : to;
+		if ((size_t)(end - from) == length && strncmp(from, controller, length) == 0)
+			return true;
+		from = end + 1;
+	}
+	return length == 0 && from == to;
+}
+
+bool parse_cgroup_path(const char *text, const char *controller, char *out, size_t room)
+{
+	for (const char *line = text; line && *line;) {
+		const char *names = strchr(line, ':');
+		const char *path = names ? strchr(names + 1, ':') : NULL;
+		if (path && lists_controller(names + 1, path, controller)) {
+			(void)snprintf(out, room, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
+			return true;
+		}
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return false;
+}
+
+void parse_bracketed(const char *text, char *out, size_t room)
+{
+	const char *open = strchr(text, '[');
+	const char *close = open ? strchr(open, ']') : NULL;
+	if (close)
+		(void)snprintf(out, room, "%.*s", (int)(close - open - 1), open + 1);
+	else
+		(void)snprintf(out, room, "%s", text);
+}
+
+bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks)
+{
+	double user;
+	double nice;
+	double system;
+	double idle;
+	double iowait = 0;
+	double irq = 0;
+	double softirq = 0;
+	double steal = 0;
+	if (sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle,
+		    &iowait, &irq, &softirq, &steal) < 4)
+		return false;
+	*ticks = (struct cpu_ticks){.busy = user + nice + system + irq + softirq,
+		.idle = idle + iowait,
+		.steal = steal};
+	return true;
+}
+
+/* --- asked of the node ------------------------------------------------------------------------ */
+
+char *proc_text(const char *path)
+{
+	char *text = NULL;
+	size_t size;
+	struct error err;
+	return files_read(path, TEXT_MOST, &text, &size, &err) == 0 ? text : NULL;
+}
+
+/* The path itself, or its nearest parent that exists, absolute. */
+static int proc_resolve(const char *path, char out[PATH_MAX])
+{
+	char at[PATH_MAX];
+	if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+		return -ENAMETOOLONG;
+	while (!realpath(at, out)) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			return -errno;
+		char *slash = strrchr(at, '/');
+		if (slash == at && at[1] != '\0')
+			at[1] = '\0';
+		else if (slash && slash != at)
+			*slash = '\0';
+		else if (strcmp(at, ".") != 0)
+			(void)snprintf(at, sizeof at, ".");
+		else
+			return -ENOENT;
+	}
+	return 0;
+}
+
+int proc_mount_of(const char *path, struct mount_entry *entry)
+{
+	char resolved[PATH_MAX];
+	const int code = proc_resolve(path, resolved);
+	if (code)
+		return code;
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	if (!mountinfo)
+		return -ENOSYS;
+	const bool found = parse_mount_of(mountinfo, resolved, entry);
+	free(mountinfo);
+	return found ? 0 : -ENOENT;
+}

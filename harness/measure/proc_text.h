@@ -1,0 +1,49 @@
+/* Texts of /proc and /sys: reading them, and the pure functions that take facts out of them. */
+#ifndef MLBENCH_MEASURE_PROC_TEXT_H
+#define MLBENCH_MEASURE_PROC_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A whole text, NUL-terminated, NULL when it cannot be read; free it. */
+char *proc_text(const char *path);
+
+enum { MOUNT_TEXT_BYTES = 512 };
+
+/* One line of /proc/self/mountinfo (proc(5)), its octal escapes undone. */
+struct mount_entry {
+	unsigned major, minor;
+	char root[MOUNT_TEXT_BYTES], point[MOUNT_TEXT_BYTES], options[MOUNT_TEXT_BYTES];
+	char type[64], source[MOUNT_TEXT_BYTES], super_options[MOUNT_TEXT_BYTES];
+};
+bool parse_mount(const char *line, struct mount_entry *entry);
+/* The mount that an absolute path lies on: the longest mount point above it, the last of equals. */
+bool parse_mount_of(const char *mountinfo, const char *path, struct mount_entry *entry);
+
+/* Value after "Key:" at the start of a line ("MemTotal:  24 kB" -> "24 kB"); false when there is none. */
+bool parse_field(const char *text, const char *key, char *out, size_t room);
+/* Such a value as a number, "kB" counted in. */
+bool parse_field_number(const char *text, const char *key, double *value);
+/* Whether a space-separated list has the word. */
+bool parse_has_word(const char *list, const char *word);
+
+/* cgroup v2 "max 100000" or "150000 100000": cores; INFINITY when there is no limit; NAN: malformed. */
+double parse_cpu_max(const char *text);
+/* cgroup v2 "max" or bytes; v1 has a huge number for none: INFINITY then; NAN: malformed. */
+double parse_memory_max(const char *text);
+/* The path of a controller in /proc/self/cgroup; controller "" is the v2 line. */
+bool parse_cgroup_path(const char *text, const char *controller, char *out, size_t room);
+
+/* "none [mq-deadline] kyber" -> "mq-deadline". */
+void parse_bracketed(const char *text, char *out, size_t room);
+
+/* Totals of /proc/stat's "cpu" line, in ticks. */
+struct cpu_ticks {
+	double busy, idle, steal; /* busy: user, nice, system, irq, softirq */
+};
+bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
+
+/* The mount of path, or of its nearest existing parent; 0 or -errno. */
+int proc_mount_of(const char *path, struct mount_entry *entry);
+
+#endif

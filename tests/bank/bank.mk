@@ -1,0 +1,23 @@
+# The banks of planted bottlenecks: how often the diagnosis is right.  Part of the Makefile.
+# BANK="--only lock,worker --seeds 5" passes options on; the score lands in results/bank/.
+bank: setup-check
+	@$(MAKE) --no-print-directory all
+	tests/bank/bank.py $(B)/mlbench $(BANK)
+bank-quick: setup-check
+	@$(MAKE) --no-print-directory all
+	tests/bank/bank.py $(B)/mlbench --quick --out $(B)/bank-quick $(BANK)
+
+# Real plants: a storage in user space whose limits are known, cgroups, a shaped link, hogs.  Needs root, and packages of its own;
+# begins by measuring that storage.  BANK="--half train --only quota --advice" passes options on.
+REAL_TOOLS := $(B)/real/slowfs $(B)/real/hog
+$(B)/real/slowfs: REAL_FLAGS = $$(pkg-config --cflags --libs fuse3) -lm
+$(REAL_TOOLS): $(B)/real/%: tests/bank/real/%.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -pthread $(WARNINGS) $(if $(DEV),-Werror) -o $@ $< $(REAL_FLAGS)
+real-tools: $(REAL_TOOLS)
+bank-real:
+	@.ci/setup build bank
+	@$(MAKE) --no-print-directory all real-tools
+	tests/bank/real/store_check.py $(B)/real || [ $$? -eq 3 ]
+	tests/bank/real/real_bank.py $(B)/mlbench $(B)/real $(BANK)

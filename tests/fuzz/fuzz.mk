@@ -1,0 +1,25 @@
+# Fuzzing: libFuzzer, clang.  Part of the Makefile.
+FUZZ_CC ?= clang-14
+FUZZ_B := build/fuzz
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(FUZZ_B)/%)
+# What the targets reach first, instrumented: no threads, no OpenMP (whose header clang has in another package).  The rest is
+# the program's own; for a long run FUZZ_MORE='harness/report/% harness/analyze/%' has more of it instrumented.
+FUZZ_MORE ?=
+FUZZ_REPORT := ceilings_sheet report summary_json csv terminal device_report stage_table points_table export_jsonl export_markdown export_openmetrics
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% harness/record/% harness/measure/timeline.c workloads/image/% \
+                $(FUZZ_REPORT:%=harness/report/%.c) harness/analyze/summary.c harness/analyze/statistics.c $(FUZZ_MORE),$(SOURCES)))
+FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -g -O1 -pthread $(PKG_CFLAGS) \
+              -isystem $(GENERATED_B) -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
+
+$(FUZZ_B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
+$(FUZZ_B)/libmlbench.a: $(FUZZ_OBJECTS)
+	@rm -f $@
+	@ar rcs $@ $^
+$(FUZZ_B)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_B)/libmlbench.a $(LIBRARIES)
+	$(call say,FUZZ,$@)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_B)/libmlbench.a $(LIBRARIES) $(LIBS) -lgomp
+fuzzers: $(FUZZERS)

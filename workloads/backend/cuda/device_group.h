@@ -1,0 +1,50 @@
+/* Devices of this process that train together, one session and one thread each: after every step their gradients are
+ * summed by NCCL, on the devices' own streams.
+ *
+ * Nobody hangs when one of them fails, or when the run is stopped while a device waits for another: NCCL's calls do not block
+ * (its configuration says so), waiting looks at the stop flag and at whether another one failed, and whoever leaves
+ * aborts what may still be under way. */
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_GROUP_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_GROUP_H
+
+#include "harness/base/error.h"
+#include "workloads/backend/cuda/kernels.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cuda_group;
+
+/* -EINVAL: fewer than 2 or more than CUDA_DEVICES_MAX; -ENOTSUP: no NCCL (err says why). */
+int group_open(struct cuda_group **out, unsigned count, struct error *err);
+void group_close(struct cuda_group *group); /* NULL is fine; after all have left */
+
+/* Each rank once, all at the same time, from a thread of its own; its device is current there.  Waits for the others.
+ * -ECANCELED: *stop (may be NULL) became true, or another one failed.  After a failure there is nothing to leave. */
+int group_join(struct cuda_group *group, unsigned rank, int device, const atomic_bool *stop,
+	struct error *err);
+
+/* Enqueues on the stream: data becomes the sum of what it is on all devices, in place.  Every rank calls it as often, with the
+ * same count.  Returns when it is enqueued; -ECANCELED as above. */
+int group_all_reduce(struct cuda_group *group, unsigned rank, float *data, size_t count,
+	cuda_stream stream, struct error *err);
+
+/* The same, once, before anything is timed, and waits until it is done: NCCL connects the devices and starts its helper threads
+ * at the first exchange of a size, which would be part of the first step's time otherwise.  data: as many zeros as a step
+ * exchanges (another size may take other connections), which stay zeros. */
+int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t count,
+	cuda_stream stream, struct error *err);
+
+/* A rank that failed otherwise, or will not go on: the others are told. */
+void group_fail(struct cuda_group *group);
+
+/* A rank that joined: waits until all others leave too (not for long), and ends what is still under way on the device.
+ * Before anything is freed that an exchange may still read or write, and before the stream is waited for. */
+void group_leave(struct cuda_group *group, unsigned rank);
+
+/* Whether the same gradients give the same bits: the sum of two does in any order; of more, NCCL chooses the order and
+ * promises nothing. */
+bool group_is_deterministic(const struct cuda_group *group);
+
+#endif

@@ -1,0 +1,322 @@
+/* Opening and closing one device's session: streams, events, memory, the model.  Everything is allocated here; what a launch needs
+ * is there when it comes. */
+#include "workloads/backend/cuda/device_session.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/gradients.h"
+#include "workloads/backend/cuda/wait.h"
+#include "workloads/model/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+enum {
+	TIMER_SLACK_NS = 1,
+	MAJOR_FACTOR = 1000,
+	MINOR_FACTOR = 10,
+};
+
+/* A device that has not ended by then hangs: what it may still write to is left where it is. */
+#define DRAIN_NS (10 * NS_PER_S)
+enum { DRAIN_PAUSE_NS = 1000000 };
+
+/* --- memory -------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t samples_bytes(const struct cuda_options *options)
+{
+	return options->augments ? (uint64_t)options->batch_size * staging_sample_bytes(options)
+				 : 0;
+}
+
+uint64_t session_device_bytes(const struct cuda_options *options)
+{
+	const uint64_t train = train_bytes(options);
+	return train == 0 ? 0 : train + staging_bytes(options) + samples_bytes(options);
+}
+
+static int session_check_memory(const struct cuda_options *options, struct error *err)
+{
+	const uint64_t needed = session_device_bytes(options);
+	size_t available = 0;
+	size_t total = 0;
+	const int code = CUDA_TRY(err, cudaMemGetInfo(&available, &total));
+	if (code || needed <= available)
+		return code;
+	char sizes[3][UNITS_BYTES];
+	return error_set(err, -ENOMEM,
+		"cuda: %s with batches of %u needs %s of device memory, and %s of %s are free: turn down batch.size or upload.depth",
+		options->model, options->batch_size, units_format_size((double)needed, sizes[0]),
+		units_format_size((double)available, sizes[1]),
+		units_format_size((double)total, sizes[2]));
+}
+
+static int session_allocate(struct cuda_session *session, struct error *err)
+{
+	const uint64_t samples = samples_bytes(&session->options);
+	void *memory = NULL;
+	int code = CUDA_TRY(err, cudaMalloc(&memory, STATISTICS * sizeof *session->statistics));
+	session->statistics = memory;
+	if (!code && samples > 0)
+		code = CUDA_TRY(err, cudaMalloc(&session->augmented, samples));
+	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	if (!code && samples > 0)
+		code = CUDA_TRY(err, cudaMemset(session->augmented, 0, samples));
+	memory = NULL;
+	if (!code)
+		code = CUDA_TRY(
+			err, cudaHostAlloc(&memory, session->room * sizeof *session->readbacks,
+				     cudaHostAllocDefault));
+	session->readbacks = memory;
+	return code;
+}
+
+/* --- streams and events -------------------------------------------------------------------------------------------------------- */
+
+static int open_streams(struct cuda_session *session, struct error *err)
+{
+	int code = 0;
+	for (unsigned i = 0; i < session->options.streams && !code; i++)
+		code = CUDA_TRY(err,
+			cudaStreamCreateWithFlags(&session->streams[i], cudaStreamNonBlocking));
+	return code;
+}
+
+static int open_flight(struct flight *flight, struct error *err)
+{
+	cudaEvent_t *const timed[] = {&flight->begin, &flight->copied, &flight->sync_begin,
+		&flight->sync_end, &flight->end};
+	int code = 0;
+	for (size_t i = 0; i < sizeof timed / sizeof timed[0] && !code; i++)
+		code = CUDA_TRY(err, cudaEventCreate(timed[i]));
+	return code ? code
+		    : CUDA_TRY(
+			      err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
+}
+
+static int open_flights(struct cuda_session *session, struct error *err)
+{
+	int code = 0;
+	session->flights = calloc(session->room, sizeof *session->flights);
+	if (!session->flights)
+		return error_set(err, -ENOMEM, "cuda: out of memory");
+	for (unsigned i = 0; i < session->room && !code; i++) {
+		session->flights[i].readback = &session->readbacks[i];
+		code = open_flight(&session->flights[i], err);
+	}
+	return code;
+}
+
+static void close_flight(struct flight *flight)
+{
+	const cudaEvent_t events[] = {flight->begin, flight->copied, flight->sync_begin,
+		flight->sync_end, flight->end, flight->done};
+	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+		if (events[i])
+			(void)cudaEventDestroy(events[i]);
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------------------------- */
+
+static int check_options(const struct cuda_options *options, struct error *err)
+{
+	if (options->streams < 1 || options->streams > TRAIN_STREAMS_MAX)
+		return error_set(err, -EINVAL, "step.streams: 1 to %d", TRAIN_STREAMS_MAX);
+	if (!model_find(options->model))
+		return error_set(err, -EINVAL, "cuda: unknown model '%s'", options->model);
+	if (options->batch_size == 0 || options->accumulate == 0 || options->batch_room == 0)
+		return error_set(err, -EINVAL, "cuda: a session of empty batches");
+	return 0;
+}
+
+static int name_device(struct cuda_session *session, struct error *err)
+{
+	struct cudaDeviceProp properties;
+	const int code =
+		CUDA_TRY(err, cudaGetDeviceProperties(&properties, (int)session->options.device));
+	if (!code)
+		(void)snprintf(session->device_name, sizeof session->device_name, "%.63s",
+			properties.name);
+	return code;
+}
+
+static int session_open_parts(struct cuda_session *session, struct error *err)
+{
+	const struct cuda_options *options = &session->options;
+	int code = CUDA_TRY(err, cudaSetDevice((int)options->device));
+	if (!code)
+		code = name_device(session, err);
+	if (!code)
+		code = session_check_memory(options, err);
+	if (!code)
+		code = open_streams(session, err);
+	if (!code)
+		code = session_allocate(session, err);
+	if (!code)
+		code = open_flights(session, err);
+	if (!code)
+		code = device_clock_open(&session->clock, err);
+	if (!code)
+		code = staging_open(&session->staging, options, &session->clock, err);
+	if (!code)
+		code = records_open(session, err);
+	if (!code)
+		code = train_open(&session->train, options, session->streams, err);
+	return code;
+}
+
+int session_open(struct cuda_session **out, const struct cuda_options *options, struct error *err)
+{
+	*out = NULL;
+	int code = check_options(options, err);
+	if (code)
+		return code;
+	struct cuda_session *session = calloc(1, sizeof *session);
+	if (!session)
+		return error_set(err, -ENOMEM, "cuda: out of memory");
+	session->options = *options;
+	session->room = 1 + options->ahead;
+	session->devices = options->group && options->devices > 1 ? options->devices : 1;
+	session->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+	code = session_open_parts(session, err);
+	/* What open enqueued, on any stream, has ended before the first exchange and the first launch, and its errors are found
+	 * here. */
+	if (!code)
+		code = CUDA_TRY(err, cudaDeviceSynchronize());
+	if (code)
+		exchange_fail(session);
+	else
+		code = exchange_join(session, err);
+	if (code) {
+		session_close(session);
+		return code;
+	}
+	*out = session;
+	return 0;
+}
+
+/* --- closing -------------------------------------------------------------------------------------------------------------------- */
+
+/* False: the device still runs after a long time. */
+static bool drain_stream(cudaStream_t stream, uint64_t until_ns)
+{
+	cudaError_t code = cudaSuccess;
+	while (stream && (code = cudaStreamQuery(stream)) == cudaErrorNotReady) {
+		const uint64_t now = clock_now_ns();
+		if (now >= until_ns)
+			break;
+		clock_sleep_until_ns(now + DRAIN_PAUSE_NS);
+	}
+	(void)cudaGetLastError();
+	/* A lost device fails: nothing runs there any more. */
+	return code != cudaErrorNotReady;
+}
+
+static bool drain(const struct cuda_session *session)
+{
+	const uint64_t until_ns = clock_now_ns() + DRAIN_NS;
+	bool ended = drain_stream(session->staging.stream, until_ns);
+	for (size_t i = 0; i < TRAIN_STREAMS_MAX; i++)
+		ended = drain_stream(session->streams[i], until_ns) && ended;
+	return ended;
+}
+
+static void free_all(struct cuda_session *session)
+{
+	records_close(&session->records);
+	train_close(session->train);
+	staging_close(&session->staging);
+	device_clock_close(&session->clock);
+	for (unsigned i = 0; session->flights && i < session->room; i++)
+		close_flight(&session->flights[i]);
+	for (size_t i = 0; i < TRAIN_STREAMS_MAX; i++)
+		if (session->streams[i])
+			(void)cudaStreamDestroy(session->streams[i]);
+	if (session->statistics)
+		(void)cudaFree(session->statistics);
+	if (session->augmented)
+		(void)cudaFree(session->augmented);
+	if (session->readbacks)
+		(void)cudaFreeHost(session->readbacks);
+	pins_release(&session->pins);
+	free(session->flights);
+	free(session);
+	(void)cudaGetLastError();
+}
+
+void session_close(struct cuda_session *session)
+{
+	if (!session)
+		return;
+	if (session->timer_slack_ns > 0)
+		(void)prctl(PR_SET_TIMERSLACK, session->timer_slack_ns, 0, 0, 0);
+	(void)cudaSetDevice((int)session->options.device);
+	/* Not earlier: whoever steps has said by now what went wrong, and the others' "another failed" comes after it. */
+	if (session->broken)
+		exchange_fail(session);
+	exchange_leave(session);
+	/* Freeing waits for the device: one that hangs is left alone, with its memory. */
+	if (drain(session))
+		free_all(session);
+}
+
+/* --- the rest ---------------------------------------------------------------------------------------------------------------------- */
+
+static const char *session_precision_name(enum step_precision precision)
+{
+	static const char *const names[] = {"fp32", "tf32", "bf16", "fp16", "fp8"};
+	return names[precision];
+}
+
+void session_describe(const struct cuda_session *session, struct cuda_description *out)
+{
+	const struct cuda_options *options = &session->options;
+	int runtime = 0;
+	char extras[64] = "";
+	(void)cudaRuntimeGetVersion(&runtime);
+	if (options->streams > 1)
+		(void)snprintf(extras, sizeof extras, ", %u streams", options->streams);
+	const char *note = train_note(session->train);
+	*out = (struct cuda_description){
+		.flops_per_sample = train_flops_per_sample(session->train),
+		.device_bytes = session_device_bytes(options),
+		.deterministic =
+			train_deterministic(session->train) && exchange_deterministic(session),
+		.clock_map_error_ns = device_clock_error_ns((struct device_clock *)&session->clock),
+	};
+	(void)snprintf(out->text, sizeof out->text,
+		"%s (cuda %d.%d), %s: %s with %s in %s%s%s%s%.56s", session->device_name,
+		runtime / MAJOR_FACTOR, runtime % MAJOR_FACTOR / MINOR_FACTOR, options->model,
+		model_find(options->model)->complete ? "training step" : "GEMMs of a training step",
+		options->rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd",
+		session_precision_name(options->precision), options->graph ? ", graph" : "", extras,
+		*note ? "; " : "", note);
+}
+
+int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct error *err)
+{
+	const int code = CUDA_TRY(err, cudaSetDevice((int)session->options.device));
+	return code ? code : pins_add(&session->pins, memory, bytes, err);
+}
+
+int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,
+	struct error *err)
+{
+	return staging_upload(&session->staging, place, batch, err);
+}
+
+int session_upload_finish(
+	struct cuda_session *session, unsigned place, struct upload_result *out, struct error *err)
+{
+	return staging_upload_finish(&session->staging, place, out, err);
+}
+
+bool session_upload_finished(struct cuda_session *session, unsigned place)
+{
+	return staging_upload_finished(&session->staging, place);
+}

@@ -1,0 +1,91 @@
+/* Where the files of a data set lie: a folder of this node, or anything else that has names and bytes.
+ * Engines read through a store and know nothing of where it is, except those that hand the kernel paths
+ * and descriptors themselves (io_uring): they ask for a local one.
+ *
+ * To add a store (see store_local.c for one, tests/unit/test_store.c for a store in memory):
+ *   1. workloads/source/store_NAME.c: a struct that begins with struct store, the functions below, and at
+ *      the end `const struct store_ops store_NAME`.  prefix says which addresses are its own ("nfs://").
+ *   2. store.c: `&store_NAME,` in store_list, before the local folder, which takes any address.
+ * All engines but those with needs_local then read it. */
+#ifndef MLBENCH_WORKLOADS_SOURCE_STORE_H
+#define MLBENCH_WORKLOADS_SOURCE_STORE_H
+
+#include "harness/base/error.h"
+#include "workloads/dataset/dataset.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct store;
+
+/* An open file, in the store's own terms: a descriptor where the store is local. */
+union store_file {
+	int fd;
+	void *handle;
+};
+
+struct store_stat {
+	uint64_t bytes;
+	bool folder;
+};
+
+/* One name in a folder; name is the store's until the visit returns.  Nonzero: the listing ends with it. */
+typedef int store_visit(void *context, const char *name, const struct store_stat *what);
+
+/* Paths are relative to the store's address.  Any thread may call anything but open and close, at the
+ * same time.  Functions return 0 or a negative errno. */
+struct store_ops {
+	const char *name, *summary;
+	const char *prefix; /* of its addresses; NULL: takes any */
+	bool local;  /* its files are this node's: root_fd, and store_file.fd, are descriptors */
+	size_t size; /* of the implementation's struct, which begins with struct store */
+	int (*open)(struct store *store, struct error *err);
+	void (*close)(struct store *store);
+	int (*list)(struct store *store, const char *folder, store_visit *visit, void *context);
+	/* file: that path, open; NULL: it is not (a store may be faster with it). */
+	int (*stat)(struct store *store, const char *path, const union store_file *file,
+		struct store_stat *out);
+	/* direct: past the page cache (O_DIRECT); -EINVAL where there is no such thing. */
+	int (*file_open)(struct store *store, const char *path, bool direct, union store_file *out);
+	/* Bytes read, fewer at the end of the file, 0 behind it; or a negative errno. */
+	ssize_t (*read)(struct store *store, union store_file file, uint64_t offset, void *buffer,
+		size_t size);
+	void (*file_close)(struct store *store, union store_file file);
+	/* Drops a file from this node's caches; flush: what is dirty of it is written out before.  NULL:
+	 * there are none. */
+	int (*evict)(struct store *store, const char *path, bool flush);
+	/* "the folder '/data'", for messages; returns out. */
+	const char *(*describe)(const struct store *store, char *out, size_t room);
+};
+
+struct store {
+	const struct store_ops *ops;
+	const char *address; /* dataset.path; not owned */
+	int root_fd;         /* of a local store: its folder; else -1 */
+};
+
+/* Which store an address belongs to. */
+const struct store_ops *store_find(const char *address);
+
+/* address outlives the store.  -errno with the reason. */
+int store_open(struct store **out, const char *address, struct error *err);
+void store_close(struct store *store); /* NULL is fine */
+
+/* The size of a file, 0 when it cannot be known.  file: as in store_ops.stat. */
+uint64_t store_file_bytes(struct store *store, const char *path, const union store_file *file);
+
+/* Called from the walk's threads; thread < the walk's threads. */
+typedef void sample_visit(void *context, unsigned thread, uint32_t sample);
+
+enum { SAMPLE_WALK_THREADS_MAX = 16 };
+
+/* Visits every sample of a data set once, by several threads, for loading and the like.  threads: 0 as
+ * many as cores, SAMPLE_WALK_THREADS_MAX at most; fewer run when threads cannot be had. */
+void sample_walk(
+	const struct dataset *dataset, unsigned threads, sample_visit *visit, void *context);
+
+extern const struct store_ops store_local;
+
+#endif
