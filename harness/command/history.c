@@ -65,7 +65,7 @@ static int parse_significance(const struct options *options, double *share, stru
 		return 0;
 	if (units_parse_share(text, share) || *share < LEVEL_SIGNIFICANCE_LEAST || *share > 0.5)
 		return error_set(err, -EINVAL,
-			"'%s' is no level of significance: from 0.1%% to 50%%, as '1%%'", text);
+			"--significance '%s': give a level from 0.1%% to 50%%, as '1%%'", text);
 	return 0;
 }
 

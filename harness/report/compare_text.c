@@ -479,7 +479,7 @@ static void text_unmatched(
 		buffer_text(&text, i ? "; " : "");
 		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
 	}
-	buffer_text(&text, " (failed, or not measured, in one of them)");
+	buffer_text(&text, " (failed or not measured in one of them)");
 	labelled(style, INK_DIM, "neither", &text, out);
 }
 
@@ -498,7 +498,7 @@ static void text_one(const struct compare_document *document, const struct compa
 	text_unlike(c, style, out);
 	sheet_reasons(&sheet, c);
 	text_gates(document, c, style, out);
-	(void)snprintf(heading, sizeof heading, "throughput, %g %% intervals",
+	(void)snprintf(heading, sizeof heading, "throughput, %g %% confidence intervals",
 		100 * (1 - c->significance));
 	compare_points_table(c, &table);
 	sheet_table(&sheet, heading, &table);
@@ -561,7 +561,7 @@ static void markdown_unmatched(const struct comparison *c, struct buffer *out)
 	markdown_list_points(
 		c, c->b.report, "only in B", c->match.only_b, c->match.only_b_count, out);
 	for (size_t i = 0; i < c->unmeasured_count; i++) {
-		buffer_text(&text, "no figures in one of them: ");
+		buffer_text(&text, "not measured in one of them: ");
 		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
 		markdown_line(&text, "- ", out);
 	}

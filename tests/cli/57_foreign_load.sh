@@ -42,7 +42,7 @@ expect 0 "$MLBENCH" what-if beside --set step.time=1ms --json
 expect 0 "$MLBENCH" what-if beside --set step.time=1ms
 head -n 3 out | grep -q "load  *other processes kept 1.6 of 2 cores busy" || fail "it is not said in the first lines"
 expect 3 "$MLBENCH" what-if beside --fleet 2
-says "measure it again alone, or --force"
+says "measure it again on an idle one, or give --force"
 expect 0 "$MLBENCH" what-if beside --fleet 2 --force
 prints "load "
 expect 0 "$MLBENCH" what-if alone --fleet 2
