@@ -434,7 +434,7 @@ static void draw_help(struct pen *pen)
 {
 	static const char *const lines[] = {
 		"q, Ctrl-C  stop the run and keep what was measured; twice: at once",
-		"p          pause the view; the run goes on",
+		"p          pause the view; the run continues",
 		"Ctrl-Z     suspend the run and the view; 'fg' resumes both",
 		"?          this page",
 		"",

@@ -368,7 +368,7 @@ static void sheet_reasons(const struct compare_sheet *sheet, const struct compar
 	compare_explanation_words(c, &text);
 	sheet_item(sheet, INK_BOLD, "because", &text);
 	compare_binding_words(c, &text);
-	sheet_item(sheet, INK_PLAIN, "limit", &text);
+	sheet_item(sheet, INK_PLAIN, "verdict", &text);
 }
 
 static void sheet_remarks(const struct compare_sheet *sheet, const struct comparison *c)
@@ -509,7 +509,7 @@ static void text_one(const struct compare_document *document, const struct compa
 	sheet_focus(&sheet, c, document->verbose);
 	if (harmless > 0 && !document->verbose)
 		buffer_format(out,
-			"  %s%zu that only name, place or time the run %s (--verbose)%s\n",
+			"  %s%zu of the run's names, places and times %s, too (--verbose)%s\n",
 			style_ink(style, INK_DIM), harmless, harmless == 1 ? "differs" : "differ",
 			style_end(style));
 	buffer_text(out, "\n");

@@ -203,9 +203,8 @@ void compare_sentence(const struct comparison *comparison, struct buffer *out)
 			direction(metric, d->verdict == DIFFERENCE_MORE),
 			unsigned_change(metric, by, change));
 	else
-		buffer_format(out, "B's throughput against A's: %s, %s",
-			metric_change_text(metric, by, change),
-			compare_verdict_words(metric, d, words));
+		buffer_format(out, "B's throughput against A's: %s",
+			metric_change_text(metric, by, change));
 	if (!isnan(d->interval.low))
 		buffer_format(out, " (%g %% CI %s)", PERCENT * (1 - comparison->significance),
 			compare_interval_words(metric, d, words));
@@ -214,10 +213,12 @@ void compare_sentence(const struct comparison *comparison, struct buffer *out)
 			", excluding the worst %zu of %zu repetitions of each, whose spread would hide "
 			"it",
 			d->set_aside, d->a_count);
-	if (comparison->pair_count > 1) {
+	if (comparison->pair_count > 1)
 		buffer_text(out, ", in the geometric mean");
+	if (d->verdict != DIFFERENCE_LESS && d->verdict != DIFFERENCE_MORE)
+		buffer_format(out, ": %s", compare_verdict_words(metric, d, words));
+	if (comparison->pair_count > 1)
 		points_sentence(comparison, out);
-	}
 }
 
 /* Of the part's own capacity, where it is a stage that showed one. */
@@ -296,8 +297,8 @@ static void verdict_words(const struct verdict *verdict, struct buffer *out)
 	if (!is_told(verdict))
 		buffer_text(out, "unknown");
 	else
-		buffer_format(out, "%s/%s (confidence %.2f)", verdict->stage, verdict->resource,
-			verdict->confidence);
+		buffer_format(out, "%s/%s (%.0f %% confidence)", verdict->stage, verdict->resource,
+			PERCENT * verdict->confidence);
 }
 
 void compare_binding_words(const struct comparison *comparison, struct buffer *out)

@@ -217,7 +217,7 @@ static void follow_text(const struct follow *follow, const struct style *style, 
 		{.head = "measured"},
 		{.head = "gain", .keep = 2},
 		{.head = "predicted"},
-		{.head = "90 %", .keep = 3},
+		{.head = "90 % CI", .keep = 3},
 		{.head = "bottleneck", .left = true, .keep = 1},
 		{.head = "confi-\ndence", .keep = 4},
 		{.head = "set", .left = true, .wraps = true},
@@ -334,7 +334,7 @@ static void diagnosis_render_elasticities(
 		{.head = "cost", .left = true},
 		{.head = "elasticity"},
 		{.head = "", .bar = true, .keep = 1},
-		{.head = "90 %"},
+		{.head = "90 % CI"},
 	};
 	struct table table;
 	layout_heading(style,

@@ -283,9 +283,9 @@ static void render_experiments(
 	const struct table_column columns[] = {
 		{.head = "", .left = true},
 		{.head = "predicted"},
-		{.head = "90 %", .keep = 4},
+		{.head = "90 % CI", .keep = 4},
 		{.head = "measured"},
-		{.head = "90 %", .keep = 3},
+		{.head = "90 % CI", .keep = 3},
 		{.head = "samples/s", .keep = 1},
 		{.head = "baseline", .keep = 2},
 		{.head = "blocks", .keep = 5},
@@ -329,7 +329,7 @@ static void verification_render_elasticities(
 		{.head = "stage", .left = true},
 		{.head = "measured"},
 		{.head = "", .bar = true, .keep = 2},
-		{.head = "90 %"},
+		{.head = "90 % CI"},
 		{.head = "predicted", .keep = 1},
 	};
 	struct table table;

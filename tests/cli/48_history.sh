@@ -155,7 +155,7 @@ head -c 5000 results/history.sqlite >torn && mv torn results/history.sqlite
 same && says "is damaged"
 [ -f results/history.sqlite.bad ] || fail "the torn file was not kept"
 printf 'this is no database, but somebody wrote it with care\n%.0s' {1..99} >results/history.sqlite
-same && says "no database"
+same && says "not a database"
 grep -q 'with care' results/history.sqlite.bad || fail "somebody's file is lost"
 : >results/history.sqlite
 same

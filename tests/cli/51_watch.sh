@@ -81,7 +81,7 @@ shows '^q stop the run'
 t resize-window -x 80 -y 24
 shows '^samples/s '
 t send-keys '?'
-shows 'starved +waits for the stage above'
+shows 'starved +waiting for input from the stage above'
 t send-keys '?' p
 shows 'view paused'
 t send-keys p

@@ -109,7 +109,7 @@ cp -r slow elsewhere
 fact elsewhere cpu model "Another CPU"
 again_but "this node has changed since B was measured: cpu.model" quick elsewhere --until-sure 60s
 mv data gone
-again_but "the data of A is not there" quick slow --until-sure 60s
+again_but "the data of A is missing" quick slow --until-sure 60s
 mv gone data
 refuse() { # TEXT ARGUMENTS ...
 	local text=$1

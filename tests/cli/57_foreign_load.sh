@@ -60,4 +60,4 @@ expect 0 "$MLBENCH" history --json
 [ "$(json '{r["folder"]: r["contaminated"] for r in d["results"]}')" = "{'alone': False, 'beside': True}" ] ||
 	fail "history: $(json '[(r["folder"], r["contaminated"]) for r in d["results"]]')"
 expect 0 "$MLBENCH" history
-prints "beside other load; "
+prints "other load; "
