@@ -78,7 +78,7 @@ struct compare_document {
 
 /* compare_words.c: sentences that the formats share.  Appended. */
 
-/* "slower", "no difference beyond 1.2 %", "cannot tell: 3 repeats; 8 would do" */
+/* "slower", "no difference beyond 1.2 %", "inconclusive: 3 repetitions; about 8 would decide" */
 const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
 	char out[COMPARE_WORDS_BYTES]);
 const char *compare_verdict_name(enum difference_verdict verdict); /* "less": for JSON */
