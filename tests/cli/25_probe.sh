@@ -8,7 +8,7 @@ expect 0 "$MLBENCH" gen tiny.ini
 expect 2 "$MLBENCH" probe --path nowhere
 says "nowhere"
 expect 2 "$MLBENCH" probe --path tiny.ini
-says "no folder"
+says "not a folder"
 expect 2 "$MLBENCH" probe nowhere.ini
 expect 2 "$MLBENCH" probe tiny.ini --set dataset.recipe=none --set dataset.samples=0 --set dataset.path=nowhere
 says "nowhere"
