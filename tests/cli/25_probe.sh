@@ -108,7 +108,7 @@ ls -A | grep -q mlbench-probe && fail "a scratch file is left"
 head -c 500 "$kept" >torn && cp torn "$kept"
 expect_measured "$MLBENCH" run tiny.ini $ONE --out torn_cache
 prints "ceilings: none"
-says "are left out"
+says "ignoring the ceilings in"
 XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" probe --quick --path /proc
 says "not kept for later runs"
 prints "storage: no scratch file in '/proc'"
