@@ -509,8 +509,8 @@ static void text_one(const struct compare_document *document, const struct compa
 	sheet_focus(&sheet, c, document->verbose);
 	if (harmless > 0 && !document->verbose)
 		buffer_format(out,
-			"  %s%zu of the run's names, places and times %s, too (--verbose)%s\n",
-			style_ink(style, INK_DIM), harmless, harmless == 1 ? "differs" : "differ",
+			"  %sand %zu difference%s in names, places, times (--verbose)%s\n",
+			style_ink(style, INK_DIM), harmless, harmless == 1 ? "" : "s",
 			style_end(style));
 	buffer_text(out, "\n");
 	compare_method_words(c, &text);

@@ -538,7 +538,8 @@ void report_bad_text(const struct report *report, struct buffer *out)
 	}
 	if (bad == 0)
 		return;
-	buffer_format(out, "%llu samples could not be read or decoded", (unsigned long long)bad);
+	buffer_format(out, "%llu time%s, a sample could not be read or decoded",
+		(unsigned long long)bad, bad == 1 ? "" : "s");
 	if (worst > 0)
 		buffer_format(out, ", %.2g %% of those measured%s", worst * 100,
 			report->record->grid.points > 1 ? " at the worst point" : "");
