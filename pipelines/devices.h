@@ -34,9 +34,9 @@
  * - The model. The replay has N step servers that meet, and one cost more (sync/exchange); a
  *   device that is slower by more than chance has a factor, as a slow worker has. Step and
  *   exchange take turns on the same devices: where "busy" decides, either counts as taken for as
- *   long as both (binding_taken). step.devices and the keys of sync can be altered where the exchange's time
- *   is known, that is for emulated devices. Verdicts: sync/exchange, and step/imbalance for one
- *   slow device. */
+ *   long as both (binding_taken). step.devices and the keys of sync can be altered where the
+ *   exchange's time is known, that is for emulated devices. Verdicts: sync/exchange, and
+ *   step/imbalance for one slow device. */
 #ifndef MLBENCH_PIPELINES_DEVICES_H
 #define MLBENCH_PIPELINES_DEVICES_H
 

@@ -12,8 +12,8 @@
  * ticket order:
  *
  * - read: cpu, latency, device: the thread's CPU time a file; latency and 1 / capacity of the
- *   storage station (storage_capacity.h) where several operating points tell them; else what remains of
- *   submission to completion is played through completion = max(submission + latency,
+ *   storage station (storage_capacity.h) where several operating points tell them; else what
+ *   remains of submission to completion is played through completion = max(submission + latency,
  *   max(submission, free) + service), and the pair (latency, service) that predicts the recorded
  *   times best is taken (model_read.h)
  * - decode: cpu, lock, wait: service less the item's own lock wait, split as the stage's working

@@ -27,12 +27,12 @@
  * doubt: first files alone go to 0.80, points below the set depth alone to 0.85 for latency. With
  * one operating point the probability is 0.5, the verdict is read/unknown at 0.5, and it says
  * what to run; unless the order in which files come back shows that they queue for one server:
- * then it is 0.80 for a full store, unless the first files say otherwise. In a
- * part of a run whose limit changed there is no other depth, and the first files are not of it.
- * The model then hides no more behind latency than was observed: a service of 1 / (best rate
- * observed), so that the interval of a prediction for more files in flight than were ever
- * observed reaches down to no further gain. Depth and reader threads are recommended only where
- * the store is neither full nor shared, and at most to twice what was observed in flight.
+ * then it is 0.80 for a full store, unless the first files say otherwise. In a part of a run
+ * whose limit changed there is no other depth, and the first files are not of it. The model then
+ * hides no more behind latency than was observed: a service of 1 / (best rate observed), so that
+ * the interval of a prediction for more files in flight than were ever observed reaches down to
+ * no further gain. Depth and reader threads are recommended only where the store is neither full
+ * nor shared, and at most to twice what was observed in flight.
  *
  * A store that others use serves all files in turn: of capacity C, with d of ours and N of others
  * in flight, C d / (d + N) are ours. The first of ours waits N / C though none of ours is before

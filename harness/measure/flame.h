@@ -10,11 +10,12 @@
  *
  * At most one sampler per process.  Without one, each hook is one load.
  *
- * run --flame samples every thread of the process. Each sample stands for the same slice of CPU time, so shares of samples are shares of CPU time; the sum is held to
- * the kernel's account of the process, and what share it covers is printed. Threads tell their
- * stage in their entry functions (flame_thread_begin); those of libraries belong to the stage
- * whose threads have their name, which they inherit. Only what comes after measure.warmup counts
- * (flame_count, in pipelines/conduct.c).
+ * run --flame samples every thread of the process. Each sample stands for the same slice of CPU
+ * time, so shares of samples are shares of CPU time; the sum is held to the kernel's account of
+ * the process, and what share it covers is printed. Threads tell their stage in their entry
+ * functions (flame_thread_begin); those of libraries belong to the stage whose threads have their
+ * name, which they inherit. Only what comes after measure.warmup counts (flame_count, in
+ * pipelines/conduct.c).
  *
  * - perf_event: one software CPU-clock event per core, inherited by all threads, 397 Hz, a ring
  *   per core; what a sample costs is mostly the timer's interrupt, and more of them than this

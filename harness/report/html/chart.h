@@ -1,6 +1,7 @@
 /* Charts.  How a chart looks is a Vega-Lite file (harness/report/charts), which any editor of Vega-Lite opens with its
  * sample rows; here are its rows, its finding, and the few parameters that depend on them.  A chart is a pure function
- * of the saved result.  To add one: a file, a function that fills it, and a line in charts.def.
+ * of the saved result.  To add one: a file, a function that fills it, and a line in charts.def
+ * (tests/recipes/chart.patch is a whole example).
  *
  * What the charts draw, and how it is computed:
  * - Time per stage: shares of the stages' thread time, a panel a stage and a column a point,
