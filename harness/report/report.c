@@ -3,6 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/config/tables.h"
 #include "harness/record/config_json.h"
 #include "harness/report/saved_diagnoses.h"
 

@@ -15,6 +15,7 @@
  *      `make` finds the file.  bytes_le32 and its like, below, read numbers.  Never read beyond
  *      `size`: the bytes are a stranger's.  Say what is wrong by error_set(err, -EINVAL, …).
  *   3. build/release/mlbench list codecs; mlbench run --data FOLDER_OF_BMPS …
+ * tests/recipes/codec.patch is a whole example, for farbfeld.
  * The program refuses to start, and test_image_codec fails, when a table lacks a hook (codecs_check).
  * Names, endings, the counts in manifests, dataset.format, `list`, error lines and the memory bound
  * follow from the table.  codec_raw.c is the shortest example that decodes row by row and writes
