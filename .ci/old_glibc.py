@@ -7,7 +7,16 @@
 
 glibc gave new version names to functions that it moved into libc.so.6 (2.34) or whose corner cases it changed (exp of 2.29 sets
 no errno): a reference to them without a version finds the old one where that is all there is.  Functions that 2.28 has under
-no version must be among those that old_glibc.c defines; anything else is an error here, not on the node."""
+no version must be among those that old_glibc.c defines; anything else is an error here, not on the node.
+
+make dist links the program once more and takes the shared libraries of the build machine along,
+OpenBLAS among them. This program then rewrites the version tables of all of them, so that
+nothing asks for a version of glibc's symbols above 2.28: functions that glibc has had for long
+and gave a new version later (dlopen, pthread_create, exp) are asked for without a version. What
+2.28 does not have at all (stat, gettid, …) is in .ci/old_glibc.c, which is linked into the
+program, where libraries find it first. A symbol in neither list is an error of make dist.
+tests/cli/36_dist.sh checks the result with readelf and runs it in an empty environment.
+"""
 import re
 import struct
 import sys

@@ -10,7 +10,20 @@
  *   settle   another depth, until all that was in flight before is done, and as many files as are in flight now
  *   count    a point: 64 files and half a second at least, and more where the warm-up has the time and the rate is not sure
  *   return   the set depth, until it has settled again
- * All of it may lengthen the warm-up by 4 % of the repetition, 10 s at most: points get shorter, then are left out. */
+ * All of it may lengthen the warm-up by 4 % of the repetition, 10 s at most: points get shorter, then are left out.
+ *
+ * In the warm-up, reads go for a moment at half and at twice the depth that is set
+ * (measure.depths): with files in flight at one depth alone, a slow store and a full one look the
+ * same. The control thread changes the depth under the exchange's lock, which readers visit
+ * anyway: each has its share of it, and one whose share is none pauses. Tickets stay in order, so
+ * batches are the same. Twice the depth has spare buffers, which are in the printed bound and of
+ * no use at any other time; where they would add a quarter to all pools, it is left out. A depth
+ * counts once all that was in flight before is done, and the measured part begins once nothing of
+ * another depth is in flight; files read at another depth are in no histogram and no trace. All
+ * of it may lengthen the warm-up by 4 % of the repetition, 10 s at most. The result's read_points
+ * have rate, latency, the rate's error from eight blocks, and how long no buffer was free; a note
+ * says why one is missing. Nothing is tried where no buffer was free most of the time, or where
+ * the readers' own CPU time is what reads take (page cache). */
 #ifndef MLBENCH_PIPELINES_DITHER_H
 #define MLBENCH_PIPELINES_DITHER_H
 

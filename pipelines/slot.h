@@ -1,5 +1,10 @@
 /* The places where batches are put together.  Which slot is whose is decided in harness/flow/flow.h; the bytes of
- * one that is being filled belong to the workers that took its samples. */
+ * one that is being filled belong to the workers that took its samples.
+ *
+ * With augment.device = gpu a worker decodes only the region that its crop needs, as bytes, and
+ * the slot is an arena: each picture takes its place there by an atomic bump, with its box and
+ * flip beside it, the same as the worker would have used. Only what is used is copied, and one
+ * launch makes the samples of the batch. */
 #ifndef MLBENCH_PIPELINES_SLOT_H
 #define MLBENCH_PIPELINES_SLOT_H
 

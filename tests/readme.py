@@ -30,15 +30,15 @@ BLOCK = re.compile(r"<!-- made by: (.+?) -->\n```\n(.*?)```\n", re.S)
 PARTS = {
     "mlbench sweep configs/imagenet_like.ini": [
         (r"^imagenet_like", r"^\s*where the time went"),
-        (r"^  best ", r"^  (?!enough|limit|best|         )"),
+        (r"^  best ", r"^  (?!enough|verdict|best|         )"),
         (r"^report: ", None),
     ],
     "mlbench diagnose configs/story.ini": [
-        (r"^story", r"^  advice|^  replay|^$"),
-        (r"^limits in the order|^bottlenecks in order", r"^$"),
+        (r"^story", r"^  advice|^  model|^$"),
+        (r"^bottlenecks in order", r"^$"),
     ],
     "mlbench diagnose configs/story.ini --follow": [
-        (r"^following its own advice", r"^  results|^results"),
+        (r"^advice, followed step by step", r"^  results|^results"),
     ],
 }
 

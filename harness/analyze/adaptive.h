@@ -2,7 +2,15 @@
  * then always the one with the least certain prediction, until every prediction is as certain as
  * asked; then the point that would be recommended, so that no recommendation rests on a prediction.
  * Pure functions of the measurements and of the forecasts that follow from them, so a killed sweep
- * continues as it would have. */
+ * continues as it would have.
+ *
+ * An adaptive sweep (adaptive.h, sweep.mode = adaptive) measures the centre and the corners of
+ * the grid (a fraction of them in three dimensions and more), then always the setting that is
+ * predicted least surely, until every 90 % interval is within sweep.error; then what would be
+ * recommended, if it is predicted 1 % above the best that is measured. A measurement outside its
+ * interval is said, and the loop goes on. Every decision is a function of the record, so a killed
+ * sweep goes on as it would have; predictions are made anew each time, stand in columns of their
+ * own, and are never read back. */
 #ifndef MLBENCH_ANALYZE_ADAPTIVE_H
 #define MLBENCH_ANALYZE_ADAPTIVE_H
 

@@ -1,7 +1,17 @@
 /* Which resource a stage that is the bottleneck lacks: a table of rules per stage, each with its
  * sentence of evidence, asked in order; the first that holds names the cause.  Where the
  * measurements cannot tell two causes apart, the resource says so ("full", "unknown") instead of
- * guessing.  Reading has its rules in cause_read.c. */
+ * guessing.  Reading has its rules in cause_read.c.
+ *
+ * What keeps threads off the cores, asked in this order. quota: a control group's CPU quota, the
+ * job's own or one above it (harness/measure/cgroup.h finds them in v1, v2 and containers; per
+ * window it reads cpu.stat of each). Throttled share = nr_throttled / nr_periods of the group
+ * over the span: periods whose quota was used up, of those in which the group wanted any.
+ * throttled_time is recorded, too, but is a sum over run queues, so no share of anything. From
+ * 0.5 on the quota is the cause, from 0.1 on unless others matter more. steal: of the CPU time
+ * that anybody here wanted, stolen / (stolen + used here), from 0.1 on. external: others keep
+ * cores busy. cores: the job's own threads. All three loads are cumulative in the windows, so a
+ * phase has its own. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/device_summary.h"

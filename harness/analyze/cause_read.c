@@ -1,6 +1,23 @@
 /* Why reading is slow: a cache that holds a part of the data, the CPU, storage that stalls, storage
  * that is full (of bytes, of requests, of files served at once), or the latency of each file with
- * too few in flight. */
+ * too few in flight.
+ *
+ * Stalls and outages: it looks in the windows for times in which nothing comes in though files
+ * are in flight and nobody is blocked: stalls, or one outage of seconds. They are a verdict when
+ * the step starves for them, and when reading would keep up without.
+ *
+ * What the system itself knows comes before all that. A limit of a control group on reads, of
+ * which the group read 90 to 110 % by the kernel's own count, is the cause: bandwidth or iops,
+ * named with the group, at 0.97 from 97 % on, 0.85 below, 0.7 where other depths say that more in
+ * flight reads more. The mount, its options and the disk are a line of evidence. A disk that is
+ * idle half the time under a full store, without page-cache hits, says that the limit is above
+ * it. One that is busy all the time says nothing and changes no confidence: an NVMe drive or an
+ * array serves many requests at once, and a virtual disk calls itself rotational. A memory limit
+ * (memory.max, memory.high, v1 memory.limit_in_bytes, of the group or one above) below the data
+ * set and the resident peak together is named where files are read again through the page cache
+ * and it does not serve all of them; with read/cache it is the advice. FUSE, virtiofs and 9p
+ * count nothing in /proc/self/io, so the page cache's share is not known there: then such a limit
+ * stands in for it, beside two populations of service times. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"

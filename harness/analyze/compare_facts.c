@@ -2,6 +2,7 @@
  * configurations and nodes differ in. */
 #include "harness/analyze/compare_facts.h"
 
+#include "harness/config/tables.h"
 #include "harness/measure/node_name.h"
 
 #include <errno.h>

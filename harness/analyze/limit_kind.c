@@ -88,3 +88,23 @@ const char *limit_kind_words(const char *stage, const char *resource)
 			return limit_kinds[i].words;
 	return UNKNOWN;
 }
+
+const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES])
+{
+	static const struct {
+		const char *resource, *bound;
+	} adjectives[] = {
+		{"latency", "latency-bound"},
+		{"bandwidth", "bandwidth-bound"},
+		{"iops", "IOPS-bound"},
+		{"cpu", "CPU-bound"},
+		{"compute", "compute-bound"},
+	};
+	for (size_t i = 0; i < sizeof adjectives / sizeof adjectives[0]; i++)
+		if (strcmp(adjectives[i].resource, resource) == 0) {
+			(void)snprintf(out, BOUND_BYTES, "%s", adjectives[i].bound);
+			return out;
+		}
+	(void)snprintf(out, BOUND_BYTES, "limited by %s", limit_kind_words(stage, resource));
+	return out;
+}

@@ -27,4 +27,9 @@ const char *limit_kind_pair(const char *stage, const char *resource, char out[PA
  * not listed. */
 const char *limit_kind_words(const char *stage, const char *resource);
 
+enum { BOUND_BYTES = 96 };
+
+/* "CPU-bound", or "limited by cache misses" for a resource that has no such adjective. */
+const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES]);
+
 #endif

@@ -1,6 +1,40 @@
 /* A replay model calibrated from one point's measurements, what it becomes when keys change, and
  * what is computed from it: predictions with intervals, elasticities, the ladder of limits, the
- * knee.  Pure functions on saved results. */
+ * knee.  Pure functions on saved results.
+ *
+ * What is recorded. State clocks, queues and windows; per stage the time split (CPU
+ * and run queue from schedstat, I/O from delay accounting, locks from timed_lock, the rest); and
+ * traces: blocks of 64 consecutive items, evenly spread over the measured part, at most 4,096 a
+ * stage, in traces/ beside points.jsonl. Which blocks are kept is a function of the ticket number
+ * alone, so the threads of a team keep the same.
+ *
+ * Calibration (model_open). Each stage's recorded time becomes costs, each with its series in
+ * ticket order:
+ *
+ * - read: cpu, latency, device: the thread's CPU time a file; latency and 1 / capacity of the
+ *   storage station (storage_capacity.h) where several operating points tell them; else what
+ *   remains of submission to completion is played through completion = max(submission + latency,
+ *   max(submission, free) + service), and the pair (latency, service) that predicts the recorded
+ *   times best is taken (model_read.h)
+ * - decode: cpu, lock, wait: service less the item's own lock wait, split as the stage's working
+ *   time was; run-queue time is left out: the replay makes its own. Under a CPU quota the few
+ *   items that it stopped are cut to the level at which the mean is right
+ * - upload; step: host, device: per batch
+ * - sync: per round of several devices, without the waiting
+ *
+ * Elasticities. e_i = - d ln X / d ln s_i for every cost, by central differences of replays
+ * that share their draws. Throughput X is homogeneous of degree -1 in all times together, so by
+ * Euler's theorem the e_i of a complete model sum to 1. What the replay does not explain, 1 -
+ * X_measured / X_replayed, is kept as unmodelled: it is the part of the sum that no cost can
+ * claim. Intervals come from a block bootstrap (Künsch, 1989: service times are autocorrelated).
+ *
+ * Counterfactuals. A changed key becomes a changed shape or scale (model_alter); the replay
+ * gives the throughput and the bottleneck then. The ladder removes the bottleneck again and again;
+ * the knee is the least number of workers whose doubling gains less than 5 %. Over a sweep the
+ * universal scalability law X(n) = lambda n / (1 + sigma (n-1) + kappa n (n-1)) (N. Gunther,
+ * Guerrilla Capacity Planning, 2007) is fitted. A prediction's 90 % interval adds, as variances,
+ * the resampled replays, the noise of repeats, and the model's own error, whose constants come
+ * from held-out sweeps (docs/ACCURACY.md). */
 #ifndef MLBENCH_ANALYZE_POINT_MODEL_H
 #define MLBENCH_ANALYZE_POINT_MODEL_H
 

@@ -22,7 +22,11 @@
  *
  * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
  * processes take their equal part.  Item t of a stage takes entry t modulo count of the cost's series,
- * times its scale: per sample for read and decode, per batch for upload and step, per round of batches for sync. */
+ * times its scale: per sample for read and decode, per batch for upload and step, per round of batches for sync.
+ *
+ * It is tested against closed forms: M/M/1/K and tandem queues with blocking as Markov chains,
+ * M/D/1 (Pollaczek-Khinchine), closed networks by mean-value analysis (Reiser and Lavenberg,
+ * 1980), deterministic lines. */
 #ifndef MLBENCH_ANALYZE_REPLAY_H
 #define MLBENCH_ANALYZE_REPLAY_H
 

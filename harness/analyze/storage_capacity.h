@@ -11,7 +11,35 @@
  * sweep, the node's probe, and the first files of a run, which met an idle station. Its
  * distribution is computed on a grid from a prior that is even in ln k and holds "full" and "not
  * full" to be equally likely; each observation may, with a small probability, be about something
- * else, so that no single one decides alone. Pure functions. */
+ * else, so that no single one decides alone. Pure functions.
+ *
+ * Storage is one station (storage_capacity.h), fitted to all operating points there are: half and
+ * twice the depth in the warm-up (measure.depths), the measured part, points of the same sweep
+ * that differ in read.depth or read.threads alone, the node's probe, and the first files of each
+ * repetition, which met an idle store (trace "read ramp"). Readers that what comes after them
+ * holds back most of the time tell nothing of the store. In a closed loop with N files in flight
+ * (by Little's law, whatever the depth allowed) it gives X(N) = min(N / L, C) with a rounded
+ * corner at k = C L (asymptotic bounds: Denning and Buzen, 1978). A grid over k and over how
+ * round the corner is gives the probability that the store is full (twice as many in flight would
+ * gain less than 15 %), L and C with intervals, and whether C was seen at all or only bounded by
+ * the best that was observed. The prior holds full and not full to be equally likely, and every
+ * observation may with a small probability be of something else, so no single one decides beyond
+ * doubt: first files alone go to 0.80, points below the set depth alone to 0.85 for latency. With
+ * one operating point the probability is 0.5, the verdict is read/unknown at 0.5, and it says
+ * what to run; unless the order in which files come back shows that they queue for one server:
+ * then it is 0.80 for a full store, unless the first files say otherwise. In a part of a run
+ * whose limit changed there is no other depth, and the first files are not of it. The model then
+ * hides no more behind latency than was observed: a service of 1 / (best rate observed), so that
+ * the interval of a prediction for more files in flight than were ever observed reaches down to
+ * no further gain. Depth and reader threads are recommended only where the store is neither full
+ * nor shared, and at most to twice what was observed in flight.
+ *
+ * A store that others use serves all files in turn: of capacity C, with d of ours and N of others
+ * in flight, C d / (d + N) are ours. The first of ours waits N / C though none of ours is before
+ * it, and the next come 1 / C apart. read/shared is told where N from that wait, N from the rate,
+ * and N from the elasticity between two depths agree (storage_find_others); of a latency the
+ * first two differ by d. Behind FUSE the last may be as with 12 in flight, which is what the
+ * kernel lets through to a server that does not ask for more. No gain is promised there. */
 #ifndef MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 #define MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 

@@ -1,6 +1,30 @@
 /* The steps of a verdict, shared by the files that make it: the gate, which stage is the bottleneck
  * (binding.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, advice.c).
- * Internal to analyze; summary.h and diagnose.h are the ways in. */
+ * Internal to analyze; summary.h and diagnose.h are the ways in.
+ *
+ * Stage: the arrow rule on wait states and the elasticities, cross-checked; stages
+ * whose intervals overlap are a pair, and so are two whose capacities cannot be told apart: one
+ * is named alone only where the other's is more than 5 % above it with a probability of 0.9,
+ * given how their busy shares vary against each other between repeats and within them
+ * (margin_noise) and what the replay leaves unexplained. That probability is a factor of the
+ * confidence. Resource: rules on the time split, the operating points of reading, the traces and
+ * the node's ceilings (mlbench probe). A gate comes first (steadiness, flow conservation,
+ * Little's law, accounting): what contradicts itself is not diagnosed. Each refusal, and each run
+ * that is too short, says which key to set to what (sufficiency.h), from the rate that was seen;
+ * diagnose CONFIG measures more repetitions by itself while those can lead to a verdict, four
+ * times measure.repeats at most. A run whose limit changes is cut at change points, with a
+ * verdict for each phase. Of a change that lasted, repetitions before it are like its first phase
+ * and those after it like its last, and the last phase's verdict stands on these whole
+ * repetitions; a repetition that an outage or stalls made unsteady counts for the verdict, though
+ * not for the figures. Where the verdict would be read/unknown, diagnose CONFIG measures one
+ * repetition more, with a warm-up of 5 to 30 s in which other depths have time; where it would be
+ * read/full, as many again; once each.
+ *
+ * An emulated device computes as long as its nominal time says (step_utilisation). Its thread is
+ * counted as working until it wakes up, which may be late where cores are taken; what goes beyond
+ * the nominal time, and beyond what its thread works before each step (step/launch from a fifth
+ * of a step on), is told apart in the evidence, lowers the confidence, and changes the advice
+ * (step_is_late). Of a run in progress only the thread's state is known, and the words say so. */
 #ifndef MLBENCH_ANALYZE_VERDICT_H
 #define MLBENCH_ANALYZE_VERDICT_H
 

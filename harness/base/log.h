@@ -1,5 +1,11 @@
 /* Chatter for people goes to stderr through here; stdout belongs to the product.
- * A progress line is rewritten in place on a terminal and printed at most every 5 s in a pipe. */
+ * A progress line is rewritten in place on a terminal and printed at most every 5 s in a pipe.
+ *
+ * Every message goes through here, and what commands print through command_print:
+ * the two places where names of files and configurations lose their control characters, in
+ * messages always, in what is printed where stdout is a terminal. Colours come after that: the
+ * live line is made of pieces with an ink each (log_progress_pieces), and what style.h puts into
+ * a text is a mark with a random number of the process, which a name cannot guess. */
 #ifndef MLBENCH_BASE_LOG_H
 #define MLBENCH_BASE_LOG_H
 

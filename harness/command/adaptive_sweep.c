@@ -41,13 +41,14 @@ int adaptive_sweep_check(
 		(void)calibration_refuse(config->axes[i].key, err);
 		char name[CONFIG_NAME_BYTES];
 		return error_prefix(err, -EINVAL,
-			"an adaptive sweep cannot have 'sweep.%s' ('sweep.mode = grid' measures every point)",
+			"an adaptive sweep cannot have 'sweep.%s'; 'sweep.mode = grid' measures every "
+			"point",
 			config_key_name(config->axes[i].key, name));
 	}
 	if (grid->points > ADAPTIVE_POINTS_MAX)
 		return error_set(err, -EINVAL,
-			"an adaptive sweep takes at most %d points, this one has %zu ('sweep.mode = grid' "
-			"takes more)",
+			"an adaptive sweep takes at most %d points, and this one has %zu; 'sweep.mode = "
+			"grid' takes more",
 			ADAPTIVE_POINTS_MAX, grid->points);
 	return 0;
 }
@@ -252,8 +253,8 @@ static void tell_miss(const struct sweep *sweep, size_t point, const struct fore
 		return;
 	struct buffer text = {0};
 	adaptive_sweep_label(sweep, point, &text);
-	log_warn(
-		"%s gave %s samples/s, outside of the predicted %s to %s: the prediction was wrong, going on",
+	log_warn("%s gave %s samples/s, outside the predicted %s to %s: the prediction failed; "
+		 "continuing",
 		text.data, units_format_count(value, measured),
 		units_format_count(forecast->interval.low, low),
 		units_format_count(forecast->interval.high, high));

@@ -115,7 +115,7 @@ int calibration_refuse(enum key_id key, struct error *err)
 			buffer_format(&known, "%s%s", known.size ? ", " : "",
 				config_key_name((enum key_id)k, name));
 	const int code = error_set(err, -ENOTSUP,
-		"'%s' cannot be predicted: replay does not model it; it models %s",
+		"'%s' cannot be predicted: the model does not cover it; it covers %s",
 		config_key_name(key, name), known.data ? known.data : "nothing");
 	buffer_release(&known);
 	return code;

@@ -76,7 +76,7 @@ static int compare_parse_significance(struct comparing *c, struct error *err)
 		c->significance >= SIGNIFICANCE_LEAST && c->significance <= SIGNIFICANCE_MOST)
 		return 0;
 	return error_set(err, -EINVAL,
-		"--significance '%.40s' is no share from 0.0001%% to 20%%, as '1%%'", text);
+		"--significance '%.40s': give a share from 0.0001%% to 20%%, as '1%%'", text);
 }
 
 static int parse_gates(struct comparing *c, struct error *err)
@@ -100,10 +100,11 @@ static int parse_until_sure(struct comparing *c, struct error *err)
 	if (!text)
 		return 0;
 	if (units_parse_duration(text, &ns) || ns == 0)
-		return error_set(err, -EINVAL, "--until-sure '%.40s' is no time, as '5m'", text);
+		return error_set(
+			err, -EINVAL, "--until-sure '%.40s' is not a time; write it as '5m'", text);
 	if (c->gate_count == 0)
 		return error_set(err, -EINVAL,
-			"--until-sure decides gates: give one with --fail-if or --require");
+			"--until-sure needs a gate to decide: give one with --fail-if or --require");
 	if (options->argument_count != 2)
 		return error_set(err, -EINVAL, "--until-sure measures two results again, not %zu",
 			options->argument_count);
@@ -123,7 +124,7 @@ static int compare_open_result(struct comparing *c, const char *name, struct err
 	if (!code)
 		code = report_open(report, record, err);
 	if (!code && report->best == record->grid.points && report->good + report->unsteady == 0)
-		code = error_set(err, -EINVAL, "'%s' holds no measured point", record->folder);
+		code = error_set(err, -EINVAL, "'%s' has no measured point", record->folder);
 	return code;
 }
 
@@ -279,7 +280,7 @@ static int compare_until_sure(struct comparing *c, struct error *err)
 		.context = c};
 	struct error why = {0};
 	if (is_decided(c, sure.saved)) {
-		log_info("the saved results decide: nothing was measured");
+		log_info("the saved results decide every gate: nothing was measured");
 		return 0;
 	}
 	const int code = until_sure_run(&sure, &why);
@@ -446,7 +447,7 @@ const struct command command_compare = {
 		"either result sweeps; points without a partner are listed. Prints the "
 		"difference of throughput at each point with its interval and test, the stages, "
 		"the bottleneck in each result, which part of the difference each stage explains "
-		"(by replay), and which keys and facts of the node differ. Results with "
+		"(predicted), and which keys and facts of the node differ. Results with "
 		"different data, image size, model or backend are refused, because their rates "
 		"cannot be compared.\n\n"
 		"Differences are tested at --significance (1 % by default), and count only "

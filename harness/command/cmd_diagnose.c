@@ -70,7 +70,7 @@ static int check_request(const struct request *request, struct error *err)
 			options->arguments[0]);
 	if (options_given(options, OPTION_BUDGET) && !request->verify)
 		return error_set(
-			err, -EINVAL, "--budget is the time of --verify, which is not given");
+			err, -EINVAL, "--budget limits the time of --verify: give --verify, too");
 	return 0;
 }
 
@@ -187,7 +187,8 @@ static int find_verification(
 			return verify_now(request, finding, err);
 		if (request->is_saved)
 			return code;
-		log_warn("not verified: %s; from here: mlbench diagnose %s --verify --budget %.0fs",
+		log_warn(
+			"not verified: %s; to verify it: mlbench diagnose %s --verify --budget %.0fs",
 			err->text, finding->record.folder,
 			verify_least_budget(&d->config, d->summary->median, true));
 		err->text[0] = '\0';

@@ -15,7 +15,7 @@
 enum {
 	ALL_MAX = DOCTOR_FINDINGS_MAX + 16,
 	SUBJECT_COLUMNS = 18,
-	INDENT_COLUMNS = 8,
+	INDENT_COLUMNS = 10,
 	WHY_BYTES = BACKEND_WHY_BYTES
 };
 
@@ -50,7 +50,8 @@ static void doctor_add_sources(struct findings *findings)
 			finding->state, sizeof finding->state, "%s", reason ? reason : "works");
 		if (reason)
 			(void)snprintf(finding->consequence, sizeof finding->consequence,
-				"read.engine = auto takes pread instead; asked for by name, it exits with status 3");
+				"read.engine = auto uses pread instead; asked for by name, a run exits with "
+				"status 3");
 	}
 }
 
@@ -107,10 +108,10 @@ static void add_charts(struct findings *findings)
 		why ? why : "report.html draws them, without a network");
 	if (!why)
 		return;
-	(void)snprintf(finding->consequence, sizeof finding->consequence,
-		"report.html has its tables without them");
+	(void)snprintf(
+		finding->consequence, sizeof finding->consequence, "report.html has tables only");
 	(void)snprintf(finding->remedy, sizeof finding->remedy,
-		"npm and a network for one 'make setup', then 'make'");
+		"install npm, run 'make setup' once with a network, then 'make'");
 }
 
 static const char *level_word(enum doctor_level level)
@@ -123,10 +124,11 @@ static void render_finding(
 	const struct doctor_finding *finding, const struct style *style, struct buffer *out)
 {
 	static const enum ink inks[] = {INK_GOOD, INK_WARN, INK_BAD};
-	enum { WORD_COLUMNS = 6 };
+	static const char *const words[] = {"ok", "warning", "missing"};
+	enum { WORD_COLUMNS = 8 };
 	const int indent = INDENT_COLUMNS + SUBJECT_COLUMNS + 2;
 	buffer_text(out, "  ");
-	style_field(style, inks[finding->level], level_word(finding->level), WORD_COLUMNS, out);
+	style_field(style, inks[finding->level], words[finding->level], WORD_COLUMNS, out);
 	style_field(style, INK_BOLD, finding->subject, SUBJECT_COLUMNS, out);
 	buffer_text(out, "  ");
 	style_wrap(style, finding->state, indent, indent, out);
@@ -136,8 +138,8 @@ static void render_finding(
 	}
 	if (finding->remedy[0]) {
 		buffer_repeat(out, " ", indent);
-		buffer_format(out, "%sto mend:%s ", style_ink(style, INK_ACCENT), style_end(style));
-		style_wrap(style, finding->remedy, indent, indent + (int)strlen("to mend: "), out);
+		buffer_format(out, "%sfix:%s ", style_ink(style, INK_ACCENT), style_end(style));
+		style_wrap(style, finding->remedy, indent, indent + (int)strlen("fix: "), out);
 	}
 }
 
@@ -154,10 +156,10 @@ static int print_text(
 {
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
-	buffer_text(&text, "what this node has and lacks for measuring\n\n");
+	buffer_text(&text, "is this node fit for measuring?\n\n");
 	for (size_t i = 0; i < findings->count; i++)
 		render_finding(&findings->all[i], &style, &text);
-	buffer_format(&text, "\n%zu ok, %zu to note, %zu lacking\n",
+	buffer_format(&text, "\n%zu ok, %zu warnings, %zu missing\n",
 		count_level(findings, DOCTOR_OK), count_level(findings, DOCTOR_NOTE),
 		count_level(findings, DOCTOR_LACKS));
 	const int status = command_print(&text, err);

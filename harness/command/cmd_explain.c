@@ -36,7 +36,7 @@ static int refuse_word(const char *word, struct error *err)
 	size_t count = 0;
 	if (glossary_find(word, &entry))
 		return error_set(err, -EINVAL,
-			"no verdict is '%s'; 'mlbench help %s' explains the term", word, word);
+			"'%s' is not a verdict; 'mlbench help %s' explains the term", word, word);
 	for (size_t i = 0; i < limit_kind_count; i++) {
 		names[count++] =
 			limit_kind_pair(limit_kinds[i].stage, limit_kinds[i].resource, pairs[i]);
@@ -46,8 +46,8 @@ static int refuse_word(const char *word, struct error *err)
 	const char *near = suggest_nearest(word, names, count);
 	if (near)
 		return error_set(
-			err, -EINVAL, "no verdict is '%s'; did you mean '%s'?", word, near);
-	return error_set(err, -EINVAL, "no verdict is '%s'; 'mlbench explain' lists them", word);
+			err, -EINVAL, "'%s' is not a verdict; did you mean '%s'?", word, near);
+	return error_set(err, -EINVAL, "'%s' is not a verdict; 'mlbench explain' lists them", word);
 }
 
 static int select_kinds(const char *word, struct selection *selection, struct error *err)

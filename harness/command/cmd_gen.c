@@ -38,8 +38,8 @@ static int report_generated(
 	struct dataset_generated made = {0};
 	const int code = data_generate(config, invocation->stop, &made, err);
 	if (code == -EINTR)
-		(void)error_set(
-			err, code, "stopped: what was made is kept, and the same command goes on");
+		(void)error_set(err, code,
+			"stopped: the files made so far are kept; the same command continues");
 	if (code)
 		return command_status(code);
 	if (command_wants_json(invocation))
@@ -53,7 +53,7 @@ static int report_generated(
 	char size[UNITS_BYTES];
 	char took[UNITS_BYTES];
 	struct buffer text = {0};
-	buffer_format(&text, "%s: %llu samples made, %llu were there, %s, in %s\n",
+	buffer_format(&text, "%s: %llu samples made, %llu existed, %s, in %s\n",
 		config_text(config, KEY_DATASET_PATH), (unsigned long long)made.made,
 		(unsigned long long)made.kept, units_format_size((double)made.bytes, size),
 		clock_format_span(made.seconds, took, sizeof took));
@@ -87,9 +87,8 @@ static int gen_run(const struct invocation *invocation, struct error *err)
 	if (!code)
 		code = gen_validate(&config, err);
 	if (!code && config_integer(&config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
-		code = error_set(err, -EINVAL,
-			"'%s' has no recipe (dataset.recipe = none): there is nothing to %s", name,
-			verify ? "verify it against" : "generate");
+		code = error_set(err, -EINVAL, "'%s' has no recipe to %s (dataset.recipe = none)",
+			name, verify ? "verify it against" : "generate");
 	int status = command_status(code);
 	if (!status)
 		status = verify ? report_verified(invocation, &config, err)

@@ -67,7 +67,7 @@ static int history_parse_significance(
 		return 0;
 	if (units_parse_share(text, share) || *share < LEVEL_SIGNIFICANCE_LEAST || *share > 0.5)
 		return error_set(err, -EINVAL,
-			"'%s' is no level of significance: from 0.1%% to 50%%, as '1%%'", text);
+			"--significance '%s': give a level from 0.1%% to 50%%, as '1%%'", text);
 	return 0;
 }
 

@@ -82,7 +82,7 @@ static int probe_choose_folder(struct probing *probing, struct error *err)
 	if (asked && stat(asked, &st) != 0)
 		return error_set_errno(err, errno, "cannot probe '%s'", asked);
 	if (asked && !S_ISDIR(st.st_mode))
-		return error_set(err, -ENOTDIR, "cannot probe '%s': it is no folder", asked);
+		return error_set(err, -ENOTDIR, "cannot probe '%s': it is not a folder", asked);
 	nearest_folder(probing->folder);
 	return 0;
 }
@@ -142,7 +142,7 @@ static int cmd_probe_probe_measure(struct probing *probing)
 	struct error err = {0};
 	struct ceilings *ceilings = &probing->ceilings;
 	if (probe_node(&probing->target, probing->bounds, probing->invocation->stop, ceilings)) {
-		log_warn("interrupted: what was measured is printed, and not kept");
+		log_warn("interrupted: what was measured is printed, but not kept");
 		return EXIT_STATUS_INTERRUPTED;
 	}
 	if (!has_anything(ceilings)) {

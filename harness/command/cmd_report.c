@@ -107,11 +107,11 @@ const struct command command_report = {
 		"(its newest run). Writes report.html into its folder, or into the file that "
 		"--out names, and prints the name of the file. 'run' and 'sweep' write it at "
 		"their end too.\n\n"
-		"The page is one file that needs no network: the verdict, the ladder of "
-		"bottlenecks, the map of throughput over the swept keys, where the time went, "
-		"what to do and the evidence for it, and the commands that reproduce it. Every "
-		"chart has a table behind it. Charts of one point show the best one, or the one "
-		"that --point names.",
+		"The page is one file that needs no network: the verdict, the bottlenecks in "
+		"order, the map of throughput over the swept keys, where the time went, what to "
+		"do and the evidence for it, and the commands that reproduce it. Every chart "
+		"has a table behind it. Charts of one point show the best one, or the one that "
+		"--point names.",
 	.example = "mlbench report imagenet_like --out report.html",
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_POINT),
 	.arguments_min = 1,

@@ -70,7 +70,7 @@ static int parse_pid(const char *text, int32_t *pid, struct error *err)
 	const long number = strtol(text, &end, 10);
 	if (errno || *end || end == text || number <= 0 || number > INT32_MAX)
 		return error_set(err, -EINVAL,
-			"'%.100s' is no process number; 'mlbench status' lists the runs", text);
+			"'%.100s' is not a process ID; 'mlbench status' lists the runs", text);
 	*pid = (int32_t)number;
 	return 0;
 }
@@ -95,8 +95,8 @@ static int status_run(const struct invocation *invocation, struct error *err)
 	int32_t pid = 0;
 	if (invocation->options.argument_count == 0 &&
 		options_given(&invocation->options, OPTION_WATCH))
-		return command_status(error_set(err, -EINVAL,
-			"'mlbench status --watch' needs the process number of the run"));
+		return command_status(error_set(
+			err, -EINVAL, "'mlbench status --watch' needs the process ID of the run"));
 	if (invocation->options.argument_count == 0)
 		return list_runs(invocation, err);
 	const int code = parse_pid(invocation->options.arguments[0], &pid, err);

@@ -21,7 +21,7 @@ const struct command command_sweep = {
 		"--resume measures only what is missing. 'mlbench check' prints the number of "
 		"points and the time before anything runs.\n\n"
 		"With sweep.mode = adaptive, it measures the points that tell most, predicts the "
-		"others by replay until every 90 % interval is within sweep.error of its "
+		"others with the model until every 90 % interval is within sweep.error of its "
 		"throughput, and measures what it recommends. Every output marks predictions "
 		"('~' in tables and maps).",
 	.example = "mlbench sweep configs/imagenet_like.ini --set sweep.decode.workers=1,2,4",

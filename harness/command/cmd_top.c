@@ -34,8 +34,7 @@ static int top_choose_point(
 			asked, points - 1);
 	const size_t chosen = asked >= 0 ? (size_t)asked : report->best;
 	if (chosen >= points)
-		return error_set(
-			err, -ENODATA, "nothing was measured in '%s'", report->record->folder);
+		return error_set(err, -ENODATA, "'%s' has no measurement", report->record->folder);
 	*point = (uint32_t)chosen;
 	return 0;
 }
@@ -109,7 +108,7 @@ static int top_gather(
 		return code;
 	if (top_is_file(name))
 		return point >= 0 ? error_set(err, -EINVAL,
-					    "--point goes with a result; '%s' is one file", name)
+					    "--point needs a result; '%s' is a single file", name)
 				  : operations_read(out, name, NULL, err);
 	struct record record = {0};
 	code = saved_open(&record, name, SAVED_NEWEST, err);

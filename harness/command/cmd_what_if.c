@@ -65,7 +65,8 @@ static int look_for_load(struct what_if *what_if, struct error *err)
 		options_given(&what_if->invocation->options, OPTION_FORCE))
 		return code;
 	return error_set(err, -ENODATA,
-		"'%s' is no node to multiply: %s when it was measured; measure it again alone, or --force",
+		"--fleet: '%s' was measured on a loaded node (%s); measure it again on an idle "
+		"one, or give --force",
 		what_if->record.folder, what_if->contamination);
 }
 
@@ -118,7 +119,7 @@ const struct command command_what_if = {
 		"--network-latency), by ring or tree. The exchange is hidden behind the step "
 		"only as far as --overlap says. It prints which of node, file server and network "
 		"is the bottleneck, and from how many nodes on.\n\n"
-		"The output says if a result was measured beside other load. Predictions then "
+		"The output says if a result was measured under other load. Predictions then "
 		"hold for a node under the same load, and a fleet is refused without --force.\n\n"
 		"A key that the replay does not model is refused, with the list of keys that it "
 		"does. A run that was too short is refused with exit status 3.",

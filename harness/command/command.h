@@ -1,5 +1,6 @@
-/* One file per subcommand, each ending in a const struct command; main.c lists them.  Only main
- * exits: a command returns the exit status. */
+/* One file per subcommand, each ending in a const struct command, which is declared here and listed
+ * in main.c; tests/recipes/command.patch is a whole example.  Only main exits: a command returns
+ * the exit status. */
 #ifndef MLBENCH_COMMAND_COMMAND_H
 #define MLBENCH_COMMAND_COMMAND_H
 

@@ -79,7 +79,7 @@ static void tell_left_out(const struct dataset *dataset)
 	for (size_t i = 0; i < dataset->bad_count && i < LEFT_OUT_TOLD; i++)
 		log_warn("left out: %s: %s", dataset->bad[i].path, dataset->bad[i].reason);
 	if (*dataset->skipped)
-		log_warn("left out: %s, which mlbench does not decode", dataset->skipped);
+		log_warn("left out: %s (mlbench does not decode it)", dataset->skipped);
 	if (dataset->bad_count > LEFT_OUT_TOLD)
 		log_warn("left out: %zu more files", dataset->bad_count - LEFT_OUT_TOLD);
 }
@@ -90,7 +90,7 @@ static int open_or_make(const struct config *config, struct dataset *dataset,
 	struct telling telling = {.verb = "looking at", .begun_ns = clock_now_ns()};
 	const struct dataset_control control = {
 		.progress = data_tell, .context = &telling, .stop = stop};
-	log_set_wait("storage: the data set's files are being looked at");
+	log_set_wait("storage: examining the files of the data set");
 	int code = dataset_open(config, &control, dataset, err);
 	log_set_wait(NULL);
 	log_progress_end();

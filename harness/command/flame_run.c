@@ -20,8 +20,8 @@ static int choose_method(enum flame_method *method, struct error *err)
 	else if (strcmp(wanted, "signals") == 0)
 		*method = FLAME_SIGNALS;
 	else
-		return error_set(
-			err, -EINVAL, "MLBENCH_FLAME is '%.60s', not perf or signals", wanted);
+		return error_set(err, -EINVAL,
+			"MLBENCH_FLAME = '%.60s': it must be perf or signals", wanted);
 	return 0;
 }
 
@@ -40,7 +40,7 @@ void flame_run_note(const struct flame_run *run, struct measurement *m)
 	if (!run->flame)
 		return;
 	flame_facts(run->flame, &facts);
-	measurement_note(m, "CPU time was sampled meanwhile: %s, %.0f Hz of it%s%.120s",
+	measurement_note(m, "CPU time was sampled during the run: %s, %.0f Hz of CPU time%s%.120s",
 		flame_method_name(facts.method), (double)NS_PER_S / (double)facts.period_ns,
 		facts.why_not_perf[0] ? "; not perf_event: " : "", facts.why_not_perf);
 }

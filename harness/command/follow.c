@@ -161,11 +161,11 @@ static void follow_end(struct way *way, const char *why)
 	const struct verdict *v = &way->place.diagnosis.verdict;
 	const bool known = v->stage[0] && strcmp(v->stage, "none") != 0;
 	if (known)
-		(void)snprintf(way->follow->end, sizeof way->follow->end, "%s: %s / %s binds", why,
-			v->stage, v->resource);
+		(void)snprintf(way->follow->end, sizeof way->follow->end,
+			"%s: the bottleneck is %s / %s", why, v->stage, v->resource);
 	else
 		(void)snprintf(way->follow->end, sizeof way->follow->end,
-			"%s: it cannot tell what binds", why);
+			"%s: the bottleneck is unknown", why);
 }
 
 /* --- what is remembered -------------------------------------------------------------------------- */
@@ -320,8 +320,8 @@ static int measure_step(struct way *way, const struct recommendation *r, struct 
 			.predicted = r->predicted,
 			.predicted_90 = r->interval}};
 	join(r, step->trial.set);
-	log_info("follow %zu: set %s, %.0f samples/s predicted", follow->count - 1, step->trial.set,
-		r->predicted);
+	log_info("follow %zu: setting %s, predicted %.0f samples/s", follow->count - 1,
+		step->trial.set, r->predicted);
 	add_recommended(&settings, r);
 	for (size_t i = 0; i < settings.count; i++)
 		sets[i] = settings.text[i];
@@ -349,8 +349,8 @@ static int walk(struct way *way, size_t steps, struct error *err)
 	while (way->follow->count <= steps) {
 		const struct recommendation *r = follow_choose(way);
 		if (!r) {
-			follow_end(way, way->undone > 0 ? "nothing else is left to set"
-							: "nothing is left to set");
+			follow_end(way, way->undone > 0 ? "no other setting would help"
+						 : "no setting would help");
 			return EXIT_STATUS_DONE;
 		}
 		const int status = measure_step(way, r, err);
@@ -361,11 +361,11 @@ static int walk(struct way *way, size_t steps, struct error *err)
 		if (status)
 			return status;
 		if (way->undone == UNDONE_MOST) {
-			follow_end(way, "what it recommended gained nothing");
+			follow_end(way, "the recommended settings gained nothing");
 			return EXIT_STATUS_DONE;
 		}
 	}
-	follow_end(way, "as many settings as --follow allows");
+	follow_end(way, "--follow allows no more steps");
 	return EXIT_STATUS_DONE;
 }
 

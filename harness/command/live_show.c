@@ -98,7 +98,7 @@ void live_show_begin_view(struct live_show *show)
 		.colour = !options_given(options, OPTION_NO_COLOR)};
 	struct error why = {0};
 	if (options_given(options, OPTION_WATCH) && watch_open(&show->watch, &how, &why))
-		log_warn("no live view: %s; the run goes on without it", why.text);
+		log_warn("no live view: %s; the run continues without it", why.text);
 }
 
 void live_show_end_view(struct live_show *show)

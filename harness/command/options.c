@@ -70,7 +70,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the faster one at each number of nodes."},
 	[OPTION_FORCE] = {"force", 0, NULL,
-		"Predict a fleet even if the result was measured beside other load."},
+		"Predict a fleet even if the result was measured under other load."},
 	[OPTION_FORMAT] = {"format", 0, "NAME",
 		"Output format; the command's help lists the formats."},
 	[OPTION_SORT] = {"sort", 0, "COLUMN",

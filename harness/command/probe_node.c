@@ -100,7 +100,7 @@ int probe_look(struct probe_target *target, const struct probe_bounds *bounds,
 	const int code = dataset_open(target->config, &control, &target->dataset, &why);
 	target->has_data = code == 0 && target->dataset.count > 0;
 	if (code == -EINTR && !(stop && atomic_load(stop)))
-		(void)snprintf(why.text, sizeof why.text, "looking at it takes too long");
+		(void)snprintf(why.text, sizeof why.text, "examining it takes too long");
 	(void)snprintf(target->data_why, sizeof target->data_why, "%.200s", why.text);
 	const bool recipe =
 		config_integer(target->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
@@ -153,7 +153,7 @@ static int do_decode(const struct job *job, const struct probe_control *control,
 	if (code && !probe_stopped(control)) {
 		picture_set_release(&set);
 		ceilings_note(job->out,
-			"decode: generated pictures, for want of the data set: %.180s",
+			"decode: generated pictures, because the data set is missing: %.180s",
 			target->has_data ? why.text : target->data_why);
 		code = pictures_make(target->config, job->bounds->generated, control, &set, err);
 	}
@@ -181,7 +181,7 @@ static int do_gemm(const struct job *job, const struct probe_control *control, s
 	};
 	memcpy(plan.edges, bounds->edges, sizeof plan.edges);
 	if (!plan.model)
-		ceilings_lack(job->out, "gemm: '%s' is no model whose shapes are known",
+		ceilings_lack(job->out, "gemm: the shapes of model '%s' are unknown",
 			config_text(config, KEY_STEP_MODEL));
 	return probe_gemm(&plan, control, job->out, err);
 }
@@ -217,7 +217,7 @@ static int do_reads(const struct job *job, const struct probe_control *control, 
 		add_size(&plan, (uint64_t)file);
 	else if (file > 0)
 		ceilings_note(job->out,
-			"reads: requests of the mean file, %s, are larger than is probed",
+			"reads: requests of the mean file size, %s, are larger than probe tries",
 			units_format_size(file, size));
 	const int code = probe_read(&plan, control, job->out, err);
 	if (job->out->read_count > 0 && job->target->node.is_virtual)

@@ -71,7 +71,7 @@ static int compare_configs(const struct record *record, const struct plan *plan,
 	struct buffer text = {0};
 	append_differences(&record->config, &plan->config, &text);
 	const int code = error_set(err, -EINVAL,
-		"cannot continue '%s': it was run with another configuration: %s", record->folder,
+		"cannot resume '%s': it was run with another configuration: %s", record->folder,
 		text.data ? text.data : "the order of the axes");
 	buffer_release(&text);
 	return code;
@@ -97,7 +97,7 @@ static int newest_of_all(char **folder, struct error *err)
 		free(root);
 	}
 	(void)closedir(dir);
-	return *folder ? 0 : error_set(err, -ENOENT, "no run in '%s' to continue", RESULTS_FOLDER);
+	return *folder ? 0 : error_set(err, -ENOENT, "no run in '%s' to resume", RESULTS_FOLDER);
 }
 
 static int find_run(const struct plan *plan, const struct invocation *invocation, bool has_config,
@@ -203,7 +203,8 @@ static void add_ceilings(struct record *record, const struct plan *plan)
 		ceilings_age(&record->ceilings, record->started, "before", text, sizeof text));
 	if (ceilings_stale_here(&record->ceilings, text, sizeof text))
 		log_warn(
-			"the ceilings of this node are stale (%s): 'mlbench probe' measures them again",
+			"the ceilings of this node are out of date (%s); 'mlbench probe' measures them "
+			"again",
 			text);
 }
 

@@ -192,7 +192,8 @@ static int check_emulated_axes(
 			if (plan->config.axes[i].key == ignored[k] &&
 				plan->config.axes[i].count > 1)
 				return error_set(err, *why ? -ENOTSUP : -EINVAL,
-					"step.%s is swept, and an emulated step is the same at each of its values%s%.200s",
+					"step.%s is swept, but an emulated step is the same at each of its "
+					"values%s%.200s",
 					config_keys[ignored[k]].name, *why ? "; " : "", why);
 	return 0;
 }
@@ -458,8 +459,8 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	plan_label(out, "points");
 	const bool adaptive = record_is_adaptive(&plan->config);
-	buffer_format(out, "%s%zu x %zu repeat%s", adaptive ? "at most " : "", plan->grid.points,
-		repeats, repeats == 1 ? "" : "s");
+	buffer_format(out, "%s%zu x %zu repetition%s", adaptive ? "at most " : "",
+		plan->grid.points, repeats, repeats == 1 ? "" : "s");
 	if (plan->grid.points > 1)
 		buffer_text(
 			out, adaptive ? ", those that tell most first" : " in seeded random order");
@@ -469,7 +470,7 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 		buffer_format(out, ", about %s",
 			clock_format_span(plan_seconds(plan, repetitions), text, sizeof text));
 	else
-		buffer_text(out, ", the time is not known (measure.epochs)");
+		buffer_text(out, ", duration unknown (measure.epochs)");
 	if (plan->limits > 0)
 		buffer_format(out, "; then %zu stages alone", plan->limits);
 	buffer_text(out, "\n");
@@ -489,10 +490,12 @@ static void describe_short(const struct plan *plan, struct buffer *out)
 	if (plan->grid.points > 1)
 		buffer_format(out, "%zu of %zu points: ", cost->short_points, plan->grid.points);
 	buffer_format(out,
-		"measure.duration of %s has room for %.2g of the %g batches that a measurement wants, at %s a batch: a repetition takes up to %d times as long%s; measure.duration=%.0fs is enough\n",
+		"measure.duration of %s is enough for only %.2g of the %g batches that a "
+		"measurement needs, at %s per batch: a repetition takes up to %d times as "
+		"long%s; measure.duration=%.0fs is enough\n",
 		clock_format_span(duration_s, duration, sizeof duration), duration_s / batch_s,
 		least, clock_format_span(batch_s, batch, sizeof batch), CONDUCT_EXTENSION,
-		cost->short_worst.hopeless ? ", and has too few even then" : "",
+		cost->short_worst.hopeless ? ", and even then measures too few" : "",
 		ceil((least + 1) * batch_s));
 }
 
@@ -530,7 +533,7 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 	char all[UNITS_BYTES];
 	plan_label(out, "memory");
 	if (!plan->has_data) {
-		buffer_text(out, "the bound is known when the data set is there\n");
+		buffer_text(out, "unknown until the data set exists\n");
 		return;
 	}
 	const double bytes = (double)plan->largest.pool_bytes;
@@ -547,7 +550,7 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 		units_format_size(bound - (alone > bytes ? alone : bytes), pools));
 	if (plan->largest.picture_bytes > 0)
 		buffer_format(out,
-			"           each place in a batch has room for a decoded picture of %s at most\n",
+			"           each slot of a batch holds a decoded picture of up to %s\n",
 			units_format_size((double)plan->largest.picture_bytes, pools));
 }
 

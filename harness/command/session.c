@@ -119,19 +119,19 @@ static void session_save_timeline(
 		return;
 	if (timeline->window_count == 0) {
 		log_warn(
-			"no trace.json: the repetition ended after %llu steps, before trace.schedule = %s kept a whole one",
+			"no trace.json: the repetition ended after %llu steps, before trace.schedule = "
+			"%s recorded one",
 			(unsigned long long)timeline->steps,
 			config_text(&session->record.config, KEY_TRACE_SCHEDULE));
 		return;
 	}
 	if (timeline->dropped_steps > 0)
-		log_warn(
-			"trace.json lacks %llu steps that trace.schedule asks for: its memory was used up",
+		log_warn("trace.json is missing %llu steps of trace.schedule: its memory was full",
 			(unsigned long long)timeline->dropped_steps);
 	if (!record_save_timeline(&session->record, timeline, m, &err))
 		return;
 	if (!session->timeline_lost)
-		log_warn("%s; the run goes on without it", err.text);
+		log_warn("%s; the run continues without it", err.text);
 	session->timeline_lost = true;
 }
 
@@ -183,12 +183,12 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	m->repeat = item->repeat;
 	if (item->warmup_ns > 0)
 		measurement_note(m,
-			"a longer warm-up than is set: %.3g s, for reads at other depths",
+			"warm-up of %.3g s, longer than configured, for reads at other depths",
 			(double)item->warmup_ns / (double)NS_PER_S);
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
 			err.text[0] ? err.text : "failed without a reason");
-		log_warn("%s, repeat %u failed: %s", label, item->repeat, m->error);
+		log_warn("%s, repetition %u failed: %s", label, item->repeat, m->error);
 	}
 	if (m->status != MEASUREMENT_INTERRUPTED)
 		session_save(session, m, &recordings);
@@ -380,7 +380,7 @@ static void measure_storage(struct session *session, size_t most)
 			(void)snprintf(with, sizeof with,
 				", with a warm-up of %.0f s that tries other depths",
 				(double)wish.warmup_ns / (double)NS_PER_S);
-		log_info("it is not clear yet what limits the storage: measuring %zu more%s",
+		log_info("it is not yet clear what limits the storage: measuring %zu more%s",
 			wish.repeats, with);
 		if (!session_measure_more(session, wish.repeats, wish.warmup_ns))
 			return;
@@ -397,7 +397,8 @@ static void session_measure_on(struct session *session)
 		if (more == 0)
 			break;
 		log_info(
-			"%zu repeat%s too little for a verdict: measuring %zu more, %zu in all at most",
+			"%zu repetition%s too little for a verdict: measuring %zu more, at most %zu in "
+			"total",
 			count, count == 1 ? " is" : "s are", more, most);
 		if (!session_measure_more(session, more, 0))
 			return;
@@ -464,7 +465,7 @@ static int session_final_status(const struct session *session, const struct repo
 		return EXIT_STATUS_FAILED;
 	if (session->record.interrupted) {
 		log_warn(
-			"interrupted: what was measured is kept; 'mlbench %s --resume %s' does the rest",
+			"interrupted: results are kept; 'mlbench %s --resume %s' measures the rest",
 			session->sequel ? "run" : session->invocation->command->name,
 			session->record.folder);
 		return EXIT_STATUS_INTERRUPTED;
@@ -613,9 +614,9 @@ static void describe_more(const struct session *session, struct buffer *out)
 			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
 	if (!session->sequel)
 		return;
-	buffer_format(out, "  verdict  up to %zu repeats where it takes more", most);
+	buffer_format(out, "  verdict  up to %zu repetitions if it needs more", most);
 	if (plan_repetition_seconds(&session->plan) > 0)
-		buffer_format(out, ", about %s in all",
+		buffer_format(out, ", about %s in total",
 			clock_format_span(plan_seconds(&session->plan, most), time, sizeof time));
 	buffer_text(out, "\n");
 }

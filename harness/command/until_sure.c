@@ -44,8 +44,8 @@ static int refuse_same(const struct turns *turns, struct error *err)
 		if (facts->list[i].is_key && facts->list[i].weight > COMPARE_HARMLESS)
 			return 0;
 	return error_set(err, -EINVAL,
-		"--until-sure: A and B have the same configuration, so that measuring both again shows nothing; what "
-		"differs between them lies outside of it");
+		"--until-sure: A and B have the same configuration, so measuring both again "
+		"shows nothing: they differ in something else");
 }
 
 static int refuse_unpaired(const struct turns *turns, struct error *err)
@@ -74,7 +74,8 @@ static int refuse_elsewhere(const struct record *record, const char *side, struc
 	compare_facts_sort(&facts);
 	if (compare_facts_count(&facts, COMPARE_STRONG) > 0)
 		code = error_set(err, -EINVAL,
-			"--until-sure: this node is not as it was for %s: %s was %.60s and is %.60s",
+			"--until-sure: this node has changed since %s was measured: %s was %.60s and is "
+			"%.60s",
 			side, facts.list[0].name, facts.list[0].a, facts.list[0].b);
 	compare_facts_release(&facts);
 	fact_list_release(&now);
@@ -104,12 +105,11 @@ static int until_sure_open_plan(
 	(void)snprintf(plan->name, sizeof plan->name, "%s", saved->name);
 	code = plan_data(plan, &turns->plain, PLAN_DATA_LOOK, err);
 	if (!code && !plan->has_data)
-		code = error_set(err, -EINVAL, "--until-sure: the data of %s is not there: %s",
-			name, plan->data_why);
+		code = error_set(err, -EINVAL, "--until-sure: the data of %s is missing: %s", name,
+			plan->data_why);
 	if (!code && (!is_number(saved, "samples", (double)plan->dataset.count) ||
 			     !is_number(saved, "bytes", (double)plan->dataset.total_bytes)))
-		code = error_set(
-			err, -EINVAL, "--until-sure: the data of %s is not what it was", name);
+		code = error_set(err, -EINVAL, "--until-sure: the data of %s has changed", name);
 	return code;
 }
 
@@ -232,7 +232,8 @@ static int until_sure_refuse_budget(const struct turns *turns, struct error *err
 	if (least <= turns->sure->budget_s)
 		return 0;
 	return error_set(err, -EINVAL,
-		"--until-sure gives %.0f s, and %d repetitions of each point of A and B take about %.0f s",
+		"--until-sure allows %.0f s, but %d repetitions of each point of A and B take "
+		"about %.0f s",
 		turns->sure->budget_s, (int)ROUNDS_LEAST, ceil(least));
 }
 

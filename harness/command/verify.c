@@ -74,8 +74,7 @@ static int verify_refuse_budget(const struct config *config, double throughput, 
 		"--budget = %.3g s is too short: %zu experiments in %d blocks of %d runs of %.1f s; --budget %.0fs %s",
 		budget_s, experiments, EXPERIMENT_BLOCKS_LEAST, EXPERIMENT_RUNS,
 		timing.warmup_s + timing.duration_s, verify_least_budget(config, throughput, true),
-		isfinite(throughput) ? "is enough"
-				     : "is the least, and more is needed where steps are slow");
+		isfinite(throughput) ? "is enough" : "is the minimum; slow steps need more");
 }
 
 int verify_check_budget(const struct config *config, double throughput, bool knob, double budget_s,
@@ -97,9 +96,8 @@ static int plan_time(struct verify *verify, struct error *err)
 		timing_of(&d->config, d->summary->median, v->count, v->budget_s);
 	v->warmup_s = timing.warmup_s;
 	v->duration_s = timing.duration_s;
-	log_info(
-		"verify: %zu experiments in ABBA blocks of %d runs x %.1f s, %.0f s a round, at most %.0f s "
-		"in all",
+	log_info("verify: %zu experiments in ABBA blocks of %d runs x %.1f s, %.0f s per round, "
+		 "at most %.0f s in total",
 		v->count, EXPERIMENT_RUNS, timing.warmup_s + timing.duration_s, timing.round_s,
 		v->budget_s);
 	return experiments_set_time(
@@ -161,7 +159,7 @@ static int run_block(struct verify *verify, size_t experiment, double *ratio,
 		code = run_once(verify,
 			is_variant[i] ? &verify->experiments.variants[experiment]
 				      : experiments_baseline(&verify->experiments, e),
-			is_variant[i] ? e->what : "as it is", &throughputs[i], err);
+			is_variant[i] ? e->what : "unchanged", &throughputs[i], err);
 	if (!code)
 		*ratio = experiment_ratio(throughputs, is_variant, baselines);
 	return code;
@@ -195,7 +193,7 @@ static void set_aside(struct verification *v)
 	const size_t moved = verification_set_aside(v);
 	if (moved == v->count)
 		return;
-	log_info("verify: the baseline moved in a block of '%s': it is measured again",
+	log_info("verify: the baseline changed during a block of '%s': measuring it again",
 		v->experiments[moved].what);
 	verification_weigh(v);
 }
@@ -221,7 +219,7 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 	} else {
 		experiment_add(e, ratio, baselines);
 		if (verify->failures[next] > 0)
-			(void)snprintf(e->why, sizeof e->why, "%u block%s could not be finished",
+			(void)snprintf(e->why, sizeof e->why, "%u block%s not finished",
 				verify->failures[next], verify->failures[next] == 1 ? "" : "s");
 		verify->block_ns = took_ns > verify->block_ns ? took_ns : verify->block_ns;
 	}

@@ -44,8 +44,8 @@ static void note_names(struct alternative *alternative, const struct what_if *wh
 	}
 	if (names && !time && config_integer(&what_if->asked, KEY_STEP_TIME) > 0)
 		add_note(alternative,
-			"step.time is set in the result, so that step.device and step.model change "
-			"nothing; step.time=0 takes what is published of them");
+			"step.time is set in the result, so step.device and step.model have no effect; "
+			"step.time=0 uses their published times");
 }
 
 /* Which stage's costs throughput answers to most, and which of them. */
@@ -107,7 +107,7 @@ static int what_if_answer_answer(
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
 	forecast_point(&input, &what_if->errors, alternative->item, &alternative->forecast);
 	if (!alternative->forecast.known)
-		return error_set(err, -ENODATA, "cannot tell: %s", alternative->forecast.why);
+		return error_set(err, -ENODATA, "inconclusive: %s", alternative->forecast.why);
 	const int code = what_if_answer_explain(what_if, alternative, err);
 	alternative->done = !code;
 	what_if->done += !code;
@@ -133,7 +133,7 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 	}
 	if (!code && what_if->done < what_if->grid.points)
 		log_warn(
-			"stopped after %d s of computing: %zu of %zu settings are predicted; ask for fewer",
+			"stopped after %d s of computing: %zu of %zu settings predicted; ask for fewer",
 			WHAT_IF_SECONDS_MAX, what_if->done, what_if->grid.points);
 	return code;
 }

@@ -21,7 +21,7 @@ static int given_point(const struct what_if *what_if, size_t *point, struct erro
 	if (units_parse_integer(text, &number) != 0 || number < 0 ||
 		(uint64_t)number >= what_if->record.grid.points)
 		return error_set(err, -EINVAL,
-			"--point: '%s' is no point of this result (0 to %zu)", text,
+			"--point: '%s' is not a point of this result (0 to %zu)", text,
 			what_if->record.grid.points - 1);
 	*point = (size_t)number;
 	if (isnan(calibration_measured(&what_if->record, *point)))
@@ -40,8 +40,8 @@ static int best_point(const struct what_if *what_if, size_t *point, struct error
 		}
 	}
 	return most > 0 ? 0
-			: error_set(err, -ENODATA, "nothing was measured in '%s'",
-				  what_if->record.folder);
+			: error_set(
+				  err, -ENODATA, "'%s' has no measurement", what_if->record.folder);
 }
 
 /* Points that have a repetition which ran, ascending. */
@@ -114,7 +114,7 @@ static int ask(struct what_if *what_if, struct error *err)
 		return code;
 	if (what_if->grid.points > WHAT_IF_POINTS_MAX)
 		return error_set(err, -EINVAL,
-			"%zu settings are more than the %d that are predicted at once",
+			"%zu settings are too many: at most %d are predicted at once",
 			what_if->grid.points, WHAT_IF_POINTS_MAX);
 	what_if->alternatives = calloc(what_if->grid.points, sizeof *what_if->alternatives);
 	return what_if->alternatives ? 0 : error_set(err, -ENOMEM, "out of memory");
@@ -214,7 +214,7 @@ static int what_if_ask_calibrate(struct what_if *what_if, struct error *err)
 	if (!code && what_if->source_count == 0) {
 		const struct forecaster_item *first = &what_if->forecaster.items[list[0].item];
 		code = error_set(err, first->why_code,
-			first->why_code == -ENODATA ? "cannot tell: %s" : "%s",
+			first->why_code == -ENODATA ? "inconclusive: %s" : "%s",
 			first->why_not.text);
 	}
 	free(list);

@@ -20,8 +20,9 @@ enum { COUNT_BYTES = 64, FLEET_EFFORT = 8 };
 static int refuse_counts(const char *text, struct error *err)
 {
 	return error_set(err, -EINVAL,
-		"--fleet: '%s' is no list of nodes from 1 to %d, as '1,8,64' or '1-64*2'", text,
-		FLEET_NODES_MAX);
+		"--fleet: '%s' is not a list of nodes from 1 to %d; write it as '1,8,64' or "
+		"'1-64*2'",
+		text, FLEET_NODES_MAX);
 }
 
 /* "8", or "1-64*2". */
@@ -81,7 +82,7 @@ static void note(struct fleet_answer *answer, const char *format, ...)
 
 static int what_if_fleet_refuse(enum option_id id, const char *text, struct error *err)
 {
-	return error_set(err, -EINVAL, "--%s: '%s' is no %s", option_specs[id].name, text,
+	return error_set(err, -EINVAL, "--%s: '%s' is not a %s", option_specs[id].name, text,
 		option_specs[id].metavar);
 }
 
@@ -157,14 +158,14 @@ int what_if_fleet_check(const struct what_if *what_if, struct error *err)
 	const bool asked = options_given(options, OPTION_FLEET);
 	for (size_t i = 0; i < sizeof of_fleet / sizeof of_fleet[0] && !asked; i++)
 		if (options_given(options, of_fleet[i]))
-			return error_set(err, -EINVAL, "--%s is of a fleet: give --fleet N, too",
+			return error_set(err, -EINVAL,
+				"--%s belongs to a fleet: give --fleet N, too",
 				option_specs[of_fleet[i]].name);
 	if (!asked)
 		return 0;
 	if (what_if->grid.points > 1)
-		return error_set(err, -EINVAL,
-			"--fleet multiplies one setting, and %zu are asked for",
-			what_if->grid.points);
+		return error_set(
+			err, -EINVAL, "--fleet takes one setting, not %zu", what_if->grid.points);
 	struct fleet_answer *answer = calloc(1, sizeof *answer);
 	const int code = answer ? read_options(options, answer, err)
 				: error_set(err, -ENOMEM, "out of memory");
@@ -237,29 +238,28 @@ static void note_storage(const struct what_if *what_if, struct fleet_answer *ans
 	}
 	if (!given && isfinite(fleet->storage_bytes_per_s))
 		note(answer,
-			"file server: %s, what 'mlbench probe' read cold from %.80s; --storage says "
-			"otherwise",
+			"file server: %s, as 'mlbench probe' read cold from %.80s; --storage overrides "
+			"it",
 			units_format_rate(fleet->storage_bytes_per_s, text),
 			record->ceilings.storage);
 	if (isinf(fleet->storage_bytes_per_s)) {
 		note(answer,
 			record->has_ceilings
-				? "no file server: --storage is not given, and 'mlbench probe' "
-				  "read no such files cold"
-				: "no file server: --storage is not given");
+				? "no file server: give --storage, or run 'mlbench probe' with files of this size"
+				: "no file server: give --storage");
 		fleet->bytes_per_sample =
 			isnan(fleet->bytes_per_sample) ? 0 : fleet->bytes_per_sample;
 		return;
 	}
 	if (!(fleet->bytes_per_sample > 0)) {
-		note(answer, "the result says nothing of bytes read: no file server in it");
+		note(answer, "no file server: the result does not say how many bytes were read");
 		fleet->storage_bytes_per_s = HUGE_VAL;
 		fleet->bytes_per_sample = 0;
 		return;
 	}
-	note(answer, "file server: every sample's %s come from it%s%s%s",
+	note(answer, "file server: it delivers %s per sample%s%s%s",
 		units_format_size(fleet->bytes_per_sample, text),
-		nearest->page_cache_share > 0 ? ", though the page cache served " : "",
+		nearest->page_cache_share > 0 ? ", although the page cache served " : "",
 		nearest->page_cache_share > 0 ? units_format_share(nearest->page_cache_share, share)
 					      : "",
 		nearest->page_cache_share > 0 ? " of them when it was measured" : "");
@@ -272,24 +272,25 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 	const struct config *config = &what_if->forecaster.items[alternative->item].config;
 	const bool given = !isnan(fleet->gradient_bytes);
 	char text[UNITS_BYTES];
-	char hidden[NOTE_BYTES / 2] = "none of it hidden behind the step (--overlap)";
+	char hidden[NOTE_BYTES / 2] = "none of it overlaps with the step (--overlap)";
 	if (fleet->overlap > 0)
-		(void)snprintf(hidden, sizeof hidden, "up to %g %% of the step's time hides it",
-			100 * fleet->overlap);
+		(void)snprintf(hidden, sizeof hidden,
+			"it overlaps with up to %g %% of the step's time", 100 * fleet->overlap);
 	if (!given)
 		fleet->gradient_bytes = step_facts_gradient_bytes(config);
 	if (!given && fleet->gradient_bytes <= 0)
 		note(answer,
-			"no exchange of gradients: the size of step.model '%.64s' is not known here "
-			"(--gradient-bytes)",
+			"no gradient exchange: the size of step.model '%.64s' is unknown; give "
+			"--gradient-bytes",
 			config_text(config, KEY_STEP_MODEL));
 	else if (isinf(fleet->network_bytes_per_s) && fleet->network_latency_s <= 0)
 		note(answer,
-			"no network: --network-bandwidth is not given, gradients move at once");
+			"no network: give --network-bandwidth; without it, the gradient exchange takes "
+			"no time");
 	else
 		note(answer, "gradients: %s%s after each step, %s",
 			units_format_size(fleet->gradient_bytes, text),
-			given ? "" : " (4 bytes a parameter)", hidden);
+			given ? "" : " (4 bytes per parameter)", hidden);
 }
 
 int what_if_fleet(struct what_if *what_if, struct error *err)
@@ -306,7 +307,7 @@ int what_if_fleet(struct what_if *what_if, struct error *err)
 		return code;
 	note_storage(what_if, answer);
 	note_network(what_if, answer);
-	note(answer, "nodes are alike: waiting for the slowest of them is not in it");
+	note(answer, "all nodes are assumed to be equally fast: no stragglers");
 	code = fleet_check(fleet, err);
 	for (size_t i = 0; i < answer->count && !code; i++)
 		answer->points[i] = fleet_at(fleet, answer->counts[i]);
@@ -352,10 +353,11 @@ static void say_first(
 	if (!there)
 		return;
 	if (nodes > 0)
-		buffer_format(&text, "%s is the limit from %u node%s on", what, nodes,
+		buffer_format(&text, "%s is the bottleneck from %u node%s on", what, nodes,
 			nodes == 1 ? "" : "s");
 	else
-		buffer_format(&text, "%s is not the limit up to %d nodes", what, FLEET_NODES_MAX);
+		buffer_format(
+			&text, "%s is not the bottleneck up to %d nodes", what, FLEET_NODES_MAX);
 	layout_labelled_buffer(style, INK_BOLD, "first", &text, out);
 }
 
@@ -368,11 +370,11 @@ void what_if_fleet_text(
 		{.head = "effi-\nciency"},
 		{.head = "exchange", .keep = 2},
 		{.head = "file\nserver", .keep = 3},
-		{.head = "limit", .left = true},
+		{.head = "bottleneck", .left = true},
 	};
 	const struct fleet_answer *answer = what_if->fleet;
 	struct table table;
-	layout_heading(style, "a fleet of such nodes, on paper", out);
+	layout_heading(style, "a fleet of such nodes, predicted", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < answer->count; i++)
 		what_if_fleet_add_point(&answer->points[i], &table);
@@ -386,7 +388,7 @@ void what_if_fleet_text(
 							    answer->fleet.network_latency_s > 0),
 		out);
 	for (size_t i = 0; i < answer->note_count; i++)
-		layout_labelled(style, INK_DIM, i ? "" : "taken", answer->notes[i], out);
+		layout_labelled(style, INK_DIM, i ? "" : "assumed", answer->notes[i], out);
 }
 
 static json_t *point_json(const struct fleet_point *point)

@@ -42,7 +42,7 @@ static void add_base(const struct what_if *what_if, const struct style *style, s
 		config_point_text(
 			&what_if->record.config, &what_if->record.grid, what_if->base, &text);
 	}
-	buffer_format(&text, " (%zu repeat%s", count, count == 1 ? "" : "s");
+	buffer_format(&text, " (%zu repetition%s", count, count == 1 ? "" : "s");
 	if (count > 1) {
 		const struct interval range = {
 			what_if->base_repeats[0], what_if->base_repeats[count - 1]};
@@ -72,8 +72,8 @@ static void what_if_text_add_sources(const struct what_if *what_if, const struct
 	}
 	if (errors->count > 1)
 		buffer_format(&text,
-			"; predicting each measured point from the others errs by %.1f %% in the median, "
-			"%.1f %% at worst",
+			"; model error, each measured point predicted from the others: median %.1f %%, "
+			"worst %.1f %%",
 			100 * errors->median, 100 * errors->worst);
 	layout_labelled_buffer(style, INK_DIM, "from", &text, out);
 }
@@ -93,8 +93,8 @@ static void add_measured_too(const struct what_if *what_if, const struct alterna
 	struct buffer text = {0};
 	if (item == what_if->point_count || what_if->points[item] == what_if->base)
 		return;
-	buffer_format(&text, "this setting was measured, too: point %zu, %s samples/s",
-		what_if->points[item], rate(what_if->forecaster.measured[item], number));
+	buffer_format(&text, "measured, too: point %zu, %s samples/s", what_if->points[item],
+		rate(what_if->forecaster.measured[item], number));
 	layout_labelled_buffer(style, INK_PLAIN, "", &text, out);
 }
 
@@ -107,7 +107,7 @@ static void one_answer(const struct what_if *what_if, const struct style *style,
 	struct buffer text = {0};
 	config_point_text(&what_if->asked, &what_if->grid, 0, &text);
 	layout_labelled_buffer(style, INK_PLAIN, "set", &text, out);
-	buffer_format(&text, "predicted %s samples/s, %s in 90 %%",
+	buffer_format(&text, "predicted %s samples/s (90 %% CI %s)",
 		rate(forecast->throughput, number),
 		range_text(&forecast->interval, range, sizeof range));
 	layout_labelled_buffer(style, INK_BOLD, "gives", &text, out);
@@ -116,12 +116,12 @@ static void one_answer(const struct what_if *what_if, const struct style *style,
 		gain(what_if, forecast->interval.low), gain(what_if, forecast->interval.high));
 	layout_labelled_buffer(style, INK_PLAIN, "gain", &text, out);
 	if (alternative->stage[0]) {
-		buffer_format(
-			&text, "%s / %s is the limit", alternative->stage, alternative->resource);
+		buffer_format(&text, "the bottleneck is %s / %s", alternative->stage,
+			alternative->resource);
 		layout_labelled_buffer(style, INK_PLAIN, "then", &text, out);
 	}
 	what_if_text_add_sources(what_if, forecast, style, out);
-	add_notes(alternative, style, "beyond", out);
+	add_notes(alternative, style, "assumed", out);
 }
 
 static void what_if_text_add_row(const struct what_if *what_if, size_t i, struct table *table)
@@ -153,9 +153,9 @@ static void table_of_answers(
 {
 	const struct table_column fixed[ANSWER_COLUMNS] = {
 		{.head = "predicted\nsamples/s"},
-		{.head = "in 90 %", .keep = 3},
+		{.head = "90 % CI", .keep = 3},
 		{.head = "gain"},
-		{.head = "then the limit", .left = true, .keep = 2},
+		{.head = "then the\nbottleneck", .left = true, .keep = 2},
 		{.head = "measured", .keep = 4},
 	};
 	struct table_column columns[CONFIG_AXES_MAX + ANSWER_COLUMNS];
@@ -192,7 +192,7 @@ static void notes_of_table(
 			if (!known)
 				memcpy(all.notes[all.note_count++], text, NOTE_BYTES);
 		}
-	add_notes(&all, style, "beyond", out);
+	add_notes(&all, style, "assumed", out);
 }
 
 static void add_conditions(
@@ -211,12 +211,11 @@ static void add_contamination(
 	if (what_if->contaminated == 0)
 		return;
 	if (what_if->source_count > 1)
-		buffer_format(&text,
-			"%zu of the %zu points it is calibrated from: ", what_if->contaminated,
-			what_if->source_count);
+		buffer_format(&text, "%zu of the %zu points that the model is calibrated from: ",
+			what_if->contaminated, what_if->source_count);
 	buffer_format(&text,
-		"%s when it was measured: predictions are for a node under the same load, and their intervals "
-		"do not cover another",
+		"%s during the measurement: predictions and their intervals hold for a node "
+		"under the same load",
 		what_if->contamination);
 	layout_labelled_buffer(style, INK_WARN, "load", &text, out);
 }
@@ -226,7 +225,8 @@ void what_if_text(const struct what_if *what_if, const struct style *style, stru
 	buffer_format(out, "%s%s%s  ", style_ink(style, INK_BOLD), what_if->record.name,
 		style_end(style));
 	struct buffer words = {0};
-	buffer_format(&words, "predicted by replay of what was measured, nothing was run; %s step",
+	buffer_format(&words,
+		"predicted by the model from recorded service times; nothing was run; %s step",
 		what_if->record.step.backend);
 	style_wrap(style, words.data ? words.data : "", LAYOUT_INDENT + LAYOUT_LABEL,
 		style_columns(what_if->record.name) + LAYOUT_INDENT, out);

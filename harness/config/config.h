@@ -47,18 +47,9 @@ struct key_section {
 	const char *name, *doc;
 };
 
-/* The choices, in keys.def's order. */
+/* The choices, in keys.def's order; those that other folders' tables make are in tables.h. */
 enum affinity { AFFINITY_NONE, AFFINITY_COMPACT, AFFINITY_SPREAD };
 enum dataset_recipe { DATASET_RECIPE_NONE, DATASET_RECIPE_PHOTO };
-#define CODEC_READS(id)
-#define CODEC_WRITES(id) DATASET_FORMAT_##id,
-#define CODEC(id, name, use) CODEC_##use(id)
-enum dataset_format {
-#include "harness/config/codecs.def"
-};
-#undef CODEC
-#undef CODEC_WRITES
-#undef CODEC_READS
 enum dataset_subsampling {
 	DATASET_SUBSAMPLING_420,
 	DATASET_SUBSAMPLING_422,
@@ -73,14 +64,6 @@ enum dataset_png_color {
 	DATASET_PNG_PALETTE
 };
 enum dataset_generate { DATASET_GENERATE_AUTO, DATASET_GENERATE_NEVER };
-/* The read engines: identifier, and name as in read.engine; source_NAME is its table (source.h). */
-#define READ_ENGINES(X) \
-	X(MEMORY, memory) \
-	X(PREAD, pread) \
-	X(IO_URING, io_uring)
-#define READ_ENGINE_ID(ID, name) READ_ENGINE_##ID,
-#define READ_ENGINE_CHOICE(ID, name) "|" #name
-enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
 enum read_cache { READ_CACHE_COLD, READ_CACHE_WARM, READ_CACHE_AS_IS };
 enum read_order { READ_ORDER_SHUFFLE, READ_ORDER_SEQUENTIAL };
 enum codec_name { CODEC_NAME_AUTO, CODEC_NAME_NULL };
@@ -92,15 +75,6 @@ enum augment_device { AUGMENT_DEVICE_CPU, AUGMENT_DEVICE_GPU };
 enum batch_order { BATCH_ORDER_IN_ORDER, BATCH_ORDER_AS_COMPLETED };
 enum upload_mode { UPLOAD_MODE_NONE, UPLOAD_MODE_COPY, UPLOAD_MODE_AUTO };
 enum upload_memory { UPLOAD_MEMORY_PINNED, UPLOAD_MEMORY_PAGEABLE };
-/* The backends likewise: NAME_backend_ops is a backend's table (backend.h). */
-#define STEP_BACKENDS(X) \
-	X(NULL, null) \
-	X(EMULATED, emulated) \
-	X(OPENBLAS, openblas) \
-	X(CUDA, cuda)
-#define STEP_BACKEND_ID(ID, name) STEP_BACKEND_##ID,
-#define STEP_BACKEND_CHOICE(ID, name) "|" #name
-enum step_backend { STEP_BACKEND_AUTO, STEP_BACKENDS(STEP_BACKEND_ID) };
 enum step_optimizer { STEP_OPTIMIZER_SGD, STEP_OPTIMIZER_ADAM };
 enum step_precision {
 	STEP_PRECISION_FP32,

@@ -2,6 +2,7 @@
 #include "harness/config/keys.h"
 #include "harness/base/suggest.h"
 #include "harness/config/config.h"
+#include "harness/config/tables.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "harness/base/units.h"
 #include "harness/config/config.h"
 #include "harness/config/grid.h"
+#include "harness/config/tables.h"
 #include "harness/config/value.h"
 
 #include <errno.h>

@@ -30,7 +30,7 @@ static size_t size_now(void)
 static void write_rest(void)
 {
 	static const char full[] =
-		"mlbench: more was written while the view was shown, and is lost\n";
+		"mlbench: more was written while the view was open; the rest is lost\n";
 	if (!atomic_exchange(&chatter.on, false))
 		return;
 	const size_t size = size_now();

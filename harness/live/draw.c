@@ -241,7 +241,7 @@ static void draw_stage(struct pen *pen, size_t stage)
 	const bool known = history_states(s->history, s->view, stage, shares, &items);
 	if (!known) {
 		(void)canvas_text(c, pen->row, NAME_COLUMNS + 1, width, INK_DIM,
-			s->view->timed ? "not known yet" : "not known: measure.profiler is off");
+			s->view->timed ? "unknown so far" : "unknown: measure.profiler is off");
 		advance(pen, 1);
 		return;
 	}
@@ -427,25 +427,25 @@ static void draw_keys(const struct canvas *c, const struct scene *s)
 {
 	char keys[96];
 	(void)snprintf(keys, sizeof keys, "q %s   p %s   ? %s", s->own ? "stop the run" : "leave",
-		s->paused ? "go on" : "pause the view", s->help ? "back" : "help");
+		s->paused ? "continue" : "pause the view", s->help ? "back" : "help");
 	(void)canvas_text((struct canvas *)(uintptr_t)c, c->rows - 1, 0, c->columns, INK_DIM, keys);
 }
 
 static void draw_help(struct pen *pen)
 {
 	static const char *const lines[] = {
-		"q, Ctrl-C  stop the run; what was measured is kept, and a second one does not wait",
-		"p          pause the view; the run goes on",
-		"Ctrl-Z     suspend the run and the view; 'fg' takes both up again",
+		"q, Ctrl-C  stop the run and keep what was measured; twice: at once",
+		"p          pause the view; the run continues",
+		"Ctrl-Z     suspend the run and the view; 'fg' resumes both",
 		"?          this page",
 		"",
-		"working    has an item in hand (a reader: files in flight)",
-		"starved    waits for the stage above it",
-		"blocked    has no room below it",
+		"working    processing an item (a reader: files in flight)",
+		"starved    waiting for input from the stage above",
+		"blocked    waiting for room downstream",
 		"",
-		"Bars are of the last two seconds, graphs of a quarter of a second a column.",
-		"The verdict is as it forms, from wait states alone: the report says more.",
-		"'e' and 'emul.' mark a step that is emulated; late wake-ups are in its time.",
+		"Bars: the last two seconds. Graphs: a quarter of a second per column.",
+		"The verdict is preliminary, from wait states alone; the report says more.",
+		"'e' and 'emul.' mark an emulated step; its time includes late wake-ups.",
 	};
 	advance(pen, 1);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0] && has_room(pen, 1); i++) {

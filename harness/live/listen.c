@@ -28,7 +28,7 @@ int listener_parse_port(const char *text, uint16_t *port, struct error *err)
 	const long number = strtol(text, &end, 10);
 	if (errno || end == text || *end || number < 0 || number > UINT16_MAX)
 		return error_set(err, -EINVAL,
-			"--listen: '%.40s' is no port; ports are 0 (any that is free) to %u", text,
+			"--listen: '%.40s' is not a port; give 0 (any free port) to %u", text,
 			UINT16_MAX);
 	*port = (uint16_t)number;
 	return 0;
@@ -111,7 +111,7 @@ static enum MHD_Result answer_metrics(
 	if (view && live_board_read(board, view)) {
 		free(view);
 		return answer_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			"the run has shown nothing yet\n");
+			"the run has published nothing yet\n");
 	}
 	if (view)
 		metrics_write(view, metrics_now(), listen_is_stuck(view), dialect, &text);
@@ -150,7 +150,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 		return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
 	if (!host_is_loopback(connection))
 		return answer_text(connection, MHD_HTTP_FORBIDDEN,
-			"this is served to the node itself, as 'localhost'\n");
+			"only this node may read it, as 'localhost'\n");
 	if (strcmp(url, "/metrics") == 0)
 		return answer_metrics(listener->board, connection);
 	if (strcmp(url, "/") == 0)
@@ -237,7 +237,7 @@ int listener_open(
 	if (!listener->daemons[0]) {
 		free(listener);
 		return error_set(err, -EINVAL,
-			"--listen: cannot serve port %u of 127.0.0.1: %s; --listen=0 takes one that is free",
+			"--listen: cannot serve port %u of 127.0.0.1: %s; --listen=0 takes a free one",
 			port, four < 0 ? strerror(-four) : "the server does not start");
 	}
 	/* A node without IPv6, or with that port taken there, is served by the one. */

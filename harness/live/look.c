@@ -292,7 +292,7 @@ const char *look_words(const struct thread_look *look, char out[LOOK_WORDS_BYTES
 		used += (size_t)snprintf(
 			out + used, LOOK_WORDS_BYTES - used, ", at %s", look->place);
 	if (sleeps && !where[0] && look->unknown[0])
-		(void)snprintf(out + used, LOOK_WORDS_BYTES - used, " (where is not told: %s)",
+		(void)snprintf(out + used, LOOK_WORDS_BYTES - used, " (where: unknown, %s)",
 			look->unknown);
 	return out;
 }

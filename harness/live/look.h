@@ -1,4 +1,30 @@
-/* What the kernel says of a process and its threads, from /proc alone: nothing is sent to it, traced or stopped. */
+/* What the kernel says of a process and its threads, from /proc alone: nothing is sent to it, traced or stopped.
+ *
+ * The control thread publishes a picture of the run at the edges of windows
+ * (harness/measure/live.h: ten a second at most, one a second at least; pipelines/live_feed.c
+ * fills it from the same snapshot that the window gets). It lies in a mapped file,
+ * $XDG_RUNTIME_DIR (or /dev/shm, /tmp) /mlbench-UID/PID.live, behind a sequence lock in atomics,
+ * so that readers wait for nothing and hold up nothing. A folder that is not this user's alone is
+ * not used; a run goes on without a file, with its picture in its own memory. Another process
+ * reads the file and never maps it: cutting it short would end the reader with SIGBUS. Files that
+ * a killed process left are cleared away by the next run; a picture carries its process's start
+ * time, so that a number that was used again is found out.
+ *
+ * Three readers share it. mlbench status looks from another process, at the picture and at /proc
+ * alone: no signal, no tracing. harness/live/stall.c says whether the run goes on, and else what
+ * everything waits for: from the step up, as long as all threads of a stage are starved, to the
+ * one with a thread at work that finishes nothing. Between repetitions' pictures (opening data,
+ * draining, saving, the report) only the kernel can tell: a process of which nothing has run for
+ * a quarter of a second, seconds into a phase, is stuck, and the thread that waits for a file
+ * or a device is named. --listen serves it as OpenMetrics on loopback (libmicrohttpd, 8
+ * connections, 5 s). --watch draws it from a thread of its own (harness/live/watch.c): draw.c
+ * fills a canvas of any size, terminal.c shows it through ncurses. The run never waits for a
+ * terminal: it is opened, written and left by that thread, which is left behind when it does not
+ * come back; stderr goes into memory that cannot grow (chatter.c). terminal_guard.c keeps the
+ * bytes and modes that give the terminal back where a signal's handler can use them.
+ *
+ * The verdict as it forms (harness/analyze/live_verdict.c) is the difference of two pictures,
+ * made into a measurement and judged by the rules of verdict_of_point, without a replay. */
 #ifndef MLBENCH_LIVE_LOOK_H
 #define MLBENCH_LIVE_LOOK_H
 

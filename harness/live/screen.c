@@ -120,11 +120,11 @@ static int check_terminal(struct terminal *t, struct error *err)
 	if (!terminal_is_ours(t))
 		return error_set(err, -ENOTTY, "the run is in the background");
 	if (setupterm(NULL, fileno(t->out), &found) != OK || found != 1)
-		return error_set(err, -ENOTSUP, "TERM=%.60s is not known here", name);
+		return error_set(err, -ENOTSUP, "TERM=%.60s is unknown here", name);
 	t->asked = cur_term;
 	const char *place = tigetstr("cup");
 	if (!place || place == (char *)-1)
-		return error_set(err, -ENOTSUP, "TERM=%.60s cannot place its cursor", name);
+		return error_set(err, -ENOTSUP, "TERM=%.60s cannot move its cursor", name);
 	return 0;
 }
 
@@ -201,7 +201,7 @@ static int start_screen(struct terminal *t, struct error *err)
 	if (!t->screen) {
 		terminal_guard_disarm();
 		leave_signals(t);
-		return error_set(err, -ENOTSUP, "the terminal cannot be set up");
+		return error_set(err, -ENOTSUP, "cannot set up the terminal");
 	}
 	(void)set_term(t->screen);
 	start_colours(t);

@@ -101,7 +101,7 @@ static void add_culprit(const struct stall_input *in, size_t stage, struct stall
 	const struct live_stage *s = &in->view->stages[stage];
 	const struct stage_state state = state_of(in, stage);
 	const uint32_t i = longest_at_work(in, stage);
-	char words[LOOK_WORDS_BYTES] = "what the kernel says of it is not known";
+	char words[LOOK_WORDS_BYTES] = "the kernel does not say what it does";
 	char time[UNITS_BYTES];
 	char files[64] = "";
 	if (stage_is(s->name, STAGE_READ))
@@ -109,7 +109,7 @@ static void add_culprit(const struct stall_input *in, size_t stage, struct stall
 			in->view->files_in_flight, in->view->files_in_flight == 1 ? "" : "s");
 	if (i < in->thread_count && in->threads[i].tid > 0)
 		(void)look_words(&in->threads[i], words);
-	add_link(out, "%s: %s%u of %u thread%s at work, %s %d with nothing finished for %s: %.200s",
+	add_link(out, "%s: %s%u of %u thread%s working, %s %d has finished nothing for %s: %.200s",
 		s->name, files, state.threads[THREAD_WORKING], s->workers,
 		s->workers == 1 ? "" : "s",
 		state.threads[THREAD_WORKING] == 1 ? "thread" : "longest thread",
@@ -153,12 +153,12 @@ static void follow_chain(const struct stall_input *in, struct stall *out)
 			add_link(out,
 				stage == last
 					? "the other devices of its round"
-					: "the stage below, which waits for it in turn: a fault of mlbench, if it stays so");
+					: "the stage below, which waits for this one: a bug in mlbench, if it persists");
 			return;
 		}
 		add_waiting(in, stage, "starved", out);
 	}
-	add_link(out, "no file is asked for: a fault of mlbench, if it stays so");
+	add_link(out, "no file is requested: a bug in mlbench, if it persists");
 }
 
 static void say_chain(struct stall *out)
@@ -169,8 +169,8 @@ static void say_chain(struct stall *out)
 	for (size_t i = 0; i < out->chain_count && used < sizeof text; i++)
 		used += (size_t)snprintf(
 			text + used, sizeof text - used, "%s%s", i ? " <- " : "", out->chain[i]);
-	say(out, STALL_WAITING, "nothing has come through for %s: %.440s",
-		stall_format_seconds(out->still_s, time), text);
+	say(out, STALL_WAITING, "no progress for %s: %.440s", stall_format_seconds(out->still_s, time),
+		text);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------- */
@@ -181,10 +181,10 @@ static bool process_is_off(const struct process_look *p, struct stall *out)
 		say(out, STALL_ENDED, "the process has ended");
 	else if (p->state == 'Z')
 		say(out, STALL_ENDED,
-			"the process has ended, and its parent has not asked how (Z)");
+			"the process has ended, and its parent has not reaped it (Z)");
 	else if (p->state == 'T')
 		say(out, STALL_STOPPED,
-			"the process is stopped by a signal (T): 'kill -CONT' or 'fg' lets it go on");
+			"the process is stopped by a signal (T): 'kill -CONT' or 'fg' continues it");
 	else if (p->state == 't')
 		say(out, STALL_STOPPED, "the process is stopped by a debugger (t)");
 	else
@@ -200,7 +200,8 @@ static bool is_silent(const struct stall_input *in, struct stall *out)
 	if (isnan(view->period_s) || age_s < SILENT_PERIODS * view->period_s + SILENT_MORE_S)
 		return false;
 	say(out, STALL_SILENT,
-		"its control thread does not run: the picture is %s old, and a new one was due every %.2g s",
+		"its control thread does not run: the last update is %s old, and one is due "
+		"every %.2g s",
 		stall_format_seconds(age_s, time), view->period_s);
 	return true;
 }
@@ -239,9 +240,8 @@ static bool is_idle(const struct stall_input *in, struct stall *out)
 	out->still_s = since(in->now_ns, view->phase_ns);
 	add_link(out, "%s thread %d: %s", name_of(view, in->still), in->still->tid,
 		look_words(in->still, words));
-	say(out, STALL_WAITING, "%s for %s, and nothing of it runs: %s",
-		live_phase_name(view->phase), stall_format_seconds(out->still_s, time),
-		out->chain[0]);
+	say(out, STALL_WAITING, "%s for %s, and no thread of it runs: %s",
+		live_phase_name(view->phase), stall_format_seconds(out->still_s, time), out->chain[0]);
 	return true;
 }
 
@@ -260,18 +260,18 @@ void stall_find(const struct stall_input *in, struct stall *out)
 		return;
 	if (!in->view) {
 		say(out, STALL_TORN,
-			"its picture has been half written for long: the control thread does not run");
+			"an update has been half written for long: its control thread does not run");
 		return;
 	}
 	if (is_idle(in, out) || is_silent(in, out))
 		return;
 	out->still_s = since(in->now_ns, in->view->moved_ns);
 	if (!is_still(in->view, out->still_s)) {
-		say(out, STALL_NONE, "a file or a step was done within the last %s",
+		say(out, STALL_NONE, "a file or a step finished within the last %s",
 			stall_format_seconds(fmax(out->still_s, in->view->period_s), time));
 	} else if (!in->view->timed) {
 		say(out, STALL_WAITING,
-			"nothing has come through for %s; which stage waits is not known: measure.profiler is off",
+			"no progress for %s; measure.profiler is off, so the waiting stage is unknown",
 			stall_format_seconds(out->still_s, time));
 	} else {
 		follow_chain(in, out);

@@ -57,11 +57,11 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 	code = live_board_read(board, &out->view);
 	live_board_close(board);
 	if (code == -EPROTO)
-		return error_set(err, code, "process %d: its picture was cut short", pid);
+		return error_set(err, code, "process %d: its update is incomplete", pid);
 	out->whole = code == 0;
 	out->seen = code != -EAGAIN;
 	if (!out->seen)
-		(void)snprintf(out->why, sizeof out->why, "it has shown nothing yet");
+		(void)snprintf(out->why, sizeof out->why, "it has published nothing yet");
 	look_at_process(pid, &out->process);
 	if (threads && out->whole && out->view.thread_count > 0)
 		look_at_stages(out);
@@ -338,7 +338,7 @@ static void add_phase(const struct status *s, const struct style *style, struct 
 		buffer_format(&text, "; %s of %s of this repetition", duration(v->elapsed_s, since),
 			duration(v->planned_s, total));
 	if (!isnan(v->rest_s) && v->total > 0)
-		buffer_format(&text, "; about %s to go", duration(v->rest_s, rest));
+		buffer_format(&text, "; about %s left", duration(v->rest_s, rest));
 	line(style, "phase", &text, out);
 	buffer_release(&text);
 	if (v->total > 0)
@@ -483,7 +483,8 @@ static void add_threads(const struct status *s, const struct style *style, struc
 		buffer_format(out, "  and %zu more\n", s->thread_count - shown);
 	if (!s->by_stage && s->whole && runs(&s->view))
 		buffer_text(out,
-			"  which stage they are of, and what they do there, is not known: measure.profiler = off\n");
+			"  which stage they belong to and what they do is unknown: measure.profiler = "
+			"off\n");
 }
 
 void status_text(const struct status *s, const struct style *style, struct buffer *out)
@@ -539,7 +540,7 @@ void status_list_text(
 {
 	struct table table;
 	if (count == 0) {
-		buffer_text(out, "no run of yours shows itself\n");
+		buffer_text(out, "no runs of yours in progress\n");
 		return;
 	}
 	table_open(&table, listed, sizeof listed / sizeof listed[0]);

@@ -298,7 +298,7 @@ static int wait_until_open(struct watch *w, struct error *err)
 			(void)chatter_begin();
 	} else if (phase == WATCH_OPENING) {
 		watch_give_up(w);
-		code = error_set(err, -ENOTTY, "the terminal takes nothing");
+		code = error_set(err, -ENOTTY, "the terminal accepts no output");
 	} else {
 		*err = w->error;
 		code = w->code;

@@ -1,5 +1,15 @@
 /* The store that the data lies on, as the kernel knows it: the disk under the mount, what it counts there, and what control
- * groups let through.  A network mount, FUSE, tmpfs or overlay shows no disk: then words say why. */
+ * groups let through.  A network mount, FUSE, tmpfs or overlay shows no disk: then words say why.
+ *
+ * What the kernel knows of the data's store is looked at with every window
+ * (harness/measure/data_store.h): the counts of the whole disk under the mount (requests and
+ * bytes after merging, time of a request, share of the time that it had any), and the limits of
+ * control groups on reads from it or from a disk below it (dm, md), with what the group itself
+ * read: v1 blkio.throttle of the job's own group, since throttles of v1 do not reach below
+ * theirs, and v2 io.max of its group and all above. NFS, FUSE, overlay and tmpfs have no disk:
+ * store.device is null and says why. The disk counts everybody's reads, and only those that the
+ * page cache did not serve. The mount's type and options are in the environment. A limit that is
+ * another one at the end is left out, with a note. */
 #ifndef MLBENCH_MEASURE_DATA_STORE_H
 #define MLBENCH_MEASURE_DATA_STORE_H
 

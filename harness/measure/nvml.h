@@ -3,7 +3,23 @@
  * quantity is optional: what cannot be had has a reason in words.
  *
  * Any call of NVML may block, some do by design.  None is made on a caller's thread: readers here wait
- * for a stated time and no longer. */
+ * for a stated time and no longer.
+ *
+ * NVML knows clocks, power, temperature, memory,
+ * PCIe traffic, why the clocks were held down, and memory errors. It is opened at run time and
+ * asked by two threads of its own, ten times a second and, for PCIe (a call that takes 20 ms by
+ * design), once a second; where the calls take more than a tenth of the time, less often. What
+ * they cost is measured and noted. A run never waits for them: what has not come back one second
+ * after the end is given up, said, and nothing more is asked while it hangs. Samples are cut to
+ * the measured part like everything else; memory errors are counted as what came in during it.
+ * Each quantity may be missing, with the driver's reason. NVML's utilisation says in what share of
+ * the driver's own sample period some kernel was resident, one thread of one block being enough:
+ * a device can show 100 % at a twentieth of its speed. It is kept as kernel_resident_share, and
+ * no verdict looks at it. How busy a device is, is said by FLOPs: those of the model's products
+ * are known exactly, and their rate is compared with the published dense peak of that device at
+ * that precision (harness/analyze/peaks.h, each with its source), within a step (peak_share) and
+ * over all time (model_utilisation). A device that is not in the table has no peak, and no share
+ * is printed. */
 #ifndef MLBENCH_MEASURE_NVML_H
 #define MLBENCH_MEASURE_NVML_H
 

@@ -1,5 +1,9 @@
 /* Where the warm-up ends, and whether what follows is steady.  Pure functions on a series of rates
- * per window. */
+ * per window.
+ *
+ * Service times go to log-linear histograms per thread and time segment, so that the warm-up is
+ * sliced off after it was recorded. steady_find (MSER-5, then a test of the rest) says where the
+ * cut is and whether the run was steady at all. */
 #ifndef MLBENCH_MEASURE_STEADY_H
 #define MLBENCH_MEASURE_STEADY_H
 

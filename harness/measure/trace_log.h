@@ -9,7 +9,18 @@
  * the logs of a team merged by number hold blocks that are whole: block b is kept while the fractional
  * part of b times the golden ratio is below a limit that halves at each thinning.  That spreads the kept
  * blocks more evenly than chance does (D. E. Knuth, TAOCP 3, 6.4, theorem S: three distances), and in
- * step with no period of the run, which every second, fourth, ... block could be. */
+ * step with no period of the run, which every second, fourth, ... block could be.
+ *
+ * Beside it, traces/p00012-r1.json (schema mlbench.traces/1) holds the service times of a
+ * repetition in sequence: of each stage at most 4,096 items, whole blocks of 64 consecutive
+ * tickets spread evenly over the measured part, which is what a replay of the pipeline is fed
+ * with. read ramp stands beside read: the first files of the repetition, 256 at most, which found
+ * an idle store. Each thread records into fixed memory of its own (harness/measure/trace_log.h);
+ * when that is full, blocks are dropped by a rule of the ticket number alone, so that all threads
+ * of a team keep the same ones. The file is renamed into place before the repetition's line is
+ * appended: a line never waits for its traces, and traces without a line (a kill in between) are
+ * those of no repetition: each file says when its own ended. When the disk is too full for
+ * traces, the repetition is kept without them. */
 #ifndef MLBENCH_MEASURE_TRACE_LOG_H
 #define MLBENCH_MEASURE_TRACE_LOG_H
 

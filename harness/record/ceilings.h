@@ -1,5 +1,37 @@
 /* What this node can give at best, as `mlbench probe` measured it: a node's data sheet.  Plain data,
- * cached per node.  NAN: not measured, and a line of `missing` says why. */
+ * cached per node.  NAN: not measured, and a line of `missing` says why.
+ *
+ * mlbench probe measures what the node can give at best (harness/record/ceilings.h: plain data).
+ * Each subject has its probe where its work lives: harness/measure/node_probes.c,
+ * workloads/source/probe_read.c, workloads/image/probe_decode.c, workloads/backend/probe_gemm.c,
+ * workloads/backend/probe_device.c (what the plug-in's workloads/backend/cuda/device_probe.c measures);
+ * harness/command/probe_node.c has their bounds of time and size. All of them work in rounds that
+ * visit every quantity once, and report medians with the least and the largest.
+ *
+ * - Reads go to scratch files that lose their name when they are opened, at random offsets, each
+ *   block once between two evictions that residency has proved. The read-ahead is off, so that
+ *   what is counted is what was fetched. The first burst of completions starts the count. One
+ *   thread keeps the ring filled: a buffered ceiling is that of one reader thread.
+ * - Decode threads are left to the kernel, as a run's are; the streams of the memory probe are
+ *   pinned, because each works on the memory it touched first. cpu_scaling is all cores together
+ *   over cores x one alone.
+ * - A GPU's probe is part of the plug-in, which gives series; medians are made in the program.
+ *   Copies from pinned memory are timed by events. Those from pageable memory happen in part
+ *   inside the call, where no event sees them: the host's clock is read around the calls and the
+ *   wait. A kernel's own time counts only where the device was still behind an earlier copy when
+ *   all launches were done; else it would be the host's. Operands of products are random, because
+ *   zeros draw less power and flatter, and results are held to sums in double. It takes a quarter
+ *   of the device's free memory at most.
+ * - The triad counts 3 streams with non-temporal stores; copy counts the bytes copied once.
+ *
+ * The data sheet is kept in $XDG_CACHE_HOME/mlbench/ceilings-HARDWARE-STATE.json
+ * (harness/report/ceilings_cache.h): HARDWARE hashes machine, CPU and storage under the data,
+ * STATE hashes usable cores, kernel, and GPUs with their driver. run and sweep copy it into the
+ * header of points.jsonl, so that a result is whole in itself; analysis sees that copy
+ * (record.ceilings), never the cache. One that is older than 30 days, or of another STATE, is
+ * taken with a warning. A verdict's storage ceiling is the best cold read of the data set's mean
+ * file size, at any depth: below it with every place in flight taken, latency binds and not
+ * bandwidth. */
 #ifndef MLBENCH_RECORD_CEILINGS_H
 #define MLBENCH_RECORD_CEILINGS_H
 

@@ -1,6 +1,8 @@
 /* What engines and backends of older results were like. */
 #include "harness/record/older_facts.h"
 
+#include "harness/config/tables.h"
+
 #include <string.h>
 
 bool older_reads_block(const char *engine)

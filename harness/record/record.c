@@ -709,7 +709,7 @@ void record_describe(const struct record *record, struct buffer *out)
 	const bool diagnosed =
 		record->command && strncmp(record->command, "mlbench diagnose", 16) == 0;
 	clock_format_utc(record->started, when);
-	buffer_format(out, "%s: %s, %zu point%s x %zu repeat%s, started %s", record->folder,
+	buffer_format(out, "%s: %s, %zu point%s x %zu repetition%s, started %s", record->folder,
 		points > 1  ? "sweep"
 		: diagnosed ? "diagnosis"
 			    : "run",

@@ -39,7 +39,7 @@ static int ceilings_cache_parse(
 	json_error_t wrong;
 	json_t *object = json_loadb(text, size, 0, &wrong);
 	const int code = object ? ceilings_from_json(ceilings, object, err)
-				: error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+				: error_set(err, -EINVAL, "not valid JSON: %s", wrong.text);
 	json_decref(object);
 	return code;
 }
@@ -59,10 +59,10 @@ static int ceilings_cache_read_file(
 		file_name(ceilings->node, expected);
 		if (strcmp(name, expected) != 0)
 			code = error_set(
-				err, -EINVAL, "it is of another node ('%s')", ceilings->node);
+				err, -EINVAL, "it belongs to another node ('%s')", ceilings->node);
 	}
 	if (code && code != -ENOENT)
-		log_warn("ceilings in '%s' are left out: %s", path ? path : name, err->text);
+		log_warn("ignoring the ceilings in '%s': %s", path ? path : name, err->text);
 	free(text);
 	free(path);
 	return code ? -ENOENT : 0;
@@ -113,7 +113,7 @@ int ceilings_load_node(
 	if (folder && code)
 		code = read_relative(folder, key, name, ceilings, err);
 	free(folder);
-	return code ? error_set(err, -ENOENT, "this node was not probed yet") : 0;
+	return code ? error_set(err, -ENOENT, "this node has not been probed yet") : 0;
 }
 
 int ceilings_load(const char *path_of_data, struct ceilings *ceilings, struct error *err)

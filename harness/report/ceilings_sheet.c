@@ -480,7 +480,8 @@ static void sheet_render_head(
 	if (isfinite(ceilings->measured_at))
 		clock_format_utc(ceilings->measured_at, when);
 	(void)snprintf(text, sizeof text,
-		"%s, %s, in %s%s%s; medians of %u interleaved repeats, with the least and the largest",
+		"%s, %s, in %s%s%s; medians of %u interleaved repetitions, with minimum and "
+		"maximum",
 		ceilings_age(ceilings, now, "ago", age, sizeof age), when,
 		units_format_duration(ceilings->seconds * (double)NS_PER_S, took),
 		ceilings->quick ? ", quick" : "", ceilings->interrupted ? ", interrupted" : "",

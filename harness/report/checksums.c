@@ -136,13 +136,12 @@ static void checksums_judge(
 		return;
 	if (check->together > 0)
 		(void)snprintf(check->words, sizeof check->words,
-			"checksums of %zu repetitions agree where they must", check->together);
+			"checksums of %zu repetitions agree", check->together);
 	else if (two_results)
 		check->words[0] = '\0';
 	else
 		(void)snprintf(check->words, sizeof check->words,
-			"%zu checksum%s, none with another to agree with", count,
-			count == 1 ? "" : "s");
+			"%zu checksum%s, with no other to compare", count, count == 1 ? "" : "s");
 }
 
 static void checksums_place(struct placed *all, const struct checksums *sums, char side)

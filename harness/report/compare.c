@@ -280,7 +280,8 @@ static int compare_refuse(const struct comparison *c, struct error *err)
 	if (count > 1)
 		(void)snprintf(others, sizeof others, ", and %zu more", count - 1);
 	return error_set(err, -EINVAL,
-		"cannot compare '%.100s' with '%.100s': they are not the same work: %s is '%.60s' and '%.60s'%s",
+		"cannot compare '%.100s' with '%.100s': they measure different work: %s is "
+		"'%.60s' and '%.60s'%s",
 		c->b.report->record->folder, c->a.report->record->folder, fact->name, fact->a,
 		fact->b, others);
 }
@@ -291,8 +292,8 @@ static int refuse_points(const struct comparison *c, struct error *err)
 	const char *const b = c->b.report->record->folder;
 	if (c->match.pair_count == 0)
 		return error_set(err, -EINVAL,
-			"cannot compare '%.150s' with '%.150s': no point of the one has the settings of a "
-			"point of the other",
+			"cannot compare '%.150s' with '%.150s': they have no point with the same "
+			"settings",
 			b, a);
 	return error_set(err, -EINVAL,
 		"cannot compare '%.150s' with '%.150s': no point was measured in both", b, a);
@@ -359,7 +360,8 @@ static void remark_state(
 	}
 	if (unsteady > 0)
 		remark(c,
-			"%s: %zu of %zu points never were steady; their figures are of a run that was still changing",
+			"%s: %zu of %zu points never became steady; their figures come from runs that "
+			"were still changing",
 			side, unsteady, c->pair_count);
 	if (report->record->interrupted)
 		remark(c, "%s was interrupted: repetitions are missing", side);
@@ -401,12 +403,13 @@ static void compare_remarks(struct comparison *c)
 	if (strcmp(a->folder, b->folder) == 0 ||
 		(a->started == b->started && strcmp(a->name, b->name) == 0 &&
 			strcmp(a->config_hash, b->config_hash) == 0))
-		remark(c, "A and B are the same result: nothing can differ");
+		remark(c, "A and B are the same result");
 	if (c->checksum_check.differ)
 		remark(c, "%s", c->checksum_check.words);
 	if (c->interleaved)
 		remark(c,
-			"A and B were measured in turn, repetition by repetition: what changes from run to run falls on both alike");
+			"A and B were measured in turn, repetition by repetition: drift of the node "
+			"affects both alike");
 	remark_state(c, c->a.report, "A", true);
 	remark_state(c, c->b.report, "B", false);
 	remark_injected(c, c->a.report, "A");

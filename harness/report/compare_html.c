@@ -40,7 +40,7 @@ static const char *kind_of(const struct metric *metric, const struct difference 
 	case INK_GOOD:
 		return "better";
 	case INK_WARN:
-		return "cannot tell";
+		return "inconclusive";
 	case INK_ACCENT:
 		return "differs";
 	default:
@@ -70,7 +70,7 @@ static json_t *row_json(const struct metric *metric, const struct difference *d,
 
 static const struct page_column forest_columns[] = {{"label", "what", PAGE_TEXT},
 	{"a", "A", PAGE_TEXT}, {"b", "B", PAGE_TEXT}, {"change", "change", PAGE_SHARE},
-	{"low", "interval from", PAGE_SHARE}, {"high", "to", PAGE_SHARE}, {"p", "p", PAGE_REAL},
+	{"low", "CI from", PAGE_SHARE}, {"high", "to", PAGE_SHARE}, {"p", "p", PAGE_REAL},
 	{"words", "B is", PAGE_TEXT}};
 
 /* --- the forest plot ---------------------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static void throughput_chart(struct page *page, const struct comparison *c, size
 	(void)snprintf(chart.id, sizeof chart.id, "throughput%zu", number);
 	(void)snprintf(chart.title, sizeof chart.title, "Throughput of each point");
 	buffer_format(&chart.text,
-		"%g %% intervals; one that is cut at the edge goes on beyond it.",
+		"%g %% confidence intervals; one that is cut at the edge extends beyond it.",
 		100 * (1 - c->significance));
 	if (c->pair_count > 1) {
 		buffer_text(&chart.text, " Rows: ");
@@ -169,7 +169,8 @@ static void stages_chart(struct page *page, const struct comparison *c, size_t n
 	(void)snprintf(
 		chart.title, sizeof chart.title, "Capacities and service times of the stages");
 	buffer_text(&chart.text,
-		"Capacity (more is better) and service times (longer is worse) of each stage, B against A");
+		"Capacity (more is better) and service times (less is better) of each stage, B "
+		"against A");
 	if (c->pair_count > 1) {
 		buffer_text(&chart.text, "; at ");
 		compare_settings(c, c->focus, &chart.text);
@@ -224,15 +225,15 @@ static void facts_table(struct page *page, const struct comparison *c, bool harm
 	if (json_array_size(table.rows) > 0)
 		page_table(page, &table, "Keys of the configuration and facts of the node");
 	else
-		page_paragraph(page, "Nothing of substance that was recorded differs.");
+		page_paragraph(page, "No recorded key or fact of substance differs.");
 	json_decref(table.rows);
 }
 
 static void explanation_table(struct page *page, const struct comparison *c)
 {
 	static const struct page_column columns[] = {{"part", "exchanged", PAGE_TEXT},
-		{"change", "moves the throughput by", PAGE_SHARE},
-		{"share", "of what was measured", PAGE_SHARE}};
+		{"change", "changes throughput by", PAGE_SHARE},
+		{"share", "share of the measured change", PAGE_SHARE}};
 	const struct explanation *e = &c->explanation;
 	struct page_table table = {
 		.columns = columns, .column_count = PARTS_COUNT(columns), .rows = json_array()};
@@ -243,7 +244,7 @@ static void explanation_table(struct page *page, const struct comparison *c)
 				parts_number(expm1(e->parts[i].effect)), "share",
 				parts_number(e->parts[i].effect / e->measured)));
 	parts_append(&table.rows,
-		json_pack("{s:s, s:o, s:o}", "part", "not explained", "change",
+		json_pack("{s:s, s:o, s:o}", "part", "unexplained", "change",
 			parts_number(expm1(rest)), "share", parts_number(rest / e->measured)));
 	page_table(page, &table, "Where the difference comes from");
 	json_decref(table.rows);
@@ -280,9 +281,9 @@ static void subjects(struct page *page, const struct comparison *c)
 	buffer_text(&text, c->a.report->record->step.description);
 	term(page, "step", &text);
 	compare_binding_words(c, &text);
-	term(page, "what limits", &text);
+	term(page, "bottleneck", &text);
 	compare_explanation_words(c, &text);
-	term(page, "why they differ", &text);
+	term(page, "explanation", &text);
 	page_terms_end(page);
 }
 
@@ -297,7 +298,7 @@ static void judgement(
 			buffer_format(&text, "%s%s (%s, %s)", text.size > 0 ? "; " : "",
 				c->facts.list[i].name, c->facts.list[i].a, c->facts.list[i].b);
 	if (text.size > 0)
-		page_notice(page, "Not alike", text.data);
+		page_notice(page, "Different", text.data);
 	buffer_release(&text);
 	for (size_t i = 0; i < document->gate_count; i++) {
 		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
@@ -314,7 +315,7 @@ static void section(struct page *page, const struct compare_document *document, 
 	char id[CHART_ID_BYTES];
 	if (document->count > 1) {
 		(void)snprintf(id, sizeof id, "result%zu", number);
-		buffer_format(&text, "%s beside %s", c->b.report->record->folder,
+		buffer_format(&text, "%s compared with %s", c->b.report->record->folder,
 			c->a.report->record->folder);
 		page_heading(page, 2, id, text.data ? text.data : "");
 		buffer_release(&text);
@@ -324,10 +325,10 @@ static void section(struct page *page, const struct compare_document *document, 
 	judgement(page, document, c);
 	subjects(page, c);
 	throughput_chart(page, c, number);
-	compare_html_list_points(page, c, c->a.report,
-		"Not compared, for they are only in A:", c->match.only_a, c->match.only_a_count);
-	compare_html_list_points(page, c, c->b.report,
-		"Not compared, for they are only in B:", c->match.only_b, c->match.only_b_count);
+	compare_html_list_points(page, c, c->a.report, "Not compared, because only A has them:", c->match.only_a,
+		c->match.only_a_count);
+	compare_html_list_points(page, c, c->b.report, "Not compared, because only B has them:", c->match.only_b,
+		c->match.only_b_count);
 	if (c->explained)
 		explanation_table(page, c);
 	stages_chart(page, c, number);
@@ -337,7 +338,7 @@ static void section(struct page *page, const struct compare_document *document, 
 	page_heading(page, 3, NULL, "What else differs");
 	facts_table(page, c, false);
 	if (compare_facts_count(&c->facts, COMPARE_HARMLESS) > 0) {
-		page_fold_begin(page, "What differs and only names, places or times the run");
+		page_fold_begin(page, "Differences in names, places and times only");
 		facts_table(page, c, true);
 		page_fold_end(page);
 	}
@@ -355,7 +356,7 @@ int compare_html(const struct compare_document *document, struct buffer *out, st
 	if (document->count == 1)
 		compare_sentence(first, &lead);
 	else
-		buffer_format(&lead, "%zu results beside one baseline", document->count);
+		buffer_format(&lead, "%zu results compared with one baseline", document->count);
 	buffer_text(&lead, ".");
 	struct page *page = title.failed || lead.failed
 				    ? NULL

@@ -368,7 +368,7 @@ static void sheet_reasons(const struct compare_sheet *sheet, const struct compar
 	compare_explanation_words(c, &text);
 	sheet_item(sheet, INK_BOLD, "because", &text);
 	compare_binding_words(c, &text);
-	sheet_item(sheet, INK_PLAIN, "limit", &text);
+	sheet_item(sheet, INK_PLAIN, "verdict", &text);
 }
 
 static void sheet_remarks(const struct compare_sheet *sheet, const struct comparison *c)
@@ -479,7 +479,7 @@ static void text_unmatched(
 		buffer_text(&text, i ? "; " : "");
 		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
 	}
-	buffer_text(&text, " (failed, or not measured, in one of them)");
+	buffer_text(&text, " (failed or not measured in one of them)");
 	labelled(style, INK_DIM, "neither", &text, out);
 }
 
@@ -498,7 +498,7 @@ static void text_one(const struct compare_document *document, const struct compa
 	text_unlike(c, style, out);
 	sheet_reasons(&sheet, c);
 	text_gates(document, c, style, out);
-	(void)snprintf(heading, sizeof heading, "throughput, %g %% intervals",
+	(void)snprintf(heading, sizeof heading, "throughput, %g %% confidence intervals",
 		100 * (1 - c->significance));
 	compare_points_table(c, &table);
 	sheet_table(&sheet, heading, &table);
@@ -509,8 +509,8 @@ static void text_one(const struct compare_document *document, const struct compa
 	sheet_focus(&sheet, c, document->verbose);
 	if (harmless > 0 && !document->verbose)
 		buffer_format(out,
-			"  %s%zu that only name, place or time the run %s (--verbose)%s\n",
-			style_ink(style, INK_DIM), harmless, harmless == 1 ? "differs" : "differ",
+			"  %sand %zu difference%s in names, places, times (--verbose)%s\n",
+			style_ink(style, INK_DIM), harmless, harmless == 1 ? "" : "s",
 			style_end(style));
 	buffer_text(out, "\n");
 	compare_method_words(c, &text);
@@ -561,7 +561,7 @@ static void markdown_unmatched(const struct comparison *c, struct buffer *out)
 	markdown_list_points(
 		c, c->b.report, "only in B", c->match.only_b, c->match.only_b_count, out);
 	for (size_t i = 0; i < c->unmeasured_count; i++) {
-		buffer_text(&text, "no figures in one of them: ");
+		buffer_text(&text, "not measured in one of them: ");
 		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
 		markdown_line(&text, "- ", out);
 	}

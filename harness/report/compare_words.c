@@ -37,19 +37,19 @@ static void cannot_tell(const struct difference *d, char out[COMPARE_WORDS_BYTES
 {
 	char repeats[METRIC_TEXT_BYTES];
 	if (d->a_count == d->b_count)
-		(void)snprintf(repeats, sizeof repeats, "%zu repeat%s", d->a_count,
+		(void)snprintf(repeats, sizeof repeats, "%zu repetition%s", d->a_count,
 			d->a_count == 1 ? "" : "s");
 	else
 		(void)snprintf(
-			repeats, sizeof repeats, "%zu and %zu repeats", d->a_count, d->b_count);
+			repeats, sizeof repeats, "%zu and %zu repetitions", d->a_count, d->b_count);
 	if (d->is_mean)
 		(void)snprintf(out, COMPARE_WORDS_BYTES,
-			"cannot tell: %s a point at the least, too noisy", repeats);
+			"inconclusive: at least %s per point, too noisy", repeats);
 	else if (d->repeats_needed > 0)
-		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s; %zu would do", repeats,
-			d->repeats_needed);
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "inconclusive: %s; about %zu would decide",
+			repeats, d->repeats_needed);
 	else
-		(void)snprintf(out, COMPARE_WORDS_BYTES, "cannot tell: %s, too noisy", repeats);
+		(void)snprintf(out, COMPARE_WORDS_BYTES, "inconclusive: %s, too noisy", repeats);
 }
 
 const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
@@ -62,7 +62,7 @@ const char *compare_verdict_words(const struct metric *metric, const struct diff
 	case DIFFERENCE_MORE:
 		if (d->set_aside > 0)
 			(void)snprintf(out, COMPARE_WORDS_BYTES,
-				"%s, without the worst %zu of %zu repeats",
+				"%s, excluding the worst %zu of %zu repetitions",
 				direction(metric, d->verdict == DIFFERENCE_MORE), d->set_aside,
 				d->a_count);
 		else
@@ -184,11 +184,11 @@ static void points_sentence(const struct comparison *c, struct buffer *out)
 	size_t n[DIFFERENCE_MORE + 1] = {0};
 	count_verdicts(c, n);
 	const size_t untold = n[DIFFERENCE_UNSURE] + n[DIFFERENCE_UNTOLD];
-	buffer_format(out, ". Of %zu points %zu slower, %zu faster, %zu without a difference",
+	buffer_format(out, ". Of %zu points: %zu slower, %zu faster, %zu without a difference",
 		c->pair_count, n[DIFFERENCE_LESS], n[DIFFERENCE_MORE],
 		n[DIFFERENCE_NOISE] + n[DIFFERENCE_NONE]);
 	if (untold > 0)
-		buffer_format(out, ", %zu that cannot be told", untold);
+		buffer_format(out, ", %zu inconclusive", untold);
 }
 
 void compare_sentence(const struct comparison *comparison, struct buffer *out)
@@ -203,20 +203,22 @@ void compare_sentence(const struct comparison *comparison, struct buffer *out)
 			direction(metric, d->verdict == DIFFERENCE_MORE),
 			unsigned_change(metric, by, change));
 	else
-		buffer_format(out, "B's throughput beside A's: %s, %s",
-			metric_change_text(metric, by, change),
-			compare_verdict_words(metric, d, words));
+		buffer_format(out, "B's throughput against A's: %s",
+			metric_change_text(metric, by, change));
 	if (!isnan(d->interval.low))
-		buffer_format(out, " (%g %% interval %s)", PERCENT * (1 - comparison->significance),
+		buffer_format(out, " (%g %% CI %s)", PERCENT * (1 - comparison->significance),
 			compare_interval_words(metric, d, words));
 	if (d->set_aside > 0)
 		buffer_format(out,
-			", without the worst %zu of %zu repeats of each, whose spread would hide it",
+			", excluding the worst %zu of %zu repetitions of each, whose spread would hide "
+			"it",
 			d->set_aside, d->a_count);
-	if (comparison->pair_count > 1) {
+	if (comparison->pair_count > 1)
 		buffer_text(out, ", in the geometric mean");
+	if (d->verdict != DIFFERENCE_LESS && d->verdict != DIFFERENCE_MORE)
+		buffer_format(out, ": %s", compare_verdict_words(metric, d, words));
+	if (comparison->pair_count > 1)
 		points_sentence(comparison, out);
-	}
 }
 
 /* Of the part's own capacity, where it is a stage that showed one. */
@@ -268,22 +270,21 @@ void compare_explanation_words(const struct comparison *comparison, struct buffe
 		part_words(comparison, &e->parts[i], out);
 	}
 	if (said == 0)
-		buffer_text(out, isnan(e->explained)
-					 ? "nothing can be explained: no capacities are known"
-					 : "no stage explains anything");
+		buffer_text(out, isnan(e->explained) ? "unexplained: no capacities are known"
+						     : "no stage explains it");
 	const double rest = isnan(e->explained) ? 1 : 1 - e->explained / e->measured;
 	if (rest >= 0)
-		buffer_format(out, "; %.0f %% is not explained", PERCENT * rest);
+		buffer_format(out, "; %.0f %% is unexplained", PERCENT * rest);
 	else
 		buffer_format(out, "; together %.0f %% more than was measured", -PERCENT * rest);
 	if (parts_cancel(e))
 		buffer_text(out,
-			"; parts cancel each other, so that none of them is the explanation by itself");
+			"; some of these cancel each other out, so none alone explains the difference");
 	if (e->replayed)
-		buffer_text(out, " (by replay: A's costs exchanged for B's, mean over all orders)");
+		buffer_text(out, " (predicted: A's costs replaced by B's, mean over all orders)");
 	else
-		buffer_format(out, " (by the least of the stages' capacities; no replay: %s)",
-			e->why_not[0] ? e->why_not : "no service times in sequence");
+		buffer_format(out, " (from the lowest stage capacity; no prediction: %s)",
+			e->why_not[0] ? e->why_not : "no sequence of service times was recorded");
 }
 
 static bool is_told(const struct verdict *verdict)
@@ -294,10 +295,10 @@ static bool is_told(const struct verdict *verdict)
 static void verdict_words(const struct verdict *verdict, struct buffer *out)
 {
 	if (!is_told(verdict))
-		buffer_text(out, "cannot be told");
+		buffer_text(out, "unknown");
 	else
-		buffer_format(out, "%s/%s (confidence %.2f)", verdict->stage, verdict->resource,
-			verdict->confidence);
+		buffer_format(out, "%s/%s (%.0f %% confidence)", verdict->stage, verdict->resource,
+			PERCENT * verdict->confidence);
 }
 
 void compare_binding_words(const struct comparison *comparison, struct buffer *out)
@@ -310,7 +311,7 @@ void compare_binding_words(const struct comparison *comparison, struct buffer *o
 	verdict_words(b, out);
 	if (is_told(a) && is_told(b) &&
 		(strcmp(a->stage, b->stage) != 0 || strcmp(a->resource, b->resource) != 0))
-		buffer_text(out, ": another limit");
+		buffer_text(out, ": the bottleneck has moved");
 	if (comparison->pair_count > 1) {
 		buffer_text(out, "; at ");
 		compare_settings(comparison, comparison->focus, out);
@@ -322,20 +323,21 @@ void compare_method_words(const struct comparison *comparison, struct buffer *ou
 	const struct difference *d = &comparison->overall[0];
 	char floor[METRIC_TEXT_BYTES];
 	buffer_format(out,
-		"figures are geometric means of repetitions; differences are significant at %g %%, by a moderated t test on "
-		"logarithms, %s, or by a second one that sets the worst "
-		"repetitions of both sides aside, as a stall of the machine spoils them (either at half of that)",
+		"figures are geometric means of the repetitions; differences are significant at "
+		"%g %% in a moderated t test on logarithms, %s, or in a second test without the "
+		"worst repetitions of both sides, which a stall of the machine may have spoiled "
+		"(each test at half of that)",
 		PERCENT * comparison->significance,
 		comparison->interleaved ? "A and B measured in turn"
-					: "two runs taken to vary by as much as two repetitions");
+					: "assuming that two runs vary as much as two repetitions");
 	if (comparison->pair_count > 1)
 		buffer_text(out,
-			"; over the points of a metric adjusted by Holm, so that one false alarm among all of them is "
-			"as rare");
+			"; adjusted over the points of a metric (Holm), so that a false alarm at any of "
+			"them is as rare");
 	if (!isnan(d->floor))
 		buffer_format(out,
-			"; noise floor %s%s: 1.96 sqrt(2) of the deviation between runs, from the repetitions, at least "
-			"%g %%",
+			"; noise floor %s%s: 1.96 sqrt(2) times the deviation between runs, estimated "
+			"from the repetitions, at least %g %%",
 			unsigned_change(&comparison->metrics[0], expm1(d->floor), floor),
 			comparison->pair_count > 1 ? " of the mean" : "",
 			PERCENT * COMPARE_RUN_DEVIATION);
@@ -366,7 +368,7 @@ static void add_inconclusive(const struct gate *gate, const struct gate_result *
 	buffer_text(out, ": cannot show that it is ");
 	add_claim(gate, out);
 	if (result->missing) {
-		buffer_text(out, " without a figure of both");
+		buffer_text(out, ": it was not measured in both results");
 		return;
 	}
 	if (!one)
@@ -375,7 +377,7 @@ static void add_inconclusive(const struct gate *gate, const struct gate_result *
 		buffer_format(out, "; about %zu repetitions%s would", result->repeats_needed,
 			one ? "" : " of each point");
 	else
-		buffer_format(out, "; not even %d repetitions would", COMPARE_REPEATS_MOST);
+		buffer_format(out, "; even %d repetitions would not", COMPARE_REPEATS_MOST);
 }
 
 void compare_gate_words(const struct gate *gate, const struct gate_result *result,

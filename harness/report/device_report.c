@@ -2,8 +2,8 @@
 #include "harness/report/device_report.h"
 
 #include "harness/base/units.h"
-#include "harness/record/measurement_json.h"
 #include "harness/record/fields.h"
+#include "harness/record/measurement_json.h"
 #include "harness/report/layout.h"
 #include "harness/report/part.h"
 
@@ -252,13 +252,13 @@ static void put_times(struct part *part, const struct device_summary *device)
 	part_number(part, "sync_wait_share", all->sync_wait_seconds / all->sync_seconds,
 		"no exchange of gradients was timed");
 	part_number(part, "clock_map_error_us", all->clock_map_error_ns / 1e3,
-		"its event times were not mapped to the host's clock");
+		"its event times could not be mapped to the host's clock");
 }
 
 static void put_work(struct part *part, const struct device_summary *device)
 {
 	const struct device_measurement *all = &device->all;
-	const char *no_peak = "no published peak is known for this device and precision";
+	const char *no_peak = "no published peak for this device and precision";
 	const char *not_sampled = "step.statistics is off, or nothing was sampled yet";
 	part_number(part, "flops_per_step", all->flops_per_step > 0 ? all->flops_per_step : NAN,
 		"the step has no model of known layers");

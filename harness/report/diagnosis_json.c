@@ -201,7 +201,7 @@ static int elasticities_from_json(struct diagnosis *d, const json_t *list, struc
 {
 	int code = json_array_size(list) == COSTS
 			   ? 0
-			   : error_set(err, -EINVAL, "not all elasticities are there");
+			   : error_set(err, -EINVAL, "elasticities are missing");
 	for (int cost = 0; cost < COSTS && !code; cost++) {
 		d->elasticities.costs[cost].cost = (enum replay_cost)cost;
 		code = fields_decode(json_array_get(list, (size_t)cost), elasticity_fields,
@@ -222,7 +222,7 @@ static int texts_from_json(const json_t *list, char *texts, size_t bytes, size_t
 	json_array_foreach(list, i, text)
 	{
 		if (!json_is_string(text))
-			return error_set(err, -EINVAL, "a line is no text");
+			return error_set(err, -EINVAL, "a line is not text");
 		(void)snprintf(texts + i * bytes, bytes, "%s", json_string_value(text));
 	}
 	return 0;
@@ -253,7 +253,7 @@ static int lists_from_json(struct diagnosis *d, const json_t *parts, struct erro
 	d->phase_count = json_array_size(phases);
 	if (d->ladder.count > LADDER_MAX || d->recommendation_count > RECOMMENDATIONS_MAX ||
 		d->phase_count > PHASES_MAX)
-		return error_set(err, -EINVAL, "a list is longer than this version's");
+		return error_set(err, -EINVAL, "a list is longer than this version allows");
 	for (size_t i = 0; i < d->ladder.count && !code; i++)
 		code = fields_decode(json_array_get(ladder, i), rung_fields, COUNT(rung_fields),
 			&d->ladder.rungs[i], err);
@@ -310,7 +310,7 @@ int diagnosis_from_json(struct diagnosis *d, const json_t *parts, struct error *
 	const char *why_not = json_string_value(json_object_get(parts, "not_modelled"));
 	*d = (struct diagnosis){.modelled = json_is_null(json_object_get(parts, "not_modelled"))};
 	if (!d->modelled && !why_not)
-		return error_set(err, -EINVAL, "it is no diagnosis");
+		return error_set(err, -EINVAL, "not a diagnosis");
 	int code = verdict_from_json(&d->verdict, json_object_get(parts, "verdict"), err);
 	if (!code)
 		code = lists_from_json(d, parts, err);

@@ -49,10 +49,13 @@ struct diagnosis_view {
 
 /* False: it cannot tell, and diagnosis_reason says why. */
 bool diagnosis_tells(const struct diagnosis_view *view);
-/* "cannot tell: 312 samples, 6,400 needed; set measure.duration to 14s or more" */
+/* "Inconclusive: 312 samples, 6,400 needed; set measure.duration to 14s or more" */
 void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out);
 
-/* The verdict in a sentence: "decode binds (cpu, 0.97): 4 workers give 612 samples/s ...". */
+/* "Bottleneck: decode with 4 workers, CPU-bound (97 % confidence): 612 of the 1,786 samples/s that the step
+ * could take", without a full stop: what a verdict that names a stage says of its point. */
+void diagnosis_bottleneck(const struct point_summary *point, double confidence, struct buffer *out);
+/* The verdict with what to do, in sentences; or why there is none. */
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out);
 
 void diagnosis_text(

@@ -2,6 +2,7 @@
 #include "harness/report/diagnosis_report.h"
 
 #include "harness/analyze/headroom.h"
+#include "harness/analyze/limit_kind.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
@@ -28,11 +29,11 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
 	char have[UNITS_BYTES];
 	char need[UNITS_BYTES];
 	if (d->samples_needed > 0)
-		buffer_format(out, "cannot tell: %s samples, %s needed",
+		buffer_format(out, "Inconclusive: %s samples, %s needed",
 			units_format_count((double)view->samples, have),
 			units_format_count((double)d->samples_needed, need));
 	else
-		buffer_format(out, "cannot tell: %s",
+		buffer_format(out, "Inconclusive: %s",
 			d->verdict.evidence_count > 0 ? d->verdict.evidence[0]
 			: d->why_not[0]               ? d->why_not
 						      : "the measurements do not say");
@@ -40,45 +41,56 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
 		buffer_format(out, "; %s", d->verdict.advice);
 }
 
-/* "4 workers give 612 samples/s of 1,786 the step can take" */
-static void add_measured(const struct diagnosis_view *view, struct buffer *out)
+/* "612 of the 1,786 samples/s that the step could take" */
+static void add_measured(const struct point_summary *p, const struct verdict *v, struct buffer *out)
 {
-	const struct point_summary *p = view->summary;
-	const struct verdict *v = &view->diagnosis->verdict;
-	const struct stage_summary *stage = summary_stage(p, v->stage);
 	const struct stage_summary *step = summary_stage(p, STAGE_STEP_NAME);
 	char number[UNITS_BYTES];
-	if (stage && stage_is(v->stage, STAGE_DECODE))
-		buffer_format(out, "%u worker%s give%s ", stage->workers,
-			stage->workers == 1 ? "" : "s", stage->workers == 1 ? "s" : "");
-	else
-		buffer_text(out, "it gives ");
-	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
-	if (step && stage != step && isfinite(step->capacity) && step->capacity > p->median)
-		buffer_format(out, " of %s%s the step can take",
+	buffer_text(out, units_format_count(p->median, number));
+	if (step && !stage_is(v->stage, STAGE_STEP) && isfinite(step->capacity) &&
+		step->capacity > p->median)
+		buffer_format(out, " of the %s%s samples/s that the step could take",
 			step->capacity_is_lower_bound ? "at least " : "",
 			units_format_count(step->capacity, number));
+	else
+		buffer_text(out, " samples/s");
 }
 
-static void sentence_add_recommended(const struct recommendation *r, struct buffer *out)
+/* "still latency-bound": the same bottleneck; or "then the bottleneck is decode, CPU-bound". */
+static void sentence_add_next(
+	const struct verdict *v, const struct recommendation *r, struct buffer *out)
+{
+	char bound[BOUND_BYTES];
+	if (!r->next_stage[0])
+		return;
+	if (strcmp(v->stage, r->next_stage) == 0 && strcmp(v->resource, r->next_resource) == 0)
+		buffer_format(out, ", still %s",
+			limit_kind_bound(r->next_stage, r->next_resource, bound));
+	else if (r->next_resource[0])
+		buffer_format(out, "; then the bottleneck is %s, %s", r->next_stage,
+			limit_kind_bound(r->next_stage, r->next_resource, bound));
+	else
+		buffer_format(out, "; then the bottleneck is %s", r->next_stage);
+}
+
+static void sentence_add_recommended(
+	const struct verdict *v, const struct recommendation *r, struct buffer *out)
 {
 	char number[UNITS_BYTES];
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
-	buffer_text(out, "; ");
+	buffer_text(out, ". Try");
 	for (size_t i = 0; i < r->setting_count; i++)
-		buffer_format(out, "%s%s", i ? " " : "", r->settings[i]);
+		buffer_format(out, " %s", r->settings[i]);
 	if (r->measured > 0)
-		buffer_format(out, " measured %s", units_format_count(r->measured, number));
+		buffer_format(out, ": measured %s", units_format_count(r->measured, number));
 	else
-		buffer_format(out, " predicted %s (%s-%s)",
+		buffer_format(out, ": predicted %s (90 %% CI %s-%s)",
 			units_format_count(r->predicted, number),
 			units_format_count(r->interval.low, low),
 			units_format_count(r->interval.high, high));
-	if (r->next_stage[0])
-		buffer_format(out, "; then %s binds%s%s%s", r->next_stage,
-			r->next_resource[0] ? " (" : "", r->next_resource,
-			r->next_resource[0] ? ")" : "");
+	sentence_add_next(v, r, out);
+	buffer_text(out, ".");
 }
 
 /* A step that is busy, but not at its rate, is held up by something else. */
@@ -91,10 +103,31 @@ static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
 	char words[HEADROOM_BYTES];
 	char number[UNITS_BYTES];
 	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * step->capacity)
-		buffer_format(out, " of the %s it could take",
+		buffer_format(out, " of the %s that it could take.",
 			units_format_count(step->capacity, number));
 	else
 		buffer_format(out, ". %s", headroom_words(&headroom, words));
+}
+
+static void add_bottleneck(const struct point_summary *p, const struct verdict *v,
+	double confidence, struct buffer *out)
+{
+	const struct stage_summary *stage = summary_stage(p, v->stage);
+	char bound[BOUND_BYTES];
+	buffer_format(out, "Bottleneck: %s", v->stage);
+	if (stage && stage_is(v->stage, STAGE_DECODE))
+		buffer_format(
+			out, " with %u worker%s", stage->workers, stage->workers == 1 ? "" : "s");
+	buffer_format(out, ", %s", limit_kind_bound(v->stage, v->resource, bound));
+	if (v->also[0])
+		buffer_format(out, ", nearly balanced with %s", v->also);
+	buffer_format(out, " (%.0f %% confidence): ", 100 * confidence);
+	add_measured(p, v, out);
+}
+
+void diagnosis_bottleneck(const struct point_summary *point, double confidence, struct buffer *out)
+{
+	add_bottleneck(point, &point->verdict, confidence, out);
 }
 
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
@@ -107,13 +140,13 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 	}
 	const double confidence =
 		view->verification ? verification_confidence(view->verification, v) : v->confidence;
-	buffer_format(out, "%s%s%s bind%s (%s, %.2f): ", v->stage, v->also[0] ? " and " : "",
-		v->also, v->also[0] ? "" : "s", v->resource, confidence);
-	add_measured(view, out);
+	add_bottleneck(view->summary, v, confidence, out);
 	if (d->recommendation_count > 0)
-		sentence_add_recommended(&d->recommendations[0], out);
+		sentence_add_recommended(v, &d->recommendations[0], out);
 	else if (stage_is(v->stage, STAGE_STEP) || stage_is(v->stage, STAGE_SYNC))
 		add_keeps_up(view, out);
+	else
+		buffer_text(out, ".");
 }
 
 /* --- --follow --------------------------------------------------------------------------------- */
@@ -151,7 +184,7 @@ static void follow_add_step(const struct follow *follow, size_t i, struct table 
 		step->resource[0] ? " / " : "", step->resource);
 	table_add(table, INK_DIM, "%.2f", step->confidence);
 	table_add(table, trial->kept ? INK_PLAIN : INK_DIM, "%s%s",
-		trial->set[0] ? trial->set : "as it was", trial->kept ? "" : " (undone)");
+		trial->set[0] ? trial->set : "unchanged", trial->kept ? "" : " (undone)");
 }
 
 /* What came of each prediction. */
@@ -172,7 +205,7 @@ static void render_trials(
 			label, &text, out);
 	}
 	if (follow->count > 1)
-		buffer_format(&text, "%zu of %zu predictions came true, %zu did not",
+		buffer_format(&text, "%zu of %zu predictions came true, %zu failed",
 			follow->came_true, follow->count - 1, follow->failed);
 	layout_labelled_buffer(style, follow->failed > 0 ? INK_BAD : INK_GOOD, "tried", &text, out);
 }
@@ -184,13 +217,13 @@ static void follow_text(const struct follow *follow, const struct style *style, 
 		{.head = "measured"},
 		{.head = "gain", .keep = 2},
 		{.head = "predicted"},
-		{.head = "90 %", .keep = 3},
-		{.head = "limited by", .left = true, .keep = 1},
+		{.head = "90 % CI", .keep = 3},
+		{.head = "bottleneck", .left = true, .keep = 1},
 		{.head = "confi-\ndence", .keep = 4},
 		{.head = "set", .left = true, .wraps = true},
 	};
 	struct table table;
-	layout_heading(style, "following its own advice, samples/s", out);
+	layout_heading(style, "advice, followed step by step, samples/s", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < follow->count; i++)
 		follow_add_step(follow, i, &table);
@@ -299,12 +332,13 @@ static void diagnosis_render_elasticities(
 {
 	const struct table_column columns[] = {
 		{.head = "cost", .left = true},
-		{.head = "share"},
+		{.head = "elasticity"},
 		{.head = "", .bar = true, .keep = 1},
-		{.head = "90 %"},
+		{.head = "90 % CI"},
 	};
 	struct table table;
-	layout_heading(style, "what each cost takes of the throughput: elasticity, by replay", out);
+	layout_heading(style,
+		"elasticity (predicted): throughput gained, in %, when a cost falls by 1 %", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (int cost = 0; cost < COSTS; cost++) {
 		const struct elasticity *e = &all->costs[cost];
@@ -321,10 +355,10 @@ static void diagnosis_render_elasticities(
 	table_close(&table);
 	struct buffer text = {0};
 	buffer_format(&text,
-		"%.3f (1 if all that binds is in the model); %.1f %% of the time between "
-		"batches is in no cost",
+		"%.3f (1.00: the model explains everything); %.1f %% of batch time is "
+		"unexplained",
 		all->sum, 100 * all->unmodelled);
-	layout_labelled_buffer(style, INK_DIM, "sum", &text, out);
+	layout_labelled_buffer(style, INK_DIM, "total", &text, out);
 }
 
 static void render_ladder(
@@ -344,7 +378,7 @@ static void render_ladder(
 	for (size_t i = 0; i < ladder->count; i++)
 		most = fmax(most,
 			isfinite(ladder->rungs[i].throughput) ? ladder->rungs[i].throughput : 0);
-	layout_heading(style, "limits in the order they come, those before them removed", out);
+	layout_heading(style, "bottlenecks in order: throughput once those above are removed", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < ladder->count; i++) {
 		const struct ladder_rung *rung = &ladder->rungs[i];
@@ -369,15 +403,15 @@ static void render_recommendation(const struct recommendation *r, size_t number,
 		buffer_format(&text, "%s--set %s", i ? " " : "", r->settings[i]);
 	layout_labelled_buffer(style, INK_GOOD, label, &text, out);
 	if (r->measured > 0)
-		buffer_format(&text, "measured %s samples/s there (",
-			units_format_count(r->measured, count));
-	buffer_format(&text, "predicted %s samples/s (90 %%: %s)%s",
+		buffer_format(
+			&text, "measured: %s samples/s (", units_format_count(r->measured, count));
+	buffer_format(&text, "predicted %s samples/s (90 %% CI %s)%s",
 		units_format_count(r->predicted, count), diagnosis_range_text(r->interval, range),
 		r->measured > 0 ? ")" : "");
 	if (r->words[0])
 		buffer_format(&text, ": %s", r->words);
 	else if (r->next_stage[0])
-		buffer_format(&text, "; then %s / %s binds", r->next_stage,
+		buffer_format(&text, "; then the bottleneck is %s / %s", r->next_stage,
 			r->next_resource[0] ? r->next_resource : "unknown");
 	layout_labelled_buffer(style, INK_PLAIN, "", &text, out);
 }
@@ -387,7 +421,7 @@ static void render_recommendations(
 {
 	if (d->recommendation_count == 0)
 		return;
-	layout_heading(style, "to do, best first", out);
+	layout_heading(style, "what to do, best first", out);
 	for (size_t i = 0; i < d->recommendation_count; i++)
 		render_recommendation(&d->recommendations[i], i + 1, style, out);
 }
@@ -401,15 +435,18 @@ static void render_replay(
 	char number[UNITS_BYTES];
 	struct buffer text = {0};
 	if (d->modelled)
-		buffer_format(&text, "gives %s samples/s as it stands, %s measured (%+.1f %%)",
+		buffer_format(&text,
+			"predicts %s samples/s for this configuration, %s measured (model error "
+			"%+.1f %%)",
 			units_format_count(d->replayed, replayed),
 			units_format_count(measured, number), 100 * (d->replayed / measured - 1));
 	else
 		buffer_format(
 			&text, "none: %s", d->why_not[0] ? d->why_not : "it was not asked for");
-	layout_labelled_buffer(style, d->modelled ? INK_DIM : INK_WARN, "replay", &text, out);
+	layout_labelled_buffer(style, d->modelled ? INK_DIM : INK_WARN, "model", &text, out);
 	if (d->knee.workers > 0)
-		buffer_format(&text, "%u decode worker%s: %s samples/s, twice as many give %s",
+		buffer_format(&text,
+			"%u decode worker%s: predicted %s samples/s; with twice as many, %s",
 			d->knee.workers, d->knee.workers == 1 ? "" : "s",
 			units_format_count(d->knee.throughput, number),
 			units_format_count(d->knee.doubled, replayed));
@@ -429,7 +466,7 @@ static void diagnosis_render_memory(
 			units_format_rate(memory->bytes_per_s, rate),
 			memory->stage[0] ? " in " : "", memory->stage);
 	else if (isnan(memory->bytes_per_s))
-		buffer_text(&text, "too short a run to tell whether memory grows");
+		buffer_text(&text, "unknown: the run was too short");
 	else
 		buffer_text(&text, "memory does not grow beyond its pools");
 	if (memory->leaks && !memory->words[0] && isfinite(memory->seconds_to_full))
@@ -444,14 +481,14 @@ static void render_phases(const struct diagnosis *d, const struct style *style, 
 		{.head = "from"},
 		{.head = "to"},
 		{.head = "samples/s"},
-		{.head = "limited by", .left = true},
+		{.head = "bottleneck", .left = true},
 		{.head = "confi-\ndence", .keep = 1},
 	};
 	if (d->phase_count < 2)
 		return;
 	struct table table;
 	char number[UNITS_BYTES];
-	layout_heading(style, "the limit changes during the run", out);
+	layout_heading(style, "the bottleneck changes during the run", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i < d->phase_count; i++) {
 		const struct phase *phase = &d->phases[i];

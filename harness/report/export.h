@@ -1,5 +1,13 @@
 /* Other tools' formats.  Each format is a const struct export_ops at the end of its file, listed in export_list; what it
- * writes is a function of the saved result. */
+ * writes is a function of the saved result.
+ *
+ * mlbench export writes what export_list has (harness/report/export.c). Metrics have their names,
+ * units and help in one table, harness/report/openmetrics_names.c, for results
+ * (mlbench_result_...) and for --listen (mlbench_run_...); docs/prometheus/ has rules for both,
+ * and a test that they name nothing else. node-exporter reads the text format of Prometheus
+ * rather than OpenMetrics, which the file is written in; a counter's family has another name
+ * there. TensorBoard's events are packed by protobuf-c from harness/report/tensorboard.proto,
+ * whose code is generated into build/; steps are those in traces/, not all of the run. */
 #ifndef MLBENCH_REPORT_EXPORT_H
 #define MLBENCH_REPORT_EXPORT_H
 

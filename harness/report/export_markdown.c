@@ -2,6 +2,7 @@
 #include "harness/analyze/limit_kind.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/report/diagnosis_report.h"
 #include "harness/report/export.h"
 #include "harness/report/points_table.h"
 #include "harness/report/stage_table.h"
@@ -34,7 +35,7 @@ static void add_node(const struct record *record, struct buffer *out)
 	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
 	struct buffer text = {0};
 	buffer_format(&text, "%s, %u core%s usable",
-		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
+		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model unknown", record->cores,
 		record->cores == 1 ? "" : "s");
 	add_item(out, "node", &text);
 }
@@ -77,13 +78,13 @@ static void export_add_best(const struct report *report, struct buffer *out)
 		report_settings(report, report->best, &text);
 	}
 	add_item(out, "best", &text);
-	if (v->stage[0] && strcmp(v->stage, "none") != 0)
-		buffer_format(&text, "%s%s%s, by %s (confidence %.2f)", v->stage,
-			v->also[0] ? " with " : "", v->also,
-			limit_kind_words(v->stage, v->resource), v->confidence);
-	else
-		buffer_text(&text, "it cannot tell which stage is the limit");
-	add_item(out, "limited by", &text);
+	if (v->stage[0] && strcmp(v->stage, "none") != 0) {
+		diagnosis_bottleneck(p, v->confidence, &text);
+		buffer_text(&text, ".");
+	} else {
+		buffer_text(&text, "Inconclusive: the bottleneck is unknown.");
+	}
+	add_item(out, "verdict", &text);
 	for (size_t i = 0; i < v->evidence_count; i++)
 		export_add_fact(out, "evidence", v->evidence[i]);
 	if (v->advice[0])

@@ -184,7 +184,7 @@ static bool copy_to_memory(const struct history_database *file, struct history_d
 int history_database_leave_file(struct history_database *db, const char *why, struct error *err)
 {
 	struct history_database memory = {.path = db->path, .in_memory = true};
-	log_warn("%s: %s; the index is kept in memory this time", db->path, why);
+	log_warn("%s: %s; this time the index is in memory only", db->path, why);
 	bool copied = false;
 	if (open_handle(&memory, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) !=
 		SQLITE_OK)
@@ -219,7 +219,7 @@ static bool move_aside(struct history_database *db, const char *what)
 	if (rename(db->path, aside) != 0)
 		return false;
 	remove_journals(db->path);
-	log_warn("%s %s: moved to '%s', and made again", db->path, what, aside);
+	log_warn("%s %s; it was moved to '%s', and a new one was made", db->path, what, aside);
 	return true;
 }
 
@@ -247,7 +247,8 @@ static const char *words_for_locked(const char *path)
 	const bool refused = fd >= 0 && fcntl(fd, F_SETLK, &first_byte) != 0;
 	if (fd >= 0)
 		(void)close(fd);
-	return refused ? "its file system has no locks" : "another process holds it locked";
+	return refused ? "its file system does not support locks"
+		       : "another process holds it locked";
 }
 
 static const char *words_for(const struct history_database *db, int code)
@@ -280,14 +281,14 @@ static int database_settle(
 	case FINDING_EMPTY:
 		return open_fresh(db, err);
 	case FINDING_OLD:
-		log_warn("%s is of another version of mlbench: made again", db->path);
+		log_warn("%s is from another version of mlbench; it was made again", db->path);
 		gone = remove_file(db);
 		break;
 	case FINDING_FOREIGN:
-		gone = move_aside(db, "is a database of another program");
+		gone = move_aside(db, "is another program's database");
 		break;
 	case FINDING_BROKEN:
-		gone = move_aside(db, "is torn, or no database");
+		gone = move_aside(db, "is damaged, or not a database");
 		break;
 	case FINDING_LOCKED:
 		close_handle(db); /* not asked again: that would wait once more */

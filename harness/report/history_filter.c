@@ -57,7 +57,8 @@ int history_time_parse(const char *text, double now, double *seconds, struct err
 	if (parse_ago(text, now, seconds))
 		return 0;
 	return error_set(err, -EINVAL,
-		"'%s' is no time: as '2026-11-01', '2026-11-01T08:30' (UTC), or a time ago: '12h', '7d', '2w'",
+		"'%s' is not a time; write '2026-11-01', '2026-11-01T08:30' (UTC), or how long "
+		"ago: '12h', '7d', '2w'",
 		text);
 }
 
@@ -150,7 +151,8 @@ static int take_apart(const char *text, struct condition *condition, struct erro
 	*condition = (struct condition){.whole = text};
 	if (length == 0 || length >= sizeof condition->key)
 		return error_set(err, -EINVAL,
-			"'%s' is no condition: it is KEY OP VALUE, as 'name=imagenet_like' or 'throughput>1000'",
+			"'%s' is not a condition; write KEY OP VALUE, as 'name=imagenet_like' or "
+			"'throughput>1000'",
 			text);
 	memcpy(condition->key, at, length);
 	at = filter_skip_blanks(at + length);
@@ -163,7 +165,8 @@ static int take_apart(const char *text, struct condition *condition, struct erro
 		return 0;
 	}
 	return error_set(err, -EINVAL,
-		"'%s' is no condition: behind '%s' stands one of = != < <= > >= and ~ (contains)",
+		"'%s' is not a condition; after '%s', write one of = != < <= > >= and ~ "
+		"(contains)",
 		text, condition->key);
 }
 
@@ -187,7 +190,7 @@ static int filter_push(
 
 static int filter_refuse_value(const struct condition *condition, const char *as, struct error *err)
 {
-	return error_set(err, -EINVAL, "'%s': '%s' is no value of %s%s%s", condition->whole,
+	return error_set(err, -EINVAL, "'%s': '%s' is not a value of %s%s%s", condition->whole,
 		condition->value, condition->key, *as ? ": as " : "", as);
 }
 
@@ -205,8 +208,8 @@ static int filter_add_text(struct history_filter *filter, const struct condition
 		break;
 	default:
 		return error_set(err, -EINVAL,
-			"'%s': %s is text, which is compared with =, != and ~ (contains)",
-			condition->whole, condition->key);
+			"'%s': %s is text; compare it with =, != or ~ (contains)", condition->whole,
+			condition->key);
 	}
 	return filter_push(filter, condition->value, 0, err);
 }
@@ -216,7 +219,7 @@ static int filter_add_number(struct history_filter *filter, const struct conditi
 {
 	if (condition->op == OP_CONTAINS)
 		return error_set(err, -EINVAL,
-			"'%s': %s is a number, which is compared with =, !=, <, <=, > and >=",
+			"'%s': %s is a number; compare it with =, !=, <, <=, > or >=",
 			condition->whole, condition->key);
 	buffer_format(&filter->sql, " AND (%s %s ?)", sql, operator_sql[condition->op]);
 	return filter_push(filter, NULL, number, err);
@@ -405,8 +408,8 @@ static int filter_refuse_key(const struct condition *condition, const char (*fac
 		return error_set(err, -EINVAL, "'%s': unknown key '%s' (did you mean '%s'?)",
 			condition->whole, condition->key, near);
 	return error_set(err, -EINVAL,
-		"'%s': unknown key '%s'; 'mlbench help history' says which there are",
-		condition->whole, condition->key);
+		"'%s': unknown key '%s'; 'mlbench help history' lists the keys", condition->whole,
+		condition->key);
 }
 
 static int add_member(struct history_filter *filter, const struct history_database *db,

@@ -106,10 +106,10 @@ static void history_page_describe(
 	buffer_format(out, ", config %.*s, node %s%s", HASH_DIGITS, row->hash ? row->hash : "-",
 		row->host && *row->host ? row->host
 		: row->cpu              ? row->cpu
-					: "not known",
+					: "unknown",
 		row->emulated ? "; the step was emulated" : "");
 	if (series->count < LEVEL_VALUES_MIN)
-		buffer_format(out, ". Change points need %d results.", LEVEL_VALUES_MIN);
+		buffer_format(out, ". Finding changes takes %d results.", LEVEL_VALUES_MIN);
 	else if (series->change_count == 0)
 		buffer_format(out, ". No change of level at %.3g %% significance.",
 			100 * plot->significance);
@@ -124,7 +124,7 @@ static void history_page_describe(
 			history_unit_format(metric->unit, change->before, before),
 			history_change_size(series, i, size),
 			change->p <= LEVEL_P_LEAST ? "<=" : "=", change->p,
-			facts.data ? "; changed there: " : "", facts.data ? facts.data : "");
+			facts.data ? "; also changed: " : "", facts.data ? facts.data : "");
 		buffer_release(&facts);
 	}
 	if (series->change_count > 0)
@@ -197,7 +197,7 @@ static int add_list(struct page *page, const struct history_rows *rows)
 		{"high", "high (95 %)", PAGE_REAL},
 		{"step", "step", PAGE_TEXT},
 		{"status", "status", PAGE_TEXT},
-		{"verdict", "limited by", PAGE_TEXT},
+		{"verdict", "bottleneck", PAGE_TEXT},
 		{"result", "result", PAGE_TEXT},
 	};
 	const size_t skipped = rows->count > ROWS_SHOWN_MAX ? rows->count - ROWS_SHOWN_MAX : 0;
@@ -245,7 +245,7 @@ static int add_plot(struct page *page, const struct history_plot *plot)
 	for (size_t i = 0; i < plot->count && i < SERIES_SHOWN_MAX && !code; i++)
 		code = add_series(page, plot, i);
 	if (plot->count > SERIES_SHOWN_MAX) {
-		(void)snprintf(text, sizeof text, "And %zu more series: choose with --where.",
+		(void)snprintf(text, sizeof text, "And %zu more series: select with --where.",
 			plot->count - SERIES_SHOWN_MAX);
 		page_paragraph(page, text);
 	}

@@ -37,12 +37,12 @@ void history_verdict_words(const struct history_row *row, struct buffer *out)
 	const bool unsteady = row->point_status && strcmp(row->point_status, "unsteady") == 0;
 	if (!row->settings)
 		return;
-	buffer_text(out, row->contaminated ? "beside other load; " : "");
+	buffer_text(out, row->contaminated ? "other load; " : "");
 	buffer_text(out, unsteady ? "unsteady; " : "");
 	if (row->point_status && strcmp(row->point_status, "failed") == 0)
 		buffer_text(out, "failed");
 	else if (!row->stage || !*row->stage || strcmp(row->stage, "none") == 0)
-		buffer_text(out, "cannot tell");
+		buffer_text(out, "inconclusive");
 	else
 		buffer_format(out, "%s%s%s / %s", row->stage, row->also && *row->also ? " + " : "",
 			row->also ? row->also : "", row->resource ? row->resource : "");
@@ -197,7 +197,7 @@ static void history_render_list(
 		columns[count++] = (struct table_column){.head = "at", .left = true, .keep = 4};
 	columns[count++] = (struct table_column){.head = "status", .left = true, .keep = 1};
 	columns[count++] = (struct table_column){
-		.head = "limited by", .left = true, .wraps = report->history->unreadable > 0};
+		.head = "bottleneck", .left = true, .wraps = report->history->unreadable > 0};
 	struct table table;
 	table_open(&table, columns, count);
 	for (size_t i = 0; i < report->rows->count; i++)
@@ -227,7 +227,7 @@ static void history_add_change(const struct history_series *series, size_t chang
 		c->p);
 	history_change_facts(series, change, &facts);
 	if (facts.data) {
-		buffer_text(&text, "; changed there: ");
+		buffer_text(&text, "; also changed: ");
 		utf8_add_plain(&text, facts.data, "?");
 	}
 	buffer_release(&facts);
@@ -274,8 +274,8 @@ static void render_series(const struct history_report *report, const struct hist
 		buffer_format(&text, "the last %zu of %zu results; ", series->count,
 			series->count + series->left_out);
 	if (series->count < LEVEL_VALUES_MIN)
-		buffer_format(&text, "%zu result%s, level %s: change points need %d", series->count,
-			series->count == 1 ? "" : "s",
+		buffer_format(&text, "%zu result%s, level %s: finding changes takes %d",
+			series->count, series->count == 1 ? "" : "s",
 			history_unit_format(metric->unit,
 				history_series_level(series, series->count - 1), number),
 			LEVEL_VALUES_MIN);
@@ -290,8 +290,7 @@ static void render_plot(
 {
 	const struct history_plot *plot = report->plot;
 	if (plot->count == 0)
-		layout_labelled(
-			style, INK_WARN, "plot", "none of these results has that metric", out);
+		layout_labelled(style, INK_WARN, "plot", "no result has this metric", out);
 	for (size_t i = 0; i < plot->count && i < SERIES_SHOWN_MAX; i++)
 		render_series(report, &plot->series[i], style, out);
 	if (plot->count > SERIES_SHOWN_MAX)

@@ -208,7 +208,7 @@ static int operations_find_column(const char *name, enum column *column, struct 
 		buffer_format(&list, "%s%s", i ? ", " : "", names[i]);
 	const char *nearest = suggest_nearest(name, names, count);
 	const int code =
-		error_set(err, -EINVAL, "no column '%.48s' to sort by; there are: %s%s%s%s", name,
+		error_set(err, -EINVAL, "no column '%.48s' to sort by; choose from: %s%s%s%s", name,
 			list.data ? list.data : "", nearest ? " (did you mean '" : "",
 			nearest ? nearest : "", nearest ? "'?)" : "");
 	buffer_release(&list);
@@ -284,7 +284,7 @@ int operations_of_stages(
 {
 	int code = 0;
 	*o = (struct operations){.seconds = m->measured_seconds};
-	(void)snprintf(o->title, sizeof o->title, "%.128s, point %u, repeat %u", name, m->point,
+	(void)snprintf(o->title, sizeof o->title, "%.128s, point %u, repetition %u", name, m->point,
 		m->repeat);
 	for (size_t i = 0; i < m->stage_count && !code; i++)
 		for (int state = 0; state < THREAD_STATES && !code; state++)
@@ -338,10 +338,10 @@ static int refuse_torn(const struct reading *r)
 	int code;
 	const char *why = gzerror(r->file, &code);
 	if (code < 0 && code != Z_BUF_ERROR && *why)
-		return error_set(r->err, -EINVAL, "'%s' is damaged or torn after line %zu: %s",
-			r->path, r->number, why);
+		return error_set(r->err, -EINVAL, "'%s' is damaged after line %zu: %s", r->path,
+			r->number, why);
 	return error_set(
-		r->err, -EINVAL, "'%s' is torn: it ends after line %zu", r->path, r->number);
+		r->err, -EINVAL, "'%s' is incomplete: it ends after line %zu", r->path, r->number);
 }
 
 /* 1: a line; 0: the end; or a negative errno. */
@@ -359,7 +359,7 @@ static int trace_next_line(struct reading *r)
 			break;
 		if (r->line.size > LINE_BYTES_MAX)
 			return error_set(r->err, -EINVAL,
-				"'%s' is no timeline of mlbench: its lines have no end", r->path);
+				"'%s' is not a timeline of mlbench: its lines never end", r->path);
 	}
 	r->number++;
 	r->line.data[--r->line.size] = '\0';
@@ -419,7 +419,7 @@ static void trace_describe(struct reading *r, const json_t *other)
 	o->device_ns = trace_number_of(other, "device_count") * o->seconds * 1e9;
 	o->emulated = json_is_true(json_object_get(other, "emulated"));
 	(void)snprintf(o->title, sizeof o->title,
-		"%.128s, point %.0f, repeat %.0f: %.0f steps, %s, %zu threads",
+		"%.128s, point %.0f, repetition %.0f: %.0f steps, %s, %zu threads",
 		trace_text_of(other, "benchmark"), trace_number_of(other, "point"),
 		trace_number_of(other, "repeat"), steps,
 		units_format_duration(o->seconds * 1e9, span), threads);
@@ -435,8 +435,8 @@ static int trace_check_head(struct reading *r, const json_t *head, const char *c
 			r->path, schema, TIMELINE_SCHEMA);
 	if (strcmp(schema, TIMELINE_SCHEMA) != 0 || !json_is_object(other))
 		return error_set(r->err, -EINVAL,
-			"'%s' is no timeline of mlbench: its first line has no schema %s", r->path,
-			TIMELINE_SCHEMA);
+			"'%s' is not a timeline of mlbench: its first line has no schema %s",
+			r->path, TIMELINE_SCHEMA);
 	if (config_hash && strcmp(config_hash, trace_text_of(other, "config_hash")) != 0)
 		return error_set(r->err, -EINVAL,
 			"'%s' is of configuration %.16s, the result beside it of %s", r->path,
@@ -680,7 +680,9 @@ static void operations_add_notes(
 			o->emulated ? "; devices are emulated: their times are nominal" : "");
 	else
 		(void)snprintf(text, sizeof text,
-			"no timeline recorded (trace.schedule); stages only: states of their threads, and times of an item or batch of each, p99 to 3 %% from a histogram%s",
+			"no timeline was recorded (trace.schedule), so this shows stages only: the "
+			"states of their threads and the time per item or batch, p99 from a histogram "
+			"(to 3 %%)%s",
 			o->emulated ? "; devices are emulated: their times are nominal" : "");
 	buffer_text(out, "\n  ");
 	buffer_text(out, style_ink(style, INK_DIM));

@@ -27,7 +27,7 @@ static const char *why_nothing(const struct point_summary *p)
 	for (size_t i = 0; i < p->note_count; i++)
 		if (strstr(p->notes[i], "batches were measured"))
 			return p->notes[i];
-	return "no throughput was measured";
+	return "throughput was not measured";
 }
 
 static void points_verdict_text(const struct point_summary *p, char *out, size_t room)
@@ -43,7 +43,7 @@ static void points_verdict_text(const struct point_summary *p, char *out, size_t
 		(void)snprintf(out, room, "%s%s%s%s / %s", before, v->stage,
 			v->also[0] ? " + " : "", v->also, v->resource);
 	else
-		(void)snprintf(out, room, "%s%s", before, "cannot tell");
+		(void)snprintf(out, room, "%s%s", before, "inconclusive");
 }
 
 /* The measured best, which bars stand beside; 0: none. */
@@ -134,7 +134,7 @@ void points_table_open(
 		{.head = "", .bar = true, .keep = 5},
 		{.head = "step\nbusy", .keep = 4},
 		{.head = "confi-\ndence", .keep = 2},
-		{.head = "limited by", .left = true},
+		{.head = "bottleneck", .left = true},
 	};
 	key_columns(report, points->heads, points->columns);
 	memcpy(points->columns + keys, fixed, sizeof fixed);

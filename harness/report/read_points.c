@@ -124,7 +124,7 @@ static json_t *read_point_json(const struct read_point *p, uint32_t repeat)
 	part_put(&part, "files_per_s", fields_number((double)p->files / p->seconds));
 	part_put(&part, "latency_mean_ns", fields_number(p->latency_mean_ns));
 	part_put(&part, "latency_deviation_ns", fields_number(p->latency_deviation_ns));
-	part_number(&part, "rate_error", p->rate_error, "too short to be cut into blocks");
+	part_number(&part, "rate_error", p->rate_error, "too short to split into blocks");
 	part_number(&part, "blocked_share", p->blocked_share, "the readers did nothing");
 	return part_close(&part);
 }

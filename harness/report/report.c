@@ -3,6 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/config/tables.h"
 #include "harness/record/config_json.h"
 #include "harness/report/saved_diagnoses.h"
 
@@ -330,8 +331,10 @@ void report_exceeded_text(const struct report *report, const struct point_summar
 			!(limit->capacity < CLEARLY * p->median))
 			continue;
 		buffer_format(out,
-			"%s%s alone gave %s samples/s, less than was achieved: something slowed it when it was measured, so that it is no limit here.",
-			before, limit->stage, units_format_count(limit->capacity, number));
+			"%s%s alone gave %s samples/s, less than the whole pipeline: something slowed "
+			"it down when it was measured, so it is not a limit here.",
+			out->size > 0 && !*before ? " " : before, limit->stage,
+			units_format_count(limit->capacity, number));
 	}
 }
 
@@ -351,9 +354,9 @@ void report_contaminated_text(const struct report *report, struct buffer *out)
 		return;
 	if (points > 1)
 		buffer_format(out,
-			"%zu of %zu points were measured beside other load; at %s: ", count, points,
+			"%zu of %zu points were measured under other load; at %s: ", count, points,
 			shown == report->best ? "the best" : "the first of them");
-	buffer_format(out, "%s; the figures may not be those of the node alone",
+	buffer_format(out, "%s; the figures may differ from those of an idle node",
 		report->points[shown]->contaminated);
 }
 
@@ -364,7 +367,8 @@ void report_left_out_text(const struct report *report, struct buffer *out)
 		points += report->points[i] && report->points[i]->left_out > 0;
 	if (report->left_out > 0)
 		buffer_format(out,
-			"%zu of %zu repetitions, at %zu point%s, were unsteady or failed, and are not counted",
+			"%zu of %zu repetitions, at %zu point%s, were unsteady or failed, and are "
+			"excluded",
 			report->left_out, report->record->entry_count, points,
 			points == 1 ? "" : "s");
 }
@@ -535,12 +539,12 @@ void report_bad_text(const struct report *report, struct buffer *out)
 	}
 	if (bad == 0)
 		return;
-	buffer_format(
-		out, "%llu times a sample could not be read or decoded", (unsigned long long)bad);
+	buffer_format(out, "%llu time%s, a sample could not be read or decoded",
+		(unsigned long long)bad, bad == 1 ? "" : "s");
 	if (worst > 0)
 		buffer_format(out, ", %.2g %% of those measured%s", worst * 100,
 			report->record->grid.points > 1 ? " at the worst point" : "");
-	buffer_text(out, "; samples/s and the verdict are about the others");
+	buffer_text(out, "; throughput and the verdict exclude them");
 }
 
 int report_finish(struct record *record, struct error *err)

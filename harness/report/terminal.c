@@ -41,7 +41,7 @@ static void render_run(const struct report *report, const struct style *style, s
 	clock_format_utc(record->started, when);
 	const double seconds = fmax(0, record->finished - record->started);
 	const size_t repeats = record_repeats(record);
-	buffer_format(&line, "%zu point%s x %zu repeat%s, started %s, took %s, config %s",
+	buffer_format(&line, "%zu point%s x %zu repetition%s, started %s, took %s, config %s",
 		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
 		repeats == 1 ? "" : "s", when,
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
@@ -53,7 +53,7 @@ static void render_run(const struct report *report, const struct style *style, s
 		buffer_text(&line, ": ");
 	}
 	buffer_format(&line, "%s, %u core%s usable; ceilings: %s",
-		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model not known", record->cores,
+		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model unknown", record->cores,
 		record->cores == 1 ? "" : "s",
 		record->has_ceilings ? ceilings_age(&record->ceilings, record->started, "before",
 					       age, sizeof age)
@@ -78,7 +78,8 @@ static void render_conditions(
 			   (size_t)config_integer(&report->record->config, KEY_MEASURE_REPEATS);
 	const bool adaptive = record_is_adaptive(&report->record->config);
 	buffer_format(&text,
-		"interrupted: %zu of %s%zu repetitions are measured; the rest: mlbench sweep --resume %s",
+		"interrupted: %zu of %s%zu repetitions measured; measure the rest with: mlbench "
+		"sweep --resume %s",
 		report->record->entry_count, adaptive ? "at most " : "", all,
 		report->record->folder);
 	layout_labelled(style, INK_WARN, "status", text.data ? text.data : "", out);
@@ -205,8 +206,8 @@ static void render_predicted(
 			100 * report_forecast_width(report));
 	if (errors->count > 0)
 		buffer_format(&text,
-			"; each measured point predicted from the others is off by %.1f %% in the median, "
-			"%.1f %% at worst, %zu of %zu outside of the interval",
+			"; model error, each measured point predicted from the others: median %.1f %%, "
+			"worst %.1f %%; %zu of %zu outside their interval",
 			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
 	layout_labelled(style, INK_BOLD, "adaptive", text.data ? text.data : "", out);
 	buffer_release(&text);
@@ -222,7 +223,7 @@ static void render_best(const struct report *report, const struct style *style, 
 	if (enough == report->best || report->record->config.axis_count == 0)
 		return;
 	append_rate_at(report, enough, &text);
-	buffer_text(&text, ": the least setting within 5 % of the best");
+	buffer_text(&text, ": the smallest setting within 5 % of the best");
 	layout_labelled(style, INK_GOOD, "enough", text.data ? text.data : "", out);
 	buffer_release(&text);
 }
@@ -263,13 +264,13 @@ static void render_verdict(
 {
 	const struct verdict *v = &report->points[report->best]->verdict;
 	struct buffer text = {0};
-	if (v->stage[0] && strcmp(v->stage, "none") != 0)
-		buffer_format(&text, "%s%s%s is the limit there, by %s (confidence %.2f)", v->stage,
-			v->also[0] ? " with " : "", v->also,
-			limit_kind_words(v->stage, v->resource), v->confidence);
-	else
-		buffer_text(&text, "it cannot tell which stage is the limit there");
-	layout_labelled_buffer(style, INK_BOLD, "limit", &text, out);
+	if (v->stage[0] && strcmp(v->stage, "none") != 0) {
+		diagnosis_bottleneck(report->points[report->best], v->confidence, &text);
+		buffer_text(&text, ".");
+	} else {
+		buffer_text(&text, "Inconclusive: the bottleneck is unknown.");
+	}
+	layout_labelled_buffer(style, INK_BOLD, "verdict", &text, out);
 	for (size_t i = 0; i < v->evidence_count; i++)
 		layout_labelled(style, INK_DIM, i ? "" : "evidence", v->evidence[i], out);
 	if (v->advice[0])
@@ -293,7 +294,7 @@ static void render_notes(
 	for (size_t i = 0; i < p->note_count && i < most; i++)
 		layout_labelled(style, INK_DIM, i ? "" : "notes", p->notes[i], out);
 	if (p->note_count > most)
-		layout_labelled(style, INK_DIM, "", "and more: --verbose, or summary.json", out);
+		layout_labelled(style, INK_DIM, "", "more with --verbose, or in summary.json", out);
 }
 
 static void render_bad_samples(

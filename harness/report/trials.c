@@ -66,7 +66,7 @@ static int trial_from_json(struct trial *t, const json_t *object, struct error *
 	for (size_t i = 0; i < json_array_size(settings); i++) {
 		const char *text = json_string_value(json_array_get(settings, i));
 		if (!text || strlen(text) >= SETTING_BYTES)
-			return error_set(err, -EINVAL, "a setting of a trial is no KEY=VALUE");
+			return error_set(err, -EINVAL, "a setting of a trial is not KEY=VALUE");
 		memcpy(t->settings[t->setting_count++], text, strlen(text) + 1);
 	}
 	trial_judge(t);
@@ -83,7 +83,7 @@ int trials_from_json(struct trials *trials, const json_t *object, struct error *
 		return error_set(err, -EINVAL, "schema '%s' is not '%s'", schema ? schema : "",
 			TRIALS_SCHEMA);
 	if (!json_is_array(list) || json_array_size(list) > TRIALS_MAX)
-		return error_set(err, -EINVAL, "no list of at most %d trials", TRIALS_MAX);
+		return error_set(err, -EINVAL, "not a list of at most %d trials", TRIALS_MAX);
 	for (size_t i = 0; i < json_array_size(list) && !code; i++)
 		code = trial_from_json(
 			&trials->list[trials->count++], json_array_get(list, i), err);
@@ -120,7 +120,7 @@ int trials_load(const char *folder, struct trials *trials, struct error *err)
 	json_t *json = code ? NULL : json_loadb(text, size, 0, NULL);
 	if (!code)
 		code = json ? trials_from_json(trials, json, &why)
-			    : error_set(&why, -EINVAL, "it is no JSON");
+			    : error_set(&why, -EINVAL, "not valid JSON");
 	if (code)
 		(void)error_set(err, code, "'%s': %s", path, why.text);
 	json_decref(json);

@@ -135,7 +135,7 @@ static int kind_from_json(struct experiment *e, const json_t *object, struct err
 			e->kind = (enum experiment_kind)kind;
 			return 0;
 		}
-	return error_set(err, -EINVAL, "an experiment of kind '%s' is not known", name ? name : "");
+	return error_set(err, -EINVAL, "unknown kind of experiment '%s'", name ? name : "");
 }
 
 static int experiment_from_json(struct experiment *e, const json_t *object, struct error *err)
@@ -151,12 +151,12 @@ static int experiment_from_json(struct experiment *e, const json_t *object, stru
 	e->blocks = json_array_size(ratios);
 	if (e->blocks > EXPERIMENT_BLOCKS_MAX)
 		return error_set(
-			err, -EINVAL, "an experiment of %zu blocks is too long", e->blocks);
+			err, -EINVAL, "an experiment has %zu blocks, more than fit", e->blocks);
 	for (size_t i = 0; i < e->blocks; i++) {
 		e->ratios[i] = fields_real(json_array_get(ratios, i));
 		if (isnan(e->ratios[i]))
 			return error_set(
-				err, -EINVAL, "block %zu of '%s' is no number", i, e->what);
+				err, -EINVAL, "block %zu of '%s' is not a number", i, e->what);
 		for (size_t k = 0; k < EXPERIMENT_BASELINES; k++)
 			e->baselines[i][k] =
 				fields_real(json_array_get(json_array_get(baselines, i), k));
@@ -176,7 +176,7 @@ int verification_from_json(
 	const json_t *number = json_object_get(object, "point");
 	if (!json_is_integer(number) || json_integer_value(number) < 0 ||
 		!json_is_array(experiments) || json_array_size(experiments) > EXPERIMENTS_MAX)
-		return error_set(err, -EINVAL, "no point, or no list of experiments");
+		return error_set(err, -EINVAL, "the point or the list of experiments is missing");
 	*point = (uint32_t)json_integer_value(number);
 	int code = fields_decode(object, verification_fields, VERIFICATION_FIELDS, v, err);
 	v->count = json_array_size(experiments);
@@ -203,7 +203,7 @@ int verification_load(const char *folder, size_t point, struct verification *v, 
 	json_t *json = code ? NULL : json_loadb(text, size, 0, NULL);
 	if (!code)
 		code = json ? verification_from_json(v, &of, json, err)
-			    : error_set(err, -EINVAL, "it is no JSON");
+			    : error_set(err, -EINVAL, "not valid JSON");
 	if (code && path)
 		(void)error_prefix(err, code, "'%s'", path);
 	json_decref(json);
@@ -283,9 +283,9 @@ static void render_experiments(
 	const struct table_column columns[] = {
 		{.head = "", .left = true},
 		{.head = "predicted"},
-		{.head = "90 %", .keep = 4},
+		{.head = "90 % CI", .keep = 4},
 		{.head = "measured"},
-		{.head = "90 %", .keep = 3},
+		{.head = "90 % CI", .keep = 3},
 		{.head = "samples/s", .keep = 1},
 		{.head = "baseline", .keep = 2},
 		{.head = "blocks", .keep = 5},
@@ -329,12 +329,12 @@ static void verification_render_elasticities(
 		{.head = "stage", .left = true},
 		{.head = "measured"},
 		{.head = "", .bar = true, .keep = 2},
-		{.head = "90 %"},
-		{.head = "replayed", .keep = 1},
+		{.head = "90 % CI"},
+		{.head = "predicted", .keep = 1},
 	};
 	struct table table;
 	char number[UNITS_BYTES];
-	layout_heading(style, "elasticity of each stage, by slowing it down", out);
+	layout_heading(style, "elasticity, measured by slowing each stage down", out);
 	table_open(&table, columns, sizeof columns / sizeof columns[0]);
 	for (size_t i = 0; i <= v->elasticity_count; i++) {
 		const bool is_sum = i == v->elasticity_count;
@@ -342,7 +342,7 @@ static void verification_render_elasticities(
 		const double value = is_sum ? v->elasticity_sum : e->value;
 		const struct interval interval = is_sum ? v->elasticity_sum_90 : e->interval;
 		const double replayed = is_sum ? v->replayed_sum : e->replayed;
-		table_add(&table, is_sum ? INK_BOLD : INK_PLAIN, "%s", is_sum ? "sum" : e->stage);
+		table_add(&table, is_sum ? INK_BOLD : INK_PLAIN, "%s", is_sum ? "total" : e->stage);
 		table_add(&table, INK_BOLD, isnan(value) ? "-" : "%.3f", value);
 		table_add(&table, INK_ACCENT, "%.4f", is_sum || isnan(value) ? 0 : value);
 		table_add(&table, INK_DIM, isnan(interval.low) ? "-" : "%.3f to %.3f", interval.low,
@@ -376,8 +376,8 @@ static void render_baseline(
 	struct buffer text = {0};
 	if (!isnan(baseline) && fabs(log(baseline / v->throughput)) > BASELINE_SAME)
 		buffer_format(&text,
-			"the baseline gave %s samples/s among the experiments, and %s when it was diagnosed: the "
-			"node has changed, or short runs are not like long ones",
+			"the baseline reached %s samples/s during the experiments, but %s when it was "
+			"diagnosed: the node has changed, or short runs differ from long ones",
 			units_format_count(baseline, now), units_format_count(v->throughput, then));
 	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
 }
@@ -386,9 +386,10 @@ void verification_incomplete(const struct verification *v, struct buffer *out)
 {
 	if (!v->interrupted && v->untried == 0)
 		return;
-	buffer_text(out, v->interrupted ? "interrupted" : "the time was over");
+	buffer_text(out, v->interrupted ? "interrupted" : "the time ran out");
 	if (v->untried > 0)
-		buffer_format(out, " before %zu of %zu experiments had the %d blocks they need",
+		buffer_format(out,
+			" before %zu of %zu experiments had the %d blocks that they need",
 			v->untried, v->count, EXPERIMENT_BLOCKS_LEAST);
 	buffer_text(out, "; --verify measures all of them again");
 }
@@ -397,8 +398,8 @@ void verification_repeated(const struct verification *v, struct buffer *out)
 {
 	if (v->repeated > 0)
 		buffer_format(out,
-			"%zu block%s measured again: the baseline in %s was further from the others' than noise "
-			"takes it",
+			"%zu block%s measured again: the baseline in %s differed from the others by "
+			"more than noise",
 			v->repeated, v->repeated == 1 ? " was" : "s were",
 			v->repeated == 1 ? "it" : "them");
 }
@@ -423,18 +424,20 @@ static void render_conclusion(const struct verification *v, const struct verdict
 	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
 	if (other)
 		buffer_format(&text,
-			"slowing %s down costs more than slowing %s down: the experiments name %s",
+			"slowing %s down costs more than slowing %s down: the experiments say that the "
+			"bottleneck is %s",
 			other->stage, verdict->stage, other->stage);
 	layout_labelled_buffer(style, INK_BAD, "but", &text, out);
 	const struct interval *sum = &v->elasticity_sum_90;
 	if (v->elasticity_count > 0 && sum->high < SUM_LOW)
 		buffer_format(&text,
-			"the measured elasticities sum to %.2f: something binds that is in no stage",
+			"the measured elasticities add up to %.2f: something that belongs to no stage "
+			"limits throughput",
 			v->elasticity_sum);
 	else if (v->elasticity_count > 0 && sum->low > SUM_HIGH)
 		buffer_format(&text,
-			"the measured elasticities sum to %.2f: stages nearly in balance, where each slow-down "
-			"alone makes a new limit",
+			"the measured elasticities add up to %.2f: the stages are nearly balanced, and "
+			"slowing any of them down makes it the bottleneck",
 			v->elasticity_sum);
 	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
 	render_baseline(v, style, out);
@@ -446,8 +449,8 @@ void verification_text(const struct verification *v, const struct verdict *verdi
 	char spent[UNITS_BYTES];
 	struct buffer head = {0};
 	buffer_format(&head,
-		"experiments: throughput over that of the baseline (the configuration as it is), in ABBA blocks "
-		"of %d runs, %s in all",
+		"experiments: throughput relative to the baseline (the unchanged "
+		"configuration), in ABBA blocks of %d runs, %s in total",
 		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
 	layout_heading(style, head.data ? head.data : "", out);
 	buffer_release(&head);

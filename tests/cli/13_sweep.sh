@@ -6,7 +6,7 @@ head -n 1 out | grep -q 'emulated' || fail "the first line does not say that the
 head -n 1 err | grep -q 'emulated' || grep -q 'generat' err || fail "the plan does not say that the step is emulated"
 prints "limits of this node"
 prints "harness"
-prints "limit "
+prints "verdict  "
 run=$(echo results/tiny/*)
 for file in points.jsonl summary.json points.csv; do
 	[ -s "$run/$file" ] || fail "no $file"

@@ -18,8 +18,8 @@ diagnoses() {
 
 # A step of 2 ms for 8 samples is the limit of tiny pictures: 4,000 samples/s.
 diagnoses tiny.ini "${quick[@]}" --out one
-! measuring || prints "step binds (compute"
-! measuring || prints "what each cost takes of the throughput"
+! measuring || prints "Bottleneck: step, compute-bound"
+! measuring || prints "elasticity (predicted): throughput gained, in %"
 prints "results  one"
 diagnoses one --json
 is_json mlbench.diagnosis/1
@@ -40,15 +40,15 @@ prints "no service times were recorded"
 
 # Too short a run: a reason, never a guess.
 expect 3 "$MLBENCH" diagnose tiny.ini "${quick[@]}" --set measure.duration=20ms --set measure.warmup=10ms --set measure.min_batches=1 --set measure.repeats=1 --set step.time=10ms --out short
-prints "cannot tell"
+prints "Inconclusive"
 expect 3 "$MLBENCH" diagnose short --json
 validate out
-[ "$(json 'd["cannot_tell"].startswith("cannot tell")')" = True ] || fail "no reason in the document"
+[ "$(json 'd["cannot_tell"].startswith("Inconclusive")')" = True ] || fail "no reason in the document"
 # The reason comes with the way out: the key, and its value.
 [ "$(json '"; set measure." in d["cannot_tell"] and d["verdict"]["advice"].startswith("set measure.")')" = True ] || fail "no way out"
 # Where repetitions do, they are made: an epoch of 6 batches is too little, whatever the machine; the bound is said first.
 diagnoses tiny.ini "${quick[@]}" --set measure.epochs=1 --set measure.warmup=0 --set batch.size=16 --set measure.repeats=1 --out grown
-says "up to 4 repeats where it takes more"
+says "up to 4 repetitions if it needs more"
 says "too little for a verdict: measuring "
 repetitions grown 2 || fail "it did not measure on"
 ! repetitions grown 5 || fail "more than the bound"
@@ -102,7 +102,7 @@ cmp -s then now || fail "the saved experiments are not shown as they were"
 "$MLBENCH" diagnose proved >out 2>err
 # On a busy machine nothing can be told, and nothing is tried.
 if [ "$(tr -d '[], \n' <then)" ]; then
-	prints "experiments: throughput over that of the baseline"
+	prints "experiments: throughput relative to the baseline"
 	prints "verified"
 fi
 # A rate that is called measured is the geometric mean of runs that were made.
@@ -163,7 +163,7 @@ case $? in
 	says "--budget = 1 s is too short: "
 	says "blocks of 4 runs of"
 	;;
-3) prints "cannot tell" ;;
+3) prints "Inconclusive" ;;
 *) fail "a budget of 1 s is taken" ;;
 esac
 # Before anything is measured, generated or written, too.

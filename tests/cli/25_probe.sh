@@ -8,7 +8,7 @@ expect 0 "$MLBENCH" gen tiny.ini
 expect 2 "$MLBENCH" probe --path nowhere
 says "nowhere"
 expect 2 "$MLBENCH" probe --path tiny.ini
-says "no folder"
+says "not a folder"
 expect 2 "$MLBENCH" probe nowhere.ini
 expect 2 "$MLBENCH" probe tiny.ini --set dataset.recipe=none --set dataset.samples=0 --set dataset.path=nowhere
 says "nowhere"
@@ -108,7 +108,7 @@ ls -A | grep -q mlbench-probe && fail "a scratch file is left"
 head -c 500 "$kept" >torn && cp torn "$kept"
 expect_measured "$MLBENCH" run tiny.ini $ONE --out torn_cache
 prints "ceilings: none"
-says "are left out"
+says "ignoring the ceilings in"
 XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" probe --quick --path /proc
 says "not kept for later runs"
 prints "storage: no scratch file in '/proc'"

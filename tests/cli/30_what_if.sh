@@ -17,7 +17,7 @@ cp out first
 expect 0 "$MLBENCH" what-if run --set step.time=2ms --json
 cmp -s out first || fail "not the same answer twice"
 expect 0 "$MLBENCH" what-if run --set step.time=2ms
-prints "predicted by replay of what was measured, nothing was run"
+prints "predicted by the model from recorded service times; nothing was run"
 prints "gives    predicted"
 prints "measured"
 
@@ -38,9 +38,9 @@ expect 0 "$MLBENCH" what-if run --fleet 1,2,1000 --storage 30MB/s --json --force
 [ "$(json 'abs(d["fleet"]["points"][2]["throughput"] * d["fleet"]["bytes_per_sample"] / 3e7 - 1) < 0.01')" = True ] || fail "more than the file server gives"
 [ "$(json 'abs(d["fleet"]["points"][1]["efficiency"] - 1) < 0.01')" = True ] || fail "two nodes share nothing, and lose"
 expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us --force
-prints "on paper"
-prints "the network is the limit from 2 nodes on"
-prints "none of it hidden"
+prints "a fleet of such nodes, predicted"
+prints "the network is the bottleneck from 2 nodes on"
+prints "none of it overlaps"
 expect 0 "$MLBENCH" what-if run --fleet 4 --network-bandwidth 1GB/s --gradient-bytes 1k --overlap 50% --all-reduce tree --json --force
 [ "$(json 'd["fleet"]["points"][0]["exchange"]')" = tree ] || fail "not the asked all-reduce"
 
@@ -57,7 +57,7 @@ says "2000 settings"
 expect 2 "$MLBENCH" what-if run
 says "needs a change"
 expect 2 "$MLBENCH" what-if run --set decode.workers=2 --point 1
-says "no point of this result (0 to 0)"
+says "not a point of this result (0 to 0)"
 expect 2 "$MLBENCH" what-if run --set decode.workers=2 --storage 1GB/s
 says "--fleet"
 for bad in 0 -1 x 1-3*1 70000 1,,2 8-4; do
@@ -102,7 +102,7 @@ says "traces"
 expect_measured "$MLBENCH" sweep tiny.ini --set measure.repeats=1 --out results/bench/20260101T000000Z
 cp -r run results/bench/20260102T000000Z
 "$MLBENCH" what-if bench --set step.time=2ms >out 2>err
-head -n 1 err | grep -qF 'result: results/bench/20260101T000000Z: sweep, 4 points x 1 repeat, started' || fail "the sweep is not read"
+head -n 1 err | grep -qF 'result: results/bench/20260101T000000Z: sweep, 4 points x 1 repetition, started' || fail "the sweep is not read"
 says "(the newest sweep; 1 newer result passed over)"
 expect 0 "$MLBENCH" show bench
 says "result: results/bench/20260102T000000Z: run, 1 point x"

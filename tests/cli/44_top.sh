@@ -3,7 +3,7 @@
 write_config
 expect_measured "$MLBENCH" run tiny.ini $ONE --out one --set measure.repeats=1 --set measure.epochs=4 --set trace.schedule=5,0,1,10,1
 expect 0 "$MLBENCH" top one
-prints 'point 0, repeat 0: 10 steps'
+prints 'point 0, repetition 0: 10 steps'
 prints 'devices are emulated'
 for operation in sample working 'rows in place' compute 'device step' step epoch filling; do prints "$operation"; done
 
@@ -26,7 +26,7 @@ says "did you mean 'self'?"
 # Without a timeline: the stages, and it says so; a sweep's best point, or the one asked for.
 expect_measured "$MLBENCH" sweep tiny.ini --out sweep --set measure.repeats=1
 expect 0 "$MLBENCH" top sweep --point 2
-prints 'no timeline recorded (trace.schedule); stages only'
+prints 'no timeline was recorded (trace.schedule), so this shows stages only'
 prints 'point 2'
 expect 0 "$MLBENCH" top sweep --json
 json 'd["source"], d["file"]' | grep -q "'stages', None" || fail "not of the stages"
@@ -56,4 +56,4 @@ mkfifo pipe
 expect 2 "$MLBENCH" top pipe
 cp torn.json one/trace.json
 expect 2 "$MLBENCH" top one
-says 'torn'
+says 'is incomplete'

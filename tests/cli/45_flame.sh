@@ -117,7 +117,7 @@ for method in perf signals; do
 	[ $status -eq 0 ] || [ $status -eq 3 ] || fail "$method: exit $status"
 	methods=$((methods + 1))
 	prints "CPU time by function"
-	prints "CPU time was sampled meanwhile"
+	prints "CPU time was sampled during the run"
 	case $method in
 	perf) sampled perf perf_event ;;
 	signals)
@@ -157,4 +157,4 @@ expect 2 "$MLBENCH" sweep "$name.ini" --flame
 says "option '--flame' is not one of this command"
 [ "$(wc -l <err)" -eq 1 ] || fail "more than one line"
 MLBENCH_FLAME=gprof expect 2 "$MLBENCH" run "$name.ini" --flame
-says "MLBENCH_FLAME is 'gprof'"
+says "MLBENCH_FLAME = 'gprof'"

@@ -92,7 +92,7 @@ validate out
 [ "$(json 'd["comparisons"][1]["only_in_b"]')" = "[{'point': 0, 'settings': {'batch.size': 16}}]" ] || fail "the other one is dropped"
 measure other --set batch.size=32
 expect 2 "$MLBENCH" compare swept other
-says "no point of the one has the settings"
+says "they have no point with the same settings"
 
 # What is not the same work is refused, in one line.
 measure size --set augment.size=8
@@ -157,14 +157,14 @@ expect 0 "$MLBENCH" compare a torn
 prints "B was interrupted"
 head -n 1 again/points.jsonl >torn/points.jsonl
 expect 2 "$MLBENCH" compare a torn
-says "holds no measured point"
+says "has no measured point"
 head -c 100 again/points.jsonl >torn/points.jsonl
 expect 2 "$MLBENCH" compare a torn
 # A single repetition tells nothing of noise: nobody passes by it, nobody is told a difference.
 measure single --set measure.repeats=1 --set step.time=3ms
 calm single 2667
 expect 3 "$MLBENCH" compare single single --fail-if 'throughput < -5%'
-prints "cannot tell: 1 repeat; 3 would do"
+prints "inconclusive: 1 repetition; about 3 would decide"
 prints "about 3 repetitions would"
 
 # Names that are markup elsewhere, and bytes that a terminal obeys.

@@ -152,10 +152,10 @@ before=$("$MLBENCH" history --format csv)
 same() { [ "$("$MLBENCH" history --format csv 2>err "$@")" = "$before" ] || fail "another list: $*"; }
 same --rebuild
 head -c 5000 results/history.sqlite >torn && mv torn results/history.sqlite
-same && says "torn"
+same && says "is damaged"
 [ -f results/history.sqlite.bad ] || fail "the torn file was not kept"
 printf 'this is no database, but somebody wrote it with care\n%.0s' {1..99} >results/history.sqlite
-same && says "no database"
+same && says "not a database"
 grep -q 'with care' results/history.sqlite.bad || fail "somebody's file is lost"
 : >results/history.sqlite
 same
@@ -167,7 +167,7 @@ db.execute("CREATE TABLE diary (entry TEXT)")
 db.execute("INSERT INTO diary VALUES ('dear')")
 db.commit()
 PY
-same && says "of another program"
+same && says "another program's database"
 python3 -c 'import sqlite3; assert sqlite3.connect("results/history.sqlite.bad").execute("SELECT * FROM diary").fetchall() == [("dear",)]' ||
 	fail "another program's database is lost"
 python3 - <<'PY'

@@ -53,9 +53,9 @@ says "there is no process 999999999"
 expect 2 "$MLBENCH" status $$
 says "shows no picture"
 expect 2 "$MLBENCH" status one
-says "'one' is no process number"
+says "'one' is not a process ID"
 expect 2 "$MLBENCH" status --watch
-says "needs the process number"
+says "needs the process ID"
 
 # One that goes on.
 expect 0 "$MLBENCH" gen tiny.ini
@@ -103,7 +103,7 @@ killed=$pid
 # A storage that answers after a minute: the step starves, since the decoders do, since the readers wait.
 begin hung --set inject.read_latency=50s
 [ ! -e runtime/mlbench-"$(id -u)"/"$killed".live ] || fail "the dead process's picture is still there"
-until_says 1 'health +waiting: nothing has come through for .* s: step starved .* <- decode starved .* <- read: [0-9]+ files in flight'
+until_says 1 'health +waiting: no progress for .* s: step starved .* <- decode starved .* <- read: [0-9]+ files in flight'
 expect 1 "$MLBENCH" status "$pid" --json
 validate
 [ "$(json '[link.split()[0] for link in d["runs"][0]["health"]["chain"]]')" = "['step', 'decode', 'read:']" ] || fail "chain"

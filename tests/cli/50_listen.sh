@@ -49,7 +49,7 @@ expect 2 "$MLBENCH" run tiny.ini $ONE --listen="$port" --out taken
 says "cannot serve port $port of 127.0.0.1: Address already in use"
 [ ! -e taken ] || fail "results of a refused run"
 expect 2 "$MLBENCH" run tiny.ini --listen=http
-says "'http' is no port"
+says "'http' is not a port"
 expect 2 "$MLBENCH" run tiny.ini --listen=70000
 kill -INT "$pid"
 wait "$pid"

@@ -11,7 +11,7 @@ long="$ONE --set measure.repeats=1 --set measure.duration=1h"
 # No terminal, or one that can do nothing.
 setsid "$MLBENCH" run tiny.ini $ONE --set measure.repeats=1 --watch --out none >out 2>err </dev/null
 case $? in 0 | 3) ;; *) fail "without a terminal" ;; esac
-says "no live view: there is no terminal; the run goes on without it"
+says "no live view: there is no terminal; the run continues without it"
 
 python=/usr/bin/python3
 "$python" -c 'import pty, termios' 2>/dev/null || skip "python3 has no pty"
@@ -81,7 +81,7 @@ shows '^q stop the run'
 t resize-window -x 80 -y 24
 shows '^samples/s '
 t send-keys '?'
-shows 'starved +waits for the stage above'
+shows 'starved +waiting for input from the stage above'
 t send-keys '?' p
 shows 'view paused'
 t send-keys p

@@ -18,7 +18,7 @@ for _ in $(seq 100); do
 	grep -q 'interrupted' err && break
 	sleep 0.05
 done
-says "mlbench: interrupted: waiting for storage: the data set's files are being looked at; once more quits at once"
+says "mlbench: interrupted: waiting for storage: examining the files of the data set; once more quits at once"
 wait "$pid"
 status=$?
 [ "$status" -eq 130 ] || fail "exit $status, not 130"

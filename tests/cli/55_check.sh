@@ -66,8 +66,8 @@ seconds 21 21.5 --set measure.duration=8s --set step.time=10s --set step.devices
 seconds 41 42 --set measure.duration=20s --set step.time=1s --set inject.step_factor=10
 [ "$(json 'd["short"]')" = 1 ] || fail "a duration that is too short"
 expect 0 "$MLBENCH" check tiny.ini $ONE --set measure.duration=8s --set step.time=10s
-prints "measure.duration of 8 s has room for 0.8 of the 3 batches that a measurement wants, at 10 s a batch"
-prints "and has too few even then; measure.duration=40s is enough"
+prints "measure.duration of 8 s is enough for only 0.8 of the 3 batches that a measurement needs, at 10 s per batch"
+prints "and even then measures too few; measure.duration=40s is enough"
 expect 0 "$MLBENCH" check tiny.ini --set measure.duration=8s --set measure.limits=off --set step.time=0ns --set batch.size=8
 ! grep -q '^  short' out || fail "nothing is short"
 

@@ -107,9 +107,9 @@ fact older mlbench version 0.0.1
 again_but "was measured by mlbench 0.0.1" quick older --until-sure 60s
 cp -r slow elsewhere
 fact elsewhere cpu model "Another CPU"
-again_but "this node is not as it was for B: cpu.model" quick elsewhere --until-sure 60s
+again_but "this node has changed since B was measured: cpu.model" quick elsewhere --until-sure 60s
 mv data gone
-again_but "the data of A is not there" quick slow --until-sure 60s
+again_but "the data of A is missing" quick slow --until-sure 60s
 mv gone data
 refuse() { # TEXT ARGUMENTS ...
 	local text=$1
@@ -117,7 +117,7 @@ refuse() { # TEXT ARGUMENTS ...
 	expect 2 "$MLBENCH" compare "$@"
 	says "$text"
 }
-refuse "is no time" quick slow --until-sure soon --fail-if 'throughput < -20%'
+refuse "is not a time" quick slow --until-sure soon --fail-if 'throughput < -20%'
 refuse "give one with --fail-if" quick slow --until-sure 5s
 refuse "not 3" quick slow slow --until-sure 5s --fail-if 'throughput < -20%'
 # Stopped, it keeps what it has.

@@ -84,7 +84,7 @@ begin setup mlbench-manifest now
 begin warmup .ppm now --set measure.warmup=90s
 begin saving p00000 now
 begin report summary.json now
-hangs drain "waiting: draining for .* s, and nothing of it runs: read thread [0-9]+: sleeping in read of '[^']*/drain.fifo'"
+hangs drain "waiting: draining for .* s, and no thread of it runs: read thread [0-9]+: sleeping in read of '[^']*/drain.fifo'"
 "$MLBENCH" status "${pid_of[drain]}" --json >out 2>err
 [ "$(json 'd["runs"][0]["health"]["kind"], d["runs"][0]["health"]["stuck"], d["runs"][0]["picture"]["phase"]')" = "('waiting', True, 'draining')" ] ||
 	fail "the document: $(json 'd["runs"][0]["health"]')"
@@ -97,10 +97,10 @@ if command -v curl >/dev/null; then
 	grep -qx 'mlbench_run_stuck 1' scraped || fail "the metric: $(grep stuck scraped)"
 	grep -qx 'mlbench_run_phase{phase="draining"} 1' scraped || fail "the phase"
 fi
-hangs setup "waiting: setting up for .* s, and nothing of it runs: [^ ]+ thread ${pid_of[setup]}: sleeping in read of '[^']*/setup.fifo'"
-hangs warmup "phase warm-up .*waiting: nothing has come through for .* read: 1 file in flight, .*sleeping in read of '[^']*/warmup.fifo'"
-hangs saving "waiting: between repetitions for .* s, and nothing of it runs: .* sleeping in read of '[^']*/saving.fifo'"
-hangs report "waiting: reporting for .* s, and nothing of it runs: .* sleeping in read of '[^']*/report.fifo'"
+hangs setup "waiting: setting up for .* s, and no thread of it runs: [^ ]+ thread ${pid_of[setup]}: sleeping in read of '[^']*/setup.fifo'"
+hangs warmup "phase warm-up .*waiting: no progress for .* read: 1 file in flight, .*sleeping in read of '[^']*/warmup.fifo'"
+hangs saving "waiting: between repetitions for .* s, and no thread of it runs: .* sleeping in read of '[^']*/saving.fifo'"
+hangs report "waiting: reporting for .* s, and no thread of it runs: .* sleeping in read of '[^']*/report.fifo'"
 # Let go, they come to their ends.
 for name in setup saving report; do
 	(sleep 0.1; printf '%0100d' 0 >"$name.fifo") &

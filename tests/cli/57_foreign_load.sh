@@ -42,7 +42,7 @@ expect 0 "$MLBENCH" what-if beside --set step.time=1ms --json
 expect 0 "$MLBENCH" what-if beside --set step.time=1ms
 head -n 3 out | grep -q "load  *other processes kept 1.6 of 2 cores busy" || fail "it is not said in the first lines"
 expect 3 "$MLBENCH" what-if beside --fleet 2
-says "measure it again alone, or --force"
+says "measure it again on an idle one, or give --force"
 expect 0 "$MLBENCH" what-if beside --fleet 2 --force
 prints "load "
 expect 0 "$MLBENCH" what-if alone --fleet 2
@@ -60,4 +60,4 @@ expect 0 "$MLBENCH" history --json
 [ "$(json '{r["folder"]: r["contaminated"] for r in d["results"]}')" = "{'alone': False, 'beside': True}" ] ||
 	fail "history: $(json '[(r["folder"], r["contaminated"]) for r in d["results"]]')"
 expect 0 "$MLBENCH" history
-prints "beside other load; "
+prints "other load; "

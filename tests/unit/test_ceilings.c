@@ -590,7 +590,7 @@ static void kept_and_found(void **state)
 	assert_non_null(back);
 	empty_cache();
 	assert_int_equal(ceilings_load_node(&node, back, &err), -ENOENT);
-	assert_non_null(strstr(err.text, "not probed"));
+	assert_non_null(strstr(err.text, "not been probed"));
 	node_describe(&node, c);
 	assert_int_equal(ceilings_save(c, &err), 0);
 	assert_int_equal(ceilings_load_node(&node, back, &err), 0);

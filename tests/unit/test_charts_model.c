@@ -109,7 +109,8 @@ static void the_fitted_curve_is_the_law(void **state)
 		assert_non_null(row);
 		assert_near(number_in(row, "value"), law(n));
 		assert_true(fabs(number_in(row, "fit") / law(n) - 1) < 2e-4);
-		row = find_row(&chart, "line", "throughput, all else as at the best point", "n", n);
+		row = find_row(
+			&chart, "line", "throughput, other keys as at the best point", "n", n);
 		assert_non_null(row);
 		assert_near(number_in(row, "value"), fmin(law(n), 1500) * 1.01);
 		assert_non_null(strstr(text_in(row, "settings"), "prefetch.depth=2"));
@@ -153,7 +154,7 @@ static void reader_threads_scale_too(void **state)
 	const struct chart_input input = swept_input(&swept);
 	build_chart(&chart_scaling, &input, &chart);
 	const json_t *row =
-		find_row(&chart, "line", "throughput, all else as at the best point", "n", 4);
+		find_row(&chart, "line", "throughput, other keys as at the best point", "n", 4);
 	assert_non_null(row);
 	assert_true(fabs(number_in(row, "fit") / law(4) - 1) < 2e-4);
 	expect_text(&chart, "fitted to the throughput");
@@ -277,7 +278,7 @@ static void roofline_says_why_not(void **state)
 	expect_why_not(&chart_roofline, &input, "emulated: its time is published, not computed");
 	swept.record.step.emulated = false;
 	swept.record.step.product_count = 0;
-	expect_why_not(&chart_roofline, &input, "are not known to this result");
+	expect_why_not(&chart_roofline, &input, "are unknown to this result");
 	swept.report.points[0]->facts.step_null = true;
 	expect_why_not(&chart_roofline, &input, "computes nothing");
 	swept_close(&swept);

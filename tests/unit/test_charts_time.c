@@ -51,7 +51,7 @@ static void windows_become_rates_and_shares(void **state)
 	expect_text(&chart, "500 samples/s over the 3.2 s");
 	expect_text(&chart, "first 0.8 s are warm-up (excluded)");
 	expect_text(&chart, "empty 25.0% and full 50.0%");
-	expect_text(&chart, "no clocks, no power and no temperature: the step is emulated");
+	expect_text(&chart, "Clocks, power and temperature are missing: the step is emulated");
 	chart_release(&chart);
 	release_run(m);
 	swept_close(&swept);

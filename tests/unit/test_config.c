@@ -2,6 +2,7 @@
 #include "harness/base/rng.h"
 #include "harness/config/config.h"
 #include "harness/config/value.h"
+#include "harness/config/tables.h"
 
 #include <errno.h>
 #include <setjmp.h>

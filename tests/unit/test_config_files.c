@@ -2,6 +2,7 @@
 #include "harness/base/files.h"
 #include "harness/config/config.h"
 #include "harness/config/value.h"
+#include "harness/config/tables.h"
 
 #include <glob.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* INI files: what is understood, and the message for each mistake. */
 #include "harness/base/files.h"
 #include "harness/config/config.h"
+#include "harness/config/tables.h"
 
 #include <errno.h>
 #include <setjmp.h>

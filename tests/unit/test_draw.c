@@ -213,14 +213,14 @@ static void test_stands_still(void **state)
 	(void)state;
 	stall.kind = STALL_WAITING;
 	(void)snprintf(stall.words, sizeof stall.words,
-		"nothing has come through for 12 s: step starved 12 s <- decode starved 12 s <- read: 8 files in flight");
+		"no progress for 12 s: step starved 12 s <- decode starved 12 s <- read: 8 files in flight");
 	draw(24, 80);
-	expect_row("stands still", "nothing has come through for 12 s");
+	expect_row("stands still", "no progress for 12 s");
 	assert_null(row_with("verdict"));
 	stall.kind = STALL_NONE;
 	scene.help = true;
 	draw(24, 80);
-	assert_non_null(row_with("starved    waits"));
+	assert_non_null(row_with("starved    waiting"));
 	scene.help = false;
 	scene.view = NULL;
 	draw(24, 80);
@@ -233,7 +233,7 @@ static void test_unknown(void **state)
 	(void)state;
 	view->timed = false;
 	draw(40, 100);
-	expect_row("decode x2", "not known: measure.profiler is off");
+	expect_row("decode x2", "unknown: measure.profiler is off");
 	assert_null(row_with("samples   "));
 	view->timed = true;
 	view->period_s = NAN;

@@ -91,7 +91,7 @@ static void test_markdown(void **state)
 {
 	static const struct table_column columns[] = {{.head = "decode\nworkers"},
 		{.head = "confi-\ndence"}, {.head = "", .bar = true},
-		{.head = "limited by", .left = true}};
+		{.head = "bottleneck", .left = true}};
 	struct table table;
 	struct buffer out = {0};
 	(void)state;
@@ -102,7 +102,7 @@ static void test_markdown(void **state)
 	table_add(&table, INK_PLAIN, "%s", "a|b`c`\n<script>&amp; \033[31m*_x_* @all \xff");
 	table_markdown(&table, &out);
 	assert_string_equal(out.data,
-		"| decode workers | confidence | limited by |\n"
+		"| decode workers | confidence | bottleneck |\n"
 		"| --: | --: | :-- |\n"
 		"| 4 | 0.5 | a\\|b\\`c\\` &lt;script\\>&amp;amp;  \\[31m\\*\\_x\\_\\* &#64;all "
 		"\xEF\xBF\xBD |\n");

@@ -60,7 +60,7 @@ static void the_headline_agrees_with_its_evidence(void **state)
 		.stage = "decode", .also = "step", .resource = "cpu", .confidence = 0.5};
 	lead_of(&swept, &text);
 	assert_string_equal(text.data,
-		"Decode and the training step are probably nearly balanced, decode by its CPU time: 1,705 "
+		"Decode and the training step are probably nearly balanced (decode is CPU-bound): 1,705 "
 		"samples/s, step 95 % busy. A faster decode stage could gain at most 5 %.");
 	p->verdict = (struct verdict){.stage = "step", .resource = "compute", .confidence = 0.9};
 	lead_of(&swept, &text);

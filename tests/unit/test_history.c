@@ -110,7 +110,7 @@ static void test_no_sql(void **state)
 	assert_string_equal(CHOSEN("name=%"), "");
 	assert_string_equal(CHOSEN("name~%"), "");
 	assert_non_null(strstr(CHOSEN("1=1"), "unknown key '1'"));
-	assert_non_null(strstr(CHOSEN("name) OR (1=1"), "is no condition"));
+	assert_non_null(strstr(CHOSEN("name) OR (1=1"), "is not a condition"));
 	assert_string_equal(CHOSEN("throughput>0"), "a/1 b/2@decode.workers=4");
 }
 
@@ -138,23 +138,23 @@ static void test_refused(void **state)
 	static const struct {
 		const char *condition, *says;
 	} cases[] = {
-		{"", "is no condition"},
-		{"name", "stands one of"},
-		{"=x", "is no condition"},
+		{"", "is not a condition"},
+		{"name", "write one of"},
+		{"=x", "is not a condition"},
 		{"nmae=x", "did you mean 'name'"},
 		{"decode.worker=2", "did you mean 'decode.workers'"},
 		{"read.p9=2ms", "did you mean"},
 		{"kernel.releas=6", "did you mean 'kernel.release'"},
-		{"throughput=fast", "is no value of throughput"},
-		{"throughput=nan", "is no value of throughput"},
-		{"read.p99<3lightyears", "is no value of read.p99"},
+		{"throughput=fast", "is not a value of throughput"},
+		{"throughput=nan", "is not a value of throughput"},
+		{"read.p99<3lightyears", "is not a value of read.p99"},
 		{"name<x", "is text"},
 		{"cores~4", "is a number"},
 		{"decode.workers=many", "decode.workers"},
 		{"read.engine=atuo", "auto"},
 		{"status=complet", "did you mean 'complete'"},
 		{"emulated=perhaps", "yes or no"},
-		{"started>yesterday", "is no time"},
+		{"started>yesterday", "is not a time"},
 	};
 	char text[CHOSEN_BYTES];
 	(void)state;

@@ -202,10 +202,10 @@ static void other_files_are_refused(void **state)
 		const char *text, *word;
 	} cases[] = {
 		{"", "empty"},
-		{"{}\n", "no timeline of mlbench"},
-		{"{\"traceEvents\":[]}\n", "no timeline of mlbench"},
-		{"[1,2,3]\n", "no timeline of mlbench"},
-		{"no JSON at all\n", "no timeline of mlbench"},
+		{"{}\n", "not a timeline of mlbench"},
+		{"{\"traceEvents\":[]}\n", "not a timeline of mlbench"},
+		{"[1,2,3]\n", "not a timeline of mlbench"},
+		{"no JSON at all\n", "not a timeline of mlbench"},
 		{"{\"schema\":\"mlbench.timeline/2\",\"otherData\":{},\"traceEvents\":[\n]}\n",
 			"mlbench.timeline/2"},
 		{"{\"schema\":\"mlbench.timeline/1\",\"otherData\":{},\"traceEvents\":[\n]}\n",

@@ -622,7 +622,7 @@ static void one_part_fails_and_the_rest_is_there(void **state)
 	assert_int_equal(sheet.read_count, 0);
 	assert_true(
 		says(sheet.missing, sheet.missing_count, "storage: no scratch file in '/proc'"));
-	assert_true(says(sheet.missing, sheet.missing_count, "gemm: 'custom'"));
+	assert_true(says(sheet.missing, sheet.missing_count, "gemm: the shapes of model 'custom'"));
 	assert_true(sheet.gemm_count > 0 && sheet.decode_count > 0);
 	config_release(&config);
 }

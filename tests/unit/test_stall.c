@@ -96,7 +96,7 @@ static void test_reader_hangs(void **state)
 	assert_string_equal(stall.chain[1], "decode starved 11.5 s");
 	assert_non_null(strstr(stall.chain[2], "read: 8 files in flight"));
 	assert_non_null(strstr(stall.chain[2], "thread 101"));
-	expect_words(&stall, "nothing has come through for 12.0 s");
+	expect_words(&stall, "no progress for 12.0 s");
 	expect_words(&stall, "(D) in pread64 of '/mnt/a.jpg', at nfs_wait_bit_killable");
 }
 
@@ -107,7 +107,7 @@ static void test_worker_hangs(void **state)
 		(double[]){12, 12, 12, 12});
 	const struct stall stall = found();
 	assert_int_equal(stall.chain_count, 2);
-	assert_non_null(strstr(stall.chain[1], "decode: 1 of 2 threads at work"));
+	assert_non_null(strstr(stall.chain[1], "decode: 1 of 2 threads working"));
 	assert_non_null(strstr(stall.chain[1], "thread 103"));
 }
 
@@ -120,7 +120,7 @@ static void test_step_hangs(void **state)
 	looks[3].call[0] = '\0';
 	const struct stall stall = found();
 	assert_int_equal(stall.chain_count, 1);
-	assert_non_null(strstr(stall.chain[0], "step: 1 of 1 thread at work"));
+	assert_non_null(strstr(stall.chain[0], "step: 1 of 1 thread working"));
 	assert_non_null(strstr(stall.chain[0], ": running"));
 }
 
@@ -131,11 +131,11 @@ static void test_lost_wakeup(void **state)
 		(double[]){12, 12, 12, 12});
 	struct stall stall = found();
 	expect_words(&stall, "step starved 12.0 s <- decode blocked 12.0 s <- ");
-	expect_words(&stall, "a fault of mlbench");
+	expect_words(&stall, "a bug in mlbench");
 	make((enum thread_state[]){THREAD_STARVED, THREAD_STARVED, THREAD_STARVED, THREAD_STARVED},
 		(double[]){12, 12, 12, 12});
 	stall = found();
-	expect_words(&stall, "read starved 12.0 s <- no file is asked for");
+	expect_words(&stall, "read starved 12.0 s <- no file is requested");
 }
 
 static void test_moves(void **state)
@@ -159,7 +159,7 @@ static void test_control_thread(void **state)
 	view->updated_ns = now_ns - 9 * NS_PER_S;
 	const struct stall stall = found();
 	assert_int_equal(stall.kind, STALL_SILENT);
-	expect_words(&stall, "control thread does not run: the picture is 9.00 s old");
+	expect_words(&stall, "control thread does not run: the last update is 9.00 s old");
 	/* Where no pictures are due, an old one is nothing. */
 	view->period_s = NAN;
 	view->phase = LIVE_SETTING_UP;
@@ -191,7 +191,7 @@ static void test_between_pictures(void **state)
 		assert_int_equal(stall.kind, STALL_WAITING);
 		assert_true(stall_is_stuck(&stall));
 		expect_words(&stall, live_phase_name(phases[i]));
-		expect_words(&stall, "for 12.0 s, and nothing of it runs: mlbench thread 77: ");
+		expect_words(&stall, "for 12.0 s, and no thread of it runs: mlbench thread 77: ");
 		expect_words(&stall, "fsync of '/results/points.jsonl'");
 		waits.tid = view->threads[1].tid = 42; /* one of a stage */
 		stall = found();

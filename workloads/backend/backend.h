@@ -8,9 +8,10 @@
  *      true of it: .null computes nothing, .emulated waits for a time that is given or published,
  *      .on_cores computes on step.threads of this node's cores; one that has launch has a device with
  *      memory of its own.
- *   2. harness/config/config.h: `X(ID, NAME)` in STEP_BACKENDS.  step.backend has the choice NAME from
+ *   2. harness/config/tables.h: `X(ID, NAME)` in STEP_BACKENDS.  step.backend has the choice NAME from
  *      then on, and `mlbench list backends`, help and the man pages show it.
- * It needs no more.  Each run records the facts, and prediction and diagnosis know it by these alone:
+ * It needs no more; tests/recipes/backend.patch is a whole example.
+ * Each run records the facts, and prediction and diagnosis know it by these alone:
  * nothing compares names (tests/layering.sh).  `auto` takes cuda or emulated; step.model is checked by
  * backend_check_model where a backend computes one of ours. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_BACKEND_H

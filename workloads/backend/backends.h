@@ -2,6 +2,7 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_BACKENDS_H
 #define MLBENCH_WORKLOADS_BACKEND_BACKENDS_H
 
+#include "harness/config/tables.h"
 #include "workloads/backend/backend.h"
 
 #define BACKEND_DECLARE(ID, name) extern const struct backend_ops name##_backend_ops;

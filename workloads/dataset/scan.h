@@ -1,4 +1,37 @@
-/* A user's own folder: walked, probed, remembered. */
+/* A user's own folder: walked, probed, remembered.
+ *
+ * A scan (workloads/dataset/scan.c) lists names, chooses which files become samples, looks at
+ * those, and keeps a manifest outside the folder. What it finds is a function of the folder and
+ * of dataset.samples alone: not of threads, of the way, or of how much is in flight.
+ *
+ * - Names (walk.c). Threads list up to 64 folders at once; one thread puts together what they
+ *   found. The kind of an entry comes with its name, so that only links, and names on file
+ *   systems that do not say it, are asked with a statx. Order is by class, then by path, bytes
+ *   compared. Links are followed; a folder that is above itself, by device and inode, is listed
+ *   as bad, and so is one that cannot be read or whose path is longer than the kernel takes. A
+ *   stack of waiting folders, the last found first, keeps what waits within the depth of the tree
+ *   times the width of its folders.
+ * - Choice (scan.c). dataset.samples = N takes N files at an even stride through that order, and
+ *   looks at no others. Each bad one among them is replaced, by an even stride over the files
+ *   that were not looked at, until there are N or none is left (from 64 bad ones on, more at once
+ *   than are wanted). So with no bad file the samples are every n/N-th of a full scan; of bad
+ *   files, only those that were looked at are told.
+ * - Looking (inspect.c). A file takes four requests: statx, openat, read of 64 KiB, close.
+ *   inspect_file.c says what each answer means and what comes next; inspect_ring.c performs the
+ *   requests through io_uring, on as many threads as cores (16 at most), and where that is
+ *   forbidden or lacks an operation a thread for each request in flight performs them by plain
+ *   calls. 64 are in flight at most, fewer where few files may be open. Files are taken in turn
+ *   from 64 stretches of the list: neighbours share a folder, and FUSE may have a folder answer
+ *   one lookup after another.
+ * - Memory. 48 bytes and the path for each picture by name, in an array that doubles; 16 bytes
+ *   more while samples are chosen, then 40 for a sample or 16 for a bad file. Beginnings of
+ *   files: 64 KiB each in flight, 4 MiB together; those whose header is longer are read again
+ *   with eight times as much, 256 MiB together.
+ * - The manifest (scan_cache.c) of all files, and of each N, is a file of its own. It counts
+ *   while the names below the folder, and sizes and times of the files in it, are as they were.
+ *   What errno said of a file is not kept.
+ * - Stopping. Every loop looks at the stop flag, sorting too. What is in flight is waited for,
+ *   and files that are open are closed; nothing else is begun. */
 #ifndef MLBENCH_WORKLOADS_DATASET_SCAN_H
 #define MLBENCH_WORKLOADS_DATASET_SCAN_H
 

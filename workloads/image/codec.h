@@ -7,14 +7,22 @@
  *        const struct codec_ops codec_bmp = {
  *        	.name = "bmp", .summary = …,      what `mlbench list codecs` prints
  *        	.endings = {"bmp", "dib"},        of file names, without the dot
- *        	.sniff = bmp_sniff,               do these first bytes begin such a file?
+ *        	.sniff = bmp_sniff,               do these first bytes begin such a file?  Of two formats
+ *        	                                  that say yes, the first of codecs.def has it
  *        	.read_info = bmp_read_info,       width and height from the header
  *        	.pixel_bytes = 3,
  *        	.decode = bmp_decode,             the whole picture into task->pixels
  *        };
  *      `make` finds the file.  bytes_le32 and its like, below, read numbers.  Never read beyond
  *      `size`: the bytes are a stranger's.  Say what is wrong by error_set(err, -EINVAL, …).
- *   3. build/release/mlbench list codecs; mlbench run --data FOLDER_OF_BMPS …
+ *   3. Try it on a folder of such files, and on the same pixels as .ppm: both print the same checksum.
+ *        mlbench list codecs
+ *        mlbench run decode_only --data FOLDER --set decode.workers=2 --set codec.crop=on \
+ *                --set run.verify=on --set measure.epochs=3 --out tried
+ *        grep -o '"checksum":"[^"]*"' tried/points.jsonl
+ *      Then `make unit-image_codec unit-scan`, and fuzz it with a small file of it in
+ *      tests/fuzz/corpus/image (`make build/fuzz/fuzz_image`).  clang-format -i before you commit.
+ * tests/recipes/codec.patch is a whole example, for farbfeld.
  * The program refuses to start, and test_image_codec fails, when a table lacks a hook (codecs_check).
  * Names, endings, the counts in manifests, dataset.format, `list`, error lines and the memory bound
  * follow from the table.  codec_raw.c is the shortest example that decodes row by row and writes
@@ -67,8 +75,10 @@ static inline bool decoder_stops(const struct decoder_options *options)
 struct decode_task {
 	const uint8_t *bytes; /* the file */
 	size_t size;
-	struct image_info info; /* as read_info gave it */
-	uint8_t *pixels;        /* (info.height, info.width, pixel_bytes): the top row first */
+	/* As read_info gave it for exactly these bytes, at most IMAGE_PIXELS_MAX.  size was not held to
+	 * least_bytes, and what else the header says is to be read again. */
+	struct image_info info;
+	uint8_t *pixels; /* (info.height, info.width, pixel_bytes): the top row first */
 	const struct decoder_options *options; /* for decoder_stops */
 };
 
@@ -76,7 +86,8 @@ enum { CODEC_ENDINGS_MAX = 4 };
 
 struct encoder_ops;
 
-/* Hooks return 0, or -EINVAL with the reason when the picture is bad, or -ENOMEM, or -EINTR.  Each
+/* Hooks return 0, or -EINVAL with the reason when the picture is bad, or -ENOMEM, or -EINTR (which
+ * needs no reason).  Each
  * decoder belongs to one thread and is used for file after file. */
 struct codec_ops {
 	const char *name, *summary; /* for `mlbench list` */
@@ -87,7 +98,8 @@ struct codec_ops {
 	bool (*sniff)(const uint8_t *bytes, size_t size);
 
 	/* Fills width and height, and least_bytes if known; -EAGAIN: more of the file is needed.
-	 * What is too large, or has no pixels, is refused by the caller. */
+	 * What is too large, or has no pixels, is refused by the caller, and so is a file that has no
+	 * more ("cut short within its header"). */
 	int (*read_info)(
 		const uint8_t *bytes, size_t size, struct image_info *info, struct error *err);
 

@@ -5,6 +5,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/config/tables.h"
 #include "workloads/image/formats.h"
 #include "workloads/image/picture.h"
 

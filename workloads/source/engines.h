@@ -2,6 +2,7 @@
 #ifndef MLBENCH_WORKLOADS_SOURCE_ENGINES_H
 #define MLBENCH_WORKLOADS_SOURCE_ENGINES_H
 
+#include "harness/config/tables.h"
 #include "workloads/source/progress.h"
 #include "workloads/source/source.h"
 

@@ -12,9 +12,10 @@
  *      are true of it: .blocking if submit comes back when the sample is read, .immediate if it is in
  *      memory already, .waits_as_io, .needs_local, .automatic.  engines.h has what engines share:
  *      read_progress_request and source_read_now read a sample by plain calls of the store.
- *   2. harness/config/config.h: `X(ID, NAME)` in READ_ENGINES.  read.engine has the choice NAME from then
+ *   2. harness/config/tables.h: `X(ID, NAME)` in READ_ENGINES.  read.engine has the choice NAME from then
  *      on, and `mlbench list sources`, help and the man pages show it.
- * It needs no more.  Each run records the facts (harness/base/workload_facts.h), and prediction, diagnosis
+ * It needs no more; tests/recipes/source.patch is a whole example.
+ * Each run records the facts (harness/base/workload_facts.h), and prediction, diagnosis
  * and advice know an engine by these alone: nothing compares names (tests/layering.sh).  To try the
  * recipe, copy pread.c, put usleep(4000) into its submit, and diagnose a run with it: the verdict is
  * read, bound by latency, and the advice read.threads. */

@@ -1,6 +1,29 @@
 /* Charts.  How a chart looks is a Vega-Lite file (harness/report/charts), which any editor of Vega-Lite opens with its
  * sample rows; here are its rows, its finding, and the few parameters that depend on them.  A chart is a pure function
- * of the saved result.  To add one: a file, a function that fills it, and a line in charts.def. */
+ * of the saved result.  To add one: a file, a function that fills it, and a line in charts.def
+ * (tests/recipes/chart.patch is a whole example).
+ *
+ * What the charts draw, and how it is computed:
+ * - Time per stage: shares of the stages' thread time, a panel a stage and a column a point,
+ *   fastest first. Above 400 points, 400 that are even along the rank.
+ * - Over time: differences of the windows of the repetition whose throughput is nearest to the
+ *   point's median. Windows count whole batches, so that a rate is taken over eight batches about
+ *   a window, at least. A quantity without a finite value has no panel and no column, and the
+ *   text says why.
+ * - Service times: at the edges of the histograms' buckets the shares are exact; between two
+ *   edges, 1/32 of the value apart, the curve is straight. Of fewer than 1/(1 - q) items, there
+ *   is no quantile q.
+ * - Predicted and measured keeps three kinds apart: experiments, predicted before they ran;
+ *   measured points of an adaptive sweep, predicted from the others afterwards; replays,
+ *   calibrated by what they reproduce.
+ * - Scaling: the law is fitted to the capacity of decode (of other workers: to the throughput);
+ *   the band is the 90 % interval of the curve, from the same resamples as those of the
+ *   coefficients (usl_fit_band). Its coverage is tested.
+ * - Roofline: bytes are compulsory traffic, both operands and the result of each product once, at
+ *   the precision's size, forward, for the gradient of the data (not the first layer's) and of
+ *   the weights. The header of points.jsonl has the products of the first point's model
+ *   (step.products). Roofs are the node's ceilings, and a device's published peak; a step may run
+ *   above the memory's, where operands stay in caches. An emulated step has no roofline. */
 #ifndef MLBENCH_REPORT_HTML_CHART_H
 #define MLBENCH_REPORT_HTML_CHART_H
 

@@ -248,7 +248,7 @@ int chart_ladder(const struct chart_input *input, struct chart *chart)
 	const struct diagnosis *d = parts_diagnosis(input);
 	if (!p || !isfinite(p->median) || p->median <= 0)
 		return chart_why_not(
-			chart, "Nothing was measured that stages could be compared with.");
+			chart, "No throughput was measured to compare the stages with.");
 	struct ladder_rows all = {.rows = json_array(), .achieved = p->median, .harness = NAN};
 	all.takes = ladder_step_takes(p) > p->median ? ladder_step_takes(p) : (double)NAN;
 	ladder_find_axis(&all, report->record, p, d);

@@ -352,8 +352,8 @@ static void map_find(const struct map *map, struct buffer *out)
 		return;
 	report_settings(report, less ? map->enough : report->best, out);
 	buffer_format(out,
-		less ? " gives %s samples/s, within 5 %% of the best, with less"
-		     : " is best: %s samples/s, and nothing with less comes within 5 %%",
+		less ? " gives %s samples/s, within 5 %% of the best, with fewer resources"
+		     : " is best: %s samples/s, and no smaller setting comes within 5 %%",
 		units_format_count(
 			frontier_rate(report, less ? map->enough : report->best), number));
 }
@@ -385,8 +385,7 @@ static int map_build(struct map *map, struct chart *chart)
 	if (map_table_columns(&map->report->record->config, &chart->table))
 		return -ENOMEM;
 	if (!(map->most > 0))
-		return chart_why_not(
-			chart, "No point has a throughput yet: there is nothing to compare.");
+		return chart_why_not(chart, "No point has a throughput yet.");
 	map_find(map, &chart->finding);
 	map_say(map, &chart->text);
 	map_draw(map, chart);

@@ -144,7 +144,8 @@ static void roofline_of_device(struct roofline *view, const struct device_measur
 	(void)snprintf(view->source, sizeof view->source, "%s%s%s%s",
 		is_probed
 			? "Roofs are measured on this node (mlbench probe)"
-			: "The device was not probed (mlbench probe), so that its memory's roof is not known",
+			: "The device was not probed (mlbench probe), so the roof of its memory is "
+			  "unknown",
 		peak ? "; the published peak is from: " : "; no published peak is known of it",
 		peak ? peak->source : "", ".");
 }
@@ -155,7 +156,7 @@ static void roofline_of_cpu(struct roofline *view, unsigned threads)
 	char words[PARTS_TEXT_BYTES];
 	if (!record->has_ceilings) {
 		(void)snprintf(view->source, sizeof view->source,
-			"The node was not probed (mlbench probe) before this run, so that no roof is known.");
+			"The node was not probed (mlbench probe) before this run, so no roof is known.");
 		return;
 	}
 	(void)snprintf(words, sizeof words, "best square product on %u %s, probed", threads,
@@ -169,7 +170,8 @@ static void roofline_of_cpu(struct roofline *view, unsigned threads)
 		threads == 1 ? "one core" : "all cores");
 	if (view->roof_count == 0)
 		(void)snprintf(view->source, sizeof view->source,
-			"No product was probed on %u threads (mlbench probe), so that the arithmetic's roof is not known.",
+			"No product was probed on %u threads (mlbench probe), so the arithmetic roof is "
+			"unknown.",
 			threads);
 }
 
@@ -343,7 +345,7 @@ static void roofline_say_reached(const struct roofline *view, struct buffer *out
 	const double roof = roofline_attainable(view, intensity);
 	const bool memory = isfinite(view->bandwidth) && view->bandwidth * intensity <= roof;
 	if (!isfinite(view->achieved)) {
-		buffer_text(out, "How long its steps took is not known. ");
+		buffer_text(out, "The duration of its steps is unknown. ");
 		return;
 	}
 	buffer_format(
@@ -454,15 +456,16 @@ static int roofline_build(struct roofline *view, const struct config *config, st
 	roofline_choose_precision(view, config);
 	roofline_count(view);
 	if (!isfinite(view->element) || !(view->flops > 0))
-		return chart_why_not(chart, "The size of the step's numbers (%s) is not known.",
-			view->precision);
+		return chart_why_not(
+			chart, "The size of the step's numbers (%s) is unknown.", view->precision);
 	PARTS_COLUMNS(chart, roofline_columns);
 	view->left = view->right = view->flops / view->bytes;
 	roofline_measure(view, config);
 	chart->table.rows = view->rows;
 	if (!isfinite(view->achieved) && view->roof_count == 0 && !isfinite(view->bandwidth))
 		return chart_why_not(chart,
-			"Neither how long a step took is known, nor what the node could give (mlbench probe).");
+			"Neither the duration of a step nor the ceilings of the node (mlbench probe) "
+			"are known.");
 	view->left /= ROOFLINE_BESIDE;
 	view->right *= ROOFLINE_BESIDE;
 	roofline_find(view, &chart->finding);
@@ -486,7 +489,7 @@ static int roofline_refuse(const struct chart_input *input, struct chart *chart)
 			chart, "The step is emulated: its time is published, not computed.");
 	if (step->product_count == 0)
 		return chart_why_not(chart,
-			"The matrix products of the model '%.*s' are not known to this result.",
+			"The matrix products of the model '%.*s' are unknown to this result.",
 			NAME_BYTES, step->model);
 	return chart_why_not(chart,
 		"The result has the products of its first point's model alone; point %zu has another.",

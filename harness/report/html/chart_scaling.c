@@ -48,7 +48,7 @@ struct scaling_view {
 };
 
 static const char *const scaling_lines[LINES] = {
-	[LINE_HELD] = "throughput, all else as at the best point",
+	[LINE_HELD] = "throughput, other keys as at the best point",
 	[LINE_BEST] = "throughput, the best of all settings",
 	[LINE_CAPACITY] = "capacity of decode",
 	[LINE_PREDICTED] = "throughput, predicted",
@@ -384,7 +384,8 @@ static void scaling_say_held(const struct scaling_view *view, struct buffer *out
 	if (first == last)
 		return;
 	buffer_format(out,
-		"From %.0f to %.0f %s, all else as at the best point, throughput goes from %s to %s samples/s: %.3g times as many give %.2f times the throughput. ",
+		"From %.0f to %.0f %s, with other keys as at the best point, throughput goes "
+		"from %s to %s samples/s: %.3g times as many give %.2f times the throughput. ",
 		view->numbers[first].n, view->numbers[last].n, view->key,
 		units_format_count(scaling_held(view, first), low),
 		units_format_count(scaling_held(view, last), high),

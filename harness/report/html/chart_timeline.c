@@ -284,7 +284,7 @@ static void timeline_add_device(struct timeline *t)
 		timeline_keep_panel(t, words);
 	}
 	if (none)
-		buffer_format(&t->lacks, " There are no clocks, no power and no temperature: %s.",
+		buffer_format(&t->lacks, " Clocks, power and temperature are missing: %s.",
 			t->step->emulated ? "the step is emulated" : "no device computed the step");
 }
 

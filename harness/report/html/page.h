@@ -1,6 +1,34 @@
 /* A self-contained HTML page: text, tables, and charts drawn by Vega-Lite in the reader's browser, without a
  * network.  Whatever it is given is plain text and is escaped here; nobody else writes HTML.  Every chart has its
- * table behind it, so that the page tells the same without scripts, on paper and to a screen reader. */
+ * table behind it, so that the page tells the same without scripts, on paper and to a screen reader.
+ *
+ * report.html is one file that fetches nothing. Here is a small vocabulary
+ * (heading, paragraph, table, figure, chart, fold); page.c alone writes HTML, so every text
+ * passes html_escape once: entities, and U+FFFD for controls, turns of direction and what is no
+ * UTF-8. report_page.c puts the report together from the charts in chart_kinds and the sections
+ * (sections.h); it is a function of the saved result, so that the page of a run and the one that
+ * mlbench report makes later are the same bytes.
+ *
+ * - Libraries. .ci/charts fetches Vega, Vega-Lite and Vega-Embed with npm, checks them against
+ *   .ci/charts.sha512, and writes them with their licences into build/npm/charts.js, which all
+ *   variants share and the assembler puts into the program (assets.c), as it does page.css and
+ *   page.js. Without npm or network that file is one line that says why, pages have tables only,
+ *   and doctor, report --json and every page say so. A new version: change the name and the sum
+ *   in .ci/charts.sha512.
+ * - Drawing. A chart's figure holds its specification and rows as JSON (by column; < escaped);
+ *   page.js gives them to Vega-Embed with the expression interpreter. The page's
+ *   Content-Security-Policy allows no request, no eval, and no script but those that bear the
+ *   page's mark, a hash of its own contents. Ink is a CSS variable inside the SVG, so that light,
+ *   dark and paper need no second drawing. Sliders are the page's own (usermeta.choices), so that
+ *   a screen reader hears the value and not its index.
+ * - Without a picture. Each chart has a table behind it; folds are open in the file, and the
+ *   script closes them.
+ * - What a sweep has measured stands above what is predicted of it: a recommendation that is
+ *   itself a point of the sweep is shown with that measurement. The frontier counts a setting as
+ *   beaten by a lesser one within 2 % of it.
+ * - Reproducing. The header of points.jsonl has the command that measured. Beside it the page
+ *   prints one that needs no file, which is compared with the result by the hash of its
+ *   configuration before it is printed. */
 #ifndef MLBENCH_REPORT_HTML_PAGE_H
 #define MLBENCH_REPORT_HTML_PAGE_H
 

@@ -198,16 +198,15 @@ static void recording_describe(
 {
 	char text[UNITS_BYTES];
 	const char *method = json_string_value(json_object_get(flame, "method"));
-	buffer_format(out,
-		"Where the pipeline's CPU time went, the functions with most of their own: sampled by %s",
+	buffer_format(out, "The functions that used most CPU time themselves: sampled by %s",
 		method ? method : "a method that was not recorded");
 	if (sample_s > 0)
-		buffer_format(out, ", %.0f times in a second of CPU time", 1 / sample_s);
+		buffer_format(out, ", %.0f times per second of CPU time", 1 / sample_s);
 	if (isfinite(samples))
 		buffer_format(out, "; %s samples", units_format_count(samples, text));
 	recording_say_count(flame, "lost", "lost", out);
 	recording_say_count(flame, "truncated", "stacks cut short", out);
-	buffer_text(out, ". A library that came without names is one function.");
+	buffer_text(out, ". A library without symbols counts as one function.");
 }
 
 static void recording_put_flame(const json_t *flame, struct page *page)
@@ -224,7 +223,7 @@ static void recording_put_flame(const json_t *flame, struct page *page)
 	recording_describe(flame, samples, sample_s, &text);
 	page_more_begin(page, "flame", "CPU time by function", NULL);
 	page_paragraph(page, text.data ? text.data : "");
-	page_table(page, &table, "Functions by CPU time of their own");
+	page_table(page, &table, "Functions by self CPU time");
 	page_link(page, "flame.svg", "The flame graph: every stack, to zoom and search");
 	page_fold_end(page);
 	buffer_release(&text);
@@ -291,7 +290,7 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 	struct buffer text = {0};
 	page_more_begin(page, "reproduce", "Reproduce", NULL);
 	if (record->command && record->command[0]) {
-		page_paragraph(page, "Measured by this command, with the files of that time:");
+		page_paragraph(page, "Measured by this command, with the files as they were then:");
 		page_code(page, record->command);
 	}
 	if (reproduce_command(&record->config, record->name, record->limit_count > 0, &text)) {
@@ -369,7 +368,7 @@ static void context_put_environment(const struct record *record, struct page *pa
 	struct page_table table = {
 		.columns = fact_columns, .column_count = 3, .rows = json_array()};
 	context_add_facts(table.rows, &record->environment);
-	page_fold_begin(page, "Environment: the node, as it was");
+	page_fold_begin(page, "Environment: the node during the run");
 	page_table(page, &table, "Facts about the node and the data");
 	page_fold_end(page);
 	json_decref(table.rows);
@@ -379,13 +378,12 @@ static void context_put_ceilings(const struct record *record, struct page *page)
 {
 	const struct style plain = {.width = STYLE_WIDTH_DEFAULT, .utf8 = true};
 	struct buffer text = {0};
-	page_fold_begin(page, "Ceilings: what the node can give at best");
+	page_fold_begin(page, "Ceilings: the best that this node can do");
 	if (record->has_ceilings) {
 		ceilings_sheet(&record->ceilings, record->started, &plain, &text);
 		context_put_code(page, &text);
 	} else {
-		page_paragraph(page,
-			"They were not known when it was measured: 'mlbench probe' measures them.");
+		page_paragraph(page, "Unknown during the run: 'mlbench probe' measures them.");
 	}
 	page_fold_end(page);
 }
@@ -438,7 +436,7 @@ static void context_put_run(const struct record *record, struct page *page)
 	page_term(page, "step", record->step.description);
 	if (record->step.reference[0])
 		page_term(page, "reference", record->step.reference);
-	buffer_format(&text, "%zu, %zu repeat%s each", record->grid.points, repeats,
+	buffer_format(&text, "%zu, %zu repetition%s each", record->grid.points, repeats,
 		repeats == 1 ? "" : "s");
 	page_term(page, "points", text.data ? text.data : "");
 	buffer_release(&text);

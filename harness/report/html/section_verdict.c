@@ -102,18 +102,19 @@ static void lead_add_limit(const struct top *top, struct buffer *out)
 	const struct point_summary *p = top->p;
 	const struct verdict *v = &p->verdict;
 	char number[UNITS_BYTES];
+	char bound[BOUND_BYTES];
 	const double takes = verdict_step_takes(p);
 	if (verdict_tells(v) && v->also[0]) {
 		buffer_sentence(out, parts_stage(v->stage));
 		buffer_format(out,
-			" and %s are %snearly balanced, %s by %s: ", parts_stage(v->also),
+			" and %s are %snearly balanced (%s is %s): ", parts_stage(v->also),
 			verdict_confidence(top) < SURE ? "probably " : "", v->stage,
-			limit_kind_words(v->stage, v->resource));
+			limit_kind_bound(v->stage, v->resource, bound));
 	} else if (verdict_tells(v)) {
 		buffer_sentence(out, v->stage);
-		buffer_format(out, " is %sthe limit, by %s: ",
+		buffer_format(out, " is %sthe bottleneck, %s: ",
 			verdict_confidence(top) < SURE ? "probably " : "",
-			limit_kind_words(v->stage, v->resource));
+			limit_kind_bound(v->stage, v->resource, bound));
 	}
 	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
 	if (verdict_tells(v) && v->also[0] && isfinite(p->step_utilisation))
@@ -121,8 +122,7 @@ static void lead_add_limit(const struct top *top, struct buffer *out)
 	else if (isfinite(takes) && takes * VERDICT_NEARLY > p->median)
 		buffer_format(out, " of the %s that the step could take",
 			units_format_count(takes, number));
-	buffer_text(
-		out, verdict_tells(v) ? "." : "; which stage is the limit there cannot be told.");
+	buffer_text(out, verdict_tells(v) ? "." : "; the bottleneck is unknown.");
 }
 
 /* How much the input could gain where it is hardly waited for; what to do otherwise is section_advice's. */
@@ -198,7 +198,7 @@ static void figure_utilisation(const struct top *top, struct page *page)
 	const double busy = fmin(top->p->step_utilisation, 1); /* passes over NAN */
 	if (isfinite(top->p->step_utilisation))
 		page_figure(page, units_format_share(busy, value), "utilisation",
-			"the step's busy share of the time; the rest it waited for input");
+			"busy share of the step; the rest of the time it waited for input");
 }
 
 static void figure_step(const struct top *top, struct page *page)
@@ -261,7 +261,7 @@ static void notice_injected(const struct record *record, struct page *page)
 	struct buffer text = {0};
 	report_injected_text(&record->config, ", ", &text);
 	if (text.size > 0)
-		buffer_text(&text, ". These figures are not those of the undisturbed node.");
+		buffer_text(&text, ". These figures are not those of an undisturbed node.");
 	notice_put(page, "Planted conditions:", &text);
 }
 
@@ -272,7 +272,8 @@ static void notice_interrupted(const struct record *record, struct page *page)
 		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	if (record->interrupted)
 		buffer_format(&text,
-			"%zu of %s%zu repetitions are measured. The rest: mlbench %s --resume %s",
+			"%zu of %s%zu repetitions measured. Measure the rest with: mlbench %s --resume "
+			"%s",
 			record->entry_count, record_is_adaptive(&record->config) ? "at most " : "",
 			all, record->config.axis_count ? "sweep" : "run", record->folder);
 	notice_put(page, "Interrupted:", &text);
@@ -366,7 +367,7 @@ static void advice_gain(const struct recommendation *r, double now, struct buffe
 	char number[UNITS_BYTES];
 	char low[UNITS_BYTES];
 	char high[UNITS_BYTES];
-	buffer_format(out, "%s samples/s predicted, %+.0f %%",
+	buffer_format(out, "predicted: %s samples/s, %+.0f %%",
 		units_format_count(r->predicted, number), 100 * (r->predicted / now - 1));
 	if (isfinite(r->interval.low) && isfinite(r->interval.high))
 		buffer_format(out, " (90 %% CI: %s to %s)",
@@ -383,7 +384,7 @@ static void advice_after(const struct recommendation *r, struct buffer *out)
 	if (r->words[0])
 		buffer_sentence(out, r->words);
 	else if (r->next_stage[0])
-		buffer_format(out, "The next bottleneck is then %s / %s", r->next_stage,
+		buffer_format(out, "Then the bottleneck is %s / %s", r->next_stage,
 			r->next_resource[0] ? r->next_resource : "unknown");
 	if (out->size > 0)
 		buffer_text(out, ".");
@@ -432,7 +433,7 @@ static void advice_put_enough(const struct report *report, struct page *page)
 		return;
 	buffer_text(&text, "Enough: ");
 	report_settings(report, enough, &text);
-	buffer_format(&text, " gives %s samples/s, within 5 %% of the best, with less.",
+	buffer_format(&text, " gives %s samples/s, within 5 %% of the best, with fewer resources.",
 		units_format_count(report->points[enough]->median, number));
 	section_put_text(page, &text);
 }
@@ -449,7 +450,7 @@ void section_advice(const struct chart_input *input, struct page *page)
 	} else {
 		section_put_sentence(page, p->verdict.advice[0]
 						   ? p->verdict.advice
-						   : "there is no advice without a verdict");
+						   : "no advice: the bottleneck is unknown");
 	}
 	advice_put_enough(input->report, page);
 }
@@ -595,13 +596,13 @@ static void evidence_put_conclusion(
 			"Experiments confirmed %zu predictions; %zu failed, %zu are unclear.",
 			v->confirmed, v->failed, v->unclear);
 	else
-		buffer_text(&text, "There was no prediction that experiments could test.");
+		buffer_text(&text, "No prediction could be tested by experiments.");
 	if (after < verdict->confidence)
 		buffer_format(&text, " The verdict's confidence falls from %.2f to %.2f.",
 			verdict->confidence, after);
 	if (other)
 		buffer_format(&text,
-			" But slowing %s down costs more than slowing %s down: by the experiments, %s is the bottleneck.",
+			" But slowing %s down costs more than slowing %s down: the experiments say that the bottleneck is %s.",
 			other->stage, verdict->stage, other->stage);
 	section_put_text(page, &text);
 	verification_incomplete(v, &text);

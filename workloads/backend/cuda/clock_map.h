@@ -2,7 +2,17 @@
  * call; an event measures the device, but only against other events.  The map is anchored where both are known to be close:
  * the host notes the time before it records an event on an idle stream and after it saw it done, and the shortest of several
  * such brackets wins; half its width is the error.  Between anchors (one a second or so) drift is interpolated.  Plain
- * arithmetic on given times: tests need no device. */
+ * arithmetic on given times: tests need no device.
+ *
+ * One clock for all. A trace shows host threads and streams side by side, so an event's time must
+ * become a time of the monotonic clock. The host reads its clock, records an event on a stream
+ * that is always idle, looks until it has come, and reads its clock again: the device's moment
+ * lies somewhere in that bracket. The narrowest of several such brackets is an anchor, and half
+ * its width is its error. There is one at the start and one a second from then on; between and
+ * after them the two clocks are taken to run evenly, with what the anchors leave open, or 600
+ * parts per million, as further error. The largest error of
+ * any time that was mapped is in every result (clock_map_error_us). Lengths are never affected by
+ * it, only positions. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_CLOCK_MAP_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_CLOCK_MAP_H
 

@@ -1,0 +1,36 @@
+/* The choices that are tables of other folders: read engines, backends, and the formats of codecs.def.  Apart from
+ * config.h, so that a further engine or backend compiles only those files anew that know the tables. */
+#ifndef MLBENCH_CONFIG_TABLES_H
+#define MLBENCH_CONFIG_TABLES_H
+
+/* The read engines: identifier, and name as in read.engine; source_NAME is its table (source.h). */
+#define READ_ENGINES(X)   \
+	X(MEMORY, memory) \
+	X(PREAD, pread)   \
+	X(IO_URING, io_uring)
+#define READ_ENGINE_ID(ID, name) READ_ENGINE_##ID,
+#define READ_ENGINE_CHOICE(ID, name) "|" #name
+enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
+
+/* The backends likewise: NAME_backend_ops is a backend's table (backend.h). */
+#define STEP_BACKENDS(X)      \
+	X(NULL, null)         \
+	X(EMULATED, emulated) \
+	X(OPENBLAS, openblas) \
+	X(CUDA, cuda)
+#define STEP_BACKEND_ID(ID, name) STEP_BACKEND_##ID,
+#define STEP_BACKEND_CHOICE(ID, name) "|" #name
+enum step_backend { STEP_BACKEND_AUTO, STEP_BACKENDS(STEP_BACKEND_ID) };
+
+/* dataset.format: the formats that can be written. */
+#define CODEC_READS(id)
+#define CODEC_WRITES(id) DATASET_FORMAT_##id,
+#define CODEC(id, name, use) CODEC_##use(id)
+enum dataset_format {
+#include "harness/config/codecs.def"
+};
+#undef CODEC
+#undef CODEC_WRITES
+#undef CODEC_READS
+
+#endif
