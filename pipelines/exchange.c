@@ -277,15 +277,12 @@ static struct seat *exchange_settle(struct exchange *x, int calls, uint64_t now_
 	return wake;
 }
 
-/* True: others were woken, which takes time. */
-static bool exchange_unlock(struct exchange *x, int calls, uint64_t now_ns)
+static void exchange_unlock(struct exchange *x, int calls, uint64_t now_ns)
 {
 	struct seat *wake = exchange_settle(x, calls, now_ns);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
-	const bool wakes = wake != NULL;
 	while (wake)
 		parker_wake(&pop(&wake)->parker);
-	return wakes;
 }
 
 /* With tiny samples and a core for each, the next piece of work comes sooner than a sleep would end. */
@@ -301,7 +298,7 @@ static void sleep_in(
 {
 	const unsigned looks = spins(x);
 	push(list, seat);
-	(void)exchange_unlock(x, calls, *now_ns);
+	exchange_unlock(x, calls, *now_ns);
 	parker_wait(&seat->parker, looks);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -332,7 +329,7 @@ static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, u
 	uint64_t *now_ns)
 {
 	push(list, seat);
-	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
+	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
@@ -425,7 +422,7 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	}
 	if (n > 0)
 		enter_state(seat, THREAD_WORKING, *now_ns);
-	(void)exchange_unlock(x, CALLS, *now_ns);
+	exchange_unlock(x, CALLS, *now_ns);
 	return n;
 }
 
@@ -439,7 +436,7 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	flow_lend(&x->flow, depth > x->options.depth);
 	struct seat *paused = x->paused_readers;
 	x->paused_readers = NULL;
-	(void)exchange_unlock(x, CALLS, now_ns);
+	exchange_unlock(x, CALLS, now_ns);
 	while (paused)
 		parker_wake(&pop(&paused)->parker);
 }
@@ -546,9 +543,9 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 		park(x, seat, now_ns);
 	}
 	enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	/* Waking others is none of the time that its samples take. */
-	if (exchange_unlock(x, CALLS, *now_ns) && *now_ns > 0)
-		*now_ns = clock_now_ns();
+	/* Waking others is part of the time that its samples take: the state clock counts it as work, and
+	 * rate x service time must agree with that clock. */
+	exchange_unlock(x, CALLS, *now_ns);
 	return n;
 }
 
@@ -593,7 +590,7 @@ struct slot *exchange_next_batch(
 		consumer_came(x);
 	}
 	enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
-	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
+	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
@@ -613,7 +610,7 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 	*over = !slot && !goes_on(x, lane);
 	if (slot)
 		enter_state(seat, THREAD_WORKING, *now_ns);
-	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
+	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
 
@@ -621,7 +618,7 @@ void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, 
 {
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	exchange_free_slot(x, used);
-	(void)exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
+	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 }
 
 /* --- everybody ----------------------------------------------------------------------------------------- */

@@ -430,6 +430,7 @@ enum { CROWD = 48, CROWD_ROUNDS = 150 };
 struct crowd {
 	struct exchange exchange;
 	pthread_barrier_t all_hold_one;
+	atomic_uint apart; /* a worker's clock says another moment than the exchange did */
 };
 
 static void *crowd_read(void *context)
@@ -444,7 +445,9 @@ static void *crowd_read(void *context)
 	return NULL;
 }
 
-/* Goes on when every worker holds a sample: it hangs if one of them is not woken though there is one for it. */
+/* Goes on when every worker holds a sample: it hangs if one of them is not woken though there is one for it.  A worker that
+ * slept works from the moment that it is told, by its clock too, however many others it wakes: else rate x service time and the
+ * clocks would not agree. */
 static void *crowd_work(void *context)
 {
 	struct crowd *c = context;
@@ -452,10 +455,16 @@ static void *crowd_work(void *context)
 	struct state_clock clock = {0};
 	struct blob *items[FLOW_CHUNK_MAX];
 	uint64_t now = clock_now_ns();
+	uint64_t turned = now;
 	size_t n = 0;
 	state_clock_start(&clock, THREAD_STARVED, now);
 	seat.clock = &clock;
 	while ((n = exchange_decode(&c->exchange, &seat, items, n, 10 * FLOW_CHUNK_NS, &now)) > 0) {
+		enum thread_state is;
+		const uint64_t since = state_clock_look(&clock, &is);
+		if (is != THREAD_WORKING || (since != turned && since != now))
+			atomic_fetch_add(&c->apart, 1);
+		turned = since;
 		(void)pthread_barrier_wait(&c->all_hold_one);
 		now = clock_now_ns();
 	}
@@ -504,6 +513,7 @@ static void a_crowd_is_woken_by_one_another(void **state)
 	assert_int_equal(rounds, CROWD_ROUNDS);
 	for (unsigned i = 0; i < CROWD + 1; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(atomic_load(&c.apart), 0);
 	(void)pthread_barrier_destroy(&c.all_hold_one);
 	exchange_close(&c.exchange);
 }
