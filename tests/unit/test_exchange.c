@@ -430,7 +430,7 @@ enum { CROWD = 48, CROWD_ROUNDS = 150 };
 struct crowd {
 	struct exchange exchange;
 	pthread_barrier_t all_hold_one;
-	atomic_uint apart; /* a worker's clock says another moment than the exchange did */
+	atomic_uint apart; /* a worker's clock says an earlier moment than the exchange did */
 };
 
 static void *crowd_read(void *context)
@@ -446,8 +446,8 @@ static void *crowd_read(void *context)
 }
 
 /* Goes on when every worker holds a sample: it hangs if one of them is not woken though there is one for it.  A worker that
- * slept works from the moment that it is told, by its clock too, however many others it wakes: else rate x service time and the
- * clocks would not agree. */
+ * slept works, by its clock, from no earlier than the moment that it is told, however many others it wakes: else rate x service
+ * time would miss what the clocks count.  (Later it may be: the sleepers' clock turned while it waited for the lock.) */
 static void *crowd_work(void *context)
 {
 	struct crowd *c = context;
@@ -462,7 +462,7 @@ static void *crowd_work(void *context)
 	while ((n = exchange_decode(&c->exchange, &seat, items, n, 10 * FLOW_CHUNK_NS, &now)) > 0) {
 		enum thread_state is;
 		const uint64_t since = state_clock_look(&clock, &is);
-		if (is != THREAD_WORKING || (since != turned && since != now))
+		if (is != THREAD_WORKING || (since != turned && since < now))
 			atomic_fetch_add(&c->apart, 1);
 		turned = since;
 		(void)pthread_barrier_wait(&c->all_hold_one);
