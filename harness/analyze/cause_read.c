@@ -732,6 +732,11 @@ static bool cannot_be_told(
 	const double each_ns = histogram_mean(&stage->service);
 	const unsigned depth = base->facts->read_depth;
 	char each[UNITS_BYTES];
+	if (!(each_ns > 0)) /* a run in progress has no service times */
+		return cause_is(out, "unknown", CERTAIN_UNTOLD,
+			"high latency and saturation look alike at a single queue depth; a sweep of "
+			"read.depth=%u,%u would tell them apart",
+			depth, 2 * depth);
 	return cause_is(out, "unknown", CERTAIN_UNTOLD,
 		"%.1f files in flight take %s each: high latency and saturation look alike at a "
 		"single queue depth; a sweep of read.depth=%u,%u would tell them apart",

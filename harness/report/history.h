@@ -3,7 +3,7 @@
  * new or has changed.  Results with the same configuration on the same node form a series over time.
  *
  * mlbench history indexes every points.jsonl below a folder in history.sqlite
- * (harness/report/history.c). The file is a cache: what a result's size and time do not show as
+ * (history_index.c). The file is a cache: what a result's size and time do not show as
  * changed is not read again, and it can be deleted at any time. What is wrong with it is said and
  * costs time only: torn or foreign files are moved to history.sqlite.bad and made anew, one of
  * another version is made anew, and where it is locked or cannot be written the index is kept in

@@ -1,4 +1,4 @@
-/* Several updates against double, and against workloads/backend/optimizer.c. */
+/* Several updates against double, and against workloads/backend/layers.c. */
 #include "tests/device/kernel_fixture.h"
 #include "workloads/backend/layers.h"
 
@@ -167,7 +167,7 @@ static void test_updates(void **state)
 			}
 }
 
-/* Weights as workloads/backend/optimizer.c leaves them. */
+/* Weights as workloads/backend/layers.c leaves them. */
 static void compare_with_host(bool is_adam)
 {
 	enum { COUNT = 1000 };

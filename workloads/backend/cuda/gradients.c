@@ -1,4 +1,4 @@
-/* The exchange as a session sees it: group.c does it, through NCCL. */
+/* The exchange as a session sees it: device_group.c does it, through NCCL. */
 #include "workloads/backend/cuda/gradients.h"
 
 #include "workloads/backend/cuda/device_group.h"

@@ -3,7 +3,7 @@
  * A block makes a tile of a sample, in the way of workloads/image: rows of the picture are resized across by weights in
  * fixed point and rounded to bytes, a chunk of them at a time into shared memory; the chunk is then added, by the
  * weights down, to the tile that its threads keep in registers.  So memory does not grow with the pictures.  Weights come
- * from the operations of workloads/image/filter.c in the same order, each rounded to double: the samples are the
+ * from the operations of workloads/image/resample.c in the same order, each rounded to double: the samples are the
  * host's, to the bit. */
 #include "workloads/backend/batch.h"
 #include "workloads/backend/cuda/normalise.h"
@@ -22,7 +22,7 @@ enum {
 	AUGMENT_RESIDENT = 3,  /* blocks on a multiprocessor that registers must do for */
 	ACROSS_TAPS_ALIGN = 4, /* as in workloads/image/resample.c: it bounds the taps */
 	DOWN_TAPS_ALIGN = 2,
-	WEIGHT_BITS = 14, /* workloads/image/filter.h */
+	WEIGHT_BITS = 14, /* workloads/image/resample.h */
 	WEIGHT_ONE = 1 << WEIGHT_BITS,
 };
 

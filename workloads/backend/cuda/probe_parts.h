@@ -1,4 +1,4 @@
-/* The parts of a device's probe and what they share.  Each part adds quantities; the rounds of probe.c visit every quantity
+/* The parts of a device's probe and what they share.  Each part adds quantities; the rounds of device_probe.c visit every quantity
  * once, again and again, so that what disturbs the device for a while disturbs them alike.  Internal to it. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_PROBE_PARTS_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_PROBE_PARTS_H
