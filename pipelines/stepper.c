@@ -130,7 +130,7 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	return stepper_count(s, slot, &result, &record);
 }
 
-void step_in_turn(struct stepper *s)
+static void step_in_turn(struct stepper *s)
 {
 	uint64_t now_ns = s->start_ns;
 	/* Untimed, the time is kept here alone: the exchange then keeps none. */

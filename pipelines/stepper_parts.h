@@ -46,7 +46,6 @@ struct batch_view stepper_view(const struct stepper *stepper, const struct slot 
 
 /* Until the run is over.  By the thread itself, one after another; or launching steps on a device, so
  * many ahead as step.ahead says. */
-void step_in_turn(struct stepper *stepper);
 void step_by_device(struct stepper *stepper);
 
 #endif

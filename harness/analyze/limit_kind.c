@@ -78,7 +78,9 @@ const char *limit_kind_pair(const char *stage, const char *resource, char out[PA
 	return out;
 }
 
-const char *limit_kind_words(const char *stage, const char *resource)
+/* The words for a resource of a stage, or of any stage; "an unknown cause" for a resource that is
+ * not listed. */
+static const char *limit_kind_words(const char *stage, const char *resource)
 {
 	const struct limit_kind *kind = limit_kind_find(stage, resource);
 	if (kind)

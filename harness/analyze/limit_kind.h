@@ -23,10 +23,6 @@ const struct limit_kind *limit_kind_find(const char *stage, const char *resource
 /* "decode/cpu" */
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
 
-/* The words for a resource of a stage, or of any stage; "an unknown cause" for a resource that is
- * not listed. */
-const char *limit_kind_words(const char *stage, const char *resource);
-
 enum { BOUND_BYTES = 96 };
 
 /* "CPU-bound", or "limited by cache misses" for a resource that has no such adjective. */

@@ -148,12 +148,6 @@ uint64_t memory_resident_split(uint64_t *file_bytes)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-uint64_t memory_resident_bytes(void)
-{
-	uint64_t file_bytes;
-	return memory_resident_split(&file_bytes);
-}
-
 uint64_t memory_resident_peak_bytes(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");

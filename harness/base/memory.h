@@ -55,11 +55,10 @@ static inline int64_t memory_account_held(const struct memory_account *account)
 	return atomic_load_explicit(&account->held_bytes, memory_order_relaxed);
 }
 
-/* Resident set of this process, and its peak since memory_reset_peak (VmHWM, cleared through
- * clear_refs where that is allowed; else since the start).  0 when /proc is not there. */
-uint64_t memory_resident_bytes(void);
-/* The same, and how much of it is mapped files and shared memory. */
+/* Resident set of this process, and how much of it is mapped files and shared memory; 0 without /proc. */
 uint64_t memory_resident_split(uint64_t *file_bytes);
+/* The peak of the resident set since memory_reset_peak (VmHWM, cleared through clear_refs where that is
+ * allowed; else since the start).  0 when /proc is not there. */
 uint64_t memory_resident_peak_bytes(void);
 bool memory_reset_peak(void); /* false: peak cannot be reset */
 

@@ -48,7 +48,9 @@ static bool config_place_is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-const char *config_place_find(const char *name, char *out, size_t room)
+/* The file that NAME means on the command line, into out: NAME itself where it is a file, else NAME or NAME.ini (with or
+ * without configs/ before it) in one of those folders, else NAME, for the reader to say what is wrong with it. */
+static const char *config_place_find(const char *name, char *out, size_t room)
 {
 	static const char *const endings[] = {"", ".ini"};
 	static const char prefix[] = "configs/";

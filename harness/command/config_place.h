@@ -11,10 +11,6 @@
 /* The i-th folder that is there, each one once, into out; false: no more. */
 bool config_place(size_t i, char *out, size_t room);
 
-/* The file that NAME means on the command line, into out: NAME itself where it is a file, else NAME or NAME.ini (with or
- * without configs/ before it) in one of those folders, else NAME, for the reader to say what is wrong with it. */
-const char *config_place_find(const char *name, char *out, size_t room);
-
 /* That file, and what --set says, into config; NAME NULL: config holds something already. */
 int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
 	struct error *err);

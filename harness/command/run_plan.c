@@ -426,7 +426,8 @@ double plan_repetition_seconds(const struct plan *plan)
 	return plan->cost.points > 0 ? plan->cost.seconds_sum / (double)plan->cost.points : 0;
 }
 
-double plan_generation_seconds(const struct plan *plan)
+/* A guess of the time that generating takes; 0 without a recipe. */
+static double plan_generation_seconds(const struct plan *plan)
 {
 	if (config_integer(&plan->config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
 		return 0;

@@ -77,8 +77,6 @@ void plan_close(struct plan *plan); /* safe on {0} */
 double plan_repetition_seconds(const struct plan *plan);
 /* Of `repetitions` of them, the generation (when the data set is to be made) and the limits. */
 double plan_seconds(const struct plan *plan, size_t repetitions);
-/* A guess of the time that generating takes; 0 without a recipe. */
-double plan_generation_seconds(const struct plan *plan);
 /* A run that was planned.  limit: of a stage alone. */
 void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit);
 

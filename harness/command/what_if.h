@@ -83,6 +83,4 @@ json_t *what_if_fleet_json(const struct what_if *what_if);
 /* The measured point that an alternative is the same as: an item; point_count: none. */
 size_t what_if_measured_item(const struct what_if *what_if, const struct alternative *alternative);
 
-const char *what_if_limit_words(enum fleet_limit limit); /* "file server" */
-
 #endif

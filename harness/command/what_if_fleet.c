@@ -320,7 +320,7 @@ int what_if_fleet(struct what_if *what_if, struct error *err)
 
 /* --- out ---------------------------------------------------------------------------------------- */
 
-const char *what_if_limit_words(enum fleet_limit limit)
+static const char *what_if_limit_words(enum fleet_limit limit)
 {
 	static const char *const words[] = {
 		[FLEET_LIMIT_INPUT] = "the node's own input",

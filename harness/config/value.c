@@ -103,7 +103,8 @@ static int parse_key_quantity(enum key_type type, const char *text, struct confi
 	return -EINVAL;
 }
 
-int value_parse_number(
+/* The number alone, without the key's limits: for the step of a range. */
+static int value_parse_number(
 	enum key_id key, const char *text, struct config_value *value, struct error *err)
 {
 	const struct key *entry = &config_keys[key];

@@ -22,10 +22,6 @@ char *text_trim(char *text);
  * value->text is fresh for TEXT, without blanks at its ends, else NULL. */
 int value_parse(enum key_id key, const char *text, struct config_value *value, struct error *err);
 
-/* The number alone, without the key's limits: for the step of a range. */
-int value_parse_number(
-	enum key_id key, const char *text, struct config_value *value, struct error *err);
-
 /* Reads "1,2,4", "1-8+1", "1-64*2" and mixtures of them into *values (owned by the caller, release
  * each and free).  At least one value, none twice. */
 int value_parse_list(enum key_id key, const char *text, struct config_value **values, size_t *count,

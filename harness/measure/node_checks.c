@@ -84,7 +84,7 @@ int probe_mincore(void)
 	return with_own_program(mincore_of);
 }
 
-int probe_huge_page(void)
+static int probe_huge_page(void)
 {
 	void *map = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_NORESERVE, -1, 0);
@@ -103,12 +103,12 @@ static int perf_open(uint32_t type, uint64_t config)
 	return close_probe(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-int probe_perf_software(void)
+static int probe_perf_software(void)
 {
 	return perf_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
 }
 
-int probe_perf_hardware(void)
+static int probe_perf_hardware(void)
 {
 	return perf_open(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
 }

@@ -27,9 +27,6 @@ size_t node_checks(struct doctor_finding *findings, size_t room, const char *dat
 int probe_io_uring(void);
 int probe_cachestat(void);
 int probe_mincore(void);
-int probe_huge_page(void);
-int probe_perf_software(void); /* task clock of this thread */
-int probe_perf_hardware(void); /* its cycles */
 int probe_direct_io(
 	const char *folder); /* an unnamed temporary file there; -EROFS and the like too */
 

@@ -120,12 +120,15 @@ static uint64_t deadline_sleep_in_slices(uint64_t now, uint64_t wake_ns, const a
 	return now;
 }
 
-uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop)
+/* Sleeps until wake_ns, or less long: *stop (may be NULL) is looked at every 100 ms.  The time at the end. */
+static uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop)
 {
 	return deadline_sleep_in_slices(clock_now_ns(), wake_ns, stop);
 }
 
-uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t nominal_ns,
+/* Returns at deadline_ns or as soon as possible after it, never before, with the time it then is;
+ * or early, within 100 ms, when *stop becomes true (may be NULL). */
+static uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t nominal_ns,
 	const atomic_bool *stop)
 {
 	uint64_t now = clock_now_ns();

@@ -52,14 +52,6 @@ uint64_t deadline_margin(const struct deadline *deadline, uint64_t nominal_ns);
  * so that the margin settles above nearly all latenesses. */
 void deadline_learn(struct deadline *deadline, uint64_t lateness_ns);
 
-/* Sleeps until wake_ns, or less long: *stop (may be NULL) is looked at every 100 ms.  The time at the end. */
-uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop);
-
-/* Returns at deadline_ns or as soon as possible after it, never before, with the time it then is;
- * or early, within 100 ms, when *stop becomes true (may be NULL). */
-uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, uint64_t nominal_ns,
-	const atomic_bool *stop);
-
 /* Where emulated devices meet in each step.  A device knows when it will have computed as soon as it begins, so it says
  * that at once and learns when the exchange begins: when the last of them has computed.  No time is lost in waking
  * threads up, as long as a step takes longer than that. */

@@ -334,11 +334,6 @@ double loss_softmax_cross_entropy(float *logits, size_t samples, size_t rows, si
 
 enum { SGD_ARRAYS = 2, ADAM_ARRAYS = 4 };
 
-uint32_t optimizer_arrays(enum step_optimizer rule)
-{
-	return rule == STEP_OPTIMIZER_ADAM ? ADAM_ARRAYS : SGD_ARRAYS;
-}
-
 float optimizer_carry(const struct optimizer *optimizer)
 {
 	return optimizer->rule == STEP_OPTIMIZER_ADAM ? 0.0f : MOMENTUM;

@@ -27,9 +27,6 @@ struct optimizer {
 	float first_correction, second_correction; /* adam: 1 / (1 - beta^steps) */
 };
 
-/* Arrays of struct parameters that the rule needs, values and gradient included. */
-uint32_t optimizer_arrays(enum step_optimizer rule);
-
 /* By how much the contents of `gradient` are multiplied before the gradient of a new step is added.
  * sgd: the momentum, so that v <- 0.9 v + g costs nothing beside the product that computes g. */
 float optimizer_carry(const struct optimizer *optimizer);

@@ -207,7 +207,7 @@ int network_gradients(struct network *network, const struct batch_view *batch, f
 	return 0;
 }
 
-void network_update(struct network *network)
+static void network_update(struct network *network)
 {
 	optimizer_begin(&network->optimizer);
 	for (size_t i = 0; i < network->layer_count; i++)

@@ -86,6 +86,5 @@ int network_step(
  * parameters.gradient holds; and the update. */
 int network_gradients(struct network *network, const struct batch_view *batch, float carry,
 	double *loss, struct error *err);
-void network_update(struct network *network);
 
 #endif

@@ -160,7 +160,8 @@ int network_plan(struct network *network, struct error *err)
 	return plan_link_all(network, err);
 }
 
-bool network_reads_in_place(const struct network *network)
+/* Whether the first layer can read a batch where it lies. */
+static bool network_reads_in_place(const struct network *network)
 {
 	return network->options.type == AUGMENT_TYPE_FLOAT32 &&
 	       network->options.shape.sample_elements == plan_elements_in(&network->layers[0]);

@@ -17,7 +17,4 @@ size_t network_place(struct network *network, char *base);
 void network_initial_values(
 	const struct network *network, size_t i, float *gaps, float *weights, size_t ld);
 
-/* Whether the first layer can read a batch where it lies. */
-bool network_reads_in_place(const struct network *network);
-
 #endif

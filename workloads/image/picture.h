@@ -33,9 +33,6 @@ void picture_atlas_close(struct picture_atlas *atlas); /* NULL is fine */
 unsigned picture_atlas_tiles(void);
 int picture_atlas_paint(struct picture_atlas *atlas, unsigned tile, struct error *err);
 
-/* Bytes that an atlas takes. */
-uint64_t picture_atlas_bytes(void);
-
 struct picture_size {
 	uint32_t width, height; /* pixels */
 };

@@ -442,7 +442,8 @@ unsigned picture_atlas_tiles(void)
 	return BASE_TILES + FINE_TILES;
 }
 
-uint64_t picture_atlas_bytes(void)
+/* Bytes that an atlas takes. */
+static uint64_t picture_atlas_bytes(void)
 {
 	return (uint64_t)BASE_TILES * (TILE_PIXELS * 3 / 2) + (uint64_t)FINE_TILES * TILE_PIXELS;
 }

@@ -35,7 +35,8 @@ static uint32_t filter_count_taps(const struct filter_axis *axis)
 	return ((uint32_t)most + axis->taps_align - 1) / axis->taps_align * axis->taps_align;
 }
 
-uint64_t filter_bytes(uint32_t length, uint32_t size)
+/* Upper estimate of the bytes of a filter from `length` to `size` pixels. */
+static uint64_t filter_bytes(uint32_t length, uint32_t size)
 {
 	const struct filter_axis axis = {.length = length,
 		.limit = length,
@@ -128,7 +129,7 @@ static void filter_build_output(
 	filter->first[place] = first;
 }
 
-int filter_build(struct filter *filter, const struct filter_axis *axis, struct error *err)
+static int filter_build(struct filter *filter, const struct filter_axis *axis, struct error *err)
 {
 	const int result = filter_reserve(filter, axis->size, filter_count_taps(axis), err);
 	if (result)
@@ -138,7 +139,8 @@ int filter_build(struct filter *filter, const struct filter_axis *axis, struct e
 	return 0;
 }
 
-void filter_release(struct filter *filter)
+/* Grows the arrays where they are too small: -ENOMEM. */
+static void filter_release(struct filter *filter)
 {
 	free(filter->first);
 	free(filter->weights);

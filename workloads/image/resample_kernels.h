@@ -36,13 +36,6 @@ struct filter {
 	size_t size_room, weights_room; /* allocated, elements */
 };
 
-/* Grows the arrays where they are too small: -ENOMEM. */
-int filter_build(struct filter *filter, const struct filter_axis *axis, struct error *err);
-void filter_release(struct filter *filter); /* fine on {0} */
-
-/* Upper estimate of the bytes of a filter from `length` to `size` pixels. */
-uint64_t filter_bytes(uint32_t length, uint32_t size);
-
 /* --- loops ------------------------------------------------------------------------------------------- */
 
 enum {

@@ -146,8 +146,6 @@ void parts_listed(struct buffer *out, size_t at, size_t count, const char *text)
 
 /* --- settings worth having -------------------------------------------------------------------------- */
 
-/* Samples/s of a point, measured or else predicted; NAN: neither. */
-double frontier_rate(const struct report *report, size_t point);
 /* Sets on[point] where no other point has as much throughput, within 2 %, with no swept key larger (a Pareto frontier
  * that ignores differences which would not repeat).  Values that are names cannot be compared: only points that share
  * them are.  The time is quadratic in the points. */

@@ -28,7 +28,8 @@ static const double MAP_NEAR_BEST = 0.05;
 
 enum order { ORDER_LESS, ORDER_SAME, ORDER_MORE, ORDER_NONE };
 
-double frontier_rate(const struct report *report, size_t point)
+/* Samples/s of a point, measured or else predicted; NAN: neither. */
+static double frontier_rate(const struct report *report, size_t point)
 {
 	const struct point_summary *p = report->points[point];
 	const struct forecast *forecast = report_forecast(report, point);

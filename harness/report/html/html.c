@@ -51,7 +51,9 @@ static bool html_is_control(const unsigned char *at, size_t bytes)
 	       (at[1] == 0x81 && (at[2] >= 0xa6 && at[2] <= 0xa9));
 }
 
-size_t html_unshown(const char *text)
+/* How many bytes at the beginning of text are to be replaced: a control character (but tab and newline), one that
+ * turns the direction of what follows, or a byte that is no UTF-8; 0: none.  *text is not 0. */
+static size_t html_unshown(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	const size_t bytes = html_character_bytes(at);
