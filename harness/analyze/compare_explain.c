@@ -1,7 +1,7 @@
 /* Shapley values of stages, by replays that share their random numbers. */
 #include "harness/analyze/compare_explain.h"
 
-#include "harness/analyze/model_internal.h"
+#include "harness/analyze/point_model.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "harness/analyze/recommend.h"
 
 #include "harness/analyze/headroom.h"
-#include "harness/analyze/model_internal.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/units.h"
 
