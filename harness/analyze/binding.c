@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -462,4 +463,113 @@ void binding_weigh(const struct evidence_base *base, struct binding *binding)
 	binding->replayed = r.certainty;
 	find_co_binding(base, &r, binding);
 	weigh_depth(base, binding);
+}
+
+/* --- what a verdict can name ------------------------------------------------------------------ */
+
+#define CPU "its CPU time"
+#define CORES "too few cores"
+#define QUOTA "a cgroup's CPU quota"
+#define STEAL "the host, which takes CPU time away (steal)"
+#define EXTERNAL "other processes"
+#define UNKNOWN "an unknown cause"
+#define DEPTH "the queue depth"
+
+const struct limit_kind limit_kinds[] = {
+	{STAGE_READ_NAME, "latency", "the latency of each request"},
+	{STAGE_READ_NAME, "cache", "cache misses"},
+	{STAGE_READ_NAME, "bandwidth", "saturated storage bandwidth"},
+	{STAGE_READ_NAME, "iops", "saturated storage IOPS"},
+	{STAGE_READ_NAME, "concurrency", "the number of files that storage serves at once"},
+	{STAGE_READ_NAME, "full", "saturated storage"},
+	{STAGE_READ_NAME, "shared", "storage that is shared with others"},
+	{STAGE_READ_NAME, "stalls", "storage stalls"},
+	{STAGE_READ_NAME, "outage", "a storage outage"},
+	{STAGE_READ_NAME, "cpu", CPU},
+	{STAGE_READ_NAME, "depth", DEPTH},
+	{STAGE_READ_NAME, "cores", CORES},
+	{STAGE_READ_NAME, "quota", QUOTA},
+	{STAGE_READ_NAME, "steal", STEAL},
+	{STAGE_READ_NAME, "external", EXTERNAL},
+	{STAGE_READ_NAME, "unknown", UNKNOWN},
+	{STAGE_DECODE_NAME, "cpu", CPU},
+	{STAGE_DECODE_NAME, "lock", "lock contention"},
+	{STAGE_DECODE_NAME, "wait", "waiting off the CPU"},
+	{STAGE_DECODE_NAME, "imbalance", "one straggler worker"},
+	{STAGE_DECODE_NAME, "cores", CORES},
+	{STAGE_DECODE_NAME, "quota", QUOTA},
+	{STAGE_DECODE_NAME, "steal", STEAL},
+	{STAGE_DECODE_NAME, "external", EXTERNAL},
+	{STAGE_DECODE_NAME, "unknown", UNKNOWN},
+	{STAGE_PREFETCH_NAME, "depth", DEPTH},
+	{STAGE_UPLOAD_NAME, "copy", "copying"},
+	{STAGE_UPLOAD_NAME, "cores", CORES},
+	{STAGE_UPLOAD_NAME, "quota", QUOTA},
+	{STAGE_UPLOAD_NAME, "steal", STEAL},
+	{STAGE_UPLOAD_NAME, "external", EXTERNAL},
+	{STAGE_UPLOAD_NAME, "unknown", UNKNOWN},
+	{STAGE_STEP_NAME, "compute", "its compute time"},
+	{STAGE_STEP_NAME, "launch", "launch overhead on the host"},
+	{STAGE_STEP_NAME, "copy", "copying its batch"},
+	{STAGE_STEP_NAME, "throttled", "throttled device clocks"},
+	{STAGE_STEP_NAME, "imbalance", "one straggler device"},
+	{STAGE_STEP_NAME, "cores", CORES},
+	{STAGE_STEP_NAME, "quota", QUOTA},
+	{STAGE_STEP_NAME, "steal", STEAL},
+	{STAGE_STEP_NAME, "external", EXTERNAL},
+	{STAGE_STEP_NAME, "unknown", UNKNOWN},
+	{STAGE_SYNC_NAME, "exchange", "the gradient exchange"},
+	{STAGE_MEMORY_NAME, "leak", "a memory leak"},
+	{"none", "unknown", UNKNOWN},
+};
+
+const size_t limit_kind_count = sizeof limit_kinds / sizeof limit_kinds[0];
+
+const struct limit_kind *limit_kind_find(const char *stage, const char *resource)
+{
+	for (size_t i = 0; i < limit_kind_count; i++)
+		if (strcmp(limit_kinds[i].stage, stage) == 0 &&
+			strcmp(limit_kinds[i].resource, resource) == 0)
+			return &limit_kinds[i];
+	return NULL;
+}
+
+const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES])
+{
+	(void)snprintf(
+		out, PAIR_BYTES, "%.*s/%.*s", NAME_BYTES - 1, stage, NAME_BYTES - 1, resource);
+	return out;
+}
+
+/* The words for a resource of a stage, or of any stage; "an unknown cause" for a resource that is
+ * not listed. */
+static const char *limit_kind_words(const char *stage, const char *resource)
+{
+	const struct limit_kind *kind = limit_kind_find(stage, resource);
+	if (kind)
+		return kind->words;
+	for (size_t i = 0; i < limit_kind_count; i++)
+		if (strcmp(limit_kinds[i].resource, resource) == 0)
+			return limit_kinds[i].words;
+	return UNKNOWN;
+}
+
+const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES])
+{
+	static const struct {
+		const char *resource, *bound;
+	} adjectives[] = {
+		{"latency", "latency-bound"},
+		{"bandwidth", "bandwidth-bound"},
+		{"iops", "IOPS-bound"},
+		{"cpu", "CPU-bound"},
+		{"compute", "compute-bound"},
+	};
+	for (size_t i = 0; i < sizeof adjectives / sizeof adjectives[0]; i++)
+		if (strcmp(adjectives[i].resource, resource) == 0) {
+			(void)snprintf(out, BOUND_BYTES, "%s", adjectives[i].bound);
+			return out;
+		}
+	(void)snprintf(out, BOUND_BYTES, "limited by %s", limit_kind_words(stage, resource));
+	return out;
 }

@@ -426,7 +426,7 @@ bool worker_factors(const struct traces *const *traces, size_t count, const char
 	return any;
 }
 
-/* --- reads: latency and device time ---------------------------------------------------------------- */
+/* --- reads: latency and device time ----------------------------------------------------------- */
 
 /* Tells latency and device time apart: see model_costs.h. The trace consists of runs of consecutive
  * files. Each run is replayed by itself from its first completion on, and only briefly, because an

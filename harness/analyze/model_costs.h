@@ -55,7 +55,7 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
 	unsigned workers, float *factor);
 
-/* --- reads: latency and device time ---------------------------------------------------------------- */
+/* --- reads: latency and device time ----------------------------------------------------------- */
 
 /* Splits a file's time from submission to completion into latency, which overlaps with that of
  * other files in flight, and the time of one serial device (a disk, a link), for which files

@@ -217,7 +217,7 @@ struct knee {
 int model_knee(
 	const struct model *model, unsigned workers_max, struct knee *out, struct error *err);
 
-/* --- for what is computed from a model ------------------------------------------------------------- */
+/* --- for what is computed from a model -------------------------------------------------------- */
 
 void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -275,23 +275,5 @@ int findings_of(
  * independent). */
 double findings_stage(const struct findings *findings, const char *stage, double *deviation);
 double findings_cost(const struct findings *findings, enum replay_cost cost);
-
-/* --- the universal scalability law ------------------------------------------------------------ */
-
-/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).
- * Least squares with non-negative coefficients, intervals by a bootstrap of residuals.  False:
- * fewer than 4 distinct n. */
-struct usl_fit {
-	double lambda, sigma, kappa;
-	struct interval lambda_90, sigma_90, kappa_90;
-	double peak; /* n of the highest X; HUGE_VAL with kappa = 0 */
-	double r_squared;
-};
-bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
-/* The same, with the 90 % interval of the curve at each of `at_count` values of n. It is narrower
- * than the intervals of the coefficients suggest, because they are correlated. */
-bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
-	struct usl_fit *fit, const double *at, size_t at_count, struct interval *band);
-double usl_at(const struct usl_fit *fit, double n);
 
 #endif

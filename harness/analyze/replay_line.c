@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* --- pending events -------------------------------------------------------------------------------- */
+/* --- pending events --------------------------------------------------------------------------- */
 
 static inline bool replay_before(const struct replay_event *a, const struct replay_event *b)
 {
@@ -79,7 +79,7 @@ static inline void replay_heap_pop(struct replay_heap *heap)
 	heap->open = true;
 }
 
-/* --- cores ----------------------------------------------------------------------------------------- */
+/* --- cores ------------------------------------------------------------------------------------ */
 
 /* With n of our threads runnable: what is left of the cores for us is dealt to those on places, and no more than a quota
  * allows.  A quota leaves cores idle, but not while its threads run: those slow each other down as without it. */
@@ -239,7 +239,7 @@ static inline void replay_cores_pass(struct replay_cores *c, double ns)
 		c->virtual_now += ns / c->slowness;
 }
 
-/* --- costs ----------------------------------------------------------------------------------------- */
+/* --- costs ------------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *stage, *resource;
@@ -305,7 +305,7 @@ static inline double replay_cursor_next(struct replay_cursor *cursor)
 	return ns;
 }
 
-/* --- threads and events ---------------------------------------------------------------------------- */
+/* --- threads and events ----------------------------------------------------------------------- */
 
 /* The next ticket with a free blob; there are both. */
 static inline uint32_t replay_files_take(struct replay_files *f, struct flow *flow, uint32_t reader)
@@ -361,7 +361,7 @@ static inline void replay_wake(struct replay *r, uint32_t id)
 		replay_resume(r, id);
 }
 
-/* --- decode workers -------------------------------------------------------------------------------- */
+/* --- decode workers --------------------------------------------------------------------------- */
 
 /* Decode workers of a replay: exchange_decode of pipelines/exchange.c and what a worker does between two
  * visits.  An item with parts beside its CPU time goes part by part, under the lock first; the CPU times of
@@ -581,7 +581,7 @@ static bool replay_wake_workers(struct replay *r)
 	return any;
 }
 
-/* --- readers --------------------------------------------------------------------------------------- */
+/* --- readers ---------------------------------------------------------------------------------- */
 
 /* Readers of a replay: exchange_read of pipelines/exchange.c and the loop of pipelines/readers.c.  A reader
  * spends its CPU time file by file; each is in flight from then on, and done when its latency is over and
@@ -777,7 +777,7 @@ static bool replay_wake_readers(struct replay *r)
 	return any;
 }
 
-/* --- upload and step ------------------------------------------------------------------------------- */
+/* --- upload and step -------------------------------------------------------------------------- */
 
 /* Upload and step of a replay: exchange_next_batch of pipelines/exchange.c, the loops of upload.c and
  * stepper.c for each device, and the exchange of gradients between them. */
@@ -936,7 +936,7 @@ static bool replay_wake_ends(struct replay *r)
 	return any;
 }
 
-/* --- the loop of events ---------------------------------------------------------------------------- */
+/* --- the loop of events ----------------------------------------------------------------------- */
 
 /* Whatever is integrated over time changes only at events. */
 

@@ -45,7 +45,7 @@ struct verdict {
 	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the
 	 * busiest stage; "" if none. */
 	char also[NAME_BYTES];
-	char resource[NAME_BYTES]; /* limit_kind.h lists them all */
+	char resource[NAME_BYTES]; /* verdict.h lists them all */
 	double confidence; /* 0..1, that (stage, resource) is right; verdict.h has the formula */
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];
 	size_t evidence_count;

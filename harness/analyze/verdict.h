@@ -1,5 +1,5 @@
 /* The steps of a verdict, shared by the files that make it: the gate, which stage is the bottleneck
- * (binding.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, advice.c).
+ * (binding.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, verdict.c).
  * Internal to analyze; summary.h and diagnose.h are the ways in.
  *
  * Stage: the arrow rule on wait states and the elasticities, cross-checked; stages
@@ -34,6 +34,34 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* --- what a verdict can name ------------------------------------------------------------------ */
+
+/* Every (stage, resource) that a verdict can give: the one list that rules, reports and the runbook
+ * share. */
+
+enum { LIMIT_KINDS_MAX = 48, PAIR_BYTES = 2 * NAME_BYTES };
+
+struct limit_kind {
+	const char *stage, *resource;
+	const char *words; /* "decode is the bottleneck: ..." */
+};
+
+extern const struct limit_kind limit_kinds[];
+extern const size_t limit_kind_count;
+
+/* NULL: no verdict has this pair. */
+const struct limit_kind *limit_kind_find(const char *stage, const char *resource);
+
+/* "decode/cpu" */
+const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
+
+enum { BOUND_BYTES = 96 };
+
+/* "CPU-bound", or "limited by cache misses" for a resource that has no such adjective. */
+const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES]);
+
+/* --- verdicts --------------------------------------------------------------------------------- */
 
 /* What is judged: the summary, the repetitions that it was made of, and what else there is. */
 struct evidence_base {
@@ -161,7 +189,7 @@ void evidence_add_store(
 bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
 	const char *resource, char *out, size_t room);
 
-/* --- advice.c: what to change ----------------------------------------------------------------- */
+/* --- verdict.c: what to change ---------------------------------------------------------------- */
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);

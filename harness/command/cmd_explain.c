@@ -1,5 +1,5 @@
 /* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/suggest.h"
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"

@@ -17,9 +17,9 @@
  * a device can show 100 % at a twentieth of its speed. It is kept as kernel_resident_share, and
  * no verdict looks at it. How busy a device is, is said by FLOPs: those of the model's products
  * are known exactly, and their rate is compared with the published dense peak of that device at
- * that precision (harness/analyze/peaks.h, each with its source), within a step (peak_share) and
- * over all time (model_utilisation). A device that is not in the table has no peak, and no share
- * is printed. */
+ * that precision (harness/analyze/device_summary.h, each with its source), within a step
+ * (peak_share) and over all time (model_utilisation). A device that is not in the table has no
+ * peak, and no share is printed. */
 #ifndef MLBENCH_MEASURE_NVML_H
 #define MLBENCH_MEASURE_NVML_H
 
@@ -98,7 +98,7 @@ void nvml_throttle_names(double bits, char *out, size_t room);
 /* Whether two PCI addresses are one: CUDA writes "0000:3b:00.0", NVML "00000000:3B:00.0". */
 bool nvml_same_bus(const char *one, const char *other);
 
-/* --- over a run ------------------------------------------------------------------------------------- */
+/* --- over a run ------------------------------------------------------------------------------- */
 
 enum {
 	NVML_PERIOD_MS = 100,       /* of a sample, at least */
