@@ -4,7 +4,7 @@
 
 #include "harness/analyze/point_model.h"
 #include "harness/config/tables.h"
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 
 #include <errno.h>
 #include <fnmatch.h>

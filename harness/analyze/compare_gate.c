@@ -1,7 +1,7 @@
 /* The grammar of gates, and their outcomes. */
 #include "harness/analyze/compare_gate.h"
 
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 #include "harness/analyze/device_summary.h"
 #include "harness/base/clock.h"
-#include "harness/base/parts.h"
-#include "harness/base/suggest.h"
+#include "harness/base/program.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/config/config.h"
 #include "harness/record/fields.h"

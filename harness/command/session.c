@@ -3,7 +3,7 @@
 #include "harness/command/session.h"
 
 #include "harness/analyze/device_summary.h"
-#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
