@@ -25,7 +25,7 @@ VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$
 B := build/$(VARIANT)
 
 PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash
-# Libraries that the program does without where they are not installed, and says so (harness/base/parts.c); WITHOUT="libdw sqlite3"
+# Libraries that the program does without where they are not installed, and says so (harness/base/program.c); WITHOUT="libdw sqlite3"
 # leaves some out.  Code sees MLBENCH_WITH_<package>.
 OPTIONAL := libwebp libtiff-4 sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
 wanted_libtiff-4 := >= 4.5

@@ -1,9 +1,9 @@
 /* The program's entry: the table of commands, signals, and the only exit. */
 #include "harness/base/log.h"
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/live/terminal_guard.h"
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 #include "workloads/image/codec.h"
 
 #include <errno.h>

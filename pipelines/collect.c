@@ -10,7 +10,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
-#include "harness/measure/io_delay.h"
+#include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
 #include "pipelines/collect_device.h"
 #include "pipelines/collect_traces.h"

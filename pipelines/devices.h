@@ -20,7 +20,7 @@
  *   Throughput is all devices' samples between two rounds.
  * - The exchange is a stage of its own, sync. It begins when the last device has its gradients.
  *   Emulated devices meet at a barrier and then take the time of a ring all-reduce of the model's
- *   parameters over links of sync.bandwidth and sync.latency (harness/config/all_reduce.h, which
+ *   parameters over links of sync.bandwidth and sync.latency (harness/config/shape.h, which
  *   predictions use, too). CUDA devices sum through NCCL on their own streams, between two events
  *   of each (the first exchange, at which NCCL connects the devices and starts its helper
  *   threads, is made of zeros when the sessions open, before anything is timed); all their times

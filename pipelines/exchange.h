@@ -48,7 +48,6 @@
 #define MLBENCH_PIPELINES_EXCHANGE_H
 
 #include "harness/flow/flow.h"
-#include "harness/measure/queue_meter.h"
 #include "harness/measure/state_clock.h"
 #include "harness/measure/timed_lock.h"
 #include "pipelines/parker.h"

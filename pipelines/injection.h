@@ -4,8 +4,8 @@
 #define MLBENCH_PIPELINES_INJECTION_H
 
 #include "harness/base/error.h"
-#include "harness/config/active.h"
 #include "harness/config/config.h"
+#include "harness/config/shape.h"
 #include "harness/measure/timed_lock.h"
 #include "harness/record/measurement.h"
 #include "pipelines/hogs.h"

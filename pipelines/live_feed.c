@@ -2,7 +2,7 @@
 #include "pipelines/live_feed.h"
 
 #include "harness/base/clock.h"
-#include "harness/measure/io_delay.h"
+#include "harness/measure/proc_text.h"
 #include "pipelines/device_watch.h"
 #include "pipelines/wiring.h"
 

@@ -6,8 +6,8 @@
 
 #include "harness/measure/cgroup.h"
 #include "harness/measure/data_store.h"
-#include "harness/measure/process_usage.h"
-#include "harness/measure/queue_meter.h"
+#include "harness/measure/proc_text.h"
+#include "harness/measure/state_clock.h"
 #include "pipelines/devices.h"
 #include "pipelines/exchange.h"
 #include "pipelines/rounds.h"

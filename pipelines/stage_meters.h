@@ -5,7 +5,6 @@
 
 #include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
-#include "harness/record/stages.h"
 
 /* One stage; a stage that the run does not have has no workers. */
 struct stage {

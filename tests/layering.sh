@@ -63,11 +63,11 @@ if [ -z "$names" ] || [ -n "$judged" ]; then
 else
 	passed=$((passed + 1))
 fi
-# So are stages: record/stages.h is the one table of their names.
+# So are stages: record/measurement.h is the one table of their names.
 stages='read|decode|upload|step|sync|prefetch'
 judged=$(grep -nE "strn?cmp\\([^;]*\"($stages)\"|\\{\"($stages)\", [\"{]" harness/*/*.[ch] harness/report/html/*.c pipelines/*.[ch] | grep -v PAGE_TEXT)
 if [ -n "$judged" ]; then
-	printf 'layering: names of stages are not from record/stages.h:\n%s\n' "$judged"
+	printf 'layering: names of stages are not from record/measurement.h:\n%s\n' "$judged"
 	failed=$((failed + 1))
 else
 	passed=$((passed + 1))

@@ -1,6 +1,7 @@
 /* The grammar of gates, and their outcomes. */
 #include "harness/analyze/compare_gate.h"
 
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 
 #include <errno.h>
@@ -8,6 +9,317 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- figures by name -------------------------------------------------------------------------- */
+
+/* Figures of a repetition by name. */
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static double ratio(double part, double whole)
+{
+	return whole > 0 ? part / whole : (double)NAN;
+}
+
+/* A figure that is one expression of the measurement, or of its stage. */
+#define RUN_METRIC(name, figure)                                                               \
+	static double name(const struct measurement *m, const struct stage_measurement *stage) \
+	{                                                                                      \
+		(void)stage;                                                                   \
+		return figure;                                                                 \
+	}
+#define STAGE_METRIC(name, figure)                                                             \
+	static double name(const struct measurement *m, const struct stage_measurement *stage) \
+	{                                                                                      \
+		(void)m;                                                                       \
+		return figure;                                                                 \
+	}
+
+/* --- of the run ------------------------------------------------------------------------------- */
+
+RUN_METRIC(throughput, m->throughput)
+
+static double step_time(const struct measurement *m, const struct stage_measurement *stage)
+{
+	(void)stage;
+	const struct stage_measurement *step = measurement_stage(m, STAGE_STEP);
+	return step && step->service.count > 0 ? histogram_mean(&step->service) : (double)NAN;
+}
+
+RUN_METRIC(step_busy, m->step_utilisation)
+RUN_METRIC(step_wait, m->step_wait_share)
+RUN_METRIC(cpu_time, 1e9 * ratio(m->cpu_seconds, (double)m->samples))
+RUN_METRIC(bytes_read_rate, m->bytes_read_per_s)
+RUN_METRIC(cached, m->page_cache_share)
+RUN_METRIC(resident, m->rss_peak_bytes > 0 ? (double)m->rss_peak_bytes : (double)NAN)
+RUN_METRIC(others, m->cores_busy_outside)
+
+static const struct metric_kind run_kinds[] = {
+	{"throughput", "throughput", METRIC_PER_S, METRIC_MORE_IS_BETTER, throughput},
+	{"step_time", "mean time of a step", METRIC_NS, METRIC_LESS_IS_BETTER, step_time},
+	{"step_utilisation", "share of the time that the step computes", METRIC_SHARE,
+		METRIC_MORE_IS_BETTER, step_busy},
+	{"step_wait", "share of the time that the step waits for a batch", METRIC_SHARE,
+		METRIC_LESS_IS_BETTER, step_wait},
+	{"cpu_time", "CPU time of the process for a sample", METRIC_NS, METRIC_LESS_IS_BETTER,
+		cpu_time},
+	{"read_rate", "bytes read per second", METRIC_BYTES_PER_S, METRIC_NEITHER, bytes_read_rate},
+	{"page_cache", "share of what is read that comes from the page cache", METRIC_SHARE,
+		METRIC_NEITHER, cached},
+	{"memory", "resident memory at its peak", METRIC_BYTES, METRIC_LESS_IS_BETTER, resident},
+	{"other_load", "cores kept busy by other processes", METRIC_CORES, METRIC_NEITHER, others},
+};
+
+/* --- of its devices --------------------------------------------------------------------------- */
+
+/* Mean of a member over the devices that know it. */
+static double device_mean(const struct measurement *m, size_t offset)
+{
+	double sum = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < m->device_count; i++) {
+		double value;
+		memcpy(&value, (const char *)&m->devices[i] + offset, sizeof value);
+		if (isnan(value))
+			continue;
+		sum += value;
+		known++;
+	}
+	return known > 0 ? sum / (double)known : (double)NAN;
+}
+
+#define DEVICE_MEAN(m, member) device_mean(m, offsetof(struct device_measurement, member))
+
+RUN_METRIC(device_busy, ratio(DEVICE_MEAN(m, step_seconds), m->measured_seconds))
+RUN_METRIC(device_idle, DEVICE_MEAN(m, idle_share))
+RUN_METRIC(device_of_peak, DEVICE_MEAN(m, model_utilisation))
+RUN_METRIC(device_launch, DEVICE_MEAN(m, launch_ns))
+RUN_METRIC(device_upload, ratio(DEVICE_MEAN(m, upload_bytes), DEVICE_MEAN(m, upload_seconds)))
+RUN_METRIC(device_clock, DEVICE_MEAN(m, sm_clock_mhz.mean))
+RUN_METRIC(device_power, DEVICE_MEAN(m, power_w.mean))
+RUN_METRIC(device_heat, DEVICE_MEAN(m, temperature_c.mean))
+
+static const struct metric_kind device_kinds[] = {
+	{"device.busy", "share of the time that a step is on the device", METRIC_SHARE,
+		METRIC_MORE_IS_BETTER, device_busy},
+	{"device.idle", "share of a step that no kernel runs", METRIC_SHARE, METRIC_LESS_IS_BETTER,
+		device_idle},
+	{"device.mfu", "products computed, of the device's peak", METRIC_SHARE,
+		METRIC_MORE_IS_BETTER, device_of_peak},
+	{"device.launch", "host time to launch a step", METRIC_NS, METRIC_LESS_IS_BETTER,
+		device_launch},
+	{"device.upload_rate", "bytes per second while it copies", METRIC_BYTES_PER_S,
+		METRIC_MORE_IS_BETTER, device_upload},
+	{"device.clock", "clock of the multiprocessors", METRIC_MHZ, METRIC_NEITHER, device_clock},
+	{"device.power", "power", METRIC_WATTS, METRIC_LESS_IS_BETTER, device_power},
+	{"device.temperature", "temperature", METRIC_CELSIUS, METRIC_NEITHER, device_heat},
+};
+
+/* --- of a stage ------------------------------------------------------------------------------- */
+
+static double thread_seconds(const struct stage_measurement *stage)
+{
+	return stage->seconds[THREAD_STARVED] + stage->seconds[THREAD_WORKING] +
+	       stage->seconds[THREAD_BLOCKED];
+}
+
+STAGE_METRIC(stage_capacity, stage->capacity)
+
+static double service_quantile(const struct stage_measurement *stage, double at)
+{
+	const double ns =
+		stage->service.count > 0 ? histogram_quantile(&stage->service, at) : (double)NAN;
+	return ns > 0 ? ns : (double)NAN;
+}
+
+static double stage_mean(const struct measurement *m, const struct stage_measurement *stage)
+{
+	(void)m;
+	const double ns = stage->service.count > 0 ? histogram_mean(&stage->service) : (double)NAN;
+	return ns > 0 ? ns : (double)NAN;
+}
+
+STAGE_METRIC(stage_p50, service_quantile(stage, 0.5))
+STAGE_METRIC(stage_p99, service_quantile(stage, 0.99))
+STAGE_METRIC(stage_busy, ratio(stage->seconds[THREAD_WORKING], thread_seconds(stage)))
+STAGE_METRIC(stage_starved, ratio(stage->seconds[THREAD_STARVED], thread_seconds(stage)))
+STAGE_METRIC(stage_blocked, ratio(stage->seconds[THREAD_BLOCKED], thread_seconds(stage)))
+
+/* As in the summary: of a stage that hardly worked, or whose device does, the split means
+ * nothing. */
+static double of_work(const struct stage_measurement *stage, double seconds)
+{
+	static const double least = 0.05;
+	const double working = stage->seconds[THREAD_WORKING];
+	if (stage->device || !(working > least * thread_seconds(stage)))
+		return NAN;
+	return fmin(seconds / working, 1);
+}
+
+STAGE_METRIC(stage_run_queue, of_work(stage, stage->run_queue_seconds))
+STAGE_METRIC(stage_io_wait, of_work(stage, stage->io_wait_seconds))
+STAGE_METRIC(stage_lock_wait, of_work(stage, stage->lock_wait_seconds))
+
+static const struct metric_kind stage_kinds[] = {
+	{"capacity", "samples/s if it never waited", METRIC_PER_S, METRIC_MORE_IS_BETTER,
+		stage_capacity},
+	{"mean", "service time, mean", METRIC_NS, METRIC_LESS_IS_BETTER, stage_mean},
+	{"p50", "service time, median", METRIC_NS, METRIC_LESS_IS_BETTER, stage_p50},
+	{"p99", "service time, 99th percentile", METRIC_NS, METRIC_LESS_IS_BETTER, stage_p99},
+	{"busy", "share of its time that it works", METRIC_SHARE, METRIC_NEITHER, stage_busy},
+	{"starved", "share of its time that it waits for input", METRIC_SHARE, METRIC_NEITHER,
+		stage_starved},
+	{"blocked", "share of its time that it waits for room", METRIC_SHARE, METRIC_NEITHER,
+		stage_blocked},
+	{"run_queue", "share of its work that it waits for a core", METRIC_SHARE,
+		METRIC_LESS_IS_BETTER, stage_run_queue},
+	{"io_wait", "share of its work that it waits for I/O", METRIC_SHARE, METRIC_LESS_IS_BETTER,
+		stage_io_wait},
+	{"lock_wait", "share of its work that it waits for a lock", METRIC_SHARE,
+		METRIC_LESS_IS_BETTER, stage_lock_wait},
+};
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+static void metrics_add(
+	struct metric *metrics, size_t *count, const struct metric_kind *kind, const char *stage)
+{
+	if (*count == METRICS_MAX)
+		return;
+	struct metric *metric = &metrics[(*count)++];
+	*metric = (struct metric){.kind = kind};
+	(void)snprintf(metric->stage, sizeof metric->stage, "%s", stage);
+	(void)snprintf(
+		metric->name, sizeof metric->name, "%s%s%s", stage, *stage ? "." : "", kind->name);
+}
+
+static size_t metrics_list(
+	const char *const *stages, size_t stage_count, struct metric metrics[METRICS_MAX])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < COUNT(run_kinds); i++)
+		metrics_add(metrics, &count, &run_kinds[i], "");
+	for (size_t i = 0; i < COUNT(device_kinds); i++)
+		metrics_add(metrics, &count, &device_kinds[i], "");
+	for (size_t s = 0; s < stage_count; s++)
+		for (size_t i = 0; i < COUNT(stage_kinds); i++)
+			metrics_add(metrics, &count, &stage_kinds[i], stages[s]);
+	return count;
+}
+
+size_t metrics_of_stages(
+	const char (*stages)[NAME_BYTES], size_t stage_count, struct metric metrics[METRICS_MAX])
+{
+	const char *names[STAGES_MAX];
+	const size_t used = stage_count < STAGES_MAX ? stage_count : STAGES_MAX;
+	for (size_t i = 0; i < used; i++)
+		names[i] = stages[i];
+	return metrics_list(names, used, metrics);
+}
+
+int metric_find(const char *name, struct metric *metric, struct error *err)
+{
+	struct metric metrics[METRICS_MAX];
+	const char *names[METRICS_MAX];
+	const size_t count = metrics_list(stage_names, STAGE_IDS, metrics);
+	for (size_t i = 0; i < count; i++) {
+		names[i] = metrics[i].name;
+		if (strcmp(name, names[i]) == 0) {
+			*metric = metrics[i];
+			return 0;
+		}
+	}
+	const char *near = suggest_nearest(name, names, count);
+	return error_set(err, -EINVAL, "no metric '%.60s'%s%s%s", name,
+		near ? " (did you mean '"
+		     : "; they are throughput, step_time, decode.capacity, ...",
+		near ? near : "", near ? "'?)" : "");
+}
+
+double metric_value(const struct metric *metric, const struct measurement *m)
+{
+	if (!metric->stage[0])
+		return metric->kind->value(m, NULL);
+	const struct stage_measurement *stage = measurement_stage_named(m, metric->stage);
+	return stage ? metric->kind->value(m, stage) : (double)NAN;
+}
+
+/* --- scales ----------------------------------------------------------------------------------- */
+
+bool metric_is_ratio(const struct metric *metric)
+{
+	const enum metric_unit unit = metric->kind->unit;
+	return unit != METRIC_SHARE && unit != METRIC_CORES && unit != METRIC_CELSIUS;
+}
+
+double metric_scaled(const struct metric *metric, double value)
+{
+	if (!isfinite(value))
+		return NAN;
+	if (!metric_is_ratio(metric))
+		return value;
+	return value > 0 ? log(value) : (double)NAN;
+}
+
+double metric_unscaled(const struct metric *metric, double y)
+{
+	return metric_is_ratio(metric) ? exp(y) : y;
+}
+
+double metric_change(const struct metric *metric, double difference)
+{
+	return metric_is_ratio(metric) ? expm1(difference) : difference;
+}
+
+const char *metric_unit_name(enum metric_unit unit)
+{
+	static const char *const names[] = {
+		"samples/s", "ns", "share", "bytes", "bytes/s", "cores", "MHz", "W", "degrees C"};
+	return names[unit];
+}
+
+const char *metric_text(const struct metric *metric, double value, char out[METRIC_TEXT_BYTES])
+{
+	char text[UNITS_BYTES];
+	const enum metric_unit unit = metric->kind->unit;
+	if (isnan(value))
+		(void)snprintf(text, sizeof text, "-");
+	else if (unit == METRIC_NS)
+		(void)units_format_duration(value, text);
+	else if (unit == METRIC_SHARE)
+		(void)units_format_share(value, text);
+	else if (unit == METRIC_BYTES)
+		(void)units_format_size(value, text);
+	else if (unit == METRIC_BYTES_PER_S)
+		(void)units_format_rate(value, text);
+	else if (unit == METRIC_PER_S)
+		(void)units_format_count(value, text);
+	else
+		(void)snprintf(text, sizeof text, "%.4g %s", value,
+			unit == METRIC_CELSIUS ? "C" : metric_unit_name(unit));
+	(void)snprintf(out, METRIC_TEXT_BYTES, "%s", text);
+	return out;
+}
+
+const char *metric_change_text(
+	const struct metric *metric, double change, char out[METRIC_TEXT_BYTES])
+{
+	const double percent = 100 * change;
+	if (isnan(change))
+		(void)snprintf(out, METRIC_TEXT_BYTES, "-");
+	else if (metric->kind->unit == METRIC_CORES)
+		(void)snprintf(out, METRIC_TEXT_BYTES, "%+.2f cores", change);
+	else if (metric->kind->unit == METRIC_CELSIUS)
+		(void)snprintf(out, METRIC_TEXT_BYTES, "%+.1f C", change);
+	else if (fabs(percent) >= 1000)
+		(void)snprintf(out, METRIC_TEXT_BYTES, "%.3g times", 1 + change);
+	else
+		(void)snprintf(out, METRIC_TEXT_BYTES, "%+.*f %s", fabs(percent) < 0.995 ? 2 : 1,
+			percent, metric_is_ratio(metric) ? "%" : "points");
+	return out;
+}
+
+/* --- gates ------------------------------------------------------------------------------------ */
 
 static const char blanks[] = " \t";
 

@@ -7,7 +7,7 @@
 #include "harness/analyze/phases.h"
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/recommend.h"
-#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/units.h"
 

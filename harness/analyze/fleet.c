@@ -1,7 +1,7 @@
 /* One node, multiplied: the formulas of fleet.h. */
 #include "harness/analyze/fleet.h"
 
-#include "harness/config/all_reduce.h"
+#include "harness/config/shape.h"
 
 #include <errno.h>
 #include <math.h>

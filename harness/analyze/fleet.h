@@ -13,7 +13,7 @@
  * Nodes are alike: waiting for the slowest of them is not in it.
  *
  * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or
- * a tree's (harness/config/all_reduce.h). */
+ * a tree's (harness/config/shape.h). */
 #ifndef MLBENCH_ANALYZE_FLEET_H
 #define MLBENCH_ANALYZE_FLEET_H
 

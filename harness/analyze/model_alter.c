@@ -1,9 +1,8 @@
 /* What changing a key does to a model.  The structure follows from the new configuration by the
  * function that also builds the pipeline; a few keys scale costs as well.  One table says which
  * keys. */
-#include "harness/analyze/model_internal.h"
-
 #include "harness/analyze/point_model.h"
+
 #include "harness/base/rng.h"
 
 #include <errno.h>

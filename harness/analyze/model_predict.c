@@ -12,8 +12,6 @@
  *               same stages limit, but known no better for that); and more the further the
  *               throughput is from the measured one.  Constants from held-out sweeps
  *               (docs/ACCURACY.md) */
-#include "harness/analyze/model_internal.h"
-
 #include "harness/analyze/point_model.h"
 
 #include <errno.h>

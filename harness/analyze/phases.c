@@ -3,7 +3,7 @@
 #include "harness/analyze/phases.h"
 
 #include "harness/analyze/statistics.h"
-#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/order.h"
 
 #include <math.h>

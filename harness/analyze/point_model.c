@@ -3,9 +3,7 @@
  * replays the point as it was measured, which tells how far the model can be trusted. */
 #include "harness/analyze/point_model.h"
 
-#include "harness/analyze/model_internal.h"
-#include "harness/analyze/model_read.h"
-#include "harness/analyze/storage_capacity.h"
+#include "harness/analyze/model_costs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,6 +21,8 @@ static const double DEVICE_HIDES = 0.97;
 /* A group uses at most so many times its quota, averaged over some periods. */
 static const double QUOTA_SLACK = 1.15;
 static const double OUTSIDE_LEAST = 0.02;
+
+enum { MODEL_BLOCK = 64 };
 
 void model_note(struct model *model, const char *format, ...)
 {

@@ -15,7 +15,7 @@
  *   storage station (storage_capacity.h) where several operating points tell them; else what
  *   remains of submission to completion is played through completion = max(submission + latency,
  *   max(submission, free) + service), and the pair (latency, service) that predicts the recorded
- *   times best is taken (model_read.h)
+ *   times best is taken (model_costs.h)
  * - decode: cpu, lock, wait: service less the item's own lock wait, split as the stage's working
  *   time was; run-queue time is left out: the replay makes its own. Under a CPU quota the few
  *   items that it stopped are cut to the level at which the mean is right
@@ -122,7 +122,7 @@ struct model {
 	double late_guess_ns;
 	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
 	/* Of reading, when no device showed: time that might be a device's after all
-	 * (model_read.h), and the files in flight that it was seen with.  Matters when more of them
+	 * (model_costs.h), and the files in flight that it was seen with.  Matters when more of them
 	 * are to be. */
 	double hidden_device_ns;
 	unsigned measured_in_flight;
@@ -217,6 +217,33 @@ struct knee {
 int model_knee(
 	const struct model *model, unsigned workers_max, struct knee *out, struct error *err);
 
+/* --- for what is computed from a model -------------------------------------------------------- */
+
+void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Makes the replay use the factors of slow devices, if any device is slow.  Call it after a change
+ * of device_factor or of the number of devices. */
+void model_use_devices(struct model *model);
+/* The shape of another configuration of the same workload. */
+void model_shape(
+	const struct model *model, const struct config *config, struct pipeline_shape *shape);
+
+/* About `samples` samples through the step, after a warm-up. */
+struct replay_options model_options(const struct model *model, size_t samples);
+/* Draws blocks of the recorded items at random: another run of the same kind. */
+struct replay_options model_resample(const struct model *model, size_t samples, uint64_t seed);
+/* As many samples as a replay of full length has. */
+size_t model_whole_length(const struct model *model);
+/* How much of the time a stage's threads were at work in a replay, 0..1. */
+double replay_busy(const struct replay_result *result, enum replay_stage stage);
+
+enum replay_stage model_cost_stage(enum replay_cost cost);
+/* ns per item, scale included; 0 where the stage has none of this cost. */
+double model_mean_cost(const struct replay_model *replay, enum replay_cost cost);
+
+/* The costliest cost of the stage whose costs' elasticities sum highest. */
+enum replay_cost model_limiting_cost(const struct elasticities *elasticities);
+
 /* --- findings: what a replay of the point says about its limit -------------------------------- */
 
 /* How throughput answers to each cost, and what it would be without a lock, with even workers, with
@@ -248,23 +275,5 @@ int findings_of(
  * independent). */
 double findings_stage(const struct findings *findings, const char *stage, double *deviation);
 double findings_cost(const struct findings *findings, enum replay_cost cost);
-
-/* --- the universal scalability law ------------------------------------------------------------ */
-
-/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).
- * Least squares with non-negative coefficients, intervals by a bootstrap of residuals.  False:
- * fewer than 4 distinct n. */
-struct usl_fit {
-	double lambda, sigma, kappa;
-	struct interval lambda_90, sigma_90, kappa_90;
-	double peak; /* n of the highest X; HUGE_VAL with kappa = 0 */
-	double r_squared;
-};
-bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
-/* The same, with the 90 % interval of the curve at each of `at_count` values of n. It is narrower
- * than the intervals of the coefficients suggest, because they are correlated. */
-bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
-	struct usl_fit *fit, const double *at, size_t at_count, struct interval *band);
-double usl_at(const struct usl_fit *fit, double n);
 
 #endif

@@ -1,13 +1,69 @@
-/* One replay under way: the pipeline's threads as state machines on simulated time.  Each does what its
- * counterpart in pipelines/ does between two waits, by the same law (harness/flow/flow.h), and then either
- * begins a timed piece of work or sleeps; whoever can go on is woken when the event is over, as the exchange
- * does it. */
+/* What a replay under way consists of, for its set-up (replay.c) and its events (replay_line.c). */
 #ifndef MLBENCH_ANALYZE_REPLAY_LINE_H
 #define MLBENCH_ANALYZE_REPLAY_LINE_H
 
-#include "harness/analyze/replay_cores.h"
-#include "harness/analyze/replay_costs.h"
+#include "harness/analyze/replay.h"
 #include "harness/flow/flow.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The few pending events of a replay: a binary heap by (key, id), in memory of the caller's.  Most
+ * events end one thing and begin another of the same kind, so the first place is left open by a pop and
+ * filled by the push that follows, which then costs one way down instead of two. */
+struct replay_event {
+	double key;
+	uint32_t id;
+};
+
+struct replay_heap {
+	struct replay_event *events; /* borrowed, large enough for all that can be pending */
+	uint32_t count;              /* the open place included */
+	bool open;                   /* events[0] was taken */
+};
+
+/* Cores shared by all that is runnable, in virtual time: the service that each thread on a core has had
+ * since the start, at the rate that the load leaves.  A piece of work ends when virtual time has moved on
+ * by its length, so the order of ends never changes and a step costs O(log n).  (Weighted fair queueing.)
+ *
+ * Without time slices all that is runnable is on the cores at once, each at its part of them: processor * sharing.  With slices there is a place for each core; who has used least comes next, and stays for a
+ * slice while others wait, as under a kernel's scheduler: a sample can be half done for as long.  A thread
+ * that wakes up is given at most a slice's credit, and takes the place of one that has used more. */
+static const uint32_t REPLAY_NOBODY = UINT32_MAX;
+
+struct replay_thread {
+	double used;      /* service in all; raised after a sleep, so that no credit is saved up */
+	double from;      /* virtual time when it came to its place */
+	double slice_end; /* virtual time */
+	double end;       /* of its work: virtual time on a core; what is left while it waits */
+};
+
+struct replay_cores {
+	struct replay_heap
+		running; /* by virtual time of the end of work or of the slice; ids: threads */
+	struct replay_heap waiting; /* by service used; empty without slices */
+	struct replay_thread *threads;
+	uint32_t places, on_place, in_line; /* counts; places is UINT32_MAX without slices */
+	uint32_t
+		going_on; /* the thread whose work has just ended and whose place is kept, or NOBODY */
+	double slice_ns, floor; /* floor: of service used, by those that came to a place */
+	double virtual_now;
+	double slowness; /* ns of time for a ns of service, at this load */
+	double busy;     /* cores, at this load, those for outside included */
+	/* (all threads + 1) by how many are runnable: the two above; borrowed */
+	double *slowness_of, *busy_of;
+};
+
+/* The series of the costs, item by item: as they are, or in blocks drawn at random.  Costs of one stage
+ * draw the same blocks, so that what was recorded of one item stays together. */
+struct replay_cursor {
+	const float *ns;
+	size_t count;          /* 0: the cost is nothing */
+	size_t at, left;       /* next entry; entries left of the block */
+	size_t block, offset;  /* block 0: the sequence as it is */
+	uint64_t stream, next; /* random numbers of the stage; number of the next block */
+	double scale;
+};
 
 /* A file on its way: what its sample costs, beside what the law has of it. */
 enum { SAMPLE_COSTS = COST_DECODE_WAIT + 1 };
@@ -23,20 +79,6 @@ struct replay_files {
 	struct replay_cursor cursors[SAMPLE_COSTS];
 	struct replay_blob *blobs;
 };
-
-/* The next ticket with a free blob; there are both. */
-static inline uint32_t replay_files_take(struct replay_files *f, struct flow *flow, uint32_t reader)
-{
-	const uint32_t index = flow_pool_take(&flow->blobs);
-	const struct flow_ticket ticket = flow_take_ticket(flow);
-	struct replay_blob *blob = &f->blobs[index];
-	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
-		blob->cost[cost] = replay_cursor_next(&f->cursors[cost]);
-	blob->ticket = ticket.number;
-	blob->batch = ticket.batch;
-	blob->reader = reader;
-	return index;
-}
 
 /* What an event is for, in the order in which simultaneous ones of a heap are taken; the lower bits are
  * the index of the thread, or of the blob. */
@@ -186,55 +228,10 @@ void replay_start(struct replay *r);
 /* Until so many batches are through the step.  0; -E2BIG: events_max; -EDEADLK: nothing can move. */
 int replay_until(struct replay *r, uint64_t batches);
 
-static inline bool replay_over(const struct replay *r)
-{
-	return r->ends.batches >= r->batches_end;
-}
-
-/* A thread begins to wait off the cores for ns > 0. */
-static inline void replay_wait(struct replay *r, uint32_t id, double ns)
-{
-	replay_heap_push(&r->timed, (struct replay_event){.key = r->now + ns, .id = id});
-}
-
-/* A thread begins ns > 0 of work on the cores. */
-static inline void replay_compute(
-	struct replay *r, enum replay_event_kind kind, uint32_t index, double ns)
-{
-	replay_cores_begin(&r->cores, r->first_thread[kind] + index, ns);
-}
-
-/* A thread does its event now. */
-void replay_dispatch(struct replay *r, uint32_t id);
-
-/* The same of one that was off the cores: with time slices, it first waits for a core if all are busy. */
-static inline void replay_resume(struct replay *r, uint32_t id)
-{
-	const uint32_t kind = id >> EVENT_INDEX_BITS;
-	if (kind < REPLAY_COMPUTING_KINDS && replay_cores_all_busy(&r->cores))
-		replay_compute(
-			r, (enum replay_event_kind)kind, id & EVENT_INDEX_MASK, REPLAY_SWITCH_NS);
-	else
-		replay_dispatch(r, id);
-}
-
-static inline void replay_wake(struct replay *r, uint32_t id)
-{
-	if (r->wake_ns > 0)
-		replay_wait(r, id, r->wake_ns);
-	else
-		replay_resume(r, id);
-}
-/* Each goes on until it waits for something; wake: whoever sleeps and can go on; true: some did. */
-void replay_worker_go(struct replay *r, uint32_t index);
-bool replay_wake_workers(struct replay *r);
-void replay_reader_go(struct replay *r, uint32_t index);
-void replay_file_done(struct replay *r, uint32_t blob);
-void replay_reader_look(struct replay *r, uint32_t index);
-bool replay_wake_readers(struct replay *r);
-void replay_upload_go(struct replay *r, uint32_t device);
-void replay_step_go(struct replay *r, uint32_t device);
-void replay_sync_done(struct replay *r);
-bool replay_wake_ends(struct replay *r);
+void replay_cursor_open(struct replay_cursor *cursor, const struct replay_model *model,
+	const struct replay_options *options, enum replay_cost cost);
+void replay_cores_rate(double cores, double quota, double outside, double contention,
+	uint32_t places, uint32_t n, double *slowness, double *busy);
+void replay_cores_load(struct replay_cores *cores);
 
 #endif

@@ -2,6 +2,7 @@
  * are. */
 #include "harness/analyze/statistics.h"
 
+#include "harness/analyze/point_model.h"
 #include "harness/base/order.h"
 #include "harness/base/rng.h"
 
@@ -215,4 +216,283 @@ double moderation_apply(
 	if (*moderated_freedom <= 0)
 		return NAN;
 	return (shared->freedom * shared->variance + freedom * variance) / *moderated_freedom;
+}
+
+/* --- the universal scalability law ------------------------------------------------------------ */
+
+/* The universal scalability law, made linear: with a = 1/lambda, b = sigma/lambda, c = kappa/lambda
+ *     n / X = a + b (n - 1) + c n (n - 1),
+ * solved by least squares of relative errors (throughputs scatter in proportion to themselves) with
+ * b and c not below 0: the best of the four ways to leave them out. */
+
+enum { TERMS = 3, SUBSETS = 4, RESAMPLES = 400, DISTINCT_MIN = 4 };
+
+static const double SINGULAR = 1e-12;
+static const double LEVERAGE_MAX = 0.95;
+
+struct fit {
+	double term[TERMS]; /* a, b, c */
+	double loss;        /* HUGE_VAL: no solution */
+	unsigned free_terms;
+};
+
+static void usl_row(double n, double x, double row[TERMS])
+{
+	const double weight = x / n;
+	row[0] = weight;
+	row[1] = weight * (n - 1);
+	row[2] = weight * n * (n - 1);
+}
+
+/* Gauss with pivoting on the size x size part of a, which becomes its inverse times b; false:
+ * singular. */
+static bool usl_solve(double a[TERMS][TERMS + 1], unsigned size)
+{
+	for (unsigned k = 0; k < size; k++) {
+		unsigned best = k;
+		for (unsigned i = k + 1; i < size; i++)
+			best = fabs(a[i][k]) > fabs(a[best][k]) ? i : best;
+		if (!(fabs(a[best][k]) > SINGULAR * fabs(a[0][0]) + 1e-300))
+			return false;
+		for (unsigned j = 0; j <= TERMS; j++) {
+			const double swap = a[k][j];
+			a[k][j] = a[best][j];
+			a[best][j] = swap;
+		}
+		for (unsigned i = 0; i < size; i++) {
+			const double factor = i == k ? 0 : a[i][k] / a[k][k];
+			for (unsigned j = k; j <= TERMS; j++)
+				a[i][j] -= factor * a[k][j];
+		}
+	}
+	for (unsigned k = 0; k < size; k++)
+		a[k][TERMS] /= a[k][k];
+	return true;
+}
+
+/* Sum over the points of rows' products, for the terms in use. */
+static void normal_equations(const double *n, const double *x, size_t count,
+	const unsigned terms[TERMS], unsigned used, double a[TERMS][TERMS + 1])
+{
+	for (unsigned i = 0; i < TERMS; i++)
+		for (unsigned j = 0; j <= TERMS; j++)
+			a[i][j] = 0;
+	for (size_t p = 0; p < count; p++) {
+		double row[TERMS];
+		usl_row(n[p], x[p], row);
+		for (unsigned i = 0; i < used; i++) {
+			for (unsigned j = 0; j < used; j++)
+				a[i][j] += row[terms[i]] * row[terms[j]];
+			a[i][TERMS] += row[terms[i]];
+		}
+	}
+}
+
+static double loss_of(const double *n, const double *x, size_t count, const double term[TERMS])
+{
+	double loss = 0;
+	for (size_t p = 0; p < count; p++) {
+		double row[TERMS];
+		usl_row(n[p], x[p], row);
+		const double error = row[0] * term[0] + row[1] * term[1] + row[2] * term[2] - 1;
+		loss += error * error;
+	}
+	return loss;
+}
+
+/* subset: bit 0 has b in, bit 1 has c in. */
+static struct fit fit_subset(const double *n, const double *x, size_t count, unsigned subset)
+{
+	unsigned terms[TERMS] = {0};
+	unsigned used = 1;
+	for (unsigned t = 1; t < TERMS; t++)
+		if (subset & (1U << (t - 1)))
+			terms[used++] = t;
+	double a[TERMS][TERMS + 1];
+	normal_equations(n, x, count, terms, used, a);
+	struct fit fit = {.loss = HUGE_VAL, .free_terms = used};
+	if (!usl_solve(a, used))
+		return fit;
+	for (unsigned i = 0; i < used; i++) {
+		if (a[i][TERMS] < 0)
+			return fit;
+		fit.term[terms[i]] = a[i][TERMS];
+	}
+	if (fit.term[0] > 0)
+		fit.loss = loss_of(n, x, count, fit.term);
+	return fit;
+}
+
+static struct fit fit_best(const double *n, const double *x, size_t count)
+{
+	struct fit best = {.loss = HUGE_VAL};
+	for (unsigned subset = 0; subset < SUBSETS; subset++) {
+		const struct fit fit = fit_subset(n, x, count, subset);
+		/* A term more must be worth more than rounding. */
+		if (fit.loss < best.loss - 1e-13 * (double)count)
+			best = fit;
+	}
+	return best;
+}
+
+static double usl_value(const struct fit *fit, double n)
+{
+	return n / (fit->term[0] + fit->term[1] * (n - 1) + fit->term[2] * n * (n - 1));
+}
+
+static size_t distinct(const double *n, size_t count)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t j = 0;
+		while (j < i && n[j] != n[i])
+			j++;
+		found += j == i;
+	}
+	return found;
+}
+
+/* Student's 95 % point over the normal's: few residuals say little about their spread. */
+static double widening(size_t freedom)
+{
+	static const double t95[] = {6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81};
+	const size_t known = sizeof t95 / sizeof t95[0];
+	if (freedom == 0)
+		return t95[0] / 1.645;
+	return freedom <= known ? t95[freedom - 1] / 1.645 : 1 + 1.5 / (double)freedom;
+}
+
+/* Relative residuals, each enlarged by as much as its point's leverage has hidden. */
+static void spread_residuals(
+	const double *n, const double *x, size_t count, const struct fit *fit, double *residual)
+{
+	static const unsigned all[TERMS] = {0, 1, 2};
+	const size_t freedom = count > fit->free_terms ? count - fit->free_terms : 0;
+	const double wide = widening(freedom);
+	for (size_t p = 0; p < count; p++) {
+		double row[TERMS];
+		double a[TERMS][TERMS + 1];
+		usl_row(n[p], x[p], row);
+		normal_equations(n, x, count, all, TERMS, a);
+		for (unsigned i = 0; i < TERMS; i++)
+			a[i][TERMS] = row[i];
+		double leverage = LEVERAGE_MAX;
+		if (usl_solve(a, TERMS))
+			leverage =
+				row[0] * a[0][TERMS] + row[1] * a[1][TERMS] + row[2] * a[2][TERMS];
+		leverage = fmin(fmax(leverage, 0), LEVERAGE_MAX);
+		residual[p] = wide * (x[p] / usl_value(fit, n[p]) - 1) / sqrt(1 - leverage);
+	}
+}
+
+static struct interval usl_interval(const double *values, size_t count)
+{
+	return (struct interval){
+		statistics_quantile(values, count, 0.05), statistics_quantile(values, count, 0.95)};
+}
+
+/* Coefficients of fits to resampled data. */
+struct resampled {
+	double *lambda, *sigma, *kappa; /* (RESAMPLES) each */
+};
+
+/* work: (2 count + 3 RESAMPLES), which *out points into */
+static void bootstrap(const double *n, const double *x, size_t count, const struct fit *fit,
+	uint64_t seed, double *work, struct resampled *out)
+{
+	double *const residual = work;
+	double *const drawn = work + count;
+	struct rng rng;
+	*out = (struct resampled){.lambda = drawn + count,
+		.sigma = drawn + count + RESAMPLES,
+		.kappa = drawn + count + 2 * (size_t)RESAMPLES};
+	rng_init(&rng, seed, count);
+	spread_residuals(n, x, count, fit, residual);
+	for (size_t r = 0; r < RESAMPLES; r++) {
+		for (size_t p = 0; p < count; p++) {
+			const double error = residual[rng_below(&rng, count)];
+			drawn[p] = usl_value(fit, n[p]) * fmax(1 + error, 0.01);
+		}
+		const struct fit again = fit_best(n, drawn, count);
+		out->lambda[r] = 1 / again.term[0];
+		out->sigma[r] = again.term[1] / again.term[0];
+		out->kappa[r] = again.term[2] / again.term[0];
+	}
+}
+
+static double law_at(double lambda, double sigma, double kappa, double n)
+{
+	return lambda * n / (1 + sigma * (n - 1) + kappa * n * (n - 1));
+}
+
+double usl_at(const struct usl_fit *fit, double n)
+{
+	return law_at(fit->lambda, fit->sigma, fit->kappa, n);
+}
+
+/* The 90 % band of the resampled fits at each n. */
+static void band_of(
+	const struct resampled *resampled, const double *at, size_t count, struct interval *band)
+{
+	double values[RESAMPLES];
+	for (size_t i = 0; i < count; i++) {
+		for (size_t r = 0; r < RESAMPLES; r++)
+			values[r] = law_at(resampled->lambda[r], resampled->sigma[r],
+				resampled->kappa[r], at[i]);
+		band[i] = usl_interval(values, RESAMPLES);
+	}
+}
+
+static double determination(const double *n, const double *x, size_t count, const struct fit *fit)
+{
+	const double mean = statistics_mean(x, count);
+	double rest = 0;
+	double total = 0;
+	for (size_t p = 0; p < count; p++) {
+		const double error = x[p] - usl_value(fit, n[p]);
+		rest += error * error;
+		total += (x[p] - mean) * (x[p] - mean);
+	}
+	return total > 0 ? 1 - rest / total : 1;
+}
+
+static bool can_fit(const double *n, const double *x, size_t count)
+{
+	for (size_t p = 0; p < count; p++)
+		if (!(n[p] > 0) || !(x[p] > 0))
+			return false;
+	return distinct(n, count) >= DISTINCT_MIN;
+}
+
+bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *out)
+{
+	return usl_fit_band(n, x, count, seed, out, NULL, 0, NULL);
+}
+
+bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
+	struct usl_fit *out, const double *at, size_t at_count, struct interval *band)
+{
+	struct resampled resampled;
+	if (!can_fit(n, x, count))
+		return false;
+	const struct fit fit = fit_best(n, x, count);
+	double *work = malloc((2 * count + 3 * (size_t)RESAMPLES) * sizeof *work);
+	if (!work || fit.loss == HUGE_VAL) {
+		free(work);
+		return false;
+	}
+	*out = (struct usl_fit){
+		.lambda = 1 / fit.term[0],
+		.sigma = fit.term[1] / fit.term[0],
+		.kappa = fit.term[2] / fit.term[0],
+		.r_squared = determination(n, x, count, &fit),
+	};
+	out->peak = out->kappa > 0 ? fmax(sqrt(fmax(1 - out->sigma, 0) / out->kappa), 1) : HUGE_VAL;
+	bootstrap(n, x, count, &fit, seed, work, &resampled);
+	out->lambda_90 = usl_interval(resampled.lambda, RESAMPLES);
+	out->sigma_90 = usl_interval(resampled.sigma, RESAMPLES);
+	out->kappa_90 = usl_interval(resampled.kappa, RESAMPLES);
+	band_of(&resampled, at, at_count, band);
+	free(work);
+	return true;
 }

@@ -2,6 +2,7 @@
 #ifndef MLBENCH_ANALYZE_STATISTICS_H
 #define MLBENCH_ANALYZE_STATISTICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,5 +53,23 @@ double moderation_apply(const struct moderation *shared, double variance, double
 /* psi and psi' for x > 0. */
 double moderation_digamma(double x);
 double moderation_trigamma(double x);
+
+/* --- the universal scalability law ------------------------------------------------------------ */
+
+/* Universal scalability law (Gunther): X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)).
+ * Least squares with non-negative coefficients, intervals by a bootstrap of residuals.  False:
+ * fewer than 4 distinct n. */
+struct usl_fit {
+	double lambda, sigma, kappa;
+	struct interval lambda_90, sigma_90, kappa_90;
+	double peak; /* n of the highest X; HUGE_VAL with kappa = 0 */
+	double r_squared;
+};
+bool usl_fit(const double *n, const double *x, size_t count, uint64_t seed, struct usl_fit *fit);
+/* The same, with the 90 % interval of the curve at each of `at_count` values of n. It is narrower
+ * than the intervals of the coefficients suggest, because they are correlated. */
+bool usl_fit_band(const double *n, const double *x, size_t count, uint64_t seed,
+	struct usl_fit *fit, const double *at, size_t at_count, struct interval *band);
+double usl_at(const struct usl_fit *fit, double n);
 
 #endif

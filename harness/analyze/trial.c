@@ -11,7 +11,7 @@
 
 /* --- what was measured ------------------------------------------------------------------------ */
 
-/* Half-width that a verdict may rest on, as in sufficiency.c. */
+/* Half-width that a verdict may rest on, as in summary.c. */
 static const double HALF_UNKNOWN = 0.20;
 
 static const struct config_value *tried_value(

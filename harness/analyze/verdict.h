@@ -1,5 +1,5 @@
 /* The steps of a verdict, shared by the files that make it: the gate, which stage is the bottleneck
- * (binding.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, advice.c).
+ * (bottleneck.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, verdict.c).
  * Internal to analyze; summary.h and diagnose.h are the ways in.
  *
  * Stage: the arrow rule on wait states and the elasticities, cross-checked; stages
@@ -10,7 +10,7 @@
  * confidence. Resource: rules on the time split, the operating points of reading, the traces and
  * the node's ceilings (mlbench probe). A gate comes first (steadiness, flow conservation,
  * Little's law, accounting): what contradicts itself is not diagnosed. Each refusal, and each run
- * that is too short, says which key to set to what (sufficiency.h), from the rate that was seen;
+ * that is too short, says which key to set to what (summary.h), from the rate that was seen;
  * diagnose CONFIG measures more repetitions by itself while those can lead to a verdict, four
  * times measure.repeats at most. A run whose limit changes is cut at change points, with a
  * verdict for each phase. Of a change that lasted, repetitions before it are like its first phase
@@ -29,11 +29,39 @@
 #define MLBENCH_ANALYZE_VERDICT_H
 
 #include "harness/analyze/point_model.h"
-#include "harness/analyze/sufficiency.h"
 #include "harness/analyze/summary.h"
+#include "harness/measure/live.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* --- what a verdict can name ------------------------------------------------------------------ */
+
+/* Every (stage, resource) that a verdict can give: the one list that rules, reports and the runbook
+ * share. */
+
+enum { LIMIT_KINDS_MAX = 48, PAIR_BYTES = 2 * NAME_BYTES };
+
+struct limit_kind {
+	const char *stage, *resource;
+	const char *words; /* "decode is the bottleneck: ..." */
+};
+
+extern const struct limit_kind limit_kinds[];
+extern const size_t limit_kind_count;
+
+/* NULL: no verdict has this pair. */
+const struct limit_kind *limit_kind_find(const char *stage, const char *resource);
+
+/* "decode/cpu" */
+const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
+
+enum { BOUND_BYTES = 96 };
+
+/* "CPU-bound", or "limited by cache misses" for a resource that has no such adjective. */
+const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES]);
+
+/* --- verdicts --------------------------------------------------------------------------------- */
 
 /* What is judged: the summary, the repetitions that it was made of, and what else there is. */
 struct evidence_base {
@@ -68,7 +96,7 @@ struct point_facts point_facts_measured(
 void evidence_add(struct verdict *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* --- binding.c: which stage is the bottleneck ------------------------------------------------- */
+/* --- bottleneck.c: which stage is the bottleneck ---------------------------------------------- */
 
 struct binding {
 	size_t stage;      /* index into point->stages */
@@ -161,7 +189,7 @@ void evidence_add_store(
 bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
 	const char *resource, char *out, size_t room);
 
-/* --- advice.c: what to change ----------------------------------------------------------------- */
+/* --- verdict.c: what to change ---------------------------------------------------------------- */
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
@@ -211,5 +239,23 @@ bool confidence_is_pair(double alone);
 /* After a prediction that failed: its odds over the divisor. */
 #define CONFIDENCE_ODDS_OWN 4 /* of the stage that the verdict names, or of what it recommends */
 double confidence_failed(double confidence, double divisor);
+
+/* --- while a run is in progress --------------------------------------------------------------- */
+
+/* The verdict while a run is in progress: what the run shows of itself (harness/measure/live.h)
+ * between two moments, judged by the rules for a finished run, from wait states and times alone,
+ * without a replay. A pure function; it says so when it is too early. */
+
+struct live_verdict {
+	bool told;     /* else words say why there is none yet */
+	double over_s; /* seconds that it is over */
+	struct verdict verdict;
+	char words
+		[EVIDENCE_BYTES]; /* "forming: decode / cpu, so far (likely, 72 % sure, over 8.1 s)" */
+};
+
+/* from: at an earlier moment of the same repetition, after its warm-up (to->warm is one). */
+void live_verdict_of(
+	const struct live_sums *from, const struct live_view *to, struct live_verdict *out);
 
 #endif

@@ -22,4 +22,12 @@ void buffer_format(struct buffer *buffer, const char *format, ...)
 void buffer_repeat(struct buffer *buffer, const char *text, int times);
 void buffer_release(struct buffer *buffer); /* safe on {0} */
 
+/* --- for the shell ---------------------------------------------------------------------------- */
+
+/* Words as a POSIX shell reads them back. */
+
+/* text as one word: as it is where that is safe, else quoted.  Control characters and bytes above ASCII are written as
+ * $'\x1b', which bash, zsh and ksh read, so that the word is plain text whatever it holds. */
+void shell_word(const char *text, struct buffer *out);
+
 #endif

@@ -4,7 +4,7 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
-#include "harness/base/utf8.h"
+#include "harness/base/text.h"
 
 #include <pthread.h>
 #include <stdarg.h>

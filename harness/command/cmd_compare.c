@@ -3,7 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
 #include "harness/command/diagnosed.h"
@@ -43,7 +43,7 @@ struct comparing {
 	size_t count; /* of comparisons */
 };
 
-/* --- what is asked ------------------------------------------------------------------------------------------ */
+/* --- what is asked ---------------------------------------------------------------------------- */
 
 static int compare_parse_format(struct comparing *c, struct error *err)
 {
@@ -113,7 +113,7 @@ static int parse_until_sure(struct comparing *c, struct error *err)
 	return 0;
 }
 
-/* --- results ------------------------------------------------------------------------------------------------ */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static int compare_open_result(struct comparing *c, const char *name, struct error *err)
 {
@@ -137,7 +137,7 @@ static int open_results(struct comparing *c, struct error *err)
 	return code;
 }
 
-/* --- why they differ ------------------------------------------------------------------------------------------ */
+/* --- why they differ -------------------------------------------------------------------------- */
 
 static void take_verdict(
 	struct compare_side *side, size_t point, const struct diagnosed *diagnosed, bool known)
@@ -207,7 +207,7 @@ static int compare_one(struct comparing *c, size_t result, struct error *err)
 	return code;
 }
 
-/* --- measured again ----------------------------------------------------------------------------------------- */
+/* --- measured again --------------------------------------------------------------------------- */
 
 static bool is_decided(const struct comparing *c, const struct comparison *comparison)
 {
@@ -296,7 +296,7 @@ static int compare_until_sure(struct comparing *c, struct error *err)
 	return code;
 }
 
-/* --- all ------------------------------------------------------------------------------------------------------ */
+/* --- all -------------------------------------------------------------------------------------- */
 
 static int compare_all(struct comparing *c, struct error *err)
 {
@@ -316,7 +316,7 @@ static int compare_all(struct comparing *c, struct error *err)
 	return code;
 }
 
-/* --- output --------------------------------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static int json_text(const struct compare_document *document, struct buffer *out, struct error *err)
 {

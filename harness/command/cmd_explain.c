@@ -1,6 +1,6 @@
 /* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
-#include "harness/analyze/limit_kind.h"
-#include "harness/base/suggest.h"
+#include "harness/analyze/verdict.h"
+#include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"
 #include "harness/record/fields.h"

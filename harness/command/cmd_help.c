@@ -1,5 +1,5 @@
 /* mlbench help: commands, keys, and terms of the glossary; the manual pages. */
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/command/completion.h"
 #include "harness/command/glossary.h"

@@ -1,7 +1,7 @@
 /* mlbench history: all results below a folder, and what became of them over time. */
 #include "harness/base/log.h"
-#include "harness/base/parts.h"
-#include "harness/base/suggest.h"
+#include "harness/base/program.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
 #include "harness/command/product.h"

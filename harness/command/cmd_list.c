@@ -1,10 +1,10 @@
 /* mlbench list: what you can choose from, and why this node lacks some of it. */
 #include "harness/command/cmd_list.h"
 
-#include "harness/analyze/peaks.h"
+#include "harness/analyze/device_summary.h"
 #include "harness/base/clock.h"
-#include "harness/base/parts.h"
-#include "harness/base/suggest.h"
+#include "harness/base/program.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/config/config.h"
 #include "harness/record/fields.h"

@@ -3,7 +3,7 @@
 #include "harness/command/command.h"
 #include "harness/command/config_place.h"
 #include "harness/command/probe_node.h"
-#include "harness/record/ceilings_json.h"
+#include "harness/record/ceilings.h"
 #include "harness/report/ceilings_cache.h"
 #include "harness/report/ceilings_sheet.h"
 #include "harness/report/style.h"

@@ -2,7 +2,7 @@
  * bash and zsh, and likewise in fish. */
 #include "harness/command/completion.h"
 
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/command/cmd_list.h"
 #include "harness/config/config.h"
 #include "harness/record/config_json.h"

@@ -1,7 +1,7 @@
 /* The command line. */
 #include "harness/command/options.h"
 
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,7 @@
 #define MLBENCH_COMMAND_PROBE_NODE_H
 
 #include "harness/config/config.h"
-#include "harness/measure/ceilings_node.h"
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 #include "harness/record/ceilings.h"
 #include "workloads/backend/probe_gemm.h"
 #include "workloads/dataset/dataset.h"

@@ -1,10 +1,10 @@
 /* New runs and continued ones. */
 #include "harness/command/resume.h"
 
+#include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
-#include "harness/base/shell.h"
 #include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/report/ceilings_cache.h"

@@ -10,7 +10,7 @@
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
 #include "harness/command/step_facts.h"
-#include "harness/measure/process_usage.h"
+#include "harness/measure/proc_text.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/report.h"
@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- estimates of time, and the bound on memory: pools, and what the process has beside them ------------ */
+/* --- estimates of time, and the bound on memory: pools, and what the process has beside them -- */
 
 /* What the program takes beside its pools, at least: the promise of docs/ARCHITECTURE.md. */
 static const uint64_t PROGRAM_BYTES = 64ULL << 20;
@@ -122,7 +122,7 @@ void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *pl
 		cost->bound_bytes = bound;
 }
 
-/* --- making the plan ------------------------------------------------------------------------------------ */
+/* --- making the plan -------------------------------------------------------------------------- */
 
 static unsigned usable_cores(void)
 {
@@ -409,7 +409,7 @@ void plan_close(struct plan *plan)
 	*plan = (struct plan){0};
 }
 
-/* --- in words and as JSON: how many points, how long, how much memory ------------------------------------- */
+/* --- in words and as JSON: how many points, how long, how much memory ------------------------- */
 
 enum { LABEL_COLUMNS = 9 };
 

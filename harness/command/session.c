@@ -2,8 +2,8 @@
  * crashing at any moment keeps what was measured. */
 #include "harness/command/session.h"
 
-#include "harness/analyze/peaks.h"
-#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
@@ -265,7 +265,7 @@ static void measure_adaptively(struct session *session)
 		session_cannot_save(session, code, &err);
 }
 
-/* --- as far as a verdict takes it -------------------------------------------------------------------- */
+/* --- as far as a verdict takes it ------------------------------------------------------------- */
 
 /* How many repetitions more, for a verdict or for its predictions; what cannot be loaded asks for none. */
 static size_t wanted_repetitions(const struct session *session, size_t most)
@@ -443,7 +443,7 @@ static void session_measure(struct session *session)
 	live_show_phase(session->live, LIVE_REPORTING);
 }
 
-/* --- the end: what was measured becomes a report, files and an exit status ----------------------------- */
+/* --- the end: what was measured becomes a report, files and an exit status -------------------- */
 
 static int session_print_report(
 	const struct session *session, const struct report *report, struct error *err)
@@ -562,7 +562,7 @@ static int session_finish(struct session *session, struct error *err)
 	return status;
 }
 
-/* --- from plan to exit status ---------------------------------------------------------------------------- */
+/* --- from plan to exit status ----------------------------------------------------------------- */
 
 static int refuse_sweep(const struct plan *plan, struct error *err)
 {

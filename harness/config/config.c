@@ -4,9 +4,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
 #include "harness/base/step_schedule.h"
-#include "harness/config/assign.h"
 #include "harness/config/grid.h"
-#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
 #include "harness/config/document.h"
 
 #include "harness/config/config.h"
-#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
 #include <ctype.h>

@@ -2,8 +2,6 @@
  * the file is the slowest. */
 #include "harness/config/grid.h"
 
-#include "harness/config/assign.h"
-#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* The table of keys as data, and finding a key or the nearest to a wrong name. */
-#include "harness/config/keys.h"
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/config/config.h"
 #include "harness/config/tables.h"
+#include "harness/config/value.h"
 
 #include <errno.h>
 #include <stdio.h>

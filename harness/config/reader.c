@@ -7,8 +7,6 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
-#include "harness/config/assign.h"
-#include "harness/config/keys.h"
 #include "harness/config/value.h"
 
 #include <errno.h>

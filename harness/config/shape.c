@@ -1,4 +1,7 @@
+/* What follows from a configuration by one formula that the pipeline and its model share. */
 #include "harness/config/shape.h"
+
+/* --- structure -------------------------------------------------------------------------------- */
 
 /* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
 enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
@@ -48,4 +51,50 @@ void pipeline_shape_of(
 	shape->slots = shape->prefetch_depth + filling + shape->devices;
 	if (shape_uploads(config, &facts->workload))
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
+}
+
+/* --- when planted slow-downs act -------------------------------------------------------------- */
+
+struct active_span active_span_of(const struct config *config)
+{
+	const double begin = config_real(config, KEY_INJECT_BEGIN);
+	const double end = config_real(config, KEY_INJECT_END);
+	if (config_integer(config, KEY_MEASURE_EPOCHS) > 0 || (begin <= 0 && end >= 1))
+		return (struct active_span){0};
+	const double planned_ns =
+		config_real(config, KEY_MEASURE_WARMUP) + config_real(config, KEY_MEASURE_DURATION);
+	return (struct active_span){
+		.begin_ns = (uint64_t)(begin * planned_ns),
+		.end_ns = end >= 1 ? UINT64_MAX : (uint64_t)(end * planned_ns),
+	};
+}
+
+/* --- the time of an all-reduce ---------------------------------------------------------------- */
+
+/* The formulas of shape.h. */
+
+double all_reduce_ring_seconds(
+	double bytes, unsigned participants, double bytes_per_s, double latency_s)
+{
+	if (participants < 2)
+		return 0;
+	const double p = participants;
+	return 2 * (p - 1) * latency_s + 2 * (p - 1) / p * bytes / bytes_per_s;
+}
+
+/* ceil(log2 participants), without rounding. */
+static unsigned rounds_of(unsigned participants)
+{
+	unsigned rounds = 0;
+	for (unsigned reached = 1; reached < participants; reached *= 2)
+		rounds++;
+	return rounds;
+}
+
+double all_reduce_tree_seconds(
+	double bytes, unsigned participants, double bytes_per_s, double latency_s)
+{
+	if (participants < 2)
+		return 0;
+	return 2 * (double)rounds_of(participants) * (latency_s + bytes / bytes_per_s);
 }

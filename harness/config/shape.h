@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* --- structure -------------------------------------------------------------------------------- */
+
 /* What the configuration alone does not say. */
 struct shape_facts {
 	uint64_t samples; /* of the data set */
@@ -36,5 +38,42 @@ bool shape_uploads(const struct config *config, const struct workload_facts *fac
 
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape);
+
+/* --- when planted slow-downs act -------------------------------------------------------------- */
+
+/* The part of a repetition in which planted slow-downs act (inject.begin, inject.end). */
+
+/* ns since the start of the repetition, warm-up included; {0}: always. */
+struct active_span {
+	uint64_t begin_ns, end_ns;
+};
+
+/* Shares of measure.warmup + measure.duration; what runs on beyond the planned time belongs to the
+ * last part.  A run by epochs has no planned time: always. */
+struct active_span active_span_of(const struct config *config);
+
+static inline bool active_at(const struct active_span *span, uint64_t since_start_ns)
+{
+	return span->end_ns == 0 ||
+	       (since_start_ns >= span->begin_ns && since_start_ns < span->end_ns);
+}
+
+/* --- the time of an all-reduce ---------------------------------------------------------------- */
+
+/* The time of an all-reduce of n bytes over p participants, with a latency of alpha a message and beta seconds
+ * a byte (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
+ * MPICH", Int. J. High Performance Computing Applications 19(1), 2005: ring all-gather, pairwise
+ * reduce-scatter, binomial broadcast and reduce; the time to add up is left out):
+ *
+ *   ring      2 (p - 1) alpha + 2 (p - 1) / p n beta        reduce-scatter, then all-gather
+ *   tree      2 ceil(log2 p) (alpha + n beta)               reduce to a root, then broadcast (binomial)
+ *
+ * The one home of these formulas: emulated devices take this time, and predictions count it.  Pure functions. */
+
+/* Seconds; 0 for one participant.  bytes_per_s: > 0, HUGE_VAL for no limit. */
+double all_reduce_ring_seconds(
+	double bytes, unsigned participants, double bytes_per_s, double latency_s);
+double all_reduce_tree_seconds(
+	double bytes, unsigned participants, double bytes_per_s, double latency_s);
 
 #endif

@@ -3,9 +3,8 @@
 #include "harness/config/value.h"
 
 #include "harness/base/buffer.h"
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
-#include "harness/config/assign.h"
 
 #include <errno.h>
 #include <inttypes.h>

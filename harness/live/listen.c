@@ -2,7 +2,7 @@
 #include "harness/live/listen.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/parts.h"
+#include "harness/base/program.h"
 #include "harness/live/metrics.h"
 #include "harness/live/stall.h"
 
@@ -45,7 +45,7 @@ struct listener {
 	uint16_t port;
 };
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static enum MHD_Result listen_answer(
 	struct MHD_Connection *connection, unsigned status, const char *type, struct buffer *text)
@@ -160,7 +160,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 	return answer_text(connection, MHD_HTTP_NOT_FOUND, "there are / and /metrics\n");
 }
 
-/* --- sockets ------------------------------------------------------------------------------------ */
+/* --- sockets ---------------------------------------------------------------------------------- */
 
 union address {
 	struct sockaddr any;

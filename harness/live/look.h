@@ -23,7 +23,7 @@
  * come back; stderr goes into memory that cannot grow (chatter.c). terminal_guard.c keeps the
  * bytes and modes that give the terminal back where a signal's handler can use them.
  *
- * The verdict as it forms (harness/analyze/live_verdict.c) is the difference of two pictures,
+ * The verdict as it forms (harness/analyze/bottleneck.c) is the difference of two pictures,
  * made into a measurement and judged by the rules of verdict_of_point, without a replay. */
 #ifndef MLBENCH_LIVE_LOOK_H
 #define MLBENCH_LIVE_LOOK_H

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_LIVE_RECENT_H
 #define MLBENCH_LIVE_RECENT_H
 
-#include "harness/analyze/live_verdict.h"
+#include "harness/analyze/verdict.h"
 #include "harness/measure/live.h"
 
 #include <stddef.h>

@@ -2,8 +2,8 @@
 #include "harness/live/status.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
-#include "harness/base/utf8.h"
 #include "harness/record/fields.h"
 #include "harness/report/table.h"
 
@@ -78,7 +78,7 @@ bool status_is_stuck(const struct status *status)
 	return status->seen && stall_is_stuck(&status->stall);
 }
 
-/* --- the document mlbench.status/1 ----------------------------------------------------------------- */
+/* --- the document mlbench.status/1 ------------------------------------------------------------ */
 
 static const char *status_state_name(unsigned state)
 {
@@ -282,7 +282,7 @@ static const char *duration(double seconds, char out[UNITS_BYTES])
 	return units_format_duration(seconds * (double)NS_PER_S, out);
 }
 
-/* --- one run ------------------------------------------------------------------------------------ */
+/* --- one run ---------------------------------------------------------------------------------- */
 
 static void line(
 	const struct style *style, const char *label, const struct buffer *text, struct buffer *out)
@@ -412,7 +412,7 @@ static void add_verdict(const struct status *s, const struct style *style, struc
 			LINE(style, "", out, "%s", s->verdict.verdict.evidence[i]);
 }
 
-/* --- threads ------------------------------------------------------------------------------------ */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static const struct table_column staged[] = {
 	{"stage", true, 0, false, false},
@@ -505,7 +505,7 @@ void status_text(const struct status *s, const struct style *style, struct buffe
 	add_threads(s, style, out);
 }
 
-/* --- a list ------------------------------------------------------------------------------------- */
+/* --- a list ----------------------------------------------------------------------------------- */
 
 static const struct table_column listed[] = {
 	{"process", false, 0, false, false},

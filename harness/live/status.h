@@ -3,7 +3,7 @@
 #ifndef MLBENCH_LIVE_STATUS_H
 #define MLBENCH_LIVE_STATUS_H
 
-#include "harness/analyze/live_verdict.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/buffer.h"
 #include "harness/live/stall.h"
 #include "harness/report/style.h"

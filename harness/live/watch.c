@@ -2,7 +2,7 @@
 #include "harness/live/watch.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/parts.h"
+#include "harness/base/program.h"
 #include "harness/live/chatter.h"
 #include "harness/live/draw.h"
 #include "harness/live/screen.h"
@@ -55,7 +55,7 @@ struct watch {
 	bool seen, paused, help, over;
 };
 
-/* --- a frame ------------------------------------------------------------------------------------ */
+/* --- a frame ---------------------------------------------------------------------------------- */
 
 /* Only of a run that seems to stand still. */
 static size_t watch_look_at_threads(struct watch *w, uint64_t now_ns)
@@ -224,7 +224,7 @@ static void *run_view(void *context)
 	return NULL;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int start_thread(struct watch *w, struct error *err)
 {

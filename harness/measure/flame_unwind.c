@@ -4,7 +4,7 @@
 #include "harness/measure/flame_parts.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/parts.h"
+#include "harness/base/program.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ struct registers {
 	uint64_t ip, sp, bp;
 };
 
-/* --- modules ------------------------------------------------------------------------------------------- */
+/* --- modules ---------------------------------------------------------------------------------- */
 
 /* Never over the network, which libdwfl would otherwise be told to ask by DEBUGINFOD_URLS. */
 static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
@@ -93,7 +93,7 @@ static Dwfl_Module *find_module(struct flame_unwinder *u, uint64_t pc)
 	return module;
 }
 
-/* --- what holds at an address -------------------------------------------------------------------------- */
+/* --- what holds at an address ----------------------------------------------------------------- */
 
 static bool is_register(const Dwarf_Op *op, unsigned number, int64_t *offset)
 {
@@ -243,7 +243,7 @@ static const struct rule *rule_at(struct flame_unwinder *u, uint64_t pc)
 	return &u->rules[at];
 }
 
-/* --- unwinding ------------------------------------------------------------------------------------------- */
+/* --- unwinding -------------------------------------------------------------------------------- */
 
 static bool read_word(const struct flame_raw *raw, uint64_t address, uint64_t *out)
 {
@@ -337,7 +337,7 @@ size_t flame_unwind(struct flame_unwinder *u, const struct flame_raw *raw, uint6
 	return count;
 }
 
-/* --- opening --------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 int flame_unwinder_open(struct flame_unwinder **out, struct error *err)
 {
@@ -370,7 +370,7 @@ void flame_unwinder_close(struct flame_unwinder *u)
 
 enum { NESTED_MAX = 3 }; /* blocks and functions that a function's DIE may be in */
 
-/* --- names of the process ----------------------------------------------------------------------------------------- */
+/* --- names of the process --------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -526,7 +526,7 @@ size_t flame_user_names(
 
 #endif
 
-/* --- names of the kernel ------------------------------------------------------------------------------------------ */
+/* --- names of the kernel ---------------------------------------------------------------------- */
 
 enum { KERNEL_SYMBOLS_MAX = 1 << 20, KERNEL_LINE_BYTES = 512 };
 

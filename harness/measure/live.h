@@ -8,7 +8,7 @@
 #define MLBENCH_MEASURE_LIVE_H
 
 #include "harness/base/error.h"
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 #include "harness/record/measurement.h"
 
 #include <stdbool.h>

@@ -1,22 +1,29 @@
 /* Probes of a node's ceilings that need no workload, and what all probes share: rounds, medians and crews. */
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
 #include "harness/base/order.h"
 #include "harness/base/units.h"
 #include "harness/measure/cgroup.h"
 #include "harness/measure/proc_text.h"
 
+#include <ctype.h>
 #include <emmintrin.h>
 #include <errno.h>
+#include <glob.h>
 #include <hwloc.h>
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 enum { CPUS_SPARE = 1024 };
@@ -62,7 +69,7 @@ double probe_median(const struct probe_values *values, struct ceiling_range *ran
 	return median;
 }
 
-/* --- crews ------------------------------------------------------------------------------------- */
+/* --- crews ------------------------------------------------------------------------------------ */
 
 /* The cores this process may use; free it with CPU_FREE.  NULL: not known. */
 static cpu_set_t *allowed_cores(size_t *most)
@@ -233,7 +240,7 @@ static double sorted_quantile(double *values, size_t count, size_t per_mille)
 	return values[(count - 1) * per_mille / 1000];
 }
 
-/* --- lock ---------------------------------------------------------------------------------------- */
+/* --- lock ------------------------------------------------------------------------------------- */
 
 /* Two threads take the lock in turns: whoever lets go waits until the other has it. */
 struct handoff {
@@ -293,7 +300,7 @@ static int handoff_ns(const struct probe_control *control, double *out, struct e
 	return code;
 }
 
-/* --- sleep ------------------------------------------------------------------------------------- */
+/* --- sleep ------------------------------------------------------------------------------------ */
 
 struct sleeps {
 	double beyond[SLEEPS * PROBE_ROUNDS_MAX]; /* ns, of every sleep */
@@ -314,7 +321,7 @@ static double oversleep_ns(const struct probe_control *control, struct sleeps *s
 	return slept == SLEEPS ? sum / SLEEPS : (double)NAN;
 }
 
-/* --- all --------------------------------------------------------------------------------------- */
+/* --- all -------------------------------------------------------------------------------------- */
 
 struct timing {
 	struct probe_values lock, clock, cpu_clock, oversleep;
@@ -440,7 +447,7 @@ static uint64_t choose_bytes(const struct caches *caches, struct ceilings *out)
 	return most;
 }
 
-/* --- arrays ------------------------------------------------------------------------------------ */
+/* --- arrays ----------------------------------------------------------------------------------- */
 
 struct arrays {
 	double *a, *b, *c; /* (count) each, on 64 bytes */
@@ -507,7 +514,7 @@ static void arrays_close(struct arrays *arrays)
 		(void)munmap(arrays->memory, arrays->memory_bytes);
 }
 
-/* --- kernels ----------------------------------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 /* Slices are whole registers on their own lines. */
 static void triad_chunk(double *a, const double *b, const double *c, size_t count)
@@ -605,7 +612,7 @@ static double rate_of(
 	return sum;
 }
 
-/* --- all --------------------------------------------------------------------------------------- */
+/* --- all -------------------------------------------------------------------------------------- */
 
 struct rates {
 	struct probe_values one, all, copy;
@@ -654,4 +661,146 @@ int probe_memory(const struct probe_control *control, uint64_t array_bytes, stru
 	if (code)
 		return code;
 	return probe_stopped(control) ? -EINTR : 0;
+}
+
+/* --- which node it is ------------------------------------------------------------------------- */
+
+/* Asking the system who this node is. */
+
+static void read_node_cpu(struct node_identity *node)
+{
+	char flags[8192];
+	char *cpuinfo = proc_text("/proc/cpuinfo");
+	(void)snprintf(node->cpu, sizeof node->cpu, "unknown CPU");
+	if (!cpuinfo)
+		return;
+	if (!parse_field(cpuinfo, "model name", node->cpu, sizeof node->cpu))
+		(void)snprintf(node->cpu, sizeof node->cpu, "unknown CPU");
+	node->is_virtual = parse_field(cpuinfo, "flags", flags, sizeof flags) &&
+			   parse_has_word(flags, "hypervisor");
+	free(cpuinfo);
+}
+
+static void read_node_names(struct node_identity *node)
+{
+	struct utsname name;
+	if (uname(&name) != 0)
+		return;
+	(void)snprintf(node->kernel, sizeof node->kernel, "%s", name.release);
+	(void)snprintf(node->host, sizeof node->host, "%s", name.nodename);
+	if (files_first_line("/etc/machine-id", node->machine, sizeof node->machine) != 0 ||
+		node->machine[0] == '\0')
+		(void)snprintf(node->machine, sizeof node->machine, "%s", name.nodename);
+}
+
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul ..." -> "580.65.06"; "unknown". */
+static void driver_version(char *out, size_t room)
+{
+	char *text = proc_text("/proc/driver/nvidia/version");
+	(void)snprintf(out, room, "unknown");
+	for (const char *at = text; at && *at && *at != '\n'; at++) {
+		const size_t length = strspn(at, "0123456789.");
+		const bool begins = at == text || isspace((unsigned char)at[-1]);
+		if (begins && length >= 4 && isspace((unsigned char)at[length]) &&
+			memchr(at, '.', length)) {
+			(void)snprintf(out, room, "%.*s", (int)length, at);
+			break;
+		}
+	}
+	free(text);
+}
+
+/* The driver's files say which GPUs there are, without starting anything on them. */
+static void read_gpus(char gpu[CEILINGS_NAME_BYTES])
+{
+	char model[48] = "";
+	char version[24];
+	glob_t found;
+	size_t count = 0;
+	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
+		count = found.gl_pathc;
+		char *text = proc_text(found.gl_pathv[0]);
+		if (!text || !parse_field(text, "Model", model, sizeof model))
+			(void)snprintf(model, sizeof model, "unknown GPU");
+		free(text);
+		globfree(&found);
+	}
+	driver_version(version, sizeof version);
+	if (count == 1)
+		(void)snprintf(gpu, CEILINGS_NAME_BYTES, "%s, driver %s", model, version);
+	else if (count > 1)
+		(void)snprintf(
+			gpu, CEILINGS_NAME_BYTES, "%zu x %.38s, driver %s", count, model, version);
+}
+
+/* The end of a long path tells two of them apart. */
+static void add_plugin(char gpu[CEILINGS_NAME_BYTES])
+{
+	const char *path = getenv("MLBENCH_CUDA_PLUGIN");
+	if (!path || !*path)
+		return;
+	const size_t used = strlen(gpu);
+	const size_t room = CEILINGS_NAME_BYTES - used;
+	const char *const head = used ? ", plug-in " : "plug-in ";
+	const size_t length = strlen(path);
+	const size_t fits = room > strlen(head) + 1 ? room - strlen(head) - 1 : 0;
+	(void)snprintf(gpu + used, room, "%s%s", head, path + (length > fits ? length - fits : 0));
+}
+
+void node_gpus(char gpu[CEILINGS_NAME_BYTES])
+{
+	gpu[0] = '\0';
+	read_gpus(gpu);
+	add_plugin(gpu);
+}
+
+int node_identify(const char *data_path, struct node_identity *node, struct error *err)
+{
+	*node = (struct node_identity){.cores = probe_cores()};
+	struct mount_entry *mount = malloc(sizeof *mount);
+	if (!mount)
+		return error_set(err, -ENOMEM, "out of memory");
+	const int code = proc_mount_of(data_path, mount);
+	/* Below a changed root no mount need be listed that holds the path. */
+	if (!code)
+		(void)snprintf(node->storage, sizeof node->storage, "%.40s on %.200s", mount->type,
+			mount->source);
+	else if (code == -ENOENT)
+		(void)snprintf(node->storage, sizeof node->storage, "unknown file system");
+	free(mount);
+	if (code && code != -ENOENT)
+		return error_set_errno(
+			err, -code, "cannot find the file system of '%s'", data_path);
+	read_node_cpu(node);
+	read_node_names(node);
+	node_gpus(node->gpu);
+	return 0;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(text, strlen(text) + 1, hash);
+}
+
+void node_key(const struct node_identity *node, char out[CEILINGS_NODE_BYTES])
+{
+	char cores[16];
+	(void)snprintf(cores, sizeof cores, "%u", node->cores);
+	const uint64_t hardware =
+		hash_text(hash_text(hash_text(0, node->machine), node->cpu), node->storage);
+	uint64_t state = hash_text(hash_text(0, cores), node->kernel);
+	if (node->gpu[0])
+		state = hash_text(state, node->gpu);
+	(void)snprintf(out, CEILINGS_NODE_BYTES, "%016" PRIx64 "-%016" PRIx64, hardware, state);
+}
+
+void node_describe(const struct node_identity *node, struct ceilings *ceilings)
+{
+	node_key(node, ceilings->node);
+	ceilings->cores = node->cores;
+	(void)snprintf(ceilings->host, sizeof ceilings->host, "%s", node->host);
+	(void)snprintf(ceilings->cpu, sizeof ceilings->cpu, "%s", node->cpu);
+	(void)snprintf(ceilings->kernel, sizeof ceilings->kernel, "%s", node->kernel);
+	(void)snprintf(ceilings->gpu, sizeof ceilings->gpu, "%s", node->gpu);
+	(void)snprintf(ceilings->storage, sizeof ceilings->storage, "%s", node->storage);
 }

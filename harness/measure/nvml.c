@@ -1,6 +1,6 @@
 /* What NVML says now: opening it, its codes in words, one quantity at a time, and a whole node.  Functions with a version
  * in their name are looked up first, the older ones second. */
-#include "harness/measure/nvml_library.h"
+#include "harness/measure/nvml.h"
 
 #include "harness/base/clock.h"
 
@@ -98,7 +98,7 @@ const struct nvml_library *nvml_library_open(char *why, size_t room)
 	return there ? &loaded : NULL;
 }
 
-/* --- words --------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 const char *nvml_code_words(int code)
 {
@@ -171,7 +171,7 @@ void nvml_throttle_names(double bits, char *out, size_t room)
 	}
 }
 
-/* --- addresses ----------------------------------------------------------------------------------- */
+/* --- addresses -------------------------------------------------------------------------------- */
 
 /* domain:bus:device.function, hexadecimal; without a function it is 0. */
 static bool parse_bus(const char *text, unsigned long parts[4])
@@ -197,7 +197,7 @@ bool nvml_same_bus(const char *one, const char *other)
 	return parse_bus(one, a) && parse_bus(other, b) && memcmp(a, b, sizeof a) == 0;
 }
 
-/* --- calls that do not come back ------------------------------------------------------------------- */
+/* --- calls that do not come back -------------------------------------------------------------- */
 
 static atomic_int abandoned;
 
@@ -216,7 +216,7 @@ bool nvml_hangs(void)
 	return atomic_load(&abandoned) > 0;
 }
 
-/* --- one quantity of a device --------------------------------------------------------------------- */
+/* --- one quantity of a device ----------------------------------------------------------------- */
 
 typedef struct nvml_handle handle;
 typedef const struct nvml_library library;

@@ -17,9 +17,9 @@
  * a device can show 100 % at a twentieth of its speed. It is kept as kernel_resident_share, and
  * no verdict looks at it. How busy a device is, is said by FLOPs: those of the model's products
  * are known exactly, and their rate is compared with the published dense peak of that device at
- * that precision (harness/analyze/peaks.h, each with its source), within a step (peak_share) and
- * over all time (model_utilisation). A device that is not in the table has no peak, and no share
- * is printed. */
+ * that precision (harness/analyze/device_summary.h, each with its source), within a step
+ * (peak_share) and over all time (model_utilisation). A device that is not in the table has no
+ * peak, and no share is printed. */
 #ifndef MLBENCH_MEASURE_NVML_H
 #define MLBENCH_MEASURE_NVML_H
 
@@ -98,7 +98,7 @@ void nvml_throttle_names(double bits, char *out, size_t room);
 /* Whether two PCI addresses are one: CUDA writes "0000:3b:00.0", NVML "00000000:3B:00.0". */
 bool nvml_same_bus(const char *one, const char *other);
 
-/* --- over a run ------------------------------------------------------------------------------------- */
+/* --- over a run ------------------------------------------------------------------------------- */
 
 enum {
 	NVML_PERIOD_MS = 100,       /* of a sample, at least */
@@ -135,5 +135,162 @@ void nvml_watch_free(struct nvml_watch *watch); /* NULL is fine */
 
 /* NVML's part of a device, all unknown. */
 void nvml_forget(struct device_measurement *device);
+
+/* --- within measure: the library -------------------------------------------------------------- */
+
+/* NVML's functions as far as they are asked, from its public reference: declared here, since the header
+ * comes with neither the driver nor every toolkit. */
+
+/* nvmlReturn_t: the ones that are told apart.  The negative one is ours. */
+enum nvml_code {
+	NVML_NOT_ASKED = -1,
+	NVML_OK = 0,
+	NVML_UNINITIALIZED = 1,
+	NVML_INVALID_ARGUMENT = 2,
+	NVML_NOT_SUPPORTED = 3,
+	NVML_NO_PERMISSION = 4,
+	NVML_NOT_FOUND = 6,
+	NVML_DRIVER_NOT_LOADED = 9,
+	NVML_TIMEOUT = 10,
+	NVML_IRQ_ISSUE = 11,
+	NVML_LIBRARY_NOT_FOUND = 12,
+	NVML_FUNCTION_NOT_FOUND = 13,
+	NVML_CORRUPTED_INFOROM = 14,
+	NVML_GPU_IS_LOST = 15,
+	NVML_RESET_REQUIRED = 16,
+	NVML_OPERATING_SYSTEM = 17,
+	NVML_VERSION_MISMATCH = 18,
+	NVML_IN_USE = 19,
+	NVML_MEMORY = 20,
+	NVML_NO_DATA = 21,
+	NVML_ARGUMENT_VERSION_MISMATCH = 25,
+	NVML_UNKNOWN = 999,
+};
+
+struct nvml_handle; /* nvmlDevice_t points to one */
+
+/* nvmlPciInfo_t, as of nvmlDeviceGetPciInfo_v3. */
+struct nvml_pci_info {
+	char legacy[16];
+	unsigned domain, bus, device, id, subsystem;
+	char text[32];
+};
+/* nvmlMemory_t */
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+/* nvmlMemory_v2_t: version is its size with 2 in the top byte */
+struct nvml_memory_2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+/* nvmlUtilization_t, percent */
+struct nvml_utilization {
+	unsigned gpu, memory;
+};
+
+/* A function that the library lacks is NULL, but for the ones that all the rest needs. */
+struct nvml_library {
+	int (*init)(void);
+	int (*shutdown)(void);
+	int (*driver_version)(char *text, unsigned room);
+	int (*count)(unsigned *count);
+	int (*handle)(unsigned index, struct nvml_handle **device);
+	int (*handle_of_bus)(const char *bus, struct nvml_handle **device);
+	int (*name)(struct nvml_handle *device, char *text, unsigned room);
+	int (*pci_info)(struct nvml_handle *device, struct nvml_pci_info *info);
+	int (*clock)(struct nvml_handle *device, int type, unsigned *mhz);
+	int (*clock_max)(struct nvml_handle *device, int type, unsigned *mhz);
+	int (*power)(struct nvml_handle *device, unsigned *milliwatt);
+	int (*power_limit)(struct nvml_handle *device, unsigned *milliwatt);
+	int (*power_limits)(struct nvml_handle *device, unsigned *least, unsigned *most);
+	int (*temperature)(struct nvml_handle *device, int sensor, unsigned *celsius);
+	int (*throttles)(struct nvml_handle *device, unsigned long long *bits);
+	int (*ecc_errors)(
+		struct nvml_handle *device, int type, int counter, unsigned long long *count);
+	int (*ecc_mode)(struct nvml_handle *device, unsigned *current, unsigned *pending);
+	int (*memory)(struct nvml_handle *device, struct nvml_memory *memory);
+	int (*memory_2)(struct nvml_handle *device, struct nvml_memory_2 *memory);
+	int (*utilization)(struct nvml_handle *device, struct nvml_utilization *share);
+	int (*pcie_throughput)(struct nvml_handle *device, int counter, unsigned *kbytes_per_s);
+	int (*pcie_generation)(struct nvml_handle *device, unsigned *generation);
+	int (*pcie_generation_max)(struct nvml_handle *device, unsigned *generation);
+	int (*pcie_width)(struct nvml_handle *device, unsigned *lanes);
+	int (*pcie_width_max)(struct nvml_handle *device, unsigned *lanes);
+	int (*persistence)(struct nvml_handle *device, unsigned *mode);
+	int (*mig_mode)(struct nvml_handle *device, unsigned *current, unsigned *pending);
+};
+
+/* Opens the library, once in a process and for good; NULL with the reason. */
+const struct nvml_library *nvml_library_open(char *why, size_t room);
+
+/* The handle of a PCI address.  A code. */
+int nvml_find(const struct nvml_library *library, const char *bus, struct nvml_handle **device);
+
+/* One quantity of a device, in the unit of nvml.h.  A code, and NAN unless it is 0. */
+int nvml_ask(const struct nvml_library *library, struct nvml_handle *device,
+	enum nvml_quantity quantity, double *number);
+
+/* Whether asking again can give nothing else. */
+bool nvml_code_is_final(int code);
+
+/* Calls of NVML that somebody gave up waiting for and that have not come back: while there are, nothing
+ * new is begun. */
+void nvml_abandon(void);
+void nvml_come_back(void);
+bool nvml_hangs(void);
+/* The reason then. */
+#define NVML_HANGS "an earlier call of NVML has not come back: the driver hangs"
+
+/* --- within measure: samples ------------------------------------------------------------------ */
+
+/* Samples of one group of quantities of one device, in bounded memory: when all places are used, every
+ * second sample is dropped. */
+
+enum { NVML_SAMPLES_MAX = 1024, NVML_GROUP_MAX = 9 };
+
+/* Quantities that are asked together. */
+struct nvml_group {
+	enum nvml_quantity list[NVML_GROUP_MAX];
+	size_t count;
+};
+extern const struct nvml_group nvml_quick, nvml_slow; /* slow: PCIe throughput */
+
+struct nvml_sample {
+	uint64_t t_ns;
+	double values[NVML_GROUP_MAX]; /* in the group's order; NAN: not known */
+};
+
+struct nvml_series {
+	const struct nvml_group *group;
+	struct nvml_sample *samples; /* (NVML_SAMPLES_MAX); owned */
+	size_t count;
+	int codes[NVML_GROUP_MAX]; /* the latest that was not OK, or OK */
+};
+
+int nvml_series_open(struct nvml_series *series, const struct nvml_group *group); /* 0 or -ENOMEM */
+void nvml_series_close(struct nvml_series *series);                               /* safe on {0} */
+/* True: every second one was dropped to make room. */
+bool nvml_series_add(
+	struct nvml_series *series, const struct nvml_sample *sample, const int *codes);
+
+/* Those between two moments. */
+struct nvml_span {
+	const struct nvml_sample *first;
+	size_t count;
+};
+struct nvml_span nvml_series_span(
+	const struct nvml_series *series, uint64_t from_ns, uint64_t to_ns);
+
+/* Where a quantity is in a group; the group's count: nowhere. */
+size_t nvml_group_place(const struct nvml_group *group, enum nvml_quantity quantity);
+
+struct device_range nvml_span_range(const struct nvml_span *span, size_t place);
+/* Share of the known samples that have a bit set; NAN: none is known. */
+double nvml_span_share(const struct nvml_span *span, size_t place, unsigned bit);
+/* What a count grew by from the last sample before from_ns (or the first there is) to the last before
+ * to_ns; NAN: not known, or it went backwards. */
+double nvml_series_growth(
+	const struct nvml_series *series, size_t place, uint64_t from_ns, uint64_t to_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* NVML over a run: samples in bounded memory, the threads that take them, and what is made of them.  Only those threads
  * call NVML; whoever started them waits for them so long and no longer, and leaves them what they hold: a call that hangs
  * costs the memory of its watch, never the run. */
-#include "harness/measure/nvml_series.h"
+#include "harness/measure/nvml.h"
 
 #include "harness/base/clock.h"
 
@@ -122,7 +122,7 @@ double nvml_series_growth(
 	return after >= before ? after - before : NAN;
 }
 
-/* --- the threads ------------------------------------------------------------------------------- */
+/* --- the threads ------------------------------------------------------------------------------ */
 
 enum nvml_pace { NVML_PACE_QUICK, NVML_PACE_SLOW, NVML_PACES };
 
@@ -157,7 +157,7 @@ struct nvml_watch {
 	uint64_t started_ns, stopped_ns;
 };
 
-/* --- under the lock ---------------------------------------------------------------------------------- */
+/* --- under the lock --------------------------------------------------------------------------- */
 
 static void lock_watch(struct nvml_watch *w)
 {
@@ -200,7 +200,7 @@ static bool is_stopping(struct nvml_watch *w)
 	return stopping;
 }
 
-/* --- sampling ------------------------------------------------------------------------------------------ */
+/* --- sampling --------------------------------------------------------------------------------- */
 
 /* Of the time, in calls; above it a sampler slows down. */
 static const double SHARE_IN_CALLS_MOST = 0.1;
@@ -249,7 +249,7 @@ static void sample_all(struct nvml_sampler *s)
 	}
 }
 
-/* --- opening, on the quick thread ---------------------------------------------------------------------- */
+/* --- opening, on the quick thread ------------------------------------------------------------- */
 
 static void enter_nvml_phase(struct nvml_watch *w, enum nvml_phase phase, const char *why)
 {
@@ -331,7 +331,7 @@ static void *run_sampler(void *context)
 	return NULL;
 }
 
-/* --- from outside ---------------------------------------------------------------------------------------- */
+/* --- from outside ----------------------------------------------------------------------------- */
 
 static int open_watch_lock(struct nvml_watch *w)
 {
@@ -519,7 +519,7 @@ static void fill_watched(struct nvml_watch *w, size_t i, uint64_t from_ns, uint6
 	fill_throttles(&span, d);
 }
 
-/* --- what is missing --------------------------------------------------------------------------------- */
+/* --- what is missing -------------------------------------------------------------------------- */
 
 /* Of one quantity: no sample of the span has it. */
 static bool lacks_quantity(const struct nvml_span *span, size_t place)

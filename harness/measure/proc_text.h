@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* --- texts of the kernel ---------------------------------------------------------------------- */
 
 /* A whole text, NUL-terminated, NULL when it cannot be read; free it. */
 char *proc_text(const char *path);
@@ -45,5 +48,48 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
 
 /* The mount of path, or of its nearest existing parent; 0 or -errno. */
 int proc_mount_of(const char *path, struct mount_entry *entry);
+
+/* --- the process and the machine -------------------------------------------------------------- */
+
+/* What the whole process and the machine have used so far, from /proc. */
+
+/* Cumulative; NAN: this node does not tell. */
+struct process_usage {
+	double cpu_seconds;     /* of this process */
+	double disk_bytes;      /* fetched from storage for it (/proc/self/io read_bytes) */
+	double machine_seconds; /* CPU time of everybody on the machine (/proc/stat) */
+	double steal_seconds;   /* of all its cores: taken by the hypervisor */
+	double core_seconds;    /* of all its cores: whatever they did */
+	double resident_bytes;
+	double file_bytes; /* of resident_bytes: mapped files and shared memory */
+	/* malloc's: in use, and free inside its arenas; NAN where another allocator is in its place */
+	double heap_used_bytes, heap_free_bytes;
+};
+
+/* Any thread; some 100 us. */
+void process_usage_read(struct process_usage *usage);
+
+/* The least limit on memory that this process is under: of its cgroups, else the machine's. */
+uint64_t process_memory_limit(void);
+
+/* --- delay accounting of a thread ------------------------------------------------------------- */
+
+/* Time that a thread was blocked for block I/O, by the kernel's delay accounting (/proc/PID/task/TID/stat,
+ * field 42, in clock ticks), which is off by default since Linux 5.14.
+ *
+ * A trap: since Linux 6.6 a thread that waits at an io_uring with requests pending counts as blocked for
+ * I/O, whatever the requests are and whoever they wait for.  Of a reader on io_uring this is no evidence
+ * of a slow disk; of threads that call the kernel for their own pages or files it is. */
+
+/* NULL when this node accounts for it, else why not: a static string. */
+const char *io_delay_unavailable(void);
+
+/* Of the calling thread: a file for io_delay_read, or -1. */
+int io_delay_open(void);
+/* Any thread; up to now, in ns.  False when the thread has ended. */
+bool io_delay_read(int file, uint64_t *ns);
+
+/* The field of such a line, in ticks; false when it has none. */
+bool io_delay_parse(const char *line, uint64_t *ticks);
 
 #endif

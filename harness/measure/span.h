@@ -14,9 +14,9 @@
 #include "harness/measure/flame.h"
 #include "harness/measure/thread_meter.h"
 #include "harness/measure/timeline.h"
-#include "harness/record/stages.h"
+#include "harness/record/measurement.h"
 
-/* --- threads: once each, in this order ----------------------------------------------------------- */
+/* --- threads: once each, in this order -------------------------------------------------------- */
 
 /* In the function that the thread was started with: sampled stacks end there, so this must be part of it. */
 __attribute__((always_inline)) static inline void span_thread_begin(
@@ -27,7 +27,7 @@ __attribute__((always_inline)) static inline void span_thread_begin(
 		thread_meter_attach(meter);
 }
 
-/* The clock of the repetition starts: start_ns and segment_ns as in service_log.h. */
+/* The clock of the repetition starts: start_ns and segment_ns as in thread_meter.h. */
 static inline void span_thread_start(
 	struct thread_meter *meter, enum thread_state state, uint64_t start_ns, uint64_t segment_ns)
 {
@@ -42,7 +42,7 @@ static inline void span_thread_end(struct thread_meter *meter)
 	flame_thread_end();
 }
 
-/* --- spans ------------------------------------------------------------------------------------------ */
+/* --- spans ------------------------------------------------------------------------------------ */
 
 /* Opens a range of that name in a device's profiler; with NULL it closes the one opened last. */
 typedef void span_marker(const char *name);
@@ -70,7 +70,7 @@ static inline void span_end(
 		span->mark(NULL);
 }
 
-/* --- items ------------------------------------------------------------------------------------------ */
+/* --- items ------------------------------------------------------------------------------------ */
 
 /* An item was done at now_ns in service_ns; `item` is what a trace keeps of it. */
 static inline void span_item(struct thread_meter *meter, uint64_t now_ns, uint64_t service_ns,

@@ -16,7 +16,7 @@
  *
  * Working time is split, at the edges of windows only: on a core and ready to run (schedstat),
  * blocked for I/O (the kernel's delay accounting, where kernel.task_delayacct is on;
- * harness/measure/io_delay.h says why it means nothing of a ring), waiting for a lock of ours
+ * harness/measure/proc_text.h says why it means nothing of a ring), waiting for a lock of ours
  * (harness/measure/timed_lock.h: who finds it free reads no clock). Locks and cores overlap: who
  * waits for a lock may look again on a core. Memory is split into anonymous and file pages,
  * malloc's used and free bytes, and what the threads of each stage allocated while they ran, as
@@ -31,9 +31,11 @@
 #define MLBENCH_MEASURE_STATE_CLOCK_H
 
 #include "harness/base/memory.h"
+#include "harness/measure/timeline.h"
 #include "harness/record/measurement.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct timeline_log;
@@ -78,5 +80,50 @@ uint64_t state_clock_look(const struct state_clock *clock, enum thread_state *st
 /* Nanoseconds in each state up to now_ns; any thread.  Zeros when it was never started. */
 void state_clock_read(
 	const struct state_clock *clock, uint64_t now_ns, uint64_t total_ns[THREAD_STATES]);
+
+/* --- depths of queues ------------------------------------------------------------------------- */
+
+/* The depth of a queue over time, exactly: integrals of the depth and of the time empty and full,
+ * kept by whoever changes the queue, under its lock. */
+
+/* Cumulative since the start. */
+struct queue_integrals {
+	uint64_t total_ns, empty_ns, full_ns;
+	double depth_ns; /* sum of depth x time */
+};
+
+struct queue_meter {
+	uint32_t depth;
+	bool full;
+	uint64_t last_ns; /* 0: not running */
+	struct queue_integrals sums;
+	struct timeline_log
+		*timeline; /* told of every change; NULL: nobody is.  Set after the start */
+};
+
+static inline void queue_meter_start(struct queue_meter *meter, uint64_t now_ns)
+{
+	*meter = (struct queue_meter){.last_ns = now_ns};
+}
+
+/* From now_ns on the queue is so deep.  Times may come slightly out of order; each counts once. */
+static inline void queue_meter_set(
+	struct queue_meter *meter, uint32_t depth, bool full, uint64_t now_ns)
+{
+	if (meter->last_ns > 0 && now_ns > meter->last_ns) {
+		const uint64_t elapsed = now_ns - meter->last_ns;
+		meter->sums.total_ns += elapsed;
+		meter->sums.depth_ns += (double)meter->depth * (double)elapsed;
+		if (meter->depth == 0)
+			meter->sums.empty_ns += elapsed;
+		if (meter->full)
+			meter->sums.full_ns += elapsed;
+		meter->last_ns = now_ns;
+	}
+	if (__builtin_expect(meter->timeline != NULL, 0) && depth != meter->depth)
+		timeline_depth(meter->timeline, meter->depth, depth, now_ns);
+	meter->depth = depth;
+	meter->full = full;
+}
 
 #endif

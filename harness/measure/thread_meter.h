@@ -1,18 +1,164 @@
 /* What is measured of one thread of a stage: its state clock, its service times (in histograms and, of
  * a share of the items, in sequence), its items, its waits for locks, what it allocated, and the kernel's
  * accounting of it (CPU time and time on the run queue, from /proc/thread-self/schedstat; I/O wait,
- * io_delay.h). */
+ * proc_text.h). */
 #ifndef MLBENCH_MEASURE_THREAD_METER_H
 #define MLBENCH_MEASURE_THREAD_METER_H
 
-#include "harness/measure/service_log.h"
 #include "harness/measure/state_clock.h"
 #include "harness/measure/timed_lock.h"
-#include "harness/measure/trace_log.h"
+#include "harness/record/histogram.h"
+#include "harness/record/trace.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* --- service times by segment ----------------------------------------------------------------- */
+
+/* Service times of one thread over time: a histogram per segment, so that the warm-up can be sliced off
+ * after the run.  When a run outlives its segments, neighbours are merged and the segments double: the
+ * memory is fixed and nothing is lost but resolution of the cut. */
+
+enum { SERVICE_SEGMENTS_MAX = 32 };
+
+struct service_log {
+	uint64_t start_ns, length_ns; /* of the run; of a segment */
+	uint64_t end_ns;              /* of the current segment */
+	unsigned current, segments;
+	struct histogram *histograms; /* (segments); owned */
+};
+
+/* segments: even, at least 2.  0 or -ENOMEM.  Memory is touched here. */
+int service_log_open(struct service_log *log, unsigned segments);
+void service_log_close(struct service_log *log); /* safe on {0} */
+void service_log_start(struct service_log *log, uint64_t start_ns, uint64_t length_ns);
+
+void service_log_advance(struct service_log *log, uint64_t now_ns);
+
+/* The owning thread: n items that ended at now_ns and took ns each. */
+static inline void service_log_add(
+	struct service_log *log, uint64_t now_ns, uint64_t ns, uint32_t n)
+{
+	if (__builtin_expect(now_ns >= log->end_ns, 0))
+		service_log_advance(log, now_ns);
+	histogram_add(&log->histograms[log->current], ns, n);
+}
+
+/* Adds what began at cut_ns after the start or later (rounded up to a segment's edge) to *to.  After
+ * the thread has ended. */
+void service_log_merge(const struct service_log *log, uint64_t cut_ns, struct histogram *to);
+
+/* --- service times in sequence ---------------------------------------------------------------- */
+
+/* Items of one thread in sequence, in fixed memory: what a trace is made of (trace.h).  A few stores an
+ * item, no lock, nothing shared.
+ *
+ * Its memory, 32 bytes an entry, is touched before the clock starts: 256 KiB a stage, and 8 KiB for each
+ * thread beyond 32.  It is part of what the plan of a run leaves to the program itself.
+ *
+ * When a log is full it is thinned by whole blocks of consecutive numbers, and from then on fewer
+ * blocks are kept.  Which ones is a function of the block's number alone, the same in every thread, so
+ * the logs of a team merged by number hold blocks that are whole: block b is kept while the fractional
+ * part of b times the golden ratio is below a limit that halves at each thinning.  That spreads the kept
+ * blocks more evenly than chance does (D. E. Knuth, TAOCP 3, 6.4, theorem S: three distances), and in
+ * step with no period of the run, which every second, fourth, ... block could be.
+ *
+ * Beside it, traces/p00012-r1.json (schema mlbench.traces/1) holds the service times of a
+ * repetition in sequence: of each stage at most 4,096 items, whole blocks of 64 consecutive
+ * tickets spread evenly over the measured part, which is what a replay of the pipeline is fed
+ * with. read ramp stands beside read: the first files of the repetition, 256 at most, which found
+ * an idle store. Each thread records into fixed memory of its own (harness/measure/thread_meter.h);
+ * when that is full, blocks are dropped by a rule of the ticket number alone, so that all threads
+ * of a team keep the same ones. The file is renamed into place before the repetition's line is
+ * appended: a line never waits for its traces, and traces without a line (a kill in between) are
+ * those of no repetition: each file says when its own ended. When the disk is too full for
+ * traces, the repetition is kept without them. */
+
+enum {
+	TRACE_BLOCK = 64,       /* consecutive numbers that are kept or dropped together */
+	TRACE_ROOM_LEAST = 256, /* entries of one thread */
+	TRACE_ROOM_STAGE =
+		8192, /* entries of a stage's threads together, at least twice what is saved */
+};
+
+/* What an item's last two members say. */
+enum trace_kind { TRACE_READ, TRACE_DECODE, TRACE_BATCH };
+
+struct trace_entry {
+	uint64_t number, end_ns; /* monotonic */
+	float service_ns;
+	union {
+		struct {
+			uint32_t bytes, in_flight;
+		} read;
+		struct {
+			float lock_wait_ns, lock_hold_ns;
+		} decode;
+		float host_ns; /* of a batch; NAN: does not apply */
+	};
+};
+
+struct trace_log {
+	uint64_t limit;              /* blocks whose hash is not above it are kept */
+	struct trace_entry *entries; /* (room); owned */
+	uint32_t count, room;
+};
+
+/* Entries for one of a stage's `workers` threads. */
+uint32_t trace_log_room(unsigned workers);
+
+/* room: at least 2 * TRACE_BLOCK.  Memory is touched here.  0 or -ENOMEM. */
+int trace_log_open(struct trace_log *log, uint32_t room);
+void trace_log_close(struct trace_log *log); /* safe on {0} */
+
+/* trace_log_next's: makes room. */
+void trace_log_thin(struct trace_log *log);
+
+static inline bool trace_log_keeps(uint64_t limit, uint64_t number)
+{
+	const uint64_t golden = 0x9e3779b97f4a7c15; /* 2^64 / ((1 + sqrt 5) / 2) */
+	return number / TRACE_BLOCK * golden <= limit;
+}
+
+/* The owning thread, for each item: its entry, to be filled whole, or NULL when its block is not kept.
+ * Each number comes once, in any order. */
+static inline struct trace_entry *trace_log_next(struct trace_log *log, uint64_t number)
+{
+	if (!trace_log_keeps(log->limit, number))
+		return NULL;
+	if (__builtin_expect(log->count == log->room, 0)) {
+		trace_log_thin(log);
+		if (!trace_log_keeps(log->limit, number))
+			return NULL;
+	}
+	return &log->entries[log->count++];
+}
+
+/* The same with the entry at hand: kept if its block is. */
+static inline void trace_log_put(struct trace_log *log, const struct trace_entry *item)
+{
+	struct trace_entry *const entry = trace_log_next(log, item->number);
+	if (entry)
+		*entry = *item;
+}
+
+/* What a trace is gathered from, after the threads have ended. */
+struct trace_source {
+	const char *stage;
+	enum trace_kind kind;
+	const struct trace_log *const
+		*logs; /* (count) of thread i: NULL or unopened logs are empty */
+	unsigned count;
+	uint64_t start_ns, begin_ns,
+		end_ns; /* the start, and the wanted part: from, to; monotonic */
+};
+
+/* Items that ended in the wanted part, at most TRACE_ITEMS_MAX of them, by number.  0 or -ENOMEM. */
+int trace_gather(struct trace *trace, const struct trace_source *source);
+
+/* --- what one thread is metered by ------------------------------------------------------------ */
 
 struct thread_meter {
 	struct state_clock clock;
@@ -37,7 +183,7 @@ struct thread_times {
 	int64_t allocated_bytes; /* held now */
 };
 
-/* count meters, zeroed, for thread_meters_close; NULL without memory.  segments as in service_log.h. */
+/* count meters, zeroed, for thread_meters_close; NULL without memory.  segments as in thread_meter.h. */
 struct thread_meter *thread_meters_open(unsigned count, unsigned segments);
 void thread_meters_close(struct thread_meter *meters, unsigned count); /* NULL is fine */
 

@@ -1,5 +1,5 @@
 /* The timeline of a repetition: what every thread and every device did when, for trace.json.  (Not to be mixed up with
- * the service times that a replay is fed with: those are trace_log.h's.)
+ * the service times that a replay is fed with: those are thread_meter.h's.)
  *
  * Each thread, device stream and queue writes into a log of its own, one writer at a time, as a state clock has it: its
  * state clock's transitions as they are, so that they cover its time without a gap, and spans inside them.  Logs take
@@ -205,7 +205,7 @@ void timeline_use(struct timeline_log *log);
 /* After the threads have ended: windows are final, open states are closed. */
 void timeline_finish(struct timeline *timeline, uint64_t now_ns);
 
-/* --- writing; whoever may write to the log (see state_clock.h) --------------------------------------------- */
+/* --- writing; whoever may write to the log (see state_clock.h) -------------------------------- */
 
 /* timeline_put's: the chunk is used up but for its last entry. */
 void timeline_put_last(struct timeline_log *log, const struct timeline_entry *entry);
@@ -249,7 +249,7 @@ static inline void timeline_depth(
 				  .kind = TIMELINE_DEPTH});
 }
 
-/* --- spans of the calling thread -------------------------------------------------------------------------- */
+/* --- spans of the calling thread -------------------------------------------------------------- */
 
 extern _Thread_local struct timeline_log *timeline_own;
 

@@ -2,9 +2,8 @@
 #include "harness/record/ceilings.h"
 
 #include "harness/base/clock.h"
-#include "harness/record/ceilings_json.h"
 #include "harness/record/fields.h"
-#include "harness/record/older_facts.h"
+#include "harness/record/record.h"
 
 #include <errno.h>
 #include <math.h>

@@ -35,8 +35,10 @@
 #ifndef MLBENCH_RECORD_CEILINGS_H
 #define MLBENCH_RECORD_CEILINGS_H
 
+#include "harness/base/error.h"
 #include "harness/record/measurement.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -187,7 +189,7 @@ double ceilings_read_bytes_per_s(
 /* Best GEMM rate (FLOP/s) with so many threads; NAN: not measured. */
 double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads);
 
-/* --- of the device; NAN: none was probed, or not that ----------------------------------------------- */
+/* --- of the device; NAN: none was probed, or not that ----------------------------------------- */
 
 /* What copies of so many bytes give, bytes/s.  Between the sizes measured the time of a copy is interpolated, smaller ones take
  * as long as the smallest, larger ones run at the rate of the largest. */
@@ -209,5 +211,18 @@ const char *ceilings_age(
  * kernel, or with other GPUs (as in `gpu`); false: they hold. */
 bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores, const char *kernel,
 	const char *gpu, char *why, size_t room);
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+/* A node's data sheet as JSON and back: the document of `mlbench probe --json`, the cached file, and a
+ * member of every record's header. */
+
+#define CEILINGS_SCHEMA "mlbench.ceilings/1"
+
+/* now: seconds since the epoch, for "age_s".  NULL without memory. */
+json_t *ceilings_to_json(const struct ceilings *ceilings, double now);
+
+/* -EINVAL: another schema, or members of wrong types or counts. */
+int ceilings_from_json(struct ceilings *ceilings, const json_t *object, struct error *err);
 
 #endif

@@ -2,7 +2,6 @@
 #include "harness/record/measurement.h"
 
 #include "harness/record/fields.h"
-#include "harness/record/measurement_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +10,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- the stages ------------------------------------------------------------------------------- */
+
+/* The stages' names. */
+
+const char *const stage_names[STAGE_NAMES] = {
+	[STAGE_READ] = STAGE_READ_NAME,
+	[STAGE_DECODE] = STAGE_DECODE_NAME,
+	[STAGE_UPLOAD] = STAGE_UPLOAD_NAME,
+	[STAGE_STEP] = STAGE_STEP_NAME,
+	[STAGE_SYNC] = STAGE_SYNC_NAME,
+	[STAGE_PREFETCH] = STAGE_PREFETCH_NAME,
+	[STAGE_MEMORY] = STAGE_MEMORY_NAME,
+};
+
+/* --- a repetition ----------------------------------------------------------------------------- */
 
 const char *const thread_state_names[THREAD_STATES] = {"starved", "working", "blocked"};
 
@@ -870,4 +885,35 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 		m->checksum = strtoull(checksum, NULL, 16);
 	notes_from_json(m, json_object_get(object, "notes"));
 	return windows_from_json(m, object, err);
+}
+
+/* --- a point ---------------------------------------------------------------------------------- */
+
+/* The one rule for which repetitions count. */
+
+enum point_status point_status_of(const size_t with_status[MEASUREMENT_STATUSES])
+{
+	const size_t good = with_status[MEASUREMENT_OK];
+	const size_t unsteady = with_status[MEASUREMENT_UNSTEADY];
+	const size_t lost = with_status[MEASUREMENT_FAILED] + with_status[MEASUREMENT_INTERRUPTED];
+	if (good + unsteady == 0)
+		return with_status[MEASUREMENT_FAILED] > 0 ? POINT_FAILED : POINT_INTERRUPTED;
+	return unsteady == 0 || good >= unsteady + lost ? POINT_OK : POINT_UNSTEADY;
+}
+
+bool point_counts(enum point_status point, enum measurement_status repetition)
+{
+	return repetition == MEASUREMENT_OK ||
+	       (point == POINT_UNSTEADY && repetition == MEASUREMENT_UNSTEADY);
+}
+
+const char *point_status_name(enum point_status status)
+{
+	static const char *const names[POINT_STATUSES] = {
+		[POINT_OK] = "ok",
+		[POINT_UNSTEADY] = "unsteady",
+		[POINT_FAILED] = "failed",
+		[POINT_INTERRUPTED] = "interrupted",
+	};
+	return names[status];
 }

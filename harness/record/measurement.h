@@ -8,11 +8,54 @@
 #include "harness/base/error.h"
 #include "harness/base/workload_facts.h"
 #include "harness/record/histogram.h"
-#include "harness/record/stages.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* --- the stages ------------------------------------------------------------------------------- */
+
+/* The stages of a pipeline, in the order of a sample's way: the one table of them.  A record has a stage's role by these names, and
+ * whoever judges compares with these alone. */
+
+/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (rounds.h). */
+enum stage_id {
+	STAGE_READ,
+	STAGE_DECODE,
+	STAGE_UPLOAD,
+	STAGE_STEP,
+	STAGE_SYNC,
+	STAGE_IDS,
+	/* What a verdict may name beside them: the queue before the step, and memory that grows. */
+	STAGE_PREFETCH = STAGE_IDS,
+	STAGE_MEMORY,
+	STAGE_NAMES
+};
+
+/* For tables, which want constants. */
+#define STAGE_READ_NAME "read"
+#define STAGE_DECODE_NAME "decode"
+#define STAGE_UPLOAD_NAME "upload"
+#define STAGE_STEP_NAME "step"
+#define STAGE_SYNC_NAME "sync"
+#define STAGE_PREFETCH_NAME "prefetch"
+#define STAGE_MEMORY_NAME "memory"
+
+extern const char *const stage_names[STAGE_NAMES];
+
+static inline const char *stage_name(enum stage_id id)
+{
+	return stage_names[id];
+}
+
+static inline bool stage_is(const char *name, enum stage_id id)
+{
+	return strcmp(name, stage_names[id]) == 0;
+}
+
+/* --- a repetition ----------------------------------------------------------------------------- */
 
 enum {
 	STAGES_MAX = 8,
@@ -33,7 +76,7 @@ enum thread_state { THREAD_STARVED, THREAD_WORKING, THREAD_BLOCKED, THREAD_STATE
 extern const char *const thread_state_names[THREAD_STATES]; /* "starved", "working", "blocked" */
 
 struct stage_measurement {
-	char name[NAME_BYTES]; /* of stages.h */
+	char name[NAME_BYTES]; /* of measurement.h */
 	unsigned workers;
 	bool per_batch; /* an item is a batch, not a sample */
 	bool device;    /* working time is a device's (nominal for emulated), not the thread's */
@@ -42,7 +85,7 @@ struct stage_measurement {
 	double seconds[THREAD_STATES];
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
-	/* Block I/O by the kernel's delay accounting (io_delay.h has its trap).  Locks by our own wrapper
+	/* Block I/O by the kernel's delay accounting (proc_text.h has its trap).  Locks by our own wrapper
 	 * (timed_lock.h): waited for the exchange's and for the team's, part of it on a core (looking
 	 * again) or on the run queue; held: the team's, by whoever of the stage had it (the exchange's is
 	 * held for some 100 ns a visit and not timed).  NAN: not available, a note says why. */
@@ -253,5 +296,53 @@ void measurement_release(struct measurement *m); /* safe on {0} */
 double measurement_counted_seconds(const struct measurement *m);
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
+
+/* --- a point ---------------------------------------------------------------------------------- */
+
+/* What the repetitions of a point come to, and which of them count. */
+
+enum point_status { POINT_OK, POINT_UNSTEADY, POINT_FAILED, POINT_INTERRUPTED, POINT_STATUSES };
+
+/* For all that is said of a point: the good ones; and, where fewer than half of all are good, those that never settled, too. */
+enum point_status point_status_of(const size_t with_status[MEASUREMENT_STATUSES]);
+bool point_counts(enum point_status point, enum measurement_status repetition);
+
+const char *point_status_name(enum point_status status); /* "ok", "unsteady", ... */
+
+/* The limit of a stage on this node, and how it was found. */
+struct stage_limit {
+	char stage[NAME_BYTES];
+	double capacity;      /* samples/s */
+	char how[NOTE_BYTES]; /* "alone: memory source, null step, 2 workers" */
+};
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+/* A repetition as one JSON object, and back without loss: histograms as the buckets that hold
+ * something ([[bucket, count], ...]), windows as rows of numbers whose columns are named beside
+ * them. */
+
+/* What a stage does in the pipeline, by which analysis knows it: a name beside it may be any.  Older results have the name alone, which
+ * was the role. */
+int measurement_json_put_role(json_t *object, const char *role);
+void measurement_json_take_role(const json_t *object, char *role, size_t room);
+
+/* NULL without memory. */
+json_t *measurement_to_json(const struct measurement *m);
+
+/* Fills m (initialised here; released by the caller in any case).  -EINVAL with what is wrong. */
+int measurement_from_json(struct measurement *m, const json_t *object, struct error *err);
+/* False of older results (record.h). */
+bool measurement_json_has_facts(const json_t *object);
+
+/* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
+ * samples], ...]. */
+enum { DEVICE_RANGES = 7 };
+extern const struct device_range_field {
+	const char *name;
+	size_t offset; /* in struct device_measurement */
+} device_ranges[DEVICE_RANGES];
+json_t *device_range_to_json(const struct device_range *range);
+json_t *device_throttles_to_json(const struct device_measurement *device);
 
 #endif

@@ -1,5 +1,5 @@
 /* What engines and backends of older results were like. */
-#include "harness/record/older_facts.h"
+#include "harness/record/record.h"
 
 #include "harness/config/tables.h"
 

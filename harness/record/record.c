@@ -5,10 +5,9 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
-#include "harness/record/measurement_json.h"
-#include "harness/record/older_facts.h"
+#include "harness/record/measurement.h"
 #include "harness/record/record_json.h"
-#include "harness/record/traces_json.h"
+#include "harness/record/trace.h"
 
 #include <dirent.h>
 #include <errno.h>

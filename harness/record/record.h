@@ -6,7 +6,7 @@
  *   summary.json   schema mlbench.summary/1 (docs/summary.schema.json)
  *   points.csv     one row per point
  *   diagnoses.json a cache of what was diagnosed (harness/report/saved_diagnoses.h)
- *   traces/        service times in sequence, one file a repetition: p00012-r1.json (traces_json.h)
+ *   traces/        service times in sequence, one file a repetition: p00012-r1.json (trace.h)
  *
  * A torn last line (a kill in the middle of a write) is dropped on reading, and cut off before the
  * next line is appended.  A repetition that failed may be measured again: the later line holds. */
@@ -19,7 +19,6 @@
 #include "harness/record/ceilings.h"
 #include "harness/record/fact_list.h"
 #include "harness/record/measurement.h"
-#include "harness/record/point.h"
 #include "harness/record/trace.h"
 
 #include <stdbool.h>
@@ -157,5 +156,13 @@ int record_find_runs(const char *root, char ***folders, size_t *count, struct er
 void record_runs_free(char **folders, size_t count);
 /* "results/x/20261122T155620Z: sweep, 12 points x 3 repeats, started 2026-11-22T15:56:20Z on gpu-07"; appended. */
 void record_describe(const struct record *record, struct buffer *out);
+
+/* Results of before 2026-11-24 name the engine and the backend and do not say what these are like.  Here alone is that told by
+ * their names. */
+
+/* Of a repetition of the record that has none. */
+struct workload_facts older_facts(const struct record *record, const struct measurement *m);
+/* Of an engine that probed. */
+bool older_reads_block(const char *engine);
 
 #endif

@@ -1,10 +1,10 @@
 /* Header, limit and end lines of a record. */
 #include "harness/record/record_json.h"
 
-#include "harness/record/ceilings_json.h"
+#include "harness/record/ceilings.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
-#include "harness/record/measurement_json.h"
+#include "harness/record/measurement.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,8 +2,7 @@
 #include "harness/record/trace.h"
 
 #include "harness/record/fields.h"
-#include "harness/record/measurement_json.h"
-#include "harness/record/traces_json.h"
+#include "harness/record/measurement.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -68,7 +67,7 @@ static const struct column {
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* --- writing -------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static double get(const struct column *column, const struct trace_item *item)
 {
@@ -159,7 +158,7 @@ void traces_to_json(const struct traces *traces, double ended, struct buffer *ou
 	buffer_text(out, "]}\n");
 }
 
-/* --- reading -------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool set(const struct column *column, struct trace_item *item, const json_t *value)
 {

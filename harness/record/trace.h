@@ -5,8 +5,11 @@
 #ifndef MLBENCH_RECORD_TRACE_H
 #define MLBENCH_RECORD_TRACE_H
 
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
 #include "harness/record/measurement.h"
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,5 +64,17 @@ void traces_release(struct traces *traces); /* safe on {0} */
 size_t trace_run_end(const struct trace *trace, size_t first);
 /* NULL when there is none of that name. */
 const struct trace *traces_find(const struct traces *traces, const char *stage);
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+/* Traces of a repetition as one JSON object, "mlbench.traces/1", and back: columns as arrays of
+ * integers (ns, bytes), a column that is the same all through as one number, one that does not apply
+ * left out. */
+
+/* ended: of the repetition they are of, seconds since the epoch.  out->failed without memory. */
+void traces_to_json(const struct traces *traces, double ended, struct buffer *out);
+
+/* Fills traces (initialised here; released by the caller in any case).  -EINVAL with what is wrong. */
+int traces_from_json(struct traces *traces, double *ended, const json_t *object, struct error *err);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "harness/base/files.h"
 #include "harness/base/log.h"
-#include "harness/measure/probe.h"
-#include "harness/record/ceilings_json.h"
+#include "harness/measure/node_probes.h"
+#include "harness/record/ceilings.h"
 
 #include <dirent.h>
 #include <errno.h>

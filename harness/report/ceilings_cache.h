@@ -4,7 +4,7 @@
 #define MLBENCH_REPORT_CEILINGS_CACHE_H
 
 #include "harness/base/error.h"
-#include "harness/measure/ceilings_node.h"
+#include "harness/measure/node_probes.h"
 #include "harness/record/ceilings.h"
 
 /* The data sheet of this node and of the storage under path_of_data.  One that was measured with other

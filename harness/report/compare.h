@@ -2,7 +2,7 @@
  *
  * mlbench compare A B ... is a function of saved results: harness/report/compare.c matches the
  * points of two records by the values of every key that either sweeps (compare_facts.h), takes
- * each metric of each repetition (compare_metric.h: the one table that extraction, tables and
+ * each metric of each repetition (compare_gate.h: the one table that extraction, tables and
  * gates share), and tests point by point (compare_statistics.h: its head is the reasoning; the
  * section on stalls in compare_statistics.c is the second test, without each side's worst
  * repetitions, and its constants are drawn anew by a test). What else differs is weighed by two
@@ -14,7 +14,7 @@
  * variance between runs.
  *
  * The loss at one point, the surest, is divided among the stages by exchanging their costs in the
- * replay (compare_explain.h): each subset of stages is replayed with B's costs in A's model, and
+ * replay (compare_facts.h): each subset of stages is replayed with B's costs in A's model, and
  * a stage gets its Shapley value, so that the parts sum to what the two replays differ by.
  * Threads and buffers, and the cores (how many, others' load), are parts of their own. Without
  * service times in sequence the least of the capacities stands for the replay, and the words say
@@ -22,10 +22,8 @@
 #ifndef MLBENCH_REPORT_COMPARE_H
 #define MLBENCH_REPORT_COMPARE_H
 
-#include "harness/analyze/compare_explain.h"
 #include "harness/analyze/compare_facts.h"
 #include "harness/analyze/compare_gate.h"
-#include "harness/analyze/compare_metric.h"
 #include "harness/analyze/compare_statistics.h"
 #include "harness/base/buffer.h"
 #include "harness/report/report.h"
@@ -86,7 +84,7 @@ const struct difference *compare_differences_of(
 size_t compare_capacities(
 	const struct comparison *comparison, struct explain_capacity stages[STAGES_MAX]);
 
-/* --- all comparisons with one baseline, and how they are told ---------------------------------------------- */
+/* --- all comparisons with one baseline, and how they are told --------------------------------- */
 
 struct compare_document {
 	const struct comparison *comparisons; /* (count), all of the same baseline */

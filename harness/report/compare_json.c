@@ -1,7 +1,7 @@
 /* A comparison as JSON: schema mlbench.compare/1 (docs/compare.schema.json). */
 #include "harness/report/compare.h"
 
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/part.h"

@@ -2,7 +2,7 @@
  * pull request's comment.  Both print the same tables. */
 #include "harness/report/compare.h"
 
-#include "harness/base/utf8.h"
+#include "harness/base/text.h"
 #include "harness/record/config_json.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
@@ -48,7 +48,7 @@ static bool differs(const struct difference *d)
 	       (d->verdict == DIFFERENCE_MISSING && d->a_count + d->b_count > 0);
 }
 
-/* --- points --------------------------------------------------------------------------------------------------- */
+/* --- points ----------------------------------------------------------------------------------- */
 
 /* "decode\nworkers" of every key that points are matched by. */
 static size_t table_key_columns(const struct comparison *c, struct compare_table *out)
@@ -124,7 +124,7 @@ static void compare_points_table(const struct comparison *comparison, struct com
 	}
 }
 
-/* --- stages --------------------------------------------------------------------------------------------------- */
+/* --- stages ----------------------------------------------------------------------------------- */
 
 struct figure {
 	const struct metric *metric;
@@ -216,7 +216,7 @@ static void compare_stages_table(const struct comparison *comparison, struct com
 	}
 }
 
-/* --- figures -------------------------------------------------------------------------------------------------- */
+/* --- figures ---------------------------------------------------------------------------------- */
 
 /* In the stages' table already. */
 static bool table_is_shown(const struct metric *metric)
@@ -249,7 +249,7 @@ static void compare_figures_table(
 	}
 }
 
-/* --- what else differs ------------------------------------------------------------------------------------------ */
+/* --- what else differs ------------------------------------------------------------------------ */
 
 /* "2ms -> 4ms" */
 static void add_both(struct table *table, const struct compare_fact *fact)

@@ -1,7 +1,7 @@
 /* What a comparison says, in words that all formats share. */
 #include "harness/report/compare.h"
 
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/record/config_json.h"
 
 #include <math.h>
@@ -122,7 +122,7 @@ enum ink compare_ink(const struct metric *metric, const struct difference *diffe
 	return more == (metric->kind->sense == METRIC_MORE_IS_BETTER) ? INK_GOOD : INK_BAD;
 }
 
-/* --- points ------------------------------------------------------------------------------------------------- */
+/* --- points ----------------------------------------------------------------------------------- */
 
 enum setting_parts { SETTING_NAME = 1, SETTING_VALUE = 2 };
 
@@ -171,7 +171,7 @@ void compare_settings(const struct comparison *comparison, size_t pair, struct b
 	compare_point_settings(comparison, comparison->a.report, comparison->pairs[pair].a, out);
 }
 
-/* --- sentences ------------------------------------------------------------------------------------------------ */
+/* --- sentences -------------------------------------------------------------------------------- */
 
 static void count_verdicts(const struct comparison *c, size_t counts[DIFFERENCE_MORE + 1])
 {

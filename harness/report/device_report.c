@@ -3,7 +3,7 @@
 
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
-#include "harness/record/measurement_json.h"
+#include "harness/record/measurement.h"
 #include "harness/report/layout.h"
 #include "harness/report/part.h"
 
@@ -62,7 +62,7 @@ static void device_add_range(
 	buffer_format(text, " %s", unit);
 }
 
-/* --- its steps --------------------------------------------------------------------------------------- */
+/* --- its steps -------------------------------------------------------------------------------- */
 
 static void add_scaled(struct buffer *text, double value)
 {
@@ -112,7 +112,7 @@ static void device_add_steps(struct buffer *text, const struct device_summary *d
 		add_share(text, "NOT FINITE: ", all->nonfinite_share, " of the gradients");
 }
 
-/* --- its state, by the driver ------------------------------------------------------------------------- */
+/* --- its state, by the driver ----------------------------------------------------------------- */
 
 static void device_add_throttles(struct buffer *text, const struct device_measurement *all)
 {
@@ -159,7 +159,7 @@ static void device_add_state(struct buffer *text, const struct device_measuremen
 	add_errors(text, all);
 }
 
-/* --- whether it computes the same again ------------------------------------------------------------------ */
+/* --- whether it computes the same again ------------------------------------------------------- */
 
 static const char *results_words(const struct point_summary *point, bool promised)
 {

@@ -1,8 +1,8 @@
 /* A diagnosis for people: the verdict in a sentence, what stands below it, and the way that its advice led. */
 #include "harness/report/diagnosis_report.h"
 
-#include "harness/analyze/headroom.h"
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/recommend.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
@@ -289,7 +289,7 @@ static const char *diagnosis_range_text(struct interval interval, char out[RANGE
 	return out;
 }
 
-/* --- the sentence ------------------------------------------------------------------------------ */
+/* --- the sentence ----------------------------------------------------------------------------- */
 
 static void diagnosis_render_head(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
@@ -426,7 +426,7 @@ static void render_recommendations(
 		render_recommendation(&d->recommendations[i], i + 1, style, out);
 }
 
-/* --- the rest ---------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static void render_replay(
 	const struct diagnosis *d, double measured, const struct style *style, struct buffer *out)

@@ -1,7 +1,7 @@
 /* The formats that results can be written in. */
 #include "harness/report/export.h"
 
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The report's tables and verdict as Markdown: for a pull request, a wiki, a mail. */
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"

@@ -1,6 +1,6 @@
 /* A result as metrics, for node-exporter's textfile directory: gauges of the best point and of each point, with the
  * times of the run beside them, since such a file lies there until it is replaced. */
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 #include "harness/report/export.h"
 #include "harness/report/openmetrics_names.h"
 

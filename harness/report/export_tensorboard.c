@@ -1,7 +1,7 @@
 /* TensorBoard: a run per repetition, in a folder per point.  Scalars of single steps come from the saved service times,
  * which are blocks of consecutive steps and not all of them; those of epochs from the windows. */
 #include "harness/base/files.h"
-#include "harness/base/parts.h"
+#include "harness/base/program.h"
 #include "harness/report/export.h"
 #include "harness/report/tensorboard_events.h"
 
@@ -28,7 +28,7 @@ struct repetition {
 	unsigned devices;
 };
 
-/* --- steps ------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 /* Tags of a device; of the only one: "step/time_ms". */
 struct step_tags {
@@ -104,7 +104,7 @@ static void add_steps(const struct repetition *r, struct buffer *out)
 	}
 }
 
-/* --- epochs ------------------------------------------------------------------------------------ */
+/* --- epochs ----------------------------------------------------------------------------------- */
 
 /* When so many samples were through, between the windows' ends; NAN: they never were. */
 static double tensorboard_time_of(const struct measurement *m, double samples)
@@ -166,7 +166,7 @@ static void add_loss(const struct repetition *r, struct buffer *out)
 		1);
 }
 
-/* --- files ------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 /* The name is a function of the result, so that writing it again replaces it. */
 static int tensorboard_save(const char *folder, const struct measurement *m,

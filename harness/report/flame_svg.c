@@ -4,7 +4,7 @@
 #include "harness/report/flame_report.h"
 
 #include "harness/base/units.h"
-#include "harness/record/stages.h"
+#include "harness/record/measurement.h"
 #include "harness/report/flame_script.h"
 #include "harness/report/html/page.h"
 #include "harness/report/html/palette.h"
@@ -48,7 +48,7 @@ struct drawing {
 	unsigned rows;
 };
 
-/* --- what is drawn ------------------------------------------------------------------------------------------- */
+/* --- what is drawn ---------------------------------------------------------------------------- */
 
 static int by_total(const void *a, const void *b)
 {
@@ -149,7 +149,7 @@ static void flame_svg_place(struct drawing *d)
 	}
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------ */
+/* --- text ------------------------------------------------------------------------------------- */
 
 /* Bytes of the first so many characters. */
 static size_t first_letters(const char *text, size_t letters)
@@ -200,7 +200,7 @@ static double to_x(const struct drawing *d, double samples)
 	return MARGIN + samples * (WIDTH - 2 * MARGIN) / (double)d->profile->samples;
 }
 
-/* --- elements ---------------------------------------------------------------------------------------------------- */
+/* --- elements --------------------------------------------------------------------------------- */
 
 static void add_title(const struct drawing *d, uint32_t number)
 {

@@ -13,7 +13,7 @@
  * Conditions (history_filter.c) become SQL whose values are bound, never pasted.
  *
  * Results with the same configuration hash on the same node (its name, unless a container's
- * engine made it up: harness/measure/node_name.h; CPU, usable cores, GPUs) form a series; of a
+ * engine made it up: harness/measure/environment.h; CPU, usable cores, GPUs) form a series; of a
  * sweep, the setting that most of them have and that is the fastest of those. Where its level
  * changes is found by harness/analyze/level_changes.h: binary segmentation, whose significance
  * comes from simulated series of the same length and weights with heavy-tailed noise, a

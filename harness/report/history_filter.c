@@ -1,7 +1,7 @@
 /* Conditions on results as SQL, and moments as people write them. */
 #include "harness/report/history_filter.h"
 
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/record/config_json.h"
 #include "harness/report/history_metrics.h"
 
@@ -128,7 +128,7 @@ struct condition {
 	const char *value;
 };
 
-/* --- taking apart ---------------------------------------------------------------------------------- */
+/* --- taking apart ----------------------------------------------------------------------------- */
 
 static bool is_key_letter(char c)
 {
@@ -170,7 +170,7 @@ static int take_apart(const char *text, struct condition *condition, struct erro
 		text, condition->key);
 }
 
-/* --- values ---------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static int filter_push(
 	struct history_filter *filter, const char *text, double number, struct error *err)
@@ -286,7 +286,7 @@ static int filter_add_column(struct history_filter *filter, const struct conditi
 	return filter_add_text(filter, condition, column->sql, err);
 }
 
-/* --- keys that are members of a JSON object --------------------------------------------------------- */
+/* --- keys that are members of a JSON object --------------------------------------------------- */
 
 static int push_path(struct history_filter *filter, const char *key, struct error *err)
 {
@@ -355,7 +355,7 @@ static int filter_add_fact(
 	return filter_add_text(filter, condition, "json_extract(r.facts, ?)", err);
 }
 
-/* --- names ----------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* Names of facts that any result has, at most FACTS_MAX. */
 static size_t fact_names(const struct history_database *db, char (*names)[KEY_BYTES])

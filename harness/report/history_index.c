@@ -7,7 +7,7 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/report.h"
@@ -194,7 +194,7 @@ static void history_scan_release(struct found_results *found)
 
 enum { NODE_BYTES = 24, HOST_BYTES = 80 };
 
-/* --- a statement with its values ------------------------------------------------------------------ */
+/* --- a statement with its values -------------------------------------------------------------- */
 
 struct insert {
 	sqlite3_stmt *statement;
@@ -255,7 +255,7 @@ static int insert_close(struct insert *insert)
 	return insert->code;
 }
 
-/* --- what is kept of a result --------------------------------------------------------------------- */
+/* --- what is kept of a result ----------------------------------------------------------------- */
 
 /* Numbers in the key's base unit, so that they compare; choices and texts as text. */
 static json_t *plain_value(enum key_id key, const struct config_value *value)
@@ -351,7 +351,7 @@ static void entry_node_of(const struct record *record, char out[NODE_BYTES])
 	(void)snprintf(out, NODE_BYTES, "%08" PRIx32, (uint32_t)(hash ^ hash >> 32));
 }
 
-/* --- rows ------------------------------------------------------------------------------------------ */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static const char result_sql[] =
 	"INSERT INTO results (folder, mtime, size, running, problem, name, hash, node, host, cpu,"

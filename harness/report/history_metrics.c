@@ -1,7 +1,7 @@
 /* Metrics of points over time. */
 #include "harness/report/history_metrics.h"
 
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
 
@@ -122,7 +122,7 @@ int history_metric_find(const char *name, struct history_metric *metric, struct 
 		name);
 }
 
-/* --- values of a point --------------------------------------------------------------------------- */
+/* --- values of a point ------------------------------------------------------------------------ */
 
 struct filling {
 	json_t *object;
@@ -193,7 +193,7 @@ json_t *history_metrics_of(const struct point_summary *p)
 	return NULL;
 }
 
-/* --- units --------------------------------------------------------------------------------------- */
+/* --- units ------------------------------------------------------------------------------------ */
 
 int history_unit_parse(enum history_unit unit, const char *text, double *value)
 {

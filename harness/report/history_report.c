@@ -2,8 +2,8 @@
 #include "harness/report/history_report.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
-#include "harness/base/utf8.h"
 #include "harness/record/fields.h"
 #include "harness/report/csv.h"
 #include "harness/report/history_plot.h"

@@ -1,7 +1,7 @@
 /* The text of metrics. */
 #include "harness/report/openmetrics.h"
 
-#include "harness/base/utf8.h"
+#include "harness/base/text.h"
 
 #include <math.h>
 #include <string.h>

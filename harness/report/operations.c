@@ -3,9 +3,8 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
-#include "harness/base/utf8.h"
 #include "harness/record/fields.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
@@ -111,7 +110,7 @@ void operations_settle(struct operations *o)
 	}
 }
 
-/* --- order ------------------------------------------------------------------------------------------------ */
+/* --- order ------------------------------------------------------------------------------------ */
 
 const struct operation_column operation_columns[] = {
 	{"self", "time in the operation itself, without what is inside it"},
@@ -224,7 +223,7 @@ int operations_sort(struct operations *o, const char *name, struct error *err)
 	return code;
 }
 
-/* --- from the stages -------------------------------------------------------------------------------------- */
+/* --- from the stages -------------------------------------------------------------------------- */
 
 static int operations_add_state(
 	struct operations *o, const struct stage_measurement *stage, int state)
@@ -366,7 +365,7 @@ static int trace_next_line(struct reading *r)
 	return 1;
 }
 
-/* --- the head --------------------------------------------------------------------------------------------- */
+/* --- the head --------------------------------------------------------------------------------- */
 
 static double trace_number_of(const json_t *object, const char *key)
 {
@@ -464,7 +463,7 @@ static int trace_read_head(struct reading *r, const char *config_hash)
 	return code;
 }
 
-/* --- events ----------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 /* "step 12" and "epoch 0" are one operation each, whatever their number. */
 static void name_operation(const char *name, char out[OPERATION_NAME_BYTES])
@@ -720,7 +719,7 @@ void operations_text(const struct operations *o, const struct style *style, stru
 	operations_add_notes(o, style, out);
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *operations_microseconds(double ns)
 {

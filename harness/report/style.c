@@ -2,7 +2,7 @@
 #include "harness/report/style.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/utf8.h"
+#include "harness/base/text.h"
 
 #include <inttypes.h>
 #include <langinfo.h>

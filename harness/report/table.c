@@ -1,7 +1,7 @@
 /* Aligned tables. */
 #include "harness/report/table.h"
 
-#include "harness/base/utf8.h"
+#include "harness/base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

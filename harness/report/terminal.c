@@ -1,10 +1,10 @@
 /* The report that people read.  First what was run (and whether its step is emulated), then every
  * point, the map, where the time went at the best point, each stage's limit, and the verdict. */
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
-#include "harness/base/utf8.h"
-#include "harness/measure/node_name.h"
+#include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/report/device_report.h"
 #include "harness/report/diagnosis_report.h"

@@ -4,9 +4,9 @@
  *
  *   bench_record [REPEATS]     an odd number */
 #include "harness/base/clock.h"
-#include "harness/measure/process_usage.h"
+#include "harness/measure/proc_text.h"
+#include "harness/measure/thread_meter.h"
 #include "harness/measure/timed_lock.h"
-#include "harness/measure/trace_log.h"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -12,7 +12,6 @@
 #include "tests/bench_pairs.h"
 #include "tests/pipeline_bench.h"
 
-#include "harness/measure/queue_meter.h"
 #include "harness/measure/state_clock.h"
 #include "harness/measure/timeline.h"
 #include "workloads/image/transform.h"

@@ -2,8 +2,8 @@
  * the file it is kept in. */
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
-#include "harness/measure/ceilings_node.h"
-#include "harness/record/ceilings_json.h"
+#include "harness/measure/node_probes.h"
+#include "harness/record/ceilings.h"
 #include "harness/record/record.h"
 #include "harness/report/ceilings_cache.h"
 #include "harness/report/ceilings_sheet.h"

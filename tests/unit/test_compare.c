@@ -1,6 +1,5 @@
 /* What a comparison is made of: matched points, what differs and what it weighs, the grammar of gates and when they
  * hold, and which stage explains what, on cases whose answer is known. */
-#include "harness/analyze/compare_explain.h"
 #include "harness/analyze/compare_facts.h"
 #include "harness/analyze/compare_gate.h"
 #include "tests/unit/model_fixture.h"

@@ -1,5 +1,5 @@
 /* A device over repetitions, and what is said of it: figures by hand, never a zero for what is not known. */
-#include "harness/record/measurement_json.h"
+#include "harness/record/measurement.h"
 #include "harness/report/device_report.h"
 
 #include <math.h>

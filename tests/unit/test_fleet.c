@@ -1,6 +1,6 @@
 /* Fleets on paper, held to figures computed by hand, to limits, and to each other. */
 #include "harness/analyze/fleet.h"
-#include "harness/config/all_reduce.h"
+#include "harness/config/shape.h"
 
 #include <errno.h>
 #include <math.h>

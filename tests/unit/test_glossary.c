@@ -2,7 +2,7 @@
  * and everything that an entry refers to exists. */
 #include "harness/command/glossary.h"
 
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/command/command.h"
 #include "harness/config/config.h"
 

@@ -11,7 +11,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
-#include "harness/config/all_reduce.h"
+#include "harness/config/shape.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/emulated.h"
 

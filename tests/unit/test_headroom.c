@@ -1,7 +1,6 @@
 /* One answer to "what could a faster input give": sentence, page and advice agree with the evidence. */
 #include "charts_fixture.h"
 
-#include "harness/analyze/headroom.h"
 #include "harness/analyze/recommend.h"
 #include "harness/report/html/sections.h"
 

@@ -8,8 +8,8 @@
 
 #include "harness/base/rng.h"
 #include "harness/measure/completions.h"
-#include "harness/measure/queue_meter.h"
-#include "harness/measure/service_log.h"
+#include "harness/measure/state_clock.h"
+#include "harness/measure/thread_meter.h"
 #include "harness/record/histogram.h"
 
 #include <math.h>

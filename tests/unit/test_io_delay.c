@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "harness/measure/io_delay.h"
+#include "harness/measure/proc_text.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* The verdict as it forms, from made-up pictures. */
-#include "harness/analyze/live_verdict.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Repetitions as JSON: read back the same, and nonsense is refused. */
-#include "harness/record/measurement_json.h"
+#include "harness/record/measurement.h"
 #include "tests/unit/record_fixture.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include "harness/base/memory.h"
 #include "harness/measure/completions.h"
-#include "harness/measure/service_log.h"
+#include "harness/measure/thread_meter.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

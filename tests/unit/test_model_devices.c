@@ -1,6 +1,6 @@
 /* Several devices in the model: what one device's run foretells of more of them, what their exchange weighs, and which
  * of them is slow. */
-#include "harness/config/all_reduce.h"
+#include "harness/config/shape.h"
 #include "tests/unit/model_fixture.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Calibration: costs, cores and noise of runs whose truth is known come back from their records. */
 #include "tests/unit/model_fixture.h"
 
-#include "harness/analyze/model_internal.h"
+#include "harness/analyze/model_costs.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* Latency and device told apart on traces whose truth is known: a reader with so many files in flight in
  * front of a latency, a serial device, or both, with a cache or without. */
-#include "harness/analyze/model_read.h"
+#include "harness/analyze/model_costs.h"
 
 #include "harness/base/rng.h"
 

@@ -1,5 +1,5 @@
 /* Metrics as text: both dialects, hostile labels, absent values, and the promises of the names' table. */
-#include "harness/base/utf8.h"
+#include "harness/base/text.h"
 #include "harness/report/openmetrics_names.h"
 
 #include <math.h>

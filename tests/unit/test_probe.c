@@ -3,7 +3,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/command/probe_node.h"
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 #include "tests/measuring.h"
 #include "tests/unit/child.h"
 #include "workloads/backend/probe_gemm.h"

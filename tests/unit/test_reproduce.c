@@ -1,8 +1,8 @@
 /* The command that a report prints: a shell reads it back to the same configuration, whatever its texts hold. */
 #include "harness/report/html/sections.h"
 
+#include "harness/base/buffer.h"
 #include "harness/base/rng.h"
-#include "harness/base/shell.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

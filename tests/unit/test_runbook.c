@@ -2,7 +2,7 @@
  * all its parts, and no entry is of a pair that cannot be. */
 #include "harness/report/runbook.h"
 
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/files.h"
 #include "harness/config/config.h"
 

@@ -1,5 +1,5 @@
 /* "did you mean": near names are found, far ones are not. */
-#include "harness/base/suggest.h"
+#include "harness/base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "harness/measure/trace_log.h"
+#include "harness/measure/thread_meter.h"
 
 #include "harness/base/rng.h"
 

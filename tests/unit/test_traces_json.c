@@ -2,7 +2,7 @@
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
 #include "harness/record/record.h"
-#include "harness/record/traces_json.h"
+#include "harness/record/trace.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The verdict on hand-made measurements: stage, resource and words, and contradictory measurements refused. */
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
 #include "tests/unit/verdict_fixture.h"
 

@@ -1,8 +1,8 @@
 /* Choosing and driving a backend: the list, the rules that hold for every one of them. */
 #include "workloads/backend/backend.h"
 
-#include "harness/base/suggest.h"
-#include "harness/config/all_reduce.h"
+#include "harness/base/text.h"
+#include "harness/config/shape.h"
 #include "workloads/backend/backends.h"
 #include "workloads/backend/cuda_load.h"
 #include "workloads/model/model.h"

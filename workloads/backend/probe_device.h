@@ -2,7 +2,7 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_PROBE_DEVICE_H
 #define MLBENCH_WORKLOADS_BACKEND_PROBE_DEVICE_H
 
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 #include "workloads/backend/cuda_load.h"
 #include "workloads/model/model.h"
 

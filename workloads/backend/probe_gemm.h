@@ -3,7 +3,7 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_PROBE_GEMM_H
 #define MLBENCH_WORKLOADS_BACKEND_PROBE_GEMM_H
 
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 #include "workloads/model/model.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #define MLBENCH_WORKLOADS_IMAGE_PROBE_DECODE_H
 
 #include "harness/config/config.h"
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 #include "workloads/image/formats.h"
 
 #include <stddef.h>

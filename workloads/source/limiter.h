@@ -8,7 +8,7 @@
 #ifndef MLBENCH_WORKLOADS_SOURCE_LIMITER_H
 #define MLBENCH_WORKLOADS_SOURCE_LIMITER_H
 
-#include "harness/config/active.h"
+#include "harness/config/shape.h"
 #include "workloads/source/source.h"
 
 /* A storage that is k times as slow as the one there is (inject.read_factor).

@@ -5,7 +5,7 @@
 #ifndef MLBENCH_WORKLOADS_SOURCE_PROBE_READ_H
 #define MLBENCH_WORKLOADS_SOURCE_PROBE_READ_H
 
-#include "harness/measure/probe.h"
+#include "harness/measure/node_probes.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * memory and the arithmetic of the device can give at best.  Bytes are compulsory traffic: of every matrix product its
  * two operands and its result, once each, forward, for the gradient of the data and for that of the weights, at the size
  * of the products' precision.  A real step moves more; so its intensity is at most what is drawn. */
-#include "harness/analyze/peaks.h"
+#include "harness/analyze/device_summary.h"
 #include "harness/base/units.h"
 #include "harness/report/html/chart.h"
 
@@ -65,7 +65,7 @@ static const struct page_column roofline_columns[] = {
 	{"share", "Share of the roof", PAGE_SHARE},
 };
 
-/* --- counting products, and roofs ---------------------------------------------------------------------- */
+/* --- counting products, and roofs ------------------------------------------------------------- */
 
 static struct roofline_traffic roofline_traffic_of(
 	const struct roofline *view, const struct step_product *product)
@@ -103,7 +103,7 @@ static double roofline_bytes_of(const char *precision)
 	return NAN;
 }
 
-/* --- roofs ---------------------------------------------------------------------------------------------- */
+/* --- roofs ------------------------------------------------------------------------------------ */
 
 static void roofline_add_roof(struct roofline *view, double flops, const char *name)
 {
@@ -185,7 +185,7 @@ static double roofline_attainable(const struct roofline *view, double intensity)
 		       : most;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 struct dot {
 	enum roofline_kind kind;
@@ -282,7 +282,7 @@ static void roofline_add_probed_of_device(struct roofline *view, const char *nam
 	}
 }
 
-/* --- the picture --------------------------------------------------------------------------------------------- */
+/* --- the picture ------------------------------------------------------------------------------ */
 
 /* Both ends of each roof, and the ridge where they meet. */
 static json_t *roofline_roofs(const struct roofline *view)
@@ -314,7 +314,7 @@ static json_t *roofline_roofs(const struct roofline *view)
 	return values;
 }
 
-/* --- what it says -------------------------------------------------------------------------------------------- */
+/* --- what it says ----------------------------------------------------------------------------- */
 
 /* "72.2 GFLOP/s" */
 static const char *roofline_rate(double flops, char out[UNITS_BYTES])
@@ -361,7 +361,7 @@ static void roofline_say_reached(const struct roofline *view, struct buffer *out
 	buffer_text(out, ". ");
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------ */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 /* The products are those of the first point. */
 static bool roofline_is_of_point(const struct report *report, size_t point)

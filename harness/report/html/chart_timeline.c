@@ -2,7 +2,7 @@
  * queues, memory, and the device's clock, power and temperature.  The warm-up that was cut off is shaded, and where the
  * bottleneck changes there is a line.  A quantity that was not recorded has no panel, and the text says why. */
 #include "harness/analyze/diagnose.h"
-#include "harness/analyze/sufficiency.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/units.h"
 #include "harness/report/html/chart.h"
 
@@ -57,7 +57,7 @@ struct timeline {
 	struct buffer lacks; /* sentences */
 };
 
-/* --- values ------------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static double timeline_begin_of(const struct measurement *m, size_t window)
 {
@@ -138,7 +138,7 @@ static double device_value(const struct measurement *m, size_t window, size_t wh
 				     : w->device_temperature_c);
 }
 
-/* --- what there is ------------------------------------------------------------------------------------- */
+/* --- what there is ---------------------------------------------------------------------------- */
 
 static bool timeline_is_known(const struct measurement *m, timeline_value *value, size_t which)
 {
@@ -288,7 +288,7 @@ static void timeline_add_device(struct timeline *t)
 			t->step->emulated ? "the step is emulated" : "no device computed the step");
 }
 
-/* --- the table ---------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static json_t *timeline_row(const struct timeline *t, size_t window)
 {
@@ -324,7 +324,7 @@ static int timeline_table(const struct timeline *t, struct page_table *table)
 	return parts_columns_make(&columns, table);
 }
 
-/* --- the picture --------------------------------------------------------------------------------------- */
+/* --- the picture ------------------------------------------------------------------------------ */
 
 /* Where one phase ends and the next begins. */
 static json_t *timeline_phases(const struct diagnosis *d)
@@ -436,7 +436,7 @@ static void timeline_draw(const struct timeline *t, struct chart *chart)
 	chart_data(chart, "phases", timeline_phases(t->diagnosis));
 }
 
-/* --- what it says ---------------------------------------------------------------------------------------- */
+/* --- what it says ----------------------------------------------------------------------------- */
 
 /* Deviation over mean of the rates in equal parts of the measured time, of so many batches at least; NAN: fewer than
  * three parts. */

@@ -2,9 +2,9 @@
  * it again, and what was measured: environment, limits, ceilings, configuration. */
 #include "harness/report/html/sections.h"
 
+#include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
-#include "harness/base/shell.h"
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
@@ -276,7 +276,7 @@ void section_notes(const struct chart_input *input, struct page *page)
 	page_fold_end(page);
 }
 
-/* --- how to reproduce -------------------------------------------------------------------------------- */
+/* --- how to reproduce ------------------------------------------------------------------------- */
 
 static void context_put_code(struct page *page, struct buffer *text)
 {
@@ -312,7 +312,7 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 	page_fold_end(page);
 }
 
-/* --- folded -------------------------------------------------------------------------------------------- */
+/* --- folded ----------------------------------------------------------------------------------- */
 
 static const struct page_column fact_columns[] = {
 	{"group", "group", PAGE_TEXT},

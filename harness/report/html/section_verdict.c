@@ -4,10 +4,10 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
-#include "harness/analyze/headroom.h"
-#include "harness/analyze/limit_kind.h"
+#include "harness/analyze/recommend.h"
+#include "harness/analyze/verdict.h"
+#include "harness/base/buffer.h"
 #include "harness/base/clock.h"
-#include "harness/base/shell.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
@@ -62,7 +62,7 @@ static double verdict_step_takes(const struct point_summary *p)
 	return NAN;
 }
 
-/* --- where, when, on what ------------------------------------------------------------------------- */
+/* --- where, when, on what --------------------------------------------------------------------- */
 
 static void facts_add_data(const struct record *record, struct buffer *out)
 {
@@ -94,7 +94,7 @@ void section_facts(const struct record *record, struct buffer *out)
 	buffer_format(out, " · step: %s", record->step.description);
 }
 
-/* --- the sentence -------------------------------------------------------------------------------- */
+/* --- the sentence ----------------------------------------------------------------------------- */
 
 static void lead_add_limit(const struct top *top, struct buffer *out)
 {
@@ -153,7 +153,7 @@ void section_lead(const struct chart_input *input, struct buffer *out)
 	}
 }
 
-/* --- figures ------------------------------------------------------------------------------------- */
+/* --- figures ---------------------------------------------------------------------------------- */
 
 static void figure_range(struct interval interval, const char *what, char *out, size_t room)
 {
@@ -247,7 +247,7 @@ static void figures_put(const struct chart_input *input, struct page *page)
 	page_figures_end(page);
 }
 
-/* --- notices ------------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 static void notice_put(struct page *page, const char *label, struct buffer *text)
 {
@@ -359,7 +359,7 @@ static void section_put_sentence(struct page *page, const char *words)
 	section_put_text(page, &text);
 }
 
-/* --- advice ---------------------------------------------------------------------------------------- */
+/* --- advice ----------------------------------------------------------------------------------- */
 
 /* "992 samples/s predicted, +300 % (90 % CI: 941 to 1,046)" */
 static void advice_gain(const struct recommendation *r, double now, struct buffer *out)
@@ -455,7 +455,7 @@ void section_advice(const struct chart_input *input, struct page *page)
 	advice_put_enough(input->report, page);
 }
 
-/* --- evidence -------------------------------------------------------------------------------------- */
+/* --- evidence --------------------------------------------------------------------------------- */
 
 /* What the pair means, from the runbook: its marks taken out. */
 static void evidence_put_meaning(const struct verdict *v, struct page *page)
@@ -552,7 +552,7 @@ static void evidence_put_phases(const struct diagnosis *d, struct page *page)
 	json_decref(table.rows);
 }
 
-/* --- experiments ----------------------------------------------------------------------------------- */
+/* --- experiments ------------------------------------------------------------------------------ */
 
 static const struct page_column experiment_columns[] = {
 	{"what", "experiment", PAGE_TEXT},

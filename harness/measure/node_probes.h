@@ -5,8 +5,8 @@
  * for a while disturbs them alike.  A probe returns 0, -EINTR when it was stopped (what it has
  * measured is kept), or another negative errno when nothing could be had; single quantities that
  * could not are lines of ceilings.missing. */
-#ifndef MLBENCH_MEASURE_PROBE_H
-#define MLBENCH_MEASURE_PROBE_H
+#ifndef MLBENCH_MEASURE_NODE_PROBES_H
+#define MLBENCH_MEASURE_NODE_PROBES_H
 
 #include "harness/base/error.h"
 #include "harness/record/ceilings.h"
@@ -14,6 +14,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* --- probes ----------------------------------------------------------------------------------- */
+
+/* What all probes of a node's ceilings share: their bounds, repeats that become a median with its
+ * range, and a crew of threads on cores of their own.
+ *
+ * A probe measures in rounds: each round visits every quantity once, so that what disturbs the node
+ * for a while disturbs them alike.  A probe returns 0, -EINTR when it was stopped (what it has
+ * measured is kept), or another negative errno when nothing could be had; single quantities that
+ * could not are lines of ceilings.missing. */
 
 enum { PROBE_ROUNDS = 5, PROBE_ROUNDS_MAX = 16 };
 
@@ -51,7 +61,7 @@ double probe_free_memory(void);
 typedef void probe_work(void *context, unsigned index);
 int probe_crew(unsigned threads, bool pinned, probe_work *work, void *context, struct error *err);
 
-/* --- probes that need no workload --------------------------------------------------------------- */
+/* --- probes that need no workload ------------------------------------------------------------- */
 
 /* Lock hand-off, reading the clocks, oversleep; each in rounds of slot_ns at most. */
 int probe_timing(const struct probe_control *control, struct ceilings *out, struct error *err);
@@ -60,5 +70,35 @@ int probe_timing(const struct probe_control *control, struct ceilings *out, stru
  * last-level caches of the node, at most a quarter of the free memory for all three. */
 int probe_memory(const struct probe_control *control, uint64_t array_bytes, struct ceilings *out,
 	struct error *err);
+
+/* --- which node it is ------------------------------------------------------------------------- */
+
+/* Which node a data sheet is of: the parts that make two nodes different, and the key made of them. */
+
+struct node_identity {
+	char machine[CEILINGS_NAME_BYTES]; /* /etc/machine-id, else the host's name */
+	char host[CEILINGS_NAME_BYTES], cpu[CEILINGS_NAME_BYTES], kernel[CEILINGS_NAME_BYTES];
+	unsigned cores;           /* that this process may use */
+	char storage[NOTE_BYTES]; /* "ext4 on /dev/vda1" of the file system that the data lies on */
+	/* "NVIDIA H200, driver 580.65.06", "8 x NVIDIA H200, ..."; "": none. A plug-in that was asked for by name is part
+	 * of it: another one may see other devices. */
+	char gpu[CEILINGS_NAME_BYTES];
+	bool is_virtual; /* a hypervisor runs it */
+};
+
+/* data_path, or its nearest parent that is there, says which storage is meant.  -errno when that
+ * cannot be found. */
+int node_identify(const char *data_path, struct node_identity *node, struct error *err);
+
+/* Fills the member gpu of an identity. */
+void node_gpus(char gpu[CEILINGS_NAME_BYTES]);
+
+/* "HARDWARE-STATE", 16 hex digits each: machine, CPU and storage; cores, kernel and GPUs.  A data sheet of
+ * the same hardware in another state may be used with a warning. */
+void node_key(const struct node_identity *node, char out[CEILINGS_NODE_BYTES]);
+enum { NODE_HARDWARE_DIGITS = 16 };
+
+/* Puts the node's names and key into a data sheet. */
+void node_describe(const struct node_identity *node, struct ceilings *ceilings);
 
 #endif
