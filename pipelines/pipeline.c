@@ -116,10 +116,6 @@ static int open_exchange(struct run *run, struct error *err)
 	const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
 	uint8_t *const slots = run->slot_block.data;
 	const uint32_t slot_samples = plan_slot_samples(&sampler);
-	uint8_t *const labels = slots + plan_labels_at(plan, plan->slots);
-	/* Behind them, aligned as they are. */
-	uint8_t *const notes =
-		labels + sample_room((size_t)plan->slots * slot_samples * plan->sample.label_bytes);
 	const struct exchange_options options = {
 		.sampler = sampler,
 		.blobs = plan->blobs,
@@ -133,8 +129,10 @@ static int open_exchange(struct run *run, struct error *err)
 		.slots = plan->slots,
 		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
 		.slot_memory = slots,
-		.label_memory = labels,
-		.note_memory = plan->sample.note_bytes > 0 ? notes : NULL,
+		.label_memory = slots + plan_labels_at(plan, plan->slots, slot_samples),
+		.note_memory = plan->sample.note_bytes > 0
+				       ? slots + plan_notes_at(plan, plan->slots)
+				       : NULL,
 		.slot_samples = slot_samples,
 		.slot_bytes = plan->batch_bytes,
 		.label_bytes = plan->sample.label_bytes,

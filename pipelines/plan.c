@@ -149,26 +149,19 @@ static void add_spare_blobs(struct pipeline_plan *plan)
 	plan->pool_bytes += d->spare_bytes;
 }
 
-/* Batches of a pool, then their labels, then notes, each aligned. */
-static uint64_t batches_bytes(
-	const struct pipeline_plan *plan, uint32_t batches, uint32_t slot_samples)
-{
-	const uint64_t samples = (uint64_t)batches * slot_samples;
-	return plan_labels_at(plan, batches) + sample_room(samples * plan->sample.label_bytes) +
-	       samples * plan->sample.note_bytes;
-}
-
 static void size_batches(const struct sampler_options *sampler, struct pipeline_plan *plan)
 {
 	const uint32_t slot_samples = plan_slot_samples(sampler);
-	plan->batch_bytes = slot_samples * (plan->sample.raw_bytes > 0 ? plan->sample.raw_bytes
-								       : plan->sample.bytes);
-	plan->slot_pool_bytes = batches_bytes(plan, plan->slots, slot_samples);
+	plan->batch_bytes =
+		sample_room(slot_samples * (plan->sample.raw_bytes > 0 ? plan->sample.raw_bytes
+								       : plan->sample.bytes));
+	const uint64_t slot_bytes =
+		plan->batch_bytes +
+		slot_samples * (plan->sample.note_bytes + plan->sample.label_bytes);
+	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
 	plan->staging_bytes =
-		plan->facts.step_has_memory
-			? 0
-			: plan->devices * batches_bytes(plan, plan->staging_slots, slot_samples);
+		plan->facts.step_has_memory ? 0 : plan->devices * plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
 }

@@ -27,10 +27,16 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 /* Samples that a slot has room for: batch.size, or the whole data set if that is smaller. */
 uint32_t plan_slot_samples(const struct sampler_options *sampler);
 
-/* Where labels begin in a block of so many batches: behind these, and aligned. */
-static inline size_t plan_labels_at(const struct pipeline_plan *plan, uint32_t batches)
+/* A block of batches: their samples, then their notes, then their labels.  Where the latter two begin. */
+static inline size_t plan_notes_at(const struct pipeline_plan *plan, uint32_t batches)
 {
-	return sample_room(batches * plan->batch_bytes);
+	return batches * plan->batch_bytes;
+}
+static inline size_t plan_labels_at(
+	const struct pipeline_plan *plan, uint32_t batches, uint32_t slot_samples)
+{
+	return plan_notes_at(plan, batches) +
+	       (size_t)batches * slot_samples * plan->sample.note_bytes;
 }
 
 #endif

@@ -74,7 +74,8 @@ static int start_upload(struct run *run, unsigned device, struct error *err)
 		.depth = run->plan.staging_slots - 1,
 		.device = run->plan.facts.step_has_memory,
 		.memory = memory,
-		.labels = memory ? memory + plan_labels_at(&run->plan, run->plan.staging_slots)
+		.labels = memory ? memory + plan_labels_at(&run->plan, run->plan.staging_slots,
+						    run->exchange.options.slot_samples)
 				 : NULL,
 		.slot_samples = run->exchange.options.slot_samples,
 		.sizes = run->plan.sample,

@@ -283,13 +283,11 @@ static void its_sizes_are_planned(void **state)
 	assert_int_equal(plan.sample.label_bytes, LABEL_BYTES);
 	assert_int_equal(plan.sample.classes, CLASSES);
 	assert_int_equal(plan.sample.raw_bytes, 0);
-	assert_int_equal(plan.batch_bytes, BATCH * SAMPLE_BYTES);
-	assert_int_equal(
-		plan.slot_pool_bytes, sample_room(plan.slots * BATCH * SAMPLE_BYTES) +
-					      sample_room(plan.slots * BATCH * LABEL_BYTES));
-	assert_int_equal(
-		plan.staging_bytes, sample_room(plan.staging_slots * BATCH * SAMPLE_BYTES) +
-					    sample_room(plan.staging_slots * BATCH * LABEL_BYTES));
+	assert_int_equal(plan.batch_bytes, sample_room(BATCH * SAMPLE_BYTES));
+	assert_int_equal(plan.slot_pool_bytes,
+		plan.slots * (plan.batch_bytes + (size_t)BATCH * LABEL_BYTES));
+	assert_int_equal(plan.staging_bytes,
+		plan.staging_slots * (plan.batch_bytes + (size_t)BATCH * LABEL_BYTES));
 	assert_int_equal(plan.scratch_bytes, plan.decode_workers * sizeof(struct taker));
 	char largest[192];
 	sample_describe_largest(plan.kind, &f.dataset, largest, sizeof largest);
@@ -319,6 +317,59 @@ static void what_it_cannot_be_is_refused(void **state)
 	print_message("%s\n", err.text);
 	assert_true(code == -EINVAL || code == -ENOTSUP);
 	assert_true(code == -ENOTSUP || strstr(err.text, "sample.kind = taken"));
+	close_taken(&f);
+}
+
+static void write_file(const struct pipeline_fixture *f, const char *name, const char *text)
+{
+	char path[256];
+	struct error err = {""};
+	(void)snprintf(path, sizeof path, "%s/%s", f->root, name);
+	if (files_write_atomic(path, text, strlen(text), &err))
+		fail_msg("%s", err.text);
+}
+
+/* Images are looked for by their names and headers; this kind takes what is there. */
+static void a_folder_has_samples_of_each_kind(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct dataset dataset;
+	struct error err = {""};
+	char cache[160];
+	open_taken(&f);
+	(void)snprintf(cache, sizeof cache, "%s-cache", f.root);
+	assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
+	write_file(&f, "class0/any.bin", "thirty bytes, of which some are taken");
+	write_file(&f, "class0/wrong.ppm", "no picture, but these are bytes, too");
+	write_file(&f, "class0/.hidden", "not looked at, however many there are");
+	write_file(&f, "class2/empty.bin", "");
+	for (int time = 0; time < 2; time++) {
+		assert_int_equal(dataset_open(&f.config, NULL, &dataset, &err), 0);
+		assert_int_equal(dataset.count, SAMPLES + 2);
+		assert_int_equal(dataset.bad_count, 1);
+		assert_int_equal(dataset.class_count, 3);
+		assert_string_equal(dataset.samples[SAMPLES / 3].path, "class0/any.bin");
+		assert_int_equal(dataset.scanned_now, time == 0);
+		if (time == 0)
+			dataset_close(&dataset);
+	}
+	struct measurement m;
+	if (pipeline_run(&f.config, &dataset, NULL, &m, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(m.bad_samples, 0);
+	assert_int_equal(taken, 2 * (SAMPLES + 2));
+	measurement_release(&m);
+	dataset_close(&dataset);
+	/* Of the same folder: what the other kind found is not taken for it. */
+	sample_replace_kind(NULL);
+	assert_int_equal(dataset_open(&f.config, NULL, &dataset, &err), 0);
+	assert_int_equal(dataset.count, SAMPLES);
+	assert_int_equal(dataset.bad_count, 1);
+	assert_true(dataset.scanned_now);
+	assert_int_equal(dataset.samples[0].width, 24);
+	dataset_close(&dataset);
+	(void)files_remove_tree(cache, &err);
 	close_taken(&f);
 }
 
@@ -395,6 +446,7 @@ int main(void)
 		cmocka_unit_test(no_codec_makes_no_samples),
 		cmocka_unit_test(its_sizes_are_planned),
 		cmocka_unit_test(what_it_cannot_be_is_refused),
+		cmocka_unit_test(a_folder_has_samples_of_each_kind),
 		cmocka_unit_test(a_table_that_lacks_a_hook_is_refused),
 		cmocka_unit_test(images_have_their_shape),
 		cmocka_unit_test(hashes_of_before_stay),

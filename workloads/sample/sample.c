@@ -36,7 +36,9 @@ static const char *sample_device_lacks(const struct sample_device_ops *device)
 		return "not all of .on, .off and .called of its .device";
 	if (!device->room || !device->make || !device->blank || !device->hash)
 		return "not all of .room, .make, .blank and .hash of its .device";
-	return device->note_bytes > 0 ? NULL : "no .note_bytes of its .device";
+	return device->note_bytes > 0 && device->note_bytes % sizeof(uint64_t) == 0
+		       ? NULL
+		       : "no .note_bytes of its .device that are a multiple of 8";
 }
 
 static const char *sample_lacks(const struct sample_ops *kind)
@@ -55,6 +57,9 @@ static const char *sample_lacks(const struct sample_ops *kind)
 		return ".scratch_bytes without .open";
 	if (!kind->keys != !kind->key_count)
 		return "one of .keys and .key_count";
+	const struct sample_file_ops *const files = kind->files;
+	if (files && !(files->called && files->takes && files->endings && files->look))
+		return "not all of .called, .takes, .endings and .look of its .files";
 	return kind->device ? sample_device_lacks(kind->device) : NULL;
 }
 
@@ -119,6 +124,13 @@ void sample_sizes_of(
 	out->note_bytes = raw > 0 ? kind->device->note_bytes : 0;
 }
 
+enum batch_type sample_type_of(const struct config *config)
+{
+	struct sample_shape shape;
+	sample_kind_of(config)->shape(config, &shape);
+	return shape.type;
+}
+
 uint64_t sample_scratch_bytes(const struct config *config, const struct dataset *dataset)
 {
 	const struct sample_ops *const kind = sample_kind_of(config);
@@ -138,6 +150,25 @@ void sample_describe_largest(
 		most = dataset->samples[i].bytes > most->bytes ? &dataset->samples[i] : most;
 	(void)snprintf(out, room, "'%.100s', of %s", most->path,
 		units_format_size((double)most->bytes, bytes));
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+bool sample_takes_name(const struct sample_ops *kind, const char *name)
+{
+	return kind->files ? kind->files->takes(name) : name[0] != '.';
+}
+
+const char *sample_leaves_name(const struct sample_ops *kind, const char *name)
+{
+	return kind->files && kind->files->leaves ? kind->files->leaves(name) : NULL;
+}
+
+int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,
+	struct sample *out, struct error *err)
+{
+	*out = (struct sample){.bytes = file_bytes};
+	return kind->files ? kind->files->look(head, size, file_bytes, out, err) : 0;
 }
 
 /* ---- a worker ----------------------------------------------------------------------------- */

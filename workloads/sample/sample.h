@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SAMPLE_DIMENSIONS_MAX = 4, SAMPLE_ALIGN_BYTES = 64 };
+enum { SAMPLE_DIMENSIONS_MAX = 4, SAMPLE_ALIGN_BYTES = 64, SAMPLE_ENDINGS_BYTES = 256 };
 
 /* One finished sample in a batch, which is (B, of[0], of[1], …). */
 struct sample_shape {
@@ -103,13 +103,26 @@ typedef void sample_blank(const struct sample_task *task);
 struct sample_device_ops {
 	const char *on, *off; /* the setting that asks for it, and the one that does not */
 	const char *called;   /* what a batch then holds, "a decoded picture" */
-	size_t note_bytes;
+	size_t note_bytes;    /* a multiple of 8 */
 	/* Room of the largest one of the data set; 0: the configuration does not ask for it. */
 	uint64_t (*room)(const struct config *config, const struct dataset *dataset);
 	sample_make *make; /* fills task->note, and bytes in room that it takes */
 	sample_blank *blank;
 	/* Of a batch's unfinished samples, wherever they lie in raw. */
 	uint64_t (*hash)(const void *notes, const uint8_t *raw, uint32_t count);
+};
+
+/* Which files of a user's folder become samples. */
+struct sample_file_ops {
+	const char *called;              /* several of them, "pictures" */
+	bool (*takes)(const char *name); /* is a file one, by its name? */
+	/* The ending of one that is, and that nothing here reads ("gif"); else NULL.  Optional. */
+	const char *(*leaves)(const char *name);
+	const char *(*endings)(char out[SAMPLE_ENDINGS_BYTES]); /* of names, ".jpg or .png" */
+	/* What the beginning of a file says of it, in width, height and format.  -EAGAIN: more of it is
+	 * needed; another negative errno, with the reason: it is none. */
+	int (*look)(const void *head, size_t size, uint64_t file_bytes, struct sample *out,
+		struct error *err);
 };
 
 /* Those up to make are needed. */
@@ -138,6 +151,8 @@ struct sample_ops {
 	const char *size_key; /* that makes samples smaller, "augment.size"; NULL: none */
 
 	const struct sample_device_ops *device; /* NULL: workers make the samples */
+	/* NULL: every file, but those that are empty or hidden. */
+	const struct sample_file_ops *files;
 };
 
 extern const struct sample_ops *const sample_kinds[]; /* by enum sample_kind; NULL-terminated */
@@ -159,9 +174,18 @@ int sample_validate(const struct config *config, struct error *err);
 void sample_sizes_of(
 	const struct config *config, const struct dataset *dataset, struct sample_sizes *out);
 
+/* What a model's input is made of. */
+enum batch_type sample_type_of(const struct config *config);
+
 uint64_t sample_scratch_bytes(const struct config *config, const struct dataset *dataset);
 void sample_describe_largest(
 	const struct sample_ops *kind, const struct dataset *dataset, char *out, size_t room);
+
+/* As the kind's files say. */
+bool sample_takes_name(const struct sample_ops *kind, const char *name);
+const char *sample_leaves_name(const struct sample_ops *kind, const char *name);
+int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,
+	struct sample *out, struct error *err);
 
 /* What makes the samples of one worker. */
 struct sample_maker {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { IMAGE_CHANNELS = 3 };
+_Static_assert(SAMPLE_ENDINGS_BYTES >= (int)IMAGE_ENDINGS_BYTES, "room for a list of endings");
 
 static void sample_image_shape(const struct config *config, struct sample_shape *out)
 {
@@ -71,6 +72,34 @@ static void sample_image_describe_largest(const struct dataset *dataset, char *o
 	(void)snprintf(
 		out, room, "'%.100s', of %u x %u pixels", most->path, most->width, most->height);
 }
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static bool sample_image_takes(const char *name)
+{
+	return image_format_of_name(name) != IMAGE_FORMAT_UNKNOWN;
+}
+
+static int sample_image_look(
+	const void *head, size_t size, uint64_t file_bytes, struct sample *out, struct error *err)
+{
+	struct image_info info = {0};
+	int code = image_read_info(head, size, &info, err);
+	if (!code)
+		code = image_check_bytes(&info, file_bytes, err);
+	out->width = info.width;
+	out->height = info.height;
+	out->format = (uint8_t)info.format;
+	return code;
+}
+
+static const struct sample_file_ops image_files = {
+	.called = "pictures",
+	.takes = sample_image_takes,
+	.leaves = image_ending_without_codec,
+	.endings = image_list_endings,
+	.look = sample_image_look,
+};
 
 /* ---- the device makes the sample --------------------------------------------------------- */
 
@@ -162,4 +191,5 @@ const struct sample_ops sample_image = {
 	.key_count = sizeof image_keys / sizeof *image_keys,
 	.size_key = "augment.size",
 	.device = &image_device,
+	.files = &image_files,
 };
